@@ -1,0 +1,197 @@
+r"""Bits with a Beta prior: x_j | y=c ~ Bernoulli(theta_cj), theta_cj ~ Beta(alpha_cj, beta_cj).
+
+Posterior: alpha + number of ones, beta + number of zeros. Predictive of a bit: the posterior mean,
+so that for one row the plug-in of posterior means *is* the posterior predictive.
+
+Source: Murphy, Machine Learning: a Probabilistic Perspective (2012), section 3.5; seed
+bayesian_naive_bayes, "Posterior Predictive".
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.special import xlogy
+
+from bayesgen.family import (
+    ConjugateFamily,
+    Stats,
+    Theta,
+    array,
+    broadcast_prior,
+    cgf_by_rows,
+    refuse_undefined,
+)
+from bayesgen.names import CLASS, FEATURE
+from bayesgen.numerics import (
+    Array,
+    Matrix,
+    class_counts,
+    class_sums,
+    dense_block,
+    dot,
+    dot_log,
+    log_gamma_difference,
+    split_missing,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class BernoulliStats(Stats):
+    """Weighted counts of ones and zeros; missing cells are in neither."""
+
+    ones: Array = array(CLASS, FEATURE)
+    zeros: Array = array(CLASS, FEATURE)
+
+
+@dataclass(frozen=True, eq=False)
+class BetaBernoulli(ConjugateFamily):
+    """Independent bits with Beta priors.
+
+    Parameters
+    ----------
+    alpha, beta : float or array broadcasting to (class, feature), > 0
+        Pseudo-counts of 1 and of 0, in rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> family = BetaBernoulli()
+    >>> stats = family.stats(np.array([[1, 0], [1, 1]]), np.array([0, 0]), n_classes=2)
+    >>> posterior = family.resolve(stats).update(stats)
+    >>> np.exp(posterior.log_predictive(np.array([[1, 1]]))).round(3)
+    array([[0.375, 0.25 ]])
+    """
+
+    sparse: ClassVar[bool] = True
+    tunable: ClassVar[tuple[str, ...]] = ("alpha", "beta")
+
+    alpha: Any = array(CLASS, FEATURE, default=1.0)
+    beta: Any = array(CLASS, FEATURE, default=1.0)
+
+    @property
+    def params(self) -> dict[str, tuple[str, ...]]:
+        """``theta``: p(x_j = 1 | y = c)."""
+        return {"theta": (CLASS, FEATURE)}
+
+    def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
+        """(..., N, C) sum of log Bernoulli masses over the observed cells."""
+        # log p of the ones, and log (1 - p) of the zeros as (all - ones - missing) cells: the
+        # complement of a sparse X is never made
+        p = np.asarray(theta["theta"])
+        certain = p == 1
+        log_zero = np.log1p(-np.where(certain, 0.0, p))
+        ones, missing = split_missing(X)
+        out = dot_log(ones, p) + self._over_zeros(ones, missing, log_zero)
+        if certain.any():
+            impossible = self._over_zeros(ones, missing, certain.astype(np.float64)) > 0.5
+            out = np.where(impossible, -np.inf, out)
+        return out
+
+    @staticmethod
+    def _over_zeros(ones: Matrix, missing: Matrix | None, table: Array) -> Array:
+        """(..., N, C) sum of `table` (..., C, D) over the cells of each row that are 0."""
+        out = table.sum(axis=-1)[..., None, :] - dot(ones, table)
+        return out if missing is None else out - dot(missing, table)
+
+    def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
+        """(N, D) rows of 0 and 1, as uint8."""
+        p = self.rows_of(theta, "theta", y)
+        return (rng.random((len(y), p.shape[-1])) < p).astype(np.uint8)
+
+    def stats(
+        self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
+    ) -> BernoulliStats:
+        """Counts of ones and zeros among the observed cells."""
+        ones, missing = split_missing(X)
+        n_ones = class_sums(ones, y, n_classes, weight)
+        n_zeros = class_counts(y, n_classes, weight)[:, None] - n_ones
+        if missing is not None:
+            n_zeros = n_zeros - class_sums(missing, y, n_classes, weight)
+        return BernoulliStats(n_ones, n_zeros)
+
+    @classmethod
+    def examples(cls, n_classes: int, n_features: int) -> list[Self]:
+        """Uniform, and unequal by class and feature."""
+        pattern = 0.5 + np.arange(n_classes * n_features).reshape(n_classes, n_features) % 5
+        flat = np.ones((n_classes, n_features))
+        return [cls(flat, flat), cls(pattern, pattern[::-1])]
+
+    def resolve(self, stats: BernoulliStats) -> Self:
+        """Broadcast the pseudo-counts to (class, feature)."""
+        shape = stats.ones.shape
+        return replace(
+            self,
+            alpha=broadcast_prior("alpha", self.alpha, shape),
+            beta=broadcast_prior("beta", self.beta, shape),
+        )
+
+    def update(self, stats: BernoulliStats) -> Self:
+        """alpha + ones, beta + zeros."""
+        return replace(self, alpha=self.alpha + stats.ones, beta=self.beta + stats.zeros)
+
+    def mle(self, stats: BernoulliStats) -> dict[str, Array]:
+        """Relative frequency of ones."""
+        n = stats.ones + stats.zeros
+        refuse_undefined("mle", n <= 0, "it has no observed row (0/0)")
+        return {"theta": stats.ones / n}
+
+    def map(self) -> dict[str, Array]:
+        """(alpha - 1)/(alpha + beta - 2), the mode on the probability scale."""
+        a, b = self.alpha, self.beta
+        refuse_undefined(
+            "map",
+            (a < 1) | (b < 1) | ((a == 1) & (b == 1)),
+            "a Beta density has one mode only if both pseudo-counts plus counts are at least 1 "
+            "and one exceeds 1; use larger alpha and beta, or method='posterior_mean'",
+        )
+        return {"theta": (a - 1) / (a + b - 2)}
+
+    def mean(self) -> dict[str, Array]:
+        """alpha/(alpha + beta)."""
+        return {"theta": self.alpha / (self.alpha + self.beta)}
+
+    def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
+        """Independent Beta draws."""
+        return {"theta": rng.beta(self.alpha, self.beta, size=(n, *self.alpha.shape))}
+
+    def log_predictive(self, X: Matrix) -> Array:
+        """(N, C); bits are independent given the class, so the posterior mean is plugged in."""
+        return self.log_likelihood(X, self.mean())
+
+    def log_evidence(self, stats: BernoulliStats) -> float:
+        """Sum over cells of log B(posterior) - log B(prior): the probability of this sequence."""
+        a, b = self.alpha, self.beta
+        cells = log_gamma_difference(a, stats.ones) + log_gamma_difference(b, stats.zeros)
+        return float(np.sum(cells - log_gamma_difference(a + b, stats.ones + stats.zeros)))
+
+    def cgf(self, X: Matrix, t: Array) -> Array:
+        """Sum over cells of lG(p+t) - lG(p) - lG(P+t) + lG(P), p the pseudo-count of the bit."""
+        a, b, total = self.alpha, self.beta, self.alpha + self.beta
+
+        def cell(rows: slice, t: Array) -> Array:
+            x = dense_block(X, rows)
+            out = 0.0
+            for c in range(len(a)):
+                tc = t[..., c, None]  # (..., n or 1, 1)
+                norm = log_gamma_difference(total[c], tc)
+                one = log_gamma_difference(a[c], tc) - norm
+                zero = log_gamma_difference(b[c], tc) - norm
+                out = out + np.nansum(x * one + (1 - x) * zero, axis=-1)
+            return out
+
+        return cgf_by_rows(cell, *X.shape, t)
+
+    def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
+        """Log-odds weights of the bits; the posterior predictive is linear too."""
+        p = (self.mean() if theta is None else theta)["theta"]
+        with np.errstate(divide="ignore"):
+            off = np.log1p(-p)
+            return np.log(p) - off, off.sum(axis=-1)
+
+    def information(self, theta: Theta, weights: Array) -> Array:
+        """(D,) sum over classes and values of pi p log(p / mean p), 0 log 0 = 0; in nats."""
+        p, pi = theta["theta"], weights[:, None]
+        mean = (pi * p).sum(axis=0)
+        terms = xlogy(p, p) + xlogy(1 - p, 1 - p)
+        return (pi * terms).sum(axis=0) - xlogy(mean, mean) - xlogy(1 - mean, 1 - mean)

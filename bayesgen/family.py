@@ -1,0 +1,362 @@
+r"""The contract of a prior-likelihood pair: statistics in, posterior out, parameters integrated out.
+
+Shapes, once and for all::
+
+    N rows, D features, C classes, S draws
+    X       (N, D)        rows; NaN is a missing cell; dense, or CSR for discrete families
+    y       (N,)          class codes 0 .. C-1
+    weight  (N,)          non-negative row weights, or None
+    theta   {name: (..., *dims)}   parameters; ``dims`` as in `Family.params`, any leading axes
+    log densities         (..., N, C)
+
+A family is a frozen dataclass of hyper-parameters and is also the posterior: `update` returns the
+same class with new numbers. That is all there is to conjugacy here::
+
+    stats = family.stats(X, y, n_classes)      # one pass; `merge` the parts of a large data set
+    prior = family.resolve(stats)              # data-scaled defaults filled in, broadcast to (C, D)
+    posterior = prior.update(stats)
+    posterior.log_predictive(X_new)            # (N, C): log p(x | y = c, data), theta integrated out
+
+A family without closed forms implements `Family` alone and is fitted by MCMC.
+"""
+
+import abc
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from bayesgen.names import CLASS
+from bayesgen.numerics import Array, Matrix, row_blocks
+
+Theta = Mapping[str, Array]
+
+
+# ----------------------------------------------------------------------------------- records
+
+
+def array(*dims: str, default: Any = MISSING) -> Any:
+    """Dataclass field of an array with named dims; the names are its shape comment."""
+    return field(default=default, metadata={"dims": dims})
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """Frozen dataclass whose array fields name their dims, so that it can be written to a file."""
+
+    def arrays(self) -> dict[str, tuple[tuple[str, ...], Array]]:
+        """{field: (dims, array)} of the array fields; an axis of length 1 may stand for all."""
+        return {
+            f.name: (f.metadata["dims"], np.asarray(getattr(self, f.name)))
+            for f in fields(self)
+            if "dims" in f.metadata
+        }
+
+    def settings(self) -> dict[str, Any]:
+        """The other fields: plain values that JSON can hold."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if "dims" not in f.metadata}
+
+    @classmethod
+    def from_parts(cls, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> Self:
+        """Inverse of `arrays` and `settings`."""
+        return cls(**{name: np.asarray(a) for name, a in arrays.items()}, **settings)
+
+
+@dataclass(frozen=True, eq=False)
+class Stats(Record):
+    """Sufficient statistics of some rows: a commutative monoid that can be pickled.
+
+    The base class adds field by field; statistics that are not sums (means, scatter) override
+    `merge` and `remove`. An array field whose first dim is ``class`` has one entry a class.
+    """
+
+    def merge(self, other: Self) -> Self:
+        """Statistics of the rows of both."""
+        return self._combine(other, np.add)
+
+    def remove(self, other: Self) -> Self:
+        """Statistics after forgetting the rows of `other`, which must have been merged before.
+
+        Raises
+        ------
+        ValueError
+            If something would become negative: those rows were never part of these statistics.
+        """
+        out = self._combine(other, np.subtract)
+        for name, (_, value) in out.arrays().items():
+            refuse_negative(name, value, getattr(self, name))
+        return out
+
+    def _combine(self, other: Self, operation: Callable[[Array, Array], Array]) -> Self:
+        return replace(
+            self,
+            **{
+                name: operation(value, getattr(other, name))
+                for name, (_, value) in self.arrays().items()
+            },
+        )
+
+    def reindex_classes(self, codes: Array, n_classes: int) -> Self:
+        """The same rows, with class k renamed ``codes[k]`` among `n_classes` classes."""
+        out = {}
+        for name, (dims, value) in self.arrays().items():
+            if dims[:1] == (CLASS,):
+                wide = np.zeros((n_classes, *value.shape[1:]), dtype=value.dtype)
+                wide[codes] = value
+                out[name] = wide
+        return replace(self, **out)
+
+
+def refuse_negative(name: str, value: Array, before: Array) -> None:
+    """Raise if removing rows left a count below zero by more than rounding."""
+    if value.size and np.any(value < -1e-9 * np.maximum(1.0, np.abs(before))):
+        raise ValueError(
+            f"remove: {name!r} would become negative ({float(np.min(value)):g}); "
+            "only rows that were merged before can be removed"
+        )
+
+
+# ------------------------------------------------------------------------------------ errors
+
+
+class UndefinedEstimateError(ValueError):
+    """A point estimate that does not exist, with the cell where it fails.
+
+    Parameters
+    ----------
+    estimate : str
+        "mle", "map" or "posterior_mean".
+    reason : str
+    class_index, feature_index : int or None
+    """
+
+    def __init__(
+        self,
+        estimate: str,
+        reason: str,
+        class_index: int | None = None,
+        feature_index: int | None = None,
+        class_name: Any = None,
+        feature_name: Any = None,
+    ) -> None:
+        self.estimate, self.reason = estimate, reason
+        self.class_index, self.feature_index = class_index, feature_index
+        where = []
+        if class_index is not None:
+            where.append(f"class {class_index if class_name is None else class_name!r}")
+        if feature_index is not None:
+            where.append(f"feature {feature_index if feature_name is None else feature_name!r}")
+        place = f" for {', '.join(where)}" if where else ""
+        super().__init__(f"method={estimate!r} is undefined{place}: {reason}")
+
+    def renamed(self, class_names: Any, feature_names: Any) -> "UndefinedEstimateError":
+        """The same error in the user's own names."""
+        c, j = self.class_index, self.feature_index
+        return UndefinedEstimateError(
+            self.estimate,
+            self.reason,
+            c,
+            j,
+            None if c is None else class_names[c],
+            None if j is None or j >= len(feature_names) else feature_names[j],
+        )
+
+
+class NotLinearError(ValueError):
+    """The decision rule asked for is not linear in the features; the message says why."""
+
+
+def refuse_undefined(estimate: str, bad: Array, reason: str) -> None:
+    """Raise `UndefinedEstimateError` at the first True cell of `bad`, (C,) or (C, D, ...)."""
+    bad = np.asarray(bad)
+    if bad.any():
+        cell = [int(i) for i in np.argwhere(bad)[0]]
+        raise UndefinedEstimateError(estimate, reason, *cell[:2])
+
+
+def broadcast_prior(
+    name: str, value: Any, shape: tuple[int, ...], *, positive: bool = True
+) -> Array:
+    """A hyper-parameter as a float64 array of `shape`, or an error that names it.
+
+    `shape` is (class, feature) or (class,). NumPy's rules: a 1-D array is one value a *feature*
+    whatever the number of classes; one value a class is an array of shape (C, 1).
+    """
+    axes = "(class, feature)" if len(shape) == 2 else "(class,)"
+    try:
+        out = np.array(np.broadcast_to(np.asarray(value, dtype=np.float64), shape))
+    except ValueError:
+        raise ValueError(
+            f"{name} has shape {np.shape(value)}, which does not broadcast to {axes} = {shape}; "
+            f"give one number, one value a feature, or an array (C, 1) with one value a class"
+        ) from None
+    except TypeError:
+        raise TypeError(f"{name} must be a number or an array of numbers, got {value!r}") from None
+    if not np.all(np.isfinite(out)):
+        raise ValueError(f"{name} must be finite, got {value!r}")
+    if positive and not np.all(out > 0):
+        raise ValueError(f"{name} must be > 0, got {value!r}: the prior would be improper")
+    return out
+
+
+# ---------------------------------------------------------------------------------- families
+
+
+@dataclass(frozen=True, eq=False)
+class Family(Record, abc.ABC):
+    """A class-conditional distribution p(x | theta_c) with a prior on theta: all MCMC needs."""
+
+    sparse: ClassVar[bool] = False  # whether X may be a CSR matrix
+    missing: ClassVar[str] = "marginalised"  # what NaN means; else the reason why it is refused
+
+    @property
+    @abc.abstractmethod
+    def params(self) -> dict[str, tuple[str, ...]]:
+        """{name: dims} of theta, the same in NumPy, DataTree and PyMC."""
+
+    @abc.abstractmethod
+    def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
+        """(..., N, C) log p(x_i | theta_c) for any leading axes of draws in `theta`."""
+
+    @abc.abstractmethod
+    def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Any:
+        """(N, D) rows of the classes `y`; `theta` is one value, or one for each row (N, *dims)."""
+
+    def rows_of(self, theta: Theta, name: str, y: Array) -> Array:
+        """The parameter of each row's class: (N, *dims without class), for `simulate`."""
+        dims, value = self.params[name], theta[name]
+        one_each = value.ndim > len(dims)
+        if dims[:1] == (CLASS,):
+            return value[np.arange(len(y)), y] if one_each else value[y]
+        return value if one_each else value[None]
+
+
+@dataclass(frozen=True, eq=False)
+class ConjugateFamily(Family):
+    """A family whose posterior, predictive and evidence are closed forms.
+
+    Hyper-parameters may be given as scalars, arrays that broadcast to (class, feature), or None
+    for a data-scaled default. `resolve` turns them into full arrays; every method below it in
+    this class works on a resolved family.
+    """
+
+    # hyper-parameters that empirical Bayes may multiply by a factor, and no others
+    tunable: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    @abc.abstractmethod
+    def examples(cls, n_classes: int, n_features: int) -> list[Self]:
+        """A few resolved priors that differ in kind: the law tests draw their data from them."""
+
+    @abc.abstractmethod
+    def stats(self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None) -> Stats:
+        """Sufficient statistics of the rows, in one pass."""
+
+    @abc.abstractmethod
+    def resolve(self, stats: Any) -> Self:
+        """The prior with every hyper-parameter a full array.
+
+        Hyper-parameters that are None are set from the *pooled* statistics, hence equivariant
+        under shift and scale of the columns, and the same for one fit, many chunks, or a merge.
+        """
+
+    @abc.abstractmethod
+    def update(self, stats: Any) -> Self:
+        """The posterior: same class, new numbers."""
+
+    @abc.abstractmethod
+    def mle(self, stats: Any) -> dict[str, Array]:
+        """Maximum-likelihood theta; raises `UndefinedEstimateError` where there is none."""
+
+    @abc.abstractmethod
+    def map(self) -> dict[str, Array]:
+        """Joint mode of the density over theta, in the coordinates of `params`.
+
+        A mode is not invariant under reparametrisation; the family says which coordinates.
+        Raises `UndefinedEstimateError` where the density has no mode.
+        """
+
+    @abc.abstractmethod
+    def mean(self) -> dict[str, Array]:
+        """Expectation of theta; raises `UndefinedEstimateError` where it does not exist."""
+
+    @abc.abstractmethod
+    def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
+        """{name: (n, *dims)} independent draws of theta."""
+
+    @abc.abstractmethod
+    def log_predictive(self, X: Matrix) -> Array:
+        """(N, C) log p(x_i | y_i = c), theta integrated out, each row on its own."""
+
+    @abc.abstractmethod
+    def log_evidence(self, stats: Any) -> float:
+        """log p(X | y) of the rows behind `stats`, with this family as their prior."""
+
+    @abc.abstractmethod
+    def cgf(self, X: Matrix, t: Array) -> Array:
+        """log E exp(sum_c t_c log p(x_i | theta_c)): joint cumulants of the class log-densities.
+
+        Parameters
+        ----------
+        X : (N, D)
+        t : (..., C), real or complex
+            The leading axes broadcast against (N,): (C,) is one t for all rows, (K, 1, C) is K
+            values for all rows, (K, N, C) is K values of each row's own.
+
+        Returns
+        -------
+        (..., N)
+            At a unit vector of t this is a column of `log_predictive`. For real t outside the
+            domain (an argument of a gamma function or a logarithm is not positive): NaN or inf.
+        """
+
+    def simulate_predictive(self, rng: np.random.Generator, y: Array) -> Any:
+        """(N, D) rows of the posterior predictive: a fresh theta for every row."""
+        blocks = [
+            self.simulate(rng, self.draw(rng, len(rows)), rows)
+            for rows in (y[s] for s in row_blocks(len(y), self.n_parameters()))
+        ]
+        return np.concatenate(blocks) if blocks else self.simulate(rng, self.draw(rng, 1), y)
+
+    def n_parameters(self) -> int:
+        """Numbers in one theta: what a draw costs in memory."""
+        return sum(a.size for a in self.draw(np.random.default_rng(0), 1).values())
+
+    # -- optional capabilities ---------------------------------------------------------------
+
+    def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
+        """(w, w0): (C, D) and (C,) with log p(x | theta_c) = x w_c + w0_c + g(x).
+
+        `theta` is a plug-in, None asks for the posterior predictive. Raises `NotLinearError`
+        with the reason where there is no such form.
+        """
+        raise NotLinearError(f"the rule of {type(self).__name__} is not linear in the features")
+
+    def information(self, theta: Theta, weights: Array) -> Array:
+        """(D,) mutual information of each feature and the class at one theta, in nats."""
+        raise NotImplementedError(
+            f"mutual information per feature is not defined for {type(self).__name__}"
+        )
+
+    def scaled(self, factors: Mapping[str, float]) -> Self:
+        """The resolved prior with hyper-parameters multiplied, for empirical Bayes."""
+        return replace(self, **{name: getattr(self, name) * f for name, f in factors.items()})
+
+
+def cgf_by_rows(
+    cell: Callable[[slice, Array], Array], n_rows: int, n_features: int, t: Array
+) -> Array:
+    """Assemble a cgf (..., N) from ``cell(rows, t_rows) -> (..., n)``, in blocks of rows.
+
+    `t` is (..., C) as in `ConjugateFamily.cgf`; `t_rows` is (..., n or 1, C).
+    """
+    t = np.asarray(t)
+    if t.ndim == 1:
+        t = t[None]
+    lead = t.shape[:-2]
+    dtype = np.complex128 if np.iscomplexobj(t) else np.float64
+    out = np.empty((*lead, n_rows), dtype=dtype)
+    for rows in row_blocks(n_rows, n_features * max(1, int(np.prod(lead)))):
+        out[..., rows] = cell(rows, t if t.shape[-2] == 1 else t[..., rows, :])
+    return out

@@ -1,0 +1,25 @@
+"""Names of dimensions, groups and methods: the contract between closed form and MCMC.
+
+Every array that leaves the package carries dimensions from this page, in this order, so that a
+closed-form posterior and a PyMC trace of the same model are interchangeable in ArviZ.
+"""
+
+from typing import Final, Literal
+
+CHAIN: Final = "chain"
+DRAW: Final = "draw"
+OBS: Final = "obs_id"  # never "sample": ArviZ uses that name for stacked draws
+CLASS: Final = "class"
+FEATURE: Final = "feature"
+FEATURE_BIS: Final = "feature_bis"  # second axis of a covariance matrix
+CATEGORY: Final = "category"
+CONTEXT: Final = "context"  # the tokens before a token, in an n-gram model
+TOKEN: Final = "token"
+
+POSTERIOR: Final = "posterior"
+FIT: Final = "fit"
+
+CLASS_WEIGHTS: Final = "pi"  # p(y = c), the Dirichlet-distributed class weights
+
+Method = Literal["posterior_predictive", "posterior_mean", "map", "mle"]
+METHODS: Final[tuple[Method, ...]] = ("posterior_predictive", "posterior_mean", "map", "mle")
