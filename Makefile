@@ -1,0 +1,63 @@
+# Every target brings .venv up by itself: tools/bootstrap, which is silent when there is nothing to do.
+# ARGS goes to the tool: make test ARGS="-k gaussian -x"
+
+SHELL := /bin/sh
+BIN := .venv/bin
+ARGS ?=
+# Test processes side by side; each keeps its linear algebra to one thread, or two would fight for a core.
+WORKERS ?= 2
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+# An activated environment, or a user's own module path, has no say in here.
+unexport VIRTUAL_ENV CONDA_PREFIX PYTHONPATH PYTHONHOME PYTHONSTARTUP PYENV_VERSION
+
+.DEFAULT_GOAL := help
+.PHONY: help env demo test test-slow lint types imports format lock notebooks bench figures clean
+
+help: ## this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
+
+env: ## the environment alone, in .venv
+	@tools/bootstrap
+
+demo: env ## penguins, classified with the parameters integrated out
+	@$(BIN)/bayesgen demo $(ARGS)
+
+test: env ## all tests and doctests but the slow ones
+	$(ONE_THREAD) $(BIN)/pytest -n $(WORKERS) -m "not slow" $(ARGS)
+
+test-slow: env ## the slow tests: sampling, simulation-based calibration
+	$(ONE_THREAD) $(BIN)/pytest -n $(WORKERS) -m slow $(ARGS)
+
+lint: env ## style, formatting, spelling: reports, changes nothing
+	$(BIN)/ruff check $(ARGS)
+	$(BIN)/ruff format --check
+	$(BIN)/codespell
+
+types: env ## mypy
+	$(BIN)/mypy $(ARGS)
+
+imports: env ## the layers of DESIGN: who may import whom
+	$(BIN)/lint-imports --no-logo $(ARGS)
+
+format: env ## put files into the house style
+	$(BIN)/ruff check --fix-only $(ARGS)
+	$(BIN)/ruff format
+
+lock: ## write requirements.lock anew after a change to pyproject.toml (ARGS=--upgrade: newest versions)
+	@uv=$$(tools/bootstrap --find-uv) && $$uv pip compile pyproject.toml --quiet --all-extras \
+		--universal --python-version 3.12 --generate-hashes --no-header -o requirements.lock $(ARGS)
+	@tools/bootstrap
+
+notebooks: env ## execute the notebooks in place
+	$(BIN)/jupyter-execute --inplace $(ARGS) notebooks/*.ipynb
+
+bench: env ## measure speed (tests/benchmarks)
+	$(BIN)/pytest tests/benchmarks -p no:xdist --benchmark-enable --benchmark-only $(ARGS)
+
+figures: env ## draw the README's figures anew
+	$(BIN)/python tools/figures.py $(ARGS)
+
+clean: ## remove the environment, the tools and every cache
+	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .benchmarks build dist
+	find bayesgen tests tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
