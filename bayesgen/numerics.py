@@ -76,11 +76,11 @@ def _stirling_difference(a: Array, n: Array) -> Array:
     total = a + n
     r = n / a
     # log1p and its remainder apart: (a+n-1/2) log1p(r) - n loses digits when n << a
-    return n * np.log(a) + (total - 0.5) * _log1p(r) - n + _stirling_tail(total) - _stirling_tail(a)
+    return n * np.log(a) + (total - 0.5) * log1p(r) - n + _stirling_tail(total) - _stirling_tail(a)
 
 
-def _log1p(r: Array) -> Array:
-    """log(1 + r); NumPy's complex log1p is log(1 + r) taken literally on some platforms."""
+def log1p(r: Array) -> Array:
+    """log(1 + r) for real or complex r, principal branch, exact for small r."""
     if not np.iscomplexobj(r):
         return np.log1p(r)
     x, y = r.real, r.imag
@@ -304,3 +304,37 @@ def draw_dirichlet(rng: np.random.Generator, alpha: Array, n: int) -> Array:
     logs = draw_log_gamma(rng, np.where(real, alpha, 1.0), (n, *alpha.shape))
     logs = np.where(real, logs, -np.inf)
     return np.exp(logs - log_sum_exp(logs)[..., None])
+
+
+# ------------------------------------------------------------------------------- information
+
+
+def gaussian_information(mu: Array, sigma2: Array, weights: Array) -> Array:
+    """(D,) mutual information, in nats, of each feature and the class under Normal densities.
+
+    ``h(mixture) - sum_c pi_c h(Normal_c)`` with the entropy of the mixture by Gauss-Legendre
+    panels one standard deviation wide about every component; error below 1e-10.
+
+    Parameters
+    ----------
+    mu, sigma2 : (C, D)
+    weights : (C,) class weights that sum to 1
+    """
+    nodes, node_weights = np.polynomial.legendre.leggauss(12)
+    steps = np.arange(-12.0, 13.0)
+    use = weights > 0
+    mu, sd, pi = mu[use], np.sqrt(sigma2[use]), weights[use]
+    own = pi @ (0.5 * np.log(2 * np.pi * np.e) + np.log(sd))
+    out = np.empty(mu.shape[1])
+    for j in range(mu.shape[1]):
+        edges = np.unique(mu[:, j, None] + sd[:, j, None] * steps)
+        half = np.diff(edges)[:, None] / 2
+        x = (edges[:-1, None] + half * (1 + nodes)).ravel()
+        log_p = log_sum_exp(
+            np.log(pi)
+            - 0.5 * np.log(2 * np.pi)
+            - np.log(sd[:, j])
+            - 0.5 * np.square((x[:, None] - mu[:, j]) / sd[:, j])
+        )
+        out[j] = -((half * node_weights).ravel() @ (np.exp(log_p) * log_p)) - own[j]
+    return np.maximum(out, 0.0)

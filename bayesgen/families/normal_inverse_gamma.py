@@ -1,0 +1,512 @@
+r"""Real features one by one: x_j | y=c ~ Normal(mu_cj, sigma2), Normal-inverse-gamma prior.
+
+.. math:: \sigma^2 \sim \text{scaled-inv-}\chi^2(\nu, s^2), \qquad
+          \mu_{cj} \mid \sigma^2 \sim \text{Normal}(m_{cj}, \sigma^2/\kappa_{cj})
+
+Which means share a variance is the `variance` argument; cells that share one form a *variance
+group*. With SS = nu s2, the posterior adds to nu the number of observed cells of the group, to SS
+their scatter and kappa n/(kappa + n) (mean - m)^2. The predictive is a product over groups of
+multivariate Student t: with one variance for all features (``"spherical"``) the D features of a row
+are dependent although they are independent given theta.
+
+Source: Gelman et al., Bayesian Data Analysis (3rd ed.), section 3.3; Murphy (2007), Conjugate
+Bayesian analysis of the Gaussian distribution; seed generative_models_text_and_gaussians for the
+one shared variance.
+"""
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+
+from bayesgen.family import (
+    ConjugateFamily,
+    NotLinearError,
+    Stats,
+    Theta,
+    array,
+    broadcast_prior,
+    cgf_by_rows,
+    refuse_negative,
+    refuse_undefined,
+)
+from bayesgen.names import CLASS, FEATURE
+from bayesgen.numerics import (
+    Array,
+    Matrix,
+    class_counts,
+    dense_block,
+    gaussian_information,
+    has_nan,
+    log1p,
+    log_gamma_difference,
+    one_hot,
+    row_blocks,
+)
+
+Variance = Literal["class", "tied", "class_spherical", "spherical"]
+
+_PARAM_DIMS: dict[str, tuple[str, ...]] = {
+    "class": (CLASS, FEATURE),
+    "tied": (FEATURE,),
+    "class_spherical": (CLASS,),
+    "spherical": (),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianStats(Stats):
+    """Count, mean and scatter of each cell, about a fixed reference row.
+
+    Means are relative to `shift`, so that an offset of 1e8 costs no digits. Merging is Chan's
+    update. Removal is exact up to rounding of the scatter *before* removal.
+    """
+
+    n: Array = array(CLASS, FEATURE)  # weight of the observed rows
+    mean: Array = array(CLASS, FEATURE)  # minus shift
+    scatter: Array = array(CLASS, FEATURE)  # sum of squares about the mean
+    shift: Array = array(FEATURE)
+
+    def merge(self, other: Self) -> Self:
+        """Chan, Golub and LeVeque's pairwise update."""
+        seen = self.n.sum(axis=0) > 0
+        shift = np.where(seen, self.shift, other.shift)
+        a, b = self._about(shift), other._about(shift)
+        n = self.n + other.n
+        share = np.divide(other.n, n, out=np.zeros_like(n), where=n > 0)
+        step = np.where(other.n > 0, b - a, 0.0)
+        scatter = self.scatter + other.scatter + step * step * self.n * share
+        return replace(self, n=n, mean=a + step * share, scatter=scatter, shift=shift)
+
+    def remove(self, other: Self) -> Self:
+        """The update run backwards; warns when the rows removed carried almost all the scatter."""
+        n = self.n - other.n
+        refuse_negative("n", n, self.n)
+        left = n > 1e-12 * self.n
+        n = np.where(left, n, 0.0)
+        mean, gone = self.mean, other._about(self.shift)
+        # mean_left = mean + (mean - mean_gone) n_gone/n_left
+        ratio = np.divide(other.n, n, out=np.zeros_like(n), where=left)
+        mean_left = np.where(left, mean + (mean - gone) * ratio, 0.0)
+        step = np.where(left & (other.n > 0), gone - mean_left, 0.0)
+        scatter = self.scatter - other.scatter - step * step * other.n * n / np.maximum(self.n, 1)
+        scatter = np.where(left, scatter, 0.0)
+        refuse_negative("scatter", scatter, self.scatter)
+        lost = left & (n > 1) & (scatter > 0) & (scatter < 1e-10 * self.scatter)
+        if lost.any():
+            warnings.warn(
+                "remove: the rows removed carried all but 1e-10 of the scatter of some cell; what "
+                "is left of its variance has few correct digits: refit from the remaining rows",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        return replace(self, n=n, mean=mean_left, scatter=np.maximum(scatter, 0.0))
+
+    def _about(self, shift: Array) -> Array:
+        return self.mean + (self.shift - shift)
+
+    def pooled(self) -> tuple[Array, Array, Array]:
+        """(D,) mean minus shift, within-class variance and total variance, all classes pooled."""
+        n = self.n.sum(axis=0)
+        safe = np.maximum(n, np.finfo(float).tiny)
+        mean = (self.n * self.mean).sum(axis=0) / safe
+        within = self.scatter.sum(axis=0) / safe
+        between = (self.n * np.square(self.mean - mean)).sum(axis=0) / safe
+        return mean, within, within + between
+
+
+@dataclass(frozen=True, eq=False)
+class NormalInverseGamma(ConjugateFamily):
+    """Independent Normal features with conjugate priors.
+
+    Parameters
+    ----------
+    mu : float or array broadcasting to (class, feature), or None
+        Prior mean of the class means, minus `shift`; in the unit of the feature. None: the
+        pooled mean of the column.
+    kappa : float or array broadcasting to (class, feature), > 0, or None
+        Weight of the prior mean, in rows.
+    nu : float or array broadcasting to the variance groups, > 0, or None
+        Weight of the prior variance, in rows.
+    sigma2 : float or array broadcasting to the variance groups, > 0, or None
+        Prior scale of the variance, in the unit of the feature squared. None: from the pooled
+        variance of the column.
+    shift : array (feature,)
+        Reference row: locations are held relative to it.
+    variance : {"class", "tied", "class_spherical", "spherical"}
+        One variance per class and feature; per feature, shared by the classes; per class, shared
+        by the features; or one for all. nu and sigma2 have shape (C, D), (1, D), (C, 1), (1, 1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.array([[1.0], [2.0], [7.0], [9.0]]), np.array([0, 0, 1, 1])
+    >>> family = NormalInverseGamma(mu=0.0, kappa=1.0, nu=1.0, sigma2=1.0)
+    >>> stats = family.stats(X, y, n_classes=2)
+    >>> posterior = family.resolve(stats).update(stats)
+    >>> posterior.mu + posterior.shift
+    array([[1.        ],
+           [5.33333333]])
+    >>> posterior.log_predictive(np.array([[2.0]])).round(3)
+    array([[-1.486, -2.748]])
+    """
+
+    tunable: ClassVar[tuple[str, ...]] = ("kappa", "nu", "sigma2")
+
+    mu: Any = array(CLASS, FEATURE, default=None)
+    kappa: Any = array(CLASS, FEATURE, default=None)
+    nu: Any = array(CLASS, FEATURE, default=None)
+    sigma2: Any = array(CLASS, FEATURE, default=None)
+    shift: Any = array(FEATURE, default=0.0)
+    variance: Variance = "class"
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown variance structure."""
+        if self.variance not in _PARAM_DIMS:
+            raise ValueError(
+                f"variance must be one of {', '.join(map(repr, _PARAM_DIMS))}, "
+                f"got {self.variance!r}"
+            )
+
+    # -- variance groups ---------------------------------------------------------------------
+
+    @property
+    def _over_classes(self) -> bool:
+        return self.variance in ("tied", "spherical")
+
+    @property
+    def _over_features(self) -> bool:
+        return self.variance in ("class_spherical", "spherical")
+
+    def _group_sum(self, cells: Array) -> Array:
+        """Sum (C, D) cells over each variance group, keeping two axes."""
+        if self._over_classes:
+            cells = cells.sum(axis=0, keepdims=True)
+        if self._over_features:
+            cells = cells.sum(axis=1, keepdims=True)
+        return cells
+
+    @property
+    def _scale(self) -> Array:
+        return self.nu * self.sigma2  # SS, a sum of squares
+
+    def _variance_of(self, theta: Theta) -> Array:
+        """theta["sigma2"] with its class and feature axes back: (..., C or 1, D or 1)."""
+        value = np.asarray(theta["sigma2"])
+        if self._over_classes:
+            value = value[..., None, :] if self.variance == "tied" else value[..., None]
+        return value[..., None] if self._over_features else value
+
+    def _as_theta(self, sigma2: Array) -> Array:
+        """Inverse of `_variance_of`, for the last two axes."""
+        if self._over_features:
+            sigma2 = sigma2[..., 0]
+            return sigma2[..., 0] if self._over_classes else sigma2
+        return sigma2[..., 0, :] if self._over_classes else sigma2
+
+    # -- contract ----------------------------------------------------------------------------
+
+    @property
+    def params(self) -> dict[str, tuple[str, ...]]:
+        """``mu``: class means; ``sigma2``: variances, with the dims of the variance groups."""
+        return {"mu": (CLASS, FEATURE), "sigma2": _PARAM_DIMS[self.variance]}
+
+    def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
+        """(..., N, C) sum of Normal log-densities over the observed cells."""
+        mu = np.asarray(theta["mu"])
+        sigma2 = np.broadcast_to(self._variance_of(theta), mu.shape)
+        *batch, n_classes, n_features = mu.shape
+        mu, sigma2 = mu.reshape(-1, n_features), sigma2.reshape(-1, n_features)
+        with np.errstate(divide="ignore"):
+            log_norm = -0.5 * np.log(2 * np.pi * sigma2)
+        out = np.empty((len(mu), X.shape[0]))
+        for rows in row_blocks(*X.shape):
+            x = dense_block(X, rows)
+            total = np.nansum if has_nan(x) else np.sum
+            for k in range(len(mu)):  # differences first: expanding the square would cancel
+                d = x - mu[k]
+                d *= d
+                out[k, rows] = total(log_norm[k] - d / (2 * sigma2[k]), axis=1)
+        return np.moveaxis(out.reshape(*batch, n_classes, X.shape[0]), -1, -2)
+
+    def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
+        """(N, D) Normal rows."""
+        mean = self.rows_of(theta, "mu", y)
+        sigma2 = self.rows_of(theta, "sigma2", y)
+        if self._over_features:
+            sigma2 = sigma2[..., None]
+        return mean + np.sqrt(sigma2) * rng.standard_normal((len(y), mean.shape[-1]))
+
+    @classmethod
+    def examples(cls, n_classes: int, n_features: int) -> list[Self]:
+        """Each variance structure, with unequal numbers by class and feature."""
+        pattern = np.arange(n_classes * n_features).reshape(n_classes, n_features) % 4
+        out = []
+        for variance in _PARAM_DIMS:
+            proto = cls(variance=variance)
+            group = proto._group_sum(np.ones((n_classes, n_features))).shape
+            step = 1.0 + np.arange(np.prod(group)).reshape(group) % 3
+            out.append(
+                cls(
+                    mu=pattern - 1.0,
+                    kappa=0.5 + pattern,
+                    nu=5.0 + step,
+                    sigma2=0.5 * step,
+                    shift=np.zeros(n_features),
+                    variance=variance,
+                )
+            )
+        return out
+
+    def stats(
+        self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
+    ) -> GaussianStats:
+        """Block by block: centred sums about the first observed value of each column."""
+        shape = (n_classes, X.shape[1])
+        shift = _first_observed(X)
+        zero = np.zeros(shape)
+        out = GaussianStats(zero, zero, zero, shift)
+        for rows in row_blocks(*X.shape):
+            d = dense_block(X, rows) - shift
+            codes, w = y[rows], None if weight is None else weight[rows]
+            indicator = one_hot(codes, n_classes, w)
+            if has_nan(d):
+                seen = ~np.isnan(d)
+                n = indicator @ seen.astype(np.float64)
+                d = np.where(seen, d, 0.0)
+            else:
+                seen = None
+                n = np.broadcast_to(class_counts(codes, n_classes, w)[:, None], shape)
+            mean = np.divide(indicator @ d, n, out=np.zeros(shape), where=n > 0)
+            d -= mean[codes]
+            if seen is not None:
+                d[~seen] = 0.0
+            out = out.merge(GaussianStats(n, mean, indicator @ np.square(d, out=d), shift))
+        return out
+
+    def resolve(self, stats: GaussianStats) -> Self:
+        """Fill in the data-scaled defaults from the pooled statistics."""
+        shape = stats.mean.shape
+        group = self._group_sum(np.ones(shape)).shape
+        mean, within, total = stats.pooled()
+        if self.mu is None:
+            mu, shift = np.array(np.broadcast_to(mean, shape)), stats.shift
+        else:
+            mu = broadcast_prior("mu", self.mu, shape, positive=False)
+            shift = broadcast_prior("shift", self.shift, shape[1:], positive=False)
+        kappa, nu, sigma2 = default_prior(within, total, self._over_features)
+        return replace(
+            self,
+            mu=mu,
+            kappa=broadcast_prior("kappa", kappa if self.kappa is None else self.kappa, shape),
+            nu=broadcast_prior("nu", nu if self.nu is None else self.nu, group),
+            sigma2=broadcast_prior(
+                "sigma2", sigma2 if self.sigma2 is None else self.sigma2, group
+            ),
+            shift=shift,
+        )
+
+    def update(self, stats: GaussianStats) -> Self:
+        """Precision-weighted mean; counts and scatter added to each variance group."""
+        prior = self.mu + (self.shift - stats.shift)
+        n, kappa = stats.n, self.kappa + stats.n
+        step = np.where(n > 0, stats.mean - prior, 0.0)
+        share = n / kappa
+        nu = self.nu + self._group_sum(n)
+        scale = self._scale + self._group_sum(stats.scatter + self.kappa * share * step * step)
+        return replace(
+            self, mu=prior + share * step, kappa=kappa, nu=nu, sigma2=scale / nu, shift=stats.shift
+        )
+
+    def mle(self, stats: GaussianStats) -> dict[str, Array]:
+        """Sample means; scatter over count in each variance group."""
+        refuse_undefined("mle", stats.n <= 0, "it has no observed row")
+        scatter = self._group_sum(stats.scatter)
+        refuse_undefined(
+            "mle",
+            np.broadcast_to(scatter <= 0, stats.n.shape),
+            "the rows do not vary, so the variance would be 0",
+        )
+        return {
+            "mu": stats.mean + stats.shift,
+            "sigma2": self._as_theta(scatter / self._group_sum(stats.n)),
+        }
+
+    def map(self) -> dict[str, Array]:
+        """Joint mode in (mu, sigma2): SS/(nu + 2 + J), J the number of means in the group."""
+        shared = self._group_sum(np.ones(self.mu.shape))
+        return {
+            "mu": self.mu + self.shift,
+            "sigma2": self._as_theta(self._scale / (self.nu + 2 + shared)),
+        }
+
+    def mean(self) -> dict[str, Array]:
+        """E mu = m; E sigma2 = SS/(nu - 2), which needs nu > 2."""
+        refuse_undefined(
+            "posterior_mean",
+            np.broadcast_to(self.nu <= 2, self.mu.shape),
+            "the variance has no expectation while nu0 + rows <= 2; use nu0 > 2 or more rows",
+        )
+        return {
+            "mu": self.mu + self.shift,
+            "sigma2": self._as_theta(self._scale / (self.nu - 2)),
+        }
+
+    def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
+        """sigma2 = SS/chi2_nu, then mu given sigma2."""
+        sigma2 = self._scale / rng.chisquare(self.nu, size=(n, *self.nu.shape))
+        z = rng.standard_normal((n, *self.mu.shape))
+        mu = self.mu + self.shift + np.sqrt(sigma2 / self.kappa) * z
+        return {"mu": mu, "sigma2": self._as_theta(sigma2)}
+
+    def n_parameters(self) -> int:
+        """Means and variances."""
+        return self.mu.size + self.nu.size
+
+    def log_predictive(self, X: Matrix) -> Array:
+        """(N, C): t with nu degrees of freedom at m, scale2 = s2 (1 + 1/kappa), group by group."""
+        n_classes = len(self.mu)
+        scale = np.broadcast_to(self._scale, (n_classes, self._scale.shape[1]))
+        nu = np.broadcast_to(self.nu, scale.shape)
+        spread = np.sqrt(scale * (1 + 1 / self.kappa))
+        out = np.empty((X.shape[0], n_classes))
+        if self._over_features:
+            log_width = np.log(spread)
+            for rows in row_blocks(*X.shape):
+                x = dense_block(X, rows) - self.shift
+                seen = ~np.isnan(x)
+                d = seen.sum(axis=1)
+                for c in range(n_classes):
+                    r = np.where(seen, (x - self.mu[c]) / spread[c], 0.0)
+                    out[rows, c] = (
+                        log_gamma_difference(nu[c, 0] / 2, d / 2)
+                        - d / 2 * np.log(np.pi)
+                        - seen @ log_width[c]
+                        - (nu[c, 0] + d) / 2 * _log1p_sum_of_squares(r)
+                    )
+            return out
+        log_norm = log_gamma_difference(nu / 2, 0.5) - 0.5 * np.log(np.pi) - np.log(spread)
+        for rows in row_blocks(*X.shape):
+            x = dense_block(X, rows) - self.shift
+            total = np.nansum if has_nan(x) else np.sum
+            for c in range(n_classes):
+                r = (x - self.mu[c]) / spread[c]
+                out[rows, c] = total(log_norm[c] - (nu[c] + 1) / 2 * _log1p_square(r), axis=1)
+        return out
+
+    def log_evidence(self, stats: GaussianStats) -> float:
+        """log p(X | y), means and variances integrated out."""
+        posterior = self.update(stats)
+        n = self._group_sum(stats.n)
+        growth = posterior._scale / self._scale
+        groups = (
+            log_gamma_difference(self.nu / 2, n / 2)
+            - n / 2 * np.log(np.pi * posterior._scale)
+            - self.nu / 2 * np.log(growth)
+        )
+        return float(groups.sum() - 0.5 * np.log1p(stats.n / self.kappa).sum())
+
+    def cgf(self, X: Matrix, t: Array) -> Array:
+        """MATH: the joint cgf of the class log-densities, group by group, over observed cells."""
+        n_classes, n_features = self.mu.shape
+        kappa, scale = self.kappa, self._scale
+
+        def group(T: Array, B: Array, nu: Array, ss: Array) -> Array:
+            return (
+                log_gamma_difference(nu / 2, T / 2)
+                - T / 2 * np.log(np.pi * ss)
+                - (nu + T) / 2 * log1p(B / ss)
+            )
+
+        def cell(rows: slice, t: Array) -> Array:
+            x = dense_block(X, rows) - self.shift
+            seen = ~np.isnan(x)
+            x = np.where(seen, x, 0.0)
+            out: Any = 0.0
+            sum_T: Any = 0.0
+            sum_B: Any = 0.0
+            for c in range(n_classes):
+                tc = t[..., c, None]
+                T = tc * seen  # (..., n, D)
+                B = T * kappa[c] / (kappa[c] + tc) * np.square(x - self.mu[c])
+                out = out - 0.5 * (seen * log1p(tc / kappa[c])).sum(axis=-1)
+                if self._over_features:
+                    T, B = T.sum(axis=-1, keepdims=True), B.sum(axis=-1, keepdims=True)
+                if self._over_classes:
+                    sum_T, sum_B = sum_T + T, sum_B + B
+                else:
+                    out = out + group(T, B, self.nu[c], scale[c]).sum(axis=-1)
+            if self._over_classes:
+                out = out + group(sum_T, sum_B, self.nu[0], scale[0]).sum(axis=-1)
+            return out
+
+        with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
+            return cgf_by_rows(cell, *X.shape, t)
+
+    def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
+        """w = mu/sigma2 for plug-ins with variances shared by the classes."""
+        if theta is None:
+            raise NotLinearError(
+                "the posterior predictive is a Student t in each feature, so its log-odds are not "
+                "linear; a plug-in with variance='tied' or 'spherical' is"
+            )
+        if not self._over_classes:
+            raise NotLinearError(
+                f"with variance={self.variance!r} each class has its own variances and the rule "
+                "is quadratic; variance='tied' or 'spherical' makes it linear"
+            )
+        w = theta["mu"] / self._variance_of(theta)
+        return w, -0.5 * (w * theta["mu"]).sum(axis=-1)
+
+    def information(self, theta: Theta, weights: Array) -> Array:
+        """(D,) by quadrature of the mixture entropy, in nats."""
+        mu = np.asarray(theta["mu"])
+        return gaussian_information(mu, np.broadcast_to(self._variance_of(theta), mu.shape), weights)
+
+
+def default_prior(
+    within: Array, total: Array, over_features: bool
+) -> tuple[float, float | Array, Array]:
+    """(kappa, nu, sigma2) of the default prior, from the pooled variances of the columns."""
+    vary = total > 0
+    sigma2 = np.where(vary, within, 1.0)
+    sigma2 = np.where(sigma2 > 0, sigma2, total)
+    return 0.1, 2.0, (np.mean(sigma2) if over_features else sigma2)
+
+
+def _first_observed(X: Matrix) -> Array:
+    """(D,) the first value that is not NaN in each column, 0 where there is none."""
+    out = np.zeros(X.shape[1])
+    todo = np.arange(X.shape[1])
+    for rows in row_blocks(*X.shape):
+        block = dense_block(X, rows)[:, todo]
+        seen = ~np.isnan(block)
+        found = seen.any(axis=0)
+        out[todo[found]] = block[seen.argmax(axis=0)[found], np.flatnonzero(found)]
+        todo = todo[~found]
+        if not todo.size:
+            break
+    return out
+
+
+def _log1p_square(r: Array) -> Array:
+    """log(1 + r^2), also where r^2 overflows."""
+    with np.errstate(over="ignore"):
+        out = np.log1p(r * r)
+    if np.isposinf(out).any():
+        huge = np.abs(r) > 1e150
+        out[huge] = 2 * np.log(np.abs(r[huge]))
+    return out
+
+
+def _log1p_sum_of_squares(r: Array) -> Array:
+    """log(1 + sum of squares of each row), also where a square overflows."""
+    with np.errstate(over="ignore"):
+        out = np.log1p(np.einsum("ij,ij->i", r, r))
+    for i in np.flatnonzero(np.isposinf(out)):
+        top = np.abs(r[i]).max()
+        out[i] = 2 * np.log(top) + np.log(np.square(r[i] / top).sum())
+    return out
+
+

@@ -1,0 +1,555 @@
+r"""Correlated real features: x | y=c ~ Normal(mu_c, Sigma), Normal-inverse-Wishart prior.
+
+.. math:: \Sigma \sim \text{InvWishart}(\nu, \Psi), \qquad
+          \mu_c \mid \Sigma \sim \text{Normal}(m_c, \Sigma/\kappa_c)
+
+One Sigma per class is quadratic discriminant analysis; one Sigma shared by the classes is linear
+discriminant analysis. The posterior adds the rows to nu and their scatter, plus
+kappa n/(kappa + n) (xbar - m)(xbar - m)^T, to Psi. The predictive is a multivariate Student t with
+nu - D + 1 degrees of freedom; it exists for n_c <= D, and for no rows at all.
+
+Source: Gelman et al., Bayesian Data Analysis (3rd ed.), section 3.6; Murphy (2007), section 9;
+Geisser (1964), Posterior odds for multivariate normal classifications; seed generative_models_gda.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from bayesgen.family import (
+    ConjugateFamily,
+    NotLinearError,
+    Stats,
+    Theta,
+    UndefinedEstimateError,
+    array,
+    broadcast_prior,
+    cgf_by_rows,
+    refuse_negative,
+    refuse_undefined,
+)
+from bayesgen.names import CLASS, FEATURE, FEATURE_BIS
+from bayesgen.numerics import (
+    Array,
+    Matrix,
+    class_counts,
+    dense_block,
+    gaussian_information,
+    has_nan,
+    log1p,
+    log_gamma_difference,
+    log_multigamma_difference,
+    one_hot,
+    row_blocks,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ScatterStats(Stats):
+    """Count, mean and scatter matrix of each class, about a fixed reference row.
+
+    With `shared`, the scatter of all classes about their own means is one matrix (1, D, D).
+    """
+
+    n: Array = array(CLASS)
+    mean: Array = array(CLASS, FEATURE)  # minus shift
+    scatter: Array = array(CLASS, FEATURE, FEATURE_BIS)
+    shift: Array = array(FEATURE)
+    shared: bool = False
+
+    def merge(self, other: Self) -> Self:
+        """Chan, Golub and LeVeque's pairwise update, with outer products."""
+        shift = self.shift if self.n.sum() > 0 else other.shift
+        a, b = self._about(shift), other._about(shift)
+        n = self.n + other.n
+        share = np.divide(other.n, n, out=np.zeros_like(n), where=n > 0)
+        step = np.where((other.n > 0)[:, None], b - a, 0.0)
+        scatter = self.scatter + other.scatter + self._outer(self.n * share, step)
+        return replace(self, n=n, mean=a + step * share[:, None], scatter=scatter, shift=shift)
+
+    def remove(self, other: Self) -> Self:
+        """The update run backwards; the matrix is kept, so a factor is made anew, not downdated."""
+        n = self.n - other.n
+        refuse_negative("n", n, self.n)
+        left = n > 1e-12 * self.n
+        n = np.where(left, n, 0.0)
+        gone = other._about(self.shift)
+        ratio = np.divide(other.n, n, out=np.zeros_like(n), where=left)
+        mean = np.where(left[:, None], self.mean + (self.mean - gone) * ratio[:, None], 0.0)
+        step = np.where((left & (other.n > 0))[:, None], gone - mean, 0.0)
+        # a class that is emptied takes its scatter about its own mean with it
+        back = np.where(left, other.n * n / np.maximum(self.n, np.finfo(float).tiny), 0.0)
+        scatter = self.scatter - other.scatter - self._outer(back, step)
+        if not self.shared:
+            scatter = np.where(left[:, None, None], scatter, 0.0)
+        elif not left.any():
+            scatter = np.zeros_like(scatter)
+        diagonal = np.diagonal(scatter, axis1=1, axis2=2)
+        refuse_negative("scatter", diagonal, np.diagonal(self.scatter, axis1=1, axis2=2))
+        return replace(self, n=n, mean=mean, scatter=scatter)
+
+    def reindex_classes(self, codes: Array, n_classes: int) -> Self:
+        """As in `Stats`; a shared scatter stays one matrix."""
+        out = super().reindex_classes(codes, n_classes)
+        return replace(out, scatter=self.scatter) if self.shared else out
+
+    def _about(self, shift: Array) -> Array:
+        return self.mean + (self.shift - shift)
+
+    def _outer(self, weight: Array, step: Array) -> Array:
+        if self.shared:
+            return (step.T * weight @ step)[None]
+        return weight[:, None, None] * step[:, :, None] * step[:, None, :]
+
+    def pooled(self) -> tuple[Array, Array, Array]:
+        """Mean minus shift (D,), within-class covariance (D, D), total variance (D,), pooled."""
+        total = max(float(self.n.sum()), np.finfo(float).tiny)
+        mean = self.n @ self.mean / total
+        within = self.scatter.sum(axis=0) / total
+        between = self.n @ np.square(self.mean - mean) / total
+        return mean, within, np.diagonal(within) + between
+
+
+@dataclass(frozen=True, eq=False)
+class NormalInverseWishart(ConjugateFamily):
+    """Normal features with full covariance, per class or shared.
+
+    Parameters
+    ----------
+    mu : float or array broadcasting to (class, feature), or None
+        Prior mean of the class means, minus `shift`; in the units of the features. None: the
+        pooled mean.
+    kappa : float or array (class,), > 0, or None
+        Weight of the prior mean, in rows.
+    nu : float or array (class,) (one number if shared), > D - 1, or None
+        Degrees of freedom of the inverse Wishart.
+    psi : float, (D,), (D, D) or (class, D, D), positive definite, or None
+        Scale matrix of the inverse Wishart: a number or a vector is its diagonal. E Sigma =
+        psi/(nu - D - 1). None: from the pooled variances.
+    shift : array (feature,)
+        Reference row: locations are held relative to it.
+    shared : bool
+        One covariance for all classes (linear discriminant analysis).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.array([[1.0, 2.0], [2.0, 1.0], [8.0, 9.0]]), np.array([0, 0, 1])
+    >>> family = NormalInverseWishart(mu=0.0, kappa=1.0, nu=4.0, psi=1.0)
+    >>> stats = family.stats(X, y, n_classes=2)
+    >>> family.resolve(stats).update(stats).log_predictive(np.array([[1.0, 1.0]])).round(3)
+    array([[-2.161, -6.189]])
+    """
+
+    tunable: ClassVar[tuple[str, ...]] = ("kappa", "nu", "psi")
+    missing: ClassVar[str] = "marginalised"
+
+    mu: Any = array(CLASS, FEATURE, default=None)
+    kappa: Any = array(CLASS, default=None)
+    nu: Any = array(CLASS, default=None)
+    psi: Any = array(CLASS, FEATURE, FEATURE_BIS, default=None)
+    shift: Any = array(FEATURE, default=0.0)
+    shared: bool = False
+
+    @cached_property
+    def _factor(self) -> Array:
+        """(C or 1, D, D) lower Cholesky factors of psi."""
+        try:
+            return np.linalg.cholesky(self.psi)
+        except np.linalg.LinAlgError:
+            raise ValueError(
+                "psi0 must be symmetric positive definite; add a little to its diagonal"
+            ) from None
+
+    @cached_property
+    def _log_det(self) -> Array:
+        return 2 * np.log(np.diagonal(self._factor, axis1=1, axis2=2)).sum(axis=1)
+
+    @property
+    def _dim(self) -> int:
+        return self.mu.shape[1]
+
+    def marginal(self, columns: Array) -> Self:
+        """The same family for some of the columns: nu drops by the number of the others."""
+        return replace(
+            self,
+            mu=self.mu[:, columns],
+            nu=self.nu - (self._dim - len(columns)),
+            psi=self.psi[:, columns[:, None], columns],
+            shift=self.shift[columns],
+        )
+
+    # -- contract ----------------------------------------------------------------------------
+
+    @property
+    def params(self) -> dict[str, tuple[str, ...]]:
+        """``mu``: class means; ``Sigma``: covariance, with a class dim unless shared."""
+        sigma = (FEATURE, FEATURE_BIS)
+        return {"mu": (CLASS, FEATURE), "Sigma": sigma if self.shared else (CLASS, *sigma)}
+
+    def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
+        """(..., N, C) Normal log-densities of the observed part of each row."""
+        mu, sigma = np.asarray(theta["mu"]), np.asarray(theta["Sigma"])
+        *batch, n_classes, n_features = mu.shape
+        if self.shared:
+            sigma = sigma[..., None, :, :]
+        mu = mu.reshape(-1, n_classes, n_features)
+        sigma = sigma.reshape(len(mu), -1, n_features, n_features)
+        out = np.empty((len(mu), X.shape[0], n_classes))
+        for rows, columns in _patterns(X):
+            part = sigma[:, :, columns[:, None], columns]
+            factor = np.linalg.cholesky(part)
+            half_log_det = np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
+            x = dense_block(X, rows)[:, columns]
+            for s in range(len(mu)):
+                for c in range(n_classes):
+                    k = c if part.shape[1] > 1 else 0
+                    q = _squared_norm(factor[s, k], x - mu[s, c, columns])
+                    out[s, rows, c] = (
+                        -0.5 * (q + len(columns) * np.log(2 * np.pi)) - half_log_det[s, k]
+                    )
+        return out.reshape(*batch, X.shape[0], n_classes)
+
+    def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
+        """(N, D) Normal rows."""
+        mean, sigma = self.rows_of(theta, "mu", y), self.rows_of(theta, "Sigma", y)
+        z = rng.standard_normal((len(y), mean.shape[-1]))
+        return mean + np.einsum("nij,nj->ni", np.linalg.cholesky(sigma), z)
+
+    @classmethod
+    def examples(cls, n_classes: int, n_features: int) -> list[Self]:
+        """Per class and shared, with correlated psi."""
+        pattern = np.arange(n_classes * n_features).reshape(n_classes, n_features) % 4
+        psi = 2.0 * (np.eye(n_features) + 0.4)
+        out = []
+        for shared in (False, True):
+            k = 1 if shared else n_classes
+            out.append(
+                cls(
+                    mu=pattern - 1.0,
+                    kappa=0.5 + np.arange(n_classes),
+                    nu=n_features + 4.0 + np.arange(k),
+                    psi=psi * (1.0 + np.arange(k))[:, None, None],
+                    shift=np.zeros(n_features),
+                    shared=shared,
+                )
+            )
+        return out
+
+    def stats(
+        self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
+    ) -> ScatterStats:
+        """Block by block: centred products about the first row."""
+        n_features = X.shape[1]
+        shift = dense_block(X, slice(0, 1))[0] if X.shape[0] else np.zeros(n_features)
+        k = 1 if self.shared else n_classes
+        out = ScatterStats(
+            np.zeros(n_classes),
+            np.zeros((n_classes, n_features)),
+            np.zeros((k, n_features, n_features)),
+            shift,
+            self.shared,
+        )
+        for rows in row_blocks(X.shape[0], max(1, n_features // 16)):
+            d = dense_block(X, rows) - shift
+            if has_nan(d):
+                raise ValueError(
+                    "training rows with missing cells have no closed form under a full covariance "
+                    f"(first in row {rows.start + int(np.isnan(d).any(axis=1).argmax())}, "
+                    f"column {int(np.isnan(d).any(axis=0).argmax())}): drop or impute them, use "
+                    "covariance='diagonal', or GaussianNB"
+                )
+            codes, w = y[rows], None if weight is None else weight[rows]
+            n = class_counts(codes, n_classes, w)
+            indicator = one_hot(codes, n_classes, w)
+            mean = np.divide(
+                indicator @ d, n[:, None], out=np.zeros_like(out.mean), where=n[:, None] > 0
+            )
+            d -= mean[codes]
+            if w is not None:
+                d *= np.sqrt(w)[:, None]
+            if self.shared:
+                scatter = (d.T @ d)[None]
+            else:
+                scatter = np.zeros_like(out.scatter)
+                for c in np.flatnonzero(n > 0):
+                    part = d[codes == c]
+                    scatter[c] = part.T @ part
+            out = out.merge(ScatterStats(n, mean, scatter, shift, self.shared))
+        return out
+
+    def resolve(self, stats: ScatterStats) -> Self:
+        """Fill in the data-scaled defaults from the pooled statistics."""
+        n_classes, n_features = shape = stats.mean.shape
+        groups = (1,) if self.shared else (n_classes,)
+        mean, within, total = stats.pooled()
+        if self.mu is None:
+            mu, shift = np.array(np.broadcast_to(mean, shape)), stats.shift
+        else:
+            mu = broadcast_prior("mu0", self.mu, shape, positive=False)
+            shift = broadcast_prior("shift", self.shift, shape[1:], positive=False)
+        kappa, nu, psi = default_prior(within, total)
+        nu = broadcast_prior("nu0", nu if self.nu is None else self.nu, groups)
+        if np.any(nu <= n_features - 1):
+            raise ValueError(
+                f"nu0 must be > D - 1 = {n_features - 1} for a proper inverse Wishart prior of "
+                f"{n_features} features, got {np.min(nu):g}"
+            )
+        out = replace(
+            self,
+            mu=mu,
+            kappa=broadcast_prior("kappa0", kappa if self.kappa is None else self.kappa, shape[:1]),
+            nu=nu,
+            psi=_scale_matrices(psi if self.psi is None else self.psi, *groups, n_features),
+            shift=shift,
+        )
+        out._factor  # noqa: B018 - raises where psi is not positive definite
+        return out
+
+    def update(self, stats: ScatterStats) -> Self:
+        """Add rows to kappa and nu, scatter and the step of the mean to psi."""
+        prior = self.mu + (self.shift - stats.shift)
+        kappa = self.kappa + stats.n
+        step = np.where((stats.n > 0)[:, None], stats.mean - prior, 0.0)
+        share = stats.n / kappa
+        added = stats._outer(self.kappa * share, step)
+        n = stats.n.sum(keepdims=True) if self.shared else stats.n
+        return replace(
+            self,
+            mu=prior + share[:, None] * step,
+            kappa=kappa,
+            nu=self.nu + n,
+            psi=self.psi + stats.scatter + added,
+            shift=stats.shift,
+        )
+
+    def mle(self, stats: ScatterStats) -> dict[str, Array]:
+        """Sample means; scatter over count, per class or pooled."""
+        refuse_undefined("mle", stats.n <= 0, "it has no row")
+        n = stats.n.sum(keepdims=True) if self.shared else stats.n
+        sigma = stats.scatter / n[:, None, None]
+        for c in range(len(sigma)):
+            scale = np.sqrt(np.diagonal(sigma[c]))
+            with np.errstate(invalid="ignore", divide="ignore"):
+                correlation = sigma[c] / np.outer(scale, scale)
+            if (
+                not np.all(scale > 0)
+                or np.linalg.eigvalsh(correlation)[0] < 1e-12
+            ):
+                raise UndefinedEstimateError(
+                    "mle",
+                    f"the sample covariance of {n[c]:g} rows in {self._dim_of(stats)} features "
+                    "is singular; use method='map' or the posterior predictive",
+                    None if self.shared else c,
+                )
+        return {"mu": stats.mean + stats.shift, "Sigma": sigma[0] if self.shared else sigma}
+
+    @staticmethod
+    def _dim_of(stats: ScatterStats) -> int:
+        return stats.mean.shape[1]
+
+    def map(self) -> dict[str, Array]:
+        """Joint mode in (mu, Sigma): psi/(nu + D + 1 + J), J the number of means on one Sigma."""
+        means = len(self.mu) if self.shared else 1
+        return self._theta(self.nu + self._dim + 1 + means)
+
+    def mean(self) -> dict[str, Array]:
+        """E mu = m; E Sigma = psi/(nu - D - 1), which needs nu > D + 1."""
+        d = self.nu - self._dim - 1
+        refuse_undefined(
+            "posterior_mean",
+            d <= 0,
+            f"the covariance has no expectation while nu0 + rows <= D + 1 = {self._dim + 1}; "
+            "use a larger nu0 or more rows",
+        )
+        return self._theta(d)
+
+    def _theta(self, divisor: Array) -> dict[str, Array]:
+        sigma = self.psi / divisor[:, None, None]
+        return {"mu": self.mu + self.shift, "Sigma": sigma[0] if self.shared else sigma}
+
+    def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
+        """Bartlett's decomposition of the precision, then mu given Sigma."""
+        k, dim = len(self.psi), self._dim
+        a = np.tril(rng.standard_normal((n, k, dim, dim)), -1)
+        df = self.nu[:, None] - np.arange(dim)
+        a[..., np.arange(dim), np.arange(dim)] = np.sqrt(rng.chisquare(df, size=(n, k, dim)))
+        # psi = L L^T, precision = (L^-T A)(L^-T A)^T, hence Sigma = B^T B with B = A^-1 L^T
+        b = np.linalg.solve(a, np.broadcast_to(np.swapaxes(self._factor, 1, 2), a.shape))
+        sigma = np.swapaxes(b, -1, -2) @ b
+        z = rng.standard_normal((n, *self.mu.shape))
+        step = np.einsum("skji,scj->sci" if self.shared else "scji,scj->sci", b, z)
+        mu = self.mu + self.shift + step / np.sqrt(self.kappa)[:, None]
+        return {"mu": mu, "Sigma": sigma[:, 0] if self.shared else sigma}
+
+    def n_parameters(self) -> int:
+        """Means and covariance matrices."""
+        return self.mu.size + self.psi.size
+
+    def log_predictive(self, X: Matrix) -> Array:
+        """(N, C) multivariate t: df nu - D + 1, shape psi (1 + 1/kappa)/df, of observed cells."""
+        n_classes = len(self.mu)
+        out = np.empty((X.shape[0], n_classes))
+        for rows, columns in _patterns(X):
+            part = self if len(columns) == self._dim else self.marginal(columns)
+            dim = len(columns)
+            df = part.nu - dim + 1
+            log_norm = (
+                log_gamma_difference(df / 2, dim / 2)
+                - dim / 2 * (np.log(np.pi) + np.log1p(1 / part.kappa))
+                - part._log_det / 2
+            )
+            gain = part.kappa / (part.kappa + 1)
+            x = dense_block(X, rows)[:, columns] - part.shift
+            for c in range(n_classes):
+                k = c if len(part.psi) > 1 else 0
+                q = _squared_norm(part._factor[k], x - part.mu[c])
+                out[rows, c] = log_norm[c] - (part.nu[k] + 1) / 2 * np.log1p(gain[c] * q)
+        return out
+
+    def log_evidence(self, stats: ScatterStats) -> float:
+        """log p(X | y), means and covariances integrated out."""
+        posterior = self.update(stats)
+        n = stats.n.sum(keepdims=True) if self.shared else stats.n
+        groups = (
+            log_multigamma_difference(self.nu / 2, n / 2, self._dim)
+            - n * self._dim / 2 * np.log(np.pi)
+            - self.nu / 2 * (posterior._log_det - self._log_det)
+            - n / 2 * posterior._log_det
+        )
+        return float(groups.sum() - self._dim / 2 * np.log1p(stats.n / self.kappa).sum())
+
+    def cgf(self, X: Matrix, t: Array) -> Array:
+        """Joint cgf of the class log-densities of the observed cells; one pattern at a time."""
+        t = np.asarray(t)
+        t = t[None] if t.ndim == 1 else t
+        dtype = np.complex128 if np.iscomplexobj(t) else np.float64
+        out = np.empty((*t.shape[:-2], X.shape[0]), dtype=dtype)
+        with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
+            for rows, columns in _patterns(X):
+                part = self if len(columns) == self._dim else self.marginal(columns)
+                x = dense_block(X, rows)[:, columns] - part.shift
+                t_rows = t if t.shape[-2] == 1 else t[..., rows, :]
+                out[..., rows] = part._cgf_complete(x, t_rows)
+        return out
+
+    def _cgf_complete(self, x: Array, t: Array) -> Array:
+        n_classes, dim = len(self.mu), self._dim
+        whitened = [
+            solve_triangular(
+                self._factor[0 if self.shared else c], (x - self.mu[c]).T, lower=True
+            ).T
+            for c in range(n_classes)
+        ]  # C arrays (n, D): their products are delta_c psi^-1 delta_d
+        groups = [list(range(n_classes))] if self.shared else [[c] for c in range(n_classes)]
+
+        def cell(rows: slice, t: Array) -> Array:
+            out: Any = 0.0
+            for k, members in enumerate(groups):
+                z = np.stack([whitened[c][rows] for c in members], axis=1)
+                gram = np.einsum("ncd,ned->nce", z, z)
+                tg = t[..., members]
+                total = tg.sum(axis=-1)
+                kappa = self.kappa[members]
+                tau = tg * kappa / (kappa + tg)
+                out = (
+                    out
+                    + log_multigamma_difference(self.nu[k] / 2, total / 2, dim)
+                    - total / 2 * (dim * np.log(np.pi) + self._log_det[k])
+                    - dim / 2 * log1p(tg / kappa).sum(axis=-1)
+                    - (self.nu[k] + total) / 2 * _log_det_plus_identity(tau, gram)
+                )
+            return out
+
+        return cgf_by_rows(cell, len(x), n_classes * n_classes, t)
+
+    def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
+        """w = Sigma^-1 mu for plug-ins with a shared covariance."""
+        if theta is None:
+            raise NotLinearError(
+                "the posterior predictive is a multivariate Student t: even with one covariance "
+                "its boundary is curved unless the classes have equal counts; a plug-in "
+                "(method='posterior_mean', 'map' or 'mle') with a shared covariance is linear"
+            )
+        if not self.shared:
+            raise NotLinearError(
+                "each class has its own covariance, so the rule is quadratic; "
+                "LinearDiscriminant is linear"
+            )
+        w = np.linalg.solve(theta["Sigma"], theta["mu"].T).T
+        return w, -0.5 * (w * theta["mu"]).sum(axis=-1)
+
+    def information(self, theta: Theta, weights: Array) -> Array:
+        """(D,) of each feature on its own (its Normal margins), in nats."""
+        mu = np.asarray(theta["mu"])
+        variances = np.diagonal(theta["Sigma"], axis1=-2, axis2=-1)
+        return gaussian_information(mu, np.broadcast_to(variances, mu.shape), weights)
+
+    def scaled(self, factors: dict[str, float]) -> Self:  # type: ignore[override]
+        """As in `ConjugateFamily`; nu is scaled above its limit D - 1."""
+        out = super().scaled({k: f for k, f in factors.items() if k != "nu"})
+        limit = self._dim - 1
+        return replace(out, nu=limit + (self.nu - limit) * factors.get("nu", 1.0))
+
+
+def default_prior(within: Array, total: Array) -> tuple[float, float, Array]:
+    """(kappa, nu, psi) of the default prior from the pooled within covariance and variances."""
+    n_features = len(total)
+    variance = np.diagonal(within)
+    variance = np.where(variance > 0, variance, np.where(total > 0, total, 1.0))
+    return 0.1, n_features + 2.0, variance
+
+
+def _scale_matrices(psi: Any, groups: int, n_features: int) -> Array:
+    """psi as (groups, D, D) symmetric matrices."""
+    value = np.asarray(psi, dtype=np.float64)
+    if value.ndim <= 1:
+        diagonal = broadcast_prior("psi0", value, (n_features,))
+        value = np.diag(diagonal)
+    try:
+        out = np.array(np.broadcast_to(value, (groups, n_features, n_features)))
+    except ValueError:
+        raise ValueError(
+            f"psi0 has shape {value.shape}; give a number, ({n_features},), "
+            f"({n_features}, {n_features}) or ({groups}, {n_features}, {n_features})"
+        ) from None
+    if not np.all(np.isfinite(out)) or not np.allclose(out, np.swapaxes(out, 1, 2), rtol=1e-8):
+        raise ValueError("psi0 must be finite and symmetric")
+    return out
+
+
+def _patterns(X: Matrix) -> list[tuple[Any, Array]]:
+    """(rows, observed columns) for each pattern of missing cells; a slice if none is missing."""
+    every = np.arange(X.shape[1])
+    if not has_nan(X):
+        return [(rows, every) for rows in row_blocks(*X.shape)]
+    seen = ~np.isnan(X)
+    patterns, which = np.unique(seen, axis=0, return_inverse=True)
+    which = which.ravel()
+    return [(np.flatnonzero(which == k), np.flatnonzero(p)) for k, p in enumerate(patterns)]
+
+
+def _squared_norm(factor: Array, d: Array) -> Array:
+    """(n,) d' (L L')^-1 d for each row of d (n, D)."""
+    if d.shape[1] == 0:
+        return np.zeros(len(d))
+    z = solve_triangular(factor, d.T, lower=True, check_finite=False)
+    return np.einsum("dn,dn->n", z, z)
+
+
+def _log_det_plus_identity(tau: Array, gram: Array) -> Array:
+    """log det(I + diag(tau) G), tau (..., n, k), G (n, k, k) positive semi-definite.
+
+    Summed over eigenvalues: each 1 + lambda stays in the right half plane for imaginary t, so
+    principal logarithms add up to the continuous branch; the log of the determinant would not.
+    """
+    if tau.shape[-1] == 1:
+        return log1p(tau[..., 0] * gram[:, 0, 0])
+    product = tau[..., :, None] * gram
+    if np.iscomplexobj(tau):
+        return log1p(np.linalg.eigvals(product)).sum(axis=-1)
+    sign, log_det = np.linalg.slogdet(np.eye(tau.shape[-1]) + product)
+    return np.where(sign > 0, log_det, np.nan)
