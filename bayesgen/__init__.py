@@ -1,0 +1,38 @@
+"""Bayesian generative classifiers with the parameters integrated out.
+
+Public names are loaded on first use: importing the package costs milliseconds, and pymc, arviz,
+numba, dask and matplotlib are imported only by what needs them.
+"""
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "BernoulliNB": "estimators",
+    "GaussianNB": "estimators",
+    "GenerativeClassifier": "classifier",
+    "LinearDiscriminant": "estimators",
+    "MultinomialNB": "estimators",
+    "PoissonNB": "estimators",
+    "MutualInformationSelector": "selection",
+    "QuadraticDiscriminant": "estimators",
+    "compare_predictives": "compare",
+    "load": "estimators",
+    "mutual_information": "relevance",
+}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(importlib.import_module(f"bayesgen.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'bayesgen' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

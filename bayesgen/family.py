@@ -241,6 +241,7 @@ class ConjugateFamily(Family):
     this class works on a resolved family.
     """
 
+    statistics: ClassVar[type[Stats]] = Stats  # what `stats` returns
     # hyper-parameters that empirical Bayes may multiply by a factor, and no others
     tunable: ClassVar[tuple[str, ...]] = ()
 
@@ -322,6 +323,10 @@ class ConjugateFamily(Family):
     def n_parameters(self) -> int:
         """Numbers in one theta: what a draw costs in memory."""
         return sum(a.size for a in self.draw(np.random.default_rng(0), 1).values())
+
+    def read_stats(self, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> Stats:
+        """Statistics back from their `arrays` and `settings`."""
+        return self.statistics.from_parts(arrays, settings)
 
     # -- optional capabilities ---------------------------------------------------------------
 

@@ -8,8 +8,8 @@ The hazard behind most of this page is :math:`\log\Gamma(a+n) - \log\Gamma(a)`: 
 that a document carries about its class.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -44,6 +44,7 @@ def log_gamma_difference(a: Any, n: Any) -> Array:
     -------
     array of the broadcast shape
         Exactly 0 where ``n`` is 0. Relative error near 1e-15 for `a` up to 1e15 and beyond.
+        NaN where n is real and ``a + n`` negative.
 
     Notes
     -----
@@ -58,7 +59,7 @@ def log_gamma_difference(a: Any, n: Any) -> Array:
     a = np.asarray(a, dtype=np.float64)
     n = np.asarray(n)
     n = n.astype(np.complex128 if np.iscomplexobj(n) else np.float64, copy=False)
-    lgamma = loggamma if np.iscomplexobj(n) else gammaln
+    lgamma = loggamma if np.iscomplexobj(n) else _log_gamma
     a, n = np.broadcast_arrays(a, n)
     big = (a >= _STIRLING_FROM) & ((a + n).real >= _STIRLING_FROM)
     if not big.any():
@@ -70,6 +71,11 @@ def log_gamma_difference(a: Any, n: Any) -> Array:
     small = ~big
     out[small] = lgamma(a[small] + n[small]) - gammaln(a[small])
     return out
+
+
+def _log_gamma(z: Array) -> Array:
+    """log Gamma of a positive number; below 0 SciPy's gammaln is log |Gamma|, here NaN."""
+    return gammaln(np.where(z >= 0, z, np.nan))
 
 
 def _stirling_difference(a: Array, n: Array) -> Array:
@@ -166,6 +172,44 @@ def log_negative_binomial(x: Any, shape: Any, rate: Any) -> Array:
     return out
 
 
+def log_poisson_power(x: Any, shape: Any, rate: Any, t: Any) -> Array:
+    r"""``log E[Poisson(x | r)^t]`` for r ~ Gamma(shape, rate): the cumulants of a log-mass.
+
+    :math:`\log\Gamma(a+tx) - \log\Gamma(a) + a\log b - (a+tx)\log(b+t) - t\log x!`, which is
+    `log_negative_binomial` at t = 1; t may be complex. NaN for a real t outside the domain.
+
+    Notes
+    -----
+    Where x and a are large, with e = (x b - a)/a the relative distance of the count from the
+    mean and s = t/b, the terms of order x log x cancel on paper:
+    :math:`t \log\mathrm{Poisson}(x | x) + (a+tx)\log(1 + \tfrac{se}{1+s}) - tx\log(1+e)
+    - \tfrac12\log(1+tx/a) + \delta(a+tx) - \delta(a)`.
+    """
+    x, a, b = np.broadcast_arrays(
+        np.asarray(x, np.float64), np.asarray(shape, np.float64), np.asarray(rate, np.float64)
+    )
+    x, a, b, t = np.broadcast_arrays(x, a, b, t)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        n, s = t * x, t / b
+        out = np.asarray(
+            log_gamma_difference(a, n) - a * log1p(s) - n * np.log(b + t) - t * gammaln(x + 1)
+        )
+        big = np.minimum(np.minimum(x, a), (a + n).real) >= _STIRLING_FROM
+        big &= (b + t).real > 0
+        if big.any():
+            x, a, b, t, n, s = (v[big] for v in (x, a, b, t, n, s))
+            e = (x * b - a) / a
+            out[big] = (
+                t * (-0.5 * np.log(2 * np.pi * x) - _stirling_tail(x))
+                + (a + n) * log1p(s * e / (1 + s))
+                - n * np.log1p(e)
+                - 0.5 * log1p(n / a)
+                + _stirling_tail(a + n)
+                - _stirling_tail(a)
+            )
+    return out
+
+
 # ------------------------------------------------------------------------ sums of exponentials
 
 
@@ -214,15 +258,28 @@ def class_counts(y: Array, n_classes: int, weight: Array | None = None) -> Array
     return np.bincount(y, weights=weight, minlength=n_classes).astype(np.float64)
 
 
-def class_sums(X: Matrix, y: Array, n_classes: int, weight: Array | None = None) -> Array:
-    """(C, D) weighted column sums of each class, in float64; sparse X stays sparse."""
+def class_sums(
+    X: Matrix,
+    y: Array,
+    n_classes: int,
+    weight: Array | None = None,
+    function: Callable[[Array], Array] | None = None,
+) -> Array:
+    """(C, D) weighted column sums of each class, in float64; sparse X stays sparse.
+
+    `function`, with value 0 at 0, is applied to the cells first.
+    """
     indicator = one_hot(y, n_classes, weight)
     if sparse.issparse(X):
+        if function is not None:
+            X = stored_cells(X, slice(None))
+            X.data = function(X.data)
         return np.asarray((indicator @ X.astype(np.float64, copy=False)).todense())
     out = np.zeros((n_classes, X.shape[1]))
     columns = indicator.tocsc()
     for rows in row_blocks(*X.shape):
-        out += columns[:, rows] @ dense_block(X, rows)
+        block = dense_block(X, rows)
+        out += columns[:, rows] @ (block if function is None else function(block))
     return out
 
 
@@ -282,6 +339,120 @@ def dense_block(X: Matrix, rows: slice) -> Array:
     return np.asarray(block.todense() if sparse.issparse(X) else block, dtype=np.float64)
 
 
+# ---------------------------------------------------------------------------- rows of counts
+
+
+def refuse_negative_counts(X: Matrix) -> None:
+    """Raise if a cell is below 0, and say which; NaN is not looked at."""
+    values = X.data if sparse.issparse(X) else X
+    if values.dtype.kind in "bu" or values.size == 0 or not np.fmin.reduce(values, axis=None) < 0:
+        return
+    if sparse.issparse(X):
+        cells = X.tocoo()
+        k = int(np.flatnonzero(cells.data < 0)[0])
+        i, j, value = cells.row[k], cells.col[k], cells.data[k]
+    else:
+        i, j = np.argwhere(X < 0)[0]
+        value = X[i, j]
+    raise ValueError(f"counts must be >= 0: row {i}, feature {j} is {value:g}")
+
+
+def stored_cells(X: Matrix, rows: slice) -> sparse.csr_matrix:
+    """The nonzero (or NaN) cells of some rows as float64 CSR, each cell once."""
+    cells = sparse.csr_matrix(X[rows] if sparse.issparse(X) else dense_block(X, rows), dtype=float)
+    if not cells.has_canonical_format:
+        cells = cells.copy()  # it may be a view of X
+        cells.sum_duplicates()
+    return cells
+
+
+def stored_blocks(X: Matrix, table_cells: int) -> Iterator[tuple[slice, sparse.csr_matrix]]:
+    """`stored_cells` of all rows, in blocks of about 2 MiB or as large as the caller's tables."""
+    n_rows, width = X.shape
+    if sparse.issparse(X):
+        width = int(X.nnz / max(1, n_rows) * min(1.0, _BLOCK_CELLS / max(1, table_cells)))
+    for rows in row_blocks(n_rows, width):
+        yield rows, stored_cells(X, rows)
+
+
+def row_sums(values: Array, indptr: Array) -> Array:
+    """(..., n) sums over each row of CSR cells (..., nnz)."""
+    filled = np.flatnonzero(np.diff(indptr))
+    out = np.zeros((*values.shape[:-1], len(indptr) - 1), dtype=values.dtype)
+    if len(filled):
+        out[..., filled] = np.add.reduceat(values, indptr[filled], axis=-1)
+    return out
+
+
+def exact_parts(table: Array) -> Array:
+    """(2, ..., D): a table >= 0 as coarse + fine, where sums of coarse parts have no rounding.
+
+    The coarse parts are multiples of one power of two, large enough that no sum over the last
+    axis needs more than 53 bits.
+    """
+    total = table.sum(axis=-1, keepdims=True)
+    unit = np.exp2(np.ceil(np.log2(np.where(total > 0, total, 1.0))) - 52)
+    coarse = np.rint(table / unit) * unit
+    return np.stack([coarse, table - coarse])
+
+
+def sum_except(mask: Matrix, parts: Array) -> Array:
+    """(..., N, C) sums of a table (..., C, D), given as `exact_parts`, where `mask` is 0.
+
+    The sum over all cells minus the sum over those of the mask, which may be sparse: wrong by
+    1e-4 when done in plain floats and the entries reach 1e12; exact here.
+    """
+    coarse, fine = parts.sum(axis=-1)[..., None, :] - dot(mask, parts)
+    return coarse + fine
+
+
+def pattern(cells: sparse.csr_matrix) -> sparse.csr_matrix:
+    """1 at every stored cell."""
+    ones = np.ones(len(cells.data))
+    return sparse.csr_matrix((ones, cells.indices, cells.indptr), shape=cells.shape)
+
+
+_LOG_FACTORIAL = gammaln(np.arange(1.0, 257.0))
+
+
+def log_factorial(x: Array) -> Array:
+    """``log x!`` for x >= 0, by look-up for small whole numbers."""
+    small = np.minimum(x, 255.0).astype(np.intp)
+    out = _LOG_FACTORIAL[small]
+    other = small != x
+    if other.any():
+        out[other] = gammaln(x[other] + 1)
+    return out
+
+
+def small_count_table(
+    function: Callable[[Any, Array], Array], X: Matrix, n_tables: int
+) -> Callable[[Array, Array], Array]:
+    """``function(columns, counts)``, made to look up small whole counts in a table.
+
+    The table covers counts below 16, or fewer if it would be larger than X has cells.
+    """
+    n_features = max(1, X.shape[1])
+    n_cells = X.nnz if sparse.issparse(X) else X.shape[0] * n_features
+    below = min(16, n_cells // n_features, (1 << 23) // (n_features * n_tables))
+    if below < 2:
+        return function
+    table = function(slice(None), np.arange(below, dtype=np.float64)[:, None]).ravel()
+
+    def look_up(columns: Array, counts: Array) -> Array:
+        whole = np.minimum(counts, below).astype(np.intp)
+        small = (whole == counts) & (whole < below)
+        if small.all():
+            return table.take(whole * n_features + columns)
+        out = np.empty(len(counts))
+        out[small] = table.take(whole[small] * n_features + columns[small])
+        rest = ~small
+        out[rest] = function(columns[rest], counts[rest])
+        return out
+
+    return look_up
+
+
 # ------------------------------------------------------------------------------------- draws
 
 
@@ -338,3 +509,44 @@ def gaussian_information(mu: Array, sigma2: Array, weights: Array) -> Array:
         )
         out[j] = -((half * node_weights).ravel() @ (np.exp(log_p) * log_p)) - own[j]
     return np.maximum(out, 0.0)
+
+
+# ------------------------------------------------------------------------- pooled quantities
+
+
+class UnitInformation(NamedTuple):
+    """What the columns say of their own location and scale, classes pooled; arrays (D,)."""
+
+    n: Array  # weight of the observed rows
+    mean: Array  # minus shift
+    variance: Array  # pooled within-class variance, > 0
+    constant: Array  # True where the column does not vary at all
+
+
+def unit_information(n: Array, mean: Array, scatter: Array, shift: Array) -> UnitInformation:
+    r"""Location and scale of each column for a data-scaled default prior.
+
+    Parameters
+    ----------
+    n : (C, D) or (C, 1) weights; mean : (C, D) class means minus shift; scatter : (C or 1, D)
+    shift : (D,)
+
+    Notes
+    -----
+    With W the within-class scatter and V the total variance,
+    :math:`s^2 = (W + V)/(1 + \sum_c \max(n_c - 1, 0))`: the within-class variance with one
+    observation's worth of total variance, hence positive wherever the column varies, also with
+    one row a class. Equivariant under shift and scale. A column that does not vary has no scale:
+    1 + mean^2 stands in. The experiment behind it: ``tests/benchmarks/default_priors.py``.
+    """
+    total = np.broadcast_to(n, mean.shape).sum(axis=0)
+    safe = np.maximum(total, np.finfo(float).tiny)
+    centre = (n * mean).sum(axis=0) / safe
+    within = scatter.sum(axis=0)
+    spread = (within + (n * np.square(mean - centre)).sum(axis=0)) / safe
+    rounding = 16 * np.finfo(float).eps * np.abs(mean + shift).max(axis=0, initial=0.0)
+    constant = spread <= rounding**2
+    variance = (within + spread) / (1 + np.maximum(n - 1, 0).sum(axis=0))
+    return UnitInformation(
+        total, centre, np.where(constant, 1 + np.square(centre + shift), variance), constant
+    )

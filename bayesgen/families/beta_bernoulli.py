@@ -64,6 +64,7 @@ class BetaBernoulli(ConjugateFamily):
     """
 
     sparse: ClassVar[bool] = True
+    statistics: ClassVar[type[Stats]] = BernoulliStats
     tunable: ClassVar[tuple[str, ...]] = ("alpha", "beta")
 
     alpha: Any = array(CLASS, FEATURE, default=1.0)

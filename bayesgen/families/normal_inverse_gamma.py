@@ -43,6 +43,7 @@ from bayesgen.numerics import (
     log_gamma_difference,
     one_hot,
     row_blocks,
+    unit_information,
 )
 
 Variance = Literal["class", "tied", "class_spherical", "spherical"]
@@ -106,15 +107,6 @@ class GaussianStats(Stats):
     def _about(self, shift: Array) -> Array:
         return self.mean + (self.shift - shift)
 
-    def pooled(self) -> tuple[Array, Array, Array]:
-        """(D,) mean minus shift, within-class variance and total variance, all classes pooled."""
-        n = self.n.sum(axis=0)
-        safe = np.maximum(n, np.finfo(float).tiny)
-        mean = (self.n * self.mean).sum(axis=0) / safe
-        within = self.scatter.sum(axis=0) / safe
-        between = (self.n * np.square(self.mean - mean)).sum(axis=0) / safe
-        return mean, within, within + between
-
 
 @dataclass(frozen=True, eq=False)
 class NormalInverseGamma(ConjugateFamily):
@@ -126,12 +118,15 @@ class NormalInverseGamma(ConjugateFamily):
         Prior mean of the class means, minus `shift`; in the unit of the feature. None: the
         pooled mean of the column.
     kappa : float or array broadcasting to (class, feature), > 0, or None
-        Weight of the prior mean, in rows.
+        Weight of the prior mean, in rows. None: 0.1, so that class means lie within about three
+        standard deviations of the pooled mean.
     nu : float or array broadcasting to the variance groups, > 0, or None
-        Weight of the prior variance, in rows.
+        Weight of the prior variance, in rows. None: 3, the least integer with a finite prior mean.
     sigma2 : float or array broadcasting to the variance groups, > 0, or None
-        Prior scale of the variance, in the unit of the feature squared. None: from the pooled
-        variance of the column.
+        Prior scale of the variance, in the unit of the feature squared. None: the pooled
+        within-class variance of the column (`numerics.unit_information`), averaged over the
+        columns where they share one. A column without any variation cannot tell a unit; its
+        default prior is so firm that it leaves the class probabilities alone.
     shift : array (feature,)
         Reference row: locations are held relative to it.
     variance : {"class", "tied", "class_spherical", "spherical"}
@@ -149,9 +144,10 @@ class NormalInverseGamma(ConjugateFamily):
     array([[1.        ],
            [5.33333333]])
     >>> posterior.log_predictive(np.array([[2.0]])).round(3)
-    array([[-1.486, -2.748]])
+    array([[-1.591, -2.841]])
     """
 
+    statistics: ClassVar[type[Stats]] = GaussianStats
     tunable: ClassVar[tuple[str, ...]] = ("kappa", "nu", "sigma2")
 
     mu: Any = array(CLASS, FEATURE, default=None)
@@ -289,13 +285,20 @@ class NormalInverseGamma(ConjugateFamily):
         """Fill in the data-scaled defaults from the pooled statistics."""
         shape = stats.mean.shape
         group = self._group_sum(np.ones(shape)).shape
-        mean, within, total = stats.pooled()
+        default = unit_information(stats.n, stats.mean, stats.scatter, stats.shift)
         if self.mu is None:
-            mu, shift = np.array(np.broadcast_to(mean, shape)), stats.shift
+            mu, shift = np.array(np.broadcast_to(default.mean, shape)), stats.shift
         else:
             mu = broadcast_prior("mu", self.mu, shape, positive=False)
             shift = broadcast_prior("shift", self.shift, shape[1:], positive=False)
-        kappa, nu, sigma2 = default_prior(within, total, self._over_features)
+        if self._over_features:  # one variance for columns of one unit, constant ones included
+            kappa, nu = 0.1, 3.0
+            sigma2 = default.variance[~default.constant] if (~default.constant).any() else [1.0]
+            sigma2 = np.mean(sigma2)
+        else:
+            kappa = np.where(default.constant, 1e6 * default.n, 0.1)
+            nu = np.where(default.constant, 1e6 * default.n, 3.0)
+            sigma2 = default.variance
         return replace(
             self,
             mu=mu,
@@ -463,16 +466,6 @@ class NormalInverseGamma(ConjugateFamily):
         """(D,) by quadrature of the mixture entropy, in nats."""
         mu = np.asarray(theta["mu"])
         return gaussian_information(mu, np.broadcast_to(self._variance_of(theta), mu.shape), weights)
-
-
-def default_prior(
-    within: Array, total: Array, over_features: bool
-) -> tuple[float, float | Array, Array]:
-    """(kappa, nu, sigma2) of the default prior, from the pooled variances of the columns."""
-    vary = total > 0
-    sigma2 = np.where(vary, within, 1.0)
-    sigma2 = np.where(sigma2 > 0, sigma2, total)
-    return 0.1, 2.0, (np.mean(sigma2) if over_features else sigma2)
 
 
 def _first_observed(X: Matrix) -> Array:

@@ -44,6 +44,7 @@ from bayesgen.numerics import (
     log_multigamma_difference,
     one_hot,
     row_blocks,
+    unit_information,
 )
 
 
@@ -104,14 +105,6 @@ class ScatterStats(Stats):
             return (step.T * weight @ step)[None]
         return weight[:, None, None] * step[:, :, None] * step[:, None, :]
 
-    def pooled(self) -> tuple[Array, Array, Array]:
-        """Mean minus shift (D,), within-class covariance (D, D), total variance (D,), pooled."""
-        total = max(float(self.n.sum()), np.finfo(float).tiny)
-        mean = self.n @ self.mean / total
-        within = self.scatter.sum(axis=0) / total
-        between = self.n @ np.square(self.mean - mean) / total
-        return mean, within, np.diagonal(within) + between
-
 
 @dataclass(frozen=True, eq=False)
 class NormalInverseWishart(ConjugateFamily):
@@ -123,14 +116,19 @@ class NormalInverseWishart(ConjugateFamily):
         Prior mean of the class means, minus `shift`; in the units of the features. None: the
         pooled mean.
     kappa : float or array (class,), > 0, or None
-        Weight of the prior mean, in rows.
+        Weight of the prior mean, in rows. None: 0.1.
     nu : float or array (class,) (one number if shared), > D - 1, or None
-        Degrees of freedom of the inverse Wishart.
+        Degrees of freedom of the inverse Wishart. None: D + 2, the least integer with a finite
+        prior mean.
     psi : float, (D,), (D, D) or (class, D, D), positive definite, or None
         Scale matrix of the inverse Wishart: a number or a vector is its diagonal. E Sigma =
-        psi/(nu - D - 1). None: from the pooled variances.
+        psi/(nu - D - 1), E Sigma^-1 = nu psi^-1. None: nu times the diagonal matrix of pooled
+        within-class variances (`numerics.unit_information`), which matches the precision.
     shift : array (feature,)
         Reference row: locations are held relative to it.
+    ignored : bool array (feature,)
+        Columns that are left out of every density, as if missing. Set by the default prior for
+        columns that are constant in training: they have no unit and no correlation.
     shared : bool
         One covariance for all classes (linear discriminant analysis).
 
@@ -141,9 +139,10 @@ class NormalInverseWishart(ConjugateFamily):
     >>> family = NormalInverseWishart(mu=0.0, kappa=1.0, nu=4.0, psi=1.0)
     >>> stats = family.stats(X, y, n_classes=2)
     >>> family.resolve(stats).update(stats).log_predictive(np.array([[1.0, 1.0]])).round(3)
-    array([[-2.161, -6.189]])
+    array([[-1.556, -3.546]])
     """
 
+    statistics: ClassVar[type[Stats]] = ScatterStats
     tunable: ClassVar[tuple[str, ...]] = ("kappa", "nu", "psi")
     missing: ClassVar[str] = "marginalised"
 
@@ -152,6 +151,7 @@ class NormalInverseWishart(ConjugateFamily):
     nu: Any = array(CLASS, default=None)
     psi: Any = array(CLASS, FEATURE, FEATURE_BIS, default=None)
     shift: Any = array(FEATURE, default=0.0)
+    ignored: Any = array(FEATURE, default=False)
     shared: bool = False
 
     @cached_property
@@ -180,7 +180,12 @@ class NormalInverseWishart(ConjugateFamily):
             nu=self.nu - (self._dim - len(columns)),
             psi=self.psi[:, columns[:, None], columns],
             shift=self.shift[columns],
+            ignored=np.zeros(len(columns), dtype=bool),
         )
+
+    @property
+    def _live(self) -> Array:
+        return np.flatnonzero(~np.broadcast_to(self.ignored, self._dim))
 
     # -- contract ----------------------------------------------------------------------------
 
@@ -199,7 +204,7 @@ class NormalInverseWishart(ConjugateFamily):
         mu = mu.reshape(-1, n_classes, n_features)
         sigma = sigma.reshape(len(mu), -1, n_features, n_features)
         out = np.empty((len(mu), X.shape[0], n_classes))
-        for rows, columns in _patterns(X):
+        for rows, columns in _patterns(X, self._live):
             part = sigma[:, :, columns[:, None], columns]
             factor = np.linalg.cholesky(part)
             half_log_det = np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
@@ -285,14 +290,15 @@ class NormalInverseWishart(ConjugateFamily):
         """Fill in the data-scaled defaults from the pooled statistics."""
         n_classes, n_features = shape = stats.mean.shape
         groups = (1,) if self.shared else (n_classes,)
-        mean, within, total = stats.pooled()
+        diagonal = np.diagonal(stats.scatter, axis1=1, axis2=2)
+        default = unit_information(stats.n[:, None], stats.mean, diagonal, stats.shift)
+        ignored = default.constant & (self.psi is None)
         if self.mu is None:
-            mu, shift = np.array(np.broadcast_to(mean, shape)), stats.shift
+            mu, shift = np.array(np.broadcast_to(default.mean, shape)), stats.shift
         else:
             mu = broadcast_prior("mu0", self.mu, shape, positive=False)
             shift = broadcast_prior("shift", self.shift, shape[1:], positive=False)
-        kappa, nu, psi = default_prior(within, total)
-        nu = broadcast_prior("nu0", nu if self.nu is None else self.nu, groups)
+        nu = broadcast_prior("nu0", n_features + 2.0 if self.nu is None else self.nu, groups)
         if np.any(nu <= n_features - 1):
             raise ValueError(
                 f"nu0 must be > D - 1 = {n_features - 1} for a proper inverse Wishart prior of "
@@ -301,10 +307,15 @@ class NormalInverseWishart(ConjugateFamily):
         out = replace(
             self,
             mu=mu,
-            kappa=broadcast_prior("kappa0", kappa if self.kappa is None else self.kappa, shape[:1]),
+            kappa=broadcast_prior("kappa0", 0.1 if self.kappa is None else self.kappa, shape[:1]),
             nu=nu,
-            psi=_scale_matrices(psi if self.psi is None else self.psi, *groups, n_features),
+            psi=_scale_matrices(
+                (np.sum(~ignored) + 2.0) * default.variance if self.psi is None else self.psi,
+                *groups,
+                n_features,
+            ),
             shift=shift,
+            ignored=ignored,
         )
         out._factor  # noqa: B018 - raises where psi is not positive definite
         return out
@@ -393,7 +404,7 @@ class NormalInverseWishart(ConjugateFamily):
         """(N, C) multivariate t: df nu - D + 1, shape psi (1 + 1/kappa)/df, of observed cells."""
         n_classes = len(self.mu)
         out = np.empty((X.shape[0], n_classes))
-        for rows, columns in _patterns(X):
+        for rows, columns in _patterns(X, self._live):
             part = self if len(columns) == self._dim else self.marginal(columns)
             dim = len(columns)
             df = part.nu - dim + 1
@@ -411,7 +422,16 @@ class NormalInverseWishart(ConjugateFamily):
         return out
 
     def log_evidence(self, stats: ScatterStats) -> float:
-        """log p(X | y), means and covariances integrated out."""
+        """log p(X | y) of the live columns, means and covariances integrated out."""
+        live = self._live
+        if len(live) < self._dim:
+            part = replace(
+                stats,
+                mean=stats.mean[:, live],
+                scatter=stats.scatter[:, live[:, None], live],
+                shift=stats.shift[live],
+            )
+            return self.marginal(live).log_evidence(part)
         posterior = self.update(stats)
         n = stats.n.sum(keepdims=True) if self.shared else stats.n
         groups = (
@@ -429,7 +449,7 @@ class NormalInverseWishart(ConjugateFamily):
         dtype = np.complex128 if np.iscomplexobj(t) else np.float64
         out = np.empty((*t.shape[:-2], X.shape[0]), dtype=dtype)
         with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
-            for rows, columns in _patterns(X):
+            for rows, columns in _patterns(X, self._live):
                 part = self if len(columns) == self._dim else self.marginal(columns)
                 x = dense_block(X, rows)[:, columns] - part.shift
                 t_rows = t if t.shape[-2] == 1 else t[..., rows, :]
@@ -479,8 +499,11 @@ class NormalInverseWishart(ConjugateFamily):
                 "each class has its own covariance, so the rule is quadratic; "
                 "LinearDiscriminant is linear"
             )
-        w = np.linalg.solve(theta["Sigma"], theta["mu"].T).T
-        return w, -0.5 * (w * theta["mu"]).sum(axis=-1)
+        live, mu = self._live, np.asarray(theta["mu"])
+        w = np.zeros(mu.shape)
+        sigma = np.asarray(theta["Sigma"])[live[:, None], live]
+        w[:, live] = np.linalg.solve(sigma, mu[:, live].T).T
+        return w, -0.5 * (w * mu).sum(axis=-1)
 
     def information(self, theta: Theta, weights: Array) -> Array:
         """(D,) of each feature on its own (its Normal margins), in nats."""
@@ -493,14 +516,6 @@ class NormalInverseWishart(ConjugateFamily):
         out = super().scaled({k: f for k, f in factors.items() if k != "nu"})
         limit = self._dim - 1
         return replace(out, nu=limit + (self.nu - limit) * factors.get("nu", 1.0))
-
-
-def default_prior(within: Array, total: Array) -> tuple[float, float, Array]:
-    """(kappa, nu, psi) of the default prior from the pooled within covariance and variances."""
-    n_features = len(total)
-    variance = np.diagonal(within)
-    variance = np.where(variance > 0, variance, np.where(total > 0, total, 1.0))
-    return 0.1, n_features + 2.0, variance
 
 
 def _scale_matrices(psi: Any, groups: int, n_features: int) -> Array:
@@ -521,15 +536,14 @@ def _scale_matrices(psi: Any, groups: int, n_features: int) -> Array:
     return out
 
 
-def _patterns(X: Matrix) -> list[tuple[Any, Array]]:
-    """(rows, observed columns) for each pattern of missing cells; a slice if none is missing."""
-    every = np.arange(X.shape[1])
+def _patterns(X: Matrix, live: Array) -> list[tuple[Any, Array]]:
+    """(rows, columns to use) for each pattern of missing cells among the live columns."""
     if not has_nan(X):
-        return [(rows, every) for rows in row_blocks(*X.shape)]
-    seen = ~np.isnan(X)
+        return [(rows, live) for rows in row_blocks(*X.shape)]
+    seen = ~np.isnan(X[:, live])
     patterns, which = np.unique(seen, axis=0, return_inverse=True)
     which = which.ravel()
-    return [(np.flatnonzero(which == k), np.flatnonzero(p)) for k, p in enumerate(patterns)]
+    return [(np.flatnonzero(which == k), live[p]) for k, p in enumerate(patterns)]
 
 
 def _squared_norm(factor: Array, d: Array) -> Array:

@@ -1,0 +1,579 @@
+"""The named classifiers: each chooses a family, its hyper-parameters and how X is read."""
+
+from typing import Any, Literal
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import Tags
+
+from bayesgen import storage
+from bayesgen.classifier import GenerativeClassifier
+from bayesgen.families.beta_bernoulli import BetaBernoulli
+from bayesgen.families.dirichlet_multinomial import DirichletMultinomial
+from bayesgen.families.gamma_poisson import GammaPoisson
+from bayesgen.families.normal_inverse_gamma import NormalInverseGamma
+from bayesgen.families.normal_inverse_wishart import NormalInverseWishart
+from bayesgen.family import ConjugateFamily
+from bayesgen.numerics import Array, Matrix, row_blocks
+
+Covariance = Literal["full", "diagonal", "spherical"]
+
+
+class BernoulliNB(GenerativeClassifier):
+    r"""Naive Bayes for bits: x_j | y=c ~ Bernoulli(theta_cj), theta_cj ~ Beta(alpha, beta).
+
+    For one row the posterior predictive is the plug-in of the posterior means. The interval of
+    the class probability, the evidence and predictions for several rows at once are not.
+
+    Parameters
+    ----------
+    alpha, beta : float or array broadcasting to (class, feature), default 1.0
+        Pseudo-counts of 1 and of 0, in rows. 1 and 1 is the uniform prior; 1/2 Jeffreys'. A 1-D
+        array has one value a feature, (C, 1) one value a class.
+    binarize : float or None, default 0.0
+        Values above it are 1, the others 0, as in scikit-learn. None: X must hold only 0 and 1.
+    class_alpha : float or array (class,), default 1.0
+        Dirichlet concentration of the class weights, in rows.
+    prior : {"default", "empirical"}
+        ``"empirical"`` rescales alpha and beta to the largest evidence.
+
+    See Also
+    --------
+    GenerativeClassifier : attributes and methods.
+
+    References
+    ----------
+    Seed bayesian_naive_bayes; Murphy (2012), section 3.5.
+
+    Examples
+    --------
+    The thirteen rows of the seed pokemon_generative_model. Class 2 has never shown (1, 1), yet
+    maximum likelihood prefers it; the predictive is 1568/4493.
+
+    >>> import numpy as np
+    >>> X = np.array([[1, 1]] + 4 * [[1, 0]] + 4 * [[0, 1]] + 4 * [[0, 0]])
+    >>> clf = BernoulliNB().fit(X, [1] + 12 * [2])
+    >>> clf.predict_proba([[1, 1]]).round(6)
+    array([[0.348987, 0.651013]])
+    >>> clf.predict_proba([[1, 1]], method="mle").round(6)
+    array([[0.428571, 0.571429]])
+    """
+
+    def __init__(
+        self,
+        alpha: Any = 1.0,
+        beta: Any = 1.0,
+        *,
+        binarize: float | None = 0.0,
+        class_alpha: Any = 1.0,
+        prior: str = "default",
+    ) -> None:
+        self.alpha = alpha
+        self.beta = beta
+        self.binarize = binarize
+        self.class_alpha = class_alpha
+        self.prior = prior
+
+    def _make_family(self) -> ConjugateFamily:
+        return BetaBernoulli(self.alpha, self.beta)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # on the checks' blobs: a bit a column is too little
+        return tags
+
+    def _encode(self, X: Matrix) -> Matrix:
+        values = X.data[None] if sparse.issparse(X) else X
+        strange = _first_not_bit(values)
+        if strange is None:
+            return X
+        if self.binarize is None:
+            value = values[strange]
+            place = "" if sparse.issparse(X) else f" in row {strange[0]}, column {strange[1]}"
+            raise ValueError(
+                f"BernoulliNB(binarize=None) takes 0 and 1 only, got {value:g}{place}; "
+                "give a threshold in binarize"
+            )
+        return _binarize(X, self.binarize)
+
+    def _unsaved(self) -> tuple[str, ...]:
+        return ()
+
+
+def _first_not_bit(X: Array) -> tuple[int, int] | None:
+    """Position of the first value other than 0, 1 and NaN."""
+    if X.dtype == bool:
+        return None
+    for rows in row_blocks(*X.shape):
+        block = X[rows]
+        strange = (block != 0) & (block != 1) & (block == block)
+        if strange.any():
+            i, j = np.argwhere(strange)[0]
+            return int(rows.start + i), int(j)
+    return None
+
+
+def _binarize(X: Matrix, threshold: float) -> Matrix:
+    """1 above the threshold, 0 otherwise, NaN where X is NaN."""
+    if sparse.issparse(X):
+        if threshold < 0:
+            raise ValueError("binarize must be >= 0 for sparse X: a zero cell would become 1")
+        out = X.copy()
+        out.data = np.where(np.isnan(out.data), np.nan, (out.data > threshold).astype(float))
+        out.eliminate_zeros()
+        return out
+    if X.dtype.kind == "f" and np.isnan(X).any():
+        return np.where(np.isnan(X), np.nan, X > threshold)
+    return (X > threshold).view(np.uint8)
+
+
+class _Counts(GenerativeClassifier):
+    """Shared reading of non-negative counts."""
+
+    def _read(self, X: Any, *, reset: bool) -> Any:
+        X = super()._read(X, reset=reset)
+        values = X.data if sparse.issparse(X) else X
+        if values.size and np.nanmin(values) < 0 if values.dtype.kind == "f" else (
+            values.size and values.min() < 0
+        ):
+            raise ValueError(
+                f"Negative values in data passed to {type(self).__name__}: counts must be >= 0"
+            )
+        return X
+
+    def _unsaved(self) -> tuple[str, ...]:
+        return ()
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        return tags
+
+
+class MultinomialNB(_Counts):
+    r"""Naive Bayes for documents of counts: x | y=c ~ Multinomial(L, theta_c), Dirichlet prior.
+
+    The exact predictive of a document is Dirichlet-multinomial: it knows that a word seen twice
+    is less surprising than two words seen once, which the plug-in of the posterior mean does not.
+
+    Parameters
+    ----------
+    alpha : float or array broadcasting to (class, feature), default 1.0
+        Dirichlet concentration, in words.
+    class_alpha : float or array (class,), default 1.0
+        Dirichlet concentration of the class weights, in rows.
+    prior : {"default", "empirical"}
+        ``"empirical"`` rescales alpha to the largest evidence.
+
+    Notes
+    -----
+    X may be fractional (tf-idf): the gamma function continues the factorials, and densities are
+    no longer probabilities. ``log_evidence_`` and ``score_samples`` include the multinomial
+    coefficient: they are probabilities of count vectors, not of word sequences.
+
+    See Also
+    --------
+    MarkovNB : word sequences.
+
+    References
+    ----------
+    Seed generative_models_text_and_gaussians; Murphy (2012), section 3.4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> clf = MultinomialNB().fit([[1, 0], [0, 1]], ["a", "b"])
+    >>> clf.predict_proba([[5, 0]]).round(4)
+    array([[0.8571, 0.1429]])
+    >>> clf.predict_proba([[5, 0]], method="posterior_mean").round(4)
+    array([[0.9697, 0.0303]])
+    """
+
+    def __init__(
+        self, alpha: Any = 1.0, *, class_alpha: Any = 1.0, prior: str = "default"
+    ) -> None:
+        self.alpha = alpha
+        self.class_alpha = class_alpha
+        self.prior = prior
+
+    def _make_family(self) -> ConjugateFamily:
+        return DirichletMultinomial(self.alpha)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # on the checks' blobs: only proportions count
+        return tags
+
+
+class PoissonNB(_Counts):
+    r"""Naive Bayes for counts without a common total: x_j | y=c ~ Poisson, Gamma prior.
+
+    Parameters
+    ----------
+    shape : float or array broadcasting to (class, feature), default 1.0
+        Shape of the Gamma prior of each rate: its weight, in events.
+    rate : float or array broadcasting to (class, feature), optional
+        Rate (inverse scale) of the Gamma prior: its weight, in rows. None: shape over the pooled
+        mean count of the column, so that the prior mean is the pooled mean.
+    class_alpha : float or array (class,), default 1.0
+        Dirichlet concentration of the class weights, in rows.
+    prior : {"default", "empirical"}
+        ``"empirical"`` rescales shape and rate to the largest evidence.
+
+    References
+    ----------
+    Gelman et al. (2013), section 2.6; Mosteller and Wallace (1964).
+
+    Examples
+    --------
+    >>> clf = PoissonNB().fit([[0, 3], [1, 4], [6, 0], [8, 1]], ["a", "a", "b", "b"])
+    >>> clf.predict([[5, 1]])
+    array(['b'], dtype='<U1')
+    """
+
+    def __init__(
+        self,
+        shape: Any = 1.0,
+        rate: Any = None,
+        *,
+        class_alpha: Any = 1.0,
+        prior: str = "default",
+    ) -> None:
+        self.shape = shape
+        self.rate = rate
+        self.class_alpha = class_alpha
+        self.prior = prior
+
+    def _make_family(self) -> ConjugateFamily:
+        return GammaPoisson(self.shape, self.rate)
+
+
+class _Gaussian(GenerativeClassifier):
+    """Shared care for float32 data that have lost their digits."""
+
+    def _read(self, X: Any, *, reset: bool) -> Any:
+        X = super()._read(X, reset=reset)
+        self._warn_lost_digits(X)
+        return X
+
+    def _warn_lost_digits(self, X: Array) -> None:
+        import warnings
+
+        if X.dtype != np.float32 or len(X) < 2:
+            return
+        head = np.asarray(X[:1000], dtype=np.float64)
+        seen = np.isfinite(head)
+        n = np.maximum(seen.sum(axis=0), 1)
+        mean = np.where(seen, head, 0).sum(axis=0) / n
+        sd = np.sqrt(np.where(seen, np.square(head - mean), 0).sum(axis=0) / n)
+        coarse = (sd > 0) & (np.finfo(np.float32).eps * np.abs(mean) > 0.01 * sd)
+        if coarse.any():
+            j = int(coarse.argmax())
+            warnings.warn(
+                f"column {self._feature_names()[j]!r} is float32 with mean {mean[j]:.3g} and "
+                f"standard deviation {sd[j]:.3g}: its values have fewer than two correct digits "
+                "of their variation; store it as float64, or subtract an offset first",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def _unsaved(self) -> tuple[str, ...]:
+        return ()
+
+
+class GaussianNB(_Gaussian):
+    r"""Naive Bayes for real features: x_j | y=c ~ Normal(mu_cj, sigma2), means and variances unknown.
+
+    .. math:: \sigma^2 \sim \text{scaled-inv-}\chi^2(\nu_0, \sigma^2_0), \qquad
+              \mu_{cj} \mid \sigma^2 \sim \text{Normal}(\mu_0, \sigma^2/\kappa_0)
+
+    The predictive is a Student t, so three rows a class give honest doubt instead of 0 and 1.
+
+    Parameters
+    ----------
+    mu0 : float or array broadcasting to (class, feature), optional
+        Prior mean of the class means, in the unit of the feature. None: pooled mean of the column.
+    kappa0 : float or array broadcasting to (class, feature), optional
+        Weight of mu0, in rows. None: 0.1.
+    nu0 : float or array broadcasting to the variances, optional
+        Weight of sigma2_0, in rows. None: 3.
+    sigma2_0 : float or array broadcasting to the variances, optional
+        Prior scale of the variance, in the unit of the feature squared. None: pooled
+        within-class variance of the column, with one observation's worth of total variance.
+    variance : {"class", "tied", "spherical", "class_spherical"}
+        A variance for each class and feature; for each feature, shared by the classes; one for
+        everything; one for each class.
+    class_alpha : float or array (class,), default 1.0
+        Dirichlet concentration of the class weights, in rows.
+    prior : {"default", "empirical"}
+        ``"empirical"`` rescales kappa0, nu0 and sigma2_0 to the largest evidence.
+
+    Notes
+    -----
+    The defaults are equivariant under shift and scale of each column (with a spherical variance:
+    of all columns together). They come from the experiment in
+    ``tests/benchmarks/default_priors.py``: nu0 = 3 is the least integer for which the prior mean
+    of the variance exists, kappa0 = 0.1 lets class means lie about three within-class standard
+    deviations from the pooled mean; the within-class variance serves better than the total.
+    A column without any variation in training leaves the class probabilities alone.
+
+    References
+    ----------
+    Gelman et al. (2013), section 3.3; Murphy (2007), Conjugate Bayesian analysis of the Gaussian
+    distribution.
+
+    Examples
+    --------
+    >>> clf = GaussianNB().fit([[1.0], [1.5], [4.0], [4.5]], ["a", "a", "b", "b"])
+    >>> clf.predict_proba([[2.5]]).round(3)
+    array([[0.662, 0.338]])
+    """
+
+    def __init__(
+        self,
+        mu0: Any = None,
+        kappa0: Any = None,
+        nu0: Any = None,
+        sigma2_0: Any = None,
+        *,
+        variance: Literal["class", "tied", "spherical", "class_spherical"] = "class",
+        class_alpha: Any = 1.0,
+        prior: str = "default",
+    ) -> None:
+        self.mu0 = mu0
+        self.kappa0 = kappa0
+        self.nu0 = nu0
+        self.sigma2_0 = sigma2_0
+        self.variance = variance
+        self.class_alpha = class_alpha
+        self.prior = prior
+
+    def _make_family(self) -> ConjugateFamily:
+        return NormalInverseGamma(
+            self.mu0, self.kappa0, self.nu0, self.sigma2_0, variance=self.variance
+        )
+
+
+class _Discriminant(_Gaussian):
+    """Shared constructor and choice of family of the two discriminants."""
+
+    _shared: bool
+    _diagonal: Literal["class", "tied"]
+    _spherical: Literal["class_spherical", "spherical"]
+
+    def __init__(
+        self,
+        mu0: Any = None,
+        kappa0: Any = None,
+        nu0: Any = None,
+        psi0: Any = None,
+        *,
+        covariance: Covariance = "full",
+        class_alpha: Any = 1.0,
+        prior: str = "default",
+    ) -> None:
+        self.mu0 = mu0
+        self.kappa0 = kappa0
+        self.nu0 = nu0
+        self.psi0 = psi0
+        self.covariance = covariance
+        self.class_alpha = class_alpha
+        self.prior = prior
+
+    def _make_family(self) -> ConjugateFamily:
+        if self.covariance == "full":
+            return NormalInverseWishart(
+                self.mu0, self.kappa0, self.nu0, self.psi0, shared=self._shared
+            )
+        if self.covariance not in ("diagonal", "spherical"):
+            raise ValueError(
+                f"covariance must be 'full', 'diagonal' or 'spherical', got {self.covariance!r}"
+            )
+        nu = _by_class(self.nu0)
+        if self.psi0 is not None and nu is None:
+            nu = 3.0
+        return NormalInverseGamma(
+            self.mu0,
+            _by_class(self.kappa0),
+            nu,
+            None if self.psi0 is None else _diagonal_of(self.psi0) / nu,
+            variance=self._diagonal if self.covariance == "diagonal" else self._spherical,
+        )
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        # with a full covariance NaN is marginalised in prediction, but refused in training
+        tags.input_tags.allow_nan = self.covariance != "full"
+        return tags
+
+
+def _by_class(value: Any) -> Any:
+    """A 1-D hyper-parameter with one value a class, as a column."""
+    return np.asarray(value, dtype=float)[:, None] if np.ndim(value) == 1 else value
+
+
+def _diagonal_of(psi: Any) -> Array:
+    """The diagonal of psi0 for a model without correlations."""
+    psi = np.asarray(psi, dtype=np.float64)
+    if psi.ndim < 2:
+        return psi
+    diagonal = np.diagonal(psi, axis1=-2, axis2=-1)
+    off = psi - diagonal[..., None] * np.eye(psi.shape[-1])
+    if np.any(off):
+        raise ValueError("psi0 has off-diagonal elements, but the covariance has none")
+    return diagonal
+
+
+class LinearDiscriminant(_Discriminant):
+    r"""Gaussian discriminant analysis with one covariance for all classes.
+
+    .. math:: \Sigma \sim \text{InvWishart}(\nu_0, \Psi_0), \qquad
+              \mu_c \mid \Sigma \sim \text{Normal}(\mu_0, \Sigma/\kappa_0)
+
+    Parameters
+    ----------
+    mu0 : float or array broadcasting to (class, feature), optional
+        Prior mean of the class means, in the units of the features. None: pooled mean.
+    kappa0 : float or array (class,), optional
+        Weight of mu0, in rows. None: 0.1.
+    nu0 : float, optional
+        Degrees of freedom, > D - 1. None: D + 2, the least integer with a finite prior mean.
+    psi0 : float, array (feature,) or (feature, feature), optional
+        Scale matrix; a number or a vector is its diagonal. E Sigma = psi0/(nu0 - D - 1). None:
+        nu0 times the diagonal of pooled within-class variances.
+    covariance : {"full", "diagonal", "spherical"}
+        Diagonal: a variance for each feature; spherical: one for all. Then each variance is
+        scaled-inverse-chi2(nu0, psi0/nu0), the inverse Wishart of one dimension, with nu0 = 3 by
+        default.
+    class_alpha : float or array (class,), default 1.0
+        Dirichlet concentration of the class weights, in rows.
+    prior : {"default", "empirical"}
+        ``"empirical"`` rescales kappa0, nu0 and psi0 to the largest evidence.
+
+    Notes
+    -----
+    Plug-in rules are linear (`linear_form`); the posterior predictive is a ratio of multivariate
+    Student t densities, curved unless the classes have equal counts. Fits any number of rows,
+    n <= D included. Missing cells are marginalised in prediction; in training they have no closed
+    form with a full covariance and are refused. Columns that are constant in training are left
+    out, under the default psi0.
+
+    References
+    ----------
+    Geisser (1964); seed generative_models_gda; seed pokemon_generative_model, "Modifying Model".
+
+    Examples
+    --------
+    >>> X = [[1.0, 2.0], [2.0, 3.5], [1.5, 2.0], [6.0, 1.0], [7.0, 2.5], [6.5, 1.5]]
+    >>> clf = LinearDiscriminant().fit(X, ["a"] * 3 + ["b"] * 3)
+    >>> clf.predict([[2.0, 2.0]])
+    array(['a'], dtype='<U1')
+    >>> w, w0 = clf.linear_form(method="posterior_mean")
+    >>> w.round(2)
+    array([ 4.5 , -2.16])
+    """
+
+    _shared = True
+    _diagonal = "tied"
+    _spherical = "spherical"
+
+
+class QuadraticDiscriminant(_Discriminant):
+    r"""Gaussian discriminant analysis with a covariance for each class.
+
+    .. math:: \Sigma_c \sim \text{InvWishart}(\nu_0, \Psi_0), \qquad
+              \mu_c \mid \Sigma_c \sim \text{Normal}(\mu_0, \Sigma_c/\kappa_0)
+
+    Parameters
+    ----------
+    mu0 : float or array broadcasting to (class, feature), optional
+        Prior mean of the class means, in the units of the features. None: pooled mean.
+    kappa0 : float or array (class,), optional
+        Weight of mu0, in rows. None: 0.1.
+    nu0 : float or array (class,), optional
+        Degrees of freedom, > D - 1. None: D + 2, the least integer with a finite prior mean.
+    psi0 : float, array (feature,), (feature, feature) or (class, feature, feature), optional
+        Scale matrix; a number or a vector is its diagonal. E Sigma = psi0/(nu0 - D - 1). None:
+        nu0 times the diagonal of pooled within-class variances.
+    covariance : {"full", "diagonal", "spherical"}
+        Diagonal: a variance for each class and feature (`GaussianNB`); spherical: one a class.
+        Then each variance is scaled-inverse-chi2(nu0, psi0/nu0), with nu0 = 3 by default.
+    class_alpha : float or array (class,), default 1.0
+        Dirichlet concentration of the class weights, in rows.
+    prior : {"default", "empirical"}
+        ``"empirical"`` rescales kappa0, nu0 and psi0 to the largest evidence.
+
+    Notes
+    -----
+    Fits any number of rows, n_c <= D and a class without rows included: where there are few, the
+    Student t has few degrees of freedom and says so. Missing cells and constant columns as in
+    `LinearDiscriminant`.
+
+    References
+    ----------
+    Geisser (1964); seed generative_models_gda, "General covariance matrices".
+
+    Examples
+    --------
+    >>> X = [[1.0, 2.0], [2.0, 3.5], [1.5, 2.0], [6.0, 1.0], [7.0, 2.5], [6.5, 1.5]]
+    >>> clf = QuadraticDiscriminant().fit(X, ["a"] * 3 + ["b"] * 3)
+    >>> clf.predict_proba([[4.0, 2.0]]).round(2)
+    array([[0.47, 0.53]])
+    """
+
+    _shared = False
+    _diagonal = "class"
+    _spherical = "class_spherical"
+
+
+def load(path: Any, **arguments: Any) -> GenerativeClassifier:
+    """Read a classifier written by ``clf.save(path)``; nothing in the file is executed.
+
+    Parameters
+    ----------
+    path : str or path
+    **arguments
+        Constructor arguments that a file cannot hold: ``family=`` of a `GenerativeClassifier`,
+        a callable ``tokens=`` of a `MarkovNB`.
+
+    Returns
+    -------
+    The fitted classifier, of the class that was saved: it predicts, resumes and merges.
+
+    Raises
+    ------
+    FileNotFoundError
+    ValueError
+        If the file is damaged, foreign, or of another format version.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> clf = BernoulliNB().fit([[0, 1], [1, 1]], ["a", "b"])
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.nc")
+    >>> clf.save(path)
+    >>> bool((load(path).predict_proba([[0, 0]]) == clf.predict_proba([[0, 0]])).all())
+    True
+    """
+    fit, state = storage.read(path)
+    faces = {
+        name: face
+        for name, face in globals().items()
+        if isinstance(face, type) and issubclass(face, GenerativeClassifier) and name[0] != "_"
+    }
+    name = state.get("estimator")
+    if name not in faces:
+        raise ValueError(
+            f"{path} holds a {name!r}, which this version of bayesgen does not know; it knows "
+            f"{', '.join(sorted(faces))}"
+        )
+    parameters = {k: storage.from_json(v) for k, v in state["parameters"].items()}
+    clf = faces[name](**(parameters | arguments))
+    try:
+        return clf._load(fit, state)
+    except (KeyError, AttributeError, TypeError) as error:
+        missing = sorted(set(clf._unsaved()) - set(arguments))
+        hint = f"; give load(path, {missing[0]}=...)" if missing else ""
+        raise ValueError(
+            f"{path} does not hold a complete {name} ({type(error).__name__}: {error}){hint}"
+        ) from error

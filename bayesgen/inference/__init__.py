@@ -1,0 +1,1 @@
+"""From statistics to posterior: closed form, and empirical Bayes for the prior."""

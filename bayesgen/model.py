@@ -1,0 +1,147 @@
+"""Classes and features together: Dirichlet class weights times a family of class-conditionals.
+
+.. math:: \\pi \\sim \\text{Dirichlet}(\\alpha), \\quad y_i \\sim \\text{Categorical}(\\pi), \\quad
+          x_i \\mid y_i = c \\sim p(\\cdot \\mid \\theta_c)
+
+The weights and the features' parameters are independent a posteriori, so their log densities,
+evidences and cumulant generating functions add. Source: seed bayesian_naive_bayes, "Posterior".
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from bayesgen.family import (
+    ConjugateFamily,
+    Record,
+    Stats,
+    array,
+    broadcast_prior,
+    refuse_undefined,
+)
+from bayesgen.names import CLASS, CLASS_WEIGHTS, Method
+from bayesgen.numerics import (
+    Array,
+    Matrix,
+    class_counts,
+    draw_dirichlet,
+    log_beta_difference,
+    log_gamma_difference,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassStats(Stats):
+    """Weight of the rows of each class, and the statistics of their features."""
+
+    count: Array = array(CLASS)
+    features: Any = None
+
+    def merge(self, other: Self) -> Self:
+        """Statistics of the rows of both."""
+        return replace(
+            self, count=self.count + other.count, features=self.features.merge(other.features)
+        )
+
+    def remove(self, other: Self) -> Self:
+        """Statistics after forgetting the rows of `other`."""
+        counts = super()._combine(other, np.subtract)  # `arrays` holds the counts alone
+        return replace(counts, features=self.features.remove(other.features))
+
+    def reindex_classes(self, codes: Array, n_classes: int) -> Self:
+        """The same rows with class k renamed ``codes[k]``."""
+        return replace(
+            super().reindex_classes(codes, n_classes),
+            features=self.features.reindex_classes(codes, n_classes),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ClassModel(Record):
+    """Prior or posterior of a whole generative classifier.
+
+    Parameters
+    ----------
+    alpha : float or array (class,), > 0
+        Dirichlet concentration of the class weights, in rows.
+    family : ConjugateFamily
+    """
+
+    alpha: Any = array(CLASS)
+    family: Any = None
+
+    def stats(
+        self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
+    ) -> ClassStats:
+        """Statistics of labelled rows."""
+        return ClassStats(
+            class_counts(y, n_classes, weight), self.family.stats(X, y, n_classes, weight)
+        )
+
+    def resolve(self, stats: ClassStats) -> Self:
+        """The prior with every hyper-parameter a full array."""
+        alpha = broadcast_prior("class_alpha", self.alpha, stats.count.shape)
+        return replace(self, alpha=alpha, family=self.family.resolve(stats.features))
+
+    def update(self, stats: ClassStats) -> Self:
+        """The posterior."""
+        return replace(
+            self, alpha=self.alpha + stats.count, family=self.family.update(stats.features)
+        )
+
+    # -- what a method plugs in --------------------------------------------------------------
+
+    def estimate(self, method: Method, stats: ClassStats) -> dict[str, Array]:
+        """The features' theta of a plug-in method; `stats` are behind ``"mle"``."""
+        family: ConjugateFamily = self.family
+        if method == "mle":
+            return family.mle(stats.features)
+        return family.map() if method == "map" else family.mean()
+
+    def class_weights(self, method: Method, stats: ClassStats) -> Array:
+        """(C,) p(y = c) under a method; the predictive's is the posterior mean."""
+        if method == "mle":
+            return stats.count / stats.count.sum()
+        if method == "map":
+            if len(self.alpha) == 1:
+                return np.ones(1)
+            refuse_undefined(
+                "map",
+                (self.alpha < 1) | np.all(self.alpha == 1),
+                "the Dirichlet density of the class weights has no mode unless every class_alpha "
+                "plus count is at least 1 and one exceeds 1",
+            )
+            return (self.alpha - 1) / (self.alpha - 1).sum()
+        return self.alpha / self.alpha.sum()
+
+    # -- integrated out ----------------------------------------------------------------------
+
+    def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
+        """{name: (n, *dims)} independent draws of the weights and theta."""
+        weights = draw_dirichlet(rng, self.alpha, n)
+        return {CLASS_WEIGHTS: weights, **self.family.draw(rng, n)}
+
+    @property
+    def params(self) -> dict[str, tuple[str, ...]]:
+        """{name: dims} of every parameter, the class weights first."""
+        return {CLASS_WEIGHTS: (CLASS,), **self.family.params}
+
+    def log_evidence(self, stats: ClassStats) -> float:
+        """log p(X, y): the labelled sequence of rows, everything integrated out."""
+        labels = float(log_beta_difference(self.alpha, stats.count))
+        return labels + self.family.log_evidence(stats.features)
+
+    def cgf(self, X: Matrix, t: Array) -> Array:
+        """Joint cgf (..., N) of log pi_c + log p(x_i | theta_c); `t` as in `ConjugateFamily.cgf`."""
+        t = np.asarray(t)
+        weights = log_gamma_difference(self.alpha, t).sum(axis=-1) - log_gamma_difference(
+            self.alpha.sum(), t.sum(axis=-1)
+        )
+        return weights + self.family.cgf(X, t)
+
+
+def log_weights(weights: Array) -> Array:
+    """log of class weights; -inf for a class that cannot occur."""
+    with np.errstate(divide="ignore"):
+        return np.log(weights)

@@ -1,0 +1,128 @@
+"""Model files: one netCDF file, written whole or not at all, read without pickle.
+
+A model file is the DataTree group ``fit`` and a JSON attribute with the constructor's arguments.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesgen.names import FIT
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+FORMAT = 1  # raised when a change would make older versions misread a file
+_ATTRIBUTE = "bayesgen_model"
+
+
+def write(path: str | os.PathLike[str], fit: "xr.Dataset", state: Mapping[str, Any]) -> Path:
+    """Write a model file atomically: a killed run leaves the old file or none."""
+    import xarray as xr
+
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"cannot save to {target}: {target.parent} is not a folder")
+    tree = xr.DataTree.from_dict({f"/{FIT}": fit})
+    tree.attrs[_ATTRIBUTE] = json.dumps({"format": FORMAT, **state})
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    os.close(handle)
+    try:
+        tree.to_netcdf(temporary, engine="h5netcdf")
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)  # mkstemp's 0600 would keep colleagues out
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    return target
+
+
+def read(path: str | os.PathLike[str]) -> tuple["xr.Dataset", dict[str, Any]]:
+    """(fit dataset, state) of a model file, or one clear error."""
+    import xarray as xr
+
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"no model file at {path}")
+    try:
+        with xr.open_datatree(path, engine="h5netcdf") as tree:
+            text = tree.attrs.get(_ATTRIBUTE)
+            fit = tree[FIT].to_dataset().load() if FIT in tree.children else None
+    except Exception as error:
+        raise ValueError(
+            f"{path} is not a readable model file (damaged, cut short, or not netCDF-4): "
+            f"{type(error).__name__}: {error}"
+        ) from None
+    if text is None or fit is None:
+        raise ValueError(
+            f"{path} is a netCDF file but not a bayesgen model: write one with clf.save(path)"
+        )
+    state = json.loads(text)
+    if state.get("format") != FORMAT:
+        raise ValueError(
+            f"{path} has model format {state.get('format')}, this version of bayesgen reads "
+            f"format {FORMAT}: fit and save it again with this version"
+        )
+    return fit, state
+
+
+# ------------------------------------------------------------------------------ JSON values
+
+
+def to_json(value: Any, name: str) -> Any:
+    """A constructor argument as plain JSON; arrays and tuples are tagged."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.ndarray):
+        return {"array": [to_json(v, name) for v in value.tolist()], "dtype": value.dtype.str}
+    if isinstance(value, list):
+        return [to_json(v, name) for v in value]
+    if isinstance(value, tuple):
+        return {"tuple": [to_json(v, name) for v in value]}
+    if isinstance(value, Mapping):
+        return {"pairs": [[to_json(k, name), to_json(v, name)] for k, v in value.items()]}
+    if hasattr(value, "__array__"):
+        return to_json(np.asarray(value), name)
+    raise TypeError(
+        f"cannot save {name}={value!r}: a model file holds numbers, strings and arrays only"
+    )
+
+
+def from_json(value: Any) -> Any:
+    """Inverse of `to_json`."""
+    if isinstance(value, list):
+        return [from_json(v) for v in value]
+    if isinstance(value, dict):
+        if "array" in value:
+            return np.array([from_json(v) for v in value["array"]], dtype=np.dtype(value["dtype"]))
+        if "tuple" in value:
+            return tuple(from_json(v) for v in value["tuple"])
+        return {from_json(k): from_json(v) for k, v in value["pairs"]}
+    return value
+
+
+def labels_to_json(labels: np.ndarray) -> dict[str, Any]:
+    """Class labels with their type."""
+    kind = labels.dtype.kind
+    if kind == "O" and all(isinstance(v, str) for v in labels):
+        return {"labels": labels.tolist(), "dtype": "O"}
+    if kind in "biufU":
+        return {"labels": labels.tolist(), "dtype": labels.dtype.str}
+    if kind == "M":
+        return {"labels": labels.astype(str).tolist(), "dtype": labels.dtype.str}
+    raise TypeError(
+        f"cannot save class labels of type {labels.dtype}: use strings, numbers, booleans or dates"
+    )
+
+
+def labels_from_json(value: Mapping[str, Any]) -> np.ndarray:
+    """Inverse of `labels_to_json`."""
+    return np.array(value["labels"], dtype=np.dtype(value["dtype"]))

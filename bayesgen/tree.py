@@ -1,0 +1,110 @@
+"""The only builder and reader of the DataTree: arrays with named dims in and out.
+
+``posterior`` holds draws (chain, draw, *dims); ``fit`` holds prior and posterior hyper-parameters
+and the statistics, which is enough to resume, merge or predict.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesgen.family import ConjugateFamily
+from bayesgen.model import ClassModel, ClassStats
+from bayesgen.names import CHAIN, CLASS, DRAW
+from bayesgen.numerics import Array
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Coords = Mapping[str, Any]
+_ROLES = ("prior", "posterior", "stats")
+
+
+def fit_dataset(
+    prior: ClassModel, posterior: ClassModel, stats: ClassStats, coords: Coords
+) -> "xr.Dataset":
+    """Hyper-parameters and statistics as variables ``{role}_{name}``.
+
+    An axis of length 1 that stands for all (one variance for all classes) has no dim; the
+    attribute ``axes`` of each variable lists the full axes for `read_fit`.
+    """
+    import xarray as xr
+
+    variables: dict[str, xr.Variable] = {}
+    attrs: dict[str, str] = {}
+    sizes = {name: len(value) for name, value in coords.items()}
+    for role, weights, record in (
+        ("prior", prior.alpha, prior.family),
+        ("posterior", posterior.alpha, posterior.family),
+        ("stats", stats.count, stats.features),
+    ):
+        variables[f"{role}_class"] = xr.Variable((CLASS,), weights, {"axes": json.dumps([CLASS])})
+        for name, (dims, value) in record.arrays().items():
+            variables[f"{role}_{name}"] = _variable(role, dims, value, sizes)
+        attrs[f"{role}_settings"] = json.dumps(record.settings())
+    attrs["family"] = type(prior.family).__name__
+    used = {d for v in variables.values() for d in v.dims}
+    return xr.Dataset(variables, {k: v for k, v in coords.items() if k in used}, attrs)
+
+
+def _variable(
+    role: str, dims: tuple[str, ...], value: Array, sizes: dict[str, int]
+) -> "xr.Variable":
+    import xarray as xr
+
+    if value.ndim < len(dims):  # a scalar that stands for a whole array
+        value = value.reshape((1,) * (len(dims) - value.ndim) + value.shape)
+    kept, names = [], []
+    for axis, dim in enumerate(dims):
+        size = value.shape[axis]
+        if size == 1 and sizes.get(dim, 1) != 1:
+            continue
+        if sizes.setdefault(dim, size) != size:  # e.g. no n-grams in the prior
+            dim = f"{role}_{dim}"
+            sizes[dim] = size
+        kept.append(size)
+        names.append(dim)
+    return xr.Variable(names, value.reshape(kept), {"axes": json.dumps(list(dims))})
+
+
+def read_fit(
+    dataset: "xr.Dataset", family: type[ConjugateFamily]
+) -> tuple[ClassModel, ClassModel, ClassStats]:
+    """(prior, posterior, stats) of `fit_dataset`."""
+    arrays: dict[str, dict[str, Array]] = {role: {} for role in _ROLES}
+    for name, variable in dataset.data_vars.items():
+        role, field = str(name).split("_", 1)
+        axes = json.loads(variable.attrs["axes"])
+        shape = []
+        for axis in axes:
+            dim = next((d for d in (axis, f"{role}_{axis}") if d in variable.dims), None)
+            shape.append(1 if dim is None else variable.sizes[dim])
+        arrays[role][field] = np.asarray(variable.values).reshape(shape)
+    weights = {role: arrays[role].pop("class") for role in _ROLES}
+    settings = {role: json.loads(dataset.attrs[f"{role}_settings"]) for role in _ROLES}
+    models = {
+        role: ClassModel(weights[role], family.from_parts(arrays[role], settings[role]))
+        for role in ("prior", "posterior")
+    }
+    features = models["prior"].family.read_stats(arrays["stats"], settings["stats"])
+    return models["prior"], models["posterior"], ClassStats(weights["stats"], features)
+
+
+def draws_dataset(
+    draws: Mapping[str, Array], params: Mapping[str, tuple[str, ...]], coords: Coords
+) -> "xr.Dataset":
+    """Draws {name: (chain, draw, *dims)} as a Dataset."""
+    import xarray as xr
+
+    variables = {name: ((CHAIN, DRAW, *params[name]), value) for name, value in draws.items()}
+    used = {d for dims in params.values() for d in dims}
+    n_chains, n_draws = next(iter(draws.values())).shape[:2]
+    index = {CHAIN: np.arange(n_chains), DRAW: np.arange(n_draws)}
+    return xr.Dataset(variables, index | {k: v for k, v in coords.items() if k in used})
+
+
+def split_chains(draws: Mapping[str, Array], chains: int) -> dict[str, Array]:
+    """{name: (chains * n, ...)} to {name: (chains, n, ...)}."""
+    return {k: v.reshape(chains, -1, *v.shape[1:]) for k, v in draws.items()}
