@@ -53,7 +53,7 @@ notebooks: env ## execute the notebooks in place
 	$(BIN)/jupyter-execute --inplace $(ARGS) notebooks/*.ipynb
 
 bench: env ## measure speed (tests/benchmarks)
-	$(BIN)/pytest tests/benchmarks -p no:xdist --benchmark-enable --benchmark-only $(ARGS)
+	$(BIN)/pytest tests/benchmarks -o addopts=--import-mode=importlib --benchmark-only $(ARGS)
 
 figures: env ## draw the README's figures anew
 	$(BIN)/python tools/figures.py $(ARGS)
