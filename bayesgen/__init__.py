@@ -11,9 +11,11 @@ __version__ = "0.1.0"
 
 _HOME = {
     "BernoulliNB": "estimators",
+    "CategoricalNB": "estimators",
     "GaussianNB": "estimators",
     "GenerativeClassifier": "classifier",
     "LinearDiscriminant": "estimators",
+    "MixedNB": "estimators",
     "MultinomialNB": "estimators",
     "PoissonNB": "estimators",
     "MutualInformationSelector": "selection",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import Tags
+from sklearn.utils import Tags, _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -83,9 +83,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     >>> clf.predict([[1.1], [4.2]])
     array(['a', 'b'], dtype='<U1')
     """
-
-    # faces that read other things than numeric matrices override these
-    _reads_numbers = True
 
     def __init__(
         self, family: Any = None, *, class_alpha: Any = 1.0, prior: str = "default"
@@ -260,7 +257,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("sample_weight is 0 for every row: there is nothing to fit")
         if keep.all():
             return X, y, weight
-        return _take_rows(X, keep), y[keep], weight[keep]
+        return _safe_indexing(X, np.flatnonzero(keep)), y[keep], weight[keep]
 
     def _cover_classes(self, labels: Array) -> Array:
         """Make ``classes_`` cover `labels`; their codes."""
@@ -604,17 +601,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        family = self._make_family() if self._reads_numbers else None
-        tags.input_tags.allow_nan = family is None or family.missing == "marginalised"
+        tags.input_tags.allow_nan = type(self._make_family()).missing == "marginalised"
         tags.input_tags.sparse = self._accepts_sparse()
         return tags
-
-
-def _take_rows(X: Any, keep: Array) -> Any:
-    """Rows of anything that `_read` returns."""
-    if hasattr(X, "shape"):
-        return X[keep]
-    return [x for x, k in zip(X, keep, strict=True) if k]
 
 
 def _code_labels(y: Array) -> tuple[Array, Array]:

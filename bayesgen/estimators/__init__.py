@@ -1,0 +1,73 @@
+"""The named classifiers: each chooses a family, its hyper-parameters and how X is read."""
+
+from typing import Any
+
+from bayesgen import storage
+from bayesgen.classifier import GenerativeClassifier
+from bayesgen.estimators.counts import BernoulliNB, MultinomialNB, PoissonNB
+from bayesgen.estimators.gaussian import GaussianNB, LinearDiscriminant, QuadraticDiscriminant
+from bayesgen.estimators.tables import CategoricalNB, MixedNB
+
+FACES: tuple[type[GenerativeClassifier], ...] = (
+    BernoulliNB,
+    CategoricalNB,
+    MultinomialNB,
+    PoissonNB,
+    GaussianNB,
+    MixedNB,
+    LinearDiscriminant,
+    QuadraticDiscriminant,
+    GenerativeClassifier,
+)
+
+__all__ = ["FACES", "load", *sorted(face.__name__ for face in FACES)]
+
+
+def load(path: Any, **arguments: Any) -> GenerativeClassifier:
+    """Read a classifier written by ``clf.save(path)``; nothing in the file is executed.
+
+    Parameters
+    ----------
+    path : str or path
+    **arguments
+        Constructor arguments that a file cannot hold: ``family=`` of a `GenerativeClassifier`,
+        a callable ``tokens=`` of a `MarkovNB`.
+
+    Returns
+    -------
+    The fitted classifier, of the class that was saved: it predicts, resumes and merges.
+
+    Raises
+    ------
+    FileNotFoundError
+    ValueError
+        If the file is damaged, foreign, or of another format version.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from bayesgen.estimators import BernoulliNB
+    >>> clf = BernoulliNB().fit([[0, 1], [1, 1]], ["a", "b"])
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.nc")
+    >>> clf.save(path)
+    >>> bool((load(path).predict_proba([[0, 0]]) == clf.predict_proba([[0, 0]])).all())
+    True
+    """
+    fit, state = storage.read(path)
+    faces = {face.__name__: face for face in FACES}
+    name = state.get("estimator")
+    if name not in faces:
+        raise ValueError(
+            f"{path} holds a {name!r}, which this version of bayesgen does not know; it knows "
+            f"{', '.join(sorted(faces))}"
+        )
+    parameters = {k: storage.from_json(v) for k, v in state["parameters"].items()}
+    clf = faces[name](**(parameters | arguments))
+    try:
+        return clf._load(fit, state)
+    except (KeyError, AttributeError, TypeError) as error:
+        missing = sorted(set(clf._unsaved()) - set(arguments))
+        hint = f"; give load(path, {missing[0]}=...)" if missing else ""
+        raise ValueError(
+            f"{path} does not hold a complete {name} ({type(error).__name__}: {error}){hint}"
+        ) from error

@@ -1,0 +1,338 @@
+"""Tables with names, categories and columns of several kinds: CategoricalNB, MixedNB."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import Tags
+from sklearn.utils.validation import validate_data
+
+from bayesgen.categories import Categories
+from bayesgen.classifier import Align, GenerativeClassifier
+from bayesgen.families.beta_bernoulli import BetaBernoulli
+from bayesgen.families.columns import Columns
+from bayesgen.families.dirichlet_categorical import DirichletCategorical
+from bayesgen.families.dirichlet_multinomial import DirichletMultinomial
+from bayesgen.families.gamma_poisson import GammaPoisson
+from bayesgen.families.normal_inverse_gamma import NormalInverseGamma, Variance
+from bayesgen.family import ConjugateFamily, Stats
+from bayesgen.inputs import Table, TableSchema, read
+from bayesgen.names import CATEGORY, CLASS, FEATURE
+from bayesgen.numerics import Array, Matrix
+
+Unseen = Literal["prior", "ignore", "raise"]
+
+
+class _Table(GenerativeClassifier):
+    """Shared reading of tables: the user's own object is kept until it is encoded."""
+
+    unseen: str
+
+    def _read(self, X: Any, *, reset: bool) -> Any:
+        if self.unseen not in ("prior", "ignore", "raise"):
+            raise ValueError(
+                f"unseen must be 'prior', 'ignore' or 'raise', got {self.unseen!r}"
+            )
+        if not hasattr(X, "shape"):
+            X = np.asarray(X, dtype=object)
+        if sparse.issparse(X) and not self._accepts_sparse():
+            raise TypeError(
+                f"{type(self).__name__} does not take sparse X; pass X.toarray() or a data frame"
+            )
+        read(X)  # refuses what is not a table before any work is done
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        return X
+
+    def _accepts_sparse(self) -> bool:
+        return False
+
+    def _unsaved(self) -> tuple[str, ...]:
+        return ()
+
+    def _state(self) -> dict[str, Any]:
+        return {"encoder": self.encoder_.to_json()}
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+class CategoricalNB(_Table):
+    r"""Naive Bayes for categories: x_j | y=c ~ Categorical(theta_cj), Dirichlet prior.
+
+    Reads strings, numbers, booleans, pandas and polars categories, sparse codes; NaN and None are
+    missing cells.
+
+    Parameters
+    ----------
+    alpha : float or array broadcasting to (class, feature), or (class, feature, category)
+        Dirichlet concentration: pseudo-counts of each category, in rows. Default 1.0.
+    categories : None, int, list of lists, or {column: list}
+        Declared categories of the columns; an int K declares the codes 0 .. K-1. None: those
+        that occur, and those that a pandas or polars categorical dtype declares.
+    unseen : {"prior", "ignore", "raise"}
+        A category at prediction that is not among those known. "prior": its pseudo-count, as if
+        it had been declared (for that row and column); "ignore": a missing cell; "raise": an
+        error that names column and category.
+    class_alpha : float or array (class,), default 1.0
+        Dirichlet concentration of the class weights, in rows.
+    prior : {"default", "empirical"}
+        ``"empirical"`` rescales alpha to the largest evidence.
+
+    Attributes
+    ----------
+    categories_ : tuple of tuples
+        The categories of each column, in the order of their codes.
+
+    References
+    ----------
+    Seed bayesian_naive_bayes; Murphy (2012), section 3.4.
+
+    Examples
+    --------
+    >>> X = [["red", "S"], ["red", "M"], ["blue", "L"], ["blue", None]]
+    >>> clf = CategoricalNB().fit(X, ["hot", "hot", "cold", "cold"])
+    >>> clf.predict_proba([["red", "XL"]]).round(3)
+    array([[0.286, 0.714]])
+    """
+
+    def __init__(
+        self,
+        alpha: Any = 1.0,
+        categories: Any = None,
+        unseen: Unseen = "prior",
+        *,
+        class_alpha: Any = 1.0,
+        prior: str = "default",
+    ) -> None:
+        self.alpha = alpha
+        self.categories = categories
+        self.unseen = unseen
+        self.class_alpha = class_alpha
+        self.prior = prior
+
+    def _make_family(self) -> ConjugateFamily:
+        encoder = getattr(self, "encoder_", None)
+        return DirichletCategorical(self.alpha, () if encoder is None else encoder.n_categories)
+
+    def _accepts_sparse(self) -> bool:
+        return True
+
+    def _learn(self, X: Any) -> Categories:
+        return Categories.learn(read(X), self.categories)
+
+    def _widen(self, encoder: Categories) -> Align:
+        self.encoder_, mine, theirs = self.encoder_.merge(encoder)
+        n = self.encoder_.n_categories
+        features = self.stats_.features.reindex_categories(mine, n)
+        self.stats_ = replace(self.stats_, features=features)
+        return lambda stats: stats.reindex_categories(theirs, n)  # type: ignore[attr-defined]
+
+    def _encode(self, X: Any) -> Matrix:
+        table = read(X)
+        if self.unseen == "raise":
+            self.encoder_.refuse_unseen(table)
+        codes = self.encoder_.encode(table)
+        if self.unseen == "ignore":
+            values = codes.data if sparse.issparse(codes) else codes
+            values[values == -1] = np.nan
+        return codes
+
+    def _decode(self, X: Any) -> Any:
+        return self.encoder_.decode(X)
+
+    @property
+    def categories_(self) -> tuple[tuple[Any, ...], ...]:
+        """The categories of each column, in the order of their codes."""
+        values: tuple[tuple[Any, ...], ...] = self.encoder_.values
+        return values
+
+    def _coords(self) -> dict[str, Any]:
+        return super()._coords() | {CATEGORY: _category_coord(self.encoder_)}
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        self.encoder_ = Categories.from_json(state["encoder"])
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        return tags
+
+
+def _category_coord(categories: Categories) -> list[Any]:
+    """The categories themselves where all columns share them, else their codes."""
+    first = categories.values[0] if categories.values else ()
+    if first and all(v == first for v in categories.values):
+        return list(first)
+    return list(range(max(categories.n_categories, default=0)))
+
+
+class MixedNB(_Table):
+    r"""Naive Bayes for columns of several kinds, each with its conjugate family.
+
+    Parameters
+    ----------
+    columns : {kind: list of names or positions}, optional
+        Kinds are "gaussian", "categorical", "bernoulli", "poisson", "multinomial", and "drop" for
+        columns to leave out; every column must be named. None: by dtype, booleans are bernoulli,
+        strings and categories categorical, other numbers gaussian.
+    categories : {column: list}, optional
+        Declared categories of categorical columns, as in `CategoricalNB`.
+    unseen : {"prior", "ignore", "raise"}
+        As in `CategoricalNB`.
+    alpha : float or array broadcasting to (class, feature of the block), default 1.0
+        Pseudo-counts of categories, words, and ones of bits.
+    beta : float or array, default 1.0
+        Pseudo-counts of zeros of bits.
+    mu0, kappa0, nu0, sigma2_0, variance
+        As in `GaussianNB`, for the gaussian columns.
+    shape, rate
+        As in `PoissonNB`, for the poisson columns.
+    class_alpha : float or array (class,), default 1.0
+        Dirichlet concentration of the class weights, in rows.
+    prior : {"default", "empirical"}
+        ``"empirical"`` rescales each block's hyper-parameters to the largest evidence.
+
+    Attributes
+    ----------
+    schema_ : TableSchema
+        Kind, position and categories of every column.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> X = pd.DataFrame({"island": ["Dream", "Dream", "Biscoe", None],
+    ...                   "bill": [39.1, 38.2, 46.0, 47.5], "male": [True, False, True, False]})
+    >>> clf = MixedNB().fit(X, ["Adelie", "Adelie", "Gentoo", "Gentoo"])
+    >>> clf.schema_.kinds
+    ('categorical', 'gaussian', 'bernoulli')
+    >>> clf.predict(X[:1])
+    array(['Adelie'], dtype='<U6')
+    """
+
+    def __init__(
+        self,
+        columns: Any = None,
+        categories: Any = None,
+        unseen: Unseen = "prior",
+        *,
+        alpha: Any = 1.0,
+        beta: Any = 1.0,
+        mu0: Any = None,
+        kappa0: Any = None,
+        nu0: Any = None,
+        sigma2_0: Any = None,
+        variance: Variance = "class",
+        shape: Any = 1.0,
+        rate: Any = None,
+        class_alpha: Any = 1.0,
+        prior: str = "default",
+    ) -> None:
+        self.columns = columns
+        self.categories = categories
+        self.unseen = unseen
+        self.alpha = alpha
+        self.beta = beta
+        self.mu0 = mu0
+        self.kappa0 = kappa0
+        self.nu0 = nu0
+        self.sigma2_0 = sigma2_0
+        self.variance = variance
+        self.shape = shape
+        self.rate = rate
+        self.class_alpha = class_alpha
+        self.prior = prior
+
+    def _make_family(self) -> ConjugateFamily:
+        schema = getattr(self, "encoder_", None)
+        if schema is None:
+            return Columns()
+        make = {
+            "bernoulli": lambda: BetaBernoulli(self.alpha, self.beta),
+            "categorical": lambda: DirichletCategorical(
+                self.alpha, schema.categories.n_categories
+            ),
+            "multinomial": lambda: DirichletMultinomial(self.alpha),
+            "poisson": lambda: GammaPoisson(self.shape, self.rate),
+            "gaussian": lambda: NormalInverseGamma(
+                self.mu0, self.kappa0, self.nu0, self.sigma2_0, variance=self.variance
+            ),
+        }
+        blocks = schema.blocks
+        return Columns(
+            tuple(blocks),
+            tuple(make[kind]() for kind in blocks),
+            tuple(tuple(map(int, positions)) for positions in blocks.values()),
+        )
+
+    @property
+    def schema_(self) -> TableSchema:
+        """Kind, position and categories of every column."""
+        schema: TableSchema = self.encoder_
+        return schema
+
+    def _learn(self, X: Any) -> TableSchema:
+        if hasattr(self, "stats_"):
+            return self.schema_.relearn(X, self.categories)
+        return TableSchema.learn(X, self.columns, self.categories)
+
+    def _widen(self, encoder: TableSchema) -> Align:
+        self.encoder_, mine, theirs = self.schema_.merge(encoder)
+        n = self.schema_.categories.n_categories
+
+        def aligned(stats: Any, maps: tuple[Array, ...]) -> Stats:
+            parts = tuple(
+                part.reindex_categories(maps, n) if name == "categorical" else part
+                for name, part in zip(stats.names, stats.parts, strict=True)
+            )
+            out: Stats = replace(stats, parts=parts)
+            return out
+
+        self.stats_ = replace(self.stats_, features=aligned(self.stats_.features, mine))
+        return lambda stats: aligned(stats, theirs)
+
+    def _encode(self, X: Any) -> Array:
+        codes = self.schema_.encode(X)
+        nominal = self.schema_.blocks.get("categorical", np.array([], dtype=int))
+        unseen = codes[:, nominal] == -1
+        if unseen.any() and self.unseen == "raise":
+            row, k = np.argwhere(unseen)[0]
+            name = self._feature_names()[nominal[k]]
+            table = Table(X)
+            where = table.names.index(name) if table.names else self.schema_.positions[nominal[k]]
+            raise ValueError(
+                f"column {name!r}: {table.column(where).values[row]!r} in row {row} was not seen "
+                "in training; declare it in categories=, or use unseen='prior' or 'ignore'"
+            )
+        if self.unseen == "ignore":
+            codes[:, nominal] = np.where(unseen, np.nan, codes[:, nominal])
+        return codes
+
+    def _decode(self, X: Any) -> Any:
+        import pandas as pd
+
+        return pd.DataFrame(dict(zip(self._feature_names(), self.schema_.decode(X), strict=True)))
+
+    def _feature_names(self) -> list[Any]:
+        names = self.schema_.names
+        return [f"x{j}" for j in self.schema_.positions] if names is None else list(names)
+
+    def _coords(self) -> dict[str, Any]:
+        names = np.array(self._feature_names(), dtype=object)
+        out: dict[str, Any] = {CLASS: self.classes_}
+        for kind, positions in self.schema_.blocks.items():
+            out[f"{kind}_{FEATURE}"] = list(names[positions])
+        if "categorical" in self.schema_.blocks:
+            out[f"categorical_{CATEGORY}"] = _category_coord(self.schema_.categories)
+        return out
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        self.encoder_ = TableSchema.from_json(state["encoder"])
+
+    def _check_same_features(self, other: Self) -> None:
+        if self.schema_.names is None or other.schema_.names is None:
+            super()._check_same_features(other)  # else the schemas compare names themselves
