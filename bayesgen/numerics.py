@@ -283,6 +283,12 @@ def class_sums(
     return out
 
 
+def remainder(total: Array, part: Array) -> Array:
+    """``total - part`` of weights that were summed apart; 0 where only rounding is left."""
+    rest = total - part
+    return np.where(rest > 1e-12 * total, rest, 0.0)
+
+
 def has_nan(X: Matrix) -> bool:
     """Whether any cell is NaN, without an array of booleans for types that cannot hold one."""
     values = X.data if sparse.issparse(X) else X
@@ -345,7 +351,7 @@ def dense_block(X: Matrix, rows: slice) -> Array:
 def refuse_negative_counts(X: Matrix) -> None:
     """Raise if a cell is below 0, and say which; NaN is not looked at."""
     values = X.data if sparse.issparse(X) else X
-    if values.dtype.kind in "bu" or values.size == 0 or not np.fmin.reduce(values, axis=None) < 0:
+    if values.dtype.kind in "ub" or values.size == 0 or not np.fmin.reduce(values, axis=None) < 0:
         return
     if sparse.issparse(X):
         cells = X.tocoo()

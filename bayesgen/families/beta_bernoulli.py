@@ -31,8 +31,11 @@ from bayesgen.numerics import (
     dense_block,
     dot,
     dot_log,
+    exact_parts,
     log_gamma_difference,
+    remainder,
     split_missing,
+    sum_except,
 )
 
 
@@ -92,8 +95,9 @@ class BetaBernoulli(ConjugateFamily):
     @staticmethod
     def _over_zeros(ones: Matrix, missing: Matrix | None, table: Array) -> Array:
         """(..., N, C) sum of `table` (..., C, D) over the cells of each row that are 0."""
-        out = table.sum(axis=-1)[..., None, :] - dot(ones, table)
-        return out if missing is None else out - dot(missing, table)
+        if missing is not None:  # a row without observed cells is worth 0, not a rounding error
+            return -sum_except(ones + missing, exact_parts(-table))
+        return table.sum(axis=-1)[..., None, :] - dot(ones, table)
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
         """(N, D) rows of 0 and 1, as uint8."""
@@ -106,9 +110,10 @@ class BetaBernoulli(ConjugateFamily):
         """Counts of ones and zeros among the observed cells."""
         ones, missing = split_missing(X)
         n_ones = class_sums(ones, y, n_classes, weight)
-        n_zeros = class_counts(y, n_classes, weight)[:, None] - n_ones
+        others = n_ones
         if missing is not None:
-            n_zeros = n_zeros - class_sums(missing, y, n_classes, weight)
+            others = n_ones + class_sums(missing, y, n_classes, weight)
+        n_zeros = remainder(class_counts(y, n_classes, weight)[:, None], others)
         return BernoulliStats(n_ones, n_zeros)
 
     @classmethod
@@ -172,16 +177,17 @@ class BetaBernoulli(ConjugateFamily):
 
         def cell(rows: slice, t: Array) -> Array:
             x = dense_block(X, rows)
-            out = 0.0
+            out: Any = 0.0
             for c in range(len(a)):
                 tc = t[..., c, None]  # (..., n or 1, 1)
                 norm = log_gamma_difference(total[c], tc)
                 one = log_gamma_difference(a[c], tc) - norm
                 zero = log_gamma_difference(b[c], tc) - norm
-                out = out + np.nansum(x * one + (1 - x) * zero, axis=-1)
+                cells = np.where(x == 0, zero, np.where(x == 1, one, 0.0))
+                out = out + cells.sum(axis=-1)
             return out
 
-        return cgf_by_rows(cell, *X.shape, t)
+        return cgf_by_rows(cell, X.shape[0], X.shape[1], t)
 
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
         """Log-odds weights of the bits; the posterior predictive is linear too."""
