@@ -1,0 +1,469 @@
+r"""Categories with a Dirichlet prior: x_j | y=c ~ Categorical(theta_cj), theta_cj ~ Dirichlet.
+
+Posterior: alpha + counts. Predictive of a cell: the posterior mean
+:math:`\alpha'_{cjk} / \sum_l \alpha'_{cjl}`, so that for one row the plug-in of posterior means
+*is* the posterior predictive.
+
+A category that was never declared nor seen has probability :math:`a/(\sum_l \alpha'_{cjl} + a)`
+with a the prior's own mean pseudo-count of that class and feature: exactly the predictive of the
+model in which the category had been declared with that pseudo-count.
+
+Features may have different numbers of categories K_j. Arrays are padded to the largest, K, and
+``alpha == 0`` marks the padding.
+
+Source: Murphy, Machine Learning: a Probabilistic Perspective (2012), section 3.4; seed
+bayesian_naive_bayes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+from scipy.special import xlogy
+
+from bayesgen.family import (
+    ConjugateFamily,
+    NotLinearError,
+    Stats,
+    Theta,
+    array,
+    broadcast_prior,
+    cgf_by_rows,
+    refuse_negative,
+    refuse_undefined,
+)
+from bayesgen.names import CATEGORY, CLASS, FEATURE
+from bayesgen.numerics import (
+    Array,
+    Matrix,
+    class_counts,
+    draw_dirichlet,
+    log_beta_difference,
+    log_gamma_difference,
+    remainder,
+    row_blocks,
+    row_sums,
+    stored_blocks,
+)
+
+_TILE = 1 << 18  # cells of X that are counted at a time
+
+
+@dataclass(frozen=True, eq=False)
+class CategoricalStats(Stats):
+    """Weighted counts of each category; missing cells are in none."""
+
+    counts: Array = array(CLASS, FEATURE, CATEGORY)
+
+    def reindex_categories(self, codes: Sequence[Array], n_categories: Any) -> Self:
+        """The same rows, with category k of feature j renamed ``codes[j][k]``.
+
+        Parameters
+        ----------
+        codes : for each feature an integer array (K_j,) without repeats
+        n_categories : int or tuple of int
+            Categories of the features afterwards; the padding goes up to the largest.
+        """
+        n_classes, n_features, _ = self.counts.shape
+        out = np.zeros((n_classes, n_features, int(np.max(n_categories))))
+        for j, new in enumerate(codes):
+            if self.counts[:, j, len(new) :].any():
+                raise ValueError(f"feature {j} has counts beyond its {len(new)} renamed categories")
+            out[:, j, new] = self.counts[:, j, : len(new)]
+        return replace(self, counts=out)
+
+    def merge(self, other: Self) -> Self:
+        """Statistics of the rows of both, which may know different numbers of categories."""
+        k = max(self.counts.shape[2], other.counts.shape[2])
+        return replace(self, counts=_padded(self.counts, k) + _padded(other.counts, k))
+
+    def remove(self, other: Self) -> Self:
+        """Statistics after forgetting the rows of `other`; the categories stay."""
+        k = max(self.counts.shape[2], other.counts.shape[2])
+        before = _padded(self.counts, k)
+        after = before - _padded(other.counts, k)
+        refuse_negative("counts", after, before)
+        return replace(self, counts=after)
+
+
+@dataclass(frozen=True, eq=False)
+class DirichletCategorical(ConjugateFamily):
+    """Independent categorical features with Dirichlet priors.
+
+    X holds the category codes 0 .. K_j - 1 as integers or floats. NaN is a missing cell; -1, or
+    any number that is no code of the feature, is a category never declared nor seen. In a CSR
+    matrix the cells that are not stored have code 0.
+
+    Parameters
+    ----------
+    alpha : float or array broadcasting to (class, feature), or (class, feature, category), > 0
+        Pseudo-count of each category, in rows. In three dimensions zeros at the end of a
+        feature's categories are padding.
+    n_categories : tuple of int
+        Number of categories of each feature. Empty: as many for every feature as the
+        three-dimensional `alpha` or the training rows have.
+    new : float or array broadcasting to (class, feature), >= 0, or None
+        Pseudo-count of a category never declared nor seen; data do not change it. None: the mean
+        of `alpha` over the categories. 0 makes such a row impossible.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> family = DirichletCategorical(n_categories=(3, 2))
+    >>> stats = family.stats(np.array([[2, 0], [2, 1]]), np.array([0, 0]), n_classes=2)
+    >>> posterior = family.resolve(stats).update(stats)
+    >>> np.exp(posterior.log_predictive(np.array([[2, 1], [-1, 1]]))).round(3)
+    array([[0.3  , 0.167],
+           [0.083, 0.125]])
+    """
+
+    sparse: ClassVar[bool] = True
+    statistics: ClassVar[type[Stats]] = CategoricalStats
+    tunable: ClassVar[tuple[str, ...]] = ("alpha",)
+
+    alpha: Any = array(CLASS, FEATURE, CATEGORY, default=1.0)
+    n_categories: Sequence[int] = ()
+    new: Any = array(CLASS, FEATURE, default=None)
+
+    @property
+    def params(self) -> dict[str, tuple[str, ...]]:
+        """``theta``: p(x_j = k | y = c), 0 in the padding."""
+        return {"theta": (CLASS, FEATURE, CATEGORY)}
+
+    def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
+        """(..., N, C) sum of log probabilities of the observed cells.
+
+        `theta` has no place for a category never seen. It has the probability of the posterior
+        predictive, `new`/(total + `new`), under every draw and plug-in alike: a constant, so
+        that the expectation over draws is right. Maximum likelihood is another matter: score its
+        theta by ``family.without_new()``, where such a category is impossible.
+        """
+        with np.errstate(divide="ignore"):
+            log_p = np.log(np.asarray(theta["theta"], dtype=np.float64))
+            log_new = np.log(self._p_new())
+        return _look_up(X, self._extended(log_p, log_new))
+
+    def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
+        """(N, D) codes, as int64."""
+        p = theta["theta"]
+        n_features, k = p.shape[-2:]
+        out = np.empty((len(y), n_features), dtype=np.int64)
+        for rows in row_blocks(len(y), n_features * k):
+            own = {"theta": p[rows] if p.ndim > 3 else p}
+            # p.sum() may miss 1 by rounding: a draw must not fall into the padding
+            upto = np.cumsum(self.rows_of(own, "theta", y[rows]), axis=-1)
+            u = rng.random((len(upto), n_features, 1)) * upto[..., -1:]
+            out[rows] = (u >= upto[..., :-1]).sum(axis=-1)
+        return out
+
+    def stats(
+        self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
+    ) -> CategoricalStats:
+        """Counts of each category among the observed cells.
+
+        Raises
+        ------
+        ValueError
+            If a code is not a whole number in 0 .. K - 1: training rows know their categories.
+        """
+        k = self._width() or _n_codes(X)
+        if sparse.issparse(X):
+            return CategoricalStats(_count_sparse(X, y, n_classes, k, weight))
+        n_rows, n_features = X.shape
+        out = np.empty((n_classes, n_features, k))
+        height = max(4096, n_classes * k)  # rows of a tile: as many cells as counters
+        width = max(1, _TILE // max(1, min(n_rows, height)))
+        for columns in (slice(j, j + width) for j in range(0, n_features, width)):
+            d = len(range(n_features)[columns])
+            counts = np.zeros(n_classes * d * (k + 2))  # the last two: never seen, missing
+            for start in range(0, n_rows, height):
+                rows = slice(start, start + height)
+                codes = _codes(X[rows, columns], k)
+                if np.any(codes == k):
+                    i, j = np.argwhere(codes == k)[0]
+                    i, j = start + i, columns.start + j
+                    raise _not_a_code(X[i, j], i, j, k)
+                cells = ((y[rows, None] * d + np.arange(d)) * (k + 2) + codes).ravel()
+                w = None if weight is None else np.repeat(weight[rows], d)
+                counts += np.bincount(cells, weights=w, minlength=len(counts))
+            out[:, columns] = counts.reshape(n_classes, d, k + 2)[..., :k]
+        return CategoricalStats(out)
+
+    @classmethod
+    def examples(cls, n_classes: int, n_features: int) -> list[Self]:
+        """Three categories; and two to four, unequal pseudo-counts by class and category."""
+        flat = cls(np.ones((n_classes, n_features, 3)))
+        k = 2 + np.arange(n_features) % 3
+        unequal = 0.5 + np.arange(n_classes * n_features * 4).reshape(n_classes, n_features, 4) % 7
+        ragged = cls(np.where(np.arange(4) < k[:, None], unequal, 0.0))
+        return [f.resolve(CategoricalStats(np.zeros(f.alpha.shape))) for f in (flat, ragged)]
+
+    def resolve(self, stats: CategoricalStats) -> Self:
+        """Broadcast to (class, feature, category), with zeros in the padding."""
+        n_classes, n_features, seen = stats.counts.shape
+        k = self._width() or seen
+        shape = (n_classes, n_features, k)
+        if np.ndim(self.alpha) == 3:
+            alpha = _full_alpha(self.alpha, shape)
+        else:
+            alpha = broadcast_prior("alpha", self.alpha, shape[:2])[..., None] * np.ones(k)
+        if len(self.n_categories):
+            if len(self.n_categories) != n_features:
+                raise ValueError(
+                    f"n_categories has {len(self.n_categories)} entries for {n_features} features"
+                )
+            declared = np.arange(k) < np.asarray(self.n_categories)[:, None]
+            if np.any((alpha > 0) != declared) and np.ndim(self.alpha) == 3:
+                raise ValueError("alpha must be > 0 for the declared categories, and 0 beyond them")
+            alpha = np.where(declared, alpha, 0.0)
+        new = self.new
+        if new is None:
+            new = alpha.sum(axis=-1) / (alpha > 0).sum(axis=-1)
+        new = broadcast_prior("new", new, shape[:2], positive=False)
+        if np.any(new < 0):
+            raise ValueError(f"new must be >= 0, got {self.new!r}")
+        prior = replace(self, alpha=alpha, n_categories=(), new=new)
+        prior.update(stats)  # refuses codes beyond the declared categories
+        return prior
+
+    def update(self, stats: CategoricalStats) -> Self:
+        """Pseudo-counts + counts."""
+        k = self.alpha.shape[2]
+        outside = stats.counts[..., k:].any(axis=(0, 2))
+        counts = _padded(stats.counts, k)[..., :k]
+        outside |= np.any((counts != 0) & (self.alpha == 0), axis=(0, 2))
+        if outside.any():
+            j = int(np.argmax(outside))
+            n_j = int((self.alpha[0, j] > 0).sum())
+            raise ValueError(f"feature {j} has {n_j} declared categories, but codes beyond them")
+        return replace(self, alpha=self.alpha + counts)
+
+    def scaled(self, factors: Any) -> Self:
+        """`new` is one of the pseudo-counts: it goes with `alpha`."""
+        return replace(super().scaled(factors), new=self.new * factors.get("alpha", 1.0))
+
+    def without_new(self) -> Self:
+        """The same, but a category never declared nor seen is impossible: what the MLE says."""
+        return replace(self, new=np.zeros_like(self.new))
+
+    def mle(self, stats: CategoricalStats) -> dict[str, Array]:
+        """Relative frequencies; 0 for a category that the class never had.
+
+        One that no class ever had has no place in theta: see `without_new`.
+        """
+        total = stats.counts.sum(axis=-1)
+        refuse_undefined("mle", total <= 0, "it has no observed row (0/0)")
+        return {"theta": _padded(stats.counts, self._width()) / total[..., None]}
+
+    def map(self) -> dict[str, Array]:
+        """(alpha - 1)/(sum of alpha - K_j), the mode on the simplex.
+
+        A category with alpha = 1 beside others above 1 has probability 0.
+        """
+        real = self.alpha > 0
+        choice = (real.sum(axis=-1) > 1)[..., None]  # one category: the simplex is a point
+        refuse_undefined(
+            "map",
+            real & (self.alpha < 1) & choice,
+            "a Dirichlet density is unbounded if a pseudo-count plus count is below 1; "
+            "use alpha >= 1, or method='posterior_mean'",
+        )
+        excess = np.where(real & choice, self.alpha - 1, real)
+        total = excess.sum(axis=-1)
+        refuse_undefined(
+            "map",
+            total == 0,
+            "all pseudo-counts plus counts are 1: the density is flat; "
+            "use alpha > 1, or method='posterior_mean'",
+        )
+        return {"theta": excess / total[..., None]}
+
+    def mean(self) -> dict[str, Array]:
+        """alpha/(sum of alpha)."""
+        return {"theta": self.alpha / self.alpha.sum(axis=-1, keepdims=True)}
+
+    def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
+        """Independent Dirichlet draws."""
+        return {"theta": draw_dirichlet(rng, self.alpha, n)}
+
+    def log_predictive(self, X: Matrix) -> Array:
+        """(N, C); cells are independent given the class, so the posterior mean is plugged in."""
+        return self.log_likelihood(X, self.mean())
+
+    def log_evidence(self, stats: CategoricalStats) -> float:
+        """Sum over cells of log B(posterior) - log B(prior): the probability of this sequence."""
+        counts = _padded(stats.counts, self.alpha.shape[2])
+        return float(np.sum(log_beta_difference(self.alpha, counts)))
+
+    def cgf(self, X: Matrix, t: Array) -> Array:
+        """Sum over cells of lG(p+t) - lG(p) - lG(P+t) + lG(P), p the pseudo-count of the cell.
+
+        A category never seen contributes t log(probability): it is the same under every theta.
+        """
+        t = np.asarray(t)
+        total, p_new = self.alpha.sum(axis=-1), self._p_new()
+        n_classes, n_features, k = self.alpha.shape
+        real = self.alpha > 0
+        safe = np.where(real, self.alpha, 1.0)
+
+        def moments(c: int, tc: Array) -> Array:  # (..., 1, 1) -> (..., D, K)
+            norm = log_gamma_difference(total[c], tc[..., 0])[..., None]
+            return np.where(real[c], log_gamma_difference(safe[c], tc) - norm, 0.0)
+
+        def never(c: int, tc: Array) -> Array:  # (..., 1) -> (..., D)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return np.where(tc == 0, 0.0, tc * np.log(p_new[c]))
+
+        if t.ndim == 1 or t.shape[-2] == 1:  # one t for all rows: a table for each feature
+            shared = t if t.ndim == 1 else t[..., 0, :]
+            table: Any = sum(moments(c, shared[..., c, None, None]) for c in range(n_classes))
+            new: Any = sum(never(c, shared[..., c, None]) for c in range(n_classes))
+            return _look_up(X, self._extended(table, new)[..., None, :, :])[..., 0]
+
+        def cell(rows: slice, t: Array) -> Array:
+            block = X[rows].toarray() if sparse.issparse(X) else X[rows]
+            codes, column = _codes(block, k), np.arange(n_features)
+            known = codes < k
+            at = np.where(known, codes, 0)
+            out: Any = 0.0
+            for c in range(n_classes):
+                tc = t[..., c, None]
+                p, inside = safe[c][column, at], known & real[c][column, at]
+                some = log_gamma_difference(p, tc) - log_gamma_difference(total[c], tc)
+                none = np.where(codes <= k, never(c, tc), 0.0)
+                out = out + np.where(inside, some, none).sum(axis=-1)
+            return out
+
+        return cgf_by_rows(cell, X.shape[0], n_features, t)
+
+    def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
+        """Refused: linear in one indicator for each category, not in the codes."""
+        raise NotLinearError(
+            "a categorical rule is linear in one 0/1 indicator for each category, with weights "
+            "log theta, not in the codes: code 2 is not twice code 1; one-hot the columns"
+        )
+
+    def information(self, theta: Theta, weights: Array) -> Array:
+        """(D,) sum over classes and categories of pi theta log(theta / mean theta), in nats."""
+        p, pi = theta["theta"], weights[:, None, None]
+        mean = (pi * p).sum(axis=0)
+        return ((pi * xlogy(p, p)).sum(axis=0) - xlogy(mean, mean)).sum(axis=-1)
+
+    def _width(self) -> int:
+        """K as far as the hyper-parameters tell, else 0."""
+        if len(self.n_categories):
+            return int(max(self.n_categories))
+        return int(np.shape(self.alpha)[2]) if np.ndim(self.alpha) == 3 else 0
+
+    def _p_new(self) -> Array:
+        """(C, D) probability of a category never seen."""
+        return self.new / (self.alpha.sum(axis=-1) + self.new)
+
+    def _extended(self, table: Array, new: Array) -> Array:
+        """(..., D, K + 2) values at the codes 0 .. K - 1, at one never seen, and at a missing cell.
+
+        `table` is (..., D, K), `new` (..., D), which stands in the padding as well.
+        """
+        k = table.shape[-1]
+        out = np.zeros((*table.shape[:-1], k + 2), dtype=table.dtype)
+        real = _padded(self.alpha, k)[0] > 0
+        out[..., :k] = np.where(real, table, new[..., None])
+        out[..., k] = new
+        return out
+
+
+def _full_alpha(alpha: Any, shape: tuple[int, ...]) -> Array:
+    """A three-dimensional prior of `shape`, or an error."""
+    try:
+        out = np.array(np.broadcast_to(np.asarray(alpha, dtype=np.float64), shape))
+    except ValueError:
+        raise ValueError(
+            f"alpha has shape {np.shape(alpha)}, which does not broadcast to "
+            f"(class, feature, category) = {shape}"
+        ) from None
+    real = out > 0
+    padding_last = np.all(real[..., :-1] >= real[..., 1:])
+    if not (np.all(np.isfinite(out) & (out >= 0)) and real[..., 0].all() and padding_last):
+        raise ValueError("alpha must be finite and > 0; zeros may only pad a feature's end")
+    if np.any(real != real[:1]):
+        raise ValueError("alpha has a different number of categories in different classes")
+    return out
+
+
+def _padded(counts: Array, k: int) -> Array:
+    """With zeros up to `k` categories."""
+    more = k - counts.shape[2]
+    return counts if more <= 0 else np.pad(counts, ((0, 0), (0, 0), (0, more)))
+
+
+def _n_codes(X: Matrix) -> int:
+    """Largest code + 1, at least 1."""
+    values = X.data if sparse.issparse(X) else X
+    top = np.fmax.reduce(values, axis=None) if values.size else 0
+    return 1 + (int(top) if top > 0 else 0)
+
+
+def _codes(values: Array, k: int) -> Array:
+    """Indices: the codes 0 .. k - 1, k for any other number, k + 1 for NaN."""
+    if values.dtype.kind in "biu":
+        whole = values.astype(np.int64).view(np.uint64)  # negative numbers become huge ones
+        return np.minimum(whole, np.uint64(k)).view(np.int64)
+    codes = np.where((values >= 0) & (values < k), values, k).astype(np.intp)
+    other = np.nonzero(codes != values)
+    codes[other] = k + np.isnan(values[other])
+    return codes
+
+
+def _not_a_code(value: Any, row: int, feature: int, k: int) -> ValueError:
+    return ValueError(
+        f"row {row}, feature {feature}: {value} is not one of the category codes 0 .. {k - 1}"
+    )
+
+
+def _count_sparse(X: Matrix, y: Array, n_classes: int, k: int, weight: Array | None) -> Array:
+    """(C, D, K) counts from the stored cells; those not stored have code 0."""
+    n_features = X.shape[1]
+    out = np.zeros(n_classes * n_features * (k + 2))
+    for rows, cells in stored_blocks(X, out.size):
+        owner = rows.start + np.repeat(np.arange(cells.shape[0]), np.diff(cells.indptr))
+        codes = _codes(cells.data, k)
+        if np.any(codes == k):
+            i = int(np.argmax(codes == k))
+            raise _not_a_code(cells.data[i], owner[i], cells.indices[i], k)
+        at = (y[owner] * n_features + cells.indices) * (k + 2) + codes
+        w = None if weight is None else weight[owner]
+        out += np.bincount(at, weights=w, minlength=out.size)
+    counts = out.reshape(n_classes, n_features, k + 2)
+    n = class_counts(y, n_classes, weight)[:, None]
+    counts[..., 0] += remainder(n, counts.sum(axis=-1))
+    return counts[..., :k].copy()
+
+
+def _look_up(X: Matrix, table: Array) -> Array:
+    """(..., N, C) sums over the features of a table (..., C, D, K + 2) at the codes of each row."""
+    *lead, n_features, width = table.shape
+    flat = table.reshape(-1, n_features * width)
+    out = np.empty((len(flat), X.shape[0]), dtype=table.dtype)
+    offsets = np.arange(n_features) * width
+    if sparse.issparse(X):
+        for rows, cells in stored_blocks(X, 0):
+            at = _codes(cells.data, width - 2) + offsets[cells.indices]
+            for each, sums in zip(flat, out, strict=True):
+                zero = each[offsets]  # what the row is worth if every code is 0
+                finite = np.isfinite(zero)
+                base = np.where(finite, zero, 0.0)
+                change = each.take(at) - base.take(cells.indices)
+                sums[rows] = base.sum() + row_sums(change, cells.indptr)
+                if not finite.all():  # log 0 remains unless all such cells are stored
+                    stored = row_sums((~finite).take(cells.indices).astype(int), cells.indptr)
+                    sums[rows][stored < np.sum(~finite)] = zero[~finite][0]
+    else:
+        for rows in row_blocks(*X.shape):
+            at = _codes(X[rows], width - 2) + offsets
+            axis = 0 if len(at) > n_features else 1  # the longer axis stays innermost
+            at = np.ascontiguousarray(at.T) if axis == 0 else at
+            for each, sums in zip(flat, out, strict=True):
+                sums[rows] = each.take(at).sum(axis=axis)
+    return np.moveaxis(out.reshape(*lead, X.shape[0]), -1, -2)

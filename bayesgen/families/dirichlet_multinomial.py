@@ -1,0 +1,349 @@
+r"""Documents of word counts: x | y=c ~ Multinomial(L, theta_c), theta_c ~ Dirichlet(alpha_c).
+
+The length L of a document is given and says nothing about its class. Posterior: alpha + word
+counts. Predictive of a document: Dirichlet-multinomial,
+
+.. math::
+
+    \frac{L!}{\prod_j x_j!}\,\frac{B(\alpha_c + x)}{B(\alpha_c)}
+    = \prod_j r(\alpha_{cj}, x_j) \Big/ r(A_c, L), \qquad
+    r(a, n) = \frac{\Gamma(a+n)}{\Gamma(a)\,n!},
+
+not the plug-in of the mean: a word seen once makes its own repetition more likely. The product
+runs over the words of the document alone, since r(a, 0) = 1. For very long documents numerator
+and denominator are multiplied by the same powers, with which each factor is a negative binomial
+mass, free of cancellation: :math:`\prod_j NB(x_j; \alpha_{cj}, b) / NB(L; A_c, b)`, b = A_c/L.
+
+Source: Murphy, Machine Learning: a Probabilistic Perspective (2012), section 3.4; Madsen, Kauchak
+and Elkan (2005), Modeling word burstiness using the Dirichlet distribution, ICML.
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+from scipy.special import xlogy
+
+from bayesgen.family import (
+    ConjugateFamily,
+    NotLinearError,
+    Stats,
+    Theta,
+    array,
+    broadcast_prior,
+    cgf_by_rows,
+    refuse_undefined,
+)
+from bayesgen.names import CLASS, FEATURE
+from bayesgen.numerics import (
+    Array,
+    Matrix,
+    class_sums,
+    dot_log,
+    draw_dirichlet,
+    exact_parts,
+    has_nan,
+    log1p,
+    log_factorial,
+    log_gamma_difference,
+    log_negative_binomial,
+    log_poisson,
+    log_poisson_power,
+    pattern,
+    refuse_negative_counts,
+    row_sums,
+    small_count_table,
+    stored_blocks,
+    stored_cells,
+    sum_except,
+)
+
+_LONG = 2.0**14  # documents of this length and more are scored without cancellation
+
+
+@dataclass(frozen=True, eq=False)
+class MultinomialStats(Stats):
+    """Weighted word counts, and what the evidence needs to be a probability of count vectors."""
+
+    counts: Array = array(CLASS, FEATURE)
+    log_coefficient: Array = array(CLASS)  # sum of the documents' log multinomial coefficients
+
+
+@dataclass(frozen=True, eq=False)
+class DirichletMultinomial(ConjugateFamily):
+    """Bags of words with a Dirichlet prior on the word probabilities of each class.
+
+    Counts need not be whole numbers: the mass is continued by the gamma function.
+
+    Parameters
+    ----------
+    alpha : float or array broadcasting to (class, feature), > 0
+        Pseudo-counts of each word, in words.
+    length : int
+        Words in a simulated document (`simulate`). Nothing else looks at it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> family = DirichletMultinomial()
+    >>> stats = family.stats(np.array([[3, 0], [0, 3]]), np.array([0, 1]), n_classes=2)
+    >>> posterior = family.resolve(stats).update(stats)
+    >>> np.exp(posterior.log_predictive(np.array([[2, 0]]))).round(3)
+    array([[0.667, 0.067]])
+    """
+
+    sparse: ClassVar[bool] = True
+    missing: ClassVar[str] = (
+        "a document with an unknown word count has an unknown length, and the other counts do not "
+        "say how it is distributed; count the words, or leave the column out"
+    )
+    statistics: ClassVar[type[Stats]] = MultinomialStats
+    tunable: ClassVar[tuple[str, ...]] = ("alpha",)
+
+    alpha: Any = array(CLASS, FEATURE, default=1.0)
+    length: int = 100
+
+    @property
+    def params(self) -> dict[str, tuple[str, ...]]:
+        """``theta``: probability of each word, which sum to 1 over the features."""
+        return {"theta": (CLASS, FEATURE)}
+
+    def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
+        """(..., N, C) log multinomial masses of the documents, coefficient included.
+
+        For documents of 2^14 words and more it is the mass under theta/(sum of theta): the sum
+        differs from 1 by rounding, which such a document would magnify.
+        """
+        self._check(X)
+        p = np.asarray(theta["theta"], dtype=np.float64)
+        out = dot_log(X, p)
+        for rows, cells in stored_blocks(X, 0):
+            length = row_sums(cells.data, cells.indptr)
+            out[..., rows, :] += _log_coefficient(cells, length)[:, None]
+            row = np.flatnonzero(length >= _LONG)
+            if len(row):
+                out[..., rows.start + row, :] = _log_multinomial(cells[row], length[row], p)
+        return out
+
+    def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
+        """(N, D) documents of `length` words, as int64."""
+        p = self.rows_of(theta, "theta", y)
+        p = p / p.sum(axis=-1, keepdims=True)
+        return rng.multinomial(self.length, np.broadcast_to(p, (len(y), p.shape[-1])))
+
+    def stats(
+        self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
+    ) -> MultinomialStats:
+        """Sums of counts and of log multinomial coefficients."""
+        self._check(X)
+        each = np.empty(X.shape[0])
+        for rows, cells in stored_blocks(X, 0):
+            each[rows] = _log_coefficient(cells, row_sums(cells.data, cells.indptr))
+        if weight is not None:
+            each *= weight
+        coefficients = np.bincount(y, weights=each, minlength=n_classes)
+        return MultinomialStats(class_sums(X, y, n_classes, weight), coefficients)
+
+    @classmethod
+    def examples(cls, n_classes: int, n_features: int) -> list[Self]:
+        """Uniform; unequal by class and feature; rare words in short documents."""
+        unequal = 0.5 + np.arange(n_classes * n_features).reshape(n_classes, n_features) % 5
+        flat = np.ones((n_classes, n_features))
+        return [cls(flat), cls(unequal), cls(0.3 * flat, length=5)]
+
+    def resolve(self, stats: MultinomialStats) -> Self:
+        """Broadcast the pseudo-counts to (class, feature)."""
+        return replace(self, alpha=broadcast_prior("alpha", self.alpha, stats.counts.shape))
+
+    def update(self, stats: MultinomialStats) -> Self:
+        """Pseudo-counts + counts."""
+        return replace(self, alpha=self.alpha + stats.counts)
+
+    def mle(self, stats: MultinomialStats) -> dict[str, Array]:
+        """Relative frequency of each word; 0 for a word that the class never used."""
+        total = stats.counts.sum(axis=-1)
+        refuse_undefined("mle", total <= 0, "it has no words (0/0)")
+        return {"theta": stats.counts / total[:, None]}
+
+    def map(self) -> dict[str, Array]:
+        """(alpha - 1)/(sum of alpha - D), the mode on the simplex.
+
+        A word with alpha = 1 beside others above 1 has probability 0.
+        """
+        if self.alpha.shape[-1] == 1:  # one word: the simplex is a point
+            return {"theta": np.ones_like(self.alpha)}
+        refuse_undefined(
+            "map",
+            self.alpha < 1,
+            "a Dirichlet density is unbounded if a pseudo-count plus count is below 1; "
+            "use alpha >= 1, or method='posterior_mean'",
+        )
+        excess = self.alpha - 1
+        refuse_undefined(
+            "map",
+            ~excess.any(axis=-1),
+            "all pseudo-counts plus counts are 1: the density is flat; "
+            "use alpha > 1, or method='posterior_mean'",
+        )
+        return {"theta": excess / excess.sum(axis=-1, keepdims=True)}
+
+    def mean(self) -> dict[str, Array]:
+        """alpha/(sum of alpha)."""
+        return {"theta": self.alpha / self.alpha.sum(axis=-1, keepdims=True)}
+
+    def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
+        """Independent Dirichlet draws."""
+        return {"theta": draw_dirichlet(rng, self.alpha, n)}
+
+    def log_predictive(self, X: Matrix) -> Array:
+        """(N, C) log Dirichlet-multinomial masses, coefficient included."""
+        self._check(X)
+        alpha, total = self.alpha, self.alpha.sum(axis=-1)
+        n_classes = len(alpha)
+
+        def rising(c: int, columns: Any, counts: Array) -> Array:
+            return _log_rising(alpha[c][columns], counts)
+
+        words = [small_count_table(partial(rising, c), X, n_classes) for c in range(n_classes)]
+        out = np.empty((X.shape[0], n_classes))
+        for rows, cells in stored_blocks(X, 0):
+            length = row_sums(cells.data, cells.indptr)
+            for c in range(n_classes):
+                each = words[c](cells.indices, cells.data)
+                out[rows, c] = row_sums(each, cells.indptr) - _log_rising(total[c], length)
+            row = np.flatnonzero(length >= _LONG)
+            if len(row):
+                out[rows.start + row] = _power_moment(cells[row], length[row], alpha, None)
+        return out
+
+    def log_evidence(self, stats: MultinomialStats) -> float:
+        """Log coefficients + sum over classes of log B(alpha + counts) - log B(alpha).
+
+        The probability of the count vectors given their lengths. It is arranged as the
+        Dirichlet-multinomial mass of each class's total counts, times the probability of the
+        documents given those totals, which no hyper-parameter enters. The first is exact at
+        totals of 1e12. The second carries the rounding of the log coefficients, 1e-16 of their
+        size: a constant, the same for every prior.
+        """
+        cells = stored_cells(stats.counts, slice(None))
+        given_totals = stats.log_coefficient - _log_coefficient(cells, stats.counts.sum(axis=-1))
+        # the totals of a class are its own alone: the diagonal of a (C, C) table
+        mass = [
+            replace(self, alpha=self.alpha[[c]]).log_predictive(stats.counts[[c]])[0, 0]
+            for c in range(len(self.alpha))
+        ]
+        return float(np.sum(mass) + given_totals.sum())
+
+    def cgf(self, X: Matrix, t: Array) -> Array:
+        """t log coefficient + sum_j [lG(a_j+t x_j) - lG(a_j)] - lG(A+tL) + lG(A), over classes."""
+        self._check(X)
+        alpha, total = self.alpha, self.alpha.sum(axis=-1)
+
+        def cell(rows: slice, t: Array) -> Array:
+            cells = stored_cells(X, rows)
+            length = row_sums(cells.data, cells.indptr)
+            coefficient = _log_coefficient(cells, length)
+            owner = _row_of_cells(cells)
+            row = np.flatnonzero(length >= _LONG)
+            out: Any = 0.0
+            for c in range(len(alpha)):
+                tc = t[..., c]  # (..., n or 1)
+                own = tc[..., owner] if tc.shape[-1] == len(length) else tc
+                words = log_gamma_difference(alpha[c, cells.indices], own * cells.data)
+                document = row_sums(words, cells.indptr) + tc * coefficient
+                document -= log_gamma_difference(total[c], tc * length)
+                if len(row):
+                    own = t[..., row, :] if t.shape[-2] == len(length) else t
+                    document[..., row] = _power_moment(
+                        cells[row], length[row], alpha[[c]], own[..., [c]]
+                    )[..., 0]
+                out = out + document
+            return out
+
+        width = max(1, X.nnz // max(1, X.shape[0])) if sparse.issparse(X) else X.shape[1]
+        return cgf_by_rows(cell, X.shape[0], width, t)
+
+    def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
+        """Log probabilities as weights of the counts; plug-ins only."""
+        if theta is None:
+            raise NotLinearError(
+                "the posterior predictive of a document is Dirichlet-multinomial: a word's second "
+                "occurrence weighs less than its first, so the rule is not linear in the counts; "
+                "ask for the linear form of a plug-in, such as method='posterior_mean'"
+            )
+        p = theta["theta"]
+        with np.errstate(divide="ignore"):
+            return np.log(p), np.zeros(len(p))
+
+    def information(self, theta: Theta, weights: Array) -> Array:
+        """(D,) each word's share of the mutual information of one token and the class, in nats.
+
+        Sum over classes of pi theta_cj log(theta_cj / mean_j). Each share is >= 0; over the
+        features they sum to the mutual information of the class and one word drawn from a
+        document. No share is the mutual information of a count: that depends on the length.
+        """
+        p, pi = theta["theta"], weights[:, None]
+        mean = (pi * p).sum(axis=0)
+        return (pi * xlogy(p, p)).sum(axis=0) - xlogy(mean, mean)
+
+    def _check(self, X: Matrix) -> None:
+        if has_nan(X):
+            raise ValueError(f"missing counts (NaN) are refused: {self.missing}")
+        refuse_negative_counts(X)
+
+
+def _log_rising(a: Array, n: Array) -> Array:
+    """log r(a, n) = log Gamma(a+n) - log Gamma(a) - log n!."""
+    return log_gamma_difference(a, n) - log_factorial(n)
+
+
+def _log_coefficient(cells: sparse.csr_matrix, length: Array) -> Array:
+    """(n,) log multinomial coefficients."""
+    return log_factorial(length) - row_sums(log_factorial(cells.data), cells.indptr)
+
+
+def _row_of_cells(cells: sparse.csr_matrix) -> Array:
+    return np.repeat(np.arange(cells.shape[0]), np.diff(cells.indptr))
+
+
+def _log_multinomial(cells: sparse.csr_matrix, length: Array, p: Array) -> Array:
+    """(..., n, C) prod_j Poisson(x_j | L p_j) / Poisson(L | L): no cancellation in long documents.
+
+    The words that do not occur contribute exp(-L sum of their p).
+    """
+    out = -length[:, None] * sum_except(pattern(cells), exact_parts(p))
+    out -= log_poisson(length, length)[:, None]
+    expected = length[_row_of_cells(cells)]
+    for index in np.ndindex(p.shape[:-1]):
+        words = log_poisson(cells.data, expected * p[index][cells.indices])
+        out[(*index[:-1], slice(None), index[-1])] += row_sums(words, cells.indptr)
+    return out
+
+
+def _power_moment(cells: sparse.csr_matrix, length: Array, alpha: Array, t: Array | None) -> Array:
+    """(..., n, C) log E[p(x | theta_c)^t_c] of long documents, t (..., n or 1, C); None is 1.
+
+    Given the rates of independent Poisson counts, the counts given their total are multinomial;
+    with Gamma(alpha_j, b) rates the moments of numerator and denominator are known, for any b.
+    """
+    total = alpha.sum(axis=-1)
+    b = total / length[:, None]  # (n, C)
+    power = t if t is not None else np.ones(len(alpha))
+    with np.errstate(invalid="ignore", divide="ignore"):  # t outside the domain
+        absent = sum_except(pattern(cells), exact_parts(alpha)) * log1p(power / b)
+    owner = _row_of_cells(cells)
+    columns = []
+    for c in range(len(alpha)):
+        a, n = alpha[c, cells.indices], cells.data
+        if t is None:
+            words = log_negative_binomial(n, a, b[owner, c])
+            document = log_negative_binomial(length, total[c], b[:, c])
+        else:
+            tc = t[..., c]
+            own = tc[..., owner] if tc.shape[-1] == len(length) else tc
+            words = log_poisson_power(n, a, b[owner, c], own)
+            document = log_poisson_power(length, total[c], b[:, c], tc)
+        columns.append(row_sums(words, cells.indptr) - document)
+    return np.stack(columns, axis=-1) - absent
