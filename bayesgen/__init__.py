@@ -15,6 +15,7 @@ _HOME = {
     "GaussianNB": "estimators",
     "GenerativeClassifier": "classifier",
     "LinearDiscriminant": "estimators",
+    "MarkovNB": "estimators",
     "MixedNB": "estimators",
     "MultinomialNB": "estimators",
     "PoissonNB": "estimators",

@@ -36,8 +36,8 @@ def fit_dataset(
     attrs: dict[str, str] = {}
     sizes = {name: len(value) for name, value in coords.items()}
     for role, weights, record in (
+        ("posterior", posterior.alpha, posterior.family),  # first: the plain dims are its own
         ("prior", prior.alpha, prior.family),
-        ("posterior", posterior.alpha, posterior.family),
         ("stats", stats.count, stats.features),
     ):
         variables[f"{role}_class"] = xr.Variable((CLASS,), weights, {"axes": json.dumps([CLASS])})

@@ -7,6 +7,7 @@ from bayesgen.classifier import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, MultinomialNB, PoissonNB
 from bayesgen.estimators.gaussian import GaussianNB, LinearDiscriminant, QuadraticDiscriminant
 from bayesgen.estimators.tables import CategoricalNB, MixedNB
+from bayesgen.estimators.text import MarkovNB
 
 FACES: tuple[type[GenerativeClassifier], ...] = (
     BernoulliNB,
@@ -17,6 +18,7 @@ FACES: tuple[type[GenerativeClassifier], ...] = (
     MixedNB,
     LinearDiscriminant,
     QuadraticDiscriminant,
+    MarkovNB,
     GenerativeClassifier,
 )
 
