@@ -12,6 +12,7 @@ Source: Gelman et al., Bayesian Data Analysis (3rd ed.), section 3.6; Murphy (20
 Geisser (1964), Posterior odds for multivariate normal classifications; seed generative_models_gda.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -202,7 +203,7 @@ class NormalInverseWishart(ConjugateFamily):
         if self.shared:
             sigma = sigma[..., None, :, :]
         mu = mu.reshape(-1, n_classes, n_features)
-        sigma = sigma.reshape(len(mu), -1, n_features, n_features)
+        sigma = sigma.reshape(len(mu), sigma.shape[-3], n_features, n_features)
         out = np.empty((len(mu), X.shape[0], n_classes))
         for rows, columns in _patterns(X, self._live):
             part = sigma[:, :, columns[:, None], columns]
@@ -239,6 +240,7 @@ class NormalInverseWishart(ConjugateFamily):
                     nu=n_features + 4.0 + np.arange(k),
                     psi=psi * (1.0 + np.arange(k))[:, None, None],
                     shift=np.zeros(n_features),
+                    ignored=np.zeros(n_features, dtype=bool),
                     shared=shared,
                 )
             )
@@ -311,7 +313,7 @@ class NormalInverseWishart(ConjugateFamily):
             nu=nu,
             psi=_scale_matrices(
                 (np.sum(~ignored) + 2.0) * default.variance if self.psi is None else self.psi,
-                *groups,
+                groups[0],
                 n_features,
             ),
             shift=shift,
@@ -346,10 +348,7 @@ class NormalInverseWishart(ConjugateFamily):
             scale = np.sqrt(np.diagonal(sigma[c]))
             with np.errstate(invalid="ignore", divide="ignore"):
                 correlation = sigma[c] / np.outer(scale, scale)
-            if (
-                not np.all(scale > 0)
-                or np.linalg.eigvalsh(correlation)[0] < 1e-12
-            ):
+            if not np.all(scale > 0) or np.linalg.eigvalsh(correlation)[0] < 1e-12:
                 raise UndefinedEstimateError(
                     "mle",
                     f"the sample covariance of {n[c]:g} rows in {self._dim_of(stats)} features "
@@ -511,7 +510,7 @@ class NormalInverseWishart(ConjugateFamily):
         variances = np.diagonal(theta["Sigma"], axis1=-2, axis2=-1)
         return gaussian_information(mu, np.broadcast_to(variances, mu.shape), weights)
 
-    def scaled(self, factors: dict[str, float]) -> Self:  # type: ignore[override]
+    def scaled(self, factors: Mapping[str, float]) -> Self:
         """As in `ConjugateFamily`; nu is scaled above its limit D - 1."""
         out = super().scaled({k: f for k, f in factors.items() if k != "nu"})
         limit = self._dim - 1
