@@ -1,0 +1,24 @@
+"""Options and surroundings of the test run."""
+
+from collections.abc import Iterator
+
+import pytest
+from threadpoolctl import threadpool_limits
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--family NAME`` runs the laws of one family only; may be given several times."""
+    parser.addoption(
+        "--family",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="run the family laws for this class of bayesgen.families only",
+    )
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_blas_thread() -> Iterator[None]:
+    """The tests' matrices are tiny: BLAS threads on a busy machine make them 40 times slower."""
+    with threadpool_limits(limits=1, user_api="blas"):
+        yield
