@@ -84,6 +84,12 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     array(['a', 'b'], dtype='<U1')
     """
 
+    stats_: ClassStats
+    model_: ClassModel
+    prior_: ClassModel
+    classes_: Array
+    encoder_: Any
+
     def __init__(
         self, family: Any = None, *, class_alpha: Any = 1.0, prior: str = "default"
     ) -> None:
@@ -100,9 +106,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
             return NormalInverseGamma()
         if not isinstance(self.family, ConjugateFamily):
-            raise TypeError(
-                f"family must be an instance of a ConjugateFamily, got {self.family!r}"
-            )
+            raise TypeError(f"family must be an instance of a ConjugateFamily, got {self.family!r}")
         return self.family
 
     def _learn(self, X: Any) -> Any:
@@ -173,9 +177,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         self.__dict__.pop("stats_", None)
         return self._add(X, y, sample_weight, None)
 
-    def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
-    ) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add rows; the result is that of one fit to all rows so far.
 
         Parameters
@@ -207,7 +209,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_same_features(self, other: Self) -> None:
         for name in ("n_features_in_", "feature_names_in_"):
-            mine, theirs = getattr(self, name, None), getattr(other, name, None)
+            mine, theirs = (np.asarray(getattr(clf, name, None)) for clf in (self, other))
             if not np.array_equal(mine, theirs):
                 raise ValueError(f"cannot merge models that differ in {name}: {mine} and {theirs}")
 
@@ -249,9 +251,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         """Rows of weight 0 are no rows: they teach neither a label nor a category."""
         if sample_weight is None:
             return X, y, None
-        weight = _check_sample_weight(
-            sample_weight, X, dtype=np.float64, ensure_non_negative=True
-        )
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         keep = weight > 0
         if not keep.any():
             raise ValueError("sample_weight is 0 for every row: there is nothing to fit")
@@ -505,9 +505,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         posterior = tree.draws_dataset(
             tree.split_chains(sampled, chains), self.model_.params, coords
         )
-        out = xr.DataTree.from_dict(
-            {f"/{POSTERIOR}": posterior, f"/{FIT}": self._fit_dataset()}
-        )
+        out = xr.DataTree.from_dict({f"/{POSTERIOR}": posterior, f"/{FIT}": self._fit_dataset()})
         out.attrs |= {"route": "closed form", "estimator": type(self).__name__}
         out.attrs |= {"family": type(family).__name__, "bayesgen_version": _version()}
         if isinstance(random_state, int):
@@ -608,8 +606,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
 def _code_labels(y: Array) -> tuple[Array, Array]:
     """(sorted labels, code of each row)."""
-    missing = np.flatnonzero([v is None or v != v for v in y]) if y.dtype.kind in "fOM" else []
-    if len(missing):
+    unlabelled = [v is None or v != v for v in y] if y.dtype.kind in "fOM" else []
+    missing = np.flatnonzero(unlabelled)
+    if missing.size:
         raise ValueError(
             f"y has no label in {len(missing)} row(s), the first is row {missing[0]} "
             "(Input contains NaN): drop the unlabelled rows"

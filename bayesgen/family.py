@@ -1,4 +1,4 @@
-r"""The contract of a prior-likelihood pair: statistics in, posterior out, parameters integrated out.
+r"""The contract of a prior-likelihood pair: statistics in, posterior out, predictive out.
 
 Shapes, once and for all::
 
@@ -12,10 +12,10 @@ Shapes, once and for all::
 A family is a frozen dataclass of hyper-parameters and is also the posterior: `update` returns the
 same class with new numbers. That is all there is to conjugacy here::
 
-    stats = family.stats(X, y, n_classes)      # one pass; `merge` the parts of a large data set
-    prior = family.resolve(stats)              # data-scaled defaults filled in, broadcast to (C, D)
+    stats = family.stats(X, y, n_classes)  # one pass; `merge` the parts of a large data set
+    prior = family.resolve(stats)  # data-scaled defaults filled in, all arrays (C, D)
     posterior = prior.update(stats)
-    posterior.log_predictive(X_new)            # (N, C): log p(x | y = c, data), theta integrated out
+    posterior.log_predictive(X_new)  # (N, C): log p(x | y = c, data), no theta left
 
 A family without closed forms implements `Family` alone and is fitted by MCMC.
 """

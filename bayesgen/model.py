@@ -1,7 +1,7 @@
-"""Classes and features together: Dirichlet class weights times a family of class-conditionals.
+r"""Classes and features together: Dirichlet class weights times a family.
 
-.. math:: \\pi \\sim \\text{Dirichlet}(\\alpha), \\quad y_i \\sim \\text{Categorical}(\\pi), \\quad
-          x_i \\mid y_i = c \\sim p(\\cdot \\mid \\theta_c)
+.. math:: \pi \sim \text{Dirichlet}(\alpha), \quad y_i \sim \text{Categorical}(\pi), \quad
+          x_i \mid y_i = c \sim p(\cdot \mid \theta_c)
 
 The weights and the features' parameters are independent a posteriori, so their log densities,
 evidences and cumulant generating functions add. Source: seed bayesian_naive_bayes, "Posterior".
@@ -71,9 +71,7 @@ class ClassModel(Record):
     alpha: Any = array(CLASS)
     family: Any = None
 
-    def stats(
-        self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
-    ) -> ClassStats:
+    def stats(self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None) -> ClassStats:
         """Statistics of labelled rows."""
         return ClassStats(
             class_counts(y, n_classes, weight), self.family.stats(X, y, n_classes, weight)
@@ -133,7 +131,7 @@ class ClassModel(Record):
         return labels + self.family.log_evidence(stats.features)
 
     def cgf(self, X: Matrix, t: Array) -> Array:
-        """Joint cgf (..., N) of log pi_c + log p(x_i | theta_c); `t` as in `ConjugateFamily.cgf`."""
+        """(..., N) joint cgf of log pi_c + log p(x_i | theta_c); t as in `ConjugateFamily.cgf`."""
         t = np.asarray(t)
         weights = log_gamma_difference(self.alpha, t).sum(axis=-1) - log_gamma_difference(
             self.alpha.sum(), t.sum(axis=-1)

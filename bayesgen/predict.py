@@ -19,7 +19,7 @@ def check_method(method: str) -> Method:
     """`method` if it is one of `names.METHODS`, else an error that lists them."""
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}")
-    return method  # type: ignore[return-value]
+    return method
 
 
 def log_joint(

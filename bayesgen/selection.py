@@ -60,9 +60,7 @@ class MutualInformationSelector(SelectorMixin, BaseEstimator):
         n = self.n_features
         whole = isinstance(n, int | np.integer) and not isinstance(n, bool)
         if not (n >= 1 if whole else isinstance(n, float) and 0 < n <= 1):
-            raise ValueError(
-                f"n_features must be an integer >= 1 or a share in (0, 1], got {n!r}"
-            )
+            raise ValueError(f"n_features must be an integer >= 1 or a share in (0, 1], got {n!r}")
         estimator = BernoulliNB() if self.estimator is None else self.estimator
         self.estimator_ = clone(estimator).fit(X, y, sample_weight=sample_weight)
         validate_data(self, X, skip_check_array=True)  # names and number of features

@@ -54,7 +54,7 @@ def read(path: str | os.PathLike[str]) -> tuple["xr.Dataset", dict[str, Any]]:
         with xr.open_datatree(path, engine="h5netcdf") as tree:
             text = tree.attrs.get(_ATTRIBUTE)
             fit = tree[FIT].to_dataset().load() if FIT in tree.children else None
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - h5py, h5netcdf and xarray fail in many ways
         raise ValueError(
             f"{path} is not a readable model file (damaged, cut short, or not netCDF-4): "
             f"{type(error).__name__}: {error}"

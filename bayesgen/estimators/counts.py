@@ -118,8 +118,8 @@ def _binarize(X: Matrix, threshold: float) -> Matrix:
         out.eliminate_zeros()
         return out
     if X.dtype.kind == "f" and np.isnan(X).any():
-        return np.where(np.isnan(X), np.nan, X > threshold)
-    return (X > threshold).view(np.uint8)
+        return np.where(np.isnan(X), np.nan, np.greater(X, threshold))
+    return np.greater(X, threshold).view(np.uint8)
 
 
 class _Counts(GenerativeClassifier):
@@ -128,9 +128,7 @@ class _Counts(GenerativeClassifier):
     def _read(self, X: Any, *, reset: bool) -> Any:
         X = super()._read(X, reset=reset)
         values = X.data if sparse.issparse(X) else X
-        if values.size and np.nanmin(values) < 0 if values.dtype.kind == "f" else (
-            values.size and values.min() < 0
-        ):
+        if values.size and np.fmin.reduce(values, axis=None) < 0:  # fmin passes over NaN
             raise ValueError(
                 f"Negative values in data passed to {type(self).__name__}: counts must be >= 0"
             )
@@ -184,9 +182,7 @@ class MultinomialNB(_Counts):
     array([[0.9697, 0.0303]])
     """
 
-    def __init__(
-        self, alpha: Any = 1.0, *, class_alpha: Any = 1.0, prior: str = "default"
-    ) -> None:
+    def __init__(self, alpha: Any = 1.0, *, class_alpha: Any = 1.0, prior: str = "default") -> None:
         self.alpha = alpha
         self.class_alpha = class_alpha
         self.prior = prior

@@ -47,7 +47,7 @@ class _Gaussian(GenerativeClassifier):
 
 
 class GaussianNB(_Gaussian):
-    r"""Naive Bayes for real features: x_j | y=c ~ Normal(mu_cj, sigma2), means and variances unknown.
+    r"""Naive Bayes for real features: Normal given the class, means and variances unknown.
 
     .. math:: \sigma^2 \sim \text{scaled-inv-}\chi^2(\nu_0, \sigma^2_0), \qquad
               \mu_{cj} \mid \sigma^2 \sim \text{Normal}(\mu_0, \sigma^2/\kappa_0)

@@ -32,9 +32,7 @@ class _Table(GenerativeClassifier):
 
     def _read(self, X: Any, *, reset: bool) -> Any:
         if self.unseen not in ("prior", "ignore", "raise"):
-            raise ValueError(
-                f"unseen must be 'prior', 'ignore' or 'raise', got {self.unseen!r}"
-            )
+            raise ValueError(f"unseen must be 'prior', 'ignore' or 'raise', got {self.unseen!r}")
         if not hasattr(X, "shape"):
             X = np.asarray(X, dtype=object)
         if sparse.issparse(X) and not self._accepts_sparse():
@@ -205,8 +203,8 @@ class MixedNB(_Table):
     Examples
     --------
     >>> import pandas as pd
-    >>> X = pd.DataFrame({"island": ["Dream", "Dream", "Biscoe", None],
-    ...                   "bill": [39.1, 38.2, 46.0, 47.5], "male": [True, False, True, False]})
+    >>> X = pd.DataFrame({"island": ["Dream", "Dream", "Biscoe", None]})
+    >>> X = X.assign(bill=[39.1, 38.2, 46.0, 47.5], male=[True, False, True, False])
     >>> clf = MixedNB().fit(X, ["Adelie", "Adelie", "Gentoo", "Gentoo"])
     >>> clf.schema_.kinds
     ('categorical', 'gaussian', 'bernoulli')
@@ -253,9 +251,7 @@ class MixedNB(_Table):
             return Columns()
         make = {
             "bernoulli": lambda: BetaBernoulli(self.alpha, self.beta),
-            "categorical": lambda: DirichletCategorical(
-                self.alpha, schema.categories.n_categories
-            ),
+            "categorical": lambda: DirichletCategorical(self.alpha, schema.categories.n_categories),
             "multinomial": lambda: DirichletMultinomial(self.alpha),
             "poisson": lambda: GammaPoisson(self.shape, self.rate),
             "gaussian": lambda: NormalInverseGamma(

@@ -98,9 +98,7 @@ class MarkovNB(GenerativeClassifier):
         vocabulary: Vocabulary = self.encoder_
         return vocabulary
 
-    def perplexity(
-        self, X: Any, y: Any = None, method: Method = "posterior_predictive"
-    ) -> Array:
+    def perplexity(self, X: Any, y: Any = None, method: Method = "posterior_predictive") -> Array:
         """(N,) exp of minus the mean log probability of a token, document by document.
 
         Parameters

@@ -119,7 +119,10 @@ class Columns(ConjugateFamily):
         from bayesgen.families.normal_inverse_gamma import NormalInverseGamma
 
         real, bits = tuple(range(0, n_features, 2)), tuple(range(1, n_features, 2))
-        blocks = [("gaussian", NormalInverseGamma, real), ("bernoulli", BetaBernoulli, bits)]
+        blocks: list[tuple[str, type[ConjugateFamily], tuple[int, ...]]] = [
+            ("gaussian", NormalInverseGamma, real),
+            ("bernoulli", BetaBernoulli, bits),
+        ]
         blocks = [b for b in blocks if b[2]]
         return [
             cls(
@@ -185,9 +188,7 @@ class Columns(ConjugateFamily):
         w: Any = None
         w0: Any = 0.0
         for name, family, columns in self._blocks():
-            part, part0 = family.linear_form(
-                None if theta is None else _part(theta, name, family)
-            )
+            part, part0 = family.linear_form(None if theta is None else _part(theta, name, family))
             w = np.zeros((len(part), self.n_features)) if w is None else w
             w[:, columns] = part
             w0 = w0 + part0
@@ -229,9 +230,7 @@ class Columns(ConjugateFamily):
         columns = tuple(tuple(c) for c in settings["columns"])
         return cls(tuple(settings["names"]), tuple(families), columns)  # type: ignore[arg-type]
 
-    def read_stats(
-        self, arrays: Mapping[str, Array], settings: Mapping[str, Any]
-    ) -> ColumnsStats:
+    def read_stats(self, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> ColumnsStats:
         """Each block reads its own."""
         parts = tuple(
             family.read_stats(_strip(arrays, name, family.statistics), own)
@@ -254,7 +253,7 @@ class Columns(ConjugateFamily):
     def _estimate(
         self, estimate: Callable[[str, ConjugateFamily], Mapping[str, Array]]
     ) -> dict[str, Array]:
-        out = {}
+        out: dict[str, Array] = {}
         for name, family, columns in self._blocks():
             try:
                 theta = estimate(name, family)

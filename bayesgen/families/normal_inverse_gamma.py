@@ -48,7 +48,7 @@ from bayesgen.numerics import (
 
 Variance = Literal["class", "tied", "class_spherical", "spherical"]
 
-_PARAM_DIMS: dict[str, tuple[str, ...]] = {
+_PARAM_DIMS: dict[Variance, tuple[str, ...]] = {
     "class": (CLASS, FEATURE),
     "tied": (FEATURE,),
     "class_spherical": (CLASS,),
@@ -292,7 +292,7 @@ class NormalInverseGamma(ConjugateFamily):
             mu = broadcast_prior("mu", self.mu, shape, positive=False)
             shift = broadcast_prior("shift", self.shift, shape[1:], positive=False)
         if self._over_features:  # one variance for columns of one unit, constant ones included
-            kappa, nu = 0.1, 3.0
+            kappa, nu = np.array(0.1), np.array(3.0)
             sigma2 = default.variance[~default.constant] if (~default.constant).any() else [1.0]
             sigma2 = np.mean(sigma2)
         else:
@@ -304,9 +304,7 @@ class NormalInverseGamma(ConjugateFamily):
             mu=mu,
             kappa=broadcast_prior("kappa", kappa if self.kappa is None else self.kappa, shape),
             nu=broadcast_prior("nu", nu if self.nu is None else self.nu, group),
-            sigma2=broadcast_prior(
-                "sigma2", sigma2 if self.sigma2 is None else self.sigma2, group
-            ),
+            sigma2=broadcast_prior("sigma2", sigma2 if self.sigma2 is None else self.sigma2, group),
             shift=shift,
         )
 
@@ -411,8 +409,8 @@ class NormalInverseGamma(ConjugateFamily):
         return float(groups.sum() - 0.5 * np.log1p(stats.n / self.kappa).sum())
 
     def cgf(self, X: Matrix, t: Array) -> Array:
-        """MATH: the joint cgf of the class log-densities, group by group, over observed cells."""
-        n_classes, n_features = self.mu.shape
+        """Joint cgf of the class log-densities, variance group by group, over observed cells."""
+        n_classes = len(self.mu)
         kappa, scale = self.kappa, self._scale
 
         def group(T: Array, B: Array, nu: Array, ss: Array) -> Array:
@@ -445,7 +443,7 @@ class NormalInverseGamma(ConjugateFamily):
             return out
 
         with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
-            return cgf_by_rows(cell, *X.shape, t)
+            return cgf_by_rows(cell, X.shape[0], X.shape[1], t)
 
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
         """w = mu/sigma2 for plug-ins with variances shared by the classes."""
@@ -465,7 +463,9 @@ class NormalInverseGamma(ConjugateFamily):
     def information(self, theta: Theta, weights: Array) -> Array:
         """(D,) by quadrature of the mixture entropy, in nats."""
         mu = np.asarray(theta["mu"])
-        return gaussian_information(mu, np.broadcast_to(self._variance_of(theta), mu.shape), weights)
+        return gaussian_information(
+            mu, np.broadcast_to(self._variance_of(theta), mu.shape), weights
+        )
 
 
 def _first_observed(X: Matrix) -> Array:
@@ -501,5 +501,3 @@ def _log1p_sum_of_squares(r: Array) -> Array:
         top = np.abs(r[i]).max()
         out[i] = 2 * np.log(top) + np.log(np.square(r[i] / top).sum())
     return out
-
-
