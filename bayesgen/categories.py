@@ -1,0 +1,570 @@
+r"""Categories: strings, numbers and booleans of a table's columns to codes 0 .. K-1, and back.
+
+N rows, D columns, K_j categories in column j. A table is what `bayesgen.inputs.read` returns::
+
+    >>> from bayesgen.inputs import read
+    >>> table = read([["red", 1], ["blue", 2], [None, 1]])
+    >>> categories = Categories.learn(table)
+    >>> categories.values
+    (('blue', 'red'), (1, 2))
+    >>> categories.encode(read([["red", 3], [None, 2]]))  # 3 is unseen, None is missing
+    array([[ 1., -1.],
+           [nan,  1.]])
+
+- Numbers are compared by value: 1, 1.0, True and np.int8(1) are one category. A column of whole
+  numbers has ints as categories, whatever its dtype; a column of booleans has False and True.
+- Learned categories are sorted. Those that a dtype declares (pandas Categorical, polars Enum) or
+  the user declares are all kept in the order of the declaration, those without rows included.
+- Text and numbers do not mix: neither within a column, nor between learning and encoding.
+"""
+
+import difflib
+import json
+import numbers
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import chain
+from typing import Any, Protocol, Self
+
+import numpy as np
+from scipy import sparse
+
+from bayesgen.numerics import Array, Matrix
+
+Values = tuple[Any, ...]  # of str, int, float or bool, all of one of these types
+
+EXACT = 2**53  # from here on float64 does not tell neighbouring integers apart
+_SPAN = 1 << 16  # integers within so wide a range go through a table of that length
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One column of a table in one of five forms, and what errors call it."""
+
+    label: str  # "column 'island'", or "column 3" where columns have no names
+    kind: str  # "boolean", "integer", "real", "text"; "empty" holds nothing but missing cells
+    values: Array  # (N,) bool, int64, uint64, float64 with NaN for missing; object for text
+    nominal: bool = False  # whether its dtype says that it is categorical
+    levels: Values | None = None  # the categories that its dtype declares
+
+    @property
+    def present(self) -> Array:
+        """(N,) bool: which cells are not missing."""
+        if self.kind == "text":
+            return np.fromiter((isinstance(v, str) for v in self.values), bool, len(self.values))
+        return self.values == self.values
+
+
+class Columns(Protocol):
+    """A table whose columns are read one at a time."""
+
+    names: tuple[str, ...] | None
+    n_rows: int
+    n_columns: int
+
+    def column(self, j: int, /) -> Column:
+        """Column j."""
+        ...
+
+
+# -------------------------------------------------------------------------- values of one column
+
+
+def canonical(values: Iterable[Any], where: str) -> Values:
+    """Declared values as Python scalars of one type, or an error that begins with `where`."""
+    out: list[Any] = []
+    for value in values:
+        if isinstance(value, str):
+            out.append(str.__str__(value))
+        elif isinstance(value, bool | np.bool):
+            out.append(bool(value))
+        elif isinstance(value, int | np.integer) and -(2**63) <= value < 2**64:
+            out.append(int(value))
+        elif isinstance(value, numbers.Real | Decimal) and np.isfinite(float(value)):
+            out.append(float(value))
+        else:
+            raise TypeError(
+                f"{where}: {value!r} ({type(value).__name__}) cannot be a category; "
+                "give strings, finite numbers or booleans"
+            )
+    if not out:
+        raise ValueError(f"{where}: there must be at least one category, got none")
+    if len({isinstance(value, str) for value in out}) == 2:
+        raise TypeError(f"{where}: text and numbers are mixed; make them all of one kind")
+    if len(set(out)) < len(out):
+        twice = next(value for k, value in enumerate(out) if value in out[:k])
+        raise ValueError(f"{where}: {twice!r} is given twice; give each category once")
+    return _of_one_type(out, out)
+
+
+def _of_one_type(values: Iterable[Any], among: Iterable[Any]) -> Values:
+    """Numbers as bool, int or float, the narrowest that holds all of `among`; text unchanged."""
+    among = list(among)
+    if any(isinstance(v, str) for v in among) or all(isinstance(v, bool) for v in among):
+        return tuple(values)
+    if all(isinstance(v, int) or (v == int(v) and abs(v) < EXACT) for v in among):
+        return tuple(int(v) for v in values)
+    return tuple(float(v) for v in values)
+
+
+def _is_text(values: Values) -> bool:
+    return bool(values) and isinstance(values[0], str)
+
+
+def _learn(column: Column) -> Values:
+    """Categories of a column: those its dtype declares, or those that occur, sorted."""
+    values = column.values
+    if column.levels is not None:
+        return column.levels
+    if column.kind in ("empty", "boolean"):
+        return () if column.kind == "empty" else (False, True)
+    if column.kind == "text":
+        return tuple(sorted(str.__str__(v) for v in set(values.tolist()) if isinstance(v, str)))
+    if values.dtype.kind == "f":
+        return _of_floats(np.unique(values[column.present]))
+    if values.size and int(values.max()) - int(values.min()) < _SPAN:
+        low = values.min()
+        seen = np.zeros(_SPAN, dtype=bool)
+        seen[values - low] = True
+        return tuple(int(k) + int(low) for k in np.flatnonzero(seen))
+    return tuple(np.unique(values).tolist())
+
+
+def _of_floats(found: Array) -> Values:
+    """Distinct floats as categories: ints if all are whole; -0.0 is 0."""
+    whole = np.all((found == np.trunc(found)) & (np.abs(found) < EXACT))
+    return tuple((found.astype(np.int64) if whole else found + 0.0).tolist())
+
+
+def _encode(column: Column, values: Values) -> Array:
+    """(N,) codes of a column: NaN for missing, -1 for what is not among the categories."""
+    cells = column.values
+    if column.kind == "empty":
+        return np.full(len(cells), np.nan)
+    if column.kind == "text":
+        code = _TextCodes((value, float(k)) for k, value in enumerate(values))
+        return np.fromiter(map(code.__getitem__, cells.tolist()), np.float64, len(cells))
+    if cells.dtype == bool:
+        cells = cells.astype(np.int64)
+    keys, codes_of = _keys(() if _is_text(values) else values, cells.dtype)
+    if cells.dtype.kind in "iu" and len(keys) and int(keys[-1]) - int(keys[0]) < _SPAN:
+        span = int(keys[-1]) - int(keys[0]) + 1
+        table = np.full(span + 1, -1.0)
+        table[(keys - keys[0]).astype(np.intp)] = codes_of
+        # modulo 2^64, what lies below the first key is far above the last
+        return table[np.minimum((cells - keys[0]).view(np.uint64), np.uint64(span))]
+    keys, codes_of = np.append(keys, keys[-1:]), np.append(codes_of, -1.0)  # past the end: unseen
+    at = np.searchsorted(keys[:-1], cells)
+    out = np.where(keys[at] == cells, codes_of[at], -1.0) if len(keys) else np.full(len(at), -1.0)
+    if cells.dtype.kind == "f":
+        out[np.isnan(cells)] = np.nan
+    return out
+
+
+class _TextCodes(dict[Any, float]):
+    """Codes of text: -1 for other text, NaN for what is not text."""
+
+    def __missing__(self, cell: Any) -> float:
+        return -1.0 if isinstance(cell, str) else np.nan
+
+
+def _keys(values: Values, dtype: np.dtype) -> tuple[Array, Array]:
+    """Sort the numbers among `values` that `dtype` holds exactly; they and their codes."""
+    low, high = (
+        (-np.inf, np.inf) if dtype.kind == "f" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    )
+    table = np.array(values, dtype=np.float64)
+    if np.all(np.abs(table) < EXACT):
+        whole = (dtype.kind == "f") | (table == np.trunc(table))
+        held = np.flatnonzero(whole & (table >= low))
+        keys = table[held].astype(dtype)
+    else:  # Python compares integers and floats of any size exactly
+        kind = float if dtype.kind == "f" else int
+        held = np.array([k for k, v in enumerate(values) if low <= v <= high and kind(v) == v], int)
+        keys = np.array([kind(values[k]) for k in held], dtype)
+    order = np.argsort(keys)
+    return keys[order], held[order].astype(np.float64)
+
+
+def _not_among(label: str, value: Any, row: int, values: Values, declared: bool) -> ValueError:
+    """The error for a value that is not among the categories."""
+    value = value.item() if isinstance(value, np.generic) else value
+    what, cure = "its categories", 'give unseen="prior" or "ignore"'
+    if declared:
+        what, cure = "its declared categories", "declare it too"
+    known = ", ".join(map(repr, values[:10])) + (", ..." if len(values) > 10 else "")
+    return ValueError(
+        f"{label} holds {value!r} in row {row}, which is not among {what} ({known}); {cure}, "
+        "or make the cell missing"
+    )
+
+
+def find_column(key: Any, names: tuple[str, ...] | None, n_columns: int, where: str) -> int:
+    """Position of the column that a user calls `key`, a name or a position."""
+    if isinstance(key, int | np.integer) and not isinstance(key, bool) and 0 <= key < n_columns:
+        return int(key)
+    if names is None:
+        raise ValueError(f"{where}: no column {key!r}; columns are 0 .. {n_columns - 1}")
+    if key in names:
+        return names.index(key)
+    raise ValueError(f"{where}: no column {key!r}{did_you_mean(key, names)}")
+
+
+def did_you_mean(word: Any, known: Iterable[str]) -> str:
+    """End of an error about an unknown word: the nearest known one, and all of them."""
+    known = list(known)
+    near = difflib.get_close_matches(str(word), known, n=1)
+    return f"{f', did you mean {near[0]!r}' if near else ''}; known are {', '.join(known)}"
+
+
+# -------------------------------------------------------------------------------- categories
+
+
+@dataclass(frozen=True)
+class Categories:
+    """The categories of every column of a table.
+
+    Parameters
+    ----------
+    values : tuple of D tuples
+        The category with code k in column j is ``values[j][k]``, a str, int, float or bool, all
+        of one type within a column; () if every cell of the column was missing.
+    names : tuple of str, or None
+        The columns' names.
+    """
+
+    values: tuple[Values, ...]
+    names: tuple[str, ...] | None = None
+
+    @classmethod
+    def learn(cls, table: Any, declared: Any = None) -> Self:
+        """Categories of the columns of a table, or of a CSR matrix (as `inputs.read` returns them).
+
+        Parameters
+        ----------
+        table : Columns or CSR matrix
+            In a CSR matrix 0 is a category of every column and must be its smallest.
+        declared : None, int, sequence or mapping
+            An int K declares the codes 0 .. K-1 for every column. A sequence has one entry a
+            column, a mapping {name or position: entry} one for the columns it mentions; an entry
+            is an int K, a sequence of categories, or None for a column to be learned.
+
+        Raises
+        ------
+        ValueError
+            If the table has no rows, or holds a value that is not declared.
+        TypeError
+            If a column holds what cannot be a category.
+        """
+        if sparse.issparse(table):
+            refuse_no_rows(*table.shape)
+            given = _declared(declared, None, table.shape[1])
+            out = cls(_learn_sparse(table, given))
+        else:
+            refuse_no_rows(table.n_rows, table.n_columns)
+            given = _declared(declared, table.names, table.n_columns)
+            out = cls(
+                tuple(
+                    _learn(table.column(j)) if entry is None else entry
+                    for j, entry in enumerate(given)
+                ),
+                table.names,
+            )
+        if any(entry is not None for entry in given):
+            out.refuse_unseen(table, declared=True)
+        return out
+
+    @property
+    def n_categories(self) -> tuple[int, ...]:
+        """(D,) K_j, the number of categories of each column."""
+        return tuple(map(len, self.values))
+
+    def encode(self, table: Any) -> Matrix:
+        """Codes of the cells; columns are taken by position.
+
+        Returns
+        -------
+        (N, D) array of float64, or CSR for CSR
+            NaN where the cell is missing, -1 where its value is not among the categories.
+
+        Raises
+        ------
+        TypeError
+            If a column holds text where its categories are numbers, or the reverse.
+        """
+        if sparse.issparse(table):
+            self._refuse_width(table.shape[1])
+            return _encode_sparse(table, self)
+        self._refuse_width(table.n_columns)
+        out = np.empty((table.n_rows, table.n_columns))
+        for j in range(table.n_columns):
+            out[:, j] = self.encode_column(table.column(j), j)
+        return out
+
+    def encode_column(self, column: Column, j: int) -> Array:
+        """(N,) codes of one column, of the categories of column j."""
+        values = self.values[j]
+        if values and column.kind != "empty" and _is_text(values) != (column.kind == "text"):
+            rows = np.flatnonzero(column.present)
+            if len(rows):
+                cell = column.values[rows[:1]].tolist()[0]
+                raise TypeError(
+                    f"the categories of {column.label} are {_form(values)}, but row {rows[0]} "
+                    f"holds {cell!r}; convert the column"
+                )
+        return _encode(column, values)
+
+    def refuse_unseen(self, table: Any, declared: bool = False) -> None:
+        """Raise ValueError at the first value that is not among the categories of its column."""
+        if sparse.issparse(table):
+            self._refuse_width(table.shape[1])
+            at = np.flatnonzero(_encode_sparse(table, self).data == -1)
+            if len(at):
+                row = int(np.searchsorted(table.indptr, int(at[0]), "right")) - 1
+                j, value = int(table.indices[at[0]]), table.data[at[0]]
+                raise _not_among(f"column {j}", value, row, self.values[j], declared)
+            return
+        self._refuse_width(table.n_columns)
+        for j, values in enumerate(self.values):
+            column = table.column(j)
+            rows = np.flatnonzero(_encode(column, values) == -1)
+            if len(rows):
+                value = column.values[rows[0]]
+                raise _not_among(column.label, value, int(rows[0]), values, declared)
+
+    def decode(self, codes: Matrix) -> Matrix:
+        """Inverse of `encode`.
+
+        Returns
+        -------
+        (N, D) array, or CSR of float64 for CSR
+            Of bool, int64 or float64 if all categories are; of objects if some are text.
+            Missing cells are NaN, None in columns of text.
+
+        Raises
+        ------
+        ValueError
+            If a code is not NaN or one of 0 .. K_j - 1.
+        """
+        if sparse.issparse(codes):
+            self._refuse_width(codes.shape[1])
+            out = codes.tocsr().astype(np.float64)
+            by_column = out.tocsc()
+            for j in np.flatnonzero(np.diff(by_column.indptr)).tolist():
+                cells = slice(by_column.indptr[j], by_column.indptr[j + 1])
+                by_column.data[cells] = self.decode_column(by_column.data[cells], j)
+            return type(out)(by_column)
+        codes = np.asarray(codes, dtype=np.float64)
+        self._refuse_width(codes.shape[1])
+        columns = [self.decode_column(codes[:, j], j) for j in range(len(self.values))]
+        return np.stack(columns, axis=1)
+
+    def decode_column(self, codes: Array, j: int) -> Array:
+        """(N,) values of codes of column j, of the narrowest dtype."""
+        values, missing = self.values[j], np.isnan(codes)
+        k = np.where(missing, len(values), codes)
+        bad = ~missing & ~((k >= 0) & (k < len(values)) & (k == np.trunc(k)))
+        if bad.any():
+            raise ValueError(
+                f"{self._label(j)}: code {codes[bad][0]:g} in row {np.argmax(bad)} is no category; "
+                f"codes are 0 .. {len(values) - 1}, or NaN for a missing cell"
+            )
+        if _is_text(values):
+            return np.array([*values, None], dtype=object)[k.astype(np.intp)]
+        if missing.any() or not values:
+            return np.array([*values, np.nan], dtype=np.float64)[k.astype(np.intp)]
+        return np.array(values)[k.astype(np.intp)]
+
+    def merge(
+        self, other: Self, labels: Sequence[str] | None = None
+    ) -> tuple[Self, tuple[Array, ...], tuple[Array, ...]]:
+        """Categories of both: sorted, unless the order of one holds that of the other.
+
+        `labels` is what errors call the columns, if not by their names.
+
+        Returns
+        -------
+        merged : Categories
+        maps_self, maps_other : tuples of D arrays of int
+            Code k in column j of `self` is code ``maps_self[j][k]`` of `merged`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the columns differ in number, in name, or in being text or numbers.
+        """
+        self._refuse_width(len(other.values))
+        names = common_names(self.names, other.names)
+        pairs = list(zip(self.values, other.values, strict=True))
+        labels = labels or [self._label(j) for j in range(len(self.values))]
+        values = tuple(_merge(a, b, label) for (a, b), label in zip(pairs, labels, strict=True))
+        codes = [{value: k for k, value in enumerate(column)} for column in values]
+
+        def maps(old: tuple[Values, ...]) -> tuple[Array, ...]:
+            columns = zip(old, codes, strict=True)
+            return tuple(np.array([new[v] for v in was], dtype=np.intp) for was, new in columns)
+
+        return type(self)(values, names), maps(self.values), maps(other.values)
+
+    def to_json(self) -> str:
+        """Text that `from_json` reads; 1, 1.0, True and "1" stay what they are."""
+        return json.dumps({"names": self.names, "values": self.values}, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Inverse of `to_json`; ValueError if `text` is something else."""
+        try:
+            record = json.loads(text)
+            names, values = record["names"], record["values"]
+            return cls(tuple(map(tuple, values)), None if names is None else tuple(names))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"not a record of categories: {error!r}") from None
+
+    def _label(self, j: int) -> str:
+        return f"column {j if self.names is None else self.names[j]!r}"
+
+    def _refuse_width(self, n_columns: int) -> None:
+        if n_columns != len(self.values):
+            raise ValueError(
+                f"X has {n_columns} features, but there are categories of {len(self.values)}; "
+                "give the columns of the training data"
+            )
+
+
+def refuse_no_rows(n_rows: int, n_columns: int) -> None:
+    """Raise ValueError, in scikit-learn's words, if there is nothing to learn from."""
+    if n_rows == 0:
+        raise ValueError(
+            f"Found array with 0 sample(s) (shape=({n_rows}, {n_columns})) while a minimum of 1 "
+            "is required."
+        )
+
+
+def common_names(a: tuple[str, ...] | None, b: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Names that two tables agree in; where one has none, those of the other."""
+    if a is None or b is None or a == b:
+        return b if a is None else a
+    j, (mine, theirs) = next((j, p) for j, p in enumerate(zip(a, b, strict=True)) if p[0] != p[1])
+    raise ValueError(
+        f"column {j} is {mine!r} on one side and {theirs!r} on the other; "
+        "give both the same columns in the same order"
+    )
+
+
+def _form(values: Values) -> str:
+    return "text" if _is_text(values) else "numbers"
+
+
+def _merge(a: Values, b: Values, label: str) -> Values:
+    if a and b and _is_text(a) != _is_text(b):
+        raise TypeError(
+            f"the categories of {label} are {_form(a)} on one side and {_form(b)} on the other; "
+            "convert one of them"
+        )
+    merged = a if _within(b, a) else b if _within(a, b) else sorted({*a, *b})
+    return _of_one_type(merged, a + b)
+
+
+def _within(short: Values, long: Values) -> bool:
+    """Whether `short` is `long` with values left out, in the same order."""
+    rest = iter(long)
+    return all(value in rest for value in short)
+
+
+def _declared(declared: Any, names: tuple[str, ...] | None, n_columns: int) -> list[Values | None]:
+    """The declared categories of each column, None where there are none."""
+    entries: list[Any]
+    if declared is None or isinstance(declared, int | np.integer):
+        entries = [declared] * n_columns
+    elif isinstance(declared, Mapping):
+        entries = [None] * n_columns
+        for key, entry in declared.items():
+            entries[find_column(key, names, n_columns, "categories")] = entry
+    elif isinstance(declared, str) or not isinstance(declared, Iterable):
+        raise TypeError(
+            "categories must be None, a number, a list with one entry a column, or a dict "
+            f"{{column: entry}}, not {declared!r}"
+        )
+    else:
+        entries = list(declared)
+    if len(entries) != n_columns:
+        raise ValueError(
+            f"categories has {len(entries)} entries for {n_columns} columns; give one a column, "
+            "None where a column is to be learned"
+        )
+    return [
+        None
+        if e is None
+        else _entry(e, f"categories of column {names[j]!r}" if names else f"categories[{j}]")
+        for j, e in enumerate(entries)
+    ]
+
+
+def _entry(entry: Any, where: str) -> Values:
+    """What the user declared for one column: K, or a sequence of categories."""
+    if isinstance(entry, int | np.integer) and not isinstance(entry, bool):
+        if entry < 1:
+            raise ValueError(f"{where}: there must be at least one category, got {entry}")
+        return tuple(range(int(entry)))
+    if isinstance(entry, str | bytes | bool) or not isinstance(entry, Iterable):
+        raise TypeError(f"{where}: give a number or a list of categories, not {entry!r}")
+    return canonical(entry, where)
+
+
+# ------------------------------------------------------------------------------------ sparse
+
+
+def _learn_sparse(X: Matrix, given: list[Values | None]) -> tuple[Values, ...]:
+    """Categories of a canonical CSR matrix: 0 and the stored values, column by column."""
+    if X.dtype == bool:
+        return tuple((False, True) if entry is None else entry for entry in given)
+    stored = (X.data != 0) & (X.data == X.data)
+    columns, values = X.indices[stored], X.data[stored]
+    if values.size and values.min() < 0:
+        at = int(np.flatnonzero(X.data < 0)[0])
+        row = int(np.searchsorted(X.indptr, at, side="right")) - 1
+        raise ValueError(
+            f"column {X.indices[at]} holds {X.data[at]} in row {row}: in a sparse X the category 0 "
+            "must be the smallest; add a constant to the column, or pass X.toarray()"
+        )
+    order = np.lexsort((values, columns))
+    columns, values = columns[order], values[order]
+    new = np.ones(len(values), dtype=bool)
+    new[1:] = (columns[1:] != columns[:-1]) | (values[1:] != values[:-1])
+    values, ends = values[new], np.cumsum(np.bincount(columns[new], minlength=X.shape[1]))
+    whole = values.dtype.kind in "iu" or bool(np.all(values == np.trunc(values)))
+    cells = values.astype(np.int64).tolist() if whole else values.tolist()
+    out, start = [], 0
+    for entry, end in zip(given, ends.tolist(), strict=True):
+        found = (0, *cells[start:end])
+        out.append(entry or (found if whole else _of_one_type(found, found)))
+        start = end
+    return tuple(out)
+
+
+def _encode_sparse(X: Matrix, categories: Categories) -> Matrix:
+    """Codes of the stored cells; nothing is added to what is stored."""
+    sizes = np.array(categories.n_categories)
+    first = [column[0] if column else None for column in categories.values]
+    if (bad := next((j for j, value in enumerate(first) if value != 0), None)) is not None:
+        raise ValueError(
+            f"in a sparse X the first category of every column must be 0, but that of "
+            f"{categories._label(bad)} is {first[bad]!r}; pass X.toarray()"
+        )
+    flat = np.fromiter(chain.from_iterable(categories.values), np.float64, sizes.sum())
+    column = np.repeat(np.arange(len(sizes)), sizes)
+    start = np.cumsum(sizes) - sizes
+    distinct = np.unique(flat)  # (column, value) becomes one integer, and one binary search
+    keys = column * len(distinct) + np.searchsorted(distinct, flat)
+    order = np.argsort(keys)
+    data = X.data.astype(np.float64)
+    rank = np.minimum(np.searchsorted(distinct, data), len(distinct) - 1)
+    at = np.searchsorted(keys[order], X.indices * np.int64(len(distinct)) + rank)
+    cell = order[np.minimum(at, len(order) - 1)]
+    hit = (flat[cell] == data) & (column[cell] == X.indices)
+    codes = np.where(hit, cell - start[X.indices], -1.0)
+    codes[np.isnan(data)] = np.nan
+    out = X.astype(np.float64)
+    out.data = codes
+    return out
