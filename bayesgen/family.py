@@ -27,7 +27,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayesgen.names import CLASS
+from bayesgen.names import CLASS, Method
 from bayesgen.numerics import Array, Matrix, row_blocks
 
 Theta = Mapping[str, Array]
@@ -327,6 +327,14 @@ class ConjugateFamily(Family):
     def read_stats(self, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> Stats:
         """Statistics back from their `arrays` and `settings`."""
         return self.statistics.from_parts(arrays, settings)
+
+    def for_plug_in(self, method: Method) -> Self:
+        """The family whose `log_likelihood` scores the theta of a plug-in method.
+
+        Self, unless the likelihood takes something from the prior that theta cannot carry (the
+        probability of a category never seen).
+        """
+        return self
 
     # -- optional capabilities ---------------------------------------------------------------
 

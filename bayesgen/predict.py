@@ -46,7 +46,8 @@ def log_joint(
     if method == "posterior_predictive":
         log_x = model.family.log_predictive(X)
     else:
-        log_x = model.family.log_likelihood(X, model.estimate(method, stats))
+        theta = model.estimate(method, stats)
+        log_x = model.family.for_plug_in(method).log_likelihood(X, theta)
     return log_x + log_weights(weights)
 
 

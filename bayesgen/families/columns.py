@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from bayesgen.family import ConjugateFamily, Stats, Theta, UndefinedEstimateError
-from bayesgen.names import CLASS
+from bayesgen.names import CLASS, Method
 from bayesgen.numerics import Array, Matrix
 
 
@@ -200,6 +200,10 @@ class Columns(ConjugateFamily):
         for name, family, columns in self._blocks():
             out[columns] = family.information(_part(theta, name, family), weights)
         return out
+
+    def for_plug_in(self, method: Method) -> Self:
+        """Block by block."""
+        return replace(self, families=tuple(f.for_plug_in(method) for f in self.families))
 
     # -- files -------------------------------------------------------------------------------
 

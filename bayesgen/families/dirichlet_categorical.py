@@ -34,7 +34,7 @@ from bayesgen.family import (
     refuse_negative,
     refuse_undefined,
 )
-from bayesgen.names import CATEGORY, CLASS, FEATURE
+from bayesgen.names import CATEGORY, CLASS, FEATURE, Method
 from bayesgen.numerics import (
     Array,
     Matrix,
@@ -138,7 +138,7 @@ class DirichletCategorical(ConjugateFamily):
         `theta` has no place for a category never seen. It has the probability of the posterior
         predictive, `new`/(total + `new`), under every draw and plug-in alike: a constant, so
         that the expectation over draws is right. Maximum likelihood is another matter: score its
-        theta by ``family.without_new()``, where such a category is impossible.
+        theta by ``family.for_plug_in("mle")``, where such a category is impossible.
         """
         with np.errstate(divide="ignore"):
             log_p = np.log(np.asarray(theta["theta"], dtype=np.float64))
@@ -244,14 +244,26 @@ class DirichletCategorical(ConjugateFamily):
         """`new` is one of the pseudo-counts: it goes with `alpha`."""
         return replace(super().scaled(factors), new=self.new * factors.get("alpha", 1.0))
 
-    def without_new(self) -> Self:
-        """The same, but a category never declared nor seen is impossible: what the MLE says."""
-        return replace(self, new=np.zeros_like(self.new))
+    def for_plug_in(self, method: Method) -> Self:
+        """A category never seen gets the probability it would have had, had it been declared.
+
+        That is 0 under the MLE, (new - 1)/(sum of (alpha - 1) + new - 1) under the MAP.
+        """
+        if method == "mle":
+            return replace(self, new=np.zeros_like(self.new))
+        if method == "map":
+            real = self.alpha > 0
+            excess = np.maximum(self.new - 1, 0.0)
+            others = np.where(real, self.alpha - 1, 0.0).sum(axis=-1)
+            # the pseudo-count that gives it this share beside the total: p/(1 - p)
+            share = np.divide(excess, others, out=np.zeros_like(excess), where=others > 0)
+            return replace(self, new=self.alpha.sum(axis=-1) * share)
+        return self
 
     def mle(self, stats: CategoricalStats) -> dict[str, Array]:
         """Relative frequencies; 0 for a category that the class never had.
 
-        One that no class ever had has no place in theta: see `without_new`.
+        One that no class ever had has no place in theta: see `for_plug_in`.
         """
         total = stats.counts.sum(axis=-1)
         refuse_undefined("mle", total <= 0, "it has no observed row (0/0)")
