@@ -200,6 +200,13 @@ def _not_among(label: str, value: Any, row: int, values: Values, declared: bool)
     )
 
 
+def _no_category(label: str, code: float, row: int, n_categories: int) -> ValueError:
+    return ValueError(
+        f"{label}: code {code:g} in row {row} is no category; "
+        f"codes are 0 .. {n_categories - 1}, or NaN for a missing cell"
+    )
+
+
 def find_column(key: Any, names: tuple[str, ...] | None, n_columns: int, where: str) -> int:
     """Position of the column that a user calls `key`, a name or a position."""
     if isinstance(key, int | np.integer) and not isinstance(key, bool) and 0 <= key < n_columns:
@@ -319,10 +326,10 @@ class Categories:
         """Raise ValueError at the first value that is not among the categories of its column."""
         if sparse.issparse(table):
             self._refuse_width(table.shape[1])
-            at = np.flatnonzero(_encode_sparse(table, self).data == -1)
-            if len(at):
-                row = int(np.searchsorted(table.indptr, int(at[0]), "right")) - 1
-                j, value = int(table.indices[at[0]]), table.data[at[0]]
+            unseen = np.flatnonzero(_encode_sparse(table, self).data == -1)
+            if len(unseen):
+                row, j = cell_of(table, unseen[0])
+                value = table.data[unseen[0]]
                 raise _not_among(f"column {j}", value, row, self.values[j], declared)
             return
         self._refuse_width(table.n_columns)
@@ -349,12 +356,7 @@ class Categories:
         """
         if sparse.issparse(codes):
             self._refuse_width(codes.shape[1])
-            out = codes.tocsr().astype(np.float64)
-            by_column = out.tocsc()
-            for j in np.flatnonzero(np.diff(by_column.indptr)).tolist():
-                cells = slice(by_column.indptr[j], by_column.indptr[j + 1])
-                by_column.data[cells] = self.decode_column(by_column.data[cells], j)
-            return type(out)(by_column)
+            return _decode_sparse(codes.tocsr().astype(np.float64), self)
         codes = np.asarray(codes, dtype=np.float64)
         self._refuse_width(codes.shape[1])
         columns = [self.decode_column(codes[:, j], j) for j in range(len(self.values))]
@@ -366,10 +368,8 @@ class Categories:
         k = np.where(missing, len(values), codes)
         bad = ~missing & ~((k >= 0) & (k < len(values)) & (k == np.trunc(k)))
         if bad.any():
-            raise ValueError(
-                f"{self._label(j)}: code {codes[bad][0]:g} in row {np.argmax(bad)} is no category; "
-                f"codes are 0 .. {len(values) - 1}, or NaN for a missing cell"
-            )
+            row = int(np.argmax(bad))
+            raise _no_category(self._label(j), codes[row], row, len(values))
         if _is_text(values):
             return np.array([*values, None], dtype=object)[k.astype(np.intp)]
         if missing.any() or not values:
@@ -523,10 +523,10 @@ def _learn_sparse(X: Matrix, given: list[Values | None]) -> tuple[Values, ...]:
     columns, values = X.indices[stored], X.data[stored]
     if values.size and values.min() < 0:
         at = int(np.flatnonzero(X.data < 0)[0])
-        row = int(np.searchsorted(X.indptr, at, side="right")) - 1
+        row, j = cell_of(X, at)
         raise ValueError(
-            f"column {X.indices[at]} holds {X.data[at]} in row {row}: in a sparse X the category 0 "
-            "must be the smallest; add a constant to the column, or pass X.toarray()"
+            f"column {j} holds {X.data[at]} in row {row}: in a sparse X the category 0 must be "
+            "the smallest; add a constant to the column, or pass X.toarray()"
         )
     order = np.lexsort((values, columns))
     columns, values = columns[order], values[order]
@@ -545,16 +545,8 @@ def _learn_sparse(X: Matrix, given: list[Values | None]) -> tuple[Values, ...]:
 
 def _encode_sparse(X: Matrix, categories: Categories) -> Matrix:
     """Codes of the stored cells; nothing is added to what is stored."""
-    sizes = np.array(categories.n_categories)
-    first = [column[0] if column else None for column in categories.values]
-    if (bad := next((j for j, value in enumerate(first) if value != 0), None)) is not None:
-        raise ValueError(
-            f"in a sparse X the first category of every column must be 0, but that of "
-            f"{categories._label(bad)} is {first[bad]!r}; pass X.toarray()"
-        )
-    flat = np.fromiter(chain.from_iterable(categories.values), np.float64, sizes.sum())
+    flat, start, sizes = _flat(categories)
     column = np.repeat(np.arange(len(sizes)), sizes)
-    start = np.cumsum(sizes) - sizes
     distinct = np.unique(flat)  # (column, value) becomes one integer, and one binary search
     keys = column * len(distinct) + np.searchsorted(distinct, flat)
     order = np.argsort(keys)
@@ -568,3 +560,34 @@ def _encode_sparse(X: Matrix, categories: Categories) -> Matrix:
     out = X.astype(np.float64)
     out.data = codes
     return out
+
+
+def _decode_sparse(codes: Matrix, categories: Categories) -> Matrix:
+    """Categories in place of the stored codes of a CSR matrix of float64."""
+    flat, start, sizes = _flat(categories)
+    missing = np.isnan(codes.data)
+    k = np.where(missing, 0, codes.data)
+    bad = np.flatnonzero((k < 0) | (k >= sizes[codes.indices]) | (k != np.trunc(k)))
+    if len(bad):
+        row, j = cell_of(codes, bad[0])
+        raise _no_category(categories._label(j), k[bad[0]], row, int(sizes[j]))
+    codes.data = np.where(missing, np.nan, flat[start[codes.indices] + k.astype(np.intp)])
+    return codes
+
+
+def _flat(categories: Categories) -> tuple[Array, Array, Array]:
+    """All categories in one array of float64, where each column's begin, and (D,) K_j."""
+    for j, column in enumerate(categories.values):
+        if not column or column[0] != 0:
+            raise ValueError(
+                f"in a sparse X the first category of every column must be 0, but that of "
+                f"{categories._label(j)} is {column[0] if column else None!r}; pass X.toarray()"
+            )
+    sizes = np.array(categories.n_categories)
+    flat = np.fromiter(chain.from_iterable(categories.values), np.float64, sizes.sum())
+    return flat, np.cumsum(sizes) - sizes, sizes
+
+
+def cell_of(X: Matrix, at: int) -> tuple[int, int]:
+    """Row and column of a stored cell of a CSR matrix."""
+    return int(np.searchsorted(X.indptr, int(at), "right")) - 1, int(X.indices[at])

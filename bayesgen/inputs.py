@@ -31,6 +31,7 @@ from bayesgen.categories import (
     Categories,
     Column,
     canonical,
+    cell_of,
     common_names,
     did_you_mean,
     find_column,
@@ -103,8 +104,8 @@ def read(X: Any) -> "Table | Matrix":
         size = np.abs(X.data)
     if X.dtype.kind == "f" and np.isinf(size).any():
         at = int(np.argmax(np.isinf(size)))
-        row = int(np.searchsorted(X.indptr, at, side="right")) - 1
-        raise _infinite(f"column {X.indices[at]}", X.data[at], row)
+        row, j = cell_of(X, at)
+        raise _infinite(f"column {j}", X.data[at], row)
     if X.dtype.kind in "iu" and X.nnz and size.max() >= EXACT:
         raise ValueError("sparse X holds integers of 2**53 and beyond; pass X.toarray()")
     return X

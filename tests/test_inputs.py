@@ -656,6 +656,13 @@ def test_sparse_unseen_and_categories_learned_dense():
         encode(learn([[1, 0]]), X)
 
 
+@pytest.mark.parametrize("code", [-1.0, 2.0, 0.5])
+def test_sparse_decode_names_the_code_that_is_no_category(code):
+    categories = learn(sparse.csr_array([[0, 3], [4, 0]]))
+    with pytest.raises(ValueError, match=rf"column 1: code {code:g} in row 1 is no category"):
+        categories.decode(sparse.csr_array([[1.0, 0], [0, code]]))
+
+
 # ------------------------------------------------------------------------------ categories: merge
 
 
