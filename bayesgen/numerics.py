@@ -232,6 +232,9 @@ def log_softmax(a: Array) -> Array:
     A row that is impossible under every class has no class probabilities: it is never turned
     into a uniform distribution here.
     """
+    top = np.max(a, axis=-1, keepdims=True)
+    # shifted first: probabilities add up to 1 also where log densities are -1e9
+    a = a - np.where(np.isfinite(top), top, 0.0)
     with np.errstate(invalid="ignore"):
         return a - log_sum_exp(a, axis=-1)[..., None]
 
