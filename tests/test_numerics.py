@@ -1,0 +1,548 @@
+"""Special functions against mpmath at 60 digits, passes over rows against plain NumPy.
+
+Arguments are floats exactly as they are: mpmath sees the same binary numbers, so every difference
+is an error of ours. Tolerances are relative, with an absolute floor where a logarithm crosses 0.
+"""
+
+import math
+from itertools import product
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, sparse, special, stats
+
+from bayesgen import numerics as nm
+
+mp.mp.dps = 60
+
+property_test = settings(max_examples=60, deadline=None, derandomize=True, database=None)
+
+
+def relative_error(value, exact, floor=1e-300) -> float:
+    """|value - exact|/|exact|, against numbers of mpmath."""
+    value = complex(value)
+    return float(abs(mp.mpc(value.real, value.imag) - exact) / max(abs(exact), mp.mpf(floor)))
+
+
+def exact_gamma_difference(a, n):
+    a, n = mp.mpf(float(a)), mp.mpc(complex(n).real, complex(n).imag)
+    return mp.loggamma(a + n) - mp.loggamma(a)
+
+
+# ------------------------------------------------------------------------------ gamma functions
+
+SHAPES = [1e-8, 1e-3, 0.5, 1.0, 2.0, 7.3, 31.0, 31.999, 32.0, 33.3, 1e3, 1e6, 1e9, 1e12, 1e15]
+STEPS = [1e-9, 0.5, 1.0, 3.0, 17.25, 100.0, 1e4, 1e8, 1e12]
+
+
+@pytest.mark.parametrize("a", SHAPES)
+def test_log_gamma_difference_real(a):
+    for n in STEPS:
+        exact = exact_gamma_difference(a, n)
+        value = nm.log_gamma_difference(a, n)
+        # below 32 two log-gammas, at most 80, are subtracted; above it two tails, at most 3e-3
+        floor = 10.0 if a < 40 else 1e-5
+        assert relative_error(value, exact, floor) < 1e-14, n
+
+
+@pytest.mark.parametrize("a", SHAPES)
+def test_log_gamma_difference_complex(a):
+    for size, angle in product((1e-6, 0.1, 1.0, 30.0, 1e3, 1e6), (0.3, np.pi / 2, -1.2, 1.8)):
+        n = size * np.exp(1j * angle)
+        if a + n.real <= 0:
+            continue
+        exact = exact_gamma_difference(a, n)
+        value = nm.log_gamma_difference(a, n)
+        assert value.dtype == np.complex128
+        error = complex(mp.mpc(complex(value)) - exact)
+        scale = 1e-13 * max(1.0, float(abs(exact)))
+        assert abs(error) < scale, (n, error)
+
+
+def test_log_gamma_difference_downwards():
+    for a, n in [(40.0, -10.0), (40.0, -3.5), (1e6, -5.0), (5.0, -4.5), (1e12, -1e6)]:
+        assert relative_error(nm.log_gamma_difference(a, n), exact_gamma_difference(a, n)) < 1e-13
+
+
+def test_log_gamma_difference_of_nothing_is_zero():
+    a = np.array(SHAPES)
+    assert np.all(nm.log_gamma_difference(a, 0.0) == 0)
+    assert np.all(np.abs(nm.log_gamma_difference(a, 0j)) < 1e-13)
+
+
+def test_log_gamma_difference_outside_its_domain_is_not_finite():
+    with np.errstate(all="ignore"):
+        out = nm.log_gamma_difference(np.array([0.5, 3.0, 50.0, 1e6]), -1e7 - 0.25)
+    assert not np.isfinite(out).any()
+
+
+def test_log_gamma_difference_broadcasts_and_keeps_small_and_large_apart():
+    a, n = np.array([[0.5], [31.9], [32.0], [1e9]]), np.array([0.0, 1.0, 40.0])
+    out = nm.log_gamma_difference(a, n)
+    one_by_one = [[nm.log_gamma_difference(x, k) for k in n] for x in a[:, 0]]
+    np.testing.assert_array_equal(out, one_by_one)
+    assert nm.log_gamma_difference(np.zeros((0, 3)) + 1, 1).shape == (0, 3)
+
+
+def test_the_recurrence_of_the_gamma_function():
+    """log Gamma(a + n + 1) - log Gamma(a) grows by log(a + n) from n to n + 1."""
+    rng = np.random.default_rng(0)
+    a, n = np.exp(rng.uniform(-5, 30, 300)), np.exp(rng.uniform(-5, 8, 300))
+    step = nm.log_gamma_difference(a + n, 1.0)
+    np.testing.assert_allclose(step, np.log(a + n), rtol=1e-14, atol=2e-13)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 5, 40])
+def test_log_multigamma_difference(dim):
+    for a, n in product((0.1, 3.0, 1e6, 1e12), (0.5, 4.0, 1e3)):
+        a += (dim - 1) / 2
+        exact = mp.fsum(exact_gamma_difference(a - i / 2, n) for i in range(dim))
+        assert relative_error(nm.log_multigamma_difference(a, n, dim), exact) < 1e-12
+    a = np.array([dim + 0.5, dim + 2.0])
+    expected = special.multigammaln(a[1], dim) - special.multigammaln(a[0], dim)
+    np.testing.assert_allclose(nm.log_multigamma_difference(a[0], a[1] - a[0], dim), expected)
+    assert nm.log_multigamma_difference(a, np.ones((3, 1)) * 1j, dim).shape == (3, 2)
+
+
+def test_log_beta_difference():
+    alpha, n = np.array([0.3, 2.0, 1e9, 40.0]), np.array([3.0, 0.0, 17.0, 1e6])
+
+    def log_beta(v):
+        return mp.fsum(map(mp.loggamma, v)) - mp.loggamma(mp.fsum(v))
+
+    before = [mp.mpf(float(x)) for x in alpha]
+    after = [x + mp.mpf(float(k)) for x, k in zip(before, n, strict=True)]
+    exact = log_beta(after) - log_beta(before)
+    assert relative_error(nm.log_beta_difference(alpha, n), exact) < 1e-13
+    padded = nm.log_beta_difference(np.r_[alpha, 0.0], np.r_[n, 0.0])
+    assert padded == pytest.approx(float(exact), rel=1e-13)
+    many = nm.log_beta_difference(np.tile(alpha, (3, 1)), np.stack([n, 0 * n, 2 * n]))
+    assert many.shape == (3,)
+    assert many[1] == 0
+
+
+def test_log1p_complex():
+    for r in (1e-18, 1e-9, 0.3, 5.0, 1e9):
+        for angle in (0.0, 0.4, np.pi / 2, 2.0, -3.0):
+            z = complex(r * np.exp(1j * angle))
+            exact = mp.log(1 + mp.mpc(z.real, z.imag))
+            assert relative_error(nm.log1p(np.array(z)), exact) < 1e-14, z
+    np.testing.assert_array_equal(nm.log1p(np.array([0.0, 1e-20])), [0.0, 1e-20])
+
+
+# --------------------------------------------------------------------------------------- counts
+
+
+def exact_poisson(x, rate):
+    x, rate = mp.mpf(float(x)), mp.mpf(float(rate))
+    return x * mp.log(rate) - rate - mp.loggamma(x + 1)
+
+
+def exact_negative_binomial(x, a, b):
+    x, a, b = (mp.mpf(float(v)) for v in (x, a, b))
+    log_gammas = mp.loggamma(a + x) - mp.loggamma(a) - mp.loggamma(x + 1)
+    return log_gammas + a * mp.log(b / (b + 1)) - x * mp.log(b + 1)
+
+
+def test_deviance_of_huge_counts():
+    for mean in (1e-3, 1.0, 50.0, 1e6, 1e12):
+        for e in (-1 + 1e-9, -0.9, -0.51, -0.3, -1e-3, -1e-6, 0.0, 1e-9, 1e-5, 0.4, 0.6, 30.0):
+            x = mean * (1 + e)
+            m, z = mp.mpf(mean), mp.mpf(x)
+            exact = z * mp.log(z / m) - z + m
+            # x log(x/mean) - x + mean ~ mean e^2/2, from numbers of size mean e
+            assert abs(float(nm.deviance(x, mean) - exact)) <= 4e-16 * mean * abs(e) + 1e-300, e
+    np.testing.assert_array_equal(nm.deviance([0.0, 3.0], 3.0), [3.0, 0.0])
+    x, m = 1e12 + 1e6, 1e12  # one standard deviation away: 1/2
+    assert nm.deviance(x, m) == pytest.approx(0.5 - 1e-6 / 6, abs=1e-9)
+
+
+def test_log_poisson():
+    for x, rate in product((0.0, 1.0, 3.0, 31.0, 32.0, 500.0), (1e-8, 0.7, 31.0, 40.0, 3e3)):
+        np.testing.assert_allclose(
+            nm.log_poisson(x, rate), float(exact_poisson(x, rate)), rtol=1e-13, atol=1e-13
+        )
+    for sd in (-30, -3, 0, 0.1, 5, 30):
+        rate = 1e12 + sd * 1e6
+        exact = exact_poisson(1e12, rate)
+        assert abs(float(nm.log_poisson(1e12, rate) - exact)) < 1e-10 + 4e-16 * abs(rate - 1e12)
+    np.testing.assert_array_equal(nm.log_poisson([0, 1, 40], 0.0), [0.0, -np.inf, -np.inf])
+    k = np.arange(200)
+    np.testing.assert_allclose(nm.log_poisson(k, 31.7), stats.poisson.logpmf(k, 31.7), rtol=1e-11)
+    assert np.exp(nm.log_poisson(np.arange(3000), 900.0)).sum() == pytest.approx(1, abs=1e-13)
+
+
+@pytest.mark.parametrize("a", [1e-3, 0.5, 1.0, 10.0, 31.0, 32.0, 1e3, 1e7])
+def test_log_negative_binomial(a):
+    for x, b in product((0.0, 1.0, 5.0, 31.0, 32.0, 1e3, 1e6), (1e-6, 0.1, 1.0, 100.0, 1e6)):
+        exact = float(exact_negative_binomial(x, a, b))
+        np.testing.assert_allclose(
+            nm.log_negative_binomial(x, a, b), exact, rtol=1e-12, atol=1e-12, err_msg=f"{x} {b}"
+        )
+    k = np.arange(300)
+    np.testing.assert_allclose(
+        nm.log_negative_binomial(k, a, 1.5), stats.nbinom.logpmf(k, a, 0.6), rtol=1e-9, atol=1e-9
+    )
+
+
+def test_log_negative_binomial_at_counts_of_1e12():
+    for a, b in [(1e12, 1.0), (1e12, 1.0 + 1e-6), (2e12, 2.0), (1e13, 10.0), (3.0, 3e-12)]:
+        for x in (1e12, 1e12 + 1e6):
+            exact = exact_negative_binomial(x, a, b)
+            assert abs(float(nm.log_negative_binomial(x, a, b) - exact)) < 1e-8, (a, b)
+
+
+def exact_poisson_power(x, a, b, t):
+    x, a, b = (mp.mpf(float(v)) for v in (x, a, b))
+    t = mp.mpc(complex(t).real, complex(t).imag)
+    out = mp.loggamma(a + t * x) - mp.loggamma(a) + a * mp.log(b)
+    return out - (a + t * x) * mp.log(b + t) - t * mp.loggamma(x + 1)
+
+
+def test_log_poisson_power():
+    for x, a, b in product((0.0, 2.0, 60.0, 1e5), (0.5, 3.0, 80.0, 1e5), (0.2, 5.0)):
+        for t in (1.0, 0.3, 0.5 + 1j, 2j, -1.5j):
+            exact = exact_poisson_power(x, a, b, t)
+            error = abs(complex(mp.mpc(complex(nm.log_poisson_power(x, a, b, t))) - exact))
+            assert error < 2e-12 * max(1.0, float(abs(exact))), (x, a, b, t)
+    x, a, b = 1e12, 1e12, 1.0
+    unit = nm.log_poisson_power(x, a, b, 1.0)
+    assert unit == pytest.approx(float(nm.log_negative_binomial(x, a, b)), abs=1e-8)
+    for t in (1j, 0.5):  # the terms that cancel are of size 1e13
+        exact = exact_poisson_power(x, a, b, t)
+        assert abs(complex(mp.mpc(complex(nm.log_poisson_power(x, a, b, t))) - exact)) < 1e-8
+
+
+def test_log_poisson_power_is_an_expectation():
+    x, a, b, t = 4.0, 2.5, 1.3, 0.7
+    value, _ = integrate.quad(
+        lambda r: stats.gamma.pdf(r, a, scale=1 / b) * stats.poisson.pmf(x, r) ** t, 0, np.inf
+    )
+    assert nm.log_poisson_power(x, a, b, t) == pytest.approx(math.log(value), abs=1e-9)
+
+
+def test_log_factorial():
+    x = np.r_[np.arange(400.0), 0.5, 3.7, 255.5, 1e6, 1e12]
+    np.testing.assert_allclose(nm.log_factorial(x), special.gammaln(x + 1), rtol=1e-15, atol=1e-15)
+    assert nm.log_factorial(np.zeros(0)).shape == (0,)
+
+
+# ------------------------------------------------------------------------- sums of exponentials
+
+
+def test_log_sum_exp_and_its_infinities():
+    a = np.array([[0.0, 1.0, 2.0], [-np.inf, 3.0, -np.inf], [-np.inf] * 3, [-1e4, -1e4, -1e5]])
+    a = np.vstack([a, a[:2] + 1e4])
+    expected = special.logsumexp(a, axis=1)
+    np.testing.assert_allclose(nm.log_sum_exp(a), expected, rtol=1e-15)
+    np.testing.assert_allclose(nm.log_sum_exp(a.T, axis=0), expected, rtol=1e-15)
+    assert nm.log_sum_exp(a)[2] == -np.inf
+    assert np.isnan(nm.log_sum_exp(np.array([1.0, np.nan])))
+    assert nm.log_sum_exp(np.zeros((0, 3))).shape == (0,)
+
+
+def test_log_mean_exp_averages_over_draws():
+    a = np.random.default_rng(0).normal(size=(50, 4, 3)) * 5 - 2000
+    expected = special.logsumexp(a, axis=0) - np.log(50)
+    np.testing.assert_allclose(nm.log_mean_exp(a), expected, rtol=1e-14)
+    same = np.full((7, 2), -3.25)
+    np.testing.assert_allclose(nm.log_mean_exp(same), -3.25, rtol=1e-15)
+
+
+def test_log_softmax_normalises_and_never_invents_a_uniform():
+    a = np.array([[700.0, 0.0, -700.0], [-np.inf, 0.0, 1.0], [-np.inf] * 3, [5e4, 5e4, -5e4]])
+    out = nm.log_softmax(a)
+    assert np.isnan(out[2]).all()
+    keep = [0, 1, 3]
+    np.testing.assert_allclose(np.exp(out[keep]).sum(axis=1), 1.0, rtol=1e-14)
+    np.testing.assert_allclose(out[keep], special.log_softmax(a[keep], axis=1), atol=1e-12)
+    assert out[1, 0] == -np.inf
+    np.testing.assert_allclose(nm.log_softmax(a[keep] + 123.0), out[keep], atol=1e-11)
+    far = nm.log_softmax(np.array([-1e12, -1e12 - 1, -1e12 - 3]))  # a million features
+    assert np.exp(far).sum() == pytest.approx(1, abs=1e-15)
+
+
+# ------------------------------------------------------------------------------ passes over rows
+
+
+def some_counts(n_rows, n_features, rng, density=0.3):
+    X = rng.poisson(3.0, size=(n_rows, n_features)) * (rng.random((n_rows, n_features)) < density)
+    return X.astype(np.float64)
+
+
+def every_form(X):
+    """The same numbers as dense and sparse, wide and narrow."""
+    for dtype in (np.float64, np.float32, np.int64, np.uint8):
+        yield X.astype(dtype)
+        yield sparse.csr_matrix(X.astype(dtype))
+        yield sparse.csr_array(X.astype(dtype))
+
+
+@property_test
+@given(st.integers(0, 10**7), st.integers(0, 10**7))
+def test_row_blocks_cover_the_rows_once(n_rows, n_columns):
+    blocks = []
+    for block in nm.row_blocks(n_rows, n_columns):
+        blocks.append(block)
+        if len(blocks) > 50:
+            return
+    edges = [0, *(b.stop for b in blocks)]
+    assert [b.start for b in blocks] == edges[:-1]
+    assert edges[-1] == n_rows
+    assert all(b.stop > b.start for b in blocks)
+    widest = max((b.stop - b.start for b in blocks), default=0)
+    assert widest <= 1 or widest * n_columns <= 2**18
+
+
+def test_one_hot_and_class_counts():
+    y, w = np.array([2, 0, 2, 2]), np.array([0.5, 1.0, 0.0, 2.0])
+    hot = nm.one_hot(y, 4).toarray()
+    np.testing.assert_array_equal(hot, (y == np.arange(4)[:, None]).astype(float))
+    np.testing.assert_array_equal(nm.one_hot(y, 4, w).toarray(), hot * w)
+    np.testing.assert_array_equal(nm.class_counts(y, 4), [1, 0, 3, 0])
+    np.testing.assert_array_equal(nm.class_counts(y, 4, w), [1, 0, 2.5, 0])
+    nobody = nm.class_counts(y[:0], 3)
+    np.testing.assert_array_equal(nobody, np.zeros(3))
+    assert nobody.dtype == np.float64
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_class_sums(weighted):
+    rng = np.random.default_rng(1)
+    X, y = some_counts(50, 7, rng), rng.integers(4, size=50)
+    w = rng.gamma(1.0, size=50) if weighted else None
+    weights = np.ones(50) if w is None else w
+    expected = np.array([(weights * (y == c)) @ X for c in range(5)])
+    squared = np.array([(weights * (y == c)) @ X**2 for c in range(5)])
+    for form in every_form(X):
+        out = nm.class_sums(form, y, 5, w)
+        assert type(out) is np.ndarray
+        assert out.dtype == np.float64
+        np.testing.assert_allclose(out, expected, rtol=1e-13)
+        np.testing.assert_allclose(nm.class_sums(form, y, 5, w, np.square), squared, rtol=1e-13)
+
+
+def test_class_sums_in_many_blocks():
+    rng = np.random.default_rng(2)
+    X, y = rng.random((5000, 300)), rng.integers(3, size=5000)
+    assert len(list(nm.row_blocks(*X.shape))) > 3
+    expected = np.array([X[y == c].sum(axis=0) for c in range(3)])
+    np.testing.assert_allclose(nm.class_sums(X, y, 3), expected, rtol=1e-12)
+
+
+def test_sums_of_narrow_numbers_are_wide():
+    X = np.full((1 << 14, 1), 1e4 + 1 / 3, dtype=np.float32)
+    total = nm.class_sums(X, np.zeros(len(X), dtype=int), 1)
+    assert total[0, 0] == float(X[0, 0]) * len(X)
+    small = np.full((300, 1), 255, dtype=np.uint8)
+    for form in (small, sparse.csr_matrix(small)):
+        assert nm.class_sums(form, np.zeros(300, dtype=int), 1)[0, 0] == 300 * 255
+        assert nm.dot(form, np.array([[2.0]]))[0, 0] == 510
+
+
+def test_dot_and_dot_log():
+    rng = np.random.default_rng(3)
+    X = some_counts(20, 6, rng)
+    table = rng.normal(size=(2, 3, 4, 6))
+    p = rng.dirichlet(np.ones(6), size=(2, 3, 4))
+    p[0, 1, 2, [0, 3]] = 0.0
+    expected = special.xlogy(X[:, None], p[..., None, :, :]).sum(axis=-1)
+    assert np.isneginf(expected).any()
+    assert np.isfinite(expected[0, 1]).any()
+    for form in every_form(X):
+        out = nm.dot(form, table)
+        assert type(out) is np.ndarray
+        assert out.shape == (2, 3, 20, 4)
+        np.testing.assert_allclose(out, np.einsum("nd,abcd->abnc", X, table), atol=1e-12)
+        np.testing.assert_allclose(nm.dot_log(form, p), expected, rtol=1e-13)
+        assert nm.dot(form, table[0, 0]).shape == (20, 4)
+    nothing = np.zeros((2, 6))
+    np.testing.assert_array_equal(nm.dot_log(nothing, p[0, 1]), np.zeros((2, 4)))
+
+
+def test_has_nan_and_split_missing():
+    X = np.array([[1.0, np.nan, 0.0], [0.0, 2.0, np.nan]])
+    seen = np.array([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
+    for form in (X, sparse.csr_matrix(X), X.astype(np.float32)):
+        before = form.copy()
+        assert nm.has_nan(form)
+        filled, missing = nm.split_missing(form)
+        filled, missing = (np.asarray(nm.dense_block(f, slice(None))) for f in (filled, missing))
+        np.testing.assert_array_equal(filled, seen)
+        np.testing.assert_array_equal(missing, np.isnan(X))
+        both = (nm.dense_block(form, slice(None)), nm.dense_block(before, slice(None)))
+        np.testing.assert_array_equal(*both)
+    whole = np.nan_to_num(X)
+    for form in (*every_form(whole), whole.astype(bool), np.zeros((0, 3)), whole[:, :0]):
+        assert not nm.has_nan(form)
+        same, nothing = nm.split_missing(form)
+        assert same is form
+        assert nothing is None
+    assert not nm.has_nan(np.array([[np.inf, -np.inf]]))
+
+
+def test_dense_block_is_a_plain_wide_array():
+    X = some_counts(9, 4, np.random.default_rng(4))
+    for form in every_form(X):
+        block = nm.dense_block(form, slice(2, 5))
+        assert type(block) is np.ndarray
+        assert block.dtype == np.float64
+        np.testing.assert_array_equal(block, X[2:5])
+
+
+# --------------------------------------------------------------------------------- rows of counts
+
+
+def test_negative_counts_are_refused_with_their_place():
+    X = np.array([[1.0, 2.0, np.nan], [0.0, -3.0, 1.0]])
+    for form in (X, sparse.csr_matrix(X), np.nan_to_num(X).astype(np.int32)):
+        with pytest.raises(ValueError, match="row 1, feature 1 is -3"):
+            nm.refuse_negative_counts(form)
+    for form in (np.abs(X), np.zeros((0, 2)), X[:1], np.array([[True]]), sparse.csr_matrix((3, 2))):
+        nm.refuse_negative_counts(form)
+    nm.refuse_negative_counts(np.full((2, 2), np.nan))
+
+
+def test_stored_cells_are_each_cell_once_and_leave_x_alone():
+    data, indices, indptr = [1.0, 2.0, 4.0, 0.0], [2, 0, 2, 1], [0, 3, 4]
+    messy = sparse.csr_matrix((data, indices, indptr), shape=(2, 3))
+    cells = nm.stored_cells(messy, slice(None))
+    np.testing.assert_array_equal(cells.toarray(), [[2.0, 0.0, 5.0], [0.0, 0.0, 0.0]])
+    assert cells.has_canonical_format
+    assert messy.nnz == 4
+    X = some_counts(40, 5, np.random.default_rng(5))
+    X[3, 2] = np.nan
+    for form in (X, sparse.csr_matrix(X), X.astype(np.float32)):
+        np.testing.assert_array_equal(nm.stored_cells(form, slice(1, 30)).toarray(), X[1:30])
+        blocks = list(nm.stored_blocks(form, 100))
+        np.testing.assert_array_equal(np.vstack([c.toarray() for _, c in blocks]), X)
+        assert [rows.stop - rows.start for rows, _ in blocks] == [c.shape[0] for _, c in blocks]
+
+
+def test_row_sums_with_empty_rows():
+    indptr = np.array([0, 0, 2, 2, 3, 3])
+    values = np.array([[1.0, 2.0, 5.0], [10.0, 20.0, 50.0]])
+    expected = [[0.0, 3.0, 0.0, 5.0, 0.0], [0.0, 30.0, 0.0, 50.0, 0.0]]
+    np.testing.assert_array_equal(nm.row_sums(values, indptr), expected)
+    np.testing.assert_array_equal(nm.row_sums(values[0] * 1j, indptr), np.array(expected[0]) * 1j)
+    np.testing.assert_array_equal(nm.row_sums(np.zeros(0), np.zeros(4, dtype=int)), np.zeros(3))
+
+
+def test_sum_except_has_no_cancellation():
+    rng = np.random.default_rng(6)
+    table = rng.random((3, 200)) * np.where(rng.random(200) < 0.05, 1e12, 1.0)
+    mask = table.max(axis=0) > 1e6  # leave the huge entries out
+    masks = np.stack([mask, np.zeros(200, dtype=bool), np.ones(200, dtype=bool)])
+    expected = np.array([[math.fsum(row[~m]) for row in table] for m in masks])
+    parts = nm.exact_parts(table)
+    for form in (masks, sparse.csr_matrix(masks.astype(float))):
+        np.testing.assert_allclose(nm.sum_except(form, parts), expected, rtol=1e-12, atol=1e-10)
+    assert np.all(nm.exact_parts(np.zeros((2, 3))) == 0)
+
+
+def test_remainder_is_never_a_rounding_error():
+    total, part = np.array([1.0, 0.3, 0.0, 5.0]), np.array([0.25, 0.1 + 0.2, 0.0, 5.0])
+    rest = nm.remainder(total, part)
+    np.testing.assert_array_equal(rest, [0.75, 0.0, 0.0, 0.0])
+
+
+def test_small_count_table_looks_up_what_the_function_says():
+    rng = np.random.default_rng(7)
+    X = some_counts(400, 6, rng) + (rng.random((400, 6)) < 0.01) * 100
+    X[0, :3] = [0.5, 15.0, 16.0]
+    shape = rng.gamma(2.0, size=6)
+
+    def function(columns, counts):
+        return nm.log_gamma_difference(shape[columns], counts)
+
+    for form in (X, sparse.csr_matrix(X)):
+        cells = nm.stored_cells(form, slice(None))
+        look_up = nm.small_count_table(function, form, 1)
+        assert look_up is not function
+        np.testing.assert_array_equal(
+            look_up(cells.indices, cells.data), function(cells.indices, cells.data)
+        )
+    assert nm.small_count_table(function, X[:1], 1) is function
+
+
+# ---------------------------------------------------------------------------------------- draws
+
+
+@pytest.mark.parametrize("shape", [1e-4, 0.01, 0.5, 0.999, 1.0, 3.0, 1e4])
+def test_draw_log_gamma_has_the_moments_of_a_log_gamma_variable(shape):
+    n = 20_000
+    draws = nm.draw_log_gamma(np.random.default_rng(8), np.array(shape), (n,))
+    assert np.isfinite(draws).all()
+    mean, variance = special.digamma(shape), special.polygamma(1, shape)
+    fourth = special.polygamma(3, shape)
+    assert abs(draws.mean() - mean) < 5 * np.sqrt(variance / n)
+    mcse = np.sqrt((fourth + 2 * variance**2) / n)
+    assert abs(np.square(draws - mean).mean() - variance) < 5 * mcse
+
+
+@pytest.mark.parametrize("scale", [1e-4, 0.1, 1.0, 1e6])
+def test_draw_dirichlet(scale):
+    alpha = scale * np.array([[1.0, 2.0, 5.0, 0.0], [3.0, 0.5, 0.25, 2.0]])
+    n = 20_000
+    draws = nm.draw_dirichlet(np.random.default_rng(9), alpha, n)
+    assert draws.shape == (n, 2, 4)
+    assert not np.isnan(draws).any()
+    assert np.all(draws[:, 0, 3] == 0)
+    np.testing.assert_allclose(draws.sum(axis=-1), 1.0, rtol=1e-12)
+    total = alpha.sum(axis=-1, keepdims=True)
+    mean = alpha / total
+    sd = np.sqrt(mean * (1 - mean) / (total + 1))
+    assert np.all(np.abs(draws.mean(axis=0) - mean) <= 5 * sd / np.sqrt(n) + 1e-15)
+    variance = np.square(draws - mean)
+    mcse = variance.std(axis=0) / np.sqrt(n)
+    assert np.all(np.abs(variance.mean(axis=0) - sd**2) <= 5 * mcse + 1e-15)
+
+
+# ----------------------------------------------------------------------------------- quadrature
+
+
+def test_gaussian_information_against_adaptive_quadrature():
+    mu = np.array([[0.0, 0.0, 3.0, 1e4], [0.5, 0.0, -2.0, -1e4], [1.0, 0.0, 0.0, 0.0]])
+    sigma2 = np.array([[1.0, 1.0, 1e-4, 1.0], [1.0, 1.0, 4.0, 2.0], [1.0, 1.0, 1.0, 3.0]])
+    pi = np.array([0.5, 0.3, 0.2])
+    out = nm.gaussian_information(mu, sigma2, pi)
+    for j in (0, 2):
+
+        def integrand(x, j=j):
+            p = stats.norm.pdf(x, mu[:, j], np.sqrt(sigma2[:, j]))
+            mix = pi @ p
+            return float(pi @ special.xlogy(p, np.where(p > 0, p / mix, 1.0))) if mix > 0 else 0.0
+
+        points = np.concatenate([mu[:, j] + k * np.sqrt(sigma2[:, j]) for k in (-4, 0, 4)])
+        exact, _ = integrate.quad(integrand, -30, 30, points=points, limit=500, epsabs=1e-12)
+        assert out[j] == pytest.approx(exact, abs=1e-9)
+    assert out[1] == pytest.approx(0.0, abs=1e-12)  # the classes are alike
+    assert out[3] == pytest.approx(stats.entropy(pi), abs=1e-10)  # the classes are apart
+    one = nm.gaussian_information(mu, sigma2, np.array([0.0, 1.0, 0.0]))
+    np.testing.assert_allclose(one, 0.0, atol=1e-12)
+
+
+def test_unit_information_is_equivariant_and_positive():
+    rng = np.random.default_rng(10)
+    X, y = rng.normal(size=(12, 3)), np.arange(12) % 3
+
+    def of(X, shift):
+        n = nm.class_counts(y, 3)[:, None]
+        mean = nm.class_sums(X, y, 3) / n
+        scatter = nm.class_sums((X - mean[y]) ** 2, y, 3)
+        return nm.unit_information(n, mean - shift, scatter, shift)
+
+    here = of(X, np.zeros(3))
+    scale, move = np.array([-2.0, 1e3, 0.1]), np.array([5.0, -1e3, 0.0])
+    there = of(X * scale + move, move + 1.0)
+    np.testing.assert_allclose(there.variance, here.variance * scale**2, rtol=1e-9)
+    np.testing.assert_allclose(there.mean + move + 1.0, here.mean * scale + move, atol=1e-9)
+    assert not there.constant.any()
+    within = of(X, np.zeros(3)).variance
+    assert np.all((within > 0.2) & (within < 5))
+    flat = of(np.full((12, 3), 1 / 3), np.zeros(3))
+    assert flat.constant.all()
+    assert np.all(flat.variance > 0)
