@@ -26,7 +26,9 @@ _HOME = {
     "mutual_information": "relevance",
 }
 
-__all__ = sorted(_HOME)
+_SUBMODULES = ("datasets",)
+
+__all__ = sorted([*_HOME, *_SUBMODULES])
 
 
 def __getattr__(name: str) -> Any:
@@ -34,6 +36,8 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(f"bayesgen.{_HOME[name]}"), name)
         globals()[name] = value
         return value
+    if name in _SUBMODULES:
+        return importlib.import_module(f"bayesgen.{name}")
     raise AttributeError(f"module 'bayesgen' has no attribute {name!r}")
 
 
