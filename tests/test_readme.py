@@ -1,0 +1,64 @@
+"""The README does what it says: its examples print what it shows, its family obeys the laws."""
+
+import doctest
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bayesgen as bg
+
+README = Path(__file__).parents[1] / "README.md"
+TEXT = README.read_text(encoding="utf-8")
+
+
+def test_examples_print_what_is_shown():
+    failures, count = doctest.testfile(str(README), module_relative=False)
+    assert count > 10
+    assert failures == 0
+
+
+def test_pictures_and_links_exist():
+    for target in re.findall(r"\]\(([^)#]+)\)", TEXT):
+        assert (README.parent / target).exists(), target
+
+
+@pytest.fixture(scope="module")
+def family_class():
+    (source,) = [b for b in re.findall(r"```python\n(.*?)```", TEXT, re.S) if "@dataclass" in b]
+    namespace: dict = {"__name__": "readme_family"}
+    exec(source, namespace)
+    return namespace["GammaExponential"]
+
+
+def test_the_family_of_the_readme_obeys_the_laws(family_class):
+    rng = np.random.default_rng(1)
+    (prior,) = family_class.examples(2, 3)
+    y = rng.integers(0, 2, 12)
+    X = prior.simulate(rng, {k: v[0] for k, v in prior.draw(rng, 1).items()}, y)
+    X[0, 1] = np.nan
+    stats = prior.stats(X, y, 2)
+    posterior = prior.update(stats)
+    chain, current = 0.0, prior
+    for i in range(len(y)):
+        chain += current.log_predictive(X[[i]])[0, y[i]]
+        current = current.update(prior.stats(X[[i]], y[[i]], 2))
+    assert chain == pytest.approx(prior.log_evidence(stats), rel=1e-12)
+    for c in range(2):
+        np.testing.assert_allclose(posterior.cgf(X, np.eye(2)[c]), posterior.log_predictive(X)[:, c])
+    draws = np.exp(posterior.log_likelihood(X, posterior.draw(rng, 4000)))
+    mcse = draws.std(axis=0) / np.sqrt(len(draws))
+    assert np.all(np.abs(draws.mean(axis=0) - np.exp(posterior.log_predictive(X))) < 5 * mcse)
+
+
+def test_the_family_of_the_readme_is_a_classifier(family_class, tmp_path):
+    rng = np.random.default_rng(2)
+    y = np.repeat(["slow", "fast"], 30)
+    X = rng.exponential(np.where(y == "slow", 5.0, 0.5)[:, None], (60, 2))
+    clf = bg.GenerativeClassifier(family_class(), prior="empirical").fit(X, y)
+    assert clf.score(X, y) > 0.8
+    clf.save(tmp_path / "waits.nc")
+    again = bg.load(tmp_path / "waits.nc", family=family_class())
+    np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
+    assert clf.posterior_["posterior"].dataset.lam.dims == ("chain", "draw", "class", "feature")
