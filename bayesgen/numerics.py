@@ -180,34 +180,58 @@ def log_poisson_power(x: Any, shape: Any, rate: Any, t: Any) -> Array:
 
     Notes
     -----
-    Where x and a are large, with e = (x b - a)/a the relative distance of the count from the
-    mean and s = t/b, the terms of order x log x cancel on paper:
-    :math:`t \log\mathrm{Poisson}(x | x) + (a+tx)\log(1 + \tfrac{se}{1+s}) - tx\log(1+e)
-    - \tfrac12\log(1+tx/a) + \delta(a+tx) - \delta(a)`.
+    Where x is large the terms of order x log x cancel on paper, which leaves with n = tx
+
+    - for small a :math:`-\log\Gamma(a) + (a-\tfrac12)\log(a+n) +
+      n\log\tfrac{1+a/n}{1+b/t} - a + a\log\tfrac b{b+t} + \tfrac12\log 2\pi + \delta(a+n)`,
+    - for large a, with e = (x b - a)/a the relative distance of the count from the mean and
+      s = t/b, :math:`a\log(1 + \tfrac{se}{1+s}) + n\log(1 - \tfrac e{(1+s)(1+e)}) -
+      \tfrac12\log(1+\tfrac na) + \delta(a+n) - \delta(a)`,
+
+    both to be added to :math:`t \log\mathrm{Poisson}(x | x)`.
     """
     x, a, b = np.broadcast_arrays(
         np.asarray(x, np.float64), np.asarray(shape, np.float64), np.asarray(rate, np.float64)
     )
     x, a, b, t = np.broadcast_arrays(x, a, b, t)
     with np.errstate(invalid="ignore", divide="ignore"):
-        n, s = t * x, t / b
+        n = t * x
         out = np.asarray(
-            log_gamma_difference(a, n) - a * log1p(s) - n * np.log(b + t) - t * gammaln(x + 1)
+            log_gamma_difference(a, n) - a * log1p(t / b) - n * np.log(b + t) - t * gammaln(x + 1)
         )
-        big = np.minimum(np.minimum(x, a), (a + n).real) >= _STIRLING_FROM
-        big &= (b + t).real > 0
-        if big.any():
-            x, a, b, t, n, s = (v[big] for v in (x, a, b, t, n, s))
-            e = (x * b - a) / a
-            out[big] = (
-                t * (-0.5 * np.log(2 * np.pi * x) - _stirling_tail(x))
-                + (a + n) * log1p(s * e / (1 + s))
-                - n * np.log1p(e)
-                - 0.5 * log1p(n / a)
-                + _stirling_tail(a + n)
-                - _stirling_tail(a)
-            )
+        many = (x >= _STIRLING_FROM) & (np.abs(a + n) >= _STIRLING_FROM)
+        many &= ((a + n).real >= 0) & ((b + t).real > 0)
+        for function, cells in (
+            (_power_few, many & (a < _STIRLING_FROM) & (t != 0)),
+            (_power_many, many & (a >= _STIRLING_FROM)),
+        ):
+            if cells.any():
+                at_mode = -0.5 * np.log(2 * np.pi * x[cells]) - _stirling_tail(x[cells])
+                rest = function(x[cells], n[cells], a[cells], b[cells], t[cells])
+                out[cells] = t[cells] * at_mode + rest
     return out
+
+
+def _power_few(x: Array, n: Array, a: Array, b: Array, t: Array) -> Array:
+    return (
+        (a - 0.5) * np.log(a + n)
+        + n * log1p((a / n - b / t) / (1 + b / t))
+        - a * (1 + log1p(t / b))
+        - gammaln(a)
+        + 0.5 * np.log(2 * np.pi)
+        + _stirling_tail(a + n)
+    )
+
+
+def _power_many(x: Array, n: Array, a: Array, b: Array, t: Array) -> Array:
+    e, s = (x * b - a) / a, t / b
+    return (
+        a * log1p(s * e / (1 + s))
+        + n * log1p(-e / ((1 + s) * (1 + e)))
+        - 0.5 * log1p(n / a)
+        + _stirling_tail(a + n)
+        - _stirling_tail(a)
+    )
 
 
 # ------------------------------------------------------------------------ sums of exponentials

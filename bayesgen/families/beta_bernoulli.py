@@ -163,7 +163,13 @@ class BetaBernoulli(ConjugateFamily):
 
     def log_predictive(self, X: Matrix) -> Array:
         """(N, C); bits are independent given the class, so the posterior mean is plugged in."""
-        return self.log_likelihood(X, self.mean())
+        ones, missing = split_missing(X)
+        log_one, log_zero = self._log_mean()
+        return dot(ones, log_one) + self._over_zeros(ones, missing, log_zero)
+
+    def _log_mean(self) -> tuple[Array, Array]:
+        """Logs of the mean probabilities of 1 and 0: 1 - mean has no digits left near 1."""
+        return -np.log1p(self.beta / self.alpha), -np.log1p(self.alpha / self.beta)
 
     def log_evidence(self, stats: BernoulliStats) -> float:
         """Sum over cells of log B(posterior) - log B(prior): the probability of this sequence."""
@@ -191,10 +197,12 @@ class BetaBernoulli(ConjugateFamily):
 
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
         """Log-odds weights of the bits; the posterior predictive is linear too."""
-        p = (self.mean() if theta is None else theta)["theta"]
-        with np.errstate(divide="ignore"):
-            off = np.log1p(-p)
-            return np.log(p) - off, off.sum(axis=-1)
+        if theta is None:
+            on, off = self._log_mean()
+        else:
+            with np.errstate(divide="ignore"):
+                on, off = np.log(theta["theta"]), np.log1p(-theta["theta"])
+        return on - off, off.sum(axis=-1)
 
     def information(self, theta: Theta, weights: Array) -> Array:
         """(D,) sum over classes and values of pi p log(p / mean p), 0 log 0 = 0; in nats."""

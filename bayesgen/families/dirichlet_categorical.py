@@ -136,9 +136,9 @@ class DirichletCategorical(ConjugateFamily):
         """(..., N, C) sum of log probabilities of the observed cells.
 
         `theta` has no place for a category never seen. It has the probability of the posterior
-        predictive, `new`/(total + `new`), under every draw and plug-in alike: a constant, so
-        that the expectation over draws is right. Maximum likelihood is another matter: score its
-        theta by ``family.for_plug_in("mle")``, where such a category is impossible.
+        predictive, `new`/(total + `new`), under every theta alike: a constant, so that the
+        expectation over draws is right. For the MLE and the MAP that is not what they say:
+        score those by ``family.for_plug_in(method)``.
         """
         with np.errstate(divide="ignore"):
             log_p = np.log(np.asarray(theta["theta"], dtype=np.float64))
