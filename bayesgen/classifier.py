@@ -220,6 +220,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
         X = self._read(X, reset=first)
+        _refuse_mixed(y)
         y = column_or_1d(y, warn=True)
         check_consistent_length(X, y)
         X, y, weight = self._drop_weightless(X, y, sample_weight)
@@ -602,6 +603,15 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.allow_nan = type(self._make_family()).missing == "marginalised"
         tags.input_tags.sparse = self._accepts_sparse()
         return tags
+
+
+def _refuse_mixed(y: Any) -> None:
+    """NumPy would turn [1, "a"] into ["1", "a"] without a word."""
+    if isinstance(y, list | tuple) and len({isinstance(v, str) for v in y}) == 2:
+        i = next(i for i, v in enumerate(y) if isinstance(v, str) != isinstance(y[0], str))
+        raise TypeError(
+            f"labels must be of one type, got {y[0]!r} in row 0 and {y[i]!r} in row {i}"
+        )
 
 
 def _code_labels(y: Array) -> tuple[Array, Array]:

@@ -311,9 +311,13 @@ def class_sums(
 
 
 def remainder(total: Array, part: Array) -> Array:
-    """``total - part`` of weights that were summed apart; 0 where only rounding is left."""
+    """``total - part`` of weights that were summed apart; 0 where only rounding is left.
+
+    Whole numbers add up without rounding: one row beside 1e12 others is no rounding error.
+    """
     rest = total - part
-    return np.where(rest > 1e-12 * total, rest, 0.0)
+    whole = (total == np.rint(total)) & (part == np.rint(part))
+    return np.where(rest > np.where(whole, 0.0, 1e-12 * total), rest, 0.0)
 
 
 def has_nan(X: Matrix) -> bool:
