@@ -125,10 +125,13 @@ class NormalInverseGamma(ConjugateFamily):
     sigma2 : float or array broadcasting to the variance groups, > 0, or None
         Prior scale of the variance, in the unit of the feature squared. None: the pooled
         within-class variance of the column (`numerics.unit_information`), averaged over the
-        columns where they share one. A column without any variation cannot tell a unit; its
-        default prior is so firm that it leaves the class probabilities alone.
+        columns where they share one.
     shift : array (feature,)
         Reference row: locations are held relative to it.
+    ignored : bool array (feature,)
+        Columns that are left out of every density, as if missing. Set by the default sigma2 for
+        columns that are constant, or missing throughout, in training: they have no unit. Where
+        columns share a variance they share a unit, and none is left out.
     variance : {"class", "tied", "class_spherical", "spherical"}
         One variance per class and feature; per feature, shared by the classes; per class, shared
         by the features; or one for all. nu and sigma2 have shape (C, D), (1, D), (C, 1), (1, 1).
@@ -155,6 +158,7 @@ class NormalInverseGamma(ConjugateFamily):
     nu: Any = array(CLASS, FEATURE, default=None)
     sigma2: Any = array(CLASS, FEATURE, default=None)
     shift: Any = array(FEATURE, default=0.0)
+    ignored: Any = array(FEATURE, default=False)
     variance: Variance = "class"
 
     def __post_init__(self) -> None:
@@ -187,6 +191,11 @@ class NormalInverseGamma(ConjugateFamily):
     def _scale(self) -> Array:
         return self.nu * self.sigma2  # SS, a sum of squares
 
+    @property
+    def _live(self) -> Array:
+        """(D,) False for the columns that are left out."""
+        return ~np.broadcast_to(self.ignored, self.mu.shape[1])
+
     def _variance_of(self, theta: Theta) -> Array:
         """theta["sigma2"] with its class and feature axes back: (..., C or 1, D or 1)."""
         value = np.asarray(theta["sigma2"])
@@ -215,10 +224,13 @@ class NormalInverseGamma(ConjugateFamily):
         *batch, n_classes, n_features = mu.shape
         mu, sigma2 = mu.reshape(-1, n_features), sigma2.reshape(-1, n_features)
         with np.errstate(divide="ignore"):
-            log_norm = -0.5 * np.log(2 * np.pi * sigma2)
+            log_norm = np.where(self._live, -0.5 * np.log(2 * np.pi * sigma2), 0.0)
+        sigma2 = np.where(self._live, sigma2, np.inf)
         out = np.empty((len(mu), X.shape[0]))
         for rows in row_blocks(*X.shape):
             x = dense_block(X, rows)
+            if not self._live.all():
+                x = np.where(self._live, x, 0.0)
             total = np.nansum if has_nan(x) else np.sum
             for k in range(len(mu)):  # differences first: expanding the square would cancel
                 d = x - mu[k]
@@ -250,6 +262,7 @@ class NormalInverseGamma(ConjugateFamily):
                     nu=5.0 + step,
                     sigma2=0.5 * step,
                     shift=np.zeros(n_features),
+                    ignored=np.zeros(n_features, dtype=bool),
                     variance=variance,
                 )
             )
@@ -292,20 +305,18 @@ class NormalInverseGamma(ConjugateFamily):
             mu = broadcast_prior("mu", self.mu, shape, positive=False)
             shift = broadcast_prior("shift", self.shift, shape[1:], positive=False)
         if self._over_features:  # one variance for columns of one unit, constant ones included
-            kappa, nu = np.array(0.1), np.array(3.0)
             sigma2 = default.variance[~default.constant] if (~default.constant).any() else [1.0]
-            sigma2 = np.mean(sigma2)
+            sigma2, ignored = np.mean(sigma2), np.zeros(shape[1], dtype=bool)
         else:
-            kappa = np.where(default.constant, 1e6 * default.n, 0.1)
-            nu = np.where(default.constant, 1e6 * default.n, 3.0)
-            sigma2 = default.variance
+            sigma2, ignored = default.variance, default.constant & (self.sigma2 is None)
         return replace(
             self,
             mu=mu,
-            kappa=broadcast_prior("kappa", kappa if self.kappa is None else self.kappa, shape),
-            nu=broadcast_prior("nu", nu if self.nu is None else self.nu, group),
+            kappa=broadcast_prior("kappa", 0.1 if self.kappa is None else self.kappa, shape),
+            nu=broadcast_prior("nu", 3.0 if self.nu is None else self.nu, group),
             sigma2=broadcast_prior("sigma2", sigma2 if self.sigma2 is None else self.sigma2, group),
             shift=shift,
+            ignored=ignored,
         )
 
     def update(self, stats: GaussianStats) -> Self:
@@ -388,25 +399,29 @@ class NormalInverseGamma(ConjugateFamily):
                     )
             return out
         log_norm = log_gamma_difference(nu / 2, 0.5) - 0.5 * np.log(np.pi) - np.log(spread)
+        log_norm, power = log_norm * self._live, (nu + 1) / 2 * self._live
         for rows in row_blocks(*X.shape):
             x = dense_block(X, rows) - self.shift
             total = np.nansum if has_nan(x) else np.sum
             for c in range(n_classes):
                 r = (x - self.mu[c]) / spread[c]
-                out[rows, c] = total(log_norm[c] - (nu[c] + 1) / 2 * _log1p_square(r), axis=1)
+                out[rows, c] = total(log_norm[c] - power[c] * _log1p_square(r), axis=1)
         return out
 
     def log_evidence(self, stats: GaussianStats) -> float:
-        """log p(X | y), means and variances integrated out."""
+        """log p(X | y) of the live columns, means and variances integrated out."""
         posterior = self.update(stats)
-        n = self._group_sum(stats.n)
+        seen = stats.n * self._live
+        n = self._group_sum(seen)
         growth = posterior._scale / self._scale
         groups = (
             log_gamma_difference(self.nu / 2, n / 2)
             - n / 2 * np.log(np.pi * posterior._scale)
             - self.nu / 2 * np.log(growth)
         )
-        return float(groups.sum() - 0.5 * np.log1p(stats.n / self.kappa).sum())
+        if not self._over_features:
+            groups = groups * self._live
+        return float(groups.sum() - 0.5 * np.log1p(seen / self.kappa).sum())
 
     def cgf(self, X: Matrix, t: Array) -> Array:
         """Joint cgf of the class log-densities, variance group by group, over observed cells."""
@@ -422,7 +437,7 @@ class NormalInverseGamma(ConjugateFamily):
 
         def cell(rows: slice, t: Array) -> Array:
             x = dense_block(X, rows) - self.shift
-            seen = ~np.isnan(x)
+            seen = ~np.isnan(x) & self._live
             x = np.where(seen, x, 0.0)
             out: Any = 0.0
             sum_T: Any = 0.0
@@ -457,15 +472,14 @@ class NormalInverseGamma(ConjugateFamily):
                 f"with variance={self.variance!r} each class has its own variances and the rule "
                 "is quadratic; variance='tied' or 'spherical' makes it linear"
             )
-        w = theta["mu"] / self._variance_of(theta)
+        w = theta["mu"] / self._variance_of(theta) * self._live
         return w, -0.5 * (w * theta["mu"]).sum(axis=-1)
 
     def information(self, theta: Theta, weights: Array) -> Array:
         """(D,) by quadrature of the mixture entropy, in nats."""
         mu = np.asarray(theta["mu"])
-        return gaussian_information(
-            mu, np.broadcast_to(self._variance_of(theta), mu.shape), weights
-        )
+        sigma2 = np.broadcast_to(self._variance_of(theta), mu.shape)
+        return gaussian_information(mu, sigma2, weights) * self._live
 
 
 def _first_observed(X: Matrix) -> Array:

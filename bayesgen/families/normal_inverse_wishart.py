@@ -505,10 +505,11 @@ class NormalInverseWishart(ConjugateFamily):
         return w, -0.5 * (w * mu).sum(axis=-1)
 
     def information(self, theta: Theta, weights: Array) -> Array:
-        """(D,) of each feature on its own (its Normal margins), in nats."""
+        """(D,) of each feature on its own (its Normal margins), in nats; 0 where ignored."""
         mu = np.asarray(theta["mu"])
         variances = np.diagonal(theta["Sigma"], axis1=-2, axis2=-1)
-        return gaussian_information(mu, np.broadcast_to(variances, mu.shape), weights)
+        out = gaussian_information(mu, np.broadcast_to(variances, mu.shape), weights)
+        return np.where(self.ignored, 0.0, out)
 
     def scaled(self, factors: Mapping[str, float]) -> Self:
         """As in `ConjugateFamily`; nu is scaled above its limit D - 1."""
