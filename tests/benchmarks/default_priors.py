@@ -78,8 +78,8 @@ Lost, and no simple change of the defaults found that would not lose more elsewh
 * MultinomialNB on udhr, whose losses are below .02 (1-gram with 10 rows a class) and below 1e-6
   (2-gram), and on iris with 10 rows a class, 1.03, whose real numbers are not counts.
 * LinearDiscriminant with all rows on iris (1.16) and wine (1.39), and on the first 10 of four sets
-  against one of the two peers; on random tens it wins every pair. QuadraticDiscriminant on wine with all rows, .020
-  for .0012: a prior hedges where a plug-in got away.
+  against one of the two peers; on random tens it wins every pair. QuadraticDiscriminant on wine
+  with all rows, .020 for .0012: a prior hedges where a plug-in got away.
 """
 
 import argparse
@@ -535,8 +535,8 @@ def misses(sets):
         scaled = peer_loss(GaussianNB(), A / sd, b, T / sd, t)
         print(
             f"  {name}: {a.mean():.4g}; scikit-learn {(a - d).mean():.4g}, {scaled:.4g} with "
-            f"columns in units of their standard deviation\n    difference {d.mean():.3g}, standard error "
-            f"{d.std() / np.sqrt(len(d)):.2g}; without the worst row of {len(d)}: "
+            f"columns in units of their standard deviation\n    difference {d.mean():.3g}, "
+            f"standard error {d.std() / np.sqrt(len(d)):.2g}; without the worst row of {len(d)}: "
             f"{np.sort(d)[:-1].mean():.2g}"
         )
         for label, prior in {
