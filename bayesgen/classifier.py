@@ -570,7 +570,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         strange = self.classes_[codes] != values
         if np.any(strange):
             raise ValueError(
-                f"{values[strange].flat[0]!r} is not a class; the classes are "
+                f"{values[strange].tolist()[0]!r} is not a class; the classes are "
                 f"{self.classes_.tolist()}"
             )
         return codes

@@ -1,0 +1,5 @@
+"""``python -m bayesgen``."""
+
+from bayesgen.cli import main
+
+main()

@@ -1,0 +1,108 @@
+"""The command line ``bayesgen``: one module a command, and nothing heavy before it is needed.
+
+A user's mistake is one line on stderr and exit code 2; an interrupt is exit code 130. Anything
+else that goes wrong is a defect and keeps its traceback.
+"""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from bayesgen.cli import compare, demo, fit, predict
+from bayesgen.cli.console import UserError, error, note, warnings_as_notes, with_examples
+
+__all__ = ["app", "main"]
+
+# typer brings click along in some releases and depends on it in others: its base of all usage
+# errors is reached from the one class that every release exports
+_UsageError: Any = typer.BadParameter.__mro__[1]
+_INTERRUPTED = 130
+
+
+class _Group(TyperGroup):
+    """The commands, with every user error as one line and exit code 2."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        options["standalone_mode"] = False
+        try:
+            with warnings_as_notes():
+                code = super().main(*args, **options)
+        except UserError as mistake:
+            error(str(mistake))
+            code = 2
+        except _UsageError as mistake:
+            error(mistake.format_message().replace("Value error, ", ""))
+            code = 2
+        except (KeyboardInterrupt, typer.Abort):
+            code = _INTERRUPTED
+        except BrokenPipeError:  # `bayesgen ... | head` has read enough
+            sys.stdout = None
+            code = 1
+        if code == _INTERRUPTED:
+            note("interrupted")
+        sys.exit(code)
+
+
+app = typer.Typer(
+    cls=_Group,
+    name="bayesgen",
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+demo.register(app)
+fit.register(app)
+predict.register(app)
+compare.register(app)
+
+
+def _version(value: bool) -> None:
+    if value:
+        from bayesgen import __version__
+
+        typer.echo(f"bayesgen {__version__}")
+        raise typer.Exit
+
+
+def _root(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print it and leave."),
+    ] = False,
+) -> None:
+    """Bayesian generative classifiers with the parameters integrated out.
+
+    Learn a classifier from a CSV or Parquet table, predict class probabilities for new rows by the
+    exact posterior predictive, and compare it with the usual plug-in estimates.
+    """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+app.callback(
+    invoke_without_command=True,
+    help=with_examples(
+        _root,
+        "bayesgen demo",
+        "bayesgen fit penguins.csv --target species -o penguins.nc",
+        "bayesgen predict penguins.nc new.csv -o out.csv",
+        "bayesgen compare penguins.nc held_out.csv --target species",
+    ),
+)(_root)
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    import signal
+
+    def terminated(signal_number: int, frame: Any) -> None:
+        sys.exit(128 + signal_number)  # by way of every `finally`: temporary files go
+
+    signal.signal(signal.SIGTERM, terminated)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal without some sign shows "?" for it
+    app(prog_name="bayesgen")

@@ -1,0 +1,5 @@
+"""``python -m bayesgen.cli``."""
+
+from bayesgen.cli import main
+
+main()

@@ -1,0 +1,237 @@
+"""What the commands say: notes and errors on stderr, tables on stdout, progress bars."""
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from rich.console import Console
+    from rich.table import Table
+
+_DECIMALS = 4  # of scores
+
+METHOD_NAMES = {
+    "posterior_predictive": "posterior predictive",
+    "posterior_mean": "plug-in: posterior mean",
+    "map": "plug-in: posterior mode (MAP)",
+    "mle": "plug-in: maximum likelihood",
+}
+
+
+class UserError(Exception):
+    """What the user can put right; shown as one line, with exit code 2."""
+
+
+@contextmanager
+def blamed_on(what: Any) -> Iterator[None]:
+    """Errors of the library about the user's input as a `UserError` about `what`."""
+    try:
+        yield
+    except (ValueError, TypeError, OSError) as mistake:
+        text = mistake.strerror if isinstance(mistake, OSError) and mistake.strerror else mistake
+        raise UserError(f"{what}: {text}") from mistake
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """End of a message about an unknown word."""
+    known = [str(name) for name in known]
+    near = get_close_matches(word, known, n=1) or [
+        name for name in known if name.lower() == word.lower()
+    ]
+    return f"; did you mean {near[0]!r}?" if near else f"; there are {listed(known)}"
+
+
+def listed(names: Iterable[Any], most: int = 8) -> str:
+    """Names one after the other, the first few if there are many."""
+    names = [repr(name) for name in names]
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def count(n: int, what: str) -> str:
+    """``1 row``, ``2 rows``, ``12 000 rows``."""
+    return f"{n:,}".replace(",", " ") + f" {what}" + ("" if n == 1 else "s")
+
+
+def class_counts(classes: Any, counts: Any, most: int = 12) -> str:
+    """``344 rows: Adelie 152, Chinstrap 68, Gentoo 124``."""
+    pairs = [f"{label} {n:.0f}" for label, n in zip(classes.tolist(), counts, strict=True)]
+    rest = len(pairs) - most
+    told = ", ".join(pairs[:most]) + (f" and {rest} more classes" if rest > 0 else "")
+    return f"{count(int(sum(counts)), 'row')}: {told}"
+
+
+# ------------------------------------------------------------------------------- two streams
+
+
+def stdout(widest: int = 100) -> "Console":
+    """Where tables and prose go; no wider than `widest` columns."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    console.width = min(console.width, widest)
+    return console
+
+
+def stderr() -> "Console":
+    """Where notes, errors and progress bars go."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False)
+
+
+def note(text: str) -> None:
+    """One line about something that was done and was not asked for."""
+    _say("note", "dim", text)
+
+
+def error(text: str) -> None:
+    """One line about why there is no result."""
+    _say("error", "bold red", text)
+
+
+def _say(label: str, style: str, text: str) -> None:
+    from rich.text import Text
+
+    line = Text.assemble((f"{label}:", style), " ", " ".join(text.split()))
+    stderr().print(line, soft_wrap=True)
+
+
+@contextmanager
+def warnings_as_notes() -> Iterator[None]:
+    """Show the library's warnings as notes, without a place in the source."""
+
+    def show(message: Warning | str, *place: Any, **options: Any) -> None:
+        note(str(message))
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
+
+
+# ---------------------------------------------------------------------------------- progress
+
+
+@contextmanager
+def progress(what: str, total: float) -> Iterator[Callable[[float, int], None]]:
+    """A bar on stderr that is gone at the end; call what it yields with (done, rows so far)."""
+    if not stderr().is_terminal:
+        yield lambda done, rows: None
+        return
+    from rich import progress as bars
+
+    columns = (
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(bar_width=32),
+        bars.TaskProgressColumn(),
+        bars.TextColumn("[dim]{task.fields[rows]:,} rows"),
+        bars.TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+    )
+    with bars.Progress(*columns, console=stderr(), transient=True) as bar:
+        task = bar.add_task(what, total=total or None, rows=0)
+        yield lambda done, rows: bar.update(task, completed=done, rows=rows)
+
+
+@contextmanager
+def busy(what: str) -> Iterator[None]:
+    """A sign of life on stderr during work without known length."""
+    console = stderr()
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(f"[dim]{what} ..."):
+        yield
+
+
+# ------------------------------------------------------------------------------------ tables
+
+
+def plain_table(**options: Any) -> "Table":
+    """A table of the house: flush left, one rule under the head, nothing else."""
+    from rich import box
+    from rich.table import Table
+
+    return Table(
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
+        header_style="dim",
+        border_style="dim",
+        **options,
+    )
+
+
+def show_scores(console: "Console", parts: "Sequence[tuple[str, xr.Dataset]]") -> None:
+    """Print results of `compare_predictives` under their heads, with footnotes common to all."""
+    footnotes: list[str] = []
+    for head, scores in parts:
+        console.print(_score_table(head, scores, footnotes))
+        console.print()
+    for number, text in enumerate(footnotes, 1):
+        show_caption(console, f"[{number}] {text}")
+
+
+def show_caption(console: "Console", text: str) -> None:
+    """A remark under a table."""
+    from rich.text import Text
+
+    console.print(Text(text, style="dim"))
+
+
+def _score_table(head: str, scores: "xr.Dataset", footnotes: list[str]) -> "Table":
+    from rich.text import Text
+
+    table = plain_table()
+    table.add_column(head, min_width=34)
+    names = {"accuracy": "accuracy", "log_loss": "log loss", "brier": "Brier", "ece": "ECE"}
+    for column in names.values():
+        table.add_column(column, justify="right", min_width=9)
+    best = {name: _best(scores[name].values, highest=name == "accuracy") for name in names}
+    for method in scores["method"].values.tolist():
+        row = scores.sel({"method": method})  # `method=` would be an option of sel
+        mark = ""
+        if reason := _footnote(row, scores.attrs["rows"]):
+            if reason not in footnotes:
+                footnotes.append(reason)
+            mark = f" [{footnotes.index(reason) + 1}]"
+        cells = []
+        for name in names:
+            value = round(row[name].item(), _DECIMALS)
+            cells.append(Text(_shown(value), style="bold" if value == best[name] else ""))
+        title = Text.assemble(METHOD_NAMES[method], (mark, "dim"))
+        exact = method == "posterior_predictive"
+        table.add_row(title, *cells, style="cyan" if exact else "")
+    return table
+
+
+def _best(values: Any, *, highest: bool) -> float:
+    """The best of the numbers as they are shown; what is not a number does not compete."""
+    shown = [round(float(value), _DECIMALS) for value in values if value == value]
+    return (max if highest else min)(shown, default=float("nan"))
+
+
+def _shown(value: float) -> str:
+    return "-" if value != value else f"{value:.{_DECIMALS}f}"
+
+
+def _footnote(row: Any, n_rows: int) -> str:
+    """Why a method has no numbers, or infinite ones."""
+    if row["note"].item():
+        return str(row["note"].item())
+    if row["impossible"].item():
+        some = f"{int(row['impossible'].item())} of {count(n_rows, 'row')}"
+        return f"{some} cannot occur under any class: no probabilities, counted as wrong"
+    if row["log_loss"].item() == float("inf"):
+        return "infinite log loss: some rows get probability 0 of being what they are"
+    return ""
+
+
+def with_examples(function: Callable[..., Any], *lines: str) -> str:
+    """The docstring as help text, with examples set line by line."""
+    paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
+    text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+    return "\n".join([text, "", "\b", "[bold]Examples[/bold]", *(f"  {line}" for line in lines)])

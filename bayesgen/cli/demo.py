@@ -1,0 +1,188 @@
+"""``bayesgen demo``: penguins, classified with the parameters integrated out."""
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from bayesgen.cli.console import (
+    METHOD_NAMES,
+    busy,
+    plain_table,
+    show_caption,
+    show_scores,
+    stdout,
+    with_examples,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_FEW = 4  # birds of each species in the second training set
+_DOUBTFUL = 5
+_MODELS = {
+    "LinearDiscriminant": "one covariance",
+    "QuadraticDiscriminant": "one for each species",
+    "GaussianNB": "no covariance",
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    text = with_examples(demo, "bayesgen demo", "bayesgen demo | less")
+    app.command("demo", help=text)(demo)
+
+
+def demo() -> None:
+    """Classify penguins with the parameters integrated out.
+
+    Learns the species from two thirds of the Palmer penguins, which come with the package, and
+    scores the exact posterior predictive beside the usual plug-in estimates on the other third;
+    weighs three models by their evidence; shows the birds that it is least certain of.
+    """
+    with busy("weighing penguins"):
+        story = _Story()
+    console = stdout(widest=80)  # prose, and tables of 79 columns
+    story.tell_start(console)
+    story.tell_scores(console)
+    story.tell_evidence(console)
+    story.tell_doubts(console)
+    console.print("\nYour own table:", style="bold")
+    console.print("  bayesgen fit DATA.csv --target COLUMN -o model.nc", markup=False)
+    console.print("  bayesgen predict model.nc NEW.csv -o out.csv", markup=False)
+
+
+class _Story:
+    """The numbers, and the sections that show them."""
+
+    def __init__(self) -> None:
+        import numpy as np
+
+        import bayesgen as bg
+        from bayesgen.datasets import load_penguins
+
+        self.X, self.y = load_penguins()
+        self.test = np.arange(len(self.X)) % 3 == 2
+        train = ~self.test
+        X_test, y_test = self.X[self.test], self.y[self.test]
+        few = self.y[train].groupby(self.y[train]).head(_FEW).index
+        self.clf = bg.MixedNB().fit(self.X[train], self.y[train])
+        novice = bg.MixedNB().fit(self.X.loc[few], self.y[few])
+        self.scores = bg.compare_predictives(self.clf, X_test, y_test)
+        self.few_scores = bg.compare_predictives(novice, X_test, y_test)
+
+        measured = self.X[train].select_dtypes("number").dropna()
+        self.n_complete, self.measurements = len(measured), list(measured.columns)
+        faces = {name: getattr(bg, name)() for name in _MODELS}
+        self.evidence = {
+            name: face.fit(measured, self.y[measured.index]).log_evidence_
+            for name, face in faces.items()
+        }
+
+    def tell_start(self, console: "Console") -> None:
+        n_test = int(self.test.sum())
+        n_missing = int(self.X.isna().sum().sum())
+        console.print("\nPenguins, with the parameters integrated out", style="bold")
+        console.print(
+            f"A naive Bayes classifier of mixed columns has seen {len(self.X) - n_test} penguins "
+            "of three species: four measurements, the island and the sex. It names the other "
+            f"{n_test}, every third row. {n_missing} cells are missing; they are left out, not "
+            "filled in."
+        )
+
+    def tell_scores(self, console: "Console") -> None:
+        _head(console, "How good are its probabilities?")
+        n = len(self.X) - int(self.test.sum())
+        few = _FEW * len(self.clf.classes_)
+        show_scores(
+            console,
+            [
+                (f"having seen {n} birds", self.scores),
+                (f"having seen {few} birds", self.few_scores),
+            ],
+        )
+        show_caption(
+            console,
+            f"All on the same {int(self.test.sum())} birds; the {few} are the first {_FEW} of each "
+            "species. Log loss, Brier score and calibration error (ECE): less is better. After "
+            "many birds they agree; after few, MAP and maximum likelihood take what they have not "
+            "seen for impossible.",
+        )
+
+    def tell_evidence(self, console: "Console") -> None:
+        import math
+
+        _head(console, "Which model do the measurements support?")
+        table = plain_table()
+        table.add_column("model", min_width=23)
+        table.add_column("assumes", min_width=23)
+        table.add_column("log evidence", justify="right", min_width=14)
+        table.add_column("probability", justify="right", min_width=12)
+        best = max(self.evidence.values())
+        total = sum(math.exp(value - best) for value in self.evidence.values())
+        for name, value in sorted(self.evidence.items(), key=lambda item: -item[1]):
+            p = math.exp(value - best) / total
+            table.add_row(
+                name,
+                _MODELS[name],
+                f"{value:.2f}",
+                f"{p:.4f}" if p >= 1e-4 else f"{p:.0e}",
+                style="cyan" if value == best else "",
+            )
+        console.print(table)
+        console.print()
+        show_caption(
+            console,
+            "log p(measurements, species) in nats, the parameters integrated out. The three can be "
+            f"compared: the same {self.n_complete} complete training rows and the same "
+            f"{len(self.measurements)} columns for each, under default priors. Probability: if the "
+            "three were equally likely before.",
+        )
+
+    def tell_doubts(self, console: "Console") -> None:
+        import numpy as np
+        from rich.text import Text
+
+        X, y = self.X[self.test], self.y[self.test]
+        losses = self.scores["log_loss"].to_series().drop("posterior_predictive")
+        methods = ["posterior_predictive", str(losses.idxmin())]
+        p = {method: self.clf.predict_proba(X, method=method) for method in methods}
+        _head(console, "Which birds is it least certain of?")
+        table = plain_table()
+        table.add_column("row", justify="right", min_width=3)
+        table.add_column("species", min_width=12)
+        table.add_column("probability by", min_width=26)
+        for label in self.clf.classes_:
+            table.add_column(str(label), justify="right", min_width=9)
+        least = np.argsort(p[methods[0]].max(axis=1), kind="stable")[:_DOUBTFUL]
+        for i in least:
+            gaps = list(X.columns[X.iloc[i].isna()])
+            firsts = {methods[0]: (str(X.index[i]), y.iloc[i])}
+            for method in methods:
+                row = p[method][i]
+                wrong = self.clf.classes_[row.argmax()] != y.iloc[i]
+                table.add_row(
+                    *firsts.get(method, ("", Text(_without(gaps), style="dim"))),
+                    Text.assemble(METHOD_NAMES[method], (" (wrong)" if wrong else "", "red")),
+                    *(Text(f"{v:.3f}", style="bold" if v == row.max() else "") for v in row),
+                    style="cyan" if method in firsts else "",
+                )
+        console.print(table)
+        console.print()
+        complete = "Nothing is missing of these. " if X.iloc[least].notna().all(axis=None) else ""
+        show_caption(
+            console,
+            f"{complete}Rows count from 0. The plug-in is the one with the least log loss above.",
+        )
+
+
+def _head(console: "Console", text: str) -> None:
+    from rich.text import Text
+
+    console.print()
+    console.print(Text(text, style="bold"))
+    console.print()
+
+
+def _without(names: list[str]) -> str:
+    """What is missing of a bird."""
+    return "without " + ", ".join(names) if names else ""

@@ -1,0 +1,332 @@
+"""``bayesgen fit``: learn a classifier from a table and save it."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bayesgen.cli.console import (
+    UserError,
+    blamed_on,
+    busy,
+    class_counts,
+    count,
+    did_you_mean,
+    listed,
+    note,
+    plain_table,
+    stdout,
+    with_examples,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.table import Table as RichTable
+
+    from bayesgen.cli.columns import Feature
+    from bayesgen.cli.files import Chunk, Table
+    from bayesgen.numerics import Array
+
+_MOST_SHOWN = 24  # columns in the summary
+
+
+class Model(StrEnum):
+    """The classifiers by their short names."""
+
+    MIXED = "mixed"
+    GAUSSIAN = "gaussian"
+    BERNOULLI = "bernoulli"
+    CATEGORICAL = "categorical"
+    MULTINOMIAL = "multinomial"
+    POISSON = "poisson"
+    LDA = "lda"
+    QDA = "qda"
+    MARKOV = "markov"
+
+
+class Tokens(StrEnum):
+    """How a language model cuts texts."""
+
+    CHAR = "char"
+    WORD = "word"
+
+
+_FACES = {
+    Model.MIXED: "MixedNB",
+    Model.GAUSSIAN: "GaussianNB",
+    Model.BERNOULLI: "BernoulliNB",
+    Model.CATEGORICAL: "CategoricalNB",
+    Model.MULTINOMIAL: "MultinomialNB",
+    Model.POISSON: "PoissonNB",
+    Model.LDA: "LinearDiscriminant",
+    Model.QDA: "QuadraticDiscriminant",
+    Model.MARKOV: "MarkovNB",
+}
+_ONE_KIND = {  # what all columns are read as, where the model has no choice
+    Model.GAUSSIAN: "gaussian",
+    Model.LDA: "gaussian",
+    Model.QDA: "gaussian",
+    Model.BERNOULLI: "bernoulli",
+    Model.MULTINOMIAL: "multinomial",
+    Model.POISSON: "poisson",
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    text = with_examples(
+        fit,
+        "bayesgen fit penguins.csv --target species -o penguins.nc",
+        "bayesgen fit penguins.csv --target species --drop year -o penguins.nc",
+        "bayesgen fit visits.parquet --target ill --kind visits=poisson -o ill.nc",
+        "bayesgen fit iris.csv --target kind --model lda -o iris.nc",
+        "bayesgen fit sms.tsv --target label --model markov --text text -o sms.nc",
+    )
+    app.command("fit", help=text)(fit)
+
+
+def fit(
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="Table with labels: .csv, .tsv or .parquet.")
+    ],
+    target: Annotated[
+        str, typer.Option("--target", "-t", metavar="COLUMN", help="Column with the labels.")
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Where the model goes (netCDF).")
+    ],
+    model: Annotated[
+        Model, typer.Option("--model", "-m", metavar="NAME", help=f"{', '.join(Model)}.")
+    ] = Model.MIXED,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option("--drop", metavar="COLUMN", help="Leave a column out; repeatable."),
+    ] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kind",
+            metavar="COLUMN=KIND",
+            help="Read a column of a mixed model as gaussian, categorical, bernoulli, poisson or "
+            "multinomial; repeatable.",
+        ),
+    ] = None,
+    drop_incomplete: Annotated[
+        bool,
+        typer.Option(
+            "--drop-incomplete",
+            help="Leave out rows with a missing cell; lda, qda and multinomial ask for it.",
+        ),
+    ] = False,
+    text: Annotated[
+        str | None,
+        typer.Option("--text", metavar="COLUMN", help="Column with the texts (markov)."),
+    ] = None,
+    order: Annotated[
+        int, typer.Option("--order", min=1, metavar="N", help="Tokens of an n-gram (markov).")
+    ] = 2,
+    tokens: Annotated[
+        Tokens,
+        typer.Option("--tokens", metavar="NAME", help="Cut texts into char or word (markov)."),
+    ] = Tokens.CHAR,
+) -> None:
+    """Learn a classifier from a table and save it.
+
+    A mixed model takes numbers for gaussian, text for categorical, true and false for bernoulli
+    columns, unless --kind says otherwise; in the other models all columns are alike. An empty cell,
+    NA, NaN, null or None is missing and is left out exactly. Rows without a label are dropped.
+    """
+    import numpy as np
+
+    from bayesgen.cli import columns, files, writing
+
+    writing.check_writable(output)
+    table = files.open_table(data)
+    columns.find(target, table)
+    kinds = _parse_kinds(kind or [], model, table, {target, *(drop or [])})
+    names = _choose_columns(table, target, drop or [], model, text)
+    whole = files.read_whole(table, [target, *names])
+    labelled, labels = columns.labels(whole.cells(target), target, table)
+    try:
+        with busy("sorting out columns"):
+            features = _features(table, whole, names, model, kinds)
+            X = columns.Reader(features).read(whole)
+    except UserError as mistake:
+        other = "" if model is Model.MIXED else ", or use --model mixed"
+        raise UserError(f"{data}: {mistake}; leave it out by --drop{other}") from None
+    clf = _new(model, features, order, tokens)
+    if model is Model.MARKOV:
+        X = columns.take(X, labelled)
+    else:
+        X, labels = _complete_rows(X[labelled], labels, clf, model, drop_incomplete)
+    with busy("learning"), blamed_on(data):
+        clf.fit(X, labels)
+    if model is Model.MARKOV:  # so that `predict` finds the texts; the model does not need it
+        clf.feature_names_in_ = np.array(names, dtype=object)
+    with blamed_on(f"cannot write {output}"):
+        clf.save(output.resolve())
+    _summary(clf, X, features, output)
+
+
+# ---------------------------------------------------------------------------------- arguments
+
+
+def _parse_kinds(given: list[str], model: Model, table: "Table", taken: set[str]) -> dict[str, str]:
+    """{column: kind} from ``COLUMN=KIND`` arguments."""
+    from bayesgen.cli.columns import find
+    from bayesgen.inputs import KINDS
+
+    if given and model is not Model.MIXED:
+        raise UserError(f"--kind is for --model mixed; in a {model} model all columns are alike")
+    out: dict[str, str] = {}
+    for argument in given:
+        name, equals, kind = argument.rpartition("=")
+        if not equals:
+            raise UserError(f"--kind {argument}: write COLUMN=KIND, such as visits=poisson")
+        if find(name, table) in taken:
+            raise UserError(f"--kind {argument}: {name!r} is the target or dropped")
+        if kind not in KINDS:
+            raise UserError(f"--kind {argument}: no kind {kind!r}{did_you_mean(kind, KINDS)}")
+        if out.setdefault(name, kind) != kind:
+            raise UserError(f"--kind gives {name!r} two kinds, {out[name]} and {kind}")
+    return out
+
+
+def _choose_columns(
+    table: "Table", target: str, drop: list[str], model: Model, text: str | None
+) -> list[str]:
+    """The columns of X, in the order of the file."""
+    from bayesgen.cli.columns import find
+
+    dropped = {find(name, table) for name in drop}
+    if target in dropped:
+        raise UserError(f"--drop {target}: it is the target")
+    names = [name for name in table.names if name != target and name not in dropped]
+    if not names:
+        raise UserError(f"{table.path} has no column left to learn from")
+    if model is not Model.MARKOV:
+        if text is not None:
+            raise UserError("--text is for --model markov")
+        return names
+    if text is None:
+        if len(names) > 1:
+            raise UserError(f"name the column with the texts by --text; there are {listed(names)}")
+        return names
+    if find(text, table) not in names:
+        raise UserError(f"--text {text}: it is the target or dropped")
+    if rest := [name for name in names if name != text]:
+        note(f"{table.path}: {listed(rest)} left out, a language model reads one column")
+    return [text]
+
+
+# --------------------------------------------------------------------------------------- rows
+
+
+def _complete_rows(
+    X: "pd.DataFrame", labels: "Array", clf: Any, model: Model, drop_incomplete: bool
+) -> tuple["pd.DataFrame", "Array"]:
+    """Leave out rows with missing cells if the user says so, refuse them if the model cannot."""
+    from sklearn.utils import get_tags
+
+    complete = X.notna().all(axis=1).to_numpy()
+    n_lost = int((~complete).sum())
+    if not n_lost:
+        return X, labels
+    if drop_incomplete:
+        if n_lost == len(X):
+            raise UserError("every row has a missing cell: --drop-incomplete leaves none")
+        note(f"{count(n_lost, 'row')} with missing cells dropped")
+        return X[complete], labels[complete]
+    if not get_tags(clf).input_tags.allow_nan:
+        row = X.index[~complete][0]
+        name = X.columns[X.loc[row].isna()][0]
+        raise UserError(
+            f"--model {model} cannot learn from rows with missing cells; there are {n_lost}, the "
+            f"first is row {row + 1} (column {name!r}): leave them out by --drop-incomplete, or "
+            "use another model"
+        )
+    return X, labels
+
+
+# -------------------------------------------------------------------------------------- model
+
+
+def _features(
+    table: "Table", whole: "Chunk", names: list[str], model: Model, kinds: dict[str, str]
+) -> "list[Feature]":
+    """Decide from whole columns how each is read."""
+    from bayesgen.cli.columns import Feature, what_it_holds
+
+    if model is Model.MARKOV:
+        return [Feature(name, "documents") for name in names]
+    out = []
+    for name in names:
+        holds = what_it_holds(whole.cells(name))
+        if holds == "empty":
+            raise UserError(f"column {name!r} is empty")
+        natural = {"boolean": "bernoulli", "number": "gaussian", "text": "categorical"}[holds]
+        if table.is_nominal(name):
+            natural = "categorical"
+        if model is Model.MIXED:
+            kind = kinds.get(name, natural)
+        else:
+            kind = _ONE_KIND.get(model, "categorical")
+        out.append(Feature(name, kind, holds if kind == "categorical" else "number"))
+    return out
+
+
+def _new(model: Model, features: "list[Feature]", order: int, tokens: Tokens) -> Any:
+    """The classifier, not yet fitted."""
+    from bayesgen import estimators
+
+    options: dict[str, Any] = {}
+    if model is Model.MIXED:
+        kinds = dict.fromkeys(feature.kind for feature in features)
+        options["columns"] = {k: [f.name for f in features if f.kind == k] for k in kinds}
+    elif model is Model.BERNOULLI:
+        options["binarize"] = None
+    elif model is Model.MARKOV:
+        options |= {"order": order, "tokens": str(tokens)}
+    return getattr(estimators, _FACES[model])(**options)
+
+
+# ------------------------------------------------------------------------------------- summary
+
+
+def _summary(clf: Any, X: Any, features: "list[Feature]", output: Path) -> None:
+    """What was learned from what."""
+    console = stdout()
+    if hasattr(X, "columns"):
+        console.print()
+        console.print(_column_table(X, features))
+    console.print()
+    console.print(
+        f"{type(clf).__name__} has learned from {class_counts(clf.classes_, clf.stats_.count)}.",
+        f"Log evidence {clf.log_evidence_:.2f} nats. Written to {output}.",
+        sep="\n",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def _column_table(X: Any, features: "list[Feature]") -> "RichTable":
+    from rich.text import Text
+
+    out = plain_table()
+    out.add_column("column")
+    out.add_column("kind")
+    out.add_column("values", overflow="ellipsis", no_wrap=True)
+    out.add_column("missing", justify="right")
+    for feature in features[:_MOST_SHOWN]:
+        values = X[feature.name].dropna()
+        if feature.kind == "categorical":
+            found = sorted(values.unique().tolist())
+            shown = f"{len(found)}: " + ", ".join(f"{value}" for value in found[:20])
+        else:
+            shown = f"{values.min():.6g} to {values.max():.6g}"
+        n_missing = int(X[feature.name].isna().sum())
+        out.add_row(Text(feature.name), feature.kind, Text(shown), str(n_missing or ""))
+    if len(features) > _MOST_SHOWN:
+        out.add_row(f"and {len(features) - _MOST_SHOWN} more", "", "", "")
+    return out

@@ -1,0 +1,149 @@
+"""``bayesgen predict``: class probabilities for the rows of a file, chunk by chunk."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bayesgen.cli.console import (
+    UserError,
+    blamed_on,
+    busy,
+    class_counts,
+    progress,
+    stdout,
+    with_examples,
+)
+from bayesgen.names import METHODS
+
+if TYPE_CHECKING:
+    from bayesgen.cli.files import Chunk, Table
+    from bayesgen.numerics import Array
+
+Method = StrEnum("Method", list(METHODS))  # type: ignore[misc]  # from a list of names
+
+_EXACT = Method(METHODS[0])
+_LABEL = "prediction"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    text = with_examples(
+        predict,
+        "bayesgen predict penguins.nc new.csv -o out.csv",
+        "bayesgen predict penguins.nc new.parquet -o out.parquet --keep id",
+        "bayesgen predict penguins.nc new.csv -o out.csv --method map",
+        "bayesgen predict sms.nc inbox.csv -o out.csv --text message",
+    )
+    app.command("predict", help=text)(predict)
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that fit has written.")],
+    new: Annotated[
+        Path, typer.Argument(metavar="NEW", help="Rows to classify: .csv, .tsv or .parquet.")
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="Result: .csv, .tsv or .parquet."),
+    ],
+    method: Annotated[
+        Method, typer.Option("--method", metavar="NAME", help=f"{', '.join(METHODS)}.")
+    ] = _EXACT,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option("--keep", metavar="COLUMN", help="Copy a column to the result; repeatable."),
+    ] = None,
+    chunk_rows: Annotated[
+        int | None,
+        typer.Option(
+            "--chunk-rows", min=1, metavar="N", help="Rows read at a time; else a million cells."
+        ),
+    ] = None,
+    text: Annotated[
+        str | None,
+        typer.Option("--text", metavar="COLUMN", help="Column with the texts (language models)."),
+    ] = None,
+) -> None:
+    """Classify the rows of a table with a saved model.
+
+    Writes a row for every row, in the same order: the most probable label in the column
+    "prediction" and the probability of every class in columns "p_LABEL", by the exact posterior
+    predictive. The file is read in chunks, so it may be larger than memory. Columns that the model
+    does not know are left out; the result is written whole or not at all.
+    """
+    import numpy as np
+
+    from bayesgen.cli import columns, files, writing
+
+    files.check_format(output)
+    writing.check_writable(output)
+    table = files.open_table(new)
+    if output.exists() and output.samefile(new):
+        raise UserError(f"-o {output} is the file to be read; name another")
+    clf = load(model)
+    kept = list(dict.fromkeys(columns.find(name, table) for name in keep or []))
+    reader = columns.reader_for(clf, table, text, kept)
+    names = [*kept, _LABEL, *(f"p_{label}" for label in clf.classes_.tolist())]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise UserError(f"--keep {min(twice)}: the result has a column of that name")
+    counts = np.zeros(len(clf.classes_), dtype=int)
+    n_rows = 0
+    with (
+        writing.open_writer(output, names, lambda: _schema(clf, table, kept, names)) as writer,
+        progress("predicting", table.size) as advance,
+    ):
+        for chunk in table.chunks([*dict.fromkeys([*kept, *reader.columns])], chunk_rows):
+            codes, p = _classify(clf, reader.read(chunk), str(method), chunk, new)
+            writer.write([*map(chunk.copy, kept), clf.classes_[codes], *p.T])
+            counts += np.bincount(codes, minlength=len(counts))
+            n_rows += chunk.n_rows
+            advance(chunk.done, n_rows)
+    reader.report_unseen()
+    stdout().print(
+        f"Predicted {class_counts(clf.classes_, counts)}. Written to {output}.",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def load(path: Path) -> Any:
+    """A saved model, or one clear error."""
+    with busy("loading"):
+        from bayesgen.estimators import load
+
+        try:
+            return load(path)
+        except (ValueError, TypeError, OSError) as mistake:
+            raise UserError(str(mistake)) from mistake
+
+
+def _classify(clf: Any, X: Any, method: str, chunk: "Chunk", path: Path) -> "tuple[Array, Array]":
+    """(N,) codes of the most probable classes and (N, C) probabilities."""
+    import numpy as np
+
+    from bayesgen.numerics import log_softmax
+
+    with blamed_on(path):
+        joint = clf.predict_joint_log_proba(X, method=method)
+    impossible = np.isneginf(joint).all(axis=1)
+    if impossible.any():
+        row = chunk.first + int(np.argmax(impossible))
+        raise UserError(
+            f"{path}: row {row} has probability 0 under every class by --method {method}, so there "
+            "are no class probabilities; use the default, posterior_predictive"
+        )
+    p = np.exp(log_softmax(joint))
+    return p.argmax(axis=1), p
+
+
+def _schema(clf: Any, table: "Table", kept: list[str], names: list[str]) -> Any:
+    """The arrow schema of the result."""
+    import pyarrow
+
+    source = getattr(table, "schema", None)
+    copied = [source.field(name).type if source else pyarrow.string() for name in kept]
+    label = pyarrow.array(clf.classes_.tolist()).type
+    types = [*copied, label, *([pyarrow.float64()] * len(clf.classes_))]
+    return pyarrow.schema(list(zip(names, types, strict=True)))

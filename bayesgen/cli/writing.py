@@ -1,0 +1,94 @@
+"""Files written whole or not at all: tables chunk by chunk, in CSV or Parquet."""
+
+import csv
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from bayesgen.cli.console import UserError, blamed_on
+from bayesgen.cli.files import check_format
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a place where no file can be made, before any work is done."""
+    if not path.absolute().parent.is_dir():
+        raise UserError(f"cannot write {path}: {path.parent} is not a folder")
+    if path.exists() and not path.is_file():
+        raise UserError(f"cannot write {path}: it is there and not a file")
+
+
+class Writer(Protocol):
+    """Takes columns chunk by chunk."""
+
+    def write(self, columns: Sequence[Any]) -> None:
+        """Append rows, given as columns: lists, NumPy arrays or arrow arrays."""
+        ...
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary file beside `path` that takes its place if nothing goes wrong."""
+    target = path.resolve()
+    with blamed_on(f"cannot write {path}"):
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)  # mkstemp's 0600 would keep colleagues out
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def open_writer(
+    path: Path, names: Sequence[str], make_schema: Callable[[], Any]
+) -> Iterator[Writer]:
+    """Write a table atomically; `make_schema` gives the arrow schema of a Parquet file."""
+    kind = check_format(path)
+    with replacing(path) as temporary:
+        if kind == "csv":
+            with open(temporary, "w", encoding="utf-8", newline="") as file:
+                yield _CsvWriter(file, names, tabs=path.suffix.lower() == ".tsv")
+        else:
+            from pyarrow.parquet import ParquetWriter
+
+            with ParquetWriter(temporary, make_schema()) as parquet:
+                yield _ParquetWriter(parquet)
+
+
+class _CsvWriter:
+    def __init__(self, file: Any, names: Sequence[str], tabs: bool) -> None:
+        options: dict[str, Any] = {"lineterminator": "\n"}
+        if tabs:
+            options |= {"delimiter": "\t", "quoting": csv.QUOTE_NONE, "quotechar": None}
+        self._writer = csv.writer(file, **options)
+        self._writer.writerow(names)
+
+    def write(self, columns: Sequence[Any]) -> None:
+        lists = [column if isinstance(column, list) else column.tolist() for column in columns]
+        try:
+            self._writer.writerows(zip(*lists, strict=True))
+        except csv.Error as mistake:
+            raise UserError(f"a cell cannot be written to a .tsv file ({mistake})") from mistake
+
+
+class _ParquetWriter:
+    def __init__(self, writer: Any) -> None:
+        self._writer = writer
+
+    def write(self, columns: Sequence[Any]) -> None:
+        import pyarrow
+
+        schema = self._writer.schema
+        arrays = [
+            column if isinstance(column, pyarrow.Array) else pyarrow.array(column, field.type)
+            for column, field in zip(columns, schema, strict=True)
+        ]
+        self._writer.write_batch(pyarrow.RecordBatch.from_arrays(arrays, schema=schema))

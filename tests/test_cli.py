@@ -1,0 +1,711 @@
+"""The command line: what it prints, what it writes, and what it says when it cannot."""
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import bayesgen as bg
+from bayesgen.cli import app, columns, files
+from bayesgen.cli.console import UserError
+from bayesgen.datasets import load_languages, load_penguins
+
+PENGUINS = str(Path(bg.datasets.__file__).with_name("penguins.csv"))
+LANGUAGES = str(Path(bg.datasets.__file__).with_name("udhr_10.tsv"))
+
+
+def run(*args, code=0, columns=100):
+    result = CliRunner(env={"COLUMNS": str(columns)}).invoke(app, [str(arg) for arg in args])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == code, result.output
+    return result
+
+
+def refused(*args):
+    """The one line on stderr of a run that must fail as the user's mistake."""
+    result = run(*args, code=2)
+    lines = [line for line in result.stderr.splitlines() if not line.startswith("note:")]
+    assert len(lines) == 1, result.stderr
+    assert lines[0].startswith("error: ")
+    assert result.stdout == ""
+    return lines[0]
+
+
+def write(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def leftovers(folder):
+    return [path.name for path in folder.iterdir() if path.name.startswith(".")]
+
+
+@pytest.fixture(scope="module")
+def penguin_model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "penguins.nc"
+    run("fit", PENGUINS, "--target", "species", "--drop", "year", "-o", path)
+    return path
+
+
+# ------------------------------------------------------------------------------------- demo
+
+
+@pytest.fixture(scope="module")
+def demo():
+    return run("demo").stdout
+
+
+def test_demo_shows_the_scores_of_every_method(demo):
+    X, y = load_penguins()
+    test = np.arange(len(X)) % 3 == 2
+    clf = bg.MixedNB().fit(X[~test], y[~test])
+    scores = bg.compare_predictives(clf, X[test], y[test])
+    names = ("posterior predictive", "posterior mean", "MAP", "maximum likelihood")
+    lines = demo[demo.index("230 birds") :].splitlines()[2:6]
+    for line, name, method in zip(lines, names, scores["method"].values, strict=True):
+        row = scores.sel({"method": method})
+        assert name in line
+        numbers = [row[key].item() for key in ("accuracy", "log_loss", "brier", "ece")]
+        assert line.split()[-4:] == [f"{number:.4f}" for number in numbers]
+
+
+def test_demo_explains_infinite_scores(demo):
+    few = demo[demo.index("12 birds") :]
+    assert few.count("inf ") == 2
+    assert few.count("[1]") == 3
+    assert "probability 0" in few
+
+
+def test_demo_compares_three_models_on_equal_terms(demo):
+    X, y = load_penguins()
+    measured = X[np.arange(len(X)) % 3 != 2].select_dtypes("number").dropna()
+    assert f"same {len(measured)} complete training rows" in demo
+    for face in (bg.LinearDiscriminant, bg.QuadraticDiscriminant, bg.GaussianNB):
+        evidence = face().fit(measured, y[measured.index]).log_evidence_
+        line = next(line for line in demo.splitlines() if line.startswith(face.__name__))
+        assert f"{evidence:.2f}" in line
+
+
+def test_demo_shows_the_five_least_certain_birds(demo):
+    X, y = load_penguins()
+    test = np.arange(len(X)) % 3 == 2
+    p = bg.MixedNB().fit(X[~test], y[~test]).predict_proba(X[test])
+    lines = demo[demo.index("least certain") :].splitlines()[4:14]
+    for line, i in zip(lines[::2], np.argsort(p.max(axis=1))[:5], strict=True):
+        row, species, *_, a, c, g = line.split()
+        assert int(row) == np.flatnonzero(test)[i]
+        assert species == y[int(row)]
+        assert [a, c, g] == [f"{value:.3f}" for value in p[i]]
+    assert all("plug-in: posterior mean" in line for line in lines[1::2])
+
+
+@pytest.mark.parametrize("width", [80, 100, 200])
+def test_demo_fits_the_terminal(width):
+    out = run("demo", columns=width).stdout
+    assert max(map(len, out.splitlines())) <= min(width, 100)
+    assert "…" not in out
+
+
+def test_demo_piped_has_no_colour_codes():
+    out = subprocess.run(
+        [sys.executable, "-m", "bayesgen", "demo"], capture_output=True, check=True, text=True
+    )
+    assert "\x1b" not in out.stdout
+    assert out.stderr == ""
+    assert "posterior predictive" in out.stdout
+
+
+# ---------------------------------------------------------------------------- program as such
+
+
+def test_console_script_and_version():
+    script = Path(sys.executable).with_name("bayesgen")
+    for command in ([script], [sys.executable, "-m", "bayesgen.cli"]):
+        out = subprocess.run([*command, "--version"], capture_output=True, check=True, text=True)
+        assert out.stdout == f"bayesgen {bg.__version__}\n"
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys\nfrom bayesgen.cli import app\n"
+        "try: app(['--help'])\nexcept SystemExit: pass\n"
+        "heavy = {'numpy', 'scipy', 'sklearn', 'pandas', 'xarray', 'pyarrow'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("command", [(), ("demo",), ("fit",), ("predict",), ("compare",)])
+def test_help_gives_examples(command):
+    out = run(*command, "--help").stdout
+    assert "Examples" in out
+    assert "bayesgen demo" in out or f"bayesgen {command[0]} " in out
+
+
+def test_without_a_command_there_is_help():
+    assert "Usage" in run().stdout
+
+
+def test_broken_pipe_is_silent():
+    code = f"{sys.executable} -m bayesgen --help | true; exit ${{PIPESTATUS[0]}}"
+    out = subprocess.run(["bash", "-c", code], capture_output=True, text=True)
+    assert "Traceback" not in out.stderr
+
+
+# ------------------------------------------------------------------------- fit and predict
+
+
+def read(path):
+    return pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+@pytest.mark.parametrize("result", [".csv", ".parquet"])
+def test_round_trip_equals_python(tmp_path, ending, result):
+    X, y = load_penguins()
+    data = tmp_path / f"data{ending}"
+    table = X.assign(species=y)
+    table.to_parquet(data) if ending == ".parquet" else table.to_csv(data, index=False)
+    model, out = tmp_path / "model.nc", tmp_path / f"out{result}"
+    told = run("fit", data, "--target", "species", "-o", model).stdout
+    assert "344 rows: Adelie 152, Chinstrap 68, Gentoo 124" in told
+    run("predict", model, data, "-o", out)
+    clf = bg.MixedNB().fit(X, y)
+    assert f"{clf.log_evidence_:.2f}" in told
+    got = read(out)
+    assert list(got) == ["prediction", "p_Adelie", "p_Chinstrap", "p_Gentoo"]
+    assert got["prediction"].tolist() == clf.predict(X).tolist()
+    np.testing.assert_allclose(got.iloc[:, 1:], clf.predict_proba(X), rtol=1e-12)
+
+
+def test_method_is_passed_on(tmp_path, penguin_model):
+    out = tmp_path / "out.csv"
+    run("predict", penguin_model, PENGUINS, "-o", out, "--method", "map")
+    X, _ = load_penguins()
+    expected = bg.load(penguin_model).predict_proba(X, method="map")
+    np.testing.assert_allclose(read(out).iloc[:, 1:], expected, rtol=1e-12)
+
+
+FACES = {
+    "gaussian": bg.GaussianNB(),
+    "lda": bg.LinearDiscriminant(),
+    "qda": bg.QuadraticDiscriminant(),
+    "poisson": bg.PoissonNB(),
+    "multinomial": bg.MultinomialNB(),
+    "categorical": bg.CategoricalNB(),
+    "bernoulli": bg.BernoulliNB(binarize=None),
+}
+
+
+@pytest.mark.parametrize("model", FACES)
+def test_every_model_by_its_short_name(tmp_path, model):
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 2, 60)
+    counts = rng.poisson(1 + 2 * y[:, None], (60, 3))
+    X = pd.DataFrame(counts > 1 if model == "bernoulli" else counts, columns=["a", "b", "c"])
+    data, path, out = (tmp_path / name for name in ("data.csv", "model.nc", "out.csv"))
+    X.assign(label=y).to_csv(data, index=False)
+    run("fit", data, "--target", "label", "--model", model, "-o", path)
+    run("predict", path, data, "-o", out, "--chunk-rows", 7)
+    clf = FACES[model].fit(X, y)
+    assert type(bg.load(path)) is type(clf)
+    assert bg.load(path).classes_.tolist() == [0, 1]
+    assert read(out)["prediction"].tolist() == clf.predict(X).tolist()
+    np.testing.assert_allclose(read(out)[["p_0", "p_1"]], clf.predict_proba(X), rtol=1e-9)
+
+
+def test_language_model(tmp_path):
+    X, y = load_languages()
+    model, out = tmp_path / "model.nc", tmp_path / "out.tsv"
+    arguments = ("--target", "lang", "--model", "markov", "--text", "text", "--order", 3)
+    told = run("fit", LANGUAGES, *arguments, "-o", model)
+    assert "'para' left out" in told.stderr
+    run("predict", model, LANGUAGES, "-o", out, "--keep", "para")  # the model knows its column
+    got = pd.read_csv(out, sep="\t")
+    clf = bg.MarkovNB(order=3).fit(X, y)
+    assert list(got)[:2] == ["para", "prediction"]
+    np.testing.assert_allclose(got.iloc[:, 2:], clf.predict_proba(X), rtol=1e-12, atol=1e-300)
+    renamed = write(tmp_path / "one.csv", "greeting\nhyvää päivää\n")
+    assert "'text'" in refused("predict", model, renamed, "-o", tmp_path / "o.csv")
+    run("predict", model, renamed, "-o", tmp_path / "o.csv", "--text", "greeting")
+    assert read(tmp_path / "o.csv")["prediction"].tolist() == ["fin"]
+    assert "accuracy" in run("compare", model, LANGUAGES, "--target", "lang").stdout
+
+
+def test_kinds_of_columns(tmp_path):
+    data = write(
+        tmp_path / "data.csv",
+        "visits,code,smokes,age,ill\n0,1,TRUE,31,y\n3,2,False,42.5,n\n1,1,true,,n\n9,3,,51,y\n",
+    )
+    model = tmp_path / "model.nc"
+    kinds = ("--kind", "visits=poisson", "--kind", "code=categorical")
+    run("fit", data, "--target", "ill", *kinds, "-o", model)
+    schema = bg.load(model).schema_
+    assert dict(zip(schema.names, schema.kinds, strict=True)) == {
+        "visits": "poisson",
+        "code": "categorical",
+        "smokes": "bernoulli",
+        "age": "gaussian",
+    }
+    assert schema.categories.values == ((1, 2, 3),)
+
+
+def test_long_digits_are_identifiers(tmp_path):
+    big = 2**53
+    data = write(tmp_path / "d.csv", f"id,x,y\n{big},1,a\n{big + 1},2,b\n,3,a\n")
+    run("fit", data, "--target", "y", "-o", tmp_path / "m.nc")
+    categories = bg.load(tmp_path / "m.nc").schema_.categories.values
+    assert categories == ((str(big), str(big + 1)),)
+    pd.DataFrame({"id": [big + 1, big], "x": [2, 1]}).to_parquet(tmp_path / "d.parquet")
+    result = run("predict", tmp_path / "m.nc", tmp_path / "d.parquet", "-o", tmp_path / "o.csv")
+    assert "not seen" not in result.stderr
+
+
+def test_rows_without_a_label_are_dropped_aloud(tmp_path):
+    data = write(tmp_path / "d.csv", "x,y\n1,a\n2,\n3,b\n4,NA\n5,b\n")
+    result = run("fit", data, "--target", "y", "-o", tmp_path / "m.nc")
+    assert "2 rows without 'y' dropped" in result.stderr
+    assert "3 rows: a 1, b 2" in result.stdout
+    result = run("compare", tmp_path / "m.nc", data, "--target", "y")
+    assert "2 rows without 'y' dropped" in result.stderr
+    assert "GaussianNB" not in result.stdout
+    assert "MixedNB on 3 rows" in result.stdout
+
+
+def test_incomplete_rows(tmp_path):
+    data = write(tmp_path / "d.csv", "u,v,y\n1,2,a\n2,,b\n3,1,b\n4,5,a\n")
+    line = refused("fit", data, "--target", "y", "--model", "lda", "-o", tmp_path / "m.nc")
+    assert "row 2 (column 'v')" in line
+    assert "--drop-incomplete" in line
+    arguments = ("--target", "y", "--model", "lda", "--drop-incomplete")
+    result = run("fit", data, *arguments, "-o", tmp_path / "m.nc")
+    assert "1 row with missing cells dropped" in result.stderr
+
+
+@pytest.mark.parametrize(("labels", "expected"), [
+    (["TRUE", "false"], [True, False]),
+    (["1.0", "2.0"], [1, 2]),
+    (["1", "x"], ["1", "x"]),
+])  # fmt: skip
+def test_types_of_labels(tmp_path, labels, expected):
+    text = "x,y\n" + "".join(f"{5 * k},{label}\n" for k, label in enumerate(labels))
+    data = write(tmp_path / "d.csv", text)
+    run("fit", data, "--target", "y", "-o", tmp_path / "m.nc")
+    run("predict", tmp_path / "m.nc", data, "-o", tmp_path / "o.parquet")
+    assert pd.read_parquet(tmp_path / "o.parquet")["prediction"].tolist() == expected
+    assert "1.0000" in run("compare", tmp_path / "m.nc", data, "--target", "y").stdout
+
+
+def test_models_made_in_python(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 2)), np.arange(20) % 2
+    clf, model = bg.GaussianNB().fit(X, y), tmp_path / "m.nc"
+    clf.save(model)
+    frame = pd.DataFrame(X, columns=["u", "v"])
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    run("predict", model, tmp_path / "d.csv", "-o", tmp_path / "o.csv")
+    np.testing.assert_allclose(
+        read(tmp_path / "o.csv")[["p_0", "p_1"]], clf.predict_proba(X), rtol=1e-12
+    )
+    frame.assign(w=1).to_csv(tmp_path / "d.csv", index=False)
+    assert "without column names" in refused(
+        "predict", model, tmp_path / "d.csv", "-o", tmp_path / "p.csv"
+    )
+    clf = bg.MixedNB(columns={"gaussian": ["u"], "drop": ["v"]}).fit(frame, y)
+    clf.save(model)
+    frame[["u"]].to_csv(tmp_path / "d.csv", index=False)
+    run("predict", model, tmp_path / "d.csv", "-o", tmp_path / "o.csv")
+    np.testing.assert_allclose(
+        read(tmp_path / "o.csv")[["p_0", "p_1"]], clf.predict_proba(frame), rtol=1e-12
+    )
+
+
+# -------------------------------------------------------------------------------- streaming
+
+
+def test_extra_columns_are_left_out_aloud(tmp_path, penguin_model):
+    result = run("predict", penguin_model, PENGUINS, "-o", tmp_path / "out.csv")
+    assert "'species', 'year' left out" in result.stderr
+    result = run("predict", penguin_model, PENGUINS, "-o", tmp_path / "out.csv", "--keep", "year")
+    assert "'species' left out" in result.stderr
+    assert read(tmp_path / "out.csv")["year"].tolist() == pd.read_csv(PENGUINS)["year"].tolist()
+
+
+TRICKY = """number,code,flag,word,y
+1,1,True,red,a
+2.5,2,FALSE,blue,b
+,,,,a
+,,,,b
+NA,3,true,red,a
+7,1,False,blue,b
+-1e3,2,TRUE,NA,a
+4,3,,red,b
+"""
+NEW = """word,flag,code,number
+,,,
+,,,
+,,,
+"green",1,7,1
+red,TRUE,1.0,2
+blue,false,two,3
+NA,0,2,1e2
+red,True,3, 4
+"""
+
+
+@pytest.fixture
+def tricky(tmp_path):
+    data, model = write(tmp_path / "data.csv", TRICKY), tmp_path / "model.nc"
+    run("fit", data, "--target", "y", "--kind", "code=categorical", "-o", model)
+    return model, write(tmp_path / "new.csv", NEW)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_chunks_do_not_change_the_result(tmp_path, tricky, ending):
+    """Columns that are empty in a chunk, codes and flags in every spelling, new categories."""
+    model, new = tricky
+    results, notes = [], []
+    for rows in (1, 2, 3, 5, 8, 100):
+        out = tmp_path / f"out{ending}"
+        notes.append(run("predict", model, new, "-o", out, "--chunk-rows", rows).stderr)
+        results.append(read(out))
+    for other in results[1:]:
+        pd.testing.assert_frame_equal(other, results[0])
+    assert len(set(notes)) == 1
+    assert "column 'code': 2 cells with a category not seen in training" in notes[0]
+    assert "the first '7'" in notes[0]
+    assert "column 'word': 1 cell with a category not seen" in notes[0]
+    X = pd.DataFrame({
+        "number": [np.nan] * 3 + [1, 2, 3, 100, 4],
+        "code": [np.nan] * 3 + [7, 1, 8, 2, 3],
+        "flag": [np.nan] * 3 + [1, 1, 0, 0, 1],
+        "word": [None] * 3 + ["green", "red", "blue", None, "red"],
+    })  # fmt: skip
+    expected = bg.load(model).predict_proba(X)
+    np.testing.assert_allclose(results[0][["p_a", "p_b"]], expected, rtol=1e-12)
+
+
+def test_csv_is_the_same_byte_for_byte(tmp_path, penguin_model):
+    texts = set()
+    for rows in (1, 10, 1000):
+        run("predict", penguin_model, PENGUINS, "-o", tmp_path / "o.csv", "--chunk-rows", rows)
+        texts.add((tmp_path / "o.csv").read_bytes())
+    assert len(texts) == 1
+
+
+def test_parquet_integers_with_nulls_in_some_chunks(tmp_path, tricky):
+    model, _ = tricky
+    frame = pd.DataFrame({
+        "number": pd.array([1, None, 3, 4], "Int64"),
+        "code": pd.array([1, 2, None, 9], "Int8"),
+        "flag": pd.array([True, None, False, True], "boolean"),
+        "word": pd.Categorical(["red", None, "blue", "green"]),
+    })  # fmt: skip
+    frame.to_parquet(tmp_path / "new.parquet")
+    frames = []
+    for rows in (1, 2, 4):
+        arguments = ("-o", tmp_path / "o.parquet", "--chunk-rows", rows)
+        run("predict", model, tmp_path / "new.parquet", *arguments)
+        frames.append(read(tmp_path / "o.parquet"))
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    run("predict", model, tmp_path / "new.csv", "-o", tmp_path / "o.csv")
+    for other in (*frames[1:], read(tmp_path / "o.csv")):
+        pd.testing.assert_frame_equal(other, frames[0])
+
+
+def test_kept_columns_keep_their_type(tmp_path, penguin_model):
+    X, _ = load_penguins()
+    when = pd.Timestamp("2026-01-01")
+    X.assign(when=when, nr=range(len(X))).to_parquet(tmp_path / "new.parquet")
+    arguments = ("--keep", "when", "--keep", "nr", "--chunk-rows", 100)
+    for ending in (".parquet", ".csv"):
+        out = tmp_path / f"out{ending}"
+        run("predict", penguin_model, tmp_path / "new.parquet", "-o", out, *arguments)
+        got = read(out)
+        assert got["nr"].tolist() == list(range(len(X)))
+        assert pd.to_datetime(got["when"]).eq(when).all()
+
+
+def test_an_error_in_the_middle_leaves_the_old_result(tmp_path, penguin_model):
+    text = Path(PENGUINS).read_text()
+    new = write(tmp_path / "new.csv", text + "x,Dream,wide,,,,,\n")
+    out = write(tmp_path / "out.csv", "old")
+    line = refused("predict", penguin_model, new, "-o", out, "--chunk-rows", 10)
+    assert "column 'bill_length_mm' holds 'wide' in row 345" in line
+    assert out.read_text() == "old"
+    assert leftovers(tmp_path) == []
+
+
+def test_interrupt_leaves_nothing(tmp_path, penguin_model, monkeypatch):
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bayesgen.cli.predict._classify", interrupted)
+    result = run("predict", penguin_model, PENGUINS, "-o", tmp_path / "out.csv", code=130)
+    assert "Traceback" not in result.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_killed_run_leaves_no_half_file(tmp_path, penguin_model):
+    header, *rows = Path(PENGUINS).read_text().splitlines()
+    new = write(tmp_path / "new.csv", "\n".join([header, *(rows * 400), ""]))
+    out = tmp_path / "out" / "out.csv"
+    out.parent.mkdir()
+    command = [sys.executable, "-m", "bayesgen", "predict", penguin_model, new, "-o", out]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+        while not leftovers(out.parent) and process.poll() is None:
+            time.sleep(0.01)
+        assert process.poll() is None, process.stderr.read()
+        assert not out.exists()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 128 + signal.SIGTERM
+    assert list(out.parent.iterdir()) == []
+
+
+def test_result_has_the_usual_permissions(tmp_path, penguin_model):
+    out = tmp_path / "out.csv"
+    old = os.umask(0o022)
+    try:
+        run("predict", penguin_model, PENGUINS, "-o", out)
+    finally:
+        os.umask(old)
+    assert out.stat().st_mode & 0o777 == 0o644
+
+
+def test_no_rows(tmp_path, penguin_model):
+    header = Path(PENGUINS).read_text().splitlines()[0]
+    new = write(tmp_path / "new.csv", header + "\n")
+    run("predict", penguin_model, new, "-o", tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text() == "prediction,p_Adelie,p_Chinstrap,p_Gentoo\n"
+    assert "no rows" in refused("fit", new, "--target", "species", "-o", tmp_path / "m.nc")
+
+
+# ------------------------------------------------------------------------------------ files
+
+
+def test_a_csv_file_with_its_quirks(tmp_path):
+    """Byte order mark, semicolons, quoted line breaks, blank lines, a column without a name."""
+    text = '\ufeff;x;"a;b";y\r\n1;1.5;"two\nlines";u\r\n\r\n2;;"q ""q""";v\r\n'
+    path = tmp_path / "d.csv"
+    path.write_bytes(text.encode())
+    table = files.open_table(path)
+    assert table.names == ("x", "a;b", "y")
+    whole = files.read_whole(table, table.names)
+    assert whole.cells("a;b") == ["two\nlines", 'q "q"']
+    assert whole.cells("x") == ["1.5", ""]
+    result = run("fit", path, "--target", "y", "-o", tmp_path / "m.nc")
+    assert "without a name left out" in result.stderr
+
+
+def test_quotes_in_tsv_are_characters(tmp_path):
+    path = write(tmp_path / "d.tsv", 'text\ty\n"Hey" he said\ta\n')
+    assert files.read_whole(files.open_table(path), ["text"]).cells("text") == ['"Hey" he said']
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("x,x,y\n1,2,a\n", "more than one column 'x'"),
+    ("x,y\n1,a\n2,b,c\n", "line 3 has 3 cells"),
+    ("x,y\n1,a\n2\n", "line 3 has 1 cells"),
+    ('x,y\n1,"a\n2,b\n', "unexpected end of data"),
+    ("", "is empty"),
+    ("x,y\n", "no rows"),
+    ("x,y\n,a\n,b\n", "column 'x' is empty"),
+    ("x,y\n1,\n2,NA\n", "column 'y' is empty"),
+    ("y\na\nb\n", "no column left"),
+    ("x,y\ninf,a\n2,b\n", "finite"),
+])  # fmt: skip
+def test_files_that_cannot_be_learned_from(tmp_path, text, message):
+    data = write(tmp_path / "d.csv", text)
+    line = refused("fit", data, "--target", "y", "-o", tmp_path / "m.nc")
+    assert message in line
+    assert not (tmp_path / "m.nc").exists()
+
+
+def test_not_utf8(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_bytes("x,y\n1,é\n".encode("latin-1"))
+    assert "not UTF-8 text (byte 0xe9)" in refused(
+        "fit", path, "--target", "y", "-o", tmp_path / "m.nc"
+    )
+
+
+def test_not_parquet(tmp_path):
+    path = write(tmp_path / "d.parquet", "x,y\n1,a\n")
+    assert "not a readable Parquet file" in refused(
+        "fit", path, "--target", "y", "-o", tmp_path / "m.nc"
+    )
+
+
+def test_parquet_needs_pyarrow(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    path = write(tmp_path / "d.parquet", "")
+    line = refused("fit", path, "--target", "y", "-o", tmp_path / "m.nc")
+    assert line == "error: Parquet files need pyarrow: pip install pyarrow"
+
+
+def test_parquet_columns_of_other_types(tmp_path):
+    path = tmp_path / "d.parquet"
+    when = pd.to_datetime(["2026-01-01"] * 2)
+    pd.DataFrame({"t": when, "x": [1, 2], "y": ["a", "b"]}).to_parquet(path)
+    assert "column 't' holds timestamp" in refused(
+        "fit", path, "--target", "y", "-o", tmp_path / "m.nc"
+    )
+    run("fit", path, "--target", "y", "--drop", "t", "-o", tmp_path / "m.nc")
+
+
+@pytest.mark.parametrize(("cells", "holds"), [
+    (["1", "2.5", "NA", ""], "number"),
+    (["True", "FALSE", ""], "boolean"),
+    (["True", "1"], "text"),
+    (["1_000", "2"], "text"),
+    ([" ", "NA", "None"], "empty"),
+    (["1", "x"], "text"),
+    ([1, None], "number"),
+    ([True, None], "boolean"),
+    (np.array([np.nan, np.nan]), "empty"),
+    (np.array([1, 2**60]), "text"),
+    (["1e300"], "number"),
+])  # fmt: skip
+def test_what_a_column_holds(cells, holds):
+    assert columns.what_it_holds(cells) == holds
+
+
+def test_numbers_are_read_as_python_reads_them():
+    def refuse(cell, i):
+        raise UserError(f"{cell!r} {i}")
+
+    cells = ["0.1", " 2 ", "NA", "", "1e-320", "True", "-0"]
+    expected = [0.1, 2, np.nan, np.nan, 1e-320, 1, 0]
+    np.testing.assert_array_equal(columns.numbers(cells, refuse), expected)
+    with pytest.raises(UserError, match="'1_0' 1"):
+        columns.numbers(["1", "1_0"], refuse)
+
+
+# ----------------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["fitt"], "No such command"),
+    (["fit", PENGUINS, "-o", "m.nc"], "Missing option '--target'"),
+    (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--modle", "lda"], "--modle"),
+    (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--model", "nb"], "'nb' is not one of"),
+    (["fit", PENGUINS, "--target", "specis", "-o", "m.nc"], "did you mean 'species'?"),
+    (["fit", PENGUINS, "--target", "SPECIES", "-o", "m.nc"], "did you mean 'species'?"),
+    (["fit", PENGUINS, "--target", "species", "-o", "no/m.nc"], "is not a folder"),
+    (["fit", PENGUINS, "--target", "species", "-o", "/dev/null"], "not a file"),
+    (["fit", "no.csv", "--target", "y", "-o", "m.nc"], "no file 'no.csv'"),
+    (["fit", PENGUINS[:-5] + ".csv", "--target", "y", "-o", "m.nc"], "did you mean"),
+    (["fit", ".", "--target", "y", "-o", "m.nc"], "is not a file"),
+    (["fit", __file__, "--target", "y", "-o", "m.nc"], "must end in .csv"),
+    (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--drop", "yeer"], "mean 'year'?"),
+    (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--drop", "species"], "the target"),
+    (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--kind", "sex"], "COLUMN=KIND"),
+    (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--kind", "sex=poison"], "'poisson'?"),
+    (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--kind", "sex=gaussian"], "'male'"),
+    (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--model", "lda"], "'Torgersen'"),
+    (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--model", "lda", "--kind", "sex=x"],
+     "--kind is for"),
+    (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--text", "sex"], "--model markov"),
+    (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--model", "markov"], "by --text"),
+    (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--model", "markov", "--order", "0"],
+     "--order"),
+    (["fit", PENGUINS, "--target", "year", "-o", "m.nc", "--model", "bernoulli", "--drop", "island",
+      "--drop", "species", "--drop", "sex"], "0, 1, true or false"),
+    (["predict", "no.nc", PENGUINS, "-o", "o.csv"], "no model file at no.nc"),
+    (["predict", PENGUINS, PENGUINS, "-o", "o.csv"], "is not a readable model file"),
+    (["compare", "no.nc", PENGUINS, "--target", "species"], "no model file"),
+])  # fmt: skip
+def test_mistakes_are_one_line(tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    assert message in refused(*arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["-o", "o.txt"], "must end in .csv"),
+    (["-o", "no/o.csv"], "is not a folder"),
+    (["-o", "o.csv", "--method", "mode"], "'mode' is not one of"),
+    (["-o", "o.csv", "--chunk-rows", "0"], "--chunk-rows"),
+    (["-o", "o.csv", "--keep", "yaer"], "did you mean 'year'?"),
+    (["-o", "o.csv", "--text", "sex"], "--text is for language models"),
+    (["-o", PENGUINS], "is the file to be read"),
+])  # fmt: skip
+def test_mistakes_in_predict_are_one_line(tmp_path, monkeypatch, penguin_model, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    assert message in refused("predict", penguin_model, PENGUINS, *arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_missing_columns_are_named(tmp_path, penguin_model):
+    new = tmp_path / "new.csv"
+    X, _ = load_penguins()
+    X.drop(columns="sex").assign(Sex=X["sex"]).to_csv(new, index=False)
+    line = refused("predict", penguin_model, new, "-o", tmp_path / "o.csv")
+    assert "lacks a column of the model: 'sex'; did you mean 'Sex'?" in line
+    X[["island"]].to_csv(new, index=False)
+    line = refused("predict", penguin_model, new, "-o", tmp_path / "o.csv")
+    assert "'bill_length_mm', 'bill_depth_mm'" in line
+
+
+def test_an_estimate_that_does_not_exist(tmp_path):
+    data = write(tmp_path / "d.csv", "x,y\n1,a\n2,b\n3,b\n")
+    model = tmp_path / "m.nc"
+    run("fit", data, "--target", "y", "-o", model)
+    line = refused("predict", model, data, "-o", tmp_path / "o.csv", "--method", "mle")
+    assert "'a'" in line
+    assert "'x'" in line
+    out = run("compare", model, data, "--target", "y").stdout
+    mle = next(line for line in out.splitlines() if "maximum likelihood" in line)
+    assert mle.split()[-4:] == ["-"] * 4
+    assert "[1]" in mle
+    assert "[1] " in out[out.index(mle) + len(mle) :]
+
+
+def test_a_row_that_no_class_can_produce(tmp_path):
+    data = write(tmp_path / "d.csv", "x,y\nu,a\nu,a\nv,b\n")
+    new = write(tmp_path / "n.csv", "x\nu\nw\n")
+    run("fit", data, "--target", "y", "-o", tmp_path / "m.nc")
+    arguments = ("predict", tmp_path / "m.nc", new, "-o", tmp_path / "o.csv")
+    assert "row 2 has probability 0" in refused(*arguments, "--method", "mle", "--chunk-rows", 1)
+    assert "scored by the prior" in run(*arguments).stderr
+
+
+def test_labels_that_the_model_does_not_know(tmp_path, penguin_model):
+    text = Path(PENGUINS).read_text().replace("Gentoo", "Emperor")
+    new = write(tmp_path / "n.csv", text)
+    line = refused("compare", penguin_model, new, "--target", "species")
+    assert "'Emperor' is not a class" in line
+
+
+# ---------------------------------------------------------------------------------- compare
+
+
+def test_compare_prints_the_scores(tmp_path, penguin_model):
+    out = run("compare", penguin_model, PENGUINS, "--target", "species").stdout
+    X, y = load_penguins()
+    scores = bg.compare_predictives(bg.load(penguin_model), X, y)
+    for line, method in zip(out.splitlines()[2:6], scores["method"].values, strict=True):
+        row = scores.sel({"method": method})
+        numbers = [row[key].item() for key in ("accuracy", "log_loss", "brier", "ece")]
+        assert line.split()[-4:] == [f"{number:.4f}" for number in numbers]
+    assert "MixedNB on 344 rows" in out
+
+
+def test_csv_written_can_be_read_by_anyone(tmp_path):
+    """Labels with commas and quotes."""
+    data = tmp_path / "d.csv"
+    with open(data, "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([["x", "y"], [1, 'a,"b"'], [9, "c"]])
+    run("fit", data, "--target", "y", "-o", tmp_path / "m.nc")
+    run("predict", tmp_path / "m.nc", data, "-o", tmp_path / "o.csv")
+    assert list(read(tmp_path / "o.csv")) == ["prediction", 'p_a,"b"', "p_c"]
+    assert read(tmp_path / "o.csv")["prediction"].tolist() == ['a,"b"', "c"]
