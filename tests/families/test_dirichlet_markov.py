@@ -12,8 +12,9 @@ import pytest
 from scipy import stats as st
 from scipy.special import gammaln, polygamma, psi
 
-from bayesgen.families.dirichlet_markov import START, UNKNOWN, DirichletMarkov, MarkovStats
+from bayesgen.families.dirichlet_markov import DirichletMarkov, MarkovStats
 from bayesgen.family import UndefinedEstimateError
+from bayesgen.ngrams import START, UNKNOWN
 
 RNG = np.random.default_rng
 UDHR = Path("/work/shared/data/udhr_10.tsv")
