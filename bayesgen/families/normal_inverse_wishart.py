@@ -306,16 +306,17 @@ class NormalInverseWishart(ConjugateFamily):
                 f"nu0 must be > D - 1 = {n_features - 1} for a proper inverse Wishart prior of "
                 f"{n_features} features, got {np.min(nu):g}"
             )
+        if self.psi is None:  # the live columns have nu - n_ignored degrees of freedom
+            weight = nu - ignored.sum() if not ignored.all() else np.ones(groups)
+            psi = weight[:, None, None] * np.diag(default.variance)
+        else:
+            psi = _scale_matrices(self.psi, groups[0], n_features)
         out = replace(
             self,
             mu=mu,
             kappa=broadcast_prior("kappa0", 0.1 if self.kappa is None else self.kappa, shape[:1]),
             nu=nu,
-            psi=_scale_matrices(
-                (np.sum(~ignored) + 2.0) * default.variance if self.psi is None else self.psi,
-                groups[0],
-                n_features,
-            ),
+            psi=psi,
             shift=shift,
             ignored=ignored,
         )
@@ -362,9 +363,13 @@ class NormalInverseWishart(ConjugateFamily):
         return stats.mean.shape[1]
 
     def map(self) -> dict[str, Array]:
-        """Joint mode in (mu, Sigma): psi/(nu + D + 1 + J), J the number of means on one Sigma."""
+        """Joint mode in (mu, Sigma): psi/(nu + D + 1 + J), J the number of means on one Sigma.
+
+        D and nu are those of the live columns: the mode does not know of columns left out.
+        """
         means = len(self.mu) if self.shared else 1
-        return self._theta(self.nu + self._dim + 1 + means)
+        live = len(self._live)
+        return self._theta(self.nu - (self._dim - live) + live + 1 + means)
 
     def mean(self) -> dict[str, Array]:
         """E mu = m; E Sigma = psi/(nu - D - 1), which needs nu > D + 1."""
