@@ -73,7 +73,8 @@ class GaussianStats(Stats):
         """Chan, Golub and LeVeque's pairwise update."""
         seen = self.n.sum(axis=0) > 0
         shift = np.where(seen, self.shift, other.shift)
-        a, b = self._about(shift), other._about(shift)
+        b = other._about(shift)
+        a = np.where(self.n > 0, self._about(shift), b)  # an empty cell has no mean to step from
         n = self.n + other.n
         share = np.divide(other.n, n, out=np.zeros_like(n), where=n > 0)
         step = np.where(other.n > 0, b - a, 0.0)
