@@ -1,8 +1,8 @@
 r"""Categories: strings, numbers and booleans of a table's columns to codes 0 .. K-1, and back.
 
-N rows, D columns, K_j categories in column j. A table is what `bayesgen.inputs.read` returns::
+N rows, D columns, K_j categories in column j. A table is what `bayesgen.tables.read` returns::
 
-    >>> from bayesgen.inputs import read
+    >>> from bayesgen.tables import read
     >>> table = read([["red", 1], ["blue", 2], [None, 1]])
     >>> categories = Categories.learn(table)
     >>> categories.values
@@ -11,221 +11,23 @@ N rows, D columns, K_j categories in column j. A table is what `bayesgen.inputs.
     array([[ 1., -1.],
            [nan,  1.]])
 
-- Numbers are compared by value: 1, 1.0, True and np.int8(1) are one category. A column of whole
-  numbers has ints as categories, whatever its dtype; a column of booleans has False and True.
-- Learned categories are sorted. Those that a dtype declares (pandas Categorical, polars Enum) or
-  the user declares are all kept in the order of the declaration, those without rows included.
-- Text and numbers do not mix: neither within a column, nor between learning and encoding.
+Numbers are compared by value, and learned categories are sorted (see `bayesgen.column`). Those
+that the user declares are all kept in the order of the declaration, those without rows included.
+Text and numbers do not mix: neither within a column, nor between learning and encoding.
 """
 
-import difflib
 import json
-import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from itertools import chain
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 
+from bayesgen.column import Column, Values, canonical, is_text, of_one_type
 from bayesgen.numerics import Array, Matrix
-
-Values = tuple[Any, ...]  # of str, int, float or bool, all of one of these types
-
-EXACT = 2**53  # from here on float64 does not tell neighbouring integers apart
-_SPAN = 1 << 16  # integers within so wide a range go through a table of that length
-
-
-@dataclass(frozen=True, eq=False)
-class Column:
-    """One column of a table in one of five forms, and what errors call it."""
-
-    label: str  # "column 'island'", or "column 3" where columns have no names
-    kind: str  # "boolean", "integer", "real", "text"; "empty" holds nothing but missing cells
-    values: Array  # (N,) bool, int64, uint64, float64 with NaN for missing; object for text
-    nominal: bool = False  # whether its dtype says that it is categorical
-    levels: Values | None = None  # the categories that its dtype declares
-
-    @property
-    def present(self) -> Array:
-        """(N,) bool: which cells are not missing."""
-        if self.kind == "text":
-            return np.fromiter((isinstance(v, str) for v in self.values), bool, len(self.values))
-        return self.values == self.values
-
-
-class Columns(Protocol):
-    """A table whose columns are read one at a time."""
-
-    names: tuple[str, ...] | None
-    n_rows: int
-    n_columns: int
-
-    def column(self, j: int, /) -> Column:
-        """Column j."""
-        ...
-
-
-# -------------------------------------------------------------------------- values of one column
-
-
-def canonical(values: Iterable[Any], where: str) -> Values:
-    """Declared values as Python scalars of one type, or an error that begins with `where`."""
-    out: list[Any] = []
-    for value in values:
-        if isinstance(value, str):
-            out.append(str.__str__(value))
-        elif isinstance(value, bool | np.bool):
-            out.append(bool(value))
-        elif isinstance(value, int | np.integer) and -(2**63) <= value < 2**64:
-            out.append(int(value))
-        elif isinstance(value, numbers.Real | Decimal) and np.isfinite(float(value)):
-            out.append(float(value))
-        else:
-            raise TypeError(
-                f"{where}: {value!r} ({type(value).__name__}) cannot be a category; "
-                "give strings, finite numbers or booleans"
-            )
-    if not out:
-        raise ValueError(f"{where}: there must be at least one category, got none")
-    if len({isinstance(value, str) for value in out}) == 2:
-        raise TypeError(f"{where}: text and numbers are mixed; make them all of one kind")
-    if len(set(out)) < len(out):
-        twice = next(value for k, value in enumerate(out) if value in out[:k])
-        raise ValueError(f"{where}: {twice!r} is given twice; give each category once")
-    return _of_one_type(out, out)
-
-
-def _of_one_type(values: Iterable[Any], among: Iterable[Any]) -> Values:
-    """Numbers as bool, int or float, the narrowest that holds all of `among`; text unchanged."""
-    among = list(among)
-    if any(isinstance(v, str) for v in among) or all(isinstance(v, bool) for v in among):
-        return tuple(values)
-    if all(isinstance(v, int) or (v == int(v) and abs(v) < EXACT) for v in among):
-        return tuple(int(v) for v in values)
-    return tuple(float(v) for v in values)
-
-
-def _is_text(values: Values) -> bool:
-    return bool(values) and isinstance(values[0], str)
-
-
-def _learn(column: Column) -> Values:
-    """Categories of a column: those its dtype declares, or those that occur, sorted."""
-    values = column.values
-    if column.levels is not None:
-        return column.levels
-    if column.kind in ("empty", "boolean"):
-        return () if column.kind == "empty" else (False, True)
-    if column.kind == "text":
-        return tuple(sorted(str.__str__(v) for v in set(values.tolist()) if isinstance(v, str)))
-    if values.dtype.kind == "f":
-        return _of_floats(np.unique(values[column.present]))
-    if values.size and int(values.max()) - int(values.min()) < _SPAN:
-        low = values.min()
-        seen = np.zeros(_SPAN, dtype=bool)
-        seen[values - low] = True
-        return tuple(int(k) + int(low) for k in np.flatnonzero(seen))
-    return tuple(np.unique(values).tolist())
-
-
-def _of_floats(found: Array) -> Values:
-    """Distinct floats as categories: ints if all are whole; -0.0 is 0."""
-    whole = np.all((found == np.trunc(found)) & (np.abs(found) < EXACT))
-    return tuple((found.astype(np.int64) if whole else found + 0.0).tolist())
-
-
-def _encode(column: Column, values: Values) -> Array:
-    """(N,) codes of a column: NaN for missing, -1 for what is not among the categories."""
-    cells = column.values
-    if column.kind == "empty":
-        return np.full(len(cells), np.nan)
-    if column.kind == "text":
-        code = _TextCodes((value, float(k)) for k, value in enumerate(values))
-        return np.fromiter(map(code.__getitem__, cells.tolist()), np.float64, len(cells))
-    if cells.dtype == bool:
-        cells = cells.astype(np.int64)
-    keys, codes_of = _keys(() if _is_text(values) else values, cells.dtype)
-    if cells.dtype.kind in "iu" and len(keys) and int(keys[-1]) - int(keys[0]) < _SPAN:
-        span = int(keys[-1]) - int(keys[0]) + 1
-        table = np.full(span + 1, -1.0)
-        table[(keys - keys[0]).astype(np.intp)] = codes_of
-        # modulo 2^64, what lies below the first key is far above the last
-        return table[np.minimum((cells - keys[0]).view(np.uint64), np.uint64(span))]
-    keys, codes_of = np.append(keys, keys[-1:]), np.append(codes_of, -1.0)  # past the end: unseen
-    at = np.searchsorted(keys[:-1], cells)
-    out = np.where(keys[at] == cells, codes_of[at], -1.0) if len(keys) else np.full(len(at), -1.0)
-    if cells.dtype.kind == "f":
-        out[np.isnan(cells)] = np.nan
-    return out
-
-
-class _TextCodes(dict[Any, float]):
-    """Codes of text: -1 for other text, NaN for what is not text."""
-
-    def __missing__(self, cell: Any) -> float:
-        return -1.0 if isinstance(cell, str) else np.nan
-
-
-def _keys(values: Values, dtype: np.dtype) -> tuple[Array, Array]:
-    """Sort the numbers among `values` that `dtype` holds exactly; they and their codes."""
-    low, high = (
-        (-np.inf, np.inf) if dtype.kind == "f" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-    )
-    table = np.array(values, dtype=np.float64)
-    if np.all(np.abs(table) < EXACT):
-        whole = (dtype.kind == "f") | (table == np.trunc(table))
-        held = np.flatnonzero(whole & (table >= low))
-        keys = table[held].astype(dtype)
-    else:  # Python compares integers and floats of any size exactly
-        kind = float if dtype.kind == "f" else int
-        held = np.array([k for k, v in enumerate(values) if low <= v <= high and kind(v) == v], int)
-        keys = np.array([kind(values[k]) for k in held], dtype)
-    order = np.argsort(keys)
-    return keys[order], held[order].astype(np.float64)
-
-
-def _not_among(label: str, value: Any, row: int, values: Values, declared: bool) -> ValueError:
-    """The error for a value that is not among the categories."""
-    value = value.item() if isinstance(value, np.generic) else value
-    what, cure = "its categories", 'give unseen="prior" or "ignore"'
-    if declared:
-        what, cure = "its declared categories", "declare it too"
-    known = ", ".join(map(repr, values[:10])) + (", ..." if len(values) > 10 else "")
-    return ValueError(
-        f"{label} holds {value!r} in row {row}, which is not among {what} ({known}); {cure}, "
-        "or make the cell missing"
-    )
-
-
-def _no_category(label: str, code: float, row: int, n_categories: int) -> ValueError:
-    return ValueError(
-        f"{label}: code {code:g} in row {row} is no category; "
-        f"codes are 0 .. {n_categories - 1}, or NaN for a missing cell"
-    )
-
-
-def find_column(key: Any, names: tuple[str, ...] | None, n_columns: int, where: str) -> int:
-    """Position of the column that a user calls `key`, a name or a position."""
-    if isinstance(key, int | np.integer) and not isinstance(key, bool) and 0 <= key < n_columns:
-        return int(key)
-    if names is None:
-        raise ValueError(f"{where}: no column {key!r}; columns are 0 .. {n_columns - 1}")
-    if key in names:
-        return names.index(key)
-    raise ValueError(f"{where}: no column {key!r}{did_you_mean(key, names)}")
-
-
-def did_you_mean(word: Any, known: Iterable[str]) -> str:
-    """End of an error about an unknown word: the nearest known one, and all of them."""
-    known = list(known)
-    near = difflib.get_close_matches(str(word), known, n=1)
-    return f"{f', did you mean {near[0]!r}' if near else ''}; known are {', '.join(known)}"
-
-
-# -------------------------------------------------------------------------------- categories
+from bayesgen.tables import cell_of, common_names, find_column, refuse_no_rows
 
 
 @dataclass(frozen=True)
@@ -246,7 +48,7 @@ class Categories:
 
     @classmethod
     def learn(cls, table: Any, declared: Any = None) -> Self:
-        """Categories of the columns of a table, or of a CSR matrix (as `inputs.read` returns them).
+        """Categories of the columns of a table, or of a CSR matrix (as `tables.read` returns them).
 
         Parameters
         ----------
@@ -273,7 +75,7 @@ class Categories:
             given = _declared(declared, table.names, table.n_columns)
             out = cls(
                 tuple(
-                    _learn(table.column(j)) if entry is None else entry
+                    table.column(j).learn() if entry is None else entry
                     for j, entry in enumerate(given)
                 ),
                 table.names,
@@ -312,7 +114,7 @@ class Categories:
     def encode_column(self, column: Column, j: int) -> Array:
         """(N,) codes of one column, of the categories of column j."""
         values = self.values[j]
-        if values and column.kind != "empty" and _is_text(values) != (column.kind == "text"):
+        if values and column.kind != "empty" and is_text(values) != (column.kind == "text"):
             rows = np.flatnonzero(column.present)
             if len(rows):
                 cell = column.values[rows[:1]].tolist()[0]
@@ -320,7 +122,7 @@ class Categories:
                     f"the categories of {column.label} are {_form(values)}, but row {rows[0]} "
                     f"holds {cell!r}; convert the column"
                 )
-        return _encode(column, values)
+        return column.encode(values)
 
     def refuse_unseen(self, table: Any, declared: bool = False) -> None:
         """Raise ValueError at the first value that is not among the categories of its column."""
@@ -335,7 +137,7 @@ class Categories:
         self._refuse_width(table.n_columns)
         for j, values in enumerate(self.values):
             column = table.column(j)
-            rows = np.flatnonzero(_encode(column, values) == -1)
+            rows = np.flatnonzero(column.encode(values) == -1)
             if len(rows):
                 value = column.values[rows[0]]
                 raise _not_among(column.label, value, int(rows[0]), values, declared)
@@ -370,7 +172,7 @@ class Categories:
         if bad.any():
             row = int(np.argmax(bad))
             raise _no_category(self._label(j), codes[row], row, len(values))
-        if _is_text(values):
+        if is_text(values):
             return np.array([*values, None], dtype=object)[k.astype(np.intp)]
         if missing.any() or not values:
             return np.array([*values, np.nan], dtype=np.float64)[k.astype(np.intp)]
@@ -432,38 +234,38 @@ class Categories:
             )
 
 
-def refuse_no_rows(n_rows: int, n_columns: int) -> None:
-    """Raise ValueError, in scikit-learn's words, if there is nothing to learn from."""
-    if n_rows == 0:
-        raise ValueError(
-            f"Found array with 0 sample(s) (shape=({n_rows}, {n_columns})) while a minimum of 1 "
-            "is required."
-        )
+def _not_among(label: str, value: Any, row: int, values: Values, declared: bool) -> ValueError:
+    """The error for a value that is not among the categories."""
+    value = value.item() if isinstance(value, np.generic) else value
+    what, cure = "its categories", 'give unseen="prior" or "ignore"'
+    if declared:
+        what, cure = "its declared categories", "declare it too"
+    known = ", ".join(map(repr, values[:10])) + (", ..." if len(values) > 10 else "")
+    return ValueError(
+        f"{label} holds {value!r} in row {row}, which is not among {what} ({known}); {cure}, "
+        "or make the cell missing"
+    )
 
 
-def common_names(a: tuple[str, ...] | None, b: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """Names that two tables agree in; where one has none, those of the other."""
-    if a is None or b is None or a == b:
-        return b if a is None else a
-    j, (mine, theirs) = next((j, p) for j, p in enumerate(zip(a, b, strict=True)) if p[0] != p[1])
-    raise ValueError(
-        f"column {j} is {mine!r} on one side and {theirs!r} on the other; "
-        "give both the same columns in the same order"
+def _no_category(label: str, code: float, row: int, n_categories: int) -> ValueError:
+    return ValueError(
+        f"{label}: code {code:g} in row {row} is no category; "
+        f"codes are 0 .. {n_categories - 1}, or NaN for a missing cell"
     )
 
 
 def _form(values: Values) -> str:
-    return "text" if _is_text(values) else "numbers"
+    return "text" if is_text(values) else "numbers"
 
 
 def _merge(a: Values, b: Values, label: str) -> Values:
-    if a and b and _is_text(a) != _is_text(b):
+    if a and b and is_text(a) != is_text(b):
         raise TypeError(
             f"the categories of {label} are {_form(a)} on one side and {_form(b)} on the other; "
             "convert one of them"
         )
     merged = a if _within(b, a) else b if _within(a, b) else sorted({*a, *b})
-    return _of_one_type(merged, a + b)
+    return of_one_type(merged, a + b)
 
 
 def _within(short: Values, long: Values) -> bool:
@@ -538,7 +340,7 @@ def _learn_sparse(X: Matrix, given: list[Values | None]) -> tuple[Values, ...]:
     out, start = [], 0
     for entry, end in zip(given, ends.tolist(), strict=True):
         found = (0, *cells[start:end])
-        out.append(entry or (found if whole else _of_one_type(found, found)))
+        out.append(entry or (found if whole else of_one_type(found, found)))
         start = end
     return tuple(out)
 
@@ -586,8 +388,3 @@ def _flat(categories: Categories) -> tuple[Array, Array, Array]:
     sizes = np.array(categories.n_categories)
     flat = np.fromiter(chain.from_iterable(categories.values), np.float64, sizes.sum())
     return flat, np.cumsum(sizes) - sizes, sizes
-
-
-def cell_of(X: Matrix, at: int) -> tuple[int, int]:
-    """Row and column of a stored cell of a CSR matrix."""
-    return int(np.searchsorted(X.indptr, int(at), "right")) - 1, int(X.indices[at])

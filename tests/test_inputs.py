@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from bayesgen.categories import Categories
-from bayesgen.inputs import KINDS, Table, TableSchema, feature_names, is_table, n_rows, read
+from bayesgen.schema import KINDS, TableSchema
+from bayesgen.tables import Table, feature_names, is_table, n_rows, read
 
 NAN = np.nan
 
@@ -1095,7 +1096,7 @@ def test_helpers():
 
 def test_no_data_frame_library_is_imported():
     heavy = "{'pandas', 'polars', 'pyarrow', 'xarray'}"
-    code = f"import sys, bayesgen.inputs; print(sorted({heavy} & set(sys.modules)))"
+    code = f"import sys, bayesgen.schema; print(sorted({heavy} & set(sys.modules)))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
 

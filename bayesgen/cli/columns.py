@@ -125,7 +125,7 @@ class Feature:
     """One column of X: how its cells are read, and how many of them were new categories so far."""
 
     name: str
-    kind: str  # one of inputs.KINDS; or "real", any number; "documents"; "unused"
+    kind: str  # one of schema.KINDS; or "real", any number; "documents"; "unused"
     form: str = "number"  # of a categorical column: "number", "text" or "boolean"
     categories: tuple[Any, ...] | None = None  # of a categorical column: what the model knows
     n_unseen: int = 0

@@ -18,9 +18,10 @@ from bayesgen.families.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.families.gamma_poisson import GammaPoisson
 from bayesgen.families.normal_inverse_gamma import NormalInverseGamma, Variance
 from bayesgen.family import ConjugateFamily, Stats
-from bayesgen.inputs import Table, TableSchema, read
 from bayesgen.names import CATEGORY, CLASS, FEATURE
 from bayesgen.numerics import Array, Matrix
+from bayesgen.schema import TableSchema
+from bayesgen.tables import read
 
 Unseen = Literal["prior", "ignore", "raise"]
 
@@ -296,14 +297,7 @@ class MixedNB(_Table):
         nominal = self.schema_.blocks.get("categorical", np.array([], dtype=int))
         unseen = codes[:, nominal] == -1
         if unseen.any() and self.unseen == "raise":
-            row, k = np.argwhere(unseen)[0]
-            name = self._feature_names()[nominal[k]]
-            table = Table(X)
-            where = table.names.index(name) if table.names else self.schema_.positions[nominal[k]]
-            raise ValueError(
-                f"column {name!r}: {table.column(where).values[row]!r} in row {row} was not seen "
-                "in training; declare it in categories=, or use unseen='prior' or 'ignore'"
-            )
+            self.schema_.refuse_unseen(X)
         if self.unseen == "ignore":
             codes[:, nominal] = np.where(unseen, np.nan, codes[:, nominal])
         return codes
