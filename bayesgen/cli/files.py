@@ -217,8 +217,11 @@ class ParquetChunk:
         return _from_arrow(self._batch.column(name), name)
 
     def copy(self, name: str) -> Any:
-        """One column as an arrow array."""
-        return self._batch.column(name)
+        """One column as an arrow array, categories as what they stand for."""
+        from pyarrow import types
+
+        array = self._batch.column(name)
+        return array.dictionary_decode() if types.is_dictionary(array.type) else array
 
 
 class ParquetTable:
@@ -306,8 +309,24 @@ def read_whole(table: Table, names: Sequence[str]) -> Whole:
     return Whole({name: _join(parts.pop(name)) for name in tuple(parts)}, n_rows)
 
 
+def concatenate(parts: Sequence[Any]) -> Any:
+    """Lists, arrays, data frames or arrow arrays one after the other."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    if isinstance(first, list):
+        return [cell for part in parts for cell in part]
+    if hasattr(first, "iloc"):
+        import pandas as pd
+
+        return pd.concat(parts, ignore_index=True)
+    import pyarrow
+
+    return pyarrow.concat_arrays(parts)
+
+
 def _join(parts: "Sequence[Cells]") -> "Cells":
-    """One column from its chunks."""
+    """One column from its chunks, which may differ in form."""
     if not any(isinstance(part, list) for part in parts):
         import numpy as np
 

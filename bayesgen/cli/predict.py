@@ -1,8 +1,9 @@
 """``bayesgen predict``: class probabilities for the rows of a file, chunk by chunk."""
 
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -18,6 +19,7 @@ from bayesgen.cli.console import (
 from bayesgen.names import METHODS
 
 if TYPE_CHECKING:
+    from bayesgen.cli.columns import Reader
     from bayesgen.cli.files import Chunk, Table
     from bayesgen.numerics import Array
 
@@ -25,6 +27,7 @@ Method = StrEnum("Method", list(METHODS))  # type: ignore[misc]  # from a list o
 
 _EXACT = Method(METHODS[0])
 _LABEL = "prediction"
+_BLOCK_ROWS, _BLOCK_CELLS = 8192, 4_000_000  # what the model is given at once, whatever the chunk
 
 
 def register(app: typer.Typer) -> None:
@@ -94,12 +97,14 @@ def predict(
         writing.open_writer(output, names, lambda: _schema(clf, table, kept, names)) as writer,
         progress("predicting", table.size) as advance,
     ):
-        for chunk in table.chunks([*dict.fromkeys([*kept, *reader.columns])], chunk_rows):
-            codes, p = _classify(clf, reader.read(chunk), str(method), chunk, new)
-            writer.write([*map(chunk.copy, kept), clf.classes_[codes], *p.T])
+        chunks = table.chunks([*dict.fromkeys([*kept, *reader.columns])], chunk_rows)
+        for block in _blocks(chunks, reader, kept):
+            with blamed_on(new):
+                codes, p = _classify(clf, block.X, str(method), n_rows)
+            writer.write([*block.copies, clf.classes_[codes], *p.T])
             counts += np.bincount(codes, minlength=len(counts))
-            n_rows += chunk.n_rows
-            advance(chunk.done, n_rows)
+            n_rows += len(codes)
+            advance(block.done, n_rows)
     reader.report_unseen()
     stdout().print(
         f"Predicted {class_counts(clf.classes_, counts)}. Written to {output}.",
@@ -119,20 +124,52 @@ def load(path: Path) -> Any:
             raise UserError(str(mistake)) from mistake
 
 
-def _classify(clf: Any, X: Any, method: str, chunk: "Chunk", path: Path) -> "tuple[Array, Array]":
+class _Block(NamedTuple):
+    """Rows that the model sees together."""
+
+    X: Any
+    copies: list[Any]  # of the kept columns
+    done: float  # how much of the file has been read
+
+
+def _blocks(chunks: "Iterable[Chunk]", reader: "Reader", kept: Sequence[str]) -> Iterator[_Block]:
+    """Regroup chunks so that the same rows stand together whatever the chunks are.
+
+    The last bits of a product of matrices depend on how many rows it has, and the result must not
+    depend on the chunks.
+    """
+    from bayesgen.cli.files import concatenate
+
+    most = max(1, min(_BLOCK_ROWS, _BLOCK_CELLS // len(reader.columns)))
+    parts: list[tuple[Any, ...]] = []
+    n_held, done = 0, 0.0
+    for chunk in chunks:
+        parts.append((reader.read(chunk), *map(chunk.copy, kept)))
+        n_held, done = n_held + chunk.n_rows, chunk.done
+        if n_held >= most:
+            held = [concatenate(column) for column in zip(*parts, strict=True)]
+            whole = n_held - n_held % most
+            for start in range(0, whole, most):
+                X, *copies = (column[start : start + most] for column in held)
+                yield _Block(X, copies, done)
+            parts, n_held = [tuple(column[whole:] for column in held)], n_held - whole
+    if n_held:
+        X, *copies = (concatenate(column) for column in zip(*parts, strict=True))
+        yield _Block(X, copies, done)
+
+
+def _classify(clf: Any, X: Any, method: str, n_before: int) -> "tuple[Array, Array]":
     """(N,) codes of the most probable classes and (N, C) probabilities."""
     import numpy as np
 
     from bayesgen.numerics import log_softmax
 
-    with blamed_on(path):
-        joint = clf.predict_joint_log_proba(X, method=method)
+    joint = clf.predict_joint_log_proba(X, method=method)
     impossible = np.isneginf(joint).all(axis=1)
     if impossible.any():
-        row = chunk.first + int(np.argmax(impossible))
-        raise UserError(
-            f"{path}: row {row} has probability 0 under every class by --method {method}, so there "
-            "are no class probabilities; use the default, posterior_predictive"
+        raise ValueError(
+            f"row {n_before + int(np.argmax(impossible)) + 1} has probability 0 under every class "
+            f"by --method {method}, so there are no class probabilities; use the default, {_EXACT}"
         )
     p = np.exp(log_softmax(joint))
     return p.argmax(axis=1), p
@@ -144,6 +181,7 @@ def _schema(clf: Any, table: "Table", kept: list[str], names: list[str]) -> Any:
 
     source = getattr(table, "schema", None)
     copied = [source.field(name).type if source else pyarrow.string() for name in kept]
+    copied = [t.value_type if pyarrow.types.is_dictionary(t) else t for t in copied]
     label = pyarrow.array(clf.classes_.tolist()).type
     types = [*copied, label, *([pyarrow.float64()] * len(clf.classes_))]
     return pyarrow.schema(list(zip(names, types, strict=True)))
