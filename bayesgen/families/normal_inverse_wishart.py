@@ -65,7 +65,8 @@ class ScatterStats(Stats):
     def merge(self, other: Self) -> Self:
         """Chan, Golub and LeVeque's pairwise update, with outer products."""
         shift = self.shift if self.n.sum() > 0 else other.shift
-        a, b = self._about(shift), other._about(shift)
+        b = other._about(shift)
+        a = np.where((self.n > 0)[:, None], self._about(shift), b)  # no rows, no mean to step from
         n = self.n + other.n
         share = np.divide(other.n, n, out=np.zeros_like(n), where=n > 0)
         step = np.where((other.n > 0)[:, None], b - a, 0.0)
