@@ -413,6 +413,35 @@ def test_cgf_is_conjugate_symmetric_and_a_characteristic_function(case):
     assert np.all(modulus <= 1e-11)
 
 
+def test_cgf_is_one_branch_of_the_logarithm(case):
+    """Along a ray of imaginary t there is no jump, as the logarithm of a product would make."""
+    X, y = case.rows(12)
+    if is_real(X):  # classes far apart, and rows far from each of them
+        far = 1e3 * case.rng(20).normal(size=X.shape)
+        X = stack([X + far[y], far])
+    posterior = case.prior.update(case.stats(X[:12], y))
+    rows = np.arange(X.shape[0])
+    grid = np.linspace(0, 8, 161)
+    for direction in (np.ones(case.n_classes), *case.rng(18).normal(size=(2, case.n_classes))):
+
+        def along(s, u=1j * direction):
+            return posterior.cgf(X, s[..., None] * u)
+
+        path = along(np.repeat(grid[:, None], X.shape[0], axis=1))  # (161, N)
+        suspect = np.abs(np.diff(path, n=2, axis=0)).argmax(axis=0) + np.arange(2)[:, None]
+        for k in suspect:  # the step before and the step after the sharpest bend
+            left, right = grid[k], grid[k + 1]
+            at_left, at_right = path[k, rows], path[k + 1, rows]
+            for _ in range(30):
+                middle = (left + right) / 2
+                at_middle = along(middle)
+                here = np.abs(at_middle - at_left) > np.abs(at_right - at_middle)
+                left, at_left = np.where(here, (left, at_left), (middle, at_middle))
+                right, at_right = np.where(here, (middle, at_middle), (right, at_right))
+                left, right = left.real, right.real
+            assert np.abs(at_right - at_left).max() < 0.1
+
+
 def test_cgf_is_not_finite_outside_its_domain(case):
     posterior, X, _, _ = case.fitted()
     draws = posterior.draw(case.rng(), 8)
@@ -612,12 +641,12 @@ def test_cgf_and_draws_leave_out_the_same_cells_as_the_predictive(case):
     needs_missing(case, in_training=False)
     case = case.sized(2, 3)
     posterior, _, _, _ = case.fitted(40)
-    X = with_missing(case.rows(8, salt=5)[0], case.rng())
+    X = with_missing(case.rows(6, salt=5)[0], case.rng())
     expected = posterior.log_predictive(X)
     for c in range(2):
         close(posterior.cgf(X, np.eye(2)[c]), expected[:, c])
         close(posterior.cgf(X, np.eye(2, dtype=complex)[c]).real, expected[:, c])
-    likelihood_over_predictive_is_one(case, posterior, X, 4000)
+    likelihood_over_predictive_is_one(case, posterior, X, 2000)
 
 
 @pytest.mark.parametrize("what", ["likelihood", "predictive"])
@@ -776,6 +805,27 @@ def test_default_priors_are_equivariant_under_shift_and_scale(case, each_column,
         close(there + jacobian, here, 1e-8)  # the shifted data have lost a few digits themselves
 
 
+def test_an_offset_of_1e10_costs_no_digits(case):
+    X, y = case.rows(24)
+    if not is_real(X):
+        pytest.skip("columns are not all real-valued")
+    X = np.round(X * 1024) / 1024  # so that the offset is exact
+    default = _defaults(case)
+
+    def density(X):
+        a, b, c = (case.stats(X[s], y[s]) for s in (slice(0, 9), slice(9, 15), slice(15, 24)))
+        stats = case.stats(X[:0], y[:0]).merge(a.merge(b).merge(c).remove(b))
+        prior = default.resolve(stats)
+        posterior = prior.update(stats)
+        moved = posterior.update(b)
+        yield from (f.log_predictive(X) for f in (prior, posterior, moved))
+        yield moved.cgf(X, np.array([0.3, 1.0, 0.2]) * 1j)
+        yield np.array(prior.log_evidence(stats))
+
+    for there, here in zip(density(X + 1e10), density(X), strict=True):
+        close(there, here)
+
+
 # ------------------------------------------------------------------------------------- estimates
 
 
@@ -879,7 +929,26 @@ def test_rows_are_simulated_from_the_density_that_is_evaluated(case, what):
     assert abs(sides[0].mean() - sides[1].mean()) <= N_SIGMA * mcse + EXACT
 
 
-# ----------------------------------------------------------------------------------- kinds of input
+@pytest.mark.parametrize("what", ["likelihood", "predictive"])
+def test_one_row_reweights_the_prior_predictive_to_its_posterior(case, what):
+    """E over x ~ p(x) of p(x | x1)/p(x) is 1: rows, draws and the update know of each other."""
+    case = case.sized(2, 2)
+    S, rng = 4000, case.rng(19)
+    ones, _ = case.rows(4, salt=7)
+    for c in range(2):
+        y = np.full(S, c)
+        if what == "likelihood":
+            rows = case.prior.simulate(rng, case.prior.draw(rng, S), y)
+        else:
+            rows = case.prior.simulate_predictive(rng, y)
+        before = case.prior.log_predictive(rows)[:, c]
+        for k in range(4):
+            posterior = case.prior.update(case.stats(ones[k : k + 1], y[:1]))
+            ratio = np.exp(posterior.log_predictive(rows)[:, c] - before)
+            within_mcse(ratio, 1.0, f"class {c}, given row {k}")
+
+
+# ------------------------------------------------------------------------------- kinds of input
 
 
 def _everything(case, X, y, weight, theta):
