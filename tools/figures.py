@@ -1,0 +1,252 @@
+"""Draw the README's figures into docs/figures: `make figures`, or name them to draw only some."""
+
+import argparse
+import re
+import tomllib
+from itertools import pairwise
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch
+from matplotlib.patheffects import withStroke
+
+import bayesgen as bg
+from bayesgen.datasets import load_penguins
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "figures"
+INK, MUTED, HAIR = "#22272e", "#5b6570", "#c9d0d7"
+BLUE, ORANGE = "#0072b2", "#c85200"  # apart for every common kind of colour blindness
+STYLE = {
+    "font.family": "DejaVu Sans",  # comes with matplotlib: the same picture on every machine
+    "font.size": 9.5,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": MUTED,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "bayesgen",
+}
+HALO = [withStroke(linewidth=3, foreground="white")]
+
+
+# ------------------------------------------------------------------------- predictive densities
+
+FEATURES = ["bill_length_mm", "flipper_length_mm"]
+SPECIES = {"Chinstrap": BLUE, "Gentoo": ORANGE}
+FEW = 5  # the first birds of each species in the table, as in the README's example
+BIRD = 319  # the README's held-out Chinstrap
+RULES = {  # line style, and a label at its right end
+    "posterior_predictive": ("solid", 61.3, 226.9, "posterior predictive"),
+    "mle": ((0, (4, 2.2)), 61.3, 217.0, "plug-in (MLE)"),
+}
+MASS = (0.9, 0.5)  # of a class's predictive density, inside its outer and inner region
+
+
+def predictive_densities() -> Figure:
+    """Two species from five birds each: predictive densities, and where each rule divides them."""
+    X, y = load_penguins()
+    X = X.loc[y.isin(list(SPECIES)), FEATURES].dropna()
+    y = y[X.index]
+    few = y.groupby(y).head(FEW).index
+    rest = X.index.difference(few)
+    clf = bg.QuadraticDiscriminant().fit(X.loc[few], y[few])
+    wrong = {m: int((clf.predict(X.loc[rest], method=m) != y[rest]).sum()) for m in RULES}
+    bird = {m: clf.predict_proba(X.loc[[BIRD]], method=m)[0] for m in RULES}
+
+    limits = {"xlim": (34.0, 61.5), "ylim": (170.5, 238.5)}
+    gx, gy = np.meshgrid(*(np.linspace(*ends, 600) for ends in limits.values()))
+    grid = pd.DataFrame({FEATURES[0]: gx.ravel(), FEATURES[1]: gy.ravel()})
+
+    fig, ax = plt.subplots(figsize=(7, 5.2))
+    fig.subplots_adjust(left=0.085, right=0.985, bottom=0.1, top=0.855)
+    ax.set(**limits, xlabel="bill length [mm]", ylabel="flipper length [mm]")
+    for c, (name, colour) in enumerate(SPECIES.items()):
+        only = np.eye(len(SPECIES))[c]  # all weight on one class: p(x | y = c, D) itself
+        z = clf.score_samples(grid, class_prior=only).reshape(gx.shape)
+        birds, _ = clf.simulate(20_000, y=name, random_state=0)
+        birds = pd.DataFrame(birds, columns=FEATURES)
+        outer, inner = np.quantile(clf.score_samples(birds, class_prior=only), 1 - np.array(MASS))
+        ax.contourf(gx, gy, z, levels=[outer, np.inf], colors=[colour], alpha=0.16)
+        ax.contourf(gx, gy, z, levels=[inner, np.inf], colors=[colour], alpha=0.20)
+        held_out = X.loc[rest[y[rest] == name]].to_numpy()
+        ax.plot(*held_out.T, "o", ms=3.2, mfc="none", mec=colour, mew=0.8, alpha=0.75)
+        trained = X.loc[few[y[few] == name]].to_numpy()
+        ax.plot(*trained.T, "o", ms=8.5, mfc=colour, mec="white", mew=1.3)
+    for method, (dashes, _, _, _) in RULES.items():
+        odds = clf.decision_function(grid, method=method).reshape(gx.shape)
+        ax.contour(gx, gy, odds, levels=[0], colors=[INK], linewidths=1.7, linestyles=[dashes])
+
+    def label(x, y, text, colour=INK, **how):
+        return ax.text(x, y, text, color=colour, path_effects=HALO, **how)
+
+    for _, x, y_, text in RULES.values():
+        label(x, y_, text, ha="right", rotation=25, rotation_mode="anchor", weight="bold")
+    big = {"weight": "bold", "size": 12}
+    label(43.6, 229.5, "Gentoo", ORANGE, ha="right", **big)
+    label(56.7, 188.0, "Chinstrap", BLUE, ha="left", **big)
+    label(61.3, 172.0, "down here the plug-in says Gentoo again", MUTED, ha="right")
+    for x, y_, text, colour in (
+        (46.9, 231.0, "90 %", ORANGE),
+        (48.6, 223.6, "50 %", ORANGE),
+        (55.1, 197.0, "90 %", BLUE),
+        (49.6, 187.2, "50 %", BLUE),
+    ):
+        ax.text(x, y_, text, color=colour, size=8.5, ha="center")
+
+    ax.plot(*X.loc[BIRD], "D", ms=8.5, mfc=BLUE, mec=INK, mew=1.5)
+    p_c, p_g = bird["posterior_predictive"][0], bird["mle"][1]
+    ax.annotate(
+        f"row {BIRD}: plug-in {100 * p_g:.0f} % Gentoo\npredictive {100 * p_c:.0f} % Chinstrap",
+        X.loc[BIRD],
+        (34.3, 197.6),
+        va="center",
+        linespacing=1.35,
+        path_effects=HALO,
+        arrowprops={"arrowstyle": "-", "color": INK, "lw": 0.9, "shrinkB": 6},
+    )
+    fig.text(
+        0.015,
+        0.985,
+        f"After {FEW} penguins of each species, the maximum-likelihood\nplug-in misnames "
+        f"{wrong['mle']} of {len(rest)} others, the predictive {wrong['posterior_predictive']}",
+        va="top",
+        size=12.5,
+        weight="bold",
+        linespacing=1.25,
+    )
+    fig.text(
+        0.015,
+        0.873,
+        "Shaded: 50 % and 90 % of p(x | species, D). Discs: training birds. Rings: held out.",
+        color=MUTED,
+    )
+    return fig
+
+
+# --------------------------------------------------------------------------------- architecture
+
+LAYERS = (  # modules, and what they are for
+    ("cli", "demo, fit, predict, compare"),
+    ("estimators · classifier · selection", "scikit-learn faces: check, call, name"),
+    ("schema · categories · tokens · tables", "data frames and texts to arrays"),
+    ("compare · relevance", "predictive beside plug-ins; information"),
+    ("predict · storage", "one path for every method; netCDF"),
+    ("inference · tree", "the posterior, and as a DataTree"),
+    ("model", "class weights times a family"),
+    ("families", "one file for one prior and likelihood"),
+    ("family · ngrams · column", "the contract of a family"),
+    ("numerics · names · datasets", "stable sums; dims; small real tables"),
+)
+DOWN, UP = 0.56, 0.82  # the lanes of fit and of predict
+JOURNEY = (  # lane, layer, what X has become there
+    (DOWN, 1, "X, y"),
+    (DOWN, 2, "arrays, codes"),
+    (DOWN, 7, "statistics"),
+    (UP, 6, "posterior"),
+    (UP, 4, "log p(y, x | D)"),
+    (UP, 1, "p(y | x, D)"),
+)
+FITTED = 4  # so many of them are the fit's
+STEPS = (  # beside the arrow that leaves each but the last
+    "",
+    "one pass,\nparts add up",
+    "prior.update",
+    "new rows",
+    "one softmax\na row",
+)
+
+
+def architecture() -> Figure:
+    """Layers from the command line down to numerics, and the way of the data through them."""
+    _refuse_drift()
+    fig, ax = plt.subplots(figsize=(7.4, 5.4))
+    fig.subplots_adjust(0, 0, 1, 1)
+    ax.set(xlim=(0, 1), ylim=(0, 1))
+    ax.axis("off")
+    top, pitch, height = 0.9, 0.089, 0.073
+    middle = [top - height / 2 - i * pitch for i in range(len(LAYERS))]
+    head = {"size": 12, "weight": "bold", "va": "center"}
+    ax.text(0.02, 0.955, "Imports point downwards", **head)
+    ax.text(DOWN - 0.085, 0.955, "The way of the data", **head)
+    ax.text(DOWN, middle[0], "fit", color=BLUE, ha="center", **head)
+    ax.text(UP, middle[0], "predict", color=ORANGE, ha="center", **head)
+    for (modules, purpose), y in zip(LAYERS, middle, strict=True):
+        ax.add_patch(_box(0.02, y, 0.4, height, "#eef2f5"))
+        ax.text(0.035, y + 0.016, modules, va="center", weight="bold", size=9.5)
+        ax.text(0.035, y - 0.017, purpose, va="center", color=MUTED, size=9)
+    for i, (x, row, text) in enumerate(JOURNEY):
+        colour = BLUE if i < FITTED else ORANGE
+        ax.plot([0.42, x], [middle[row]] * 2, color=HAIR, lw=0.9, zorder=0)
+        ax.add_patch(_box(x - 0.085, middle[row], 0.17, 0.056, colour))
+        ax.text(x, middle[row], text, color="white", weight="bold", ha="center", va="center")
+    for (x0, i, _), (x1, j, _), step in zip(JOURNEY, JOURNEY[1:], STEPS, strict=False):
+        arrow = {"arrowstyle": "-|>", "color": INK, "lw": 1.3, "shrinkA": 0, "shrinkB": 1}
+        if x0 == x1:
+            sign = 1 if j > i else -1
+            ends = (x0, middle[i] - sign * 0.028), (x1, middle[j] + sign * 0.028)
+        else:
+            ends = (x0 + 0.085, middle[i]), (x1, middle[j] - 0.028)
+            arrow["connectionstyle"] = "angle,angleA=0,angleB=90,rad=6"
+        ax.annotate("", ends[1], ends[0], arrowprops=arrow)
+        ax.text((ends[0][0] + 0.012), (ends[0][1] + ends[1][1]) / 2, step, va="center", size=9)
+    return fig
+
+
+def _box(x, y, width, height, colour):
+    box = "round,pad=0,rounding_size=0.012"
+    return FancyBboxPatch((x, y - height / 2), width, height, boxstyle=box, fc=colour, ec="none")
+
+
+def _refuse_drift() -> None:
+    """The picture has every module of the package, in the order of the import contract."""
+    root = FOLDER.parents[1]
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    contract = next(c for c in project["tool"]["importlinter"]["contracts"] if "layers" in c)
+    rank = {n: i for i, row in enumerate(contract["layers"]) for n in re.findall(r"\w+", row)}
+    paths = (root / "bayesgen").iterdir()
+    there = {p.stem for p in paths if p.suffix == ".py" or (p / "__init__.py").exists()}
+    drawn = [modules.split(" · ") for modules, _ in LAYERS]
+    names = {name for row in drawn for name in row}
+    if strange := names ^ {name for name in there if not name.startswith("__")}:
+        raise SystemExit(f"LAYERS in {__file__} and the package differ in {sorted(strange)}")
+    for above, below in pairwise(drawn):
+        if max(rank[n] for n in above) > min(rank[n] for n in below):
+            raise SystemExit(f"the import contract does not put {above} above {below}")
+
+
+FIGURES = {
+    "architecture": (architecture, ("svg", "png")),
+    "predictive_densities": (predictive_densities, ("png",)),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", default=list(FIGURES))
+    parser.add_argument("--folder", type=Path, default=FOLDER)
+    arguments = parser.parse_args()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    for name in arguments.names:
+        draw, kinds = FIGURES[name]
+        with mpl.rc_context(STYLE):
+            fig = draw()
+            for kind in kinds:
+                # no date: the same figure is the same file
+                metadata = {"Date": None} if kind == "svg" else {}
+                fig.savefig(arguments.folder / f"{name}.{kind}", dpi=200, metadata=metadata)
+            plt.close(fig)
+
+
+if __name__ == "__main__":
+    main()
