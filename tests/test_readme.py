@@ -1,7 +1,10 @@
 """The README does what it says: its examples print what it shows, its family obeys the laws."""
 
 import doctest
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -62,3 +65,16 @@ def test_the_family_of_the_readme_is_a_classifier(family_class, tmp_path):
     again = bg.load(tmp_path / "waits.nc", family=family_class())
     np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
     assert clf.posterior_["posterior"].dataset.lam.dims == ("chain", "draw", "class", "feature")
+
+
+def test_the_demo_prints_what_is_shown():
+    (shown,) = re.findall(r"<!-- demo.*?```text\n(.*?)```", TEXT, re.S)
+    run = subprocess.run(
+        [sys.executable, "-m", "bayesgen", "demo"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"COLUMNS": "80", "TERM": "dumb", "PYTHONIOENCODING": "utf-8"},
+    )
+    printed = "\n".join(line.rstrip() for line in run.stdout.strip("\n").splitlines())
+    assert printed.strip() == shown.strip()
