@@ -26,7 +26,8 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.column import Column, Values, canonical, is_text, of_one_type
-from bayesgen.numerics import Array, Matrix
+from bayesgen.numerics import Array
+from bayesgen.rows import Matrix
 from bayesgen.tables import cell_of, common_names, find_column, refuse_no_rows
 
 

@@ -24,7 +24,8 @@ from bayesgen.family import ConjugateFamily, Stats, UndefinedEstimateError
 from bayesgen.inference.closed_form import posterior as closed_form_posterior
 from bayesgen.model import ClassModel, ClassStats
 from bayesgen.names import CLASS, FEATURE, FEATURE_BIS, FIT, POSTERIOR, Method
-from bayesgen.numerics import Array, class_counts, log_sum_exp
+from bayesgen.numerics import Array, log_sum_exp
+from bayesgen.rows import class_counts
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -28,7 +28,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from bayesgen.names import CLASS, Method
-from bayesgen.numerics import Array, Matrix, row_blocks
+from bayesgen.numerics import Array
+from bayesgen.rows import Matrix, row_blocks
 
 Theta = Mapping[str, Array]
 

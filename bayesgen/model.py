@@ -21,14 +21,8 @@ from bayesgen.family import (
     refuse_undefined,
 )
 from bayesgen.names import CLASS, CLASS_WEIGHTS, Method
-from bayesgen.numerics import (
-    Array,
-    Matrix,
-    class_counts,
-    draw_dirichlet,
-    log_beta_difference,
-    log_gamma_difference,
-)
+from bayesgen.numerics import Array, draw_dirichlet, log_beta_difference, log_gamma_difference
+from bayesgen.rows import Matrix, class_counts
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,8 @@ import numpy as np
 
 from bayesgen.model import ClassModel, ClassStats, log_weights
 from bayesgen.names import METHODS, Method
-from bayesgen.numerics import Array, Matrix, log_softmax
+from bayesgen.numerics import Array, log_softmax
+from bayesgen.rows import Matrix
 
 
 def check_method(method: str) -> Method:

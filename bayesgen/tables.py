@@ -25,7 +25,8 @@ from narwhals.exceptions import DuplicateError
 from scipy import sparse
 
 from bayesgen.column import EXACT, Column, canonical
-from bayesgen.numerics import Array, Matrix
+from bayesgen.numerics import Array
+from bayesgen.rows import Matrix
 
 # ----------------------------------------------------------------------------------- reading
 

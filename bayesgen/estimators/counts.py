@@ -11,7 +11,8 @@ from bayesgen.families.beta_bernoulli import BetaBernoulli
 from bayesgen.families.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.families.gamma_poisson import GammaPoisson
 from bayesgen.family import ConjugateFamily
-from bayesgen.numerics import Array, Matrix, row_blocks
+from bayesgen.numerics import Array
+from bayesgen.rows import Matrix, row_blocks
 
 
 class BernoulliNB(GenerativeClassifier):

@@ -10,7 +10,8 @@ from bayesgen.classifier import GenerativeClassifier
 from bayesgen.families.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.family import ConjugateFamily
-from bayesgen.numerics import Array, has_nan
+from bayesgen.numerics import Array
+from bayesgen.rows import has_nan
 
 Covariance = Literal["full", "diagonal", "spherical"]
 

@@ -19,7 +19,8 @@ from bayesgen.families.gamma_poisson import GammaPoisson
 from bayesgen.families.normal_inverse_gamma import NormalInverseGamma, Variance
 from bayesgen.family import ConjugateFamily, Stats
 from bayesgen.names import CATEGORY, CLASS, FEATURE
-from bayesgen.numerics import Array, Matrix
+from bayesgen.numerics import Array
+from bayesgen.rows import Matrix
 from bayesgen.schema import TableSchema
 from bayesgen.tables import read
 

@@ -23,8 +23,8 @@ from bayesgen.family import (
     refuse_undefined,
 )
 from bayesgen.names import CLASS, FEATURE
-from bayesgen.numerics import (
-    Array,
+from bayesgen.numerics import Array, log_gamma_difference
+from bayesgen.rows import (
     Matrix,
     class_counts,
     class_sums,
@@ -32,7 +32,6 @@ from bayesgen.numerics import (
     dot,
     dot_log,
     exact_parts,
-    log_gamma_difference,
     remainder,
     split_missing,
     sum_except,

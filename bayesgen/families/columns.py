@@ -12,7 +12,8 @@ import numpy as np
 
 from bayesgen.family import ConjugateFamily, Stats, Theta, UndefinedEstimateError
 from bayesgen.names import CLASS, Method
-from bayesgen.numerics import Array, Matrix
+from bayesgen.numerics import Array
+from bayesgen.rows import Matrix
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,18 +35,8 @@ from bayesgen.family import (
     refuse_undefined,
 )
 from bayesgen.names import CATEGORY, CLASS, FEATURE, Method
-from bayesgen.numerics import (
-    Array,
-    Matrix,
-    class_counts,
-    draw_dirichlet,
-    log_beta_difference,
-    log_gamma_difference,
-    remainder,
-    row_blocks,
-    row_sums,
-    stored_blocks,
-)
+from bayesgen.numerics import Array, draw_dirichlet, log_beta_difference, log_gamma_difference
+from bayesgen.rows import Matrix, class_counts, remainder, row_blocks, row_sums, stored_blocks
 
 _TILE = 1 << 18  # cells of X that are counted at a time
 

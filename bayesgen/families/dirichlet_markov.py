@@ -50,14 +50,8 @@ from bayesgen.ngrams import (
     distinct_ngrams,
     union_of_counts,
 )
-from bayesgen.numerics import (
-    Array,
-    dot_log,
-    draw_dirichlet,
-    log_gamma_difference,
-    row_blocks,
-    row_sums,
-)
+from bayesgen.numerics import Array, draw_dirichlet, log_gamma_difference
+from bayesgen.rows import dot_log, row_blocks, row_sums
 
 # ---------------------------------------------------------------------------------- statistics
 

@@ -39,18 +39,20 @@ from bayesgen.family import (
 from bayesgen.names import CLASS, FEATURE
 from bayesgen.numerics import (
     Array,
-    Matrix,
-    class_sums,
-    dot_log,
     draw_dirichlet,
-    exact_parts,
-    has_nan,
     log1p,
     log_factorial,
     log_gamma_difference,
     log_negative_binomial,
     log_poisson,
     log_poisson_power,
+)
+from bayesgen.rows import (
+    Matrix,
+    class_sums,
+    dot_log,
+    exact_parts,
+    has_nan,
     pattern,
     refuse_negative_counts,
     row_sums,

@@ -27,17 +27,19 @@ from bayesgen.family import (
 from bayesgen.names import CLASS, FEATURE
 from bayesgen.numerics import (
     Array,
+    log1p,
+    log_factorial,
+    log_negative_binomial,
+    log_poisson,
+    log_poisson_power,
+)
+from bayesgen.rows import (
     Matrix,
     class_counts,
     class_sums,
     dense_block,
     dot_log,
     exact_parts,
-    log1p,
-    log_factorial,
-    log_negative_binomial,
-    log_poisson,
-    log_poisson_power,
     pattern,
     refuse_negative_counts,
     remainder,

@@ -31,19 +31,17 @@ from bayesgen.family import (
     refuse_negative,
     refuse_undefined,
 )
+from bayesgen.gaussian import gaussian_information, unit_information
 from bayesgen.names import CLASS, FEATURE
-from bayesgen.numerics import (
-    Array,
+from bayesgen.numerics import Array, log1p, log_gamma_difference
+from bayesgen.rows import (
     Matrix,
     class_counts,
     dense_block,
-    gaussian_information,
+    first_observed,
     has_nan,
-    log1p,
-    log_gamma_difference,
     one_hot,
     row_blocks,
-    unit_information,
 )
 
 Variance = Literal["class", "tied", "class_spherical", "spherical"]
@@ -125,7 +123,7 @@ class NormalInverseGamma(ConjugateFamily):
         Weight of the prior variance, in rows. None: 3, the least integer with a finite prior mean.
     sigma2 : float or array broadcasting to the variance groups, > 0, or None
         Prior scale of the variance, in the unit of the feature squared. None: the pooled
-        within-class variance of the column (`numerics.unit_information`), averaged over the
+        within-class variance of the column (`gaussian.unit_information`), averaged over the
         columns where they share one.
     shift : array (feature,)
         Reference row: locations are held relative to it.
@@ -274,7 +272,7 @@ class NormalInverseGamma(ConjugateFamily):
     ) -> GaussianStats:
         """Block by block: centred sums about the first observed value of each column."""
         shape = (n_classes, X.shape[1])
-        shift = _first_observed(X)
+        shift = first_observed(X)
         zero = np.zeros(shape)
         out = GaussianStats(zero, zero, zero, shift)
         for rows in row_blocks(*X.shape):
@@ -481,21 +479,6 @@ class NormalInverseGamma(ConjugateFamily):
         mu = np.asarray(theta["mu"])
         sigma2 = np.broadcast_to(self._variance_of(theta), mu.shape)
         return gaussian_information(mu, sigma2, weights) * self._live
-
-
-def _first_observed(X: Matrix) -> Array:
-    """(D,) the first value that is not NaN in each column, 0 where there is none."""
-    out = np.zeros(X.shape[1])
-    todo = np.arange(X.shape[1])
-    for rows in row_blocks(*X.shape):
-        block = dense_block(X, rows)[:, todo]
-        seen = ~np.isnan(block)
-        found = seen.any(axis=0)
-        out[todo[found]] = block[seen.argmax(axis=0)[found], np.flatnonzero(found)]
-        todo = todo[~found]
-        if not todo.size:
-            break
-    return out
 
 
 def _log1p_square(r: Array) -> Array:

@@ -32,21 +32,10 @@ from bayesgen.family import (
     refuse_negative,
     refuse_undefined,
 )
+from bayesgen.gaussian import gaussian_information, unit_information
 from bayesgen.names import CLASS, FEATURE, FEATURE_BIS
-from bayesgen.numerics import (
-    Array,
-    Matrix,
-    class_counts,
-    dense_block,
-    gaussian_information,
-    has_nan,
-    log1p,
-    log_gamma_difference,
-    log_multigamma_difference,
-    one_hot,
-    row_blocks,
-    unit_information,
-)
+from bayesgen.numerics import Array, log1p, log_gamma_difference, log_multigamma_difference
+from bayesgen.rows import Matrix, class_counts, dense_block, has_nan, one_hot, row_blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +114,7 @@ class NormalInverseWishart(ConjugateFamily):
     psi : float, (D,), (D, D) or (class, D, D), positive definite, or None
         Scale matrix of the inverse Wishart: a number or a vector is its diagonal. E Sigma =
         psi/(nu - D - 1), E Sigma^-1 = nu psi^-1. None: nu times the diagonal matrix of pooled
-        within-class variances (`numerics.unit_information`), which matches the precision.
+        within-class variances (`gaussian.unit_information`), which matches the precision.
     shift : array (feature,)
         Reference row: locations are held relative to it.
     ignored : bool array (feature,)

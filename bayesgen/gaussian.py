@@ -1,0 +1,81 @@
+r"""What the two Gaussian families share: the scale of a default prior, and information.
+
+Both place their default priors by what the columns say of themselves (`unit_information`), and
+both report what each feature alone tells of the class (`gaussian_information`). C classes, D
+features.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesgen.numerics import Array, log_sum_exp
+
+
+class UnitInformation(NamedTuple):
+    """What the columns say of their own location and scale, classes pooled; arrays (D,)."""
+
+    n: Array  # weight of the observed rows
+    mean: Array  # minus shift
+    variance: Array  # pooled within-class variance, > 0
+    constant: Array  # True where the column does not vary at all
+
+
+def unit_information(n: Array, mean: Array, scatter: Array, shift: Array) -> UnitInformation:
+    r"""Location and scale of each column for a data-scaled default prior.
+
+    Parameters
+    ----------
+    n : (C, D) or (C, 1) weights; mean : (C, D) class means minus shift; scatter : (C or 1, D)
+    shift : (D,)
+
+    Notes
+    -----
+    With W the within-class scatter and V the total variance,
+    :math:`s^2 = (W + V)/(1 + \sum_c \max(n_c - 1, 0))`: the within-class variance with one
+    observation's worth of total variance, hence positive wherever the column varies, also with
+    one row a class. Equivariant under shift and scale. A column that does not vary has no scale:
+    1 + mean^2 stands in. The experiment behind it: ``tests/benchmarks/default_priors.py``.
+    """
+    total = np.broadcast_to(n, mean.shape).sum(axis=0)
+    safe = np.maximum(total, np.finfo(float).tiny)
+    centre = (n * mean).sum(axis=0) / safe
+    within = scatter.sum(axis=0)
+    spread = (within + (n * np.square(mean - centre)).sum(axis=0)) / safe
+    rounding = 16 * np.finfo(float).eps * np.abs(mean + shift).max(axis=0, initial=0.0)
+    constant = spread <= rounding**2
+    variance = (within + spread) / (1 + np.maximum(n - 1, 0).sum(axis=0))
+    return UnitInformation(
+        total, centre, np.where(constant, 1 + np.square(centre + shift), variance), constant
+    )
+
+
+def gaussian_information(mu: Array, sigma2: Array, weights: Array) -> Array:
+    """(D,) mutual information, in nats, of each feature and the class under Normal densities.
+
+    ``h(mixture) - sum_c pi_c h(Normal_c)`` with the entropy of the mixture by Gauss-Legendre
+    panels one standard deviation wide about every component; error below 1e-10.
+
+    Parameters
+    ----------
+    mu, sigma2 : (C, D)
+    weights : (C,) class weights that sum to 1
+    """
+    nodes, node_weights = np.polynomial.legendre.leggauss(12)
+    steps = np.arange(-12.0, 13.0)
+    use = weights > 0
+    mu, sd, pi = mu[use], np.sqrt(sigma2[use]), weights[use]
+    own = pi @ (0.5 * np.log(2 * np.pi * np.e) + np.log(sd))
+    out = np.empty(mu.shape[1])
+    for j in range(mu.shape[1]):
+        edges = np.unique(mu[:, j, None] + sd[:, j, None] * steps)
+        half = np.diff(edges)[:, None] / 2
+        x = (edges[:-1, None] + half * (1 + nodes)).ravel()
+        log_p = log_sum_exp(
+            np.log(pi)
+            - 0.5 * np.log(2 * np.pi)
+            - np.log(sd[:, j])
+            - 0.5 * np.square((x[:, None] - mu[:, j]) / sd[:, j])
+        )
+        out[j] = -((half * node_weights).ravel() @ (np.exp(log_p) * log_p)) - own[j]
+    return np.maximum(out, 0.0)

@@ -1,0 +1,251 @@
+"""Passes over the rows of a table: blocks that fit the cache, sums by class, missing cells.
+
+X is dense or CSR; in CSR what is not stored is 0, and nothing is made dense beyond one block.
+Sums are of float64, whatever X holds. Notation of the docstrings: N rows, D features, C classes.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from bayesgen.numerics import Array
+
+Matrix = Any  # a dense (N, D) array or a scipy.sparse CSR matrix of that shape
+
+_BLOCK_CELLS = 1 << 18  # cells of one row block: 2 MiB of float64, inside the second-level cache
+
+# ------------------------------------------------------------------------------------------- blocks
+
+
+def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
+    """Slices that cover the rows in blocks of about 2 MiB of float64."""
+    step = max(1, _BLOCK_CELLS // max(1, n_columns))
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))
+
+
+def dense_block(X: Matrix, rows: slice) -> Array:
+    """Rows of X as a dense float64 array, for one block of `row_blocks`.
+
+    float32 is widened here, before any sum, never after.
+    """
+    block = X[rows]
+    return np.asarray(block.todense() if sparse.issparse(X) else block, dtype=np.float64)
+
+
+def stored_cells(X: Matrix, rows: slice) -> sparse.csr_matrix:
+    """The nonzero (or NaN) cells of some rows as float64 CSR, each cell once."""
+    cells = sparse.csr_matrix(X[rows] if sparse.issparse(X) else dense_block(X, rows), dtype=float)
+    if not cells.has_canonical_format:
+        cells = cells.copy()  # it may be a view of X
+        cells.sum_duplicates()
+    return cells
+
+
+def stored_blocks(X: Matrix, table_cells: int) -> Iterator[tuple[slice, sparse.csr_matrix]]:
+    """`stored_cells` of all rows, in blocks of about 2 MiB or as large as the caller's tables."""
+    n_rows, width = X.shape
+    if sparse.issparse(X):
+        width = int(X.nnz / max(1, n_rows) * min(1.0, _BLOCK_CELLS / max(1, table_cells)))
+    for rows in row_blocks(n_rows, width):
+        yield rows, stored_cells(X, rows)
+
+
+# -------------------------------------------------------------------------------- sums and products
+
+
+def one_hot(y: Array, n_classes: int, weight: Array | None = None) -> sparse.csr_matrix:
+    """(C, N) sparse indicator of the class codes, with the row weights as values."""
+    n = len(y)
+    data = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
+    return sparse.csc_matrix((data, y, np.arange(n + 1)), shape=(n_classes, n)).tocsr()
+
+
+def class_counts(y: Array, n_classes: int, weight: Array | None = None) -> Array:
+    """(C,) total weight of the rows of each class."""
+    return np.bincount(y, weights=weight, minlength=n_classes).astype(np.float64)
+
+
+def class_sums(
+    X: Matrix,
+    y: Array,
+    n_classes: int,
+    weight: Array | None = None,
+    function: Callable[[Array], Array] | None = None,
+) -> Array:
+    """(C, D) weighted column sums of each class, in float64; sparse X stays sparse.
+
+    `function`, with value 0 at 0, is applied to the cells first.
+    """
+    indicator = one_hot(y, n_classes, weight)
+    if sparse.issparse(X):
+        if function is not None:
+            X = stored_cells(X, slice(None))
+            X.data = function(X.data)
+        return np.asarray((indicator @ X.astype(np.float64, copy=False)).todense())
+    out = np.zeros((n_classes, X.shape[1]))
+    columns = indicator.tocsc()
+    for rows in row_blocks(*X.shape):
+        block = dense_block(X, rows)
+        out += columns[:, rows] @ (block if function is None else function(block))
+    return out
+
+
+def dot(X: Matrix, table: Array) -> Array:
+    """``X @ table.T`` for a table (..., C, D): dense float64 (..., N, C), in blocks of rows."""
+    *batch, n_classes, n_features = table.shape
+    flat = table.reshape(-1, n_features)
+    if sparse.issparse(X):
+        out = np.asarray(X @ flat.T)
+    else:
+        out = np.empty((X.shape[0], len(flat)))
+        for rows in row_blocks(*X.shape):
+            np.matmul(dense_block(X, rows), flat.T, out=out[rows])
+    return np.moveaxis(out.reshape(X.shape[0], *batch, n_classes), 0, -2)
+
+
+def dot_log(X: Matrix, p: Array) -> Array:
+    """``X @ log(p).T`` with 0 log 0 = 0 and -inf where a positive count meets p = 0.
+
+    X (N, D) non-negative without NaN; p (..., C, D). Returns (..., N, C).
+    """
+    zero = p == 0
+    out = dot(X, np.log(np.where(zero, 1.0, p)))
+    if zero.any():
+        out = np.where(dot(X, zero.astype(np.float64)) > 0, -np.inf, out)
+    return out
+
+
+def row_sums(values: Array, indptr: Array) -> Array:
+    """(..., n) sums over each row of CSR cells (..., nnz)."""
+    filled = np.flatnonzero(np.diff(indptr))
+    out = np.zeros((*values.shape[:-1], len(indptr) - 1), dtype=values.dtype)
+    if len(filled):
+        out[..., filled] = np.add.reduceat(values, indptr[filled], axis=-1)
+    return out
+
+
+def exact_parts(table: Array) -> Array:
+    """(2, ..., D): a table >= 0 as coarse + fine, where sums of coarse parts have no rounding.
+
+    The coarse parts are multiples of one power of two, large enough that no sum over the last
+    axis needs more than 53 bits.
+    """
+    total = table.sum(axis=-1, keepdims=True)
+    unit = np.exp2(np.ceil(np.log2(np.where(total > 0, total, 1.0))) - 52)
+    coarse = np.rint(table / unit) * unit
+    return np.stack([coarse, table - coarse])
+
+
+def sum_except(mask: Matrix, parts: Array) -> Array:
+    """(..., N, C) sums of a table (..., C, D), given as `exact_parts`, where `mask` is 0.
+
+    The sum over all cells minus the sum over those of the mask, which may be sparse: wrong by
+    1e-4 when done in plain floats and the entries reach 1e12; exact here.
+    """
+    coarse, fine = parts.sum(axis=-1)[..., None, :] - dot(mask, parts)
+    return coarse + fine
+
+
+def remainder(total: Array, part: Array) -> Array:
+    """``total - part`` of weights that were summed apart; 0 where only rounding is left.
+
+    Whole numbers add up without rounding: one row beside 1e12 others is no rounding error.
+    """
+    rest = total - part
+    whole = (total == np.rint(total)) & (part == np.rint(part))
+    return np.where(rest > np.where(whole, 0.0, 1e-12 * total), rest, 0.0)
+
+
+# ------------------------------------------------------------------------------------ missing cells
+
+
+def has_nan(X: Matrix) -> bool:
+    """Whether any cell is NaN, without an array of booleans for types that cannot hold one."""
+    values = X.data if sparse.issparse(X) else X
+    if values.dtype.kind not in "fc" or values.size == 0:
+        return False
+    return bool(np.isnan(values.min()))
+
+
+def split_missing(X: Matrix) -> tuple[Matrix, Matrix | None]:
+    """X with NaN replaced by 0, and the indicator of the NaN cells (None if there is none)."""
+    if not has_nan(X):
+        return X, None
+    if sparse.issparse(X):
+        filled, missing = X.copy(), X.copy()
+        gone = np.isnan(X.data)
+        filled.data = np.where(gone, 0.0, X.data)
+        missing.data = gone.astype(np.float64)
+        return filled, missing
+    gone = np.isnan(X)
+    return np.where(gone, 0.0, X), gone
+
+
+def first_observed(X: Matrix) -> Array:
+    """(D,) the first value that is not NaN in each column, 0 where there is none."""
+    out = np.zeros(X.shape[1])
+    todo = np.arange(X.shape[1])
+    for rows in row_blocks(*X.shape):
+        block = dense_block(X, rows)[:, todo]
+        seen = ~np.isnan(block)
+        found = seen.any(axis=0)
+        out[todo[found]] = block[seen.argmax(axis=0)[found], np.flatnonzero(found)]
+        todo = todo[~found]
+        if not todo.size:
+            break
+    return out
+
+
+# ------------------------------------------------------------------------------------------- counts
+
+
+def refuse_negative_counts(X: Matrix) -> None:
+    """Raise if a cell is below 0, and say which; NaN is not looked at."""
+    values = X.data if sparse.issparse(X) else X
+    if values.dtype.kind in "ub" or values.size == 0 or not np.fmin.reduce(values, axis=None) < 0:
+        return
+    if sparse.issparse(X):
+        cells = X.tocoo()
+        k = int(np.flatnonzero(cells.data < 0)[0])
+        i, j, value = cells.row[k], cells.col[k], cells.data[k]
+    else:
+        i, j = np.argwhere(X < 0)[0]
+        value = X[i, j]
+    raise ValueError(f"counts must be >= 0: row {i}, feature {j} is {value:g}")
+
+
+def pattern(cells: sparse.csr_matrix) -> sparse.csr_matrix:
+    """1 at every stored cell."""
+    ones = np.ones(len(cells.data))
+    return sparse.csr_matrix((ones, cells.indices, cells.indptr), shape=cells.shape)
+
+
+def small_count_table(
+    function: Callable[[Any, Array], Array], X: Matrix, n_tables: int
+) -> Callable[[Array, Array], Array]:
+    """``function(columns, counts)``, made to look up small whole counts in a table.
+
+    The table covers counts below 16, or fewer if it would be larger than X has cells.
+    """
+    n_features = max(1, X.shape[1])
+    n_cells = X.nnz if sparse.issparse(X) else X.shape[0] * n_features
+    below = min(16, n_cells // n_features, (1 << 23) // (n_features * n_tables))
+    if below < 2:
+        return function
+    table = function(slice(None), np.arange(below, dtype=np.float64)[:, None]).ravel()
+
+    def look_up(columns: Array, counts: Array) -> Array:
+        whole = np.minimum(counts, below).astype(np.intp)
+        small = (whole == counts) & (whole < below)
+        if small.all():
+            return table.take(whole * n_features + columns)
+        out = np.empty(len(counts))
+        out[small] = table.take(whole[small] * n_features + columns[small])
+        rest = ~small
+        out[rest] = function(columns[rest], counts[rest])
+        return out
+
+    return look_up
