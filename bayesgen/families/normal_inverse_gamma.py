@@ -90,7 +90,9 @@ class GaussianStats(Stats):
         ratio = np.divide(other.n, n, out=np.zeros_like(n), where=left)
         mean_left = np.where(left, mean + (mean - gone) * ratio, 0.0)
         step = np.where(left & (other.n > 0), gone - mean_left, 0.0)
-        scatter = self.scatter - other.scatter - step * step * other.n * n / np.maximum(self.n, 1)
+        scatter = (
+            self.scatter - other.scatter - step * step * other.n * n / np.where(left, self.n, 1.0)
+        )
         scatter = np.where(left, scatter, 0.0)
         refuse_negative("scatter", scatter, self.scatter)
         lost = left & (n > 1) & (scatter > 0) & (scatter < 1e-10 * self.scatter)
