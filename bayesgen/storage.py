@@ -3,6 +3,7 @@
 A model file is the DataTree group ``fit`` and a JSON attribute with the constructor's arguments.
 """
 
+import hashlib
 import json
 import os
 import tempfile
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1  # raised when a change would make older versions misread a file
 _ATTRIBUTE = "bayesgen_model"
+_CHECKSUM = "bayesgen_sha256"
 
 
 def write(path: str | os.PathLike[str], fit: "xr.Dataset", state: Mapping[str, Any]) -> Path:
@@ -29,7 +31,8 @@ def write(path: str | os.PathLike[str], fit: "xr.Dataset", state: Mapping[str, A
     if not target.parent.is_dir():
         raise FileNotFoundError(f"cannot save to {target}: {target.parent} is not a folder")
     tree = xr.DataTree.from_dict({f"/{FIT}": fit})
-    tree.attrs[_ATTRIBUTE] = json.dumps({"format": FORMAT, **state})
+    text = json.dumps({"format": FORMAT, **state})
+    tree.attrs |= {_ATTRIBUTE: text, _CHECKSUM: _checksum(text, fit)}
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     os.close(handle)
     try:
@@ -46,13 +49,16 @@ def write(path: str | os.PathLike[str], fit: "xr.Dataset", state: Mapping[str, A
 
 def read(path: str | os.PathLike[str]) -> tuple["xr.Dataset", dict[str, Any]]:
     """(fit dataset, state) of a model file, or one clear error."""
+    import h5py  # type: ignore[import-untyped]
     import xarray as xr
 
     if not Path(path).is_file():
         raise FileNotFoundError(f"no model file at {path}")
     try:
+        with h5py.File(path, "r") as file:  # h5netcdf leaves half a file open where this fails
+            file.attrs.get("_nc3_strict")
         with xr.open_datatree(path, engine="h5netcdf") as tree:
-            text = tree.attrs.get(_ATTRIBUTE)
+            text, checksum = tree.attrs.get(_ATTRIBUTE), tree.attrs.get(_CHECKSUM)
             fit = tree[FIT].to_dataset().load() if FIT in tree.children else None
     except Exception as error:  # noqa: BLE001 - h5py, h5netcdf and xarray fail in many ways
         raise ValueError(
@@ -63,13 +69,32 @@ def read(path: str | os.PathLike[str]) -> tuple["xr.Dataset", dict[str, Any]]:
         raise ValueError(
             f"{path} is a netCDF file but not a bayesgen model: write one with clf.save(path)"
         )
-    state = json.loads(text)
-    if state.get("format") != FORMAT:
+    try:
+        state = json.loads(text)
+        found = state.get("format")
+    except (AttributeError, TypeError, ValueError):
+        raise ValueError(f"{path} is damaged: its record of the model cannot be read") from None
+    if found != FORMAT:
         raise ValueError(
-            f"{path} has model format {state.get('format')}, this version of bayesgen reads "
+            f"{path} has model format {found}, this version of bayesgen reads "
             f"format {FORMAT}: fit and save it again with this version"
         )
+    if checksum != _checksum(text, fit):
+        raise ValueError(f"{path} is damaged: its checksum does not fit its numbers")
     return fit, state
+
+
+def _checksum(text: str, fit: "xr.Dataset") -> str:
+    """SHA-256 of all that a model is read from: a flipped bit must not predict in silence."""
+    digest = hashlib.sha256(str(text).encode())
+    for name in sorted(map(str, fit.data_vars)):
+        variable = fit[name].variable
+        values = np.ascontiguousarray(variable.values)
+        record = [name, list(variable.dims), list(variable.shape), values.dtype.str]
+        digest.update(json.dumps([record, sorted(variable.attrs.items())], default=str).encode())
+        digest.update(values.tobytes())
+    digest.update(json.dumps(sorted(fit.attrs.items()), default=str).encode())
+    return digest.hexdigest()
 
 
 # ------------------------------------------------------------------------------ JSON values

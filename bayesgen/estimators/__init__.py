@@ -63,13 +63,16 @@ def load(path: Any, **arguments: Any) -> GenerativeClassifier:
             f"{path} holds a {name!r}, which this version of bayesgen does not know; it knows "
             f"{', '.join(sorted(faces))}"
         )
-    parameters = {k: storage.from_json(v) for k, v in state["parameters"].items()}
-    clf = faces[name](**(parameters | arguments))
     try:
-        return clf._load(fit, state)
+        absent = [argument for argument in state["unsaved"] if argument not in arguments]
+        if absent:  # its default would be another model
+            raise ValueError(
+                f"{path} was saved with {absent[0]}=..., which a file cannot hold: give "
+                f"load(path, {absent[0]}=...) what the {name} was made with"
+            )
+        parameters = {k: storage.from_json(v) for k, v in state["parameters"].items()}
+        return faces[name](**(parameters | arguments))._load(fit, state)
     except (KeyError, AttributeError, TypeError) as error:
-        missing = sorted(set(clf._unsaved()) - set(arguments))
-        hint = f"; give load(path, {missing[0]}=...)" if missing else ""
         raise ValueError(
-            f"{path} does not hold a complete {name} ({type(error).__name__}: {error}){hint}"
+            f"{path} does not hold a complete {name} ({type(error).__name__}: {error})"
         ) from error
