@@ -3,7 +3,8 @@
 No mathematics lives here. A face chooses a family and how to read X; this class does the rest.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -20,7 +21,7 @@ from sklearn.utils.validation import (
 
 from bayesgen import predict as prediction
 from bayesgen import storage, tree
-from bayesgen.family import ConjugateFamily, Stats, UndefinedEstimateError
+from bayesgen.family import ConjugateFamily, Record, Stats, UndefinedEstimateError
 from bayesgen.inference.closed_form import posterior as closed_form_posterior
 from bayesgen.model import ClassModel, ClassStats
 from bayesgen.names import CLASS, FEATURE, FEATURE_BIS, FIT, POSTERIOR, Method
@@ -175,8 +176,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         ValueError
             On input that the model cannot take; the message names the row and column.
         """
-        self.__dict__.pop("stats_", None)
-        return self._add(X, y, sample_weight, None)
+        with self._all_or_nothing():
+            self.__dict__.pop("stats_", None)
+            return self._add(X, y, sample_weight, None)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add rows; the result is that of one fit to all rows so far.
@@ -189,7 +191,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             All labels that may come. Without it, new labels are added as they appear; a class
             without rows keeps its prior.
         """
-        return self._add(X, y, sample_weight, classes)
+        with self._all_or_nothing():
+            return self._add(X, y, sample_weight, classes)
 
     def merge(self, other: Self) -> Self:
         """Add another fitted classifier's rows, through its statistics alone; returns self.
@@ -201,12 +204,34 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(other, "model_")
         if type(other) is not type(self):
             raise TypeError(f"cannot merge {type(other).__name__} into {type(self).__name__}")
+        self._check_same_arguments(other)
         self._check_same_features(other)
-        codes = self._cover_classes(other.classes_)
-        align = self._widen(getattr(other, "encoder_", None))
-        stats = ClassStats(other.stats_.count, align(other.stats_.features))
-        self.stats_ = self.stats_.merge(stats.reindex_classes(codes, len(self.classes_)))
-        return self._settle()
+        with self._all_or_nothing():
+            codes = self._cover_classes(other.classes_)
+            align = self._widen(getattr(other, "encoder_", None))
+            stats = ClassStats(other.stats_.count, align(other.stats_.features))
+            self.stats_ = self.stats_.merge(stats.reindex_classes(codes, len(self.classes_)))
+            self.n_rows_seen_ += other.n_rows_seen_
+            return self._settle()
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """A call that fails leaves what was learnt before: no attribute is changed in place."""
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _check_same_arguments(self, other: Self) -> None:
+        theirs = other.get_params(deep=False)
+        for name, mine in self.get_params(deep=False).items():
+            if not _same_argument(mine, theirs[name]):
+                raise ValueError(
+                    f"cannot merge models that differ in {name}: {mine!r} and {theirs[name]!r}"
+                )
 
     def _check_same_features(self, other: Self) -> None:
         for name in ("n_features_in_", "feature_names_in_"):
@@ -227,7 +252,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         X, y, weight = self._drop_weightless(X, y, sample_weight)
         labels, codes = _code_labels(y)
         if classes is not None:
+            _refuse_mixed(classes)
             classes = np.unique(np.asarray(classes))
+            _refuse_two_types(labels, classes)
             strange = np.setdiff1d(labels, classes)
             if strange.size:
                 raise ValueError(f"y holds labels that are not in classes: {strange.tolist()}")
@@ -263,13 +290,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
     def _cover_classes(self, labels: Array) -> Array:
         """Make ``classes_`` cover `labels`; their codes."""
-        try:
-            union = np.union1d(self.classes_, labels)
-        except TypeError:
-            raise TypeError(
-                f"labels {labels[:3].tolist()} cannot be mixed with the classes seen before, "
-                f"{self.classes_[:3].tolist()}: use labels of one type"
-            ) from None
+        _refuse_two_types(labels, self.classes_)
+        union = np.union1d(self.classes_, labels)
         if len(union) > len(self.classes_):
             moved = np.searchsorted(union, self.classes_)
             self.stats_ = self.stats_.reindex_classes(moved, len(union))
@@ -362,11 +384,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         class_prior: Any = None,
     ) -> Array:
         """(N,) log-odds of ``classes_[1]`` for two classes, else (N, C) log p(y = c | x)."""
-        log_p = self.predict_log_proba(X, method, class_prior)
-        if len(self.classes_) != 2:
-            return log_p
         joint = self.predict_joint_log_proba(X, method, class_prior)
-        return joint[:, 1] - joint[:, 0]
+        log_p = prediction.log_class_probability(joint, method)  # refuses impossible rows
+        return joint[:, 1] - joint[:, 0] if len(self.classes_) == 2 else log_p
 
     def score_samples(
         self,
@@ -529,6 +549,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             "estimator": type(self).__name__,
             "version": _version(),
             "parameters": parameters,
+            "unsaved": [name for name in self._unsaved() if getattr(self, name) is not None],
             "classes": storage.labels_to_json(self.classes_),
             "n_features": getattr(self, "n_features_in_", None),
             "feature_names": (
@@ -555,6 +576,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         self.encoder_ = None
         self._restore(state)
         family = type(self._make_family())
+        if family.__name__ != fit.attrs["family"]:
+            raise ValueError(f"the file holds a {fit.attrs['family']}, not a {family.__name__}")
         self.prior_, self.model_, self.stats_ = tree.read_fit(fit, family)
         return self
 
@@ -577,16 +600,24 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         return codes
 
     def _class_prior(self, class_prior: Any) -> Array:
-        """(C,) weights from an array or a {label: weight} mapping."""
-        if isinstance(class_prior, Mapping):
+        """(C,) weights from an array, a {label: weight} mapping or a pandas Series by label."""
+        by_label = hasattr(class_prior, "items")
+        if by_label:
+            class_prior = dict(class_prior.items())
             codes = [int(self._codes_of(label)) for label in class_prior]
-            weights = np.full(len(self.classes_), np.nan)
-            weights[codes] = list(class_prior.values())
-            if np.isnan(weights).any():
-                missing = self.classes_[np.isnan(weights)].tolist()
-                raise ValueError(f"class_prior has no weight for {missing}")
-        else:
-            weights = np.asarray(class_prior, dtype=np.float64)
+            absent = np.setdiff1d(np.arange(len(self.classes_)), codes)
+            if absent.size:
+                raise ValueError(f"class_prior has no weight for {self.classes_[absent].tolist()}")
+        try:
+            given = list(class_prior.values()) if by_label else class_prior
+            weights = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(
+                "class_prior must be one weight a class, or a dict {label: weight}, got "
+                f"{class_prior!r}"
+            ) from None
+        if by_label:
+            weights = weights[np.argsort(codes)]
         if weights.shape != self.classes_.shape:
             raise ValueError(
                 f"class_prior has shape {weights.shape}, but there are {len(self.classes_)} "
@@ -601,29 +632,71 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = type(self._make_family()).missing == "marginalised"
+        family = type(self._make_family())
+        tags.input_tags.allow_nan = family.missing == "marginalised" and family.fits_missing
         tags.input_tags.sparse = self._accepts_sparse()
         return tags
 
 
+def _same_argument(a: Any, b: Any) -> bool:
+    """Whether two constructor arguments are equal; two functions cannot be compared."""
+    if a is b or (callable(a) and callable(b)):
+        return True
+    if isinstance(a, Record):
+        same_type = type(a) is type(b)
+        return same_type and all(
+            _same_argument(x, y)
+            for x, y in ((a.settings(), b.settings()), (a.arrays(), b.arrays()))
+        )
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return a.keys() == b.keys() and all(_same_argument(a[k], b[k]) for k in a)
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return len(a) == len(b) and all(map(_same_argument, a, b))
+    return np.array_equal(np.asarray(a), np.asarray(b))
+
+
+def _is_missing(label: Any) -> bool:
+    return label is None or type(label).__name__ == "NAType" or label != label
+
+
 def _refuse_mixed(y: Any) -> None:
     """NumPy would turn [1, "a"] into ["1", "a"] without a word."""
-    if isinstance(y, list | tuple) and len({isinstance(v, str) for v in y}) == 2:
-        i = next(i for i, v in enumerate(y) if isinstance(v, str) != isinstance(y[0], str))
+    if not isinstance(y, list | tuple):
+        return
+    labelled = [(i, v) for i, v in enumerate(y) if not _is_missing(v)]
+    text = [isinstance(v, str) for _, v in labelled]
+    if any(text) and not all(text):
+        (i, a), (k, b) = labelled[0], labelled[text.index(not text[0])]
+        raise TypeError(f"labels must be of one type, got {a!r} in row {i} and {b!r} in row {k}")
+
+
+def _label_type(labels: Array) -> str:
+    """What NumPy must not mix: it would turn numbers and dates into strings."""
+    kind = labels.dtype.kind
+    if kind == "O":
+        return "text" if all(isinstance(v, str) for v in labels.flat) else "other"
+    return "text" if kind in "UT" else "date" if kind == "M" else "number"
+
+
+def _refuse_two_types(labels: Array, classes: Array) -> None:
+    if _label_type(labels) != _label_type(classes):
         raise TypeError(
-            f"labels must be of one type, got {y[0]!r} in row 0 and {y[i]!r} in row {i}"
+            f"labels {labels[:3].tolist()} cannot be mixed with the classes known before, "
+            f"{classes[:3].tolist()}: use labels of one type"
         )
 
 
 def _code_labels(y: Array) -> tuple[Array, Array]:
     """(sorted labels, code of each row)."""
-    unlabelled = [v is None or v != v for v in y] if y.dtype.kind in "fOM" else []
+    unlabelled = [_is_missing(v) for v in y.tolist()] if y.dtype.kind in "fOM" else []
     missing = np.flatnonzero(unlabelled)
     if missing.size:
         raise ValueError(
             f"y has no label in {len(missing)} row(s), the first is row {missing[0]} "
             "(Input contains NaN): drop the unlabelled rows"
         )
+    if y.dtype.kind == "f" and np.isinf(y).any():
+        raise ValueError(f"y holds an infinite label in row {int(np.isinf(y).argmax())}")
     check_classification_targets(y)
     try:
         labels, codes = np.unique(y, return_inverse=True)

@@ -62,6 +62,8 @@ def compare_predictives(clf: Any, X: Any, y: Any) -> "xr.Dataset":
                 values.append(np.nan)
             notes.append(str(error))
             continue
+        if codes.shape != joint.shape[:1]:
+            raise ValueError(f"X has {len(joint)} rows, but y has shape {codes.shape}")
         for name, value in score(joint, codes).items():
             rows[name].append(value)
         notes.append("")

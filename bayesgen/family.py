@@ -210,6 +210,7 @@ class Family(Record, abc.ABC):
 
     sparse: ClassVar[bool] = False  # whether X may be a CSR matrix
     missing: ClassVar[str] = "marginalised"  # what NaN means; else the reason why it is refused
+    fits_missing: ClassVar[bool] = True  # False: NaN has a closed form in prediction alone
 
     @property
     @abc.abstractmethod

@@ -12,7 +12,8 @@ from bayesgen.families.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.families.gamma_poisson import GammaPoisson
 from bayesgen.family import ConjugateFamily
 from bayesgen.numerics import Array
-from bayesgen.rows import Matrix, row_blocks
+from bayesgen.rows import Matrix, has_nan, row_blocks
+from bayesgen.tables import cell_of
 
 
 class BernoulliNB(GenerativeClassifier):
@@ -84,11 +85,10 @@ class BernoulliNB(GenerativeClassifier):
         if strange is None:
             return X
         if self.binarize is None:
-            value = values[strange]
-            place = "" if sparse.issparse(X) else f" in row {strange[0]}, column {strange[1]}"
+            row, j = cell_of(X, strange[1]) if sparse.issparse(X) else strange
             raise ValueError(
-                f"BernoulliNB(binarize=None) takes 0 and 1 only, got {value:g}{place}; "
-                "give a threshold in binarize"
+                f"BernoulliNB(binarize=None) takes 0 and 1 only, got {values[strange]:g} in row "
+                f"{row}, column {self._feature_names()[j]!r}; give a threshold in binarize"
             )
         return _binarize(X, self.binarize)
 
@@ -131,9 +131,20 @@ class _Counts(GenerativeClassifier):
         values = X.data if sparse.issparse(X) else X
         if values.size and np.fmin.reduce(values, axis=None) < 0:  # fmin passes over NaN
             raise ValueError(
-                f"Negative values in data passed to {type(self).__name__}: counts must be >= 0"
+                f"Negative values in data passed to {type(self).__name__}: counts must be >= 0, "
+                f"got {self._where(X, values < 0)}"
             )
         return X
+
+    def _where(self, X: Matrix, cells: Array) -> str:
+        """Value, row and column of the first of some cells; of a sparse X, of the stored ones."""
+        if sparse.issparse(X):
+            k = int(cells.argmax())
+            (row, j), value = cell_of(X, k), X.data[k]
+        else:
+            row, j = map(int, np.argwhere(cells)[0])
+            value = X[row, j]
+        return f"{value:g} in row {row}, column {self._feature_names()[j]!r}"
 
     def _unsaved(self) -> tuple[str, ...]:
         return ()
@@ -190,6 +201,15 @@ class MultinomialNB(_Counts):
 
     def _make_family(self) -> ConjugateFamily:
         return DirichletMultinomial(self.alpha)
+
+    def _read(self, X: Any, *, reset: bool) -> Any:
+        X = super()._read(X, reset=reset)
+        if has_nan(X):
+            missing = np.isnan(X.data if sparse.issparse(X) else X)
+            raise ValueError(
+                f"Input X contains NaN: {self._where(X, missing)}; {DirichletMultinomial.missing}"
+            )
+        return X
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -4,7 +4,6 @@ import warnings
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.utils import Tags
 
 from bayesgen.classifier import GenerativeClassifier
 from bayesgen.families.normal_inverse_gamma import NormalInverseGamma
@@ -174,12 +173,6 @@ class _Discriminant(_Gaussian):
                 "rows with missing cells have no closed form with a full covariance: drop or "
                 "impute them, or use covariance='diagonal' or GaussianNB"
             )
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        # with a full covariance NaN is marginalised in prediction, but refused in training
-        tags.input_tags.allow_nan = self.covariance != "full"
-        return tags
 
 
 def _by_class(value: Any) -> Any:

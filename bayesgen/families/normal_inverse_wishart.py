@@ -136,6 +136,7 @@ class NormalInverseWishart(ConjugateFamily):
     statistics: ClassVar[type[Stats]] = ScatterStats
     tunable: ClassVar[tuple[str, ...]] = ("kappa", "nu", "psi")
     missing: ClassVar[str] = "marginalised"
+    fits_missing: ClassVar[bool] = False
 
     mu: Any = array(CLASS, FEATURE, default=None)
     kappa: Any = array(CLASS, default=None)
