@@ -29,7 +29,7 @@ import numpy as np
 
 from bayesgen.names import CLASS, Method
 from bayesgen.numerics import Array
-from bayesgen.rows import Matrix, row_blocks
+from bayesgen.rows import Matrix, remainder, row_blocks
 
 Theta = Mapping[str, Array]
 
@@ -84,10 +84,9 @@ class Stats(Record):
         ValueError
             If something would become negative: those rows were never part of these statistics.
         """
-        out = self._combine(other, np.subtract)
-        for name, (_, value) in out.arrays().items():
-            refuse_negative(name, value, getattr(self, name))
-        return out
+        for name, (_, value) in self.arrays().items():
+            refuse_negative(name, value - getattr(other, name), value)
+        return self._combine(other, remainder)
 
     def _combine(self, other: Self, operation: Callable[[Array, Array], Array]) -> Self:
         return replace(

@@ -72,10 +72,9 @@ class CategoricalStats(Stats):
     def remove(self, other: Self) -> Self:
         """Statistics after forgetting the rows of `other`; the categories stay."""
         k = max(self.counts.shape[2], other.counts.shape[2])
-        before = _padded(self.counts, k)
-        after = before - _padded(other.counts, k)
-        refuse_negative("counts", after, before)
-        return replace(self, counts=after)
+        before, gone = _padded(self.counts, k), _padded(other.counts, k)
+        refuse_negative("counts", before - gone, before)
+        return replace(self, counts=remainder(before, gone))
 
 
 @dataclass(frozen=True, eq=False)
