@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesgen.family import UndefinedEstimateError
-from bayesgen.names import METHODS
+from bayesgen.names import METHODS, PREDICTIVE
 from bayesgen.numerics import Array, log_softmax
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ def compare_predictives(clf: Any, X: Any, y: Any) -> "xr.Dataset":
     Returns
     -------
     xarray.Dataset
-        Dim ``method``. ``accuracy``; ``log_loss``, mean of -log p(y | x) in nats; ``brier``, mean
+        Dim ``predictive`` (``method`` is an option of ``Dataset.sel``), one entry for each of
+        `names.METHODS`. ``accuracy``; ``log_loss``, mean of -log p(y | x) in nats; ``brier``, mean
         of the squared error summed over classes; ``ece``, expected calibration error of the top
         probability in 15 equal bins; ``impossible``, the number of rows that have probability 0
         under every class; ``note``, why a method has no numbers (its estimate does not exist).
@@ -43,7 +44,7 @@ def compare_predictives(clf: Any, X: Any, y: Any) -> "xr.Dataset":
     >>> import bayesgen as bg
     >>> X, y = [[0, 1], [1, 1], [1, 0], [0, 0]], ["a", "a", "b", "b"]
     >>> table = compare_predictives(bg.BernoulliNB().fit(X, y), X, y)
-    >>> table.accuracy.to_series()["posterior_predictive"].item()
+    >>> table.accuracy.sel(predictive="posterior_predictive").item()
     1.0
     """
     import xarray as xr
@@ -68,8 +69,9 @@ def compare_predictives(clf: Any, X: Any, y: Any) -> "xr.Dataset":
             rows[name].append(value)
         notes.append("")
     return xr.Dataset(
-        {name: ("method", values) for name, values in rows.items()} | {"note": ("method", notes)},
-        coords={"method": list(METHODS)},
+        {name: (PREDICTIVE, values) for name, values in rows.items()}
+        | {"note": (PREDICTIVE, notes)},
+        coords={PREDICTIVE: list(METHODS)},
         attrs={"estimator": type(clf).__name__, "rows": len(codes)},
     )
 

@@ -16,6 +16,8 @@ CATEGORY: Final = "category"
 CONTEXT: Final = "context"  # the tokens before a token, in an n-gram model
 TOKEN: Final = "token"
 
+PREDICTIVE: Final = "predictive"  # which predictive, in a comparison
+
 POSTERIOR: Final = "posterior"
 FIT: Final = "fit"
 

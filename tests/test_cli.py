@@ -84,8 +84,8 @@ def test_demo_shows_the_scores_of_every_method(demo):
     scores = bg.compare_predictives(clf, X[test], y[test])
     names = ("posterior predictive", "posterior mean", "MAP", "maximum likelihood")
     lines = demo[demo.index("230 birds") :].splitlines()[2:6]
-    for line, name, method in zip(lines, names, scores["method"].values, strict=True):
-        row = scores.sel({"method": method})
+    for line, name, method in zip(lines, names, scores["predictive"].values, strict=True):
+        row = scores.sel(predictive=method)
         assert name in line
         numbers = [row[key].item() for key in ("accuracy", "log_loss", "brier", "ece")]
         assert line.split()[-4:] == [f"{number:.4f}" for number in numbers]
@@ -711,8 +711,8 @@ def test_compare_prints_the_scores(tmp_path, penguin_model):
     out = run("compare", penguin_model, PENGUINS, "--target", "species").stdout
     X, y = load_penguins()
     scores = bg.compare_predictives(bg.load(penguin_model), X, y)
-    for line, method in zip(out.splitlines()[2:6], scores["method"].values, strict=True):
-        row = scores.sel({"method": method})
+    for line, method in zip(out.splitlines()[2:6], scores["predictive"].values, strict=True):
+        row = scores.sel(predictive=method)
         numbers = [row[key].item() for key in ("accuracy", "log_loss", "brier", "ece")]
         assert line.split()[-4:] == [f"{number:.4f}" for number in numbers]
     assert "MixedNB on 344 rows" in out

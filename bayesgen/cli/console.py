@@ -191,8 +191,8 @@ def _score_table(head: str, scores: "xr.Dataset", footnotes: list[str]) -> "Tabl
     for column in names.values():
         table.add_column(column, justify="right", min_width=9)
     best = {name: _best(scores[name].values, highest=name == "accuracy") for name in names}
-    for method in scores["method"].values.tolist():
-        row = scores.sel({"method": method})  # `method=` would be an option of sel
+    for method in scores["predictive"].values.tolist():
+        row = scores.sel(predictive=method)
         mark = ""
         if reason := _footnote(row, scores.attrs["rows"]):
             if reason not in footnotes:
