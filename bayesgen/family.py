@@ -152,15 +152,14 @@ class UndefinedEstimateError(ValueError):
 
     def renamed(self, class_names: Any, feature_names: Any) -> "UndefinedEstimateError":
         """The same error in the user's own names."""
+
+        def name(names: Any, k: int | None) -> Any:
+            value = None if k is None or k >= len(names) else names[k]
+            return value.item() if isinstance(value, np.generic) else value
+
         c, j = self.class_index, self.feature_index
-        return UndefinedEstimateError(
-            self.estimate,
-            self.reason,
-            c,
-            j,
-            None if c is None else class_names[c],
-            None if j is None or j >= len(feature_names) else feature_names[j],
-        )
+        names = name(class_names, c), name(feature_names, j)
+        return UndefinedEstimateError(self.estimate, self.reason, c, j, *names)
 
 
 class NotLinearError(ValueError):

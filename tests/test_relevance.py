@@ -1,0 +1,139 @@
+"""Mutual information against enumeration, quadrature and scikit-learn's tools."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import integrate, stats
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+
+import bayesgen as bg
+
+
+def from_table(joint):
+    """Mutual information, in nats, of a joint table (class, value)."""
+    joint = np.asarray(joint) / np.sum(joint)
+    independent = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
+    used = joint > 0
+    return float(np.sum(joint[used] * np.log(joint[used] / independent[used])))
+
+
+def _pi(clf, method="posterior_mean"):
+    return clf.model_.class_weights(method, clf.stats_)
+
+
+def test_bits_and_categories_by_enumeration():
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 2, (40, 3)), rng.integers(0, 3, 40)
+    bits = bg.BernoulliNB().fit(X, y)
+    counts = np.array([[[np.sum((y == c) & (X[:, j] == v)) for v in (0, 1)] for c in range(3)]
+                       for j in range(3)])  # fmt: skip
+    for j in range(3):
+        assert float(bg.mutual_information(bits, method="mle")[j]) == pytest.approx(
+            from_table(counts[j]) / np.log(2), rel=1e-10
+        )
+    codes = bg.CategoricalNB().fit(X, y)
+    np.testing.assert_allclose(
+        bg.mutual_information(codes), bg.mutual_information(bits), rtol=1e-10
+    )
+
+
+def test_real_features_by_quadrature():
+    rng = np.random.default_rng(1)
+    y = np.repeat(["a", "b", "c"], [20, 30, 10])
+    X = rng.normal(size=(60, 2)) + np.where(y == "b", 2.0, 0.0)[:, None]
+    for clf in (bg.GaussianNB(), bg.GaussianNB(variance="tied"), bg.QuadraticDiscriminant()):
+        clf.fit(X, y)
+        theta, pi = clf.model_.estimate("map", clf.stats_), _pi(clf, "map")
+        sigma2 = theta.get("sigma2")
+        if sigma2 is None:
+            sigma2 = np.diagonal(theta["Sigma"], axis1=-2, axis2=-1)
+        sd = np.sqrt(np.broadcast_to(sigma2, theta["mu"].shape))
+        for j in range(2):
+
+            def integrand(x, j=j, theta=theta, sd=sd, pi=pi):
+                p = pi * stats.norm.pdf(x, theta["mu"][:, j], sd[:, j])
+                return np.sum(p * (np.log(p) - np.log(pi) - np.log(p.sum())))
+
+            expected = integrate.quad(integrand, -15, 15, limit=400, epsabs=1e-12)[0]
+            got = bg.mutual_information(clf, base=np.e, method="map")[j]
+            assert float(got) == pytest.approx(expected, abs=1e-8)
+
+
+def test_counts_by_summation():
+    rng = np.random.default_rng(2)
+    y = np.repeat([0, 1], 25)
+    X = rng.poisson(np.where(y == 0, 2.0, 6.0)[:, None], (50, 2))
+    clf = bg.PoissonNB().fit(X, y)
+    rate, pi = clf.model_.estimate("posterior_mean", clf.stats_)["rate"], _pi(clf)
+    for j in range(2):
+        joint = pi[:, None] * stats.poisson.pmf(np.arange(80), rate[:, j, None])
+        expected = from_table(joint)
+        got = bg.mutual_information(clf, base=np.e)[j]
+        assert float(got) == pytest.approx(expected, rel=1e-8)
+
+
+def test_words_add_up_to_the_information_of_a_token():
+    X, y = np.array([[3, 1, 0], [2, 2, 1], [0, 1, 5]]), [0, 0, 1]
+    clf = bg.MultinomialNB().fit(X, y)
+    theta, pi = clf.model_.estimate("posterior_mean", clf.stats_)["theta"], _pi(clf)
+    total = float(bg.mutual_information(clf, base=np.e).sum())
+    assert total == pytest.approx(from_table(pi[:, None] * theta), rel=1e-10)
+
+
+def test_mixed_columns_each_by_its_own_family():
+    rng = np.random.default_rng(3)
+    y = np.repeat([0, 1], 30)
+    frame = pd.DataFrame({"size": rng.normal(size=60) + y, "wet": rng.random(60) < 0.3 + 0.4 * y})
+    both = bg.mutual_information(bg.MixedNB().fit(frame, y))
+    assert both.coords["feature"].values.tolist() == ["size", "wet"]
+    alone = bg.GaussianNB().fit(frame[["size"]], y)
+    assert float(both[0]) == pytest.approx(float(bg.mutual_information(alone)[0]), rel=1e-10)
+
+
+def test_arguments_are_checked():
+    clf = bg.BernoulliNB().fit([[0, 1], [1, 1]], [0, 1])
+    with pytest.raises(ValueError, match="one theta"):
+        bg.mutual_information(clf, method="posterior_predictive")
+    with pytest.raises(ValueError, match="base"):
+        bg.mutual_information(clf, base=1)
+    with pytest.raises(NotImplementedError, match="DirichletMarkov"):
+        bg.mutual_information(bg.MarkovNB().fit(["ab", "ba"], [0, 1]))
+
+
+# ---------------------------------------------------------------------------------- selector
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    rng = np.random.default_rng(4)
+    y = rng.integers(0, 2, 300)
+    X = (rng.random((300, 40)) < 0.5).astype(int)
+    X[:, [5, 17]] = (rng.random((300, 2)) < 0.2 + 0.6 * y[:, None]).astype(int)
+    return X, y
+
+
+def test_selector_finds_the_columns_that_matter(noisy):
+    X, y = noisy
+    selector = bg.MutualInformationSelector(n_features=2).fit(X, y)
+    assert np.flatnonzero(selector.get_support()).tolist() == [5, 17]
+    np.testing.assert_array_equal(selector.transform(X), X[:, [5, 17]])
+    share = clone(selector).set_params(n_features=0.1).fit(X, y)
+    assert share.get_support().sum() == 4
+
+
+def test_selector_in_a_pipeline(noisy):
+    X, y = noisy
+    few = make_pipeline(bg.MutualInformationSelector(n_features=2), bg.BernoulliNB())
+    score = cross_val_score(few, X, y, scoring="neg_log_loss").mean()
+    assert score > cross_val_score(bg.BernoulliNB(), X, y, scoring="neg_log_loss").mean()
+
+
+def test_selector_takes_any_face_and_names(noisy):
+    X, y = noisy
+    frame = pd.DataFrame(X + 0.0, columns=[f"f{j}" for j in range(40)])
+    selector = bg.MutualInformationSelector(bg.GaussianNB(), n_features=2, method="map")
+    assert selector.fit(frame, y).get_feature_names_out().tolist() == ["f5", "f17"]
+    with pytest.raises(ValueError, match="n_features"):
+        bg.MutualInformationSelector(n_features=0).fit(X, y)
