@@ -145,7 +145,8 @@ LAYERS = (  # modules, and what they are for
     ("inference · tree", "the posterior, and as a DataTree"),
     ("model", "class weights times a family"),
     ("families", "one file for one prior and likelihood"),
-    ("family · ngrams · column", "the contract of a family"),
+    ("family", "the contract of a family"),
+    ("gaussian · ngrams · column · rows", "what the layers above share"),
     ("numerics · names · datasets", "stable sums; dims; small real tables"),
 )
 DOWN, UP = 0.56, 0.82  # the lanes of fit and of predict
@@ -170,11 +171,11 @@ STEPS = (  # beside the arrow that leaves each but the last
 def architecture() -> Figure:
     """Layers from the command line down to numerics, and the way of the data through them."""
     _refuse_drift()
-    fig, ax = plt.subplots(figsize=(7.4, 5.4))
+    fig, ax = plt.subplots(figsize=(7.4, 5.9))
     fig.subplots_adjust(0, 0, 1, 1)
     ax.set(xlim=(0, 1), ylim=(0, 1))
     ax.axis("off")
-    top, pitch, height = 0.9, 0.089, 0.073
+    top, pitch, height = 0.905, 0.081, 0.068
     middle = [top - height / 2 - i * pitch for i in range(len(LAYERS))]
     head = {"size": 12, "weight": "bold", "va": "center"}
     ax.text(0.02, 0.955, "Imports point downwards", **head)
@@ -183,8 +184,8 @@ def architecture() -> Figure:
     ax.text(UP, middle[0], "predict", color=ORANGE, ha="center", **head)
     for (modules, purpose), y in zip(LAYERS, middle, strict=True):
         ax.add_patch(_box(0.02, y, 0.4, height, "#eef2f5"))
-        ax.text(0.035, y + 0.016, modules, va="center", weight="bold", size=9.5)
-        ax.text(0.035, y - 0.017, purpose, va="center", color=MUTED, size=9)
+        ax.text(0.035, y + 0.015, modules, va="center", weight="bold", size=9.5)
+        ax.text(0.035, y - 0.015, purpose, va="center", color=MUTED, size=9)
     for i, (x, row, text) in enumerate(JOURNEY):
         colour = BLUE if i < FITTED else ORANGE
         ax.plot([0.42, x], [middle[row]] * 2, color=HAIR, lw=0.9, zorder=0)
