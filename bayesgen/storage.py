@@ -30,6 +30,8 @@ def write(path: str | os.PathLike[str], fit: "xr.Dataset", state: Mapping[str, A
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"cannot save to {target}: {target.parent} is not a folder")
+    if target.exists() and not target.is_file():
+        raise ValueError(f"cannot save to {target}: it is a folder or a device, not a file")
     tree = xr.DataTree.from_dict({f"/{FIT}": fit})
     text = json.dumps({"format": FORMAT, **state})
     tree.attrs |= {_ATTRIBUTE: text, _CHECKSUM: _checksum(text, fit)}
