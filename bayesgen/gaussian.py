@@ -5,6 +5,7 @@ both report what each feature alone tells of the class (`gaussian_information`).
 features.
 """
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -79,3 +80,15 @@ def gaussian_information(mu: Array, sigma2: Array, weights: Array) -> Array:
         )
         out[j] = -((half * node_weights).ravel() @ (np.exp(log_p) * log_p)) - own[j]
     return np.maximum(out, 0.0)
+
+
+def warn_lost_digits(scatter: Array, before: Array, n: Array) -> None:
+    """Warn if removing rows left a scatter that is mostly the rounding of what it was before."""
+    lost = (n > 1) & (scatter > 0) & (scatter < 1e-10 * before)
+    if lost.any():
+        warnings.warn(
+            "remove: the rows removed carried all but 1e-10 of the scatter of some cell; what "
+            "is left of its variance has few correct digits: refit from the remaining rows",
+            RuntimeWarning,
+            stacklevel=3,
+        )

@@ -14,7 +14,6 @@ Bayesian analysis of the Gaussian distribution; seed generative_models_text_and_
 one shared variance.
 """
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -31,7 +30,7 @@ from bayesgen.family import (
     refuse_negative,
     refuse_undefined,
 )
-from bayesgen.gaussian import gaussian_information, unit_information
+from bayesgen.gaussian import gaussian_information, unit_information, warn_lost_digits
 from bayesgen.names import CLASS, FEATURE
 from bayesgen.numerics import Array, log1p, log_gamma_difference
 from bayesgen.rows import (
@@ -95,14 +94,7 @@ class GaussianStats(Stats):
         )
         scatter = np.where(left, scatter, 0.0)
         refuse_negative("scatter", scatter, self.scatter)
-        lost = left & (n > 1) & (scatter > 0) & (scatter < 1e-10 * self.scatter)
-        if lost.any():
-            warnings.warn(
-                "remove: the rows removed carried all but 1e-10 of the scatter of some cell; what "
-                "is left of its variance has few correct digits: refit from the remaining rows",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+        warn_lost_digits(scatter, self.scatter, n)
         return replace(self, n=n, mean=mean_left, scatter=np.maximum(scatter, 0.0))
 
     def _about(self, shift: Array) -> Array:

@@ -32,7 +32,7 @@ from bayesgen.family import (
     refuse_negative,
     refuse_undefined,
 )
-from bayesgen.gaussian import gaussian_information, unit_information
+from bayesgen.gaussian import gaussian_information, unit_information, warn_lost_digits
 from bayesgen.names import CLASS, FEATURE, FEATURE_BIS
 from bayesgen.numerics import Array, log1p, log_gamma_difference, log_multigamma_difference
 from bayesgen.rows import Matrix, class_counts, dense_block, has_nan, one_hot, row_blocks
@@ -80,7 +80,10 @@ class ScatterStats(Stats):
         elif not left.any():
             scatter = np.zeros_like(scatter)
         diagonal = np.diagonal(scatter, axis1=1, axis2=2)
-        refuse_negative("scatter", diagonal, np.diagonal(self.scatter, axis1=1, axis2=2))
+        before = np.diagonal(self.scatter, axis1=1, axis2=2)
+        refuse_negative("scatter", diagonal, before)
+        groups = n.sum(keepdims=True) if self.shared else n
+        warn_lost_digits(diagonal, before, groups[:, None])
         return replace(self, n=n, mean=mean, scatter=scatter)
 
     def reindex_classes(self, codes: Array, n_classes: int) -> Self:
