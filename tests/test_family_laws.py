@@ -424,18 +424,20 @@ def test_cgf_is_conjugate_symmetric_and_a_characteristic_function(case):
 def test_cgf_is_one_branch_of_the_logarithm(case):
     """Along a ray of imaginary t there is no jump, as the logarithm of a product would make."""
     X, y = case.rows(12)
-    if is_real(X):  # classes far apart, and rows far from each of them
+    prior, stats = case.prior, case.stats(X, y)
+    if is_real(X):  # classes far apart under a prior that lets them, and rows far from each
         far = 1e3 * case.rng(20).normal(size=X.shape)
-        X = stack([X + far[y], far])
-    posterior = case.prior.update(case.stats(X[:12], y))
+        stats = case.stats(X + far[y], y)
+        prior, X = _defaults(case).resolve(stats), stack([X + far[y], far])
+    posterior = prior.update(stats)
     rows = np.arange(X.shape[0])
-    grid = np.linspace(0, 8, 161)
+    grid = np.geomspace(1e-8, 8, 240)  # far rows turn at once, near ones slowly
     for direction in (np.ones(case.n_classes), *case.rng(18).normal(size=(2, case.n_classes))):
 
         def along(s, u=1j * direction):
             return posterior.cgf(X, s[..., None] * u)
 
-        path = along(np.repeat(grid[:, None], X.shape[0], axis=1))  # (161, N)
+        path = along(np.repeat(grid[:, None], X.shape[0], axis=1))  # (240, N)
         suspect = np.abs(np.diff(path, n=2, axis=0)).argmax(axis=0) + np.arange(2)[:, None]
         for k in suspect:  # the step before and the step after the sharpest bend
             left, right = grid[k], grid[k + 1]
