@@ -117,7 +117,10 @@ class CategoricalNB(_Table):
 
     def _make_family(self) -> ConjugateFamily:
         encoder = getattr(self, "encoder_", None)
-        return DirichletCategorical(self.alpha, () if encoder is None else encoder.n_categories)
+        if encoder is None:
+            return DirichletCategorical(self.alpha)
+        _refuse_no_categories(encoder, self._feature_names())
+        return DirichletCategorical(self.alpha, encoder.n_categories)
 
     def _accepts_sparse(self) -> bool:
         return True
@@ -161,6 +164,15 @@ class CategoricalNB(_Table):
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = True
         return tags
+
+
+def _refuse_no_categories(categories: Categories, names: Any) -> None:
+    if 0 in categories.n_categories:
+        name = names[categories.n_categories.index(0)]
+        raise ValueError(
+            f"column {name!r} holds nothing but missing cells: declare its categories in "
+            "categories=, or leave it out"
+        )
 
 
 def _category_coord(categories: Categories) -> list[Any]:
@@ -251,6 +263,8 @@ class MixedNB(_Table):
         schema = getattr(self, "encoder_", None)
         if schema is None:
             return Columns()
+        nominal = schema.blocks.get("categorical", ())
+        _refuse_no_categories(schema.categories, [self._feature_names()[j] for j in nominal])
         make = {
             "bernoulli": lambda: BetaBernoulli(self.alpha, self.beta),
             "categorical": lambda: DirichletCategorical(self.alpha, schema.categories.n_categories),
