@@ -168,6 +168,25 @@ def test_repeated_words_part_predictive_from_plug_in():
     )
 
 
+def test_five_bits_of_four_rows():
+    """MATH.md B: one row of ones against three rows with a single one in each column."""
+    rows = np.array([5 * [1], [1, 1, 0, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 0, 1]])
+    clf = bg.BernoulliNB().fit(rows, [0, 1, 1, 1])
+    got = clf.predict_proba([5 * [1]])[0, 0]
+    assert got == pytest.approx(0.865411, abs=5e-7)
+    # pi 1/3 and 2/3, theta 2/3 and 2/5
+    assert got == pytest.approx(1 / (1 + 2 * (3 / 5) ** 5), rel=1e-14)
+
+
+def test_one_word_five_times():
+    """MATH.md B: equal mean probabilities of the word, 2/6 and 3/9, of unequal weight."""
+    clf = bg.MultinomialNB().fit([[1, 0, 0, 0, 0], [2, 2, 0, 0, 0]], ["a", "b"])
+    document = [[5, 0, 0, 0, 0]]
+    assert clf.predict_proba(document)[0, 0] == pytest.approx(0.593361, abs=5e-7)
+    plug_in = clf.predict_proba(document, method="posterior_mean")[0, 0]
+    assert plug_in == pytest.approx(0.5, rel=1e-14)
+
+
 # ------------------------------------------------------------------ bayesian_naive_bayes
 
 
