@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.metrics import accuracy_score, log_loss
 
 import bayesgen as bg
@@ -36,6 +37,35 @@ def test_scores(iris, method):
     assert float(row.ece) == pytest.approx(ece, abs=1e-12)
     assert int(row.impossible) == 0
     assert str(row.note.item()) == ""
+
+
+@pytest.mark.parametrize(
+    ("load", "peer", "published"),
+    [
+        (load_iris, LinearDiscriminantAnalysis("lsqr"), [0.9800, 0.0540, 0.0349, 0.0271]),
+        (load_wine, QuadraticDiscriminantAnalysis(), [1.0, 0.0012, 0.0002, 0.0012]),
+        (
+            load_breast_cancer,
+            LinearDiscriminantAnalysis("lsqr", shrinkage="auto"),
+            [0.9524, 0.0987, 0.0641, 0.0287],
+        ),
+        (
+            load_digits,
+            LinearDiscriminantAnalysis("lsqr", shrinkage="auto"),
+            [0.9382, 0.2584, 0.0889, 0.0397],
+        ),
+    ],
+)
+def test_scores_of_peers_as_published(load, peer, published):
+    """shared/DATA.md, "baseline": accuracy, log loss, Brier and calibration error to 4 digits."""
+    X, y = load(return_X_y=True)
+    test = np.arange(len(y)) % 3 == 2
+    p = peer.fit(X[~test], y[~test]).predict_proba(X[test])
+    with np.errstate(divide="ignore"):
+        got = score(np.log(p), y[test])
+    assert [got[k] for k in ("accuracy", "log_loss", "brier", "ece")] == pytest.approx(
+        published, abs=5e-5
+    )
 
 
 def test_an_undefined_estimate_has_no_numbers_and_a_reason():
