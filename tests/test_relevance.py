@@ -39,6 +39,20 @@ def test_bits_and_categories_by_enumeration():
     )
 
 
+def test_several_categories_by_enumeration():
+    rng = np.random.default_rng(5)
+    X, y = np.array(["p", "q", "r", "s"])[rng.integers(0, 4, (50, 2))], rng.integers(0, 3, 50)
+    clf = bg.CategoricalNB(alpha=0.5).fit(X, y)
+    for j in range(2):
+        n = np.array([[np.sum((y == c) & (X[:, j] == v)) for v in "pqrs"] for c in range(3)])
+        plain = bg.mutual_information(clf, base=np.e, method="mle")[j]
+        assert float(plain) == pytest.approx(from_table(n), rel=1e-10)
+        theta = (n + 0.5) / (n + 0.5).sum(axis=1, keepdims=True)
+        pi = (n.sum(axis=1) + 1) / 53
+        smoothed = bg.mutual_information(clf, base=np.e)[j]
+        assert float(smoothed) == pytest.approx(from_table(pi[:, None] * theta), rel=1e-10)
+
+
 def test_real_features_by_quadrature():
     rng = np.random.default_rng(1)
     y = np.repeat(["a", "b", "c"], [20, 30, 10])
