@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, _safe_indexing
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_consistent_length,
@@ -23,6 +22,13 @@ from bayesgen import predict as prediction
 from bayesgen import storage, tree
 from bayesgen.family import ConjugateFamily, Record, Stats, UndefinedEstimateError
 from bayesgen.inference.closed_form import posterior as closed_form_posterior
+from bayesgen.labels import (
+    code_labels,
+    codes_of,
+    refuse_mixed,
+    refuse_two_types,
+    weights_by_class,
+)
 from bayesgen.model import ClassModel, ClassStats
 from bayesgen.names import CLASS, FEATURE, FEATURE_BIS, FIT, POSTERIOR, Method
 from bayesgen.numerics import Array, log_sum_exp
@@ -246,15 +252,15 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
         X = self._read(X, reset=first)
-        _refuse_mixed(y)
+        refuse_mixed(y)
         y = column_or_1d(y, warn=True)
         check_consistent_length(X, y)
         X, y, weight = self._drop_weightless(X, y, sample_weight)
-        labels, codes = _code_labels(y)
+        labels, codes = code_labels(y)
         if classes is not None:
-            _refuse_mixed(classes)
+            refuse_mixed(classes)
             classes = np.unique(np.asarray(classes))
-            _refuse_two_types(labels, classes)
+            refuse_two_types(labels, classes)
             strange = np.setdiff1d(labels, classes)
             if strange.size:
                 raise ValueError(f"y holds labels that are not in classes: {strange.tolist()}")
@@ -290,7 +296,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
     def _cover_classes(self, labels: Array) -> Array:
         """Make ``classes_`` cover `labels`; their codes."""
-        _refuse_two_types(labels, self.classes_)
+        refuse_two_types(labels, self.classes_)
         union = np.union1d(self.classes_, labels)
         if len(union) > len(self.classes_):
             moved = np.searchsorted(union, self.classes_)
@@ -326,7 +332,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self, "model_")
         prediction.check_method(method)
-        weights = None if class_prior is None else self._class_prior(class_prior)
+        weights = None if class_prior is None else weights_by_class(class_prior, self.classes_)
         encoded = self._encode(self._read(X, reset=False))
         try:
             return prediction.log_joint(self.model_, self.stats_, encoded, method, weights)
@@ -589,46 +595,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         return [f"x{j}" for j in range(self.n_features_in_)]
 
     def _codes_of(self, labels: Any) -> Array:
-        values = np.asarray(labels)
-        codes = np.searchsorted(self.classes_, values).clip(max=len(self.classes_) - 1)
-        strange = self.classes_[codes] != values
-        if np.any(strange):
-            raise ValueError(
-                f"{values[strange].tolist()[0]!r} is not a class; the classes are "
-                f"{self.classes_.tolist()}"
-            )
-        return codes
-
-    def _class_prior(self, class_prior: Any) -> Array:
-        """(C,) weights from an array, a {label: weight} mapping or a pandas Series by label."""
-        by_label = hasattr(class_prior, "items")
-        if by_label:
-            class_prior = dict(class_prior.items())
-            codes = [int(self._codes_of(label)) for label in class_prior]
-            absent = np.setdiff1d(np.arange(len(self.classes_)), codes)
-            if absent.size:
-                raise ValueError(f"class_prior has no weight for {self.classes_[absent].tolist()}")
-        try:
-            given = list(class_prior.values()) if by_label else class_prior
-            weights = np.asarray(given, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ValueError(
-                "class_prior must be one weight a class, or a dict {label: weight}, got "
-                f"{class_prior!r}"
-            ) from None
-        if by_label:
-            weights = weights[np.argsort(codes)]
-        if weights.shape != self.classes_.shape:
-            raise ValueError(
-                f"class_prior has shape {weights.shape}, but there are {len(self.classes_)} "
-                f"classes: {self.classes_.tolist()}"
-            )
-        if not (np.all(weights >= 0) and abs(weights.sum() - 1) < 1e-8):
-            raise ValueError(
-                f"class_prior must be non-negative and sum to 1, got {weights.tolist()} "
-                f"(sum {weights.sum():.10g}); divide by the sum if that is what you mean"
-            )
-        return weights
+        return codes_of(labels, self.classes_)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -653,57 +620,6 @@ def _same_argument(a: Any, b: Any) -> bool:
     if isinstance(a, list | tuple) and isinstance(b, list | tuple):
         return len(a) == len(b) and all(map(_same_argument, a, b))
     return np.array_equal(np.asarray(a), np.asarray(b))
-
-
-def _is_missing(label: Any) -> bool:
-    return label is None or type(label).__name__ == "NAType" or label != label
-
-
-def _refuse_mixed(y: Any) -> None:
-    """NumPy would turn [1, "a"] into ["1", "a"] without a word."""
-    if not isinstance(y, list | tuple):
-        return
-    labelled = [(i, v) for i, v in enumerate(y) if not _is_missing(v)]
-    text = [isinstance(v, str) for _, v in labelled]
-    if any(text) and not all(text):
-        (i, a), (k, b) = labelled[0], labelled[text.index(not text[0])]
-        raise TypeError(f"labels must be of one type, got {a!r} in row {i} and {b!r} in row {k}")
-
-
-def _label_type(labels: Array) -> str:
-    """What NumPy must not mix: it would turn numbers and dates into strings."""
-    kind = labels.dtype.kind
-    if kind == "O":
-        return "text" if all(isinstance(v, str) for v in labels.flat) else "other"
-    return "text" if kind in "UT" else "date" if kind == "M" else "number"
-
-
-def _refuse_two_types(labels: Array, classes: Array) -> None:
-    if _label_type(labels) != _label_type(classes):
-        raise TypeError(
-            f"labels {labels[:3].tolist()} cannot be mixed with the classes known before, "
-            f"{classes[:3].tolist()}: use labels of one type"
-        )
-
-
-def _code_labels(y: Array) -> tuple[Array, Array]:
-    """(sorted labels, code of each row)."""
-    unlabelled = [_is_missing(v) for v in y.tolist()] if y.dtype.kind in "fOM" else []
-    missing = np.flatnonzero(unlabelled)
-    if missing.size:
-        raise ValueError(
-            f"y has no label in {len(missing)} row(s), the first is row {missing[0]} "
-            "(Input contains NaN): drop the unlabelled rows"
-        )
-    if y.dtype.kind == "f" and np.isinf(y).any():
-        raise ValueError(f"y holds an infinite label in row {int(np.isinf(y).argmax())}")
-    check_classification_targets(y)
-    try:
-        labels, codes = np.unique(y, return_inverse=True)
-    except TypeError:
-        kinds = sorted({type(v).__name__ for v in y})
-        raise TypeError(f"labels must be of one sortable type, got {', '.join(kinds)}") from None
-    return labels, codes.ravel()
 
 
 def _version() -> str:
