@@ -164,7 +164,7 @@ def _padded_simplex(real: Array) -> Any:
     source[place] = np.arange(len(place))
 
     class PaddedSimplex(Transform):
-        name = "padded_simplex"
+        name = "ragged"  # one word: PyMC finds theta again in theta_ragged__
         ndim_supp = 1
 
         def forward(self, value: Any, *inputs: Any) -> Any:
