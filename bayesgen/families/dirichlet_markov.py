@@ -320,18 +320,15 @@ class DirichletMarkov(ConjugateFamily):
                 f"the documents have contexts that are not among the {len(named)} that were seen "
                 "in training: fit these documents first"
             )
-        alpha = whole._dense()
         a = pm.Data(f"{prefix}prior_alpha", self.alpha)[:, None, :]
         if whole.counts.any():
             a = a + pm.Data(f"{prefix}prior_counts", index.dense(whole.counts))
-        else:
-            a = pt.repeat(a, alpha.shape[1], axis=1)
-        theta = dirichlet(f"{prefix}theta", alpha, a, dims)
+        theta = dirichlet(f"{prefix}theta", whole._dense(), a, dims)
         if stats is not None:
-            at = index.context_tree.find(stats.grams[:, :-1])
-            n = pm.Data(f"{prefix}stats_counts", stats.counts)
-            log_p = pt.log(theta[:, at, stats.grams[:, -1]])
-            pm.Potential(f"{prefix}x", (n * log_p).sum())
+            # a table as large as theta: statistics over the same contexts have the same shape
+            counts = replace(whole, counts=np.zeros_like(whole.counts)).update(stats).counts
+            n = pm.Data(f"{prefix}stats_counts", index.dense(counts), dims=dims)
+            pm.Potential(f"{prefix}x", (n * pt.log(theta)).sum())
         elif X is not None:
             tokens, lengths = concatenate(X, self.n_tokens)
             grams, gram = distinct_ngrams(tokens, lengths, self.order, self.n_tokens)
