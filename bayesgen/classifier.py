@@ -448,6 +448,47 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             X = model.family.simulate(rng, theta, codes)
         return self._decode(X), self.classes_[codes]
 
+    def to_pymc(
+        self,
+        X: Any = None,
+        y: Any = None,
+        *,
+        likelihood: Literal["statistics", "rows"] = "statistics",
+        observed: bool = True,
+    ) -> Any:
+        """The model as a PyMC graph: the same priors on the same data.
+
+        Parameters
+        ----------
+        X, y : rows and labels, optional
+            Needed for ``likelihood="rows"``: a fitted classifier keeps statistics, not rows.
+        likelihood : {"statistics", "rows"}
+            Potentials of the sufficient statistics, so that a gradient costs the same for 10^3
+            rows as for 10^8; or the rows as given, ``label`` and ``x`` observed. The log
+            posteriors differ by a constant.
+        observed : bool
+            False: the prior alone.
+
+        Returns
+        -------
+        pymc.Model
+            Variable names, dims and coords are those of ``posterior_``.
+        """
+        check_is_fitted(self, "model_")
+        coords = self._coords()
+        if not observed:
+            return self.prior_.to_pymc(coords)
+        if likelihood == "statistics":
+            return self.prior_.to_pymc(coords, stats=self.stats_)
+        if likelihood != "rows":
+            raise ValueError(f"likelihood must be 'statistics' or 'rows', got {likelihood!r}")
+        if X is None or y is None:
+            raise ValueError(
+                "likelihood='rows' needs the rows: call to_pymc(X, y, likelihood='rows')"
+            )
+        encoded = self._encode(self._read(X, reset=False))
+        return self.prior_.to_pymc(coords, X=encoded, y=self._codes_of(column_or_1d(y)))
+
     def linear_form(self, method: Method = "posterior_predictive") -> LinearForm:
         """Weights (w, w0) of the rule, where it is linear in the features.
 

@@ -223,6 +223,34 @@ class Family(Record, abc.ABC):
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Any:
         """(N, D) rows of the classes `y`; `theta` is one value, or one for each row (N, *dims)."""
 
+    def to_pymc(
+        self,
+        *,
+        prefix: str = "",
+        X: Matrix | None = None,
+        y: Any = None,
+        stats: Any = None,
+    ) -> dict[str, Any]:
+        """Declare theta in the PyMC model on the stack, and condition it on rows or statistics.
+
+        Parameters
+        ----------
+        prefix : str
+            Stands before the name of every variable and dim but ``class``, as in `Columns`.
+        X, y : rows (N, D) and their class codes, a tensor (N,)
+            Likelihood of the rows, as the observed variable ``x`` with dims (obs_id, feature).
+        stats : Stats
+            Likelihood through the sufficient statistics, the potential ``x``: the same function
+            of theta up to a constant, at a cost that does not depend on the number of rows.
+            Neither: the prior alone.
+
+        Returns
+        -------
+        {name: tensor}
+            The parameters of `params`, by their names without prefix.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no PyMC model")
+
     def rows_of(self, theta: Theta, name: str, y: Array) -> Array:
         """The parameter of each row's class: (N, *dims without class), for `simulate`."""
         dims, value = self.params[name], theta[name]

@@ -7,6 +7,7 @@ The weights and the features' parameters are independent a posteriori, so their 
 evidences and cumulant generating functions add. Source: seed bayesian_naive_bayes, "Posterior".
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -20,7 +21,7 @@ from bayesgen.family import (
     broadcast_prior,
     refuse_undefined,
 )
-from bayesgen.names import CLASS, CLASS_WEIGHTS, Method
+from bayesgen.names import CLASS, CLASS_WEIGHTS, OBS, Method
 from bayesgen.numerics import Array, draw_dirichlet, log_beta_difference, log_gamma_difference
 from bayesgen.rows import Matrix, class_counts
 
@@ -81,6 +82,52 @@ class ClassModel(Record):
         return replace(
             self, alpha=self.alpha + stats.count, family=self.family.update(stats.features)
         )
+
+    # -- as a PyMC model ---------------------------------------------------------------------
+
+    def to_pymc(
+        self,
+        coords: Mapping[str, Any],
+        *,
+        X: Any = None,
+        y: Array | None = None,
+        stats: ClassStats | None = None,
+    ) -> Any:
+        """PyMC model of this prior, conditioned on rows, on statistics, or on nothing.
+
+        Parameters
+        ----------
+        coords : {dim: labels}
+        X, y : rows as the family takes them, class codes (N,)
+            Observed as ``x`` and ``label``.
+        stats : ClassStats
+            Potentials ``x`` and ``label``.
+
+        Returns
+        -------
+        pymc.Model
+        """
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        rows = {} if y is None else {OBS: np.arange(len(y))}
+        with pm.Model(coords={**coords, **rows}) as model:
+            alpha = pm.Data("prior_class", self.alpha, dims=CLASS)
+            if len(self.alpha) == 1:  # a Dirichlet of one class is no random variable
+                pi = pm.Deterministic(CLASS_WEIGHTS, pt.ones(1), dims=CLASS)
+            else:
+                pi = pm.Dirichlet(CLASS_WEIGHTS, a=alpha, dims=CLASS)
+            if stats is not None:
+                count = pm.Data("stats_class", stats.count, dims=CLASS)
+                pm.Potential("label", (count * pt.log(pi)).sum())
+                self.family.to_pymc(stats=stats.features)
+            elif y is not None:
+                codes = pm.Data("y", np.asarray(y, dtype=np.int64), dims=OBS)
+                pm.Categorical("label", p=pi, observed=codes, dims=OBS)
+                self.family.to_pymc(X=X, y=codes)
+            else:
+                self.family.to_pymc()
+        return model
 
     # -- what a method plugs in --------------------------------------------------------------
 

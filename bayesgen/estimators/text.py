@@ -151,6 +151,31 @@ class MarkovNB(GenerativeClassifier):
         writer.model_ = replace(self.model_, family=replace(self.model_.family, length=length))
         return GenerativeClassifier.simulate(writer, n, y, random_state, source)
 
+    def to_pymc(
+        self,
+        X: Any = None,
+        y: Any = None,
+        *,
+        likelihood: Literal["statistics", "rows"] = "statistics",
+        observed: bool = True,
+    ) -> Any:
+        """The model as a PyMC graph: tables over the contexts of the training documents.
+
+        Parameters
+        ----------
+        X, y, likelihood, observed
+            As in `GenerativeClassifier`. Rows are observed token by token: ``x`` has one entry
+            for each token, and ``x_row`` tells the document of each.
+        """
+        check_is_fitted(self, "model_")
+        seen: DirichletMarkov = self.model_.family
+        family = replace(self.prior_.family, grams=seen.grams, counts=0.0 * seen.counts)
+        spanning = copy.copy(self)  # the prior, with tables for the contexts of `posterior_`
+        spanning.prior_ = replace(self.prior_, family=family)
+        return GenerativeClassifier.to_pymc(
+            spanning, X, y, likelihood=likelihood, observed=observed
+        )
+
     # -- what a face decides -----------------------------------------------------------------
 
     def _make_family(self) -> ConjugateFamily:

@@ -24,6 +24,7 @@ from bayesgen.family import (
 )
 from bayesgen.names import CLASS, FEATURE
 from bayesgen.numerics import Array, log_gamma_difference
+from bayesgen.pymc_parts import declare, observe_cells, prefixed
 from bayesgen.rows import (
     Matrix,
     class_counts,
@@ -102,6 +103,31 @@ class BetaBernoulli(ConjugateFamily):
         """(N, D) rows of 0 and 1, as uint8."""
         p = self.rows_of(theta, "theta", y)
         return (rng.random((len(y), p.shape[-1])) < p).astype(np.uint8)
+
+    def to_pymc(
+        self,
+        *,
+        prefix: str = "",
+        X: Matrix | None = None,
+        y: Any = None,
+        stats: Any = None,
+    ) -> dict[str, Any]:
+        """Beta priors; Bernoulli rows (the observed cells), or the counts of ones and zeros."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        prior = declare(self, "prior", prefix)
+        dims = prefixed(prefix, self.params["theta"])
+        theta = pm.Beta(f"{prefix}theta", prior["alpha"], prior["beta"], dims=dims)
+        if stats is not None:
+            n = declare(stats, "stats", prefix)
+            log_p = n["ones"] * pt.log(theta) + n["zeros"] * pt.log1p(-theta)
+            pm.Potential(f"{prefix}x", log_p.sum())
+        elif X is not None:
+            observe_cells(
+                prefix, X, lambda rows, columns: pm.Bernoulli.dist(p=theta[y[rows], columns])
+            )
+        return {"theta": theta}
 
     def stats(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None

@@ -36,6 +36,7 @@ from bayesgen.family import (
 )
 from bayesgen.names import CATEGORY, CLASS, FEATURE, Method
 from bayesgen.numerics import Array, draw_dirichlet, log_beta_difference, log_gamma_difference
+from bayesgen.pymc_parts import declare, dirichlet, observe_cells, prefixed
 from bayesgen.rows import Matrix, class_counts, remainder, row_blocks, row_sums, stored_blocks
 
 _TILE = 1 << 18  # cells of X that are counted at a time
@@ -146,6 +147,39 @@ class DirichletCategorical(ConjugateFamily):
             u = rng.random((len(upto), n_features, 1)) * upto[..., -1:]
             out[rows] = (u >= upto[..., :-1]).sum(axis=-1)
         return out
+
+    def to_pymc(
+        self,
+        *,
+        prefix: str = "",
+        X: Matrix | None = None,
+        y: Any = None,
+        stats: Any = None,
+    ) -> dict[str, Any]:
+        """Dirichlet priors; Categorical rows (the observed cells), or the counts of categories.
+
+        ``theta`` is one variable whatever the numbers of categories: its padding is 0.
+        """
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        # `new` is no part of the model of the training rows: they know their categories
+        prior = declare(replace(self, new=None), "prior", prefix)
+        dims = prefixed(prefix, self.params["theta"])
+        theta = dirichlet(f"{prefix}theta", self.alpha, prior["alpha"], dims)
+        k = self.alpha.shape[2]
+        if stats is not None:
+            counts = _padded(stats.counts, k)[..., :k]
+            n = declare(replace(stats, counts=counts), "stats", prefix)["counts"]
+            cells = (slice(None), *np.nonzero(self.alpha[0] > 0))
+            pm.Potential(f"{prefix}x", (n[cells] * pt.log(theta[cells])).sum())
+        elif X is not None:
+            # refuses codes that are not declared: training rows know their categories
+            self.update(self.stats(X, np.zeros(X.shape[0], dtype=np.int64), 1))
+            observe_cells(
+                prefix, X, lambda rows, columns: pm.Categorical.dist(p=theta[y[rows], columns])
+            )
+        return {"theta": theta}
 
     def stats(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None

@@ -51,6 +51,7 @@ from bayesgen.ngrams import (
     union_of_counts,
 )
 from bayesgen.numerics import Array, draw_dirichlet, log_gamma_difference
+from bayesgen.pymc_parts import dirichlet, prefixed
 from bayesgen.rows import dot_log, row_blocks, row_sums
 
 # ---------------------------------------------------------------------------------- statistics
@@ -286,6 +287,58 @@ class DirichletMarkov(ConjugateFamily):
             mean = alpha.mean()
             cell = np.append(alpha, mean)[token] + np.append(self.counts[c], 0.0)[gram]
             yield cell, alpha.sum() + self._totals[c, context] + np.where(strange, mean, 0.0)
+
+    def to_pymc(
+        self,
+        *,
+        prefix: str = "",
+        X: Array | None = None,
+        y: Any = None,
+        stats: Any = None,
+    ) -> dict[str, Any]:
+        """Dirichlet priors; Categorical tokens given their contexts, or the counts of n-grams.
+
+        ``theta`` spans the contexts of this family's n-grams and of the documents or statistics:
+        a prior whose `grams` are those of a posterior, with zero `counts`, has its contexts
+        whatever it is conditioned on. The counts of the family itself are pseudo-counts. Rows are
+        listed token by token, dim ``{prefix}cell``; ``{prefix}x_row`` tells their documents.
+        """
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        new = stats
+        if X is not None:
+            new = self.stats(X, np.zeros(len(X), dtype=np.int64), len(self.alpha))
+        whole = self
+        if new is not None:
+            whole = self.update(replace(new, counts=np.zeros_like(new.counts)))
+        index = whole._seen
+        dims = prefixed(prefix, self.params["theta"])
+        named = pm.modelcontext(None).coords.get(dims[1])
+        if named is not None and len(named) != len(index.contexts):
+            raise ValueError(
+                f"the documents have contexts that are not among the {len(named)} that were seen "
+                "in training: fit these documents first"
+            )
+        a = pm.Data(f"{prefix}prior_alpha", self.alpha)[:, None, :]
+        if whole.counts.any():
+            a = a + pm.Data(f"{prefix}prior_counts", index.dense(whole.counts))
+        theta = dirichlet(f"{prefix}theta", whole._dense(), a, dims)
+        if stats is not None:
+            # a table as large as theta: statistics over the same contexts have the same shape
+            counts = replace(whole, counts=np.zeros_like(whole.counts)).update(stats).counts
+            n = pm.Data(f"{prefix}stats_counts", index.dense(counts), dims=dims)
+            pm.Potential(f"{prefix}x", (n * pt.log(theta)).sum())
+        elif X is not None:
+            tokens, lengths = concatenate(X, self.n_tokens)
+            grams, gram = distinct_ngrams(tokens, lengths, self.order, self.n_tokens)
+            at = index.context_tree.find(grams[:, :-1])[gram]
+            cell = f"{prefix}cell"
+            row = pm.Data(f"{prefix}x_row", np.repeat(np.arange(len(X)), lengths), dims=cell)
+            context = pm.Data(f"{prefix}x_context", at, dims=cell)
+            p = theta[y[row], context]
+            pm.Categorical(f"{prefix}x", p=p, observed=tokens, dims=cell)
+        return {"theta": theta}
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
         """(N,) documents of `length` tokens; contexts that theta does not tell follow the prior.

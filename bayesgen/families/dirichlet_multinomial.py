@@ -36,7 +36,7 @@ from bayesgen.family import (
     cgf_by_rows,
     refuse_undefined,
 )
-from bayesgen.names import CLASS, FEATURE
+from bayesgen.names import CLASS, FEATURE, OBS
 from bayesgen.numerics import (
     Array,
     draw_dirichlet,
@@ -47,6 +47,7 @@ from bayesgen.numerics import (
     log_poisson,
     log_poisson_power,
 )
+from bayesgen.pymc_parts import declare, dirichlet, prefixed, refuse_fractional
 from bayesgen.rows import (
     Matrix,
     class_sums,
@@ -134,6 +135,38 @@ class DirichletMultinomial(ConjugateFamily):
         p = self.rows_of(theta, "theta", y)
         p = p / p.sum(axis=-1, keepdims=True)
         return rng.multinomial(self.length, np.broadcast_to(p, (len(y), p.shape[-1])))
+
+    def to_pymc(
+        self,
+        *,
+        prefix: str = "",
+        X: Matrix | None = None,
+        y: Any = None,
+        stats: Any = None,
+    ) -> dict[str, Any]:
+        """Dirichlet priors; Multinomial rows of whole counts, or the sums of the counts."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        prior = declare(self, "prior", prefix)
+        dims = prefixed(prefix, self.params["theta"])
+        theta = dirichlet(f"{prefix}theta", self.alpha, prior["alpha"], dims)
+        if stats is not None:
+            n = declare(stats, "stats", prefix)
+            log_p = (n["counts"] * pt.log(theta)).sum() + n["log_coefficient"].sum()
+            pm.Potential(f"{prefix}x", log_p)
+        elif X is not None:
+            self._check(X)
+            refuse_fractional(X)
+            counts = np.asarray(X.todense() if sparse.issparse(X) else X).astype(np.int64)
+            pm.Multinomial(
+                f"{prefix}x",
+                n=counts.sum(axis=1),
+                p=theta[y],
+                observed=counts,
+                dims=(OBS, dims[1]),
+            )
+        return {"theta": theta}
 
     def stats(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None

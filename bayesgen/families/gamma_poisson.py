@@ -33,6 +33,7 @@ from bayesgen.numerics import (
     log_poisson,
     log_poisson_power,
 )
+from bayesgen.pymc_parts import declare, observe_cells, prefixed, refuse_fractional
 from bayesgen.rows import (
     Matrix,
     class_counts,
@@ -128,6 +129,33 @@ class GammaPoisson(ConjugateFamily):
         """(N, D) counts, as int64."""
         rate = self.rows_of(theta, "rate", y)
         return rng.poisson(rate, size=(len(y), rate.shape[-1]))
+
+    def to_pymc(
+        self,
+        *,
+        prefix: str = "",
+        X: Matrix | None = None,
+        y: Any = None,
+        stats: Any = None,
+    ) -> dict[str, Any]:
+        """Gamma priors; Poisson rows (the observed cells, whole counts), or the sums of counts."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        prior = declare(self, "prior", prefix)
+        dims = prefixed(prefix, self.params["rate"])
+        rate = pm.Gamma(f"{prefix}rate", alpha=prior["shape"], beta=prior["rate"], dims=dims)
+        if stats is not None:
+            n = declare(stats, "stats", prefix)
+            log_p = n["total"] * pt.log(rate) - n["rows"] * rate - n["log_factorial"]
+            pm.Potential(f"{prefix}x", log_p.sum())
+        elif X is not None:
+            refuse_negative_counts(X)
+            refuse_fractional(X)
+            observe_cells(
+                prefix, X, lambda rows, columns: pm.Poisson.dist(mu=rate[y[rows], columns])
+            )
+        return {"rate": rate}
 
     def stats(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None

@@ -1,0 +1,186 @@
+"""Parts that the families' PyMC models share: data containers, dims, cells that are observed.
+
+pymc is imported inside the functions: nothing here costs a user who does not sample.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from bayesgen.names import CLASS, FEATURE, OBS
+from bayesgen.numerics import Array
+from bayesgen.rows import Matrix, has_nan
+
+
+def prefixed(prefix: str, dims: tuple[str, ...]) -> tuple[str, ...]:
+    """The dims of a block: every dim but ``class`` carries the prefix."""
+    return tuple(d if d == CLASS else f"{prefix}{d}" for d in dims)
+
+
+def declare(record: Any, role: str, prefix: str) -> dict[str, Any]:
+    """{field: pm.Data} of a record's arrays, as ``{prefix}{role}_{field}``.
+
+    Hyper-parameters and statistics are data of the model, under the names that they have in the
+    ``fit`` group: a compiled model of the same shape serves the next data set.
+    """
+    import pymc as pm
+
+    return {
+        name: pm.Data(f"{prefix}{role}_{name}", np.asarray(value, dtype=np.float64))
+        for name, (_, value) in record.arrays().items()
+        if np.asarray(value).dtype.kind in "fiub"
+    }
+
+
+def observe_cells(prefix: str, X: Matrix, distribution: Callable[[Array, Array], Any]) -> Any:
+    """Observe ``{prefix}x``, cell by cell given theta.
+
+    Complete rows have dims (obs_id, feature). With missing cells, which contribute nothing, the
+    observed ones are listed, dim ``{prefix}cell``.
+
+    Parameters
+    ----------
+    distribution : (rows, columns) -> unnamed PyMC distribution of those cells
+        The indices broadcast to the shape of the observations.
+    """
+    import pymc as pm
+
+    values = np.asarray(X.todense()) if sparse.issparse(X) else np.asarray(X)
+    dims: tuple[str, ...]
+    if has_nan(values):
+        rows, columns = np.nonzero(~np.isnan(values))
+        observed, dims = values[rows, columns], (f"{prefix}cell",)
+    else:
+        rows, columns = np.arange(len(values))[:, None], np.arange(values.shape[1])
+        observed, dims = values, (OBS, f"{prefix}{FEATURE}")
+    dist = distribution(rows, columns)
+    if dist.type.dtype.startswith(("int", "uint", "bool")):
+        observed = observed.astype(np.int64)
+    return pm.modelcontext(None).register_rv(dist, f"{prefix}x", observed=observed, dims=dims)
+
+
+def refuse_fractional(X: Matrix) -> None:
+    """Raise unless the counts of rows are whole: PyMC's distributions of counts take no others."""
+    values = X.data if sparse.issparse(X) else np.asarray(X)
+    if np.any((values != np.floor(values)) & (values == values)):
+        raise ValueError(
+            "likelihood='rows' observes counts, which must be whole numbers; X has fractional "
+            "ones, for which likelihood='statistics' has the same density, continued"
+        )
+
+
+def dirichlet(name: str, alpha: Array, a: Any, dims: tuple[str, ...]) -> Any:
+    """Variable `name`: probabilities over the last axis, with Dirichlet priors.
+
+    Parameters
+    ----------
+    alpha : (C, ..., K) concentrations; zeros at the end of the last axis are padding
+        Only the shape and the place of the padding are taken from here.
+    a : their tensor
+
+    Returns
+    -------
+    tensor (C, ..., K), 0 in the padding
+        The Dirichlet of one category is a constant, no random variable.
+    """
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    real = alpha > 0
+    if real.all() and alpha.shape[-1] > 1:
+        return pm.Dirichlet(name, a, dims=dims)
+    if not real[..., 1:].any():
+        return pm.Deterministic(name, pt.as_tensor(real.astype(np.float64)), dims=dims)
+    # one variable all the same, so that its draws have the shape and the name of the closed form's
+    return pm.CustomDist(
+        name,
+        a,
+        dist=_draw_padded,
+        logp=_log_padded,
+        support_point=_mean_padded,
+        signature="(k)->(k)",
+        class_name="PaddedDirichlet",
+        transform=_padded_simplex(real),
+        dims=dims,
+    )
+
+
+def _draw_padded(a: Any, size: Any) -> Any:
+    """Gamma variates over their sum; 0 where the concentration is 0."""
+    import pymc as pm
+    import pytensor.tensor as pt
+    from pymc.distributions.shape_utils import rv_size_is_none
+
+    if not rv_size_is_none(size):
+        a = pt.broadcast_to(a, (*size, a.shape[-1]))
+    gamma = pt.switch(a > 0, pm.Gamma.dist(pt.switch(a > 0, a, 1.0), 1.0), 0.0)
+    return gamma / gamma.sum(axis=-1, keepdims=True)
+
+
+def _log_padded(value: Any, a: Any) -> Any:
+    """Dirichlet log density over the categories whose concentration is not 0."""
+    import pytensor.tensor as pt
+    from pymc.distributions.dist_math import logpow
+
+    real = a > 0
+    cells = logpow(pt.switch(real, value, 1.0), a - 1) - pt.gammaln(pt.switch(real, a, 1.0))
+    log_p = cells.sum(axis=-1) + pt.gammaln(a.sum(axis=-1))
+    outside = pt.or_(pt.lt(value, 0), pt.and_(~real, pt.neq(value, 0)))
+    return pt.switch(outside.any(axis=-1), -np.inf, log_p)
+
+
+def _mean_padded(rv: Any, size: Any, a: Any) -> Any:
+    """Where sampling starts."""
+    import pytensor.tensor as pt
+    from pymc.distributions.shape_utils import rv_size_is_none
+
+    mean = a / a.sum(axis=-1, keepdims=True)
+    return mean if rv_size_is_none(size) else pt.broadcast_to(mean, (*size, a.shape[-1]))
+
+
+def _padded_simplex(real: Array) -> Any:
+    """Transform of rows (..., K) of probabilities to their free coordinates.
+
+    A row with K_j categories has K_j - 1: the centred logarithms, as in PyMC's simplex transform;
+    the last category's is minus their sum. Those of all rows of a class stand in one axis.
+
+    Parameters
+    ----------
+    real : (C, ..., K) bool
+        The same for every class; False is padding, at the end of a row.
+    """
+    import pytensor.tensor as pt
+    from pymc.logprob.transforms import Transform
+
+    shape, pattern = real.shape, real[0]
+    number = pattern.sum(axis=-1)
+    last = np.arange(shape[-1]) == number[..., None] - 1
+    free = pattern & ~last
+    place = np.flatnonzero(free)
+    # where each cell finds its coordinate; those that have none, at a zero behind the last one
+    source = np.full(pattern.size, len(place))
+    source[place] = np.arange(len(place))
+
+    class PaddedSimplex(Transform):
+        name = "ragged"  # one word: PyMC finds theta again in theta_ragged__
+        ndim_supp = 1
+
+        def forward(self, value: Any, *inputs: Any) -> Any:
+            log_value = pt.log(pt.switch(pattern, value, 1.0))
+            centred = log_value - log_value.sum(axis=-1, keepdims=True) / number[..., None]
+            return centred.reshape((shape[0], pattern.size))[:, place]
+
+        def backward(self, value: Any, *inputs: Any) -> Any:
+            with_zero = pt.concatenate([value, pt.zeros((shape[0], 1))], axis=1)
+            z = with_zero[:, source].reshape(shape)
+            z = z - last * z.sum(axis=-1, keepdims=True)
+            z = pt.switch(pattern, z, -np.inf)
+            return pt.special.softmax(z, axis=-1)
+
+        def log_jac_det(self, value: Any, *inputs: Any) -> Any:
+            p = self.backward(value, *inputs)
+            return np.log(number) + pt.log(pt.switch(pattern, p, 1.0)).sum(axis=-1)
+
+    return PaddedSimplex()
