@@ -145,7 +145,7 @@ LAYERS = (  # modules, and what they are for
     ("predict · storage", "one path for every method; netCDF"),
     ("inference · tree", "the posterior, and as a DataTree"),
     ("model", "class weights times a family"),
-    ("families", "one file for one prior and likelihood"),
+    ("families · pymc_parts", "one file for one prior and likelihood"),
     ("family", "the contract of a family"),
     ("gaussian · ngrams · column · rows", "what the layers above share"),
     ("numerics · names · datasets", "stable sums; dims; small real tables"),

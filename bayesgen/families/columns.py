@@ -113,6 +113,26 @@ class Columns(ConjugateFamily):
         """(N, D) float rows, a fresh theta for every row."""
         return self._assemble(lambda _, family: family.simulate_predictive(rng, y), len(y))
 
+    def to_pymc(
+        self,
+        *,
+        prefix: str = "",
+        X: Matrix | None = None,
+        y: Any = None,
+        stats: Any = None,
+    ) -> dict[str, Any]:
+        """Each block under its own name."""
+        out: dict[str, Any] = {}
+        for k, (name, family, columns) in enumerate(self._blocks()):
+            theta = family.to_pymc(
+                prefix=f"{prefix}{name}_",
+                X=None if X is None else X[:, columns],
+                y=y,
+                stats=None if stats is None else stats.parts[k],
+            )
+            out |= {f"{name}_{param}": value for param, value in theta.items()}
+        return out
+
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
         """Every other column Normal, the rest bits."""

@@ -33,6 +33,7 @@ from bayesgen.family import (
 from bayesgen.gaussian import gaussian_information, unit_information, warn_lost_digits
 from bayesgen.names import CLASS, FEATURE
 from bayesgen.numerics import Array, log1p, log_gamma_difference
+from bayesgen.pymc_parts import declare, observe_cells, prefixed
 from bayesgen.rows import (
     Matrix,
     class_counts,
@@ -191,13 +192,16 @@ class NormalInverseGamma(ConjugateFamily):
 
     def _variance_of(self, theta: Theta) -> Array:
         """theta["sigma2"] with its class and feature axes back: (..., C or 1, D or 1)."""
-        value = np.asarray(theta["sigma2"])
-        if self._over_classes:
-            value = value[..., None, :] if self.variance == "tied" else value[..., None]
-        return value[..., None] if self._over_features else value
+        return self._with_axes(np.asarray(theta["sigma2"]))
 
-    def _as_theta(self, sigma2: Array) -> Array:
-        """Inverse of `_variance_of`, for the last two axes."""
+    def _with_axes(self, sigma2: Any) -> Any:
+        """Array or tensor of the variances with its class and feature axes back."""
+        if self._over_classes:
+            sigma2 = sigma2[..., None, :] if self.variance == "tied" else sigma2[..., None]
+        return sigma2[..., None] if self._over_features else sigma2
+
+    def _as_theta(self, sigma2: Any) -> Any:
+        """Inverse of `_with_axes`, for the last two axes."""
         if self._over_features:
             sigma2 = sigma2[..., 0]
             return sigma2[..., 0] if self._over_classes else sigma2
@@ -238,6 +242,60 @@ class NormalInverseGamma(ConjugateFamily):
         if self._over_features:
             sigma2 = sigma2[..., None]
         return mean + np.sqrt(sigma2) * rng.standard_normal((len(y), mean.shape[-1]))
+
+    def to_pymc(
+        self,
+        *,
+        prefix: str = "",
+        X: Matrix | None = None,
+        y: Any = None,
+        stats: Any = None,
+    ) -> dict[str, Any]:
+        """Inverse-gamma variances, Normal means; Normal rows, or their counts, means and scatter.
+
+        Columns that are `ignored` keep their prior.
+
+        Notes
+        -----
+        ``mu`` is the location itself, as in closed-form draws, and so has the resolution of a
+        double at that location: 1e-8 at 1e8. The sampler moves in the distance from the prior
+        mean in units of the prior scale, and the statistics are held about the prior's `shift`,
+        which cancels from the compiled log density: no digit is lost to an offset.
+        """
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        prior = declare(self, "prior", prefix)
+        nu, scale = self._as_theta(prior["nu"]), self._as_theta(prior["sigma2"])
+        dims = {name: prefixed(prefix, d) for name, d in self.params.items()}
+        sigma2 = pm.InverseGamma(
+            f"{prefix}sigma2", nu / 2, nu * scale / 2, dims=dims["sigma2"] or None
+        )
+        variance = self._with_axes(sigma2)
+        mu = pm.Normal(
+            f"{prefix}mu",
+            prior["shift"] + prior["mu"],
+            pt.sqrt(variance / prior["kappa"]),
+            transform=_centred(pt.sqrt(self._with_axes(scale))),
+            dims=dims["mu"],
+        )
+        if stats is not None:
+            about = {"n": stats.n, "mean": stats._about(self.shift), "scatter": stats.scatter}
+            n, mean, scatter = (
+                pm.Data(f"{prefix}stats_{name}", np.asarray(value * self._live, dtype=np.float64))
+                for name, value in about.items()
+            )
+            step = mean - (mu - prior["shift"])
+            log_p = n * pt.log(2 * np.pi * variance) + (scatter + n * step * step) / variance
+            pm.Potential(f"{prefix}x", -0.5 * log_p.sum())
+        elif X is not None:
+            sd = pt.broadcast_to(pt.sqrt(variance), mu.shape)
+            observe_cells(
+                prefix,
+                X if self._live.all() else np.where(self._live, X, np.nan),
+                lambda rows, columns: pm.Normal.dist(mu[y[rows], columns], sd[y[rows], columns]),
+            )
+        return {"mu": mu, "sigma2": sigma2}
 
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
@@ -473,6 +531,27 @@ class NormalInverseGamma(ConjugateFamily):
         mu = np.asarray(theta["mu"])
         sigma2 = np.broadcast_to(self._variance_of(theta), mu.shape)
         return gaussian_information(mu, sigma2, weights) * self._live
+
+
+def _centred(unit: Any) -> Any:
+    """Transform of a location to its distance from the mean of its prior, in `unit`."""
+    import pytensor.tensor as pt
+    from pymc.logprob.transforms import Transform
+
+    class Centred(Transform):
+        name = "centred"
+        ndim_supp = 0
+
+        def forward(self, value: Any, *inputs: Any) -> Any:
+            return (value - inputs[-2]) / unit  # inputs of a Normal: generator, size, mean, sd
+
+        def backward(self, value: Any, *inputs: Any) -> Any:
+            return inputs[-2] + unit * value
+
+        def log_jac_det(self, value: Any, *inputs: Any) -> Any:
+            return pt.log(unit) + pt.zeros_like(value)
+
+    return Centred()
 
 
 def _log1p_square(r: Array) -> Array:

@@ -15,7 +15,7 @@ Geisser (1964), Posterior odds for multivariate normal classifications; seed gen
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -33,8 +33,9 @@ from bayesgen.family import (
     refuse_undefined,
 )
 from bayesgen.gaussian import gaussian_information, unit_information, warn_lost_digits
-from bayesgen.names import CLASS, FEATURE, FEATURE_BIS
+from bayesgen.names import CLASS, FEATURE, FEATURE_BIS, OBS
 from bayesgen.numerics import Array, log1p, log_gamma_difference, log_multigamma_difference
+from bayesgen.pymc_parts import prefixed
 from bayesgen.rows import Matrix, class_counts, dense_block, has_nan, one_hot, row_blocks
 
 
@@ -218,6 +219,204 @@ class NormalInverseWishart(ConjugateFamily):
         mean, sigma = self.rows_of(theta, "mu", y), self.rows_of(theta, "Sigma", y)
         z = rng.standard_normal((len(y), mean.shape[-1]))
         return mean + np.einsum("nij,nj->ni", np.linalg.cholesky(sigma), z)
+
+    def to_pymc(
+        self,
+        *,
+        prefix: str = "",
+        X: Matrix | None = None,
+        y: Any = None,
+        stats: Any = None,
+    ) -> dict[str, Any]:
+        r"""The exact prior in Bartlett's coordinates; Normal rows, or count, mean and scatter.
+
+        Columns that are `ignored` keep their prior.
+
+        Notes
+        -----
+        In a basis B with :math:`\Psi = B\,\mathrm{diag}(w)\,B^T` and :math:`\Psi + S = B B^T`,
+        S the scatter of the rows, :math:`\Sigma = B A^{-T} A^{-1} B^T` with A lower triangular.
+        The free variables have textbook priors:
+
+        * ``precision_diagonal`` :math:`a_{jj}^2 \sim \text{Gamma}((\nu - j)/2, w_j/2)`, j from 0
+        * ``precision_lower`` :math:`a_{ij} \sim \text{Normal}(0, 1/w_i)`, i > j
+        * ``mu_white`` z, Normal given A, where :math:`\mu = \bar m + B A^{-T} z/\sqrt{\kappa + n}`
+          and :math:`\bar m` is the average of prior mean and mean row, weighted by kappa and n.
+
+        ``mu`` and ``Sigma`` are functions of these. Given the rows, z is standard Normal and the
+        lower triangle nearly so. B and :math:`\bar m` decide on the coordinates alone, not on the
+        density of mu and Sigma, and all numbers are data of the model. The log density is
+        elementwise but for one product of matrices: no solve, inverse or determinant.
+        """
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        codes = None if stats is not None or X is None else y.get_value()
+        if X is not None and codes is not None:
+            stats = self.stats(X, codes, len(self.mu))
+        at = self._coordinate_system(stats)
+        data = {name: pm.Data(f"{prefix}{name}", value) for name, value in at._asdict().items()}
+        if self.shared:  # tell PyTensor of the axis that broadcasts
+            for name in ("prior_nu", "prior_weight", "stats_weight", "base", "log_norm"):
+                data[name] = data[name][0][None]
+        nu, kappa = data["prior_nu"], data["prior_kappa"][:, None]
+        weight, base, step = data["prior_weight"], data["base"], data["stats_step"]
+        live, n = data["live"], data["stats_n"][:, None]
+
+        dim, k = self._dim, self._group
+        i, j = np.tril_indices(dim, -1)
+        axis, pair, group = f"{prefix}axis", f"{prefix}axis_pair", () if self.shared else (CLASS,)
+        pm.modelcontext(None).add_coords({axis: np.arange(dim), pair: np.arange(len(i))})
+        square = pm.Gamma(
+            f"{prefix}precision_diagonal",
+            ((nu[:, None] - np.arange(dim)) / 2)[k],
+            weight[k] / 2,
+            dims=(*group, axis),
+        )
+        lower = pm.Normal(
+            f"{prefix}precision_lower", 0.0, (1 / pt.sqrt(weight))[k][..., i], dims=(*group, pair)
+        )
+        if self.shared:
+            square, lower = square[None], lower[None]
+        diagonal = pt.sqrt(square)
+        below = np.zeros((len(i), dim))
+        below[np.arange(len(i)), j] = 1.0
+        turned = diagonal * step + pt.dot(lower * step[:, i], below)  # A^T step, (C, D)
+        share = n / (n + kappa)
+        unit = 1 / pt.sqrt(n * live + kappa)
+        z = pm.Normal(
+            f"{prefix}mu_white",
+            -share * turned / unit,
+            1 / (unit * pt.sqrt(kappa)),
+            dims=(CLASS, axis),
+        )
+
+        A = pt.zeros((len(at.base), dim, dim))[:, i, j].set(lower)
+        A = A[:, np.arange(dim), np.arange(dim)].set(diagonal)
+        root = pt.linalg.solve_triangular(A, base.transpose(0, 2, 1), lower=True)  # A^-1 B^T
+        Sigma = root.transpose(0, 2, 1) @ root
+        white = (unit * z)[:, None, :] @ root
+        centre = (share * step)[:, None, :] @ base.transpose(0, 2, 1)
+        middle = data["prior_location"] + centre[:, 0]
+        dims = {name: prefixed(prefix, d) for name, d in self.params.items()}
+        mu = pm.Deterministic(f"{prefix}mu", middle + white[:, 0], dims=dims["mu"])
+        Sigma = pm.Deterministic(f"{prefix}Sigma", Sigma[k], dims=dims["Sigma"])
+
+        if codes is not None:
+            whiten = pm.Data(f"{prefix}whiten", np.swapaxes(np.linalg.inv(at.base), 1, 2))
+            factor = (whiten[0][None] if self.shared else whiten) @ A
+            log_det = (live * pt.log(diagonal)).sum(axis=1) + data["log_norm"]
+            own = pt.zeros_like(y) if self.shared else y
+            pm.CustomDist(
+                f"{prefix}x",
+                middle[y],
+                factor[own],
+                (unit * z)[y],
+                live,
+                log_det[own],
+                dist=_draw_whitened,
+                logp=_log_whitened,
+                signature="(d),(d,d),(d),(d),()->(d)",
+                class_name="MvNormal",
+                observed=X,
+                dims=(OBS, f"{prefix}{FEATURE}"),
+            )
+        elif stats is not None:
+            members = n.sum(axis=0, keepdims=True) if self.shared else n
+            spread = data["stats_weight"]
+            log_p = members * (live * pt.log(square)).sum(axis=1, keepdims=True)
+            log_p -= (spread * square).sum(axis=1, keepdims=True)
+            log_p -= ((spread[:, i] * live[j]) * pt.square(lower)).sum(axis=1, keepdims=True)
+            gap = unit * z - (1 - share) * turned
+            constant = (members[:, 0] * data["log_norm"]).sum()
+            distance = (n * live * pt.square(gap)).sum()
+            pm.Potential(f"{prefix}x", 0.5 * (log_p.sum() - distance) + constant)
+        return {"mu": mu, "Sigma": Sigma}
+
+    @property
+    def _group(self) -> Any:
+        """Index of the covariances' first axis that theta has: none if shared."""
+        return 0 if self.shared else slice(None)
+
+    def _coordinate_system(self, stats: ScatterStats | None) -> "_CoordinateSystem":
+        """Numbers behind the coordinates of `to_pymc`; without rows those of the prior."""
+        groups, dim = len(self.psi), self._dim
+        live = self._live
+        dead = np.setdiff1d(np.arange(dim), live)
+        n, e = np.zeros(len(self.mu)), np.zeros(self.mu.shape)
+        scatter = np.zeros_like(self.psi)
+        if stats is not None:
+            n, scatter = stats.n, stats.scatter
+            e = np.where(n[:, None] > 0, stats._about(self.shift) - self.mu, 0.0)
+
+        # Psi and Psi + S made diagonal together; a factor of Psi has twice the digits of Psi
+        both = live[:, None], live
+        total = np.linalg.cholesky((self.psi + scatter)[:, *both])
+        u, s, _ = np.linalg.svd(np.linalg.solve(total, np.linalg.cholesky(self.psi[:, *both])))
+        part = total @ u
+        # ignored columns come first: A^T and B are then block triangular, and the covariance of
+        # the live columns depends on the last rows and columns of A alone
+        base, weight = np.zeros((groups, dim, dim)), np.ones((groups, dim))
+        first, last = np.arange(len(dead)), np.arange(len(dead), dim)
+        base[:, live[:, None], last] = part
+        weight[:, last] = np.square(s)
+        if len(dead):
+            cross = np.linalg.solve(self.psi[:, *both], self.psi[:, live[:, None], dead])
+            rest = self.psi[:, dead[:, None], dead] - self.psi[:, dead[:, None], live] @ cross
+            base[:, dead[:, None], first] = np.linalg.cholesky(rest)
+            base[:, dead[:, None], last] = np.swapaxes(cross, 1, 2) @ part
+        step = np.zeros(self.mu.shape)
+        step[:, last] = np.linalg.solve(part, e[:, live, None])[..., 0]
+        mask = np.zeros(dim)
+        mask[last] = 1.0
+        log_det = np.log(np.diagonal(total, axis1=1, axis2=2)).sum(axis=1)
+        return _CoordinateSystem(
+            prior_nu=self.nu,
+            prior_kappa=self.kappa,
+            prior_location=self.mu + self.shift,
+            prior_weight=weight,
+            stats_n=n,
+            stats_weight=mask * np.maximum(1 - weight, 0.0),
+            stats_step=step,
+            base=base,
+            live=mask,
+            log_norm=-log_det - 0.5 * len(live) * np.log(2 * np.pi),
+        )
+
+    def pymc_coordinates(self, theta: Theta, stats: ScatterStats | None) -> dict[str, Array]:
+        """The free variables of `to_pymc` behind draws of mu and Sigma.
+
+        With them a posterior drawn in closed form has all that PyMC asks of one.
+
+        Parameters
+        ----------
+        theta : {"mu": (..., C, D), "Sigma": (..., C, D, D) or (..., D, D)}
+        stats : ScatterStats or None
+            Of the rows that the model is conditioned on.
+
+        Returns
+        -------
+        {name: (..., *shape)}
+            ``precision_diagonal``, ``precision_lower``, ``mu_white``.
+        """
+        at = self._coordinate_system(stats)
+        mu, Sigma = np.asarray(theta["mu"]), np.asarray(theta["Sigma"])
+        if self.shared:
+            Sigma = Sigma[..., None, :, :]
+        whiten = np.linalg.inv(at.base)
+        K = whiten @ Sigma @ np.swapaxes(whiten, -1, -2)  # A^-T A^-1: upper times lower
+        upper = np.linalg.cholesky(K[..., ::-1, ::-1])[..., ::-1, ::-1]
+        A = np.swapaxes(np.linalg.inv(upper), -1, -2)
+        share = (at.stats_n / (at.stats_n + at.prior_kappa))[:, None]
+        d = (whiten @ (mu - at.prior_location)[..., None])[..., 0] - share * at.stats_step
+        z = (np.swapaxes(A, -1, -2) @ d[..., None])[..., 0]
+        z *= np.sqrt(at.prior_kappa[:, None] + at.stats_n[:, None] * at.live)
+        i, j = np.tril_indices(self._dim, -1)
+        square = np.square(np.diagonal(A, axis1=-2, axis2=-1))
+        lower = A[..., i, j]
+        if self.shared:
+            square, lower = square[..., 0, :], lower[..., 0, :]
+        return {"precision_diagonal": square, "precision_lower": lower, "mu_white": z}
 
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
@@ -515,6 +714,43 @@ class NormalInverseWishart(ConjugateFamily):
         out = super().scaled({k: f for k, f in factors.items() if k != "nu"})
         limit = self._dim - 1
         return replace(out, nu=limit + (self.nu - limit) * factors.get("nu", 1.0))
+
+
+class _CoordinateSystem(NamedTuple):
+    """What `NormalInverseWishart.to_pymc` is made of; G covariances, C or 1.
+
+    The axes of A count the ignored columns first.
+    """
+
+    prior_nu: Array  # (G,)
+    prior_kappa: Array  # (C,)
+    prior_location: Array  # (C, D)
+    prior_weight: Array  # (G, D) w: the prior's share of Psi + S along each axis
+    stats_n: Array  # (C,)
+    stats_weight: Array  # (G, D) the rows' share; 0 on ignored axes
+    stats_step: Array  # (C, D) from the prior mean to the mean row, in the basis
+    base: Array  # (G, D, D) B, features by axes
+    live: Array  # (D,) 0 on ignored axes
+    log_norm: Array  # (G,) log density of a row at its mean where A is the identity
+
+
+def _draw_whitened(mean: Any, factor: Any, z: Any, live: Any, log_det: Any, size: Any) -> Any:
+    """Rows of precision factor factor^T about mean + factor^-T z."""
+    import pymc as pm
+    import pytensor.tensor as pt
+    from pymc.distributions.shape_utils import rv_size_is_none
+
+    if not rv_size_is_none(size):
+        z = pt.broadcast_to(z, (*size, z.shape[-1]))
+    return mean + pt.linalg.solve(pt.swapaxes(factor, -1, -2), pm.Normal.dist(z), b_ndim=1)
+
+
+def _log_whitened(x: Any, mean: Any, factor: Any, z: Any, live: Any, log_det: Any) -> Any:
+    """Log density of the live columns of `_draw_whitened`."""
+    import pytensor.tensor as pt
+
+    white = ((x - mean)[..., None] * factor).sum(axis=-2) - z
+    return log_det - 0.5 * (live * pt.square(white)).sum(axis=-1)
 
 
 def _scale_matrices(psi: Any, groups: int, n_features: int) -> Array:
