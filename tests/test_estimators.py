@@ -14,7 +14,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import xarray as xr
-from scipy import sparse, stats
+from scipy import optimize, sparse, stats
 from scipy.special import logsumexp, softmax
 from sklearn.utils import _safe_indexing as take
 
@@ -381,6 +381,27 @@ def test_fractional_weights_multiply_the_statistics():
     whole = bg.BernoulliNB().fit(X, y)
     np.testing.assert_allclose(half.stats_.features.ones, whole.stats_.features.ones / 2)
     np.testing.assert_allclose(half.stats_.count, whole.stats_.count / 2)
+
+
+def test_the_empirical_prior_has_the_largest_evidence():
+    X, _, y = sample(CASES["MultinomialNB"])
+    best = bg.MultinomialNB(prior="empirical").fit(X, y)
+
+    def loss(log_alpha):
+        return -bg.MultinomialNB(alpha=np.exp(log_alpha)).fit(X, y).log_evidence_
+
+    top = optimize.minimize_scalar(loss, bounds=(-10, 10), options={"xatol": 1e-6})
+    assert best.log_evidence_ == pytest.approx(-top.fun, rel=1e-10)
+    np.testing.assert_allclose(best.prior_.family.alpha, np.exp(top.x), rtol=1e-3)
+    X, _, y = sample(CASES["GaussianNB"])
+    best = bg.GaussianNB(prior="empirical").fit(X, y)
+    assert best.log_evidence_ > bg.GaussianNB().fit(X, y).log_evidence_
+    hyper = {"kappa0": "kappa", "nu0": "nu", "sigma2_0": "sigma2"}
+    found = {name: getattr(best.prior_.family, own) for name, own in hyper.items()}
+    for name, value in found.items():
+        for factor in (0.8, 1.25):
+            near = bg.GaussianNB(**(found | {name: factor * value})).fit(X, y)
+            assert near.log_evidence_ < best.log_evidence_
 
 
 @pytest.mark.parametrize(
@@ -1076,6 +1097,14 @@ def test_unseen_categories_as_if_declared_ignored_or_refused():
         # as if that category had been declared for that column
         expected = categorical(X, codes, new[[i]], known, 1.0)["posterior_predictive"] + weights
         np.testing.assert_allclose(clf.predict_joint_log_proba(new[[i]]), expected, rtol=1e-12)
+    firm = bg.CategoricalNB(1.5, unseen="prior").fit(X, y)
+    with np.errstate(divide="ignore"):
+        expected = categorical(X, codes, new, wide, 1.5)
+    for method, log_x in expected.items():  # row 2: new in both columns
+        joint = firm.predict_joint_log_proba(new[[2]], method=method)
+        np.testing.assert_allclose(joint, log_x[[2]] + log_class_weights(codes)[method], rtol=1e-12)
+    with pytest.raises(ImpossibleRowError):
+        firm.predict(new, method="mle")
     clf = bg.CategoricalNB(unseen="ignore").fit(X, y)
     holes_ = np.array([[None, "S"], ["red", None], [None, None]], dtype=object)
     np.testing.assert_array_equal(clf.predict_proba(new), clf.predict_proba(holes_))

@@ -46,6 +46,15 @@ def test_peer_mistakes_pseudo_counts_by_feature():
     X, y = np.array([[0, 1, 1], [1, 1, 0], [1, 0, 0]]), [0, 1, 1]
     with pytest.raises(ValueError, match="broadcast"):
         peers.BernoulliNB(alpha=[0.5, 2.0, 7.0]).fit(X, y)
+    # as many features as classes: no error, and theta of the first feature by the wrong total
+    X, alpha = np.array([[0, 1], [1, 1], [1, 0]]), np.array([0.5, 7.0])
+    theirs = np.exp(peers.BernoulliNB(alpha=alpha).fit(X, y).feature_log_prob_)
+    by_feature = np.array([(X[:1].sum(axis=0) + alpha) / (1 + 2 * alpha),
+                           (X[1:].sum(axis=0) + alpha) / (2 + 2 * alpha)])  # fmt: skip
+    assert np.abs(theirs - by_feature).max() > 0.1
+    clf = bg.BernoulliNB(alpha, alpha).fit(X, y)
+    ours = clf.model_.estimate("posterior_mean", clf.stats_)["theta"]
+    np.testing.assert_allclose(ours, by_feature, rtol=1e-14)
 
 
 # 2. CategoricalNB: unseen codes, NaN, strings
