@@ -353,7 +353,7 @@ class NormalInverseGamma(ConjugateFamily):
         if self.mu is None:
             mu, shift = np.array(np.broadcast_to(default.mean, shape)), stats.shift
         else:
-            mu = broadcast_prior("mu", self.mu, shape, positive=False)
+            mu = broadcast_prior("mu0", self.mu, shape, positive=False)
             shift = broadcast_prior("shift", self.shift, shape[1:], positive=False)
         if self._over_features:  # one variance for columns of one unit, constant ones included
             sigma2 = default.variance[~default.constant] if (~default.constant).any() else [1.0]
@@ -363,9 +363,11 @@ class NormalInverseGamma(ConjugateFamily):
         return replace(
             self,
             mu=mu,
-            kappa=broadcast_prior("kappa", 0.1 if self.kappa is None else self.kappa, shape),
-            nu=broadcast_prior("nu", 3.0 if self.nu is None else self.nu, group),
-            sigma2=broadcast_prior("sigma2", sigma2 if self.sigma2 is None else self.sigma2, group),
+            kappa=broadcast_prior("kappa0", 0.1 if self.kappa is None else self.kappa, shape),
+            nu=broadcast_prior("nu0", 3.0 if self.nu is None else self.nu, group),
+            sigma2=broadcast_prior(
+                "sigma2_0", sigma2 if self.sigma2 is None else self.sigma2, group
+            ),
             shift=shift,
             ignored=ignored,
         )
