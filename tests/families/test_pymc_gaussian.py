@@ -260,7 +260,12 @@ def test_variables_are_those_of_the_closed_form_draws(case: Case) -> None:
                 assert list(model.coords[dim]) == draws[dim].values.tolist()
         assert model.str_repr()
         assert model.table() is not None
+
+
+@pytest.mark.parametrize("case", [SEPARATE[7], FULL[3]], ids=lambda case: case.name)
+def test_graph_is_drawn(case: Case) -> None:
     pytest.importorskip("graphviz")
+    clf = case.fitted
     assert "label" in pm.model_to_graphviz(model=clf.to_pymc(case.X, Y, likelihood="rows")).source
 
 
