@@ -41,10 +41,6 @@ UNSEEN_RAISES = (
     "predicts numbers that training did not show; for categories that is what unseen='raise' is to "
     "refuse"
 )
-NUMERICAL_OPTIMUM = (
-    "the empirical prior is a numerical optimum: repeated rows and weights agree to 1e-6, and the "
-    "check asks for 1e-7"
-)
 PREDICT_OTHER_ROWS = (
     "check_classifiers_one_label_sample_weights",
     "check_decision_proba_consistency",
@@ -79,8 +75,6 @@ def expected_failures(estimator):
     """{check: reason}; nothing else may fail."""
     if isinstance(estimator, bg.MultinomialNB | bg.PoissonNB):
         return {"check_decision_proba_consistency": NEGATIVE}
-    if isinstance(estimator, bg.GaussianNB) and estimator.prior == "empirical":
-        return {"check_sample_weight_equivalence_on_dense_data": NUMERICAL_OPTIMUM}
     if isinstance(estimator, bg.CategoricalNB) and estimator.unseen == "raise":
         return dict.fromkeys(PREDICT_OTHER_ROWS, UNSEEN_RAISES)
     discriminant = isinstance(estimator, bg.LinearDiscriminant | bg.QuadraticDiscriminant)

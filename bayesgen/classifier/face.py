@@ -1,0 +1,100 @@
+"""What a face decides: its family, how it reads X, the names of things."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import validate_data
+
+from bayesgen.family import ConjugateFamily, Stats
+from bayesgen.labels import codes_of
+from bayesgen.model import ClassModel, ClassStats
+from bayesgen.names import CLASS, FEATURE, FEATURE_BIS
+from bayesgen.numerics import Array
+
+Align = Callable[[Stats], Stats]
+
+
+class Face(ClassifierMixin, BaseEstimator):
+    """Choices of one estimator; the other parts of a classifier rest on these methods alone."""
+
+    family: Any
+    class_alpha: Any
+    prior: str
+    n_features_in_: int
+    feature_names_in_: Array
+    n_rows_seen_: int
+    stats_: ClassStats
+    model_: ClassModel
+    prior_: ClassModel
+    classes_: Array
+    encoder_: Any
+
+    def _make_family(self) -> ConjugateFamily:
+        """The unresolved prior; ``self.encoder_`` is known."""
+        if self.family is None:
+            from bayesgen.families.normal_inverse_gamma import NormalInverseGamma
+
+            return NormalInverseGamma()
+        if not isinstance(self.family, ConjugateFamily):
+            raise TypeError(f"family must be an instance of a ConjugateFamily, got {self.family!r}")
+        return self.family
+
+    def _learn(self, X: Any) -> Any:
+        """What must be known of X before it can be encoded (categories, vocabulary)."""
+        return None
+
+    def _widen(self, encoder: Any) -> Align:
+        """Make ``encoder_`` cover `encoder` too and realign ``stats_``; aligner of the other's."""
+        return lambda stats: stats
+
+    def _read(self, X: Any, *, reset: bool) -> Any:
+        """Check X, set the sklearn attributes; what `_learn` and `_encode` take."""
+        return validate_data(
+            self,
+            X,
+            reset=reset,
+            dtype="numeric",
+            accept_sparse="csr" if self._accepts_sparse() else False,
+            ensure_all_finite="allow-nan",
+        )
+
+    def _encode(self, X: Any) -> Any:
+        """What the family takes."""
+        return X
+
+    def _decode(self, X: Any) -> Any:
+        """Simulated rows as the user writes them."""
+        return X
+
+    def _coords(self) -> dict[str, Any]:
+        names = self._feature_names()
+        return {CLASS: self.classes_, FEATURE: names, FEATURE_BIS: names}
+
+    def _state(self) -> dict[str, Any]:
+        """What `_learn` found, as JSON."""
+        return {}
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        """Inverse of `_state`."""
+
+    def _accepts_sparse(self) -> bool:
+        return type(self._make_family()).sparse
+
+    # -- names -------------------------------------------------------------------------------
+
+    def _feature_names(self) -> list[Any]:
+        if hasattr(self, "feature_names_in_"):
+            return list(self.feature_names_in_)
+        return [f"x{j}" for j in range(self.n_features_in_)]
+
+    def _codes_of(self, labels: Any) -> Array:
+        return codes_of(labels, self.classes_)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        family = type(self._make_family())
+        tags.input_tags.allow_nan = family.missing == "marginalised" and family.fits_missing
+        tags.input_tags.sparse = self._accepts_sparse()
+        return tags

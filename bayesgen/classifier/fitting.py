@@ -1,0 +1,195 @@
+"""Rows to statistics to posterior: fit, in parts, and merged."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+)
+
+from bayesgen.classifier.face import Face
+from bayesgen.family import Record
+from bayesgen.inference.closed_form import posterior as closed_form_posterior
+from bayesgen.labels import code_labels, refuse_mixed, refuse_two_types
+from bayesgen.model import ClassStats
+from bayesgen.numerics import Array
+from bayesgen.rows import class_counts
+
+
+class Fitting(Face):
+    """Methods that learn from labelled rows."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Posterior of all parameters given labelled rows.
+
+        Parameters
+        ----------
+        X : (N, D)
+            NaN is a missing cell.
+        y : (N,)
+            Labels of any sortable type.
+        sample_weight : (N,), optional
+            Non-negative weights that multiply the statistics: an integer weight is that many
+            equal rows, a weight of 0 is no row.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            On input that the model cannot take; the message names the row and column.
+        """
+        with self._all_or_nothing():
+            self.__dict__.pop("stats_", None)
+            return self._add(X, y, sample_weight, None)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Add rows; the result is that of one fit to all rows so far.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        classes : array, optional
+            All labels that may come. Without it, new labels are added as they appear; a class
+            without rows keeps its prior.
+        """
+        with self._all_or_nothing():
+            return self._add(X, y, sample_weight, classes)
+
+    def merge(self, other: Self) -> Self:
+        """Add another fitted classifier's rows, through its statistics alone; returns self.
+
+        Workers and sites fit on their own rows and merge; the result is that of one fit to all
+        rows. `other` must have the same constructor arguments.
+        """
+        check_is_fitted(self, "model_")
+        check_is_fitted(other, "model_")
+        if type(other) is not type(self):
+            raise TypeError(f"cannot merge {type(other).__name__} into {type(self).__name__}")
+        self._check_same_arguments(other)
+        self._check_same_features(other)
+        with self._all_or_nothing():
+            codes = self._cover_classes(other.classes_)
+            align = self._widen(getattr(other, "encoder_", None))
+            stats = ClassStats(other.stats_.count, align(other.stats_.features))
+            self.stats_ = self.stats_.merge(stats.reindex_classes(codes, len(self.classes_)))
+            self.n_rows_seen_ += other.n_rows_seen_
+            return self._settle()
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """A call that fails leaves what was learnt before: no attribute is changed in place."""
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _check_same_arguments(self, other: Self) -> None:
+        theirs = other.get_params(deep=False)
+        for name, mine in self.get_params(deep=False).items():
+            if not _same_argument(mine, theirs[name]):
+                raise ValueError(
+                    f"cannot merge models that differ in {name}: {mine!r} and {theirs[name]!r}"
+                )
+
+    def _check_same_features(self, other: Self) -> None:
+        for name in ("n_features_in_", "feature_names_in_"):
+            mine, theirs = (np.asarray(getattr(clf, name, None)) for clf in (self, other))
+            if not np.array_equal(mine, theirs):
+                raise ValueError(f"cannot merge models that differ in {name}: {mine} and {theirs}")
+
+    def _add(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> Self:
+        first = not hasattr(self, "stats_")
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
+        X = self._read(X, reset=first)
+        refuse_mixed(y)
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(X, y)
+        X, y, weight = self._drop_weightless(X, y, sample_weight)
+        labels, codes = code_labels(y)
+        if classes is not None:
+            refuse_mixed(classes)
+            classes = np.unique(np.asarray(classes))
+            refuse_two_types(labels, classes)
+            strange = np.setdiff1d(labels, classes)
+            if strange.size:
+                raise ValueError(f"y holds labels that are not in classes: {strange.tolist()}")
+            codes, labels = np.searchsorted(classes, labels)[codes], classes
+        encoder = self._learn(X)
+        if first:
+            self.classes_, self.encoder_ = labels, encoder
+            self.n_rows_seen_ = 0
+        else:
+            codes = self._cover_classes(labels)[codes]
+            self._widen(encoder)
+        encoded = self._encode(X)
+        family = self._make_family()
+        stats = ClassStats(
+            class_counts(codes, len(self.classes_), weight),
+            family.stats(encoded, codes, len(self.classes_), weight),
+        )
+        self.stats_ = stats if first else self.stats_.merge(stats)
+        self.n_rows_seen_ += len(y)
+        return self._settle()
+
+    def _drop_weightless(self, X: Any, y: Array, sample_weight: Any) -> tuple[Any, Array, Any]:
+        """Rows of weight 0 are no rows: they teach neither a label nor a category."""
+        if sample_weight is None:
+            return X, y, None
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        keep = weight > 0
+        if not keep.any():
+            raise ValueError("sample_weight is 0 for every row: there is nothing to fit")
+        if keep.all():
+            return X, y, weight
+        return _safe_indexing(X, np.flatnonzero(keep)), y[keep], weight[keep]
+
+    def _cover_classes(self, labels: Array) -> Array:
+        """Make ``classes_`` cover `labels`; their codes."""
+        refuse_two_types(labels, self.classes_)
+        union = np.union1d(self.classes_, labels)
+        if len(union) > len(self.classes_):
+            moved = np.searchsorted(union, self.classes_)
+            self.stats_ = self.stats_.reindex_classes(moved, len(union))
+            self.classes_ = union
+        return np.searchsorted(self.classes_, labels)
+
+    def _settle(self) -> Self:
+        """Prior and posterior from ``stats_``."""
+        self.__dict__.pop("_draws", None)
+        self.prior_, self.model_ = closed_form_posterior(
+            self._make_family(), self.class_alpha, self.prior, self.stats_
+        )
+        return self
+
+
+def _same_argument(a: Any, b: Any) -> bool:
+    """Whether two constructor arguments are equal; two functions cannot be compared."""
+    if a is b or (callable(a) and callable(b)):
+        return True
+    if isinstance(a, Record):
+        same_type = type(a) is type(b)
+        return same_type and all(
+            _same_argument(x, y)
+            for x, y in ((a.settings(), b.settings()), (a.arrays(), b.arrays()))
+        )
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return a.keys() == b.keys() and all(_same_argument(a[k], b[k]) for k in a)
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return len(a) == len(b) and all(map(_same_argument, a, b))
+    return np.array_equal(np.asarray(a), np.asarray(b))

@@ -1,0 +1,194 @@
+"""What a fitted classifier says of new rows."""
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from bayesgen import predict as prediction
+from bayesgen.classifier.face import Face
+from bayesgen.family import UndefinedEstimateError
+from bayesgen.labels import weights_by_class
+from bayesgen.model import ClassModel
+from bayesgen.names import Method
+from bayesgen.numerics import Array, log_sum_exp
+
+
+class LinearForm(NamedTuple):
+    """Weights of a linear rule.
+
+    Two classes: ``w`` (D,) and ``w0`` a number, with ``X @ w + w0`` the log-odds of
+    ``classes_[1]`` (that is `decision_function`). More: ``w`` (C, D) and ``w0`` (C,), with
+    ``X @ w.T + w0`` the log joint densities up to a constant of the row.
+    """
+
+    w: Array
+    w0: Array | float
+
+
+class Predicting(Face):
+    """Probabilities, labels, densities and new rows."""
+
+    def predict_joint_log_proba(
+        self,
+        X: Any,
+        method: Method = "posterior_predictive",
+        class_prior: Any = None,
+    ) -> Array:
+        """(N, C) log p(y = c, x) of each row on its own.
+
+        Parameters
+        ----------
+        X : (N, D)
+        method : {"posterior_predictive", "posterior_mean", "map", "mle"}
+            Integrate the parameters out, or plug one estimate in.
+        class_prior : array (class,) or {label: weight}, optional
+            Class weights that replace the fitted ones; must sum to 1.
+        """
+        check_is_fitted(self, "model_")
+        prediction.check_method(method)
+        weights = None if class_prior is None else weights_by_class(class_prior, self.classes_)
+        encoded = self._encode(self._read(X, reset=False))
+        try:
+            return prediction.log_joint(self.model_, self.stats_, encoded, method, weights)
+        except UndefinedEstimateError as error:
+            raise error.renamed(self.classes_, self._feature_names()) from None
+
+    def predict_log_proba(
+        self,
+        X: Any,
+        method: Method = "posterior_predictive",
+        class_prior: Any = None,
+    ) -> Array:
+        """(N, C) log of `predict_proba`."""
+        joint = self.predict_joint_log_proba(X, method, class_prior)
+        return prediction.log_class_probability(joint, method)
+
+    def predict_proba(
+        self,
+        X: Any,
+        method: Method = "posterior_predictive",
+        class_prior: Any = None,
+    ) -> Array:
+        """(N, C) p(y = c | x); by default the exact posterior predictive.
+
+        A ratio of expectations, E[pi_c p(x | theta_c)] / sum_d E[pi_d p(x | theta_d)], for each
+        row on its own. It is neither a plug-in nor the mean over draws of p(y | x, theta).
+
+        Parameters
+        ----------
+        X, method, class_prior
+            As in `predict_joint_log_proba`.
+
+        Raises
+        ------
+        ValueError
+            If the estimate that `method` plugs in does not exist (naming class and feature), or
+            if a row has probability 0 under every class.
+        """
+        return np.exp(self.predict_log_proba(X, method, class_prior))
+
+    def predict(
+        self,
+        X: Any,
+        method: Method = "posterior_predictive",
+        class_prior: Any = None,
+    ) -> Array:
+        """(N,) most probable labels."""
+        log_p = self.predict_log_proba(X, method, class_prior)
+        return self.classes_[np.argmax(log_p, axis=1)]
+
+    def decision_function(
+        self,
+        X: Any,
+        method: Method = "posterior_predictive",
+        class_prior: Any = None,
+    ) -> Array:
+        """(N,) log-odds of ``classes_[1]`` for two classes, else (N, C) log p(y = c | x)."""
+        joint = self.predict_joint_log_proba(X, method, class_prior)
+        log_p = prediction.log_class_probability(joint, method)  # refuses impossible rows
+        return joint[:, 1] - joint[:, 0] if len(self.classes_) == 2 else log_p
+
+    def score_samples(
+        self,
+        X: Any,
+        method: Method = "posterior_predictive",
+        class_prior: Any = None,
+    ) -> Array:
+        """(N,) log p(x): how odd each row is under every class."""
+        return log_sum_exp(self.predict_joint_log_proba(X, method, class_prior))
+
+    def simulate(
+        self,
+        n: int,
+        y: Any = None,
+        random_state: Any = 0,
+        source: Literal["predictive", "draw"] = "predictive",
+    ) -> tuple[Any, Array]:
+        """New labelled rows.
+
+        Parameters
+        ----------
+        n : int
+        y : label or array (n,) of labels, optional
+            None draws them from the class weights.
+        random_state : int or numpy.random.Generator
+        source : {"predictive", "draw"}
+            Fresh parameters for every row (the posterior predictive), or one posterior draw
+            for all rows.
+
+        Returns
+        -------
+        X, y
+            Rows as the classifier reads them, and their labels.
+        """
+        check_is_fitted(self, "model_")
+        if source not in ("predictive", "draw"):
+            raise ValueError(f"source must be 'predictive' or 'draw', got {source!r}")
+        if n < 0:
+            raise ValueError(f"n must be >= 0, got {n}")
+        rng = np.random.default_rng(random_state)
+        model: ClassModel = self.model_
+        theta = {k: v[0] for k, v in model.draw(rng, 1).items()} if source == "draw" else None
+        if y is None:
+            weights = model.class_weights("posterior_mean", self.stats_)
+            if theta is not None:
+                weights = theta["pi"]
+            codes = rng.choice(len(weights), size=n, p=weights)
+        else:
+            codes = np.broadcast_to(self._codes_of(y), (n,))
+        if theta is None:
+            X = model.family.simulate_predictive(rng, codes)
+        else:
+            X = model.family.simulate(rng, theta, codes)
+        return self._decode(X), self.classes_[codes]
+
+    def linear_form(self, method: Method = "posterior_predictive") -> LinearForm:
+        """Weights (w, w0) of the rule, where it is linear in the features.
+
+        Returns
+        -------
+        LinearForm
+            Two classes: w (D,), w0 a number. More: w (C, D), w0 (C,).
+
+        Raises
+        ------
+        NotLinearError
+            With the reason: a full predictive is often curved where its plug-in is linear.
+        """
+        check_is_fitted(self, "model_")
+        prediction.check_method(method)
+        model: ClassModel = self.model_
+        theta = None
+        try:
+            if method != "posterior_predictive":
+                theta = model.estimate(method, self.stats_)
+            weights = model.class_weights(method, self.stats_)
+        except UndefinedEstimateError as error:
+            raise error.renamed(self.classes_, self._feature_names()) from None
+        w, w0 = model.family.linear_form(theta)
+        with np.errstate(divide="ignore"):
+            w0 = w0 + np.log(weights)
+        if len(self.classes_) == 2:
+            return LinearForm(w[1] - w[0], float(w0[1] - w0[0]))
+        return LinearForm(w, w0)
