@@ -29,6 +29,7 @@ from bayesgen.uncertainty.draws import (
     log_odds_against_rest,
     order_statistic,
     percentile_error,
+    quantile,
     replicates,
 )
 from bayesgen.uncertainty.inversion import invert
@@ -127,7 +128,7 @@ def interval(
     """
     request = _Request(prob, kind, method, class_prior, rng, n_draws)
     n, n_classes = X.shape[0], len(model.alpha)
-    size = _BLOCK if n_classes <= 2 else max(1, _CELLS // (POINTS * n_classes))
+    size = _BLOCK if n_classes <= 2 else max(1, _CELLS // (request.points * n_classes))
     parts = [_block(model, X[k : k + size], request) for k in range(0, n, size)]
     parts = parts or [Ends.empty(0, n_classes)]
     low, high, names, error = (np.concatenate(f) for f in zip(*parts, strict=True))
@@ -154,6 +155,11 @@ class _Request:
                 raise ValueError(
                     f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}"
                 )
+
+    @property
+    def points(self) -> int:
+        """Sobol points for classes that are independent."""
+        return POINTS["exact" if self.method == "exact" else "auto"]
 
     @property
     def generator(self) -> np.random.Generator:
@@ -246,15 +252,17 @@ def _two_classes(model: ClassModel, X: Matrix, classes: Array, request: _Request
     if request.method == "auto":
         quick &= cornish_fisher.applies(k)
     own = k.part(quick)
-    error = np.where(cornish_fisher.applies(own), _CORNISH_FISHER_ERROR, np.nan)
+    known = np.where(cornish_fisher.applies(own), _CORNISH_FISHER_ERROR, np.nan)
     ends = request.ends(int(quick.sum()), lambda p: cornish_fisher.quantile(own, p))
-    put(np.flatnonzero(quick), ends, "cornish-fisher", error)
+    put(np.flatnonzero(quick), ends, "cornish-fisher", known)
     for group in invert(line, k, np.flatnonzero(~constant & ~quick)):
-        table = group.table()
-        ends = request.ends(len(group.rows), group.quantile, table.quantile)
-        put(group.rows, ends, "inversion", group.error)
+        for _, part in group.blocks(16 * group.phi.shape[1]):
+            draft = part.table().quantile if request.kind == "hdi" else None
+            ends = request.ends(len(part.rows), part.quantile, draft)
+            put(part.rows, ends, "inversion", part.error)
         rows = group.rows[group.error > _CONVERGED]
-        out.put(rows, _by_draws(model, X[rows], classes, request))
+        if len(rows):
+            out.put(rows, _by_draws(model, X[rows], classes, request))
     return out
 
 
@@ -264,13 +272,20 @@ def _many_classes(model: ClassModel, X: Matrix, classes: Array, request: _Reques
     out = Ends.empty(n, len(classes))
     rows = np.flatnonzero(apart)
     if len(rows):
-        found = margins(model, X[rows], request.generator, classes, request.class_prior)
-        ends = [
-            request.ends(len(rows), partial(found.quantile, j), partial(found.draft, j))
-            for j in range(len(classes))
-        ]
-        low, high = (np.stack(side, axis=1) for side in zip(*ends, strict=True))
-        out.put(rows, Ends(low, high, np.full(len(rows), "margins"), found.error(low, high)))
+        found = margins(
+            model, X[rows], request.generator, classes, request.class_prior, request.points
+        )
+        low, high = np.empty((2, len(rows), len(classes)))
+        error = np.zeros(len(rows))
+        for j in range(len(classes)):
+
+            def by_p(p: Array, j: int = j) -> Array:
+                l, each = found.quantile(j, p)
+                np.maximum(error, each, out=error)
+                return l
+
+            low[:, j], high[:, j] = request.ends(len(rows), by_p, partial(found.draft, j))
+        out.put(rows, Ends(low, high, np.full(len(rows), "margins"), error))
         apart[rows[~found.good]] = False
     rows = np.flatnonzero(~apart)
     if len(rows):
@@ -288,14 +303,16 @@ def _by_draws(model: ClassModel, X: Matrix, classes: Array, request: _Request) -
         a = np.stack(
             [log_joint_draws(model, X[rows], g, each, request.class_prior) for g in generators]
         )
-        l = log_odds_against_rest(a[..., classes])  # (replicate, draw, n, C)
+        l = log_odds_against_rest(np.ascontiguousarray(a.T[classes]))  # (C, n, draw, replicate)
         for j in range(len(classes)):
-            own = np.moveaxis(l[..., j], -1, 0)  # (n, replicate, draw)
-            ordered = np.sort(own.reshape(len(own), -1), axis=1)
-            low, high = request.ends(len(own), partial(order_statistic, ordered))
+            own = l[j].reshape(l.shape[1], -1)
+            by_p = partial(quantile, own)
+            if request.kind == "hdi":
+                by_p = partial(order_statistic, np.sort(own, axis=1))
+            low, high = request.ends(len(own), by_p)
             out.low[rows, j], out.high[rows, j] = low, high
-            error = np.maximum(*(percentile_error(own, end) for end in (low, high)))
-            out.error[rows] = np.maximum(out.error[rows], error)
+            for end in (low, high):
+                out.error[rows] = np.maximum(out.error[rows], percentile_error(l[j], end))
     out.method[:] = "draws"
     return out
 
