@@ -25,7 +25,7 @@ from bayesgen.uncertainty.draws import (
     replicates,
 )
 from bayesgen.uncertainty.inversion import invert
-from bayesgen.uncertainty.log_odds import cumulants, log_density
+from bayesgen.uncertainty.log_odds import Line, cumulants, log_density
 from bayesgen.uncertainty.tabulated import Table
 
 POINTS = {"auto": 1024, "exact": 4096}
@@ -107,28 +107,48 @@ def independent(model: ClassModel, X: Matrix) -> Array:
     return np.abs(joint - apart) <= 1e-8 * (1 + np.abs(joint))
 
 
+def sobol(rng: np.random.Generator, n_points: int, n_classes: int) -> Array:
+    """(S, C) points, those of one replicate after the other."""
+    size = (n_points // REPLICATES, n_classes)
+    return np.concatenate([g.random(size) for g in replicates(rng, n_points)])
+
+
+def margin(line: Line, u: Array) -> tuple[Array, Array, list[tuple[Array, Table]]]:
+    """Draws (n, S) of one line at the probabilities u (S,), whether they are good, and the tables.
+
+    A line that does not vary has no table.
+    """
+    k = cumulants(line)
+    good = k.error < np.inf
+    draws = np.repeat(k.mean[:, None], len(u), axis=1)
+    tables = []
+    for group in invert(line, k, np.flatnonzero((k.sd > 0) | ~good)):
+        good[group.rows] = group.error <= _WORST
+        for _, part in group.blocks(16 * group.phi.shape[1]):
+            table = part.table()
+            draws[part.rows] = table.quantile(u)
+            tables.append((part.rows, table))
+    return draws, good, tables
+
+
 def margins(
     model: ClassModel,
     X: Matrix,
-    rng: np.random.Generator,
+    u: Array,
     classes: Array,
     class_prior: Array | None = None,
-    n_points: int = POINTS["auto"],
 ) -> Margins:
-    """Invert the margin of each of `classes`, and send the Sobol points through it."""
-    n = X.shape[0]
-    size = (n_points // REPLICATES, len(classes))
-    u = np.concatenate([g.random(size) for g in replicates(rng, n_points)])
-    good, draws = np.ones(n, dtype=bool), np.zeros((len(classes), n, n_points))
-    tables: list[list[tuple[Array, Table]]] = []
+    """Invert the margin of each of `classes`, and send the points u (S, C) through it."""
+    good, draws = np.ones(X.shape[0], dtype=bool), np.empty((len(classes), X.shape[0], len(u)))
+    tables = []
     for j, c in enumerate(classes):
-        line = log_density(model, X, c, class_prior)
-        k = cumulants(line)
-        good &= k.sd > 0
-        tables.append([])
-        for group in invert(line, k, np.flatnonzero(k.sd > 0)):
-            good[group.rows[group.error > _WORST]] = False
-            table = group.table()
-            draws[j, group.rows] = table.quantile(u[:, j])
-            tables[-1].append((group.rows, table))
+        draws[j], fine, own = margin(log_density(model, X, c, class_prior), u[:, j])
+        good &= fine
+        tables.append(own)
+        if len(own):
+            varies = np.zeros(len(good), dtype=bool)
+            varies[np.concatenate([rows for rows, _ in own])] = True
+            good &= varies  # F of a constant is a step: nothing is smooth
+        else:
+            good[:] = False
     return Margins(good, draws, tables)

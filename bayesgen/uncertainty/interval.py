@@ -21,7 +21,7 @@ from bayesgen.model import ClassModel
 from bayesgen.numerics import Array
 from bayesgen.rows import Matrix
 from bayesgen.uncertainty import cornish_fisher
-from bayesgen.uncertainty.against_rest import POINTS, independent, margins
+from bayesgen.uncertainty.against_rest import POINTS, independent, margins, sobol
 from bayesgen.uncertainty.draws import (
     REPLICATES,
     block_rows,
@@ -33,7 +33,7 @@ from bayesgen.uncertainty.draws import (
     replicates,
 )
 from bayesgen.uncertainty.inversion import invert
-from bayesgen.uncertainty.log_odds import cumulants, log_odds
+from bayesgen.uncertainty.log_odds import cumulants, log_odds, possible_classes
 from bayesgen.uncertainty.shortest import shortest
 
 Kind = Literal["eti", "hdi"]
@@ -210,23 +210,15 @@ class Ends(NamedTuple):
 
 def _block(model: ClassModel, X: Matrix, request: _Request) -> Ends:
     """Rows by the classes that can produce them at all."""
-    possible = np.isfinite(model.family.log_predictive(X))
-    if request.class_prior is not None:
-        possible &= np.asarray(request.class_prior) > 0
-    out = Ends.empty(*possible.shape)
-    out.low[~possible] = out.high[~possible] = -np.inf
-    patterns, which = np.unique(possible, axis=0, return_inverse=True)
-    for k, pattern in enumerate(patterns):
-        rows, classes = np.flatnonzero(which.ravel() == k), np.flatnonzero(pattern)
-        part = _CASES[min(len(classes), 3)](model, X[rows], classes, request)
+    out = Ends.empty(X.shape[0], len(model.alpha))
+    for rows, classes in possible_classes(model, X, request.class_prior):
+        if not len(classes):
+            continue  # no class can produce these rows: NaN
+        part = _CASES[min(len(classes), 3) - 1](model, X[rows], classes, request)
+        out.low[rows], out.high[rows] = -np.inf, -np.inf
         out.low[np.ix_(rows, classes)], out.high[np.ix_(rows, classes)] = part.low, part.high
         out.method[rows], out.error[rows] = part.method, part.error
-    out.low[~possible.any(axis=1)] = out.high[~possible.any(axis=1)] = np.nan
     return out
-
-
-def _no_class(model: ClassModel, X: Matrix, classes: Array, request: _Request) -> Ends:
-    return Ends.empty(X.shape[0], 0)
 
 
 def _one_class(model: ClassModel, X: Matrix, classes: Array, request: _Request) -> Ends:
@@ -272,9 +264,8 @@ def _many_classes(model: ClassModel, X: Matrix, classes: Array, request: _Reques
     out = Ends.empty(n, len(classes))
     rows = np.flatnonzero(apart)
     if len(rows):
-        found = margins(
-            model, X[rows], request.generator, classes, request.class_prior, request.points
-        )
+        u = sobol(request.generator, request.points, len(classes))
+        found = margins(model, X[rows], u, classes, request.class_prior)
         low, high = np.empty((2, len(rows), len(classes)))
         error = np.zeros(len(rows))
         for j in range(len(classes)):
@@ -317,4 +308,4 @@ def _by_draws(model: ClassModel, X: Matrix, classes: Array, request: _Request) -
     return out
 
 
-_CASES = (_no_class, _one_class, _two_classes, _many_classes)
+_CASES = (_one_class, _two_classes, _many_classes)
