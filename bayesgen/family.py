@@ -21,6 +21,7 @@ A family without closed forms implements `Family` alone and is fitted by MCMC.
 """
 
 import abc
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, ClassVar, Self
@@ -340,6 +341,17 @@ class ConjugateFamily(Family):
             domain (an argument of a gamma function or a logarithm is not positive): NaN or inf.
         """
 
+    def log_density(self, theta: Theta) -> Array:
+        """(...) log density of this prior or posterior at theta, for any leading axes of draws.
+
+        With respect to Lebesgue measure in the coordinates of `params`: all but one of
+        probabilities that sum to 1, the upper triangle of a covariance. -inf outside the support;
+        +inf at a pole. For every theta, ``log_evidence(stats)`` is the log likelihood of the
+        rows plus the prior's `log_density` minus the posterior's: Chib's (1995) "candidate's
+        formula".
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not define log_density")
+
     def simulate_predictive(self, rng: np.random.Generator, y: Array) -> Any:
         """(N, D) rows of the posterior predictive: a fresh theta for every row."""
         blocks = [
@@ -383,6 +395,24 @@ class ConjugateFamily(Family):
     def scaled(self, factors: Mapping[str, float]) -> Self:
         """The resolved prior with hyper-parameters multiplied, for empirical Bayes."""
         return replace(self, **{name: getattr(self, name) * f for name, f in factors.items()})
+
+
+def density_by_draws(
+    density: Callable[[dict[str, Array]], Array],
+    theta: Theta,
+    params: Mapping[str, tuple[str, ...]],
+) -> Array:
+    """Assemble a log density (...) from ``density({name: (n, *dims)}) -> (n,)``, block by block."""
+    arrays = {name: np.asarray(theta[name], dtype=np.float64) for name in params}
+    shapes = {name: a.shape[a.ndim - len(params[name]) :] for name, a in arrays.items()}
+    name, first = next(iter(arrays.items()))
+    lead = first.shape[: first.ndim - len(params[name])]
+    n = math.prod(lead)
+    flat = {name: a.reshape(n, *shapes[name]) for name, a in arrays.items()}
+    out = np.empty(n)
+    for draws in row_blocks(n, sum(map(math.prod, shapes.values()))):
+        out[draws] = density({name: a[draws] for name, a in flat.items()})
+    return out.reshape(lead)
 
 
 def cgf_by_rows(

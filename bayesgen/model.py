@@ -13,10 +13,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from bayesgen.densities import log_dirichlet_density, log_product
 from bayesgen.family import (
     ConjugateFamily,
     Record,
     Stats,
+    Theta,
     array,
     broadcast_prior,
     refuse_undefined,
@@ -165,6 +167,11 @@ class ClassModel(Record):
     def params(self) -> dict[str, tuple[str, ...]]:
         """{name: dims} of every parameter, the class weights first."""
         return {CLASS_WEIGHTS: (CLASS,), **self.family.params}
+
+    def log_density(self, theta: Theta) -> Array:
+        """(...) log density at the class weights and the features' theta, as in the family."""
+        weights = log_dirichlet_density(theta[CLASS_WEIGHTS], self.alpha)
+        return log_product(np.stack([weights, self.family.log_density(theta)]), 0)
 
     def log_evidence(self, stats: ClassStats) -> float:
         """log p(X, y): the labelled sequence of rows, everything integrated out."""

@@ -6,12 +6,16 @@ Three numbers that are not the same:
 - ``"posterior_mean"``, ``"map"``, ``"mle"``: p(y | x, theta-hat), one theta plugged in;
 - the mean over draws of p(y | x, theta), which no method here returns: it averages normalised
   probabilities, and weighs a theta under which x is absurd as much as one that explains it.
+
+The first two are closed forms, or estimates from posterior draws where those are given.
 """
 
 import numpy as np
 
+from bayesgen.family import Theta
 from bayesgen.model import ClassModel, ClassStats, log_weights
-from bayesgen.names import METHODS, Method
+from bayesgen.monte_carlo import MonteCarlo, estimate, warn_in_doubt
+from bayesgen.names import CLASS_WEIGHTS, METHODS, Method
 from bayesgen.numerics import Array, log_softmax
 from bayesgen.rows import Matrix
 
@@ -29,6 +33,7 @@ def log_joint(
     X: Matrix,
     method: Method = "posterior_predictive",
     class_prior: Array | None = None,
+    theta: Theta | None = None,
 ) -> Array:
     """(N, C) log p(y = c, x_i), up to nothing: the densities are normalised.
 
@@ -42,14 +47,49 @@ def log_joint(
     method : one of `names.METHODS`
     class_prior : (C,), optional
         Class weights that replace the fitted ones (label shift).
+    theta : {name: (chain, draw, *dims)}, optional
+        Posterior draws, which replace the closed form. ``"posterior_predictive"`` averages the
+        joint densities over them and warns (`MonteCarloWarning`) where that cannot be trusted;
+        ``"posterior_mean"`` plugs in their mean.
     """
-    weights = model.class_weights(method, stats) if class_prior is None else class_prior
     if method == "posterior_predictive":
+        if theta is not None:
+            result = monte_carlo(model, theta, X, class_prior)
+            warn_in_doubt(result)
+            return result.log_joint
+        weights = model.class_weights(method, stats) if class_prior is None else class_prior
         log_x = model.family.log_predictive(X)
     else:
-        theta = model.estimate(method, stats)
-        log_x = model.family.for_plug_in(method).log_likelihood(X, theta)
+        plug_in = model.estimate(method, stats) if theta is None else _mean(theta, method)
+        if class_prior is not None:
+            weights = class_prior
+        elif theta is not None and CLASS_WEIGHTS in theta:
+            weights = plug_in[CLASS_WEIGHTS]
+        else:
+            weights = model.class_weights(method, stats)
+        log_x = model.family.for_plug_in(method).log_likelihood(X, plug_in)
     return log_x + log_weights(weights)
+
+
+def monte_carlo(
+    model: ClassModel, theta: Theta, X: Matrix, class_prior: Array | None = None
+) -> MonteCarlo:
+    """The posterior predictive estimated from draws, with its error; as in `log_joint`.
+
+    The class weights are those of `model`: integrated exactly, not drawn.
+    """
+    weights = model.alpha / model.alpha.sum() if class_prior is None else class_prior
+    return estimate(model.family, theta, X, weights)
+
+
+def _mean(theta: Theta, method: Method) -> dict[str, Array]:
+    """Mean over chains and draws."""
+    if method != "posterior_mean":
+        raise ValueError(
+            f"method={method!r} cannot be read from posterior draws; leave `posterior` out, or "
+            "use method='posterior_predictive' or 'posterior_mean'"
+        )
+    return {name: np.asarray(value).mean(axis=(0, 1)) for name, value in theta.items()}
 
 
 class ImpossibleRowError(ValueError):
@@ -61,10 +101,14 @@ def log_class_probability(joint: Array, method: Method) -> Array:
     impossible = np.isneginf(joint).all(axis=1)
     if impossible.any():
         rows = np.flatnonzero(impossible)
+        if method == "posterior_predictive":  # estimated from draws: the closed form is positive
+            why = "under every posterior draw"
+            instead = "leave `posterior` out for the closed form"
+        else:
+            why = "the black swan of maximum likelihood"
+            instead = "use method='posterior_predictive', or predict_joint_log_proba to see which"
         raise ImpossibleRowError(
             f"{len(rows)} row(s), the first at position {rows[0]}, have probability 0 under every "
-            f"class by method={method!r}, so p(y | x) is 0/0 (the black swan of maximum "
-            "likelihood); use method='posterior_predictive', or predict_joint_log_proba to see "
-            "which"
+            f"class by method={method!r}, so p(y | x) is 0/0 ({why}); {instead}"
         )
     return log_softmax(joint)

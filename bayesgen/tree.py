@@ -12,7 +12,7 @@ import numpy as np
 
 from bayesgen.family import ConjugateFamily
 from bayesgen.model import ClassModel, ClassStats
-from bayesgen.names import CHAIN, CLASS, DRAW
+from bayesgen.names import CHAIN, CLASS, DRAW, POSTERIOR
 from bayesgen.numerics import Array
 
 if TYPE_CHECKING:
@@ -103,6 +103,112 @@ def draws_dataset(
     n_chains, n_draws = next(iter(draws.values())).shape[:2]
     index = {CHAIN: np.arange(n_chains), DRAW: np.arange(n_draws)}
     return xr.Dataset(variables, index | {k: v for k, v in coords.items() if k in used})
+
+
+def read_draws(
+    tree: Any, params: Mapping[str, tuple[str, ...]], coords: Coords
+) -> dict[str, Array]:
+    """Draws of `params` from a posterior, by whatever route it was sampled.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree or xarray.Dataset
+        With a group ``posterior``, or that group. Its other variables are not looked at.
+    params : {name: dims}
+    coords : {dim: labels}
+        Where the posterior has the same labels in another order, they are put in this one.
+
+    Returns
+    -------
+    {name: (chain, draw, *dims)}
+        float64.
+
+    Raises
+    ------
+    TypeError
+        If `tree` is neither.
+    ValueError
+        If a parameter is not there, has other dims or labels, or a draw that is not finite.
+    """
+    dataset = _posterior_group(tree)
+    sizes = {name: len(labels) for name, labels in coords.items()}
+    orders: dict[str, Array | None] = {}
+    out = {}
+    for name, dims in params.items():
+        wanted = (CHAIN, DRAW, *dims)
+        if name not in dataset.data_vars:
+            raise ValueError(
+                f"the posterior has no variable {name!r} with dims {wanted}, only "
+                f"{sorted(map(str, dataset.data_vars))}; draw it from this classifier's own model: "
+                "posterior_, draw_posterior() or to_pymc()"
+            )
+        variable = dataset[name].variable
+        if set(variable.dims) != set(wanted):
+            raise ValueError(
+                f"{name!r} of the posterior has dims {variable.dims}, expected {wanted}; rename "
+                "or unstack them, or draw it from to_pymc(), which names its dims"
+            )
+        variable = variable.transpose(*wanted)
+        for dim in dims:
+            if variable.sizes[dim] != sizes.get(dim, variable.sizes[dim]):
+                raise ValueError(
+                    f"{name!r} of the posterior has {variable.sizes[dim]} along {dim!r}, but the "
+                    f"classifier has {sizes[dim]}; use draws of this classifier's own model"
+                )
+            if dim not in orders:
+                orders[dim] = _order(dataset, dim, coords)
+            if orders[dim] is not None:
+                variable = variable.isel({dim: orders[dim]})
+        value = np.asarray(variable.values, dtype=np.float64)
+        if value.size == 0 and 0 in value.shape[:2]:
+            raise ValueError(f"{name!r} of the posterior has no draws: {dict(variable.sizes)}")
+        if not np.isfinite(value).all():
+            chain, draw = np.argwhere(~np.isfinite(value))[0][:2]
+            raise ValueError(
+                f"{name!r} of the posterior is not finite, first in chain {chain}, draw {draw}; "
+                "drop the draws that failed, or sample again"
+            )
+        out[name] = value
+    return out
+
+
+def _posterior_group(tree: Any) -> "xr.Dataset":
+    import xarray as xr
+
+    if isinstance(tree, xr.DataTree):
+        if POSTERIOR in tree.children:
+            return tree.children[POSTERIOR].to_dataset()
+        if CHAIN in tree.dims:
+            return tree.to_dataset()
+        raise ValueError(
+            f"the DataTree has no group {POSTERIOR!r}, only {sorted(tree.children)}; give one "
+            "with posterior draws, as posterior_ or sample_posterior() return"
+        )
+    if isinstance(tree, xr.Dataset):
+        return tree
+    raise TypeError(
+        "posterior must be an xarray.DataTree with a group 'posterior', or that group as a "
+        f"Dataset, got {type(tree).__name__}"
+    )
+
+
+def _order(dataset: "xr.Dataset", dim: str, coords: Coords) -> Array | None:
+    """Positions that put the labels of `dim` in the order of `coords`; None: they are."""
+    if dim not in coords or dim not in dataset.coords:
+        return None
+    mine, theirs = (np.asarray(c[dim]).tolist() for c in (coords, dataset.coords))
+    if mine == theirs:
+        return None
+    place = {label: k for k, label in enumerate(theirs)}
+    if len(place) < len(theirs) or set(place) != set(mine):
+        differ = ((t, m) for t, m in zip(theirs, mine, strict=True) if t != m)
+        first = next(((t, m) for t, m in differ if t not in mine or m not in place), None)
+        raise ValueError(
+            f"the labels of {dim!r} in the posterior are not those of the classifier"
+            + (f" ({first[0]!r} where it has {first[1]!r})" if first else " (some occur twice)")
+            + "; use draws of this classifier's own model, or rename them"
+        )
+    return np.array([place[label] for label in mine])
 
 
 def split_chains(draws: Mapping[str, Array], chains: int) -> dict[str, Array]:

@@ -141,6 +141,12 @@ def needs_missing(case, *, in_training: bool):
         pytest.skip("marginalises missing cells in prediction, refuses them in training")
 
 
+def needs_density(case):
+    """Skip a family that leaves `log_density` out, as it may."""
+    if case.family.log_density is ConjugateFamily.log_density:
+        pytest.skip("the density of theta is not defined")
+
+
 def _fits_missing(case) -> bool:
     X, y = case.rows(6)
     try:
@@ -378,6 +384,29 @@ def test_evidence_of_parts_adds_up_under_the_posterior_of_the_first(case):
     close(parts, case.prior.log_evidence(a.merge(b)))
 
 
+@pytest.mark.parametrize("missing", [False, True], ids=["whole", "missing"])
+def test_evidence_is_likelihood_times_prior_over_posterior_at_any_theta(case, missing):
+    """Candidate's formula: log_evidence, log_likelihood, update and log_density as one."""
+    needs_density(case)
+    if missing:
+        needs_missing(case, in_training=True)
+    X, y = case.rows(20)
+    if missing:
+        X = with_missing(X, case.rng())
+    weight = case.rng().gamma(1.0, size=20)  # holds for a power likelihood as well
+    stats = case.stats(X, y, weight)
+    posterior = case.prior.update(stats)
+    evidence = case.prior.log_evidence(stats)
+    # draws of the posterior, and of one that has seen a hundredth of the data: near and far
+    for some in (posterior, case.prior.update(case.stats(X, y, weight / 100))):
+        theta = some.draw(case.rng(21), 4)
+        likelihood = posterior.log_likelihood(X, theta)[:, np.arange(20), y] @ weight
+        candidate = likelihood + case.prior.log_density(theta) - posterior.log_density(theta)
+        # terms as large as the likelihood cancel
+        size = np.max(np.abs(likelihood)) / (1 + np.abs(evidence))
+        close(candidate, np.full(4, evidence), EXACT * (1 + size))
+
+
 # ------------------------------------------------------------------------------------------- cgf
 
 
@@ -561,6 +590,36 @@ def test_theta_may_have_any_leading_axes(case):
         close(posterior.log_likelihood(X, one), flat[s], 1e-12)
     none = {name: v[:0] for name, v in draws.items()}
     assert posterior.log_likelihood(X, none).shape == (0, *flat.shape[1:])
+
+
+def test_log_density_takes_theta_with_any_leading_axes(case):
+    needs_density(case)
+    posterior, _, _, _ = case.fitted()
+    draws = posterior.draw(case.rng(), 6)
+    flat = posterior.log_density(draws)
+    assert flat.shape == (6,)
+    assert flat.dtype == np.float64
+    chains = {name: v.reshape(2, 3, *v.shape[1:]) for name, v in draws.items()}
+    close(posterior.log_density(chains), flat.reshape(2, 3), 1e-12)
+    close(posterior.log_density(first(draws)), flat[0], 1e-12)
+    assert posterior.log_density({name: v[:0] for name, v in draws.items()}).shape == (0,)
+
+
+def test_draws_follow_the_density_of_theta(case):
+    """E_a sqrt(b/a) = E_b sqrt(a/b): the affinity of two posteriors, from either side."""
+    needs_density(case)
+    case = case.sized(2, 2)
+    X, y = case.rows(12)
+    rng, S = case.rng(22), 4000
+    a = case.prior.update(case.stats(X, y))
+    b = case.prior.update(case.stats(X, y, np.full(12, 0.6)))
+    sides = []
+    for here, there in ((a, b), (b, a)):
+        theta = here.draw(rng, S)
+        sides.append(np.exp(0.5 * (there.log_density(theta) - here.log_density(theta))))
+    mcse = np.hypot(*(s.std() / np.sqrt(S) for s in sides))
+    assert abs(sides[0].mean() - sides[1].mean()) <= N_SIGMA * mcse + EXACT
+    assert mcse < 0.05
 
 
 # ---------------------------------------------------------------------------------- permutations

@@ -143,11 +143,11 @@ LAYERS = (  # modules, and what they are for
     ("tokens · tables", "texts and tables, as users have them"),
     ("compare · relevance", "predictive beside plug-ins; information"),
     ("predict · storage", "one path for every method; netCDF"),
-    ("inference · tree", "the posterior, and as a DataTree"),
+    ("monte_carlo · inference · tree", "the posterior, and as a DataTree"),
     ("model", "class weights times a family"),
     ("families · pymc_parts", "one file for one prior and likelihood"),
     ("family", "the contract of a family"),
-    ("gaussian · ngrams · column · rows", "what the layers above share"),
+    ("densities · gaussian · ngrams · column · rows", "what the layers above share"),
     ("numerics · names · datasets", "stable sums; dims; small real tables"),
 )
 DOWN, UP = 0.56, 0.82  # the lanes of fit and of predict

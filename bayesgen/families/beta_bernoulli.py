@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import xlogy
 
+from bayesgen.densities import log_beta_density, log_product
 from bayesgen.family import (
     ConjugateFamily,
     Stats,
@@ -20,6 +21,7 @@ from bayesgen.family import (
     array,
     broadcast_prior,
     cgf_by_rows,
+    density_by_draws,
     refuse_undefined,
 )
 from bayesgen.names import CLASS, FEATURE
@@ -185,6 +187,14 @@ class BetaBernoulli(ConjugateFamily):
     def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
         """Independent Beta draws."""
         return {"theta": rng.beta(self.alpha, self.beta, size=(n, *self.alpha.shape))}
+
+    def log_density(self, theta: Theta) -> Array:
+        """(...) sum of log Beta densities."""
+        return density_by_draws(
+            lambda t: log_product(log_beta_density(t["theta"], self.alpha, self.beta), (-2, -1)),
+            theta,
+            self.params,
+        )
 
     def log_predictive(self, X: Matrix) -> Array:
         """(N, C); bits are independent given the class, so the posterior mean is plugged in."""

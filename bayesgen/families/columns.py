@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from bayesgen.densities import log_product
 from bayesgen.family import ConjugateFamily, Stats, Theta, UndefinedEstimateError
 from bayesgen.names import CLASS, Method
 from bayesgen.numerics import Array
@@ -190,6 +191,11 @@ class Columns(ConjugateFamily):
     def n_parameters(self) -> int:
         """Of all blocks."""
         return sum(f.n_parameters() for f in self.families)
+
+    def log_density(self, theta: Theta) -> Array:
+        """(...) sum over blocks."""
+        parts = [f.log_density(_part(theta, name, f)) for name, f, _ in self._blocks()]
+        return log_product(np.stack(parts), 0)
 
     def log_predictive(self, X: Matrix) -> Array:
         """(N, C) sum over blocks."""

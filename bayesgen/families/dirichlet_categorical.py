@@ -23,6 +23,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import xlogy
 
+from bayesgen.densities import log_dirichlet_density, log_product
 from bayesgen.family import (
     ConjugateFamily,
     NotLinearError,
@@ -31,6 +32,7 @@ from bayesgen.family import (
     array,
     broadcast_prior,
     cgf_by_rows,
+    density_by_draws,
     refuse_negative,
     refuse_undefined,
 )
@@ -322,6 +324,14 @@ class DirichletCategorical(ConjugateFamily):
     def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
         """Independent Dirichlet draws."""
         return {"theta": draw_dirichlet(rng, self.alpha, n)}
+
+    def log_density(self, theta: Theta) -> Array:
+        """(...) sum over classes and features of log Dirichlet densities; theta is 0 in padding."""
+        return density_by_draws(
+            lambda t: log_product(log_dirichlet_density(t["theta"], self.alpha), (-2, -1)),
+            theta,
+            self.params,
+        )
 
     def log_predictive(self, X: Matrix) -> Array:
         """(N, C); cells are independent given the class, so the posterior mean is plugged in."""

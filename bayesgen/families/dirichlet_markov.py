@@ -30,6 +30,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
+from bayesgen.densities import log_dirichlet_density, log_product
 from bayesgen.family import (
     ConjugateFamily,
     Stats,
@@ -37,6 +38,7 @@ from bayesgen.family import (
     array,
     broadcast_prior,
     cgf_by_rows,
+    density_by_draws,
     refuse_negative,
     refuse_undefined,
 )
@@ -228,11 +230,7 @@ class DirichletMarkov(ConjugateFamily):
         table = np.asarray(theta["theta"])
         *lead, n_classes, n_contexts, n_tokens = table.shape
         if (n_contexts, n_tokens) != (len(self.contexts), self.n_tokens):
-            raise ValueError(
-                f"theta is a table of {n_contexts} contexts and {n_tokens} tokens, but this "
-                f"family has {len(self.contexts)} and {self.n_tokens}; use the posterior from "
-                "which it came"
-            )
+            raise ValueError(self._other_table(n_contexts, n_tokens))
         out = np.empty((*lead, len(X), n_classes))
         tokens = concatenate(X, self.n_tokens)[0]
         closed = None  # draws that leave no room for an unknown token
@@ -258,6 +256,13 @@ class DirichletMarkov(ConjugateFamily):
                 block = np.where(closed & strange[:, None], -np.inf, block)
             out[..., rows, :] = block
         return out
+
+    def _other_table(self, n_contexts: int, n_tokens: int) -> str:
+        return (
+            f"theta is a table of {n_contexts} contexts and {n_tokens} tokens, but this "
+            f"family has {len(self.contexts)} and {self.n_tokens}; use the posterior from "
+            "which it came"
+        )
 
     def _integrated(self, docs: DocumentCounts, at: Array) -> Array:
         """(N, C) the factors without theta; `at` (U,) places the n-grams in `contexts`."""
@@ -547,6 +552,22 @@ class DirichletMarkov(ConjugateFamily):
     def n_parameters(self) -> int:
         """Classes times contexts times tokens."""
         return self.alpha.size * self._seen.n_contexts
+
+    def log_density(self, theta: Theta) -> Array:
+        """(...) sum over classes and contexts of log Dirichlet densities.
+
+        A prior that has seen nothing has one density for every context: theta may then be a table
+        over any contexts, such as those of a posterior.
+        """
+        alpha = self._dense() if len(self.grams) else self.alpha[:, None, :]
+        _, n_contexts, n_tokens = np.shape(theta["theta"])[-3:]
+        if len(self.grams) and (n_contexts, n_tokens) != alpha.shape[1:]:
+            raise ValueError(self._other_table(n_contexts, n_tokens))
+        return density_by_draws(
+            lambda t: log_product(log_dirichlet_density(t["theta"], alpha), (-2, -1)),
+            theta,
+            self.params,
+        )
 
     def log_predictive(self, X: Array) -> Array:
         """(N, C) Dirichlet-multinomial of each context, without coefficient."""

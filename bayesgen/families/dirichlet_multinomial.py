@@ -26,6 +26,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import xlogy
 
+from bayesgen.densities import log_dirichlet_density, log_product
 from bayesgen.family import (
     ConjugateFamily,
     NotLinearError,
@@ -34,6 +35,7 @@ from bayesgen.family import (
     array,
     broadcast_prior,
     cgf_by_rows,
+    density_by_draws,
     refuse_undefined,
 )
 from bayesgen.names import CLASS, FEATURE, OBS
@@ -231,6 +233,14 @@ class DirichletMultinomial(ConjugateFamily):
     def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
         """Independent Dirichlet draws."""
         return {"theta": draw_dirichlet(rng, self.alpha, n)}
+
+    def log_density(self, theta: Theta) -> Array:
+        """(...) sum over classes of log Dirichlet densities."""
+        return density_by_draws(
+            lambda t: log_product(log_dirichlet_density(t["theta"], self.alpha), -1),
+            theta,
+            self.params,
+        )
 
     def log_predictive(self, X: Matrix) -> Array:
         """(N, C) log Dirichlet-multinomial masses, coefficient included."""

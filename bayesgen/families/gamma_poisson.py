@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
+from bayesgen.densities import log_gamma_density, log_product
 from bayesgen.family import (
     ConjugateFamily,
     NotLinearError,
@@ -22,6 +23,7 @@ from bayesgen.family import (
     array,
     broadcast_prior,
     cgf_by_rows,
+    density_by_draws,
     refuse_undefined,
 )
 from bayesgen.names import CLASS, FEATURE
@@ -214,6 +216,14 @@ class GammaPoisson(ConjugateFamily):
     def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
         """Independent Gamma draws."""
         return {"rate": rng.standard_gamma(self.shape, size=(n, *self.shape.shape)) / self.rate}
+
+    def log_density(self, theta: Theta) -> Array:
+        """(...) sum of log Gamma densities."""
+        return density_by_draws(
+            lambda t: log_product(log_gamma_density(t["rate"], self.shape, self.rate), (-2, -1)),
+            theta,
+            self.params,
+        )
 
     def log_predictive(self, X: Matrix) -> Array:
         """(N, C) sum of log negative binomial masses over the observed cells."""

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from bayesgen.densities import log_inverse_gamma_density, log_normal_density
 from bayesgen.family import (
     ConjugateFamily,
     NotLinearError,
@@ -27,6 +28,7 @@ from bayesgen.family import (
     array,
     broadcast_prior,
     cgf_by_rows,
+    density_by_draws,
     refuse_negative,
     refuse_undefined,
 )
@@ -123,9 +125,10 @@ class NormalInverseGamma(ConjugateFamily):
     shift : array (feature,)
         Reference row: locations are held relative to it.
     ignored : bool array (feature,)
-        Columns that are left out of every density, as if missing. Set by the default sigma2 for
-        columns that are constant, or missing throughout, in training: they have no unit. Where
-        columns share a variance they share a unit, and none is left out.
+        Columns that are left out of the density of every row, as if missing: their parameters keep
+        the prior. Set by the default sigma2 for columns that are constant, or missing throughout,
+        in training: they have no unit. Where columns share a variance they share a unit, and none
+        is left out.
     variance : {"class", "tied", "class_spherical", "spherical"}
         One variance per class and feature; per feature, shared by the classes; per class, shared
         by the features; or one for all. nu and sigma2 have shape (C, D), (1, D), (C, 1), (1, 1).
@@ -373,13 +376,18 @@ class NormalInverseGamma(ConjugateFamily):
         )
 
     def update(self, stats: GaussianStats) -> Self:
-        """Precision-weighted mean; counts and scatter added to each variance group."""
+        """Precision-weighted mean; counts and scatter added to each variance group.
+
+        Columns that are `ignored` keep their prior.
+        """
         prior = self.mu + (self.shift - stats.shift)
-        n, kappa = stats.n, self.kappa + stats.n
+        n = stats.n * self._live
+        kappa = self.kappa + n
         step = np.where(n > 0, stats.mean - prior, 0.0)
         share = n / kappa
         nu = self.nu + self._group_sum(n)
-        scale = self._scale + self._group_sum(stats.scatter + self.kappa * share * step * step)
+        added = stats.scatter * self._live + self.kappa * share * step * step
+        scale = self._scale + self._group_sum(added)
         return replace(
             self, mu=prior + share * step, kappa=kappa, nu=nu, sigma2=scale / nu, shift=stats.shift
         )
@@ -429,6 +437,19 @@ class NormalInverseGamma(ConjugateFamily):
         """Means and variances."""
         return self.mu.size + self.nu.size
 
+    def log_density(self, theta: Theta) -> Array:
+        """(...) inverse-Gamma densities of the variances, Normal ones of the means given them."""
+
+        def density(t: dict[str, Array]) -> Array:
+            sigma2 = self._variance_of(t)
+            variance = log_inverse_gamma_density(sigma2, self.nu / 2, self._scale / 2)
+            safe = np.where(sigma2 <= 0, 1.0, sigma2) / self.kappa
+            # the distance from `shift` first: the location itself may be 1e8 times the spread
+            mean = log_normal_density(t["mu"] - self.shift, self.mu, safe)
+            return variance.sum(axis=(-2, -1)) + mean.sum(axis=(-2, -1))
+
+        return density_by_draws(density, theta, self.params)
+
     def log_predictive(self, X: Matrix) -> Array:
         """(N, C): t with nu degrees of freedom at m, scale2 = s2 (1 + 1/kappa), group by group."""
         n_classes = len(self.mu)
@@ -472,8 +493,6 @@ class NormalInverseGamma(ConjugateFamily):
             - n / 2 * np.log(np.pi * posterior._scale)
             - self.nu / 2 * np.log(growth)
         )
-        if not self._over_features:
-            groups = groups * self._live
         return float(groups.sum() - 0.5 * np.log1p(seen / self.kappa).sum())
 
     def cgf(self, X: Matrix, t: Array) -> Array:

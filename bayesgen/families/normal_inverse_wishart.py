@@ -20,6 +20,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from bayesgen.densities import log_inverse_wishart_density
 from bayesgen.family import (
     ConjugateFamily,
     NotLinearError,
@@ -29,6 +30,7 @@ from bayesgen.family import (
     array,
     broadcast_prior,
     cgf_by_rows,
+    density_by_draws,
     refuse_negative,
     refuse_undefined,
 )
@@ -602,6 +604,27 @@ class NormalInverseWishart(ConjugateFamily):
         """Means and covariance matrices."""
         return self.mu.size + self.psi.size
 
+    def log_density(self, theta: Theta) -> Array:
+        """(...) inverse Wishart densities of Sigma, Normal ones of mu given Sigma, live columns."""
+        live = self._live
+        part = self if len(live) == self._dim else self.marginal(live)
+
+        def density(t: dict[str, Array]) -> Array:
+            sigma = t["Sigma"][:, None] if self.shared else t["Sigma"]
+            sigma = sigma[..., live[:, None], live]
+            factor, inside = _cholesky(sigma)
+            out = log_inverse_wishart_density(factor, part.nu, part._factor).sum(axis=-1)
+            length = np.linalg.norm(factor, axis=-1)
+            step = (t["mu"][..., live] - part.shift - part.mu) / length
+            white = np.linalg.solve(factor / length[..., None], step[..., None])[..., 0]
+            log_norm = len(live) * np.log(part.kappa / (2 * np.pi))
+            log_det = 2 * np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
+            q = part.kappa * np.square(white).sum(axis=-1)
+            out += 0.5 * (log_norm - log_det - q).sum(axis=-1)
+            return np.where(inside, out, -np.inf)
+
+        return density_by_draws(density, theta, self.params)
+
     def log_predictive(self, X: Matrix) -> Array:
         """(N, C) multivariate t: df nu - D + 1, shape psi (1 + 1/kappa)/df, of observed cells."""
         n_classes = len(self.mu)
@@ -789,6 +812,26 @@ def _patterns(X: Matrix, live: Array) -> list[tuple[Any, Array]]:
     patterns, which = np.unique(seen, axis=0, return_inverse=True)
     which = which.ravel()
     return [(np.flatnonzero(which == k), live[p]) for k, p in enumerate(patterns)]
+
+
+def _cholesky(sigma: Array) -> tuple[Array, Array]:
+    """Lower factors of matrices (S, G, D, D), and (S,) whether all G are positive definite.
+
+    Where they are not the factor is the identity.
+    """
+    try:
+        return np.linalg.cholesky(sigma), np.ones(len(sigma), dtype=bool)
+    except np.linalg.LinAlgError:
+        pass
+    factor = np.broadcast_to(np.eye(sigma.shape[-1]), sigma.shape).copy()
+    inside = np.zeros(len(sigma), dtype=bool)
+    for s, matrices in enumerate(sigma):
+        try:
+            factor[s] = np.linalg.cholesky(matrices)
+            inside[s] = True
+        except np.linalg.LinAlgError:
+            continue
+    return factor, inside
 
 
 def _squared_norm(factor: Array, d: Array) -> Array:
