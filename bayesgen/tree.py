@@ -12,7 +12,7 @@ import numpy as np
 
 from bayesgen.family import ConjugateFamily
 from bayesgen.model import ClassModel, ClassStats
-from bayesgen.names import CHAIN, CLASS, DRAW, POSTERIOR
+from bayesgen.names import CHAIN, CLASS, DRAW, OBS, POSTERIOR
 from bayesgen.numerics import Array
 
 if TYPE_CHECKING:
@@ -209,6 +209,23 @@ def _order(dataset: "xr.Dataset", dim: str, coords: Coords) -> Array | None:
             + "; use draws of this classifier's own model, or rename them"
         )
     return np.array([place[label] for label in mine])
+
+
+def group(variables: Mapping[str, tuple[tuple[str, ...], Array]], coords: Coords) -> "xr.Dataset":
+    """{name: (dims, values)} as a Dataset; rows, chains and draws are counted from 0."""
+    import xarray as xr
+
+    out = xr.Dataset({name: (list(dims), value) for name, (dims, value) in variables.items()})
+    counted = {d: np.arange(out.sizes[d]) for d in (CHAIN, DRAW, OBS) if d in out.sizes}
+    labels = {k: v for k, v in coords.items() if out.sizes.get(k) == len(v)}
+    return out.assign_coords(counted | labels)
+
+
+def with_draws(
+    variables: Mapping[str, tuple[tuple[str, ...], Array]],
+) -> dict[str, tuple[tuple[str, ...], Array]]:
+    """The same with dims (chain, draw) in front, for `xarray.Dataset.assign`."""
+    return {name: ((CHAIN, DRAW, *dims), value) for name, (dims, value) in variables.items()}
 
 
 def split_chains(draws: Mapping[str, Array], chains: int) -> dict[str, Array]:

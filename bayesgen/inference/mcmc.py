@@ -174,11 +174,11 @@ class _Graph:
 
         log_p = model.logp()
         found = [v for v in graph_inputs([log_p]) if not isinstance(v, Constant)]
-        inputs = {v.name: v for v in found}
+        inputs: dict[str, Any] = {str(v.name): v for v in found}
         if len(inputs) < len(found):
             raise ValueError("two inputs of the model's log density have the same name")
         lengths = {k: v for k, v in inputs.items() if k in model.dim_lengths}
-        data = {
+        data: dict[str, Any] = {
             k: v for k, v in inputs.items() if isinstance(v, SharedVariable) and k not in lengths
         }
         layout = (
