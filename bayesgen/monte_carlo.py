@@ -95,7 +95,7 @@ def log_joint(family: Family, theta: Theta, X: Matrix, class_weights: Array) -> 
         Posterior mean of the class weights, or what replaces it.
     """
     out = np.empty((X.shape[0], len(class_weights)))
-    for rows, f in log_densities(family, theta, X, len(class_weights)):
+    for rows, f in _log_densities(family, theta, X, len(class_weights)):
         out[rows] = log_mean_exp(f.reshape(-1, *f.shape[2:]), axis=0)
     return out + log_weights(class_weights)
 
@@ -108,16 +108,10 @@ def estimate(family: Family, theta: Theta, X: Matrix, class_weights: Array) -> M
     ValueError
         If a chain has fewer than 4 draws.
     """
-    n_draws = np.shape(theta[next(iter(family.params))])[1]
-    if n_draws < _FEWEST_DRAWS:
-        raise ValueError(
-            f"the posterior has {n_draws} draws in a chain; at least {_FEWEST_DRAWS} are needed "
-            "to estimate the Monte Carlo error"
-        )
     shape = X.shape[0], len(class_weights)
     out = MonteCarlo(*(np.empty(shape) for _ in MonteCarlo._fields))
     log_pi = log_weights(class_weights)
-    for rows, f in log_densities(family, theta, X, len(class_weights)):
+    for rows, f in _log_densities(family, theta, X, len(class_weights)):
         step = max(1, _SLICE // (f.size // f.shape[2]))
         for start in range(0, f.shape[2], step):
             part = slice(start, min(start + step, f.shape[2]))
@@ -151,7 +145,7 @@ def warn_in_doubt(
     )
 
 
-def log_densities(
+def _log_densities(
     family: Family, theta: Theta, X: Matrix, n_classes: int
 ) -> Iterator[tuple[slice, Array]]:
     """Rows and their (chain, draw, n, C) log densities, in blocks of rows and of draws.
@@ -162,6 +156,11 @@ def log_densities(
     theta = {name: np.asarray(theta[name]) for name in family.params}
     lead = next(iter(theta.values())).shape[:2]
     n_draws = int(np.prod(lead))
+    if lead[1] < _FEWEST_DRAWS:
+        raise ValueError(
+            f"the posterior has {lead[1]} draws in a chain; at least {_FEWEST_DRAWS} are needed "
+            "to estimate the Monte Carlo error"
+        )
     flat = {name: value.reshape(n_draws, *value.shape[2:]) for name, value in theta.items()}
     size = sum(value[0].size for value in flat.values())  # of one theta
     draws = max(1, _BLOCK // max(1, size))
