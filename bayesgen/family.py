@@ -397,6 +397,21 @@ class ConjugateFamily(Family):
 
     # -- optional capabilities ---------------------------------------------------------------
 
+    def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
+        """(n, N, C) draws of the class log-densities of each row, for `uncertainty`.
+
+        Up to a term common to the classes of a row. Joint over the classes of a row; rows may be
+        dependent in any way, so that a family can draw what the density depends on instead of
+        theta. The first axis of every ``size`` asked of `rng` is n or the block's share of it.
+        """
+        out = np.empty((n, X.shape[0], 0))
+        for part in row_blocks(n, self.n_parameters() + X.shape[0]):
+            found = self.log_likelihood(X, self.draw(rng, part.stop - part.start))
+            if not out.shape[2]:
+                out = np.empty((n, *found.shape[1:]))
+            out[part] = found
+        return out
+
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
         """(w, w0): (C, D) and (C,) with log p(x | theta_c) = x w_c + w0_c + g(x).
 

@@ -142,6 +142,7 @@ LAYERS = (  # modules, and what they are for
     ("schema · categories · labels", "data frames and labels to codes"),
     ("tokens · tables", "texts and tables, as users have them"),
     ("compare · relevance", "predictive beside plug-ins; information"),
+    ("uncertainty", "the distribution of p(class | x, theta)"),
     ("predict · storage", "one path for every method; netCDF"),
     ("monte_carlo · inference · tree", "the posterior, and as a DataTree"),
     ("model", "class weights times a family"),

@@ -25,7 +25,7 @@ from bayesgen.family import (
     refuse_undefined,
 )
 from bayesgen.names import CLASS, FEATURE
-from bayesgen.numerics import Array, log_gamma_difference
+from bayesgen.numerics import Array, draw_log_gamma, log_gamma_difference
 from bayesgen.pymc_parts import declare, observe_cells, prefixed
 from bayesgen.rows import (
     Matrix,
@@ -36,6 +36,7 @@ from bayesgen.rows import (
     dot_log,
     exact_parts,
     remainder,
+    row_blocks,
     split_missing,
     sum_except,
 )
@@ -215,6 +216,14 @@ class BetaBernoulli(ConjugateFamily):
     def cgf(self, X: Matrix, t: Array) -> Array:
         """Sum over cells of lG(p+t) - lG(p) - lG(P+t) + lG(P), p the pseudo-count of the bit."""
         a, b, total = self.alpha, self.beta, self.alpha + self.beta
+        t = np.asarray(t)
+        if t.ndim == 1 or t.shape[-2] == 1:  # one t for all rows: linear in the bits
+            shared = (t if t.ndim == 1 else t[..., 0, :])[..., None]
+            norm = log_gamma_difference(total, shared)
+            one = (log_gamma_difference(a, shared) - norm).sum(axis=-2)  # (..., D)
+            zero = (log_gamma_difference(b, shared) - norm).sum(axis=-2)
+            if np.isfinite(one).all() and np.isfinite(zero).all():
+                return self._linear(X, one[..., None, :], zero[..., None, :])[..., 0]
 
         def cell(rows: slice, t: Array) -> Array:
             x = dense_block(X, rows)
@@ -229,6 +238,26 @@ class BetaBernoulli(ConjugateFamily):
             return out
 
         return cgf_by_rows(cell, X.shape[0], X.shape[1], t)
+
+    @staticmethod
+    def _linear(X: Matrix, one: Array, zero: Array) -> Array:
+        """(..., N, C) sums over each row of tables (..., C, D) for its ones and for its zeros."""
+        if np.iscomplexobj(one):
+            real = BetaBernoulli._linear(X, one.real, zero.real)
+            return real + 1j * BetaBernoulli._linear(X, one.imag, zero.imag)
+        ones, missing = split_missing(X)
+        out = dot(ones, one - zero) + zero.sum(axis=-1)[..., None, :]
+        return out if missing is None else out - dot(missing, zero)
+
+    def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
+        """From draws of log theta and log(1 - theta): 1 - theta itself underflows near theta = 1."""
+        out = np.empty((n, X.shape[0], len(self.alpha)))
+        for part in row_blocks(n, 4 * self.alpha.size):
+            size = (part.stop - part.start, *self.alpha.shape)
+            one, zero = (draw_log_gamma(rng, a, size) for a in (self.alpha, self.beta))
+            norm = np.logaddexp(one, zero)
+            out[part] = self._linear(X, one - norm, zero - norm)
+        return out
 
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
         """Log-odds weights of the bits; the posterior predictive is linear too."""

@@ -1,0 +1,1 @@
+"""How sure is it? The posterior distribution of the class probabilities p(y = c | x, theta)."""

@@ -1,0 +1,303 @@
+r"""Credible intervals of the class probabilities under the posterior of the parameters.
+
+The interval is of :math:`\rho_c(x) = p(y=c \mid x, \theta)`, theta distributed as the data leave
+it. It is not an interval around p(y=c | x, D), which is another mean (`predict`), and need not be
+centred on it.
+
+Two classes: quantiles of the log-odds, by Cornish-Fisher or by inversion, and through the sigmoid,
+which is monotone: exact. More classes: `against_rest` if they are independent given the data, else
+draws. Everything happens on the scale of log-odds, so that a probability of 1e-30 has its digits.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from scipy.special import expit
+
+from bayesgen.model import ClassModel
+from bayesgen.numerics import Array
+from bayesgen.rows import Matrix
+from bayesgen.uncertainty import cornish_fisher
+from bayesgen.uncertainty.against_rest import POINTS, independent, margins
+from bayesgen.uncertainty.draws import (
+    REPLICATES,
+    block_rows,
+    log_joint_draws,
+    log_odds_against_rest,
+    order_statistic,
+    percentile_error,
+    replicates,
+)
+from bayesgen.uncertainty.inversion import invert
+from bayesgen.uncertainty.log_odds import cumulants, log_odds
+from bayesgen.uncertainty.shortest import shortest
+
+Kind = Literal["eti", "hdi"]
+Route = Literal["auto", "exact", "approx", "draws"]
+Quantile = Callable[[Array], Array]  # (n, Q) -> (n, Q)
+
+N_DRAWS = 1 << 14
+_BLOCK = 2048  # rows
+_CELLS = 1 << 20  # numbers of one array: 8 MiB
+_NAMES = "U14"
+_CONVERGED = 5e-4  # error of a percentile with which an inverted series still counts as exact
+_CORNISH_FISHER_ERROR = 0.002
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Credible intervals of N rows.
+
+    Parameters
+    ----------
+    lower, upper : (N, C)
+        Probabilities. NaN for a row that is impossible under every class.
+    log_odds_lower, log_odds_upper : (N, C)
+        The same ends as log p/(1 - p): what is left of them where a probability rounds to 1.
+    method : (N,) str
+        "constant", "cornish-fisher", "inversion", "margins" (`against_rest`) or "draws".
+    error : (N,)
+        Standard error (draws, margins) or bound (else) of the probability below an end.
+    """
+
+    lower: Array
+    upper: Array
+    log_odds_lower: Array
+    log_odds_upper: Array
+    method: Array
+    error: Array
+
+
+def interval(
+    model: ClassModel,
+    X: Matrix,
+    prob: float = 0.9,
+    kind: Kind = "eti",
+    method: Route = "auto",
+    class_prior: Array | None = None,
+    rng: Any = 0,
+    n_draws: int = N_DRAWS,
+) -> Intervals:
+    """Credible interval of each class probability of each row.
+
+    Parameters
+    ----------
+    model : ClassModel
+        The posterior.
+    X : (N, D)
+        Rows as the family takes them.
+    prob : float in (0, 1)
+        Posterior probability of the interval.
+    kind : {"eti", "hdi"}
+        Equal tails, or the shortest interval of the probability.
+    method : {"auto", "exact", "approx", "draws"}
+        "exact" inverts characteristic functions; "auto" replaces that by Cornish-Fisher where its
+        error is below .002 in percentile; "approx" is Cornish-Fisher whatever its error; "draws"
+        draws theta. Where a route is closed (no convergence; classes that share parameters) draws
+        stand in, and `Intervals.method` says so.
+    class_prior : (C,), optional
+        Class weights >= 0 that replace the fitted ones, and are not uncertain.
+    rng : int, Generator
+        Of the Sobol points and draws; by default the same for every call.
+    n_draws : int
+        A power of 2.
+
+    Returns
+    -------
+    Intervals
+
+    Raises
+    ------
+    ValueError
+        If prob, kind or method is not one of these.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesgen.families.beta_bernoulli import BetaBernoulli
+    >>> X = np.array([[1, 1]] + 4 * [[1, 0], [0, 1], [0, 0]])
+    >>> model = ClassModel(1.0, BetaBernoulli(alpha=1.0, beta=1.0))
+    >>> stats = model.stats(X, np.array([0] + 12 * [1]), 2)
+    >>> found = interval(model.resolve(stats).update(stats), np.array([[1, 1]]), method="exact")
+    >>> found.lower.round(4), found.upper.round(4)
+    (array([[0.0447, 0.2768]]), array([[0.7232, 0.9553]]))
+    """
+    request = _Request(prob, kind, method, class_prior, rng, n_draws)
+    n, n_classes = X.shape[0], len(model.alpha)
+    size = _BLOCK if n_classes <= 2 else max(1, _CELLS // (POINTS * n_classes))
+    parts = [_block(model, X[k : k + size], request) for k in range(0, n, size)]
+    parts = parts or [Ends.empty(0, n_classes)]
+    low, high, names, error = (np.concatenate(f) for f in zip(*parts, strict=True))
+    return Intervals(expit(low), expit(high), low, high, names, error)
+
+
+@dataclass(frozen=True)
+class _Request:
+    prob: float
+    kind: Kind
+    method: Route
+    class_prior: Array | None
+    rng: Any
+    n_draws: int
+
+    def __post_init__(self) -> None:
+        if not 0 < self.prob < 1:
+            raise ValueError(f"prob must be between 0 and 1, got {self.prob}")
+        for name, value, known in (
+            ("kind", self.kind, ("eti", "hdi")),
+            ("method", self.method, ("auto", "exact", "approx", "draws")),
+        ):
+            if value not in known:
+                raise ValueError(
+                    f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}"
+                )
+
+    @property
+    def generator(self) -> np.random.Generator:
+        """The same for every block of rows, unless the caller's own generator moves on."""
+        return np.random.default_rng(self.rng)
+
+    def ends(
+        self, n: int, quantile: Quantile, draft: Quantile | None = None
+    ) -> tuple[Array, Array]:
+        """(n,) each: the interval's ends, from the quantile function (n, Q) -> (n, Q).
+
+        `draft` is a cheaper one, good enough to find the shortest interval.
+        """
+        if self.kind == "eti":
+            tail = (1 - self.prob) / 2
+            p = np.broadcast_to([tail, 1 - tail], (n, 2))
+            low, high = quantile(p).T
+            return low, high
+        u, _ = shortest(draft or quantile, n, self.prob)
+        first, last = u <= 0, u >= (1 - self.prob) * (1 - 1e-12)
+        u = np.where(first | last, (1 - self.prob) / 2, u)
+        p = np.stack(
+            [np.where(last, 1 - self.prob, u), np.where(first, 0.0, u) + self.prob], axis=1
+        )
+        low, high = quantile(p).T
+        return np.where(first, -np.inf, low), np.where(last, np.inf, high)
+
+
+class Ends(NamedTuple):
+    """Ends of intervals of log-odds."""
+
+    low: Array  # (n, C)
+    high: Array  # (n, C)
+    method: Array  # (n,)
+    error: Array  # (n,)
+
+    @classmethod
+    def empty(cls, n: int, n_classes: int) -> Self:
+        """All NaN, "constant"."""
+        nan = np.full((n, n_classes), np.nan)
+        return cls(nan, nan.copy(), np.full(n, "constant", dtype=_NAMES), np.zeros(n))
+
+    def put(self, rows: Array, other: "Ends") -> None:
+        """Overwrite some of the rows."""
+        for mine, theirs in zip(self, other, strict=True):
+            mine[rows] = theirs
+
+
+def _block(model: ClassModel, X: Matrix, request: _Request) -> Ends:
+    """Rows by the classes that can produce them at all."""
+    possible = np.isfinite(model.family.log_predictive(X))
+    if request.class_prior is not None:
+        possible &= np.asarray(request.class_prior) > 0
+    out = Ends.empty(*possible.shape)
+    out.low[~possible] = out.high[~possible] = -np.inf
+    patterns, which = np.unique(possible, axis=0, return_inverse=True)
+    for k, pattern in enumerate(patterns):
+        rows, classes = np.flatnonzero(which.ravel() == k), np.flatnonzero(pattern)
+        part = _CASES[min(len(classes), 3)](model, X[rows], classes, request)
+        out.low[np.ix_(rows, classes)], out.high[np.ix_(rows, classes)] = part.low, part.high
+        out.method[rows], out.error[rows] = part.method, part.error
+    out.low[~possible.any(axis=1)] = out.high[~possible.any(axis=1)] = np.nan
+    return out
+
+
+def _no_class(model: ClassModel, X: Matrix, classes: Array, request: _Request) -> Ends:
+    return Ends.empty(X.shape[0], 0)
+
+
+def _one_class(model: ClassModel, X: Matrix, classes: Array, request: _Request) -> Ends:
+    certain = np.full((X.shape[0], 1), np.inf)
+    return Ends.empty(X.shape[0], 1)._replace(low=certain, high=certain)
+
+
+def _two_classes(model: ClassModel, X: Matrix, classes: Array, request: _Request) -> Ends:
+    if request.method == "draws":
+        return _by_draws(model, X, classes, request)
+    out = Ends.empty(X.shape[0], 2)
+    line = log_odds(model, X, int(classes[0]), int(classes[1]), request.class_prior)
+    k = cumulants(line)
+
+    def put(rows: Array, ends: tuple[Array, Array], method: str, error: Array | float) -> None:
+        low, high = ends
+        sides = np.stack([low, -high], axis=1), np.stack([high, -low], axis=1)
+        out.put(rows, Ends(*sides, np.full(len(rows), method), np.broadcast_to(error, len(rows))))
+
+    constant = (k.sd == 0) & (k.error == 0)
+    put(np.flatnonzero(constant), (k.mean[constant], k.mean[constant]), "constant", 0.0)
+    quick = ~constant & (request.method != "exact")
+    if request.method == "auto":
+        quick &= cornish_fisher.applies(k)
+    own = k.part(quick)
+    error = np.where(cornish_fisher.applies(own), _CORNISH_FISHER_ERROR, np.nan)
+    ends = request.ends(int(quick.sum()), lambda p: cornish_fisher.quantile(own, p))
+    put(np.flatnonzero(quick), ends, "cornish-fisher", error)
+    for group in invert(line, k, np.flatnonzero(~constant & ~quick)):
+        table = group.table()
+        ends = request.ends(len(group.rows), group.quantile, table.quantile)
+        put(group.rows, ends, "inversion", group.error)
+        rows = group.rows[group.error > _CONVERGED]
+        out.put(rows, _by_draws(model, X[rows], classes, request))
+    return out
+
+
+def _many_classes(model: ClassModel, X: Matrix, classes: Array, request: _Request) -> Ends:
+    n = X.shape[0]
+    apart = np.zeros(n, dtype=bool) if request.method == "draws" else independent(model, X)
+    out = Ends.empty(n, len(classes))
+    rows = np.flatnonzero(apart)
+    if len(rows):
+        found = margins(model, X[rows], request.generator, classes, request.class_prior)
+        ends = [
+            request.ends(len(rows), partial(found.quantile, j), partial(found.draft, j))
+            for j in range(len(classes))
+        ]
+        low, high = (np.stack(side, axis=1) for side in zip(*ends, strict=True))
+        out.put(rows, Ends(low, high, np.full(len(rows), "margins"), found.error(low, high)))
+        apart[rows[~found.good]] = False
+    rows = np.flatnonzero(~apart)
+    if len(rows):
+        out.put(rows, _by_draws(model, X[rows], classes, request))
+    return out
+
+
+def _by_draws(model: ClassModel, X: Matrix, classes: Array, request: _Request) -> Ends:
+    out = Ends.empty(X.shape[0], len(classes))
+    size = block_rows(request.n_draws, len(model.alpha))
+    for start in range(0, X.shape[0], size):
+        rows = slice(start, start + size)
+        generators = replicates(request.generator, request.n_draws)
+        each = request.n_draws // REPLICATES
+        a = np.stack(
+            [log_joint_draws(model, X[rows], g, each, request.class_prior) for g in generators]
+        )
+        l = log_odds_against_rest(a[..., classes])  # (replicate, draw, n, C)
+        for j in range(len(classes)):
+            own = np.moveaxis(l[..., j], -1, 0)  # (n, replicate, draw)
+            ordered = np.sort(own.reshape(len(own), -1), axis=1)
+            low, high = request.ends(len(own), partial(order_statistic, ordered))
+            out.low[rows, j], out.high[rows, j] = low, high
+            error = np.maximum(*(percentile_error(own, end) for end in (low, high)))
+            out.error[rows] = np.maximum(out.error[rows], error)
+    out.method[:] = "draws"
+    return out
+
+
+_CASES = (_no_class, _one_class, _two_classes, _many_classes)
