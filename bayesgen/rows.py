@@ -223,6 +223,27 @@ def pattern(cells: sparse.csr_matrix) -> sparse.csr_matrix:
     return sparse.csr_matrix((ones, cells.indices, cells.indptr), shape=cells.shape)
 
 
+def distinct_cells(cells: sparse.csr_matrix) -> tuple[Array, Array, sparse.csr_matrix]:
+    """Columns (U,) and values (U,) of the distinct cells, and which row has which, (n, U).
+
+    A function of column and value is computed once for all rows that share a cell, and
+    `shared_sums` gives each row its own.
+    """
+    values, code = np.unique(cells.data, return_inverse=True)
+    use, which = np.unique(code * cells.shape[1] + cells.indices, return_inverse=True)
+    counts = sparse.csr_matrix(
+        (np.ones(len(which)), which, cells.indptr), shape=(cells.shape[0], len(use))
+    )
+    return use % cells.shape[1], values[use // cells.shape[1]], counts
+
+
+def shared_sums(rows: Matrix, table: Array) -> Array:
+    """(..., n) products of rows (n, U), dense or sparse, with a table (..., U), real or complex."""
+    *lead, width = table.shape
+    flat = table.reshape(int(np.prod(lead)), width).T
+    return np.asarray(rows @ flat).T.reshape(*lead, rows.shape[0])
+
+
 def small_count_table(
     function: Callable[[Any, Array], Array], X: Matrix, n_tables: int
 ) -> Callable[[Array, Array], Array]:

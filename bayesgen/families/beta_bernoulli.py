@@ -250,7 +250,7 @@ class BetaBernoulli(ConjugateFamily):
         return out if missing is None else out - dot(missing, zero)
 
     def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
-        """From draws of log theta and log(1 - theta): 1 - theta itself underflows near theta = 1."""
+        """By draws of log theta and log(1 - theta): 1 - theta itself underflows near theta = 1."""
         out = np.empty((n, X.shape[0], len(self.alpha)))
         for part in row_blocks(n, 4 * self.alpha.size):
             size = (part.stop - part.start, *self.alpha.shape)

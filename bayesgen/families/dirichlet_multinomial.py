@@ -53,12 +53,14 @@ from bayesgen.pymc_parts import declare, dirichlet, prefixed, refuse_fractional
 from bayesgen.rows import (
     Matrix,
     class_sums,
+    distinct_cells,
     dot_log,
     exact_parts,
     has_nan,
     pattern,
     refuse_negative_counts,
     row_sums,
+    shared_sums,
     small_count_table,
     stored_blocks,
     stored_cells,
@@ -290,14 +292,19 @@ class DirichletMultinomial(ConjugateFamily):
             cells = stored_cells(X, rows)
             length = row_sums(cells.data, cells.indptr)
             coefficient = _log_coefficient(cells, length)
-            owner = _row_of_cells(cells)
             row = np.flatnonzero(length >= _LONG)
+            own_t = t.shape[-2] > 1
+            if own_t:
+                owner, word, times = _row_of_cells(cells), cells.indices, cells.data
+            else:  # one t for all rows: each distinct cell once
+                word, times, count = distinct_cells(cells)
             out: Any = 0.0
             for c in range(len(alpha)):
                 tc = t[..., c]  # (..., n or 1)
-                own = tc[..., owner] if tc.shape[-1] == len(length) else tc
-                words = log_gamma_difference(alpha[c, cells.indices], own * cells.data)
-                document = row_sums(words, cells.indptr) + tc * coefficient
+                own = tc[..., owner] if own_t else tc
+                words = log_gamma_difference(alpha[c, word], own * times)
+                words = row_sums(words, cells.indptr) if own_t else shared_sums(count, words)
+                document = words + tc * coefficient
                 document -= log_gamma_difference(total[c], tc * length)
                 if len(row):
                     own = t[..., row, :] if t.shape[-2] == len(length) else t

@@ -41,12 +41,14 @@ from bayesgen.rows import (
     class_counts,
     class_sums,
     dense_block,
+    distinct_cells,
     dot_log,
     exact_parts,
     pattern,
     refuse_negative_counts,
     remainder,
     row_sums,
+    shared_sums,
     small_count_table,
     split_missing,
     stored_blocks,
@@ -269,14 +271,26 @@ class GammaPoisson(ConjugateFamily):
             zero, stored = x == 0, np.flatnonzero((x != 0) & ~np.isnan(x))
             i, j = np.divmod(stored, x.shape[1])
             indptr = np.searchsorted(i, np.arange(len(x) + 1))
+            values, count = x.ravel()[stored], None
+            if t.shape[-2] == 1:  # one t for all rows: each distinct cell once
+                j, values, count = distinct_cells(
+                    sparse.csr_matrix((values, j, indptr), shape=x.shape)
+                )
             out: Any = 0.0
             for c in range(len(a)):
                 tc = t[..., c]  # (..., n or 1)
-                own = tc[..., i] if tc.shape[-1] == len(x) else tc
-                some = log_poisson_power(x.ravel()[stored], a[c, j], b[c, j], own)
+                own = tc if count is not None else tc[..., i]
+                some = log_poisson_power(values, a[c, j], b[c, j], own)
+                if count is None:
+                    out = out + row_sums(some, indptr)
+                else:
+                    out = out + shared_sums(count, some)
                 with np.errstate(invalid="ignore", divide="ignore"):  # t outside the domain
                     none = a[c] * log1p(tc[..., None] / b[c])
-                out = out + row_sums(some, indptr) - np.sum(none * zero, axis=-1)
+                if count is not None and np.isfinite(none).all():
+                    out = out - shared_sums(zero.astype(none.dtype), none[..., 0, :])
+                else:
+                    out = out - np.sum(none * zero, axis=-1)
             return out
 
         return cgf_by_rows(cell, X.shape[0], X.shape[1], t)

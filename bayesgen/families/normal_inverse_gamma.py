@@ -44,6 +44,7 @@ from bayesgen.rows import (
     has_nan,
     one_hot,
     row_blocks,
+    shared_sums,
 )
 
 Variance = Literal["class", "tied", "class_spherical", "spherical"]
@@ -500,33 +501,37 @@ class NormalInverseGamma(ConjugateFamily):
         n_classes = len(self.mu)
         kappa, scale = self.kappa, self._scale
 
-        def group(T: Array, B: Array, nu: Array, ss: Array) -> Array:
-            return (
-                log_gamma_difference(nu / 2, T / 2)
-                - T / 2 * np.log(np.pi * ss)
-                - (nu + T) / 2 * log1p(B / ss)
-            )
+        def norm(T: Array, nu: Array, ss: Array) -> Array:
+            return log_gamma_difference(nu / 2, T / 2) - T / 2 * np.log(np.pi * ss)
+
+        def sum_seen(seen: Array, table: Array) -> Array:  # table (..., n or 1, D)
+            if table.shape[-2] > 1 or not np.isfinite(table).all():
+                return np.sum(np.where(seen, table, 0.0), axis=-1)
+            return shared_sums(seen.astype(table.dtype), table[..., 0, :])
 
         def cell(rows: slice, t: Array) -> Array:
             x = dense_block(X, rows) - self.shift
             seen = ~np.isnan(x) & self._live
             x = np.where(seen, x, 0.0)
             out: Any = 0.0
-            sum_T: Any = 0.0
-            sum_B: Any = 0.0
+            T: Any = 0.0
+            B: Any = 0.0
             for c in range(n_classes):
                 tc = t[..., c, None]
-                T = tc * seen  # (..., n, D)
-                B = T * kappa[c] / (kappa[c] + tc) * np.square(x - self.mu[c])
-                out = out - 0.5 * (seen * log1p(tc / kappa[c])).sum(axis=-1)
+                mean = -0.5 * log1p(tc / kappa[c])
+                own = tc * kappa[c] / (kappa[c] + tc) * (seen * np.square(x - self.mu[c]))
+                T, B = (T + tc, B + own) if self._over_classes else (tc, own)
+                out = out + sum_seen(seen, mean)
+                if self._over_classes and c < n_classes - 1:
+                    continue
+                nu, ss = (v[0 if self._over_classes else c] for v in (self.nu, scale))
                 if self._over_features:
-                    T, B = T.sum(axis=-1, keepdims=True), B.sum(axis=-1, keepdims=True)
-                if self._over_classes:
-                    sum_T, sum_B = sum_T + T, sum_B + B
+                    T, B = T * seen.sum(axis=-1, keepdims=True), B.sum(axis=-1, keepdims=True)
+                    out = out + norm(T, nu, ss)[..., 0]
                 else:
-                    out = out + group(T, B, self.nu[c], scale[c]).sum(axis=-1)
-            if self._over_classes:
-                out = out + group(sum_T, sum_B, self.nu[0], scale[0]).sum(axis=-1)
+                    out = out + sum_seen(seen, norm(T, nu, ss))
+                    T = T * seen
+                out = out - ((nu + T) / 2 * log1p(B / ss)).sum(axis=-1)
             return out
 
         with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN

@@ -28,7 +28,7 @@ from bayesgen.uncertainty.inversion import invert
 from bayesgen.uncertainty.log_odds import cumulants, log_density
 from bayesgen.uncertainty.tabulated import Table
 
-POINTS = 512
+POINTS = 2048
 _WORST = 1e-5  # error of a margin that still counts as exact
 
 
