@@ -14,7 +14,7 @@ import numpy as np
 from bayesgen.densities import log_dirichlet_density
 from bayesgen.family import Family, Theta
 from bayesgen.model import ClassModel, log_weights
-from bayesgen.monte_carlo import _log_densities as log_densities
+from bayesgen.monte_carlo import log_densities
 from bayesgen.names import (
     CHAIN,
     CLASS_WEIGHTS,

@@ -109,8 +109,9 @@ class Posterior(Face):
         rng = np.random.default_rng(random_state)
         drawn = tree.split_chains(self.model_.draw(rng, draws * chains), chains)
         posterior = tree.draws_dataset(drawn, self.model_.params, self._coords())
-        coordinates = family.pymc_coordinates(drawn, self.stats_.features)
-        out = self._tree({POSTERIOR: posterior.assign(tree.with_draws(coordinates))})
+        free = self.prior_.family.pymc_coordinates(drawn, self.stats_.features)
+        coordinates = tree.with_draws(free)
+        out = self._tree({POSTERIOR: posterior.merge(tree.group(coordinates, self._coords()))})
         self._add_groups(out, drawn, rng, X, y, groups)
         out.attrs["route"] = "closed form"
         if isinstance(random_state, int):
@@ -185,8 +186,8 @@ class Posterior(Face):
         import xarray as xr
 
         fit = tree.fit_dataset(self.prior_, self.model_, self.stats_, self._coords())
-        prior = [name for name in fit.data_vars if str(name).startswith("prior_")]
-        groups = groups | {CONSTANT_DATA: fit[prior], FIT: fit}
+        constants = tree.prior_dataset(self.prior_, self._coords())
+        groups = groups | {CONSTANT_DATA: constants, FIT: fit}
         out = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
         out.attrs |= {"estimator": type(self).__name__, "family": type(self.model_.family).__name__}
         out.attrs["bayesgen_version"] = package_version()

@@ -11,6 +11,7 @@ from bayesgen.classifier.face import Face
 from bayesgen.family import UndefinedEstimateError
 from bayesgen.labels import weights_by_class
 from bayesgen.model import ClassModel
+from bayesgen.monte_carlo import Quantity
 from bayesgen.names import CLASS, OBS, Method
 from bayesgen.numerics import Array, log_sum_exp
 
@@ -59,13 +60,21 @@ class Predicting(Face):
         MonteCarloWarning
             If `posterior` has too few draws for some rows.
         """
+        return self._log_joint(X, method, class_prior, posterior, "density")
+
+    def _log_joint(
+        self, X: Any, method: Method, class_prior: Any, posterior: Any, quantity: Quantity
+    ) -> Array:
+        """As `predict_joint_log_proba`; `quantity` is what becomes of it."""
         check_is_fitted(self, "model_")
         prediction.check_method(method)
         weights = None if class_prior is None else weights_by_class(class_prior, self.classes_)
         theta = None if posterior is None else self._draws_of(posterior)
         encoded = self._encode(self._read(X, reset=False))
         try:
-            return prediction.log_joint(self.model_, self.stats_, encoded, method, weights, theta)
+            return prediction.log_joint(
+                self.model_, self.stats_, encoded, method, weights, theta, quantity
+            )
         except UndefinedEstimateError as error:
             raise error.renamed(self.classes_, self._feature_names()) from None
 
@@ -77,7 +86,7 @@ class Predicting(Face):
         posterior: Any = None,
     ) -> Array:
         """(N, C) log of `predict_proba`."""
-        joint = self.predict_joint_log_proba(X, method, class_prior, posterior)
+        joint = self._log_joint(X, method, class_prior, posterior, "probability")
         return prediction.log_class_probability(joint, method)
 
     def predict_proba(
@@ -124,7 +133,7 @@ class Predicting(Face):
         posterior: Any = None,
     ) -> Array:
         """(N,) log-odds of ``classes_[1]`` for two classes, else (N, C) log p(y = c | x)."""
-        joint = self.predict_joint_log_proba(X, method, class_prior, posterior)
+        joint = self._log_joint(X, method, class_prior, posterior, "probability")
         log_p = prediction.log_class_probability(joint, method)  # refuses impossible rows
         return joint[:, 1] - joint[:, 0] if len(self.classes_) == 2 else log_p
 
