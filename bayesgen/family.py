@@ -252,6 +252,25 @@ class Family(Record, abc.ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} has no PyMC model")
 
+    def pymc_coordinates(
+        self, theta: Theta, stats: Any
+    ) -> dict[str, tuple[tuple[str, ...], Array]]:
+        """Free variables of `to_pymc` that are not in `params`, behind draws of theta.
+
+        With them a posterior drawn in closed form has all that PyMC asks of one.
+
+        Parameters
+        ----------
+        theta : {name: (..., *dims)}
+        stats : Stats or None
+            Of the rows that the PyMC model is conditioned on; None is the prior.
+
+        Returns
+        -------
+        {name: (dims, (..., *dims))}
+        """
+        return {}
+
     def rows_of(self, theta: Theta, name: str, y: Array) -> Array:
         """The parameter of each row's class: (N, *dims without class), for `simulate`."""
         dims, value = self.params[name], theta[name]

@@ -96,7 +96,7 @@ def log_joint(family: Family, theta: Theta, X: Matrix, class_weights: Array) -> 
         Posterior mean of the class weights, or what replaces it.
     """
     out = np.empty((X.shape[0], len(class_weights)))
-    for rows, f in _log_densities(family, theta, X, len(class_weights)):
+    for rows, f in log_densities(family, theta, X, len(class_weights)):
         out[rows] = log_mean_exp(f.reshape(-1, *f.shape[2:]), axis=0)
     return out + log_weights(class_weights)
 
@@ -118,7 +118,7 @@ def estimate(family: Family, theta: Theta, X: Matrix, class_weights: Array) -> M
             f"the posterior has {chain_length} draw(s) in a chain; {_FEWEST_DRAWS} or more are "
             "needed to estimate the Monte Carlo error"
         )
-    for rows, f in _log_densities(family, theta, X, len(class_weights)):
+    for rows, f in log_densities(family, theta, X, len(class_weights)):
         step = max(1, _SLICE // (f.size // f.shape[2]))
         for start in range(0, f.shape[2], step):
             part = slice(start, min(start + step, f.shape[2]))
@@ -153,7 +153,7 @@ def warn_in_doubt(result: MonteCarlo, quantity: Quantity) -> None:
     )
 
 
-def _log_densities(
+def log_densities(
     family: Family, theta: Theta, X: Matrix, n_classes: int
 ) -> Iterator[tuple[slice, Array]]:
     """Rows and their (chain, draw, n, C) log densities, in blocks of rows and of draws.

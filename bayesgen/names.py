@@ -19,7 +19,17 @@ TOKEN: Final = "token"
 PREDICTIVE: Final = "predictive"  # which predictive, in a comparison
 
 POSTERIOR: Final = "posterior"
+SAMPLE_STATS: Final = "sample_stats"
+PRIOR: Final = "prior"
+PRIOR_PREDICTIVE: Final = "prior_predictive"
+POSTERIOR_PREDICTIVE: Final = "posterior_predictive"
+LOG_LIKELIHOOD: Final = "log_likelihood"
+LOG_PRIOR: Final = "log_prior"
+OBSERVED_DATA: Final = "observed_data"
+CONSTANT_DATA: Final = "constant_data"
 FIT: Final = "fit"
+# groups that are made on request
+REQUESTS: Final = (PRIOR, PRIOR_PREDICTIVE, POSTERIOR_PREDICTIVE, LOG_LIKELIHOOD, LOG_PRIOR)
 
 CLASS_WEIGHTS: Final = "pi"  # p(y = c), the Dirichlet-distributed class weights
 

@@ -49,6 +49,20 @@ def fit_dataset(
     return xr.Dataset(variables, {k: v for k, v in coords.items() if k in used}, attrs)
 
 
+def prior_dataset(prior: ClassModel, coords: Coords) -> "xr.Dataset":
+    """Hyper-parameters of the prior, as the data containers of its PyMC model hold them."""
+    variables: dict[str, tuple[tuple[str, ...], Array]] = {"prior_class": ((CLASS,), prior.alpha)}
+    for name, (dims, value) in prior.family.arrays().items():
+        if value.dtype.kind in "fiub":
+            full = dims[len(dims) - value.ndim :]
+            own = [
+                d if n == len(coords.get(d, ())) else f"prior_{name}_dim_{i}"
+                for i, (d, n) in enumerate(zip(full, value.shape, strict=True))
+            ]
+            variables[f"prior_{name}"] = (tuple(own), value)
+    return group(variables, coords)
+
+
 def _variable(
     role: str, dims: tuple[str, ...], value: Array, sizes: dict[str, int]
 ) -> "xr.Variable":
@@ -209,6 +223,23 @@ def _order(dataset: "xr.Dataset", dim: str, coords: Coords) -> Array | None:
             + "; use draws of this classifier's own model, or rename them"
         )
     return np.array([place[label] for label in mine])
+
+
+def group(variables: Mapping[str, tuple[tuple[str, ...], Array]], coords: Coords) -> "xr.Dataset":
+    """{name: (dims, values)} as a Dataset; what has no labels in `coords` is counted from 0."""
+    import xarray as xr
+
+    out = xr.Dataset({name: (list(dims), value) for name, (dims, value) in variables.items()})
+    counted = {d: np.arange(n) for d, n in out.sizes.items()}
+    labels = {k: v for k, v in coords.items() if out.sizes.get(k) == len(v)}
+    return out.assign_coords(counted | labels)
+
+
+def with_draws(
+    variables: Mapping[str, tuple[tuple[str, ...], Array]],
+) -> dict[str, tuple[tuple[str, ...], Array]]:
+    """The same with dims (chain, draw) in front."""
+    return {name: ((CHAIN, DRAW, *dims), value) for name, (dims, value) in variables.items()}
 
 
 def split_chains(draws: Mapping[str, Array], chains: int) -> dict[str, Array]:

@@ -490,7 +490,8 @@ def test_posterior_is_a_tree_that_arviz_takes(case):
     clf, X, y = fitted(case)
     tree = clf.posterior_
     assert isinstance(tree, xr.DataTree)
-    assert set(tree.children) == {"posterior", "fit"}
+    groups = {"posterior", "fit", "constant_data", "prior", "log_prior"}
+    assert set(tree.children) == groups
     assert tree.attrs["route"] == "closed form"
     assert tree.attrs["estimator"] == type(clf).__name__
     draws = tree["posterior"].to_dataset()
@@ -502,7 +503,7 @@ def test_posterior_is_a_tree_that_arviz_takes(case):
     order = ["chain", "draw", "class", "context", "feature", "feature_bis", "category", "token"]
     for variable in draws.data_vars.values():
         dims = [d.split("_", 1)[-1] if d.startswith(tuple(KINDS)) else d for d in variable.dims]
-        assert dims == sorted(dims, key=order.index)
+        assert dims == sorted(dims, key=[*order, "axis", "axis_pair"].index)
         assert dims[:2] == ["chain", "draw"]
         assert np.isfinite(variable).all()
     fit = tree["fit"].to_dataset()

@@ -342,7 +342,7 @@ def test_a_file_with_flipped_bytes_is_refused_or_the_same(model, tmp_path):
 def test_every_number_is_under_the_checksum(model, tmp_path):
     path = tmp_path / "edited.nc"
     path.write_bytes(model[1])
-    names = [k for k in bg.load(path)._fit_dataset().data_vars if k.startswith("posterior_")]
+    names = [k for k in bg.load(path).posterior_["fit"].data_vars if k.startswith("posterior_")]
     assert len(names) > 4
     for name in names[:4]:
         path.write_bytes(model[1])

@@ -1,7 +1,7 @@
 """The scikit-learn face of every generative classifier: validate, call, name the classes.
 
 No mathematics lives here. A face chooses a family and how to read X (`face`); the rest is done
-for all of them: `fitting`, `predicting`, and the `posterior` as others read it.
+for all of them: `fitting`, `predicting`, the `posterior` as others read it, and `saving`.
 """
 
 from typing import Any
@@ -10,11 +10,12 @@ from bayesgen.classifier.face import Align
 from bayesgen.classifier.fitting import Fitting
 from bayesgen.classifier.posterior import Posterior
 from bayesgen.classifier.predicting import LinearForm, Predicting
+from bayesgen.classifier.saving import Saving
 
 __all__ = ["Align", "GenerativeClassifier", "LinearForm"]
 
 
-class GenerativeClassifier(Fitting, Predicting, Posterior):
+class GenerativeClassifier(Fitting, Predicting, Posterior, Saving):
     """Classifier from any conjugate family, the user's own included.
 
     Parameters

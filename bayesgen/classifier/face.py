@@ -98,3 +98,10 @@ class Face(ClassifierMixin, BaseEstimator):
         tags.input_tags.allow_nan = family.missing == "marginalised" and family.fits_missing
         tags.input_tags.sparse = self._accepts_sparse()
         return tags
+
+
+def package_version() -> str:
+    """Of bayesgen."""
+    from bayesgen import __version__
+
+    return __version__

@@ -1,23 +1,36 @@
-"""The posterior as others read it: DataTree of draws, PyMC model, file."""
+"""The posterior as others read it: evidence, draws by either route, the PyMC model."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, Self
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from bayesgen import storage, tree
-from bayesgen.classifier.face import Face
-from bayesgen.names import CLASS, FIT, POSTERIOR
+from bayesgen import criticism, tree
+from bayesgen.classifier.face import Face, package_version
+from bayesgen.family import ConjugateFamily
+from bayesgen.names import (
+    CONSTANT_DATA,
+    FIT,
+    LOG_PRIOR,
+    OBSERVED_DATA,
+    POSTERIOR,
+    PRIOR,
+    REQUESTS,
+    SAMPLE_STATS,
+)
+from bayesgen.numerics import Array
 
 if TYPE_CHECKING:
     import xarray as xr
 
 _DRAW_BYTES = 1 << 30  # posterior_ draws fewer parameters than asked rather than exceed this
+_GROUPS_OF_ROWS = ("posterior_predictive", "log_likelihood")
 
 
 class Posterior(Face):
-    """Evidence, draws, PyMC and storage."""
+    """Evidence, draws and PyMC."""
 
     @property
     def log_evidence_(self) -> float:
@@ -27,9 +40,9 @@ class Posterior(Face):
 
     @property
     def posterior_(self) -> "xr.DataTree":
-        """DataTree with groups ``posterior`` (4 chains of 500 exact draws) and ``fit``.
+        """DataTree of 4 chains of 500 exact draws: `draw_posterior` with its defaults.
 
-        Made on first use, with seed 0; `draw_posterior` gives another number of draws.
+        Made on first use, with seed 0.
         """
         check_is_fitted(self, "model_")
         if "_draws" not in self.__dict__:
@@ -37,7 +50,14 @@ class Posterior(Face):
         return self._draws
 
     def draw_posterior(
-        self, draws: int = 500, chains: int = 4, random_state: Any = 0
+        self,
+        draws: int = 500,
+        chains: int = 4,
+        random_state: Any = 0,
+        *,
+        X: Any = None,
+        y: Any = None,
+        groups: Sequence[str] | None = None,
     ) -> "xr.DataTree":
         """Independent draws of all parameters from the closed-form posterior.
 
@@ -46,16 +66,35 @@ class Posterior(Face):
         draws, chains : int
             Draws of each chain. Fewer, with a warning, if they would exceed 1 GiB.
         random_state : int or numpy.random.Generator
+        X, y : labelled rows, optional
+            What ``observed_data``, ``log_likelihood`` and the predictive groups are about:
+            usually the training rows.
+        groups : sequence of str, optional
+            Of ``"prior"``, ``"prior_predictive"``, ``"posterior_predictive"``,
+            ``"log_likelihood"``, ``"log_prior"``. Default: ``prior`` and ``log_prior``, and with
+            rows ``log_likelihood`` and ``posterior_predictive``.
 
         Returns
         -------
         xarray.DataTree
-            Groups ``posterior`` (chain, draw, ...) and ``fit``.
+            Groups ``posterior`` (chain, draw, ...), ``constant_data`` (hyper-parameters of the
+            prior), ``observed_data``, ``fit``, and those of `groups`:
+
+            - ``prior``: draws from the prior.
+            - ``prior_predictive``, ``posterior_predictive``: ``label``, a class code, of each
+              row. In the posterior predictive it is drawn given the row's x, and ``x`` given its
+              label; in the prior predictive they are drawn together.
+            - ``log_likelihood``: ``joint``, log p(y, x | theta), and ``label_given_x``.
+            - ``log_prior``: log densities of ``pi`` and of the features' ``theta``.
+
+        Examples
+        --------
+        >>> import bayesgen as bg
+        >>> X, y = [[1.0], [1.4], [4.0], [4.4]], ["a", "a", "b", "b"]
+        >>> tree = bg.GaussianNB().fit(X, y).draw_posterior(100, X=X, y=y)
+        >>> sorted(tree["log_likelihood"].data_vars)
+        ['joint', 'label_given_x']
         """
-        import warnings
-
-        import xarray as xr
-
         check_is_fitted(self, "model_")
         family = self.model_.family
         fit = max(1, int(_DRAW_BYTES / (8 * chains * family.n_parameters())))
@@ -67,20 +106,124 @@ class Posterior(Face):
                 stacklevel=2,
             )
             draws = fit
-        sampled = self.model_.draw(np.random.default_rng(random_state), draws * chains)
-        coords = self._coords()
-        posterior = tree.draws_dataset(
-            tree.split_chains(sampled, chains), self.model_.params, coords
-        )
-        out = xr.DataTree.from_dict({f"/{POSTERIOR}": posterior, f"/{FIT}": self._fit_dataset()})
-        out.attrs |= {"route": "closed form", "estimator": type(self).__name__}
-        out.attrs |= {"family": type(family).__name__, "bayesgen_version": _version()}
+        rng = np.random.default_rng(random_state)
+        drawn = tree.split_chains(self.model_.draw(rng, draws * chains), chains)
+        posterior = tree.draws_dataset(drawn, self.model_.params, self._coords())
+        free = self.prior_.family.pymc_coordinates(drawn, self.stats_.features)
+        coordinates = tree.with_draws(free)
+        out = self._tree({POSTERIOR: posterior.merge(tree.group(coordinates, self._coords()))})
+        self._add_groups(out, drawn, rng, X, y, groups)
+        out.attrs["route"] = "closed form"
         if isinstance(random_state, int):
             out.attrs["seed"] = random_state
         return out
 
-    def _fit_dataset(self) -> "xr.Dataset":
-        return tree.fit_dataset(self.prior_, self.model_, self.stats_, self._coords())
+    def sample_posterior(
+        self,
+        draws: int = 1000,
+        tune: int = 1000,
+        chains: int = 4,
+        random_seed: int | None = None,
+        sampler: Literal["nutpie", "pymc"] = "nutpie",
+        *,
+        X: Any = None,
+        y: Any = None,
+        groups: Sequence[str] | None = None,
+        likelihood: Literal["statistics", "rows"] = "statistics",
+        progressbar: bool = True,
+        **options: Any,
+    ) -> "xr.DataTree":
+        """Draws of all parameters by NUTS, in the vocabulary of ``posterior_``.
+
+        The closed form is exact and takes milliseconds; NUTS is there to check it. Compiling the
+        model takes 5 to 60 s the first time; a model of the same shape (as many classes and
+        features, the same kind of prior) is compiled once a process.
+
+        Parameters
+        ----------
+        draws, tune, chains : int
+            Draws of each chain, after `tune` steps that are thrown away.
+        random_seed : int, optional
+        sampler : {"nutpie", "pymc"}
+        X, y, groups
+            As in `draw_posterior`. Rows are needed for ``likelihood="rows"``.
+        likelihood : {"statistics", "rows"}
+            As in `to_pymc`.
+        progressbar : bool
+        **options
+            To the sampler, e.g. ``target_accept=0.95``.
+
+        Returns
+        -------
+        xarray.DataTree
+            As `draw_posterior`, and ``sample_stats``.
+        """
+        from bayesgen.inference import mcmc
+
+        check_is_fitted(self, "model_")
+        model = self.to_pymc(X, y, likelihood=likelihood)
+        posterior, sample_stats = mcmc.sample(
+            model,
+            draws=draws,
+            tune=tune,
+            chains=chains,
+            random_seed=random_seed,
+            sampler=sampler,
+            progressbar=progressbar,
+            **options,
+        )
+        out = self._tree({POSTERIOR: posterior, SAMPLE_STATS: sample_stats})
+        drawn = tree.read_draws(posterior, self.model_.params, self._coords())
+        self._add_groups(out, drawn, np.random.default_rng(random_seed), X, y, groups)
+        out.attrs["route"] = "nuts"
+        out.attrs |= {"sampler": sampler, "tune": tune}
+        if random_seed is not None:
+            out.attrs["seed"] = random_seed
+        return out
+
+    def _tree(self, groups: dict[str, "xr.Dataset"]) -> "xr.DataTree":
+        """A DataTree with what every route has: ``fit``, ``constant_data``, provenance."""
+        import xarray as xr
+
+        fit = tree.fit_dataset(self.prior_, self.model_, self.stats_, self._coords())
+        constants = tree.prior_dataset(self.prior_, self._coords())
+        groups = groups | {CONSTANT_DATA: constants, FIT: fit}
+        out = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
+        out.attrs |= {"estimator": type(self).__name__, "family": type(self.model_.family).__name__}
+        out.attrs["bayesgen_version"] = package_version()
+        return out
+
+    def _add_groups(
+        self,
+        out: "xr.DataTree",
+        theta: dict[str, Array],
+        rng: np.random.Generator,
+        X: Any,
+        y: Any,
+        groups: Sequence[str] | None,
+    ) -> None:
+        """The groups asked for, and ``observed_data`` if there are rows."""
+        if (X is None) != (y is None):
+            raise ValueError("X and y must be given together")
+        rows = None
+        if X is not None:
+            codes = self._codes_of(column_or_1d(y))
+            rows = criticism.Rows(self._encode(self._read(X, reset=False)), codes)
+            check_consistent_length(codes, rows.X)
+        made = {} if rows is None else {OBSERVED_DATA: criticism.observed(rows)}
+        if groups is None:
+            names = [PRIOR, *([] if rows is None else _GROUPS_OF_ROWS)]
+            if type(self.prior_.family).log_density is not ConjugateFamily.log_density:
+                names.append(LOG_PRIOR)  # which a user's own family may not tell
+        else:
+            names = list(groups)
+        unknown = sorted(set(names) - set(REQUESTS))
+        if unknown:
+            raise ValueError(f"groups must be of {', '.join(REQUESTS)}; got {unknown}")
+        made |= criticism.groups(names, rng, self.prior_, theta, rows)
+        coords = self._coords()
+        for name, variables in made.items():
+            out[name] = tree.group(variables, coords)
 
     def to_pymc(
         self,
@@ -122,53 +265,3 @@ class Posterior(Face):
             )
         encoded = self._encode(self._read(X, reset=False))
         return self.prior_.to_pymc(coords, X=encoded, y=self._codes_of(column_or_1d(y)))
-
-    def save(self, path: Any) -> None:
-        """Write the model to a netCDF file; `bayesgen.load` reads it. No pickle."""
-        check_is_fitted(self, "model_")
-        parameters = {
-            name: storage.to_json(value, name)
-            for name, value in self.get_params(deep=False).items()
-            if name not in self._unsaved()
-        }
-        state = {
-            "estimator": type(self).__name__,
-            "version": _version(),
-            "parameters": parameters,
-            "unsaved": [name for name in self._unsaved() if getattr(self, name) is not None],
-            "classes": storage.labels_to_json(self.classes_),
-            "n_features": getattr(self, "n_features_in_", None),
-            "feature_names": (
-                self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None
-            ),
-            "n_rows_seen": int(self.n_rows_seen_),
-            **self._state(),
-        }
-        fit = self._fit_dataset().drop_vars([CLASS], errors="ignore")
-        storage.write(path, fit, state)
-
-    def _unsaved(self) -> tuple[str, ...]:
-        """Constructor arguments that a file cannot hold."""
-        return ("family",)
-
-    def _load(self, fit: "xr.Dataset", state: Mapping[str, Any]) -> Self:
-        """Fill a new instance from a model file."""
-        self.classes_ = storage.labels_from_json(state["classes"])
-        if state["n_features"] is not None:
-            self.n_features_in_ = state["n_features"]
-        if state["feature_names"] is not None:
-            self.feature_names_in_ = np.array(state["feature_names"], dtype=object)
-        self.n_rows_seen_ = state["n_rows_seen"]
-        self.encoder_ = None
-        self._restore(state)
-        family = type(self._make_family())
-        if family.__name__ != fit.attrs["family"]:
-            raise ValueError(f"the file holds a {fit.attrs['family']}, not a {family.__name__}")
-        self.prior_, self.model_, self.stats_ = tree.read_fit(fit, family)
-        return self
-
-
-def _version() -> str:
-    from bayesgen import __version__
-
-    return __version__

@@ -1,17 +1,22 @@
 """What a fitted classifier says of new rows."""
 
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen import predict as prediction
+from bayesgen import tree
 from bayesgen.classifier.face import Face
 from bayesgen.family import UndefinedEstimateError
 from bayesgen.labels import weights_by_class
 from bayesgen.model import ClassModel
-from bayesgen.names import Method
+from bayesgen.monte_carlo import Quantity
+from bayesgen.names import CLASS, OBS, Method
 from bayesgen.numerics import Array, log_sum_exp
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 class LinearForm(NamedTuple):
@@ -34,6 +39,7 @@ class Predicting(Face):
         X: Any,
         method: Method = "posterior_predictive",
         class_prior: Any = None,
+        posterior: Any = None,
     ) -> Array:
         """(N, C) log p(y = c, x) of each row on its own.
 
@@ -44,13 +50,31 @@ class Predicting(Face):
             Integrate the parameters out, or plug one estimate in.
         class_prior : array (class,) or {label: weight}, optional
             Class weights that replace the fitted ones; must sum to 1.
+        posterior : xarray.DataTree, optional
+            Draws of this model's parameters, as from `sample_posterior` or `draw_posterior`, that
+            replace the closed form. Joint densities are averaged over draws, then normalised;
+            `predict_monte_carlo` gives the error.
+
+        Warns
+        -----
+        MonteCarloWarning
+            If `posterior` has too few draws for some rows.
         """
+        return self._log_joint(X, method, class_prior, posterior, "density")
+
+    def _log_joint(
+        self, X: Any, method: Method, class_prior: Any, posterior: Any, quantity: Quantity
+    ) -> Array:
+        """As `predict_joint_log_proba`; `quantity` is what becomes of it."""
         check_is_fitted(self, "model_")
         prediction.check_method(method)
         weights = None if class_prior is None else weights_by_class(class_prior, self.classes_)
+        theta = None if posterior is None else self._draws_of(posterior)
         encoded = self._encode(self._read(X, reset=False))
         try:
-            return prediction.log_joint(self.model_, self.stats_, encoded, method, weights)
+            return prediction.log_joint(
+                self.model_, self.stats_, encoded, method, weights, theta, quantity
+            )
         except UndefinedEstimateError as error:
             raise error.renamed(self.classes_, self._feature_names()) from None
 
@@ -59,9 +83,10 @@ class Predicting(Face):
         X: Any,
         method: Method = "posterior_predictive",
         class_prior: Any = None,
+        posterior: Any = None,
     ) -> Array:
         """(N, C) log of `predict_proba`."""
-        joint = self.predict_joint_log_proba(X, method, class_prior)
+        joint = self._log_joint(X, method, class_prior, posterior, "probability")
         return prediction.log_class_probability(joint, method)
 
     def predict_proba(
@@ -69,6 +94,7 @@ class Predicting(Face):
         X: Any,
         method: Method = "posterior_predictive",
         class_prior: Any = None,
+        posterior: Any = None,
     ) -> Array:
         """(N, C) p(y = c | x); by default the exact posterior predictive.
 
@@ -77,7 +103,7 @@ class Predicting(Face):
 
         Parameters
         ----------
-        X, method, class_prior
+        X, method, class_prior, posterior
             As in `predict_joint_log_proba`.
 
         Raises
@@ -86,16 +112,17 @@ class Predicting(Face):
             If the estimate that `method` plugs in does not exist (naming class and feature), or
             if a row has probability 0 under every class.
         """
-        return np.exp(self.predict_log_proba(X, method, class_prior))
+        return np.exp(self.predict_log_proba(X, method, class_prior, posterior))
 
     def predict(
         self,
         X: Any,
         method: Method = "posterior_predictive",
         class_prior: Any = None,
+        posterior: Any = None,
     ) -> Array:
         """(N,) most probable labels."""
-        log_p = self.predict_log_proba(X, method, class_prior)
+        log_p = self.predict_log_proba(X, method, class_prior, posterior)
         return self.classes_[np.argmax(log_p, axis=1)]
 
     def decision_function(
@@ -103,9 +130,10 @@ class Predicting(Face):
         X: Any,
         method: Method = "posterior_predictive",
         class_prior: Any = None,
+        posterior: Any = None,
     ) -> Array:
         """(N,) log-odds of ``classes_[1]`` for two classes, else (N, C) log p(y = c | x)."""
-        joint = self.predict_joint_log_proba(X, method, class_prior)
+        joint = self._log_joint(X, method, class_prior, posterior, "probability")
         log_p = prediction.log_class_probability(joint, method)  # refuses impossible rows
         return joint[:, 1] - joint[:, 0] if len(self.classes_) == 2 else log_p
 
@@ -114,9 +142,48 @@ class Predicting(Face):
         X: Any,
         method: Method = "posterior_predictive",
         class_prior: Any = None,
+        posterior: Any = None,
     ) -> Array:
         """(N,) log p(x): how odd each row is under every class."""
-        return log_sum_exp(self.predict_joint_log_proba(X, method, class_prior))
+        return log_sum_exp(self.predict_joint_log_proba(X, method, class_prior, posterior))
+
+    def predict_monte_carlo(self, X: Any, posterior: Any, class_prior: Any = None) -> "xr.Dataset":
+        """Class probabilities from posterior draws, and how far they can be trusted.
+
+        Parameters
+        ----------
+        X, posterior, class_prior
+            As in `predict_joint_log_proba`.
+
+        Returns
+        -------
+        xarray.Dataset
+            (obs_id, class) ``probability``; ``mcse``, its Monte Carlo standard error;
+            ``weight_ess``, the number of draws that the mean of p(x | theta_c) rests on;
+            ``log_density_sd`` of log p(x | theta_c) over draws. (obs_id) ``trusted``: False where
+            the error is larger than ``mcse`` says (no warning is given here).
+
+        Examples
+        --------
+        >>> import bayesgen as bg
+        >>> clf = bg.GaussianNB().fit([[1.0], [1.4], [4.0], [4.4]], ["a", "a", "b", "b"])
+        >>> table = clf.predict_monte_carlo([[1.1], [2.8]], clf.posterior_)
+        >>> table.probability.sel({"class": "a"}).round(2).values, bool(table.trusted.all())
+        (array([0.97, 0.43]), True)
+        """
+        check_is_fitted(self, "model_")
+        weights = None if class_prior is None else weights_by_class(class_prior, self.classes_)
+        theta = self._draws_of(posterior)
+        encoded = self._encode(self._read(X, reset=False))
+        result = prediction.monte_carlo(self.model_, theta, encoded, weights)
+        names = ("probability", "mcse", "weight_ess", "log_density_sd")
+        table = {name: ((OBS, CLASS), getattr(result, name)) for name in names}
+        trusted = ~result.probability_in_doubt()
+        return tree.group(table | {"trusted": ((OBS,), trusted)}, {CLASS: self.classes_})
+
+    def _draws_of(self, posterior: Any) -> dict[str, Array]:
+        """Parameters (chain, draw, *dims) of a posterior of this model."""
+        return tree.read_draws(posterior, self.model_.params, self._coords())
 
     def simulate(
         self,

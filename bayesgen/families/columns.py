@@ -134,6 +134,19 @@ class Columns(ConjugateFamily):
             out |= {f"{name}_{param}": value for param, value in theta.items()}
         return out
 
+    def pymc_coordinates(
+        self, theta: Theta, stats: Any
+    ) -> dict[str, tuple[tuple[str, ...], Array]]:
+        """Those of each block, under its name."""
+        out = {}
+        for k, (name, family, _) in enumerate(self._blocks()):
+            part = None if stats is None else stats.parts[k]
+            for key, (dims, value) in family.pymc_coordinates(
+                _part(theta, name, family), part
+            ).items():
+                out[f"{name}_{key}"] = (_prefixed(name, dims), value)
+        return out
+
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
         """Every other column Normal, the rest bits."""

@@ -390,22 +390,10 @@ class NormalInverseWishart(ConjugateFamily):
             log_norm=-log_det - 0.5 * len(live) * np.log(2 * np.pi),
         )
 
-    def pymc_coordinates(self, theta: Theta, stats: ScatterStats | None) -> dict[str, Array]:
-        """The free variables of `to_pymc` behind draws of mu and Sigma.
-
-        With them a posterior drawn in closed form has all that PyMC asks of one.
-
-        Parameters
-        ----------
-        theta : {"mu": (..., C, D), "Sigma": (..., C, D, D) or (..., D, D)}
-        stats : ScatterStats or None
-            Of the rows that the model is conditioned on.
-
-        Returns
-        -------
-        {name: (..., *shape)}
-            ``precision_diagonal``, ``precision_lower``, ``mu_white``.
-        """
+    def pymc_coordinates(
+        self, theta: Theta, stats: ScatterStats | None
+    ) -> dict[str, tuple[tuple[str, ...], Array]]:
+        """``precision_diagonal``, ``precision_lower`` and ``mu_white`` behind mu and Sigma."""
         at = self._coordinate_system(stats)
         mu, Sigma = np.asarray(theta["mu"]), np.asarray(theta["Sigma"])
         if self.shared:
@@ -423,7 +411,12 @@ class NormalInverseWishart(ConjugateFamily):
         lower = A[..., i, j]
         if self.shared:
             square, lower = square[..., 0, :], lower[..., 0, :]
-        return {"precision_diagonal": square, "precision_lower": lower, "mu_white": z}
+        group = () if self.shared else (CLASS,)
+        return {
+            "precision_diagonal": ((*group, "axis"), square),
+            "precision_lower": ((*group, "axis_pair"), lower),
+            "mu_white": ((CLASS, "axis"), z),
+        }
 
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:

@@ -128,7 +128,7 @@ def draw(clf: Any, seed: int) -> dict[str, np.ndarray]:
 
 def with_coordinates(family: Any, theta: dict[str, np.ndarray], rows: Any) -> dict[str, Any]:
     if isinstance(family, NormalInverseWishart):
-        return theta | family.pymc_coordinates(theta, rows)
+        return theta | {k: v for k, (_, v) in family.pymc_coordinates(theta, rows).items()}
     return theta
 
 
@@ -191,7 +191,7 @@ def log_jacobian(family: Any, theta: dict[str, np.ndarray], rows: Any) -> float:
         delta[..., j, i] = half
         Sigma = theta["Sigma"] + factor @ delta @ np.swapaxes(factor, -1, -2)
         out = family.pymc_coordinates({"mu": mu + step, "Sigma": Sigma}, rows)
-        return np.concatenate([v.reshape(len(moves), -1) for v in out.values()], axis=1)
+        return np.concatenate([v.reshape(len(moves), -1) for _, v in out.values()], axis=1)
 
     eye = h * np.eye(sum(sizes))
     jacobian = (coordinates(eye) - coordinates(-eye)) / (2 * h)
@@ -234,7 +234,7 @@ def test_mu_and_Sigma_are_those_of_the_coordinates(case: Case) -> None:
     family, rows = clf.prior_.family, clf.stats_.features
     theta = draw(clf, 0)
     for model, given in ((clf.to_pymc(), rows), (clf.to_pymc(observed=False), None)):
-        free = theta | family.pymc_coordinates(theta, given)
+        free = with_coordinates(family, theta, given)
         inputs = {v: free[v.name] for v in model.free_RVs if v.name != "pi"}
         for name in ("mu", "Sigma"):
             ours = model[name].eval(inputs, mode=PYTHON, on_unused_input="ignore")
@@ -252,7 +252,8 @@ def test_variables_are_those_of_the_closed_form_draws(case: Case) -> None:
         clf.to_pymc(observed=False),
     ):
         names = {v.name for v in model.free_RVs + model.deterministics}
-        assert names == set(draws.data_vars) | coordinates
+        assert names == set(draws.data_vars)
+        assert coordinates <= names
         for name in draws.data_vars:
             dims = draws[name].dims[2:]
             assert tuple(model.named_vars_to_dims.get(name, ())) == dims
@@ -311,13 +312,8 @@ def test_closed_form_draws_feed_the_model(case: Case) -> None:
     theta = {name: tree["posterior"][name].values for name in clf.model_.params}
     with clf.to_pymc(case.X, Y, likelihood="rows") as model, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the progress bar, and of what PyMC does not track
-        draws = tree["posterior"].to_dataset()
-        if case in FULL:
-            more = family.pymc_coordinates(theta, clf.stats_.features)
-            draws = draws.assign(
-                {k: (("chain", "draw", *model.named_vars_to_dims[k]), v) for k, v in more.items()}
-            )
-        tree["posterior"] = draws
+        for name, variable in tree["posterior"].data_vars.items():
+            assert variable.dims == ("chain", "draw", *model.named_vars_to_dims.get(name, ()))
         options: dict[str, Any] = {"progressbar": False, "compile_kwargs": {"mode": PYTHON}}
         rows = pm.compute_log_likelihood(tree, extend_inferencedata=False, **options)
         new = pm.sample_posterior_predictive(tree, random_seed=1, **options)

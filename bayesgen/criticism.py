@@ -1,0 +1,192 @@
+"""What each posterior draw says of given rows: the groups that ArviZ criticises a model by.
+
+Likelihoods are computed and rows are replicated by the families' own NumPy code, for draws from
+the closed form and from NUTS alike.
+
+Shapes: theta is {name: (chain, draw, *dims)} with the class weights; results (chain, draw, N).
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayesgen.densities import log_dirichlet_density
+from bayesgen.family import Family, Theta
+from bayesgen.model import ClassModel, log_weights
+from bayesgen.monte_carlo import log_densities
+from bayesgen.names import (
+    CHAIN,
+    CLASS_WEIGHTS,
+    DRAW,
+    FEATURE,
+    LOG_LIKELIHOOD,
+    LOG_PRIOR,
+    OBS,
+    POSTERIOR_PREDICTIVE,
+    PRIOR,
+    PRIOR_PREDICTIVE,
+)
+from bayesgen.numerics import Array, log_sum_exp
+from bayesgen.rows import Matrix
+
+_BYTES = 4 << 30  # a group that would be larger is refused
+Variables = dict[str, tuple[tuple[str, ...], Array]]  # {name: (dims, values)}
+
+
+class Rows(NamedTuple):
+    """Labelled rows, encoded: X (N, D) as the family takes it, class codes y (N,)."""
+
+    X: Any
+    y: Array
+
+
+def observed(rows: Rows) -> Variables:
+    """The rows as data: ``label``, and ``x`` if it is a dense matrix."""
+    out: Variables = {"label": ((OBS,), rows.y)}
+    if _is_table(rows.X):
+        out["x"] = ((OBS, FEATURE), np.asarray(rows.X))
+    return out
+
+
+def groups(
+    names: Sequence[str],
+    rng: np.random.Generator,
+    prior: ClassModel,
+    theta: Theta,
+    rows: Rows | None,
+) -> dict[str, Variables]:
+    """{group: variables} of the groups asked for, among `names.REQUESTS`.
+
+    Parameters
+    ----------
+    prior : ClassModel
+    theta : {name: (chain, draw, *dims)}
+        Posterior draws.
+    rows : Rows, optional
+        Needed by all but ``prior`` and ``log_prior``.
+    """
+    lead = np.shape(theta[CLASS_WEIGHTS])[:2]
+    _refuse_rowless(names, rows)
+    _refuse_large(names, lead, rows)
+    by_draw = (CHAIN, DRAW)
+    out: dict[str, Variables] = {}
+    if PRIOR in names or PRIOR_PREDICTIVE in names:
+        drawn = prior.draw(rng, lead[0] * lead[1])
+        at = {k: v.reshape(*lead, *v.shape[1:]) for k, v in drawn.items()}
+        if PRIOR in names:
+            out[PRIOR] = {k: ((*by_draw, *prior.params[k]), v) for k, v in at.items()}
+        if PRIOR_PREDICTIVE in names and rows is not None:
+            codes = labels(rng, at, len(rows.y))
+            out[PRIOR_PREDICTIVE] = {"label": ((*by_draw, OBS), codes)}
+            if _is_table(rows.X):
+                x = features_given_label(rng, prior.family, at, codes)
+                out[PRIOR_PREDICTIVE]["x"] = ((*by_draw, OBS, FEATURE), x)
+    if POSTERIOR_PREDICTIVE in names and rows is not None:
+        codes = labels_given_x(rng, prior.family, theta, rows.X)
+        out[POSTERIOR_PREDICTIVE] = {"label": ((*by_draw, OBS), codes)}
+        if _is_table(rows.X):
+            x = features_given_label(rng, prior.family, theta, rows.y)
+            out[POSTERIOR_PREDICTIVE]["x"] = ((*by_draw, OBS, FEATURE), x)
+    if LOG_LIKELIHOOD in names and rows is not None:
+        density = log_likelihood(prior.family, theta, *rows)
+        out[LOG_LIKELIHOOD] = {k: ((*by_draw, OBS), v) for k, v in density._asdict().items()}
+    if LOG_PRIOR in names:
+        out[LOG_PRIOR] = {k: (by_draw, v) for k, v in log_prior(prior, theta).items()}
+    return out
+
+
+def _is_table(X: Any) -> bool:
+    return isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "fiub"
+
+
+def _refuse_rowless(names: Sequence[str], rows: Rows | None) -> None:
+    for name in (PRIOR_PREDICTIVE, POSTERIOR_PREDICTIVE, LOG_LIKELIHOOD):
+        if name in names and rows is None:
+            raise ValueError(f"the group {name!r} is about rows: give X and y")
+
+
+def _refuse_large(names: Sequence[str], lead: tuple[int, ...], rows: Rows | None) -> None:
+    if rows is None:
+        return
+    cells = 1 + (rows.X.shape[1] if _is_table(rows.X) else 0)
+    numbers = {PRIOR_PREDICTIVE: cells, POSTERIOR_PREDICTIVE: cells, LOG_LIKELIHOOD: 2}
+    for name, each in numbers.items():
+        size = 8 * each * len(rows.y) * int(np.prod(lead))
+        if name in names and size > _BYTES:
+            raise ValueError(
+                f"the group {name!r} of {len(rows.y)} rows and {int(np.prod(lead))} draws would "
+                f"take {size / (1 << 30):.1f} GiB; give fewer rows or draws, or leave it out of "
+                "`groups`"
+            )
+
+
+class LogLikelihood(NamedTuple):
+    """Two densities of a labelled row given theta; models are compared by either."""
+
+    joint: Array  # (chain, draw, N) log p(y_i, x_i | theta)
+    label_given_x: Array  # (chain, draw, N) log p(y_i | x_i, theta)
+
+
+def log_likelihood(family: Family, theta: Theta, X: Matrix, y: Array) -> LogLikelihood:
+    """Of labelled rows, for each draw.
+
+    Parameters
+    ----------
+    theta : {name: (chain, draw, *dims)}
+    X, y : (N, D), (N,) class codes
+    """
+    lead = theta[CLASS_WEIGHTS].shape[:2]
+    joint, label = np.empty((*lead, len(y))), np.empty((*lead, len(y)))
+    for rows, density in _log_joint(family, theta, X):
+        own = density[..., np.arange(density.shape[-2]), y[rows]]
+        joint[..., rows] = own
+        with np.errstate(invalid="ignore"):  # no class can produce the row: 0/0
+            label[..., rows] = own - log_sum_exp(density)
+    return LogLikelihood(joint, label)
+
+
+def labels_given_x(rng: np.random.Generator, family: Family, theta: Theta, X: Matrix) -> Array:
+    """(chain, draw, N) class codes drawn from p(y | x_i, theta) of each draw."""
+    lead = theta[CLASS_WEIGHTS].shape[:2]
+    out = np.empty((*lead, X.shape[0]), dtype=np.int64)
+    for rows, density in _log_joint(family, theta, X):
+        # Gumbel's trick: the largest of log weights with Gumbel noise is a draw by the weights
+        out[..., rows] = np.argmax(density + rng.gumbel(size=density.shape), axis=-1)
+    return out
+
+
+def features_given_label(rng: np.random.Generator, family: Family, theta: Theta, y: Array) -> Array:
+    """(chain, draw, N, D) features drawn from p(x | y_i, theta) of each draw.
+
+    `y` is (N,), or (chain, draw, N).
+    """
+    lead = theta[CLASS_WEIGHTS].shape[:2]
+    codes = np.broadcast_to(y, (*lead, np.shape(y)[-1]))
+    draws = [
+        family.simulate(rng, {k: v[at] for k, v in theta.items()}, codes[at])
+        for at in np.ndindex(*lead)
+    ]
+    return np.stack(draws).reshape(*lead, *draws[0].shape)
+
+
+def labels(rng: np.random.Generator, theta: Theta, n: int) -> Array:
+    """(chain, draw, n) class codes drawn from the class weights of each draw."""
+    weights = log_weights(theta[CLASS_WEIGHTS])[..., None, :]
+    noise = rng.gumbel(size=(*weights.shape[:-2], n, weights.shape[-1]))
+    return np.argmax(weights + noise, axis=-1)
+
+
+def log_prior(prior: ClassModel, theta: Theta) -> dict[str, Array]:
+    """{name: (chain, draw)} log prior density of the class weights and of the features' theta."""
+    return {
+        CLASS_WEIGHTS: log_dirichlet_density(theta[CLASS_WEIGHTS], prior.alpha),
+        "theta": prior.family.log_density(theta),
+    }
+
+
+def _log_joint(family: Family, theta: Theta, X: Matrix) -> Iterator[tuple[slice, Array]]:
+    """(rows, (chain, draw, n, C) log p(c, x_i | theta)) in blocks of rows."""
+    log_pi = log_weights(theta[CLASS_WEIGHTS])[..., None, :]
+    for rows, density in log_densities(family, theta, X, log_pi.shape[-1]):
+        yield rows, density + log_pi

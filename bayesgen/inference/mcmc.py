@@ -1,0 +1,324 @@
+"""NUTS: a PyMC model in, draws of all its variables out, compiled once a process.
+
+Compiling takes longer than sampling (5 to 60 s against less than one), so a compiled log density
+is kept and serves every later model with the same graph: hyper-parameters and statistics are data
+of the model (``pm.Data``), which a compiled program takes anew. Two graphs are the same if PyTensor
+says so, node by node; nothing is inferred from names.
+
+Only the log density is compiled. Draws are turned from unconstrained coordinates into the model's
+variables afterwards, all at once, in NumPy.
+"""
+
+import threading
+import warnings
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from bayesgen.names import CHAIN, DRAW
+from bayesgen.numerics import Array
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Sampler = Literal["nutpie", "pymc"]
+SAMPLERS: tuple[Sampler, ...] = ("nutpie", "pymc")
+_KEPT = 16  # compiled programs; each holds some MB of machine code
+_PROGRAMS: "deque[_Program]" = deque(maxlen=_KEPT)
+_LOCK = threading.RLock()
+_NUMBERS = 1 << 23  # of an intermediate array while draws are turned: 64 MB
+
+
+def sample(
+    model: Any,
+    *,
+    draws: int = 1000,
+    tune: int = 1000,
+    chains: int = 4,
+    random_seed: int | None = None,
+    sampler: Sampler = "nutpie",
+    progressbar: bool = True,
+    **options: Any,
+) -> tuple["xr.Dataset", "xr.Dataset"]:
+    """Posterior draws of a PyMC model, and what the sampler says of them.
+
+    Parameters
+    ----------
+    model : pymc.Model
+    draws, tune, chains : int
+        Draws of each chain, after `tune` steps that are thrown away.
+    random_seed : int, optional
+    sampler : {"nutpie", "pymc"}
+    progressbar : bool
+        Also says when compilation begins.
+    **options
+        To the sampler: ``target_accept``, ``maxdepth`` (nutpie), ``nuts`` (pymc), ...
+
+    Returns
+    -------
+    posterior : xarray.Dataset
+        Free variables and deterministics, (chain, draw, *dims).
+    sample_stats : xarray.Dataset
+        ``diverging``, ``step_size``, ``tree_depth`` and others of the sampler.
+    """
+    for name, value, least in (("draws", draws, 1), ("tune", tune, 0), ("chains", chains, 1)):
+        if not isinstance(value, int | np.integer) or value < least:
+            raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
+    if sampler not in SAMPLERS:
+        raise ValueError(
+            f"sampler must be one of {', '.join(map(repr, SAMPLERS))}, got {sampler!r}"
+        )
+    if not model.free_RVs:
+        raise ValueError("the model has no free variable: there is nothing to sample")
+    run = _by_nutpie if sampler == "nutpie" else _by_pymc
+    with _third_parties():
+        return run(model, draws, tune, chains, random_seed, progressbar, options)
+
+
+def is_compiled(model: Any) -> bool:
+    """Whether `sample` (by nutpie) of this model needs no compilation in this process."""
+    with _LOCK, _third_parties():
+        return _find(_Graph.of(model)) is not None
+
+
+# -------------------------------------------------------------------------------- two samplers
+
+
+def _by_pymc(
+    model: Any,
+    draws: int,
+    tune: int,
+    chains: int,
+    random_seed: int | None,
+    progressbar: bool,
+    options: dict[str, Any],
+) -> tuple["xr.Dataset", "xr.Dataset"]:
+    import pymc as pm
+
+    tree = pm.sample(
+        draws=draws,
+        tune=tune,
+        chains=chains,
+        random_seed=random_seed,
+        model=model,
+        nuts_sampler="pymc",
+        progressbar=progressbar,
+        compute_convergence_checks=False,
+        quiet=True,
+        **options,
+    )
+    return tree["posterior"].to_dataset(), tree["sample_stats"].to_dataset()
+
+
+def _by_nutpie(
+    model: Any,
+    draws: int,
+    tune: int,
+    chains: int,
+    random_seed: int | None,
+    progressbar: bool,
+    options: dict[str, Any],
+) -> tuple["xr.Dataset", "xr.Dataset"]:
+    import nutpie
+
+    with _LOCK:  # the starting points are drawn by functions that all users of a program share
+        tree = nutpie.sample(
+            _program(model, progressbar),
+            draws=draws,
+            tune=max(tune, 1),  # nutpie stops with a panic at 0
+            chains=chains,
+            seed=random_seed,
+            save_warmup=False,
+            store_unconstrained=True,
+            progress_bar=progressbar,
+            **options,
+        )
+    stats = tree["sample_stats"].to_dataset()
+    stats = stats.drop_vars(["unconstrained_draw", *_OF_ADAPTATION], errors="ignore")
+    stats = stats.drop_dims("unconstrained_parameter", errors="ignore")
+    stats = stats.rename({k: v for k, v in _ARVIZ_NAMES.items() if k in stats})
+    return _turned(model, tree["sample_stats"]["unconstrained_draw"].values), stats
+
+
+# nutpie's names where ArviZ has another
+_ARVIZ_NAMES = {"depth": "tree_depth", "mean_tree_accept": "acceptance_rate", "logp": "lp"}
+_OF_ADAPTATION = (
+    "divergence_message",
+    "fisher_distance",
+    "transformation_index",
+    "transformation_update_id",
+)
+
+
+# ------------------------------------------------------------------------------ compiled programs
+
+
+@dataclass(frozen=True)
+class _Graph:
+    """The log density of a model, and the inputs of its graph by name."""
+
+    log_p: Any
+    inputs: dict[str, Any]
+    data: dict[str, Any]  # the shared variables among them
+    layout: tuple[Any, ...]  # names of the free variables, lengths of the dims
+
+    @classmethod
+    def of(cls, model: Any) -> "_Graph":
+        from pytensor.compile.sharedvalue import SharedVariable
+        from pytensor.graph.basic import Constant
+        from pytensor.graph.traversal import graph_inputs
+
+        log_p = model.logp()
+        found = [v for v in graph_inputs([log_p]) if not isinstance(v, Constant)]
+        inputs: dict[str, Any] = {str(v.name): v for v in found}
+        if len(inputs) < len(found):
+            raise ValueError("two inputs of the model's log density have the same name")
+        lengths = {k: v for k, v in inputs.items() if k in model.dim_lengths}
+        data: dict[str, Any] = {
+            k: v for k, v in inputs.items() if isinstance(v, SharedVariable) and k not in lengths
+        }
+        layout = (
+            tuple(model.rvs_to_values[v].name for v in model.free_RVs),
+            tuple(sorted((k, len(v)) for k, v in model.coords.items() if v is not None)),
+        )
+        return cls(log_p, inputs, data, layout)
+
+    def same_as(self, other: "_Graph") -> bool:
+        """Whether a program compiled for one computes the other, given its data."""
+        from pytensor.graph.basic import equal_computations
+
+        if self.layout != other.layout or self.inputs.keys() != other.inputs.keys():
+            return False
+        for name, mine in self.data.items():
+            theirs = other.data[name]
+            if mine.get_value(borrow=True).shape != theirs.get_value(borrow=True).shape:
+                return False
+        pairs = [(v, other.inputs[k]) for k, v in self.inputs.items()]
+        return equal_computations(
+            [self.log_p], [other.log_p], [a for a, _ in pairs], [b for _, b in pairs]
+        )
+
+
+class _Program(NamedTuple):
+    """A compiled log density and the graph that it was compiled from."""
+
+    graph: _Graph
+    compiled: Any  # nutpie's
+
+
+def _find(graph: _Graph) -> _Program | None:
+    return next((p for p in _PROGRAMS if p.graph.same_as(graph)), None)
+
+
+def _program(model: Any, progressbar: bool) -> Any:
+    """nutpie's compiled model, holding the data of `model`; call with the lock held."""
+    import nutpie
+
+    graph = _Graph.of(model)
+    program = _find(graph)
+    if program is None:
+        with _announced(progressbar):
+            # without checks of the parameters: ours are checked, and the checks take time
+            checked, model.check_bounds = model.check_bounds, False
+            try:
+                compiled = nutpie.compile_pymc_model(model, var_names=[])
+            finally:
+                model.check_bounds = checked
+        program = _Program(graph, compiled)
+        _PROGRAMS.append(program)
+        return compiled
+    values = {name: variable.get_value() for name, variable in graph.data.items()}
+    for name, value in values.items():  # the starting points look here
+        program.graph.data[name].set_value(value)
+    used = {variable.name for variable in program.compiled.shared_var_keys}
+    return program.compiled.with_data(**{k: v for k, v in values.items() if k in used})
+
+
+@contextmanager
+def _announced(progressbar: bool) -> Iterator[None]:
+    """Say that compiling has begun, and how long it may take."""
+    if not progressbar:
+        yield
+        return
+    from rich.console import Console
+
+    text = (
+        "compiling the model: 5 to 60 s, once a process; the next model of this shape starts "
+        "sampling at once"
+    )
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        console.print(text)
+    with console.status(text) if console.is_terminal else nullcontext():
+        yield
+
+
+# ------------------------------------------------------------------------------ draws to variables
+
+
+def _turned(model: Any, points: Array) -> "xr.Dataset":
+    """The model's variables at unconstrained points, in their dims and coords.
+
+    Parameters
+    ----------
+    points : (chain, draw, number of free coordinates)
+        In the order of the model's free variables.
+    """
+    import pytensor
+    import pytensor.tensor as pt
+    import xarray as xr
+    from pytensor.compile.mode import Mode
+    from pytensor.graph.replace import vectorize_graph
+
+    variables = [*model.free_RVs, *model.deterministics]
+    values = [model.rvs_to_values[v] for v in model.free_RVs]
+    batch = {v: pt.tensor(v.name, dtype=v.dtype, shape=(None, *v.type.shape)) for v in values}
+    outputs = vectorize_graph(model.replace_rvs_by_values(variables), batch)
+    # Python's linker: one evaluation of a few dozen operations is not worth a compiler
+    turn = pytensor.function(
+        list(batch.values()),
+        outputs,
+        mode=Mode(linker="py", optimizer="fast_compile"),
+        on_unused_input="ignore",
+    )
+    n_chains, n_draws = points.shape[:2]
+    shapes = model.eval_rv_shapes()
+    flat, start = [], 0
+    for value in values:
+        stop = start + int(np.prod(shapes[value.name]))
+        flat.append(points[..., start:stop].reshape(n_chains * n_draws, *shapes[value.name]))
+        start = stop
+    first = turn(*(a[:1] for a in flat))
+    size = sum(a.size for a in first) + sum(a[:1].size for a in flat)
+    step = max(1, int(_NUMBERS / size**1.5))  # products of matrices hold a third axis
+    blocks = [turn(*(a[i : i + step] for a in flat)) for i in range(0, len(flat[0]), step)]
+    out = {}
+    for variable, *parts in zip(variables, *blocks, strict=True):
+        # a constant (the one weight of one class) has one value for all draws
+        moving = variable in model.free_RVs or parts[0].ndim > variable.ndim
+        whole = (
+            np.concatenate(parts)
+            if moving
+            else np.broadcast_to(parts[0], (len(flat[0]), *parts[0].shape))
+        )
+        dims = model.named_vars_to_dims.get(variable.name)
+        dims = dims or [f"{variable.name}_dim_{i}" for i in range(whole.ndim - 1)]
+        shape = (n_chains, n_draws, *whole.shape[1:])
+        out[variable.name] = ((CHAIN, DRAW, *dims), whole.reshape(shape))
+    used = {d for dims, _ in out.values() for d in dims}
+    coords = {k: np.asarray(v) for k, v in model.coords.items() if k in used and v is not None}
+    return xr.Dataset(out, coords | {CHAIN: np.arange(n_chains), DRAW: np.arange(n_draws)})
+
+
+@contextmanager
+def _third_parties() -> Iterator[None]:
+    """Warnings of PyMC, PyTensor, numba and nutpie about each other are theirs to mend."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=DeprecationWarning)
+        warnings.filterwarnings("ignore", category=FutureWarning)
+        warnings.filterwarnings("ignore", message="Cannot cache compiled function")
+        yield
