@@ -198,7 +198,8 @@ def validate(
         "comparisons": comparisons,
     }
     threshold = float(norm.isf(false_alarm / (2 * max(1, comparisons))))
-    broken = candidates_formula(fitted, X, y, sample_weight, rows)
+    with np.errstate(all="ignore"):  # what is broken may well divide by zero
+        broken = candidates_formula(fitted, X, y, sample_weight, rows)
     verdict, reasons = _verdict(checks, threshold, divergences, broken)
     checks.attrs |= {"verdict": verdict, "threshold": threshold, "false_alarm": false_alarm}
     tree["validation"] = checks
@@ -249,9 +250,9 @@ def candidates_formula(
             scale = np.abs(before) + np.abs(after) + np.abs(predictive[i, c]) + 1
             if not np.all(np.abs(value - predictive[i, c]) <= _DIGITS * scale):
                 out.append(
-                    f"log p(x | y, D) of row {i}, class {fitted.classes_[c]!r} is "
-                    f"{predictive[i, c]:.6g}, and {value[0]:.6g} by the densities of theta: the "
-                    "predictive or the update is wrong"
+                    f"log p(x | y, D) of row {i}, class {fitted.classes_.tolist()[c]!r} is "
+                    f"{predictive[i, c]:.6g}, off by {predictive[i, c] - value[0]:.2g} from what "
+                    "the densities of theta say: the predictive or the update is wrong"
                 )
                 return tuple(out)
     return tuple(out)
