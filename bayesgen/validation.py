@@ -37,6 +37,7 @@ _ROWS = 20  # whose densities and probabilities are compared
 _R_HAT = 1.01
 _FEWEST = 100.0  # effective draws of the worst quantity, below which nothing is concluded
 _SOUND = 1 / 3  # of the draws an estimate of p(x | D) must rest on: else its error is not Normal
+_NEGLIGIBLE = 20.0  # nats below the largest log density of a row
 _DENSITIES = 50  # thetas at which candidate's formula is tried
 _DIGITS = 1e-8  # of the sum of magnitudes in it
 
@@ -295,6 +296,8 @@ def _compared(
         mine, other = odds[0].reshape(*density.shape[:2], -1), odds[1].reshape(n, -1)
         add("log odds of y | x, theta", places, mine, other)
     for name, agreement in _predictive(fitted, chain, rows).items():
+        if np.isnan(agreement.z).all():
+            continue  # nowhere do the draws tell enough
         names[name] = places
         parts.append(agreement)
         r_hats.append(np.full(len(places), np.nan))
@@ -327,13 +330,16 @@ def _predictive(fitted: Any, chain: dict[str, Array], rows: Array) -> dict[str, 
     sound = estimated.weight_ess >= _SOUND * n_draws
     # the error of the log of a mean, to first order
     error = np.sqrt(np.maximum(1 / np.maximum(estimated.weight_ess, 1.0) - 1 / n_draws, 0.0))
+    # a class that matters nowhere, were its density even as large as it may be, does no harm
+    top = estimated.log_joint.max(axis=1, keepdims=True)
+    harmless = sound | (estimated.upper < top - _NEGLIGIBLE)
     pairs = {
         "log p(x, y | D)": (estimated.log_joint, joint, error, sound),
         "p(y | x, D)": (
             estimated.probability,
             np.exp(log_softmax(joint)),
             estimated.mcse,
-            sound.all(axis=1, keepdims=True) & (joint.shape[1] > 1),
+            sound & harmless.all(axis=1, keepdims=True) & (estimated.mcse > 1e-7),
         ),
     }
     out = {}
@@ -356,11 +362,16 @@ def _labels(name: str, variable: "xr.DataArray") -> list[str]:
 
 
 def _r_hat(series: Array) -> Array:
-    """(K,) rank-normalised split R-hat of (chain, draw, K)."""
+    """(K,) rank-normalised split R-hat of (chain, draw, K); NaN for a constant."""
     import arviz as az
     import xarray as xr
 
-    return np.asarray(az.rhat(xr.Dataset({"q": (("chain", "draw", "k"), series)}))["q"].values)
+    out = np.full(series.shape[-1], np.nan)
+    moving = np.flatnonzero((series != series[:1, :1]).any(axis=(0, 1)))
+    if moving.size:
+        data = xr.Dataset({"q": (("chain", "draw", "k"), series[..., moving])})
+        out[moving] = az.rhat(data)["q"].values
+    return out
 
 
 def _dataset(names: dict[str, list[str]], agreement: Agreement, r_hat: Array) -> "xr.Dataset":
