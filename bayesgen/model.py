@@ -9,7 +9,7 @@ evidences and cumulant generating functions add. Source: seed bayesian_naive_bay
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -54,6 +54,14 @@ class ClassStats(Stats):
         )
 
 
+class PartialRows(NamedTuple):
+    """Rows that sufficient statistics cannot hold: a label or cells are not known."""
+
+    X: Any  # (N, D) as the family takes them
+    possible: Array  # (N, C) bool: the classes that each row may be of
+    weight: Array  # (N,)
+
+
 @dataclass(frozen=True, eq=False)
 class ClassModel(Record):
     """Prior or posterior of a whole generative classifier.
@@ -94,6 +102,7 @@ class ClassModel(Record):
         X: Any = None,
         y: Array | None = None,
         stats: ClassStats | None = None,
+        partial: PartialRows | None = None,
     ) -> Any:
         """PyMC model of this prior, conditioned on rows, on statistics, or on nothing.
 
@@ -104,6 +113,9 @@ class ClassModel(Record):
             Observed as ``x`` and ``label``.
         stats : ClassStats
             Potentials ``x`` and ``label``.
+        partial : PartialRows
+            Further rows, the potential ``partial``: log of the sum over the possible classes of
+            pi_c p(x | theta_c).
 
         Returns
         -------
@@ -122,13 +134,16 @@ class ClassModel(Record):
             if stats is not None:
                 count = pm.Data("stats_class", stats.count, dims=CLASS)
                 pm.Potential("label", (count * pt.log(pi)).sum())
-                self.family.to_pymc(stats=stats.features)
+                theta = self.family.to_pymc(stats=stats.features)
             elif y is not None:
                 codes = pm.Data("y", np.asarray(y, dtype=np.int64), dims=OBS)
                 pm.Categorical("label", p=pi, observed=codes, dims=OBS)
-                self.family.to_pymc(X=X, y=codes)
+                theta = self.family.to_pymc(X=X, y=codes)
             else:
-                self.family.to_pymc()
+                theta = self.family.to_pymc()
+            if partial is not None:
+                log_x = self.family.pymc_log_likelihood(partial.X, theta, prefix="partial_")
+                pm.Potential("partial", _log_mixture(log_x + pt.log(pi), partial))
         return model
 
     # -- what a method plugs in --------------------------------------------------------------
@@ -185,6 +200,19 @@ class ClassModel(Record):
             self.alpha.sum(), t.sum(axis=-1)
         )
         return weights + self.family.cgf(X, t)
+
+
+def _log_mixture(log_joint: Any, rows: PartialRows) -> Any:
+    """Sum over rows of weight times log of the sum of the possible columns of exp (N, C)."""
+    import pymc as pm
+    import pytensor.tensor as pt
+    from pytensor.gradient import disconnected_grad
+
+    possible = pm.Data("partial_possible", rows.possible.astype(np.float64))
+    weight = pm.Data("partial_weight", rows.weight)
+    top = disconnected_grad(pt.switch(possible, log_joint, -np.inf).max(axis=1))
+    terms = pt.switch(possible, pt.exp(log_joint - top[:, None]), 0.0)
+    return (weight * (top + pt.log(terms.sum(axis=1)))).sum()
 
 
 def log_weights(weights: Array) -> Array:

@@ -134,6 +134,20 @@ class Columns(ConjugateFamily):
             out |= {f"{name}_{param}": value for param, value in theta.items()}
         return out
 
+    def pymc_log_likelihood(self, X: Matrix, theta: Mapping[str, Any], *, prefix: str = "") -> Any:
+        """Sum over blocks."""
+        return self._sum(
+            lambda name, family, x: family.pymc_log_likelihood(
+                x, _part(theta, name, family), prefix=f"{prefix}{name}_"
+            ),
+            X,
+        )
+
+    def prepared(self, stats: ColumnsStats) -> Self:
+        """Block by block."""
+        pairs = zip(self.families, stats.parts, strict=True)
+        return replace(self, families=tuple(f.prepared(s) for f, s in pairs))
+
     def pymc_coordinates(
         self, theta: Theta, stats: Any
     ) -> dict[str, tuple[tuple[str, ...], Array]]:
@@ -146,6 +160,25 @@ class Columns(ConjugateFamily):
             ).items():
                 out[f"{name}_{key}"] = (_prefixed(name, dims), value)
         return out
+
+    def default_stats(
+        self, X: Matrix, y: Array, n_classes: int, weight: Array | None
+    ) -> ColumnsStats:
+        """Of each block."""
+        parts = (f.default_stats(X[:, c], y, n_classes, weight) for _, f, c in self._blocks())
+        return ColumnsStats(self.names, tuple(parts))
+
+    def completed(self, X: Matrix, c: int) -> Matrix:
+        """Block by block."""
+        out = X.copy()
+        for _, family, columns in self._blocks():
+            out[:, columns] = family.completed(X[:, columns], c)
+        return out
+
+    def condensed(self, X: Matrix, weight: Array) -> tuple[Matrix, Array] | None:
+        """The rows as they are, if a block needs rows."""
+        blocks = (f.condensed(X[:, c], weight) for _, f, c in self._blocks())
+        return None if all(b is None for b in blocks) else (X, weight)
 
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
