@@ -139,10 +139,13 @@ def log_likelihood(family: Family, theta: Theta, X: Matrix, y: Array) -> LogLike
     lead = theta[CLASS_WEIGHTS].shape[:2]
     joint, label = np.empty((*lead, len(y))), np.empty((*lead, len(y)))
     for rows, density in _log_joint(family, theta, X):
-        own = density[..., np.arange(density.shape[-2]), y[rows]]
-        joint[..., rows] = own
+        here = (..., np.arange(density.shape[-2]), y[rows])
+        own = density[here]
+        density[here] = -np.inf
         with np.errstate(invalid="ignore"):  # no class can produce the row: 0/0
-            label[..., rows] = own - log_sum_exp(density)
+            odds = log_sum_exp(density) - own  # log odds of the other classes
+        joint[..., rows] = told_apart(own)
+        label[..., rows] = told_apart(-np.logaddexp(0.0, odds))
     return LogLikelihood(joint, label)
 
 
@@ -180,9 +183,26 @@ def labels(rng: np.random.Generator, theta: Theta, n: int) -> Array:
 def log_prior(prior: ClassModel, theta: Theta) -> dict[str, Array]:
     """{name: (chain, draw)} log prior density of the class weights and of the features' theta."""
     return {
-        CLASS_WEIGHTS: log_dirichlet_density(theta[CLASS_WEIGHTS], prior.alpha),
-        "theta": prior.family.log_density(theta),
+        CLASS_WEIGHTS: told_apart(log_dirichlet_density(theta[CLASS_WEIGHTS], prior.alpha)),
+        "theta": told_apart(prior.family.log_density(theta)),
     }
+
+
+def told_apart(log_p: Array) -> Array:
+    """Log densities (chain, draw, ...) that are not the same in all draws.
+
+    ArviZ fits a tail to the differences between draws, and stops or returns NaN where there are
+    none: under a flat prior, or where a row's label is certain. A ramp of height 1e-10, far above
+    rounding and far below anything that matters, is taken off there.
+    """
+    lead = log_p.shape[:2]
+    height = 1e-10 + 1e-12 * np.abs(log_p[0, 0])
+    with np.errstate(invalid="ignore"):  # -inf in every draw
+        same = np.ptp(log_p, axis=(0, 1)) < height
+    if not same.any():
+        return log_p
+    ramp = np.linspace(0.0, 1.0, lead[0] * lead[1]).reshape(*lead, *(1,) * same.ndim)
+    return log_p - ramp * np.where(same, height, 0.0)
 
 
 def _log_joint(family: Family, theta: Theta, X: Matrix) -> Iterator[tuple[slice, Array]]:
