@@ -7,11 +7,14 @@ Shapes: theta is {name: (chain, draw, *dims)} with the class weights; results (c
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayesgen.densities import log_dirichlet_density
+from bayesgen.families.columns import Columns
+from bayesgen.families.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.family import Family, Theta
 from bayesgen.model import ClassModel, log_weights
 from bayesgen.monte_carlo import log_densities
@@ -41,11 +44,14 @@ class Rows(NamedTuple):
     y: Array
 
 
-def observed(rows: Rows) -> Variables:
-    """The rows as data: ``label``, and ``x`` if it is a dense matrix."""
+def observed(family: Family, theta: Theta, rows: Rows) -> Variables:
+    """The rows as data: ``label``, and ``x`` if it is a dense matrix.
+
+    `theta` as in `groups`: any draws of the family's parameters.
+    """
     out: Variables = {"label": ((OBS,), rows.y)}
     if _is_table(rows.X):
-        out["x"] = ((OBS, FEATURE), np.asarray(rows.X))
+        out |= _features(family, theta, (), np.asarray(rows.X))
     return out
 
 
@@ -80,14 +86,14 @@ def groups(
             codes = labels(rng, at, len(rows.y))
             out[PRIOR_PREDICTIVE] = {"label": ((*by_draw, OBS), codes)}
             if _is_table(rows.X):
-                x = features_given_label(rng, prior.family, at, codes)
-                out[PRIOR_PREDICTIVE]["x"] = ((*by_draw, OBS, FEATURE), x)
+                x = features_given_label(rng, _as_long(prior.family, rows.X), at, codes)
+                out[PRIOR_PREDICTIVE] |= _features(prior.family, at, by_draw, x)
     if POSTERIOR_PREDICTIVE in names and rows is not None:
         codes = labels_given_x(rng, prior.family, theta, rows.X)
         out[POSTERIOR_PREDICTIVE] = {"label": ((*by_draw, OBS), codes)}
         if _is_table(rows.X):
-            x = features_given_label(rng, prior.family, theta, rows.y)
-            out[POSTERIOR_PREDICTIVE]["x"] = ((*by_draw, OBS, FEATURE), x)
+            x = features_given_label(rng, _as_long(prior.family, rows.X), theta, rows.y)
+            out[POSTERIOR_PREDICTIVE] |= _features(prior.family, theta, by_draw, x)
     if LOG_LIKELIHOOD in names and rows is not None:
         density = log_likelihood(prior.family, theta, *rows)
         out[LOG_LIKELIHOOD] = {k: ((*by_draw, OBS), v) for k, v in density._asdict().items()}
@@ -98,6 +104,41 @@ def groups(
 
 def _is_table(X: Any) -> bool:
     return isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "fiub"
+
+
+def _features(family: Family, theta: Theta, lead: tuple[str, ...], X: Array) -> Variables:
+    """X (*lead, N, D), given or drawn, as the PyMC model of the rows has it.
+
+    ``x``, or ``{block}_x`` for each block of `Columns`; counts and codes are integers.
+    """
+    blocks: Any = [("", family, slice(None))]
+    if isinstance(family, Columns):
+        names = [f"{name}_" for name in family.names]
+        blocks = zip(names, family.families, map(list, family.columns), strict=True)
+    out: Variables = {}
+    for prefix, block, columns in blocks:
+        one = {name: theta[f"{prefix}{name}"][0, 0] for name in block.params}
+        drawn = block.simulate(np.random.default_rng(0), one, np.zeros(1, dtype=np.int64))
+        values = X[..., columns]
+        if drawn.dtype.kind in "iu" and values.dtype.kind not in "iu" and _is_whole(values):
+            values = values.astype(np.int64)
+        out[f"{prefix}x"] = ((*lead, OBS, f"{prefix}{FEATURE}"), values)
+    return out
+
+
+def _as_long(family: Any, X: Array) -> Any:
+    """The family that draws documents of the lengths of the rows X."""
+    if isinstance(family, DirichletMultinomial):
+        length: Any = np.rint(X.sum(axis=1)).astype(np.int64)  # one for each row to draw
+        return replace(family, length=length)
+    if isinstance(family, Columns):
+        pairs = zip(family.families, family.columns, strict=True)
+        return replace(family, families=tuple(_as_long(f, X[:, list(c)]) for f, c in pairs))
+    return family
+
+
+def _is_whole(values: Array) -> bool:
+    return not np.any(values % 1)  # NaN, a missing cell, is not
 
 
 def _refuse_rowless(names: Sequence[str], rows: Rows | None) -> None:
@@ -143,9 +184,8 @@ def log_likelihood(family: Family, theta: Theta, X: Matrix, y: Array) -> LogLike
         own = density[here]
         density[here] = -np.inf
         with np.errstate(invalid="ignore"):  # no class can produce the row: 0/0
-            odds = log_sum_exp(density) - own  # log odds of the other classes
-        joint[..., rows] = told_apart(own)
-        label[..., rows] = told_apart(-np.logaddexp(0.0, odds))
+            given_x = -np.logaddexp(0.0, log_sum_exp(density) - own)  # of others against own
+        joint[..., rows], label[..., rows] = told_apart(own), told_apart(given_x)
     return LogLikelihood(joint, label)
 
 

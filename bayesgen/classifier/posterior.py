@@ -83,7 +83,8 @@ class Posterior(Face):
             - ``prior``: draws from the prior.
             - ``prior_predictive``, ``posterior_predictive``: ``label``, a class code, of each
               row. In the posterior predictive it is drawn given the row's x, and ``x`` given its
-              label; in the prior predictive they are drawn together.
+              label; in the prior predictive they are drawn together. As in `to_pymc` there is one
+              ``x`` for each kind of columns, and none of sparse or text X.
             - ``log_likelihood``: ``joint``, log p(y, x | theta), and ``label_given_x``.
             - ``log_prior``: log densities of ``pi`` and of the features' ``theta``.
 
@@ -210,13 +211,14 @@ class Posterior(Face):
             codes = self._codes_of(column_or_1d(y))
             rows = criticism.Rows(self._encode(self._read(X, reset=False)), codes)
             check_consistent_length(codes, rows.X)
-        made = {} if rows is None else {OBSERVED_DATA: criticism.observed(rows)}
+        family = self.prior_.family
+        made = {} if rows is None else {OBSERVED_DATA: criticism.observed(family, theta, rows)}
         if groups is None:
             names = [PRIOR, *([] if rows is None else _GROUPS_OF_ROWS)]
-            if type(self.prior_.family).log_density is not ConjugateFamily.log_density:
+            if type(family).log_density is not ConjugateFamily.log_density:
                 names.append(LOG_PRIOR)  # which a user's own family may not tell
         else:
-            names = list(groups)
+            names = [groups] if isinstance(groups, str) else list(groups)
         unknown = sorted(set(names) - set(REQUESTS))
         if unknown:
             raise ValueError(f"groups must be of {', '.join(REQUESTS)}; got {unknown}")
