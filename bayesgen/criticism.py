@@ -32,6 +32,7 @@ from bayesgen.names import (
 )
 from bayesgen.numerics import Array, log_sum_exp
 from bayesgen.rows import Matrix
+from bayesgen.tree import with_draws
 
 _BYTES = 4 << 30  # a group that would be larger is refused
 Variables = dict[str, tuple[tuple[str, ...], Array]]  # {name: (dims, values)}
@@ -61,6 +62,7 @@ def groups(
     prior: ClassModel,
     theta: Theta,
     rows: Rows | None,
+    stats: Any,
 ) -> dict[str, Variables]:
     """{group: variables} of the groups asked for, among `names.REQUESTS`.
 
@@ -71,6 +73,9 @@ def groups(
         Posterior draws.
     rows : Rows, optional
         Needed by all but ``prior`` and ``log_prior``.
+    stats : Stats
+        Features' statistics of the fit: they decide on the coordinates of the PyMC model, which
+        ``prior`` shares with the posterior.
     """
     lead = np.shape(theta[CLASS_WEIGHTS])[:2]
     _refuse_rowless(names, rows)
@@ -81,7 +86,8 @@ def groups(
         drawn = prior.draw(rng, lead[0] * lead[1])
         at = {k: v.reshape(*lead, *v.shape[1:]) for k, v in drawn.items()}
         if PRIOR in names:
-            out[PRIOR] = {k: ((*by_draw, *prior.params[k]), v) for k, v in at.items()}
+            out[PRIOR] = {k: (prior.params[k], v) for k, v in at.items()}
+            out[PRIOR] = with_draws(out[PRIOR] | prior.family.pymc_coordinates(at, stats))
         if PRIOR_PREDICTIVE in names and rows is not None:
             codes = labels(rng, at, len(rows.y))
             out[PRIOR_PREDICTIVE] = {"label": ((*by_draw, OBS), codes)}
@@ -232,8 +238,8 @@ def told_apart(log_p: Array) -> Array:
     """Log densities (chain, draw, ...) that are not the same in all draws.
 
     ArviZ fits a tail to the differences between draws, and stops or returns NaN where there are
-    none: under a flat prior, or where a row's label is certain. A ramp of height 1e-10, far above
-    rounding and far below anything that matters, is taken off there.
+    none: under a flat prior, or where a row's label is certain. There, different numbers below
+    1e-10 are taken off: far above rounding, and far below anything that matters.
     """
     lead = log_p.shape[:2]
     height = 1e-10 + 1e-12 * np.abs(log_p[0, 0])
@@ -241,8 +247,8 @@ def told_apart(log_p: Array) -> Array:
         same = np.ptp(log_p, axis=(0, 1)) < height
     if not same.any():
         return log_p
-    ramp = np.linspace(0.0, 1.0, lead[0] * lead[1]).reshape(*lead, *(1,) * same.ndim)
-    return log_p - ramp * np.where(same, height, 0.0)
+    spread = np.arange(lead[0] * lead[1]) * 0.6180339887498949 % 1  # no trend in it
+    return log_p - spread.reshape(*lead, *(1,) * same.ndim) * np.where(same, height, 0.0)
 
 
 def _log_joint(family: Family, theta: Theta, X: Matrix) -> Iterator[tuple[slice, Array]]:

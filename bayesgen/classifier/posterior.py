@@ -222,7 +222,7 @@ class Posterior(Face):
         unknown = sorted(set(names) - set(REQUESTS))
         if unknown:
             raise ValueError(f"groups must be of {', '.join(REQUESTS)}; got {unknown}")
-        made |= criticism.groups(names, rng, self.prior_, theta, rows)
+        made |= criticism.groups(names, rng, self.prior_, theta, rows, self.stats_.features)
         coords = self._coords()
         for name, variables in made.items():
             out[name] = tree.group(variables, coords)
