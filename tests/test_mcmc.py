@@ -86,7 +86,7 @@ def test_a_constant_in_the_graph_tells_programs_apart():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"sampler": "emcee"}, "sampler must be 'nutpie' or 'pymc', got 'emcee'"),
+        ({"sampler": "emcee"}, "sampler must be one of 'nutpie', 'pymc', got 'emcee'"),
         ({"draws": 0}, "draws must be an integer >= 1, got 0"),
         ({"draws": 10.5}, "draws must be an integer"),
         ({"tune": -1}, "tune must be an integer >= 0"),
