@@ -24,6 +24,7 @@ _HOME = {
     "compare_predictives": "compare",
     "load": "estimators",
     "mutual_information": "relevance",
+    "validate": "validation",
 }
 
 _SUBMODULES = ("datasets",)

@@ -185,7 +185,7 @@ def log_likelihood(family: Family, theta: Theta, X: Matrix, y: Array) -> LogLike
     """
     lead = theta[CLASS_WEIGHTS].shape[:2]
     joint, label = np.empty((*lead, len(y))), np.empty((*lead, len(y)))
-    for rows, density in _log_joint(family, theta, X):
+    for rows, density in log_joint_blocks(family, theta, X):
         here = (..., np.arange(density.shape[-2]), y[rows])
         own = density[here]
         density[here] = -np.inf
@@ -199,7 +199,7 @@ def labels_given_x(rng: np.random.Generator, family: Family, theta: Theta, X: Ma
     """(chain, draw, N) class codes drawn from p(y | x_i, theta) of each draw."""
     lead = theta[CLASS_WEIGHTS].shape[:2]
     out = np.empty((*lead, X.shape[0]), dtype=np.int64)
-    for rows, density in _log_joint(family, theta, X):
+    for rows, density in log_joint_blocks(family, theta, X):
         # Gumbel's trick: the largest of log weights with Gumbel noise is a draw by the weights
         out[..., rows] = np.argmax(density + rng.gumbel(size=density.shape), axis=-1)
     return out
@@ -251,8 +251,14 @@ def told_apart(log_p: Array) -> Array:
     return log_p - spread.reshape(*lead, *(1,) * same.ndim) * np.where(same, height, 0.0)
 
 
-def _log_joint(family: Family, theta: Theta, X: Matrix) -> Iterator[tuple[slice, Array]]:
-    """(rows, (chain, draw, n, C) log p(c, x_i | theta)) in blocks of rows."""
-    log_pi = log_weights(theta[CLASS_WEIGHTS])[..., None, :]
+def log_joint_blocks(
+    family: Family, theta: Theta, X: Matrix, class_weights: Array | None = None
+) -> Iterator[tuple[slice, Array]]:
+    """(rows, (chain, draw, n, C) log p(c, x_i | theta)) in blocks of rows.
+
+    `class_weights` (C,) replace those of the draws.
+    """
+    weights = theta[CLASS_WEIGHTS] if class_weights is None else class_weights
+    log_pi = log_weights(weights)[..., None, :]
     for rows, density in log_densities(family, theta, X, log_pi.shape[-1]):
         yield rows, density + log_pi

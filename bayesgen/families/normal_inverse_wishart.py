@@ -203,17 +203,19 @@ class NormalInverseWishart(ConjugateFamily):
         sigma = sigma.reshape(len(mu), sigma.shape[-3], n_features, n_features)
         out = np.empty((len(mu), X.shape[0], n_classes))
         for rows, columns in _patterns(X, self._live):
-            part = sigma[:, :, columns[:, None], columns]
-            factor = np.linalg.cholesky(part)
-            half_log_det = np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
+            factor = np.linalg.cholesky(sigma[:, :, columns[:, None], columns])
+            log_det = np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
+            log_norm = -0.5 * len(columns) * np.log(2 * np.pi) - log_det
+            whiten = np.swapaxes(np.linalg.inv(factor), -1, -2)
             x = dense_block(X, rows)[:, columns]
-            for s in range(len(mu)):
+            step = max(1, _NUMBERS // max(1, x.size))
+            for start in range(0, len(mu), step):  # draws at a time
+                some = slice(start, start + step)
                 for c in range(n_classes):
-                    k = c if part.shape[1] > 1 else 0
-                    q = _squared_norm(factor[s, k], x - mu[s, c, columns])
-                    out[s, rows, c] = (
-                        -0.5 * (q + len(columns) * np.log(2 * np.pi)) - half_log_det[s, k]
-                    )
+                    k = c if factor.shape[1] > 1 else 0
+                    z = (x - mu[some, c][:, None, columns]) @ whiten[some, k]
+                    q = np.einsum("snd,snd->sn", z, z)
+                    out[some, rows, c] = log_norm[some, k, None] - 0.5 * q
         return out.reshape(*batch, X.shape[0], n_classes)
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
@@ -782,6 +784,9 @@ class NormalInverseWishart(ConjugateFamily):
         out = super().scaled({k: f for k, f in factors.items() if k != "nu"})
         limit = self._dim - 1
         return replace(out, nu=limit + (self.nu - limit) * factors.get("nu", 1.0))
+
+
+_NUMBERS = 1 << 20  # of whitened rows under some draws: 8 MB
 
 
 class _CoordinateSystem(NamedTuple):
