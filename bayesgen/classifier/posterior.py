@@ -88,6 +88,13 @@ class Posterior(Face):
             - ``log_likelihood``: ``joint``, log p(y, x | theta), and ``label_given_x``.
             - ``log_prior``: log densities of ``pi`` and of the features' ``theta``.
 
+        Notes
+        -----
+        ArviZ must be told which of the two likelihoods is meant, as in ``az.loo(tree,
+        var_name="label_given_x")`` and ``az.psense_summary(tree, likelihood_var_names="joint")``,
+        which would add them up; and that labels alone are classes, as in
+        ``az.plot_ppc_pava(tree, var_names="label", data_type="categorical")``.
+
         Examples
         --------
         >>> import bayesgen as bg

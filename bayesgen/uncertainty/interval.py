@@ -45,7 +45,6 @@ _BLOCK = 2048  # rows
 _CELLS = 1 << 20  # numbers of one array: 8 MiB
 _NAMES = "U14"
 _CONVERGED = 5e-4  # error of a percentile with which an inverted series still counts as exact
-_CORNISH_FISHER_ERROR = 0.002
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ def interval(
         Equal tails, or the shortest interval of the probability.
     method : {"auto", "exact", "approx", "draws"}
         "exact" inverts characteristic functions; "auto" replaces that by Cornish-Fisher where its
-        error is below .002 in percentile; "approx" is Cornish-Fisher whatever its error; "draws"
+        error is below .0015 in percentile; "approx" is Cornish-Fisher whatever its error; "draws"
         draws theta. Where a route is closed (no convergence; classes that share parameters) draws
         stand in, and `Intervals.method` says so.
     class_prior : (C,), optional
@@ -244,7 +243,7 @@ def _two_classes(model: ClassModel, X: Matrix, classes: Array, request: _Request
     if request.method == "auto":
         quick &= cornish_fisher.applies(k)
     own = k.part(quick)
-    known = np.where(cornish_fisher.applies(own), _CORNISH_FISHER_ERROR, np.nan)
+    known = np.where(cornish_fisher.applies(own), cornish_fisher.ERROR, np.nan)
     ends = request.ends(int(quick.sum()), lambda p: cornish_fisher.quantile(own, p))
     put(np.flatnonzero(quick), ends, "cornish-fisher", known)
     for group in invert(line, k, np.flatnonzero(~constant & ~quick)):
