@@ -285,25 +285,26 @@ def _many_classes(model: ClassModel, X: Matrix, classes: Array, request: _Reques
 
 def _by_draws(model: ClassModel, X: Matrix, classes: Array, request: _Request) -> Ends:
     out = Ends.empty(X.shape[0], len(classes))
-    size = block_rows(request.n_draws, len(model.alpha))
-    for start in range(0, X.shape[0], size):
-        rows = slice(start, start + size)
-        generators = replicates(request.generator, request.n_draws)
-        each = request.n_draws // REPLICATES
-        a = np.stack(
-            [log_joint_draws(model, X[rows], g, each, request.class_prior) for g in generators]
-        )
-        l = log_odds_against_rest(np.ascontiguousarray(a.T[classes]))  # (C, n, draw, replicate)
-        for j in range(len(classes)):
-            own = l[j].reshape(l.shape[1], -1)
-            by_p = partial(quantile, own)
-            if request.kind == "hdi":
-                by_p = partial(order_statistic, np.sort(own, axis=1))
-            low, high = request.ends(len(own), by_p)
-            out.low[rows, j], out.high[rows, j] = low, high
-            for end in (low, high):
-                out.error[rows] = np.maximum(out.error[rows], percentile_error(l[j], end))
     out.method[:] = "draws"
+    size = block_rows(request.n_draws, len(model.alpha))
+    each = request.n_draws // REPLICATES
+    for start in range(0, X.shape[0], size):
+        rows = np.arange(start, min(start + size, X.shape[0]))
+        a = np.stack(
+            [
+                log_joint_draws(model, X[rows], g, each, request.class_prior).T[classes]
+                for g in replicates(request.generator, request.n_draws)
+            ],
+            axis=-1,
+        )  # (C, n, draw, replicate)
+        for i, row in enumerate(rows):  # one row fits the cache
+            l = log_odds_against_rest(a[:, i])
+            flat = l.reshape(len(classes), -1)
+            by_p = partial(quantile, flat)
+            if request.kind == "hdi":
+                by_p = partial(order_statistic, np.sort(flat, axis=1))
+            out.low[row], out.high[row] = request.ends(len(classes), by_p)
+            out.error[row] = max(percentile_error(l, e[row]).max() for e in (out.low, out.high))
     return out
 
 
