@@ -112,7 +112,7 @@ class ClassModel(Record):
         X, y : rows as the family takes them, class codes (N,)
             Observed as ``x`` and ``label``.
         stats : ClassStats
-            Potentials ``x`` and ``label``.
+            Without rows: potentials ``x`` and ``label``. With rows: those of the fit.
         partial : PartialRows
             Further rows, the potential ``partial``: log of the sum over the possible classes of
             pi_c p(x | theta_c).
@@ -131,14 +131,15 @@ class ClassModel(Record):
                 pi = pm.Deterministic(CLASS_WEIGHTS, pt.ones(1), dims=CLASS)
             else:
                 pi = pm.Dirichlet(CLASS_WEIGHTS, a=alpha, dims=CLASS)
-            if stats is not None:
+            if y is not None:
+                codes = pm.Data("y", np.asarray(y, dtype=np.int64), dims=OBS)
+                pm.Categorical("label", p=pi, observed=codes, dims=OBS)
+                fitted = None if stats is None else stats.features
+                theta = self.family.to_pymc(X=X, y=codes, stats=fitted)
+            elif stats is not None:
                 count = pm.Data("stats_class", stats.count, dims=CLASS)
                 pm.Potential("label", (count * pt.log(pi)).sum())
                 theta = self.family.to_pymc(stats=stats.features)
-            elif y is not None:
-                codes = pm.Data("y", np.asarray(y, dtype=np.int64), dims=OBS)
-                pm.Categorical("label", p=pi, observed=codes, dims=OBS)
-                theta = self.family.to_pymc(X=X, y=codes)
             else:
                 theta = self.family.to_pymc()
             if partial is not None:

@@ -59,6 +59,11 @@ class Face(ClassifierMixin, BaseEstimator):
         model: ClassModel = self.__dict__.get("_rough") or self.model_
         return model
 
+    def _scorer_stats(self) -> ClassStats:
+        """The statistics behind `_scorer`."""
+        stats: ClassStats = self.__dict__.get("_rough_stats") or self.stats_
+        return stats
+
     def _make_family(self) -> ConjugateFamily:
         """The unresolved prior; ``self.encoder_`` is known."""
         if self.family is None:

@@ -43,8 +43,7 @@ class Saving(Posterior):
             **self._state(),
         }
         coords = self._coords()
-        stats = self.__dict__.get("_rough_stats") or self.stats_
-        fit = tree.fit_dataset(self.prior_, self._scorer(), stats, coords)
+        fit = tree.fit_dataset(self.prior_, self._scorer(), self._scorer_stats(), coords)
         fit = fit.drop_vars([CLASS], errors="ignore")
         draws = {}
         if self.inference_ == "nuts":

@@ -180,6 +180,15 @@ class Columns(ConjugateFamily):
         blocks = (f.condensed(X[:, c], weight) for _, f, c in self._blocks())
         return None if all(b is None for b in blocks) else (X, weight)
 
+    def pymc_data(self, stats: Any) -> dict[str, Array]:
+        """Those of each block; its name follows the role."""
+        out = {}
+        for k, (name, family, _) in enumerate(self._blocks()):
+            for key, value in family.pymc_data(None if stats is None else stats.parts[k]).items():
+                role, field = key.split("_", 1)
+                out[f"{role}_{name}_{field}"] = value
+        return out
+
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
         """Every other column Normal, the rest bits."""
