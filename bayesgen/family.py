@@ -450,18 +450,20 @@ class ConjugateFamily(Family):
     def draw_missing(
         self, rng: np.random.Generator, X: Matrix, y: Array, theta: Theta
     ) -> tuple[Array, Array, Array]:
-        """Missing cells of rows given the observed ones, for draws (S, ...) of theta.
+        """Missing cells that `stats` refuses, given the observed ones, for draws of theta.
 
         Parameters
         ----------
         y : (S, N) class codes
+        theta : {name: (S, *dims)}
 
         Returns
         -------
         values : (S, M)
         row, column : (M,)
         """
-        raise NotImplementedError(f"{type(self).__name__} integrates missing cells out")
+        none = np.empty(0, dtype=np.int64)
+        return np.empty((len(y), 0)), none, none
 
     # -- optional capabilities ---------------------------------------------------------------
 

@@ -125,7 +125,7 @@ class ClassModel(Record):
         import pytensor.tensor as pt
 
         rows = {} if y is None else {OBS: np.arange(len(y))}
-        with pm.Model(coords={**coords, **rows}) as model:
+        with pm.Model(coords={**self._counted(coords), **coords, **rows}) as model:
             alpha = pm.Data("prior_class", self.alpha, dims=CLASS)
             if len(self.alpha) == 1:  # a Dirichlet of one class is no random variable
                 pi = pm.Deterministic(CLASS_WEIGHTS, pt.ones(1), dims=CLASS)
@@ -146,6 +146,18 @@ class ClassModel(Record):
                 log_x = self.family.pymc_log_likelihood(partial.X, theta, prefix="partial_")
                 pm.Potential("partial", _log_mixture(log_x + pt.log(pi), partial))
         return model
+
+    def _counted(self, coords: Mapping[str, Any]) -> dict[str, Any]:
+        """Numbers for the dims of the parameters that have no labels."""
+        bare = {k: d for k, d in self.family.params.items() if not set(d) <= set(coords)}
+        if not bare:
+            return {}
+        theta = self.family.draw(np.random.default_rng(0), 1)
+        return {
+            dim: np.arange(n)
+            for name, dims in bare.items()
+            for dim, n in zip(dims, theta[name].shape[1:], strict=True)
+        }
 
     # -- what a method plugs in --------------------------------------------------------------
 

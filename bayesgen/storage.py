@@ -96,20 +96,20 @@ def read(
     if found not in FORMATS:
         raise ValueError(
             f"{path} has model format {found}, this version of bayesgen reads "
-            f"format {FORMATS[-1]}: fit and save it again with this version"
+            f"format {' or '.join(map(str, FORMATS))}: fit and save it again with this version"
         )
     if checksum != _checksum(text, fit, groups):
         raise ValueError(f"{path} is damaged: its checksum does not fit its numbers")
     return fit, state, groups
 
 
-def _checksum(text: str, fit: "xr.Dataset", draws: Mapping[str, "xr.Dataset"]) -> str:
+def _checksum(text: str, fit: "xr.Dataset", draws: Mapping[str, "xr.Dataset"] | None = None) -> str:
     """SHA-256 of all that a model is read from: a flipped bit must not predict in silence."""
     digest = hashlib.sha256(str(text).encode())
     _digest(digest, fit)
-    for name in sorted(draws):
+    for name, group in sorted((draws or {}).items()):
         digest.update(name.encode())
-        _digest(digest, draws[name])
+        _digest(digest, group)
     return digest.hexdigest()
 
 

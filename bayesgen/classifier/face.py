@@ -39,7 +39,7 @@ class Face(ClassifierMixin, BaseEstimator):
 
     def __getattr__(self, name: str) -> Any:
         """Say why a posterior in closed form is not there after a fit by NUTS."""
-        if name in ("model_", "stats_") and self.__dict__.get("inference_") == "nuts":
+        if name in ("model_", "stats_") and "_rough" in self.__dict__:
             raise NoClosedFormError(
                 "the posterior has no closed form: fit(inference='nuts') had rows without a label "
                 "or with missing cells. The posterior is in posterior_, as draws, and the predict "

@@ -189,6 +189,19 @@ class Columns(ConjugateFamily):
                 out[f"{role}_{name}_{field}"] = value
         return out
 
+    def draw_missing(
+        self, rng: np.random.Generator, X: Matrix, y: Array, theta: Theta
+    ) -> tuple[Array, Array, Array]:
+        """Those of each block."""
+        parts = []
+        for name, family, columns in self._blocks():
+            own = _part(theta, name, family)
+            values, row, column = family.draw_missing(rng, X[:, columns], y, own)
+            parts.append((values, row, np.asarray(columns)[column]))
+        values, row, column = (np.concatenate(p, axis=-1) for p in zip(*parts, strict=True))
+        order = np.lexsort([column, row])
+        return values[:, order], row[order], column[order]
+
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
         """Every other column Normal, the rest bits."""
