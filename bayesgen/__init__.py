@@ -24,6 +24,7 @@ _HOME = {
     "compare_predictives": "compare",
     "load": "estimators",
     "mutual_information": "relevance",
+    "simulation_based_calibration": "calibration",
 }
 
 _SUBMODULES = ("datasets",)

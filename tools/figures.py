@@ -141,14 +141,14 @@ LAYERS = (  # modules, and what they are for
     ("estimators · classifier · selection", "scikit-learn faces: check, call, name"),
     ("schema · categories · labels", "data frames and labels to codes"),
     ("tokens · tables", "texts and tables, as users have them"),
-    ("compare · relevance", "predictive beside plug-ins; information"),
+    ("calibration · compare · relevance", "checks, scores, information"),
     ("uncertainty", "the distribution of p(class | x, theta)"),
     ("predict · storage", "one path for every method; netCDF"),
     ("monte_carlo · inference · tree", "the posterior, and as a DataTree"),
     ("model", "class weights times a family"),
     ("families · pymc_parts", "one file for one prior and likelihood"),
     ("family", "the contract of a family"),
-    ("densities · gaussian · ngrams · column · rows", "what the layers above share"),
+    ("densities · uniformity · gaussian · ngrams · column · rows", "what the layers above share"),
     ("numerics · names · datasets", "stable sums; dims; small real tables"),
 )
 DOWN, UP = 0.56, 0.82  # the lanes of fit and of predict
