@@ -537,6 +537,37 @@ class NormalInverseGamma(ConjugateFamily):
         with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
             return cgf_by_rows(cell, X.shape[0], X.shape[1], t)
 
+    def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
+        r"""For variances shared by the classes, one number a class stands for all its means.
+
+        With weights w = chi2_nu/SS of the features, the squared distance of class c is
+        :math:`[(z + \sqrt{\kappa \sum_j w_j \delta_{cj}^2})^2 + \chi^2_{d-1}]/\kappa`, d the
+        number of observed cells, if the columns have one kappa in each class.
+        """
+        kappa = self.kappa[:, self._live]
+        if not self._over_classes or not kappa.size or np.ptp(kappa, axis=1).any():
+            return super().draw_log_density(rng, X, n)
+        n_classes = len(self.mu)
+        out = np.empty((n, X.shape[0], n_classes))
+        z = rng.standard_normal(size=(n, n_classes))
+        w = (rng.chisquare(self.nu, size=(n, *self.nu.shape)) / self._scale)[:, 0]  # (n, D or 1)
+        chi = {1: np.zeros((n, n_classes))}
+        for rows in row_blocks(*X.shape):
+            x = dense_block(X, rows) - self.shift
+            seen = ~np.isnan(x) & self._live
+            d = seen.sum(axis=1)
+            for one in np.setdiff1d(d[d > 0], list(chi)):
+                chi[one] = rng.chisquare(int(one) - 1, size=(n, n_classes))
+            rest = np.stack([chi.get(one, chi[1]) for one in d], axis=1)  # (n, rows, C)
+            for c in range(n_classes):
+                delta2 = np.where(seen, np.square(x - self.mu[c]), 0.0)
+                if self._over_features:
+                    delta2 = delta2.sum(axis=1, keepdims=True)
+                u = np.sqrt(kappa[c, 0] * (w @ delta2.T))
+                q = np.square(z[:, c, None] + u) + rest[..., c]
+                out[:, rows, c] = np.where(d > 0, -0.5 / kappa[c, 0] * q, 0.0)
+        return out
+
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
         """w = mu/sigma2 for plug-ins with variances shared by the classes."""
         if theta is None:

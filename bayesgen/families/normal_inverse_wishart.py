@@ -674,6 +674,53 @@ class NormalInverseWishart(ConjugateFamily):
                 out[..., rows] = part._cgf_complete(x, t_rows)
         return out
 
+    def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
+        r"""Exact for each row at a cost that does not grow with D: no covariance is drawn.
+
+        With W ~ Wishart(nu, G), G the products of a row's distances from the class means in the
+        metric of psi^-1, the squared distance of class c is
+        :math:`[(z + \sqrt{\kappa W_{cc}})^2 + \chi^2_{D-1}]/\kappa`.
+        """
+        out = np.zeros((n, X.shape[0], len(self.mu)))
+        for rows, columns in _patterns(X, self._live):
+            if len(columns):
+                part = self if len(columns) == self._dim else self.marginal(columns)
+                x = dense_block(X, rows)[:, columns] - part.shift
+                out[:, rows] = part._draw_complete(rng, x, n)
+        return out
+
+    def _draw_complete(self, rng: np.random.Generator, x: Array, n: int) -> Array:
+        n_classes, dim = len(self.mu), self._dim
+        out = np.empty((n, len(x), n_classes))
+        z = rng.standard_normal(size=(n, n_classes))
+        rest = np.zeros((n, n_classes))
+        if dim > 1:
+            rest = rng.chisquare(dim - 1, size=(n, n_classes))
+        for members in [np.arange(n_classes)] if self.shared else np.arange(n_classes)[:, None]:
+            k = members[0]
+            d = (x[:, None] - self.mu[members]).reshape(-1, dim).T
+            d = solve_triangular(self._factor[k], d, lower=True).T.reshape(len(x), -1, dim)
+            rank = min(len(members), dim)
+            size, axes = np.linalg.eigh(np.einsum("ncd,ned->nce", d, d))
+            root = axes[..., -rank:] * np.sqrt(np.maximum(size[:, None, -rank:], 0.0))
+            bartlett = np.zeros((n, rank, rank))
+            i, j = np.tril_indices(rank, -1)
+            bartlett[:, i, j] = rng.standard_normal(size=(n, len(i)))
+            diagonal = rng.chisquare(self.nu[k] - np.arange(rank), size=(n, rank))
+            bartlett[:, np.arange(rank), np.arange(rank)] = np.sqrt(diagonal)
+            common: Any = 0.0
+            if not self.shared:  # |precision| |psi| is a product of chi-squares, the first of W's
+                others = rng.chisquare(self.nu[k] - np.arange(1, dim), size=(n, dim - 1))
+                log_det = np.log(diagonal[:, 0]) + np.log(others).sum(axis=1) - self._log_det[k]
+                common = 0.5 * log_det[:, None] - dim / 2 * np.log(2 * np.pi)
+            wide = bartlett.transpose(1, 2, 0).reshape(rank, rank * n)
+            for m, c in enumerate(members):
+                w = np.square(root[:, m] @ wide).reshape(len(x), rank, n).sum(axis=1)
+                u = np.sqrt(self.kappa[c] * w.T)
+                q = (np.square(z[:, c, None] + u) + rest[:, c, None]) / self.kappa[c]
+                out[:, :, c] = common - 0.5 * q
+        return out
+
     def _cgf_complete(self, x: Array, t: Array) -> Array:
         n_classes, dim = len(self.mu), self._dim
         whitened = [
@@ -841,8 +888,20 @@ def _log_det_plus_identity(tau: Array, gram: Array) -> Array:
     Summed over eigenvalues: each 1 + lambda stays in the right half plane for imaginary t, so
     principal logarithms add up to the continuous branch; the log of the determinant would not.
     """
-    if tau.shape[-1] == 1:
-        return log1p(tau[..., 0] * gram[:, 0, 0])
+    used = np.flatnonzero(tau.reshape(-1, tau.shape[-1]).any(axis=0))
+    if len(used) < tau.shape[-1]:
+        tau, gram = tau[..., used], gram[:, used[:, None], used]
+    if len(used) <= 1:  # none: the sum is 0
+        return log1p((tau * np.diagonal(gram, axis1=1, axis2=2)).sum(axis=-1))
+    if len(used) == 2 and np.iscomplexobj(tau):  # the log-odds of two classes: 50 times faster
+        half = (tau[..., 0] * gram[:, 0, 0] + tau[..., 1] * gram[:, 1, 1]) / 2
+        det = gram[:, 0, 0] * gram[:, 1, 1] - gram[:, 0, 1] ** 2
+        root = np.sqrt(half * half - tau[..., 0] * tau[..., 1] * det)
+        root = np.where((half.conj() * root).real < 0, -root, root)
+        larger = half + root  # no cancellation; the other by the product of both
+        with np.errstate(invalid="ignore", divide="ignore"):
+            smaller = tau[..., 0] * tau[..., 1] * det / larger
+        return log1p(larger) + np.where(larger == 0, 0.0, log1p(smaller))
     product = tau[..., :, None] * gram
     if np.iscomplexobj(tau):
         return log1p(np.linalg.eigvals(product)).sum(axis=-1)

@@ -20,15 +20,16 @@ from bayesgen.numerics import Array
 from bayesgen.rows import Matrix
 from bayesgen.uncertainty.draws import (
     REPLICATES,
-    log_odds_against_rest,
+    log_sum_of_others,
     order_statistic,
     replicates,
 )
 from bayesgen.uncertainty.inversion import invert
-from bayesgen.uncertainty.log_odds import cumulants, log_density
+from bayesgen.uncertainty.log_odds import Line, cumulants, log_density
 from bayesgen.uncertainty.tabulated import Table
 
-POINTS = 2048
+POINTS = {"auto": 1024, "exact": 4096}
+_MERGED = 4  # neighbours that stand for one point in the average
 _WORST = 1e-5  # error of a margin that still counts as exact
 
 
@@ -40,7 +41,7 @@ class Margins:
     ----------
     good : (n,) bool
         Rows all of whose margins could be inverted.
-    draws : (n, S, C)
+    draws : (C, n, S)
         a_c at S Sobol points, those of one replicate after the other.
     tables : for each class, [(rows (m,), Table of m rows)]
     """
@@ -50,53 +51,51 @@ class Margins:
     tables: list[list[tuple[Array, Table]]]
 
     @cached_property
-    def odds(self) -> Array:
-        """(n, S, C) log-odds of each class against the rest."""
-        return log_odds_against_rest(self.draws)
+    def rest(self) -> Array:
+        """(C, n, S) log of the sum over the other classes."""
+        return log_sum_of_others(self.draws)
 
-    def rest(self, j: int) -> Array:
-        """(n, S) log of the sum over the other classes."""
-        return self.draws[..., j] - self.odds[..., j]
+    def others(self, j: int) -> Array:
+        """(n, S/4) the same for one class: neighbours in size, within a replicate, are averaged.
 
-    def quantile(self, j: int, p: Array) -> Array:
-        """(n, Q) quantiles at p (n, Q) of the log-odds of class j against the rest."""
-        return self._solve(j, p, self.rest(j))
+        They are so close that F is linear between them.
+        """
+        n = len(self.good)
+        ordered = np.sort(self.rest[j].reshape(n, REPLICATES, -1), axis=2)
+        return ordered.reshape(n, -1, _MERGED).mean(axis=2)
 
-    def draft(self, j: int, p: Array) -> Array:
-        """The same, from the draws alone."""
-        return order_statistic(np.sort(self.odds[..., j], axis=1), p)
+    def quantile(self, j: int, p: Array) -> tuple[Array, Array]:
+        """(n, Q) quantiles at p (n, Q) of the log-odds of class j against the rest.
 
-    def error(self, low: Array, high: Array) -> Array:
-        """(n,) largest standard error of the probability below an end (n, C), over replicates."""
-        out = np.zeros(len(self.good))
-        for j, groups in enumerate(self.tables):
-            rest = self.rest(j)
-            for rows, table in groups:
-                for end in (low[rows, j], high[rows, j]):
-                    value, _ = table.cdf_and_pdf(end[:, None] + rest[rows])
-                    each = value.reshape(len(rows), REPLICATES, -1).mean(axis=2)
-                    out[rows] = np.maximum(out[rows], each.std(axis=1, ddof=1))
-        return out / np.sqrt(REPLICATES)
-
-    def _solve(self, j: int, p: Array, rest: Array) -> Array:
-        """Newton's method on the average of F_j(l + rest), from the quantile of the draws."""
-        out = self.draft(j, p)
+        And the largest standard error of their percentiles, (n,), from the replicates.
+        """
+        rest, out, error = self.others(j), self.draft(j, p), np.zeros(len(p))
         for rows, table in self.tables[j]:
             for q in range(p.shape[1]):
-                l = out[rows, q]
-                low, high = np.full(len(rows), -np.inf), np.full(len(rows), np.inf)
-                for _ in range(12):
-                    value, slope = table.cdf_and_pdf(l[:, None] + rest[rows])
-                    miss = value.mean(axis=1) - p[rows, q]
-                    low, high = np.where(miss < 0, l, low), np.where(miss > 0, l, high)
-                    with np.errstate(divide="ignore", invalid="ignore"):
-                        step = l - miss / slope.mean(axis=1)
-                    middle = np.where(np.isfinite(high - low), (low + high) / 2, l)
-                    l = np.where((step > low) & (step < high), step, middle)
-                    if np.abs(miss).max(initial=0.0) < 1e-4:  # and squared by the last step
-                        break
-                out[rows, q] = l
-        return out
+                l, each = _solve(table, rest[rows], p[rows, q], out[rows, q])
+                out[rows, q], error[rows] = l, np.maximum(error[rows], each)
+        return out, error
+
+    def draft(self, j: int, p: Array) -> Array:
+        """The quantiles of the draws themselves."""
+        return order_statistic(np.sort(self.draws[j] - self.rest[j], axis=1), p)
+
+
+def _solve(table: Table, rest: Array, p: Array, l: Array) -> tuple[Array, Array]:
+    """Newton's method on the average of F(l + rest), and the error of that average; (n,) each."""
+    low, high = np.full(len(l), -np.inf), np.full(len(l), np.inf)
+    for _ in range(12):
+        value, slope = table.cdf_and_pdf(l[:, None] + rest)
+        each = value.reshape(len(l), REPLICATES, -1).mean(axis=2)
+        miss = each.mean(axis=1) - p
+        low, high = np.where(miss < 0, l, low), np.where(miss > 0, l, high)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = l - miss / slope.mean(axis=1)
+        middle = np.where(np.isfinite(high - low), (low + high) / 2, l)
+        l = np.where((step > low) & (step < high), step, middle)
+        if np.abs(miss).max(initial=0.0) < 1e-3:  # about squared by the last step
+            break
+    return l, each.std(axis=1, ddof=1) / np.sqrt(REPLICATES)
 
 
 def independent(model: ClassModel, X: Matrix) -> Array:
@@ -108,28 +107,48 @@ def independent(model: ClassModel, X: Matrix) -> Array:
     return np.abs(joint - apart) <= 1e-8 * (1 + np.abs(joint))
 
 
+def sobol(rng: np.random.Generator, n_points: int, n_classes: int) -> Array:
+    """(S, C) points, those of one replicate after the other."""
+    size = (n_points // REPLICATES, n_classes)
+    return np.concatenate([g.random(size) for g in replicates(rng, n_points)])
+
+
+def margin(line: Line, u: Array) -> tuple[Array, Array, list[tuple[Array, Table]]]:
+    """Draws (n, S) of one line at the probabilities u (S,), whether they are good, and the tables.
+
+    A line that does not vary has no table.
+    """
+    k = cumulants(line)
+    good = k.error < np.inf
+    draws = np.repeat(k.mean[:, None], len(u), axis=1)
+    tables = []
+    for group in invert(line, k, np.flatnonzero((k.sd > 0) | ~good)):
+        good[group.rows] = group.error <= _WORST
+        for _, part in group.blocks(16 * group.phi.shape[1]):
+            table = part.table()
+            draws[part.rows] = table.quantile(u)
+            tables.append((part.rows, table))
+    return draws, good, tables
+
+
 def margins(
     model: ClassModel,
     X: Matrix,
-    rng: np.random.Generator,
+    u: Array,
     classes: Array,
     class_prior: Array | None = None,
-    n_points: int = POINTS,
 ) -> Margins:
-    """Invert the margin of each of `classes`, and send the Sobol points through it."""
-    n = X.shape[0]
-    size = (n_points // REPLICATES, len(classes))
-    u = np.concatenate([g.random(size) for g in replicates(rng, n_points)])
-    good, draws = np.ones(n, dtype=bool), np.zeros((n, n_points, len(classes)))
-    tables: list[list[tuple[Array, Table]]] = []
+    """Invert the margin of each of `classes`, and send the points u (S, C) through it."""
+    good, draws = np.ones(X.shape[0], dtype=bool), np.empty((len(classes), X.shape[0], len(u)))
+    tables = []
     for j, c in enumerate(classes):
-        line = log_density(model, X, c, class_prior)
-        k = cumulants(line)
-        good &= k.sd > 0
-        tables.append([])
-        for group in invert(line, k, np.flatnonzero(k.sd > 0)):
-            good[group.rows[group.error > _WORST]] = False
-            table = group.table()
-            draws[group.rows, :, j] = table.quantile(u[:, j])
-            tables[-1].append((group.rows, table))
+        draws[j], fine, own = margin(log_density(model, X, c, class_prior), u[:, j])
+        good &= fine
+        tables.append(own)
+        if len(own):
+            varies = np.zeros(len(good), dtype=bool)
+            varies[np.concatenate([rows for rows, _ in own])] = True
+            good &= varies  # F of a constant is a step: nothing is smooth
+        else:
+            good[:] = False
     return Margins(good, draws, tables)

@@ -104,16 +104,27 @@ def log_joint_draws(
     return log_weights[:, None, :] + model.family.draw_log_density(rng, X, n)
 
 
+def log_sum_of_others(a: Array) -> Array:
+    """log of the sum of exp(a_d) over d != c, for a (C, ...): without cancellation or underflow."""
+    top = a.max(axis=0)
+    top = np.where(np.isfinite(top), top, 0.0)
+    e = np.exp(a - top)
+    before, after = np.zeros(a.shape), np.zeros(a.shape)
+    np.cumsum(e[:-1], axis=0, out=before[1:])
+    after[:-1] = np.cumsum(e[:0:-1], axis=0)[::-1]
+    before += after
+    with np.errstate(divide="ignore"):
+        out = np.log(before) + top
+    for c, lost in enumerate(before < 1e-290):
+        if lost.any():  # the others are below e^-667 times this one
+            out[c, lost] = np.logaddexp.reduce(np.delete(a, c, axis=0)[:, lost], axis=0)
+    return out
+
+
 def log_odds_against_rest(a: Array) -> Array:
-    """(..., C) log-odds of each class against all others: a_c - log sum of exp(a_d), d != c."""
-    n_classes = a.shape[-1]
-    before, after = np.full(a.shape, -np.inf), np.full(a.shape, -np.inf)
-    for c in range(1, n_classes):
-        before[..., c] = np.logaddexp(before[..., c - 1], a[..., c - 1])
-        after[..., -1 - c] = np.logaddexp(after[..., -c], a[..., -c])
-    rest = np.logaddexp(before, after)
+    """(C, ...) log-odds of each class against all others: a_c - log sum of exp(a_d), d != c."""
     with np.errstate(invalid="ignore"):
-        return np.where(np.isneginf(a), -np.inf, a - rest)
+        return np.where(np.isneginf(a), -np.inf, a - log_sum_of_others(a))
 
 
 def order_statistic(ordered: Array, p: Array) -> Array:
@@ -128,10 +139,17 @@ def order_statistic(ordered: Array, p: Array) -> Array:
     return flat[at] + step
 
 
+def quantile(draws: Array, p: Array) -> Array:
+    """(n, Q) quantiles at p (n, Q), the same for all rows, of draws (n, S) in any order."""
+    size = draws.shape[1]
+    j = np.clip(p[:1] * size - 0.5, 0, size - 2).astype(np.intp).ravel()
+    return order_statistic(np.partition(draws, np.union1d(j, j + 1), axis=1), p)
+
+
 def percentile_error(l: Array, end: Array) -> Array:
-    """(n,) standard error of the share of the draws (n, replicate, draw) below an end (n,)."""
-    share = (l <= end[:, None, None]).mean(axis=2)
-    return share.std(axis=1, ddof=1) / np.sqrt(l.shape[1])
+    """(n,) standard error of the share of the draws (n, draw, replicate) below an end (n,)."""
+    share = (l <= end[:, None, None]).mean(axis=1)
+    return share.std(axis=1, ddof=1) / np.sqrt(l.shape[2])
 
 
 def block_rows(n_draws: int, n_classes: int) -> int:

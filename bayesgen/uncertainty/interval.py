@@ -21,7 +21,7 @@ from bayesgen.model import ClassModel
 from bayesgen.numerics import Array
 from bayesgen.rows import Matrix
 from bayesgen.uncertainty import cornish_fisher
-from bayesgen.uncertainty.against_rest import POINTS, independent, margins
+from bayesgen.uncertainty.against_rest import POINTS, independent, margins, sobol
 from bayesgen.uncertainty.draws import (
     REPLICATES,
     block_rows,
@@ -29,10 +29,11 @@ from bayesgen.uncertainty.draws import (
     log_odds_against_rest,
     order_statistic,
     percentile_error,
+    quantile,
     replicates,
 )
 from bayesgen.uncertainty.inversion import invert
-from bayesgen.uncertainty.log_odds import cumulants, log_odds
+from bayesgen.uncertainty.log_odds import cumulants, log_odds, possible_classes
 from bayesgen.uncertainty.shortest import shortest
 
 Kind = Literal["eti", "hdi"]
@@ -127,7 +128,7 @@ def interval(
     """
     request = _Request(prob, kind, method, class_prior, rng, n_draws)
     n, n_classes = X.shape[0], len(model.alpha)
-    size = _BLOCK if n_classes <= 2 else max(1, _CELLS // (POINTS * n_classes))
+    size = _BLOCK if n_classes <= 2 else max(1, _CELLS // (request.points * n_classes))
     parts = [_block(model, X[k : k + size], request) for k in range(0, n, size)]
     parts = parts or [Ends.empty(0, n_classes)]
     low, high, names, error = (np.concatenate(f) for f in zip(*parts, strict=True))
@@ -154,6 +155,11 @@ class _Request:
                 raise ValueError(
                     f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}"
                 )
+
+    @property
+    def points(self) -> int:
+        """Sobol points for classes that are independent."""
+        return POINTS["exact" if self.method == "exact" else "auto"]
 
     @property
     def generator(self) -> np.random.Generator:
@@ -204,23 +210,15 @@ class Ends(NamedTuple):
 
 def _block(model: ClassModel, X: Matrix, request: _Request) -> Ends:
     """Rows by the classes that can produce them at all."""
-    possible = np.isfinite(model.family.log_predictive(X))
-    if request.class_prior is not None:
-        possible &= np.asarray(request.class_prior) > 0
-    out = Ends.empty(*possible.shape)
-    out.low[~possible] = out.high[~possible] = -np.inf
-    patterns, which = np.unique(possible, axis=0, return_inverse=True)
-    for k, pattern in enumerate(patterns):
-        rows, classes = np.flatnonzero(which.ravel() == k), np.flatnonzero(pattern)
-        part = _CASES[min(len(classes), 3)](model, X[rows], classes, request)
+    out = Ends.empty(X.shape[0], len(model.alpha))
+    for rows, classes in possible_classes(model, X, request.class_prior):
+        if not len(classes):
+            continue  # no class can produce these rows: NaN
+        part = _CASES[min(len(classes), 3) - 1](model, X[rows], classes, request)
+        out.low[rows], out.high[rows] = -np.inf, -np.inf
         out.low[np.ix_(rows, classes)], out.high[np.ix_(rows, classes)] = part.low, part.high
         out.method[rows], out.error[rows] = part.method, part.error
-    out.low[~possible.any(axis=1)] = out.high[~possible.any(axis=1)] = np.nan
     return out
-
-
-def _no_class(model: ClassModel, X: Matrix, classes: Array, request: _Request) -> Ends:
-    return Ends.empty(X.shape[0], 0)
 
 
 def _one_class(model: ClassModel, X: Matrix, classes: Array, request: _Request) -> Ends:
@@ -246,15 +244,17 @@ def _two_classes(model: ClassModel, X: Matrix, classes: Array, request: _Request
     if request.method == "auto":
         quick &= cornish_fisher.applies(k)
     own = k.part(quick)
-    error = np.where(cornish_fisher.applies(own), _CORNISH_FISHER_ERROR, np.nan)
+    known = np.where(cornish_fisher.applies(own), _CORNISH_FISHER_ERROR, np.nan)
     ends = request.ends(int(quick.sum()), lambda p: cornish_fisher.quantile(own, p))
-    put(np.flatnonzero(quick), ends, "cornish-fisher", error)
+    put(np.flatnonzero(quick), ends, "cornish-fisher", known)
     for group in invert(line, k, np.flatnonzero(~constant & ~quick)):
-        table = group.table()
-        ends = request.ends(len(group.rows), group.quantile, table.quantile)
-        put(group.rows, ends, "inversion", group.error)
+        for _, part in group.blocks(16 * group.phi.shape[1]):
+            draft = part.table().quantile if request.kind == "hdi" else None
+            ends = request.ends(len(part.rows), part.quantile, draft)
+            put(part.rows, ends, "inversion", part.error)
         rows = group.rows[group.error > _CONVERGED]
-        out.put(rows, _by_draws(model, X[rows], classes, request))
+        if len(rows):
+            out.put(rows, _by_draws(model, X[rows], classes, request))
     return out
 
 
@@ -264,13 +264,19 @@ def _many_classes(model: ClassModel, X: Matrix, classes: Array, request: _Reques
     out = Ends.empty(n, len(classes))
     rows = np.flatnonzero(apart)
     if len(rows):
-        found = margins(model, X[rows], request.generator, classes, request.class_prior)
-        ends = [
-            request.ends(len(rows), partial(found.quantile, j), partial(found.draft, j))
-            for j in range(len(classes))
-        ]
-        low, high = (np.stack(side, axis=1) for side in zip(*ends, strict=True))
-        out.put(rows, Ends(low, high, np.full(len(rows), "margins"), found.error(low, high)))
+        u = sobol(request.generator, request.points, len(classes))
+        found = margins(model, X[rows], u, classes, request.class_prior)
+        low, high = np.empty((2, len(rows), len(classes)))
+        error = np.zeros(len(rows))
+        for j in range(len(classes)):
+
+            def by_p(p: Array, j: int = j) -> Array:
+                l, each = found.quantile(j, p)
+                np.maximum(error, each, out=error)
+                return l
+
+            low[:, j], high[:, j] = request.ends(len(rows), by_p, partial(found.draft, j))
+        out.put(rows, Ends(low, high, np.full(len(rows), "margins"), error))
         apart[rows[~found.good]] = False
     rows = np.flatnonzero(~apart)
     if len(rows):
@@ -288,16 +294,18 @@ def _by_draws(model: ClassModel, X: Matrix, classes: Array, request: _Request) -
         a = np.stack(
             [log_joint_draws(model, X[rows], g, each, request.class_prior) for g in generators]
         )
-        l = log_odds_against_rest(a[..., classes])  # (replicate, draw, n, C)
+        l = log_odds_against_rest(np.ascontiguousarray(a.T[classes]))  # (C, n, draw, replicate)
         for j in range(len(classes)):
-            own = np.moveaxis(l[..., j], -1, 0)  # (n, replicate, draw)
-            ordered = np.sort(own.reshape(len(own), -1), axis=1)
-            low, high = request.ends(len(own), partial(order_statistic, ordered))
+            own = l[j].reshape(l.shape[1], -1)
+            by_p = partial(quantile, own)
+            if request.kind == "hdi":
+                by_p = partial(order_statistic, np.sort(own, axis=1))
+            low, high = request.ends(len(own), by_p)
             out.low[rows, j], out.high[rows, j] = low, high
-            error = np.maximum(*(percentile_error(own, end) for end in (low, high)))
-            out.error[rows] = np.maximum(out.error[rows], error)
+            for end in (low, high):
+                out.error[rows] = np.maximum(out.error[rows], percentile_error(l[j], end))
     out.method[:] = "draws"
     return out
 
 
-_CASES = (_no_class, _one_class, _two_classes, _many_classes)
+_CASES = (_one_class, _two_classes, _many_classes)

@@ -88,8 +88,8 @@ class Inverse:
         """(n, Q) quantiles at p, (Q,) or (n, Q): Newton's method inside one cell of the table."""
         p = np.broadcast_to(p, (len(self.rows), np.shape(p)[-1]))
         out = np.empty(p.shape)
-        for block, own in self.blocks(table_size(self.phi.shape[1])):
-            table = own.table()
+        for block, own in self.blocks(4 * self.phi.shape[1]):
+            table = own.table(fine=2)
             low = table.start[:, None] + find(table.cdf, p[block]) * table.spacing[:, None]
             high = low + table.spacing[:, None]
             l = table.quantile(p[block])
@@ -108,10 +108,13 @@ class Inverse:
 
     # -- on a grid ---------------------------------------------------------------------------
 
-    def table(self) -> Table:
-        """The distributions on a grid over one period, by one fast Fourier transform a row."""
+    def table(self, fine: int = 8) -> Table:
+        """The distributions on a grid over one period, by one fast Fourier transform a row.
+
+        The grid has at least `fine` points for each wave of the last node, and is a power of 2.
+        """
         n_nodes = self.phi.shape[1]
-        size = table_size(n_nodes)
+        size = 1 << (fine * n_nodes - 1).bit_length()
         half = np.arange(n_nodes) + 0.5
         # l - c = -pi/Delta + 2 pi j/(G Delta): the phase is (k + 1/2)(pi - 2 pi j/G)
         phi = self.phi * np.exp(1j * np.pi * half)
@@ -121,11 +124,6 @@ class Inverse:
         cdf = np.clip(np.maximum.accumulate(cdf, axis=1), 0.0, 1.0)
         spacing = 2 * self.half_period / size
         return Table(self.centre - self.half_period, spacing, cdf, np.maximum(pdf, 0.0))
-
-
-def table_size(n_nodes: int) -> int:
-    """Points of `Inverse.table`: a power of 2, at least 8 for each wave of the last node."""
-    return 1 << max(8, (8 * n_nodes - 1).bit_length())
 
 
 def invert(line: Line, k: Cumulants, rows: Array) -> list[Inverse]:

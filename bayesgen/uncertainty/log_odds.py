@@ -12,7 +12,7 @@ Everything is read off the imaginary axis, where every cgf exists: no family has
 cgf reaches, and a user's own family needs nothing but ``cgf``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -148,14 +148,29 @@ def log_odds(
     return Line(model.family, X, class_weights(model, class_prior), direction, at)
 
 
-def log_density(model: ClassModel, X: Matrix, c: int, class_prior: Array | None = None) -> Line:
+def log_density(
+    model: ClassModel, X: Matrix, c: int, class_prior: Array | None = None, tilted: bool = False
+) -> Line:
     """The line of ``log g_c + log p(x | theta_c)``, g_c the Gamma variable behind a class weight.
 
     Where classes are independent given the data, so are these variables, and their softmax is the
     vector of class probabilities.
     """
     weights = gamma_cgf(model.alpha) if class_prior is None else fixed_cgf(class_prior)
-    return Line(model.family, X, weights, np.eye(len(model.alpha))[c])
+    own = np.eye(len(model.alpha))[c]
+    return Line(model.family, X, weights, own, own if tilted else None)
+
+
+def possible_classes(
+    model: ClassModel, X: Matrix, class_prior: Array | None = None
+) -> Iterator[tuple[Array, Array]]:
+    """(rows, classes) that can have produced them at all, a partition of the rows."""
+    possible = np.isfinite(model.family.log_predictive(X))
+    if class_prior is not None:
+        possible &= np.asarray(class_prior) > 0
+    patterns, which = np.unique(possible, axis=0, return_inverse=True)
+    for k, pattern in enumerate(patterns):
+        yield np.flatnonzero(which.ravel() == k), np.flatnonzero(pattern)
 
 
 # ----------------------------------------------------------------------------------- cumulants
