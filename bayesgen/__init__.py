@@ -25,6 +25,7 @@ _HOME = {
     "load": "estimators",
     "mutual_information": "relevance",
     "simulation_based_calibration": "calibration",
+    "validate": "validate",
 }
 
 _SUBMODULES = ("datasets",)
