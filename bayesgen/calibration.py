@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
 
 from bayesgen import criticism, tree, uniformity
 from bayesgen.families.dirichlet_markov import DirichletMarkov, MarkovStats
@@ -52,7 +53,7 @@ def simulation_based_calibration(
     draws: int = 99,
     *,
     route: Route = "closed form",
-    false_alarm_rate: float = 0.01,
+    false_alarm: float = 0.01,
     random_state: Any = 0,
     thin: int = 5,
     progressbar: bool = True,
@@ -73,9 +74,9 @@ def simulation_based_calibration(
         Posterior draws of each data set among which theta is ranked.
     route : {"closed form", "nuts"}
         NUTS compiles once (5 to 60 s), then takes a fraction of a second for each replicate.
-    false_alarm_rate : float
+    false_alarm : float
         Probability at most that inference which is right is refused: that any p-value falls below
-        `false_alarm_rate` over the number of quantities tested (Bonferroni, which holds however
+        `false_alarm` over the number of quantities tested (Bonferroni, which holds however
         the quantities depend on each other).
     random_state : int or numpy.random.Generator
     thin : int
@@ -120,8 +121,8 @@ def simulation_based_calibration(
     for name, value in whole:
         if not isinstance(value, int | np.integer) or value < 1:
             raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
-    if not 0 < false_alarm_rate < 1:
-        raise ValueError(f"false_alarm_rate must lie in (0, 1), got {false_alarm_rate!r}")
+    if not 0 < false_alarm < 1:
+        raise ValueError(f"false_alarm must lie in (0, 1), got {false_alarm!r}")
     if route not in ("closed form", "nuts"):
         raise ValueError(f"route must be 'closed form' or 'nuts', got {route!r}")
     if options and route == "closed form":
@@ -140,11 +141,12 @@ def simulation_based_calibration(
         sampler = _closed_form(prior, draws)
     rng = np.random.default_rng(random_state)
     generators = _tracked(rng.spawn(replicates), f"calibrating, {route}", progressbar)
-    runs = [_replicate(prior, sampler, each, n_rows, draws) for each in generators]
+    with threadpool_limits(1, user_api="blas"):  # threads would fight for matrices this small
+        runs = [_replicate(prior, sampler, each, n_rows, draws) for each in generators]
     rank, constant, ess = (np.stack(part) for part in zip(*runs, strict=True))
     pit = (rank + rng.random(rank.shape)) / (draws + 1)
     names = _element_names(prior, coords)
-    verdict = _verdict(rank, constant.all(axis=0), pit, names, draws, false_alarm_rate)
+    verdict = _verdict(rank, constant.all(axis=0), pit, names, draws, false_alarm)
     if route == "nuts":
         verdict["ess"] = (QUANTITY, ess.mean(axis=0))
         _warn_dependent(verdict, draws)
@@ -156,7 +158,7 @@ def simulation_based_calibration(
         "n_rows": n_rows,
         "replicates": replicates,
         "draws": draws,
-        "false_alarm_rate": false_alarm_rate,
+        "false_alarm": false_alarm,
         "bayesgen_version": __version__,
     }
     if isinstance(random_state, int):
@@ -275,7 +277,7 @@ def _tracked(items: list[Any], text: str, shown: bool) -> Iterable[Any]:
 
 
 def _verdict(
-    rank: Array, constant: Array, pit: Array, names: list[str], draws: int, false_alarm_rate: float
+    rank: Array, constant: Array, pit: Array, names: list[str], draws: int, false_alarm: float
 ) -> "xr.Dataset":
     """Tests of (R, Q) ranks: what is `constant` has none, what has the same ranks has one."""
     import xarray as xr
@@ -283,14 +285,14 @@ def _verdict(
     first: dict[bytes, int] = {}
     p_value, note = np.full(len(names), np.nan), np.full(len(names), "", dtype=object)
     note[constant] = "constant"
-    for q in np.flatnonzero(~constant):
+    for q in np.flatnonzero(~constant).tolist():
         # a covariance stands in its matrix twice; of two probabilities, one is 1 minus the other
         key = min(rank[:, q].tobytes(), (draws - rank[:, q]).tobytes())
         if (twin := first.setdefault(key, q)) != q:
             note[q] = f"as {names[twin]}"
     tested = list(first.values())
     p_value[tested] = uniformity.p_values(rank[:, tested], draws)
-    threshold = false_alarm_rate / max(1, len(tested))
+    threshold = false_alarm / max(1, len(tested))
     by = QUANTITY
     return xr.Dataset(
         {

@@ -55,7 +55,8 @@ def p_values(ranks: Array, n_draws: int) -> Array:
         for i in range(0, len(distinct), _BLOCK)
     ]
     # the tail that was met is itself one way to get there
-    return np.clip(1 - np.concatenate([*inside, []]), distinct / 2, 1.0)[back]
+    lowest = np.maximum(distinct / 2, np.finfo(np.float64).tiny)
+    return np.clip(1 - np.concatenate([*inside, []]), lowest, 1.0)[back]
 
 
 def ecdf_band(n_ranks: int, n_draws: int, prob: float) -> tuple[Array, Array]:
@@ -75,8 +76,8 @@ def ecdf_band(n_ranks: int, n_draws: int, prob: float) -> tuple[Array, Array]:
     Examples
     --------
     >>> lower, upper = ecdf_band(n_ranks=100, n_draws=9, prob=0.95)
-    >>> lower[4], upper[4]  # half of them are expected below the middle
-    (37, 63)
+    >>> [lower[4].item(), upper[4].item()]  # half of them are expected below the middle
+    [37, 63]
     """
     tails = _tails(n_ranks, n_draws)
     levels = np.unique(np.concatenate([[0.0], tails.ravel()]))
