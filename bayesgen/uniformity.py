@@ -7,13 +7,14 @@ everywhere, measured in tail probability, and so has power in the tails as in th
 
 Counts are cumulative sums of L+1 independent Poisson variables, given that all sum to R. So the
 probability that no count leaves its interval, on which level of the band and p-value rest, is a
-product of L+1 matrices: no simulation, no asymptotics, no interpolation.
+convolution of L+1 Poisson laws, each cut to its interval: no simulation, no asymptotics.
 
 Source: Säilynoja, Bürkner and Vehtari (2022), Graphical test for discrete uniformity, section 2
 (the band; the probability by another recursion).
 """
 
 import numpy as np
+from scipy import fft
 from scipy.special import bdtr, bdtrc, gammaln
 
 from bayesgen.numerics import Array
@@ -105,11 +106,12 @@ def _probability_inside(tails: Array, levels: Array) -> Array:
     n = np.arange(n_ranks + 1)
     mean = n_ranks / (n_draws + 1)
     poisson = np.exp(n * np.log(mean) - mean - gammaln(n + 1))
-    # step[a, b]: from a to b ranks
-    step = np.where(n >= n[:, None], poisson[np.abs(n - n[:, None])], 0.0)
+    length = fft.next_fast_len(2 * n_ranks + 1, real=True)
+    step = fft.rfft(poisson, length)
     at = np.zeros((len(levels), n_ranks + 1))
     at[:, 0] = 1.0
     for tail in tails:
-        at = (at @ step) * (tail > levels[:, None] * _ROUNDING)
+        at = fft.irfft(fft.rfft(at, length) * step, length)[:, : n_ranks + 1]
+        at *= tail > levels[:, None] * _ROUNDING
     all_of_them = np.exp(n_ranks * np.log(n_ranks) - n_ranks - gammaln(n_ranks + 1))
-    return at @ step[:, -1] / all_of_them
+    return at @ poisson[::-1] / all_of_them

@@ -48,6 +48,8 @@ def classifiers():
     real, counts = rng.normal(size=(30, 3)), rng.integers(0, 4, size=(30, 4))
     names = np.column_stack([rng.choice(["u", "v", "w"], 30), rng.choice(["p", "q"], 30)])
     texts = ["".join(rng.choice(list("abc"), 6)) for _ in range(30)]
+    code = np.arange(30)[:, None] % 3
+    apart = real * (1 + 2 * code) + code
     constant = real.copy()
     constant[:, 1] = 7.0
     rows = {
@@ -57,7 +59,7 @@ def classifiers():
         "poisson": (bg.PoissonNB(), counts),
         "gaussian": (bg.GaussianNB(), real * [1, 1e6, 1e-6] + [0, 1e9, 0]),
         "gaussian_constant": (bg.GaussianNB(), constant),
-        "gaussian_empirical": (bg.GaussianNB(prior="empirical"), real),
+        "gaussian_empirical": (bg.GaussianNB(prior="empirical"), apart),
         "linear": (bg.LinearDiscriminant(), real),
         "linear_constant": (bg.LinearDiscriminant(), constant),
         "quadratic": (bg.QuadraticDiscriminant(), real),
