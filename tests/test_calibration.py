@@ -358,7 +358,7 @@ def test_an_error_in_the_pymc_model_is_found():
 def test_dependent_draws_of_nuts_are_named():
     family = BetaBernoulli.examples(3, 2)[1]
     with pytest.warns(UserWarning, match="raise `thin`"):
-        calibrated(family, replicates=3, route="nuts", thin=1, max_depth=1)
+        calibrated(family, replicates=3, route="nuts", thin=1, maxdepth=1)
 
 
 # -------------------------------------------------------------------------------------------- simuk
