@@ -64,7 +64,7 @@ def cases() -> Iterator[Case]:
         with np.load(SHARED / "xwindows.npz") as file:
             bits = np.unpackbits(file["train_bits"], axis=1)[:, :600]
             y = file["train_label"]
-        selector = bg.MutualInformationSelector(50).fit(bits, y)
+        selector = bg.MutualInformationSelector(n_features=50).fit(bits, y)
         words = np.asarray(selector.transform(bits))
         yield Case("X-windows", bg.BernoulliNB(), words, y)
         yield Case("X-windows", bg.MultinomialNB(), words, y)
