@@ -38,6 +38,10 @@ class ColumnsStats(Stats):
         """Block by block."""
         return replace(self, parts=tuple(p.reindex_classes(codes, n_classes) for p in self.parts))
 
+    def pooled(self) -> Self:
+        """Block by block."""
+        return replace(self, parts=tuple(p.pooled() for p in self.parts))
+
     def arrays(self) -> dict[str, tuple[tuple[str, ...], Array]]:
         """{block_field: (dims, array)}; every dim but ``class`` carries the block's name."""
         return _prefixed_arrays(self.names, self.parts)
@@ -83,6 +87,16 @@ class Columns(ConjugateFamily):
     def _blocks(self) -> Iterator[tuple[str, ConjugateFamily, list[int]]]:
         for name, family, columns in zip(self.names, self.families, self.columns, strict=True):
             yield name, family, list(columns)
+
+    def blocks(self, stats: Any = None) -> Iterator[tuple[Any, ConjugateFamily, Any]]:
+        """(columns, family, statistics) of each block."""
+        parts = [None] * len(self.names) if stats is None else stats.parts
+        for (_, family, columns), part in zip(self._blocks(), parts, strict=True):
+            yield columns, family, part
+
+    def pooled(self) -> Self:
+        """Block by block."""
+        return replace(self, families=tuple(f.pooled() for f in self.families))
 
     @property
     def n_features(self) -> int:
