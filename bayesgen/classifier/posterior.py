@@ -83,9 +83,17 @@ class Posterior(Face):
             - ``prior``: draws from the prior.
             - ``prior_predictive``, ``posterior_predictive``: ``label``, a class code, of each
               row. In the posterior predictive it is drawn given the row's x, and ``x`` given its
-              label; in the prior predictive they are drawn together.
+              label; in the prior predictive they are drawn together. As in `to_pymc` there is one
+              ``x`` for each kind of columns, and none of sparse or text X.
             - ``log_likelihood``: ``joint``, log p(y, x | theta), and ``label_given_x``.
             - ``log_prior``: log densities of ``pi`` and of the features' ``theta``.
+
+        Notes
+        -----
+        ArviZ must be told which of the two likelihoods is meant, as in ``az.loo(tree,
+        var_name="label_given_x")`` and ``az.psense_summary(tree, likelihood_var_names="joint")``,
+        which would add them up; and that labels alone are classes, as in
+        ``az.plot_ppc_pava(tree, var_names="label", data_type="categorical")``.
 
         Examples
         --------
@@ -96,6 +104,7 @@ class Posterior(Face):
         ['joint', 'label_given_x']
         """
         check_is_fitted(self, "model_")
+        rows, names = self._requests(X, y, groups)
         family = self.model_.family
         fit = max(1, int(_DRAW_BYTES / (8 * chains * family.n_parameters())))
         if fit < draws:
@@ -112,7 +121,7 @@ class Posterior(Face):
         free = self.prior_.family.pymc_coordinates(drawn, self.stats_.features)
         coordinates = tree.with_draws(free)
         out = self._tree({POSTERIOR: posterior.merge(tree.group(coordinates, self._coords()))})
-        self._add_groups(out, drawn, rng, X, y, groups)
+        self._add_groups(out, drawn, rng, rows, names)
         out.attrs["route"] = "closed form"
         if isinstance(random_state, int):
             out.attrs["seed"] = random_state
@@ -161,6 +170,8 @@ class Posterior(Face):
         from bayesgen.inference import mcmc
 
         check_is_fitted(self, "model_")
+        rows, names = self._requests(X, y, groups)
+        mcmc.check(draws, tune, chains, sampler)
         model = self.to_pymc(X, y, likelihood=likelihood)
         posterior, sample_stats = mcmc.sample(
             model,
@@ -174,7 +185,7 @@ class Posterior(Face):
         )
         out = self._tree({POSTERIOR: posterior, SAMPLE_STATS: sample_stats})
         drawn = tree.read_draws(posterior, self.model_.params, self._coords())
-        self._add_groups(out, drawn, np.random.default_rng(random_seed), X, y, groups)
+        self._add_groups(out, drawn, np.random.default_rng(random_seed), rows, names)
         out.attrs["route"] = "nuts"
         out.attrs |= {"sampler": sampler, "tune": tune}
         if random_seed is not None:
@@ -193,16 +204,10 @@ class Posterior(Face):
         out.attrs["bayesgen_version"] = package_version()
         return out
 
-    def _add_groups(
-        self,
-        out: "xr.DataTree",
-        theta: dict[str, Array],
-        rng: np.random.Generator,
-        X: Any,
-        y: Any,
-        groups: Sequence[str] | None,
-    ) -> None:
-        """The groups asked for, and ``observed_data`` if there are rows."""
+    def _requests(
+        self, X: Any, y: Any, groups: Sequence[str] | None
+    ) -> tuple["criticism.Rows | None", list[str]]:
+        """The rows, encoded, and the names of the groups to make; checked before any work."""
         if (X is None) != (y is None):
             raise ValueError("X and y must be given together")
         rows = None
@@ -210,17 +215,30 @@ class Posterior(Face):
             codes = self._codes_of(column_or_1d(y))
             rows = criticism.Rows(self._encode(self._read(X, reset=False)), codes)
             check_consistent_length(codes, rows.X)
-        made = {} if rows is None else {OBSERVED_DATA: criticism.observed(rows)}
         if groups is None:
             names = [PRIOR, *([] if rows is None else _GROUPS_OF_ROWS)]
             if type(self.prior_.family).log_density is not ConjugateFamily.log_density:
                 names.append(LOG_PRIOR)  # which a user's own family may not tell
         else:
-            names = list(groups)
+            names = [groups] if isinstance(groups, str) else list(groups)
         unknown = sorted(set(names) - set(REQUESTS))
         if unknown:
             raise ValueError(f"groups must be of {', '.join(REQUESTS)}; got {unknown}")
-        made |= criticism.groups(names, rng, self.prior_, theta, rows)
+        criticism.refuse_rowless(names, rows)
+        return rows, names
+
+    def _add_groups(
+        self,
+        out: "xr.DataTree",
+        theta: dict[str, Array],
+        rng: np.random.Generator,
+        rows: "criticism.Rows | None",
+        names: list[str],
+    ) -> None:
+        """The groups asked for, and ``observed_data`` if there are rows."""
+        family = self.prior_.family
+        made = {} if rows is None else {OBSERVED_DATA: criticism.observed(family, theta, rows)}
+        made |= criticism.groups(names, rng, self.prior_, theta, rows, self.stats_.features)
         coords = self._coords()
         for name, variables in made.items():
             out[name] = tree.group(variables, coords)

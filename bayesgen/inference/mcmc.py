@@ -65,6 +65,16 @@ def sample(
     sample_stats : xarray.Dataset
         ``diverging``, ``step_size``, ``tree_depth`` and others of the sampler.
     """
+    check(draws, tune, chains, sampler)
+    if not model.free_RVs:
+        raise ValueError("the model has no free variable: there is nothing to sample")
+    run = _by_nutpie if sampler == "nutpie" else _by_pymc
+    with _third_parties():
+        return run(model, draws, tune, chains, random_seed, progressbar, options)
+
+
+def check(draws: int, tune: int, chains: int, sampler: str) -> None:
+    """Raise a ValueError for arguments of `sample` that make no sense."""
     for name, value, least in (("draws", draws, 1), ("tune", tune, 0), ("chains", chains, 1)):
         if not isinstance(value, int | np.integer) or value < least:
             raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
@@ -72,11 +82,6 @@ def sample(
         raise ValueError(
             f"sampler must be one of {', '.join(map(repr, SAMPLERS))}, got {sampler!r}"
         )
-    if not model.free_RVs:
-        raise ValueError("the model has no free variable: there is nothing to sample")
-    run = _by_nutpie if sampler == "nutpie" else _by_pymc
-    with _third_parties():
-        return run(model, draws, tune, chains, random_seed, progressbar, options)
 
 
 def is_compiled(model: Any) -> bool:
