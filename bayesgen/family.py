@@ -312,6 +312,15 @@ class Urns(NamedTuple):
     total: Array  # (C, P) pseudo-counts in the urn
 
 
+class Block(NamedTuple):
+    """Columns that one family describes, with their share of statistics and of theta."""
+
+    columns: Any
+    family: "ConjugateFamily"
+    stats: Any
+    theta: Any
+
+
 @dataclass(frozen=True, eq=False)
 class ConjugateFamily(Family):
     """A family whose posterior, predictive and evidence are closed forms.
@@ -437,9 +446,9 @@ class ConjugateFamily(Family):
         """Whether the columns are independent given the class, theta integrated out."""
         return self.separable
 
-    def blocks(self, stats: Any = None) -> "Iterator[tuple[Any, ConjugateFamily, Any]]":
-        """(columns, family, statistics) of blocks of columns with a family of their own."""
-        yield slice(None), self, stats
+    def blocks(self, stats: Any = None, theta: Any = None) -> "Iterator[Block]":
+        """Blocks of columns with a family of their own."""
+        yield Block(slice(None), self, stats, theta)
 
     def pooled(self) -> Self:
         """The prior of one theta for all classes.
@@ -499,6 +508,10 @@ class ConjugateFamily(Family):
         raise NotImplementedError(
             f"the log-odds of {type(self).__name__} are not known as a sum over features"
         )
+
+    def rest_cgf(self, X: Matrix, t: Array) -> Array:
+        """(K, N) joint cgf of what no feature of `log_odds_terms` accounts for, t (K, 1, C)."""
+        return np.zeros((len(t), X.shape[0]), dtype=t.dtype)
 
     # -- optional capabilities ---------------------------------------------------------------
 

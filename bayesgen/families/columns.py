@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from bayesgen.densities import log_product
-from bayesgen.family import ConjugateFamily, Stats, Theta, UndefinedEstimateError
+from bayesgen.family import Block, ConjugateFamily, Stats, Theta, UndefinedEstimateError
 from bayesgen.names import CLASS, Method
 from bayesgen.numerics import Array
 from bayesgen.rows import Matrix
@@ -88,11 +88,11 @@ class Columns(ConjugateFamily):
         for name, family, columns in zip(self.names, self.families, self.columns, strict=True):
             yield name, family, list(columns)
 
-    def blocks(self, stats: Any = None) -> Iterator[tuple[Any, ConjugateFamily, Any]]:
-        """(columns, family, statistics) of each block."""
-        parts = [None] * len(self.names) if stats is None else stats.parts
-        for (_, family, columns), part in zip(self._blocks(), parts, strict=True):
-            yield columns, family, part
+    def blocks(self, stats: Any = None, theta: Any = None) -> Iterator[Block]:
+        """The blocks."""
+        for k, (name, family, columns) in enumerate(self._blocks()):
+            own = None if theta is None else _part(theta, name, family)
+            yield Block(columns, family, None if stats is None else stats.parts[k], own)
 
     def pooled(self) -> Self:
         """Block by block."""

@@ -809,6 +809,20 @@ class NormalInverseWishart(ConjugateFamily):
             rest[..., at] = log_det[..., None]
         return out, rest
 
+    def rest_cgf(self, X: Matrix, t: Array) -> Array:
+        """Of half the log determinant of each class's precision, over the observed columns."""
+        if self.shared:
+            return super().rest_cgf(X, t)
+        out = np.zeros((len(t), X.shape[0]), dtype=t.dtype)
+        for rows, columns in _patterns(X, self._live):
+            part, dim = self.marginal(columns), len(columns)
+            for c in range(len(self.mu)):
+                tc = t[:, 0, c]
+                own = log_multigamma_difference(part.nu[c] / 2, tc / 2, dim)
+                own = own + tc / 2 * (dim * np.log(2) - part._log_det[c])
+                out[:, rows] += own[:, None]
+        return out
+
     def _expected_terms(self, x: Array, a: int, b: int) -> tuple[Array, Array]:
         """(n, D) and () expectations of the terms of complete rows x, minus shift."""
         if self.shared:
