@@ -45,15 +45,13 @@ class Rows(NamedTuple):
     y: Array
 
 
-def observed(family: Family, theta: Theta, rows: Rows) -> Variables:
-    """The rows as data: ``label``, and ``x`` if it is a dense matrix.
+def data(family: Family, theta: Theta, rows: Rows) -> tuple[Variables, Variables]:
+    """``label``, and ``x`` if it is a dense matrix.
 
     `theta` as in `groups`: any draws of the family's parameters.
     """
-    out: Variables = {"label": ((OBS,), rows.y)}
-    if _is_table(rows.X):
-        out |= _features(family, theta, (), np.asarray(rows.X))
-    return out
+    features = _features(family, theta, (), np.asarray(rows.X)) if _is_table(rows.X) else {}
+    return {"label": ((OBS,), rows.y)}, features
 
 
 def groups(
@@ -63,6 +61,7 @@ def groups(
     theta: Theta,
     rows: Rows | None,
     stats: Any,
+    replicate: Sequence[str] = ("label", "x"),
 ) -> dict[str, Variables]:
     """{group: variables} of the groups asked for, among `names.REQUESTS`.
 
@@ -76,10 +75,14 @@ def groups(
     stats : Stats
         Features' statistics of the fit: they decide on the coordinates of the PyMC model, which
         ``prior`` shares with the posterior.
+    replicate : sequence of {"label", "x"}
+        What the predictive groups hold.
     """
     lead = np.shape(theta[CLASS_WEIGHTS])[:2]
     refuse_rowless(names, rows)
-    _refuse_large(names, lead, rows)
+    with_label = "label" in replicate
+    with_x = rows is not None and "x" in replicate and _is_table(rows.X)
+    _refuse_large(names, lead, rows, with_x)
     by_draw = (CHAIN, DRAW)
     out: dict[str, Variables] = {}
     if PRIOR in names or PRIOR_PREDICTIVE in names:
@@ -90,14 +93,16 @@ def groups(
             out[PRIOR] = with_draws(out[PRIOR] | prior.family.pymc_coordinates(at, stats))
         if PRIOR_PREDICTIVE in names and rows is not None:
             codes = labels(rng, at, len(rows.y))
-            out[PRIOR_PREDICTIVE] = {"label": ((*by_draw, OBS), codes)}
-            if _is_table(rows.X):
+            out[PRIOR_PREDICTIVE] = {"label": ((*by_draw, OBS), codes)} if with_label else {}
+            if with_x:
                 x = features_given_label(rng, _as_long(prior.family, rows.X), at, codes)
                 out[PRIOR_PREDICTIVE] |= _features(prior.family, at, by_draw, x)
     if POSTERIOR_PREDICTIVE in names and rows is not None:
-        codes = labels_given_x(rng, prior.family, theta, rows.X)
-        out[POSTERIOR_PREDICTIVE] = {"label": ((*by_draw, OBS), codes)}
-        if _is_table(rows.X):
+        out[POSTERIOR_PREDICTIVE] = {}
+        if with_label:
+            codes = labels_given_x(rng, prior.family, theta, rows.X)
+            out[POSTERIOR_PREDICTIVE]["label"] = ((*by_draw, OBS), codes)
+        if with_x:
             x = features_given_label(rng, _as_long(prior.family, rows.X), theta, rows.y)
             out[POSTERIOR_PREDICTIVE] |= _features(prior.family, theta, by_draw, x)
     if LOG_LIKELIHOOD in names and rows is not None:
@@ -154,10 +159,12 @@ def refuse_rowless(names: Sequence[str], rows: Rows | None) -> None:
             raise ValueError(f"the group {name!r} is about rows: give X and y")
 
 
-def _refuse_large(names: Sequence[str], lead: tuple[int, ...], rows: Rows | None) -> None:
+def _refuse_large(
+    names: Sequence[str], lead: tuple[int, ...], rows: Rows | None, with_x: bool
+) -> None:
     if rows is None:
         return
-    cells = 1 + (rows.X.shape[1] if _is_table(rows.X) else 0)
+    cells = 1 + (rows.X.shape[1] if with_x else 0)
     numbers = {PRIOR_PREDICTIVE: cells, POSTERIOR_PREDICTIVE: cells, LOG_LIKELIHOOD: 2}
     for name, each in numbers.items():
         size = 8 * each * len(rows.y) * int(np.prod(lead))

@@ -261,7 +261,8 @@ class Family(Record, abc.ABC):
         stats : Stats
             Likelihood through the sufficient statistics, the potential ``x``: the same function
             of theta up to a constant, at a cost that does not depend on the number of rows.
-            Neither: the prior alone.
+            Neither: the prior alone. With rows as well: the statistics of the fit, which decide
+            on the coordinates that are sampled (`pymc_coordinates`), and on nothing else.
 
         Returns
         -------
@@ -288,6 +289,16 @@ class Family(Record, abc.ABC):
         {name: (dims, (..., *dims))}
         """
         return {}
+
+    def pymc_data(self, stats: Any) -> dict[str, Array]:
+        """{name: array} of the prior's data containers in `to_pymc`.
+
+        `stats` as in `pymc_coordinates`. PyMC takes a posterior for this model's own only if it
+        finds them in ``constant_data``.
+        """
+        return {
+            f"prior_{name}": a for name, (_, a) in self.arrays().items() if a.dtype.kind in "fiub"
+        }
 
     def rows_of(self, theta: Theta, name: str, y: Array) -> Array:
         """The parameter of each row's class: (N, *dims without class), for `simulate`."""

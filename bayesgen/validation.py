@@ -104,17 +104,16 @@ class Validation:
 
     def __str__(self) -> str:
         table = self.summary()
-        formats = {
-            name: (lambda v: "" if np.isnan(v) else f"{v:.2f}") for name in table if "|z|" in name
+        digits = {"R-hat": 3, "ESS": 0}
+        shown = {
+            name: f"{{:.{digits.get(name, 2)}f}}".format for name in table if name != "numbers"
         }
-        formats["R-hat"] = lambda v: "" if np.isnan(v) else f"{v:.3f}"
-        formats["ESS"] = lambda v: f"{v:.0f}"
         attrs = self.checks.attrs
         lines = [
             f"{attrs['estimator']}: closed form against NUTS "
             f"({attrs['chains']} x {attrs['draws']} draws, {attrs['divergences']} divergences, "
             f"{attrs['seconds']:.1f} s)",
-            table.to_string(formatters=formats),
+            table.to_string(formatters=shown, na_rep=""),
             f"largest |z| {self.largest_z:.2f} of {self.checks.attrs['comparisons']}; beyond "
             f"{self.threshold:.2f} with probability {self.false_alarm:g} if both are right",
             f"verdict: {self.verdict}",

@@ -20,6 +20,7 @@ from bayesgen import criticism, monte_carlo
 RNG = np.random.default_rng(0)
 N, CODES = 12, np.arange(12) % 3
 LABELS = np.array(["ant", "bee", "cow"])[CODES]
+BOTH = ("label", "x")
 EVERY = ("prior", "prior_predictive", "posterior_predictive", "log_likelihood", "log_prior")
 REAL = RNG.normal(size=(N, 2)) * [1.0, 30.0] + CODES[:, None] * [0.5, 20.0]
 BITS = (RNG.random((N, 3)) < 0.2 + 0.2 * CODES[:, None]).astype(float)
@@ -88,7 +89,7 @@ class Case:
 
     @cached_property
     def tree(self) -> Any:
-        return self.fitted.draw_posterior(500, 4, X=self.X, y=LABELS, groups=EVERY)
+        return self.fitted.draw_posterior(500, 4, X=self.X, y=LABELS, groups=EVERY, replicate=BOTH)
 
     @cached_property
     def theta(self) -> dict[str, np.ndarray]:
@@ -367,7 +368,7 @@ def test_documents_keep_their_lengths() -> None:
 def test_documents_in_a_block_keep_their_lengths() -> None:
     X = pd.DataFrame({"size": REAL[:, 0], "u": COUNTS[:, 0], "v": COUNTS[:, 1]})
     clf = bg.MixedNB({"gaussian": ["size"], "multinomial": ["u", "v"]}).fit(X, LABELS)
-    tree = clf.draw_posterior(10, 1, X=X, y=LABELS)
+    tree = clf.draw_posterior(10, 1, X=X, y=LABELS, replicate=BOTH)
     observed, drawn = (tree[g]["multinomial_x"] for g in ("observed_data", "posterior_predictive"))
     assert observed.dtype == drawn.dtype == np.int64
     assert (drawn.sum("multinomial_feature") == observed.sum("multinomial_feature")).all()
@@ -457,9 +458,9 @@ def test_groups_that_would_not_fit_are_refused(
     fitted: Any, monkeypatch: pytest.MonkeyPatch, name: str, cells: int
 ) -> None:
     monkeypatch.setattr(criticism, "_BYTES", 8 * cells * N * 20)
-    fitted.draw_posterior(10, 2, X=REAL, y=LABELS, groups=[name])
+    fitted.draw_posterior(10, 2, X=REAL, y=LABELS, groups=[name], replicate=BOTH)
     with pytest.raises(ValueError, match=f"'{name}' of 12 rows and 22 draws would take .* GiB"):
-        fitted.draw_posterior(11, 2, X=REAL, y=LABELS, groups=[name])
+        fitted.draw_posterior(11, 2, X=REAL, y=LABELS, groups=[name], replicate=BOTH)
 
 
 # ------------------------------------------------------------------------------------ edge cases
@@ -468,7 +469,7 @@ def test_groups_that_would_not_fit_are_refused(
 @pytest.mark.parametrize("rows", [1, 2])
 def test_one_class_and_one_row(rows: int) -> None:
     X, y = REAL[:rows, :1], ["only"] * rows
-    tree = bg.GaussianNB().fit(X, y).draw_posterior(50, 2, X=X, y=y, groups=EVERY)
+    tree = bg.GaussianNB().fit(X, y).draw_posterior(50, 2, X=X, y=y, groups=EVERY, replicate=BOTH)
     group = tree["log_likelihood"]
     np.testing.assert_allclose(group["label_given_x"], 0.0, atol=2e-10)
     assert group["joint"].shape == (2, 50, rows)

@@ -17,7 +17,7 @@ from bayesgen.names import CLASS, CONTEXT, TOKEN, Method
 from bayesgen.numerics import Array
 from bayesgen.tokens import Split, Tokenizer, Vocabulary
 
-_START = "␂"  # how a coordinate shows that a document begins here
+_START = "⊢"  # how a coordinate shows that a document begins here
 _UNKNOWN = "␦"  # and a token outside the vocabulary
 
 

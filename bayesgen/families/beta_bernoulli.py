@@ -123,7 +123,7 @@ class BetaBernoulli(ConjugateFamily):
         prior = declare(self, "prior", prefix)
         dims = prefixed(prefix, self.params["theta"])
         theta = pm.Beta(f"{prefix}theta", prior["alpha"], prior["beta"], dims=dims)
-        if stats is not None:
+        if stats is not None and X is None:
             n = declare(stats, "stats", prefix)
             log_p = n["ones"] * pt.log(theta) + n["zeros"] * pt.log1p(-theta)
             pm.Potential(f"{prefix}x", log_p.sum())

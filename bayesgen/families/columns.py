@@ -161,6 +161,15 @@ class Columns(ConjugateFamily):
                 out[f"{name}_{key}"] = (_prefixed(name, dims), value)
         return out
 
+    def pymc_data(self, stats: Any) -> dict[str, Array]:
+        """Those of each block; its name follows the role."""
+        out = {}
+        for k, (name, family, _) in enumerate(self._blocks()):
+            for key, value in family.pymc_data(None if stats is None else stats.parts[k]).items():
+                role, field = key.split("_", 1)
+                out[f"{role}_{name}_{field}"] = value
+        return out
+
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
         """Every other column Normal, the rest bits."""

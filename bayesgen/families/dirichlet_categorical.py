@@ -171,7 +171,7 @@ class DirichletCategorical(ConjugateFamily):
         dims = prefixed(prefix, self.params["theta"])
         theta = dirichlet(f"{prefix}theta", self.alpha, prior["alpha"], dims)
         k = self.alpha.shape[2]
-        if stats is not None:
+        if stats is not None and X is None:
             counts = _padded(stats.counts, k)[..., :k]
             n = declare(replace(stats, counts=counts), "stats", prefix)["counts"]
             cells = (slice(None), *np.nonzero(self.alpha[0] > 0))

@@ -330,7 +330,7 @@ class DirichletMarkov(ConjugateFamily):
         if whole.counts.any():
             a = a + pm.Data(f"{prefix}prior_counts", index.dense(whole.counts))
         theta = dirichlet(f"{prefix}theta", whole._dense(), a, dims)
-        if stats is not None:
+        if stats is not None and X is None:
             # a table as large as theta: statistics over the same contexts have the same shape
             counts = replace(whole, counts=np.zeros_like(whole.counts)).update(stats).counts
             n = pm.Data(f"{prefix}stats_counts", index.dense(counts), dims=dims)

@@ -156,7 +156,7 @@ class DirichletMultinomial(ConjugateFamily):
         prior = declare(self, "prior", prefix)
         dims = prefixed(prefix, self.params["theta"])
         theta = dirichlet(f"{prefix}theta", self.alpha, prior["alpha"], dims)
-        if stats is not None:
+        if stats is not None and X is None:
             n = declare(stats, "stats", prefix)
             log_p = (n["counts"] * pt.log(theta)).sum() + n["log_coefficient"].sum()
             pm.Potential(f"{prefix}x", log_p)

@@ -150,7 +150,7 @@ class GammaPoisson(ConjugateFamily):
         prior = declare(self, "prior", prefix)
         dims = prefixed(prefix, self.params["rate"])
         rate = pm.Gamma(f"{prefix}rate", alpha=prior["shape"], beta=prior["rate"], dims=dims)
-        if stats is not None:
+        if stats is not None and X is None:
             n = declare(stats, "stats", prefix)
             log_p = n["total"] * pt.log(rate) - n["rows"] * rate - n["log_factorial"]
             pm.Potential(f"{prefix}x", log_p.sum())

@@ -289,7 +289,7 @@ class NormalInverseGamma(ConjugateFamily):
             transform=_centred(pt.sqrt(self._with_axes(scale))),
             dims=dims["mu"],
         )
-        if stats is not None:
+        if stats is not None and X is None:
             about = {"n": stats.n, "mean": stats._about(self.shift), "scatter": stats.scatter}
             n, mean, scatter = (
                 pm.Data(f"{prefix}stats_{name}", np.asarray(value * self._live, dtype=np.float64))

@@ -264,9 +264,10 @@ class NormalInverseWishart(ConjugateFamily):
         import pymc as pm
         import pytensor.tensor as pt
 
-        codes = None if stats is not None or X is None else y.get_value()
+        codes = None if X is None else y.get_value()
         if X is not None and codes is not None:
-            stats = self.stats(X, codes, len(self.mu))
+            of_rows = self.stats(X, codes, len(self.mu))  # refuses missing cells
+            stats = of_rows if stats is None else stats
         at = self._coordinate_system(stats)
         data = {name: pm.Data(f"{prefix}{name}", value) for name, value in at._asdict().items()}
         if self.shared:  # tell PyTensor of the axis that broadcasts
@@ -428,6 +429,10 @@ class NormalInverseWishart(ConjugateFamily):
             "precision_lower": ((*group, "axis_pair"), lower),
             "mu_white": ((CLASS, "axis"), z),
         }
+
+    def pymc_data(self, stats: ScatterStats | None) -> dict[str, Array]:
+        """The coordinate system, which holds prior and statistics."""
+        return self._coordinate_system(stats)._asdict()
 
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
