@@ -26,7 +26,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from bayesgen.family import ConjugateFamily, Theta, Urns
+from bayesgen.family import ConjugateFamily, NotLinearError, Theta, Urns
 from bayesgen.model import ClassModel, log_weights
 from bayesgen.monte_carlo import effective_sample_size
 from bayesgen.names import CLASS, CLASS_WEIGHTS, FEATURE
@@ -51,7 +51,7 @@ class Terms(NamedTuple):
     lower: Array
     upper: Array
     error: Array  # of the posterior probability below an end: bound, or standard error of draws
-    predictive: Array | None
+    predictive: Array  # NaN where features have none: see `additive`
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def terms(model: ClassModel, X: Matrix, n_features: int, pairs: Array, request: 
     >>> ones, zeros = np.array([[2.0, 2], [5, 5]]), np.array([[1.0, 1], [9, 9]])
     >>> model = ClassModel(np.array([2.0, 13.0]), BetaBernoulli(ones, zeros))
     >>> found = terms(model, np.array([[1, 1]]), 2, np.array([[0, 1]]), Request(0.9))
-    >>> found.predictive.round(3), np.exp(found.predictive.sum()) * (4493 - 1568)
+    >>> found.predictive.round(3), float(np.exp(found.predictive.sum()) * (4493 - 1568))
     (array([[ 0.624,  0.624, -1.872]]), 1568.0)
     >>> found.mean.round(3)
     array([[ 0.588,  0.588, -2.103]])
@@ -148,7 +148,6 @@ def terms(model: ClassModel, X: Matrix, n_features: int, pairs: Array, request: 
     shape = (X.shape[0], n_features + 1)
     out = Terms(*(np.zeros(shape) for _ in Terms._fields))
     every = np.arange(n_features)
-    additive = True
     for columns, family, *_ in model.family.blocks():
         x = X if isinstance(columns, slice) else X[:, columns]
         urns = None if family.separable or not _draws_tokens(family) else family.urns(x)
@@ -160,18 +159,21 @@ def terms(model: ClassModel, X: Matrix, n_features: int, pairs: Array, request: 
                 part = _of_urns(urns, [a, b], rows, n_features, request)
             else:
                 part = _correlated(two, x[rows], request)
-            additive &= part.predictive is not None
             for mine, theirs in zip(out, part, strict=True):
-                if theirs is not None:
-                    mine[rows[:, None], every[columns]] = theirs
+                mine[rows[:, None], every[columns]] = theirs
     for (a, b), rows in _by_pair(pairs):
         for mine, theirs in zip(out, _intercept(model, X[rows], a, b, request), strict=True):
             mine[rows, -1] = theirs
-    return out if additive else out._replace(predictive=None)
+    return out
+
+
+def additive(family: ConjugateFamily) -> bool:
+    """Whether the features have predictive terms that add up to the predictive log-odds."""
+    return all(f.independent or _draws_tokens(f) for _, f, *_ in family.blocks())
 
 
 def mean_log_odds(model: ClassModel, X: Matrix, pairs: Array, class_prior: Any = None) -> Array:
-    """(N,) mean of the log-odds of the pairs under the posterior of theta: what the means sum to."""
+    """(N,) mean of the log-odds of the pairs under the posterior: what the means add up to."""
     out = np.empty(X.shape[0])
     for (a, b), rows in _by_pair(pairs):
         out[rows] = _slope(log_odds(model, X[rows], a, b, class_prior), np.arange(len(rows)))
@@ -200,7 +202,8 @@ def _no_weights(t: Array) -> Array:
 def _distributions(source: Any, predictive: Array, request: Request) -> Terms:
     """(n,) terms of n items: ``source.cgf(items, t)`` is (K, n), t (K, n or 1, 2)."""
     n = len(predictive)
-    out = Terms(*(predictive.copy() for _ in range(3)), np.zeros(n), predictive)
+    mean, lower, upper = (predictive.copy() for _ in range(3))
+    out = Terms(mean, lower, upper, np.zeros(n), predictive)
     finite = np.flatnonzero(np.isfinite(predictive))  # else impossible under one class
     for start in range(0, len(finite), _ITEMS):
         items = finite[start : start + _ITEMS]
@@ -265,7 +268,7 @@ def _separable(family: ConjugateFamily, X: Matrix, request: Request) -> Terms:
     out = Terms(*(np.zeros(x.shape) for _ in Terms._fields))
     for mine, theirs in zip(out, found, strict=True):
         mine[seen] = theirs[item]
-    return out if family.independent else out._replace(predictive=None)
+    return out if family.independent else out._replace(predictive=np.full(x.shape, np.nan))
 
 
 @dataclass(frozen=True)
@@ -285,9 +288,7 @@ class _Tokens:
         return out
 
 
-def _of_urns(
-    urns: Urns, pair: list[int], rows: Array, n_features: int, request: Request
-) -> Terms:
+def _of_urns(urns: Urns, pair: list[int], rows: Array, n_features: int, request: Request) -> Terms:
     """Tokens of some rows; a feature that a row does not show contributes 0."""
     place = np.full(int(max(urns.row.max(initial=-1), rows.max(initial=-1))) + 1, -1)
     place[rows] = np.arange(len(rows))
@@ -319,7 +320,9 @@ def _correlated(family: ConjugateFamily, X: Matrix, request: Request) -> Terms:
         lower[rows], upper[rows] = request.ends_of_draws(draws)
     tail = (1 - request.prob) / 2
     error = np.full(mean.shape, np.sqrt(tail * (1 - tail) / N_DRAWS))
-    return Terms(mean, lower, upper, np.where(lower == upper, 0.0, error), None)
+    return Terms(
+        mean, lower, upper, np.where(lower == upper, 0.0, error), np.full(mean.shape, np.nan)
+    )
 
 
 def _term_draws(family: ConjugateFamily, X: Matrix, seed: int) -> Array:
@@ -359,12 +362,13 @@ def _intercept(model: ClassModel, X: Matrix, a: int, b: int, request: Request) -
         log_ratio = log_weights(weights[a]) - log_weights(weights[b])
     predictive = np.full(X.shape[0], log_ratio)
     if not np.isfinite(log_ratio):  # a class that cannot be
-        return Terms(*(predictive.copy() for _ in range(3)), np.zeros(len(item)), predictive)
+        return Terms(predictive, predictive, predictive, np.zeros(len(predictive)), predictive)
     direction = np.zeros(len(model.alpha))
     direction[a], direction[b] = _ODDS
     line = Line(_Rest(model.family, X), rows, class_weights(model, prior), direction)
-    found = _slope(line, np.arange(len(rows))), *_interval(line, request)
-    return Terms(*(f[item.ravel()] for f in found), predictive)
+    found = (_slope(line, np.arange(len(rows))), *_interval(line, request))
+    mean, lower, upper, error = (f[item.ravel()] for f in found)
+    return Terms(mean, lower, upper, error, predictive)
 
 
 # -------------------------------------------------------------------------- from given draws
@@ -377,7 +381,7 @@ def terms_of_draws(
 
     ``error`` is a Monte Carlo standard error, for Markov chains.
     """
-    out = Terms(*(np.zeros((X.shape[0], n_features + 1)) for _ in range(4)), None)
+    out = Terms(*(np.zeros((X.shape[0], n_features + 1)) for _ in range(5)))
     every = np.arange(n_features)
 
     def put(rows: Array, columns: Array, draws: Array) -> None:
@@ -427,9 +431,15 @@ def _columns_of_draws(
             part = family.at(FEATURE, [j])
             log_p = part.log_likelihood(X[:, [j]], _theta_at(family, theta, FEATURE, [j]))
             yield [j], (log_p[..., 0] - log_p[..., 1])[..., None], 0.0
-    elif _draws_tokens(family):  # NotLinearError: it says why
+    elif _draws_tokens(family):
+        try:
+            w, _ = family.linear_form(theta)
+        except NotLinearError:
+            raise NotImplementedError(
+                f"the terms of {type(family).__name__} are not read from draws; leave `posterior` "
+                "out, and do not ask for method='draws'"
+            ) from None
         x = np.asarray(X.toarray() if sparse.issparse(X) else X)
-        w, _ = family.linear_form(theta)
         for j in range(x.shape[1]):
             term = (w[..., 0, j] - w[..., 1, j])[..., None, None]
             yield [j], np.where(x[:, [j]] == 0, 0.0, x[:, [j]] * term), 0.0

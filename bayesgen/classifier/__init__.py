@@ -1,8 +1,8 @@
 """The scikit-learn face of every generative classifier: validate, call, name the classes.
 
 No mathematics lives here. A face chooses a family and how to read X (`face`); the rest is done
-for all of them: `fitting`, `predicting`, `uncertainty`, `explaining`, the `posterior` as others read it, and
-`saving`.
+for all of them: `fitting`, `predicting`, `uncertainty`, `explaining`, the `posterior` as others
+read it, and `saving`.
 """
 
 from typing import Any

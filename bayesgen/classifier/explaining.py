@@ -118,8 +118,10 @@ class Explaining(Face):
                 f"the contributions of {len(names)} features in {encoded.shape[0]} rows would take "
                 f"{size / (1 << 30):.1f} GiB: give fewer rows at a time"
             )
-        theta = None if posterior is None else tree.read_draws(
-            posterior, self.model_.params, self._coords()
+        theta = (
+            None
+            if posterior is None
+            else tree.read_draws(posterior, self.model_.params, self._coords())
         )
         joint = prediction.log_joint(
             self.model_,
@@ -138,10 +140,9 @@ class Explaining(Face):
             with np.errstate(invalid="ignore"):  # impossible under both
                 totals["predictive"] = _odds(joint, pairs)
             if method == "draws":
-                theta = tree.split_chains(
-                    self.model_.draw(np.random.default_rng(seed), contributions.N_DRAWS), 4
-                )
-                drawn = contributions.terms_of_draws(shape[0], theta, *shape[1:])
+                rng = np.random.default_rng(seed)
+                own = tree.split_chains(self.model_.draw(rng, contributions.N_DRAWS), 4)
+                drawn = contributions.terms_of_draws(shape[0], own, *shape[1:])
                 found = found._replace(lower=drawn.lower, upper=drawn.upper, error=drawn.error)
         else:
             found = contributions.terms_of_draws(shape[0], theta, *shape[1:])
@@ -159,7 +160,7 @@ class Explaining(Face):
             "label": ((OBS,), self.classes_[pairs[:, 0]]),
             "against": ((OBS,), self.classes_[pairs[:, 1]]),
         }
-        if found.predictive is not None:
+        if theta is None and contributions.additive(self.model_.family):
             variables["predictive"] = (by_feature, found.predictive[:, :-1])
             variables["predictive_intercept"] = ((OBS,), found.predictive[:, -1])
         variables |= {f"{name}_log_odds": ((OBS,), total) for name, total in totals.items()}

@@ -563,9 +563,7 @@ class NormalInverseGamma(ConjugateFamily):
 
         def group(members: list[int]) -> Array:
             T = t[..., members].sum(axis=-1)
-            B = sum(
-                t[..., c] * kappa[c] / (kappa[c] + t[..., c]) * square[c] for c in members
-            )
+            B = sum(t[..., c] * kappa[c] / (kappa[c] + t[..., c]) * square[c] for c in members)
             k = members[0]
             mean = sum(-0.5 * log1p(t[..., c] / kappa[c]) for c in members)
             norm = log_gamma_difference(nu[k] / 2, T / 2) - T / 2 * np.log(np.pi * ss[k])

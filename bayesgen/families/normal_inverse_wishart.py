@@ -808,7 +808,9 @@ class NormalInverseWishart(ConjugateFamily):
             else:
                 mu, sigma = np.asarray(theta["mu"]), np.asarray(theta["Sigma"])
                 mu, sigma = mu[..., columns], sigma[..., columns[:, None], columns]
-                terms, log_det = _terms_given(x, mu[..., a, :], mu[..., b, :], sigma, a, b, self.shared)
+                terms, log_det = _terms_given(
+                    x, mu[..., a, :], mu[..., b, :], sigma, a, b, self.shared
+                )
             at = np.arange(X.shape[0])[rows]
             out[..., at[:, None], columns] = terms
             rest[..., at] = log_det[..., None]

@@ -57,9 +57,7 @@ def shortest(
     return found, width
 
 
-def _ends(
-    quantile: Callable[[Array], Array], u: Array, prob: float
-) -> tuple[Array, Array]:
+def _ends(quantile: Callable[[Array], Array], u: Array, prob: float) -> tuple[Array, Array]:
     first, last = u <= 0, u >= (1 - prob) * (1 - 1e-12)
     inner = np.clip(u, 1e-12, (1 - prob) * (1 - 1e-12))
     lower = np.where(first, -np.inf, quantile(inner))
