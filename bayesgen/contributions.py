@@ -143,7 +143,7 @@ def terms(model: ClassModel, X: Matrix, n_features: int, pairs: Array, request: 
     >>> found.predictive.round(3), float(np.exp(found.predictive.sum()) * (4493 - 1568))
     (array([[ 0.624,  0.624, -1.872]]), 1568.0)
     >>> found.mean.round(3)
-    array([[ 0.588,  0.588, -2.103]])
+    array([[ 0.597,  0.597, -2.103]])
     """
     shape = (X.shape[0], n_features + 1)
     out = Terms(*(np.zeros(shape) for _ in Terms._fields))

@@ -101,7 +101,7 @@ class Explaining(Face):
         >>> table["predictive"].values.round(3), table["predictive_intercept"].values.round(3)
         (array([[0.624, 0.624]]), array([-1.872]))
         >>> table["interval"].sel(feature="x0").values.round(3)
-        array([[-0.689,  1.584]])
+        array([[-0.525,  1.509]])
         """
         from bayesgen import contributions
 
