@@ -25,7 +25,7 @@ _HOME = {
     "load": "estimators",
     "mutual_information": "relevance",
     "simulation_based_calibration": "calibration",
-    "validate": "validate",
+    "validate": "validation",
 }
 
 _SUBMODULES = ("datasets",)

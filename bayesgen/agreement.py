@@ -64,16 +64,24 @@ def _compare(chain: Array, reference: Array) -> Agreement:
     ordered = np.sort(reference, axis=1)
     score = _normal_scores(flat, ordered).reshape(chain.shape)
 
-    def z_of(series: Array, target: float, variance: float) -> tuple[Array, Array]:
+    grid = ndtri((np.arange(n_reference) + 0.5) / n_reference)
+    expected = np.tile([0.0, 1.0, float(np.mean(grid * grid)), 2.0], (len(flat), 1))
+    tied = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
+    if tied.size:  # scores of atoms are not Normal: as the reference's own are
+        own = _normal_scores(ordered[tied], ordered[tied])
+        square = own * own
+        moments = own.mean(axis=1), own.var(axis=1), square.mean(axis=1), square.var(axis=1)
+        expected[tied] = np.stack(moments, axis=1)
+
+    def z_of(series: Array, target: Array, variance: Array) -> tuple[Array, Array]:
         ess = np.minimum(effective_sample_size(series), n_draws)
-        error = np.sqrt(variance * (1 / ess + 1 / n_reference))
+        error = np.sqrt(np.maximum(variance, 1e-300) * (1 / ess + 1 / n_reference))
         return (series.mean(axis=(1, 2)) - target) / error, ess
 
     columns: list[tuple[Array, Array, Array]] = []
-    z, ess = z_of(score, 0.0, 1.0)
+    z, ess = z_of(score, expected[:, 0], expected[:, 1])
     columns.append((flat.mean(axis=1), reference.mean(axis=1), z))
-    grid = ndtri((np.arange(n_reference) + 0.5) / n_reference)
-    z, _ = z_of(np.square(score), float(np.mean(grid * grid)), 2.0)
+    z, _ = z_of(np.square(score), expected[:, 2], expected[:, 3])
     columns.append((flat.std(axis=1), reference.std(axis=1), z))
     for p in PROBS:
         at = np.quantile(ordered, p, axis=1)

@@ -16,6 +16,7 @@ CATEGORY: Final = "category"
 CONTEXT: Final = "context"  # the tokens before a token, in an n-gram model
 TOKEN: Final = "token"
 
+BOUND: Final = "bound"  # lower, upper
 PREDICTIVE: Final = "predictive"  # which predictive, in a comparison
 
 POSTERIOR: Final = "posterior"
@@ -27,6 +28,7 @@ LOG_LIKELIHOOD: Final = "log_likelihood"
 LOG_PRIOR: Final = "log_prior"
 OBSERVED_DATA: Final = "observed_data"
 CONSTANT_DATA: Final = "constant_data"
+PREDICTIONS: Final = "predictions"
 FIT: Final = "fit"
 # groups that are made on request
 REQUESTS: Final = (PRIOR, PRIOR_PREDICTIVE, POSTERIOR_PREDICTIVE, LOG_LIKELIHOOD, LOG_PRIOR)

@@ -85,7 +85,11 @@ def log1p(r: Array) -> Array:
     if not np.iscomplexobj(r):
         return np.log1p(r)
     x, y = r.real, r.imag
-    return 0.5 * np.log1p(x * (2.0 + x) + y * y) + 1j * np.arctan2(y, 1.0 + x)
+    with np.errstate(over="ignore"):
+        size = 0.5 * np.log1p(x * (2.0 + x) + y * y)
+    if np.isposinf(size).any():
+        size = np.where(np.isposinf(size), np.log(np.hypot(x, y)), size)
+    return size + 1j * np.arctan2(y, 1.0 + x)
 
 
 def log_multigamma_difference(a: Any, n: Any, dim: int) -> Array:

@@ -1,7 +1,6 @@
 """Draw the README's figures into docs/figures: `make figures`, or name them to draw only some."""
 
 import argparse
-import dataclasses
 import re
 import tomllib
 from itertools import pairwise
@@ -144,11 +143,12 @@ LAYERS = (  # modules, and what they are for
     ("estimators · classifier · selection", "scikit-learn faces: check, call, name"),
     ("schema · categories · labels", "data frames and labels to codes"),
     ("tokens · tables", "texts and tables, as users have them"),
-    ("validate · calibration", "is the posterior right?"),
-    ("compare · relevance", "predictive beside plug-ins; information"),
+    ("validation · calibration", "is the posterior right?"),
+    ("compare · relevance · dependence", "scores of methods; which features matter"),
+    ("contributions", "what each feature adds to the log-odds"),
     ("uncertainty", "the distribution of p(class | x, theta)"),
     ("predict · storage", "one path for every method; netCDF"),
-    ("agreement · criticism", "what draws say of other draws, and of rows"),
+    ("agreement · coherence · criticism", "what draws say of draws, and of rows"),
     ("monte_carlo · inference · tree", "the posterior, and as a DataTree"),
     ("model", "class weights times a family"),
     ("families · pymc_parts", "one file for one prior and likelihood"),
@@ -161,9 +161,9 @@ DOWN, UP = 0.56, 0.82  # the lanes of fit and of predict
 JOURNEY = (  # lane, layer, what X has become there
     (DOWN, 1, "X, y"),
     (DOWN, 2, "arrays, codes"),
-    (DOWN, 10, "statistics"),
-    (UP, 9, "posterior"),
-    (UP, 7, "log p(y, x | D)"),
+    (DOWN, 11, "statistics"),
+    (UP, 10, "posterior"),
+    (UP, 8, "log p(y, x | D)"),
     (UP, 1, "p(y | x, D)"),
 )
 FITTED = 4  # so many of them are the fit's

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from bayesgen.cli import compare, demo, fit, predict
+from bayesgen.cli import compare, demo, fit, predict, validate
 from bayesgen.cli.console import UserError, error, note, warnings_as_notes, with_examples
 
 __all__ = ["app", "main"]
@@ -56,6 +56,7 @@ demo.register(app)
 fit.register(app)
 predict.register(app)
 compare.register(app)
+validate.register(app)
 
 
 def _version(value: bool) -> None:

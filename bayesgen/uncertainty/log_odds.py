@@ -44,8 +44,9 @@ def gamma_cgf(alpha: Array) -> WeightCGF:
 
 
 def fixed_cgf(weights: Array) -> WeightCGF:
-    """Cgf of the logs of known class weights > 0."""
-    log_weights = np.log(weights)
+    """Cgf of the logs of known class weights; t is 0 where a weight is."""
+    weights = np.asarray(weights, dtype=np.float64)
+    log_weights = np.log(np.where(weights > 0, weights, 1.0))
     return lambda t: t @ log_weights
 
 
@@ -205,6 +206,7 @@ class Cumulants(NamedTuple):
     sd: Array
     skewness: Array
     kurtosis: Array  # excess
+    fifth: Array  # fifth cumulant over sd^5
     error: Array  # bound on the error of skewness and kurtosis
     unit: Array  # a power of 2 near sd, shared by many rows
 
@@ -217,18 +219,19 @@ def cumulants(line: Line) -> Cumulants:
     """Mean, standard deviation, skewness and excess kurtosis of each row's variable."""
     h, spread = _scale(line)
     values = line.on_axis(h, _X)
-    u = h[:, None] * _X
-    odd, even = values.imag / u, values.real / u**2
+    odd, even = values.imag / _X, values.real / _X**2
 
     def moments(weights: Array) -> tuple[Array, ...]:
-        c, d = odd @ weights[:2].T, even @ weights[:2].T
-        # Im K/u = k1 - k3 u^2/6 + ...; Re K/u^2 = -k2/2 + k4 u^2/24 - ...
+        # of the variable times h, x = u/h: Im K/x = k1 - k3 x^2/6 + k5 x^4/120 - ...,
+        # Re K/x^2 = -k2/2 + k4 x^2/24 - ...
+        c, d = odd @ weights[:3].T, even @ weights[:2].T
         k2 = np.maximum(-2 * d[:, 0], 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return c[:, 0], np.sqrt(k2), -6 * c[:, 1] / h**2 / k2**1.5, 24 * d[:, 1] / h**2 / k2**2
+            g = -6 * c[:, 1] / k2**1.5, 24 * d[:, 1] / k2**2, 120 * c[:, 2] / k2**2.5
+            return c[:, 0] / h, np.sqrt(k2) / h, *g
 
-    mean, sd, skewness, kurtosis = moments(_EXACT)
-    _, _, rough3, rough4 = moments(_ROUGH)
+    mean, sd, skewness, kurtosis, fifth = moments(_EXACT)
+    _, _, rough3, rough4, _ = moments(_ROUGH)
     with np.errstate(invalid="ignore"):
         error = np.maximum(np.abs(rough3 - skewness), np.abs(rough4 - kurtosis))
     constant = spread == 0
@@ -238,6 +241,7 @@ def cumulants(line: Line) -> Cumulants:
         np.where(constant, 0.0, sd),
         np.where(constant, 0.0, skewness),
         np.where(constant, 0.0, kurtosis),
+        np.where(constant, 0.0, fifth),
         error,
         0.5 / h,
     )
@@ -248,7 +252,7 @@ def _scale(line: Line) -> tuple[Array, Array]:
     n = line.X.shape[0] if hasattr(line.X, "shape") else len(line.X)
     h, drop = np.ones(n), np.zeros(n)
     todo = np.arange(n)
-    for _ in range(40):
+    for attempt in range(40):
         for one in np.unique(h[todo]):
             rows = todo[h[todo] == one]
             drop[rows] = -line(rows, np.array([[1j * one]]))[0].real
@@ -258,12 +262,14 @@ def _scale(line: Line) -> tuple[Array, Array]:
                 f"the cgf of {type(line.family).__name__} is not finite on the imaginary axis "
                 f"(row {todo[np.flatnonzero(bad)[0]]}, s = {h[todo][bad][0]:g}i)"
             )
-        todo = todo[((drop[todo] < _DROP / 4) & (h[todo] < _REACH)) | (drop[todo] > 4 * _DROP)]
+        todo = todo[((drop[todo] < _DROP / 4) & (h[todo] < _REACH)) | (drop[todo] > 2 * _DROP)]
         if not todo.size:
             break
         with np.errstate(divide="ignore"):
             factor = np.sqrt(_DROP / np.maximum(drop[todo], _NOISE))
+        # |phi| of a wide variable falls so slowly that it does not tell how wide
         step = np.clip(np.rint(np.log2(factor)), -5, 8)
+        step = np.where(step == -5, -5 * (1 + attempt // 4), step)
         h[todo] = np.minimum(
             h[todo] * np.exp2(np.where(step == 0, np.sign(factor - 1), step)), _REACH
         )

@@ -1,0 +1,297 @@
+"""How sure a fitted classifier is: the distribution of p(y = c | x, theta), row by row."""
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from bayesgen import predict as prediction
+from bayesgen import tree
+from bayesgen.classifier.predicting import Predicting
+from bayesgen.criticism import log_joint_blocks
+from bayesgen.labels import weights_by_class
+from bayesgen.names import BOUND, CHAIN, CLASS, CLASS_WEIGHTS, DRAW, OBS, PREDICTIONS
+from bayesgen.numerics import Array, log_softmax
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+_BYTES = 4 << 30  # draws of class probabilities that would be larger are refused
+
+
+class Uncertainty(Predicting):
+    """Intervals, draws and entropies of the class probabilities."""
+
+    def predict_interval(
+        self,
+        X: Any,
+        prob: float | None = None,
+        kind: Literal["eti", "hdi"] | None = None,
+        method: Literal["auto", "exact", "approx", "draws"] = "auto",
+        class_prior: Any = None,
+        random_state: Any = 0,
+        posterior: Any = None,
+    ) -> "xr.Dataset":
+        """Credible interval of p(y = c | x, theta): what the training rows leave open.
+
+        The spread of the class probability over the posterior of theta. It is not centred on
+        `predict_proba`, which is p(y | x, D) with theta integrated out: another number, given
+        beside it.
+
+        Parameters
+        ----------
+        X : (N, D)
+        prob : float in (0, 1), optional
+            Posterior probability of the interval; default ``az.rcParams["stats.ci_prob"]``.
+        kind : {"eti", "hdi"}, optional
+            Equal tails, or the shortest interval of the probability; default
+            ``az.rcParams["stats.ci_kind"]``.
+        method : {"auto", "exact", "approx", "draws"}
+            ``"exact"`` inverts the characteristic function of the log-odds, without draws for two
+            classes; ``"auto"`` uses a Cornish-Fisher expansion where that is as good;
+            ``"approx"`` uses it everywhere.
+        class_prior : array (class,) or {label: weight}, optional
+            Class weights that replace the fitted ones, and are not uncertain.
+        random_state : int or numpy.random.Generator
+            Of routes that draw; the same numbers at every call by default.
+        posterior : xarray.DataTree, optional
+            Draws of this model's parameters that replace the closed form.
+
+        Returns
+        -------
+        xarray.Dataset
+            ``interval`` (obs_id, class, bound); ``log_odds``, its ends as log p/(1 - p);
+            ``predictive`` (obs_id, class), p(y | x, D); (obs_id) ``route``, how it was computed,
+            and ``error`` of the posterior probability beyond an end.
+
+        Examples
+        --------
+        >>> import bayesgen as bg
+        >>> X = [[1, 1]] + 4 * [[1, 0]] + 4 * [[0, 1]] + 4 * [[0, 0]]
+        >>> clf = bg.BernoulliNB().fit(X, [1] + 12 * [2])
+        >>> table = clf.predict_interval([[1, 1]], prob=0.9, method="exact")
+        >>> table["interval"].sel({"class": 1}).values.round(3)
+        array([[0.045, 0.723]])
+        >>> float(table["predictive"].sel({"class": 1})[0].round(3))
+        0.349
+        """
+        from bayesgen.uncertainty import from_draws
+        from bayesgen.uncertainty.interval import interval
+
+        check_is_fitted(self, "model_")
+        prob, kind = interval_of(prob, kind)
+        weights = None if class_prior is None else weights_by_class(class_prior, self.classes_)
+        encoded = self._encode(self._read(X, reset=False))
+        if posterior is None:
+            found = interval(self.model_, encoded, prob, kind, method, weights, random_state)
+            joint = prediction.log_joint(
+                self.model_, self.stats_, encoded, class_prior=weights, quantity="probability"
+            )
+        else:
+            theta = self._draws_of(posterior)
+            found = from_draws.interval(self._log_joint_draws(theta, encoded, weights), prob, kind)
+            joint = prediction.log_joint(
+                self.model_,
+                self.stats_,
+                encoded,
+                class_prior=weights,
+                theta=theta,
+                quantity="probability",
+            )
+        by_class = (OBS, CLASS)
+        with np.errstate(invalid="ignore"):
+            predictive = np.exp(log_softmax(joint))
+        out = tree.group(
+            {
+                "interval": ((*by_class, BOUND), np.stack([found.lower, found.upper], axis=-1)),
+                "log_odds": (
+                    (*by_class, BOUND),
+                    np.stack([found.log_odds_lower, found.log_odds_upper], axis=-1),
+                ),
+                "predictive": (by_class, predictive),
+                "route": ((OBS,), found.method),
+                "error": ((OBS,), found.error),
+            },
+            {CLASS: self.classes_, BOUND: ["lower", "upper"]},
+        )
+        return out.assign_attrs(prob=prob, kind=kind)
+
+    def predict_posterior(
+        self,
+        X: Any,
+        draws: int = 1000,
+        chains: int = 1,
+        random_state: Any = 0,
+        class_prior: Any = None,
+        posterior: Any = None,
+        per_row: bool = False,
+    ) -> "xr.DataTree":
+        """Draws of the class probabilities p(y = c | x, theta) of rows.
+
+        Parameters
+        ----------
+        X : (N, D)
+        draws, chains : int
+        random_state : int or numpy.random.Generator
+        class_prior : array (class,) or {label: weight}, optional
+        posterior : xarray.DataTree, optional
+            As in `predict_interval`; all its draws are used, and `draws` and `chains` are not.
+        per_row : bool
+            False: one theta a draw for all rows, so that a draw is a possible rule and rows can be
+            compared within it. True: what each row's probabilities depend on is drawn instead of
+            theta, which is faster for Gaussian families with many features; every row has its
+            exact distribution, but nothing can be said of two rows together.
+
+        Returns
+        -------
+        xarray.DataTree
+            ``predictions``: ``class_probability`` (chain, draw, obs_id, class).
+
+        Examples
+        --------
+        >>> import bayesgen as bg
+        >>> clf = bg.GaussianNB().fit([[1.0], [1.4], [4.0], [4.4]], ["a", "a", "b", "b"])
+        >>> clf.predict_posterior([[2.0], [3.0]])["predictions"]["class_probability"].dims
+        ('chain', 'draw', 'obs_id', 'class')
+        """
+        import xarray as xr
+
+        from bayesgen.uncertainty.draws import log_joint_draws
+
+        check_is_fitted(self, "model_")
+        weights = None if class_prior is None else weights_by_class(class_prior, self.classes_)
+        encoded = self._encode(self._read(X, reset=False))
+        theta = None if posterior is None else self._draws_of(posterior)
+        if theta is not None:
+            chains, draws = theta[CLASS_WEIGHTS].shape[:2]
+        for name, value in (("draws", draws), ("chains", chains)):
+            if not isinstance(value, int | np.integer) or value < 1:
+                raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+        size = 8 * chains * draws * encoded.shape[0] * len(self.classes_)
+        if size > _BYTES:
+            raise ValueError(
+                f"{chains * draws} draws of {encoded.shape[0]} rows and {len(self.classes_)} "
+                f"classes would take {size / (1 << 30):.1f} GiB: give fewer rows at a time or "
+                "fewer draws, or use predict_interval, which keeps none"
+            )
+        rng = np.random.default_rng(random_state)
+        if theta is None and per_row:
+            shape = (chains, draws, encoded.shape[0], len(self.classes_))
+            flat = np.empty((chains * draws, *shape[2:]))
+            step = max(1, (1 << 23) // max(1, chains * draws * shape[3]))
+            for start in range(0, shape[2], step):
+                rows = slice(start, start + step)
+                flat[:, rows] = log_softmax(
+                    log_joint_draws(self.model_, encoded[rows], rng, len(flat), weights)
+                )
+            log_rho = flat.reshape(shape)
+        else:
+            if theta is None:
+                theta = tree.split_chains(self.model_.draw(rng, chains * draws), chains)
+            log_rho = log_softmax(self._log_joint_draws(theta, encoded, weights))
+        rho = np.exp(log_rho, out=log_rho)
+        dims = (CHAIN, DRAW, OBS, CLASS)
+        group = tree.group({"class_probability": (dims, rho)}, {CLASS: self.classes_})
+        out = xr.DataTree.from_dict({f"/{PREDICTIONS}": group})
+        per = "each row on its own" if per_row and posterior is None else "one theta for all rows"
+        out.attrs["draws"] = per
+        return out
+
+    def predict_uncertainty(
+        self,
+        X: Any,
+        unit: Literal["nats", "bits"] = "nats",
+        given: Literal["training", "training and row"] = "training",
+        class_prior: Any = None,
+        random_state: Any = 0,
+        posterior: Any = None,
+    ) -> "xr.Dataset":
+        """Entropy of the label of a row, and how much of it more training rows could remove.
+
+        total = aleatoric + epistemic: the entropy of the mean class probabilities, the mean
+        entropy at known theta, and the information of the label about theta. The three belong
+        to one distribution of theta; they are never mixed with another's.
+
+        Parameters
+        ----------
+        X : (N, D)
+        unit : {"nats", "bits"}
+        given : {"training", "training and row"}
+            Whose posterior of theta: p(theta | D), or p(theta | D, x), to which the unlabelled row
+            itself has been added. Only the second has `predict_proba` as its mean and the entropy
+            of `predict_proba` as its total.
+        class_prior : array (class,) or {label: weight}, optional
+        random_state : int or numpy.random.Generator
+        posterior : xarray.DataTree, optional
+            As in `predict_interval`; only for ``given="training"``.
+
+        Returns
+        -------
+        xarray.Dataset
+            (obs_id) ``total``, ``aleatoric``, ``epistemic``; (obs_id, class) ``mean``, ``sd`` of
+            p(y = c | x, theta), and ``top``, the probability that c is the most probable class;
+            ``route`` and ``error``.
+
+        Examples
+        --------
+        >>> import bayesgen as bg
+        >>> X = [[1, 1]] + 4 * [[1, 0]] + 4 * [[0, 1]] + 4 * [[0, 0]]
+        >>> clf = bg.BernoulliNB().fit(X, [1] + 12 * [2])
+        >>> table = clf.predict_uncertainty([[1, 1]])
+        >>> {k: round(float(table[k][0]), 3) for k in ("total", "aleatoric", "epistemic")}
+        {'total': 0.637, 'aleatoric': 0.529, 'epistemic': 0.108}
+        """
+        from bayesgen.uncertainty import from_draws
+        from bayesgen.uncertainty.entropy import entropies
+
+        check_is_fitted(self, "model_")
+        pairs: dict[str, Any] = {"training": "posterior", "training and row": "predictive"}
+        if given not in pairs:
+            raise ValueError(f"given must be 'training' or 'training and row', got {given!r}")
+        if unit not in ("nats", "bits"):
+            raise ValueError(f"unit must be 'nats' or 'bits', got {unit!r}")
+        weights = None if class_prior is None else weights_by_class(class_prior, self.classes_)
+        encoded = self._encode(self._read(X, reset=False))
+        if posterior is None:
+            found: Any = entropies(self.model_, encoded, pairs[given], unit, weights, random_state)
+            total, aleatoric, route = found.total, found.aleatoric, found.method
+        else:
+            if given != "training":
+                raise ValueError("given='training and row' has no route from posterior draws")
+            joint = self._log_joint_draws(self._draws_of(posterior), encoded, weights)
+            found = from_draws.averages(joint)
+            scale = 1.0 if unit == "nats" else 1 / np.log(2)
+            total, aleatoric = found.total * scale, found.aleatoric * scale
+            route = np.full(len(total), "draws")
+        by_row, by_class = (OBS,), (OBS, CLASS)
+        out = tree.group(
+            {
+                "total": (by_row, total),
+                "aleatoric": (by_row, aleatoric),
+                "epistemic": (by_row, total - aleatoric),
+                "mean": (by_class, found.mean),
+                "sd": (by_class, found.sd),
+                "top": (by_class, found.top),
+                "route": (by_row, route),
+                "error": (by_row, found.error),
+            },
+            {CLASS: self.classes_},
+        )
+        return out.assign_attrs(unit=unit, given=given)
+
+    def _log_joint_draws(
+        self, theta: dict[str, Array], encoded: Any, weights: Array | None
+    ) -> Array:
+        """(chain, draw, N, C) log p(c, x_i | theta); with fixed class weights if given."""
+        blocks = log_joint_blocks(self.model_.family, theta, encoded, weights)
+        return np.concatenate([density for _, density in blocks], axis=2)
+
+
+def interval_of(prob: float | None, kind: Any) -> tuple[float, Any]:
+    """Width and kind of intervals: the user's, or else ArviZ's settings."""
+    if prob is None or kind is None:
+        from arviz_base import rcParams
+
+        prob = rcParams["stats.ci_prob"] if prob is None else prob
+        kind = rcParams["stats.ci_kind"] if kind is None else kind
+    return prob, kind

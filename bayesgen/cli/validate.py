@@ -1,0 +1,98 @@
+"""``bayesgen validate``: the closed form against NUTS."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bayesgen.cli.console import blamed_on, plain_table, stdout, with_examples
+
+if TYPE_CHECKING:
+    from bayesgen.validation import Validation
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    text = with_examples(
+        validate,
+        "bayesgen validate penguins.nc penguins.csv --target species",
+        "bayesgen validate sms.nc sms.tsv --target label --text text --draws 2000",
+    )
+    app.command("validate", help=text)(validate)
+
+
+def validate(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that fit has written.")],
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="Labelled rows: .csv, .tsv or .parquet.")
+    ],
+    target: Annotated[
+        str, typer.Option("--target", "-t", metavar="COLUMN", help="Column with the labels.")
+    ],
+    text: Annotated[
+        str | None,
+        typer.Option("--text", metavar="COLUMN", help="Column with the texts (language models)."),
+    ] = None,
+    draws: Annotated[
+        int, typer.Option("--draws", min=100, metavar="N", help="Draws of each of 4 chains.")
+    ] = 1000,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the sampler.")] = 0,
+) -> None:
+    """Fit the model's kind anew to the rows, exactly and by NUTS, and compare the two.
+
+    Every parameter, the densities of some rows and their class probabilities are compared; the
+    verdict has a stated rate of false alarms. Exit code 1 unless they agree. Compiling the model
+    takes up to a minute.
+    """
+    from bayesgen.cli import columns, files
+    from bayesgen.cli.predict import load
+    from bayesgen.validation import validate as compare
+
+    table = files.open_table(data)
+    columns.find(target, table)
+    clf = load(model)
+    reader = columns.reader_for(clf, table, text, [target])
+    whole = files.read_whole(table, [target, *reader.columns])
+    labelled, labels = columns.labels(whole.cells(target), target, table, clf.classes_)
+    with blamed_on(data):
+        X = reader.read(whole)
+        X = columns.take(X, labelled) if isinstance(X, list) else X[labelled]
+        result = compare(clf, X, labels, draws=draws, random_seed=seed)
+    _show(result)
+    if not result.passed:
+        raise typer.Exit(1)
+
+
+def _show(result: "Validation") -> None:
+    console = stdout()
+    attrs = result.checks.attrs
+    console.print(f"{attrs['estimator']}: closed form against NUTS", markup=False)
+    console.print()
+    out = plain_table()
+    summary = result.summary()
+    out.add_column("compared")
+    for name in summary.columns:
+        out.add_column(name, justify="right")
+    for name, line in summary.iterrows():
+        cells = [_shown(column, value) for column, value in line.items()]
+        out.add_row(str(name), *cells)
+    console.print(out)
+    console.print()
+    console.print(
+        f"Largest |z| {result.largest_z:.2f} of {attrs['comparisons']} comparisons; beyond "
+        f"{result.threshold:.2f} with probability {result.false_alarm:g} if both are right.",
+        f"{attrs['chains']} chains of {attrs['draws']} draws, {attrs['divergences']} divergences, "
+        f"{attrs['seconds']:.1f} s.",
+        f"Verdict: {result.verdict}.",
+        *result.reasons,
+        sep="\n",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def _shown(column: str, value: float) -> str:
+    if value != value:
+        return ""
+    digits = {"numbers": 0, "ESS": 0, "R-hat": 3}.get(column, 2)
+    return f"{value:.{digits}f}"

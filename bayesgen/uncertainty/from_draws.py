@@ -1,0 +1,88 @@
+"""The distribution of class probabilities from draws of theta, by whatever route they came.
+
+What a posterior without a closed form leaves: percentiles and averages of
+rho_sc = p(y = c | x, theta_s), with the error of a Markov chain.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import entr, expit
+
+from bayesgen.monte_carlo import effective_sample_size
+from bayesgen.numerics import Array, log_softmax
+from bayesgen.uncertainty.draws import log_odds_against_rest
+from bayesgen.uncertainty.interval import Intervals, Kind
+
+
+def log_odds(joint: Array) -> Array:
+    """(N, C, chain, draw) log-odds of each class against the rest.
+
+    Parameters
+    ----------
+    joint : (chain, draw, N, C)
+        log p(c, x_i | theta), up to a term common to the classes.
+    """
+    return np.transpose(log_odds_against_rest(np.moveaxis(joint, -1, 0)), (3, 0, 1, 2))
+
+
+def interval(joint: Array, prob: float, kind: Kind) -> Intervals:
+    """Credible interval of each class probability; ``error`` is a standard error in percentile.
+
+    Parameters
+    ----------
+    joint : (chain, draw, N, C)
+    prob : float in (0, 1)
+    kind : {"eti", "hdi"}
+        Equal tails, or the shortest interval of the probability.
+    """
+    odds = log_odds(joint)
+    n, n_classes = odds.shape[:2]
+    flat = np.sort(odds.reshape(n, n_classes, -1), axis=-1)
+    if kind == "eti":
+        low, high = np.quantile(flat, [(1 - prob) / 2, (1 + prob) / 2], axis=-1)
+    else:
+        size = flat.shape[-1]
+        inside = min(size - 1, int(np.ceil(prob * size)))
+        rho = expit(flat)
+        width = rho[..., inside:] - rho[..., : size - inside]
+        first = width.argmin(axis=-1)[..., None]
+        low = np.take_along_axis(flat, first, axis=-1)[..., 0]
+        high = np.take_along_axis(flat, first + inside, axis=-1)[..., 0]
+    error = np.zeros(n)
+    for end in (low, high):
+        below = odds <= end[..., None, None]
+        share = below.mean(axis=(-2, -1))
+        ess = effective_sample_size(below.astype(float))
+        error = np.maximum(error, np.sqrt(share * (1 - share) / ess).max(axis=1))
+    method = np.full(n, "draws")
+    return Intervals(expit(low), expit(high), low, high, method, error)
+
+
+class Averages(NamedTuple):
+    """Of N rows and C classes, over draws; entropies in nats."""
+
+    total: Array  # (N,) entropy of the mean probabilities, less its bias
+    aleatoric: Array  # (N,) mean entropy
+    mean: Array  # (N, C)
+    sd: Array  # (N, C)
+    top: Array  # (N, C) share of draws in which a class is the most probable
+    error: Array  # (N,) largest Monte Carlo standard error of these
+
+
+def averages(joint: Array) -> Averages:
+    """Entropies and moments of the class probabilities; `joint` as in `interval`."""
+    log_rho = log_softmax(joint)
+    rho = np.moveaxis(np.exp(log_rho), (0, 1), (2, 3))  # (N, C, chain, draw)
+    entropy = entr(rho).sum(axis=1)
+    mean, sd = rho.mean(axis=(2, 3)), rho.std(axis=(2, 3))
+    ess = effective_sample_size(rho)
+    noise = sd**2 / ess  # variance of the mean as an estimate
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bias = np.where(mean > 0, noise / (2 * mean), 0.0).sum(axis=1)
+    top = (rho == rho.max(axis=1, keepdims=True)).astype(float)
+    top /= top.sum(axis=1, keepdims=True)  # ties share
+    spread = entropy.std(axis=(1, 2)) / np.sqrt(effective_sample_size(entropy))
+    error = np.maximum(np.sqrt(noise).max(axis=1), spread)
+    total = entr(mean).sum(axis=1) + bias
+    return Averages(total, entropy.mean(axis=(1, 2)), mean, sd, top.mean(axis=(2, 3)), error)

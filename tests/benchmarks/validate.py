@@ -1,0 +1,177 @@
+"""Every family against NUTS on real data, and what sampling costs.
+
+    .venv/bin/python tests/benchmarks/validate.py                 # both tables: about 10 minutes
+    .venv/bin/python tests/benchmarks/validate.py --only families
+    .venv/bin/python tests/benchmarks/validate.py --only speed
+
+Families: `bg.validate` of every conjugate family on penguins, iris, Pokémon and X-windows (the 50
+words with the most information about the class; skipped where ../shared/data is not there). Each
+row has the largest of all |z|, and the threshold that it exceeds with probability 0.01 if the
+closed form is right. Seconds: the whole call, and sampling alone on a second set of rows of the
+same shape, for which nothing is compiled.
+
+Speed: seconds for 1000 effective draws of the worst parameter under the likelihood of the rows
+and under that of the sufficient statistics, compilation aside.
+"""
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import bayesgen as bg
+from bayesgen.datasets import POKEMON_STATS, load_penguins, load_pokemon
+
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
+MEASURED = ["bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g"]
+
+
+class Case(NamedTuple):
+    """A classifier and the rows that it is checked on."""
+
+    data: str
+    clf: Any
+    X: Any
+    y: Any
+
+
+def cases() -> Iterator[Case]:
+    """Each family at least once."""
+    from sklearn.datasets import load_iris
+
+    X, y = load_penguins()
+    complete = X[MEASURED].dropna()
+    yield Case("penguins", bg.GaussianNB(), X[MEASURED], y)
+    yield Case("penguins", bg.LinearDiscriminant(), complete, y[complete.index])
+    yield Case("penguins", bg.QuadraticDiscriminant(), complete, y[complete.index])
+    yield Case("penguins", bg.CategoricalNB(), X[["island", "sex"]], y)
+    yield Case("penguins", bg.MixedNB(), X, y)
+    X, y = load_iris(return_X_y=True)
+    yield Case("iris", bg.GaussianNB(variance="tied"), X, y)
+    yield Case("iris", bg.LinearDiscriminant(), X, y)
+    yield Case("iris", bg.QuadraticDiscriminant(), X, y)
+    X, y = load_pokemon()
+    two = y.isin(["water", "normal"]) & (X["id"] < 400)
+    stats, names, y = X.loc[two, list(POKEMON_STATS)], X.loc[two, "name"], y[two]
+    yield Case("Pokémon", bg.PoissonNB(), stats, y)
+    yield Case("Pokémon", bg.QuadraticDiscriminant(), stats, y)
+    yield Case("Pokémon", bg.MarkovNB(order=1), names, y)
+    if (SHARED / "xwindows.npz").exists():
+        with np.load(SHARED / "xwindows.npz") as file:
+            bits = np.unpackbits(file["train_bits"], axis=1)[:, :600]
+            y = file["train_label"]
+        selector = bg.MutualInformationSelector(n_features=50).fit(bits, y)
+        words = np.asarray(selector.transform(bits))
+        yield Case("X-windows", bg.BernoulliNB(), words, y)
+        yield Case("X-windows", bg.MultinomialNB(), words, y)
+
+
+def families() -> None:
+    """Print the table of `bg.validate`."""
+    head = ("data", "classifier", "family", "numbers", "max |z|", "beyond", "R-hat", "ESS", "div")
+    print(f"{head[0]:10} {head[1]:22} {head[2]:22}", *(f"{h:>8}" for h in head[3:]), end=" ")
+    print(f"{'first s':>8} {'again s':>8}  verdict")
+    for case in cases():
+        start = time.perf_counter()
+        result = bg.validate(case.clf, case.X, case.y, progressbar=False)
+        first = time.perf_counter() - start
+        half = np.arange(len(case.y)) % 2 == 0
+        fitted = result_of_half(case, half)
+        start = time.perf_counter()
+        fitted.sample_posterior(random_seed=1, groups=(), progressbar=False)
+        again = time.perf_counter() - start
+        checks = result.checks
+        own = ~np.isnan(checks["r_hat"].values)
+        print(
+            f"{case.data:10} {type(case.clf).__name__:22} {result.tree.attrs['family']:22}"
+            f" {checks.attrs['comparisons']:8d} {result.largest_z:8.2f} {result.threshold:8.2f}"
+            f" {np.nanmax(checks['r_hat'].values):8.3f} {checks['ess'].values[own].min():8.0f}"
+            f" {checks.attrs['divergences']:8d} {first:8.1f} {again:8.2f}  {result.verdict}",
+            flush=True,
+        )
+        for reason in result.reasons:
+            print("   ", reason)
+
+
+def result_of_half(case: Case, half: np.ndarray) -> Any:
+    """The same classifier on every other row: a model of the same shape, if the schema is fixed."""
+    from sklearn.base import clone
+    from sklearn.utils import _safe_indexing
+
+    rows = np.flatnonzero(half)
+    return clone(case.clf).fit(_safe_indexing(case.X, rows), np.asarray(case.y)[rows])
+
+
+def speed() -> None:
+    """Print seconds per 1000 effective draws, rows against statistics."""
+    import arviz as az
+
+    rng = np.random.default_rng(0)
+    makers: dict[str, Callable[[int], tuple[Any, Any, Any]]] = {
+        "BernoulliNB D 50, C 3": lambda n: (
+            bg.BernoulliNB(),
+            (rng.random((n, 50)) < 0.3).astype(int),
+            rng.integers(0, 3, n),
+        ),
+        "GaussianNB D 10, C 3": lambda n: (
+            bg.GaussianNB(),
+            rng.normal(size=(n, 10)),
+            rng.integers(0, 3, n),
+        ),
+        "LinearDiscriminant D 6, C 3": lambda n: (
+            bg.LinearDiscriminant(),
+            rng.normal(size=(n, 6)),
+            rng.integers(0, 3, n),
+        ),
+    }
+    print(
+        f"\n{'model':28} {'rows':>8} {'likelihood':>11} {'first s':>8} {'s':>8} {'min ESS':>8}"
+        f" {'s/1000 ESS':>11}"
+    )
+    for name, make in makers.items():
+        for n in (1_000, 100_000):
+            clf, X, y = make(n)
+            clf.fit(X, y)
+            for likelihood in ("statistics", "rows"):
+                few = likelihood == "rows" and n > 1_000
+                draws = 100 if few else 500  # at 10^5 rows a gradient takes tens of milliseconds
+                options = {
+                    "X": X,
+                    "y": y,
+                    "likelihood": likelihood,
+                    "chains": 2,
+                    "groups": (),
+                    "progressbar": False,
+                    "random_seed": 1,
+                    "draws": draws,
+                    "tune": draws,
+                }
+                start = time.perf_counter()
+                clf.sample_posterior(**(options | {"draws": 5, "tune": 5}))
+                first = time.perf_counter() - start
+                start = time.perf_counter()
+                tree = clf.sample_posterior(**options)
+                seconds = time.perf_counter() - start
+                names = list(clf.model_.params)
+                ess = az.ess(tree["posterior"].to_dataset()[names])
+                worst = min(float(v.min()) for v in ess.data_vars.values())
+                print(
+                    f"{name:28} {n:8d} {likelihood:>11} {first:8.1f} {seconds:8.2f} {worst:8.0f}"
+                    f" {1000 * seconds / worst:11.2f}",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", choices=("families", "speed"))
+    chosen = parser.parse_args().only
+    warnings.filterwarnings("ignore", category=DeprecationWarning)
+    if chosen in (None, "families"):
+        families()
+    if chosen in (None, "speed"):
+        speed()
