@@ -25,10 +25,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from bayesgen import criticism, tree, uniformity
+from bayesgen import tree, uniformity
 from bayesgen.families.dirichlet_markov import DirichletMarkov, MarkovStats
-from bayesgen.model import ClassModel
-from bayesgen.monte_carlo import effective_sample_size
+from bayesgen.model import ClassModel, log_weights
+from bayesgen.monte_carlo import effective_sample_size, log_densities
 from bayesgen.names import CLASS_WEIGHTS
 from bayesgen.numerics import Array
 
@@ -193,7 +193,13 @@ def _with_every_context(family: DirichletMarkov) -> DirichletMarkov:
     """The same prior, whose tables span all contexts whatever documents it is updated with."""
     n_classes, order, n_tokens = len(family.alpha), family.order, family.n_tokens
     none = np.empty((0, order), dtype=np.int64), np.empty((n_classes, 0))
-    contexts = replace(family, grams=none[0], counts=none[1]).contexts
+    try:
+        contexts = replace(family, grams=none[0], counts=none[1]).contexts
+    except ValueError:
+        raise ValueError(
+            f"a model of order {order} over {n_tokens} tokens has too many contexts for tables of "
+            "all of them, which calibration draws; calibrate a lower order or fewer tokens"
+        ) from None
     tokens = np.tile(np.arange(n_tokens), len(contexts))
     grams = np.column_stack([np.repeat(contexts, n_tokens, axis=0), tokens])
     return family.update(MarkovStats(grams, np.zeros((n_classes, len(grams))), n_tokens))
@@ -217,11 +223,8 @@ def _replicate(
     X = prior.family.simulate(rng, {name: value[0] for name, value in theta.items()}, y)
     posterior = sampler(rng, X, y)
     both = {name: np.concatenate([theta[name], posterior[name]]) for name in prior.params}
-    density = criticism.log_likelihood(
-        prior.family, {name: value[None] for name, value in both.items()}, X, y
-    )
     columns = [value.reshape(draws + 1, -1) for value in both.values()]
-    values = np.column_stack([*columns, density.joint[0].sum(axis=-1)])
+    values = np.column_stack([*columns, _log_likelihood(prior, both, X, y)])
     below = (values[1:] < values[0]).sum(axis=0)
     ties = (values[1:] == values[0]).sum(axis=0)  # theta may come before, between or after them
     return _Replicate(
@@ -229,6 +232,16 @@ def _replicate(
         ties == draws,
         effective_sample_size(values[1:].T[:, None]) if draws >= 4 else np.full(len(ties), np.nan),
     )
+
+
+def _log_likelihood(prior: ClassModel, theta: Mapping[str, Array], X: Any, y: Array) -> Array:
+    """(n,) log p(y, X | theta) at {name: (n, *dims)}."""
+    out = log_weights(theta[CLASS_WEIGHTS])[:, y].sum(axis=1)
+    one_chain = {name: theta[name][None] for name in prior.family.params}
+    for rows, density in log_densities(prior.family, one_chain, X, len(prior.alpha)):
+        codes = y[rows]
+        out += density[0][:, np.arange(len(codes)), codes].sum(axis=1)
+    return out
 
 
 # ------------------------------------------------------------------------------------ two routes

@@ -202,6 +202,9 @@ def test_other_refusals(gaussian):
         bg.simulation_based_calibration(bg.GaussianNB())
     with pytest.raises(TypeError, match="takes no option 'target_accept'"):
         bg.simulation_based_calibration(gaussian, target_accept=0.9)
+    texts = ["".join(map(chr, range(97, 97 + 70))), "ab"]
+    with pytest.raises(ValueError, match="order 3 over 70 tokens has too many contexts"):
+        bg.simulation_based_calibration(bg.MarkovNB(order=3).fit(texts, ["x", "y"]))
     wide = ClassModel(np.ones(2), BetaBernoulli(np.ones((2, 40_000)), np.ones((2, 40_000))))
     with pytest.raises(ValueError, match="would take 11"):
         simulation_based_calibration(wide, replicates=20_000)
