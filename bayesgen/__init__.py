@@ -22,6 +22,7 @@ _HOME = {
     "MutualInformationSelector": "selection",
     "QuadraticDiscriminant": "estimators",
     "compare_predictives": "compare",
+    "decide": "decisions",
     "load": "estimators",
     "mutual_information": "relevance",
     "validate": "validation",

@@ -16,6 +16,7 @@ CATEGORY: Final = "category"
 CONTEXT: Final = "context"  # the tokens before a token, in an n-gram model
 TOKEN: Final = "token"
 
+ACTION: Final = "action"  # what can be decided
 BOUND: Final = "bound"  # lower, upper
 PREDICTIVE: Final = "predictive"  # which predictive, in a comparison
 
