@@ -23,6 +23,7 @@ _HOME = {
     "QuadraticDiscriminant": "estimators",
     "compare_predictives": "compare",
     "decide": "decisions",
+    "estimate_class_prior": "label_shift",
     "load": "estimators",
     "mutual_information": "relevance",
     "validate": "validation",
