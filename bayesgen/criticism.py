@@ -7,11 +7,14 @@ Shapes: theta is {name: (chain, draw, *dims)} with the class weights; results (c
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayesgen.densities import log_dirichlet_density
+from bayesgen.families.columns import Columns
+from bayesgen.families.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.family import Family, Theta
 from bayesgen.model import ClassModel, log_weights
 from bayesgen.monte_carlo import log_densities
@@ -29,6 +32,7 @@ from bayesgen.names import (
 )
 from bayesgen.numerics import Array, log_sum_exp
 from bayesgen.rows import Matrix
+from bayesgen.tree import with_draws
 
 _BYTES = 4 << 30  # a group that would be larger is refused
 Variables = dict[str, tuple[tuple[str, ...], Array]]  # {name: (dims, values)}
@@ -41,12 +45,13 @@ class Rows(NamedTuple):
     y: Array
 
 
-def observed(rows: Rows) -> Variables:
-    """The rows as data: ``label``, and ``x`` if it is a dense matrix."""
-    out: Variables = {"label": ((OBS,), rows.y)}
-    if _is_table(rows.X):
-        out["x"] = ((OBS, FEATURE), np.asarray(rows.X))
-    return out
+def data(family: Family, theta: Theta, rows: Rows) -> tuple[Variables, Variables]:
+    """``label``, and ``x`` if it is a dense matrix.
+
+    `theta` as in `groups`: any draws of the family's parameters.
+    """
+    features = _features(family, theta, (), np.asarray(rows.X)) if _is_table(rows.X) else {}
+    return {"label": ((OBS,), rows.y)}, features
 
 
 def groups(
@@ -55,6 +60,8 @@ def groups(
     prior: ClassModel,
     theta: Theta,
     rows: Rows | None,
+    stats: Any,
+    replicate: Sequence[str] = ("label", "x"),
 ) -> dict[str, Variables]:
     """{group: variables} of the groups asked for, among `names.REQUESTS`.
 
@@ -65,29 +72,39 @@ def groups(
         Posterior draws.
     rows : Rows, optional
         Needed by all but ``prior`` and ``log_prior``.
+    stats : Stats
+        Features' statistics of the fit: they decide on the coordinates of the PyMC model, which
+        ``prior`` shares with the posterior.
+    replicate : sequence of {"label", "x"}
+        What the predictive groups hold.
     """
     lead = np.shape(theta[CLASS_WEIGHTS])[:2]
-    _refuse_rowless(names, rows)
-    _refuse_large(names, lead, rows)
+    refuse_rowless(names, rows)
+    with_label = "label" in replicate
+    with_x = rows is not None and "x" in replicate and _is_table(rows.X)
+    _refuse_large(names, lead, rows, with_x)
     by_draw = (CHAIN, DRAW)
     out: dict[str, Variables] = {}
     if PRIOR in names or PRIOR_PREDICTIVE in names:
         drawn = prior.draw(rng, lead[0] * lead[1])
         at = {k: v.reshape(*lead, *v.shape[1:]) for k, v in drawn.items()}
         if PRIOR in names:
-            out[PRIOR] = {k: ((*by_draw, *prior.params[k]), v) for k, v in at.items()}
+            out[PRIOR] = {k: (prior.params[k], v) for k, v in at.items()}
+            out[PRIOR] = with_draws(out[PRIOR] | prior.family.pymc_coordinates(at, stats))
         if PRIOR_PREDICTIVE in names and rows is not None:
             codes = labels(rng, at, len(rows.y))
-            out[PRIOR_PREDICTIVE] = {"label": ((*by_draw, OBS), codes)}
-            if _is_table(rows.X):
-                x = features_given_label(rng, prior.family, at, codes)
-                out[PRIOR_PREDICTIVE]["x"] = ((*by_draw, OBS, FEATURE), x)
+            out[PRIOR_PREDICTIVE] = {"label": ((*by_draw, OBS), codes)} if with_label else {}
+            if with_x:
+                x = features_given_label(rng, _as_long(prior.family, rows.X), at, codes)
+                out[PRIOR_PREDICTIVE] |= _features(prior.family, at, by_draw, x)
     if POSTERIOR_PREDICTIVE in names and rows is not None:
-        codes = labels_given_x(rng, prior.family, theta, rows.X)
-        out[POSTERIOR_PREDICTIVE] = {"label": ((*by_draw, OBS), codes)}
-        if _is_table(rows.X):
-            x = features_given_label(rng, prior.family, theta, rows.y)
-            out[POSTERIOR_PREDICTIVE]["x"] = ((*by_draw, OBS, FEATURE), x)
+        out[POSTERIOR_PREDICTIVE] = {}
+        if with_label:
+            codes = labels_given_x(rng, prior.family, theta, rows.X)
+            out[POSTERIOR_PREDICTIVE]["label"] = ((*by_draw, OBS), codes)
+        if with_x:
+            x = features_given_label(rng, _as_long(prior.family, rows.X), theta, rows.y)
+            out[POSTERIOR_PREDICTIVE] |= _features(prior.family, theta, by_draw, x)
     if LOG_LIKELIHOOD in names and rows is not None:
         density = log_likelihood(prior.family, theta, *rows)
         out[LOG_LIKELIHOOD] = {k: ((*by_draw, OBS), v) for k, v in density._asdict().items()}
@@ -100,16 +117,54 @@ def _is_table(X: Any) -> bool:
     return isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "fiub"
 
 
-def _refuse_rowless(names: Sequence[str], rows: Rows | None) -> None:
+def _features(family: Family, theta: Theta, lead: tuple[str, ...], X: Array) -> Variables:
+    """X (*lead, N, D), given or drawn, as the PyMC model of the rows has it.
+
+    ``x``, or ``{block}_x`` for each block of `Columns`; counts and codes are integers.
+    """
+    blocks: Any = [("", family, slice(None))]
+    if isinstance(family, Columns):
+        names = [f"{name}_" for name in family.names]
+        blocks = zip(names, family.families, map(list, family.columns), strict=True)
+    out: Variables = {}
+    for prefix, block, columns in blocks:
+        one = {name: theta[f"{prefix}{name}"][0, 0] for name in block.params}
+        drawn = block.simulate(np.random.default_rng(0), one, np.zeros(1, dtype=np.int64))
+        values = X[..., columns]
+        if drawn.dtype.kind in "iu" and values.dtype.kind not in "iu" and _is_whole(values):
+            values = values.astype(np.int64)
+        out[f"{prefix}x"] = ((*lead, OBS, f"{prefix}{FEATURE}"), values)
+    return out
+
+
+def _as_long(family: Any, X: Array) -> Any:
+    """The family that draws documents of the lengths of the rows X."""
+    if isinstance(family, DirichletMultinomial):
+        length: Any = np.rint(X.sum(axis=1)).astype(np.int64)  # one for each row to draw
+        return replace(family, length=length)
+    if isinstance(family, Columns):
+        pairs = zip(family.families, family.columns, strict=True)
+        return replace(family, families=tuple(_as_long(f, X[:, list(c)]) for f, c in pairs))
+    return family
+
+
+def _is_whole(values: Array) -> bool:
+    return not np.any(values % 1)  # NaN, a missing cell, is not
+
+
+def refuse_rowless(names: Sequence[str], rows: Rows | None) -> None:
+    """Raise if a group that is about rows is asked for without them."""
     for name in (PRIOR_PREDICTIVE, POSTERIOR_PREDICTIVE, LOG_LIKELIHOOD):
         if name in names and rows is None:
             raise ValueError(f"the group {name!r} is about rows: give X and y")
 
 
-def _refuse_large(names: Sequence[str], lead: tuple[int, ...], rows: Rows | None) -> None:
+def _refuse_large(
+    names: Sequence[str], lead: tuple[int, ...], rows: Rows | None, with_x: bool
+) -> None:
     if rows is None:
         return
-    cells = 1 + (rows.X.shape[1] if _is_table(rows.X) else 0)
+    cells = 1 + (rows.X.shape[1] if with_x else 0)
     numbers = {PRIOR_PREDICTIVE: cells, POSTERIOR_PREDICTIVE: cells, LOG_LIKELIHOOD: 2}
     for name, each in numbers.items():
         size = 8 * each * len(rows.y) * int(np.prod(lead))
@@ -139,10 +194,12 @@ def log_likelihood(family: Family, theta: Theta, X: Matrix, y: Array) -> LogLike
     lead = theta[CLASS_WEIGHTS].shape[:2]
     joint, label = np.empty((*lead, len(y))), np.empty((*lead, len(y)))
     for rows, density in log_joint_blocks(family, theta, X):
-        own = density[..., np.arange(density.shape[-2]), y[rows]]
-        joint[..., rows] = own
+        here = (..., np.arange(density.shape[-2]), y[rows])
+        own = density[here]
+        density[here] = -np.inf
         with np.errstate(invalid="ignore"):  # no class can produce the row: 0/0
-            label[..., rows] = own - log_sum_exp(density)
+            given_x = -np.logaddexp(0.0, log_sum_exp(density) - own)  # of others against own
+        joint[..., rows], label[..., rows] = told_apart(own), told_apart(given_x)
     return LogLikelihood(joint, label)
 
 
@@ -180,9 +237,26 @@ def labels(rng: np.random.Generator, theta: Theta, n: int) -> Array:
 def log_prior(prior: ClassModel, theta: Theta) -> dict[str, Array]:
     """{name: (chain, draw)} log prior density of the class weights and of the features' theta."""
     return {
-        CLASS_WEIGHTS: log_dirichlet_density(theta[CLASS_WEIGHTS], prior.alpha),
-        "theta": prior.family.log_density(theta),
+        CLASS_WEIGHTS: told_apart(log_dirichlet_density(theta[CLASS_WEIGHTS], prior.alpha)),
+        "theta": told_apart(prior.family.log_density(theta)),
     }
+
+
+def told_apart(log_p: Array) -> Array:
+    """Log densities (chain, draw, ...) that are not the same in all draws.
+
+    ArviZ fits a tail to the differences between draws, and stops or returns NaN where there are
+    none: under a flat prior, or where a row's label is certain. There, different numbers below
+    1e-10 are taken off: far above rounding, and far below anything that matters.
+    """
+    lead = log_p.shape[:2]
+    height = 1e-10 + 1e-12 * np.abs(log_p[0, 0])
+    with np.errstate(invalid="ignore"):  # -inf in every draw
+        same = np.ptp(log_p, axis=(0, 1)) < height
+    if not same.any():
+        return log_p
+    spread = np.arange(lead[0] * lead[1]) * 0.6180339887498949 % 1  # no trend in it
+    return log_p - spread.reshape(*lead, *(1,) * same.ndim) * np.where(same, height, 0.0)
 
 
 def log_joint_blocks(

@@ -103,7 +103,7 @@ class ClassModel(Record):
         X, y : rows as the family takes them, class codes (N,)
             Observed as ``x`` and ``label``.
         stats : ClassStats
-            Potentials ``x`` and ``label``.
+            Without rows: potentials ``x`` and ``label``. With rows: those of the fit.
 
         Returns
         -------
@@ -119,14 +119,15 @@ class ClassModel(Record):
                 pi = pm.Deterministic(CLASS_WEIGHTS, pt.ones(1), dims=CLASS)
             else:
                 pi = pm.Dirichlet(CLASS_WEIGHTS, a=alpha, dims=CLASS)
-            if stats is not None:
+            if y is not None:
+                codes = pm.Data("y", np.asarray(y, dtype=np.int64), dims=OBS)
+                pm.Categorical("label", p=pi, observed=codes, dims=OBS)
+                fitted = None if stats is None else stats.features
+                self.family.to_pymc(X=X, y=codes, stats=fitted)
+            elif stats is not None:
                 count = pm.Data("stats_class", stats.count, dims=CLASS)
                 pm.Potential("label", (count * pt.log(pi)).sum())
                 self.family.to_pymc(stats=stats.features)
-            elif y is not None:
-                codes = pm.Data("y", np.asarray(y, dtype=np.int64), dims=OBS)
-                pm.Categorical("label", p=pi, observed=codes, dims=OBS)
-                self.family.to_pymc(X=X, y=codes)
             else:
                 self.family.to_pymc()
         return model

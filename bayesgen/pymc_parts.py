@@ -20,7 +20,7 @@ def prefixed(prefix: str, dims: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def declare(record: Any, role: str, prefix: str) -> dict[str, Any]:
-    """{field: pm.Data} of a record's arrays, as ``{prefix}{role}_{field}``.
+    """{field: pm.Data} of a record's arrays, as ``{role}_{prefix}{field}``.
 
     Hyper-parameters and statistics are data of the model, under the names that they have in the
     ``fit`` group: a compiled model of the same shape serves the next data set.
@@ -28,7 +28,7 @@ def declare(record: Any, role: str, prefix: str) -> dict[str, Any]:
     import pymc as pm
 
     return {
-        name: pm.Data(f"{prefix}{role}_{name}", np.asarray(value, dtype=np.float64))
+        name: pm.Data(f"{role}_{prefix}{name}", np.asarray(value, dtype=np.float64))
         for name, (_, value) in record.arrays().items()
         if np.asarray(value).dtype.kind in "fiub"
     }

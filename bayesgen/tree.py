@@ -49,17 +49,18 @@ def fit_dataset(
     return xr.Dataset(variables, {k: v for k, v in coords.items() if k in used}, attrs)
 
 
-def prior_dataset(prior: ClassModel, coords: Coords) -> "xr.Dataset":
+def prior_dataset(prior: ClassModel, stats: ClassStats, coords: Coords) -> "xr.Dataset":
     """Hyper-parameters of the prior, as the data containers of its PyMC model hold them."""
+    dims = {f"prior_{name}": d for name, (d, _) in prior.family.arrays().items()}
     variables: dict[str, tuple[tuple[str, ...], Array]] = {"prior_class": ((CLASS,), prior.alpha)}
-    for name, (dims, value) in prior.family.arrays().items():
-        if value.dtype.kind in "fiub":
-            full = dims[len(dims) - value.ndim :]
-            own = [
-                d if n == len(coords.get(d, ())) else f"prior_{name}_dim_{i}"
-                for i, (d, n) in enumerate(zip(full, value.shape, strict=True))
-            ]
-            variables[f"prior_{name}"] = (tuple(own), value)
+    for name, value in prior.family.pymc_data(stats.features).items():
+        known = dims.get(name, ())
+        full = known[len(known) - value.ndim :] if len(known) >= value.ndim else ("",) * value.ndim
+        own = [
+            d if d and n == len(coords.get(d, ())) else f"{name}_dim_{i}"
+            for i, (d, n) in enumerate(zip(full, value.shape, strict=True))
+        ]
+        variables[name] = (tuple(own), value)
     return group(variables, coords)
 
 

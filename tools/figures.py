@@ -142,9 +142,11 @@ LAYERS = (  # modules, and what they are for
     ("decisions · label_shift", "least expected cost; new class proportions"),
     ("schema · categories · labels", "data frames and labels to codes"),
     ("tokens · tables", "texts and tables, as users have them"),
-    ("compare · relevance · validation", "plug-ins; information; against NUTS"),
+    ("compare · relevance · dependence", "plug-ins beside it; which features matter"),
+    ("contributions · validation", "log-odds by feature; all against NUTS"),
     ("uncertainty · mixture_weights", "distributions of p(class | x, theta)"),
-    ("predict · storage · criticism · agreement", "one path for every method; netCDF; checks"),
+    ("predict · storage · criticism", "one path for every method; netCDF"),
+    ("agreement · coherence", "draws against the closed form"),
     ("monte_carlo · inference · tree", "the posterior, and as a DataTree"),
     ("model", "class weights times a family"),
     ("families · pymc_parts", "one file for one prior and likelihood"),
@@ -156,9 +158,9 @@ DOWN, UP = 0.605, 0.87  # the lanes of fit and of predict
 JOURNEY = (  # lane, layer, what X has become there
     (DOWN, 1, "X, y"),
     (DOWN, 3, "arrays, codes"),
-    (DOWN, 9, "statistics"),
-    (UP, 8, "posterior"),
-    (UP, 7, "log p(y, x | D)"),
+    (DOWN, 11, "statistics"),
+    (UP, 10, "posterior"),
+    (UP, 8, "log p(y, x | D)"),
     (UP, 1, "p(y | x, D)"),
 )
 FITTED = 4  # so many of them are the fit's

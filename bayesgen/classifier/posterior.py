@@ -58,6 +58,7 @@ class Posterior(Face):
         X: Any = None,
         y: Any = None,
         groups: Sequence[str] | None = None,
+        replicate: Sequence[str] = ("label",),
     ) -> "xr.DataTree":
         """Independent draws of all parameters from the closed-form posterior.
 
@@ -73,6 +74,8 @@ class Posterior(Face):
             Of ``"prior"``, ``"prior_predictive"``, ``"posterior_predictive"``,
             ``"log_likelihood"``, ``"log_prior"``. Default: ``prior`` and ``log_prior``, and with
             rows ``log_likelihood`` and ``posterior_predictive``.
+        replicate : sequence of {"label", "x"}
+            What of the rows is observed and drawn in the predictive groups; the other is constant.
 
         Returns
         -------
@@ -83,9 +86,16 @@ class Posterior(Face):
             - ``prior``: draws from the prior.
             - ``prior_predictive``, ``posterior_predictive``: ``label``, a class code, of each
               row. In the posterior predictive it is drawn given the row's x, and ``x`` given its
-              label; in the prior predictive they are drawn together.
+              label; in the prior predictive they are drawn together. As in `to_pymc` there is one
+              ``x`` for each kind of columns, and none of sparse or text X.
             - ``log_likelihood``: ``joint``, log p(y, x | theta), and ``label_given_x``.
             - ``log_prior``: log densities of ``pi`` and of the features' ``theta``.
+
+        Notes
+        -----
+        ArviZ must be told which of the two likelihoods is meant, as in ``az.loo(tree,
+        var_name="label_given_x")`` and ``az.psense_summary(tree, likelihood_var_names="joint")``,
+        which would add them up.
 
         Examples
         --------
@@ -96,6 +106,7 @@ class Posterior(Face):
         ['joint', 'label_given_x']
         """
         check_is_fitted(self, "model_")
+        rows, names = self._requests(X, y, groups, replicate)
         family = self.model_.family
         fit = max(1, int(_DRAW_BYTES / (8 * chains * family.n_parameters())))
         if fit < draws:
@@ -112,7 +123,7 @@ class Posterior(Face):
         free = self.prior_.family.pymc_coordinates(drawn, self.stats_.features)
         coordinates = tree.with_draws(free)
         out = self._tree({POSTERIOR: posterior.merge(tree.group(coordinates, self._coords()))})
-        self._add_groups(out, drawn, rng, X, y, groups)
+        self._add_groups(out, drawn, rng, rows, names, replicate)
         out.attrs["route"] = "closed form"
         if isinstance(random_state, int):
             out.attrs["seed"] = random_state
@@ -129,6 +140,7 @@ class Posterior(Face):
         X: Any = None,
         y: Any = None,
         groups: Sequence[str] | None = None,
+        replicate: Sequence[str] = ("label",),
         likelihood: Literal["statistics", "rows"] = "statistics",
         progressbar: bool = True,
         **options: Any,
@@ -145,7 +157,7 @@ class Posterior(Face):
             Draws of each chain, after `tune` steps that are thrown away.
         random_seed : int, optional
         sampler : {"nutpie", "pymc"}
-        X, y, groups
+        X, y, groups, replicate
             As in `draw_posterior`. Rows are needed for ``likelihood="rows"``.
         likelihood : {"statistics", "rows"}
             As in `to_pymc`.
@@ -161,6 +173,8 @@ class Posterior(Face):
         from bayesgen.inference import mcmc
 
         check_is_fitted(self, "model_")
+        rows, names = self._requests(X, y, groups, replicate)
+        mcmc.check(draws, tune, chains, sampler)
         model = self.to_pymc(X, y, likelihood=likelihood)
         posterior, sample_stats = mcmc.sample(
             model,
@@ -174,7 +188,7 @@ class Posterior(Face):
         )
         out = self._tree({POSTERIOR: posterior, SAMPLE_STATS: sample_stats})
         drawn = tree.read_draws(posterior, self.model_.params, self._coords())
-        self._add_groups(out, drawn, np.random.default_rng(random_seed), X, y, groups)
+        self._add_groups(out, drawn, np.random.default_rng(random_seed), rows, names, replicate)
         out.attrs["route"] = "nuts"
         out.attrs |= {"sampler": sampler, "tune": tune}
         if random_seed is not None:
@@ -186,23 +200,17 @@ class Posterior(Face):
         import xarray as xr
 
         fit = tree.fit_dataset(self.prior_, self.model_, self.stats_, self._coords())
-        constants = tree.prior_dataset(self.prior_, self._coords())
+        constants = tree.prior_dataset(self.prior_, self.stats_, self._coords())
         groups = groups | {CONSTANT_DATA: constants, FIT: fit}
         out = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
         out.attrs |= {"estimator": type(self).__name__, "family": type(self.model_.family).__name__}
         out.attrs["bayesgen_version"] = package_version()
         return out
 
-    def _add_groups(
-        self,
-        out: "xr.DataTree",
-        theta: dict[str, Array],
-        rng: np.random.Generator,
-        X: Any,
-        y: Any,
-        groups: Sequence[str] | None,
-    ) -> None:
-        """The groups asked for, and ``observed_data`` if there are rows."""
+    def _requests(
+        self, X: Any, y: Any, groups: Sequence[str] | None, replicate: Sequence[str]
+    ) -> tuple["criticism.Rows | None", list[str]]:
+        """The rows, encoded, and the names of the groups to make; checked before any work."""
         if (X is None) != (y is None):
             raise ValueError("X and y must be given together")
         rows = None
@@ -210,18 +218,42 @@ class Posterior(Face):
             codes = self._codes_of(column_or_1d(y))
             rows = criticism.Rows(self._encode(self._read(X, reset=False)), codes)
             check_consistent_length(codes, rows.X)
-        made = {} if rows is None else {OBSERVED_DATA: criticism.observed(rows)}
         if groups is None:
             names = [PRIOR, *([] if rows is None else _GROUPS_OF_ROWS)]
             if type(self.prior_.family).log_density is not ConjugateFamily.log_density:
                 names.append(LOG_PRIOR)  # which a user's own family may not tell
         else:
-            names = list(groups)
+            names = [groups] if isinstance(groups, str) else list(groups)
         unknown = sorted(set(names) - set(REQUESTS))
         if unknown:
             raise ValueError(f"groups must be of {', '.join(REQUESTS)}; got {unknown}")
-        made |= criticism.groups(names, rng, self.prior_, theta, rows)
-        coords = self._coords()
+        strange = sorted(set(replicate) - {"label", "x"})
+        if strange or isinstance(replicate, str):
+            raise ValueError(f"replicate must be a sequence of 'label' and 'x', got {replicate!r}")
+        criticism.refuse_rowless(names, rows)
+        return rows, names
+
+    def _add_groups(
+        self,
+        out: "xr.DataTree",
+        theta: dict[str, Array],
+        rng: np.random.Generator,
+        rows: "criticism.Rows | None",
+        names: list[str],
+        replicate: Sequence[str],
+    ) -> None:
+        """The groups asked for; of the rows, what is replicated is observed, the rest constant."""
+        coords, stats = self._coords(), self.stats_.features
+        made = criticism.groups(names, rng, self.prior_, theta, rows, stats, replicate)
+        if rows is not None:
+            label, features = criticism.data(self.prior_.family, theta, rows)
+            observed = (label if "label" in replicate else {}) | (
+                features if "x" in replicate else {}
+            )
+            made = {OBSERVED_DATA: observed, **made}
+            rest = {k: v for k, v in (label | features).items() if k not in observed}
+            constants = out[CONSTANT_DATA].to_dataset()
+            out[CONSTANT_DATA] = constants.merge(tree.group(rest, coords))
         for name, variables in made.items():
             out[name] = tree.group(variables, coords)
 
@@ -264,4 +296,5 @@ class Posterior(Face):
                 "likelihood='rows' needs the rows: call to_pymc(X, y, likelihood='rows')"
             )
         encoded = self._encode(self._read(X, reset=False))
-        return self.prior_.to_pymc(coords, X=encoded, y=self._codes_of(column_or_1d(y)))
+        codes = self._codes_of(column_or_1d(y))
+        return self.prior_.to_pymc(coords, X=encoded, y=codes, stats=self.stats_)

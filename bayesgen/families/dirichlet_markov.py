@@ -35,6 +35,7 @@ from bayesgen.family import (
     ConjugateFamily,
     Stats,
     Theta,
+    Urns,
     array,
     broadcast_prior,
     cgf_by_rows,
@@ -329,7 +330,7 @@ class DirichletMarkov(ConjugateFamily):
         if whole.counts.any():
             a = a + pm.Data(f"{prefix}prior_counts", index.dense(whole.counts))
         theta = dirichlet(f"{prefix}theta", whole._dense(), a, dims)
-        if stats is not None:
+        if stats is not None and X is None:
             # a table as large as theta: statistics over the same contexts have the same shape
             counts = replace(whole, counts=np.zeros_like(whole.counts)).update(stats).counts
             n = pm.Data(f"{prefix}stats_counts", index.dense(counts), dims=dims)
@@ -594,6 +595,17 @@ class DirichletMarkov(ConjugateFamily):
         Each document is one walk through the urns of the contexts: the text that a class writes.
         """
         return self._documents(rng, y)
+
+    def urns(self, X: Array) -> Urns:
+        """The tokens of each document, an urn for each context; features as in `grams_of`."""
+        docs = DocumentCounts.count(X, self.order, self.n_tokens)
+        cell, total = (np.array(parts) for parts in zip(*self._cells(docs), strict=True))
+        drawn = docs.run_n[docs.run]
+        return Urns(docs.row, docs.gram, docs.n, drawn, cell, total[:, docs.run])
+
+    def grams_of(self, X: Array) -> Array:
+        """(U, order) distinct n-grams of documents; -1 is a token outside the vocabulary."""
+        return DocumentCounts.count(X, self.order, self.n_tokens).grams
 
     def cgf(self, X: Array, t: Array) -> Array:
         """Sum over the cells of lG(a+tn) - lG(a), minus that of each context's total.

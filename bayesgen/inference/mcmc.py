@@ -14,7 +14,7 @@ import warnings
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -65,6 +65,16 @@ def sample(
     sample_stats : xarray.Dataset
         ``diverging``, ``step_size``, ``tree_depth`` and others of the sampler.
     """
+    check(draws, tune, chains, sampler)
+    if not model.free_RVs:
+        raise ValueError("the model has no free variable: there is nothing to sample")
+    run = _by_nutpie if sampler == "nutpie" else _by_pymc
+    with _third_parties():
+        return run(model, draws, tune, chains, random_seed, progressbar, options)
+
+
+def check(draws: int, tune: int, chains: int, sampler: str) -> None:
+    """Raise a ValueError for arguments of `sample` that make no sense."""
     for name, value, least in (("draws", draws, 1), ("tune", tune, 0), ("chains", chains, 1)):
         if not isinstance(value, int | np.integer) or value < least:
             raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
@@ -72,11 +82,6 @@ def sample(
         raise ValueError(
             f"sampler must be one of {', '.join(map(repr, SAMPLERS))}, got {sampler!r}"
         )
-    if not model.free_RVs:
-        raise ValueError("the model has no free variable: there is nothing to sample")
-    run = _by_nutpie if sampler == "nutpie" else _by_pymc
-    with _third_parties():
-        return run(model, draws, tune, chains, random_seed, progressbar, options)
 
 
 def is_compiled(model: Any) -> bool:
@@ -217,6 +222,7 @@ def _find(graph: _Graph) -> _Program | None:
 def _program(model: Any, progressbar: bool) -> Any:
     """nutpie's compiled model, holding the data of `model`; call with the lock held."""
     import nutpie
+    import pandas as pd
 
     graph = _Graph.of(model)
     program = _find(graph)
@@ -228,6 +234,9 @@ def _program(model: Any, progressbar: bool) -> Any:
                 compiled = nutpie.compile_pymc_model(model, var_names=[])
             finally:
                 model.check_bounds = checked
+        # labels of some types (uint8, dates) are no coordinates for nutpie, and are ours to write
+        counted = {k: pd.RangeIndex(len(v)) for k, v in compiled.coords.items()}
+        compiled = replace(compiled, _coords=counted)
         program = _Program(graph, compiled)
         _PROGRAMS.append(program)
         return compiled

@@ -122,11 +122,12 @@ def margin(line: Line, u: Array) -> tuple[Array, Array, list[tuple[Array, Table]
     good = k.error < np.inf
     draws = np.repeat(k.mean[:, None], len(u), axis=1)
     tables = []
+    order = np.argsort(u)  # look-ups in order stay in the cache
     for group in invert(line, k, np.flatnonzero((k.sd > 0) | ~good)):
         good[group.rows] = group.error <= _WORST
         for _, part in group.blocks(16 * group.phi.shape[1]):
             table = part.table()
-            draws[part.rows] = table.quantile(u)
+            draws[part.rows[:, None], order] = table.quantile(u[order])
             tables.append((part.rows, table))
     return draws, good, tables
 

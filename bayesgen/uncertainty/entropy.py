@@ -70,7 +70,7 @@ class Moments(NamedTuple):
     """Expectations over theta for n rows and C classes."""
 
     mean: Array  # (n, C) E rho
-    square: Array  # (n, C) E rho^2
+    variance: Array  # (n, C) Var rho
     top: Array  # (n, C)
     entropy: Array  # (n,) E H(rho)
     noise: Array  # (n, C) variance of `mean` as an estimate
@@ -90,10 +90,10 @@ class Moments(NamedTuple):
             mine[rows] = theirs
 
     def add(self, weight: Array, other: "Moments") -> None:
-        """Add the moments of a component of a mixture, with weights (n,)."""
-        for name in ("mean", "square", "top"):
-            getattr(self, name)[:] += weight[:, None] * getattr(other, name)
-        self.noise[:] += np.square(weight)[:, None] * other.noise
+        """Add a component of a mixture, with weights (n,); `mean` is that of the mixture."""
+        apart = np.square(other.mean - self.mean)
+        self.variance[:] += weight[:, None] * (other.variance + apart)
+        self.top[:] += weight[:, None] * other.top
         self.entropy[:] += weight * other.entropy
         self.error[:] += weight * other.error
         np.maximum(self.method, other.method, out=self.method)
@@ -152,13 +152,13 @@ def entropies(
             raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
     n, n_classes = X.shape[0], len(model.alpha)
     moments, total = Moments.empty(n, n_classes), np.full(n, np.nan)
-    size = _BLOCK if n_classes <= 2 else max(1, min(_BLOCK, (1 << 21) // (n_draws * n_classes)))
+    size = _BLOCK if n_classes <= 2 else max(1, min(_BLOCK, (3 << 19) // (n_draws * n_classes)))
     for start in range(0, n, size):
         x = X[start : start + size]
         for rows, classes in possible_classes(model, x, class_prior):
             if not len(classes):
                 moments.put(rows + start, Moments.empty(len(rows), n_classes))
-                for field in (moments.mean, moments.square, moments.top, moments.entropy):
+                for field in (moments.mean, moments.variance, moments.top, moments.entropy):
                     field[rows + start] = np.nan
                 continue
             source = _Source(model, x[rows], classes, class_prior, rng, n_draws)
@@ -168,13 +168,12 @@ def entropies(
                 total[rows + start] = entr(part.mean).sum(axis=1) + bias
             else:
                 p = source.predictive()
-                part = Moments.empty(len(rows), len(classes))
+                part = Moments.empty(len(rows), len(classes))._replace(mean=p)  # it is known
                 for j in range(len(classes)):
                     part.add(p[:, j], source.moments(j))
                 total[rows + start] = entr(p).sum(axis=1)
-                part = part._replace(mean=p)  # known exactly
             wide = Moments.empty(len(rows), n_classes)
-            for name in ("mean", "square", "top", "noise"):
+            for name in ("mean", "variance", "top", "noise"):
                 getattr(wide, name)[:, classes] = getattr(part, name)
             moments.put(
                 rows + start,
@@ -188,7 +187,7 @@ def entropies(
         scale * (total - epistemic),
         scale * epistemic,
         moments.mean,
-        np.sqrt(np.maximum(moments.square - np.square(moments.mean), 0.0)),
+        np.sqrt(moments.variance),
         moments.top,
         _METHODS[moments.method],
         moments.error,
@@ -217,7 +216,7 @@ class _Source:
         n = self.X.shape[0]
         if len(self.classes) == 1:
             one = np.ones((n, 1))
-            return Moments.empty(n, 1)._replace(mean=one, square=one, top=one)
+            return Moments.empty(n, 1)._replace(mean=one, top=one)
         out = Moments.empty(n, len(self.classes))
         left = self._inverted(out, tilt) if len(self.classes) == 2 else self._margins(out, tilt)
         if len(left):
@@ -235,7 +234,7 @@ class _Source:
         top = np.where(l == 0, 0.5, l > 0)
         out.put(
             np.flatnonzero(constant),
-            _both(expit(l), expit(l) ** 2, _entropy(l), top, np.zeros(len(l)), "constant"),
+            _both(expit(l), 0 * l, _entropy(l), top, 0 * l, "constant"),
         )
         left = []
         for group in invert(line, k, np.flatnonzero(~constant)):
@@ -295,28 +294,28 @@ def _seen(model: ClassModel, X: Matrix, c: int) -> tuple[ClassModel, Matrix]:
 def _averages(a: Array, method: str) -> Moments:
     """Moments of draws (n, replicate, draw, C) of log joint densities."""
     rho = np.exp(log_softmax(a))
+    mean = rho.mean(axis=(1, 2))
     first = rho == rho.max(axis=-1, keepdims=True)
-    first = first / first.sum(axis=-1, keepdims=True)
     each = [
         rho.mean(axis=2),
-        np.square(rho).mean(axis=2),
-        first.mean(axis=2),
+        np.square(rho - mean[:, None, None]).mean(axis=2),
+        (first / first.sum(axis=-1, keepdims=True)).mean(axis=2),
         entr(rho).sum(axis=-1).mean(axis=2),
     ]
     noise = [v.var(axis=1, ddof=1) / REPLICATES for v in each]
     worst = [v if v.ndim == 1 else v.max(axis=1) for v in noise]
-    mean, square, top, entropy = (v.mean(axis=1) for v in each)
+    _, variance, top, entropy = (v.mean(axis=1) for v in each)
     error = np.sqrt(np.max(worst, axis=0))
-    return Moments(mean, square, top, entropy, noise[0], error, np.full(len(a), _CODE[method]))
+    return Moments(mean, variance, top, entropy, noise[0], error, np.full(len(a), _CODE[method]))
 
 
 def _both(
-    mean: Array, square: Array, entropy: Array, top: Array, error: Array, method: str
+    mean: Array, variance: Array, entropy: Array, top: Array, error: Array, method: str
 ) -> Moments:
     """Moments of both classes from those of the first; 1 - rho is the second's."""
     return Moments(
         np.stack([mean, 1 - mean], axis=1),
-        np.stack([square, 1 - 2 * mean + square], axis=1),
+        np.stack([variance, variance], axis=1),
         np.stack([top, 1 - top], axis=1),
         entropy,
         np.zeros((len(mean), 2)),
@@ -338,7 +337,7 @@ _STEP, _REACH = 0.25, 48.0  # of sums against a derivative of a sigmoid
 
 
 def expectations(part: Inverse) -> tuple[Array, Array, Array, Array]:
-    r"""E rho, E rho^2, E H(rho) and P(rho > 1/2) of the first class, (n,) each.
+    r"""E rho, Var rho, E H(rho) and P(rho > 1/2) of the first class, (n,) each.
 
     Sums on equidistant points, whose error falls exponentially with the spacing: of density times
     function on the grid of the density, where that is fine enough for a sigmoid; else, where the
@@ -355,14 +354,15 @@ def expectations(part: Inverse) -> tuple[Array, Array, Array, Array]:
         table = part.table(int(np.ceil(fine)))
         l, mass = table.grid, table.pdf * table.spacing[:, None]
         rho = expit(l)
-        mean, square = (rho * mass).sum(axis=1), (rho * rho * mass).sum(axis=1)
+        mean = np.clip((rho * mass).sum(axis=1), 0.0, 1.0)
+        variance = (np.square(rho - mean[:, None]) * mass).sum(axis=1)
         entropy = (_entropy(l) * mass).sum(axis=1)
     else:
         l = np.arange(-_REACH, _REACH + _STEP, _STEP)
         beyond = 1 - part.table().cdf_and_pdf(np.broadcast_to(l, (len(part.rows), len(l))))[0]
         slope = _STEP * expit(l) * expit(-l)
-        mean, square = beyond @ slope, beyond @ (2 * expit(l) * slope)
-        entropy = beyond @ (-l * slope)
+        mean = np.clip(beyond @ slope, 0.0, 1.0)
+        variance = np.maximum(beyond @ (2 * expit(l) * slope) - mean**2, 0.0)
+        entropy = np.maximum(beyond @ (-l * slope), 0.0)
     below, _ = part.cdf_and_pdf(np.zeros((len(part.rows), 1)))
-    probabilities = np.clip([mean, square, 1 - below[:, 0]], 0.0, 1.0)
-    return probabilities[0], probabilities[1], np.maximum(entropy, 0.0), probabilities[2]
+    return mean, variance, entropy, np.clip(1 - below[:, 0], 0.0, 1.0)

@@ -45,7 +45,6 @@ _BLOCK = 2048  # rows
 _CELLS = 1 << 20  # numbers of one array: 8 MiB
 _NAMES = "U14"
 _CONVERGED = 5e-4  # error of a percentile with which an inverted series still counts as exact
-_CORNISH_FISHER_ERROR = 0.002
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ def interval(
         Equal tails, or the shortest interval of the probability.
     method : {"auto", "exact", "approx", "draws"}
         "exact" inverts characteristic functions; "auto" replaces that by Cornish-Fisher where its
-        error is below .002 in percentile; "approx" is Cornish-Fisher whatever its error; "draws"
+        error is below .0015 in percentile; "approx" is Cornish-Fisher whatever its error; "draws"
         draws theta. Where a route is closed (no convergence; classes that share parameters) draws
         stand in, and `Intervals.method` says so.
     class_prior : (C,), optional
@@ -244,7 +243,7 @@ def _two_classes(model: ClassModel, X: Matrix, classes: Array, request: _Request
     if request.method == "auto":
         quick &= cornish_fisher.applies(k)
     own = k.part(quick)
-    known = np.where(cornish_fisher.applies(own), _CORNISH_FISHER_ERROR, np.nan)
+    known = np.where(cornish_fisher.applies(own), cornish_fisher.ERROR, np.nan)
     ends = request.ends(int(quick.sum()), lambda p: cornish_fisher.quantile(own, p))
     put(np.flatnonzero(quick), ends, "cornish-fisher", known)
     for group in invert(line, k, np.flatnonzero(~constant & ~quick)):
@@ -286,25 +285,26 @@ def _many_classes(model: ClassModel, X: Matrix, classes: Array, request: _Reques
 
 def _by_draws(model: ClassModel, X: Matrix, classes: Array, request: _Request) -> Ends:
     out = Ends.empty(X.shape[0], len(classes))
-    size = block_rows(request.n_draws, len(model.alpha))
-    for start in range(0, X.shape[0], size):
-        rows = slice(start, start + size)
-        generators = replicates(request.generator, request.n_draws)
-        each = request.n_draws // REPLICATES
-        a = np.stack(
-            [log_joint_draws(model, X[rows], g, each, request.class_prior) for g in generators]
-        )
-        l = log_odds_against_rest(np.ascontiguousarray(a.T[classes]))  # (C, n, draw, replicate)
-        for j in range(len(classes)):
-            own = l[j].reshape(l.shape[1], -1)
-            by_p = partial(quantile, own)
-            if request.kind == "hdi":
-                by_p = partial(order_statistic, np.sort(own, axis=1))
-            low, high = request.ends(len(own), by_p)
-            out.low[rows, j], out.high[rows, j] = low, high
-            for end in (low, high):
-                out.error[rows] = np.maximum(out.error[rows], percentile_error(l[j], end))
     out.method[:] = "draws"
+    size = block_rows(request.n_draws, len(model.alpha))
+    each = request.n_draws // REPLICATES
+    for start in range(0, X.shape[0], size):
+        rows = np.arange(start, min(start + size, X.shape[0]))
+        a = np.stack(
+            [
+                log_joint_draws(model, X[rows], g, each, request.class_prior).T[classes]
+                for g in replicates(request.generator, request.n_draws)
+            ],
+            axis=-1,
+        )  # (C, n, draw, replicate)
+        for i, row in enumerate(rows):  # one row fits the cache
+            l = log_odds_against_rest(a[:, i])
+            flat = l.reshape(len(classes), -1)
+            by_p = partial(quantile, flat)
+            if request.kind == "hdi":
+                by_p = partial(order_statistic, np.sort(flat, axis=1))
+            out.low[row], out.high[row] = request.ends(len(classes), by_p)
+            out.error[row] = max(percentile_error(l, e[row]).max() for e in (out.low, out.high))
     return out
 
 

@@ -73,7 +73,7 @@ class Inverse:
     # -- exact sums --------------------------------------------------------------------------
 
     def cdf_and_pdf(self, l: Array) -> tuple[Array, Array]:
-        """(n, Q) each, at the points l (n, Q)."""
+        """(n, Q) each, at the points l (n, Q); 0 or 1 beyond half a period from the centre."""
         n_nodes = self.phi.shape[1]
         half = np.arange(n_nodes) + 0.5
         cdf, pdf = np.empty(l.shape), np.empty(l.shape)
@@ -82,7 +82,9 @@ class Inverse:
             wave = np.exp(1j * angle[..., None] * half) * own.phi[:, None, :]
             cdf[block] = 0.5 - (wave.imag @ (1 / half)) / np.pi
             pdf[block] = wave.real.sum(axis=-1) * own.step[:, None] / np.pi
-        return cdf, pdf
+        distance = l - self.centre[:, None]
+        beyond = np.abs(distance) > self.half_period[:, None]
+        return np.where(beyond, distance > 0, cdf), np.where(beyond, 0.0, pdf)
 
     def quantile(self, p: Array) -> Array:
         """(n, Q) quantiles at p, (Q,) or (n, Q): Newton's method inside one cell of the table."""

@@ -206,6 +206,7 @@ class Cumulants(NamedTuple):
     sd: Array
     skewness: Array
     kurtosis: Array  # excess
+    fifth: Array  # fifth cumulant over sd^5
     error: Array  # bound on the error of skewness and kurtosis
     unit: Array  # a power of 2 near sd, shared by many rows
 
@@ -221,15 +222,16 @@ def cumulants(line: Line) -> Cumulants:
     odd, even = values.imag / _X, values.real / _X**2
 
     def moments(weights: Array) -> tuple[Array, ...]:
-        # of the variable times h, x = u/h: Im K/x = k1 - k3 x^2/6 + ...,
+        # of the variable times h, x = u/h: Im K/x = k1 - k3 x^2/6 + k5 x^4/120 - ...,
         # Re K/x^2 = -k2/2 + k4 x^2/24 - ...
-        c, d = odd @ weights[:2].T, even @ weights[:2].T
+        c, d = odd @ weights[:3].T, even @ weights[:2].T
         k2 = np.maximum(-2 * d[:, 0], 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return c[:, 0] / h, np.sqrt(k2) / h, -6 * c[:, 1] / k2**1.5, 24 * d[:, 1] / k2**2
+            g = -6 * c[:, 1] / k2**1.5, 24 * d[:, 1] / k2**2, 120 * c[:, 2] / k2**2.5
+            return c[:, 0] / h, np.sqrt(k2) / h, *g
 
-    mean, sd, skewness, kurtosis = moments(_EXACT)
-    _, _, rough3, rough4 = moments(_ROUGH)
+    mean, sd, skewness, kurtosis, fifth = moments(_EXACT)
+    _, _, rough3, rough4, _ = moments(_ROUGH)
     with np.errstate(invalid="ignore"):
         error = np.maximum(np.abs(rough3 - skewness), np.abs(rough4 - kurtosis))
     constant = spread == 0
@@ -239,6 +241,7 @@ def cumulants(line: Line) -> Cumulants:
         np.where(constant, 0.0, sd),
         np.where(constant, 0.0, skewness),
         np.where(constant, 0.0, kurtosis),
+        np.where(constant, 0.0, fifth),
         error,
         0.5 / h,
     )
@@ -259,7 +262,7 @@ def _scale(line: Line) -> tuple[Array, Array]:
                 f"the cgf of {type(line.family).__name__} is not finite on the imaginary axis "
                 f"(row {todo[np.flatnonzero(bad)[0]]}, s = {h[todo][bad][0]:g}i)"
             )
-        todo = todo[((drop[todo] < _DROP / 4) & (h[todo] < _REACH)) | (drop[todo] > 4 * _DROP)]
+        todo = todo[((drop[todo] < _DROP / 4) & (h[todo] < _REACH)) | (drop[todo] > 2 * _DROP)]
         if not todo.size:
             break
         with np.errstate(divide="ignore"):

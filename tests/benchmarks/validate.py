@@ -26,7 +26,7 @@ import numpy as np
 import bayesgen as bg
 from bayesgen.datasets import POKEMON_STATS, load_penguins, load_pokemon
 
-SHARED = Path(__file__).parents[2].parent / "shared" / "data"
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 MEASURED = ["bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g"]
 
 
@@ -63,8 +63,8 @@ def cases() -> Iterator[Case]:
     if (SHARED / "xwindows.npz").exists():
         with np.load(SHARED / "xwindows.npz") as file:
             bits = np.unpackbits(file["train_bits"], axis=1)[:, :600]
-            y = file["train_labels"] if "train_labels" in file else file["train_y"]
-        selector = bg.MutualInformationSelector(k=50).fit(bits, y)
+            y = file["train_label"]
+        selector = bg.MutualInformationSelector(n_features=50).fit(bits, y)
         words = np.asarray(selector.transform(bits))
         yield Case("X-windows", bg.BernoulliNB(), words, y)
         yield Case("X-windows", bg.MultinomialNB(), words, y)
