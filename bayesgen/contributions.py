@@ -35,7 +35,7 @@ from bayesgen.rows import Matrix
 from bayesgen.uncertainty import cornish_fisher
 from bayesgen.uncertainty.inversion import invert
 from bayesgen.uncertainty.log_odds import Line, class_weights, cumulants, log_odds
-from bayesgen.uncertainty.shortest import shortest
+from bayesgen.uncertainty.shortest import interval_of_draws, shortest
 
 N_DRAWS = 4096
 _ITEMS = 1 << 14  # cells whose distributions are found at a time
@@ -89,15 +89,11 @@ class Request:
                     f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}"
                 )
 
-    @property
-    def _tails(self) -> Array:
-        return np.array([(1 - self.prob) / 2, (1 + self.prob) / 2])
-
     def ends(
         self, n: int, quantile: Callable[[Array], Array], draft: Any = None
     ) -> tuple[Array, Array]:
         """(n,) each, from a quantile function (n, Q) -> (n, Q)."""
-        low = self._tails[0]
+        low: Any = (1 - self.prob) / 2
         if self.kind == "hdi":
             low = shortest(draft or quantile, n, self.prob, lambda lower, upper: upper - lower)[0]
         low = np.broadcast_to(low, n)
@@ -106,15 +102,7 @@ class Request:
 
     def ends_of_draws(self, draws: Array) -> tuple[Array, Array]:
         """(...) each, from draws (S, ...)."""
-        if self.kind == "eti":
-            lower, upper = np.quantile(draws, self._tails, axis=0)
-            return lower, upper
-        ordered = np.sort(draws, axis=0)
-        size = len(draws)
-        inside = min(size - 1, int(np.ceil(self.prob * size)))
-        first = (ordered[inside:] - ordered[: size - inside]).argmin(axis=0)[None]
-        lower, upper = (np.take_along_axis(ordered, first + k, axis=0)[0] for k in (0, inside))
-        return lower, upper
+        return interval_of_draws(draws, self.prob, self.kind)
 
 
 # ------------------------------------------------------------------------------- closed form
