@@ -22,6 +22,7 @@ _HOME = {
     "MutualInformationSelector": "selection",
     "QuadraticDiscriminant": "estimators",
     "compare_predictives": "compare",
+    "feature_relevance": "dependence",
     "load": "estimators",
     "mutual_information": "relevance",
     "validate": "validation",

@@ -10,7 +10,7 @@ from bayesgen import tree
 from bayesgen.classifier.face import Face
 from bayesgen.family import UndefinedEstimateError
 from bayesgen.labels import weights_by_class
-from bayesgen.model import ClassModel
+from bayesgen.model import ClassModel, log_weights
 from bayesgen.monte_carlo import Quantity
 from bayesgen.names import CLASS, OBS, Method
 from bayesgen.numerics import Array, log_sum_exp
@@ -40,6 +40,7 @@ class Predicting(Face):
         method: Method = "posterior_predictive",
         class_prior: Any = None,
         posterior: Any = None,
+        relevance: Any = None,
     ) -> Array:
         """(N, C) log p(y = c, x) of each row on its own.
 
@@ -54,16 +55,26 @@ class Predicting(Face):
             Draws of this model's parameters, as from `sample_posterior` or `draw_posterior`, that
             replace the closed form. Joint densities are averaged over draws, then normalised;
             `predict_monte_carlo` gives the error.
+        relevance : "averaged" or Dataset, optional
+            Average over which features depend on the class at all, by their posterior
+            probabilities at prior odds 1, or at those of a `feature_relevance` table. None: all
+            depend on it. For the posterior predictive in closed form.
 
         Warns
         -----
         MonteCarloWarning
             If `posterior` has too few draws for some rows.
         """
-        return self._log_joint(X, method, class_prior, posterior, "density")
+        return self._log_joint(X, method, class_prior, posterior, "density", relevance)
 
     def _log_joint(
-        self, X: Any, method: Method, class_prior: Any, posterior: Any, quantity: Quantity
+        self,
+        X: Any,
+        method: Method,
+        class_prior: Any,
+        posterior: Any,
+        quantity: Quantity,
+        relevance: Any = None,
     ) -> Array:
         """As `predict_joint_log_proba`; `quantity` is what becomes of it."""
         check_is_fitted(self, "model_")
@@ -71,6 +82,13 @@ class Predicting(Face):
         weights = None if class_prior is None else weights_by_class(class_prior, self.classes_)
         theta = None if posterior is None else self._draws_of(posterior)
         encoded = self._encode(self._read(X, reset=False))
+        if relevance is not None:
+            if method != "posterior_predictive" or theta is not None:
+                raise ValueError(
+                    "relevance= averages the posterior predictive in closed form: leave "
+                    "`posterior` out, and method at 'posterior_predictive'"
+                )
+            return self._log_joint_averaged(encoded, weights, relevance)
         try:
             return prediction.log_joint(
                 self.model_, self.stats_, encoded, method, weights, theta, quantity
@@ -78,15 +96,24 @@ class Predicting(Face):
         except UndefinedEstimateError as error:
             raise error.renamed(self.classes_, self._feature_names()) from None
 
+    def _log_joint_averaged(self, encoded: Any, weights: Array | None, relevance: Any) -> Array:
+        from bayesgen.dependence import log_predictive
+
+        if weights is None:
+            weights = self.model_.class_weights("posterior_predictive", self.stats_)
+        log_x = log_predictive(self.prior_, self.model_, self.stats_, encoded, relevance)
+        return log_x + log_weights(weights)
+
     def predict_log_proba(
         self,
         X: Any,
         method: Method = "posterior_predictive",
         class_prior: Any = None,
         posterior: Any = None,
+        relevance: Any = None,
     ) -> Array:
         """(N, C) log of `predict_proba`."""
-        joint = self._log_joint(X, method, class_prior, posterior, "probability")
+        joint = self._log_joint(X, method, class_prior, posterior, "probability", relevance)
         return prediction.log_class_probability(joint, method)
 
     def predict_proba(
@@ -95,6 +122,7 @@ class Predicting(Face):
         method: Method = "posterior_predictive",
         class_prior: Any = None,
         posterior: Any = None,
+        relevance: Any = None,
     ) -> Array:
         """(N, C) p(y = c | x); by default the exact posterior predictive.
 
@@ -103,7 +131,7 @@ class Predicting(Face):
 
         Parameters
         ----------
-        X, method, class_prior, posterior
+        X, method, class_prior, posterior, relevance
             As in `predict_joint_log_proba`.
 
         Raises
@@ -112,7 +140,7 @@ class Predicting(Face):
             If the estimate that `method` plugs in does not exist (naming class and feature), or
             if a row has probability 0 under every class.
         """
-        return np.exp(self.predict_log_proba(X, method, class_prior, posterior))
+        return np.exp(self.predict_log_proba(X, method, class_prior, posterior, relevance))
 
     def predict(
         self,
@@ -120,9 +148,10 @@ class Predicting(Face):
         method: Method = "posterior_predictive",
         class_prior: Any = None,
         posterior: Any = None,
+        relevance: Any = None,
     ) -> Array:
         """(N,) most probable labels."""
-        log_p = self.predict_log_proba(X, method, class_prior, posterior)
+        log_p = self.predict_log_proba(X, method, class_prior, posterior, relevance)
         return self.classes_[np.argmax(log_p, axis=1)]
 
     def decision_function(
@@ -131,9 +160,10 @@ class Predicting(Face):
         method: Method = "posterior_predictive",
         class_prior: Any = None,
         posterior: Any = None,
+        relevance: Any = None,
     ) -> Array:
         """(N,) log-odds of ``classes_[1]`` for two classes, else (N, C) log p(y = c | x)."""
-        joint = self._log_joint(X, method, class_prior, posterior, "probability")
+        joint = self._log_joint(X, method, class_prior, posterior, "probability", relevance)
         log_p = prediction.log_class_probability(joint, method)  # refuses impossible rows
         return joint[:, 1] - joint[:, 0] if len(self.classes_) == 2 else log_p
 
@@ -143,9 +173,10 @@ class Predicting(Face):
         method: Method = "posterior_predictive",
         class_prior: Any = None,
         posterior: Any = None,
+        relevance: Any = None,
     ) -> Array:
         """(N,) log p(x): how odd each row is under every class."""
-        return log_sum_exp(self.predict_joint_log_proba(X, method, class_prior, posterior))
+        return log_sum_exp(self.predict_joint_log_proba(X, method, class_prior, posterior, relevance))
 
     def predict_monte_carlo(self, X: Any, posterior: Any, class_prior: Any = None) -> "xr.Dataset":
         """Class probabilities from posterior draws, and how far they can be trusted.
