@@ -6,6 +6,7 @@ features.
 """
 
 import warnings
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -52,6 +53,13 @@ def unit_information(n: Array, mean: Array, scatter: Array, shift: Array) -> Uni
     )
 
 
+@cache
+def _legendre() -> tuple[Array, Array]:
+    """Nodes and weights of one panel."""
+    nodes, weights = np.polynomial.legendre.leggauss(12)
+    return nodes, weights
+
+
 def gaussian_information(mu: Array, sigma2: Array, weights: Array) -> Array:
     """(D,) mutual information, in nats, of each feature and the class under Normal densities.
 
@@ -63,7 +71,7 @@ def gaussian_information(mu: Array, sigma2: Array, weights: Array) -> Array:
     mu, sigma2 : (C, D)
     weights : (C,) class weights that sum to 1
     """
-    nodes, node_weights = np.polynomial.legendre.leggauss(12)
+    nodes, node_weights = _legendre()
     steps = np.arange(-12.0, 13.0)
     use = weights > 0
     mu, sd, pi = mu[use], np.sqrt(sigma2[use]), weights[use]

@@ -176,7 +176,9 @@ class Predicting(Face):
         relevance: Any = None,
     ) -> Array:
         """(N,) log p(x): how odd each row is under every class."""
-        return log_sum_exp(self.predict_joint_log_proba(X, method, class_prior, posterior, relevance))
+        return log_sum_exp(
+            self.predict_joint_log_proba(X, method, class_prior, posterior, relevance)
+        )
 
     def predict_monte_carlo(self, X: Any, posterior: Any, class_prior: Any = None) -> "xr.Dataset":
         """Class probabilities from posterior draws, and how far they can be trusted.

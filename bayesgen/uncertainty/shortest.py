@@ -66,7 +66,7 @@ def _ends(quantile: Callable[[Array], Array], u: Array, prob: float) -> tuple[Ar
 
 
 def interval_of_draws(draws: Array, prob: float, kind: str) -> tuple[Array, Array]:
-    """(...) ends of the interval of draws (S, ...): equal tails ("eti"), or the shortest ("hdi")."""
+    """(...) ends of the interval of draws (S, ...): equal tails "eti", or the shortest "hdi"."""
     if kind == "eti":
         lower, upper = np.quantile(draws, [(1 - prob) / 2, (1 + prob) / 2], axis=0)
         return lower, upper
