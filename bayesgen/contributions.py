@@ -40,7 +40,7 @@ from bayesgen.uncertainty.shortest import interval_of_draws, shortest
 N_DRAWS = 4096
 _ITEMS = 1 << 14  # cells whose distributions are found at a time
 _CELLS = 1 << 22  # numbers of one array of draws: 32 MiB
-_TINY = 2.0**-500  # of a step along the imaginary axis: Im K(ih)/h is K'(0) to the last digit
+_TINY = 2.0**-200  # of a step along the imaginary axis: Im K(ih)/h is K'(0) to the last digit
 _ODDS = np.array([1.0, -1.0])
 
 

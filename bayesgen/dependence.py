@@ -18,29 +18,19 @@ predict Alzheimer's disease from genome-wide data; Dash and Cooper (2002), Exact
 with naive Bayesian classifiers.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 from scipy.special import log_expit
 
 from bayesgen.family import ConjugateFamily
 from bayesgen.model import ClassModel, ClassStats
-from bayesgen.names import FEATURE
+from bayesgen.names import CLASS, FEATURE
 from bayesgen.numerics import Array
-from bayesgen.rows import Matrix
+from bayesgen.rows import Matrix, dense_block, row_blocks
 
 if TYPE_CHECKING:
     import xarray as xr
-
-
-class _Unit(NamedTuple):
-    """Features that depend on the class together: one column, or a block that is dependent."""
-
-    columns: Any
-    own: ConjugateFamily  # posteriors: a theta for each class, and one for all
-    common: ConjugateFamily
 
 
 def feature_relevance(clf: Any, prior_odds: Any = 1.0) -> "xr.Dataset":
@@ -90,9 +80,10 @@ def feature_relevance(clf: Any, prior_odds: Any = 1.0) -> "xr.Dataset":
     names = clf._feature_names() if unit is not None else ["document"]
     unit = np.zeros(1, dtype=int) if unit is None else unit
     log_odds = _log_odds(prior_odds, names)
-    apart = [k for k in range(len(log_factors)) if len(np.unique(log_odds[unit == k])) > 1]
-    if apart:
-        together = [names[j] for j in np.flatnonzero(unit == apart[0])]
+    first = np.unique(unit, return_index=True)[1]
+    apart = np.flatnonzero(log_odds[first][unit] != log_odds)
+    if apart.size:
+        together = [names[j] for j in np.flatnonzero(unit == unit[apart[0]])]
         raise ValueError(f"features {together} are judged together: give them the same prior odds")
     factors = log_factors[unit]
     table = {
@@ -184,16 +175,42 @@ def log_predictive(
             f"relevance must be 'averaged', a Dataset of feature_relevance, or None, "
             f"got {relevance!r}"
         )
-    out: Any = 0.0
-    if sparse.issparse(X):
-        X = X.tocsc()
-    for (columns, own, common), l in zip(_units(prior, model, stats), log_odds, strict=True):
+    out = np.zeros((X.shape[0], len(model.alpha)))
+    at = 0
+    posteriors = model.family.blocks()
+    for (columns, family, own, _), (_, posterior, *_) in zip(
+        prior.family.blocks(stats.features), posteriors, strict=True
+    ):
+        common = family.pooled().update(own.pooled())
         x = X if isinstance(columns, slice) else X[:, columns]
-        x = x.tocsr() if sparse.issparse(x) else x
-        out = out + np.logaddexp(
-            log_expit(l) + own.log_predictive(x), log_expit(-l) + common.log_predictive(x)
-        )
-    return np.asarray(out)
+        size = x.shape[1] if family.independent else 1
+        l = log_odds[at : at + size]
+        at += size
+        if family.independent:
+            _add_columns(out, posterior, common, x, l)
+        else:
+            out += _mixture(l, posterior.log_predictive(x), common.log_predictive(x))
+    return out
+
+
+def _mixture(l: Array, own: Array, common: Array) -> Array:
+    """log of r p + (1 - r) q from logs, l = log r/(1 - r)."""
+    return np.asarray(np.logaddexp(log_expit(l) + own, log_expit(-l) + common))
+
+
+def _add_columns(
+    out: Array, own: ConjugateFamily, common: ConjugateFamily, X: Matrix, l: Array
+) -> None:
+    """Add the mixtures of all observed cells to out (N, C), each column on its own."""
+    one = np.ones((1, 1, 1))
+    for rows in row_blocks(*X.shape):
+        x = dense_block(X, rows)
+        i, j = np.nonzero(~np.isnan(x))
+        values = x[i, j]
+        for c in range(out.shape[1]):
+            log_p = own.at(CLASS, [c]).cell_cgf(values, j, one)[0]
+            cells = _mixture(l[j], log_p, common.cell_cgf(values, j, one)[0])
+            out[rows, c] += np.bincount(i, cells, minlength=len(x))
 
 
 def _odds_of(relevance: Any, n_features: int, unit: Array | None) -> Array:
@@ -213,19 +230,3 @@ def _odds_of(relevance: Any, n_features: int, unit: Array | None) -> Array:
     with np.errstate(divide="ignore"):
         log_odds = np.log(odds)
     return log_odds if unit is None else log_odds[np.unique(unit, return_index=True)[1]]
-
-
-def _units(prior: ClassModel, model: ClassModel, stats: ClassStats) -> Iterator[_Unit]:
-    """In the order of `log_bayes_factors`."""
-    posteriors = model.family.blocks()
-    for (columns, family, own, _), (_, posterior, *_) in zip(
-        prior.family.blocks(stats.features), posteriors, strict=True
-    ):
-        common = family.pooled().update(own.pooled())
-        if not family.independent:
-            yield _Unit(columns, posterior, common)
-            continue
-        width = _width(own) or 0
-        where = np.arange(width) if isinstance(columns, slice) else np.asarray(columns)
-        for k, j in enumerate(where):
-            yield _Unit([int(j)], posterior.at(FEATURE, [k]), common.at(FEATURE, [k]))
