@@ -23,7 +23,7 @@ from bayesgen.agreement import STATISTICS, Agreement, compare
 from bayesgen.coherence import contradictions
 from bayesgen.family import ConjugateFamily
 from bayesgen.monte_carlo import log_densities
-from bayesgen.names import CLASS_WEIGHTS
+from bayesgen.names import CLASS_WEIGHTS, FEATURE, FEATURE_BIS
 from bayesgen.numerics import Array, log_softmax, log_sum_exp
 from bayesgen.predict import log_joint, monte_carlo
 from bayesgen.tree import read_draws
@@ -236,7 +236,9 @@ def _compared(
 
     for name, value in chain.items():
         labels = _labels(name, fitted.posterior_["posterior"][name])
-        add(name, labels, value.reshape(*value.shape[:2], -1), reference[name].reshape(n, -1))
+        used = np.flatnonzero(_live(model.family, model.params[name], value.shape[2:]))
+        mine, other = value.reshape(*value.shape[:2], -1), reference[name].reshape(n, -1)
+        add(name, [labels[k] for k in used], mine[..., used], other[:, used])
     places = [f"row {i}, {c}" for i in range(rows.shape[0]) for c in fitted.classes_]
     ours = {k: v[None] for k, v in reference.items()}
     density, expected = (_densities(model.family, t, rows) for t in (chain, ours))
@@ -313,6 +315,17 @@ def _labels(name: str, variable: "xr.DataArray") -> list[str]:
     if not axes:
         return [name]
     return [f"{name}[{', '.join(map(str, at))}]" for at in itertools.product(*axes)]
+
+
+def _live(family: ConjugateFamily, dims: tuple[str, ...], shape: tuple[int, ...]) -> Array:
+    """Which elements of a parameter rows say anything about: not those of ignored columns."""
+    out = np.ones(shape, dtype=bool)
+    ignored = getattr(family, "ignored", None)
+    if ignored is not None:
+        for axis, dim in enumerate(dims):
+            if dim in (FEATURE, FEATURE_BIS):
+                np.moveaxis(out, axis, -1)[..., np.asarray(ignored, dtype=bool)] = False
+    return out
 
 
 def _r_hat(series: Array) -> Array:

@@ -233,6 +233,16 @@ def test_verdict_of_equal_distributions(name, monkeypatch):
     assert (summary["R-hat"].dropna() <= 1.01).all()
 
 
+def test_columns_left_out_are_not_compared(monkeypatch):
+    Exact(monkeypatch)
+    constant = np.column_stack([X, np.full(15, 7.0)])
+    result = bg.validate(bg.QuadraticDiscriminant(), constant, Y, draws=200, **QUIET)
+    names = result.checks["check"].values
+    assert "mu[a, x1]" in names
+    assert not any("x2" in name for name in names)
+    assert result.passed, str(result)
+
+
 @pytest.mark.slow
 def test_false_alarms_are_as_rare_as_stated(monkeypatch):
     Exact(monkeypatch)

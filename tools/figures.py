@@ -139,11 +139,14 @@ def predictive_densities() -> Figure:
 LAYERS = (  # modules, and what they are for
     ("cli", "demo, fit, predict, compare"),
     ("estimators · classifier · selection", "scikit-learn faces: check, call, name"),
+    ("decisions · label_shift", "least expected cost; new class proportions"),
     ("schema · categories · labels", "data frames and labels to codes"),
     ("tokens · tables", "texts and tables, as users have them"),
-    ("compare · contributions · dependence · relevance", "plug-ins; what each feature says"),
-    ("uncertainty", "the distribution of p(class | x, theta)"),
-    ("predict · relabelling · storage", "one path for every method; netCDF"),
+    ("compare · relevance · dependence", "plug-ins beside it; which features matter"),
+    ("contributions · validation", "log-odds by feature; all against NUTS"),
+    ("uncertainty · mixture_weights", "distributions of p(class | x, theta)"),
+    ("predict · storage · criticism", "one path for every method; netCDF"),
+    ("agreement · coherence · relabelling", "draws: the closed form's, and chance's"),
     ("monte_carlo · inference · tree", "the posterior, and as a DataTree"),
     ("model", "class weights times a family"),
     ("families · pymc_parts", "one file for one prior and likelihood"),
@@ -151,13 +154,13 @@ LAYERS = (  # modules, and what they are for
     ("densities · gaussian · ngrams · column · rows", "what the layers above share"),
     ("numerics · names · datasets", "stable sums; dims; small real tables"),
 )
-DOWN, UP = 0.56, 0.82  # the lanes of fit and of predict
+DOWN, UP = 0.605, 0.87  # the lanes of fit and of predict
 JOURNEY = (  # lane, layer, what X has become there
     (DOWN, 1, "X, y"),
-    (DOWN, 2, "arrays, codes"),
-    (DOWN, 8, "statistics"),
-    (UP, 7, "posterior"),
-    (UP, 5, "log p(y, x | D)"),
+    (DOWN, 3, "arrays, codes"),
+    (DOWN, 11, "statistics"),
+    (UP, 10, "posterior"),
+    (UP, 8, "log p(y, x | D)"),
     (UP, 1, "p(y | x, D)"),
 )
 FITTED = 4  # so many of them are the fit's
@@ -173,37 +176,38 @@ STEPS = (  # beside the arrow that leaves each but the last
 def architecture() -> Figure:
     """Layers from the command line down to numerics, and the way of the data through them."""
     _refuse_drift()
-    fig, ax = plt.subplots(figsize=(7.4, 6.4))
+    fig, ax = plt.subplots(figsize=(7.4, 7.6))
     fig.subplots_adjust(0, 0, 1, 1)
     ax.set(xlim=(0, 1), ylim=(0, 1))
     ax.axis("off")
-    top, pitch, height = 0.912, 0.0745, 0.0625
+    top, height = 0.922, 0.053
+    pitch = (top - height - 0.015) / (len(LAYERS) - 1)
     middle = [top - height / 2 - i * pitch for i in range(len(LAYERS))]
     head = {"size": 12, "weight": "bold", "va": "center"}
-    ax.text(0.02, 0.955, "Imports point downwards", **head)
-    ax.text(DOWN - 0.085, 0.955, "The way of the data", **head)
+    ax.text(0.02, 0.962, "Imports point downwards", **head)
+    ax.text(DOWN - 0.08, 0.962, "The way of the data", **head)
     ax.text(DOWN, middle[0], "fit", color=BLUE, ha="center", **head)
     ax.text(UP, middle[0], "predict", color=ORANGE, ha="center", **head)
     for (modules, purpose), y in zip(LAYERS, middle, strict=True):
-        ax.add_patch(_box(0.02, y, 0.4, height, "#eef2f5"))
-        ax.text(0.035, y + 0.0138, modules, va="center", weight="bold", size=9.5)
-        ax.text(0.035, y - 0.0138, purpose, va="center", color=MUTED, size=9)
+        ax.add_patch(_box(0.02, y, 0.455, height, "#eef2f5"))
+        ax.text(0.035, y + 0.0118, modules, va="center", weight="bold", size=8.7)
+        ax.text(0.035, y - 0.0118, purpose, va="center", color=MUTED, size=9)
     for i, (x, row, text) in enumerate(JOURNEY):
         colour = BLUE if i < FITTED else ORANGE
-        ax.plot([0.42, x], [middle[row]] * 2, color=HAIR, lw=0.9, zorder=0)
-        ax.add_patch(_box(x - 0.085, middle[row], 0.17, 0.052, colour))
+        ax.plot([0.475, x], [middle[row]] * 2, color=HAIR, lw=0.9, zorder=0)
+        ax.add_patch(_box(x - 0.08, middle[row], 0.16, 0.045, colour))
         ax.text(x, middle[row], text, color="white", weight="bold", ha="center", va="center")
     for (x0, i, _), (x1, j, _), step in zip(JOURNEY, JOURNEY[1:], STEPS, strict=False):
         arrow = {"arrowstyle": "-|>", "color": INK, "lw": 1.3, "shrinkA": 0, "shrinkB": 1}
         if x0 == x1:
             sign = 1 if j > i else -1
-            ends = (x0, middle[i] - sign * 0.026), (x1, middle[j] + sign * 0.026)
+            ends = (x0, middle[i] - sign * 0.0225), (x1, middle[j] + sign * 0.0225)
         else:
-            ends = (x0 + 0.085, middle[i]), (x1, middle[j] - 0.026)
+            ends = (x0 + 0.08, middle[i]), (x1, middle[j] - 0.0225)
             arrow["connectionstyle"] = "angle,angleA=0,angleB=90,rad=6"
         ax.annotate("", ends[1], ends[0], arrowprops=arrow)
         beside = ends[0][0] + 0.012, (ends[0][1] + ends[1][1]) / 2
-        paper = {"fc": "white", "ec": "none", "pad": 1.5}  # hairlines pass behind the words
+        paper = {"fc": "white", "ec": "none", "pad": 0.3}  # hairlines pass behind the words
         if step:
             ax.text(*beside, step, va="center", size=9, bbox=paper)
     return fig
