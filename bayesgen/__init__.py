@@ -27,6 +27,7 @@ _HOME = {
     "feature_relevance": "dependence",
     "load": "estimators",
     "mutual_information": "relevance",
+    "simulation_based_calibration": "calibration",
     "validate": "validation",
 }
 

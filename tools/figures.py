@@ -19,6 +19,8 @@ from matplotlib.patheffects import withStroke
 
 import bayesgen as bg
 from bayesgen.datasets import load_penguins
+from bayesgen.model import ClassModel
+from bayesgen.uniformity import ecdf_band
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "figures"
 INK, MUTED, HAIR = "#22272e", "#5b6570", "#c9d0d7"
@@ -143,10 +145,10 @@ LAYERS = (  # modules, and what they are for
     ("schema · categories · labels", "data frames and labels to codes"),
     ("tokens · tables", "texts and tables, as users have them"),
     ("compare · relevance · dependence", "plug-ins beside it; which features matter"),
-    ("contributions · validation", "log-odds by feature; all against NUTS"),
+    ("contributions · validation · calibration", "log-odds by feature; is the posterior right?"),
     ("uncertainty · mixture_weights", "distributions of p(class | x, theta)"),
-    ("predict · storage · criticism", "one path for every method; netCDF"),
-    ("agreement · coherence · relabelling", "draws: the closed form's, and chance's"),
+    ("predict · storage · criticism · relabelling", "one path for every method; netCDF"),
+    ("agreement · coherence · uniformity", "draws, densities and ranks of a right one"),
     ("monte_carlo · inference · tree", "the posterior, and as a DataTree"),
     ("model", "class weights times a family"),
     ("families · pymc_parts", "one file for one prior and likelihood"),
@@ -235,9 +237,105 @@ def _refuse_drift() -> None:
             raise SystemExit(f"the import contract does not put {above} above {below}")
 
 
+# ---------------------------------------------------------------------------------- calibration
+
+REPLICATES, SBC_ROWS, SBC_DRAWS = 300, 12, 99
+FALSE_ALARM = 0.01
+
+
+def sbc() -> Figure:
+    """ECDFs of ranks less their expectation: both routes, and two posteriors that are wrong."""
+    X, y = load_penguins()
+    clf = bg.GaussianNB().fit(X[FEATURES], y)
+
+    def wrong(update):
+        prior = clf.prior_.family
+        broken = type("Broken", (type(prior),), {"update": update})
+        arrays = {name: value for name, (_, value) in prior.arrays().items()}
+        return ClassModel(clf.prior_.alpha, broken.from_parts(arrays, prior.settings()))
+
+    def twice(prior, stats):
+        return type(clf.prior_.family).update(prior, stats.merge(stats))
+
+    def not_at_all(prior, stats):
+        return prior
+
+    panels = (
+        ("Closed form", "Every line keeps to the band.", clf, "closed form"),
+        ("NUTS", "The sampler of the PyMC model does so, too.", clf, "nuts"),
+        (
+            "Bug: every row counted twice",
+            "Intervals are too narrow: the truth is often outside.",
+            wrong(twice),
+            "closed form",
+        ),
+        (
+            "Bug: prior returned as posterior",
+            "No parameter shows it; the likelihood does.",
+            wrong(not_at_all),
+            "closed form",
+        ),
+    )
+    fig, axes = plt.subplots(2, 2, figsize=(7.4, 6.2), sharex=True, sharey=True)
+    fig.subplots_adjust(left=0.095, right=0.98, bottom=0.085, top=0.79, hspace=0.38, wspace=0.17)
+    for ax, (title, says, what, route) in zip(axes.flat, panels, strict=True):
+        options = {"route": route, "false_alarm": FALSE_ALARM, "progressbar": False}
+        _ecdf_panel(
+            ax, bg.simulation_based_calibration(what, SBC_ROWS, REPLICATES, SBC_DRAWS, **options)
+        )
+        ax.set_title(title, loc="left", size=10.5, weight="bold", pad=19)
+        ax.text(0, 1.035, says, transform=ax.transAxes, color=MUTED)
+    ax = axes[0, 0]
+    ax.text(0.5, -0.15, "band", color=MUTED, ha="center", va="center")
+    ax.text(0.03, 0.175, "a parameter", color=BLUE, va="center")
+    ax.text(0.97, 0.175, "log likelihood", color=ORANGE, ha="right", va="center")
+    for row in axes:
+        row[0].set_ylabel("ECDF less the diagonal")
+    for ax in axes[1]:
+        ax.set_xlabel(f"rank of the truth among {SBC_DRAWS} draws, as a share")
+    fig.text(
+        0.015,
+        0.985,
+        "Where a posterior is right, the truth has any rank among its draws",
+        va="top",
+        size=12.5,
+        weight="bold",
+    )
+    fig.text(
+        0.015,
+        0.942,
+        f"GaussianNB with the prior of its fit to penguins, {REPLICATES} data sets of {SBC_ROWS} "
+        f"rows simulated from that prior.\nA right posterior keeps all lines in the band with "
+        f"probability {1 - FALSE_ALARM:g}.",
+        va="top",
+        color=MUTED,
+        linespacing=1.3,
+    )
+    return fig
+
+
+def _ecdf_panel(ax, found):
+    """The lines of all quantities tested, and the band that one of them leaves if refused."""
+    table = found["calibration"].to_dataset()
+    lower, upper = ecdf_band(REPLICATES, SBC_DRAWS, 1 - table["threshold"].item())
+    k = np.arange(SBC_DRAWS + 2) / (SBC_DRAWS + 1)
+    band = (np.array([0, *n, REPLICATES]) / REPLICATES - k for n in (lower, upper))
+    ax.fill_between(k, *band, color="#e4eaef", lw=0)
+    ax.axhline(0, color="white", lw=1)
+    groups = found["prior_sbc"].to_dataset()
+    pit = np.column_stack([v.values.reshape(REPLICATES, -1) for v in groups.values()])
+    for q in np.flatnonzero(table["p_value"].notnull()):
+        delta = (pit[:, q, None] < k).mean(axis=0) - k
+        last = q == pit.shape[1] - 1
+        style = {"color": ORANGE, "lw": 1.8, "zorder": 3} if last else {"color": BLUE, "lw": 0.7}
+        ax.plot(k, delta, **style)
+    ax.set(xlim=(0, 1), ylim=(-0.2, 0.2), yticks=[-0.2, -0.1, 0, 0.1, 0.2])
+
+
 FIGURES = {
     "architecture": (architecture, ("svg", "png")),
     "predictive_densities": (predictive_densities, ("png",)),
+    "sbc": (sbc, ("png",)),
 }
 
 
