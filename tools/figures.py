@@ -147,7 +147,7 @@ LAYERS = (  # modules, and what they are for
     ("compare · relevance · dependence", "plug-ins beside it; which features matter"),
     ("contributions · validation · calibration", "log-odds by feature; is the posterior right?"),
     ("uncertainty · mixture_weights", "distributions of p(class | x, theta)"),
-    ("predict · storage · criticism", "one path for every method; netCDF"),
+    ("predict · storage · criticism · relabelling", "one path for every method; netCDF"),
     ("agreement · coherence · uniformity", "draws, densities and ranks of a right one"),
     ("monte_carlo · inference · tree", "the posterior, and as a DataTree"),
     ("model", "class weights times a family"),
