@@ -22,8 +22,12 @@ _HOME = {
     "MutualInformationSelector": "selection",
     "QuadraticDiscriminant": "estimators",
     "compare_predictives": "compare",
+    "decide": "decisions",
+    "estimate_class_prior": "label_shift",
+    "feature_relevance": "dependence",
     "load": "estimators",
     "mutual_information": "relevance",
+    "simulation_based_calibration": "calibration",
     "validate": "validation",
 }
 

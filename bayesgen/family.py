@@ -22,13 +22,14 @@ A family without closed forms implements `Family` alone and is fitted by MCMC.
 
 import abc
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
-from typing import Any, ClassVar, Self
+from functools import reduce
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from bayesgen.names import CLASS, Method
+from bayesgen.names import CLASS, FEATURE, Method
 from bayesgen.numerics import Array
 from bayesgen.rows import Matrix, remainder, row_blocks
 
@@ -63,6 +64,16 @@ class Record:
     def from_parts(cls, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> Self:
         """Inverse of `arrays` and `settings`."""
         return cls(**{name: np.asarray(a) for name, a in arrays.items()}, **settings)
+
+    def at(self, dim: str, index: Any) -> Self:
+        """The record of some positions along a dim; an axis of length 1 stands for all of them."""
+        part = {}
+        for name, (dims, value) in self.arrays().items():
+            if dim in dims:
+                axis = dims.index(dim) - len(dims)
+                if value.ndim >= -axis and value.shape[axis] > 1:
+                    part[name] = value.take(index, axis)
+        return replace(self, **part)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +118,13 @@ class Stats(Record):
                 wide[codes] = value
                 out[name] = wide
         return replace(self, **out)
+
+    def pooled(self) -> Self:
+        """The same rows, all of one class."""
+        n_classes = max(
+            value.shape[0] for dims, value in self.arrays().values() if dims[:1] == (CLASS,)
+        )
+        return reduce(lambda a, b: a.merge(b), (self.at(CLASS, [c]) for c in range(n_classes)))
 
 
 def refuse_negative(name: str, value: Array, before: Array) -> None:
@@ -315,6 +333,29 @@ class Family(Record, abc.ABC):
         return value if one_each else value[None]
 
 
+class Urns(NamedTuple):
+    """Tokens drawn from tables with Dirichlet priors (urns), as P different draws of rows.
+
+    Given theta, a row's log-density in class c is the sum of ``n log theta`` over its draws.
+    """
+
+    row: Array  # (P,)
+    feature: Array  # (P,)
+    n: Array  # (P,) how often the row has drawn this token
+    drawn: Array  # (P,) tokens that the row has drawn from this urn
+    cell: Array  # (C, P) pseudo-counts of the token
+    total: Array  # (C, P) pseudo-counts in the urn
+
+
+class Block(NamedTuple):
+    """Columns that one family describes, with their share of statistics and of theta."""
+
+    columns: Any
+    family: "ConjugateFamily"
+    stats: Any
+    theta: Any
+
+
 @dataclass(frozen=True, eq=False)
 class ConjugateFamily(Family):
     """A family whose posterior, predictive and evidence are closed forms.
@@ -327,6 +368,9 @@ class ConjugateFamily(Family):
     statistics: ClassVar[type[Stats]] = Stats  # what `stats` returns
     # hyper-parameters that empirical Bayes may multiply by a factor, and no others
     tunable: ClassVar[tuple[str, ...]] = ()
+    # whether log p(x | theta_c) is a sum over the columns, the parameters of each in arrays with
+    # the dim ``feature``: then ``at(FEATURE, [j])`` is the family of column j alone
+    separable: ClassVar[bool] = False
 
     @classmethod
     @abc.abstractmethod
@@ -429,6 +473,80 @@ class ConjugateFamily(Family):
         probability of a category never seen).
         """
         return self
+
+    # -- columns on their own ----------------------------------------------------------------
+
+    @property
+    def independent(self) -> bool:
+        """Whether the columns are independent given the class, theta integrated out."""
+        return self.separable
+
+    def blocks(self, stats: Any = None, theta: Any = None) -> "Iterator[Block]":
+        """Blocks of columns with a family of their own."""
+        yield Block(slice(None), self, stats, theta)
+
+    def pooled(self) -> Self:
+        """The prior of one theta for all classes.
+
+        Raises
+        ------
+        ValueError
+            If the classes have different priors: there is none for what they have in common.
+        """
+        for name, (dims, value) in self.arrays().items():
+            if dims[:1] == (CLASS,) and value.ndim == len(dims) and (value != value[:1]).any():
+                raise ValueError(
+                    f"the prior's {name!r} differs between classes, so it says nothing of a "
+                    "parameter that the classes share; give all classes one prior"
+                )
+        return self.at(CLASS, [0])
+
+    def log_evidence_by_feature(self, stats: Any) -> Array:
+        """(D,) the terms of `log_evidence`, for columns that are `independent`."""
+        raise NotImplementedError(f"the evidence of {type(self).__name__} is no sum over columns")
+
+    def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
+        """Joint cgf of single cells: a row in which all else is missing, for each of n cells.
+
+        Parameters
+        ----------
+        x, column : (n,)
+            Values, none missing, and where they stand.
+        t : (K, n or 1, C)
+
+        Returns
+        -------
+        (K, n)
+        """
+        if not self.separable:
+            raise NotImplementedError(f"the columns of {type(self).__name__} have no own density")
+        n = len(x)
+        out = np.empty((len(t), n), dtype=np.complex128 if np.iscomplexobj(t) else np.float64)
+        for j in np.unique(column):
+            own = np.flatnonzero(column == j)
+            t_own = t if t.shape[1] == 1 else t[:, own]
+            out[:, own] = self.at(FEATURE, [j]).cgf(x[own, None], t_own)
+        return out
+
+    def urns(self, X: Matrix) -> "Urns":
+        """What rows of tokens have drawn from tables with Dirichlet priors."""
+        raise NotImplementedError(f"{type(self).__name__} does not draw tokens")
+
+    def log_odds_terms(
+        self, X: Matrix, a: int, b: int, theta: Theta | None = None
+    ) -> tuple[Array, Array]:
+        """Terms (..., N, D) and rest (..., N) of log p(x | theta_a) - log p(x | theta_b).
+
+        For families whose columns are correlated. `theta` has any leading axes; None asks for the
+        expectations under this posterior. A missing cell contributes 0.
+        """
+        raise NotImplementedError(
+            f"the log-odds of {type(self).__name__} are not known as a sum over features"
+        )
+
+    def rest_cgf(self, X: Matrix, t: Array) -> Array:
+        """(K, N) joint cgf of what no feature of `log_odds_terms` accounts for, t (K, 1, C)."""
+        return np.zeros((len(t), X.shape[0]), dtype=t.dtype)
 
     # -- rows without a closed form ----------------------------------------------------------
 

@@ -16,6 +16,7 @@ CATEGORY: Final = "category"
 CONTEXT: Final = "context"  # the tokens before a token, in an n-gram model
 TOKEN: Final = "token"
 
+ACTION: Final = "action"  # what can be decided
 BOUND: Final = "bound"  # lower, upper
 PREDICTIVE: Final = "predictive"  # which predictive, in a comparison
 
@@ -29,6 +30,7 @@ LOG_PRIOR: Final = "log_prior"
 OBSERVED_DATA: Final = "observed_data"
 CONSTANT_DATA: Final = "constant_data"
 PREDICTIONS: Final = "predictions"
+SUMMARY: Final = "summary"  # mean, interval, diagnostics
 FIT: Final = "fit"
 # groups that are made on request
 REQUESTS: Final = (PRIOR, PRIOR_PREDICTIVE, POSTERIOR_PREDICTIVE, LOG_LIKELIHOOD, LOG_PRIOR)

@@ -6,9 +6,8 @@ compared:
 - every parameter, and for some rows log p(x | theta_c) and the log-odds of y given x and theta:
   their distributions over draws (`agreement`);
 - the exact predictive densities and p(y | x, D) with their estimates from the draws of NUTS;
-- the densities, without a sampler: for any theta the log evidence is log likelihood of the rows
-  plus log prior minus log posterior density (candidate's formula; Chib 1995). An error of the
-  closed form that is too small for a sampler to see on many rows shows here to many digits.
+- the densities with each other, without a sampler (`coherence`): an error of the closed form that
+  is too small for a sampler to see on many rows shows there to many digits.
 """
 
 import itertools
@@ -18,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import norm
 from sklearn.base import clone
+from sklearn.utils.validation import column_or_1d
 
 from bayesgen.agreement import STATISTICS, Agreement, compare
+from bayesgen.coherence import contradictions
 from bayesgen.family import ConjugateFamily
 from bayesgen.monte_carlo import log_densities
-from bayesgen.names import CLASS_WEIGHTS
+from bayesgen.names import CLASS_WEIGHTS, FEATURE, FEATURE_BIS
 from bayesgen.numerics import Array, log_softmax, log_sum_exp
 from bayesgen.predict import log_joint, monte_carlo
 from bayesgen.tree import read_draws
@@ -38,8 +39,6 @@ _R_HAT = 1.01
 _FEWEST = 100.0  # effective draws of the worst quantity, below which nothing is concluded
 _SOUND = 1 / 3  # of the draws an estimate of p(x | D) must rest on: else its error is not Normal
 _NEGLIGIBLE = 20.0  # nats below the largest log density of a row
-_DENSITIES = 50  # thetas at which candidate's formula is tried
-_DIGITS = 1e-8  # of the sum of magnitudes in it
 
 
 @dataclass(frozen=True)
@@ -198,64 +197,20 @@ def validate(
         "comparisons": comparisons,
     }
     threshold = float(norm.isf(false_alarm / (2 * max(1, comparisons))))
-    with np.errstate(all="ignore"):  # what is broken may well divide by zero
-        broken = candidates_formula(fitted, X, y, sample_weight, rows)
+    codes = fitted._codes_of(column_or_1d(y))
+    broken = contradictions(
+        fitted.prior_,
+        fitted.model_,
+        fitted.stats_,
+        _encoded(fitted, X),
+        codes,
+        sample_weight,
+        fitted.classes_.tolist(),
+    )
     verdict, reasons = _verdict(checks, threshold, divergences, broken)
     checks.attrs |= {"verdict": verdict, "threshold": threshold, "false_alarm": false_alarm}
     tree["validation"] = checks
     return Validation(verdict, reasons, checks, threshold, false_alarm, tree)
-
-
-def candidates_formula(
-    fitted: Any, X: Any, y: Any, sample_weight: Any, rows: Array
-) -> tuple[str, ...]:
-    """What is wrong with the closed-form densities; empty if nothing is.
-
-    log p(rows) = log p(rows | theta) + log p(theta) - log p(theta | rows), for every theta, and
-    so for one more row: log p(x | y = c, D).
-    """
-    prior, model = fitted.prior_, fitted.model_
-    if type(model.family).log_density is ConjugateFamily.log_density:
-        return ()  # a user's own family may not tell
-    out = []
-    rng = np.random.default_rng(0)
-    flat = model.draw(rng, _DENSITIES)
-    theta = {name: value[None] for name, value in flat.items()}
-    codes = fitted._codes_of(y)
-    weight = np.ones(len(codes)) if sample_weight is None else np.asarray(sample_weight, float)
-    total = np.log(flat[CLASS_WEIGHTS])[:, codes] @ weight
-    encoded = _encoded(fitted, X)
-    for part, density in log_densities(model.family, theta, encoded, len(model.alpha)):
-        own = density[0][:, np.arange(density.shape[2]), codes[part]]
-        total += own @ weight[part]
-    terms = total, prior.log_density(flat), -model.log_density(flat)
-    evidence = prior.log_evidence(fitted.stats_)
-    gap = np.sum(terms, axis=0) - evidence
-    scale = np.abs(terms).sum(axis=0) + abs(evidence)
-    if not np.all(np.abs(gap) <= _DIGITS * scale):
-        out.append(
-            f"log evidence {evidence:.6g} is not log likelihood + log prior - log posterior, "
-            f"which is {evidence + float(gap[np.argmax(np.abs(gap))]):.6g} at one theta: the "
-            "update, the evidence or a density is wrong"
-        )
-    predictive = model.family.log_predictive(rows)
-    few = {name: value[:3] for name, value in flat.items()}
-    before = model.family.log_density(few)
-    likelihood = model.family.log_likelihood(rows, few)
-    for i in range(min(5, rows.shape[0])):
-        for c in range(len(model.alpha)):
-            one = model.family.stats(rows[i : i + 1], np.array([c]), len(model.alpha))
-            after = model.family.update(one).log_density(few)
-            value = likelihood[:, i, c] + before - after
-            scale = np.abs(before) + np.abs(after) + np.abs(predictive[i, c]) + 1
-            if not np.all(np.abs(value - predictive[i, c]) <= _DIGITS * scale):
-                out.append(
-                    f"log p(x | y, D) of row {i}, class {fitted.classes_.tolist()[c]!r} is "
-                    f"{predictive[i, c]:.6g}, off by {predictive[i, c] - value[0]:.2g} from what "
-                    "the densities of theta say: the predictive or the update is wrong"
-                )
-                return tuple(out)
-    return tuple(out)
 
 
 def _encoded(fitted: Any, X: Any) -> Any:
@@ -281,7 +236,9 @@ def _compared(
 
     for name, value in chain.items():
         labels = _labels(name, fitted.posterior_["posterior"][name])
-        add(name, labels, value.reshape(*value.shape[:2], -1), reference[name].reshape(n, -1))
+        used = np.flatnonzero(_live(model.family, model.params[name], value.shape[2:]))
+        mine, other = value.reshape(*value.shape[:2], -1), reference[name].reshape(n, -1)
+        add(name, [labels[k] for k in used], mine[..., used], other[:, used])
     places = [f"row {i}, {c}" for i in range(rows.shape[0]) for c in fitted.classes_]
     ours = {k: v[None] for k, v in reference.items()}
     density, expected = (_densities(model.family, t, rows) for t in (chain, ours))
@@ -358,6 +315,17 @@ def _labels(name: str, variable: "xr.DataArray") -> list[str]:
     if not axes:
         return [name]
     return [f"{name}[{', '.join(map(str, at))}]" for at in itertools.product(*axes)]
+
+
+def _live(family: ConjugateFamily, dims: tuple[str, ...], shape: tuple[int, ...]) -> Array:
+    """Which elements of a parameter rows say anything about: not those of ignored columns."""
+    out = np.ones(shape, dtype=bool)
+    ignored = getattr(family, "ignored", None)
+    if ignored is not None:
+        for axis, dim in enumerate(dims):
+            if dim in (FEATURE, FEATURE_BIS):
+                np.moveaxis(out, axis, -1)[..., np.asarray(ignored, dtype=bool)] = False
+    return out
 
 
 def _r_hat(series: Array) -> Array:

@@ -268,6 +268,8 @@ def test_an_offset_costs_no_digits() -> None:
     """Everything 2^30 further, in numbers that a double holds."""
     for prior in NormalInverseGamma.examples(2, 3) + NormalInverseWishart.examples(2, 3):
         arrays = {name: value for name, (_, value) in prior.arrays().items()}
+        arrays["mu"] = prior.mu / 3  # not a number that could be held so far away
+        prior = prior.from_parts(arrays, prior.settings())
         far = prior.from_parts(arrays | {"shift": np.full(3, 2.0**30)}, prior.settings())
         theta = prior.draw(RNG, 5)
         theta["mu"] = np.round(theta["mu"] * 2**10) / 2**10
@@ -392,10 +394,12 @@ def test_columns_without_a_unit() -> None:
         clf = bg.GaussianNB(variance=variance).fit(X, y)
         prior, posterior = clf.prior_.family, clf.model_.family
         assert posterior.ignored.tolist() == [False, True, False]
-        for name in ("kappa", "nu", "sigma2"):
-            before, after = (np.asarray(getattr(f, name)) for f in (prior, posterior))
-            np.testing.assert_array_equal(after[..., 1], before[..., 1])
-        np.testing.assert_allclose((posterior.mu + posterior.shift)[:, 1], 3.0)
+        varied = posterior.update(posterior.stats(X + RNG.normal(size=X.shape), y, 2))
+        for family in (posterior, varied):
+            for name in ("kappa", "nu", "sigma2"):
+                before, after = (np.asarray(getattr(f, name)) for f in (prior, family))
+                np.testing.assert_array_equal(after[..., 1], before[..., 1])
+            np.testing.assert_allclose((family.mu + family.shift)[:, 1], 3.0)
         _candidate(clf, X, y)
     for face in (bg.LinearDiscriminant, bg.QuadraticDiscriminant):
         _candidate(face().fit(X, y), X, y)

@@ -145,6 +145,10 @@ def test_one_compilation_serves_other_rows(monkeypatch, capsys):
         spread = theirs.std(("chain", "draw"))
         gap = (mine.mean(("chain", "draw")) - theirs.mean(("chain", "draw"))) / spread
         assert float(np.abs(gap).max()) < 0.5  # not the first rows' posterior by any means
+    for dtype in (np.uint8, np.int16):  # labels of any type: nutpie does not see them
+        labels = np.arange(18).astype(dtype) % 3
+        typed = bg.GaussianNB().fit(X, labels).sample_posterior(**FEW)
+        assert typed["posterior"]["class"].values.tolist() == [0, 1, 2]
     # and back: the first data are not stuck either
     first = bg.GaussianNB().fit(X, Y).sample_posterior(**FEW)["posterior"]
     xr.testing.assert_equal(first["mu"], tree["posterior"]["mu"])

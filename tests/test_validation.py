@@ -10,6 +10,7 @@ from scipy import signal, stats
 import bayesgen as bg
 from bayesgen import validation as module
 from bayesgen.agreement import PROBS, STATISTICS, compare
+from bayesgen.coherence import contradictions
 from bayesgen.families.beta_bernoulli import BetaBernoulli
 from bayesgen.families.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.normal_inverse_wishart import NormalInverseWishart
@@ -109,9 +110,13 @@ FACES: dict[str, tuple[Any, Any]] = {
 
 def formula(clf: Any, data: Any, weight: Any = None) -> tuple[str, ...]:
     fitted = clf.fit(data, Y, sample_weight=weight)
-    rows = module._encoded(fitted, data)[:4]
-    with np.errstate(all="ignore"):
-        return module.candidates_formula(fitted, data, Y, weight, rows)
+    return of(fitted, data, Y, weight)
+
+
+def of(fitted: Any, data: Any, y: Any, weight: Any = None) -> tuple[str, ...]:
+    rows, codes = module._encoded(fitted, data), fitted._codes_of(y)
+    parts = fitted.prior_, fitted.model_, fitted.stats_
+    return contradictions(*parts, rows, codes, weight, fitted.classes_.tolist())
 
 
 @pytest.mark.parametrize("name", FACES)
@@ -125,7 +130,7 @@ def test_densities_fit_together_with_weights_and_on_many_rows():
     clf, many = bg.LinearDiscriminant(), rng.normal(size=(5000, 3)) * [1, 1e3, 1e-3] + 1e3
     y = rng.integers(0, 2, 5000)
     fitted = clf.fit(many, y)
-    assert module.candidates_formula(fitted, many, y, None, many[:3]) == ()
+    assert of(fitted, many, y) == ()
 
 
 def patched(monkeypatch: Any, cls: type, **fields: Any) -> None:
@@ -228,6 +233,16 @@ def test_verdict_of_equal_distributions(name, monkeypatch):
     assert (summary["R-hat"].dropna() <= 1.01).all()
 
 
+def test_columns_left_out_are_not_compared(monkeypatch):
+    Exact(monkeypatch)
+    constant = np.column_stack([X, np.full(15, 7.0)])
+    result = bg.validate(bg.QuadraticDiscriminant(), constant, Y, draws=200, **QUIET)
+    names = result.checks["check"].values
+    assert "mu[a, x1]" in names
+    assert not any("x2" in name for name in names)
+    assert result.passed, str(result)
+
+
 @pytest.mark.slow
 def test_false_alarms_are_as_rare_as_stated(monkeypatch):
     Exact(monkeypatch)
@@ -269,7 +284,7 @@ def test_closed_form_and_nuts_agree_and_planted_errors_are_refused(face, monkeyp
         if where == face:  # compiled once: the model's shape is the same
             with monkeypatch.context() as patch:
                 patched(patch, cls, **fields)
-                patch.setattr(module, "candidates_formula", lambda *_: ())  # NUTS alone
+                patch.setattr(module, "contradictions", lambda *_: ())  # NUTS alone
                 wrong = bg.validate(clf, data, Y, draws=4000, **QUIET)
             assert wrong.verdict == "disagree", f"{error}\n{wrong}"
             assert "by NUTS" in wrong.reasons[0]

@@ -19,6 +19,8 @@ from matplotlib.patheffects import withStroke
 
 import bayesgen as bg
 from bayesgen.datasets import load_penguins
+from bayesgen.model import ClassModel
+from bayesgen.uniformity import ecdf_band
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "figures"
 INK, MUTED, HAIR = "#22272e", "#5b6570", "#c9d0d7"
@@ -139,11 +141,14 @@ def predictive_densities() -> Figure:
 LAYERS = (  # modules, and what they are for
     ("cli", "demo, fit, predict, compare"),
     ("estimators · classifier · selection", "scikit-learn faces: check, call, name"),
+    ("decisions · label_shift", "least expected cost; new class proportions"),
     ("schema · categories · labels", "data frames and labels to codes"),
     ("tokens · tables", "texts and tables, as users have them"),
-    ("compare · relevance", "predictive beside plug-ins; information"),
-    ("uncertainty", "the distribution of p(class | x, theta)"),
-    ("predict · storage", "one path for every method; netCDF"),
+    ("compare · relevance · dependence", "plug-ins beside it; which features matter"),
+    ("contributions · validation · calibration", "log-odds by feature; is the posterior right?"),
+    ("uncertainty · mixture_weights", "distributions of p(class | x, theta)"),
+    ("predict · storage · criticism · relabelling", "one path for every method; netCDF"),
+    ("agreement · coherence · uniformity", "draws, densities and ranks of a right one"),
     ("monte_carlo · inference · tree", "the posterior, and as a DataTree"),
     ("model", "class weights times a family"),
     ("families · pymc_parts · gaps", "one file for one prior and likelihood"),
@@ -151,13 +156,13 @@ LAYERS = (  # modules, and what they are for
     ("densities · gaussian · ngrams · column · rows", "what the layers above share"),
     ("numerics · kernels · names · datasets", "stable sums; dims; small real tables"),
 )
-DOWN, UP = 0.56, 0.82  # the lanes of fit and of predict
+DOWN, UP = 0.605, 0.87  # the lanes of fit and of predict
 JOURNEY = (  # lane, layer, what X has become there
     (DOWN, 1, "X, y"),
-    (DOWN, 2, "arrays, codes"),
-    (DOWN, 8, "statistics"),
-    (UP, 7, "posterior"),
-    (UP, 5, "log p(y, x | D)"),
+    (DOWN, 3, "arrays, codes"),
+    (DOWN, 11, "statistics"),
+    (UP, 10, "posterior"),
+    (UP, 8, "log p(y, x | D)"),
     (UP, 1, "p(y | x, D)"),
 )
 FITTED = 4  # so many of them are the fit's
@@ -173,37 +178,38 @@ STEPS = (  # beside the arrow that leaves each but the last
 def architecture() -> Figure:
     """Layers from the command line down to numerics, and the way of the data through them."""
     _refuse_drift()
-    fig, ax = plt.subplots(figsize=(7.4, 6.4))
+    fig, ax = plt.subplots(figsize=(7.4, 7.6))
     fig.subplots_adjust(0, 0, 1, 1)
     ax.set(xlim=(0, 1), ylim=(0, 1))
     ax.axis("off")
-    top, pitch, height = 0.912, 0.0745, 0.0625
+    top, height = 0.922, 0.053
+    pitch = (top - height - 0.015) / (len(LAYERS) - 1)
     middle = [top - height / 2 - i * pitch for i in range(len(LAYERS))]
     head = {"size": 12, "weight": "bold", "va": "center"}
-    ax.text(0.02, 0.955, "Imports point downwards", **head)
-    ax.text(DOWN - 0.085, 0.955, "The way of the data", **head)
+    ax.text(0.02, 0.962, "Imports point downwards", **head)
+    ax.text(DOWN - 0.08, 0.962, "The way of the data", **head)
     ax.text(DOWN, middle[0], "fit", color=BLUE, ha="center", **head)
     ax.text(UP, middle[0], "predict", color=ORANGE, ha="center", **head)
     for (modules, purpose), y in zip(LAYERS, middle, strict=True):
-        ax.add_patch(_box(0.02, y, 0.4, height, "#eef2f5"))
-        ax.text(0.035, y + 0.0138, modules, va="center", weight="bold", size=9.5)
-        ax.text(0.035, y - 0.0138, purpose, va="center", color=MUTED, size=9)
+        ax.add_patch(_box(0.02, y, 0.455, height, "#eef2f5"))
+        ax.text(0.035, y + 0.0118, modules, va="center", weight="bold", size=8.7)
+        ax.text(0.035, y - 0.0118, purpose, va="center", color=MUTED, size=9)
     for i, (x, row, text) in enumerate(JOURNEY):
         colour = BLUE if i < FITTED else ORANGE
-        ax.plot([0.42, x], [middle[row]] * 2, color=HAIR, lw=0.9, zorder=0)
-        ax.add_patch(_box(x - 0.085, middle[row], 0.17, 0.052, colour))
+        ax.plot([0.475, x], [middle[row]] * 2, color=HAIR, lw=0.9, zorder=0)
+        ax.add_patch(_box(x - 0.08, middle[row], 0.16, 0.045, colour))
         ax.text(x, middle[row], text, color="white", weight="bold", ha="center", va="center")
     for (x0, i, _), (x1, j, _), step in zip(JOURNEY, JOURNEY[1:], STEPS, strict=False):
         arrow = {"arrowstyle": "-|>", "color": INK, "lw": 1.3, "shrinkA": 0, "shrinkB": 1}
         if x0 == x1:
             sign = 1 if j > i else -1
-            ends = (x0, middle[i] - sign * 0.026), (x1, middle[j] + sign * 0.026)
+            ends = (x0, middle[i] - sign * 0.0225), (x1, middle[j] + sign * 0.0225)
         else:
-            ends = (x0 + 0.085, middle[i]), (x1, middle[j] - 0.026)
+            ends = (x0 + 0.08, middle[i]), (x1, middle[j] - 0.0225)
             arrow["connectionstyle"] = "angle,angleA=0,angleB=90,rad=6"
         ax.annotate("", ends[1], ends[0], arrowprops=arrow)
         beside = ends[0][0] + 0.012, (ends[0][1] + ends[1][1]) / 2
-        paper = {"fc": "white", "ec": "none", "pad": 1.5}  # hairlines pass behind the words
+        paper = {"fc": "white", "ec": "none", "pad": 0.3}  # hairlines pass behind the words
         if step:
             ax.text(*beside, step, va="center", size=9, bbox=paper)
     return fig
@@ -231,9 +237,105 @@ def _refuse_drift() -> None:
             raise SystemExit(f"the import contract does not put {above} above {below}")
 
 
+# ---------------------------------------------------------------------------------- calibration
+
+REPLICATES, SBC_ROWS, SBC_DRAWS = 300, 12, 99
+FALSE_ALARM = 0.01
+
+
+def sbc() -> Figure:
+    """ECDFs of ranks less their expectation: both routes, and two posteriors that are wrong."""
+    X, y = load_penguins()
+    clf = bg.GaussianNB().fit(X[FEATURES], y)
+
+    def wrong(update):
+        prior = clf.prior_.family
+        broken = type("Broken", (type(prior),), {"update": update})
+        arrays = {name: value for name, (_, value) in prior.arrays().items()}
+        return ClassModel(clf.prior_.alpha, broken.from_parts(arrays, prior.settings()))
+
+    def twice(prior, stats):
+        return type(clf.prior_.family).update(prior, stats.merge(stats))
+
+    def not_at_all(prior, stats):
+        return prior
+
+    panels = (
+        ("Closed form", "Every line keeps to the band.", clf, "closed form"),
+        ("NUTS", "The sampler of the PyMC model does so, too.", clf, "nuts"),
+        (
+            "Bug: every row counted twice",
+            "Intervals are too narrow: the truth is often outside.",
+            wrong(twice),
+            "closed form",
+        ),
+        (
+            "Bug: prior returned as posterior",
+            "No parameter shows it; the likelihood does.",
+            wrong(not_at_all),
+            "closed form",
+        ),
+    )
+    fig, axes = plt.subplots(2, 2, figsize=(7.4, 6.2), sharex=True, sharey=True)
+    fig.subplots_adjust(left=0.095, right=0.98, bottom=0.085, top=0.79, hspace=0.38, wspace=0.17)
+    for ax, (title, says, what, route) in zip(axes.flat, panels, strict=True):
+        options = {"route": route, "false_alarm": FALSE_ALARM, "progressbar": False}
+        _ecdf_panel(
+            ax, bg.simulation_based_calibration(what, SBC_ROWS, REPLICATES, SBC_DRAWS, **options)
+        )
+        ax.set_title(title, loc="left", size=10.5, weight="bold", pad=19)
+        ax.text(0, 1.035, says, transform=ax.transAxes, color=MUTED)
+    ax = axes[0, 0]
+    ax.text(0.5, -0.15, "band", color=MUTED, ha="center", va="center")
+    ax.text(0.03, 0.175, "a parameter", color=BLUE, va="center")
+    ax.text(0.97, 0.175, "log likelihood", color=ORANGE, ha="right", va="center")
+    for row in axes:
+        row[0].set_ylabel("ECDF less the diagonal")
+    for ax in axes[1]:
+        ax.set_xlabel(f"rank of the truth among {SBC_DRAWS} draws, as a share")
+    fig.text(
+        0.015,
+        0.985,
+        "Where a posterior is right, the truth has any rank among its draws",
+        va="top",
+        size=12.5,
+        weight="bold",
+    )
+    fig.text(
+        0.015,
+        0.942,
+        f"GaussianNB with the prior of its fit to penguins, {REPLICATES} data sets of {SBC_ROWS} "
+        f"rows simulated from that prior.\nA right posterior keeps all lines in the band with "
+        f"probability {1 - FALSE_ALARM:g}.",
+        va="top",
+        color=MUTED,
+        linespacing=1.3,
+    )
+    return fig
+
+
+def _ecdf_panel(ax, found):
+    """The lines of all quantities tested, and the band that one of them leaves if refused."""
+    table = found["calibration"].to_dataset()
+    lower, upper = ecdf_band(REPLICATES, SBC_DRAWS, 1 - table["threshold"].item())
+    k = np.arange(SBC_DRAWS + 2) / (SBC_DRAWS + 1)
+    band = (np.array([0, *n, REPLICATES]) / REPLICATES - k for n in (lower, upper))
+    ax.fill_between(k, *band, color="#e4eaef", lw=0)
+    ax.axhline(0, color="white", lw=1)
+    groups = found["prior_sbc"].to_dataset()
+    pit = np.column_stack([v.values.reshape(REPLICATES, -1) for v in groups.values()])
+    for q in np.flatnonzero(table["p_value"].notnull()):
+        delta = (pit[:, q, None] < k).mean(axis=0) - k
+        last = q == pit.shape[1] - 1
+        style = {"color": ORANGE, "lw": 1.8, "zorder": 3} if last else {"color": BLUE, "lw": 0.7}
+        ax.plot(k, delta, **style)
+    ax.set(xlim=(0, 1), ylim=(-0.2, 0.2), yticks=[-0.2, -0.1, 0, 0.1, 0.2])
+
+
 FIGURES = {
     "architecture": (architecture, ("svg", "png")),
     "predictive_densities": (predictive_densities, ("png",)),
+    "sbc": (sbc, ("png",)),
 }
 
 

@@ -1,12 +1,13 @@
 """The scikit-learn face of every generative classifier: validate, call, name the classes.
 
 No mathematics lives here. A face chooses a family and how to read X (`face`); the rest is done
-for all of them: `fitting`, `predicting`, `uncertainty`, the `posterior` as others read it, and
-`saving`.
+for all of them: `fitting`, `predicting`, `uncertainty`, `explaining`, the `posterior` as others
+read it, and `saving`.
 """
 
 from typing import Any
 
+from bayesgen.classifier.explaining import Explaining
 from bayesgen.classifier.face import Align
 from bayesgen.classifier.fitting import Fitting
 from bayesgen.classifier.predicting import LinearForm
@@ -16,7 +17,7 @@ from bayesgen.classifier.uncertainty import Uncertainty
 __all__ = ["Align", "GenerativeClassifier", "LinearForm"]
 
 
-class GenerativeClassifier(Fitting, Uncertainty, Saving):
+class GenerativeClassifier(Fitting, Uncertainty, Explaining, Saving):
     """Classifier from any conjugate family, the user's own included.
 
     Parameters

@@ -11,7 +11,7 @@ from bayesgen.classifier.posterior import Posterior
 from bayesgen.criticism import simulate_from_draws
 from bayesgen.family import UndefinedEstimateError
 from bayesgen.labels import weights_by_class
-from bayesgen.model import ClassModel
+from bayesgen.model import ClassModel, log_weights
 from bayesgen.monte_carlo import Quantity
 from bayesgen.names import CLASS, CLASS_WEIGHTS, OBS, Method
 from bayesgen.numerics import Array, log_sum_exp
@@ -41,6 +41,7 @@ class Predicting(Posterior):
         method: Method = "posterior_predictive",
         class_prior: Any = None,
         posterior: Any = None,
+        relevance: Any = None,
     ) -> Array:
         """(N, C) log p(y = c, x) of each row on its own.
 
@@ -55,16 +56,26 @@ class Predicting(Posterior):
             Draws of this model's parameters, as from `sample_posterior` or `draw_posterior`, that
             replace the closed form. Joint densities are averaged over draws, then normalised;
             `predict_monte_carlo` gives the error.
+        relevance : "averaged" or Dataset, optional
+            Average over which features depend on the class at all, by their posterior
+            probabilities at prior odds 1, or at those of a `feature_relevance` table. None: all
+            depend on it. For the posterior predictive in closed form.
 
         Warns
         -----
         MonteCarloWarning
             If `posterior` has too few draws for some rows.
         """
-        return self._log_joint(X, method, class_prior, posterior, "density")
+        return self._log_joint(X, method, class_prior, posterior, "density", relevance)
 
     def _log_joint(
-        self, X: Any, method: Method, class_prior: Any, posterior: Any, quantity: Quantity
+        self,
+        X: Any,
+        method: Method,
+        class_prior: Any,
+        posterior: Any,
+        quantity: Quantity,
+        relevance: Any = None,
     ) -> Array:
         """As `predict_joint_log_proba`; `quantity` is what becomes of it."""
         check_is_fitted(self, "prior_")
@@ -78,6 +89,13 @@ class Predicting(Posterior):
         weights = None if class_prior is None else weights_by_class(class_prior, self.classes_)
         theta = self._draws_of(posterior)
         encoded = self._encode(self._read(X, reset=False))
+        if relevance is not None:
+            if method != "posterior_predictive" or theta is not None:
+                raise ValueError(
+                    "relevance= averages the posterior predictive in closed form: leave "
+                    "`posterior` out, and method at 'posterior_predictive'"
+                )
+            return self._log_joint_averaged(encoded, weights, relevance)
         try:
             return self._log_joint_of_rows(encoded, method, weights, theta, quantity)
         except UndefinedEstimateError as error:
@@ -98,15 +116,24 @@ class Predicting(Posterior):
             self._scorer(), stats, encoded, method, weights, theta, quantity, exact
         )
 
+    def _log_joint_averaged(self, encoded: Any, weights: Array | None, relevance: Any) -> Array:
+        from bayesgen.dependence import log_predictive
+
+        if weights is None:
+            weights = self.model_.class_weights("posterior_predictive", self.stats_)
+        log_x = log_predictive(self.prior_, self.model_, self.stats_, encoded, relevance)
+        return log_x + log_weights(weights)
+
     def predict_log_proba(
         self,
         X: Any,
         method: Method = "posterior_predictive",
         class_prior: Any = None,
         posterior: Any = None,
+        relevance: Any = None,
     ) -> Array:
         """(N, C) log of `predict_proba`."""
-        joint = self._log_joint(X, method, class_prior, posterior, "probability")
+        joint = self._log_joint(X, method, class_prior, posterior, "probability", relevance)
         return prediction.log_class_probability(joint, method)
 
     def predict_proba(
@@ -115,6 +142,7 @@ class Predicting(Posterior):
         method: Method = "posterior_predictive",
         class_prior: Any = None,
         posterior: Any = None,
+        relevance: Any = None,
     ) -> Array:
         """(N, C) p(y = c | x); by default the exact posterior predictive.
 
@@ -123,7 +151,7 @@ class Predicting(Posterior):
 
         Parameters
         ----------
-        X, method, class_prior, posterior
+        X, method, class_prior, posterior, relevance
             As in `predict_joint_log_proba`.
 
         Raises
@@ -132,7 +160,7 @@ class Predicting(Posterior):
             If the estimate that `method` plugs in does not exist (naming class and feature), or
             if a row has probability 0 under every class.
         """
-        return np.exp(self.predict_log_proba(X, method, class_prior, posterior))
+        return np.exp(self.predict_log_proba(X, method, class_prior, posterior, relevance))
 
     def predict(
         self,
@@ -140,9 +168,10 @@ class Predicting(Posterior):
         method: Method = "posterior_predictive",
         class_prior: Any = None,
         posterior: Any = None,
+        relevance: Any = None,
     ) -> Array:
         """(N,) most probable labels."""
-        log_p = self.predict_log_proba(X, method, class_prior, posterior)
+        log_p = self.predict_log_proba(X, method, class_prior, posterior, relevance)
         return self.classes_[np.argmax(log_p, axis=1)]
 
     def decision_function(
@@ -151,9 +180,10 @@ class Predicting(Posterior):
         method: Method = "posterior_predictive",
         class_prior: Any = None,
         posterior: Any = None,
+        relevance: Any = None,
     ) -> Array:
         """(N,) log-odds of ``classes_[1]`` for two classes, else (N, C) log p(y = c | x)."""
-        joint = self._log_joint(X, method, class_prior, posterior, "probability")
+        joint = self._log_joint(X, method, class_prior, posterior, "probability", relevance)
         log_p = prediction.log_class_probability(joint, method)  # refuses impossible rows
         return joint[:, 1] - joint[:, 0] if len(self.classes_) == 2 else log_p
 
@@ -163,9 +193,12 @@ class Predicting(Posterior):
         method: Method = "posterior_predictive",
         class_prior: Any = None,
         posterior: Any = None,
+        relevance: Any = None,
     ) -> Array:
         """(N,) log p(x): how odd each row is under every class."""
-        return log_sum_exp(self.predict_joint_log_proba(X, method, class_prior, posterior))
+        return log_sum_exp(
+            self.predict_joint_log_proba(X, method, class_prior, posterior, relevance)
+        )
 
     def predict_monte_carlo(
         self, X: Any, posterior: Any = None, class_prior: Any = None

@@ -78,7 +78,7 @@ class Uncertainty(Predicting):
         from bayesgen.uncertainty.interval import interval
 
         check_is_fitted(self, "prior_")
-        prob, kind = _interval_of(prob, kind)
+        prob, kind = interval_of(prob, kind)
         weights = None if class_prior is None else weights_by_class(class_prior, self.classes_)
         encoded = self._encode(self._read(X, reset=False))
         theta = self._draws_of(posterior)
@@ -279,7 +279,7 @@ class Uncertainty(Predicting):
         return np.concatenate([density for _, density in blocks], axis=2)
 
 
-def _interval_of(prob: float | None, kind: Any) -> tuple[float, Any]:
+def interval_of(prob: float | None, kind: Any) -> tuple[float, Any]:
     """Width and kind of intervals: the user's, or else ArviZ's settings."""
     if prob is None or kind is None:
         from arviz_base import rcParams

@@ -18,6 +18,7 @@ from bayesgen.numerics import Array
 from bayesgen.tokens import Split, Tokenizer, Vocabulary
 
 _START = "⊢"  # how a coordinate shows that a document begins here
+_UNKNOWN = "␦"  # and a token outside the vocabulary
 
 
 class MarkovNB(GenerativeClassifier):
@@ -223,6 +224,13 @@ class MarkovNB(GenerativeClassifier):
         tokens = list(map(str, self.encoder_.tokens))
         contexts = self._scorer().family.contexts.tolist()
         return [between.join(_START if k < 0 else tokens[k] for k in c) for c in contexts]
+
+    def _term_names(self, encoded: Any) -> list[Any]:
+        """The n-grams that the documents show; -2 and -1 are the codes of start and unknown."""
+        between = "" if self.tokens == "char" else " "
+        shown = [*map(str, self.encoder_.tokens), _START, _UNKNOWN]
+        grams = self.model_.family.grams_of(encoded).tolist()
+        return [between.join(shown[k] for k in gram) for gram in grams]
 
     def _coords(self) -> dict[str, Any]:
         return {

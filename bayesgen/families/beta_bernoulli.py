@@ -73,6 +73,7 @@ class BetaBernoulli(ConjugateFamily):
     sparse: ClassVar[bool] = True
     statistics: ClassVar[type[Stats]] = BernoulliStats
     tunable: ClassVar[tuple[str, ...]] = ("alpha", "beta")
+    separable: ClassVar[bool] = True
 
     alpha: Any = array(CLASS, FEATURE, default=1.0)
     beta: Any = array(CLASS, FEATURE, default=1.0)
@@ -221,9 +222,14 @@ class BetaBernoulli(ConjugateFamily):
 
     def log_evidence(self, stats: BernoulliStats) -> float:
         """Sum over cells of log B(posterior) - log B(prior): the probability of this sequence."""
+        return float(self.log_evidence_by_feature(stats).sum())
+
+    def log_evidence_by_feature(self, stats: BernoulliStats) -> Array:
+        """(D,) terms of `log_evidence`."""
         a, b = self.alpha, self.beta
         cells = log_gamma_difference(a, stats.ones) + log_gamma_difference(b, stats.zeros)
-        return float(np.sum(cells - log_gamma_difference(a + b, stats.ones + stats.zeros)))
+        cells = cells - log_gamma_difference(a + b, stats.ones + stats.zeros)
+        return np.asarray(cells.sum(axis=0))
 
     def cgf(self, X: Matrix, t: Array) -> Array:
         """Sum over cells of lG(p+t) - lG(p) - lG(P+t) + lG(P), p the pseudo-count of the bit."""
@@ -250,6 +256,15 @@ class BetaBernoulli(ConjugateFamily):
             return out
 
         return cgf_by_rows(cell, X.shape[0], X.shape[1], t)
+
+    def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
+        """lG(p+t) - lG(p) - lG(P+t) + lG(P) of each cell, p the pseudo-count of its bit."""
+        a, b = self.alpha[:, column], self.beta[:, column]
+        out: Any = 0.0
+        for c, p in enumerate(np.where(x == 1, a, b)):
+            tc = t[..., c]
+            out = out + log_gamma_difference(p, tc) - log_gamma_difference(a[c] + b[c], tc)
+        return out
 
     @staticmethod
     def _linear(X: Matrix, one: Array, zero: Array) -> Array:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from bayesgen.densities import log_product
-from bayesgen.family import ConjugateFamily, Stats, Theta, UndefinedEstimateError
+from bayesgen.family import Block, ConjugateFamily, Stats, Theta, UndefinedEstimateError
 from bayesgen.names import CLASS, Method
 from bayesgen.numerics import Array
 from bayesgen.rows import Matrix
@@ -37,6 +37,10 @@ class ColumnsStats(Stats):
     def reindex_classes(self, codes: Array, n_classes: int) -> Self:
         """Block by block."""
         return replace(self, parts=tuple(p.reindex_classes(codes, n_classes) for p in self.parts))
+
+    def pooled(self) -> Self:
+        """Block by block."""
+        return replace(self, parts=tuple(p.pooled() for p in self.parts))
 
     def arrays(self) -> dict[str, tuple[tuple[str, ...], Array]]:
         """{block_field: (dims, array)}; every dim but ``class`` carries the block's name."""
@@ -83,6 +87,16 @@ class Columns(ConjugateFamily):
     def _blocks(self) -> Iterator[tuple[str, ConjugateFamily, list[int]]]:
         for name, family, columns in zip(self.names, self.families, self.columns, strict=True):
             yield name, family, list(columns)
+
+    def blocks(self, stats: Any = None, theta: Any = None) -> Iterator[Block]:
+        """The blocks."""
+        for k, (name, family, columns) in enumerate(self._blocks()):
+            own = None if theta is None else _part(theta, name, family)
+            yield Block(columns, family, None if stats is None else stats.parts[k], own)
+
+    def pooled(self) -> Self:
+        """Block by block."""
+        return replace(self, families=tuple(f.pooled() for f in self.families))
 
     @property
     def n_features(self) -> int:

@@ -114,6 +114,7 @@ class DirichletCategorical(ConjugateFamily):
     sparse: ClassVar[bool] = True
     statistics: ClassVar[type[Stats]] = CategoricalStats
     tunable: ClassVar[tuple[str, ...]] = ("alpha",)
+    separable: ClassVar[bool] = True
 
     alpha: Any = array(CLASS, FEATURE, CATEGORY, default=1.0)
     n_categories: Sequence[int] = ()
@@ -354,8 +355,12 @@ class DirichletCategorical(ConjugateFamily):
 
     def log_evidence(self, stats: CategoricalStats) -> float:
         """Sum over cells of log B(posterior) - log B(prior): the probability of this sequence."""
+        return float(self.log_evidence_by_feature(stats).sum())
+
+    def log_evidence_by_feature(self, stats: CategoricalStats) -> Array:
+        """(D,) terms of `log_evidence`."""
         counts = _padded(stats.counts, self.alpha.shape[2])
-        return float(np.sum(log_beta_difference(self.alpha, counts)))
+        return np.asarray(log_beta_difference(self.alpha, counts).sum(axis=0))
 
     def cgf(self, X: Matrix, t: Array) -> Array:
         """Sum over cells of lG(p+t) - lG(p) - lG(P+t) + lG(P), p the pseudo-count of the cell.
@@ -397,6 +402,23 @@ class DirichletCategorical(ConjugateFamily):
             return out
 
         return cgf_by_rows(cell, X.shape[0], n_features, t)
+
+    def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
+        """As `cgf`, cell by cell."""
+        codes = _codes(x, self.alpha.shape[2])
+        known = codes < self.alpha.shape[2]
+        counts = self.alpha[:, column, np.where(known, codes, 0)]
+        known &= counts[0] > 0
+        p_new = self._p_new()[:, column]
+        out: Any = 0.0
+        for c, p in enumerate(np.where(known, counts, 1.0)):
+            tc = t[..., c]
+            some = log_gamma_difference(p, tc)
+            some = some - log_gamma_difference(self.alpha[c, column].sum(axis=-1), tc)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                never = np.where(tc == 0, 0.0, tc * np.log(p_new[c]))
+            out = out + np.where(known, some, never)
+        return out
 
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
         """Refused: linear in one indicator for each category, not in the codes."""

@@ -35,6 +35,7 @@ from bayesgen.family import (
     ConjugateFamily,
     Stats,
     Theta,
+    Urns,
     array,
     broadcast_prior,
     cgf_by_rows,
@@ -614,6 +615,17 @@ class DirichletMarkov(ConjugateFamily):
         Each document is one walk through the urns of the contexts: the text that a class writes.
         """
         return self._documents(rng, y)
+
+    def urns(self, X: Array) -> Urns:
+        """The tokens of each document, an urn for each context; features as in `grams_of`."""
+        docs = DocumentCounts.count(X, self.order, self.n_tokens)
+        cell, total = (np.array(parts) for parts in zip(*self._cells(docs), strict=True))
+        drawn = docs.run_n[docs.run]
+        return Urns(docs.row, docs.gram, docs.n, drawn, cell, total[:, docs.run])
+
+    def grams_of(self, X: Array) -> Array:
+        """(U, order) distinct n-grams of documents; -1 is a token outside the vocabulary."""
+        return DocumentCounts.count(X, self.order, self.n_tokens).grams
 
     def cgf(self, X: Array, t: Array) -> Array:
         """Sum over the cells of lG(a+tn) - lG(a), minus that of each context's total.

@@ -32,6 +32,7 @@ from bayesgen.family import (
     NotLinearError,
     Stats,
     Theta,
+    Urns,
     array,
     broadcast_prior,
     cgf_by_rows,
@@ -327,6 +328,15 @@ class DirichletMultinomial(ConjugateFamily):
 
         width = max(1, X.nnz // max(1, X.shape[0])) if sparse.issparse(X) else X.shape[1]
         return cgf_by_rows(cell, X.shape[0], width, t)
+
+    def urns(self, X: Matrix) -> Urns:
+        """The words of each document: one urn a class."""
+        self._check(X)
+        cells = stored_cells(X, slice(None))
+        row, length = _row_of_cells(cells), row_sums(cells.data, cells.indptr)
+        cell = self.alpha[:, cells.indices]
+        total = np.broadcast_to(self.alpha.sum(axis=-1)[:, None], cell.shape)
+        return Urns(row, cells.indices, cells.data, length[row], cell, total)
 
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
         """Log probabilities as weights of the counts; plug-ins only."""

@@ -102,6 +102,7 @@ class GammaPoisson(ConjugateFamily):
     sparse: ClassVar[bool] = True
     statistics: ClassVar[type[Stats]] = PoissonStats
     tunable: ClassVar[tuple[str, ...]] = ("shape", "rate")
+    separable: ClassVar[bool] = True
 
     shape: Any = array(CLASS, FEATURE, default=1.0)
     rate: Any = array(CLASS, FEATURE, default=None)
@@ -269,12 +270,16 @@ class GammaPoisson(ConjugateFamily):
         of 1e12. The second carries the rounding of the sum of log-factorials, 1e-16 of its size:
         a constant, the same for every prior.
         """
+        return float(self.log_evidence_by_feature(stats).sum())
+
+    def log_evidence_by_feature(self, stats: PoissonStats) -> Array:
+        """(D,) terms of `log_evidence`."""
         some = stats.rows > 0
         n = np.where(some, stats.rows, 1.0)
         total = np.where(some, stats.total, 0.0)
         cells = log_negative_binomial(total, self.shape, self.rate / n)
         cells += log_factorial(total) - total * np.log(n) - stats.log_factorial
-        return float(np.sum(cells, where=some))
+        return np.asarray(np.sum(cells, axis=0, where=some))
 
     def cgf(self, X: Matrix, t: Array) -> Array:
         """Sum over cells of lG(a+tx) - lG(a) + a log b - (a+tx) log(b+t) - t log x!."""
@@ -309,6 +314,11 @@ class GammaPoisson(ConjugateFamily):
             return out
 
         return cgf_by_rows(cell, X.shape[0], X.shape[1], t)
+
+    def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
+        """As `cgf`, cell by cell."""
+        a, b = self.shape[:, column], self.rate[:, column]
+        return np.sum([log_poisson_power(x, a[c], b[c], t[..., c]) for c in range(len(a))], axis=0)
 
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
         """Log rates as weights of the counts, minus the sum of rates; plug-ins only."""

@@ -150,6 +150,7 @@ class NormalInverseGamma(ConjugateFamily):
 
     statistics: ClassVar[type[Stats]] = GaussianStats
     tunable: ClassVar[tuple[str, ...]] = ("kappa", "nu", "sigma2")
+    separable: ClassVar[bool] = True
 
     mu: Any = array(CLASS, FEATURE, default=None)
     kappa: Any = array(CLASS, FEATURE, default=None)
@@ -210,6 +211,11 @@ class NormalInverseGamma(ConjugateFamily):
             sigma2 = sigma2[..., 0]
             return sigma2[..., 0] if self._over_classes else sigma2
         return sigma2[..., 0, :] if self._over_classes else sigma2
+
+    @property
+    def independent(self) -> bool:
+        """A variance that columns share makes them dependent once it is integrated out."""
+        return not self._over_features
 
     # -- contract ----------------------------------------------------------------------------
 
@@ -498,6 +504,17 @@ class NormalInverseGamma(ConjugateFamily):
 
     def log_evidence(self, stats: GaussianStats) -> float:
         """log p(X | y) of the live columns, means and variances integrated out."""
+        return float(sum(a.sum() for a in self._log_evidence_terms(stats)))
+
+    def log_evidence_by_feature(self, stats: GaussianStats) -> Array:
+        """(D,) terms of `log_evidence`, where columns share no variance."""
+        if not self.independent:
+            return super().log_evidence_by_feature(stats)
+        groups, means = self._log_evidence_terms(stats)
+        return np.asarray(groups.sum(axis=0) + means.sum(axis=0))
+
+    def _log_evidence_terms(self, stats: GaussianStats) -> tuple[Array, Array]:
+        """Terms of the variance groups, and of the cells (C, D)."""
         posterior = self.update(stats)
         seen = stats.n * self._live
         n = self._group_sum(seen)
@@ -507,7 +524,7 @@ class NormalInverseGamma(ConjugateFamily):
             - n / 2 * np.log(np.pi * posterior._scale)
             - self.nu / 2 * np.log(growth)
         )
-        return float(groups.sum() - 0.5 * np.log1p(seen / self.kappa).sum())
+        return groups, -0.5 * np.log1p(seen / self.kappa)
 
     def cgf(self, X: Matrix, t: Array) -> Array:
         """Joint cgf of the class log-densities, variance group by group, over observed cells."""
@@ -532,23 +549,44 @@ class NormalInverseGamma(ConjugateFamily):
             for c in range(n_classes):
                 tc = t[..., c, None]
                 mean = -0.5 * log1p(tc / kappa[c])
-                own = tc * kappa[c] / (kappa[c] + tc) * (seen * np.square(x - self.mu[c]))
+                nu, ss = (v[0 if self._over_classes else c] for v in (self.nu, scale))
+                square = seen * np.square(x - self.mu[c]) / ss  # first: t may be tiny
+                own = tc * kappa[c] / (kappa[c] + tc) * square
                 T, B = (T + tc, B + own) if self._over_classes else (tc, own)
                 out = out + sum_seen(seen, mean)
                 if self._over_classes and c < n_classes - 1:
                     continue
-                nu, ss = (v[0 if self._over_classes else c] for v in (self.nu, scale))
                 if self._over_features:
                     T, B = T * seen.sum(axis=-1, keepdims=True), B.sum(axis=-1, keepdims=True)
                     out = out + norm(T, nu, ss)[..., 0]
                 else:
                     out = out + sum_seen(seen, norm(T, nu, ss))
                     T = T * seen
-                out = out - ((nu + T) / 2 * log1p(B / ss)).sum(axis=-1)
+                out = out - ((nu + T) / 2 * log1p(B)).sum(axis=-1)
             return out
 
         with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
             return cgf_by_rows(cell, X.shape[0], X.shape[1], t)
+
+    def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
+        """As `cgf`, cell by cell: then a variance group is one cell of each class."""
+        live = self._live[column]
+        kappa = self.kappa[:, column]
+        nu, ss = (np.broadcast_to(v, self.mu.shape)[:, column] for v in (self.nu, self._scale))
+        square = np.square(x - self.shift[column] - self.mu[:, column]) / ss
+
+        def group(members: list[int]) -> Array:
+            T = t[..., members].sum(axis=-1)
+            B = sum(t[..., c] * kappa[c] / (kappa[c] + t[..., c]) * square[c] for c in members)
+            k = members[0]
+            mean = sum(-0.5 * log1p(t[..., c] / kappa[c]) for c in members)
+            norm = log_gamma_difference(nu[k] / 2, T / 2) - T / 2 * np.log(np.pi * ss[k])
+            return mean + norm - (nu[k] + T) / 2 * log1p(B)
+
+        every = list(range(len(self.mu)))
+        with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
+            out = sum(group(m) for m in ([every] if self._over_classes else [[c] for c in every]))
+        return np.where(live, out, 0.0)
 
     def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
         r"""For variances shared by the classes, one number a class stands for all its means.

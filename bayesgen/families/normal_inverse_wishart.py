@@ -18,7 +18,8 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import cho_solve, solve_triangular
+from scipy.special import digamma
 
 from bayesgen import gaps
 from bayesgen.densities import log_inverse_wishart_density
@@ -103,6 +104,14 @@ class ScatterStats(Stats):
         """As in `Stats`; a shared scatter stays one matrix."""
         out = super().reindex_classes(codes, n_classes)
         return replace(out, scatter=self.scatter) if self.shared else out
+
+    def pooled(self) -> Self:
+        """As in `Stats`; a shared scatter counts once."""
+        if not self.shared:
+            return super().pooled()
+        means = replace(self, scatter=np.zeros((len(self.n), *self.scatter.shape[1:])))
+        out = Stats.pooled(means)
+        return replace(out, scatter=out.scatter + self.scatter)
 
     def _about(self, shift: Array) -> Array:
         return self.mean + (self.shift - shift)
@@ -837,6 +846,66 @@ class NormalInverseWishart(ConjugateFamily):
         w[:, live] = np.linalg.solve(sigma, mu[:, live].T).T
         return w, -0.5 * (w * mu).sum(axis=-1)
 
+    def log_odds_terms(
+        self, X: Matrix, a: int, b: int, theta: Theta | None = None
+    ) -> tuple[Array, Array]:
+        r"""One covariance: w_j (x_j - midpoint of the means); else shares of the quadratic forms.
+
+        With one covariance, :math:`w = \Sigma^{-1}(\mu_a - \mu_b)` and nothing is left over. Else
+        feature j has :math:`-\tfrac12 u_j (\Sigma_a^{-1} u)_j` with u = x - mu_a, less the same of
+        b: every product of two features is shared by them equally (their Shapley values). What
+        remains is half the log-ratio of the determinants.
+        """
+        lead = () if theta is None else np.shape(theta["mu"])[:-2]
+        out, rest = np.zeros((*lead, *X.shape)), np.zeros((*lead, X.shape[0]))
+        for rows, columns in _patterns(X, self._live):
+            if not len(columns):
+                continue
+            part = self if len(columns) == self._dim else self.marginal(columns)
+            x = dense_block(X, rows)[:, columns]
+            if theta is None:
+                terms, log_det = part._expected_terms(x - part.shift, a, b)
+            else:
+                mu, sigma = np.asarray(theta["mu"]), np.asarray(theta["Sigma"])
+                mu, sigma = mu[..., columns], sigma[..., columns[:, None], columns]
+                terms, log_det = _terms_given(
+                    x, mu[..., a, :], mu[..., b, :], sigma, a, b, self.shared
+                )
+            at = np.arange(X.shape[0])[rows]
+            out[..., at[:, None], columns] = terms
+            rest[..., at] = log_det[..., None]
+        return out, rest
+
+    def rest_cgf(self, X: Matrix, t: Array) -> Array:
+        """Of half the log determinant of each class's precision, over the observed columns."""
+        if self.shared:
+            return super().rest_cgf(X, t)
+        out = np.zeros((len(t), X.shape[0]), dtype=t.dtype)
+        for rows, columns in _patterns(X, self._live):
+            part, dim = self.marginal(columns), len(columns)
+            for c in range(len(self.mu)):
+                tc = t[:, 0, c]
+                own = log_multigamma_difference(part.nu[c] / 2, tc / 2, dim)
+                own = own + tc / 2 * (dim * np.log(2) - part._log_det[c])
+                out[:, rows] += own[:, None]
+        return out
+
+    def _expected_terms(self, x: Array, a: int, b: int) -> tuple[Array, Array]:
+        """(n, D) and () expectations of the terms of complete rows x, minus shift."""
+        if self.shared:
+            inverse = cho_solve((self._factor[0], True), np.eye(self._dim))
+            w = self.nu[0] * inverse @ (self.mu[a] - self.mu[b])
+            level = -0.5 * (1 / self.kappa[a] - 1 / self.kappa[b])
+            return w * (x - (self.mu[a] + self.mu[b]) / 2) + level, np.zeros(())
+        terms, log_det = [], []
+        for c in (a, b):
+            u = x - self.mu[c]
+            solved = cho_solve((self._factor[c], True), u.T).T
+            terms.append(-0.5 * (self.nu[c] * u * solved + 1 / self.kappa[c]))
+            halves = (self.nu[c] - np.arange(self._dim)) / 2
+            log_det.append(0.5 * (digamma(halves).sum() - self._log_det[c]))
+        return terms[0] - terms[1], np.asarray(log_det[0] - log_det[1])
+
     def information(self, theta: Theta, weights: Array) -> Array:
         """(D,) of each feature on its own (its Normal margins), in nats; 0 where ignored."""
         mu = np.asarray(theta["mu"])
@@ -849,6 +918,23 @@ class NormalInverseWishart(ConjugateFamily):
         out = super().scaled({k: f for k, f in factors.items() if k != "nu"})
         limit = self._dim - 1
         return replace(out, nu=limit + (self.nu - limit) * factors.get("nu", 1.0))
+
+
+def _terms_given(
+    x: Array, mu_a: Array, mu_b: Array, sigma: Array, a: int, b: int, shared: bool
+) -> tuple[Array, Array]:
+    """(..., n, D) and (...) terms of complete rows under theta."""
+    if shared:
+        w = np.linalg.solve(sigma, (mu_a - mu_b)[..., None])[..., 0]
+        terms = w[..., None, :] * (x - (mu_a + mu_b)[..., None, :] / 2)
+        return terms, np.zeros(mu_a.shape[:-1])
+    terms, log_det = [], []
+    for mu, own in ((mu_a, sigma[..., a, :, :]), (mu_b, sigma[..., b, :, :])):
+        u = x - mu[..., None, :]
+        solved = np.swapaxes(np.linalg.solve(own, np.swapaxes(u, -1, -2)), -1, -2)
+        terms.append(-0.5 * u * solved)
+        log_det.append(-0.5 * np.linalg.slogdet(own)[1])
+    return terms[0] - terms[1], log_det[0] - log_det[1]
 
 
 _NUMBERS = 1 << 20  # of whitened rows under some draws: 8 MB

@@ -14,7 +14,7 @@ import warnings
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -222,6 +222,7 @@ def _find(graph: _Graph) -> _Program | None:
 def _program(model: Any, progressbar: bool) -> Any:
     """nutpie's compiled model, holding the data of `model`; call with the lock held."""
     import nutpie
+    import pandas as pd
 
     graph = _Graph.of(model)
     program = _find(graph)
@@ -233,6 +234,9 @@ def _program(model: Any, progressbar: bool) -> Any:
                 compiled = nutpie.compile_pymc_model(model, var_names=[])
             finally:
                 model.check_bounds = checked
+        # labels of some types (uint8, dates) are no coordinates for nutpie, and are ours to write
+        counted = {k: pd.RangeIndex(len(v)) for k, v in compiled.coords.items()}
+        compiled = replace(compiled, _coords=counted)
         program = _Program(graph, compiled)
         _PROGRAMS.append(program)
         return compiled

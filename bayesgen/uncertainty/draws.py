@@ -18,7 +18,7 @@ from bayesgen.rows import Matrix
 
 REPLICATES = 8
 _COORDINATES = 64
-_CELLS = 1 << 22  # numbers of one block of draws: 32 MiB
+_CELLS = 3 << 20  # numbers of one block of draws: 24 MiB
 
 
 class QuasiGenerator:

@@ -152,7 +152,7 @@ def entropies(
             raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
     n, n_classes = X.shape[0], len(model.alpha)
     moments, total = Moments.empty(n, n_classes), np.full(n, np.nan)
-    size = _BLOCK if n_classes <= 2 else max(1, min(_BLOCK, (1 << 21) // (n_draws * n_classes)))
+    size = _BLOCK if n_classes <= 2 else max(1, min(_BLOCK, (3 << 19) // (n_draws * n_classes)))
     for start in range(0, n, size):
         x = X[start : start + size]
         for rows, classes in possible_classes(model, x, class_prior):

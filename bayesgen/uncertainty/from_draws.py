@@ -14,6 +14,8 @@ from bayesgen.numerics import Array, log_softmax
 from bayesgen.uncertainty.draws import log_odds_against_rest
 from bayesgen.uncertainty.interval import Intervals, Kind
 
+_CERTAIN = 1e300  # log-odds of a class that no other draws away from
+
 
 def log_odds(joint: Array) -> Array:
     """(N, C, chain, draw) log-odds of each class against the rest.
@@ -36,7 +38,7 @@ def interval(joint: Array, prob: float, kind: Kind) -> Intervals:
     kind : {"eti", "hdi"}
         Equal tails, or the shortest interval of the probability.
     """
-    odds = log_odds(joint)
+    odds = np.clip(log_odds(joint), -_CERTAIN, _CERTAIN)  # infinities have no differences
     n, n_classes = odds.shape[:2]
     flat = np.sort(odds.reshape(n, n_classes, -1), axis=-1)
     if kind == "eti":
@@ -55,6 +57,7 @@ def interval(joint: Array, prob: float, kind: Kind) -> Intervals:
         share = below.mean(axis=(-2, -1))
         ess = effective_sample_size(below.astype(float))
         error = np.maximum(error, np.sqrt(share * (1 - share) / ess).max(axis=1))
+    low, high = (np.where(np.abs(l) < _CERTAIN, l, np.copysign(np.inf, l)) for l in (low, high))
     method = np.full(n, "draws")
     return Intervals(expit(low), expit(high), low, high, method, error)
 

@@ -22,7 +22,18 @@ _START = 128  # intervals of u in the first pass
 _ZOOM = 16
 
 
-def shortest(quantile: Callable[[Array], Array], n: int, prob: float) -> tuple[Array, Array]:
+def in_probability(lower: Array, upper: Array) -> Array:
+    """sigma(upper) - sigma(lower) without cancellation."""
+    with np.errstate(invalid="ignore"):
+        return expit(upper) * expit(-lower) * -np.expm1(np.minimum(lower - upper, 0.0))
+
+
+def shortest(
+    quantile: Callable[[Array], Array],
+    n: int,
+    prob: float,
+    length: Callable[[Array, Array], Array] = in_probability,
+) -> tuple[Array, Array]:
     """(n,) each: the lower tail probability u, and the length W(u).
 
     Parameters
@@ -31,25 +42,37 @@ def shortest(quantile: Callable[[Array], Array], n: int, prob: float) -> tuple[A
     n : int
         Rows.
     prob : float
+    length : (lower, upper) -> length of the interval; default that of the probability
     """
     # denser at both ends, where the quantiles run away
     share = np.sin(np.linspace(0, np.pi / 2, _START + 1)) ** 2
     u = np.broadcast_to(share * (1 - prob), (n, len(share)))
     rows = np.arange(n)
     for _ in range(3):
-        length = _length(quantile, u, prob)
-        best = np.argmin(length, axis=1)
+        lengths = length(*_ends(quantile, u, prob))
+        best = np.argmin(lengths, axis=1)
         low, high = u[rows, np.maximum(best - 1, 0)], u[rows, np.minimum(best + 1, u.shape[1] - 1)]
-        found, width = u[rows, best], length[rows, best]
+        found, width = u[rows, best], lengths[rows, best]
         u = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, _ZOOM + 1)
     return found, width
 
 
-def _length(quantile: Callable[[Array], Array], u: Array, prob: float) -> Array:
+def _ends(quantile: Callable[[Array], Array], u: Array, prob: float) -> tuple[Array, Array]:
     first, last = u <= 0, u >= (1 - prob) * (1 - 1e-12)
     inner = np.clip(u, 1e-12, (1 - prob) * (1 - 1e-12))
     lower = np.where(first, -np.inf, quantile(inner))
     upper = np.where(last, np.inf, quantile(inner + prob))
-    # sigma(b) - sigma(a) without cancellation
-    with np.errstate(invalid="ignore"):
-        return expit(upper) * expit(-lower) * -np.expm1(np.minimum(lower - upper, 0.0))
+    return lower, upper
+
+
+def interval_of_draws(draws: Array, prob: float, kind: str) -> tuple[Array, Array]:
+    """(...) ends of the interval of draws (S, ...): equal tails "eti", or the shortest "hdi"."""
+    if kind == "eti":
+        lower, upper = np.quantile(draws, [(1 - prob) / 2, (1 + prob) / 2], axis=0)
+        return lower, upper
+    ordered, size = np.sort(draws, axis=0), len(draws)
+    inside = min(size - 1, int(np.ceil(prob * size)))
+    with np.errstate(invalid="ignore"):  # infinite draws
+        first = (ordered[inside:] - ordered[: size - inside]).argmin(axis=0)[None]
+    lower, upper = (np.take_along_axis(ordered, first + k, axis=0)[0] for k in (0, inside))
+    return lower, upper
