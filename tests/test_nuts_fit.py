@@ -268,7 +268,7 @@ def modelled(clf: Any, X: Any, codes: Any, weight: Any = None) -> tuple[Any, Any
     clf.classes_, clf.encoder_ = np.unique(codes[codes >= 0]), clf._learn(rows)
     clf.n_unlabelled_ = int((codes < 0).sum())
     rows = clf._encode(rows)
-    return clf, clf._model_to_sample(rows, codes, weight), rows
+    return clf, clf._model_to_sample(rows, codes, weight)[0], rows
 
 
 def at(tensor: Any, model: Any, theta: dict[str, np.ndarray]) -> Any:
