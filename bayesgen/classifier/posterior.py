@@ -42,10 +42,10 @@ class Posterior(Face):
     def posterior_(self) -> "xr.DataTree":
         """DataTree of 4 chains of 500 exact draws: `draw_posterior` with its defaults.
 
-        Made on first use, with seed 0.
+        Made on first use, with seed 0. After ``fit(inference="nuts")``: the draws of that fit.
         """
-        check_is_fitted(self, "model_")
         if "_draws" not in self.__dict__:
+            check_is_fitted(self, "model_")
             self._draws = self.draw_posterior()
         return self._draws
 
@@ -199,11 +199,12 @@ class Posterior(Face):
         """A DataTree with what every route has: ``fit``, ``constant_data``, provenance."""
         import xarray as xr
 
-        fit = tree.fit_dataset(self.prior_, self.model_, self.stats_, self._coords())
-        constants = tree.prior_dataset(self.prior_, self.stats_, self._coords())
-        groups = groups | {CONSTANT_DATA: constants, FIT: fit}
+        stats, coords = self._scorer_stats(), self._coords()
+        groups = groups | {CONSTANT_DATA: tree.prior_dataset(self.prior_, stats, coords)}
+        if "model_" in self.__dict__:
+            groups[FIT] = tree.fit_dataset(self.prior_, self.model_, stats, coords)
         out = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
-        out.attrs |= {"estimator": type(self).__name__, "family": type(self.model_.family).__name__}
+        out.attrs |= {"estimator": type(self).__name__, "family": type(self.prior_.family).__name__}
         out.attrs["bayesgen_version"] = package_version()
         return out
 
@@ -283,7 +284,7 @@ class Posterior(Face):
         pymc.Model
             Variable names, dims and coords are those of ``posterior_``.
         """
-        check_is_fitted(self, "model_")
+        check_is_fitted(self, "prior_")
         coords = self._coords()
         if not observed:
             return self.prior_.to_pymc(coords)

@@ -307,6 +307,19 @@ class NormalInverseGamma(ConjugateFamily):
             )
         return {"mu": mu, "sigma2": sigma2}
 
+    def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
+        """Sums over the observed cells of the live columns."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        seen = ~np.isnan(X) & self._live
+        x = pm.Data(f"{prefix}rows", np.where(seen, X - self.shift, 0.0))[:, None, :]
+        mask = pm.Data(f"{prefix}seen", seen.astype(np.float64))[:, None, :]
+        variance = self._with_axes(theta["sigma2"])
+        step = x - (theta["mu"] - self.shift)
+        cells = pt.log(2 * np.pi * variance) + pt.square(step) / variance
+        return -0.5 * (mask * cells).sum(axis=-1)
+
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
         """Each variance structure, with unequal numbers by class and feature."""
