@@ -7,11 +7,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen import tree
 from bayesgen.classifier.predicting import Predicting
-from bayesgen.classifier.uncertainty import interval_of
 from bayesgen.criticism import log_joint_blocks
 from bayesgen.labels import weights_by_class
 from bayesgen.names import BOUND, FEATURE, OBS
 from bayesgen.numerics import Array
+from bayesgen.uncertainty.interval import interval_of
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -75,7 +75,7 @@ class Uncertainty(Predicting):
         0.349
         """
         from bayesgen.uncertainty import from_draws
-        from bayesgen.uncertainty.interval import interval
+        from bayesgen.uncertainty.interval import interval, interval_of
 
         check_is_fitted(self, "prior_")
         prob, kind = interval_of(prob, kind)
@@ -277,13 +277,3 @@ class Uncertainty(Predicting):
         """(chain, draw, N, C) log p(c, x_i | theta); with fixed class weights if given."""
         blocks = log_joint_blocks(self._scorer().family, theta, encoded, weights)
         return np.concatenate([density for _, density in blocks], axis=2)
-
-
-def interval_of(prob: float | None, kind: Any) -> tuple[float, Any]:
-    """Width and kind of intervals: the user's, or else ArviZ's settings."""
-    if prob is None or kind is None:
-        from arviz_base import rcParams
-
-        prob = rcParams["stats.ci_prob"] if prob is None else prob
-        kind = rcParams["stats.ci_kind"] if kind is None else kind
-    return prob, kind
