@@ -9,6 +9,7 @@ section 3.5.4; Hutter and Zaffalon (2005), Distribution of mutual information fr
 incomplete data.
 """
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -151,7 +152,7 @@ def _base(base: float | None, unit: str | None) -> tuple[float, float]:
             raise ValueError("give base or unit, not both")
         if unit not in ("bits", "nats"):
             raise ValueError(f"unit must be 'bits' or 'nats', got {unit!r}")
-        return (2.0, 1 / np.log(2.0)) if unit == "bits" else (float(np.e), 1.0)
+        return (2.0, 1 / np.log(2.0)) if unit == "bits" else (math.e, 1.0)
     base = 2.0 if base is None else base
     if not base > 1:
         raise ValueError(f"base must be > 1, got {base}")

@@ -139,7 +139,7 @@ def predictive_densities() -> Figure:
 # --------------------------------------------------------------------------------- architecture
 
 LAYERS = (  # modules, and what they are for
-    ("cli", "demo, fit, predict, compare"),
+    ("cli", "demo, fit, predict, compare, validate"),
     ("estimators · classifier · selection", "scikit-learn faces: check, call, name"),
     ("decisions · label_shift", "least expected cost; new class proportions"),
     ("schema · categories · labels", "data frames and labels to codes"),

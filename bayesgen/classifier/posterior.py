@@ -81,7 +81,8 @@ class Posterior(Face):
         -------
         xarray.DataTree
             Groups ``posterior`` (chain, draw, ...), ``constant_data`` (hyper-parameters of the
-            prior), ``observed_data``, ``fit``, and those of `groups`:
+            prior), ``observed_data`` (the sufficient statistics, or the rows given), ``fit``, and
+            those of `groups`:
 
             - ``prior``: draws from the prior.
             - ``prior_predictive``, ``posterior_predictive``: ``label``, a class code, of each
@@ -196,13 +197,15 @@ class Posterior(Face):
         return out
 
     def _tree(self, groups: dict[str, "xr.Dataset"]) -> "xr.DataTree":
-        """A DataTree with what every route has: ``fit``, ``constant_data``, provenance."""
+        """A DataTree with what every route has: data, ``fit``, provenance."""
         import xarray as xr
 
         stats, coords = self._scorer_stats(), self._coords()
         groups = groups | {CONSTANT_DATA: tree.prior_dataset(self.prior_, stats, coords)}
         if "model_" in self.__dict__:
-            groups[FIT] = tree.fit_dataset(self.prior_, self.model_, stats, coords)
+            fit = tree.fit_dataset(self.prior_, self.model_, stats, coords)
+            observed = [name for name in fit.data_vars if str(name).startswith("stats_")]
+            groups |= {OBSERVED_DATA: fit[observed].drop_attrs(deep=False), FIT: fit}
         out = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
         out.attrs |= {"estimator": type(self).__name__, "family": type(self.prior_.family).__name__}
         out.attrs["bayesgen_version"] = package_version()
