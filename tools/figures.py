@@ -144,7 +144,7 @@ LAYERS = (  # modules, and what they are for
     ("decisions · label_shift", "least expected cost; new class proportions"),
     ("schema · categories · labels", "data frames and labels to codes"),
     ("tokens · tables", "texts and tables, as users have them"),
-    ("compare · relevance · dependence", "plug-ins beside it; which features matter"),
+    ("plots · compare · relevance · dependence", "pictures, plug-ins; which features matter"),
     ("contributions · validation · calibration", "log-odds by feature; is the posterior right?"),
     ("uncertainty · mixture_weights", "distributions of p(class | x, theta)"),
     ("predict · storage · criticism · relabelling", "one path for every method; netCDF"),
