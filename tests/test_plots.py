@@ -251,7 +251,7 @@ def test_section(two):
     x, p = lines["p(y | x, D), predictive"].get_xydata().T
     rows = pd.DataFrame({"length": X["length"].median(), "width": x})
     np.testing.assert_allclose(p, clf.predict_proba(rows)[:, 1])
-    plug_in = lines["plug-in (map)"].get_ydata()
+    plug_in = lines["plug-in (MAP)"].get_ydata()
     np.testing.assert_allclose(plug_in, clf.predict_proba(rows, method="map")[:, 1])
     (band,) = [c for c in ax.collections if c.get_label() == "80 % of p(y | x, θ)"]
     inside = band.get_paths()[0].vertices

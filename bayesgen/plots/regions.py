@@ -12,6 +12,7 @@ from bayesgen.names import Method
 from bayesgen.numerics import Array
 from bayesgen.plots.style import (
     INK,
+    METHOD_NAMES,
     canvas,
     colour,
     feature_names,
@@ -24,12 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _GRID, _COARSE, _DRAWS, _SIMULATED = 201, 67, 200, 4000
-_NAMES: dict[Method, str] = {
-    "posterior_predictive": "predictive",
-    "posterior_mean": "plug-in (mean)",
-    "map": "plug-in (MAP)",
-    "mle": "plug-in (MLE)",
-}
 _DASHES = ("solid", (0, (4, 2.2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 
 
@@ -201,7 +196,7 @@ def _legend(ax: "Axes", classes: Array, drawn: list[tuple[Method, Any]]) -> None
         for k, c in enumerate(classes)
     ]
     handles += [
-        Line2D([], [], color=INK, lw=1.5, ls=dashes, label=f"boundary, {_NAMES[m]}")
+        Line2D([], [], color=INK, lw=1.5, ls=dashes, label=f"boundary, {METHOD_NAMES[m]}")
         for m, dashes in drawn
     ]
     ax.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2)

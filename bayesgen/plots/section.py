@@ -8,6 +8,7 @@ from bayesgen.family import UndefinedEstimateError
 from bayesgen.names import Method
 from bayesgen.plots.style import (
     HAIR,
+    METHOD_NAMES,
     MUTED,
     canvas,
     colour,
@@ -84,7 +85,7 @@ def plot_section(
         if plug_in is not None:
             try:
                 p = clf.predict_proba(rows, method=plug_in)[:, k]
-                ax.plot(x, p, color=tint, lw=1.4, ls=(0, (4, 2.2)), label=f"plug-in ({plug_in})")
+                ax.plot(x, p, color=tint, lw=1.4, ls=(0, (4, 2.2)), label=METHOD_NAMES[plug_in])
             except UndefinedEstimateError:
                 pass
         if y is not None:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesgen.names import Method
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -28,6 +30,13 @@ STYLE: dict[str, Any] = {
     "ytick.color": MUTED,
     "legend.frameon": False,
     "figure.constrained_layout.use": True,
+}
+
+METHOD_NAMES: dict[Method, str] = {
+    "posterior_predictive": "predictive",
+    "posterior_mean": "plug-in (mean)",
+    "map": "plug-in (MAP)",
+    "mle": "plug-in (MLE)",
 }
 
 
