@@ -24,6 +24,7 @@ _HOME = {
     "compare_predictives": "compare",
     "decide": "decisions",
     "estimate_class_prior": "label_shift",
+    "feature_relevance": "dependence",
     "load": "estimators",
     "mutual_information": "relevance",
     "simulation_based_calibration": "calibration",

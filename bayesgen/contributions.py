@@ -19,9 +19,9 @@ form; several: shares of the quadratic forms) have means in closed form, and int
 N rows, D features, S draws.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -32,15 +32,13 @@ from bayesgen.monte_carlo import effective_sample_size
 from bayesgen.names import CLASS, CLASS_WEIGHTS, FEATURE
 from bayesgen.numerics import Array, log_gamma_difference
 from bayesgen.rows import Matrix
-from bayesgen.uncertainty import cornish_fisher
-from bayesgen.uncertainty.inversion import invert
-from bayesgen.uncertainty.log_odds import Line, class_weights, cumulants, log_odds
-from bayesgen.uncertainty.shortest import shortest
+from bayesgen.uncertainty.line_interval import IntervalRequest, interval_of_line
+from bayesgen.uncertainty.log_odds import Line, class_weights, log_odds
 
 N_DRAWS = 4096
 _ITEMS = 1 << 14  # cells whose distributions are found at a time
 _CELLS = 1 << 22  # numbers of one array of draws: 32 MiB
-_TINY = 2.0**-500  # of a step along the imaginary axis: Im K(ih)/h is K'(0) to the last digit
+_TINY = 2.0**-200  # of a step along the imaginary axis: Im K(ih)/h is K'(0) to the last digit
 _ODDS = np.array([1.0, -1.0])
 
 
@@ -55,66 +53,21 @@ class Terms(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Request:
-    """Which intervals.
+class Request(IntervalRequest):
+    """Which intervals, of which log-odds.
 
     Parameters
     ----------
-    prob : float in (0, 1)
-    kind : {"eti", "hdi"}
-        Equal tails, or the shortest interval of the term.
-    method : {"auto", "exact", "approx", "draws"}
-        As in `uncertainty.interval`.
+    prob, kind, method
+        As in `IntervalRequest`.
     class_prior : (C,), optional
+        Class weights that replace the fitted ones.
     seed : int
         Of draws.
     """
 
-    prob: float
-    kind: Literal["eti", "hdi"] = "eti"
-    method: Literal["auto", "exact", "approx", "draws"] = "auto"
     class_prior: Array | None = None
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        """Refuse what is not one of these."""
-        if not 0 < self.prob < 1:
-            raise ValueError(f"prob must be between 0 and 1, got {self.prob}")
-        for name, value, known in (
-            ("kind", self.kind, ("eti", "hdi")),
-            ("method", self.method, ("auto", "exact", "approx", "draws")),
-        ):
-            if value not in known:
-                raise ValueError(
-                    f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}"
-                )
-
-    @property
-    def _tails(self) -> Array:
-        return np.array([(1 - self.prob) / 2, (1 + self.prob) / 2])
-
-    def ends(
-        self, n: int, quantile: Callable[[Array], Array], draft: Any = None
-    ) -> tuple[Array, Array]:
-        """(n,) each, from a quantile function (n, Q) -> (n, Q)."""
-        low = self._tails[0]
-        if self.kind == "hdi":
-            low = shortest(draft or quantile, n, self.prob, lambda lower, upper: upper - lower)[0]
-        low = np.broadcast_to(low, n)
-        lower, upper = quantile(np.stack([low, low + self.prob], axis=1)).T
-        return lower, upper
-
-    def ends_of_draws(self, draws: Array) -> tuple[Array, Array]:
-        """(...) each, from draws (S, ...)."""
-        if self.kind == "eti":
-            lower, upper = np.quantile(draws, self._tails, axis=0)
-            return lower, upper
-        ordered = np.sort(draws, axis=0)
-        size = len(draws)
-        inside = min(size - 1, int(np.ceil(self.prob * size)))
-        first = (ordered[inside:] - ordered[: size - inside]).argmin(axis=0)[None]
-        lower, upper = (np.take_along_axis(ordered, first + k, axis=0)[0] for k in (0, inside))
-        return lower, upper
 
 
 # ------------------------------------------------------------------------------- closed form
@@ -209,32 +162,9 @@ def _distributions(source: Any, predictive: Array, request: Request) -> Terms:
         items = finite[start : start + _ITEMS]
         line = Line(source, items, _no_weights, _ODDS)
         out.mean[items] = _slope(line, np.arange(len(items)))
-        for mine, theirs in zip(out[1:4], _interval(line, request), strict=True):
+        for mine, theirs in zip(out[1:4], interval_of_line(line, request), strict=True):
             mine[items] = theirs
     return out
-
-
-def _interval(line: Line, request: Request) -> tuple[Array, Array, Array]:
-    """(n,) lower, upper and error."""
-    k = cumulants(line)
-    lower, upper, error = k.mean.copy(), k.mean.copy(), np.zeros(len(k.mean))
-    varies = (k.sd > 0) | (k.error > 0)
-    quick = varies & (request.method != "exact")
-    good = cornish_fisher.applies(k)
-    if request.method != "approx":
-        quick &= good
-    own = k.part(quick)
-    lower[quick], upper[quick] = request.ends(
-        int(quick.sum()), lambda p: cornish_fisher.quantile(own, p)
-    )
-    error[quick] = np.where(good[quick], cornish_fisher.ERROR, np.nan)
-    for group in invert(line, k, np.flatnonzero(varies & ~quick)):
-        for _, part in group.blocks(16 * group.phi.shape[1]):
-            draft = part.table().quantile if request.kind == "hdi" else None
-            ends = request.ends(len(part.rows), part.quantile, draft)
-            lower[part.rows], upper[part.rows] = ends
-            error[part.rows] = part.error
-    return lower, upper, error
 
 
 @dataclass(frozen=True)
@@ -366,7 +296,7 @@ def _intercept(model: ClassModel, X: Matrix, a: int, b: int, request: Request) -
     direction = np.zeros(len(model.alpha))
     direction[a], direction[b] = _ODDS
     line = Line(_Rest(model.family, X), rows, class_weights(model, prior), direction)
-    found = (_slope(line, np.arange(len(rows))), *_interval(line, request))
+    found = (_slope(line, np.arange(len(rows))), *interval_of_line(line, request))
     mean, lower, upper, error = (f[item.ravel()] for f in found)
     return Terms(mean, lower, upper, error, predictive)
 

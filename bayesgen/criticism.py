@@ -227,6 +227,43 @@ def features_given_label(rng: np.random.Generator, family: Family, theta: Theta,
     return np.stack(draws).reshape(*lead, *draws[0].shape)
 
 
+def simulate_from_draws(
+    rng: np.random.Generator,
+    family: Family,
+    theta: Theta,
+    n: int,
+    y: Array | None = None,
+    one_theta: bool = False,
+) -> tuple[Any, Array]:
+    """New rows and their class codes (n,) from posterior draws.
+
+    Parameters
+    ----------
+    theta : {name: (chain, draw, *dims)}
+    y : (n,) class codes, optional
+        None: drawn with the rows. A row of a given class has a theta drawn with weight pi_c: class
+        weights and theta are dependent where labels were missing in training.
+    one_theta : bool
+        One draw for all rows; else one for each, the posterior predictive.
+    """
+    flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in theta.items()}
+    pi = flat[CLASS_WEIGHTS]
+    if one_theta:
+        s = int(rng.integers(len(pi)))
+        own = {k: v[s] for k, v in flat.items()}
+        codes = rng.choice(pi.shape[1], size=n, p=pi[s] / pi[s].sum()) if y is None else y
+        return family.simulate(rng, own, codes), codes
+    if y is None:
+        at = rng.integers(len(pi), size=n)
+        y = np.argmax(log_weights(pi[at]) + rng.gumbel(size=(n, pi.shape[1])), axis=1)
+    else:
+        at = np.empty(n, dtype=np.int64)
+        for c in np.unique(y):
+            own_rows = np.flatnonzero(y == c)
+            at[own_rows] = rng.choice(len(pi), size=len(own_rows), p=pi[:, c] / pi[:, c].sum())
+    return family.simulate(rng, {k: v[at] for k, v in flat.items()}, y), y
+
+
 def labels(rng: np.random.Generator, theta: Theta, n: int) -> Array:
     """(chain, draw, n) class codes drawn from the class weights of each draw."""
     weights = log_weights(theta[CLASS_WEIGHTS])[..., None, :]

@@ -271,6 +271,30 @@ class Family(Record, abc.ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} has no PyMC model")
 
+    def pymc_log_likelihood(self, X: Matrix, theta: Mapping[str, Any], *, prefix: str = "") -> Any:
+        """(N, C) tensor of log p(x_i | theta_c), for rows whose class is not known.
+
+        Parameters
+        ----------
+        X : rows as `log_likelihood` takes them
+            Data of the PyMC model on the stack.
+        theta : {name: tensor}
+            What `to_pymc` returned.
+        prefix : str
+            As in `to_pymc`.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__} has no pymc_log_likelihood: rows without a label need it"
+        )
+
+    def prepared(self, stats: Any) -> Self:
+        """The same prior, for a PyMC model of rows of which `stats` gives a rough idea.
+
+        A family may choose by it what the density does not depend on: coordinates in which to
+        sample, contexts of a table.
+        """
+        return self
+
     def pymc_coordinates(
         self, theta: Theta, stats: Any
     ) -> dict[str, tuple[tuple[str, ...], Array]]:
@@ -523,6 +547,41 @@ class ConjugateFamily(Family):
     def rest_cgf(self, X: Matrix, t: Array) -> Array:
         """(K, N) joint cgf of what no feature of `log_odds_terms` accounts for, t (K, 1, C)."""
         return np.zeros((len(t), X.shape[0]), dtype=t.dtype)
+
+    # -- rows without a closed form ----------------------------------------------------------
+
+    def default_stats(self, X: Matrix, y: Array, n_classes: int, weight: Array | None) -> Any:
+        """What `resolve` takes, also of rows whose missing cells have no closed form."""
+        return self.stats(X, y, n_classes, weight)
+
+    def completed(self, X: Matrix, c: int) -> Matrix:
+        """Rows that `stats` takes: missing cells that it refuses at their means in class `c`."""
+        return X
+
+    def condensed(self, X: Matrix, weight: Array) -> tuple[Matrix, Array] | None:
+        """Weighted rows, few, with the likelihood of rows of one class that `stats` cannot sum up.
+
+        None: `stats` can, whatever cells are missing.
+        """
+        return None
+
+    def draw_missing(
+        self, rng: np.random.Generator, X: Matrix, y: Array, theta: Theta
+    ) -> tuple[Array, Array, Array]:
+        """Missing cells that `stats` refuses, given the observed ones, for draws of theta.
+
+        Parameters
+        ----------
+        y : (S, N) class codes
+        theta : {name: (S, *dims)}
+
+        Returns
+        -------
+        values : (S, M)
+        row, column : (M,)
+        """
+        none = np.empty(0, dtype=np.int64)
+        return np.empty((len(y), 0)), none, none
 
     # -- optional capabilities ---------------------------------------------------------------
 

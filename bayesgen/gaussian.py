@@ -6,11 +6,13 @@ features.
 """
 
 import warnings
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from bayesgen.numerics import Array, log_sum_exp
+from bayesgen.rows import row_blocks
 
 
 class UnitInformation(NamedTuple):
@@ -51,6 +53,13 @@ def unit_information(n: Array, mean: Array, scatter: Array, shift: Array) -> Uni
     )
 
 
+@cache
+def _legendre() -> tuple[Array, Array]:
+    """Nodes and weights of one panel."""
+    nodes, weights = np.polynomial.legendre.leggauss(12)
+    return nodes, weights
+
+
 def gaussian_information(mu: Array, sigma2: Array, weights: Array) -> Array:
     """(D,) mutual information, in nats, of each feature and the class under Normal densities.
 
@@ -62,23 +71,21 @@ def gaussian_information(mu: Array, sigma2: Array, weights: Array) -> Array:
     mu, sigma2 : (C, D)
     weights : (C,) class weights that sum to 1
     """
-    nodes, node_weights = np.polynomial.legendre.leggauss(12)
+    nodes, node_weights = _legendre()
     steps = np.arange(-12.0, 13.0)
     use = weights > 0
     mu, sd, pi = mu[use], np.sqrt(sigma2[use]), weights[use]
     own = pi @ (0.5 * np.log(2 * np.pi * np.e) + np.log(sd))
     out = np.empty(mu.shape[1])
-    for j in range(mu.shape[1]):
-        edges = np.unique(mu[:, j, None] + sd[:, j, None] * steps)
-        half = np.diff(edges)[:, None] / 2
-        x = (edges[:-1, None] + half * (1 + nodes)).ravel()
-        log_p = log_sum_exp(
-            np.log(pi)
-            - 0.5 * np.log(2 * np.pi)
-            - np.log(sd[:, j])
-            - 0.5 * np.square((x[:, None] - mu[:, j]) / sd[:, j])
-        )
-        out[j] = -((half * node_weights).ravel() @ (np.exp(log_p) * log_p)) - own[j]
+    for columns in row_blocks(mu.shape[1], len(pi) ** 2 * len(steps) * len(nodes)):
+        m, s = mu[:, columns, None], sd[:, columns, None]
+        edges = np.sort(np.moveaxis(m + s * steps, 0, 1).reshape(m.shape[1], -1), axis=1)
+        half = np.diff(edges)[..., None] / 2  # 0 where panels of two classes begin together
+        x = (edges[:, :-1, None] + half * (1 + nodes)).reshape(len(edges), -1)
+        shift = np.log(pi)[:, None, None] - 0.5 * np.log(2 * np.pi) - np.log(s)
+        log_p = log_sum_exp(shift - 0.5 * np.square((x - m) / s), axis=0)
+        measure = (half * node_weights).reshape(len(edges), -1)
+        out[columns] = -np.einsum("dk,dk->d", measure, np.exp(log_p) * log_p) - own[columns]
     return np.maximum(out, 0.0)
 
 

@@ -36,7 +36,7 @@ from bayesgen.names import BOUND, CHAIN, CLASS, DRAW, OBS, POSTERIOR, PREDICTION
 from bayesgen.numerics import Array, draw_dirichlet
 from bayesgen.rows import Matrix
 from bayesgen.uncertainty import from_draws
-from bayesgen.uncertainty.interval import Kind
+from bayesgen.uncertainty.interval import Kind, interval_of
 from bayesgen.uncertainty.shortest import shortest
 
 if TYPE_CHECKING:
@@ -118,13 +118,7 @@ def estimate_class_prior(
     check_is_fitted(clf, "classes_")
     n_classes = len(clf.classes_)
     _check(theta, method, n_classes, posterior, draws, chains)
-    if prob is None or kind is None:
-        from arviz_base import rcParams
-
-        prob = rcParams["stats.ci_prob"] if prob is None else prob
-        kind = rcParams["stats.ci_kind"] if kind is None else kind
-    if not 0 < prob < 1 or kind not in ("eti", "hdi"):
-        raise ValueError(f"prob must be in (0, 1), kind 'eti' or 'hdi', got {prob!r}, {kind!r}")
+    prob, kind = interval_of(prob, kind)
     alpha = _concentrations(prior, clf.classes_)
     line = n_classes == 2 and method != "gibbs" and theta != "updated"
     rng = np.random.default_rng(random_state)

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
 
 from bayesgen.numerics import Array
 
@@ -40,15 +41,48 @@ def refuse_two_types(labels: Array, classes: Array) -> None:
         )
 
 
+def labels_and_mask(y: Any) -> tuple[Array, Array]:
+    """y as an array (N,), and where a masked array says that there is no label."""
+    mask = np.ma.getmaskarray(y).ravel() if isinstance(y, np.ma.MaskedArray) else None
+    refuse_mixed(y)
+    values = column_or_1d(y if mask is None else y.data, warn=True)
+    return values, np.zeros(len(values), dtype=bool) if mask is None else mask
+
+
+def is_labelled(y: Array, masked: Array) -> Array:
+    """(N,) where a label is known: not masked, None, NaN or NA; if none is, not -1.
+
+    Raises
+    ------
+    ValueError
+        If no row has a label, or if -1 may as well be an ordinary label: beside it there is
+        only one label, or another negative one.
+    """
+    gone = masked | _has_no_label(y)
+    numbers = np.array(y.tolist()) if y.dtype.kind == "O" and not gone.any() else y
+    if not gone.any() and numbers.dtype.kind in "if" and np.any(numbers == -1):
+        gone = numbers == -1
+        others = np.unique(numbers[~gone])
+        if len(others) and (len(others) < 2 or others[0] < 0):
+            raise ValueError(
+                f"y holds -1 beside {others.tolist()}: is -1 a label, or a row without one? Give "
+                "np.ma.masked_array(y, mask), with True where there is no label (mask=False: "
+                "every row has one)"
+            )
+    if gone.all():
+        raise ValueError("no row of y has a label: a class must have at least one")
+    return ~gone
+
+
+def _has_no_label(y: Array) -> Array:
+    if y.dtype.kind not in "fOM":
+        return np.zeros(len(y), dtype=bool)
+    return np.array([_is_missing(v) for v in y.tolist()], dtype=bool)
+
+
 def code_labels(y: Array) -> tuple[Array, Array]:
     """(sorted labels, code of each row)."""
-    unlabelled = [_is_missing(v) for v in y.tolist()] if y.dtype.kind in "fOM" else []
-    missing = np.flatnonzero(unlabelled)
-    if missing.size:
-        raise ValueError(
-            f"y has no label in {len(missing)} row(s), the first is row {missing[0]} "
-            "(Input contains NaN): drop the unlabelled rows"
-        )
+    refuse_unlabelled(_has_no_label(y))
     if y.dtype.kind == "f" and np.isinf(y).any():
         raise ValueError(f"y holds an infinite label in row {int(np.isinf(y).argmax())}")
     check_classification_targets(y)
@@ -58,6 +92,17 @@ def code_labels(y: Array) -> tuple[Array, Array]:
         kinds = sorted({type(v).__name__ for v in y})
         raise TypeError(f"labels must be of one sortable type, got {', '.join(kinds)}") from None
     return labels, codes.ravel()
+
+
+def refuse_unlabelled(gone: Array) -> None:
+    """Raise where a label is needed and is not there."""
+    missing = np.flatnonzero(gone)
+    if missing.size:
+        raise ValueError(
+            f"y has no label in {len(missing)} row(s), the first is row {missing[0]} "
+            "(Input contains NaN): drop the unlabelled rows, or integrate their labels out with "
+            "fit(X, y, inference='nuts')"
+        )
 
 
 def codes_of(labels: Any, classes: Array) -> Array:

@@ -9,7 +9,7 @@ evidences and cumulant generating functions add. Source: seed bayesian_naive_bay
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -54,6 +54,14 @@ class ClassStats(Stats):
         )
 
 
+class PartialRows(NamedTuple):
+    """Rows that sufficient statistics cannot hold: a label or cells are not known."""
+
+    X: Any  # (N, D) as the family takes them
+    possible: Array  # (N, C) bool: the classes that each row may be of
+    weight: Array  # (N,)
+
+
 @dataclass(frozen=True, eq=False)
 class ClassModel(Record):
     """Prior or posterior of a whole generative classifier.
@@ -94,6 +102,7 @@ class ClassModel(Record):
         X: Any = None,
         y: Array | None = None,
         stats: ClassStats | None = None,
+        partial: PartialRows | None = None,
     ) -> Any:
         """PyMC model of this prior, conditioned on rows, on statistics, or on nothing.
 
@@ -104,6 +113,9 @@ class ClassModel(Record):
             Observed as ``x`` and ``label``.
         stats : ClassStats
             Without rows: potentials ``x`` and ``label``. With rows: those of the fit.
+        partial : PartialRows
+            Further rows, the potential ``partial``: log of the sum over the possible classes of
+            pi_c p(x | theta_c).
 
         Returns
         -------
@@ -113,7 +125,7 @@ class ClassModel(Record):
         import pytensor.tensor as pt
 
         rows = {} if y is None else {OBS: np.arange(len(y))}
-        with pm.Model(coords={**coords, **rows}) as model:
+        with pm.Model(coords={**self._counted(coords), **coords, **rows}) as model:
             alpha = pm.Data("prior_class", self.alpha, dims=CLASS)
             if len(self.alpha) == 1:  # a Dirichlet of one class is no random variable
                 pi = pm.Deterministic(CLASS_WEIGHTS, pt.ones(1), dims=CLASS)
@@ -123,14 +135,29 @@ class ClassModel(Record):
                 codes = pm.Data("y", np.asarray(y, dtype=np.int64), dims=OBS)
                 pm.Categorical("label", p=pi, observed=codes, dims=OBS)
                 fitted = None if stats is None else stats.features
-                self.family.to_pymc(X=X, y=codes, stats=fitted)
+                theta = self.family.to_pymc(X=X, y=codes, stats=fitted)
             elif stats is not None:
                 count = pm.Data("stats_class", stats.count, dims=CLASS)
                 pm.Potential("label", (count * pt.log(pi)).sum())
-                self.family.to_pymc(stats=stats.features)
+                theta = self.family.to_pymc(stats=stats.features)
             else:
-                self.family.to_pymc()
+                theta = self.family.to_pymc()
+            if partial is not None:
+                log_x = self.family.pymc_log_likelihood(partial.X, theta, prefix="partial_")
+                pm.Potential("partial", _log_mixture(log_x + pt.log(pi), partial))
         return model
+
+    def _counted(self, coords: Mapping[str, Any]) -> dict[str, Any]:
+        """Numbers for the dims of the parameters that have no labels."""
+        bare = {k: d for k, d in self.family.params.items() if not set(d) <= set(coords)}
+        if not bare:
+            return {}
+        theta = self.family.draw(np.random.default_rng(0), 1)
+        return {
+            dim: np.arange(n)
+            for name, dims in bare.items()
+            for dim, n in zip(dims, theta[name].shape[1:], strict=True)
+        }
 
     # -- what a method plugs in --------------------------------------------------------------
 
@@ -186,6 +213,19 @@ class ClassModel(Record):
             self.alpha.sum(), t.sum(axis=-1)
         )
         return weights + self.family.cgf(X, t)
+
+
+def _log_mixture(log_joint: Any, rows: PartialRows) -> Any:
+    """Sum over rows of weight times log of the sum of the possible columns of exp (N, C)."""
+    import pymc as pm
+    import pytensor.tensor as pt
+    from pytensor.gradient import disconnected_grad
+
+    possible = pm.Data("partial_possible", rows.possible.astype(np.float64))
+    weight = pm.Data("partial_weight", rows.weight)
+    top = disconnected_grad(pt.switch(possible, log_joint, -np.inf).max(axis=1))
+    terms = pt.switch(possible, pt.exp(log_joint - top[:, None]), 0.0)
+    return (weight * (top + pt.log(terms.sum(axis=1)))).sum()
 
 
 def log_weights(weights: Array) -> Array:

@@ -104,21 +104,28 @@ def log_joint(family: Family, theta: Theta, X: Matrix, class_weights: Array) -> 
 def estimate(family: Family, theta: Theta, X: Matrix, class_weights: Array) -> MonteCarlo:
     """`MonteCarlo` of each row; parameters as in `log_joint`.
 
+    `class_weights` may be draws (chain, draw, C) that depend on theta: then pi_c p(x | theta_c)
+    is averaged, and ``log_density_sd`` is that of its logarithm.
+
     Raises
     ------
     ValueError
         If a chain has fewer than 4 draws.
     """
-    shape = X.shape[0], len(class_weights)
+    n_classes = class_weights.shape[-1]
+    shape = X.shape[0], n_classes
     out = MonteCarlo(*(np.empty(shape) for _ in MonteCarlo._fields))
-    log_pi = log_weights(class_weights)
+    drawn = class_weights.ndim > 1
+    log_pi = np.zeros(n_classes) if drawn else log_weights(class_weights)
     chain_length = np.shape(theta[next(iter(family.params))])[1]
     if chain_length < _FEWEST_DRAWS:
         raise ValueError(
             f"the posterior has {chain_length} draw(s) in a chain; {_FEWEST_DRAWS} or more are "
             "needed to estimate the Monte Carlo error"
         )
-    for rows, f in log_densities(family, theta, X, len(class_weights)):
+    for rows, f in log_densities(family, theta, X, n_classes):
+        if drawn:
+            f += log_weights(class_weights)[:, :, None, :]
         step = max(1, _SLICE // (f.size // f.shape[2]))
         for start in range(0, f.shape[2], step):
             part = slice(start, min(start + step, f.shape[2]))
@@ -146,8 +153,8 @@ def warn_in_doubt(result: MonteCarlo, quantity: Quantity) -> None:
         f"posterior draws are too few for the {what} of {len(rows)} of {len(doubt)} row(s), and "
         f"their Monte Carlo error is larger than it says. The worst row, at position {worst}, "
         f"rests on {ess.min():.1f} draws, where {_ENOUGH:g} are enough. The number needed grows "
-        "exponentially with the variance of log p(x | theta): more draws help little; leave "
-        "`posterior` out for the closed form",
+        "exponentially with the variance of log p(x | theta): more draws help little; use the "
+        "closed form where there is one (leave `posterior` and inference='nuts' out)",
         MonteCarloWarning,
         stacklevel=3,
     )

@@ -35,6 +35,7 @@ def log_joint(
     class_prior: Array | None = None,
     theta: Theta | None = None,
     quantity: Quantity = "density",
+    exact_weights: bool = True,
 ) -> Array:
     """(N, C) log p(y = c, x_i), up to nothing: the densities are normalised.
 
@@ -55,10 +56,12 @@ def log_joint(
     quantity : {"density", "probability"}
         What will be made of the result, hence what the warning is about: draws too few for a
         density may be plenty for the probability of a class that is certain.
+    exact_weights : bool
+        Whether `model` has the exact posterior of the class weights, as in `monte_carlo`.
     """
     if method == "posterior_predictive":
         if theta is not None:
-            result = monte_carlo(model, theta, X, class_prior)
+            result = monte_carlo(model, theta, X, class_prior, exact_weights)
             warn_in_doubt(result, quantity)
             return result.log_joint
         weights = model.class_weights(method, stats) if class_prior is None else class_prior
@@ -76,11 +79,16 @@ def log_joint(
 
 
 def monte_carlo(
-    model: ClassModel, theta: Theta, X: Matrix, class_prior: Array | None = None
+    model: ClassModel,
+    theta: Theta,
+    X: Matrix,
+    class_prior: Array | None = None,
+    exact_weights: bool = True,
 ) -> MonteCarlo:
     """The posterior predictive estimated from draws, with its error; as in `log_joint`.
 
-    The class weights are those of `model`: integrated exactly, not drawn.
+    The class weights are those of `model`: integrated exactly, not drawn. With `exact_weights`
+    false (some training rows had no label, so that pi and theta are dependent) they are drawn.
 
     Examples
     --------
@@ -95,7 +103,9 @@ def monte_carlo(
     >>> float(result.probability[0, 0]), float(result.mcse[0, 0])
     (0.3485, 0.0025)
     """
-    weights = model.alpha / model.alpha.sum() if class_prior is None else class_prior
+    weights = class_prior
+    if weights is None:
+        weights = model.alpha / model.alpha.sum() if exact_weights else theta[CLASS_WEIGHTS]
     return estimate(model.family, theta, X, weights)
 
 

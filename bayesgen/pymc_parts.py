@@ -61,6 +61,26 @@ def observe_cells(prefix: str, X: Matrix, distribution: Callable[[Array, Array],
     return pm.modelcontext(None).register_rv(dist, f"{prefix}x", observed=observed, dims=dims)
 
 
+def sum_cells(name: str, cells: sparse.csr_matrix, table: Any) -> Any:
+    """(N, C) tensor ``cells @ table``: sums over the cells of each row.
+
+    Parameters
+    ----------
+    name : str
+        Of the data containers that hold the cells, one row after another.
+    cells : (N, R)
+    table : tensor (R, C)
+    """
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    row = pm.Data(f"{name}_row", np.repeat(np.arange(cells.shape[0]), np.diff(cells.indptr)))
+    at = pm.Data(f"{name}_at", cells.indices.astype(np.int64))
+    count = pm.Data(f"{name}_count", cells.data.astype(np.float64))
+    zeros = pt.zeros((cells.shape[0], table.shape[1]))
+    return zeros[row].inc(count[:, None] * table[at])
+
+
 def refuse_fractional(X: Matrix) -> None:
     """Raise unless the counts of rows are whole: PyMC's distributions of counts take no others."""
     values = X.data if sparse.issparse(X) else np.asarray(X)

@@ -1,6 +1,7 @@
 """Model files: one netCDF file, written whole or not at all, read without pickle.
 
-A model file is the DataTree group ``fit`` and a JSON attribute with the constructor's arguments.
+A model file is the DataTree group ``fit`` and a JSON attribute with the constructor's arguments;
+after a fit by NUTS also the groups of its draws.
 """
 
 import hashlib
@@ -18,13 +19,25 @@ from bayesgen.names import FIT
 if TYPE_CHECKING:
     import xarray as xr
 
-FORMAT = 1  # raised when a change would make older versions misread a file
+# raised when a change would make older versions misread a file; 2 has draws beside ``fit``
+FORMATS = (1, 2)
 _ATTRIBUTE = "bayesgen_model"
 _CHECKSUM = "bayesgen_sha256"
 
 
-def write(path: str | os.PathLike[str], fit: "xr.Dataset", state: Mapping[str, Any]) -> Path:
-    """Write a model file atomically: a killed run leaves the old file or none."""
+def write(
+    path: str | os.PathLike[str],
+    fit: "xr.Dataset",
+    state: Mapping[str, Any],
+    draws: Mapping[str, "xr.Dataset"] | None = None,
+) -> Path:
+    """Write a model file atomically: a killed run leaves the old file or none.
+
+    Parameters
+    ----------
+    draws : {group: Dataset}, optional
+        Further groups, of a posterior that is known by its draws.
+    """
     import xarray as xr
 
     target = Path(path)
@@ -32,9 +45,10 @@ def write(path: str | os.PathLike[str], fit: "xr.Dataset", state: Mapping[str, A
         raise FileNotFoundError(f"cannot save to {target}: {target.parent} is not a folder")
     if target.exists() and not target.is_file():
         raise ValueError(f"cannot save to {target}: it is a folder or a device, not a file")
-    tree = xr.DataTree.from_dict({f"/{FIT}": fit})
-    text = json.dumps({"format": FORMAT, **state})
-    tree.attrs |= {_ATTRIBUTE: text, _CHECKSUM: _checksum(text, fit)}
+    draws = draws or {}
+    tree = xr.DataTree.from_dict({f"/{name}": group for name, group in {FIT: fit, **draws}.items()})
+    text = json.dumps({"format": FORMATS[bool(draws)], **state})
+    tree.attrs |= {_ATTRIBUTE: text, _CHECKSUM: _checksum(text, fit, draws)}
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     os.close(handle)
     try:
@@ -49,8 +63,10 @@ def write(path: str | os.PathLike[str], fit: "xr.Dataset", state: Mapping[str, A
     return target
 
 
-def read(path: str | os.PathLike[str]) -> tuple["xr.Dataset", dict[str, Any]]:
-    """(fit dataset, state) of a model file, or one clear error."""
+def read(
+    path: str | os.PathLike[str],
+) -> tuple["xr.Dataset", dict[str, Any], dict[str, "xr.Dataset"]]:
+    """(fit dataset, state, draws) of a model file, or one clear error."""
     import h5py  # type: ignore[import-untyped]
     import xarray as xr
 
@@ -61,7 +77,8 @@ def read(path: str | os.PathLike[str]) -> tuple["xr.Dataset", dict[str, Any]]:
             file.attrs.get("_nc3_strict")
         with xr.open_datatree(path, engine="h5netcdf") as tree:
             text, checksum = tree.attrs.get(_ATTRIBUTE), tree.attrs.get(_CHECKSUM)
-            fit = tree[FIT].to_dataset().load() if FIT in tree.children else None
+            groups = {name: group.to_dataset().load() for name, group in tree.children.items()}
+            fit = groups.pop(FIT, None)
     except Exception as error:  # noqa: BLE001 - h5py, h5netcdf and xarray fail in many ways
         raise ValueError(
             f"{path} is not a readable model file (damaged, cut short, or not netCDF-4): "
@@ -76,19 +93,28 @@ def read(path: str | os.PathLike[str]) -> tuple["xr.Dataset", dict[str, Any]]:
         found = state.get("format")
     except (AttributeError, TypeError, ValueError):
         raise ValueError(f"{path} is damaged: its record of the model cannot be read") from None
-    if found != FORMAT:
+    if found not in FORMATS:
         raise ValueError(
             f"{path} has model format {found}, this version of bayesgen reads "
-            f"format {FORMAT}: fit and save it again with this version"
+            f"format {' or '.join(map(str, FORMATS))}: fit and save it again with this version"
         )
-    if checksum != _checksum(text, fit):
+    if checksum != _checksum(text, fit, groups):
         raise ValueError(f"{path} is damaged: its checksum does not fit its numbers")
-    return fit, state
+    return fit, state, groups
 
 
-def _checksum(text: str, fit: "xr.Dataset") -> str:
+def _checksum(text: str, fit: "xr.Dataset", draws: Mapping[str, "xr.Dataset"] | None = None) -> str:
     """SHA-256 of all that a model is read from: a flipped bit must not predict in silence."""
     digest = hashlib.sha256(str(text).encode())
+    _digest(digest, fit)
+    for name, group in sorted((draws or {}).items()):
+        digest.update(name.encode())
+        _digest(digest, group)
+    return digest.hexdigest()
+
+
+def _digest(digest: Any, fit: "xr.Dataset") -> None:
+    """Add the variables of a group, and its attributes."""
     for name in sorted(map(str, fit.data_vars)):
         variable = fit[name].variable
         values = np.ascontiguousarray(variable.values)
@@ -96,7 +122,6 @@ def _checksum(text: str, fit: "xr.Dataset") -> str:
         digest.update(json.dumps([record, sorted(variable.attrs.items())], default=str).encode())
         digest.update(values.tobytes())
     digest.update(json.dumps(sorted(fit.attrs.items()), default=str).encode())
-    return digest.hexdigest()
 
 
 # ------------------------------------------------------------------------------ JSON values

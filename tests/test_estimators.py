@@ -490,10 +490,11 @@ def test_posterior_is_a_tree_that_arviz_takes(case):
     clf, X, y = fitted(case)
     tree = clf.posterior_
     assert isinstance(tree, xr.DataTree)
-    groups = {"posterior", "fit", "constant_data", "prior", "log_prior"}
+    groups = {"posterior", "fit", "constant_data", "observed_data", "prior", "log_prior"}
     assert set(tree.children) == groups
     assert tree.attrs["route"] == "closed form"
     assert tree.attrs["estimator"] == type(clf).__name__
+    assert "stats_class" in tree["observed_data"]
     draws = tree["posterior"].to_dataset()
     assert draws.sizes["chain"] == 4
     assert draws.sizes["draw"] == 500

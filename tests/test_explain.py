@@ -117,6 +117,17 @@ def test_contributions_add_up_whatever_the_rows(kind, scale, n, n_features, n_cl
         assert not (table[name].values[np.isnan(X)]).any()
 
 
+@pytest.mark.parametrize("kind", ["gaussian", "tied", "spherical", "linear", "quadratic"])
+@pytest.mark.parametrize("scale", [1e-150, 1e150])
+def test_units_do_not_matter(kind, scale):
+    clf, X, y, new = rows(kind)
+    names = ["mean", "interval", "mean_intercept", "mean_log_odds"]
+    names += [] if kind in DEPENDENT else ["predictive", "predictive_log_odds"]
+    expected, table = clf.explain(new), clf.fit(X * scale, y).explain(new * scale)
+    for name in names:
+        np.testing.assert_allclose(table[name], expected[name], rtol=1e-6, atol=1e-9)
+
+
 @pytest.mark.parametrize("kind", ["bernoulli", "poisson", "gaussian", "linear", "quadratic"])
 def test_a_missing_cell_contributes_nothing(kind):
     clf, _, _, new = rows(kind)

@@ -335,8 +335,8 @@ def test_chains_that_disagree_are_reported(monkeypatch, gaussian):
         ({"prior": {"a": 1, "b": 1, "d": 1}}, "'d' is not a class"),
         ({"draws": 2}, "draws must be an integer >= 4, got 2"),
         ({"chains": 1.5}, "chains must be an integer >= 1, got 1.5"),
-        ({"prob": 1.2}, "prob must be in"),
-        ({"kind": "sd"}, "kind 'eti' or 'hdi'"),
+        ({"prob": 1.2}, "prob must be between 0 and 1"),
+        ({"kind": "sd"}, "kind must be one of 'eti', 'hdi'"),
     ],
 )
 def test_bad_options(gaussian, options, message):

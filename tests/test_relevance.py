@@ -3,12 +3,15 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import integrate, stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, special, stats
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import bayesgen as bg
+from bayesgen.relabelling import relabelled
 
 
 def from_table(joint):
@@ -114,6 +117,183 @@ def test_arguments_are_checked():
         bg.mutual_information(clf, base=1)
     with pytest.raises(NotImplementedError, match="DirichletMarkov"):
         bg.mutual_information(bg.MarkovNB().fit(["ab", "ba"], [0, 1]))
+
+
+# --------------------------------------------------------------------------------- posterior
+
+
+def ask(clf, **options):
+    options = {"unit": "nats", "prob": 0.9, "kind": "eti", "draws": 2000} | options
+    return bg.mutual_information(clf, posterior=True, **options)
+
+
+def test_posterior_of_the_thirteen_samples():
+    X = [[1, 1]] + 4 * [[1, 0]] + 4 * [[0, 1]] + 4 * [[0, 0]]
+    clf = bg.BernoulliNB().fit(X, [1] + 12 * [2])
+    assert float(bg.mutual_information(clf, unit="nats", method="mle")[0]) == pytest.approx(
+        0.0787269, abs=5e-8
+    )
+    assert float(bg.mutual_information(clf, unit="nats")[0]) == pytest.approx(0.0226386, abs=5e-8)
+    table = ask(clf, draws=4000)
+    # MATH.md: posterior mean .0412, 90 % in [.0002, .1458]; sd .0503
+    assert float(np.abs(table["mean"] - 0.04116).max()) < 4 * 0.0503 / np.sqrt(4000)
+    np.testing.assert_allclose(table["mcse"], table["sd"] / np.sqrt(4000))
+    rng = np.random.default_rng(1)
+    pi, a, b = (rng.beta(*ab, 400_000) for ab in ((2, 13), (2, 1), (5, 9)))
+    joint = [pi * a, pi * (1 - a), (1 - pi) * b, (1 - pi) * (1 - b)]
+    nats = sum(special.xlogy(p, p) for p in joint) + stats.bernoulli.entropy(pi)
+    mean = pi * a + (1 - pi) * b
+    nats += stats.bernoulli.entropy(mean)
+    ends = table["interval"].values
+    below = np.mean(nats[:, None] <= ends.ravel(), axis=0).reshape(2, 2)
+    np.testing.assert_allclose(below, [[0.05, 0.95]] * 2, atol=4 * 0.0035)
+    bits = ask(clf, draws=4000, unit="bits")
+    np.testing.assert_allclose(bits["mean"], table["mean"] / np.log(2))
+    np.testing.assert_array_equal(bits["above_floor"], table["above_floor"])
+
+
+def chance(kind, n, rng):
+    """A classifier and data of features that are independent of the class."""
+    y = (np.arange(n) % 3 == 0).astype(int)
+    return {
+        "bits": (bg.BernoulliNB(), (rng.random((n, 2)) < 0.3).astype(float)),
+        "categories": (bg.CategoricalNB(categories=3), rng.integers(0, 3, (n, 2)).astype(float)),
+        "counts": (bg.PoissonNB(), rng.poisson(2.0, (n, 2)).astype(float)),
+        "reals": (bg.GaussianNB(), rng.normal(size=(n, 2))),
+        "tied": (bg.GaussianNB(variance="tied"), rng.normal(size=(n, 2))),
+        "linear": (bg.LinearDiscriminant(), rng.normal(size=(n, 2))),
+        "words": (bg.MultinomialNB(), rng.multinomial(6, [0.5, 0.3, 0.2], n)),
+    }[kind] + (y,)  # fmt: skip
+
+
+CHANCE = ["bits", "categories", "counts", "reals", "tied", "linear", "words"]
+
+
+@pytest.mark.parametrize("kind", CHANCE)
+def test_floor_is_what_permuted_labels_show(kind):
+    rng = np.random.default_rng(6)
+    clf, X, y = chance(kind, 30, rng)
+    table = ask(clf.fit(X, y), draws=1000)
+    shown = []
+    for _ in range(60):
+        other = clone(clf).fit(X, rng.permutation(y))
+        shown.append(ask(other, draws=20)["mean"].values)
+    shown = np.array(shown)
+    error = np.hypot(shown.std(axis=0) / np.sqrt(60), table["floor"] / np.sqrt(500))
+    assert np.all(np.abs(shown.mean(axis=0) - table["floor"]) < 4 * error)
+    assert np.all(table["floor_interval"][:, 0] < table["floor"])
+    assert np.all(table["floor_interval"][:, 1] > table["floor"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "degrees"), [("bits", 1), ("categories", 2), ("counts", 1), ("reals", 2), ("tied", 1)]
+)
+def test_floor_of_many_rows(kind, degrees):
+    clf, X, y = chance(kind, 6000, np.random.default_rng(7))
+    table = ask(clf.fit(X, y), draws=500)
+    # (K - 1)(C - 1)/2N of the estimate's own chance, and as much of the posterior's
+    np.testing.assert_allclose(table["floor"], degrees / 6000, rtol=4 * np.sqrt(2 / 500))
+
+
+@given(
+    kind=st.sampled_from(["bits", "categories", "counts", "reals", "words"]),
+    n=st.integers(1, 40),
+    seed=st.integers(0, 10_000),
+)
+@settings(max_examples=40, deadline=None)
+def test_relabelling_keeps_the_margins(kind, n, seed):
+    rng = np.random.default_rng(seed)
+    clf, X, y = chance(kind, n, rng)
+    if kind in ("bits", "categories", "counts", "reals"):
+        X[rng.random(X.shape) < 0.1] = np.nan
+    clf = clf.fit(np.nan_to_num(X), y)
+    before = clf.model_.family.stats(X, y, 2)
+    after = relabelled(before, rng)
+    for name, (_, value) in before.pooled().arrays().items():
+        np.testing.assert_allclose(
+            after.pooled().arrays()[name][1], value, rtol=1e-9, atol=1e-9, err_msg=name
+        )
+    if kind == "bits":
+        np.testing.assert_array_equal(after.ones + after.zeros, before.ones + before.zeros)
+    if kind == "words":
+        np.testing.assert_array_equal(after.counts.sum(axis=1), before.counts.sum(axis=1))
+
+
+def test_bits_are_dealt_as_fishers_exact_test_deals_them():
+    X, y = np.array([[1.0]] * 7 + [[0.0]] * 9), np.arange(16) % 3 == 0
+    stat = bg.BernoulliNB().fit(X, y).stats_.features
+    rng = np.random.default_rng(8)
+    ones = np.array([relabelled(stat, rng).ones[1, 0] for _ in range(4000)])
+    expected = stats.hypergeom(16, 7, y.sum()).pmf(np.arange(8))
+    seen = np.bincount(ones.astype(int), minlength=8) / 4000
+    np.testing.assert_allclose(seen, expected, atol=4 * 0.5 / np.sqrt(4000))
+
+
+def test_more_than_numpy_deals():
+    clf = bg.BernoulliNB().fit([[1], [0], [1], [0]], [0, 0, 1, 1], sample_weight=[3e9, 1e9, 1e9, 1])
+    stat = clf.stats_.features
+    drawn = np.array([relabelled(stat, np.random.default_rng(s)).ones[0, 0] for s in range(200)])
+    n, good, total = 4e9, 4e9, 5e9 + 1
+    mean, sd = n * good / total, np.sqrt(n * 0.8 * 0.2 * (total - n) / total)
+    assert abs(drawn.mean() - mean) < 4 * sd / np.sqrt(200)
+    assert 0.8 < drawn.std() / sd < 1.2
+
+
+@pytest.mark.parametrize("model", [bg.LinearDiscriminant, bg.QuadraticDiscriminant])
+def test_correlated_features_by_their_margins(model):
+    rng = np.random.default_rng(9)
+    y = np.arange(40) % 2
+    X = rng.normal(size=(40, 3)) @ [[1, 0.9, 0], [0, 1, 0.5], [0, 0, 1]] + y[:, None]
+    clf = model().fit(np.c_[X, np.ones(40)], y)
+    table = ask(clf, draws=600)
+    draws = clf.draw_posterior(300, 2)
+    full = bg.mutual_information(clf, posterior=draws, unit="nats", draws=20)
+    error = np.hypot(table["mcse"], full["mcse"])
+    assert np.all(np.abs(table["mean"] - full["mean"]) <= 4 * error)
+    assert float(table["mean"][3]) == 0
+
+
+def test_features_that_speak_stand_above_the_floor():
+    rng = np.random.default_rng(10)
+    y = np.repeat(["u", "v", "w"], 30)
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(size=90) + (y == "v"),
+            "noise": rng.normal(size=90),
+            "kind": np.where(rng.random(90) < 0.7, y, "u"),
+            "wet": rng.random(90) < 0.5,
+        }
+    )
+    frame.loc[5, ["size"]] = np.nan
+    table = ask(bg.MixedNB().fit(frame, y), draws=400)
+    above = dict(zip(frame.columns, table["above_floor"].values, strict=True))
+    assert min(above["size"], above["kind"]) > 0.95
+    assert 0.05 < above["noise"] < 0.9
+    assert 0.05 < above["wet"] < 0.9
+    assert table.attrs["kind"] == "eti"
+    short = ask(bg.MixedNB().fit(frame, y), draws=400, kind="hdi")
+    width = [t["interval"][:, 1] - t["interval"][:, 0] for t in (table, short)]
+    assert np.all(width[1].values <= 1.01 * width[0].values)
+
+
+def test_one_class_says_nothing():
+    table = ask(bg.BernoulliNB().fit([[0], [1]], ["a", "a"]), draws=10)
+    np.testing.assert_allclose([table["mean"], table["floor"]], 0, atol=1e-12)
+
+
+def test_arguments_of_the_posterior_are_checked():
+    clf = bg.BernoulliNB().fit([[0, 1], [1, 1]], [0, 1])
+    for options, message in (
+        ({"draws": 1}, "draws"),
+        ({"prob": 2}, "prob"),
+        ({"kind": "x"}, "kind"),
+        ({"unit": "bytes"}, "unit"),
+        ({"base": 2}, "not both"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ask(clf, **options)
+    with pytest.raises(NotImplementedError, match="DirichletMarkov"):
+        ask(bg.MarkovNB().fit(["ab", "ba"], [0, 1]))
 
 
 # ---------------------------------------------------------------------------------- selector

@@ -139,7 +139,7 @@ def predictive_densities() -> Figure:
 # --------------------------------------------------------------------------------- architecture
 
 LAYERS = (  # modules, and what they are for
-    ("cli", "demo, fit, predict, compare"),
+    ("cli", "demo, fit, predict, compare, validate"),
     ("estimators · classifier · selection", "scikit-learn faces: check, call, name"),
     ("decisions · label_shift", "least expected cost; new class proportions"),
     ("schema · categories · labels", "data frames and labels to codes"),
@@ -147,14 +147,14 @@ LAYERS = (  # modules, and what they are for
     ("compare · relevance · dependence", "plug-ins beside it; which features matter"),
     ("contributions · validation · calibration", "log-odds by feature; is the posterior right?"),
     ("uncertainty · mixture_weights", "distributions of p(class | x, theta)"),
-    ("predict · storage · criticism", "one path for every method; netCDF"),
+    ("predict · storage · criticism · relabelling", "one path for every method; netCDF"),
     ("agreement · coherence · uniformity", "draws, densities and ranks of a right one"),
     ("monte_carlo · inference · tree", "the posterior, and as a DataTree"),
     ("model", "class weights times a family"),
-    ("families · pymc_parts", "one file for one prior and likelihood"),
+    ("families · pymc_parts · gaps", "one file for one prior and likelihood"),
     ("family", "the contract of a family"),
     ("densities · gaussian · ngrams · column · rows", "what the layers above share"),
-    ("numerics · names · datasets", "stable sums; dims; small real tables"),
+    ("numerics · kernels · names · datasets", "stable sums; dims; small real tables"),
 )
 DOWN, UP = 0.605, 0.87  # the lanes of fit and of predict
 JOURNEY = (  # lane, layer, what X has become there

@@ -10,7 +10,6 @@ from typing import Any
 from bayesgen.classifier.explaining import Explaining
 from bayesgen.classifier.face import Align
 from bayesgen.classifier.fitting import Fitting
-from bayesgen.classifier.posterior import Posterior
 from bayesgen.classifier.predicting import LinearForm
 from bayesgen.classifier.saving import Saving
 from bayesgen.classifier.uncertainty import Uncertainty
@@ -18,7 +17,7 @@ from bayesgen.classifier.uncertainty import Uncertainty
 __all__ = ["Align", "GenerativeClassifier", "LinearForm"]
 
 
-class GenerativeClassifier(Fitting, Uncertainty, Explaining, Posterior, Saving):
+class GenerativeClassifier(Fitting, Uncertainty, Explaining, Saving):
     """Classifier from any conjugate family, the user's own included.
 
     Parameters

@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen import predict as prediction
 from bayesgen import tree
-from bayesgen.classifier.face import Face
-from bayesgen.classifier.uncertainty import interval_of
+from bayesgen.classifier.predicting import Predicting
 from bayesgen.criticism import log_joint_blocks
 from bayesgen.labels import weights_by_class
 from bayesgen.names import BOUND, FEATURE, OBS
 from bayesgen.numerics import Array
+from bayesgen.uncertainty.interval import interval_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 _BYTES = 4 << 30  # a table that would be larger is refused
 
 
-class Explaining(Face):
+class Explaining(Predicting):
     """Contributions of the features to the log-odds of two classes."""
 
     def explain(
@@ -105,7 +104,7 @@ class Explaining(Face):
         """
         from bayesgen import contributions
 
-        check_is_fitted(self, "model_")
+        check_is_fitted(self, "prior_")
         prob, kind = interval_of(prob, kind)
         weights = None if class_prior is None else weights_by_class(class_prior, self.classes_)
         seed = int(np.random.default_rng(random_state).integers(2**63))
@@ -118,35 +117,27 @@ class Explaining(Face):
                 f"the contributions of {len(names)} features in {encoded.shape[0]} rows would take "
                 f"{size / (1 << 30):.1f} GiB: give fewer rows at a time"
             )
-        theta = (
-            None
-            if posterior is None
-            else tree.read_draws(posterior, self.model_.params, self._coords())
-        )
-        joint = prediction.log_joint(
-            self.model_,
-            self.stats_,
-            encoded,
-            class_prior=weights,
-            theta=theta,
-            quantity="probability",
+        theta = self._draws_of(posterior)
+        model = self._scorer() if theta is not None else self.model_
+        joint = self._log_joint_of_rows(
+            encoded, "posterior_predictive", weights, theta, "probability"
         )
         pairs = self._pairs(classes, joint)
-        shape = (self.model_, encoded, len(names), pairs, request)
+        shape = (model, encoded, len(names), pairs, request)
         totals = {}
         if theta is None:
             found = contributions.terms(*shape)
-            totals["mean"] = contributions.mean_log_odds(self.model_, encoded, pairs, weights)
+            totals["mean"] = contributions.mean_log_odds(model, encoded, pairs, weights)
             with np.errstate(invalid="ignore"):  # impossible under both
                 totals["predictive"] = _odds(joint, pairs)
             if method == "draws":
                 rng = np.random.default_rng(seed)
-                own = tree.split_chains(self.model_.draw(rng, contributions.N_DRAWS), 4)
+                own = tree.split_chains(model.draw(rng, contributions.N_DRAWS), 4)
                 drawn = contributions.terms_of_draws(shape[0], own, *shape[1:])
                 found = found._replace(lower=drawn.lower, upper=drawn.upper, error=drawn.error)
         else:
             found = contributions.terms_of_draws(shape[0], theta, *shape[1:])
-            blocks = log_joint_blocks(self.model_.family, theta, encoded, weights)
+            blocks = log_joint_blocks(model.family, theta, encoded, weights)
             each = [_odds(density, pairs[rows]).mean(axis=(0, 1)) for rows, density in blocks]
             totals["mean"] = np.concatenate(each) if each else np.empty(0)
         by_feature = (OBS, FEATURE)
@@ -160,7 +151,7 @@ class Explaining(Face):
             "label": ((OBS,), self.classes_[pairs[:, 0]]),
             "against": ((OBS,), self.classes_[pairs[:, 1]]),
         }
-        if theta is None and contributions.additive(self.model_.family):
+        if theta is None and contributions.additive(model.family):
             variables["predictive"] = (by_feature, found.predictive[:, :-1])
             variables["predictive_intercept"] = ((OBS,), found.predictive[:, -1])
         variables |= {f"{name}_log_odds": ((OBS,), total) for name, total in totals.items()}

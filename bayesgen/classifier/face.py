@@ -5,7 +5,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesgen.family import ConjugateFamily, Stats
 from bayesgen.labels import codes_of
@@ -14,6 +14,10 @@ from bayesgen.names import CLASS, FEATURE, FEATURE_BIS
 from bayesgen.numerics import Array
 
 Align = Callable[[Stats], Stats]
+
+
+class NoClosedFormError(ValueError):
+    """What is asked for has no closed form after this fit."""
 
 
 class Face(ClassifierMixin, BaseEstimator):
@@ -30,6 +34,35 @@ class Face(ClassifierMixin, BaseEstimator):
     prior_: ClassModel
     classes_: Array
     encoder_: Any
+    inference_: str
+    n_unlabelled_: int
+
+    def __getattr__(self, name: str) -> Any:
+        """Say why a posterior in closed form is not there after a fit by NUTS."""
+        if name in ("model_", "stats_") and "_rough" in self.__dict__:
+            raise NoClosedFormError(
+                "the posterior has no closed form: fit(inference='nuts') had rows without a label "
+                "or with missing cells. The posterior is in posterior_, as draws, and the predict "
+                "methods use it; what needs the closed form is not available (evidence, "
+                "partial_fit, merge, linear_form, mutual information, draws by draw_posterior and "
+                "sample_posterior): fit complete labelled rows for that"
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _scorer(self) -> ClassModel:
+        """The model whose family scores draws of theta: the posterior, or a rough one after NUTS.
+
+        What the family itself holds enters the scores of draws only where theta is silent: a
+        category never seen, columns left out, the contexts of a language model.
+        """
+        check_is_fitted(self, "prior_")
+        model: ClassModel = self.__dict__.get("_rough") or self.model_
+        return model
+
+    def _scorer_stats(self) -> ClassStats:
+        """The statistics behind `_scorer`."""
+        stats: ClassStats = self.__dict__.get("_rough_stats") or self.stats_
+        return stats
 
     def _make_family(self) -> ConjugateFamily:
         """The unresolved prior; ``self.encoder_`` is known."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.utils import _safe_indexing
@@ -10,33 +10,62 @@ from sklearn.utils.validation import (
     _check_sample_weight,
     check_consistent_length,
     check_is_fitted,
-    column_or_1d,
 )
 
-from bayesgen.classifier.face import Face
+from bayesgen.classifier.face import NoClosedFormError
+from bayesgen.classifier.sampling import Sampling
 from bayesgen.family import Record
 from bayesgen.inference.closed_form import posterior as closed_form_posterior
-from bayesgen.labels import code_labels, refuse_mixed, refuse_two_types
+from bayesgen.labels import (
+    code_labels,
+    labels_and_mask,
+    refuse_mixed,
+    refuse_two_types,
+    refuse_unlabelled,
+)
 from bayesgen.model import ClassStats
 from bayesgen.numerics import Array
 from bayesgen.rows import class_counts
 
+Inference = Literal["closed form", "nuts"]
 
-class Fitting(Face):
-    """Methods that learn from labelled rows."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Posterior of all parameters given labelled rows.
+class Fitting(Sampling):
+    """Methods that learn from rows."""
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        inference: Inference = "closed form",
+        **sample_options: Any,
+    ) -> Self:
+        """Posterior of all parameters given rows.
 
         Parameters
         ----------
         X : (N, D)
-            NaN is a missing cell.
+            NaN is a missing cell. With a full covariance such rows need ``inference="nuts"``.
         y : (N,)
-            Labels of any sortable type.
+            Labels of any sortable type. With ``inference="nuts"`` labels may be missing: masked
+            (`numpy.ma`), None, NaN or NA, or, if y has none of these, -1 in numbers. (Beside one
+            other label or another negative one, -1 is refused: it may be a label. In closed form
+            it always is one.)
         sample_weight : (N,), optional
             Non-negative weights that multiply the statistics: an integer weight is that many
             equal rows, a weight of 0 is no row.
+        inference : {"closed form", "nuts"}
+            NUTS takes what has no closed form, for the same model: missing labels and missing
+            cells are integrated out, not filled in. ``posterior_`` then holds its draws, which
+            the predict methods average over, and in the group ``posterior_predictive`` draws of
+            the unknown labels (``imputed_label``) and, with a full covariance, cells
+            (``imputed``). It takes a minute where the closed form takes milliseconds.
+        **sample_options
+            Of NUTS: ``draws``, ``tune``, ``chains``, ``random_seed``, ``sampler``,
+            ``progressbar``, and what the sampler takes (``target_accept``), as in
+            `sample_posterior`.
 
         Returns
         -------
@@ -46,9 +75,29 @@ class Fitting(Face):
         ------
         ValueError
             On input that the model cannot take; the message names the row and column.
+
+        Warns
+        -----
+        SamplingWarning
+            If NUTS reports divergences, or the chains disagree or are too short.
+
+        Notes
+        -----
+        Priors that the data set (defaults) come from all rows; those without a label count for
+        every class in equal parts. Missing cells and labels are assumed missing at random: that
+        they are missing says nothing of their values beyond what is observed.
         """
         with self._all_or_nothing():
-            self.__dict__.pop("stats_", None)
+            for name in _LEARNT:
+                self.__dict__.pop(name, None)
+            if inference == "nuts":
+                return self._sample(X, y, sample_weight, sample_options)
+            if inference != "closed form":
+                raise ValueError(f"inference must be 'closed form' or 'nuts', got {inference!r}")
+            if sample_options:
+                raise TypeError(
+                    f"fit() got {', '.join(sample_options)}, which is for inference='nuts' alone"
+                )
             return self._add(X, y, sample_weight, None)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -62,6 +111,7 @@ class Fitting(Face):
             All labels that may come. Without it, new labels are added as they appear; a class
             without rows keeps its prior.
         """
+        self._refuse_draws("partial_fit")
         with self._all_or_nothing():
             return self._add(X, y, sample_weight, classes)
 
@@ -71,10 +121,12 @@ class Fitting(Face):
         Workers and sites fit on their own rows and merge; the result is that of one fit to all
         rows. `other` must have the same constructor arguments.
         """
-        check_is_fitted(self, "model_")
-        check_is_fitted(other, "model_")
+        check_is_fitted(self, "prior_")
+        check_is_fitted(other, "prior_")
         if type(other) is not type(self):
             raise TypeError(f"cannot merge {type(other).__name__} into {type(self).__name__}")
+        for each in (self, other):
+            each._refuse_draws("merge")
         self._check_same_arguments(other)
         self._check_same_features(other)
         with self._all_or_nothing():
@@ -84,6 +136,13 @@ class Fitting(Face):
             self.stats_ = self.stats_.merge(stats.reindex_classes(codes, len(self.classes_)))
             self.n_rows_seen_ += other.n_rows_seen_
             return self._settle()
+
+    def _refuse_draws(self, what: str) -> None:
+        if self.__dict__.get("inference_") == "nuts":
+            raise NoClosedFormError(
+                f"{what} adds up sufficient statistics, and this classifier was fitted by NUTS: "
+                "its draws do not add up. Fit all rows together, or without inference='nuts'"
+            )
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -116,9 +175,10 @@ class Fitting(Face):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
+        self.inference_, self.n_unlabelled_ = "closed form", 0
         X = self._read(X, reset=first)
-        refuse_mixed(y)
-        y = column_or_1d(y, warn=True)
+        y, masked = labels_and_mask(y)
+        refuse_unlabelled(masked)
         check_consistent_length(X, y)
         X, y, weight = self._drop_weightless(X, y, sample_weight)
         labels, codes = code_labels(y)
@@ -176,6 +236,10 @@ class Fitting(Face):
             self._make_family(), self.class_alpha, self.prior, self.stats_
         )
         return self
+
+
+# attributes of an earlier fit, by either route
+_LEARNT = ("stats_", "model_", "prior_", "inference_", "_draws", "_rough", "_rough_stats")
 
 
 def _same_argument(a: Any, b: Any) -> bool:

@@ -42,10 +42,10 @@ class Posterior(Face):
     def posterior_(self) -> "xr.DataTree":
         """DataTree of 4 chains of 500 exact draws: `draw_posterior` with its defaults.
 
-        Made on first use, with seed 0.
+        Made on first use, with seed 0. After ``fit(inference="nuts")``: the draws of that fit.
         """
-        check_is_fitted(self, "model_")
         if "_draws" not in self.__dict__:
+            check_is_fitted(self, "model_")
             self._draws = self.draw_posterior()
         return self._draws
 
@@ -81,7 +81,8 @@ class Posterior(Face):
         -------
         xarray.DataTree
             Groups ``posterior`` (chain, draw, ...), ``constant_data`` (hyper-parameters of the
-            prior), ``observed_data``, ``fit``, and those of `groups`:
+            prior), ``observed_data`` (the sufficient statistics, or the rows given), ``fit``, and
+            those of `groups`:
 
             - ``prior``: draws from the prior.
             - ``prior_predictive``, ``posterior_predictive``: ``label``, a class code, of each
@@ -196,14 +197,17 @@ class Posterior(Face):
         return out
 
     def _tree(self, groups: dict[str, "xr.Dataset"]) -> "xr.DataTree":
-        """A DataTree with what every route has: ``fit``, ``constant_data``, provenance."""
+        """A DataTree with what every route has: data, ``fit``, provenance."""
         import xarray as xr
 
-        fit = tree.fit_dataset(self.prior_, self.model_, self.stats_, self._coords())
-        constants = tree.prior_dataset(self.prior_, self.stats_, self._coords())
-        groups = groups | {CONSTANT_DATA: constants, FIT: fit}
+        stats, coords = self._scorer_stats(), self._coords()
+        groups = groups | {CONSTANT_DATA: tree.prior_dataset(self.prior_, stats, coords)}
+        if "model_" in self.__dict__:
+            fit = tree.fit_dataset(self.prior_, self.model_, stats, coords)
+            observed = [name for name in fit.data_vars if str(name).startswith("stats_")]
+            groups |= {OBSERVED_DATA: fit[observed].drop_attrs(deep=False), FIT: fit}
         out = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
-        out.attrs |= {"estimator": type(self).__name__, "family": type(self.model_.family).__name__}
+        out.attrs |= {"estimator": type(self).__name__, "family": type(self.prior_.family).__name__}
         out.attrs["bayesgen_version"] = package_version()
         return out
 
@@ -283,7 +287,7 @@ class Posterior(Face):
         pymc.Model
             Variable names, dims and coords are those of ``posterior_``.
         """
-        check_is_fitted(self, "model_")
+        check_is_fitted(self, "prior_")
         coords = self._coords()
         if not observed:
             return self.prior_.to_pymc(coords)

@@ -7,12 +7,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen import predict as prediction
 from bayesgen import tree
-from bayesgen.classifier.face import Face
+from bayesgen.classifier.posterior import Posterior
+from bayesgen.criticism import simulate_from_draws
 from bayesgen.family import UndefinedEstimateError
 from bayesgen.labels import weights_by_class
-from bayesgen.model import ClassModel
+from bayesgen.model import ClassModel, log_weights
 from bayesgen.monte_carlo import Quantity
-from bayesgen.names import CLASS, OBS, Method
+from bayesgen.names import CLASS, CLASS_WEIGHTS, OBS, Method
 from bayesgen.numerics import Array, log_sum_exp
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class LinearForm(NamedTuple):
     w0: Array | float
 
 
-class Predicting(Face):
+class Predicting(Posterior):
     """Probabilities, labels, densities and new rows."""
 
     def predict_joint_log_proba(
@@ -40,6 +41,7 @@ class Predicting(Face):
         method: Method = "posterior_predictive",
         class_prior: Any = None,
         posterior: Any = None,
+        relevance: Any = None,
     ) -> Array:
         """(N, C) log p(y = c, x) of each row on its own.
 
@@ -54,29 +56,73 @@ class Predicting(Face):
             Draws of this model's parameters, as from `sample_posterior` or `draw_posterior`, that
             replace the closed form. Joint densities are averaged over draws, then normalised;
             `predict_monte_carlo` gives the error.
+        relevance : "averaged" or Dataset, optional
+            Average over which features depend on the class at all, by their posterior
+            probabilities at prior odds 1, or at those of a `feature_relevance` table. None: all
+            depend on it. For the posterior predictive in closed form.
 
         Warns
         -----
         MonteCarloWarning
             If `posterior` has too few draws for some rows.
         """
-        return self._log_joint(X, method, class_prior, posterior, "density")
+        return self._log_joint(X, method, class_prior, posterior, "density", relevance)
 
     def _log_joint(
-        self, X: Any, method: Method, class_prior: Any, posterior: Any, quantity: Quantity
+        self,
+        X: Any,
+        method: Method,
+        class_prior: Any,
+        posterior: Any,
+        quantity: Quantity,
+        relevance: Any = None,
     ) -> Array:
         """As `predict_joint_log_proba`; `quantity` is what becomes of it."""
-        check_is_fitted(self, "model_")
+        check_is_fitted(self, "prior_")
         prediction.check_method(method)
-        weights = None if class_prior is None else weights_by_class(class_prior, self.classes_)
-        theta = None if posterior is None else self._draws_of(posterior)
-        encoded = self._encode(self._read(X, reset=False))
-        try:
-            return prediction.log_joint(
-                self.model_, self.stats_, encoded, method, weights, theta, quantity
+        if method in ("map", "mle") and posterior is None and self.inference_ == "nuts":
+            raise UndefinedEstimateError(
+                method,
+                "the posterior was sampled by NUTS, and draws do not tell a maximum; use "
+                "method='posterior_predictive' or 'posterior_mean', or a fit in closed form",
             )
+        weights = None if class_prior is None else weights_by_class(class_prior, self.classes_)
+        theta = self._draws_of(posterior)
+        encoded = self._encode(self._read(X, reset=False))
+        if relevance is not None:
+            if method != "posterior_predictive" or theta is not None:
+                raise ValueError(
+                    "relevance= averages the posterior predictive in closed form: leave "
+                    "`posterior` out, and method at 'posterior_predictive'"
+                )
+            return self._log_joint_averaged(encoded, weights, relevance)
+        try:
+            return self._log_joint_of_rows(encoded, method, weights, theta, quantity)
         except UndefinedEstimateError as error:
             raise error.renamed(self.classes_, self._feature_names()) from None
+
+    def _log_joint_of_rows(
+        self,
+        encoded: Any,
+        method: Method,
+        weights: Array | None,
+        theta: dict[str, Array] | None,
+        quantity: Quantity,
+    ) -> Array:
+        """`prediction.log_joint` of this classifier."""
+        stats: Any = self.stats_ if theta is None else self.__dict__.get("stats_")
+        exact = self.n_unlabelled_ == 0
+        return prediction.log_joint(
+            self._scorer(), stats, encoded, method, weights, theta, quantity, exact
+        )
+
+    def _log_joint_averaged(self, encoded: Any, weights: Array | None, relevance: Any) -> Array:
+        from bayesgen.dependence import log_predictive
+
+        if weights is None:
+            weights = self.model_.class_weights("posterior_predictive", self.stats_)
+        log_x = log_predictive(self.prior_, self.model_, self.stats_, encoded, relevance)
+        return log_x + log_weights(weights)
 
     def predict_log_proba(
         self,
@@ -84,9 +130,10 @@ class Predicting(Face):
         method: Method = "posterior_predictive",
         class_prior: Any = None,
         posterior: Any = None,
+        relevance: Any = None,
     ) -> Array:
         """(N, C) log of `predict_proba`."""
-        joint = self._log_joint(X, method, class_prior, posterior, "probability")
+        joint = self._log_joint(X, method, class_prior, posterior, "probability", relevance)
         return prediction.log_class_probability(joint, method)
 
     def predict_proba(
@@ -95,6 +142,7 @@ class Predicting(Face):
         method: Method = "posterior_predictive",
         class_prior: Any = None,
         posterior: Any = None,
+        relevance: Any = None,
     ) -> Array:
         """(N, C) p(y = c | x); by default the exact posterior predictive.
 
@@ -103,7 +151,7 @@ class Predicting(Face):
 
         Parameters
         ----------
-        X, method, class_prior, posterior
+        X, method, class_prior, posterior, relevance
             As in `predict_joint_log_proba`.
 
         Raises
@@ -112,7 +160,7 @@ class Predicting(Face):
             If the estimate that `method` plugs in does not exist (naming class and feature), or
             if a row has probability 0 under every class.
         """
-        return np.exp(self.predict_log_proba(X, method, class_prior, posterior))
+        return np.exp(self.predict_log_proba(X, method, class_prior, posterior, relevance))
 
     def predict(
         self,
@@ -120,9 +168,10 @@ class Predicting(Face):
         method: Method = "posterior_predictive",
         class_prior: Any = None,
         posterior: Any = None,
+        relevance: Any = None,
     ) -> Array:
         """(N,) most probable labels."""
-        log_p = self.predict_log_proba(X, method, class_prior, posterior)
+        log_p = self.predict_log_proba(X, method, class_prior, posterior, relevance)
         return self.classes_[np.argmax(log_p, axis=1)]
 
     def decision_function(
@@ -131,9 +180,10 @@ class Predicting(Face):
         method: Method = "posterior_predictive",
         class_prior: Any = None,
         posterior: Any = None,
+        relevance: Any = None,
     ) -> Array:
         """(N,) log-odds of ``classes_[1]`` for two classes, else (N, C) log p(y = c | x)."""
-        joint = self._log_joint(X, method, class_prior, posterior, "probability")
+        joint = self._log_joint(X, method, class_prior, posterior, "probability", relevance)
         log_p = prediction.log_class_probability(joint, method)  # refuses impossible rows
         return joint[:, 1] - joint[:, 0] if len(self.classes_) == 2 else log_p
 
@@ -143,17 +193,22 @@ class Predicting(Face):
         method: Method = "posterior_predictive",
         class_prior: Any = None,
         posterior: Any = None,
+        relevance: Any = None,
     ) -> Array:
         """(N,) log p(x): how odd each row is under every class."""
-        return log_sum_exp(self.predict_joint_log_proba(X, method, class_prior, posterior))
+        return log_sum_exp(
+            self.predict_joint_log_proba(X, method, class_prior, posterior, relevance)
+        )
 
-    def predict_monte_carlo(self, X: Any, posterior: Any, class_prior: Any = None) -> "xr.Dataset":
+    def predict_monte_carlo(
+        self, X: Any, posterior: Any = None, class_prior: Any = None
+    ) -> "xr.Dataset":
         """Class probabilities from posterior draws, and how far they can be trusted.
 
         Parameters
         ----------
         X, posterior, class_prior
-            As in `predict_joint_log_proba`.
+            As in `predict_joint_log_proba`; the default posterior is ``posterior_``.
 
         Returns
         -------
@@ -171,19 +226,27 @@ class Predicting(Face):
         >>> table.probability.sel({"class": "a"}).round(2).values, bool(table.trusted.all())
         (array([0.97, 0.43]), True)
         """
-        check_is_fitted(self, "model_")
+        check_is_fitted(self, "prior_")
         weights = None if class_prior is None else weights_by_class(class_prior, self.classes_)
-        theta = self._draws_of(posterior)
+        theta = self._draws_of(self.posterior_ if posterior is None else posterior)
         encoded = self._encode(self._read(X, reset=False))
-        result = prediction.monte_carlo(self.model_, theta, encoded, weights)
+        exact = self.n_unlabelled_ == 0
+        result = prediction.monte_carlo(self._scorer(), theta, encoded, weights, exact)
         names = ("probability", "mcse", "weight_ess", "log_density_sd")
         table = {name: ((OBS, CLASS), getattr(result, name)) for name in names}
         trusted = ~result.probability_in_doubt()
         return tree.group(table | {"trusted": ((OBS,), trusted)}, {CLASS: self.classes_})
 
-    def _draws_of(self, posterior: Any) -> dict[str, Array]:
-        """Parameters (chain, draw, *dims) of a posterior of this model."""
-        return tree.read_draws(posterior, self.model_.params, self._coords())
+    def _draws_of(self, posterior: Any) -> Any:
+        """Parameters (chain, draw, *dims) of a posterior of this model; those of a NUTS fit.
+
+        None: the closed form.
+        """
+        if posterior is None and self.inference_ == "nuts":
+            posterior = self.posterior_
+        if posterior is None:
+            return None
+        return tree.read_draws(posterior, self._scorer().params, self._coords())
 
     def simulate(
         self,
@@ -209,16 +272,21 @@ class Predicting(Face):
         X, y
             Rows as the classifier reads them, and their labels.
         """
-        check_is_fitted(self, "model_")
+        check_is_fitted(self, "prior_")
         if source not in ("predictive", "draw"):
             raise ValueError(f"source must be 'predictive' or 'draw', got {source!r}")
         if n < 0:
             raise ValueError(f"n must be >= 0, got {n}")
         rng = np.random.default_rng(random_state)
-        model: ClassModel = self.model_
+        model = self._scorer()
+        draws = self._draws_of(None)
+        if draws is not None:
+            given = None if y is None else np.broadcast_to(self._codes_of(y), (n,))
+            X, codes = simulate_from_draws(rng, model.family, draws, n, given, source == "draw")
+            return self._decode(X), self.classes_[codes]
         theta = {k: v[0] for k, v in model.draw(rng, 1).items()} if source == "draw" else None
         if y is None:
-            weights = model.class_weights("posterior_mean", self.stats_)
+            weights = self._class_weights("posterior_mean")
             if theta is not None:
                 weights = theta["pi"]
             codes = rng.choice(len(weights), size=n, p=weights)
@@ -229,6 +297,14 @@ class Predicting(Face):
         else:
             X = model.family.simulate(rng, theta, codes)
         return self._decode(X), self.classes_[codes]
+
+    def _class_weights(self, method: Method) -> Array:
+        """(C,) p(y = c) under a method."""
+        if self.n_unlabelled_:
+            weights: Array = self._draws_of(None)[CLASS_WEIGHTS].mean(axis=(0, 1))
+            return weights
+        stats: Any = self.__dict__.get("stats_")
+        return self._scorer().class_weights(method, stats)
 
     def linear_form(self, method: Method = "posterior_predictive") -> LinearForm:
         """Weights (w, w0) of the rule, where it is linear in the features.

@@ -7,19 +7,20 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen import storage, tree
-from bayesgen.classifier.face import Face, package_version
-from bayesgen.names import CLASS
+from bayesgen.classifier.face import package_version
+from bayesgen.classifier.posterior import Posterior
+from bayesgen.names import CLASS, CONSTANT_DATA, FIT
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
-class Saving(Face):
+class Saving(Posterior):
     """Storage without pickle."""
 
     def save(self, path: Any) -> None:
         """Write the model to a netCDF file; `bayesgen.load` reads it. No pickle."""
-        check_is_fitted(self, "model_")
+        check_is_fitted(self, "prior_")
         parameters = {
             name: storage.to_json(value, name)
             for name, value in self.get_params(deep=False).items()
@@ -36,17 +37,34 @@ class Saving(Face):
                 self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None
             ),
             "n_rows_seen": int(self.n_rows_seen_),
+            "n_unlabelled": int(self.n_unlabelled_),
+            "inference": self.inference_,
+            "closed_form": "model_" in self.__dict__,
             **self._state(),
         }
-        fit = tree.fit_dataset(self.prior_, self.model_, self.stats_, self._coords())
+        coords = self._coords()
+        fit = tree.fit_dataset(self.prior_, self._scorer(), self._scorer_stats(), coords)
         fit = fit.drop_vars([CLASS], errors="ignore")
-        storage.write(path, fit, state)
+        draws = {}
+        if self.inference_ == "nuts":
+            state["draws"] = {
+                str(k): storage.to_json(v, str(k)) for k, v in self._draws.attrs.items()
+            }
+            draws = {name: self._draws[name].to_dataset() for name in self._draws.children}
+            draws = {
+                name: group.drop_vars(list(coords), errors="ignore")  # known by `state`
+                for name, group in draws.items()
+                if name not in (FIT, CONSTANT_DATA)
+            }
+        storage.write(path, fit, state, draws)
 
     def _unsaved(self) -> tuple[str, ...]:
         """Constructor arguments that a file cannot hold."""
         return ("family",)
 
-    def _load(self, fit: "xr.Dataset", state: Mapping[str, Any]) -> Self:
+    def _load(
+        self, fit: "xr.Dataset", state: Mapping[str, Any], draws: Mapping[str, "xr.Dataset"]
+    ) -> Self:
         """Fill a new instance from a model file."""
         self.classes_ = storage.labels_from_json(state["classes"])
         if state["n_features"] is not None:
@@ -59,5 +77,21 @@ class Saving(Face):
         family = type(self._make_family())
         if family.__name__ != fit.attrs["family"]:
             raise ValueError(f"the file holds a {fit.attrs['family']}, not a {family.__name__}")
-        self.prior_, self.model_, self.stats_ = tree.read_fit(fit, family)
+        self.inference_ = state.get("inference", "closed form")
+        self.n_unlabelled_ = state.get("n_unlabelled", 0)
+        self.prior_, model, stats = tree.read_fit(fit, family)
+        if state.get("closed_form", True):
+            self.model_, self.stats_ = model, stats
+        else:
+            self._rough, self._rough_stats = model, stats
+        if self.inference_ == "nuts":
+            coords = self._coords()
+            self._draws = self._tree(
+                {
+                    name: group.assign_coords({d: coords[d] for d in group.dims if d in coords})
+                    for name, group in draws.items()
+                }
+            )
+            attrs = {k: storage.from_json(v) for k, v in state["draws"].items()}
+            self._draws.attrs |= attrs
         return self

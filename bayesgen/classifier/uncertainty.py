@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen import predict as prediction
 from bayesgen import tree
 from bayesgen.classifier.predicting import Predicting
 from bayesgen.criticism import log_joint_blocks
@@ -76,28 +75,20 @@ class Uncertainty(Predicting):
         0.349
         """
         from bayesgen.uncertainty import from_draws
-        from bayesgen.uncertainty.interval import interval
+        from bayesgen.uncertainty.interval import interval, interval_of
 
-        check_is_fitted(self, "model_")
+        check_is_fitted(self, "prior_")
         prob, kind = interval_of(prob, kind)
         weights = None if class_prior is None else weights_by_class(class_prior, self.classes_)
         encoded = self._encode(self._read(X, reset=False))
-        if posterior is None:
+        theta = self._draws_of(posterior)
+        if theta is None:
             found = interval(self.model_, encoded, prob, kind, method, weights, random_state)
-            joint = prediction.log_joint(
-                self.model_, self.stats_, encoded, class_prior=weights, quantity="probability"
-            )
         else:
-            theta = self._draws_of(posterior)
             found = from_draws.interval(self._log_joint_draws(theta, encoded, weights), prob, kind)
-            joint = prediction.log_joint(
-                self.model_,
-                self.stats_,
-                encoded,
-                class_prior=weights,
-                theta=theta,
-                quantity="probability",
-            )
+        joint = self._log_joint_of_rows(
+            encoded, "posterior_predictive", weights, theta, "probability"
+        )
         by_class = (OBS, CLASS)
         with np.errstate(invalid="ignore"):
             predictive = np.exp(log_softmax(joint))
@@ -158,10 +149,10 @@ class Uncertainty(Predicting):
 
         from bayesgen.uncertainty.draws import log_joint_draws
 
-        check_is_fitted(self, "model_")
+        check_is_fitted(self, "prior_")
         weights = None if class_prior is None else weights_by_class(class_prior, self.classes_)
         encoded = self._encode(self._read(X, reset=False))
-        theta = None if posterior is None else self._draws_of(posterior)
+        theta = self._draws_of(posterior)
         if theta is not None:
             chains, draws = theta[CLASS_WEIGHTS].shape[:2]
         for name, value in (("draws", draws), ("chains", chains)):
@@ -175,7 +166,8 @@ class Uncertainty(Predicting):
                 "fewer draws, or use predict_interval, which keeps none"
             )
         rng = np.random.default_rng(random_state)
-        if theta is None and per_row:
+        separate = per_row and theta is None
+        if separate:
             shape = (chains, draws, encoded.shape[0], len(self.classes_))
             flat = np.empty((chains * draws, *shape[2:]))
             step = max(1, (1 << 23) // max(1, chains * draws * shape[3]))
@@ -193,8 +185,7 @@ class Uncertainty(Predicting):
         dims = (CHAIN, DRAW, OBS, CLASS)
         group = tree.group({"class_probability": (dims, rho)}, {CLASS: self.classes_})
         out = xr.DataTree.from_dict({f"/{PREDICTIONS}": group})
-        per = "each row on its own" if per_row and posterior is None else "one theta for all rows"
-        out.attrs["draws"] = per
+        out.attrs["draws"] = "each row on its own" if separate else "one theta for all rows"
         return out
 
     def predict_uncertainty(
@@ -244,7 +235,7 @@ class Uncertainty(Predicting):
         from bayesgen.uncertainty import from_draws
         from bayesgen.uncertainty.entropy import entropies
 
-        check_is_fitted(self, "model_")
+        check_is_fitted(self, "prior_")
         pairs: dict[str, Any] = {"training": "posterior", "training and row": "predictive"}
         if given not in pairs:
             raise ValueError(f"given must be 'training' or 'training and row', got {given!r}")
@@ -252,13 +243,14 @@ class Uncertainty(Predicting):
             raise ValueError(f"unit must be 'nats' or 'bits', got {unit!r}")
         weights = None if class_prior is None else weights_by_class(class_prior, self.classes_)
         encoded = self._encode(self._read(X, reset=False))
-        if posterior is None:
+        theta = self._draws_of(posterior)
+        if theta is None:
             found: Any = entropies(self.model_, encoded, pairs[given], unit, weights, random_state)
             total, aleatoric, route = found.total, found.aleatoric, found.method
         else:
             if given != "training":
                 raise ValueError("given='training and row' has no route from posterior draws")
-            joint = self._log_joint_draws(self._draws_of(posterior), encoded, weights)
+            joint = self._log_joint_draws(theta, encoded, weights)
             found = from_draws.averages(joint)
             scale = 1.0 if unit == "nats" else 1 / np.log(2)
             total, aleatoric = found.total * scale, found.aleatoric * scale
@@ -283,15 +275,5 @@ class Uncertainty(Predicting):
         self, theta: dict[str, Array], encoded: Any, weights: Array | None
     ) -> Array:
         """(chain, draw, N, C) log p(c, x_i | theta); with fixed class weights if given."""
-        blocks = log_joint_blocks(self.model_.family, theta, encoded, weights)
+        blocks = log_joint_blocks(self._scorer().family, theta, encoded, weights)
         return np.concatenate([density for _, density in blocks], axis=2)
-
-
-def interval_of(prob: float | None, kind: Any) -> tuple[float, Any]:
-    """Width and kind of intervals: the user's, or else ArviZ's settings."""
-    if prob is None or kind is None:
-        from arviz_base import rcParams
-
-        prob = rcParams["stats.ci_prob"] if prob is None else prob
-        kind = rcParams["stats.ci_kind"] if kind is None else kind
-    return prob, kind

@@ -55,7 +55,7 @@ def load(path: Any, **arguments: Any) -> GenerativeClassifier:
     >>> bool((load(path).predict_proba([[0, 0]]) == clf.predict_proba([[0, 0]])).all())
     True
     """
-    fit, state = storage.read(path)
+    fit, state, draws = storage.read(path)
     faces = {face.__name__: face for face in FACES}
     name = state.get("estimator")
     if name not in faces:
@@ -71,7 +71,7 @@ def load(path: Any, **arguments: Any) -> GenerativeClassifier:
                 f"load(path, {absent[0]}=...) what the {name} was made with"
             )
         parameters = {k: storage.from_json(v) for k, v in state["parameters"].items()}
-        return faces[name](**(parameters | arguments))._load(fit, state)
+        return faces[name](**(parameters | arguments))._load(fit, state, draws)
     except (KeyError, AttributeError, TypeError) as error:
         raise ValueError(
             f"{path} does not hold a complete {name} ({type(error).__name__}: {error})"

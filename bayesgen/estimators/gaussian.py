@@ -166,12 +166,13 @@ class _Discriminant(_Gaussian):
         )
 
     def _learn(self, X: Array) -> None:
-        if self.covariance == "full" and has_nan(X):
+        if self.covariance == "full" and self.inference_ == "closed form" and has_nan(X):
             row, j = np.argwhere(np.isnan(X))[0]
             raise ValueError(
                 f"Input X contains NaN: column {self._feature_names()[j]!r} in row {row}. Training "
-                "rows with missing cells have no closed form with a full covariance: drop or "
-                "impute them, or use covariance='diagonal' or GaussianNB"
+                "rows with missing cells have no closed form with a full covariance: integrate the "
+                "cells out with fit(X, y, inference='nuts'), drop or impute the rows, or use "
+                "covariance='diagonal' or GaussianNB"
             )
 
 
@@ -223,8 +224,8 @@ class LinearDiscriminant(_Discriminant):
     Plug-in rules are linear (`linear_form`); the posterior predictive is a ratio of multivariate
     Student t densities, curved unless the classes have equal counts. Fits any number of rows,
     n <= D included. Missing cells are marginalised in prediction; in training they have no closed
-    form with a full covariance and are refused. Columns that are constant in training are left
-    out, under the default psi0.
+    form with a full covariance and need ``fit(X, y, inference="nuts")``. Columns that are
+    constant in training are left out, under the default psi0.
 
     References
     ----------

@@ -95,7 +95,7 @@ class MarkovNB(GenerativeClassifier):
     @property
     def vocabulary_(self) -> Vocabulary:
         """Tokens and their codes."""
-        check_is_fitted(self, "model_")
+        check_is_fitted(self, "prior_")
         vocabulary: Vocabulary = self.encoder_
         return vocabulary
 
@@ -116,14 +116,14 @@ class MarkovNB(GenerativeClassifier):
             1 (certain) to infinity; the size of the vocabulary for uniform guessing. NaN for an
             empty document.
         """
-        check_is_fitted(self, "model_")
+        check_is_fitted(self, "prior_")
         documents = Tokenizer(self.tokens)(X)
         joint = self.predict_joint_log_proba(X, method)
         if y is None:
             log_p = self.score_samples(X, method)
         else:
             codes = np.broadcast_to(self._codes_of(y), (len(documents),))
-            log_pi = log_weights(self.model_.class_weights(method, self.stats_))
+            log_pi = log_weights(self._class_weights(method))
             log_p = joint[np.arange(len(codes)), codes] - log_pi[codes]
         length = np.array([len(d) or np.nan for d in documents], dtype=np.float64)
         return np.exp(-log_p / length)
@@ -145,11 +145,12 @@ class MarkovNB(GenerativeClassifier):
         length : int, optional
             Tokens of each document. None: the constructor's.
         """
-        check_is_fitted(self, "model_")
+        check_is_fitted(self, "prior_")
         if length is None:
             return super().simulate(n, y, random_state, source)
         writer = copy.copy(self)
-        writer.model_ = replace(self.model_, family=replace(self.model_.family, length=length))
+        model = self._scorer()
+        writer._rough = replace(model, family=replace(model.family, length=length))
         return GenerativeClassifier.simulate(writer, n, y, random_state, source)
 
     def to_pymc(
@@ -168,8 +169,8 @@ class MarkovNB(GenerativeClassifier):
             As in `GenerativeClassifier`. Rows are observed token by token: ``x`` has one entry
             for each token, and ``x_row`` tells the document of each.
         """
-        check_is_fitted(self, "model_")
-        seen: DirichletMarkov = self.model_.family
+        check_is_fitted(self, "prior_")
+        seen: DirichletMarkov = self._scorer().family
         family = replace(self.prior_.family, grams=seen.grams, counts=0.0 * seen.counts)
         spanning = copy.copy(self)  # the prior, with tables for the contexts of `posterior_`
         spanning.prior_ = replace(self.prior_, family=family)
@@ -221,7 +222,7 @@ class MarkovNB(GenerativeClassifier):
         """The contexts: what stands before a token."""
         between = "" if self.tokens == "char" else " "
         tokens = list(map(str, self.encoder_.tokens))
-        contexts = self.model_.family.contexts.tolist()
+        contexts = self._scorer().family.contexts.tolist()
         return [between.join(_START if k < 0 else tokens[k] for k in c) for c in contexts]
 
     def _term_names(self, encoded: Any) -> list[Any]:

@@ -26,7 +26,7 @@ from bayesgen.family import (
 )
 from bayesgen.names import CLASS, FEATURE
 from bayesgen.numerics import Array, draw_log_gamma, log_gamma_difference
-from bayesgen.pymc_parts import declare, observe_cells, prefixed
+from bayesgen.pymc_parts import declare, observe_cells, prefixed, sum_cells
 from bayesgen.rows import (
     Matrix,
     class_counts,
@@ -38,6 +38,7 @@ from bayesgen.rows import (
     remainder,
     row_blocks,
     split_missing,
+    stored_cells,
     sum_except,
 )
 
@@ -132,6 +133,17 @@ class BetaBernoulli(ConjugateFamily):
                 prefix, X, lambda rows, columns: pm.Bernoulli.dist(p=theta[y[rows], columns])
             )
         return {"theta": theta}
+
+    def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
+        """Sums over the cells that are 1 or missing, and what a row of zeros has."""
+        import pytensor.tensor as pt
+
+        ones, missing = split_missing(X)
+        on, off = pt.log(theta["theta"]).T, pt.log1p(-theta["theta"]).T
+        out = sum_cells(f"{prefix}ones", stored_cells(ones, slice(None)), on - off)
+        if missing is not None:
+            out = out - sum_cells(f"{prefix}missing", stored_cells(missing, slice(None)), off)
+        return out + off.sum(axis=0)
 
     def stats(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None

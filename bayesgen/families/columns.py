@@ -148,6 +148,20 @@ class Columns(ConjugateFamily):
             out |= {f"{name}_{param}": value for param, value in theta.items()}
         return out
 
+    def pymc_log_likelihood(self, X: Matrix, theta: Mapping[str, Any], *, prefix: str = "") -> Any:
+        """Sum over blocks."""
+        return self._sum(
+            lambda name, family, x: family.pymc_log_likelihood(
+                x, _part(theta, name, family), prefix=f"{prefix}{name}_"
+            ),
+            X,
+        )
+
+    def prepared(self, stats: ColumnsStats) -> Self:
+        """Block by block."""
+        pairs = zip(self.families, stats.parts, strict=True)
+        return replace(self, families=tuple(f.prepared(s) for f, s in pairs))
+
     def pymc_coordinates(
         self, theta: Theta, stats: Any
     ) -> dict[str, tuple[tuple[str, ...], Array]]:
@@ -161,6 +175,25 @@ class Columns(ConjugateFamily):
                 out[f"{name}_{key}"] = (_prefixed(name, dims), value)
         return out
 
+    def default_stats(
+        self, X: Matrix, y: Array, n_classes: int, weight: Array | None
+    ) -> ColumnsStats:
+        """Of each block."""
+        parts = (f.default_stats(X[:, c], y, n_classes, weight) for _, f, c in self._blocks())
+        return ColumnsStats(self.names, tuple(parts))
+
+    def completed(self, X: Matrix, c: int) -> Matrix:
+        """Block by block."""
+        out = X.copy()
+        for _, family, columns in self._blocks():
+            out[:, columns] = family.completed(X[:, columns], c)
+        return out
+
+    def condensed(self, X: Matrix, weight: Array) -> tuple[Matrix, Array] | None:
+        """The rows as they are, if a block needs rows."""
+        blocks = (f.condensed(X[:, c], weight) for _, f, c in self._blocks())
+        return None if all(b is None for b in blocks) else (X, weight)
+
     def pymc_data(self, stats: Any) -> dict[str, Array]:
         """Those of each block; its name follows the role."""
         out = {}
@@ -169,6 +202,19 @@ class Columns(ConjugateFamily):
                 role, field = key.split("_", 1)
                 out[f"{role}_{name}_{field}"] = value
         return out
+
+    def draw_missing(
+        self, rng: np.random.Generator, X: Matrix, y: Array, theta: Theta
+    ) -> tuple[Array, Array, Array]:
+        """Those of each block."""
+        parts = []
+        for name, family, columns in self._blocks():
+            own = _part(theta, name, family)
+            values, row, column = family.draw_missing(rng, X[:, columns], y, own)
+            parts.append((values, row, np.asarray(columns)[column]))
+        values, row, column = (np.concatenate(p, axis=-1) for p in zip(*parts, strict=True))
+        order = np.lexsort([column, row])
+        return values[:, order], row[order], column[order]
 
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:

@@ -38,7 +38,7 @@ from bayesgen.family import (
 )
 from bayesgen.names import CATEGORY, CLASS, FEATURE, Method
 from bayesgen.numerics import Array, draw_dirichlet, log_beta_difference, log_gamma_difference
-from bayesgen.pymc_parts import declare, dirichlet, observe_cells, prefixed
+from bayesgen.pymc_parts import declare, dirichlet, observe_cells, prefixed, sum_cells
 from bayesgen.rows import Matrix, class_counts, remainder, row_blocks, row_sums, stored_blocks
 
 _TILE = 1 << 18  # cells of X that are counted at a time
@@ -183,6 +183,21 @@ class DirichletCategorical(ConjugateFamily):
                 prefix, X, lambda rows, columns: pm.Categorical.dist(p=theta[y[rows], columns])
             )
         return {"theta": theta}
+
+    def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
+        """Sums of the log probabilities of the observed cells."""
+        import pytensor.tensor as pt
+
+        codes = np.asarray(X.todense() if sparse.issparse(X) else X, dtype=np.float64)
+        row, j = np.nonzero(~np.isnan(codes))
+        code = codes[row, j].astype(np.int64)
+        real = self.alpha[0] > 0  # log of the padding's 0 has no gradient
+        place = np.cumsum(real.ravel()).reshape(real.shape) - 1
+        cells = sparse.csr_matrix(
+            (np.ones(len(row)), (row, place[j, code])), shape=(len(codes), int(real.sum()))
+        )
+        table = pt.log(theta["theta"][(slice(None), *np.nonzero(real))]).T
+        return sum_cells(f"{prefix}codes", cells, table)
 
     def stats(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None

@@ -54,7 +54,7 @@ from bayesgen.ngrams import (
     union_of_counts,
 )
 from bayesgen.numerics import Array, draw_dirichlet, log_gamma_difference
-from bayesgen.pymc_parts import dirichlet, prefixed
+from bayesgen.pymc_parts import dirichlet, prefixed, sum_cells
 from bayesgen.rows import dot_log, row_blocks, row_sums
 
 # ---------------------------------------------------------------------------------- statistics
@@ -345,6 +345,26 @@ class DirichletMarkov(ConjugateFamily):
             p = theta[y[row], context]
             pm.Categorical(f"{prefix}x", p=p, observed=tokens, dims=cell)
         return {"theta": theta}
+
+    def pymc_log_likelihood(self, X: Array, theta: Any, *, prefix: str = "") -> Any:
+        """Sums over the n-grams of each document, whose contexts this family must have."""
+        import pytensor.tensor as pt
+
+        tokens, lengths = concatenate(X, self.n_tokens)
+        grams, gram = distinct_ngrams(tokens, lengths, self.order, self.n_tokens)
+        at = self._seen.context_tree.find(grams[:, :-1])
+        if len(at) and at.min() < 0:
+            raise ValueError("the documents have contexts that this family does not have")
+        cells = sparse.csr_matrix(
+            (np.ones(len(gram)), (np.repeat(np.arange(len(X)), lengths), gram)),
+            shape=(len(X), len(grams)),
+        )
+        table = pt.log(theta["theta"][:, at, grams[:, -1]]).T
+        return sum_cells(f"{prefix}ngrams", cells, table)
+
+    def prepared(self, stats: MarkovStats) -> Self:
+        """With tables for the contexts of `stats`."""
+        return self.update(replace(stats, counts=np.zeros_like(stats.counts)))
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
         """(N,) documents of `length` tokens; contexts that theta does not tell follow the prior.

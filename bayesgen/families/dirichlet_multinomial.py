@@ -50,7 +50,7 @@ from bayesgen.numerics import (
     log_poisson,
     log_poisson_power,
 )
-from bayesgen.pymc_parts import declare, dirichlet, prefixed, refuse_fractional
+from bayesgen.pymc_parts import declare, dirichlet, prefixed, refuse_fractional, sum_cells
 from bayesgen.rows import (
     Matrix,
     class_sums,
@@ -172,6 +172,17 @@ class DirichletMultinomial(ConjugateFamily):
                 dims=(OBS, dims[1]),
             )
         return {"theta": theta}
+
+    def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
+        """Sums over the words that occur, and the coefficients."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        self._check(X)
+        cells = stored_cells(X, slice(None))
+        out = sum_cells(f"{prefix}counts", cells, pt.log(theta["theta"]).T)
+        coefficient = _log_coefficient(cells, row_sums(cells.data, cells.indptr))
+        return out + pm.Data(f"{prefix}log_coefficient", coefficient)[:, None]
 
     def stats(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None

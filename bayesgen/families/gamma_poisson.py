@@ -35,7 +35,7 @@ from bayesgen.numerics import (
     log_poisson,
     log_poisson_power,
 )
-from bayesgen.pymc_parts import declare, observe_cells, prefixed, refuse_fractional
+from bayesgen.pymc_parts import declare, observe_cells, prefixed, refuse_fractional, sum_cells
 from bayesgen.rows import (
     Matrix,
     class_counts,
@@ -52,6 +52,7 @@ from bayesgen.rows import (
     small_count_table,
     split_missing,
     stored_blocks,
+    stored_cells,
     sum_except,
 )
 
@@ -161,6 +162,20 @@ class GammaPoisson(ConjugateFamily):
                 prefix, X, lambda rows, columns: pm.Poisson.dist(mu=rate[y[rows], columns])
             )
         return {"rate": rate}
+
+    def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
+        """Sums over the cells that are positive or missing, and what a row of zeros has."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        refuse_negative_counts(X)
+        counts, missing = split_missing(X)
+        cells, rate = stored_cells(counts, slice(None)), theta["rate"].T
+        out = sum_cells(f"{prefix}counts", cells, pt.log(rate)) - rate.sum(axis=0)
+        if missing is not None:
+            out = out + sum_cells(f"{prefix}missing", stored_cells(missing, slice(None)), rate)
+        constant = row_sums(log_factorial(cells.data), cells.indptr)
+        return out - pm.Data(f"{prefix}log_factorial", constant)[:, None]
 
     def stats(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None

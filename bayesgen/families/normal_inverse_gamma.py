@@ -307,6 +307,19 @@ class NormalInverseGamma(ConjugateFamily):
             )
         return {"mu": mu, "sigma2": sigma2}
 
+    def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
+        """Sums over the observed cells of the live columns."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        seen = ~np.isnan(X) & self._live
+        x = pm.Data(f"{prefix}rows", np.where(seen, X - self.shift, 0.0))[:, None, :]
+        mask = pm.Data(f"{prefix}seen", seen.astype(np.float64))[:, None, :]
+        variance = self._with_axes(theta["sigma2"])
+        step = x - (theta["mu"] - self.shift)
+        cells = pt.log(2 * np.pi * variance) + pt.square(step) / variance
+        return -0.5 * (mask * cells).sum(axis=-1)
+
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
         """Each variance structure, with unequal numbers by class and feature."""
@@ -536,19 +549,20 @@ class NormalInverseGamma(ConjugateFamily):
             for c in range(n_classes):
                 tc = t[..., c, None]
                 mean = -0.5 * log1p(tc / kappa[c])
-                own = tc * kappa[c] / (kappa[c] + tc) * (seen * np.square(x - self.mu[c]))
+                nu, ss = (v[0 if self._over_classes else c] for v in (self.nu, scale))
+                square = seen * np.square(x - self.mu[c]) / ss  # first: t may be tiny
+                own = tc * kappa[c] / (kappa[c] + tc) * square
                 T, B = (T + tc, B + own) if self._over_classes else (tc, own)
                 out = out + sum_seen(seen, mean)
                 if self._over_classes and c < n_classes - 1:
                     continue
-                nu, ss = (v[0 if self._over_classes else c] for v in (self.nu, scale))
                 if self._over_features:
                     T, B = T * seen.sum(axis=-1, keepdims=True), B.sum(axis=-1, keepdims=True)
                     out = out + norm(T, nu, ss)[..., 0]
                 else:
                     out = out + sum_seen(seen, norm(T, nu, ss))
                     T = T * seen
-                out = out - ((nu + T) / 2 * log1p(B / ss)).sum(axis=-1)
+                out = out - ((nu + T) / 2 * log1p(B)).sum(axis=-1)
             return out
 
         with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
@@ -558,8 +572,8 @@ class NormalInverseGamma(ConjugateFamily):
         """As `cgf`, cell by cell: then a variance group is one cell of each class."""
         live = self._live[column]
         kappa = self.kappa[:, column]
-        square = np.square(x - self.shift[column] - self.mu[:, column])
         nu, ss = (np.broadcast_to(v, self.mu.shape)[:, column] for v in (self.nu, self._scale))
+        square = np.square(x - self.shift[column] - self.mu[:, column]) / ss
 
         def group(members: list[int]) -> Array:
             T = t[..., members].sum(axis=-1)
@@ -567,7 +581,7 @@ class NormalInverseGamma(ConjugateFamily):
             k = members[0]
             mean = sum(-0.5 * log1p(t[..., c] / kappa[c]) for c in members)
             norm = log_gamma_difference(nu[k] / 2, T / 2) - T / 2 * np.log(np.pi * ss[k])
-            return mean + norm - (nu[k] + T) / 2 * log1p(B / ss[k])
+            return mean + norm - (nu[k] + T) / 2 * log1p(B)
 
         every = list(range(len(self.mu)))
         with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN

@@ -21,6 +21,7 @@ import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.special import digamma
 
+from bayesgen import gaps
 from bayesgen.densities import log_inverse_wishart_density
 from bayesgen.family import (
     ConjugateFamily,
@@ -39,7 +40,16 @@ from bayesgen.gaussian import gaussian_information, unit_information, warn_lost_
 from bayesgen.names import CLASS, FEATURE, FEATURE_BIS, OBS
 from bayesgen.numerics import Array, log1p, log_gamma_difference, log_multigamma_difference
 from bayesgen.pymc_parts import prefixed
-from bayesgen.rows import Matrix, class_counts, dense_block, has_nan, one_hot, row_blocks
+from bayesgen.rows import (
+    Matrix,
+    class_counts,
+    class_sums,
+    dense_block,
+    first_observed,
+    has_nan,
+    one_hot,
+    row_blocks,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,7 +278,7 @@ class NormalInverseWishart(ConjugateFamily):
         if X is not None and codes is not None:
             of_rows = self.stats(X, codes, len(self.mu))  # refuses missing cells
             stats = of_rows if stats is None else stats
-        at = self._coordinate_system(stats)
+        at = self._coordinate_system(self.__dict__.get("_rough") if stats is None else stats)
         data = {name: pm.Data(f"{prefix}{name}", value) for name, value in at._asdict().items()}
         if self.shared:  # tell PyTensor of the axis that broadcasts
             for name in ("prior_nu", "prior_weight", "stats_weight", "base", "log_norm"):
@@ -352,6 +362,54 @@ class NormalInverseWishart(ConjugateFamily):
             distance = (n * live * pt.square(gap)).sum()
             pm.Potential(f"{prefix}x", 0.5 * (log_p.sum() - distance) + constant)
         return {"mu": mu, "Sigma": Sigma}
+
+    def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
+        """Normal densities of the observed cells; the others are integrated out."""
+        sigma = theta["Sigma"][None] if self.shared else theta["Sigma"]
+        return gaps.log_density(self._seen_cells(X), theta["mu"], sigma, f"{prefix}rows")
+
+    def prepared(self, stats: ScatterStats) -> Self:
+        """With coordinates in which the posterior of such rows is nearly standard Normal."""
+        out = replace(self)
+        out.__dict__["_rough"] = stats
+        return out
+
+    def _seen_cells(self, X: Matrix) -> Array:
+        """Rows in float64, ignored columns as if missing."""
+        return np.where(self.ignored, np.nan, np.asarray(X, dtype=np.float64))
+
+    def completed(self, X: Matrix, c: int) -> Array:
+        """By linear regression on the observed cells."""
+        X, k = np.asarray(X, dtype=np.float64), 0 if self.shared else c
+        return gaps.conditional_mean(X, self.mu[c] + self.shift, self.psi[k])
+
+    def condensed(self, X: Matrix, weight: Array) -> tuple[Array, Array]:
+        """Sigma points of each pattern of missing cells."""
+        return gaps.sigma_points(self._seen_cells(X), weight)
+
+    def draw_missing(
+        self, rng: np.random.Generator, X: Matrix, y: Array, theta: Theta
+    ) -> tuple[Array, Array, Array]:
+        """Conditional Normal draws."""
+        sigma = theta["Sigma"][:, None] if self.shared else theta["Sigma"]
+        return gaps.draw_missing(rng, X, y, theta["mu"], sigma)
+
+    def default_stats(
+        self, X: Matrix, y: Array, n_classes: int, weight: Array | None
+    ) -> ScatterStats:
+        """Counts, means and variances of the observed cells: ``n`` is (C, D)."""
+        if not has_nan(X):
+            return self.stats(X, y, n_classes, weight)
+        shift = first_observed(X)
+        n = class_sums(1.0 - np.isnan(X), y, n_classes, weight)
+        total = class_sums(np.nan_to_num(X - shift), y, n_classes, weight)
+        mean = total / np.where(n > 0, n, 1.0)
+        step = np.nan_to_num(X - shift - mean[y])
+        scatter = class_sums(step * step, y, n_classes, weight)
+        diagonal = scatter[:, :, None] * np.eye(X.shape[1])
+        if self.shared:
+            diagonal = diagonal.sum(axis=0, keepdims=True)
+        return ScatterStats(n, mean, diagonal, shift, self.shared)
 
     @property
     def _group(self) -> Any:
@@ -475,7 +533,8 @@ class NormalInverseWishart(ConjugateFamily):
                 raise ValueError(
                     "training rows with missing cells have no closed form under a full covariance "
                     f"(first in row {rows.start + int(np.isnan(d).any(axis=1).argmax())}, "
-                    f"column {int(np.isnan(d).any(axis=0).argmax())}): drop or impute them, use "
+                    f"column {int(np.isnan(d).any(axis=0).argmax())}): integrate the cells out "
+                    "with fit(X, y, inference='nuts'), drop or impute the rows, use "
                     "covariance='diagonal', or GaussianNB"
                 )
             codes, w = y[rows], None if weight is None else weight[rows]
@@ -502,7 +561,8 @@ class NormalInverseWishart(ConjugateFamily):
         n_classes, n_features = shape = stats.mean.shape
         groups = (1,) if self.shared else (n_classes,)
         diagonal = np.diagonal(stats.scatter, axis1=1, axis2=2)
-        default = unit_information(stats.n[:, None], stats.mean, diagonal, stats.shift)
+        n = stats.n if stats.n.ndim == 2 else stats.n[:, None]  # of the cells, if some are missing
+        default = unit_information(n, stats.mean, diagonal, stats.shift)
         ignored = default.constant & (self.psi is None)
         if self.mu is None:
             mu, shift = np.array(np.broadcast_to(default.mean, shape)), stats.shift

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.special import logit
 
 from bayesgen.model import ClassModel
 from bayesgen.numerics import Array
@@ -82,18 +83,23 @@ class Margins:
 
 
 def _solve(table: Table, rest: Array, p: Array, l: Array) -> tuple[Array, Array]:
-    """Newton's method on the average of F(l + rest), and the error of that average; (n,) each."""
-    low, high = np.full(len(l), -np.inf), np.full(len(l), np.inf)
-    for _ in range(12):
+    """Newton's method for the average of F(l + rest), and the error of that average; (n,) each.
+
+    On the scale of its logit, which is nearly straight far out, where F itself is flat and a step
+    would end anywhere.
+    """
+    low = table.start - rest.max(axis=1)
+    high = table.start + table.spacing * (table.cdf.shape[1] - 1) - rest.min(axis=1)
+    for _ in range(20):
         value, slope = table.cdf_and_pdf(l[:, None] + rest)
         each = value.reshape(len(l), REPLICATES, -1).mean(axis=2)
-        miss = each.mean(axis=1) - p
-        low, high = np.where(miss < 0, l, low), np.where(miss > 0, l, high)
+        mean = np.clip(each.mean(axis=1), 0.0, 1.0)
+        low, high = np.where(mean < p, l, low), np.where(mean > p, l, high)
         with np.errstate(divide="ignore", invalid="ignore"):
-            step = l - miss / slope.mean(axis=1)
-        middle = np.where(np.isfinite(high - low), (low + high) / 2, l)
-        l = np.where((step > low) & (step < high), step, middle)
-        if np.abs(miss).max(initial=0.0) < 1e-3:  # about squared by the last step
+            miss = logit(mean) - logit(p)
+            step = l - miss * mean * (1 - mean) / slope.mean(axis=1)
+        l = np.where((step >= low) & (step <= high), step, (low + high) / 2)
+        if (np.abs(miss) < 0.01).all():  # about squared by the last step
             break
     return l, each.std(axis=1, ddof=1) / np.sqrt(REPLICATES)
 

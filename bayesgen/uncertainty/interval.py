@@ -47,6 +47,20 @@ _NAMES = "U14"
 _CONVERGED = 5e-4  # error of a percentile with which an inverted series still counts as exact
 
 
+def interval_of(prob: float | None, kind: Any) -> tuple[float, Kind]:
+    """Probability and kind of an interval: the user's, or else ArviZ's settings; checked."""
+    if prob is None or kind is None:
+        from arviz_base import rcParams
+
+        prob = rcParams["stats.ci_prob"] if prob is None else prob
+        kind = rcParams["stats.ci_kind"] if kind is None else kind
+    if not 0 < prob < 1:
+        raise ValueError(f"prob must be between 0 and 1, got {prob}")
+    if kind not in ("eti", "hdi"):
+        raise ValueError(f"kind must be one of 'eti', 'hdi', got {kind!r}")
+    return prob, kind
+
+
 @dataclass(frozen=True)
 class Intervals:
     """Credible intervals of N rows.

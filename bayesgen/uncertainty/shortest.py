@@ -63,3 +63,16 @@ def _ends(quantile: Callable[[Array], Array], u: Array, prob: float) -> tuple[Ar
     lower = np.where(first, -np.inf, quantile(inner))
     upper = np.where(last, np.inf, quantile(inner + prob))
     return lower, upper
+
+
+def interval_of_draws(draws: Array, prob: float, kind: str) -> tuple[Array, Array]:
+    """(...) ends of the interval of draws (S, ...): equal tails "eti", or the shortest "hdi"."""
+    if kind == "eti":
+        lower, upper = np.quantile(draws, [(1 - prob) / 2, (1 + prob) / 2], axis=0)
+        return lower, upper
+    ordered, size = np.sort(draws, axis=0), len(draws)
+    inside = min(size - 1, int(np.ceil(prob * size)))
+    with np.errstate(invalid="ignore"):  # infinite draws
+        first = (ordered[inside:] - ordered[: size - inside]).argmin(axis=0)[None]
+    lower, upper = (np.take_along_axis(ordered, first + k, axis=0)[0] for k in (0, inside))
+    return lower, upper

@@ -1,5 +1,7 @@
 """Credible intervals against exact draws, enumeration and their own coverage."""
 
+import os
+
 import numpy as np
 import pytest
 from scipy import sparse, stats
@@ -275,6 +277,10 @@ def test_bad_arguments(kwargs, message):
 
 # ----------------------------------------------------------------------------------- long checks
 
+# the whole grid, and coverage of a thousand: BAYESGEN_WHOLE_GRID=1, about 25 minutes of a core
+WHOLE = bool(os.environ.get("BAYESGEN_WHOLE_GRID"))
+SOME = ((2, 2), (10, 10), (100, 2))
+
 
 def covered(name, n_classes, repeats, n_features=3, per_class=4, prob=0.9):
     """How often the interval of class 0 holds the truth, theta and its rows drawn from the prior.
@@ -319,7 +325,7 @@ def test_coverage(name):
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_coverage_of_many(name, n_classes):
-    repeats = 1000 if n_classes == 2 else 200
+    repeats = (1000 if n_classes == 2 else 200) if WHOLE else 100
     low, high = stats.binom.ppf([1e-3, 1 - 1e-3], repeats, 0.9)
     assert low <= covered(name, n_classes, repeats) <= high
 
@@ -328,9 +334,11 @@ def test_coverage_of_many(name, n_classes):
 @pytest.mark.parametrize("concentration", [0.1, 1.0])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_grid_of_regimes(name, concentration):
-    n = 200_000
+    n = 200_000 if WHOLE else 40_000
     for n_features in (2, 10, 100):
         for per_class in (2, 10, 1000):
+            if not WHOLE and (n_features, per_class) not in SOME:
+                continue
             model, X = case(name, n_features, per_class, concentration)
             size = n if n_features < 100 or name not in ("lda", "qda") else 20_000
             draws = log_joint(model, X, size)

@@ -1,0 +1,192 @@
+"""Fitting by NUTS: rows with labels or cells that are not known, and what then is not there."""
+
+import copy
+import warnings
+from dataclasses import replace
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+)
+
+from bayesgen import criticism, tree
+from bayesgen.classifier.face import NoClosedFormError
+from bayesgen.classifier.posterior import Posterior
+from bayesgen.inference import diagnostics, mcmc
+from bayesgen.inference.closed_form import posterior as closed_form_posterior
+from bayesgen.inference.partial import is_complete, partial_data, resolved_prior
+from bayesgen.labels import code_labels, is_labelled, labels_and_mask
+from bayesgen.model import ClassModel, ClassStats
+from bayesgen.names import CHAIN, CLASS_WEIGHTS, DRAW, POSTERIOR, POSTERIOR_PREDICTIVE, SAMPLE_STATS
+from bayesgen.numerics import Array
+
+_BYTES = 1 << 30  # imputations that would be larger are left out
+UNLABELLED, CELL = "unlabelled_row", "cell"
+
+
+class Sampling(Posterior):
+    """The posterior as draws by NUTS."""
+
+    def _sample(self, X: Any, y: Any, sample_weight: Any, options: dict[str, Any]) -> Self:
+        """`fit` with ``inference="nuts"``."""
+        self.inference_ = "nuts"
+        X = self._read(X, reset=True)
+        values, masked = labels_and_mask(y)
+        check_consistent_length(X, values)
+        at = np.arange(len(values))
+        weight = None
+        if sample_weight is not None:
+            weight = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
+            at = np.flatnonzero(weight > 0)
+            if not len(at):
+                raise ValueError("sample_weight is 0 for every row: there is nothing to fit")
+            if len(at) < len(values):
+                X, values, masked = _safe_indexing(X, at), values[at], masked[at]
+                weight = weight[at]
+        known = is_labelled(values, masked)
+        labels, own = code_labels(_plain(values[known]))
+        codes = np.full(len(values), -1)
+        codes[known] = own
+        self.classes_, self.encoder_ = labels, self._learn(X)
+        self.n_rows_seen_, self.n_unlabelled_ = len(values), int((~known).sum())
+        rows = self._encode(X)
+        model = self._model_to_sample(rows, codes, weight)
+        posterior, sample_stats = mcmc.sample(model, **options)
+        out = self._tree({POSTERIOR: posterior, SAMPLE_STATS: sample_stats})
+        out.attrs |= {"route": "nuts", "sampler": options.get("sampler", "nutpie")}
+        if options.get("random_seed") is not None:
+            out.attrs["seed"] = options["random_seed"]
+        rng = np.random.default_rng(options.get("random_seed"))
+        self._draws = out
+        self._impute(out, rng, rows, codes, at)
+        diagnostics.warn_unless_sound(posterior, sample_stats)
+        return self
+
+    def _model_to_sample(self, X: Any, codes: Array, weight: Array | None) -> Any:
+        """The PyMC model of training rows, codes -1 where there is no label."""
+        family, n_classes = self._make_family(), len(self.classes_)
+        if is_complete(family, X, codes):
+            stats = ClassModel(self.class_alpha, family).stats(X, codes, n_classes, weight)
+            self.stats_ = stats
+            self.prior_, self.model_ = closed_form_posterior(
+                family, self.class_alpha, self.prior, stats
+            )
+            return _prepared(self.prior_, stats).to_pymc(self._coords(), stats=stats)
+        if self.prior == "empirical":
+            raise ValueError(
+                "prior='empirical' maximises the evidence, which has no closed form where labels "
+                "or cells are missing: fit the complete rows first and give the hyper-parameters "
+                "of its prior_"
+            )
+        self.prior_ = resolved_prior(family, self.class_alpha, X, codes, n_classes, weight)
+        return self._partial_model(X, codes, weight)
+
+    def _partial_model(self, X: Any, codes: Array, weight: Array | None) -> Any:
+        data = partial_data(self.prior_, X, codes, weight)
+        self._rough, self._rough_stats = data.rough, data.rough_stats
+        prior = _prepared(self.prior_, data.rough_stats)
+        return prior.to_pymc(self._coords(), stats=data.stats, partial=data.rows)
+
+    def to_pymc(
+        self,
+        X: Any = None,
+        y: Any = None,
+        *,
+        likelihood: Literal["statistics", "rows"] = "statistics",
+        observed: bool = True,
+    ) -> Any:
+        """The model as a PyMC graph: the same priors on the same data.
+
+        Parameters
+        ----------
+        X, y : rows and labels, optional
+            A fitted classifier keeps statistics, not rows. They are needed for
+            ``likelihood="rows"``, and after a fit to rows without a label or with missing cells
+            that have no closed form: then for either `likelihood`.
+        likelihood : {"statistics", "rows"}
+            Potentials of the sufficient statistics, so that a gradient costs the same for 10^3
+            rows as for 10^8; or the rows as given, ``label`` and ``x`` observed. The log
+            posteriors differ by a constant.
+        observed : bool
+            False: the prior alone.
+
+        Returns
+        -------
+        pymc.Model
+            Variable names, dims and coords are those of ``posterior_``.
+        """
+        check_is_fitted(self, "prior_")
+        if not observed or "model_" in self.__dict__:
+            return super().to_pymc(X, y, likelihood=likelihood, observed=observed)
+        if X is None or y is None:
+            raise NoClosedFormError(
+                "the rows of this fit have no sufficient statistics (labels or cells are "
+                "missing), and a classifier keeps no rows: call to_pymc(X, y)"
+            )
+        rows = self._encode(self._read(X, reset=False))
+        values, masked = labels_and_mask(y)
+        known = is_labelled(values, masked)
+        codes = np.full(len(values), -1)
+        codes[known] = self._codes_of(_plain(values[known]))
+        return copy.copy(self)._partial_model(rows, codes, None)
+
+    def _impute(self, out: Any, rng: np.random.Generator, X: Any, codes: Array, at: Array) -> None:
+        """Add draws of what the training rows do not tell, given theta and what they do.
+
+        Parameters
+        ----------
+        at : (N,)
+            Position of each row in the X that was given to `fit`.
+        """
+        family = self._scorer().family
+        unlabelled = np.flatnonzero(codes < 0)
+        gaps = np.array([], dtype=int)
+        if "model_" not in self.__dict__ and family.condensed(X[:1], np.ones(1)) is not None:
+            gaps = np.flatnonzero(np.isnan(X).any(axis=1))
+        if not (len(unlabelled) or len(gaps)):
+            return
+        theta = tree.read_draws(out, self._scorer().params, self._coords())
+        lead = theta[CLASS_WEIGHTS].shape[:2]
+        size = len(unlabelled) + (int(np.isnan(X[gaps]).sum()) if len(gaps) else 0)
+        if 8 * size * int(np.prod(lead)) > _BYTES:
+            warnings.warn(
+                f"draws of {size} missing labels and cells would take more than 1 GiB: "
+                "posterior_ has no group posterior_predictive; the rest is not affected",
+                UserWarning,
+                stacklevel=5,
+            )
+            return
+        variables: criticism.Variables = {}
+        coords: dict[str, Any] = {}
+        drawn = np.broadcast_to(codes, (*lead, len(codes))).copy()
+        if len(unlabelled):
+            found = criticism.labels_given_x(rng, family, theta, X[unlabelled])
+            drawn[..., unlabelled] = found
+            variables["imputed_label"] = ((CHAIN, DRAW, UNLABELLED), found)
+            coords[UNLABELLED] = at[unlabelled]
+        if len(gaps):
+            flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in theta.items()}
+            own = drawn[..., gaps].reshape(-1, len(gaps))
+            values, row, column = family.draw_missing(rng, X[gaps], own, flat)
+            variables["imputed"] = ((CHAIN, DRAW, CELL), values.reshape(*lead, -1))
+            names = np.array([str(n) for n in self._feature_names()])
+            coords |= {"row": (CELL, at[gaps[row]]), "column": (CELL, names[column])}
+        group = tree.group(variables, {})
+        out[POSTERIOR_PREDICTIVE] = group.assign_coords(coords)
+
+
+def _prepared(prior: ClassModel, stats: ClassStats) -> ClassModel:
+    return replace(prior, family=prior.family.prepared(stats.features))
+
+
+def _plain(labels: Array) -> Array:
+    """Labels of an object array as what they are, if they are not text."""
+    if labels.dtype.kind != "O" or any(isinstance(v, str) for v in labels):
+        return labels
+    return np.array(labels.tolist())
