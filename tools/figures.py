@@ -306,7 +306,7 @@ def sbc() -> Figure:
         0.942,
         f"GaussianNB with the prior of its fit to penguins, {REPLICATES} data sets of {SBC_ROWS} "
         f"rows simulated from that prior.\nA right posterior keeps all lines in the band with "
-        f"probability {1 - FALSE_ALARM:g}.",
+        f"probability {1 - FALSE_ALARM:g} or more.",
         va="top",
         color=MUTED,
         linespacing=1.3,
