@@ -31,7 +31,7 @@ _HOME = {
     "validate": "validation",
 }
 
-_SUBMODULES = ("datasets",)
+_SUBMODULES = ("datasets", "plots")
 
 __all__ = sorted([*_HOME, *_SUBMODULES])
 

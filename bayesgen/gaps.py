@@ -149,7 +149,7 @@ def log_density(X: Array, mu: Any, sigma: Any, name: str) -> Any:
 
 @cache
 def _operations() -> tuple[Any, Any]:
-    """`kernels.observed_normal` and its gradient as PyTensor operations.
+    """`kernels.missing_cells.observed_normal` and its gradient as PyTensor operations.
 
     Graphs of PyTensor's own batched factorisations take numba a minute to compile, these seconds,
     and hold arrays (N, C, D, D). One pair of classes a process, so that equal graphs are equal.
@@ -160,7 +160,7 @@ def _operations() -> tuple[Any, Any]:
     from pytensor.link.numba.dispatch.basic import register_funcify_default_op_cache_key
     from pytensor.tensor.type import tensor
 
-    from bayesgen import kernels
+    from bayesgen.kernels import missing_cells
 
     class ObservedNormalGradient(Op):
         __props__ = ()
@@ -169,7 +169,7 @@ def _operations() -> tuple[Any, Any]:
             return Apply(self, list(inputs), [inputs[4].type(), inputs[5].type()])
 
         def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
-            found = kernels.observed_normal_gradient(*inputs)
+            found = missing_cells.observed_normal_gradient(*inputs)
             for cell, value in zip(outputs, found, strict=True):
                 cell[0] = value
 
@@ -180,7 +180,7 @@ def _operations() -> tuple[Any, Any]:
             return Apply(self, list(inputs), [tensor(dtype="float64", shape=(None, None))])
 
         def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
-            outputs[0][0] = kernels.observed_normal(*inputs)
+            outputs[0][0] = missing_cells.observed_normal(*inputs)
 
         def connection_pattern(self, node: Any) -> list[list[bool]]:
             return [[False]] * 4 + [[True]] * 2
@@ -191,10 +191,10 @@ def _operations() -> tuple[Any, Any]:
 
     @register_funcify_default_op_cache_key(ObservedNormal)
     def observed_normal(op: Any, **kwargs: Any) -> Any:
-        return kernels.observed_normal
+        return missing_cells.observed_normal
 
     @register_funcify_default_op_cache_key(ObservedNormalGradient)
     def observed_normal_gradient(op: Any, **kwargs: Any) -> Any:
-        return kernels.observed_normal_gradient
+        return missing_cells.observed_normal_gradient
 
     return ObservedNormal(), ObservedNormalGradient()

@@ -78,7 +78,7 @@ def estimate_class_prior(
     method : {"auto", "quadrature", "gibbs"}
         Given theta, quadrature needs two classes, has no error to speak of and is taken there.
     draws, chains : int
-        Of theta and of the proportions together.
+        Of theta and of the proportions together; after a fit by NUTS, one for each of its draws.
     prob, kind : optional
         Of the interval; default ``az.rcParams["stats.ci_prob"]`` and ``["stats.ci_kind"]``.
     random_state : int or numpy.random.Generator
@@ -128,7 +128,11 @@ def estimate_class_prior(
     if _num_samples(X):
         even = np.full(n_classes, 1 / n_classes)
         averaged = posterior if theta == "integrated" else None
-        f = mixture.relative(clf.predict_joint_log_proba(X, class_prior=even, posterior=averaged))
+        with warnings.catch_warnings():
+            if theta != "integrated":  # only the mode rests on them
+                warnings.simplefilter("ignore", MonteCarloWarning)
+            joint = clf.predict_joint_log_proba(X, class_prior=even, posterior=averaged)
+        f = mixture.relative(joint)
         encoded = clf._encode(clf._read(X, reset=False))
     exact = None
     if encoded is None or theta == "integrated":
@@ -137,12 +141,10 @@ def estimate_class_prior(
     elif theta == "updated":
         result = _updated(rng, clf.model_.family, encoded, alpha, chains, draws)
     else:
-        drawn = (
-            tree.split_chains(clf.model_.family.draw(rng, chains * draws), chains)
-            if posterior is None
-            else clf._draws_of(posterior)
-        )
-        result = _drawn(rng, clf.model_.family, drawn, encoded, alpha, line)
+        drawn = clf._draws_of(posterior)
+        if drawn is None:
+            drawn = tree.split_chains(clf.model_.family.draw(rng, chains * draws), chains)
+        result = _drawn(rng, clf._scorer().family, drawn, encoded, alpha, line)
 
     coords = {CLASS: clf.classes_, BOUND: ["lower", "upper"]}
     group = tree.group({VARIABLE: ((CHAIN, DRAW, CLASS), result.rho)}, coords)

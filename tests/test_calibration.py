@@ -15,6 +15,7 @@ from bayesgen.families import registry
 from bayesgen.families.beta_bernoulli import BetaBernoulli
 from bayesgen.families.columns import Columns
 from bayesgen.families.dirichlet_categorical import DirichletCategorical
+from bayesgen.families.dirichlet_markov import DirichletMarkov
 from bayesgen.families.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.families.gamma_poisson import GammaPoisson
 from bayesgen.families.normal_inverse_gamma import NormalInverseGamma
@@ -324,18 +325,24 @@ def test_rows_that_are_not_of_the_model_are_found():
 # --------------------------------------------------------------------------------------------- NUTS
 
 
+NUTS = {  # replicates, and a prior of each family; the last ones are slow to compile or sample
+    "bits": (200, BetaBernoulli.examples(3, 2)[1]),
+    "reals": (200, NormalInverseGamma.examples(3, 2)[0]),
+    "words": (200, DirichletMultinomial.examples(3, 3)[2]),
+    "rates": (60, GammaPoisson.examples(3, 2)[1]),
+    "ragged categories": (60, DirichletCategorical.examples(3, 3)[1]),
+    "bigrams": (60, DirichletMarkov.examples(3, 3)[2]),
+    "columns": (60, Columns.examples(3, 2)[0]),
+    "covariances": (60, NormalInverseWishart.examples(3, 2)[0]),
+    "one covariance": (60, NormalInverseWishart.examples(3, 2)[1]),
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "family",
-    [
-        BetaBernoulli.examples(3, 2)[1],
-        NormalInverseGamma.examples(3, 2)[0],
-        DirichletMultinomial.examples(3, 3)[2],
-    ],
-    ids=lambda f: type(f).__name__,
-)
-def test_nuts_passes(family):
-    table = calibrated(family, replicates=200, route="nuts")
+@pytest.mark.parametrize("name", NUTS)
+def test_nuts_passes(name):
+    replicates, family = NUTS[name]
+    table = calibrated(family, replicates=replicates, route="nuts")
     assert table["passed"], table.to_dataframe().sort_values("p_value").head()
     assert (table["ess"] > 85).all()
 

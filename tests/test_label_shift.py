@@ -10,6 +10,7 @@ from scipy import sparse, stats
 from scipy.special import betaln, expit
 
 import bayesgen as bg
+from bayesgen.classifier.face import NoClosedFormError
 from bayesgen.monte_carlo import MonteCarloWarning
 
 ROUTES = ["drawn", "updated", "integrated"]
@@ -357,3 +358,21 @@ def test_log_odds_and_weights_agree():
     from bayesgen.label_shift import _on_simplex
 
     np.testing.assert_allclose(_on_simplex(np.array([-800.0, 0, 3]))[:, 1], expit([-800, 0, 3]))
+
+
+@pytest.mark.slow
+def test_after_a_fit_by_nuts():
+    """Two labels are missing: theta is drawn by NUTS, and those draws are used."""
+    rng = np.random.default_rng(5)
+    y = np.repeat(["a", "b"], 20).astype(object)
+    X = rng.normal(size=(40, 1)) + 3 * (y[:, None] == "b")
+    exact = bg.GaussianNB(variance="tied").fit(X, y)
+    y[[3, 33]] = None
+    options = {"draws": 300, "tune": 300, "chains": 2, "random_seed": 1, "progressbar": False}
+    clf = bg.GaussianNB(variance="tied").fit(X, y, inference="nuts", **options)
+    new = rng.normal(size=(30, 1)) + 3 * (np.arange(30) < 10)[:, None]
+    ours, theirs = (bg.estimate_class_prior(c, new)["summary"] for c in (clf, exact))
+    np.testing.assert_allclose(ours["mean"], theirs["mean"], atol=0.03)
+    np.testing.assert_allclose(ours["interval"], theirs["interval"], atol=0.06)
+    with pytest.raises(NoClosedFormError, match="fit complete labelled rows"):
+        bg.estimate_class_prior(clf, new, theta="updated")

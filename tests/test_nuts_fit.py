@@ -15,7 +15,7 @@ from scipy.special import logsumexp, softmax
 from sklearn.base import clone
 
 import bayesgen as bg
-from bayesgen import gaps, kernels
+from bayesgen import gaps
 from bayesgen.agreement import compare
 from bayesgen.classifier.face import NoClosedFormError
 from bayesgen.families import registry
@@ -24,6 +24,7 @@ from bayesgen.families.columns import Columns
 from bayesgen.families.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.family import UndefinedEstimateError
 from bayesgen.inference import diagnostics, mcmc
+from bayesgen.kernels import missing_cells
 from bayesgen.labels import is_labelled, labels_and_mask
 
 with warnings.catch_warnings():
@@ -77,7 +78,7 @@ def by_scipy(X: np.ndarray, mu: np.ndarray, sigma: np.ndarray) -> np.ndarray:
 def test_densities_of_the_observed_cells_are_scipys(shared):
     X, mu, sigma = rows_with_gaps()
     sigma = sigma[:1] if shared else sigma
-    found = kernels.observed_normal(*kernel_arguments(X), mu, sigma)
+    found = missing_cells.observed_normal(*kernel_arguments(X), mu, sigma)
     np.testing.assert_allclose(found, by_scipy(X, mu, sigma), rtol=1e-10, atol=1e-10)
 
 
@@ -87,10 +88,10 @@ def test_their_gradient_is_that_of_finite_differences(shared):
     sigma = sigma[:1] if shared else sigma
     weight = np.random.default_rng(1).normal(size=(len(X), 3))
     arguments = kernel_arguments(X)
-    d_mu, d_sigma = kernels.observed_normal_gradient(*arguments, mu, sigma, weight)
+    d_mu, d_sigma = missing_cells.observed_normal_gradient(*arguments, mu, sigma, weight)
 
     def total(mu: np.ndarray, sigma: np.ndarray) -> float:
-        return float((weight * kernels.observed_normal(*arguments, mu, sigma)).sum())
+        return float((weight * missing_cells.observed_normal(*arguments, mu, sigma)).sum())
 
     rng, h = np.random.default_rng(2), 1e-6
     unit = 10.0 ** np.arange(3)
@@ -107,7 +108,7 @@ def test_their_gradient_is_that_of_finite_differences(shared):
 def test_a_covariance_that_is_none_has_no_density():
     X, mu, _ = rows_with_gaps(d=2)
     bad = np.array([[[1.0, 2.0], [2.0, 1.0]]])
-    found = kernels.observed_normal(*kernel_arguments(X), mu, bad)
+    found = missing_cells.observed_normal(*kernel_arguments(X), mu, bad)
     assert np.isnan(found[~np.isnan(X).any(axis=1)]).all()
 
 

@@ -144,7 +144,7 @@ LAYERS = (  # modules, and what they are for
     ("decisions · label_shift", "least expected cost; new class proportions"),
     ("schema · categories · labels", "data frames and labels to codes"),
     ("tokens · tables", "texts and tables, as users have them"),
-    ("compare · relevance · dependence", "plug-ins beside it; which features matter"),
+    ("plots · compare · relevance · dependence", "pictures, plug-ins; which features matter"),
     ("contributions · validation · calibration", "log-odds by feature; is the posterior right?"),
     ("uncertainty · mixture_weights", "distributions of p(class | x, theta)"),
     ("predict · storage · criticism · relabelling", "one path for every method; netCDF"),
@@ -306,7 +306,7 @@ def sbc() -> Figure:
         0.942,
         f"GaussianNB with the prior of its fit to penguins, {REPLICATES} data sets of {SBC_ROWS} "
         f"rows simulated from that prior.\nA right posterior keeps all lines in the band with "
-        f"probability {1 - FALSE_ALARM:g}.",
+        f"probability {1 - FALSE_ALARM:g} or more.",
         va="top",
         color=MUTED,
         linespacing=1.3,

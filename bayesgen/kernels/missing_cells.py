@@ -1,15 +1,13 @@
-"""Loops that NumPy cannot express, compiled by numba; arrays in, arrays out.
-
-Loaded only when a kernel is called: importing numba takes seconds.
-"""
+"""Normal densities of rows with missing cells, and their gradients, pattern by pattern."""
 
 import numpy as np
-from numba import njit
+
+from bayesgen.kernels.compiling import compiled
 
 Array = np.ndarray
 
 
-@njit(cache=True)
+@compiled
 def _factor(sigma: Array, columns: Array) -> tuple[Array, float]:  # pragma: no cover - compiled
     """Lower Cholesky factor of some rows and columns, and half the log determinant.
 
@@ -28,7 +26,7 @@ def _factor(sigma: Array, columns: Array) -> tuple[Array, float]:  # pragma: no 
     return L, half
 
 
-@njit(cache=True)
+@compiled
 def observed_normal(  # pragma: no cover - compiled
     x: Array, order: Array, first: Array, seen: Array, mu: Array, sigma: Array
 ) -> Array:
@@ -66,7 +64,7 @@ def observed_normal(  # pragma: no cover - compiled
     return out
 
 
-@njit(cache=True)
+@compiled
 def observed_normal_gradient(  # pragma: no cover - compiled
     x: Array, order: Array, first: Array, seen: Array, mu: Array, sigma: Array, weight: Array
 ) -> tuple[Array, Array]:

@@ -1,0 +1,60 @@
+"""Blocks of rows, shared among threads.
+
+The threads are Python's own: they end with the call, so that a process may fork between two calls
+and any other library may have its threads beside ours.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+import numba
+from threadpoolctl import ThreadpoolController
+
+_BLOCK_CELLS = 1 << 18
+
+
+def n_threads() -> int:
+    """How many threads a kernel may use: the least of numba's limit and those of threadpoolctl.
+
+    That is ``NUMBA_NUM_THREADS``, ``OMP_NUM_THREADS`` and what stands in force of
+    `numba.set_num_threads` and `threadpoolctl.threadpool_limits`; joblib sets the limit of its
+    processes so. A thread other than the main one is a worker of something that is parallel
+    already (joblib's threads, dask): it works alone.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return 1
+    limits = [pool["num_threads"] for pool in _pools().info() if pool.get("num_threads")]
+    return max(1, min([numba.get_num_threads(), *limits]))
+
+
+@cache
+def _pools() -> ThreadpoolController:
+    return ThreadpoolController()  # looks through all loaded libraries: once
+
+
+def blocks(n_rows: int, n_columns: int) -> Iterator[tuple[int, int]]:
+    """(start, stop) of fixed blocks of rows, about 2 MiB of float64 each."""
+    step = max(1, _BLOCK_CELLS // max(1, n_columns))
+    for start in range(0, n_rows, step):
+        yield start, min(start + step, n_rows)
+
+
+def over_blocks(function: Callable[[int, int], Any], n_rows: int, n_columns: int) -> Iterator[Any]:
+    """``function(start, stop)`` of each block, in the order of the rows.
+
+    Parameters
+    ----------
+    function : compiled, or calls what is compiled
+        Blocks write to disjoint rows of an output, or return partial sums for the caller to add
+        in the order given.
+    """
+    parts = list(blocks(n_rows, n_columns))
+    threads = min(n_threads(), len(parts))
+    if threads <= 1:
+        yield from (function(*part) for part in parts)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        yield from pool.map(lambda part: function(*part), parts)

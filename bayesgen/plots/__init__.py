@@ -1,0 +1,22 @@
+"""Pictures of what a classifier is sure of. Axes in, axes out; needs matplotlib.
+
+Every function draws into the axes that it is given, in the figure's own style, or makes a figure
+in the house style. Classes have the same colours in every picture: those of their place in
+``classes_``, told apart by people with any common kind of colour blindness.
+"""
+
+from bayesgen.plots.class_probability import plot_class_probability
+from bayesgen.plots.contributions import plot_contributions
+from bayesgen.plots.regions import plot_regions
+from bayesgen.plots.reliability import plot_reliability
+from bayesgen.plots.section import plot_section
+from bayesgen.plots.ternary import plot_ternary
+
+__all__ = [
+    "plot_class_probability",
+    "plot_contributions",
+    "plot_regions",
+    "plot_reliability",
+    "plot_section",
+    "plot_ternary",
+]

@@ -1,0 +1,96 @@
+"""Forest of class probabilities: one line an interval, and the two means that it may miss."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from bayesgen.plots.style import HAIR, INK, canvas, colour, percent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_ROWS = 60
+
+
+def plot_class_probability(
+    clf: Any,
+    X: Any,
+    classes: Sequence[Any] | None = None,
+    *,
+    names: Sequence[Any] | None = None,
+    prob: float | None = None,
+    kind: Literal["eti", "hdi"] | None = None,
+    class_prior: Any = None,
+    posterior: Any = None,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Class probabilities of rows, with what the training rows leave open.
+
+    A line is the credible interval of p(y = c | x, theta) over the posterior of theta, a tick its
+    mean. A diamond is p(y = c | x, D), the exact predictive: another number, which need not lie in
+    the middle, nor inside.
+
+    Parameters
+    ----------
+    clf : fitted classifier
+    X : (N, D)
+        At most 60 rows, from top to bottom.
+    classes : sequence of labels, optional
+        Which to show. Default: all; of two, which are mirror images, the second.
+    names : sequence (N,), optional
+        Of the rows. Default: the index of a DataFrame, else their positions.
+    prob, kind, class_prior, posterior
+        As in ``clf.predict_interval``.
+    ax : matplotlib.axes.Axes, optional
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    table = clf.predict_interval(X, prob, kind, class_prior=class_prior, posterior=posterior)
+    mean = clf.predict_uncertainty(X, class_prior=class_prior, posterior=posterior)["mean"].values
+    n, n_classes = table["predictive"].shape
+    if n > _ROWS:
+        raise ValueError(f"{n} rows cannot be told apart in one picture: give at most {_ROWS}")
+    if classes is None:
+        shown = [1] if n_classes == 2 else list(range(n_classes))
+    else:
+        shown = [int(k) for k in clf._codes_of(list(classes))]
+    if names is None:
+        names = list(X.index) if hasattr(X, "index") and hasattr(X, "columns") else range(n)
+    if len(names) != n:
+        raise ValueError(f"names has {len(names)} entries, but there are {n} rows")
+
+    with canvas(ax, (7.2, 1.0 + max(n * (0.1 + 0.14 * len(shown)), 1.4))) as ax:
+        ax.axvline(0.5, color=HAIR, lw=0.8, zorder=0)
+        if len(shown) > 1:
+            ax.hlines(np.arange(n - 1) + 0.5, 0, 1, color=HAIR, lw=0.5, zorder=0)
+        lanes = np.linspace(-0.28, 0.28, len(shown)) if len(shown) > 1 else [0.0]
+        for lane, k in zip(lanes, shown, strict=True):
+            at = np.arange(n) + lane
+            low, high = table["interval"].values[:, k].T
+            ax.hlines(at, low, high, color=colour(k), lw=2.4, alpha=0.55)
+            ax.plot(mean[:, k], at, "|", color=colour(k), ms=8, mew=1.6)
+            exact = table["predictive"].values[:, k]
+            ax.plot(exact, at, "D", ms=5, mfc=colour(k), mec="white", mew=0.7, clip_on=False)
+        ax.set(xlim=(0, 1), ylim=(n - 0.5, -0.5), yticks=np.arange(n), yticklabels=names)
+        ax.tick_params(axis="y", length=0)
+        one = f"p({clf.classes_[shown[0]]} | x)" if len(shown) == 1 else "class probability"
+        ax.set_xlabel(one)
+        several = [(str(clf.classes_[k]), colour(k)) for k in shown] if len(shown) > 1 else []
+        _legend(ax, several, f"{percent(table.attrs['prob'])} of p(y | x, θ)")
+    return ax
+
+
+def _legend(ax: "Axes", classes: list[tuple[str, str]], interval: str) -> None:
+    """The classes if there are several, and the three marks; beside the axes."""
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], color=tint, lw=2.4, label=name) for name, tint in classes]
+    handles += [
+        Line2D([], [], color=INK, lw=2.4, alpha=0.55, label=interval),
+        Line2D([], [], color=INK, ls="", marker="|", ms=8, mew=1.6, label="its mean"),
+        Line2D([], [], color=INK, ls="", marker="D", ms=5, label="p(y | x, D), predictive"),
+    ]
+    ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)

@@ -1,0 +1,407 @@
+"""Pictures hold the numbers that they are of: artists against the tables behind them."""
+
+import sys
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_rgba
+from scipy import stats
+
+import bayesgen as bg
+from bayesgen import plots
+from bayesgen.plots.reliability import reliability
+from bayesgen.plots.style import CLASSES
+
+LABELS = np.array(["ant", "bee", "cat"])
+
+
+@pytest.fixture(autouse=True)
+def no_figure_is_left():
+    yield
+    plt.close("all")
+
+
+def make(n_classes, n=30, seed=1):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % n_classes
+    X = rng.normal(size=(n, 2)) + 1.5 * np.eye(3)[y][:, :2]
+    frame = pd.DataFrame(X, columns=["length", "width"], index=[f"row {i}" for i in range(n)])
+    return frame, LABELS[y]
+
+
+@pytest.fixture(scope="module")
+def two():
+    X, y = make(2)
+    return bg.GaussianNB().fit(X[:12], y[:12]), X, y
+
+
+@pytest.fixture(scope="module")
+def three():
+    X, y = make(3)
+    return bg.QuadraticDiscriminant().fit(X[:15], y[:15]), X, y
+
+
+def marks(ax, marker):
+    """Points drawn with a marker: (n, 2), in the order in which they were drawn."""
+    lines = [line for line in ax.lines if line.get_marker() == marker]
+    return np.concatenate([line.get_xydata() for line in lines])
+
+
+def bars(ax, colours=CLASSES):
+    """Segments of the line collections in a class's colour, (n, 2, 2)."""
+    rgb = [to_rgba(c)[:3] for c in colours]
+    found = [
+        s
+        for c in ax.collections
+        for s in getattr(c, "get_segments", list)()
+        if any(np.allclose(c.get_colors()[0][:3], k) for k in rgb)
+    ]
+    return np.array(found)
+
+
+def texts(legend):
+    return [t.get_text() for t in legend.get_texts()]
+
+
+# ------------------------------------------------------------------------------------ every one
+
+
+def every(clf, X, y):
+    rows = X[:4]
+    return {
+        "plot_class_probability": lambda ax: plots.plot_class_probability(clf, rows, ax=ax),
+        "plot_contributions": lambda ax: plots.plot_contributions(clf.explain(rows), ax=ax),
+        "plot_regions": lambda ax: plots.plot_regions(clf, X, y, overlay=None, ax=ax),
+        "plot_reliability": lambda ax: plots.plot_reliability(clf, X, y, ax=ax),
+        "plot_section": lambda ax: plots.plot_section(clf, X, y, ax=ax),
+        "plot_ternary": lambda ax: plots.plot_ternary(clf, rows, ax=ax),
+    }
+
+
+def test_everything_public_is_here(three):
+    assert set(every(*three)) == set(plots.__all__)
+    assert bg.plots is plots
+
+
+@pytest.mark.parametrize("name", plots.__all__)
+def test_axes_in_axes_out(three, name):
+    draw = every(*three)[name]
+    _, (left, right) = plt.subplots(1, 2)
+    before = dict(mpl.rcParams)
+    assert draw(right) is right
+    assert not left.lines
+    fresh = draw(None)
+    assert fresh.figure is not right.figure
+    assert dict(mpl.rcParams) == before
+    fresh.figure.canvas.draw()  # nothing fails, or warns, when it is drawn
+
+
+@pytest.mark.parametrize("name", ["plot_regions", "plot_reliability", "plot_section"])
+def test_labels_are_checked(three, name):
+    clf, X, y = three
+    with pytest.raises(ValueError, match="30 rows, but y has shape"):
+        getattr(plots, name)(clf, X, y[:-1])
+    with pytest.raises(ValueError, match="'dog' is not a class"):
+        getattr(plots, name)(clf, X, ["dog", *y[1:]])
+
+
+def test_without_matplotlib_it_says_so(two, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match="pip install matplotlib"):
+        plots.plot_class_probability(two[0], two[1][:3])
+
+
+# -------------------------------------------------------------------------------------- forests
+
+
+def test_forest_of_two_classes(two):
+    clf, X, _ = two
+    ax = plots.plot_class_probability(clf, X[:5], prob=0.8, kind="eti")
+    table = clf.predict_interval(X[:5], 0.8, "eti")
+    shown = bars(ax, CLASSES[1:2])
+    np.testing.assert_allclose(shown[:, :, 0], table["interval"][:, 1])
+    np.testing.assert_allclose(shown[:, 0, 1], np.arange(5))
+    np.testing.assert_allclose(marks(ax, "D")[:, 0], clf.predict_proba(X[:5])[:, 1])
+    mean = clf.predict_uncertainty(X[:5])["mean"][:, 1]
+    np.testing.assert_allclose(marks(ax, "|")[:, 0], mean)
+    assert [t.get_text() for t in ax.get_yticklabels()] == list(X.index[:5])
+    assert ax.get_xlabel() == "p(bee | x)"
+    assert "80 % of p(y | x, θ)" in texts(ax.get_legend())
+    assert ax.yaxis_inverted()
+
+
+def test_forest_of_three_classes(three):
+    clf, X, _ = three
+    ax = plots.plot_class_probability(clf, X[:3], names=list("xyz"))
+    p = clf.predict_proba(X[:3])
+    np.testing.assert_allclose(marks(ax, "D")[:, 0], p.T.ravel())
+    assert texts(ax.get_legend())[:3] == LABELS.tolist()
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["x", "y", "z"]
+    ax = plots.plot_class_probability(clf, X[:3], classes=["cat"])
+    np.testing.assert_allclose(marks(ax, "D")[:, 0], p[:, 2])
+    assert bars(ax, CLASSES[2:3]).shape == (3, 2, 2)
+
+
+def test_forest_of_too_many_rows_or_names(two):
+    clf, X, _ = two
+    with pytest.raises(ValueError, match="at most 60"):
+        plots.plot_class_probability(clf, pd.concat([X, X, X]))
+    with pytest.raises(ValueError, match="names has 2 entries, but there are 3 rows"):
+        plots.plot_class_probability(clf, X[:3], names="ab")
+    with pytest.raises(ValueError, match="'dog' is not a class"):
+        plots.plot_class_probability(clf, X[:3], classes=["dog"])
+
+
+# -------------------------------------------------------------------------------------- regions
+
+
+def paths(ax):
+    return [c for c in ax.collections if type(c).__name__ == "QuadContourSet"]
+
+
+def test_regions_and_boundaries(three):
+    clf, X, y = three
+    ax = plots.plot_regions(clf, X, y, overlay=None, boundaries=["posterior_predictive", "map"])
+    tint = ax.images[0].get_array()
+    gx, gy = (np.linspace(*ends, len(tint)) for ends in (ax.get_xlim(), ax.get_ylim()))
+    corners = pd.DataFrame(
+        [[gx[0], gy[0]], [gx[-1], gy[0]], [gx[0], gy[-1]]], columns=["length", "width"]
+    )
+    chosen = clf.predict(corners)
+    for colour, label in zip((tint[0, 0], tint[0, -1], tint[-1, 0]), chosen, strict=True):
+        own = np.array(to_rgba(CLASSES[LABELS.tolist().index(label)])[:3])
+        np.testing.assert_allclose(colour, 1 - 0.16 * (1 - own))
+    assert len(marks(ax, "o")) == 30
+    assert texts(ax.get_legend()) == [
+        *LABELS,
+        "predictive rule",
+        "plug-in (MAP) rule",
+    ]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("length", "width")
+    # on a boundary the two best classes are equally probable
+    lines = [c for c in paths(ax) if np.allclose(c.get_edgecolor()[0], to_rgba("#22272e"))]
+    solid = [c for c in lines if c.get_linestyle()[0][1] is None]
+    points = np.concatenate([p.vertices for c in solid for p in c.get_paths() if len(p.vertices)])
+    p = np.sort(clf.predict_proba(pd.DataFrame(points, columns=["length", "width"])), axis=1)
+    np.testing.assert_allclose(p[:, 2], p[:, 1], atol=0.02)
+
+
+def test_contours_hold_their_mass(two):
+    clf, X, _ = two
+    ax = plots.plot_regions(clf, X, overlay=None, mass=[0.5, 0.9])
+    for k, c in enumerate(clf.classes_):
+        (own,) = [s for s in paths(ax) if np.allclose(s.get_edgecolor()[0], to_rgba(CLASSES[k]))]
+        rows, _ = clf.simulate(4000, y=c, random_state=7)
+        rows = pd.DataFrame(rows, columns=["length", "width"])
+        density = clf.score_samples(rows, class_prior=np.eye(2)[k])
+        share = [(density > level).mean() for level in own.levels]
+        np.testing.assert_allclose(share, [0.9, 0.5], atol=0.03)
+
+
+@pytest.mark.parametrize(
+    ("overlay", "label"),
+    [("epistemic", "epistemic entropy [nats]"), ("width", "width of the 80 % interval")],
+)
+def test_veil(two, overlay, label):
+    clf, X, y = two
+    ax = plots.plot_regions(clf, X, y, overlay=overlay, prob=0.8)
+    veil = ax.images[1].get_array()
+    n = len(veil)
+    gx, gy = (np.linspace(*ends, n) for ends in (ax.get_xlim(), ax.get_ylim()))
+    i, j = [3, 20, 40, 60], [50, 30, 10, 64]
+    rows = pd.DataFrame({"length": gx[j], "width": gy[i]})
+    if overlay == "epistemic":
+        expected = clf.predict_uncertainty(rows)["epistemic"].values
+    else:
+        ends = clf.predict_interval(rows, 0.8, "eti")["interval"]
+        expected = ends.diff("bound").values[:, 0, 0]
+    np.testing.assert_allclose(veil[i, j], expected, atol=0.08)
+    assert ax.figure.axes[-1].get_ylabel() == label
+
+
+def test_regions_are_of_two_columns(two):
+    clf, X, _ = two
+    one = bg.GaussianNB().fit(X[["length"]], two[2])
+    with pytest.raises(ValueError, match="fit on two columns"):
+        plots.plot_regions(one, X[["length"]])
+    with pytest.raises(ValueError, match="overlay must be"):
+        plots.plot_regions(clf, X, overlay="fog")
+
+
+def test_a_boundary_that_does_not_exist_is_left_out(three):
+    _, X, y = three
+    clf = bg.QuadraticDiscriminant().fit(X[:6], y[:6])  # two rows a class: no estimate
+    ax = plots.plot_regions(clf, X, overlay=None, boundaries=["posterior_predictive", "mle"])
+    assert texts(ax.get_legend())[3:] == ["predictive rule"]
+
+
+# -------------------------------------------------------------------------------------- section
+
+
+def test_section(two):
+    clf, X, y = two
+    ax = plots.plot_section(clf, X, y, "width", prob=0.8)
+    lines = {line.get_label(): line for line in ax.lines}
+    x, p = lines["p(y | x, D), predictive"].get_xydata().T
+    rows = pd.DataFrame({"length": X["length"].median(), "width": x})
+    np.testing.assert_allclose(p, clf.predict_proba(rows)[:, 1])
+    plug_in = lines["plug-in (MAP)"].get_ydata()
+    np.testing.assert_allclose(plug_in, clf.predict_proba(rows, method="map")[:, 1])
+    (band,) = [c for c in ax.collections if c.get_label() == "80 % of p(y | x, θ)"]
+    inside = band.get_paths()[0].vertices
+    low, high = clf.predict_interval(rows, 0.8, "eti")["interval"][80, 1].values
+    at = inside[np.isclose(inside[:, 0], x[80]), 1]
+    np.testing.assert_allclose([at.min(), at.max()], [low, high])
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("width", "p(bee | x)")
+    rug = marks(ax, "|")
+    assert sorted(rug[rug[:, 1] > 0.5, 0]) == sorted(X["width"][y == "bee"])
+
+
+def test_section_of_another_class_elsewhere(three):
+    clf, X, _ = three
+    ax = plots.plot_section(clf, X, feature=0, at=[9.0, 1.0], label="ant", plug_in=None)
+    x, p = next(line for line in ax.lines if "predictive" in str(line.get_label())).get_xydata().T
+    rows = pd.DataFrame({"length": x, "width": 1.0})
+    np.testing.assert_allclose(p, clf.predict_proba(rows)[:, 0])
+    assert not any("plug-in" in str(line.get_label()) for line in ax.lines)
+
+
+# -------------------------------------------------------------------------------------- ternary
+
+
+def test_ternary(three):
+    clf, X, y = three
+    ax = plots.plot_ternary(clf, X[:5], y[:5], draws=40)
+    p = clf.predict_proba(X[:5])
+    where = np.column_stack([p[:, 1] + p[:, 2] / 2, p[:, 2] * np.sqrt(0.75)])
+    by_class = np.concatenate([where[y[:5] == c] for c in LABELS])
+    np.testing.assert_allclose(marks(ax, "D"), by_class)
+    cloud = marks(ax, ".").reshape(5, 40, 2)
+    rho = clf.predict_posterior(X[:5], 40)["predictions"]["class_probability"].values[0]
+    np.testing.assert_allclose(cloud[..., 1], rho[..., 2].T * np.sqrt(0.75))
+    names = {t.get_text(): t.get_color() for t in ax.texts}
+    for k, c in enumerate(LABELS):
+        assert names[c] == CLASSES[k]
+
+
+def test_a_ternary_of_many_rows_has_no_clouds(three):
+    clf, X, y = three
+    ax = plots.plot_ternary(clf, X, y)
+    assert not [line for line in ax.lines if line.get_marker() == "."]
+    assert len(marks(ax, "D")) == 30
+
+
+def test_ternary_needs_three_classes(two):
+    with pytest.raises(ValueError, match="for three classes, not for 2"):
+        plots.plot_ternary(two[0], two[1])
+
+
+# -------------------------------------------------------------------------------- contributions
+
+
+def test_contributions():
+    rng = np.random.default_rng(0)
+    y = np.arange(20) % 2
+    X = rng.normal(size=(20, 4)) + y[:, None] * [0, 3, 1, 0.3]
+    clf = bg.GaussianNB().fit(X, LABELS[y])
+    table = clf.explain(X[:3], prob=0.8)
+    ax = plots.plot_contributions(table, 2, values=X[2], most=3)
+    mean = table["mean"].values[2]
+    order = np.argsort(-np.abs(mean))
+    named = [t.get_text() for t in ax.get_yticklabels()]
+    assert named == [
+        *(f"x{j} = {X[2, j]:.4g}" for j in order[:3]),
+        "1 others together",
+        "class weights",
+    ]
+    np.testing.assert_allclose(
+        marks(ax, "|")[:, 0], [*mean[order], table["mean_intercept"].values[2]]
+    )
+    # the exact terms shown add up to the exact log-odds
+    total = clf.decision_function(X[2:3])[0]
+    assert marks(ax, "D")[:, 0].sum() == pytest.approx(total)
+    assert f"{total:+.1f} nats" in ax.get_title(loc="left") + ax.get_title()
+    intervals = bars(ax)
+    np.testing.assert_allclose(intervals[0, :, 0], table["interval"].values[2, order[0]])
+    assert len(intervals) == 4  # a sum of others has none
+    for bar, (x, _) in zip(intervals[:3], marks(ax, "|"), strict=False):
+        assert bar[0, 0] <= x <= bar[1, 0]
+
+
+def test_contributions_without_an_exact_part(three):
+    clf, X, _ = three
+    ax = plots.plot_contributions(clf.explain(X[:2]), 1)
+    assert not [line for line in ax.lines if line.get_marker() == "D"]
+    assert texts(ax.get_legend())[1:] == ["mean over θ"]
+    with pytest.raises(ValueError, match="values has 3 entries, but there are 2 features"):
+        plots.plot_contributions(clf.explain(X[:2]), values=[1, 2, 3])
+
+
+# ---------------------------------------------------------------------------------- reliability
+
+
+def test_bins_of_equally_many_rows():
+    rng = np.random.default_rng(3)
+    p = rng.uniform(size=100)
+    hit = rng.uniform(size=100) < p
+    found = reliability(p, hit, 5, 0.9)
+    assert found.size.tolist() == [20] * 5
+    order = np.argsort(p)
+    for b in range(5):
+        own = order[20 * b : 20 * b + 20]
+        k = hit[own].sum()
+        assert found.predicted[b] == pytest.approx(p[own].mean())
+        assert found.observed[b] == pytest.approx(k / 20)
+        posterior = stats.beta(k + 0.5, 20 - k + 0.5)
+        if 0 < k < 20:
+            assert found.lower[b] == pytest.approx(posterior.ppf(0.05))
+            assert found.upper[b] == pytest.approx(posterior.ppf(0.95))
+
+
+def test_bins_of_ties_and_of_certainty():
+    p, hit = np.repeat([0.0, 0.5, 1.0], 10), np.repeat([False, True], 15)
+    found = reliability(p, hit, 10, 0.9)
+    assert found.predicted.tolist() == [0, 0.5, 1]
+    assert found.observed.tolist() == [0, 0.5, 1]
+    assert (found.lower[0], found.upper[2]) == (0, 1)
+    assert found.upper[0] > 0
+    assert len(reliability(np.array([0.3]), np.array([True]), 10, 0.9).size) == 1
+
+
+def test_intervals_of_a_calibrated_classifier_cover():
+    rng = np.random.default_rng(4)
+    covered = []
+    for _ in range(100):
+        p = rng.beta(0.7, 0.7, 400)
+        found = reliability(p, rng.uniform(size=400) < p, 8, 0.9)
+        covered.append((found.lower <= found.predicted) & (found.predicted <= found.upper))
+    assert np.mean(covered) == pytest.approx(0.9, abs=0.035)
+
+
+def test_reliability_diagram(two, three):
+    clf, X, y = two
+    ax = plots.plot_reliability(clf, X, y, bins=3, prob=0.8)
+    p = clf.predict_proba(X)[:, 1]
+    found = reliability(p, y == "bee", 3, 0.8)
+    points = marks(ax, "o")
+    np.testing.assert_allclose(points, np.column_stack([found.predicted, found.observed]))
+    np.testing.assert_allclose(bars(ax)[:, :, 1], np.column_stack([found.lower, found.upper]))
+    assert ax.get_xlabel() == "predicted probability of bee"
+    assert "80 % interval" in ax.get_ylabel()
+
+    clf, X, y = three
+    ax = plots.plot_reliability(clf, X, y, bins=3)
+    best = clf.predict_proba(X).max(axis=1)
+    found = reliability(best, clf.predict(X) == y, 3, 0.89)
+    np.testing.assert_allclose(marks(ax, "o")[:, 1], found.observed)
+    assert ax.get_xlabel() == "predicted probability of the most probable class"
+    ax = plots.plot_reliability(clf, X, y, label="cat", bins=3)
+    assert ax.get_xlabel() == "predicted probability of cat"
+    with pytest.raises(ValueError, match="bins must be an integer"):
+        plots.plot_reliability(clf, X, y, bins=0)
