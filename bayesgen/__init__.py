@@ -14,6 +14,7 @@ _HOME = {
     "CategoricalNB": "estimators",
     "GaussianNB": "estimators",
     "GenerativeClassifier": "classifier",
+    "LKJDiscriminant": "estimators",
     "LinearDiscriminant": "estimators",
     "MarkovNB": "estimators",
     "MixedNB": "estimators",
