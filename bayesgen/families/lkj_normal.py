@@ -117,9 +117,11 @@ class LKJNormal(Family):
 
     def _refuse_degenerate(self, X: Array, y: Array, n_classes: int) -> None:
         """Raise where the likelihood grows without bound at scales of 0 or correlations of 1."""
-        groups = [np.concatenate([_residual(X[y == c]) for c in range(n_classes)])]
+        known = y >= 0
+        residual = X[known] - _class_means(X[known], y[known], n_classes)[0][y[known]]
+        groups = [residual]
         if not self.shared:
-            groups = [_residual(X[y == c]) for c in range(n_classes)]
+            groups = [residual[y[known] == c] for c in range(n_classes)]
         for c, x in enumerate(groups):
             where = "within every class" if self.shared else f"within class {c} (counted from 0)"
             several = (~np.isnan(x)).sum(axis=0) > (n_classes if self.shared else 1)
@@ -145,9 +147,11 @@ class LKJNormal(Family):
     def to_pymc(
         self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
     ) -> dict[str, Any]:
-        """Normal means, half-Normal scales, LKJ correlations in partial correlations.
+        r"""Normal means, half-Normal scales, LKJ correlations in partial correlations.
 
-        The rows are the potential ``x``: those of each class and pattern of missing cells are
+        Given rows, the means of the default prior are sampled as their distance from the class's
+        mean row, ``mu_white`` :math:`= (\mu_{cj} - \bar x_{cj}) \sqrt{n_c} / \sigma_{cj}`: with
+        few rows a mean is as uncertain as its scale says. The rows are the potential ``x``: those of each class and pattern of missing cells are
         replaced by at most 2D points that no Normal can tell from them (`gaps.sigma_points`).
         """
         import pymc as pm
@@ -166,14 +170,23 @@ class LKJNormal(Family):
         correlation = declare_correlation(
             "correlation", self.eta, self._group, dims["correlation"][-2:], prefix=prefix
         )
-        mu = variable(
-            names["mu"],
-            self.mu,
-            dims["mu"],
-            lambda: pm.Normal(
-                names["mu"], m, np.sqrt(10.0) * s, transform=centred(s), dims=dims["mu"]
-            ),
-        )
+        tau = np.sqrt(10.0) * s
+        if codes is None or self.mu is not None:
+            mu = variable(
+                names["mu"],
+                self.mu,
+                dims["mu"],
+                lambda: pm.Normal(names["mu"], m, tau, transform=centred(s), dims=dims["mu"]),
+            )
+        else:
+            n_classes = len(pm.modelcontext(None).coords[CLASS])
+            centre, count = _class_means(np.asarray(X, dtype=np.float64), codes, n_classes)
+            centre = pm.Data(f"{prefix}centre", np.where(count > 0, centre, self.location))
+            unit = sigma / pm.Data(f"{prefix}root_count", np.sqrt(count + 0.1))
+            white = pm.Normal(
+                f"{prefix}mu_white", (m - centre) / unit, tau / unit, dims=dims["mu"]
+            )
+            mu = pm.Deterministic(names["mu"], centre + unit * white, dims=dims["mu"])
         theta = {"mu": mu, "sigma": sigma, "correlation": correlation}
         if codes is not None:
             Sigma, terms = self._covariance(theta), []
@@ -192,13 +205,10 @@ class LKJNormal(Family):
         return gaps.log_density(X, theta["mu"], self._covariance(theta), f"{prefix}rows")
 
 
-def _column_means(x: Array) -> Array:
-    """Of the observed cells; NaN where there is none."""
-    seen = ~np.isnan(x)
-    total, n = np.where(seen, x, 0.0).sum(axis=0), seen.sum(axis=0)
-    return np.divide(total, n, out=np.full(len(total), np.nan), where=n > 0)
-
-
-def _residual(x: Array) -> Array:
-    """Rows minus their mean."""
-    return x - _column_means(x)
+def _class_means(X: Array, codes: Array, n_classes: int) -> tuple[Array, Array]:
+    """Means and numbers of the observed cells, (C, D); the mean of none is NaN."""
+    indicator = np.equal.outer(np.arange(n_classes), codes).astype(np.float64)
+    seen = ~np.isnan(X)
+    count = indicator @ seen
+    total = indicator @ np.where(seen, X, 0.0)
+    return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0), count
