@@ -93,6 +93,10 @@ class Face(ClassifierMixin, BaseEstimator):
             ensure_all_finite="allow-nan",
         )
 
+    def _of_table(self, X: Any) -> Any:
+        """What `fit` takes of a data frame that was cut from a file: all columns but the labels."""
+        return X
+
     def _encode(self, X: Any) -> Any:
         """What the family takes."""
         return X

@@ -88,8 +88,7 @@ class Fitting(Sampling):
         they are missing says nothing of their values beyond what is observed.
         """
         with self._all_or_nothing():
-            for name in _LEARNT:
-                self.__dict__.pop(name, None)
+            self._unlearn()
             if inference == "nuts":
                 return self._sample(X, y, sample_weight, sample_options)
             if inference != "closed form":
@@ -171,9 +170,7 @@ class Fitting(Sampling):
             before = self.stats_.features
             rows, n_rows = self._statistics(X, y, sample_weight, self.classes_)
             if _form(self.stats_.features) != _form(before):
-                raise ValueError(
-                    f"{_FORGET}: X holds categories or tokens that were never learned"
-                )
+                raise ValueError(f"{_FORGET}: X holds categories or tokens that were never learned")
             if not np.any(self.stats_.count > rows.count):
                 raise ValueError(
                     f"{_FORGET}: there are {self.stats_.count.sum():g} (by weight), and this would "
@@ -185,6 +182,10 @@ class Fitting(Sampling):
                 raise ValueError(f"{_FORGET}: {error}") from None
             self.n_rows_seen_ = max(0, self.n_rows_seen_ - n_rows)
             return self._settle()
+
+    def _unlearn(self) -> None:
+        for name in _LEARNT:
+            self.__dict__.pop(name, None)
 
     def _refuse_draws(self, what: str) -> None:
         if self.__dict__.get("inference_") == "nuts":
