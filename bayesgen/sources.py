@@ -11,7 +11,7 @@ import json
 import os
 import warnings
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -104,7 +104,7 @@ class Iterated:
 
     def __init__(self, chunks: Iterable[Any], target: str | None, weight: str | None) -> None:
         self._chunks, self._target, self._weight = chunks, target, weight
-        self.size = float(len(chunks)) if hasattr(chunks, "__len__") else None
+        self.size = float(len(chunks)) if isinstance(chunks, Sized) else None
 
     def chunks(self, after: Position | None, record: bool) -> Iterator[Chunk]:
         """As in `Source`; chunks without rows are passed over."""
@@ -155,9 +155,7 @@ class Iterated:
         return X, y, weight[0] if weight else None
 
 
-def _split_frame(
-    frame: Any, target: str, weight: str | None, place: str
-) -> tuple[Any, Any, Any]:
+def _split_frame(frame: Any, target: str, weight: str | None, place: str) -> tuple[Any, Any, Any]:
     for name in (target, weight):
         if name is not None and name not in frame.columns:
             raise ValueError(f"{place} has no column {name!r}{did_you_mean(name, frame.columns)}")
@@ -172,10 +170,10 @@ def _digest(before: str, *parts: Any) -> str:
     for part in parts:
         for name, values in _arrays(part):
             if values.dtype.kind in "OUST":  # equal strings may be different objects
-                record, code = (name, len(values)), zlib.crc32(repr(values.tolist()).encode())
+                code = zlib.crc32(repr(values.tolist()).encode())
             else:
-                record, code = (name, values.shape, values.dtype.str), _crc32(values)
-            out.update(json.dumps([record, code]).encode())
+                code = _crc32(values)
+            out.update(json.dumps([name, values.shape, values.dtype.str, code]).encode())
     return out.hexdigest()
 
 
@@ -228,8 +226,9 @@ class Files:
         first = self._tables[0]
         for name in (target, weight):
             if name is not None and name not in first.names:
-                raise ValueError(f"{first.path} has no column {name!r}"
-                    f"{did_you_mean(name, first.names)}")
+                raise ValueError(
+                    f"{first.path} has no column {name!r}{did_you_mean(name, first.names)}"
+                )
         self._names = first.names
         for table in self._tables[1:]:
             if set(table.names) != set(first.names):

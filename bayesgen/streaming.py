@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -12,10 +12,8 @@ from bayesgen.progress import row_progress
 from bayesgen.sources import OtherSourceError, open_source
 from bayesgen.storage import labels_to_json
 
-Classifier = TypeVar("Classifier", bound=GenerativeClassifier)
 
-
-def fit_stream(
+def fit_stream[Classifier: GenerativeClassifier](
     clf: Classifier,
     chunks: Any,
     *,
@@ -123,7 +121,7 @@ def fit_stream(
         if not hasattr(clf, "stats_"):
             raise ValueError("chunks holds no rows: there is nothing to learn from")
         _settle(clf, classes)
-        if saved is not None and position is not written:
+        if saved is not None and position is not None and position is not written:
             saved.write(clf, position)
     return clf
 
@@ -132,7 +130,7 @@ def _takes_text(clf: GenerativeClassifier) -> bool:
     return bool(clf.__sklearn_tags__().input_tags.string)
 
 
-def _settle(clf: Classifier, classes: Any) -> Classifier:
+def _settle[Classifier: GenerativeClassifier](clf: Classifier, classes: Any) -> Classifier:
     try:
         return clf._settle()
     except ValueError as error:

@@ -139,11 +139,11 @@ def predictive_densities() -> Figure:
 # --------------------------------------------------------------------------------- architecture
 
 LAYERS = (  # modules, and what they are for
-    ("cli", "demo, fit, predict, compare, validate"),
-    ("estimators · classifier · selection", "scikit-learn faces: check, call, name"),
-    ("decisions · label_shift", "least expected cost; new class proportions"),
+    ("cli · selection · streaming · distributed", "commands; rows beyond one memory, one machine"),
+    ("estimators · checkpoint · classifier", "scikit-learn faces: check, call, name"),
+    ("decisions · label_shift · sources", "least cost; new proportions; chunks and files"),
     ("schema · categories · labels", "data frames and labels to codes"),
-    ("tokens · tables", "texts and tables, as users have them"),
+    ("tokens · tables · formats · progress", "texts and tables, as users have them"),
     ("plots · compare · relevance · dependence", "pictures, plug-ins; which features matter"),
     ("contributions · validation · calibration", "log-odds by feature; is the posterior right?"),
     ("uncertainty · mixture_weights", "distributions of p(class | x, theta)"),
