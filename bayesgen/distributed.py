@@ -65,7 +65,7 @@ def fit_dask[Classifier: GenerativeClassifier](
     >>> clf.n_rows_seen_
     10000
     >>> clf.predict(X)
-    dask.array<..., shape=(10000,), dtype=int64, chunksize=(2500,), ...>
+    dask.array<predict, shape=(10000,), dtype=int64, chunksize=(2500,), ...>
     """
     import dask
 
@@ -91,7 +91,12 @@ def _learned[Classifier: GenerativeClassifier](
     clf: Classifier, place: int, X: Any, y: Any, weight: Any
 ) -> Classifier | None:
     """The classifier with the statistics of one block, not settled; None for a block of no rows."""
-    if not X.shape[0] or (weight is not None and not np.any(weight)):
+    n_rows = X.shape[0]
+    if n_rows != len(y):
+        raise ValueError(
+            f"block {place} of X has {n_rows} rows and that of y has {len(y)}: cut both alike"
+        )
+    if not n_rows or (weight is not None and not np.any(weight)):
         return None
     part = copy.copy(clf)
     try:

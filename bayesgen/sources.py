@@ -123,7 +123,7 @@ class Iterated:
                 if digest != known:
                     raise OtherSourceError(f"its first {n} chunks had other rows")
                 continue
-            if n_rows(X):
+            if n_rows(X) or n_rows(y):
                 position = {"chunks": n, "digest": digest}
                 yield Chunk(X, y, weight, place, position, float(n))
         if n < gone:
@@ -321,7 +321,10 @@ class CsvFile:
         self.path = path
         self.size, self.changed = path.stat().st_size, path.stat().st_mtime_ns
         with open(path, encoding="utf-8-sig", newline="") as text:
-            head = text.readline()
+            try:
+                head = text.readline()
+            except UnicodeDecodeError as mistake:
+                raise ValueError(f"{path} is not UTF-8 text ({mistake})") from None
             self._dialect = csv_dialect(path, head)
             text.seek(0)
             header = next(csv.reader(text, **self._dialect), [])

@@ -1,5 +1,6 @@
 """Rows that do not fit into memory, or arrive one chunk after another: `fit_stream`."""
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -109,9 +110,11 @@ def fit_stream[Classifier: GenerativeClassifier](
                         X = chunk.X if target is None else clf._of_table(chunk.X)
                         clf._absorb(X, chunk.y, chunk.weight, classes)
                         if first:
-                            _settle(clf, classes)  # bad arguments show now, not after the last row
+                            _settle_so_far(
+                                clf, classes
+                            )  # bad arguments show now, not after the last row
                     if saved is not None and saved.due():
-                        saved.write(_settle(clf, classes), position)
+                        saved.write(_settle_so_far(clf, classes), position)
                         written = position
                     advance(chunk.done, clf.n_rows_seen_)
         except OtherSourceError as error:
@@ -120,7 +123,7 @@ def fit_stream[Classifier: GenerativeClassifier](
             raise saved.other(error) from None
         if not hasattr(clf, "stats_"):
             raise ValueError("chunks holds no rows: there is nothing to learn from")
-        _settle(clf, classes)
+        clf._settle()
         if saved is not None and position is not None and position is not written:
             saved.write(clf, position)
     return clf
@@ -130,9 +133,12 @@ def _takes_text(clf: GenerativeClassifier) -> bool:
     return bool(clf.__sklearn_tags__().input_tags.string)
 
 
-def _settle[Classifier: GenerativeClassifier](clf: Classifier, classes: Any) -> Classifier:
+def _settle_so_far[Classifier: GenerativeClassifier](clf: Classifier, classes: Any) -> Classifier:
+    """The posterior of the rows so far; what they are warned of may be over with the next ones."""
     try:
-        return clf._settle()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return clf._settle()
     except ValueError as error:
         if classes is not None or "broadcast" not in str(error):
             raise

@@ -190,7 +190,7 @@ class Fitting(Sampling):
     def _refuse_draws(self, what: str) -> None:
         if self.__dict__.get("inference_") == "nuts":
             raise NoClosedFormError(
-                f"{what} adds up sufficient statistics, and this classifier was fitted by NUTS: "
+                f"{what} works on sufficient statistics, and this classifier was fitted by NUTS: "
                 "its draws do not add up. Fit all rows together, or without inference='nuts'"
             )
 

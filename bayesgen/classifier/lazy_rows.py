@@ -7,6 +7,7 @@ import copy
 import functools
 import inspect
 import sys
+import uuid
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -99,7 +100,8 @@ def _lazy(
             how["drop_axis"] = 1
         elif X.ndim == 1 and tail:
             how["new_axis"] = 1
-        return da.map_blocks(function, X, given=given, dtype=dtype, meta=meta, **how)
+        name = f"{method.__name__}-{uuid.uuid4().hex}"
+        return da.map_blocks(function, X, given=given, name=name, dtype=dtype, meta=meta, **how)
     parts = [dask.delayed(function)(part, given=given) for part in X.to_delayed()]
     arrays = [da.from_delayed(part, (np.nan, *tail), dtype, meta=meta) for part in parts]
     return da.concatenate(arrays, allow_unknown_chunksizes=True)
