@@ -139,7 +139,7 @@ def predictive_densities() -> Figure:
 # --------------------------------------------------------------------------------- architecture
 
 LAYERS = (  # modules, and what they are for
-    ("cli · selection · streaming · distributed", "commands; rows beyond one memory, one machine"),
+    ("cli · selection · streaming · distributed", "commands; rows beyond one machine"),
     ("estimators · checkpoint · classifier", "scikit-learn faces: check, call, name"),
     ("decisions · label_shift · sources", "least cost; new proportions; chunks and files"),
     ("schema · categories · labels", "data frames and labels to codes"),
