@@ -58,7 +58,7 @@ class Checkpoint:
         """
         if self.path.parent.is_dir():
             storage.remove_leftovers(self.path)
-        if not self.path.exists():
+        if not self.path.is_file():  # a folder is refused by `write`
             return None
         fit, state, draws = storage.read(self.path)
         if "stream" not in state:

@@ -86,6 +86,10 @@ def open_source(chunks: Any, target: Any, weight: Any, text: bool) -> Source:
             return Files(_expanded(chunks), target, weight, text)
         if any(paths):
             raise TypeError("chunks mixes paths and rows; give the one or the other")
+    if hasattr(chunks, "collect_batches"):  # a polars LazyFrame
+        chunks = chunks.collect_batches(maintain_order=True)
+    elif hasattr(chunks, "to_batches") and not hasattr(chunks, "shape"):  # a pyarrow Dataset
+        chunks = chunks.to_batches()
     if hasattr(chunks, "shape") or not isinstance(chunks, Iterable) or isinstance(chunks, Mapping):
         raise TypeError(
             f"chunks must be an iterable of chunks or paths of files, got {type(chunks).__name__}: "
@@ -341,6 +345,7 @@ class CsvFile:
 
         dialect = {"sep" if k == "delimiter" else k: v for k, v in self._dialect.items()}
         options = {"chunksize": rows, "index_col": False, "dtype": dict.fromkeys(text, str)}
+        options["low_memory"] = False  # one type for all cells of a chunk
         with open(self.path, "rb") as file, warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # cells without a column
             try:

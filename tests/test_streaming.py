@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset
 import pytest
 from scipy import sparse
 
@@ -219,8 +220,10 @@ def as_record_batches(frame):
         lambda frame: pl.from_pandas(frame).iter_slices(60),
         as_record_batches,
         lambda frame: [pa.Table.from_pandas(frame, preserve_index=False)],
+        lambda frame: pl.from_pandas(frame).lazy(),
+        lambda frame: pyarrow.dataset.dataset(as_record_batches(frame)),
     ],
-    ids=["pandas", "polars", "record batches", "arrow table"],
+    ids=["pandas", "polars", "record batches", "arrow table", "LazyFrame", "Dataset"],
 )
 def test_data_frames(chunks):
     clf, frame = frame_of("mixed")
@@ -338,6 +341,8 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path):
         bg.fit_stream(bg.GaussianNB(), cut(X, y), checkpoint=model)
     path.write_bytes(path.read_bytes()[:-100])
     refused("not a readable model file|is damaged")
+    with pytest.raises(ValueError, match="it is a folder"):
+        bg.fit_stream(bg.GaussianNB(), cut(X, y), checkpoint=tmp_path)
     with pytest.raises(FileNotFoundError, match="is not a folder"):
         bg.fit_stream(bg.GaussianNB(), cut(X, y), checkpoint=tmp_path / "nowhere" / "c.nc")
 
