@@ -71,6 +71,7 @@ def fit_dask[Classifier: GenerativeClassifier](
 
     if not isinstance(clf, GenerativeClassifier):
         raise TypeError(f"clf must be a classifier such as GaussianNB(), got {clf!r}")
+    clf._refuse_no_statistics("fit_dask")
     blocks = _blocks(X, y, sample_weight)
     empty = dask.delayed(clone(clf))
     parts = [dask.delayed(_learned)(empty, place, *block) for place, block in enumerate(blocks)]

@@ -92,6 +92,7 @@ def fit_stream[Classifier: GenerativeClassifier](
     """
     if not isinstance(clf, GenerativeClassifier):
         raise TypeError(f"clf must be a classifier such as GaussianNB(), got {clf!r}")
+    clf._refuse_no_statistics("fit_stream")
     source = open_source(chunks, target, sample_weight, text=_takes_text(clf))
     saved = None
     if checkpoint is not None:

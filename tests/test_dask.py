@@ -278,3 +278,8 @@ def test_a_cluster_that_loses_a_worker(rows, tmp_path):
     assert (tmp_path / "12").exists()
     same_bits(clf, alone)
     np.testing.assert_array_equal(lazy, alone.predict_proba(X))
+
+
+def test_a_classifier_without_statistics_is_refused():
+    with pytest.raises(ValueError, match=r"works on sufficient statistics, and .* has none"):
+        bg.fit_dask(bg.StudentTNB(), da.zeros((4, 2)), [0, 0, 1, 1])

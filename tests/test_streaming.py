@@ -418,3 +418,8 @@ def test_a_class_without_rows_yet():
     with pytest.raises(ValueError, match=r"So far there are the classes \[0, 1\]: if others come"):
         bg.fit_stream(clf, chunks)
     assert bg.fit_stream(clf, chunks, classes=[0, 1, 2]).model_.alpha.tolist() == [2.0, 5.0, 5.0]
+
+
+def test_a_classifier_without_statistics_is_refused():
+    with pytest.raises(ValueError, match=r"works on sufficient statistics, and .* has none"):
+        bg.fit_stream(bg.StudentTNB(), [(X2, Y2)])
