@@ -176,7 +176,8 @@ class Fitting(Sampling):
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
         self.inference_, self.n_unlabelled_ = "closed form", 0
-        X = self._read(X, reset=first)
+        read = self._read_to_fit if sample_weight is None else self._read
+        X = read(X, reset=first)
         y, masked = labels_and_mask(y)
         refuse_unlabelled(masked)
         check_consistent_length(X, y)
@@ -203,6 +204,7 @@ class Fitting(Sampling):
             class_counts(codes, len(self.classes_), weight),
             family.stats(encoded, codes, len(self.classes_), weight),
         )
+        self._refuse_infinite(X, stats.features)
         self.stats_ = stats if first else self.stats_.merge(stats)
         self.n_rows_seen_ += len(y)
         return self._settle()

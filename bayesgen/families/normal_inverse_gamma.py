@@ -15,10 +15,13 @@ one shared variance.
 """
 
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from scipy.sparse import issparse
 
+from bayesgen import kernels
 from bayesgen.densities import log_inverse_gamma_density, log_normal_density
 from bayesgen.family import (
     ConjugateFamily,
@@ -350,6 +353,8 @@ class NormalInverseGamma(ConjugateFamily):
         shift = first_observed(X)
         zero = np.zeros(shape)
         out = GaussianStats(zero, zero, zero, shift)
+        if kernels.pays(X.shape[0] * X.shape[1]) and not issparse(X):
+            return _compiled_stats(X, y, weight, out)
         for rows in row_blocks(*X.shape):
             d = dense_block(X, rows) - shift
             codes, w = y[rows], None if weight is None else weight[rows]
@@ -639,6 +644,27 @@ class NormalInverseGamma(ConjugateFamily):
         mu = np.asarray(theta["mu"])
         sigma2 = np.broadcast_to(self._variance_of(theta), mu.shape)
         return gaussian_information(mu, sigma2, weights) * self._live
+
+
+def _compiled_stats(X: Array, y: Array, weight: Array | None, zero: GaussianStats) -> GaussianStats:
+    """`NormalInverseGamma.stats` of a large dense X."""
+    from bayesgen.kernels.compiling import as_data, as_rows, row_slices
+    from bayesgen.kernels.gaussian import add_moments
+    from bayesgen.kernels.threads import over_blocks
+
+    codes = as_data(np.ascontiguousarray(y, dtype=np.int64).view(np.uint64))
+    w = as_data(np.ascontiguousarray(() if weight is None else weight, dtype=np.float64))
+    shift = as_data(zero.shift)
+
+    def part(start: int, stop: int) -> GaussianStats:
+        sums = zero.n.copy(), zero.mean.copy(), zero.scatter.copy()
+        for rows in row_slices(X, start, stop):
+            add_moments(as_rows(X[rows]), codes[rows], w[rows], shift, *sums)
+        return GaussianStats(*sums, zero.shift)
+
+    most = min(16, max(1, (1 << 20) // zero.n.size))
+    with np.errstate(invalid="ignore", over="ignore"):  # as in the kernel: infinity, not a warning
+        return reduce(lambda a, b: a.merge(b), over_blocks(part, *X.shape, most), zero)
 
 
 def _centred(unit: Any) -> Any:
