@@ -664,7 +664,8 @@ def _compiled_stats(X: Array, y: Array, weight: Array | None, zero: GaussianStat
 
     most = min(16, max(1, (1 << 20) // zero.n.size))
     with np.errstate(invalid="ignore", over="ignore"):  # as in the kernel: infinity, not a warning
-        return reduce(lambda a, b: a.merge(b), over_blocks(part, *X.shape, most=most), zero)
+        parts = over_blocks(part, X.shape[0], X.shape[1], most)
+        return reduce(lambda a, b: a.merge(b), parts, zero)
 
 
 def _centred(unit: Any) -> Any:
