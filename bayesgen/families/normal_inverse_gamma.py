@@ -481,30 +481,57 @@ class NormalInverseGamma(ConjugateFamily):
         scale = np.broadcast_to(self._scale, (n_classes, self._scale.shape[1]))
         nu = np.broadcast_to(self.nu, scale.shape)
         spread = np.sqrt(scale * (1 + 1 / self.kappa))
+        fast = kernels.pays(X.shape[0] * self.mu.size) and not issparse(X)
         out = np.empty((X.shape[0], n_classes))
         if self._over_features:
-            log_width = np.log(spread)
+            d = np.arange(X.shape[1] + 1)
+            norm = log_gamma_difference(nu / 2, d / 2) - d / 2 * np.log(np.pi)
+            power, log_width = (nu + d) / 2, np.log(spread)
+            if fast:
+                return self._compiled_predictive(X, "joint_t", spread, log_width, norm, power)
             for rows in row_blocks(*X.shape):
                 x = dense_block(X, rows) - self.shift
                 seen = ~np.isnan(x)
                 d = seen.sum(axis=1)
                 for c in range(n_classes):
                     r = np.where(seen, (x - self.mu[c]) / spread[c], 0.0)
-                    out[rows, c] = (
-                        log_gamma_difference(nu[c, 0] / 2, d / 2)
-                        - d / 2 * np.log(np.pi)
-                        - seen @ log_width[c]
-                        - (nu[c, 0] + d) / 2 * _log1p_sum_of_squares(r)
-                    )
+                    distance = _log1p_sum_of_squares(r)
+                    out[rows, c] = norm[c, d] - seen @ log_width[c] - power[c, d] * distance
             return out
         log_norm = log_gamma_difference(nu / 2, 0.5) - 0.5 * np.log(np.pi) - np.log(spread)
         log_norm, power = log_norm * self._live, (nu + 1) / 2 * self._live
+        if fast:
+            return self._compiled_predictive(X, "product_t", spread, log_norm, power)
         for rows in row_blocks(*X.shape):
             x = dense_block(X, rows) - self.shift
             total = np.nansum if has_nan(x) else np.sum
             for c in range(n_classes):
                 r = (x - self.mu[c]) / spread[c]
                 out[rows, c] = total(log_norm[c] - power[c] * _log1p_square(r), axis=1)
+        return out
+
+    def _compiled_predictive(self, X: Array, kernel: str, spread: Array, *tables: Array) -> Array:
+        """`log_predictive` of a large dense X by a kernel of `kernels.student`."""
+        from bayesgen.kernels import student
+        from bayesgen.kernels.compiling import as_data, as_rows, row_slices
+        from bayesgen.kernels.threads import over_blocks
+
+        live = np.flatnonzero(self._live)
+        if kernel == "product_t":  # columns with as many observed rows side by side
+            live = live[np.argsort(tables[1][0, live], kind="stable")]
+            tables = tuple(np.ascontiguousarray(table[:, live]) for table in tables)
+        shift = np.broadcast_to(self.shift, X.shape[1])[live]
+        columns = as_data(live.astype(np.uint64))
+        cells = (as_data(np.ascontiguousarray(a[:, live])) for a in (self.mu, 1 / spread))
+        arguments = (columns, as_data(shift), *cells, *map(as_data, tables))
+        out = np.empty((X.shape[0], len(self.mu)))
+
+        def part(start: int, stop: int) -> None:
+            for rows in row_slices(X, start, stop):
+                getattr(student, kernel)(as_rows(X[rows]), *arguments, out[rows])
+
+        for _ in over_blocks(part, X.shape[0], X.shape[1], most=32):
+            pass
         return out
 
     def log_evidence(self, stats: GaussianStats) -> float:

@@ -121,3 +121,34 @@ def test_a_large_fit_is_the_same_whichever_way_and_refuses_infinity(monkeypatch)
                     bg.GaussianNB().fit(bad, y, weight)
             with pytest.raises(ValueError, match="Input X contains infinity"):
                 bg.GaussianNB().fit(X, y).partial_fit(bad, y)
+
+
+@pytest.mark.parametrize("variance", ["class", "tied", "class_spherical", "spherical"])
+@pytest.mark.parametrize("n", [N, 40], ids=["certain", "in doubt"])
+def test_predictive_densities_are_those_of_numpy(rows, variance, n, monkeypatch):
+    X, y = rows
+    plain(monkeypatch)
+    family = NormalInverseGamma(variance=variance)
+    stats = family.stats(X[-n:], y[-n:], C)
+    posterior = family.resolve(stats).update(stats)
+    expected = posterior.log_predictive(X)
+    compiled(monkeypatch)
+    np.testing.assert_allclose(posterior.log_predictive(X), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("variance", ["class", "tied", "class_spherical", "spherical"])
+def test_many_columns_and_cells_that_overflow(variance, monkeypatch):
+    """150 columns, of which some are left out and some have gaps; single cells and whole rows."""
+    rng = np.random.default_rng(4)
+    X, y = rng.standard_normal((300, 150)) + 1e6, rng.integers(0, 2, 300)
+    X[:, 70] = 3.0
+    X[::7, 100:110] = np.nan
+    plain(monkeypatch)
+    family = NormalInverseGamma(variance=variance, nu=0.5)
+    stats = family.stats(X, y, 2)
+    posterior = family.resolve(stats).update(stats)
+    X[0, 3], X[1], X[2], X[3, 80:] = 1e200, -1e200, 1e20, 1e307
+    expected = posterior.log_predictive(X)
+    assert np.isfinite(expected).all()
+    compiled(monkeypatch)
+    np.testing.assert_allclose(posterior.log_predictive(X), expected, rtol=1e-12)
