@@ -268,7 +268,8 @@ class Fitting(Sampling):
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
         self.inference_, self.n_unlabelled_ = "closed form", 0
-        X = self._read(X, reset=first)
+        read = self._read_to_fit if sample_weight is None else self._read
+        X = read(X, reset=first)
         y, masked = labels_and_mask(y)
         refuse_unlabelled(masked)
         check_consistent_length(X, y)
@@ -297,6 +298,7 @@ class Fitting(Sampling):
             class_counts(codes, len(self.classes_), weight),
             family.stats(encoded, codes, len(self.classes_), weight),
         )
+        self._refuse_infinite(X, stats.features)
         return stats, len(y)
 
     def _drop_weightless(self, X: Any, y: Array, sample_weight: Any) -> tuple[Any, Array, Any]:

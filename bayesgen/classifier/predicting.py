@@ -172,7 +172,8 @@ class Predicting(Posterior):
             If the estimate that `method` plugs in does not exist (naming class and feature), or
             if a row has probability 0 under every class.
         """
-        return np.exp(self._log_proba(X, method, class_prior, posterior, relevance))
+        log_p = self._log_proba(X, method, class_prior, posterior, relevance)
+        return np.exp(log_p, out=log_p)
 
     @row_by_row
     def predict(
@@ -198,8 +199,10 @@ class Predicting(Posterior):
     ) -> Array:
         """(N,) log-odds of ``classes_[1]`` for two classes, else (N, C) log p(y = c | x)."""
         joint = self._log_joint(X, method, class_prior, posterior, "probability", relevance)
+        with np.errstate(invalid="ignore"):  # impossible rows are refused below
+            log_odds = joint[:, 1] - joint[:, 0] if len(self.classes_) == 2 else None
         log_p = prediction.log_class_probability(joint, method)  # refuses impossible rows
-        return joint[:, 1] - joint[:, 0] if len(self.classes_) == 2 else log_p
+        return log_p if log_odds is None else log_odds
 
     @row_by_row
     def score_samples(
