@@ -23,7 +23,7 @@ from bayesgen.families.beta_bernoulli import BetaBernoulli
 from bayesgen.families.columns import Columns
 from bayesgen.families.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.family import UndefinedEstimateError
-from bayesgen.inference import diagnostics
+from bayesgen.inference import diagnostics, mcmc
 from bayesgen.kernels import missing_cells
 from bayesgen.labels import is_labelled, labels_and_mask
 
@@ -269,7 +269,8 @@ def modelled(clf: Any, X: Any, codes: Any, weight: Any = None) -> tuple[Any, Any
     clf.classes_, clf.encoder_ = np.unique(codes[codes >= 0]), clf._learn(rows)
     clf.n_unlabelled_ = int((codes < 0).sum())
     rows = clf._encode(rows)
-    return clf, clf._model_to_sample(rows, codes, weight), rows
+    model, clf.start = clf._model_to_sample(rows, codes, weight)
+    return clf, model, rows
 
 
 def at(tensor: Any, model: Any, theta: dict[str, np.ndarray]) -> Any:
@@ -310,6 +311,31 @@ def test_every_family_gives_every_row_a_density_in_pymc(case):
     found = at(density, model, theta)
     expected = clf._scorer().family.log_likelihood(X, draws)[0]
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_chains_start_inside_the_support(case):
+    clf, model, _ = modelled(*CASES[case], Y)
+    points = mcmc._starting_points(model, clf.start, None)
+    first, again, other = points(3), points(3), points(4)
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+    shapes = model.eval_rv_shapes()
+    values, k = {}, 0
+    for variable in model.free_RVs:
+        name = model.rvs_to_values[variable].name
+        size = int(np.prod(shapes[name]))
+        values[name] = first[k : k + size].reshape(shapes[name])
+        k += size
+    assert k == len(first)
+    assert np.isfinite(model.compile_logp(mode=PYTHON)(values))
+    # the parameters are those that were drawn
+    theta = clf.start(np.random.default_rng(3))
+    for variable in model.free_RVs:
+        transform, value = model.rvs_to_transforms[variable], model.rvs_to_values[variable]
+        if transform is not None and variable.name in ("pi", "theta", "rate"):
+            back = transform.backward(pt.as_tensor(values[value.name]), *variable.owner.inputs)
+            np.testing.assert_allclose(back.eval(mode=PYTHON), theta[variable.name])
 
 
 def test_every_family_has_the_hook():

@@ -180,8 +180,8 @@ def test_regions_and_boundaries(three):
     assert len(marks(ax, "o")) == 30
     assert texts(ax.get_legend()) == [
         *LABELS,
-        "boundary, predictive",
-        "boundary, plug-in (MAP)",
+        "predictive rule",
+        "plug-in (MAP) rule",
     ]
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("length", "width")
     # on a boundary the two best classes are equally probable
@@ -238,7 +238,7 @@ def test_a_boundary_that_does_not_exist_is_left_out(three):
     _, X, y = three
     clf = bg.QuadraticDiscriminant().fit(X[:6], y[:6])  # two rows a class: no estimate
     ax = plots.plot_regions(clf, X, overlay=None, boundaries=["posterior_predictive", "mle"])
-    assert texts(ax.get_legend())[3:] == ["boundary, predictive"]
+    assert texts(ax.get_legend())[3:] == ["predictive rule"]
 
 
 # -------------------------------------------------------------------------------------- section

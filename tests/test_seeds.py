@@ -180,6 +180,7 @@ def test_five_bits_of_four_rows():
     assert got == pytest.approx(0.865411, abs=5e-7)
     # pi 1/3 and 2/3, theta 2/3 and 2/5
     assert got == pytest.approx(1 / (1 + 2 * (3 / 5) ** 5), rel=1e-14)
+    assert_spread(clf, [5 * [1]], mean=0.781513, sd=0.249)
 
 
 def test_one_word_five_times():
@@ -189,6 +190,14 @@ def test_one_word_five_times():
     assert clf.predict_proba(document)[0, 0] == pytest.approx(0.593361, abs=5e-7)
     plug_in = clf.predict_proba(document, method="posterior_mean")[0, 0]
     assert plug_in == pytest.approx(0.5, rel=1e-14)
+    assert_spread(clf, document, mean=0.486550, sd=0.400)
+
+
+def assert_spread(clf, row, mean, sd):
+    """Mean and standard deviation of p(y = first class | x, theta): not the predictive."""
+    spread = clf.predict_uncertainty(row).isel(obs_id=0, **{"class": 0})
+    assert spread["mean"].item() == pytest.approx(mean, abs=1e-6)
+    assert spread["sd"].item() == pytest.approx(sd, abs=6e-4)
 
 
 # ------------------------------------------------------------------ bayesian_naive_bayes

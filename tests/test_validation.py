@@ -15,6 +15,7 @@ from bayesgen.families.beta_bernoulli import BetaBernoulli
 from bayesgen.families.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.model import ClassModel
+from tests.uncertainty.against_nuts import percentile_errors
 
 RNG = np.random.default_rng(11)
 Y = np.array(list("aabbbaabbbaabbb"))
@@ -280,6 +281,8 @@ def test_closed_form_and_nuts_agree_and_planted_errors_are_refused(face, monkeyp
     assert result.passed, str(result)
     assert result.tree.attrs["route"] == "nuts"
     assert result.checks.attrs["divergences"] == 0
+    off, mcse = percentile_errors(clf.fit(data, Y), data, result.tree)
+    assert np.abs(off / mcse).max() < stats.norm.isf(5e-3 / off.size), np.abs(off).max()
     for error, (where, cls, fields) in PLANTED.items():
         if where == face:  # compiled once: the model's shape is the same
             with monkeypatch.context() as patch:

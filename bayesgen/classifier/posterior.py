@@ -274,7 +274,9 @@ class Posterior(Face):
         Parameters
         ----------
         X, y : rows and labels, optional
-            Needed for ``likelihood="rows"``: a fitted classifier keeps statistics, not rows.
+            A fitted classifier keeps statistics, not rows. They are needed for
+            ``likelihood="rows"``, and after a fit by NUTS to rows without a label or with missing
+            cells that have no closed form: then for either `likelihood`, and of weight 1.
         likelihood : {"statistics", "rows"}
             Potentials of the sufficient statistics, so that a gradient costs the same for 10^3
             rows as for 10^8; or the rows as given, ``label`` and ``x`` observed. The log
@@ -291,6 +293,8 @@ class Posterior(Face):
         coords = self._coords()
         if not observed:
             return self.prior_.to_pymc(coords)
+        if "model_" not in self.__dict__:
+            return self._partial_pymc(X, y)
         if likelihood == "statistics":
             return self.prior_.to_pymc(coords, stats=self.stats_)
         if likelihood != "rows":
@@ -302,3 +306,7 @@ class Posterior(Face):
         encoded = self._encode(self._read(X, reset=False))
         codes = self._codes_of(column_or_1d(y))
         return self.prior_.to_pymc(coords, X=encoded, y=codes, stats=self.stats_)
+
+    def _partial_pymc(self, X: Any, y: Any) -> Any:
+        """`to_pymc` where sufficient statistics do not hold the rows."""
+        raise NotImplementedError

@@ -3,15 +3,11 @@
 import copy
 import warnings
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_consistent_length,
-    check_is_fitted,
-)
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length
 
 from bayesgen import criticism, tree
 from bayesgen.classifier.face import NoClosedFormError
@@ -33,6 +29,8 @@ class Sampling(Posterior):
 
     def _sample(self, X: Any, y: Any, sample_weight: Any, options: dict[str, Any]) -> Self:
         """`fit` with ``inference="nuts"``."""
+        asked: dict[str, Any] = {"draws": 1, "tune": 1, "chains": 1, "sampler": "nutpie"} | options
+        mcmc.check(*(asked[k] for k in ("draws", "tune", "chains", "sampler")))
         self.inference_ = "nuts"
         X = self._read(X, reset=True)
         values, masked = labels_and_mask(y)
@@ -56,8 +54,8 @@ class Sampling(Posterior):
         self.classes_, self.encoder_ = labels, self._learn(X)
         self.n_rows_seen_, self.n_unlabelled_ = len(values), int((~known).sum())
         rows = self._encode(X)
-        model = self._model_to_sample(rows, codes, weight)
-        posterior, sample_stats = mcmc.sample(model, **options)
+        model, start = self._model_to_sample(rows, codes, weight)
+        posterior, sample_stats = mcmc.sample(model, start=start, **options)
         out = self._tree({POSTERIOR: posterior, SAMPLE_STATS: sample_stats})
         out.attrs |= {"route": "nuts", "sampler": options.get("sampler", "nutpie")}
         if options.get("random_seed") is not None:
@@ -69,7 +67,7 @@ class Sampling(Posterior):
         return self
 
     def _model_to_sample(self, X: Any, codes: Array, weight: Array | None) -> Any:
-        """The PyMC model of training rows, codes -1 where there is no label."""
+        """The PyMC model of training rows, codes -1 where there is no label; where to start."""
         family, n_classes = self._make_family(), len(self.classes_)
         if is_complete(family, X, codes):
             stats = ClassModel(self.class_alpha, family).stats(X, codes, n_classes, weight)
@@ -77,7 +75,7 @@ class Sampling(Posterior):
             self.prior_, self.model_ = closed_form_posterior(
                 family, self.class_alpha, self.prior, stats
             )
-            return _prepared(self.prior_, stats).to_pymc(self._coords(), stats=stats)
+            return _prepared(self.prior_, stats).to_pymc(self._coords(), stats=stats), None
         if self.prior == "empirical":
             raise ValueError(
                 "prior='empirical' maximises the evidence, which has no closed form where labels "
@@ -88,42 +86,26 @@ class Sampling(Posterior):
         return self._partial_model(X, codes, weight)
 
     def _partial_model(self, X: Any, codes: Array, weight: Array | None) -> Any:
+        """The PyMC model of rows that are not all complete; where its chains start.
+
+        They start at draws of the posterior given the labelled rows alone: wider than what is
+        sampled, and on the side of the labels. Classes without rows in the right place would
+        often trade their meanings.
+        """
         data = partial_data(self.prior_, X, codes, weight)
         self._rough, self._rough_stats = data.rough, data.rough_stats
-        prior = _prepared(self.prior_, data.rough_stats)
-        return prior.to_pymc(self._coords(), stats=data.stats, partial=data.rows)
+        features = data.rough_stats.features
+        prior, labelled = (_prepared(m, data.rough_stats) for m in (self.prior_, data.labelled))
 
-    def to_pymc(
-        self,
-        X: Any = None,
-        y: Any = None,
-        *,
-        likelihood: Literal["statistics", "rows"] = "statistics",
-        observed: bool = True,
-    ) -> Any:
-        """The model as a PyMC graph: the same priors on the same data.
+        def start(rng: np.random.Generator) -> dict[str, Array]:
+            theta = labelled.draw(rng, 1)
+            free = prior.family.pymc_coordinates(theta, features)
+            return {k: v[0] for k, v in (theta | {k: v for k, (_, v) in free.items()}).items()}
 
-        Parameters
-        ----------
-        X, y : rows and labels, optional
-            A fitted classifier keeps statistics, not rows. They are needed for
-            ``likelihood="rows"``, and after a fit to rows without a label or with missing cells
-            that have no closed form: then for either `likelihood`.
-        likelihood : {"statistics", "rows"}
-            Potentials of the sufficient statistics, so that a gradient costs the same for 10^3
-            rows as for 10^8; or the rows as given, ``label`` and ``x`` observed. The log
-            posteriors differ by a constant.
-        observed : bool
-            False: the prior alone.
+        return prior.to_pymc(self._coords(), stats=data.stats, partial=data.rows), start
 
-        Returns
-        -------
-        pymc.Model
-            Variable names, dims and coords are those of ``posterior_``.
-        """
-        check_is_fitted(self, "prior_")
-        if not observed or "model_" in self.__dict__:
-            return super().to_pymc(X, y, likelihood=likelihood, observed=observed)
+    def _partial_pymc(self, X: Any, y: Any) -> Any:
+        """`to_pymc` where sufficient statistics do not hold the rows."""
         if X is None or y is None:
             raise NoClosedFormError(
                 "the rows of this fit have no sufficient statistics (labels or cells are "
@@ -134,7 +116,8 @@ class Sampling(Posterior):
         known = is_labelled(values, masked)
         codes = np.full(len(values), -1)
         codes[known] = self._codes_of(_plain(values[known]))
-        return copy.copy(self)._partial_model(rows, codes, None)
+        model, _ = copy.copy(self)._partial_model(rows, codes, None)
+        return model
 
     def _impute(self, out: Any, rng: np.random.Generator, X: Any, codes: Array, at: Array) -> None:
         """Add draws of what the training rows do not tell, given theta and what they do.

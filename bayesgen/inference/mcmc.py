@@ -12,7 +12,7 @@ variables afterwards, all at once, in NumPy.
 import threading
 import warnings
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 Sampler = Literal["nutpie", "pymc"]
+Start = Callable[[np.random.Generator], dict[str, Array]]
 SAMPLERS: tuple[Sampler, ...] = ("nutpie", "pymc")
 _KEPT = 16  # compiled programs; each holds some MB of machine code
 _PROGRAMS: "deque[_Program]" = deque(maxlen=_KEPT)
@@ -42,6 +43,7 @@ def sample(
     random_seed: int | None = None,
     sampler: Sampler = "nutpie",
     progressbar: bool = True,
+    start: "Start | None" = None,
     **options: Any,
 ) -> tuple["xr.Dataset", "xr.Dataset"]:
     """Posterior draws of a PyMC model, and what the sampler says of them.
@@ -55,6 +57,8 @@ def sample(
     sampler : {"nutpie", "pymc"}
     progressbar : bool
         Also says when compilation begins.
+    start : callable, optional
+        Values of the free variables, by name, where a chain starts. None: near the prior's centre.
     **options
         To the sampler: ``target_accept``, ``maxdepth`` (nutpie), ``nuts`` (pymc), ...
 
@@ -70,7 +74,7 @@ def sample(
         raise ValueError("the model has no free variable: there is nothing to sample")
     run = _by_nutpie if sampler == "nutpie" else _by_pymc
     with _third_parties():
-        return run(model, draws, tune, chains, random_seed, progressbar, options)
+        return run(model, draws, tune, chains, random_seed, progressbar, start, options)
 
 
 def check(draws: int, tune: int, chains: int, sampler: str) -> None:
@@ -100,10 +104,14 @@ def _by_pymc(
     chains: int,
     random_seed: int | None,
     progressbar: bool,
+    start: "Start | None",
     options: dict[str, Any],
 ) -> tuple["xr.Dataset", "xr.Dataset"]:
     import pymc as pm
 
+    if start is not None:
+        rng = np.random.default_rng(random_seed)
+        options = {"initvals": [start(rng) for _ in range(chains)], **options}
     tree = pm.sample(
         draws=draws,
         tune=tune,
@@ -126,13 +134,20 @@ def _by_nutpie(
     chains: int,
     random_seed: int | None,
     progressbar: bool,
+    start: "Start | None",
     options: dict[str, Any],
 ) -> tuple["xr.Dataset", "xr.Dataset"]:
     import nutpie
 
     with _LOCK:  # the starting points are drawn by functions that all users of a program share
+        program = _program(model, progressbar)
+        if start is not None:
+            program = replace(
+                program,
+                initial_point_func=_starting_points(model, start, program.initial_point_func),
+            )
         tree = nutpie.sample(
-            _program(model, progressbar),
+            program,
             draws=draws,
             tune=max(tune, 1),  # nutpie stops with a panic at 0
             chains=chains,
@@ -147,6 +162,29 @@ def _by_nutpie(
     stats = stats.drop_dims("unconstrained_parameter", errors="ignore")
     stats = stats.rename({k: v for k, v in _ARVIZ_NAMES.items() if k in stats})
     return _turned(model, tree["sample_stats"]["unconstrained_draw"].values), stats
+
+
+def _starting_points(model: Any, start: "Start", default: Any) -> Any:
+    """What nutpie asks for: the unconstrained coordinates of a starting point, by its seed."""
+    import pytensor
+    from pytensor.compile.mode import Mode
+
+    outputs = []
+    for variable in model.free_RVs:
+        transform = model.rvs_to_transforms[variable]
+        known = transform is None
+        outputs.append(variable if known else transform.forward(variable, *variable.owner.inputs))
+    mode = Mode(linker="py", optimizer="fast_compile")
+    forward = pytensor.function(model.free_RVs, outputs, mode=mode, on_unused_input="ignore")
+
+    def point(seed: Any) -> Array:
+        values = start(np.random.default_rng(seed))
+        with np.errstate(all="ignore"):
+            parts = forward(*(values[v.name] for v in model.free_RVs))
+        flat = np.concatenate([np.ravel(part) for part in parts]).astype(np.float64)
+        return flat if np.isfinite(flat).all() else default(seed)  # a probability underflowed to 0
+
+    return point
 
 
 # nutpie's names where ArviZ has another

@@ -23,6 +23,7 @@ _SETTLED = 0.01  # change of every p(y | x) in a step, below which it ends
 class PartialData(NamedTuple):
     """What a sampler needs of rows of which something is not known."""
 
+    labelled: ClassModel  # posterior given the rows with a label alone
     rough: ClassModel  # posterior if the unknown were known to be as expected
     rough_stats: ClassStats
     stats: ClassStats | None  # of the rows that statistics can hold
@@ -67,7 +68,7 @@ def partial_data(prior: ClassModel, X: Matrix, codes: Array, weight: Array | Non
     n_classes = len(prior.alpha)
     weight = np.ones(len(codes)) if weight is None else weight
     known = codes >= 0
-    rough, rough_stats = _rough(prior, X, codes, weight)
+    labelled, rough, rough_stats = _rough(prior, X, codes, weight)
 
     loose = _distinct(X[~known], weight[~known])
     parts = [(*loose, np.ones((len(loose[1]), n_classes), dtype=bool))]
@@ -87,7 +88,7 @@ def partial_data(prior: ClassModel, X: Matrix, codes: Array, weight: Array | Non
         np.concatenate([p[2] for p in parts]),
         np.concatenate([p[1] for p in parts]),
     )
-    return PartialData(rough, rough_stats, stats, rows)
+    return PartialData(labelled, rough, rough_stats, stats, rows)
 
 
 def _shared_out(family: ConjugateFamily, X: Matrix, share: Array, weight: Array) -> ClassStats:
@@ -111,7 +112,7 @@ def _shares(codes: Array, n_classes: int, unknown: float) -> Array:
 
 def _rough(
     prior: ClassModel, X: Matrix, codes: Array, weight: Array
-) -> tuple[ClassModel, ClassStats]:
+) -> tuple[ClassModel, ClassModel, ClassStats]:
     """Expectation-maximisation with the predictive in place of a maximum; near enough to start.
 
     Missing cells that statistics refuse are at their conditional means.
@@ -119,7 +120,7 @@ def _rough(
     unknown = codes < 0
     share = _shares(codes, len(prior.alpha), 0.0)
     stats = _shared_out(prior.family, X, share, weight)
-    model = prior.update(stats)
+    model = labelled = prior.update(stats)
     refits = prior.family.condensed(X[:1], weight[:1]) is not None and has_nan(X)
     for step in range(_STEPS):
         before = share[unknown]
@@ -131,7 +132,7 @@ def _rough(
         change = np.abs(share[unknown] - before).max(initial=0.0)
         if change < _SETTLED and not (refits and step < _FEWEST_STEPS):
             break
-    return model, stats
+    return labelled, model, stats
 
 
 def _distinct(X: Matrix, weight: Array) -> tuple[Matrix, Array]:

@@ -196,7 +196,15 @@ def _legend(ax: "Axes", classes: Array, drawn: list[tuple[Method, Any]]) -> None
         for k, c in enumerate(classes)
     ]
     handles += [
-        Line2D([], [], color=INK, lw=1.5, ls=dashes, label=f"boundary, {METHOD_NAMES[m]}")
+        Line2D([], [], color=INK, lw=1.5, ls=dashes, label=f"{METHOD_NAMES[m]} rule")
         for m, dashes in drawn
     ]
-    ax.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2)
+    ax.legend(
+        handles=handles,
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        ncols=3,
+        borderaxespad=0.2,
+        columnspacing=1.2,  # no wider than the axes: the colour bar would move away
+        handlelength=1.6,
+    )

@@ -7,7 +7,9 @@
 Families: `bg.validate` of every conjugate family on penguins, iris, Pokémon and X-windows (the 50
 words with the most information about the class; skipped where ../shared/data is not there). Each
 row has the largest of all |z|, and the threshold that it exceeds with probability 0.01 if the
-closed form is right. Seconds: the whole call, and sampling alone on a second set of rows of the
+closed form is right. Ends: the largest error, in percentiles, of the ends of the 90 % intervals of
+the class probabilities of 20 rows, by the share of NUTS draws beyond them, and in standard errors.
+Seconds: the whole call, and sampling alone on a second set of rows of the
 same shape, for which nothing is compiled.
 
 Speed: seconds for 1000 effective draws of the worst parameter under the likelihood of the rows
@@ -15,16 +17,20 @@ and under that of the sufficient statistics, compilation aside.
 """
 
 import argparse
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
 import numpy as np
 
 import bayesgen as bg
 from bayesgen.datasets import POKEMON_STATS, load_penguins, load_pokemon
+from tests.uncertainty.against_nuts import percentile_errors
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 MEASURED = ["bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g"]
@@ -73,6 +79,7 @@ def cases() -> Iterator[Case]:
 def families() -> None:
     """Print the table of `bg.validate`."""
     head = ("data", "classifier", "family", "numbers", "max |z|", "beyond", "R-hat", "ESS", "div")
+    head += ("ends", "|z|")
     print(f"{head[0]:10} {head[1]:22} {head[2]:22}", *(f"{h:>8}" for h in head[3:]), end=" ")
     print(f"{'first s':>8} {'again s':>8}  verdict")
     for case in cases():
@@ -84,17 +91,29 @@ def families() -> None:
         start = time.perf_counter()
         fitted.sample_posterior(random_seed=1, groups=(), progressbar=False)
         again = time.perf_counter() - start
+        off, mcse = interval_ends(case, result.tree)
         checks = result.checks
         own = ~np.isnan(checks["r_hat"].values)
         print(
             f"{case.data:10} {type(case.clf).__name__:22} {result.tree.attrs['family']:22}"
             f" {checks.attrs['comparisons']:8d} {result.largest_z:8.2f} {result.threshold:8.2f}"
             f" {np.nanmax(checks['r_hat'].values):8.3f} {checks['ess'].values[own].min():8.0f}"
-            f" {checks.attrs['divergences']:8d} {first:8.1f} {again:8.2f}  {result.verdict}",
+            f" {checks.attrs['divergences']:8d} {np.abs(off).max():8.4f}"
+            f" {np.abs(off / mcse).max():8.2f} {first:8.1f} {again:8.2f}  {result.verdict}",
             flush=True,
         )
         for reason in result.reasons:
             print("   ", reason)
+
+
+def interval_ends(case: Case, tree: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Errors in percentiles of the 90 % intervals of 20 rows, and their standard errors."""
+    from sklearn.base import clone
+    from sklearn.utils import _safe_indexing
+
+    rows = np.linspace(0, len(case.y) - 1, 20).astype(int)
+    fitted = clone(case.clf).fit(case.X, case.y)
+    return percentile_errors(fitted, _safe_indexing(case.X, rows), tree)
 
 
 def result_of_half(case: Case, half: np.ndarray) -> Any:
