@@ -366,16 +366,17 @@ def first_strange_bit(values: Array) -> tuple[int, int] | None:
 
 def _checked(X: Bits) -> Matrix:
     """The bits, all 0, 1 or NaN."""
-    if isinstance(X, Thresholded):
-        X = X[:]
-    elif sparse.issparse(X):
-        X = each_cell_once(X)
-    values: Any = X.data[None] if sparse.issparse(X) else X
-    strange = first_strange_bit(values)
-    if strange is not None:
-        row, j = cell_of(X, strange[1]) if sparse.issparse(X) else strange
-        raise ValueError(f"bits must be 0, 1 or NaN: row {row}, feature {j} is {X[row, j]:g}")
-    return X
+    if not sparse.issparse(X):
+        bits = X[:] if isinstance(X, Thresholded) else X
+        strange = first_strange_bit(bits)
+    else:
+        bits = each_cell_once(X)
+        strange = first_strange_bit(bits.data[None])
+        strange = cell_of(bits, strange[1]) if strange else None
+    if strange:
+        row, j = strange
+        raise ValueError(f"bits must be 0, 1 or NaN: row {row}, feature {j} is {bits[row, j]:g}")
+    return bits
 
 
 def _large(X: Bits, n_classes: int = 1) -> Thresholded | None:
