@@ -26,13 +26,18 @@ def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
         yield slice(start, min(start + step, n_rows))
 
 
-def dense_block(X: Matrix, rows: slice) -> Array:
+def dense_block(X: Matrix, rows: slice | Array) -> Array:
     """Rows of X as a dense float64 array, for one block of `row_blocks`.
 
     float32 is widened here, before any sum, never after.
     """
     block = X[rows]
     return np.asarray(block.todense() if sparse.issparse(X) else block, dtype=np.float64)
+
+
+def n_stored(X: Matrix) -> int:
+    """Cells that a pass over X visits."""
+    return int(X.nnz) if sparse.issparse(X) else int(X.shape[0] * X.shape[1])
 
 
 def cell_of(X: Matrix, at: int) -> tuple[int, int]:
@@ -48,7 +53,7 @@ def each_cell_once(X: sparse.csr_matrix) -> sparse.csr_matrix:
     return X
 
 
-def stored_cells(X: Matrix, rows: slice) -> sparse.csr_matrix:
+def stored_cells(X: Matrix, rows: slice | Array) -> sparse.csr_matrix:
     """The nonzero (or NaN) cells of some rows as float64 CSR, each cell once."""
     block = X[rows] if sparse.issparse(X) else dense_block(X, rows)
     return each_cell_once(sparse.csr_matrix(block, dtype=float))

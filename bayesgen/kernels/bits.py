@@ -15,8 +15,8 @@ from bayesgen.kernels.threads import blocks, over_blocks
 
 Array = np.ndarray
 
-_PARTS = 16  # sums of so many spans of rows, added in order: fixed, whatever the threads
-_PART_CELLS = 1 << 22  # of all these partial sums together, at most
+_PARTS = 16  # partial sums of so many blocks of rows at most,
+_PART_CELLS = 1 << 22  # and of so many cells in all
 _READ_AS_IS = tuple(map(np.dtype, ("u1", "i8", "f4", "f8")))
 
 
@@ -66,18 +66,17 @@ def ones_and_missing(
     dtype, limit = _comparable(X.dtype, threshold)
     y = np.asarray(y, dtype=np.int64)
     w = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
-    parts = max(1, min(_PARTS, _PART_CELLS // max(1, n_classes * d)))
-    step = -(-n // parts)
 
-    def count(part: int, _: int) -> tuple[Array, Array]:
+    def count(start: int, stop: int) -> tuple[Array, Array]:
         ones, missing = np.zeros((n_classes, d)), np.zeros((n_classes, d))
-        for at, block in _readable(X, dtype, part * step, min((part + 1) * step, n)):
+        for at, block in _readable(X, dtype, start, stop):
             own = slice(at, at + len(block))
             _refuse(at, d, _count(block, y[own], w[own], limit, ones, missing))
         return ones, missing
 
     ones, missing = np.zeros((n_classes, d)), np.zeros((n_classes, d))
-    for some_ones, some_missing in over_blocks(count, -(-n // step) if n else 0, 1 << 18):
+    most = max(1, min(_PARTS, _PART_CELLS // max(1, n_classes * d)))
+    for some_ones, some_missing in over_blocks(count, n, d, most):
         ones += some_ones
         missing += some_missing
     return ones, missing
