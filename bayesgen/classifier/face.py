@@ -121,6 +121,10 @@ class Face(ClassifierMixin, BaseEstimator):
         """What the family takes."""
         return X
 
+    def _encode_as_read(self, X: Any) -> Any:
+        """The same for one pass (`stats`, densities of rows): may encode rows as they are read."""
+        return self._encode(X)
+
     def _decode(self, X: Any) -> Any:
         """Simulated rows as the user writes them."""
         return X

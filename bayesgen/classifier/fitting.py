@@ -292,7 +292,7 @@ class Fitting(Sampling):
         else:
             codes = self._cover_classes(labels)[codes]
             self._widen(encoder)
-        encoded = self._encode(X)
+        encoded = self._encode_as_read(X)
         family: Any = self._make_family()
         stats = ClassStats(
             class_counts(codes, len(self.classes_), weight),

@@ -93,15 +93,16 @@ class Predicting(Posterior):
             )
         weights = None if class_prior is None else weights_by_class(class_prior, self.classes_)
         theta = self._draws_of(posterior)
-        encoded = self._encode(self._read(X, reset=False))
+        X = self._read(X, reset=False)
         if relevance is not None:
             if method != "posterior_predictive" or theta is not None:
                 raise ValueError(
                     "relevance= averages the posterior predictive in closed form: leave "
                     "`posterior` out, and method at 'posterior_predictive'"
                 )
-            return self._log_joint_averaged(encoded, weights, relevance)
+            return self._log_joint_averaged(self._encode(X), weights, relevance)
         try:
+            encoded = self._encode_as_read(X)
             return self._log_joint_of_rows(encoded, method, weights, theta, quantity)
         except UndefinedEstimateError as error:
             raise error.renamed(self.classes_, self._feature_names()) from None
