@@ -17,11 +17,11 @@ from bayesgen.kernels import pays
 from bayesgen.kernels.blas import add_gram, sharing
 from bayesgen.names import CLASS, FEATURE, FEATURE_BIS
 from bayesgen.numerics import Array
-from bayesgen.rows import Matrix, first_observed, row_blocks
+from bayesgen.rows import Matrix, dense_block, row_blocks
 
 _CELLS = 1 << 18  # of a block of rows: 2 MiB of float64 ...
 _MOST_CELLS = 1 << 20  # ... or 8 MiB, where fewer rows would be too few
-_ROWS = 2048  # for the product of a block to outweigh that it is added to the scatter
+_ROWS = 1024  # for the product of a block to outweigh that it is added to the scatter
 _ROWS_A_CLASS = 32  # for arithmetic on a class's rows to outweigh the call
 _GROUPS = 4  # tasks that threads share
 _PARTS_CELLS = 1 << 20  # 8 MiB for parts of one scatter
@@ -124,7 +124,7 @@ class ScatterStats(Stats):
         others.
         """
         n_rows, n_features = X.shape
-        shift = first_observed(X)
+        shift = _reference(X)
         n, mean = np.zeros(n_classes), np.zeros((n_classes, n_features))
         # parts of one scatter to which threads can add side by side, or one for each class
         parts = _parts(n_features) if shared else n_classes
@@ -191,7 +191,11 @@ class _Block:
             c, at = self.classes[k], self.order[self.first[k] : self.first[k + 1]]
             own = self.rows[self.first[k] + k : self.first[k + 1] + k + 1]
             d, below = own[:-1], own[-1]
-            np.subtract(self.x[at], shift, out=d)  # widened to float64 first
+            if self.x.dtype == d.dtype and self.x.flags.c_contiguous:
+                np.take(self.x, at, axis=0, out=d, mode="clip")  # "raise" would make a copy
+            else:
+                d[...] = self.x[at]  # widened to float64 before any arithmetic
+            d -= shift
             w = np.ones(len(at)) if self.weight is None else self.weight[at]
             centre = w @ d / self.n[k]
             d -= centre
@@ -215,6 +219,15 @@ class _Block:
         """Add the products of some rows to the upper triangle of a matrix."""
         g, rows = task
         add_gram(self.rows[rows], scatter[g])
+
+
+def _reference(X: Matrix) -> Array:
+    """(D,) the median of the first rows, of an odd number: one outlier is no reference."""
+    head = dense_block(X, slice(0, 101))
+    head = head[~np.isnan(head).any(axis=1)]
+    if not len(head):
+        return np.zeros(X.shape[1])
+    return np.median(head[: len(head) - (len(head) + 1) % 2], axis=0)
 
 
 def _parts(n_features: int) -> int:

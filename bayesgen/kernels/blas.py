@@ -21,9 +21,6 @@ from threadpoolctl import ThreadpoolController
 Array = np.ndarray
 Share = Callable[[Callable[[Any], None], Iterable[Any]], None]
 
-_LOCK = threading.Lock()
-_INSIDE: list[Any] = []  # one entry for each caller; the first restores what stood before
-
 # --------------------------------------------------------------------------------------- routines
 
 
@@ -92,15 +89,20 @@ def sharing(pays: bool) -> Iterator[Share]:
 
     Notes
     -----
-    Within, the BLAS libraries of the process have one thread: that is a setting of the process,
-    restored when the last caller leaves.
+    Within, the BLAS libraries of the process have one thread, a setting of the process that is
+    then restored. In a thread other than the main one, the worker of something that is parallel
+    already, it stays as it is: OpenBLAS takes more threads from the main thread alone, so that what
+    stood before could not be restored. There the last bits may depend on BLAS's threads.
     """
+    if threading.current_thread() is not threading.main_thread():
+        yield _one_by_one
+        return
     threads = 1
     if pays:
         from bayesgen.kernels.threads import n_threads
 
         threads = n_threads()
-    with _one_thread():
+    with _libraries().limit(limits=1, user_api="blas"):
         if threads == 1:
             yield _one_by_one
             return
@@ -116,19 +118,6 @@ def _one_by_one(task: Callable[[Any], None], items: Iterable[Any]) -> None:
 def _exhaust(results: Iterable[None]) -> None:
     for _ in results:  # an error of a task is raised here
         pass
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    with _LOCK:
-        _INSIDE.append(None if _INSIDE else _libraries().limit(limits=1, user_api="blas"))
-    try:
-        yield
-    finally:
-        with _LOCK:
-            if len(_INSIDE) == 1:
-                _INSIDE[0].restore_original_limits()
-            _INSIDE.pop()
 
 
 @cache
