@@ -12,7 +12,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 unexport VIRTUAL_ENV CONDA_PREFIX PYTHONPATH PYTHONHOME PYTHONSTARTUP PYENV_VERSION
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-slow lint types imports format lock notebooks bench figures clean
+.PHONY: help env demo test test-slow lint types imports format lock notebooks bench bench-suite figures clean
 
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -52,7 +52,10 @@ lock: ## write requirements.lock anew after a change to pyproject.toml (ARGS=--u
 notebooks: env ## execute the notebooks in place
 	$(BIN)/jupyter-execute --inplace $(ARGS) notebooks/*.ipynb
 
-bench: env ## measure speed (tests/benchmarks)
+bench: env ## speed and memory beside scikit-learn's, interleaved (ARGS="--scale .1 --only NB"; --help)
+	@$(BIN)/python -m tests.benchmarks.speed $(ARGS)
+
+bench-suite: env ## the same workloads by pytest-benchmark (ARGS="--scale .1 --benchmark-autosave")
 	$(BIN)/pytest tests/benchmarks -o addopts=--import-mode=importlib --benchmark-only $(ARGS)
 
 figures: env ## draw the README's figures anew

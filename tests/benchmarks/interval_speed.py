@@ -1,16 +1,22 @@
 """Rows per second of `interval`, beside 1000 draws of theta: run it, it prints the table.
 
-``python tests/benchmarks/interval_speed.py [rows]``; one thread. The draws are shared by all rows,
-as a user would do it: theta is drawn once, its likelihood of every row is computed, quantiles are
-taken. Their percentiles have a standard error of .007; those of "auto" are within .0015 for two
-classes and about .001 for three, where classes share no parameter.
+    .venv/bin/python tests/benchmarks/interval_speed.py             about 2 minutes, one thread
+    .venv/bin/python tests/benchmarks/interval_speed.py --update    and write it into the README
+
+The draws are shared by all rows, as a user would do it: theta is drawn once, its likelihood of
+every row is computed, quantiles are taken. Their percentiles have a standard error of .007; those
+of "auto" are within .0015 for two classes and about .001 for three, where classes share no
+parameter.
 """
 
+import argparse
 import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -19,7 +25,7 @@ import numpy as np
 from scipy.special import log_softmax
 
 from bayesgen.uncertainty.interval import interval
-from tests.uncertainty.cases import FAMILIES, case
+from tests.uncertainty.cases import FAMILIES, SHARED, case
 
 N_DRAWS = 1000
 
@@ -54,9 +60,25 @@ def rate(function, *args, seconds=1.0, **kwargs):
             return len(args[1]) / best, result
 
 
-def main(n_rows: int) -> None:
-    head = f"{'family':20s}{'D':>6s}{'C':>3s}{'draws':>10s}{'auto':>10s}{'exact':>10s}{'ratio':>8s}"
-    print(f"{head}  error    routes of auto")
+class Speed(NamedTuple):
+    """Rows per second of one posterior."""
+
+    family: str
+    n_features: int
+    n_classes: int
+    draws: float
+    auto: float
+    exact: float
+    error: float
+    routes: str
+
+    @property
+    def ratio(self) -> float:
+        return self.auto / self.draws
+
+
+def measured(n_rows: int, seconds: float = 1.0) -> Iterator[Speed]:
+    """Every family, a size after the other."""
     for n_classes, sizes in ((2, (10, 100, 1000)), (3, (10,))):
         for name in FAMILIES:
             for n_features in sizes:
@@ -64,16 +86,67 @@ def main(n_rows: int) -> None:
                     continue  # one draw of theta is a million numbers
                 rows = n_rows if n_features < 1000 and n_classes == 2 else n_rows // 5
                 model, X = case(name, n_features, 50, n_classes=n_classes, new=rows)
-                draws, _ = rate(by_draws, model, X[: min(rows, max(50, 20_000 // n_features))])
-                auto, found = rate(interval, model, X)
-                exact, _ = rate(interval, model, X, method="exact")
+                some = X[: min(rows, max(50, 20_000 // n_features))]
+                draws, _ = rate(by_draws, model, some, seconds=seconds)
+                auto, found = rate(interval, model, X, seconds=seconds)
+                exact, _ = rate(interval, model, X, seconds=seconds, method="exact")
                 routes = ", ".join(f"{k} {v}" for k, v in Counter(found.method.tolist()).items())
-                print(
-                    f"{name:20s}{n_features:6d}{n_classes:3d}{draws:10.0f}{auto:10.0f}{exact:10.0f}"
-                    f"{auto / draws:8.1f}  {found.error.max():.4f}   {routes}",
-                    flush=True,
-                )
+                error = float(found.error.max())
+                yield Speed(name, n_features, n_classes, draws, auto, exact, error, routes)
+
+
+def by_family(found: list[Speed]) -> list[list[str]]:
+    """Lines of the README's table: rows per second and, behind it, the ratio to the draws'."""
+    sizes = list(dict.fromkeys((s.n_classes, s.n_features) for s in found))
+    lines = []
+    for family in dict.fromkeys(s.family for s in found):
+        own = {(s.n_classes, s.n_features): s for s in found if s.family == family}
+        cells = [
+            f"{_rounded(own[k].auto)} ({_rounded(own[k].ratio)} x)" if k in own else ""
+            for k in sizes
+        ]
+        name = family.replace("_", ", ") + (" (shared parameter)" if family in SHARED else "")
+        lines.append([name, *cells])
+    return lines
+
+
+def _rounded(value: float) -> str:
+    """Two digits."""
+    return f"{float(f'{value:.2g}'):,.10g}".replace(",", " ")
+
+
+def update(found: list[Speed]) -> None:
+    """Write the README's table."""
+    from tests.benchmarks import tables
+
+    sizes = dict.fromkeys((s.n_classes, s.n_features) for s in found)
+    head = ("posterior", *(f"C {c}, D {d}" for c, d in sizes))
+    where = tables.surroundings()
+    source = f"{where['processor']}, one thread, commit {where['commit']}, {where['date'][:10]}"
+    text = (
+        f"{tables.markdown(head, by_family(found), left=1)}\n\n{source}; 50 training rows a class."
+    )
+    tables.write_between("intervals", text)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Rows per second of `interval`.")
+    parser.add_argument("rows", nargs="?", type=int, default=1000, help="rows asked for")
+    parser.add_argument("--update", action="store_true", help="write the README's table")
+    args = parser.parse_args()
+    head = f"{'family':20s}{'D':>6s}{'C':>3s}{'draws':>10s}{'auto':>10s}{'exact':>10s}{'ratio':>8s}"
+    print(f"{head}  error    routes of auto")
+    found = []
+    for s in measured(args.rows):
+        found.append(s)
+        print(
+            f"{s.family:20s}{s.n_features:6d}{s.n_classes:3d}{s.draws:10.0f}{s.auto:10.0f}"
+            f"{s.exact:10.0f}{s.ratio:8.1f}  {s.error:.4f}   {s.routes}",
+            flush=True,
+        )
+    if args.update:
+        update(found)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)
+    main()

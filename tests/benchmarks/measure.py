@@ -1,0 +1,196 @@
+"""Time of two calls in turn, memory of one in a process of its own, agreement with the NumPy form.
+
+Time: ours and the peer's alternate (A B A B ...) in one process, without garbage collection; the
+first call of each, which loads or compiles kernels, is reported apart. Load of the machine then
+meets both, and the ratio of the medians is worth more than either.
+
+Memory: the high-water mark of resident memory (VmHWM), which the kernel keeps and which sees NumPy,
+BLAS and compiled code alike; tracemalloc sees NumPy alone. In a fresh process, after one call that
+loads what stays loaded, the mark is reset (clear_refs) and the call made again. What is reported
+is the mark minus the memory before (with the input) minus the bytes of the result. Large blocks
+go back to the system as soon as they are freed (MALLOC_MMAP_THRESHOLD_), so that no call lives
+on what the one before it left. Linux only; elsewhere no figure.
+"""
+
+import argparse
+import ctypes
+import gc
+import json
+import os
+import pickle
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesgen import kernels
+from tests.benchmarks.workloads import Workload, all_workloads
+
+ROOT = Path(__file__).resolve().parents[2]
+STATUS = Path("/proc/self/status")
+SECONDS = 12.0  # spent on a workload, within the limits below
+LEAST, MOST = 5, 15
+FEWER = 3  # where a pair of calls takes longer than SLOW
+SLOW = 8.0
+
+
+@contextmanager
+def no_garbage_collection():
+    """Between calls it is run, during them never."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def seconds(call: Callable[[], Any]) -> float:
+    """Of one call; its result lives until the clock has stopped."""
+    start = time.perf_counter()
+    result = call()
+    stop = time.perf_counter()
+    del result
+    return stop - start
+
+
+def repeats(pair: float, budget: float = SECONDS) -> int:
+    """How often a pair of calls that takes so many seconds is timed."""
+    return FEWER if pair > SLOW else int(np.clip(budget / pair, LEAST, MOST))
+
+
+def in_turn(peer: Callable[[], Any], ours: Callable[[], Any], budget: float = SECONDS) -> dict:
+    """Seconds of both: first calls, medians, the ratio with the quartiles of the pairs' ratios."""
+    with no_garbage_collection():
+        first = [seconds(peer), seconds(ours)]
+        again = [] if sum(first) > SLOW else [[seconds(peer), seconds(ours)]]
+        n = repeats(sum(again[0] if again else first), budget)
+        while len(again) < n:
+            gc.collect()
+            again.append([seconds(peer), seconds(ours)])
+    times = np.array(again)
+    quartiles = np.quantile(times[:, 0] / times[:, 1], [0.25, 0.75])
+    return {
+        "peer_s": float(np.median(times[:, 0])),
+        "ours_s": float(np.median(times[:, 1])),
+        "ratio": float(np.median(times[:, 0]) / np.median(times[:, 1])),
+        "ratio_quartiles": quartiles.tolist(),
+        "runs": len(times),
+        "first_peer_s": first[0],
+        "first_ours_s": first[1],
+    }
+
+
+def floor(X: Any) -> float:
+    """Seconds of one np.sum over the data: what reading them costs."""
+    values = X.data if hasattr(X, "indptr") else X
+    values.sum()
+    return float(np.median([seconds(values.sum) for _ in range(5)]))
+
+
+def disagreement(check: Callable[[Any, Any], list[np.ndarray]], X: Any, y: Any) -> float:
+    """Largest difference of the compiled form from NumPy's, relative to the cell or a column's rms.
+
+    The rms stands in for cells near 0, such as the mean of a centred column.
+    """
+    limit = kernels.COMPILE_FROM
+    try:
+        kernels.COMPILE_FROM = 0
+        compiled = check(X, y)
+        kernels.COMPILE_FROM = 1 << 62
+        plain = check(X, y)
+    finally:
+        kernels.COMPILE_FROM = limit
+    worst = 0.0
+    for a, b in zip(compiled, plain, strict=True):
+        a, b = np.asarray(a, float), np.asarray(b, float)
+        scale = np.maximum(np.abs(b), np.sqrt(np.mean(b * b, axis=0, keepdims=True)))
+        if b.size:
+            worst = max(worst, float(np.max(np.abs(a - b) / np.where(scale > 0, scale, 1.0))))
+    return worst
+
+
+# ------------------------------------------------------------------------------------------- memory
+
+
+def _status(field: str) -> int:
+    """VmRSS or VmHWM of this process in bytes."""
+    (line,) = [line for line in STATUS.read_text().splitlines() if line.startswith(field + ":")]
+    return 1024 * int(line.split()[1])
+
+
+def _result_bytes(result: Any) -> int:
+    """What the caller keeps: arrays, or the fitted model with all it holds."""
+    if hasattr(result, "nbytes"):
+        return int(result.nbytes)
+    return len(pickle.dumps(result, protocol=pickle.HIGHEST_PROTOCOL))
+
+
+def _peak(call: Callable[[], Any]) -> dict:
+    """Peak of one call in this process, with the time of its first."""
+    first = seconds(call)
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    before = _status("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")
+    result = call()
+    peak = _status("VmHWM")
+    out = _result_bytes(result)
+    return {"above": max(0, peak - before - out), "out": out, "first_s": first}
+
+
+def memory(index: int, scale: float) -> dict:
+    """`_peak` of ours, then of the peer, in a fresh process; empty where it cannot be measured."""
+    if not STATUS.exists():
+        return {}
+    surroundings = os.environ | {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TOP_PAD_": "65536"}
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.benchmarks.measure", str(index), str(scale)],
+        cwd=ROOT, env=surroundings, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if run.returncode:
+        raise RuntimeError(f"memory of workload {index}: {run.stderr.strip()[-800:]}")
+    found: dict = json.loads(run.stdout.strip().splitlines()[-1])
+    return found
+
+
+def whole(index: int, workload: Workload, scale: float, with_memory: bool = True) -> dict:
+    """Everything about one workload."""
+    X, y = workload.data(scale)
+    row = {"name": workload.name, "size": workload.size, "peer": workload.peer_name}
+    row |= {"goal": workload.goal}
+    row |= in_turn(workload.peer(X, y), workload.ours(X, y))
+    row["floor_s"] = floor(X)
+    row["input_bytes"] = int(X.data.nbytes)
+    if workload.check is not None:
+        n = max(500, min(X.shape[0], (1 << 22) // X.shape[1]))
+        some, labels = X[:n], y[:n]
+        row["disagreement"] = disagreement(workload.check, some, labels)
+        if workload.real:
+            row["disagreement_at_1e6"] = disagreement(workload.check, some + 1e6, labels)
+    if with_memory:
+        row |= memory(index, scale)
+    return row
+
+
+if __name__ == "__main__":  # the child process of `memory`
+    parser = argparse.ArgumentParser()
+    parser.add_argument("index", type=int)
+    parser.add_argument("scale", type=float)
+    asked = parser.parse_args()
+    chosen = all_workloads()[asked.index]
+    rows = chosen.data(asked.scale)
+    print(
+        json.dumps(
+            {
+                f"memory_{side}_{key}": value
+                for side in ("ours", "peer")
+                for key, value in _peak(getattr(chosen, side)(*rows)).items()
+            }
+        )
+    )

@@ -1,0 +1,154 @@
+"""Speed and memory beside scikit-learn's, and how time grows: `make bench`.
+
+    make bench                                      all of it, about 12 minutes
+    make bench ARGS="--scale .1"                    a tenth of the rows
+    make bench ARGS="--only 'GaussianNB fit'"       workloads whose name matches (a regex)
+    make bench ARGS="--profile 'QDA predict'"       where our time goes: cProfile, one thread
+    make bench ARGS="--update"                      the whole, written into the README
+    make bench ARGS="--list"                        names only
+
+The record (JSON: machine, versions, date, every figure) goes to ``--record``. The exit code is 1
+if a workload failed; a missed goal is shown, not punished: machines differ.
+"""
+
+import argparse
+import cProfile
+import json
+import pstats
+import re
+import sys
+import traceback
+import warnings
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from threadpoolctl import threadpool_limits
+
+from tests.benchmarks import growth, measure, startup, tables
+from tests.benchmarks.workloads import Workload, all_workloads
+
+KEPT = Path(__file__).with_name("speed.json")  # the record behind the README's table
+UNKEPT = measure.ROOT / ".benchmarks" / "speed.json"
+
+
+def chosen(pattern: str | None) -> list[tuple[int, Workload]]:
+    """Workloads by name, with their places in the whole list."""
+    return [
+        (k, w)
+        for k, w in enumerate(all_workloads())
+        if pattern is None or re.search(pattern, f"{w.label} {w.peer_name}", re.IGNORECASE)
+    ]
+
+
+def profile(workload: Workload, scale: float, lines: int = 15) -> None:
+    """Where the time of our call goes, by own time, on one thread (the profiler sees only one)."""
+    call = workload.ours(*workload.data(scale))
+    with threadpool_limits(1):
+        call()
+        with cProfile.Profile() as found:
+            call()
+    pstats.Stats(found, stream=sys.stdout).strip_dirs().sort_stats("tottime").print_stats(lines)
+
+
+def run(args: argparse.Namespace, screen: Console) -> dict[str, Any]:
+    """Measure what was asked for."""
+    workloads = chosen(args.only)
+    starts = [n for n in startup.PROCESSES if _asked(args.only, f"start-up: {n}")]
+    grow = [
+        c for c in growth.cases(args.scale) if _asked(args.only, f"growth {c[0]} {c[1]} {c[2]}")
+    ]
+    if not (workloads or starts or grow):
+        raise SystemExit(f"no workload matches {args.only!r}; `--list` names them")
+    record: dict[str, Any] = {"scale": args.scale, "surroundings": tables.surroundings()}
+    record |= {"workloads": [], "growth": []}
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=screen) as progress:
+        task = progress.add_task("", total=len(workloads) + len(starts) + len(grow))
+        for k, workload in workloads:
+            progress.update(task, description=f"{workload.label} beside {workload.peer_name}")
+            try:
+                row = measure.whole(k, workload, args.scale, not args.no_memory)
+            except Exception as mistake:  # noqa: BLE001 - the other workloads are still of interest
+                screen.print(traceback.format_exc(), markup=False)
+                row = {"name": workload.name, "size": workload.size, "peer": workload.peer_name}
+                row["error"] = f"{type(mistake).__name__}: {mistake}"
+            record["workloads"].append(row)
+            progress.advance(task)
+        for name in starts:
+            progress.update(task, description=f"start-up: {name}")
+            record["workloads"].append(startup.measured(name))
+            progress.advance(task)
+        for case in grow:
+            progress.update(task, description=f"growth of {case[0]} {case[1]} in {case[2]}")
+            record["growth"].append(growth.measured(*case)._asdict())
+            progress.advance(task)
+    return record
+
+
+def _asked(pattern: str | None, name: str) -> bool:
+    return pattern is None or re.search(pattern, name, re.IGNORECASE) is not None
+
+
+def show(record: dict[str, Any], out: Console) -> None:
+    """Tables on the terminal."""
+    rows = [tables.cells(row) for row in record["workloads"]]
+    if rows:
+        out.print(tables.on_terminal("Beside the peers", tables.HEAD, rows))
+    if record["growth"]:
+        lines = tables.growth_rows(record["growth"])
+        out.print(tables.on_terminal("Growth: t ~ n^b", tables.GROWTH_HEAD, lines))
+
+
+def parser() -> argparse.ArgumentParser:
+    out = argparse.ArgumentParser(
+        prog="make bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    out.add_argument("--only", metavar="PATTERN", help="workloads that match a regular expression")
+    out.add_argument("--scale", type=float, default=1.0, metavar="S", help="share of the rows")
+    out.add_argument("--no-memory", action="store_true", help="skip the processes that measure it")
+    out.add_argument("--threads", type=int, metavar="N", help="most threads, theirs and ours")
+    out.add_argument("--profile", metavar="PATTERN", help="profile our side instead of measuring")
+    out.add_argument("--update", action="store_true", help="write the README's table (whole runs)")
+    out.add_argument("--record", type=Path, metavar="FILE", help="where the JSON goes")
+    out.add_argument("--list", action="store_true", help="names only")
+    return out
+
+
+def main(arguments: list[str] | None = None) -> int:
+    args = parser().parse_args(arguments)
+    if args.update and (args.only or args.scale != 1 or args.no_memory or args.threads):
+        raise SystemExit("--update is for a whole run: the README's table comes from one run")
+    if not 0 < args.scale <= 1:
+        raise SystemExit(f"--scale must be above 0 and at most 1, got {args.scale:g}")
+    warnings.simplefilter("ignore")  # the peers' opinions of random data
+    out = Console(width=max(170, Console().width)) if not sys.stdout.isatty() else Console()
+    if args.list:
+        for _, workload in chosen(args.only):
+            out.print(f"{workload.label}  [{workload.peer_name}]", markup=False)
+        return 0
+    if args.profile is not None:
+        for _, workload in chosen(args.profile):
+            out.print(workload.label, markup=False, style="bold")
+            profile(workload, args.scale)
+        return 0
+    with threadpool_limits(args.threads):
+        record = run(args, Console(stderr=True))
+    show(record, out)
+    path = args.record or (KEPT if args.update else UNKEPT)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    out.print(f"record: {path}", markup=False)
+    if args.update:
+        tables.write_between("speed", tables.page(record))
+    return int(any("error" in row for row in record["workloads"]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

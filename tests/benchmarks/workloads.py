@@ -1,0 +1,323 @@
+"""What is measured: data, the call of the peer, ours, and the goal.
+
+Peers are scikit-learn's classifiers (plug-ins; ours is the exact posterior predictive). Where there
+is none the peer is what a user would write with NumPy and SciPy. A workload scaled by s has s times
+the rows and the same columns. Models that predict were fitted to a tenth of the rows, which is not
+timed.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.special import gammaln, softmax
+from sklearn import discriminant_analysis as da
+from sklearn import naive_bayes as nb
+
+import bayesgen as bg
+
+Call = Callable[[], Any]
+N_CLASSES = 5
+DRAWS = 1000
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A call of ours beside a peer's, on the same data.
+
+    Attributes
+    ----------
+    size : str
+        Rows x columns at scale 1, and what else matters.
+    data : scale -> (X, y)
+    ours, peer : (X, y) -> the call that is timed
+    goal : float, optional
+        Least ratio of the peer's time to ours.
+    check : (X, y) -> arrays, optional
+        Numbers that must not depend on whether kernels are compiled.
+    real : bool
+        X may be shifted: `check` is also made at an offset of 1e6.
+    """
+
+    name: str
+    size: str
+    data: Callable[[float], tuple[Any, Any]]
+    ours: Callable[[Any, Any], Call]
+    peer: Callable[[Any, Any], Call]
+    goal: float | None = None
+    peer_name: str = "scikit-learn"
+    check: Callable[[Any, Any], list[np.ndarray]] | None = field(default=None, repr=False)
+    real: bool = False
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}, {self.size}"
+
+
+# --------------------------------------------------------------------------------------------- data
+
+
+def _rows(n: float, scale: float) -> int:
+    return max(100, int(n * scale))
+
+
+def _labels(rng: np.random.Generator, n: int, n_classes: int = N_CLASSES) -> np.ndarray:
+    y = rng.integers(0, n_classes, n)
+    y[:n_classes] = np.arange(n_classes)
+    return y
+
+
+@lru_cache(maxsize=1)  # neighbours in the list share their data; the next data set replaces it
+def _data(kind: str, n: float, d: int, scale: float, dtype: str) -> tuple[Any, Any]:
+    rng = np.random.default_rng(5)
+    rows = _rows(n, scale)
+    if kind == "words":
+        return _words(rng, rows, d)
+    y = _labels(rng, rows)
+    if kind == "real":
+        X = rng.standard_normal((rows, d))
+        X += rng.standard_normal((N_CLASSES, d))[y]
+    elif kind == "categories":
+        X = rng.integers(0, 10, (rows, d), dtype=np.int64)
+        X[rng.random(rows) < 0.5] //= 2
+    elif kind == "bits":
+        X = np.empty((rows, d), dtype)
+        p = rng.random((N_CLASSES, d), np.float32)
+        for k in range(0, rows, 1000):
+            part = slice(k, k + 1000)
+            X[part] = rng.random((len(y[part]), d), np.float32) < p[y[part]]
+    return X.astype(dtype, copy=False), y
+
+
+def _words(rng: np.random.Generator, n: int, d: int) -> tuple[Any, Any]:
+    """CSR counts: 116 different words a document on average, as 20newsgroups; C 20."""
+    length = np.clip(rng.lognormal(4.59, 0.9, n).astype(int), 5, 2000)
+    word = np.minimum((d ** rng.random(length.sum()) - 1).astype(np.int64), d - 1)  # Zipf
+    document = np.repeat(np.arange(n), length)
+    X = sparse.csr_matrix((np.ones(len(word), np.int64), (document, word)), shape=(n, d))
+    X.sum_duplicates()
+    return X, _labels(rng, n, 20)
+
+
+def data(kind: str, n: float, d: int, dtype: str = "float64") -> Callable[[float], Any]:
+    """Data of a workload, made when asked for."""
+    return lambda scale: _data(kind, n, d, scale, dtype)
+
+
+# -------------------------------------------------------------------------------------------- calls
+
+
+def _part(X: Any, y: Any) -> tuple[Any, Any]:
+    n = max(min(len(y), 2000), len(y) // 10)
+    return X[:n], y[:n]
+
+
+def fit(make: Callable[[], Any]) -> Callable[[Any, Any], Call]:
+    return lambda X, y: lambda: make().fit(X, y)
+
+
+def predict(make: Callable[[], Any], **options: Any) -> Callable[[Any, Any], Call]:
+    def prepare(X: Any, y: Any) -> Call:
+        clf = make().fit(*_part(X, y))
+        return lambda: clf.predict_proba(X, **options)
+
+    return prepare
+
+
+def statistics(make: Callable[[], Any]) -> Callable[[Any, Any], list[np.ndarray]]:
+    """All arrays that a fit leaves of the rows."""
+
+    def check(X: Any, y: Any) -> list[np.ndarray]:
+        stats = make().fit(X, y).stats_
+        return [stats.count, *(value for _, value in stats.features.arrays().values())]
+
+    return check
+
+
+def joint(make: Callable[[], Any], **options: Any) -> Callable[[Any, Any], list[np.ndarray]]:
+    """log p(y = c, x) of all rows under a model fitted to the first of them."""
+
+    def check(X: Any, y: Any) -> list[np.ndarray]:
+        clf = make().fit(X[:500], y[:500])  # so small that this is NumPy's either way
+        return [clf.predict_joint_log_proba(X, **options)]
+
+    return check
+
+
+def gaussian_loop(X: Any, y: Any) -> Call:
+    """Draws of a GaussianNB one after the other, each as scikit-learn predicts."""
+    clf = bg.GaussianNB().fit(*_part(X, y))
+    theta = clf.model_.draw(np.random.default_rng(0), DRAWS)
+
+    def density(s: int) -> np.ndarray:
+        out = np.empty((len(X), N_CLASSES))
+        for c in range(N_CLASSES):
+            mu, sigma2 = theta["mu"][s, c], theta["sigma2"][s, c]
+            out[:, c] = -0.5 * np.log(2 * np.pi * sigma2).sum()
+            out[:, c] -= 0.5 * ((X - mu) ** 2 / sigma2).sum(axis=1)
+        return out
+
+    return _each_draw(density, theta, len(X))
+
+
+def bernoulli_loop(X: Any, y: Any) -> Call:
+    """Draws of a BernoulliNB one after the other, a matrix product each."""
+    clf = bg.BernoulliNB().fit(*_part(X, y))
+    theta = clf.model_.draw(np.random.default_rng(0), DRAWS)
+
+    def density(s: int) -> np.ndarray:
+        p = theta["theta"][s]
+        return X @ (np.log(p) - np.log1p(-p)).T + np.log1p(-p).sum(axis=1)
+
+    return _each_draw(density, theta, len(X))
+
+
+def _each_draw(density: Callable[[int], np.ndarray], theta: Any, n: int) -> Call:
+    def call() -> np.ndarray:
+        out = np.empty((DRAWS, n, N_CLASSES))
+        for s in range(DRAWS):
+            out[s] = softmax(density(s) + np.log(theta["pi"][s]), axis=1)
+        return out
+
+    return call
+
+
+def draws(make: Callable[[], Any]) -> Callable[[Any, Any], Call]:
+    def prepare(X: Any, y: Any) -> Call:
+        clf = make().fit(*_part(X, y))
+        posterior = clf.draw_posterior(DRAWS, chains=1, groups=())
+        return lambda: clf.predict_posterior(X, posterior=posterior)
+
+    return prepare
+
+
+def few_draws(make: Callable[[], Any]) -> Callable[[Any, Any], list[np.ndarray]]:
+    def check(X: Any, y: Any) -> list[np.ndarray]:
+        clf = make().fit(X[:500], y[:500])
+        tree = clf.predict_posterior(X[:2000], draws=20)
+        return [tree["predictions"]["class_probability"].values]
+
+    return check
+
+
+def urn_by_lgamma(X: Any, y: Any) -> Call:
+    """The Dirichlet-multinomial as its formula stands, a lgamma for each cell and class."""
+    alpha = bg.MultinomialNB().fit(*_part(X, y)).model_.family.alpha
+    counts = np.bincount(_part(X, y)[1]) + 1.0
+    log_pi = np.log(counts / counts.sum())
+
+    def call() -> np.ndarray:
+        length = np.asarray(X.sum(axis=1)).ravel()
+        out = np.empty((X.shape[0], len(alpha)))
+        for c, a in enumerate(alpha):
+            cells = gammaln(a[X.indices] + X.data) - gammaln(a[X.indices])
+            out[:, c] = np.add.reduceat(cells, X.indptr[:-1]) + log_pi[c]
+            out[:, c] += gammaln(a.sum()) - gammaln(a.sum() + length)
+        return softmax(out, axis=1)
+
+    return call
+
+
+def stream_ours(X: Any, y: Any) -> Call:
+    blocks = [(X, y)] * 20
+    if hasattr(bg, "fit_stream"):
+        return lambda: bg.fit_stream(bg.GaussianNB(), blocks)
+    return lambda: _partial_fits(bg.GaussianNB(), blocks)
+
+
+def stream_peer(X: Any, y: Any) -> Call:
+    return lambda: _partial_fits(nb.GaussianNB(), [(X, y)] * 20)
+
+
+def _partial_fits(clf: Any, blocks: list[tuple[Any, Any]]) -> Any:
+    for X, y in blocks:
+        clf.partial_fit(X, y, classes=np.arange(N_CLASSES))
+    return clf
+
+
+def dask_ours(X: Any, y: Any) -> Call:
+    import dask.array
+
+    step = max(1, len(y) // 20)
+    X, y = (dask.array.from_array(a, chunks=(step, *a.shape[1:])) for a in (X, y))
+    return lambda: bg.fit_dask(bg.GaussianNB(), X, y)
+
+
+# ----------------------------------------------------------------------------------------- the list
+
+
+def _pair(
+    name: str,
+    size: str,
+    rows: Callable[[float], Any],
+    ours: Callable[[], Any],
+    peer: Callable[[], Any],
+    goals: tuple[float | None, float | None],
+    real: bool = False,
+) -> list[Workload]:
+    """Fit and predict of the same classifier."""
+    of_fit, of_predict = goals
+    return [
+        Workload(
+            f"{name} fit", size, rows, fit(ours), fit(peer), of_fit, "scikit-learn",
+            statistics(ours), real,
+        ),
+        Workload(
+            f"{name} predict", size, rows, predict(ours), predict(peer), of_predict,
+            "scikit-learn", joint(ours), real,
+        ),
+    ]  # fmt: skip
+
+
+def all_workloads() -> list[Workload]:
+    """Every workload; neighbours share data."""
+    words = data("words", 2e4, 100_000)
+    wide = data("real", 1e5, 500)
+    lsqr = lambda: da.LinearDiscriminantAnalysis(solver="lsqr")  # noqa: E731 - a factory, as the classes are
+    lda, qda = bg.LinearDiscriminant, bg.QuadraticDiscriminant
+    found = [
+        *_pair("GaussianNB", "1e6 x 20, C 5", data("real", 1e6, 20),
+               bg.GaussianNB, nb.GaussianNB, (25, 10), real=True),
+        *_pair("CategoricalNB", "1e6 x 20, K 10, int64", data("categories", 1e6, 20, "int64"),
+               bg.CategoricalNB, nb.CategoricalNB, (40, 8)),
+        *_pair("BernoulliNB", "1e5 x 1000, float64", data("bits", 1e5, 1000),
+               bg.BernoulliNB, nb.BernoulliNB, (15, 6)),
+        *_pair("BernoulliNB", "1e5 x 1000, uint8", data("bits", 1e5, 1000, "uint8"),
+               bg.BernoulliNB, nb.BernoulliNB, (60, 15)),
+        *_pair("MultinomialNB", "CSR 2e4 x 1e5, 116 a row, C 20", words,
+               bg.MultinomialNB, nb.MultinomialNB, (1, 0.6)),
+        Workload("MultinomialNB predict", "CSR 2e4 x 1e5, 116 a row, C 20", words,
+                 predict(bg.MultinomialNB), urn_by_lgamma, 15, "lgamma form"),
+        Workload("LDA fit", "1e5 x 500, C 5", wide, fit(lda),
+                 fit(da.LinearDiscriminantAnalysis), 10, "scikit-learn, svd"),
+        Workload("LDA fit", "1e5 x 500, C 5", wide, fit(lda), fit(lsqr), 2,
+                 "scikit-learn, lsqr", statistics(lda), real=True),
+        Workload("LDA predict, multivariate t", "1e5 x 500, C 5", wide, predict(lda),
+                 predict(lsqr), None, "scikit-learn, linear", joint(lda), real=True),
+        Workload("LDA predict, plug-in", "1e5 x 500, C 5", wide,
+                 predict(lda, method="posterior_mean"), predict(lsqr), 1, "scikit-learn",
+                 joint(lda, method="posterior_mean"), real=True),
+        *_pair("QDA", "1e5 x 500, C 5", wide, qda, da.QuadraticDiscriminantAnalysis, (6, 2),
+               real=True),
+        Workload("GaussianNB, 1000 draws", "1e4 x 20, C 5", data("real", 1e4, 20),
+                 draws(bg.GaussianNB), gaussian_loop, 4, "loop over draws",
+                 few_draws(bg.GaussianNB), real=True),
+        Workload("BernoulliNB, 1000 draws", "1e4 x 20, C 5", data("bits", 1e4, 20),
+                 draws(bg.BernoulliNB), bernoulli_loop, 4, "loop over draws",
+                 few_draws(bg.BernoulliNB)),
+        Workload("BernoulliNB, 1000 draws", "1e4 x 1000, C 5", data("bits", 1e4, 1000),
+                 draws(bg.BernoulliNB), bernoulli_loop, 4, "loop over draws",
+                 few_draws(bg.BernoulliNB)),
+        Workload("GaussianNB stream", "20 blocks of 1e6 x 10, float32",
+                 data("real", 1e6, 10, "float32"), stream_ours, stream_peer, None,
+                 "scikit-learn, partial_fit"),
+    ]  # fmt: skip
+    if hasattr(bg, "fit_dask"):
+        found.append(
+            Workload("GaussianNB fit by dask", "2e6 x 10 in 20 chunks", data("real", 2e6, 10),
+                     dask_ours, fit(bg.GaussianNB), None, "ours in memory")
+        )  # fmt: skip
+    return found

@@ -1,0 +1,170 @@
+"""`make bench` on a few rows: what it counts, compares and writes. Nothing here is timed."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from bayesgen import kernels
+from tests.benchmarks import growth, measure, speed, tables
+from tests.benchmarks.workloads import all_workloads
+
+ROW = {
+    "name": "A fit", "size": "1e6 x 20", "peer": "B", "goal": 10, "peer_s": 0.3, "ours_s": 0.02,
+    "ratio": 15.0, "runs": 5, "floor_s": 0.004, "memory_ours_above": 3 << 20,
+    "memory_peer_above": 160 << 20, "memory_ours_first_s": 1.5, "disagreement": 2e-14,
+}  # fmt: skip
+
+
+def test_calls_alternate_and_the_first_of_each_is_reported_apart():
+    calls = []
+    found = measure.in_turn(lambda: calls.append("peer"), lambda: calls.append("ours"), budget=1e-9)
+    assert calls == ["peer", "ours"] * (len(calls) // 2)
+    assert len(calls) == 2 * (found["runs"] + 1)
+    assert found["runs"] >= 5
+    assert found["ratio"] == found["peer_s"] / found["ours_s"]
+
+
+@pytest.mark.parametrize(("pair", "expected"), [(0.001, 15), (1.2, 10), (5.0, 5), (20.0, 3)])
+def test_slow_calls_are_repeated_less_often(pair, expected):
+    assert measure.repeats(pair, 12.0) == expected
+
+
+def test_exponent_and_its_error_are_those_of_ordinary_least_squares():
+    from scipy.stats import linregress
+
+    sizes = np.array([10, 20, 40, 80, 160])
+    times = sizes**1.5 * np.array([1.1, 0.9, 1.05, 1.0, 0.97])
+    line = linregress(np.log(sizes), np.log(times))
+    b, se = growth.exponent(sizes, times)
+    assert b == pytest.approx(line.slope, rel=1e-12)
+    assert se == pytest.approx(line.stderr, rel=1e-10)
+
+
+def test_growth_covers_every_size_of_every_classifier():
+    cases = list(growth.cases())
+    assert {(c[0], c[1]) for c in cases} >= {("QDA", "fit"), ("QDA", "predict"), ("LDA", "draws")}
+    for _, _, varying, sizes in cases:
+        assert len({size[varying] for size in sizes}) >= 5
+
+
+def test_disagreement_compares_the_compiled_form_with_numpys():
+    def check(X, y):
+        return [X + 1e-6 * kernels.pays(1) * X]
+
+    X = np.array([[1.0, 2.0], [3.0, 4.0]])
+    before = kernels.COMPILE_FROM
+    assert measure.disagreement(check, X, None) == pytest.approx(1e-6)
+    assert before == kernels.COMPILE_FROM
+
+
+@pytest.mark.skipif(not measure.STATUS.exists(), reason="the kernel's mark is Linux's")
+def test_peak_memory_is_what_a_call_needs_beside_its_result():
+    code = (
+        "import json, numpy as np; from tests.benchmarks.measure import _peak\n"
+        "def call():\n"
+        "    scratch = np.ones(48 << 17)\n"  # 48 MiB, beside a result of 16
+        "    return np.full(16 << 17, scratch[0])\n"
+        "print(json.dumps(_peak(call)))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=measure.ROOT, capture_output=True, text=True, check=True,
+        env=os.environ | {"MALLOC_MMAP_THRESHOLD_": "65536"},
+    )  # fmt: skip
+    found = json.loads(run.stdout)
+    assert found["out"] == 16 << 20
+    assert found["above"] / (1 << 20) == pytest.approx(48, abs=4)
+
+
+def test_cells_say_what_was_missed_and_what_was_measured_less_often():
+    cells = dict(zip(tables.HEAD, tables.cells(ROW), strict=True))
+    assert (cells["ratio"], cells["goal"]) == ("15", "10")
+    assert cells["MiB, ours"] == "3"
+    assert cells["difference"] == "2e-14"
+    missed = tables.cells(ROW | {"ratio": 9.9, "runs": 3, "disagreement_at_1e6": 3e-12})
+    assert missed[tables.HEAD.index("goal")] == "10 (missed)"
+    assert missed[tables.HEAD.index("theirs")] == "300 ms*"
+    assert missed[-1] == "3e-12"
+
+
+def test_text_between_markers_is_replaced(tmp_path):
+    page = tmp_path / "README.md"
+    page.write_text("a\n<!-- speed: by a tool -->\nold\n<!-- /speed -->\nb\n")
+    tables.write_between("speed", "new\n", page)
+    tables.write_between("speed", "| newer |", page)
+    assert page.read_text() == "a\n<!-- speed: by a tool -->\n| newer |\n<!-- /speed -->\nb\n"
+    with pytest.raises(SystemExit, match="no <!-- growth"):
+        tables.write_between("growth", "x", page)
+
+
+def test_the_readme_has_the_markers():
+    text = tables.README.read_text(encoding="utf-8")
+    for marker in ("speed", "intervals"):
+        assert re.search(rf"<!-- {marker}\b.*?-->.*?<!-- /{marker} -->", text, re.S), marker
+
+
+def test_a_run_on_few_rows_writes_a_record(tmp_path, capsys):
+    path = tmp_path / "speed.json"
+    arguments = ["--scale", "0.0005", "--no-memory", "--record", str(path)]
+    assert speed.main([*arguments, "--only", "^(GaussianNB|CategoricalNB) (fit|predict),"]) == 0
+    record = json.loads(path.read_text())
+    assert len(record["workloads"]) == 4
+    assert all(
+        row["ratio"] > 0 and row.get("disagreement", 0) <= 1e-12 for row in record["workloads"]
+    )
+    assert record["surroundings"]["versions"].keys() >= {"scikit-learn", "numpy", "numba"}
+    assert "GaussianNB fit" in capsys.readouterr().out
+    assert "| GaussianNB fit, 1e6 x 20, C 5 |" in tables.page(record)
+
+
+def test_a_workload_that_fails_is_reported_and_the_others_run(tmp_path, capsys, monkeypatch):
+    def whole(index, *args):
+        if index == 0:
+            raise RuntimeError("no such luck")
+        return ROW
+
+    monkeypatch.setattr(measure, "whole", whole)
+    path = tmp_path / "speed.json"
+    assert speed.main(["--only", "^GaussianNB (fit|predict),", "--record", str(path)]) == 1
+    first, second = json.loads(path.read_text())["workloads"]
+    assert first["error"] == "RuntimeError: no such luck"
+    assert second == ROW
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--update", "--scale", "0.1"], "a whole run"),
+        (["--scale", "2"], "at most 1"),
+        (["--only", "no such thing"], "--list"),
+    ],
+)
+def test_requests_that_cannot_be_met(arguments, message):
+    with pytest.raises(SystemExit, match=message):
+        speed.main(arguments)
+
+
+def test_profile_names_the_functions(capsys):
+    assert speed.main(["--profile", "GaussianNB predict", "--scale", "0.0005"]) == 0
+    assert "log_predictive" in capsys.readouterr().out
+
+
+def test_goals_are_those_of_the_issue():
+    goals = {(w.label, w.peer_name): w.goal for w in all_workloads()}
+    assert goals["GaussianNB fit, 1e6 x 20, C 5", "scikit-learn"] == 25
+    assert goals["QDA predict, 1e5 x 500, C 5", "scikit-learn"] == 2
+    assert len(goals) == len(all_workloads())  # labels tell workloads apart
+
+
+def test_seconds_keep_the_result_until_the_clock_has_stopped():
+    class Slow:
+        def __del__(self):
+            time.sleep(0.2)
+
+    assert measure.seconds(Slow) < 0.15
