@@ -26,7 +26,7 @@ def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
         yield slice(start, min(start + step, n_rows))
 
 
-def dense_block(X: Matrix, rows: slice) -> Array:
+def dense_block(X: Matrix, rows: slice | Array) -> Array:
     """Rows of X as a dense float64 array, for one block of `row_blocks`.
 
     float32 is widened here, before any sum, never after.

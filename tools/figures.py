@@ -153,7 +153,7 @@ LAYERS = (  # modules, and what they are for
     ("model", "class weights times a family"),
     ("families · bartlett · scatter · pymc_parts · gaps", "one file for one prior and likelihood"),
     ("family", "the contract of a family"),
-    ("densities · gaussian · ngrams · column · rows", "what the layers above share"),
+    ("densities · gaussian · mahalanobis · ngrams · column · rows", "what the layers above share"),
     ("numerics · kernels · names · datasets", "stable sums; dims; small real tables"),
 )
 DOWN, UP = 0.605, 0.87  # the lanes of fit and of predict

@@ -12,6 +12,7 @@ Source: Gelman et al., Bayesian Data Analysis (3rd ed.), section 3.6; Murphy (20
 Geisser (1964), Posterior odds for multivariate normal classifications; seed generative_models_gda.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -36,6 +37,14 @@ from bayesgen.family import (
     refuse_undefined,
 )
 from bayesgen.gaussian import gaussian_information, unit_information
+from bayesgen.mahalanobis import (
+    centred_products,
+    pattern_blocks,
+    patterns,
+    reader,
+    squared_distances,
+    squared_distances_of_draws,
+)
 from bayesgen.names import CLASS, FEATURE, FEATURE_BIS
 from bayesgen.numerics import Array, log1p, log_gamma_difference, log_multigamma_difference
 from bayesgen.rows import (
@@ -141,28 +150,43 @@ class NormalInverseWishart(ConjugateFamily):
 
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
         """(..., N, C) Normal log-densities of the observed part of each row."""
-        mu, sigma = np.asarray(theta["mu"]), np.asarray(theta["Sigma"])
-        *batch, n_classes, n_features = mu.shape
+        mu, sigma = self._flat(theta)
+        out = np.empty((len(mu), X.shape[0], mu.shape[1]))
+        for rows, columns in patterns(X, self._live):
+            read, n = reader(X, rows, columns)
+            for draws in row_blocks(len(mu), math.prod(sigma.shape[1:])):
+                factor = np.linalg.cholesky(sigma[draws][:, :, columns[:, None], columns])
+                log_det = np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
+                q = squared_distances_of_draws(read, n, mu[draws][..., columns], factor)
+                q *= -0.5
+                q -= (0.5 * len(columns) * np.log(2 * np.pi) + log_det)[:, None, :]
+                out[draws, rows] = q
+        return out.reshape(*np.shape(theta["mu"])[:-2], *out.shape[1:])
+
+    def discriminant(self, X: Matrix, theta: Theta) -> Array:
+        """Linear in the features where the classes share one covariance."""
+        if not self.shared:
+            return self.log_likelihood(X, theta)
+        mu, sigma = self._flat(theta)
+        out = np.empty((X.shape[0], len(mu), mu.shape[1]))
+        centre = mu.sum(axis=(0, 1)) / max(1, mu[..., 0].size)
+        for rows, columns in patterns(X, self._live):
+            read, n = reader(X, rows, columns)
+            step = (mu - centre)[..., columns]
+            own = sigma[:, 0, columns[:, None], columns]
+            w = np.swapaxes(np.linalg.solve(own, np.swapaxes(step, 1, 2)), 1, 2)
+            level = -0.5 * (w * step).sum(axis=-1)
+            out[rows] = centred_products(read, n, centre[columns], w) + level
+        out = np.moveaxis(out, 0, 1)
+        return out.reshape(*np.shape(theta["mu"])[:-2], *out.shape[1:])
+
+    def _flat(self, theta: Theta) -> tuple[Array, Array]:
+        """mu (S, C, D) and Sigma (S, G, D, D) of all draws."""
+        mu, sigma = (np.asarray(theta[name], dtype=np.float64) for name in ("mu", "Sigma"))
         if self.shared:
             sigma = sigma[..., None, :, :]
-        mu = mu.reshape(-1, n_classes, n_features)
-        sigma = sigma.reshape(len(mu), sigma.shape[-3], n_features, n_features)
-        out = np.empty((len(mu), X.shape[0], n_classes))
-        for rows, columns in _patterns(X, self._live):
-            factor = np.linalg.cholesky(sigma[:, :, columns[:, None], columns])
-            log_det = np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
-            log_norm = -0.5 * len(columns) * np.log(2 * np.pi) - log_det
-            whiten = np.swapaxes(np.linalg.inv(factor), -1, -2)
-            x = dense_block(X, rows)[:, columns]
-            step = max(1, _NUMBERS // max(1, x.size))
-            for start in range(0, len(mu), step):  # draws at a time
-                some = slice(start, start + step)
-                for c in range(n_classes):
-                    k = c if factor.shape[1] > 1 else 0
-                    z = (x - mu[some, c][:, None, columns]) @ whiten[some, k]
-                    q = np.einsum("snd,snd->sn", z, z)
-                    out[some, rows, c] = log_norm[some, k, None] - 0.5 * q
-        return out.reshape(*batch, X.shape[0], n_classes)
+        n = math.prod(mu.shape[:-2])
+        return mu.reshape(n, *mu.shape[-2:]), sigma.reshape(n, *sigma.shape[-3:])
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
         """(N, D) Normal rows."""
@@ -413,9 +437,8 @@ class NormalInverseWishart(ConjugateFamily):
 
     def log_predictive(self, X: Matrix) -> Array:
         """(N, C) multivariate t: df nu - D + 1, shape psi (1 + 1/kappa)/df, of observed cells."""
-        n_classes = len(self.mu)
-        out = np.empty((X.shape[0], n_classes))
-        for rows, columns in _patterns(X, self._live):
+        out = np.empty((X.shape[0], len(self.mu)))
+        for rows, columns in patterns(X, self._live):
             part = self if len(columns) == self._dim else self.marginal(columns)
             dim = len(columns)
             df = part.nu - dim + 1
@@ -424,12 +447,13 @@ class NormalInverseWishart(ConjugateFamily):
                 - dim / 2 * (np.log(np.pi) + np.log1p(1 / part.kappa))
                 - part._log_det / 2
             )
-            gain = part.kappa / (part.kappa + 1)
-            x = dense_block(X, rows)[:, columns] - part.shift
-            for c in range(n_classes):
-                k = c if len(part.psi) > 1 else 0
-                q = _squared_norm(part._factor[k], x - part.mu[c])
-                out[rows, c] = log_norm[c] - (part.nu[k] + 1) / 2 * np.log1p(gain[c] * q)
+            read, n = reader(X, rows, columns)
+            q = squared_distances(read, n, part.shift, part.mu, part._factor)
+            q *= part.kappa / (part.kappa + 1)
+            np.log1p(q, out=q)
+            q *= -(part.nu + 1) / 2
+            q += log_norm
+            out[rows] = q
         return out
 
     def log_evidence(self, stats: ScatterStats) -> float:
@@ -460,7 +484,7 @@ class NormalInverseWishart(ConjugateFamily):
         dtype = np.complex128 if np.iscomplexobj(t) else np.float64
         out = np.empty((*t.shape[:-2], X.shape[0]), dtype=dtype)
         with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
-            for rows, columns in _patterns(X, self._live):
+            for rows, columns in pattern_blocks(X, self._live):
                 part = self if len(columns) == self._dim else self.marginal(columns)
                 x = dense_block(X, rows)[:, columns] - part.shift
                 t_rows = t if t.shape[-2] == 1 else t[..., rows, :]
@@ -475,7 +499,7 @@ class NormalInverseWishart(ConjugateFamily):
         :math:`[(z + \sqrt{\kappa W_{cc}})^2 + \chi^2_{D-1}]/\kappa`.
         """
         out = np.zeros((n, X.shape[0], len(self.mu)))
-        for rows, columns in _patterns(X, self._live):
+        for rows, columns in pattern_blocks(X, self._live):
             if len(columns):
                 part = self if len(columns) == self._dim else self.marginal(columns)
                 x = dense_block(X, rows)[:, columns] - part.shift
@@ -575,7 +599,7 @@ class NormalInverseWishart(ConjugateFamily):
         """
         lead = () if theta is None else np.shape(theta["mu"])[:-2]
         out, rest = np.zeros((*lead, *X.shape)), np.zeros((*lead, X.shape[0]))
-        for rows, columns in _patterns(X, self._live):
+        for rows, columns in pattern_blocks(X, self._live):
             if not len(columns):
                 continue
             part = self if len(columns) == self._dim else self.marginal(columns)
@@ -598,7 +622,7 @@ class NormalInverseWishart(ConjugateFamily):
         if self.shared:
             return super().rest_cgf(X, t)
         out = np.zeros((len(t), X.shape[0]), dtype=t.dtype)
-        for rows, columns in _patterns(X, self._live):
+        for rows, columns in pattern_blocks(X, self._live):
             part, dim = self.marginal(columns), len(columns)
             for c in range(len(self.mu)):
                 tc = t[:, 0, c]
@@ -654,9 +678,6 @@ def _terms_given(
     return terms[0] - terms[1], log_det[0] - log_det[1]
 
 
-_NUMBERS = 1 << 20  # of whitened rows under some draws: 8 MB
-
-
 def _scale_matrices(psi: Any, groups: int, n_features: int) -> Array:
     """psi as (groups, D, D) symmetric matrices."""
     value = np.asarray(psi, dtype=np.float64)
@@ -673,16 +694,6 @@ def _scale_matrices(psi: Any, groups: int, n_features: int) -> Array:
     if not np.all(np.isfinite(out)) or not np.allclose(out, np.swapaxes(out, 1, 2), rtol=1e-8):
         raise ValueError("psi0 must be finite and symmetric")
     return out
-
-
-def _patterns(X: Matrix, live: Array) -> list[tuple[Any, Array]]:
-    """(rows, columns to use) for each pattern of missing cells among the live columns."""
-    if not has_nan(X):
-        return [(rows, live) for rows in row_blocks(*X.shape)]
-    seen = ~np.isnan(X[:, live])
-    patterns, which = np.unique(seen, axis=0, return_inverse=True)
-    which = which.ravel()
-    return [(np.flatnonzero(which == k), live[p]) for k, p in enumerate(patterns)]
 
 
 def _cholesky(sigma: Array) -> tuple[Array, Array]:
@@ -703,14 +714,6 @@ def _cholesky(sigma: Array) -> tuple[Array, Array]:
         except np.linalg.LinAlgError:
             continue
     return factor, inside
-
-
-def _squared_norm(factor: Array, d: Array) -> Array:
-    """(n,) d' (L L')^-1 d for each row of d (n, D)."""
-    if d.shape[1] == 0:
-        return np.zeros(len(d))
-    z = solve_triangular(factor, d.T, lower=True, check_finite=False)
-    return np.einsum("dn,dn->n", z, z)
 
 
 def _log_det_plus_identity(tau: Array, gram: Array) -> Array:
