@@ -40,10 +40,15 @@ from bayesgen.rows import (
     Matrix,
     class_counts,
     class_sums,
+    columns_of,
     dense_block,
     distinct_cells,
     dot_log,
     exact_parts,
+    few_at_a_time,
+    has_nan,
+    multiply,
+    over_draws,
     pattern,
     refuse_negative_counts,
     remainder,
@@ -116,19 +121,38 @@ class GammaPoisson(ConjugateFamily):
         """(..., N, C) sum of log Poisson masses over the observed cells."""
         refuse_negative_counts(X)
         rate = np.asarray(theta["rate"], dtype=np.float64)
-        counts, missing = split_missing(X)
-        out = dot_log(counts, rate)
-        if missing is None:
-            out -= rate.sum(axis=-1)[..., None, :]
-        else:
-            out -= sum_except(missing, exact_parts(rate))
+        factorials = np.empty(X.shape[0])
+        large = np.zeros(X.shape[0], dtype=bool)
         for rows, cells in stored_blocks(X, 0):
             seen = np.nan_to_num(cells.data)
-            out[..., rows, :] -= row_sums(log_factorial(seen), cells.indptr)[:, None]
-            large = np.flatnonzero(seen >= _LARGE)
-            if len(large):
-                row = np.unique(np.searchsorted(cells.indptr, large, side="right")) - 1
-                out[..., rows.start + row, :] = _by_cell(cells[row], rate)
+            factorials[rows] = row_sums(log_factorial(seen), cells.indptr)
+            found = np.flatnonzero(seen >= _LARGE)
+            large[rows.start + np.searchsorted(cells.indptr, found, side="right") - 1] = True
+        missing = has_nan(X)
+
+        def tables(rate: Array) -> Any:
+            if missing or (rate == 0).any():
+                return rate, None
+            return columns_of(np.log(rate)), rate.sum(axis=-1).ravel()
+
+        def score(block: Matrix, rows: slice, tables: Any, out: Array) -> None:
+            weights, none = tables
+            if none is not None:
+                multiply(block, weights, out)
+                out -= none
+            else:
+                counts, missing = split_missing(block)
+                found = dot_log(counts, weights)
+                if missing is None:
+                    found -= weights.sum(axis=-1)[..., None, :]
+                else:
+                    found -= sum_except(missing, exact_parts(weights))
+                out[:] = np.moveaxis(found, 0, 1).reshape(out.shape)
+            out -= factorials[rows, None]
+
+        out = over_draws(X, rate, tables, score)
+        for row in few_at_a_time(np.flatnonzero(large)):
+            out[..., row, :] = _by_cell(stored_cells(X, row), rate)
         return out
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
