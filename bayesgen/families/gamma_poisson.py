@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
+from bayesgen import kernels
 from bayesgen.densities import log_gamma_density, log_product
 from bayesgen.family import (
     ConjugateFamily,
@@ -48,6 +49,7 @@ from bayesgen.rows import (
     few_at_a_time,
     has_nan,
     multiply,
+    n_stored,
     over_draws,
     pattern,
     refuse_negative_counts,
@@ -61,6 +63,7 @@ from bayesgen.rows import (
     sum_except,
 )
 
+_STEPS = 4  # that a cell takes in `stats`
 _LARGE = 2.0**14  # from this count on x log(rate) - rate - log x! is summed without cancellation
 _TAIL = 40.0  # a Poisson window leaves out a mass of about exp(-40) on each side
 _FEW = 64.0  # up to this rate `information` sums over all counts from 0 on
@@ -206,9 +209,15 @@ class GammaPoisson(ConjugateFamily):
     ) -> PoissonStats:
         """Sums of counts, rows and log-factorials over the observed cells."""
         refuse_negative_counts(X)
+        n_rows = class_counts(y, n_classes, weight)[:, None]
+        if not sparse.issparse(X) and kernels.pays(_STEPS * n_stored(X)):
+            from bayesgen.kernels import counts as counting
+
+            total, factorials, gone = counting.sums(X, y, n_classes, weight)
+            return PoissonStats(total, remainder(n_rows, gone), factorials)
         counts, missing = split_missing(X)
         total = class_sums(counts, y, n_classes, weight)
-        rows = np.broadcast_to(class_counts(y, n_classes, weight)[:, None], total.shape)
+        rows = np.broadcast_to(n_rows, total.shape)
         if missing is not None:
             rows = remainder(rows, class_sums(missing, y, n_classes, weight))
         factorials = class_sums(counts, y, n_classes, weight, log_factorial)
@@ -272,6 +281,10 @@ class GammaPoisson(ConjugateFamily):
         refuse_negative_counts(X)
         a, b = self.shape, self.rate
         n_classes = len(a)
+        if not sparse.issparse(X) and kernels.pays(n_classes * n_stored(X)):
+            from bayesgen.kernels import counts
+
+            return counts.log_masses(X, a, b)
 
         def mass(c: int, columns: Any, counts: Array) -> Array:
             return log_negative_binomial(counts, a[c][columns], b[c][columns])
