@@ -1,12 +1,14 @@
 """How kernels are compiled, and what data they are given."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numba
 import numpy as np
 
 Array = np.ndarray
+
+_COPIED_CELLS = 1 << 16  # half a MiB of float64
 
 
 def compiled[F: Callable[..., Any]](function: F) -> F:
@@ -37,3 +39,17 @@ def as_data(x: Array) -> Array:
     view = x.view(np.uint8) if x.dtype == bool else x.view()
     view.flags.writeable = False
     return view
+
+
+def as_rows(x: Array) -> Array:
+    """Rows as C-contiguous float32 or float64: the same memory, or a copy."""
+    dtype = x.dtype if x.dtype in (np.float32, np.float64) else np.float64
+    return as_data(np.ascontiguousarray(x, dtype=dtype))
+
+
+def row_slices(x: Array, start: int, stop: int) -> Iterator[slice]:
+    """Some rows, a few at a time where `as_rows` makes a copy of them."""
+    as_they_are = x.flags.c_contiguous and x.dtype in (np.float32, np.float64)
+    step = stop - start if as_they_are else max(1, _COPIED_CELLS // max(1, x.shape[1]))
+    for first in range(start, stop, step):
+        yield slice(first, min(first + step, stop))
