@@ -143,7 +143,7 @@ LAYERS = (  # modules, and what they are for
     ("estimators · classifier · selection", "scikit-learn faces: check, call, name"),
     ("decisions · label_shift", "least expected cost; new class proportions"),
     ("schema · categories · labels", "data frames and labels to codes"),
-    ("tokens · tables", "texts and tables, as users have them"),
+    ("tokens · declared · tables", "texts and tables, as users have them"),
     ("plots · compare · relevance · dependence", "pictures, plug-ins; which features matter"),
     ("contributions · validation · calibration", "log-odds by feature; is the posterior right?"),
     ("uncertainty · mixture_weights", "distributions of p(class | x, theta)"),
@@ -153,7 +153,7 @@ LAYERS = (  # modules, and what they are for
     ("model", "class weights times a family"),
     ("families · pymc_parts · gaps", "one file for one prior and likelihood"),
     ("family", "the contract of a family"),
-    ("densities · gaussian · ngrams · column · rows", "what the layers above share"),
+    ("densities · gaussian · ngrams · column · codes · rows", "what the layers above share"),
     ("numerics · kernels · names · datasets", "stable sums; dims; small real tables"),
 )
 DOWN, UP = 0.605, 0.87  # the lanes of fit and of predict
