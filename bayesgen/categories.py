@@ -29,8 +29,8 @@ from bayesgen.codes import may_stand, occurring
 from bayesgen.column import Column, Values, is_text, of_one_type
 from bayesgen.declared import declared_categories
 from bayesgen.numerics import Array
-from bayesgen.rows import Matrix
-from bayesgen.tables import cell_of, common_names, refuse_no_rows
+from bayesgen.rows import Matrix, cell_of
+from bayesgen.tables import common_names, refuse_no_rows
 
 
 @dataclass(frozen=True)
