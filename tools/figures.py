@@ -153,7 +153,8 @@ LAYERS = (  # modules, and what they are for
     ("model", "class weights times a family"),
     ("families · bartlett · scatter · pymc_parts · gaps", "one file for one prior and likelihood"),
     ("family", "the contract of a family"),
-    ("densities · gaussian · mahalanobis · ngrams · column · codes · rows", "what they share"),
+    ("gaussian · normal_densities · mahalanobis · ngrams", "densities that families share"),
+    ("densities · column · codes · rows", "passes over rows and columns"),
     ("numerics · kernels · names · datasets", "stable sums; dims; small real tables"),
 )
 DOWN, UP = 0.605, 0.87  # the lanes of fit and of predict
