@@ -95,9 +95,8 @@ def test_contributions_add_up_or_are_refused(name):
     clf, X = fitted(name)
     try:
         table = clf.explain(X[:4])
-    except NotImplementedError as error:
-        assert "sum over features" in str(error)
-        return
+    except NotImplementedError:
+        pytest.skip("its log-odds are no sum over features")
     total = table["mean"].sum("feature") + table["mean_intercept"]
     np.testing.assert_allclose(total, table["mean_log_odds"], rtol=1e-9, atol=1e-9)
 
@@ -129,11 +128,11 @@ def test_a_file_holds_it(name, tmp_path):
 @every_face
 def test_groups_for_arviz(name):
     clf, X = fitted(name)
-    tree = clf.posterior_groups(X, Y, ["log_likelihood", "posterior_predictive", "prior"])
-    assert tree["log_likelihood"]["label_given_x"].shape == (2, 30, N)
-    assert ("joint" in tree["log_likelihood"]) != clf._make_family().discriminative
-    assert set(tree["prior"].data_vars) == set(clf.prior_.params)
-    with pytest.raises(ValueError, match="log_prior of .* is known to PyMC alone"):
+    groups = clf.posterior_groups(X, Y, ["log_likelihood", "posterior_predictive", "prior"])
+    assert groups["log_likelihood"]["label_given_x"].shape == (2, 30, N)
+    assert ("joint" in groups["log_likelihood"]) != clf._make_family().discriminative
+    assert set(groups["prior"].data_vars) == set(clf.prior_.params)
+    with pytest.raises(ValueError, match=r"log_prior of .* is known to PyMC alone"):
         clf.posterior_groups(X, Y, ["log_prior"])
 
 
