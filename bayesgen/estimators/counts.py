@@ -8,13 +8,9 @@ from sklearn.utils import Tags, assert_all_finite
 from sklearn.utils.validation import validate_data
 
 from bayesgen import kernels
+from bayesgen.bits import Bits, Thresholded, first_strange_bit
 from bayesgen.classifier import GenerativeClassifier
-from bayesgen.families.beta_bernoulli import (
-    BetaBernoulli,
-    Bits,
-    Thresholded,
-    first_strange_bit,
-)
+from bayesgen.families.beta_bernoulli import BetaBernoulli
 from bayesgen.families.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.families.gamma_poisson import GammaPoisson
 from bayesgen.family import ConjugateFamily
