@@ -156,19 +156,22 @@ def squared_distances_of_draws(read: Block, n: int, mu: Array, sigma_factor: Arr
     return out
 
 
-def centred_products(read: Block, n: int, centre: Array, w: Array) -> Array:
-    """(n, ...) products of rows minus `centre` (D,) with vectors (..., D)."""
-    flat = w.reshape(-1, w.shape[-1])
-    out = np.empty((n, len(flat)))
+def linear_scores(read: Block, n: int, centre: Array, w: Array, level: Array) -> Array:
+    """(S, n, C) scores ``(x - centre) @ w + level`` of rows, w (S, C, D) and level (S, C)."""
+    n_draws, n_classes, dim = w.shape
+    out = np.empty((n_draws, n, n_classes))
+    flat, last = w.reshape(-1, dim).T, level.ravel()
 
     def fill(rows: slice) -> None:
         x = read(rows)
         x -= centre
-        np.matmul(x, flat.T, out=out[rows])
+        scores = x @ flat
+        scores += last
+        out[:, rows] = scores.reshape(len(x), n_draws, n_classes).swapaxes(0, 1)
 
-    with sharing(pays(n * flat.size)) as share:
-        share(fill, row_blocks(n, max(w.shape[-1], len(flat))))
-    return out.reshape(n, *w.shape[:-1])
+    with sharing(pays(n * w.size)) as share:
+        share(fill, row_blocks(n, max(dim, flat.shape[1])))
+    return out
 
 
 def inverse_of_lower(factor: Array) -> Array:

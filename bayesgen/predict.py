@@ -54,7 +54,8 @@ def log_joint(
         joint densities over them and warns (`MonteCarloWarning`) where that cannot be trusted;
         ``"posterior_mean"`` plugs in their mean.
     quantity : {"density", "probability"}
-        What will be made of the result, hence what the warning is about: draws too few for a
+        What will be made of the result. For a probability a term that the classes of a row have
+        in common may be left out; and it decides what the warning is about: draws too few for a
         density may be plenty for the probability of a class that is certain.
     exact_weights : bool
         Whether `model` has the exact posterior of the class weights, as in `monte_carlo`.
@@ -74,7 +75,9 @@ def log_joint(
             weights = plug_in[CLASS_WEIGHTS]
         else:
             weights = model.class_weights(method, stats)
-        log_x = model.family.for_plug_in(method).log_likelihood(X, plug_in)
+        family = model.family.for_plug_in(method)
+        score = family.discriminant if quantity == "probability" else family.log_likelihood
+        log_x = score(X, plug_in)
     return log_x + log_weights(weights)
 
 
@@ -124,11 +127,14 @@ class ImpossibleRowError(ValueError):
     """Rows that have probability 0 under every class, so that p(y | x) is 0/0."""
 
 
-def log_class_probability(joint: Array, method: Method) -> Array:
-    """Normalise (N, C) log joint densities; refuses rows that no class can produce."""
-    impossible = np.isneginf(joint).all(axis=1)
-    if impossible.any():
-        rows = np.flatnonzero(impossible)
+def log_class_probability(joint: Array, method: Method, out: Array | None = None) -> Array:
+    """Normalise (N, C) log joint densities; refuses rows that no class can produce.
+
+    `out` may be `joint` itself.
+    """
+    rows = np.flatnonzero(np.isneginf(joint[:, 0]))
+    rows = rows[np.isneginf(joint[rows]).all(axis=1)]
+    if len(rows):
         if method == "posterior_predictive":  # estimated from draws: the closed form is positive
             why = "under every posterior draw"
             instead = "leave `posterior` out for the closed form"
@@ -139,4 +145,4 @@ def log_class_probability(joint: Array, method: Method) -> Array:
             f"{len(rows)} row(s), the first at position {rows[0]}, have probability 0 under every "
             f"class by method={method!r}, so p(y | x) is 0/0 ({why}); {instead}"
         )
-    return log_softmax(joint)
+    return log_softmax(joint, out)

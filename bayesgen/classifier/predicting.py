@@ -134,7 +134,7 @@ class Predicting(Posterior):
     ) -> Array:
         """(N, C) log of `predict_proba`."""
         joint = self._log_joint(X, method, class_prior, posterior, "probability", relevance)
-        return prediction.log_class_probability(joint, method)
+        return prediction.log_class_probability(joint, method, out=joint)
 
     def predict_proba(
         self,
@@ -160,7 +160,8 @@ class Predicting(Posterior):
             If the estimate that `method` plugs in does not exist (naming class and feature), or
             if a row has probability 0 under every class.
         """
-        return np.exp(self.predict_log_proba(X, method, class_prior, posterior, relevance))
+        log_p = self.predict_log_proba(X, method, class_prior, posterior, relevance)
+        return np.exp(log_p, out=log_p)
 
     def predict(
         self,

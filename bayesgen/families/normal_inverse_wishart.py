@@ -38,7 +38,7 @@ from bayesgen.family import (
 )
 from bayesgen.gaussian import gaussian_information, unit_information
 from bayesgen.mahalanobis import (
-    centred_products,
+    linear_scores,
     pattern_blocks,
     patterns,
     reader,
@@ -168,7 +168,7 @@ class NormalInverseWishart(ConjugateFamily):
         if not self.shared:
             return self.log_likelihood(X, theta)
         mu, sigma = self._flat(theta)
-        out = np.empty((X.shape[0], len(mu), mu.shape[1]))
+        out = np.empty((len(mu), X.shape[0], mu.shape[1]))
         centre = mu.sum(axis=(0, 1)) / max(1, mu[..., 0].size)
         for rows, columns in patterns(X, self._live):
             read, n = reader(X, rows, columns)
@@ -176,8 +176,11 @@ class NormalInverseWishart(ConjugateFamily):
             own = sigma[:, 0, columns[:, None], columns]
             w = np.swapaxes(np.linalg.solve(own, np.swapaxes(step, 1, 2)), 1, 2)
             level = -0.5 * (w * step).sum(axis=-1)
-            out[rows] = centred_products(read, n, centre[columns], w) + level
-        out = np.moveaxis(out, 0, 1)
+            found = linear_scores(read, n, centre[columns], w, level)
+            if n == X.shape[0]:
+                out = found
+            else:
+                out[:, rows] = found
         return out.reshape(*np.shape(theta["mu"])[:-2], *out.shape[1:])
 
     def _flat(self, theta: Theta) -> tuple[Array, Array]:
