@@ -26,6 +26,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import xlogy
 
+from bayesgen import kernels
 from bayesgen.densities import log_dirichlet_density, log_product
 from bayesgen.family import (
     ConjugateFamily,
@@ -54,12 +55,18 @@ from bayesgen.pymc_parts import declare, dirichlet, prefixed, refuse_fractional,
 from bayesgen.rows import (
     Matrix,
     class_sums,
+    columns_of,
     distinct_cells,
     dot_log,
     exact_parts,
+    few_at_a_time,
     has_nan,
+    multiply,
+    n_stored,
+    over_draws,
     pattern,
     refuse_negative_counts,
+    row_blocks,
     row_sums,
     shared_sums,
     small_count_table,
@@ -68,6 +75,7 @@ from bayesgen.rows import (
     sum_except,
 )
 
+_STEPS = 4  # that a cell takes in `stats`
 _LONG = 2.0**14  # documents of this length and more are scored without cancellation
 
 
@@ -126,13 +134,25 @@ class DirichletMultinomial(ConjugateFamily):
         """
         self._check(X)
         p = np.asarray(theta["theta"], dtype=np.float64)
-        out = dot_log(X, p)
+        length, coefficient = np.empty(X.shape[0]), np.empty(X.shape[0])
         for rows, cells in stored_blocks(X, 0):
-            length = row_sums(cells.data, cells.indptr)
-            out[..., rows, :] += _log_coefficient(cells, length)[:, None]
-            row = np.flatnonzero(length >= _LONG)
-            if len(row):
-                out[..., rows.start + row, :] = _log_multinomial(cells[row], length[row], p)
+            length[rows] = row_sums(cells.data, cells.indptr)
+            coefficient[rows] = _log_coefficient(cells, length[rows])
+
+        def tables(p: Array) -> Any:
+            return (p, False) if (p == 0).any() else (columns_of(np.log(p)), True)
+
+        def score(block: Matrix, rows: slice, tables: Any, out: Array) -> None:
+            weights, possible = tables
+            if possible:
+                multiply(block, weights, out)
+            else:
+                out[:] = np.moveaxis(dot_log(block, weights), 0, 1).reshape(out.shape)
+            out += coefficient[rows, None]
+
+        out = over_draws(X, p, tables, score)
+        for row in few_at_a_time(np.flatnonzero(length >= _LONG)):
+            out[..., row, :] = _log_multinomial(stored_cells(X, row), length[row], p)
         return out
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
@@ -189,6 +209,10 @@ class DirichletMultinomial(ConjugateFamily):
     ) -> MultinomialStats:
         """Sums of counts and of log multinomial coefficients."""
         self._check(X)
+        if kernels.pays(_STEPS * n_stored(X)):
+            from bayesgen.kernels import words
+
+            return MultinomialStats(*words.sums(X, y, n_classes, weight))
         each = np.empty(X.shape[0])
         for rows, cells in stored_blocks(X, 0):
             each[rows] = _log_coefficient(cells, row_sums(cells.data, cells.indptr))
@@ -260,22 +284,35 @@ class DirichletMultinomial(ConjugateFamily):
         """(N, C) log Dirichlet-multinomial masses, coefficient included."""
         self._check(X)
         alpha, total = self.alpha, self.alpha.sum(axis=-1)
+        if kernels.pays(len(alpha) * n_stored(X)):
+            from bayesgen.kernels import words
+
+            out, length = words.log_numerators(X, alpha)
+            for rows in row_blocks(len(out), len(alpha)):
+                each, which = np.unique(length[rows], return_inverse=True)
+                out[rows] -= log_gamma_difference(total, each[:, None])[which]
+        else:
+            out, length = self._log_masses(X)
+        for row in few_at_a_time(np.flatnonzero(length >= _LONG)):
+            out[row] = _power_moment(stored_cells(X, row), length[row], alpha, None)
+        return out
+
+    def _log_masses(self, X: Matrix) -> tuple[Array, Array]:
+        """(N, C) log Dirichlet-multinomial masses of documents that are not long; (N,) lengths."""
+        alpha, total = self.alpha, self.alpha.sum(axis=-1)
         n_classes = len(alpha)
 
         def rising(c: int, columns: Any, counts: Array) -> Array:
             return _log_rising(alpha[c][columns], counts)
 
         words = [small_count_table(partial(rising, c), X, n_classes) for c in range(n_classes)]
-        out = np.empty((X.shape[0], n_classes))
+        out, length = np.empty((X.shape[0], n_classes)), np.empty(X.shape[0])
         for rows, cells in stored_blocks(X, 0):
-            length = row_sums(cells.data, cells.indptr)
+            length[rows] = row_sums(cells.data, cells.indptr)
             for c in range(n_classes):
-                each = words[c](cells.indices, cells.data)
-                out[rows, c] = row_sums(each, cells.indptr) - _log_rising(total[c], length)
-            row = np.flatnonzero(length >= _LONG)
-            if len(row):
-                out[rows.start + row] = _power_moment(cells[row], length[row], alpha, None)
-        return out
+                each = row_sums(words[c](cells.indices, cells.data), cells.indptr)
+                out[rows, c] = each - _log_rising(total[c], length[rows])
+        return out, length
 
     def log_evidence(self, stats: MultinomialStats) -> float:
         """Log coefficients + sum over classes of log B(alpha + counts) - log B(alpha).
