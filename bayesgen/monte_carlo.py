@@ -179,13 +179,10 @@ def log_densities(
     step = max(1, max(_BLOCK, n_draws * size // 8) // (n_draws * n_classes))
     for start in range(0, X.shape[0], step):
         rows = slice(start, min(start + step, X.shape[0]))
-        if draws >= n_draws:
-            f = np.require(score(X[rows], flat), np.float64, "W")
-        else:
-            f = np.empty((n_draws, rows.stop - rows.start, n_classes))
-            for first in range(0, n_draws, draws):
-                some = slice(first, first + draws)
-                f[some] = score(X[rows], {k: v[some] for k, v in flat.items()})
+        f = np.empty((n_draws, rows.stop - rows.start, n_classes))  # ours, to be overwritten
+        for first in range(0, n_draws, draws):
+            some = slice(first, first + draws)
+            f[some] = score(X[rows], {k: v[some] for k, v in flat.items()})
         if np.isnan(f.min()):
             draw, row, c = np.argwhere(np.isnan(f))[0]
             raise ValueError(
