@@ -151,9 +151,9 @@ LAYERS = (  # modules, and what they are for
     ("agreement · coherence · uniformity", "draws, densities and ranks of a right one"),
     ("monte_carlo · inference · tree", "the posterior, and as a DataTree"),
     ("model", "class weights times a family"),
-    ("families · pymc_parts · gaps", "one file for one prior and likelihood"),
+    ("families · bartlett · scatter · pymc_parts · gaps", "one file for one prior and likelihood"),
     ("family", "the contract of a family"),
-    ("densities · gaussian · ngrams · column · rows", "what the layers above share"),
+    ("densities · gaussian · mahalanobis · ngrams · column · rows", "what the layers above share"),
     ("numerics · kernels · names · datasets", "stable sums; dims; small real tables"),
 )
 DOWN, UP = 0.605, 0.87  # the lanes of fit and of predict
