@@ -21,7 +21,7 @@ import numpy as np
 
 
 def declare_correlation(
-    name: str, eta: float, dims: tuple[str, ...], axes: tuple[str, str], *, prefix: str = ""
+    name: str, eta: float, dims: tuple[str, ...], axes: tuple[str, ...], *, prefix: str = ""
 ) -> Any:
     """Declare correlation matrices with an LKJ prior in the PyMC model on the stack.
 
@@ -47,7 +47,7 @@ def declare_correlation(
     n_axes = len(model.coords[axes[0]])
     if n_axes == 1:
         return pm.Deterministic(f"{prefix}{name}", pt.ones((*shape, 1, 1)), dims=(*dims, *axes))
-    i, j = np.tril_indices(n_axes, -1)
+    j = np.tril_indices(n_axes, -1)[1]
     pair, b = f"{prefix}pair", eta + (n_axes - 2 - j) / 2
     model.add_coords({pair: np.arange(len(j))})
     half = pm.Beta(f"{prefix}{name}_partial", b, b, dims=(*dims, pair))

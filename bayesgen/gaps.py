@@ -11,14 +11,12 @@ conjugate prior: each pattern of missing cells has its own :math:`\Sigma_{oo}^{-
 Source: Little and Rubin, Statistical Analysis with Missing Data (3rd ed.), section 11.2.
 """
 
-from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayesgen.numerics import Array
-from bayesgen.rows import Matrix, dense_block, has_nan, row_blocks
 
 
 class Patterns(NamedTuple):
@@ -125,49 +123,6 @@ def draw_missing(
                 value += np.einsum("sij,sj->si", root[s, g], z[s, k])
                 out[np.ix_(s, place[rows[k], gone])] = value
     return out, row, column
-
-
-def log_density_by_draws(X: Matrix, mu: Array, sigma: Array) -> Array:
-    """(..., N, C) log densities of the observed cells of rows; 0 of a row without any.
-
-    Parameters
-    ----------
-    X : (N, D)
-    mu, sigma : (..., C, D), and (..., C, D, D) or (..., 1, D, D)
-        Any leading axes of draws.
-    """
-    *batch, n_classes, n_features = mu.shape
-    mu = mu.reshape(-1, n_classes, n_features)
-    sigma = sigma.reshape(len(mu), sigma.shape[-3], n_features, n_features)
-    out = np.empty((len(mu), X.shape[0], n_classes))
-    for rows, columns in _patterns(X):
-        factor = np.linalg.cholesky(sigma[:, :, columns[:, None], columns])
-        log_det = np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
-        log_norm = -0.5 * len(columns) * np.log(2 * np.pi) - log_det
-        whiten = np.swapaxes(np.linalg.inv(factor), -1, -2)
-        x = dense_block(X, rows)[:, columns]
-        step = max(1, _NUMBERS // max(1, x.size))
-        for start in range(0, len(mu), step):  # draws at a time
-            some = slice(start, start + step)
-            for c in range(n_classes):
-                k = c if factor.shape[1] > 1 else 0
-                z = (x - mu[some, c][:, None, columns]) @ whiten[some, k]
-                q = np.einsum("snd,snd->sn", z, z)
-                out[some, rows, c] = log_norm[some, k, None] - 0.5 * q
-    return out.reshape(*batch, X.shape[0], n_classes)
-
-
-_NUMBERS = 1 << 20  # of whitened rows under some draws: 8 MB
-
-
-def _patterns(X: Matrix) -> Iterator[tuple[Any, Array]]:
-    """(rows, observed columns): of complete rows in blocks, else pattern by pattern."""
-    if has_nan(X):
-        for rows, seen, _ in Patterns.of(X):
-            yield rows, seen
-    else:
-        for block in row_blocks(*X.shape):
-            yield block, np.arange(X.shape[1])
 
 
 # ------------------------------------------------------------------------------------- in PyMC

@@ -16,6 +16,7 @@ deviations and correlations; Lewandowski, Kurowicka and Joe (2009) (prior of Ome
 Guide, multivariate priors for hierarchical models.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -25,6 +26,7 @@ from bayesgen import gaps
 from bayesgen.correlations import declare_correlation
 from bayesgen.family import Family, Theta, array, prior_object
 from bayesgen.gaussian import robust_location_and_scale
+from bayesgen.mahalanobis import log_normal_of_draws
 from bayesgen.names import CLASS, FEATURE, FEATURE_BIS
 from bayesgen.numerics import Array
 from bayesgen.pymc_parts import centred, declare, prefixed, variable
@@ -77,7 +79,14 @@ class LKJNormal(Family):
 
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
         """(..., N, C) Normal log densities of the observed cells of each row."""
-        return gaps.log_density_by_draws(X, np.asarray(theta["mu"]), self._covariance(theta))
+        mu = np.asarray(theta["mu"], dtype=np.float64)
+        Sigma = self._covariance({k: np.asarray(v, np.float64) for k, v in theta.items()})
+        *lead, n_classes, n_features = mu.shape
+        n = math.prod(lead)
+        Sigma = Sigma.reshape(n, *Sigma.shape[-3:])
+        mu = mu.reshape(n, n_classes, n_features)
+        out = log_normal_of_draws(X, mu, Sigma, np.arange(n_features))
+        return out.reshape(*lead, *out.shape[1:])
 
     def _covariance(self, theta: Any) -> Any:
         """(..., C, D, D), or (..., 1, D, D); arrays or tensors."""
@@ -151,10 +160,12 @@ class LKJNormal(Family):
 
         Given rows, the means of the default prior are sampled as their distance from the class's
         mean row, ``mu_white`` :math:`= (\mu_{cj} - \bar x_{cj}) \sqrt{n_c} / \sigma_{cj}`: with
-        few rows a mean is as uncertain as its scale says. The rows are the potential ``x``: those of each class and pattern of missing cells are
-        replaced by at most 2D points that no Normal can tell from them (`gaps.sigma_points`).
+        few rows a mean is as uncertain as its scale says. The rows are the potential ``x``: those
+        of each class and pattern of missing cells are replaced by at most 2D points that no Normal
+        can tell from them (`gaps.sigma_points`).
         """
         import pymc as pm
+        import pytensor.tensor as pt
 
         prior = declare(self, "prior", prefix)
         m, s = prior["location"], prior["scale"]
@@ -181,11 +192,12 @@ class LKJNormal(Family):
         else:
             n_classes = len(pm.modelcontext(None).coords[CLASS])
             centre, count = _class_means(np.asarray(X, dtype=np.float64), codes, n_classes)
-            centre = pm.Data(f"{prefix}centre", np.where(count > 0, centre, self.location))
-            unit = sigma / pm.Data(f"{prefix}root_count", np.sqrt(count + 0.1))
-            white = pm.Normal(
-                f"{prefix}mu_white", (m - centre) / unit, tau / unit, dims=dims["mu"]
-            )
+            seen = count > 0
+            centre = pm.Data(f"{prefix}centre", np.where(seen, centre, self.location))
+            root = pm.Data(f"{prefix}root_count", np.sqrt(np.maximum(count, 1.0)))
+            unit = pt.switch(pm.Data(f"{prefix}has_rows", seen * 1.0), sigma / root, tau)
+            name = f"{prefix}mu_white"
+            white = pm.Normal(name, (m - centre) / unit, tau / unit, dims=dims["mu"])
             mu = pm.Deterministic(names["mu"], centre + unit * white, dims=dims["mu"])
         theta = {"mu": mu, "sigma": sigma, "correlation": correlation}
         if codes is not None:

@@ -182,7 +182,7 @@ def test_what_has_no_proper_posterior_is_refused(shared):
     family.with_defaults(X[[0, 1, 15, 16]], y[[0, 1, 15, 16]], 2)  # fewer rows than columns
     flat = X.copy()
     flat[:, 1] = y
-    with pytest.raises(ValueError, match="feature 1 .* does not vary within"):
+    with pytest.raises(ValueError, match=r"feature 1 .* does not vary within"):
         family.with_defaults(flat, y, 2)
     flat = X.copy()
     flat[:, 2] = 3 * X[:, 0] - X[:, 1]
