@@ -218,7 +218,7 @@ def test_recovers_scales_far_apart_and_beats_its_conjugate_sibling():
         "sigma": np.array([[1.0, 1.0, 1.0], [0.02, 1.0, 0.05]]),
         "correlation": np.stack([omega, omega[::-1, ::-1]]),
     }
-    X, y = unequal_scales(rng, 8, theta)
+    X, y = unequal_scales(rng, 12, theta)
     X_test, y_test = unequal_scales(rng, 1000, theta)
     clf = bg.LKJDiscriminant(random_state=2).fit(X, y, progressbar=False)
     tree = clf.posterior_

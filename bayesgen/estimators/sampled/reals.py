@@ -55,6 +55,7 @@ class LKJDiscriminant(SampledClassifier):
     """
 
     _priors = ("mu", "sigma")
+    _target_accept = 0.95  # with few rows scales and strong correlations make a funnel
 
     def __init__(
         self,
