@@ -13,6 +13,7 @@ from bayesgen.families.lkj_normal import LKJNormal
 from bayesgen.inference.diagnostics import diagnose
 from bayesgen.kernels import correlation as kernels
 from bayesgen.model import ClassModel
+from bayesgen.monte_carlo import MonteCarloWarning
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
@@ -210,7 +211,7 @@ def unequal_scales(rng: np.random.Generator, n: int, theta: Any) -> tuple[np.nda
 
 @pytest.mark.slow
 def test_recovers_scales_far_apart_and_beats_its_conjugate_sibling():
-    """A class a hundred times narrower than the other: one Wishart scale suits neither."""
+    """A class up to fifty times narrower than the other: one Wishart scale suits neither."""
     rng = np.random.default_rng(11)
     omega = np.array([[1.0, 0.8, 0.3], [0.8, 1.0, 0.5], [0.3, 0.5, 1.0]])
     theta = {
@@ -233,11 +234,12 @@ def test_recovers_scales_far_apart_and_beats_its_conjugate_sibling():
     assert np.concatenate(inside).mean() > 0.9
     sibling = bg.QuadraticDiscriminant().fit(X, y)
     rows = np.arange(len(y_test))
-    gain = clf.predict_log_proba(X_test) - sibling.predict_log_proba(X_test)
+    with warnings.catch_warnings():  # how unlikely exactly, in the narrow class, is a wide row
+        warnings.simplefilter("ignore", MonteCarloWarning)
+        gain = clf.predict_log_proba(X_test) - sibling.predict_log_proba(X_test)
     gain = gain[rows, y_test]
     assert gain.mean() / (gain.std() / np.sqrt(len(gain))) > 2
 
-    # the same shapes: nothing is compiled again
     holes = X.copy()
     holes[0, 0] = holes[9, 1] = NAN
     labels = y.astype(float)
@@ -247,4 +249,4 @@ def test_recovers_scales_far_apart_and_beats_its_conjugate_sibling():
         warnings.simplefilter("ignore")  # too few draws for a verdict
         partial.fit(holes, labels, progressbar=False)
     assert partial.posterior_["posterior_predictive"]["imputed_label"].shape == (2, 200, 1)
-    assert partial.predict_proba(X_test[:5]).shape == (5, 2)
+        assert partial.predict_proba(X_test[:5]).shape == (5, 2)
