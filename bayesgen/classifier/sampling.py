@@ -93,11 +93,8 @@ class Sampling(Posterior):
         """Options of the sampler, checked before any work."""
         own = self._sample_options()
         if inference in approximation.APPROXIMATIONS:
-            for name in (
-                "tune",
-                "chains",
-                "target_accept",
-            ):  # of a sampler; an approximation has none
+            # of a sampler; an approximation has none
+            for name in ("tune", "chains", "target_accept"):
                 own.pop(name, None)
                 if name in options:
                     raise TypeError(f"fit() got {name}, which inference={inference!r} has not")

@@ -249,4 +249,4 @@ def test_recovers_scales_far_apart_and_beats_its_conjugate_sibling():
         warnings.simplefilter("ignore")  # too few draws for a verdict
         partial.fit(holes, labels, progressbar=False)
     assert partial.posterior_["posterior_predictive"]["imputed_label"].shape == (2, 200, 1)
-        assert partial.predict_proba(X_test[:5]).shape == (5, 2)
+    assert partial.predict_proba(X[:5]).shape == (5, 2)
