@@ -368,6 +368,32 @@ class Family(Record, abc.ABC):
         """
         return {}
 
+    def pymc_start(
+        self, X: Matrix, y: Array
+    ) -> Callable[[np.random.Generator], dict[str, Array]] | None:
+        """Values of the free variables of `to_pymc` where a chain starts; None: about the prior's.
+
+        For families whose posterior has modes that no chain leaves. `y` as in `with_defaults`.
+        """
+        return None
+
+    def relabelled(self, draws: dict[str, Array], X: Matrix, y: Array) -> dict[str, Array]:
+        """The same draws, with one meaning for each label that the likelihood does not tell apart.
+
+        Parameters
+        ----------
+        draws : {name: (chain, draw, *dims)}
+            All variables of the PyMC model.
+        X, y : training rows
+            `y` as in `with_defaults`.
+
+        Returns
+        -------
+        {name: (chain, draw, *dims)}
+            Of the variables that change.
+        """
+        return {}
+
     def pymc_data(self, stats: Any) -> dict[str, Array]:
         """{name: array} of the prior's data containers in `to_pymc`.
 

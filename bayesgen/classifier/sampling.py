@@ -18,7 +18,7 @@ from bayesgen.inference.closed_form import posterior as closed_form_posterior
 from bayesgen.inference.partial import is_complete, partial_data, resolved_prior
 from bayesgen.labels import code_labels, is_labelled, labels_and_mask
 from bayesgen.model import ClassModel, ClassStats, PartialRows, draw_shape
-from bayesgen.names import CHAIN, DRAW, POSTERIOR, POSTERIOR_PREDICTIVE, SAMPLE_STATS
+from bayesgen.names import CHAIN, CLASS_WEIGHTS, DRAW, POSTERIOR, POSTERIOR_PREDICTIVE, SAMPLE_STATS
 from bayesgen.numerics import Array
 from bayesgen.rows import class_counts, has_nan
 
@@ -67,6 +67,9 @@ class Sampling(Posterior):
                 posterior, sample_stats = approximation.sample(
                     model, inference, start=start, **options
                 )
+        draws = {str(k): np.asarray(v.values) for k, v in posterior.data_vars.items()}
+        changed = self._scorer().family.relabelled(draws, rows, codes)
+        posterior = posterior.assign({k: (posterior[k].dims, v) for k, v in changed.items()})
         out = self._tree({POSTERIOR: posterior, SAMPLE_STATS: sample_stats})
         out.attrs["route"] = inference
         if inference == "nuts":
@@ -132,7 +135,8 @@ class Sampling(Posterior):
         """The PyMC model of training rows, codes -1 where there is no label; where to start."""
         family, n_classes = self._make_family(), len(self.classes_)
         if not isinstance(family, ConjugateFamily):
-            return self._model_of_rows(family, X, codes, weight), None
+            model = self._model_of_rows(family, X, codes, weight)
+            return model, self._start_of_rows(X, codes)
         if is_complete(family, X, codes):
             stats = ClassModel(self.class_alpha, family).stats(X, codes, n_classes, weight)
             self.stats_ = stats
@@ -178,6 +182,17 @@ class Sampling(Posterior):
         if not whole.any():
             return self.prior_.to_pymc(self._coords(), partial=some)
         return self.prior_.to_pymc(self._coords(), X=X[whole], y=codes[whole], partial=some)
+
+    def _start_of_rows(self, X: Any, codes: Array) -> Any:
+        """Where chains start, if the family knows better than the prior."""
+        found, rough = self.prior_.family.pymc_start(X, codes), self._rough
+        if found is None:
+            return None
+
+        def start(rng: np.random.Generator) -> dict[str, Array]:
+            return {CLASS_WEIGHTS: rough.mean_weights(), **found(rng)}
+
+        return start
 
     def _partial_model(self, X: Any, codes: Array, weight: Array | None) -> Any:
         """The PyMC model of rows that are not all complete; where its chains start.

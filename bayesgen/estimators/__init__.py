@@ -6,7 +6,7 @@ from bayesgen import storage
 from bayesgen.classifier import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, MultinomialNB, PoissonNB
 from bayesgen.estimators.gaussian import GaussianNB, LinearDiscriminant, QuadraticDiscriminant
-from bayesgen.estimators.sampled import LKJDiscriminant, StudentTNB
+from bayesgen.estimators.sampled import LKJDiscriminant, MixtureDiscriminant, StudentTNB
 from bayesgen.estimators.tables import CategoricalNB, MixedNB
 from bayesgen.estimators.text import MarkovNB
 
@@ -21,6 +21,7 @@ FACES: tuple[type[GenerativeClassifier], ...] = (
     QuadraticDiscriminant,
     MarkovNB,
     LKJDiscriminant,
+    MixtureDiscriminant,
     StudentTNB,
     GenerativeClassifier,
 )

@@ -20,7 +20,7 @@ class SampledClassifier(GenerativeClassifier):
         return False
 
     def _sample_options(self) -> dict[str, Any]:
-        options = {
+        options: dict[str, Any] = {
             "draws": self.draws,
             "tune": self.tune,
             "chains": self.chains,
