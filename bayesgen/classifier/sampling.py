@@ -19,7 +19,7 @@ from bayesgen.inference.partial import is_complete, partial_data, resolved_prior
 from bayesgen.labels import code_labels, is_labelled, labels_and_mask
 from bayesgen.model import ClassModel, ClassStats, PartialRows, draw_shape
 from bayesgen.names import CHAIN, CLASS_WEIGHTS, DRAW, POSTERIOR, POSTERIOR_PREDICTIVE, SAMPLE_STATS
-from bayesgen.numerics import Array
+from bayesgen.numerics import Array, draw_dirichlet
 from bayesgen.rows import class_counts, has_nan
 
 _BYTES = 1 << 30  # imputations that would be larger are left out
@@ -190,7 +190,7 @@ class Sampling(Posterior):
             return None
 
         def start(rng: np.random.Generator) -> dict[str, Array]:
-            return {CLASS_WEIGHTS: rough.mean_weights(), **found(rng)}
+            return {CLASS_WEIGHTS: draw_dirichlet(rng, rough.alpha, 1)[0], **found(rng)}
 
         return start
 

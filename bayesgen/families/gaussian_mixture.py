@@ -30,6 +30,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.cluster.vq import kmeans2
 from scipy.optimize import linear_sum_assignment
+from scipy.special import expit, logit
 
 from bayesgen import gaps
 from bayesgen.correlations import declare_correlation
@@ -314,18 +315,21 @@ class GaussianMixture(Family):
         sigma = np.maximum(sigma, 0.05)
         left = weight[:, ::-1].cumsum(axis=1)[:, ::-1][:, :-1]
         share = np.divide(weight[:, :-1], left, out=np.full(left.shape, 0.5), where=left > 0)
-        start = {"stick": np.clip(share, 0.05, 0.95)} if n_components > 1 else {}
+        shares = {"stick": np.clip(share, 0.05, 0.95)} if n_components > 1 else {}
         if self.covariance == "full" and dim > 1:
             pairs = dim * (dim - 1) // 2
-            start["correlation_partial"] = np.full((n_classes, n_components, pairs), 0.5)
+            shares["correlation_partial"] = np.full((n_classes, n_components, pairs), 0.5)
 
-        def draw(rng: np.random.Generator) -> dict[str, Array]:
+        def draw(rng: np.random.Generator) -> dict[str, Array]:  # nutpie refuses a slope of 0
             near = mu + 0.1 * sigma * rng.standard_normal(mu.shape)
             wide = sigma * np.exp(0.1 * rng.standard_normal(sigma.shape))
             return {
                 "mu": self.location + self.scale * near,
                 "sigma": self.scale * wide,
-                **start,
+                **{
+                    k: expit(logit(v) + 0.1 * rng.standard_normal(v.shape))
+                    for k, v in shares.items()
+                },
             }
 
         return draw

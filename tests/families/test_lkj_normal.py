@@ -240,6 +240,7 @@ def test_recovers_scales_far_apart_and_beats_its_conjugate_sibling():
     gain = gain[rows, y_test]
     assert gain.mean() / (gain.std() / np.sqrt(len(gain))) > 2
 
+    # a row without a label, and two with missing cells
     holes = X.copy()
     holes[0, 0] = holes[9, 1] = NAN
     labels = y.astype(float)
@@ -248,5 +249,6 @@ def test_recovers_scales_far_apart_and_beats_its_conjugate_sibling():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # too few draws for a verdict
         partial.fit(holes, labels, progressbar=False)
+        accuracy = np.mean(partial.predict(X_test) == y_test)
     assert partial.posterior_["posterior_predictive"]["imputed_label"].shape == (2, 200, 1)
-    assert partial.predict_proba(X[:5]).shape == (5, 2)
+    assert accuracy > 0.9
