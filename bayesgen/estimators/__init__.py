@@ -6,7 +6,11 @@ from bayesgen import storage
 from bayesgen.classifier import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, MultinomialNB, PoissonNB
 from bayesgen.estimators.gaussian import GaussianNB, LinearDiscriminant, QuadraticDiscriminant
-from bayesgen.estimators.sampled import StudentTNB
+from bayesgen.estimators.sampled import (
+    DirichletCompoundMultinomialNB,
+    NegativeBinomialNB,
+    StudentTNB,
+)
 from bayesgen.estimators.tables import CategoricalNB, MixedNB
 from bayesgen.estimators.text import MarkovNB
 
@@ -20,6 +24,8 @@ FACES: tuple[type[GenerativeClassifier], ...] = (
     LinearDiscriminant,
     QuadraticDiscriminant,
     MarkovNB,
+    DirichletCompoundMultinomialNB,
+    NegativeBinomialNB,
     StudentTNB,
     GenerativeClassifier,
 )
