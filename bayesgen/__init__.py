@@ -16,6 +16,7 @@ _HOME = {
     "GaussianNB": "estimators",
     "GenerativeClassifier": "classifier",
     "LinearDiscriminant": "estimators",
+    "LogisticNormalNB": "estimators",
     "MarkovNB": "estimators",
     "MixedNB": "estimators",
     "MultinomialNB": "estimators",

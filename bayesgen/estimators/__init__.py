@@ -8,6 +8,7 @@ from bayesgen.estimators.counts import BernoulliNB, MultinomialNB, PoissonNB
 from bayesgen.estimators.gaussian import GaussianNB, LinearDiscriminant, QuadraticDiscriminant
 from bayesgen.estimators.sampled import (
     DirichletCompoundMultinomialNB,
+    LogisticNormalNB,
     NegativeBinomialNB,
     StudentTNB,
 )
@@ -25,6 +26,7 @@ FACES: tuple[type[GenerativeClassifier], ...] = (
     QuadraticDiscriminant,
     MarkovNB,
     DirichletCompoundMultinomialNB,
+    LogisticNormalNB,
     NegativeBinomialNB,
     StudentTNB,
     GenerativeClassifier,

@@ -46,7 +46,7 @@ from bayesgen.rows import (
     stored_blocks,
     stored_cells,
 )
-from bayesgen.simplex import weighted_simplex
+from bayesgen.simplex import counted_simplex
 
 _TABLE = 1 << 20  # numbers of one table (draw, class, distinct cell): 8 MiB
 
@@ -65,8 +65,8 @@ class DirichletCompound(Family):
     typical : float, optional
         Median of the default prior of s, in words. None: the mean length of a document.
     reference : array (class, feature), optional
-        Rough word probabilities, by which `mean` is sampled (`simplex`); no density depends on
-        them. None: from the rows.
+        Rough counts, in whose coordinates `mean` is sampled (`simplex`); no density depends on
+        them. None: in how many documents a word occurs, plus alpha.
     length : int or array (N,), optional
         Words in a simulated document. None: the mean length.
     """
@@ -94,10 +94,9 @@ class DirichletCompound(Family):
         """Flat; unequal words, in short documents."""
         flat = np.ones((n_classes, n_features))
         unequal = 0.5 + np.arange(flat.size).reshape(flat.shape) % 5
-        share = unequal / unequal.sum(axis=-1, keepdims=True)
         return [
-            cls(alpha=flat, typical=np.array(20.0), reference=flat / n_features, length=20),
-            cls(alpha=unequal, typical=np.array(3.0), reference=share, length=4),
+            cls(alpha=flat, typical=np.array(20.0), reference=flat, length=20),
+            cls(alpha=unequal, typical=np.array(3.0), reference=unequal, length=4),
         ]
 
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
@@ -135,7 +134,7 @@ class DirichletCompound(Family):
     def with_defaults(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
     ) -> Self:
-        """Pseudo-counts as an array, the mean length, and rough word probabilities."""
+        """Pseudo-counts as an array, the mean length, and rough counts."""
         self._check(X)
         alpha = broadcast_prior("alpha", self.alpha, (n_classes, X.shape[1]))
         cells = stored_cells(X, slice(None))
@@ -147,9 +146,7 @@ class DirichletCompound(Family):
             self,
             alpha=alpha,
             typical=np.asarray(max(1.0, length) if self.typical is None else self.typical, float),
-            reference=seen / seen.sum(axis=-1, keepdims=True)
-            if self.reference is None
-            else self.reference,
+            reference=seen if self.reference is None else self.reference,
             length=max(1, round(float(length))) if self.length is None else self.length,
         )
 
@@ -171,7 +168,7 @@ class DirichletCompound(Family):
             return pm.Dirichlet(
                 names["mean"],
                 prior["alpha"] + pt.zeros(w.shape),  # PyMC must meet w before the transform
-                default_transform=weighted_simplex(w),
+                default_transform=counted_simplex(w),
                 dims=dims["mean"],
             )
 

@@ -12,7 +12,7 @@ from bayesgen.families.dirichlet_compound import DirichletCompound
 from bayesgen.inference import diagnostics
 from bayesgen.model import ClassModel
 from bayesgen.names import CLASS, FEATURE
-from bayesgen.simplex import weighted_simplex
+from bayesgen.simplex import counted_simplex
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
@@ -77,7 +77,7 @@ def test_defaults_by_hand():
         family = DirichletCompound().with_defaults(form(X), y, 2, np.array([1.0, 1, 2]))
         assert family.typical == pytest.approx(14 / 4)
         assert family.length == 4
-        np.testing.assert_allclose(family.reference, [[1 / 2, 1 / 2], [1 / 3, 2 / 3]])
+        np.testing.assert_allclose(family.reference, [[2, 2], [1, 2]])
         np.testing.assert_array_equal(family.alpha, np.ones((2, 2)))
 
 
@@ -85,9 +85,9 @@ def test_defaults_by_hand():
 
 
 def test_coordinates_of_the_simplex():
-    """There and back; the Jacobian by finite differences; round at the weights."""
-    w = RNG.dirichlet(np.ones(D), C)
-    transform = weighted_simplex(pt.as_tensor(w))
+    """There and back; the Jacobian by finite differences; round at the counts."""
+    w, n = RNG.dirichlet(np.ones(D), C), np.array([[30.0], [5.0]])
+    transform = counted_simplex(pt.as_tensor(n * w))
     p = RNG.dirichlet(np.ones(D), C)
     z = transform.forward(pt.as_tensor(p)).eval(mode=PYTHON)
     assert z.shape == (C, D - 1)
@@ -113,7 +113,7 @@ def test_coordinates_of_the_simplex():
             step[c, k] = h
             ends = [back.eval({at: origin + sign * step}, mode=PYTHON)[c] for sign in (1, -1)]
             slopes.append((np.log(ends[0]) - np.log(ends[1])) / (2 * h))
-        information = np.einsum("j,kj,lj->kl", w[c], slopes, slopes)
+        information = np.einsum("j,kj,lj->kl", n[c] * w[c], slopes, slopes)
         np.testing.assert_allclose(information, np.eye(D - 1), atol=1e-7)
 
 

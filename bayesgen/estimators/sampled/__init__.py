@@ -1,11 +1,16 @@
 """Classifiers without a closed form: fitted by NUTS, used like all others."""
 
-from bayesgen.estimators.sampled.counts import DirichletCompoundMultinomialNB, NegativeBinomialNB
+from bayesgen.estimators.sampled.counts import (
+    DirichletCompoundMultinomialNB,
+    LogisticNormalNB,
+    NegativeBinomialNB,
+)
 from bayesgen.estimators.sampled.face import SampledClassifier
 from bayesgen.estimators.sampled.reals import StudentTNB
 
 __all__ = [
     "DirichletCompoundMultinomialNB",
+    "LogisticNormalNB",
     "NegativeBinomialNB",
     "SampledClassifier",
     "StudentTNB",
