@@ -7,6 +7,7 @@ The hazard behind most of this page is :math:`\log\Gamma(a+n) - \log\Gamma(a)`: 
 that a document carries about its class.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,9 @@ _STIRLING_FROM = 32.0  # below it the plain difference of log-gammas is good to 
 
 def _stirling_tail(z: Array) -> Array:
     """``log Gamma(z) - [(z - 1/2) log z - z + log(2 pi)/2]``; error below 1e-16 for |z| >= 32."""
-    w = 1.0 / (z * z)
-    return (1 / 12 - w * (1 / 360 - w * (1 / 1260 - w / 1680))) / z
+    r = 1.0 / z
+    w = r * r  # z * z would overflow
+    return r * (1 / 12 - w * (1 / 360 - w * (1 / 1260 - w / 1680)))
 
 
 def log_gamma_difference(a: Any, n: Any) -> Array:
@@ -166,7 +168,7 @@ def log_negative_binomial(x: Any, shape: Any, rate: Any) -> Array:
             - _stirling_tail(a)
             - deviance(x, n / (b + 1))
             - deviance(a, n * (b / (b + 1)))
-            + 0.5 * np.log(a / (2 * np.pi * x * n))
+            + 0.5 * (np.log(a / n) - np.log(2 * np.pi * x))
         )
     return out
 
@@ -262,17 +264,54 @@ def log_mean_exp(a: Array, axis: int = 0) -> Array:
     return log_sum_exp(a, axis=axis) - np.log(a.shape[axis])
 
 
-def log_softmax(a: Array) -> Array:
+def log_softmax(a: Array, out: Array | None = None) -> Array:
     """Normalise log joint densities over the last axis; NaN where all are -inf.
 
     A row that is impossible under every class has no class probabilities: it is never turned
-    into a uniform distribution here.
+    into a uniform distribution here. `out` may be `a` itself.
     """
-    top = np.max(a, axis=-1, keepdims=True)
-    # shifted first: probabilities add up to 1 also where log densities are -1e9
-    a = a - np.where(np.isfinite(top), top, 0.0)
+
+    def normalise(columns: Array) -> None:
+        with np.errstate(divide="ignore"):
+            columns -= np.log(np.exp(columns).sum(axis=0))
+
+    return _over_classes(normalise, a, out)
+
+
+def softmax(a: Array, out: Array | None = None) -> Array:
+    """exp of `log_softmax`, with one exponential a number and no logarithm."""
+
+    def normalise(columns: Array) -> None:
+        np.exp(columns, out=columns)
+        columns /= columns.sum(axis=0)
+
+    return _over_classes(normalise, a, out)
+
+
+_BLOCK_CELLS = 1 << 15  # numbers, 256 KiB, that are worked on at a time
+
+
+def _over_classes(normalise: Callable[[Array], None], a: Array, out: Array | None) -> Array:
+    """Normalise (..., C) by a function of (C, n) in place; the largest of each column is 0.
+
+    Shifted first: probabilities add up to 1 also where log densities are -1e9. The classes come
+    first, so that sums over a few of them are sums of long rows.
+    """
+    a = np.asarray(a)
+    if out is None:
+        out = np.empty(a.shape, dtype=np.result_type(a, np.float64))
+    rows, where = (x.reshape(-1, a.shape[-1]) if a.size else np.empty((0, 1)) for x in (a, out))
+    step = max(1, _BLOCK_CELLS // max(1, a.shape[-1]))
     with np.errstate(invalid="ignore"):
-        return a - log_sum_exp(a, axis=-1)[..., None]
+        for start in range(0, len(rows), step):
+            columns = np.array(rows[start : start + step].T, dtype=out.dtype, order="C")
+            top = columns.max(axis=0)
+            columns -= np.where(np.isfinite(top), top, 0.0)
+            normalise(columns)
+            where[start : start + step] = columns.T
+    if not np.may_share_memory(where, out):  # strides that cannot be flattened
+        out[...] = where.reshape(a.shape)
+    return out
 
 
 # ------------------------------------------------------------------------------------- draws

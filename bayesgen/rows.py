@@ -16,6 +16,8 @@ Matrix = Any  # a dense (N, D) array or a scipy.sparse CSR matrix of that shape
 
 _BLOCK_CELLS = 1 << 18  # cells of one row block: 2 MiB of float64, inside the second-level cache
 
+_FEW_COLUMNS = 64  # up to so many a sparse block is multiplied as a dense one
+
 # ------------------------------------------------------------------------------------------- blocks
 
 
@@ -26,7 +28,13 @@ def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
         yield slice(start, min(start + step, n_rows))
 
 
-def dense_block(X: Matrix, rows: slice) -> Array:
+def few_at_a_time(positions: Array) -> Iterator[Array]:
+    """Positions of rows in parts of 256, for what holds much more of a row than its cells."""
+    for start in range(0, len(positions), 256):
+        yield positions[start : start + 256]
+
+
+def dense_block(X: Matrix, rows: slice | Array) -> Array:
     """Rows of X as a dense float64 array, for one block of `row_blocks`.
 
     float32 is widened here, before any sum, never after.
@@ -35,13 +43,28 @@ def dense_block(X: Matrix, rows: slice) -> Array:
     return np.asarray(block.todense() if sparse.issparse(X) else block, dtype=np.float64)
 
 
-def stored_cells(X: Matrix, rows: slice) -> sparse.csr_matrix:
+def n_stored(X: Matrix) -> int:
+    """Cells that a pass over X visits."""
+    return int(X.nnz) if sparse.issparse(X) else int(X.shape[0] * X.shape[1])
+
+
+def cell_of(X: Matrix, at: int) -> tuple[int, int]:
+    """Row and column of a stored cell of a CSR matrix."""
+    return int(np.searchsorted(X.indptr, int(at), "right")) - 1, int(X.indices[at])
+
+
+def each_cell_once(X: sparse.csr_matrix) -> sparse.csr_matrix:
+    """CSR in which no cell is stored in several parts: X itself, or a copy."""
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def stored_cells(X: Matrix, rows: slice | Array) -> sparse.csr_matrix:
     """The nonzero (or NaN) cells of some rows as float64 CSR, each cell once."""
-    cells = sparse.csr_matrix(X[rows] if sparse.issparse(X) else dense_block(X, rows), dtype=float)
-    if not cells.has_canonical_format:
-        cells = cells.copy()  # it may be a view of X
-        cells.sum_duplicates()
-    return cells
+    block = X[rows] if sparse.issparse(X) else dense_block(X, rows)
+    return each_cell_once(sparse.csr_matrix(block, dtype=float))
 
 
 def stored_blocks(X: Matrix, table_cells: int) -> Iterator[tuple[slice, sparse.csr_matrix]]:
@@ -118,6 +141,56 @@ def dot_log(X: Matrix, p: Array) -> Array:
     return out
 
 
+def over_draws(
+    X: Matrix,
+    p: Array,
+    tables: Callable[[Array], Any],
+    score: Callable[[Matrix, slice, Any, Array], None],
+) -> Array:
+    """(..., N, C) sums over the columns for parameters p (..., C, D), as products of matrices.
+
+    Parameters
+    ----------
+    tables : (s, C, D) -> anything
+        Of some draws of p.
+    score : (block, rows, tables, out) -> None
+        Of ``block = X[rows]``, float64 or CSR, and some draws, into ``out`` (n, s * C).
+
+    Notes
+    -----
+    Blocks of draws as of rows: beside the result there are never more than a few blocks.
+    """
+    *lead, n_classes, n_features = p.shape
+    n_draws = int(np.prod(lead))
+    p = p.reshape(n_draws, n_classes, n_features)
+    out = np.empty((X.shape[0], n_draws * n_classes))
+    stored = sparse.issparse(X) and n_features > _FEW_COLUMNS
+    for draws in row_blocks(n_draws, -(-n_classes * n_features // 2)):
+        part = tables(p[draws])
+        own = out[:, draws.start * n_classes : draws.stop * n_classes]
+        for rows in row_blocks(
+            X.shape[0], own.shape[1] if stored else max(n_features, own.shape[1])
+        ):
+            block = X[rows] if stored else dense_block(X, rows)
+            score(block, rows, part, own[rows])
+    each = out.reshape(X.shape[0], n_draws, n_classes)
+    return np.moveaxis(each, 0, 1).reshape(*lead, X.shape[0], n_classes)
+
+
+def multiply(block: Matrix, columns: Array, out: Array) -> None:
+    """``out[:] = block @ columns`` without an array of its own where `block` is dense."""
+    if sparse.issparse(block):
+        out[:] = block @ columns
+    else:
+        np.matmul(block, columns, out=out)
+
+
+def columns_of(table: Array) -> Array:
+    """(D, s * C) C-contiguous float64 from (s, C, D): what rows are multiplied with."""
+    flat = table.reshape(-1, table.shape[-1])
+    return np.ascontiguousarray(flat.T, dtype=np.float64)
+
+
 def row_sums(values: Array, indptr: Array) -> Array:
     """(..., n) sums over each row of CSR cells (..., nnz)."""
     filled = np.flatnonzero(np.diff(indptr))
@@ -186,6 +259,9 @@ def split_missing(X: Matrix) -> tuple[Matrix, Matrix | None]:
 
 def first_observed(X: Matrix) -> Array:
     """(D,) the first value that is not NaN in each column, 0 where there is none."""
+    head = dense_block(X, slice(0, 1))
+    if len(head) and not np.isnan(head).any():
+        return head[0].copy()
     out = np.zeros(X.shape[1])
     todo = np.arange(X.shape[1])
     for rows in row_blocks(*X.shape):
@@ -208,9 +284,8 @@ def refuse_negative_counts(X: Matrix) -> None:
     if values.dtype.kind in "ub" or values.size == 0 or not np.fmin.reduce(values, axis=None) < 0:
         return
     if sparse.issparse(X):
-        cells = X.tocoo()
-        k = int(np.flatnonzero(cells.data < 0)[0])
-        i, j, value = cells.row[k], cells.col[k], cells.data[k]
+        k = int(np.flatnonzero(values < 0)[0])
+        (i, j), value = cell_of(X, k), values[k]
     else:
         i, j = np.argwhere(X < 0)[0]
         value = X[i, j]

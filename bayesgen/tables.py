@@ -26,7 +26,7 @@ from scipy import sparse
 
 from bayesgen.column import EXACT, Column, canonical
 from bayesgen.numerics import Array
-from bayesgen.rows import Matrix
+from bayesgen.rows import Matrix, cell_of
 
 # ----------------------------------------------------------------------------------- reading
 
@@ -37,6 +37,7 @@ class Columns(Protocol):
     names: tuple[str, ...] | None
     n_rows: int
     n_columns: int
+    numbers: Array | None
 
     def column(self, j: int, /) -> Column:
         """Column j."""
@@ -141,6 +142,12 @@ class Table:
             shape = self._columns.shape
         _refuse_shape(shape)
         self.n_rows, self.n_columns = shape
+
+    @property
+    def numbers(self) -> Array | None:
+        """All cells in one array of numbers or booleans, if that is how they were given."""
+        cells = self._columns
+        return cells if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf" else None
 
     def label(self, j: int) -> str:
         """What errors call column j."""
@@ -343,8 +350,3 @@ def common_names(a: tuple[str, ...] | None, b: tuple[str, ...] | None) -> tuple[
         f"column {j} is {mine!r} on one side and {theirs!r} on the other; "
         "give both the same columns in the same order"
     )
-
-
-def cell_of(X: Matrix, at: int) -> tuple[int, int]:
-    """Row and column of a stored cell of a CSR matrix."""
-    return int(np.searchsorted(X.indptr, int(at), "right")) - 1, int(X.indices[at])

@@ -113,9 +113,17 @@ class Face(ClassifierMixin, BaseEstimator):
         sparse = "csr" if self._accepts_sparse() else False
         return validate_data(self, X, dtype="numeric", accept_sparse=sparse, **options)
 
+    def _of_table(self, X: Any) -> Any:
+        """What `fit` takes of a data frame that was cut from a file: all columns but the labels."""
+        return X
+
     def _encode(self, X: Any) -> Any:
         """What the family takes."""
         return X
+
+    def _encode_as_read(self, X: Any) -> Any:
+        """The same for one pass (`stats`, densities of rows): may encode rows as they are read."""
+        return self._encode(X)
 
     def _decode(self, X: Any) -> Any:
         """Simulated rows as the user writes them."""

@@ -1,6 +1,7 @@
 """A fitted classifier as a netCDF file, and back."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -20,6 +21,10 @@ class Saving(Posterior):
 
     def save(self, path: Any) -> None:
         """Write the model to a netCDF file; `bayesgen.load` reads it. No pickle."""
+        storage.write(path, *self._record())
+
+    def _record(self) -> tuple["xr.Dataset", dict[str, Any], dict[str, "xr.Dataset"]]:
+        """What `storage.write` takes."""
         check_is_fitted(self, "prior_")
         parameters = {
             name: storage.to_json(value, name)
@@ -56,7 +61,7 @@ class Saving(Posterior):
                 for name, group in draws.items()
                 if name not in (FIT, CONSTANT_DATA)
             }
-        storage.write(path, fit, state, draws)
+        return fit, state, draws
 
     def _unsaved(self) -> tuple[str, ...]:
         """Constructor arguments that a file cannot hold."""
@@ -74,12 +79,14 @@ class Saving(Posterior):
         self.n_rows_seen_ = state["n_rows_seen"]
         self.encoder_ = None
         self._restore(state)
-        family = type(self._make_family())
+        given = self._make_family()
+        family = type(given)
         if family.__name__ != fit.attrs["family"]:
             raise ValueError(f"the file holds a {fit.attrs['family']}, not a {family.__name__}")
         self.inference_ = state.get("inference", "closed form")
         self.n_unlabelled_ = state.get("n_unlabelled", 0)
-        self.prior_, model, stats = tree.read_fit(fit, family)
+        prior, model, stats = tree.read_fit(fit, family)
+        self.prior_ = replace(prior, family=prior.family.with_prior_objects(given))
         if state.get("closed_form", True):
             self.model_, self.stats_ = model, stats
         else:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import xlogy
 
+from bayesgen.bits import Bits, checked_bits, large_bits, log_masses
 from bayesgen.densities import log_beta_density, log_product
 from bayesgen.family import (
     ConjugateFamily,
@@ -31,10 +32,14 @@ from bayesgen.rows import (
     Matrix,
     class_counts,
     class_sums,
+    columns_of,
     dense_block,
     dot,
     dot_log,
     exact_parts,
+    has_nan,
+    multiply,
+    over_draws,
     remainder,
     row_blocks,
     split_missing,
@@ -83,11 +88,35 @@ class BetaBernoulli(ConjugateFamily):
         """``theta``: p(x_j = 1 | y = c)."""
         return {"theta": (CLASS, FEATURE)}
 
-    def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
+    def log_likelihood(self, X: Bits, theta: Theta) -> Array:
         """(..., N, C) sum of log Bernoulli masses over the observed cells."""
+        if np.ndim(theta["theta"]) == 2 and (large := large_bits(X, len(theta["theta"]))):
+            with np.errstate(divide="ignore"):
+                log_one, log_zero = np.log(theta["theta"]), np.log1p(-np.asarray(theta["theta"]))
+            return log_masses(large, log_one, log_zero)
+        X = checked_bits(X)
+        missing = has_nan(X)
+
+        def tables(p: Array) -> Any:
+            if missing or (p == 0).any() or (p == 1).any():
+                return p, None
+            off = np.log1p(-p)
+            return columns_of(np.log(p) - off), off.sum(axis=-1).ravel()
+
+        def score(block: Matrix, rows: slice, tables: Any, out: Array) -> None:
+            weights, no_ones = tables
+            if no_ones is None:
+                out[:] = np.moveaxis(self._log_masses(block, weights), 0, 1).reshape(out.shape)
+            else:
+                multiply(block, weights, out)
+                out += no_ones
+
+        return over_draws(X, np.asarray(theta["theta"]), tables, score)
+
+    def _log_masses(self, X: Matrix, p: Array) -> Array:
+        """`log_likelihood` where cells are missing, or bits impossible."""
         # log p of the ones, and log (1 - p) of the zeros as (all - ones - missing) cells: the
         # complement of a sparse X is never made
-        p = np.asarray(theta["theta"])
         certain = p == 1
         log_zero = np.log1p(-np.where(certain, 0.0, p))
         ones, missing = split_missing(X)
@@ -146,14 +175,21 @@ class BetaBernoulli(ConjugateFamily):
         return out + off.sum(axis=0)
 
     def stats(
-        self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
+        self, X: Bits, y: Array, n_classes: int, weight: Array | None = None
     ) -> BernoulliStats:
         """Counts of ones and zeros among the observed cells."""
-        ones, missing = split_missing(X)
-        n_ones = class_sums(ones, y, n_classes, weight)
-        others = n_ones
-        if missing is not None:
-            others = n_ones + class_sums(missing, y, n_classes, weight)
+        if large := large_bits(X):
+            from bayesgen.kernels import bits
+
+            n_ones, others = bits.ones_and_missing(
+                large.values, y, n_classes, weight, large.threshold
+            )
+            others += n_ones
+        else:
+            ones, missing = split_missing(checked_bits(X))
+            n_ones = others = class_sums(ones, y, n_classes, weight)
+            if missing is not None:
+                others = n_ones + class_sums(missing, y, n_classes, weight)
         n_zeros = remainder(class_counts(y, n_classes, weight)[:, None], others)
         return BernoulliStats(n_ones, n_zeros)
 
@@ -210,10 +246,12 @@ class BetaBernoulli(ConjugateFamily):
             self.params,
         )
 
-    def log_predictive(self, X: Matrix) -> Array:
+    def log_predictive(self, X: Bits) -> Array:
         """(N, C); bits are independent given the class, so the posterior mean is plugged in."""
-        ones, missing = split_missing(X)
         log_one, log_zero = self._log_mean()
+        if large := large_bits(X, len(log_one)):
+            return log_masses(large, log_one, log_zero)
+        ones, missing = split_missing(checked_bits(X))
         return dot(ones, log_one) + self._over_zeros(ones, missing, log_zero)
 
     def _log_mean(self) -> tuple[Array, Array]:

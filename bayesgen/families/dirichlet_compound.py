@@ -131,6 +131,10 @@ class DirichletCompound(Family):
         p /= p.sum(axis=-1, keepdims=True)
         return rng.multinomial(100 if self.length is None else self.length, p)
 
+    def given_rows(self, X: Matrix) -> Self:
+        """Draws documents of the lengths of those in X."""
+        return replace(self, length=np.rint(np.ravel(X.sum(axis=1))).astype(np.int64))
+
     def with_defaults(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
     ) -> Self:

@@ -182,6 +182,10 @@ class LogisticNormal(Family):
 
     # -- defaults ----------------------------------------------------------------------------
 
+    def given_rows(self, X: Matrix) -> Self:
+        """Draws documents of the lengths of those in X."""
+        return replace(self, length=np.rint(np.ravel(X.sum(axis=1))).astype(np.int64))
+
     def with_defaults(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
     ) -> Self:

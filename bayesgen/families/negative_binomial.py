@@ -73,7 +73,7 @@ class NegativeBinomial(Family):
         1 at the column that holds the rows' exposure, 0 elsewhere; None or no 1: exposure 1.
         That column is given, not modelled: its own mu and delta keep their priors.
     unit : float, optional
-        Mean exposure. None: from the rows.
+        Mean exposure, that of simulated rows. None: from the rows.
     centring : array (class, feature), optional
         In [0, 1], how much the rows say of each rate: the coordinates in which mu is sampled go
         by it, and no density depends on it. None: from the rows.
@@ -129,9 +129,13 @@ class NegativeBinomial(Family):
         delta = np.broadcast_to(self.rows_of(theta, "delta", y), mu.shape)
         delta = np.maximum(delta, _POISSON * mu)
         counted = self._counted(mu.shape[-1])
-        w = 1.0 if counted.all() else float(self.unit)
+        w = 1.0 if counted.all() else np.broadcast_to(self.unit, len(y))[:, None]
         x = rng.poisson(w * delta * rng.standard_gamma(mu / delta))
         return x if counted.all() else np.where(counted, x, w)
+
+    def given_rows(self, X: Matrix) -> Self:
+        """Draws rows of the exposures of those in X."""
+        return replace(self, unit=self._split(X)[1])
 
     def with_defaults(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None

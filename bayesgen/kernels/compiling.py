@@ -16,13 +16,22 @@ def compiled[F: Callable[..., Any]](function: F) -> F:
 
     Where there is no folder to keep it in, every process compiles anew.
     """
-    options: Any = {"nogil": True, "error_model": "numpy"}
-    machine_code: Any
+    return _compiled(function, nogil=True, error_model="numpy")
+
+
+def compiled_sums[F: Callable[..., Any]](function: F) -> F:
+    """As `compiled`; the terms of a sum may be added in another order, many at a time.
+
+    Equal input gives equal bits. ``x - x`` may be made 0, also where x is NaN or infinite.
+    """
+    return _compiled(function, nogil=True, error_model="numpy", fastmath={"reassoc", "nsz"})
+
+
+def _compiled(function: Any, **options: Any) -> Any:
     try:
-        machine_code = numba.njit(cache=True, **options)(function)
+        return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # "cannot cache function: no locator available"
-        machine_code = numba.njit(**options)(function)
-    return machine_code
+        return numba.njit(**options)(function)
 
 
 def as_data(x: Array) -> Array:

@@ -71,6 +71,12 @@ def test_simulated_counts_have_the_mean_and_variance():
         np.testing.assert_allclose(x.var(0), variance, rtol=0.05)
 
 
+def test_simulated_documents_may_have_the_lengths_of_others():
+    X = sparse.csr_matrix(documents())
+    drawn = DirichletCompound().given_rows(X).simulate(np.random.default_rng(0), THETA, Y)
+    np.testing.assert_array_equal(drawn.sum(axis=1), documents().sum(axis=1))
+
+
 def test_defaults_by_hand():
     X, y = np.array([[3, 1], [0, 2], [4, 0]]), np.array([0, 1, -1])
     for form in (np.asarray, sparse.csr_matrix):

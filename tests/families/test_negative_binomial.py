@@ -117,6 +117,12 @@ def test_simulated_counts_have_the_mean_and_variance():
         np.testing.assert_allclose(x.var(0), variance, rtol=0.1)
 
 
+def test_simulated_rows_may_have_the_exposures_of_others():
+    X = rows(True)
+    drawn = resolved(True, X).given_rows(X).simulate(np.random.default_rng(0), THETA, Y)
+    np.testing.assert_array_equal(drawn[:, 0], X[:, 0])
+
+
 # ------------------------------------------------------------------------------------ defaults
 
 
