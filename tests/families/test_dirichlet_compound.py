@@ -72,9 +72,10 @@ def test_simulated_counts_have_the_mean_and_variance():
 
 
 def test_simulated_documents_may_have_the_lengths_of_others():
-    X = sparse.csr_matrix(documents())
-    drawn = DirichletCompound().given_rows(X).simulate(np.random.default_rng(0), THETA, Y)
-    np.testing.assert_array_equal(drawn.sum(axis=1), documents().sum(axis=1))
+    X = documents()
+    family = DirichletCompound().given_rows(sparse.csr_matrix(X))
+    drawn = family.simulate(np.random.default_rng(0), THETA, Y)
+    np.testing.assert_array_equal(drawn.sum(axis=1), X.sum(axis=1))
 
 
 def test_defaults_by_hand():
