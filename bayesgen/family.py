@@ -325,6 +325,14 @@ class Family(Record, abc.ABC):
         """
         return self
 
+    def start(self, rng: np.random.Generator) -> dict[str, Array] | None:
+        """Values of the free variables of `to_pymc` where a chain starts.
+
+        None: near the centre of the prior, which is right unless the posterior has several modes
+        or is far away.
+        """
+        return None
+
     def coords(self) -> dict[str, Any]:
         """{dim: labels} of the dims in `params` that are neither class nor feature."""
         return {}

@@ -221,6 +221,20 @@ class LogisticNormal(Family):
             length=max(1, round(float(mean))) if self.length is None else self.length,
         )
 
+    def start(self, rng: np.random.Generator) -> dict[str, Array] | None:
+        """At the directions that the rows suggest: elsewhere there may be lesser modes."""
+        if self.centre is not None or self.spread is not None:
+            return None
+        centre = np.stack([rng.dirichlet(a) for a in self.reference])
+        noise = 0.2 * rng.normal(size=self.direction.shape)
+        by_factor = self.direction.shape[:2]
+        return {
+            "centre": np.maximum(centre, 1e-12),
+            "spread": 0.5 * np.exp(rng.uniform(-0.3, 0.3, by_factor)),
+            "unit": noise - noise.mean(axis=-1, keepdims=True),
+            "along": np.full(by_factor, 0.5 * np.sqrt(self.direction.shape[-1])),
+        }
+
     # -- PyMC --------------------------------------------------------------------------------
 
     def to_pymc(
@@ -295,7 +309,7 @@ class LogisticNormal(Family):
         exponent = log_w - n_words[:, None] * _log_norm(theta, z)[label]
         for k in range(self.factors):
             exponent = exponent + along[:, k, None] * z[:, k]
-        return out + pt.logsumexp(exponent, axis=1).sum()
+        return out + _log_sum_exp(exponent, 1).sum()
 
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
         """As `log_likelihood`, on the same grid."""
@@ -314,7 +328,7 @@ class LogisticNormal(Family):
             exponent = exponent + along[:, :, None] * z[:, k]
         words = sum_cells(f"{prefix}counts", cells, pt.log(theta["centre"]).T)
         constant = pm.Data(f"{prefix}coefficient", coefficient)[:, None]
-        return pt.logsumexp(exponent, axis=2) + words + constant
+        return _log_sum_exp(exponent, 2) + words + constant
 
     def _check(self, X: Matrix) -> None:
         if has_nan(X):
@@ -329,7 +343,16 @@ def _log_norm(theta: Any, z: Array) -> Any:
     words = pt.log(theta["centre"])[:, :, None]
     for k in range(z.shape[1]):
         words = words + theta["loading"][:, k, :, None] * z[:, k]
-    return pt.logsumexp(words, axis=1)
+    return _log_sum_exp(words, 1)
+
+
+def _log_sum_exp(a: Any, axis: int) -> Any:
+    """PyTensor's, with one exponential for value and gradient together."""
+    import pytensor.tensor as pt
+    from pytensor.gradient import disconnected_grad
+
+    top = disconnected_grad(a.max(axis=axis, keepdims=True))
+    return pt.log(pt.exp(a - top).sum(axis=axis)) + top.squeeze(axis)
 
 
 def _directions(cells: Any, p: Array, n_factors: int) -> Array:
