@@ -22,7 +22,7 @@ they have been used, which is all real text. Do not mistake it for the predictiv
 family, which is of the same form: there one theta_c is unknown, and shared by all documents.
 
 Source: Madsen, Kauchak and Elkan (2005), Modeling word burstiness using the Dirichlet
-distribution, ICML, section 3.
+distribution, ICML.
 """
 
 from dataclasses import dataclass, replace

@@ -20,8 +20,8 @@ m_j is the rate of the feature in all rows. The rates of the classes are shrunk 
 as much as the features together say. Prefer it to Poisson where counts come in bursts: a word
 that is used four times in one message is then no fourfold evidence.
 
-Source: Mosteller and Wallace, Inference and Disputed Authorship: The Federalist (1964), sections
-3.1 and 4.1 (negative binomial, mu and delta, pooled rates); the shrinkage is hierarchical where
+Source: Mosteller and Wallace, Inference and Disputed Authorship: The Federalist (1964), chapters
+3 and 4 (negative binomial, mu and delta, pooled rates); the shrinkage is hierarchical where
 theirs was fixed.
 """
 
@@ -74,9 +74,9 @@ class NegativeBinomial(Family):
         That column is given, not modelled: its own mu and delta keep their priors.
     unit : float, optional
         Mean exposure, that of simulated rows. None: from the rows.
-    centring : array (class, feature), optional
-        In [0, 1], how much the rows say of each rate: the coordinates in which mu is sampled go
-        by it, and no density depends on it. None: from the rows.
+    log_rate, precision : array (class, feature), optional
+        What the labelled rows say of log mu: the coordinates in which mu is sampled go by it, and
+        no density depends on it. None: from the rows.
     """
 
     sparse: ClassVar[bool] = True
@@ -87,7 +87,8 @@ class NegativeBinomial(Family):
     rate: Any = array(FEATURE, default=None)
     exposure: Any = array(FEATURE, default=None)
     unit: Any = array(default=None)
-    centring: Any = array(CLASS, FEATURE, default=None)
+    log_rate: Any = array(CLASS, FEATURE, default=None)
+    precision: Any = array(CLASS, FEATURE, default=None)
 
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
@@ -98,9 +99,15 @@ class NegativeBinomial(Family):
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
         """Few events and many; the first column as exposure."""
         rate = np.exp2(np.arange(n_features))
-        centring = np.linspace(0, 1, n_classes * n_features).reshape(n_classes, n_features)
+        precision = 4.0 * np.arange(n_classes * n_features).reshape(n_classes, n_features)
         first = (np.arange(n_features) == 0).astype(np.float64)
-        plain = cls(rate=rate, exposure=0 * first, unit=np.array(1.0), centring=centring)
+        plain = cls(
+            rate=rate,
+            exposure=0 * first,
+            unit=np.array(1.0),
+            log_rate=np.zeros_like(precision),
+            precision=precision,
+        )
         return [plain, replace(plain, exposure=first, unit=np.array(3.0))]
 
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
@@ -151,9 +158,6 @@ class NegativeBinomial(Family):
         counts, missing = split_missing(X)
         labelled = np.flatnonzero(y >= 0)
 
-        def sums(rows: Any) -> Array:
-            return class_sums(counts[rows], y[rows], n_classes, weight[rows])
-
         pooled = class_sums(counts, np.zeros(len(w), dtype=np.int64), 1, weight)[0]
         seen = np.full(n_features, weight @ w)
         if missing is not None:
@@ -161,14 +165,21 @@ class NegativeBinomial(Family):
         rate = (pooled + 0.5) / np.where(seen > 0, seen, unit)
         rate = np.where(counted, rate, 1.0) if self.rate is None else self.rate
         rate = np.broadcast_to(np.asarray(rate, dtype=np.float64), (n_features,))
-        # precision of a log rate: events over their prior dispersion 1 + delta w
-        events = sums(labelled) / (2 + unit * rate)
-        centring = np.where(counted, events / (1 + events), 0.0)
+        # by class, labelled rows alone; half an event at the pooled rate for those without
+        own, codes, each = counts[labelled], y[labelled], (weight * w)[labelled]
+        events = class_sums(own, codes, n_classes, weight[labelled])
+        total = np.broadcast_to(class_counts(codes, n_classes, each)[:, None], events.shape)
+        if missing is not None:
+            total = total - class_sums(missing[labelled], codes, n_classes, each)
+        log_rate = np.log((events + 0.5) / (np.maximum(total, 0) + 0.5 / rate))
+        # of a log rate: events over their prior dispersion 1 + delta w
+        precision = np.where(counted, events / (2 + unit * rate), 0.0)
         return replace(
             family,
             rate=rate,
             unit=np.asarray(unit, dtype=np.float64),
-            centring=centring if self.centring is None else self.centring,
+            log_rate=log_rate if self.log_rate is None else self.log_rate,
+            precision=precision if self.precision is None else self.precision,
         )
 
     def to_pymc(
@@ -194,12 +205,13 @@ class NegativeBinomial(Family):
                 name["spread"], self.spread, (), lambda: pm.HalfNormal(name["spread"], 1.0)
             )
             common = pm.LogNormal(name["common"], pt.log(m), 1.0, dims=dims["delta"])
-            w = prior["centring"]
+            seen, precision = prior["log_rate"], prior["precision"]
             return pm.LogNormal(
                 name["mu"],
-                pt.log(common) + pt.zeros(w.shape),  # PyMC must meet w before the transform
+                # PyMC must meet what the transform needs before the transform
+                pt.log(common) + pt.zeros((seen + precision).shape),
                 spread,
-                default_transform=_partly_centred(w),
+                default_transform=_standardised(seen, precision),
                 dims=dims["mu"],
             )
 
@@ -221,7 +233,7 @@ class NegativeBinomial(Family):
         counts, missing = split_missing(X)
         cells = stored_cells(counts, slice(None))
         refuse_fractional_counts(cells.data)
-        n_features, n_classes = X.shape[1], len(self.centring)
+        n_features, n_classes = X.shape[1], len(self.precision)
         owner = row_of_cells(cells)
         factors = Factors.of(y[owner] * n_features + cells.indices, cells.data)
         values, at = np.unique(w, return_inverse=True)
@@ -344,13 +356,17 @@ def _log_mass(X: Matrix, mu: Array, delta: Array) -> Array:
     return out
 
 
-def _partly_centred(weight: Any) -> Any:
-    r"""Transform of a log-Normal mu, log mu ~ Normal(m, s), to z ~ Normal(w m, s^w).
+def _standardised(seen: Any, precision: Any) -> Any:
+    r"""Transform of a log-Normal mu, log mu ~ Normal(m, s), to what the rows leave open of it.
 
-    .. math:: \log\mu = m + s^{1-w} (z - w m)
+    If the rows alone say log mu ~ Normal(seen, 1/precision), then given m and s
 
-    w = 1 is log mu itself, for rates on which there are many events; w = 0 the distance from m in
-    units of s, for those on which there are none; z is nearly independent of m and s throughout.
+    .. math:: \log\mu \sim \text{Normal}(w\,\text{seen} + (1 - w)\,m, (1 - w)\,s^2), \qquad
+              w = \frac{s^2}{s^2 + 1/\text{precision}}
+
+    The transform is the distance from that mean in that standard deviation: nearly Normal(0, 1),
+    whatever m and s, for rates with many events (where it is the centred parametrisation) and
+    with none (where it is the non-centred one). So there is no funnel where the spread is small.
 
     Source: Papaspiliopoulos, Roberts and Sköld (2003), Non-centered parameterisations for
     hierarchical models and data augmentation.
@@ -358,21 +374,24 @@ def _partly_centred(weight: Any) -> Any:
     import pytensor.tensor as pt
     from pymc.logprob.transforms import Transform
 
-    class PartlyCentred(Transform):
-        name = "partlycentred"
+    def mean_and_sd(m: Any, s: Any) -> tuple[Any, Any]:
+        rest = 1 / (1 + precision * s**2)  # 1 - w
+        return seen + rest * (m - seen), s * pt.sqrt(rest)
+
+    class Standardised(Transform):
+        name = "standardised"
         ndim_supp = 0
 
         def forward(self, value: Any, *inputs: Any) -> Any:
-            m, s = inputs[-2:]
-            return weight * m + (pt.log(value) - m) * s ** (weight - 1)
+            mean, sd = mean_and_sd(*inputs[-2:])
+            return (pt.log(value) - mean) / sd
 
         def backward(self, value: Any, *inputs: Any) -> Any:
-            m, s = inputs[-2:]
-            return pt.exp(m + s ** (1 - weight) * (value - weight * m))
+            mean, sd = mean_and_sd(*inputs[-2:])
+            return pt.exp(mean + sd * value)
 
         def log_jac_det(self, value: Any, *inputs: Any) -> Any:
-            m, s = inputs[-2:]
-            scale = (1 - weight) * pt.log(s)
-            return m + s ** (1 - weight) * (value - weight * m) + scale
+            mean, sd = mean_and_sd(*inputs[-2:])
+            return mean + sd * value + pt.log(sd)
 
-    return PartlyCentred()
+    return Standardised()

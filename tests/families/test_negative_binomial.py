@@ -133,7 +133,8 @@ def test_defaults_follow_the_unit_of_the_exposure():
     b = resolved(True, X)
     np.testing.assert_allclose(b.rate[1:], a.rate[1:] / 1000)
     np.testing.assert_allclose(b.unit, 1000 * a.unit)
-    np.testing.assert_allclose(b.centring, a.centring)
+    np.testing.assert_allclose(b.precision, a.precision)
+    np.testing.assert_allclose(b.log_rate[:, 1:], a.log_rate[:, 1:] - np.log(1000))
 
 
 def test_defaults_by_hand():
@@ -141,7 +142,9 @@ def test_defaults_by_hand():
     family = NegativeBinomial().with_defaults(X, y, 2, np.array([1.0, 1, 2, 1]))
     np.testing.assert_allclose(family.rate, [(1 + 4 + 9 + 0.5) / 4, 4.5 / 5])
     events = np.array([[1, 4], [4, 0]]) / (2 + family.rate)
-    np.testing.assert_allclose(family.centring, events / (1 + events))
+    np.testing.assert_allclose(family.precision, events)
+    seen = np.array([[1.5, 4.5], [4.5, 0.5]]) / (np.array([[1, 2], [2, 2]]) + 0.5 / family.rate)
+    np.testing.assert_allclose(family.log_rate, np.log(seen))
     other = NegativeBinomial().with_defaults(sparse.csr_matrix(X), y, 2, np.array([1.0, 1, 2, 1]))
     np.testing.assert_allclose(other.rate, family.rate)
     assert family.unit == 1
@@ -167,8 +170,9 @@ def test_pymc_has_the_same_posterior(exposure, gaps):
     pi = np.array([0.3, 0.7])
     theta = THETA
     inner = np.log(common) + np.zeros((C, D))
-    w = family.centring
-    z = w * inner + (np.log(theta["mu"]) - inner) * spread ** (w - 1)
+    variance = 1 / (family.precision + 1 / spread**2)
+    centre = variance * (family.precision * family.log_rate + inner / spread**2)
+    z = (np.log(theta["mu"]) - centre) / np.sqrt(variance)
     names = {v.name: model.rvs_to_values[v].name for v in model.free_RVs}
     point = {
         names["pi"]: model.rvs_to_transforms[model["pi"]].forward(pi).eval(mode=PYTHON),
@@ -180,8 +184,7 @@ def test_pymc_has_the_same_posterior(exposure, gaps):
     found = {k: float(np.sum(v)) for k, v in zip(_order(model), log_p(point), strict=True)}
     row_sum = family.log_likelihood(X, theta)[np.arange(12), Y].sum()
     assert found["x"] == pytest.approx(row_sum, rel=1e-9)
-    # density of z: that of log mu, times |d log mu / d z| = spread^(1 - w)
-    log_mu = stats.norm.logpdf(np.log(theta["mu"]), inner, spread) + (1 - w) * np.log(spread)
+    log_mu = stats.norm.logpdf(np.log(theta["mu"]), inner, spread) + np.log(variance) / 2
     assert found["mu"] == pytest.approx(log_mu.sum(), rel=1e-9)
     scale = 1 / family.unit + family.rate
     delta = stats.expon.logpdf(theta["delta"], scale=scale) + np.log(theta["delta"])
