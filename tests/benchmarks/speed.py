@@ -69,10 +69,12 @@ def run(args: argparse.Namespace, screen: Console) -> dict[str, Any]:
         TimeElapsedColumn(),
         TextColumn("{task.description}"),
     )
-    with Progress(*columns, console=screen) as progress:
+    with Progress(*columns, console=screen, auto_refresh=False) as progress:  # no thread beside
         task = progress.add_task("", total=len(workloads) + len(starts) + len(grow))
         for k, workload in workloads:
-            progress.update(task, description=f"{workload.label} beside {workload.peer_name}")
+            progress.update(
+                task, refresh=True, description=f"{workload.label} beside {workload.peer_name}"
+            )
             try:
                 row = measure.whole(k, workload, args.scale, not args.no_memory)
             except Exception as mistake:  # noqa: BLE001 - the other workloads are still of interest
@@ -82,11 +84,13 @@ def run(args: argparse.Namespace, screen: Console) -> dict[str, Any]:
             record["workloads"].append(row)
             progress.advance(task)
         for name in starts:
-            progress.update(task, description=f"start-up: {name}")
+            progress.update(task, refresh=True, description=f"start-up: {name}")
             record["workloads"].append(startup.measured(name))
             progress.advance(task)
         for case in grow:
-            progress.update(task, description=f"growth of {case[0]} {case[1]} in {case[2]}")
+            progress.update(
+                task, refresh=True, description=f"growth of {case[0]} {case[1]} in {case[2]}"
+            )
             record["growth"].append(growth.measured(*case)._asdict())
             progress.advance(task)
     return record
