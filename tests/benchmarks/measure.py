@@ -33,7 +33,7 @@ from tests.benchmarks.workloads import Workload, all_workloads
 
 ROOT = Path(__file__).resolve().parents[2]
 STATUS = Path("/proc/self/status")
-SECONDS = 12.0  # spent on a workload, within the limits below
+SECONDS = 6.0  # spent on a workload, within the limits below
 LEAST, MOST = 5, 15
 FEWER = 3  # where a pair of calls takes longer than SLOW
 SLOW = 8.0

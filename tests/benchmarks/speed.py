@@ -83,6 +83,8 @@ def run(args: argparse.Namespace, screen: Console) -> dict[str, Any]:
                 row["error"] = f"{type(mistake).__name__}: {mistake}"
             record["workloads"].append(row)
             progress.advance(task)
+            if not screen.is_terminal:  # no bar there: a line for each
+                screen.print(" | ".join(tables.cells(row)), markup=False, soft_wrap=True)
         for name in starts:
             progress.update(task, refresh=True, description=f"start-up: {name}")
             record["workloads"].append(startup.measured(name))
