@@ -21,6 +21,7 @@ _HOME = {
     "PoissonNB": "estimators",
     "MutualInformationSelector": "selection",
     "QuadraticDiscriminant": "estimators",
+    "StudentTNB": "estimators",
     "compare_predictives": "compare",
     "decide": "decisions",
     "estimate_class_prior": "label_shift",

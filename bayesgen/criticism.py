@@ -16,7 +16,7 @@ from bayesgen.densities import log_dirichlet_density
 from bayesgen.families.columns import Columns
 from bayesgen.families.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.family import Family, Theta
-from bayesgen.model import ClassModel, log_weights
+from bayesgen.model import ClassModel, draw_shape, log_class_weights, log_weights
 from bayesgen.monte_carlo import log_densities
 from bayesgen.names import (
     CHAIN,
@@ -78,7 +78,7 @@ def groups(
     replicate : sequence of {"label", "x"}
         What the predictive groups hold.
     """
-    lead = np.shape(theta[CLASS_WEIGHTS])[:2]
+    lead = draw_shape(prior.family, theta)
     refuse_rowless(names, rows)
     with_label = "label" in replicate
     with_x = rows is not None and "x" in replicate and _is_table(rows.X)
@@ -106,8 +106,10 @@ def groups(
             x = features_given_label(rng, _as_long(prior.family, rows.X), theta, rows.y)
             out[POSTERIOR_PREDICTIVE] |= _features(prior.family, theta, by_draw, x)
     if LOG_LIKELIHOOD in names and rows is not None:
-        density = log_likelihood(prior.family, theta, *rows)
-        out[LOG_LIKELIHOOD] = {k: ((*by_draw, OBS), v) for k, v in density._asdict().items()}
+        density = log_likelihood(prior.family, theta, *rows)._asdict()
+        if prior.family.discriminative:  # nothing is said of x
+            del density["joint"]
+        out[LOG_LIKELIHOOD] = {k: ((*by_draw, OBS), v) for k, v in density.items()}
     if LOG_PRIOR in names:
         out[LOG_PRIOR] = {k: (by_draw, v) for k, v in log_prior(prior, theta).items()}
     return out
@@ -191,7 +193,7 @@ def log_likelihood(family: Family, theta: Theta, X: Matrix, y: Array) -> LogLike
     theta : {name: (chain, draw, *dims)}
     X, y : (N, D), (N,) class codes
     """
-    lead = theta[CLASS_WEIGHTS].shape[:2]
+    lead = draw_shape(family, theta)
     joint, label = np.empty((*lead, len(y))), np.empty((*lead, len(y)))
     for rows, density in log_joint_blocks(family, theta, X):
         here = (..., np.arange(density.shape[-2]), y[rows])
@@ -205,7 +207,7 @@ def log_likelihood(family: Family, theta: Theta, X: Matrix, y: Array) -> LogLike
 
 def labels_given_x(rng: np.random.Generator, family: Family, theta: Theta, X: Matrix) -> Array:
     """(chain, draw, N) class codes drawn from p(y | x_i, theta) of each draw."""
-    lead = theta[CLASS_WEIGHTS].shape[:2]
+    lead = draw_shape(family, theta)
     out = np.empty((*lead, X.shape[0]), dtype=np.int64)
     for rows, density in log_joint_blocks(family, theta, X):
         # Gumbel's trick: the largest of log weights with Gumbel noise is a draw by the weights
@@ -218,7 +220,7 @@ def features_given_label(rng: np.random.Generator, family: Family, theta: Theta,
 
     `y` is (N,), or (chain, draw, N).
     """
-    lead = theta[CLASS_WEIGHTS].shape[:2]
+    lead = draw_shape(family, theta)
     codes = np.broadcast_to(y, (*lead, np.shape(y)[-1]))
     draws = [
         family.simulate(rng, {k: v[at] for k, v in theta.items()}, codes[at])
@@ -303,7 +305,9 @@ def log_joint_blocks(
 
     `class_weights` (C,) replace those of the draws.
     """
-    weights = theta[CLASS_WEIGHTS] if class_weights is None else class_weights
-    log_pi = log_weights(weights)[..., None, :]
+    if class_weights is None:
+        log_pi = log_class_weights(family, theta)[..., None, :]
+    else:
+        log_pi = log_weights(class_weights)
     for rows, density in log_densities(family, theta, X, log_pi.shape[-1]):
         yield rows, density + log_pi

@@ -17,7 +17,8 @@ same class with new numbers. That is all there is to conjugacy here::
     posterior = prior.update(stats)
     posterior.log_predictive(X_new)  # (N, C): log p(x | y = c, data), no theta left
 
-A family without closed forms implements `Family` alone and is fitted by MCMC.
+A family without closed forms implements `Family` alone and is fitted by MCMC: `params`,
+`log_likelihood`, `simulate` and `to_pymc` are enough.
 """
 
 import abc
@@ -44,6 +45,11 @@ def array(*dims: str, default: Any = MISSING) -> Any:
     return field(default=default, metadata={"dims": dims})
 
 
+def prior_object() -> Any:
+    """Dataclass field of a prior as an object (`pymc_parts.variable`), None for the default."""
+    return field(default=None, metadata={"prior": True})
+
+
 @dataclass(frozen=True, eq=False)
 class Record:
     """Frozen dataclass whose array fields name their dims, so that it can be written to a file."""
@@ -57,8 +63,8 @@ class Record:
         }
 
     def settings(self) -> dict[str, Any]:
-        """The other fields: plain values that JSON can hold."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if "dims" not in f.metadata}
+        """The other fields: plain values that JSON can hold; prior objects are left out."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if not f.metadata}
 
     @classmethod
     def from_parts(cls, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> Self:
@@ -228,6 +234,13 @@ class Family(Record, abc.ABC):
     sparse: ClassVar[bool] = False  # whether X may be a CSR matrix
     missing: ClassVar[str] = "marginalised"  # what NaN means; else the reason why it is refused
     fits_missing: ClassVar[bool] = True  # False: NaN has a closed form in prediction alone
+    # True: `log_likelihood` is log p(y = c | x_i, theta), and nothing is said of x
+    discriminative: ClassVar[bool] = False
+
+    @classmethod
+    def examples(cls, n_classes: int, n_features: int) -> list[Self]:
+        """A few resolved priors that differ in kind: the law tests draw their data from them."""
+        return []
 
     @property
     @abc.abstractmethod
@@ -286,6 +299,32 @@ class Family(Record, abc.ABC):
         raise NotImplementedError(
             f"{type(self).__name__} has no pymc_log_likelihood: rows without a label need it"
         )
+
+    def with_defaults(
+        self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
+    ) -> Self:
+        """The prior with its data-scaled defaults filled in; `y` is -1 where there is no label.
+
+        For families that are fitted by MCMC; a conjugate one takes them from its statistics
+        (`ConjugateFamily.resolve`).
+        """
+        return self
+
+    def coords(self) -> dict[str, Any]:
+        """{dim: labels} of the dims in `params` that are neither class nor feature."""
+        return {}
+
+    def for_plug_in(self, method: Method) -> Self:
+        """The family whose `log_likelihood` scores the theta of a plug-in method.
+
+        Self, unless the likelihood takes something from the prior that theta cannot carry (the
+        probability of a category never seen).
+        """
+        return self
+
+    def read_stats(self, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> "Stats":
+        """Statistics back from their `arrays` and `settings`: none, where none are sufficient."""
+        return Stats()
 
     def prepared(self, stats: Any) -> Self:
         """The same prior, for a PyMC model of rows of which `stats` gives a rough idea.
@@ -465,14 +504,6 @@ class ConjugateFamily(Family):
     def read_stats(self, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> Stats:
         """Statistics back from their `arrays` and `settings`."""
         return self.statistics.from_parts(arrays, settings)
-
-    def for_plug_in(self, method: Method) -> Self:
-        """The family whose `log_likelihood` scores the theta of a plug-in method.
-
-        Self, unless the likelihood takes something from the prior that theta cannot carry (the
-        probability of a category never seen).
-        """
-        return self
 
     # -- columns on their own ----------------------------------------------------------------
 

@@ -99,3 +99,32 @@ def warn_lost_digits(scatter: Array, before: Array, n: Array) -> None:
             RuntimeWarning,
             stacklevel=3,
         )
+
+
+def robust_location_and_scale(X: Array, y: Array) -> tuple[Array, Array]:
+    """Median (D,) of each column, and its spread about the class medians: IQR/1.349, > 0.
+
+    Equivariant under shift and scale of the columns, and not moved by a quarter of outliers. Rows
+    without a label (-1) count for the median alone, unless no row has one. Where the quartiles
+    coincide the mean absolute deviation stands in, and 1 in a column that does not vary.
+    """
+    X = np.asarray(X, dtype=np.float64)
+    seen = ~np.isnan(X).all(axis=0)
+    location, scale = np.zeros(X.shape[1]), np.ones(X.shape[1])
+    location[seen] = np.nanmedian(X[:, seen], axis=0)
+    residual = X - location
+    for c in np.unique(y[y >= 0]):
+        own = y == c
+        found = ~np.isnan(X[own]).all(axis=0)
+        here = np.ix_(own, found)
+        residual[here] = X[here] - np.nanmedian(X[here], axis=0)
+    if (y >= 0).any():
+        residual = residual[y >= 0]
+    seen = ~np.isnan(residual).all(axis=0)
+    low, high = np.nanquantile(residual[:, seen], [0.25, 0.75], axis=0)
+    spread = (high - low) / 1.349
+    mean_deviation = np.nanmean(np.abs(residual[:, seen]), axis=0)
+    total = np.nanmean(np.abs(X[:, seen] - location[seen]), axis=0)
+    spread = np.where(spread > 0, spread, np.where(mean_deviation > 0, mean_deviation, total))
+    scale[seen] = np.where(spread > 0, spread, 1.0)
+    return location, scale

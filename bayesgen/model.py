@@ -16,6 +16,7 @@ import numpy as np
 from bayesgen.densities import log_dirichlet_density, log_product
 from bayesgen.family import (
     ConjugateFamily,
+    Family,
     Record,
     Stats,
     Theta,
@@ -70,7 +71,8 @@ class ClassModel(Record):
     ----------
     alpha : float or array (class,), > 0
         Dirichlet concentration of the class weights, in rows.
-    family : ConjugateFamily
+    family : Family
+        Everything but `to_pymc`, `class_weights` and `params` needs a conjugate one.
     """
 
     alpha: Any = array(CLASS)
@@ -126,14 +128,11 @@ class ClassModel(Record):
 
         rows = {} if y is None else {OBS: np.arange(len(y))}
         with pm.Model(coords={**self._counted(coords), **coords, **rows}) as model:
-            alpha = pm.Data("prior_class", self.alpha, dims=CLASS)
-            if len(self.alpha) == 1:  # a Dirichlet of one class is no random variable
-                pi = pm.Deterministic(CLASS_WEIGHTS, pt.ones(1), dims=CLASS)
-            else:
-                pi = pm.Dirichlet(CLASS_WEIGHTS, a=alpha, dims=CLASS)
+            pi = None if self.family.discriminative else self._declare_weights()
             if y is not None:
                 codes = pm.Data("y", np.asarray(y, dtype=np.int64), dims=OBS)
-                pm.Categorical("label", p=pi, observed=codes, dims=OBS)
+                if pi is not None:
+                    pm.Categorical("label", p=pi, observed=codes, dims=OBS)
                 fitted = None if stats is None else stats.features
                 theta = self.family.to_pymc(X=X, y=codes, stats=fitted)
             elif stats is not None:
@@ -144,14 +143,25 @@ class ClassModel(Record):
                 theta = self.family.to_pymc()
             if partial is not None:
                 log_x = self.family.pymc_log_likelihood(partial.X, theta, prefix="partial_")
-                pm.Potential("partial", _log_mixture(log_x + pt.log(pi), partial))
+                log_joint = log_x if pi is None else log_x + pt.log(pi)
+                pm.Potential("partial", _log_mixture(log_joint, partial))
         return model
+
+    def _declare_weights(self) -> Any:
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        alpha = pm.Data("prior_class", self.alpha, dims=CLASS)
+        if len(self.alpha) == 1:  # a Dirichlet of one class is no random variable
+            return pm.Deterministic(CLASS_WEIGHTS, pt.ones(1), dims=CLASS)
+        return pm.Dirichlet(CLASS_WEIGHTS, a=alpha, dims=CLASS)
 
     def _counted(self, coords: Mapping[str, Any]) -> dict[str, Any]:
         """Numbers for the dims of the parameters that have no labels."""
-        bare = {k: d for k, d in self.family.params.items() if not set(d) <= set(coords)}
-        if not bare:
-            return {}
+        known = set(coords) | set(self.family.coords())
+        bare = {k: d for k, d in self.family.params.items() if not set(d) <= known}
+        if not bare or not isinstance(self.family, ConjugateFamily):
+            return dict(self.family.coords())
         theta = self.family.draw(np.random.default_rng(0), 1)
         return {
             dim: np.arange(n)
@@ -170,6 +180,8 @@ class ClassModel(Record):
 
     def class_weights(self, method: Method, stats: ClassStats) -> Array:
         """(C,) p(y = c) under a method; the predictive's is the posterior mean."""
+        if self.family.discriminative:
+            return self.mean_weights()
         if method == "mle":
             return stats.count / stats.count.sum()
         if method == "map":
@@ -182,7 +194,14 @@ class ClassModel(Record):
                 "plus count is at least 1 and one exceeds 1",
             )
             return (self.alpha - 1) / (self.alpha - 1).sum()
-        return self.alpha / self.alpha.sum()
+        return self.mean_weights()
+
+    def mean_weights(self) -> Array:
+        """(C,) posterior mean of p(y = c); equal where p(y | x, theta) is the whole model."""
+        if self.family.discriminative:
+            return np.full(len(self.alpha), 1 / len(self.alpha))
+        weights: Array = self.alpha / self.alpha.sum()
+        return weights
 
     # -- integrated out ----------------------------------------------------------------------
 
@@ -193,8 +212,9 @@ class ClassModel(Record):
 
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
-        """{name: dims} of every parameter, the class weights first."""
-        return {CLASS_WEIGHTS: (CLASS,), **self.family.params}
+        """{name: dims} of every parameter, the class weights (of a generative model) first."""
+        params: dict[str, tuple[str, ...]] = dict(self.family.params)
+        return params if self.family.discriminative else {CLASS_WEIGHTS: (CLASS,), **params}
 
     def log_density(self, theta: Theta) -> Array:
         """(...) log density at the class weights and the features' theta, as in the family."""
@@ -226,6 +246,21 @@ def _log_mixture(log_joint: Any, rows: PartialRows) -> Any:
     top = disconnected_grad(pt.switch(possible, log_joint, -np.inf).max(axis=1))
     terms = pt.switch(possible, pt.exp(log_joint - top[:, None]), 0.0)
     return (weight * (top + pt.log(terms.sum(axis=1)))).sum()
+
+
+def draw_shape(family: Family, theta: Theta) -> tuple[int, ...]:
+    """The leading axes of draws of theta: (chain, draw)."""
+    name, dims = next(iter(family.params.items()))
+    shape = np.shape(theta[name])
+    return shape[: len(shape) - len(dims)]
+
+
+def log_class_weights(family: Family, theta: Theta) -> Array:
+    """(..., C) log pi of draws; of a discriminative model, which has none, (C,) zeros."""
+    if not family.discriminative:
+        return log_weights(theta[CLASS_WEIGHTS])
+    name, dims = next((k, d) for k, d in family.params.items() if CLASS in d)
+    return np.zeros(np.shape(theta[name])[dims.index(CLASS) - len(dims)])
 
 
 def log_weights(weights: Array) -> Array:

@@ -105,7 +105,8 @@ def monte_carlo(
     """
     weights = class_prior
     if weights is None:
-        weights = model.alpha / model.alpha.sum() if exact_weights else theta[CLASS_WEIGHTS]
+        exact = exact_weights or model.family.discriminative
+        weights = model.mean_weights() if exact else theta[CLASS_WEIGHTS]
     return estimate(model.family, theta, X, weights)
 
 

@@ -34,6 +34,64 @@ def declare(record: Any, role: str, prefix: str) -> dict[str, Any]:
     }
 
 
+def variable(name: str, given: Any, dims: tuple[str, ...], default: Callable[[], Any]) -> Any:
+    """The free variable `name` of the model on the stack: the user's prior, or the default.
+
+    Parameters
+    ----------
+    given : prior object or None
+        Of PyMC (``pm.Gamma.dist(2, 0.1)``), PreliZ (``pz.Gamma(2, 0.1)``), pymc-extras
+        (``Prior("Gamma", alpha=2, beta=0.1)``), or a function of (name, dims) that declares the
+        variable. Its own shape, if it has one, must broadcast to `dims`.
+    default : declares the default
+    """
+    if given is None:
+        return default()
+    import pymc as pm
+
+    if hasattr(given, "create_variable"):  # pymc-extras
+        own = getattr(given, "dims", None)
+        if not own and hasattr(given, "deepcopy"):
+            given = given.deepcopy()
+            given.dims = dims
+        return given.create_variable(name)
+    if hasattr(given, "to_pymc"):  # PreliZ
+        return given.to_pymc(name, dims=dims)
+    if hasattr(given, "owner"):  # a PyMC distribution without a name
+        from pymc.distributions.shape_utils import change_dist_size
+
+        model = pm.modelcontext(None)
+        shape = tuple(model.dim_lengths[d] for d in dims)
+        return model.register_rv(change_dist_size(given, shape), name, dims=dims)
+    if callable(given):
+        return given(name, dims)
+    raise TypeError(
+        f"the prior of {name!r} must be a distribution of PyMC (pm.Normal.dist(0, 1)), PreliZ or "
+        f"pymc-extras, or a function of (name, dims) that declares one; got {given!r}"
+    )
+
+
+def centred(unit: Any) -> Any:
+    """Transform of a Normal location to its distance from the prior mean, in `unit`."""
+    import pytensor.tensor as pt
+    from pymc.logprob.transforms import Transform
+
+    class Centred(Transform):
+        name = "centred"
+        ndim_supp = 0
+
+        def forward(self, value: Any, *inputs: Any) -> Any:
+            return (value - inputs[-2]) / unit  # inputs of a Normal: generator, size, mean, sd
+
+        def backward(self, value: Any, *inputs: Any) -> Any:
+            return inputs[-2] + unit * value
+
+        def log_jac_det(self, value: Any, *inputs: Any) -> Any:
+            return pt.log(unit) + pt.zeros_like(value)
+
+    return Centred()
+
+
 def observe_cells(prefix: str, X: Matrix, distribution: Callable[[Array, Array], Any]) -> Any:
     """Observe ``{prefix}x``, cell by cell given theta.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesgen.family import ConjugateFamily
+from bayesgen.family import Family
 from bayesgen.model import ClassModel, ClassStats
 from bayesgen.names import CHAIN, CLASS, DRAW, POSTERIOR
 from bayesgen.numerics import Array
@@ -85,7 +85,7 @@ def _variable(
 
 
 def read_fit(
-    dataset: "xr.Dataset", family: type[ConjugateFamily]
+    dataset: "xr.Dataset", family: type[Family]
 ) -> tuple[ClassModel, ClassModel, ClassStats]:
     """(prior, posterior, stats) of `fit_dataset`."""
     arrays: dict[str, dict[str, Array]] = {role: {} for role in _ROLES}

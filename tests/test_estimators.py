@@ -20,6 +20,7 @@ from sklearn.utils import _safe_indexing as take
 
 import bayesgen as bg
 from bayesgen.estimators import FACES
+from bayesgen.estimators.sampled import SampledClassifier
 from bayesgen.families.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.family import NotLinearError, UndefinedEstimateError
 from bayesgen.names import METHODS
@@ -214,7 +215,8 @@ def assert_same(a, b, X, tol=1e-9):
 
 
 def test_every_face_has_a_case():
-    assert {type(case.make()) for case in CASES.values()} == set(FACES)
+    closed = {face for face in FACES if not issubclass(face, SampledClassifier)}
+    assert {type(case.make()) for case in CASES.values()} == closed
 
 
 # ------------------------------------------------------------------------------ probabilities
@@ -1382,7 +1384,7 @@ def test_errors_say_what_where_and_what_to_do(call, message):
 
 
 def test_a_family_must_be_a_family():
-    with pytest.raises(TypeError, match="instance of a ConjugateFamily"):
+    with pytest.raises(TypeError, match="must be an instance of a Family"):
         bg.GenerativeClassifier(family="gaussian").fit([[0.0], [1]], [0, 1])
 
 

@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from bayesgen.family import ConjugateFamily, Stats
+from bayesgen.family import ConjugateFamily, Family, Stats
 from bayesgen.labels import codes_of
 from bayesgen.model import ClassModel, ClassStats
 from bayesgen.names import CLASS, FEATURE, FEATURE_BIS
@@ -25,7 +25,7 @@ class Face(ClassifierMixin, BaseEstimator):
 
     family: Any
     class_alpha: Any
-    prior: str
+    prior: str = "default"
     n_features_in_: int
     feature_names_in_: Array
     n_rows_seen_: int
@@ -40,12 +40,18 @@ class Face(ClassifierMixin, BaseEstimator):
     def __getattr__(self, name: str) -> Any:
         """Say why a posterior in closed form is not there after a fit by NUTS."""
         if name in ("model_", "stats_") and "_rough" in self.__dict__:
+            conjugate = self._conjugate()
             raise NoClosedFormError(
-                "the posterior has no closed form: fit(inference='nuts') had rows without a label "
-                "or with missing cells. The posterior is in posterior_, as draws, and the predict "
-                "methods use it; what needs the closed form is not available (evidence, "
-                "partial_fit, merge, linear_form, mutual information, draws by draw_posterior and "
-                "sample_posterior): fit complete labelled rows for that"
+                "the posterior has no closed form: "
+                + (
+                    "the fit had rows without a label or with missing cells"
+                    if conjugate
+                    else f"{type(self._make_family()).__name__} has no conjugate prior"
+                )
+                + ". The posterior is in posterior_, as draws, and the predict methods use it; "
+                "what needs the closed form is not available (evidence, partial_fit, merge, "
+                "linear_form, mutual information, draws by draw_posterior and sample_posterior)"
+                + (": fit complete labelled rows for that" if conjugate else "")
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
@@ -64,14 +70,24 @@ class Face(ClassifierMixin, BaseEstimator):
         stats: ClassStats = self.__dict__.get("_rough_stats") or self.stats_
         return stats
 
-    def _make_family(self) -> ConjugateFamily:
+    @property
+    def _drawn(self) -> bool:
+        """Whether the fit left draws instead of a closed form."""
+        return bool(self.inference_ != "closed form")
+
+    def _conjugate(self) -> bool:
+        """Whether the family has closed forms; known before any data are."""
+        family = getattr(self, "family", None)
+        return not isinstance(family, Family) or isinstance(family, ConjugateFamily)
+
+    def _make_family(self) -> Family:
         """The unresolved prior; ``self.encoder_`` is known."""
         if self.family is None:
             from bayesgen.families.normal_inverse_gamma import NormalInverseGamma
 
             return NormalInverseGamma()
-        if not isinstance(self.family, ConjugateFamily):
-            raise TypeError(f"family must be an instance of a ConjugateFamily, got {self.family!r}")
+        if not isinstance(self.family, Family):
+            raise TypeError(f"family must be an instance of a Family, got {self.family!r}")
         return self.family
 
     def _learn(self, X: Any) -> Any:

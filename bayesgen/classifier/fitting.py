@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from sklearn.utils import _safe_indexing
@@ -28,6 +28,7 @@ from bayesgen.numerics import Array
 from bayesgen.rows import class_counts
 
 Inference = Literal["closed form", "nuts"]
+_SAMPLED: tuple[str, ...] = get_args(Inference)[1:]
 
 
 class Fitting(Sampling):
@@ -39,7 +40,7 @@ class Fitting(Sampling):
         y: Any,
         sample_weight: Any = None,
         *,
-        inference: Inference = "closed form",
+        inference: Inference | None = None,
         **sample_options: Any,
     ) -> Self:
         """Posterior of all parameters given rows.
@@ -56,12 +57,13 @@ class Fitting(Sampling):
         sample_weight : (N,), optional
             Non-negative weights that multiply the statistics: an integer weight is that many
             equal rows, a weight of 0 is no row.
-        inference : {"closed form", "nuts"}
-            NUTS takes what has no closed form, for the same model: missing labels and missing
-            cells are integrated out, not filled in. ``posterior_`` then holds its draws, which
-            the predict methods average over, and in the group ``posterior_predictive`` draws of
-            the unknown labels (``imputed_label``) and, with a full covariance, cells
-            (``imputed``). It takes a minute where the closed form takes milliseconds.
+        inference : {"closed form", "nuts"}, optional
+            Default: the closed form where the family has one, else NUTS. NUTS takes what has no
+            closed form, for the same model: missing labels and missing cells are integrated out,
+            not filled in. ``posterior_`` then holds its draws, which the predict methods average
+            over, and in the group ``posterior_predictive`` draws of the unknown labels
+            (``imputed_label``) and, with a full covariance, cells (``imputed``). It takes a minute
+            where the closed form takes milliseconds.
         **sample_options
             Of NUTS: ``draws``, ``tune``, ``chains``, ``random_seed``, ``sampler``,
             ``progressbar``, and what the sampler takes (``target_accept``), as in
@@ -90,10 +92,13 @@ class Fitting(Sampling):
         with self._all_or_nothing():
             for name in _LEARNT:
                 self.__dict__.pop(name, None)
-            if inference == "nuts":
-                return self._sample(X, y, sample_weight, sample_options)
+            if inference is None:
+                inference = "closed form" if self._conjugate() else "nuts"
+            if inference in _SAMPLED:
+                return self._sample(X, y, sample_weight, inference, sample_options)
             if inference != "closed form":
-                raise ValueError(f"inference must be 'closed form' or 'nuts', got {inference!r}")
+                allowed = ", ".join(map(repr, get_args(Inference)))
+                raise ValueError(f"inference must be one of {allowed}, got {inference!r}")
             if sample_options:
                 raise TypeError(
                     f"fit() got {', '.join(sample_options)}, which is for inference='nuts' alone"
@@ -138,10 +143,16 @@ class Fitting(Sampling):
             return self._settle()
 
     def _refuse_draws(self, what: str) -> None:
-        if self.__dict__.get("inference_") == "nuts":
+        if not self._conjugate():
             raise NoClosedFormError(
-                f"{what} adds up sufficient statistics, and this classifier was fitted by NUTS: "
-                "its draws do not add up. Fit all rows together, or without inference='nuts'"
+                f"{what} adds up sufficient statistics, and {type(self._make_family()).__name__} "
+                "has none: fit all rows together"
+            )
+        if self.__dict__.get("inference_", "closed form") != "closed form":
+            raise NoClosedFormError(
+                f"{what} adds up sufficient statistics, and this classifier was fitted by "
+                f"{self.inference_.upper()}: its draws do not add up. Fit all rows together, or "
+                "without inference="
             )
 
     @contextmanager
@@ -170,7 +181,12 @@ class Fitting(Sampling):
                 raise ValueError(f"cannot merge models that differ in {name}: {mine} and {theirs}")
 
     def _add(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> Self:
-        first = not hasattr(self, "stats_")
+        if not self._conjugate():
+            raise NoClosedFormError(
+                f"{type(self._make_family()).__name__} has no closed form: leave inference= out, "
+                "or choose 'nuts'"
+            )
+        first = "stats_" not in self.__dict__
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
@@ -198,7 +214,7 @@ class Fitting(Sampling):
             codes = self._cover_classes(labels)[codes]
             self._widen(encoder)
         encoded = self._encode(X)
-        family = self._make_family()
+        family: Any = self._make_family()
         stats = ClassStats(
             class_counts(codes, len(self.classes_), weight),
             family.stats(encoded, codes, len(self.classes_), weight),
@@ -232,8 +248,9 @@ class Fitting(Sampling):
     def _settle(self) -> Self:
         """Prior and posterior from ``stats_``."""
         self.__dict__.pop("_draws", None)
+        family: Any = self._make_family()
         self.prior_, self.model_ = closed_form_posterior(
-            self._make_family(), self.class_alpha, self.prior, self.stats_
+            family, self.class_alpha, self.prior, self.stats_
         )
         return self
 

@@ -80,10 +80,10 @@ class Predicting(Posterior):
         """As `predict_joint_log_proba`; `quantity` is what becomes of it."""
         check_is_fitted(self, "prior_")
         prediction.check_method(method)
-        if method in ("map", "mle") and posterior is None and self.inference_ == "nuts":
+        if method in ("map", "mle") and posterior is None and self._drawn:
             raise UndefinedEstimateError(
                 method,
-                "the posterior was sampled by NUTS, and draws do not tell a maximum; use "
+                "the posterior is known by draws, which do not tell a maximum; use "
                 "method='posterior_predictive' or 'posterior_mean', or a fit in closed form",
             )
         weights = None if class_prior is None else weights_by_class(class_prior, self.classes_)
@@ -238,11 +238,11 @@ class Predicting(Posterior):
         return tree.group(table | {"trusted": ((OBS,), trusted)}, {CLASS: self.classes_})
 
     def _draws_of(self, posterior: Any) -> Any:
-        """Parameters (chain, draw, *dims) of a posterior of this model; those of a NUTS fit.
+        """Parameters (chain, draw, *dims) of a posterior of this model; those of a sampled fit.
 
         None: the closed form.
         """
-        if posterior is None and self.inference_ == "nuts":
+        if posterior is None and self._drawn:
             posterior = self.posterior_
         if posterior is None:
             return None

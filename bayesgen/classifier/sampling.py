@@ -1,4 +1,4 @@
-"""Fitting by NUTS: rows with labels or cells that are not known, and what then is not there."""
+"""Fitting by draws: families without closed forms, labels or cells that are not known."""
 
 import copy
 import warnings
@@ -12,26 +12,32 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 from bayesgen import criticism, tree
 from bayesgen.classifier.face import NoClosedFormError
 from bayesgen.classifier.posterior import Posterior
+from bayesgen.family import ConjugateFamily, Family, Stats, broadcast_prior
 from bayesgen.inference import diagnostics, mcmc
 from bayesgen.inference.closed_form import posterior as closed_form_posterior
 from bayesgen.inference.partial import is_complete, partial_data, resolved_prior
 from bayesgen.labels import code_labels, is_labelled, labels_and_mask
-from bayesgen.model import ClassModel, ClassStats
-from bayesgen.names import CHAIN, CLASS_WEIGHTS, DRAW, POSTERIOR, POSTERIOR_PREDICTIVE, SAMPLE_STATS
+from bayesgen.model import ClassModel, ClassStats, PartialRows, draw_shape
+from bayesgen.names import CHAIN, DRAW, POSTERIOR, POSTERIOR_PREDICTIVE, SAMPLE_STATS
 from bayesgen.numerics import Array
+from bayesgen.rows import class_counts
 
 _BYTES = 1 << 30  # imputations that would be larger are left out
 UNLABELLED, CELL = "unlabelled_row", "cell"
 
 
 class Sampling(Posterior):
-    """The posterior as draws by NUTS."""
+    """The posterior as draws."""
 
-    def _sample(self, X: Any, y: Any, sample_weight: Any, options: dict[str, Any]) -> Self:
-        """`fit` with ``inference="nuts"``."""
-        asked: dict[str, Any] = {"draws": 1, "tune": 1, "chains": 1, "sampler": "nutpie"} | options
-        mcmc.check(*(asked[k] for k in ("draws", "tune", "chains", "sampler")))
-        self.inference_ = "nuts"
+    def _sample(
+        self, X: Any, y: Any, sample_weight: Any, inference: str, options: dict[str, Any]
+    ) -> Self:
+        """`fit` with an `inference` that draws."""
+        options = self._sample_options() | options
+        defaults = {"draws": 1, "tune": 1, "chains": 1, "sampler": "nutpie"}
+        asked: dict[str, Any] = defaults | options
+        mcmc.check(*(asked[k] for k in defaults))
+        self.inference_ = inference
         X = self._read(X, reset=True)
         values, masked = labels_and_mask(y)
         check_consistent_length(X, values)
@@ -57,7 +63,7 @@ class Sampling(Posterior):
         model, start = self._model_to_sample(rows, codes, weight)
         posterior, sample_stats = mcmc.sample(model, start=start, **options)
         out = self._tree({POSTERIOR: posterior, SAMPLE_STATS: sample_stats})
-        out.attrs |= {"route": "nuts", "sampler": options.get("sampler", "nutpie")}
+        out.attrs |= {"route": inference, "sampler": options.get("sampler", "nutpie")}
         if options.get("random_seed") is not None:
             out.attrs["seed"] = options["random_seed"]
         rng = np.random.default_rng(options.get("random_seed"))
@@ -66,9 +72,15 @@ class Sampling(Posterior):
         diagnostics.warn_unless_sound(posterior, sample_stats)
         return self
 
+    def _sample_options(self) -> dict[str, Any]:
+        """Of the sampler, where `fit` is not told otherwise."""
+        return {}
+
     def _model_to_sample(self, X: Any, codes: Array, weight: Array | None) -> Any:
         """The PyMC model of training rows, codes -1 where there is no label; where to start."""
         family, n_classes = self._make_family(), len(self.classes_)
+        if not isinstance(family, ConjugateFamily):
+            return self._model_of_rows(family, X, codes, weight), None
         if is_complete(family, X, codes):
             stats = ClassModel(self.class_alpha, family).stats(X, codes, n_classes, weight)
             self.stats_ = stats
@@ -84,6 +96,36 @@ class Sampling(Posterior):
             )
         self.prior_ = resolved_prior(family, self.class_alpha, X, codes, n_classes, weight)
         return self._partial_model(X, codes, weight)
+
+    def _model_of_rows(self, family: Family, X: Any, codes: Array, weight: Array | None) -> Any:
+        """The PyMC model of a family that has no sufficient statistics."""
+        if self.prior != "default":
+            raise ValueError(
+                f"prior={self.prior!r} maximises the evidence, which has no closed form for "
+                f"{type(family).__name__}: leave prior at 'default'"
+            )
+        n_classes, known = len(self.classes_), codes >= 0
+        alpha = broadcast_prior("class_alpha", self.class_alpha, (n_classes,))
+        family = family.with_defaults(X, codes, n_classes, weight)
+        own = None if weight is None else weight[known]
+        count = class_counts(codes[known], n_classes, own)
+        self.prior_ = ClassModel(alpha, family)
+        self._rough = ClassModel(alpha + count, family)
+        self._rough_stats = ClassStats(count, Stats())
+        whole = known if weight is None else np.zeros_like(known)  # one by one, without weights
+        some = None
+        if family.discriminative and not whole.all():  # without a label it says nothing
+            X, codes, whole = X[known], codes[known], whole[known]
+            weight = own
+        if not whole.all():
+            loose = np.flatnonzero(~whole)
+            possible = codes[loose, None] == np.arange(n_classes)
+            possible |= codes[loose, None] < 0
+            ones = np.ones(len(loose))
+            some = PartialRows(X[loose], possible, ones if weight is None else weight[loose])
+        if not whole.any():
+            return self.prior_.to_pymc(self._coords(), partial=some)
+        return self.prior_.to_pymc(self._coords(), X=X[whole], y=codes[whole], partial=some)
 
     def _partial_model(self, X: Any, codes: Array, weight: Array | None) -> Any:
         """The PyMC model of rows that are not all complete; where its chains start.
@@ -116,7 +158,7 @@ class Sampling(Posterior):
         known = is_labelled(values, masked)
         codes = np.full(len(values), -1)
         codes[known] = self._codes_of(_plain(values[known]))
-        model, _ = copy.copy(self)._partial_model(rows, codes, None)
+        model, _ = copy.copy(self)._model_to_sample(rows, codes, None)
         return model
 
     def _impute(self, out: Any, rng: np.random.Generator, X: Any, codes: Array, at: Array) -> None:
@@ -130,12 +172,12 @@ class Sampling(Posterior):
         family = self._scorer().family
         unlabelled = np.flatnonzero(codes < 0)
         gaps = np.array([], dtype=int)
-        if "model_" not in self.__dict__ and family.condensed(X[:1], np.ones(1)) is not None:
+        if "model_" not in self.__dict__ and _has_gaps(family, X):
             gaps = np.flatnonzero(np.isnan(X).any(axis=1))
-        if not (len(unlabelled) or len(gaps)):
+        if not (len(unlabelled) or len(gaps)) or family.discriminative:
             return
         theta = tree.read_draws(out, self._scorer().params, self._coords())
-        lead = theta[CLASS_WEIGHTS].shape[:2]
+        lead = draw_shape(family, theta)
         size = len(unlabelled) + (int(np.isnan(X[gaps]).sum()) if len(gaps) else 0)
         if 8 * size * int(np.prod(lead)) > _BYTES:
             warnings.warn(
@@ -162,6 +204,11 @@ class Sampling(Posterior):
             coords |= {"row": (CELL, at[gaps[row]]), "column": (CELL, names[column])}
         group = tree.group(variables, {})
         out[POSTERIOR_PREDICTIVE] = group.assign_coords(coords)
+
+
+def _has_gaps(family: Family, X: Any) -> bool:
+    """Whether the family draws missing cells."""
+    return isinstance(family, ConjugateFamily) and family.condensed(X[:1], np.ones(1)) is not None
 
 
 def _prepared(prior: ClassModel, stats: ClassStats) -> ClassModel:

@@ -46,7 +46,7 @@ class Saving(Posterior):
         fit = tree.fit_dataset(self.prior_, self._scorer(), self._scorer_stats(), coords)
         fit = fit.drop_vars([CLASS], errors="ignore")
         draws = {}
-        if self.inference_ == "nuts":
+        if self._drawn:
             state["draws"] = {
                 str(k): storage.to_json(v, str(k)) for k, v in self._draws.attrs.items()
             }
@@ -84,7 +84,7 @@ class Saving(Posterior):
             self.model_, self.stats_ = model, stats
         else:
             self._rough, self._rough_stats = model, stats
-        if self.inference_ == "nuts":
+        if self._drawn:
             coords = self._coords()
             self._draws = self._tree(
                 {

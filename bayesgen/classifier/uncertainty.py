@@ -9,7 +9,8 @@ from bayesgen import tree
 from bayesgen.classifier.predicting import Predicting
 from bayesgen.criticism import log_joint_blocks
 from bayesgen.labels import weights_by_class
-from bayesgen.names import BOUND, CHAIN, CLASS, CLASS_WEIGHTS, DRAW, OBS, PREDICTIONS
+from bayesgen.model import draw_shape
+from bayesgen.names import BOUND, CHAIN, CLASS, DRAW, OBS, PREDICTIONS
 from bayesgen.numerics import Array, log_softmax
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ class Uncertainty(Predicting):
         encoded = self._encode(self._read(X, reset=False))
         theta = self._draws_of(posterior)
         if theta is not None:
-            chains, draws = theta[CLASS_WEIGHTS].shape[:2]
+            chains, draws = draw_shape(self._scorer().family, theta)
         for name, value in (("draws", draws), ("chains", chains)):
             if not isinstance(value, int | np.integer) or value < 1:
                 raise ValueError(f"{name} must be an integer >= 1, got {value!r}")

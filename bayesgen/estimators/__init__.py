@@ -6,6 +6,7 @@ from bayesgen import storage
 from bayesgen.classifier import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, MultinomialNB, PoissonNB
 from bayesgen.estimators.gaussian import GaussianNB, LinearDiscriminant, QuadraticDiscriminant
+from bayesgen.estimators.sampled import StudentTNB
 from bayesgen.estimators.tables import CategoricalNB, MixedNB
 from bayesgen.estimators.text import MarkovNB
 
@@ -19,6 +20,7 @@ FACES: tuple[type[GenerativeClassifier], ...] = (
     LinearDiscriminant,
     QuadraticDiscriminant,
     MarkovNB,
+    StudentTNB,
     GenerativeClassifier,
 )
 

@@ -1,0 +1,30 @@
+"""What classifiers without a closed form share."""
+
+from typing import Any, ClassVar
+
+from bayesgen.classifier import GenerativeClassifier
+
+
+class SampledClassifier(GenerativeClassifier):
+    """What they share: `fit` samples, by the constructor's `draws`, `tune`, `chains`."""
+
+    _priors: ClassVar[tuple[str, ...]] = ()  # constructor arguments that are prior objects
+
+    draws: int
+    tune: int
+    chains: int
+    random_state: int | None
+
+    def _conjugate(self) -> bool:
+        return False
+
+    def _sample_options(self) -> dict[str, Any]:
+        return {
+            "draws": self.draws,
+            "tune": self.tune,
+            "chains": self.chains,
+            "random_seed": self.random_state,
+        }
+
+    def _unsaved(self) -> tuple[str, ...]:
+        return self._priors
