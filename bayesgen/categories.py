@@ -27,8 +27,8 @@ from scipy import sparse
 
 from bayesgen.column import Column, Values, canonical, is_text, of_one_type
 from bayesgen.numerics import Array
-from bayesgen.rows import Matrix
-from bayesgen.tables import cell_of, common_names, find_column, refuse_no_rows
+from bayesgen.rows import Matrix, cell_of
+from bayesgen.tables import common_names, find_column, refuse_no_rows
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,9 @@ _STIRLING_FROM = 32.0  # below it the plain difference of log-gammas is good to 
 
 def _stirling_tail(z: Array) -> Array:
     """``log Gamma(z) - [(z - 1/2) log z - z + log(2 pi)/2]``; error below 1e-16 for |z| >= 32."""
-    w = 1.0 / (z * z)
-    return (1 / 12 - w * (1 / 360 - w * (1 / 1260 - w / 1680))) / z
+    r = 1.0 / z
+    w = r * r  # z * z would overflow
+    return r * (1 / 12 - w * (1 / 360 - w * (1 / 1260 - w / 1680)))
 
 
 def log_gamma_difference(a: Any, n: Any) -> Array:

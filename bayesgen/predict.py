@@ -12,6 +12,7 @@ The first two are closed forms, or estimates from posterior draws where those ar
 
 import numpy as np
 
+from bayesgen import kernels
 from bayesgen.family import Theta
 from bayesgen.model import ClassModel, ClassStats, log_weights
 from bayesgen.monte_carlo import MonteCarlo, Quantity, estimate, warn_in_doubt
@@ -75,7 +76,8 @@ def log_joint(
         else:
             weights = model.class_weights(method, stats)
         log_x = model.family.for_plug_in(method).log_likelihood(X, plug_in)
-    return log_x + log_weights(weights)
+    log_x += log_weights(weights)
+    return log_x
 
 
 def monte_carlo(
@@ -125,9 +127,9 @@ class ImpossibleRowError(ValueError):
 
 
 def log_class_probability(joint: Array, method: Method) -> Array:
-    """Normalise (N, C) log joint densities; refuses rows that no class can produce."""
-    impossible = np.isneginf(joint).all(axis=1)
-    if impossible.any():
+    """Normalise (N, C) log joint densities, in place; refuses rows that no class can produce."""
+    if _log_softmax(joint):
+        impossible = np.isneginf(joint).all(axis=1)
         rows = np.flatnonzero(impossible)
         if method == "posterior_predictive":  # estimated from draws: the closed form is positive
             why = "under every posterior draw"
@@ -139,4 +141,19 @@ def log_class_probability(joint: Array, method: Method) -> Array:
             f"{len(rows)} row(s), the first at position {rows[0]}, have probability 0 under every "
             f"class by method={method!r}, so p(y | x) is 0/0 ({why}); {instead}"
         )
-    return log_softmax(joint)
+    return joint
+
+
+def _log_softmax(joint: Array) -> int:
+    """Normalise the rows in place; how many are -inf throughout, which stay so."""
+    if kernels.pays(8 * joint.size):
+        from bayesgen.kernels.softmax import log_softmax as compiled
+        from bayesgen.kernels.threads import over_blocks
+
+        def part(start: int, stop: int) -> int:
+            return compiled(joint[start:stop])
+
+        return sum(over_blocks(part, joint.shape[0], joint.shape[1], most=32))
+    possible = ~np.isneginf(joint).all(axis=1)
+    joint[possible] = log_softmax(joint[possible])
+    return int((~possible).sum())

@@ -26,7 +26,7 @@ def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
         yield slice(start, min(start + step, n_rows))
 
 
-def dense_block(X: Matrix, rows: slice) -> Array:
+def dense_block(X: Matrix, rows: slice | Array) -> Array:
     """Rows of X as a dense float64 array, for one block of `row_blocks`.
 
     float32 is widened here, before any sum, never after.
@@ -35,13 +35,28 @@ def dense_block(X: Matrix, rows: slice) -> Array:
     return np.asarray(block.todense() if sparse.issparse(X) else block, dtype=np.float64)
 
 
-def stored_cells(X: Matrix, rows: slice) -> sparse.csr_matrix:
+def n_stored(X: Matrix) -> int:
+    """Cells that a pass over X visits."""
+    return int(X.nnz) if sparse.issparse(X) else int(X.shape[0] * X.shape[1])
+
+
+def cell_of(X: Matrix, at: int) -> tuple[int, int]:
+    """Row and column of a stored cell of a CSR matrix."""
+    return int(np.searchsorted(X.indptr, int(at), "right")) - 1, int(X.indices[at])
+
+
+def each_cell_once(X: sparse.csr_matrix) -> sparse.csr_matrix:
+    """CSR in which no cell is stored in several parts: X itself, or a copy."""
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def stored_cells(X: Matrix, rows: slice | Array) -> sparse.csr_matrix:
     """The nonzero (or NaN) cells of some rows as float64 CSR, each cell once."""
-    cells = sparse.csr_matrix(X[rows] if sparse.issparse(X) else dense_block(X, rows), dtype=float)
-    if not cells.has_canonical_format:
-        cells = cells.copy()  # it may be a view of X
-        cells.sum_duplicates()
-    return cells
+    block = X[rows] if sparse.issparse(X) else dense_block(X, rows)
+    return each_cell_once(sparse.csr_matrix(block, dtype=float))
 
 
 def stored_blocks(X: Matrix, table_cells: int) -> Iterator[tuple[slice, sparse.csr_matrix]]:
@@ -208,9 +223,8 @@ def refuse_negative_counts(X: Matrix) -> None:
     if values.dtype.kind in "ub" or values.size == 0 or not np.fmin.reduce(values, axis=None) < 0:
         return
     if sparse.issparse(X):
-        cells = X.tocoo()
-        k = int(np.flatnonzero(cells.data < 0)[0])
-        i, j, value = cells.row[k], cells.col[k], cells.data[k]
+        k = int(np.flatnonzero(values < 0)[0])
+        (i, j), value = cell_of(X, k), values[k]
     else:
         i, j = np.argwhere(X < 0)[0]
         value = X[i, j]

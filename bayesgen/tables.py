@@ -26,7 +26,7 @@ from scipy import sparse
 
 from bayesgen.column import EXACT, Column, canonical
 from bayesgen.numerics import Array
-from bayesgen.rows import Matrix
+from bayesgen.rows import Matrix, cell_of
 
 # ----------------------------------------------------------------------------------- reading
 
@@ -343,8 +343,3 @@ def common_names(a: tuple[str, ...] | None, b: tuple[str, ...] | None) -> tuple[
         f"column {j} is {mine!r} on one side and {theirs!r} on the other; "
         "give both the same columns in the same order"
     )
-
-
-def cell_of(X: Matrix, at: int) -> tuple[int, int]:
-    """Row and column of a stored cell of a CSR matrix."""
-    return int(np.searchsorted(X.indptr, int(at), "right")) - 1, int(X.indices[at])

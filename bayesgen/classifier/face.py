@@ -100,18 +100,30 @@ class Face(ClassifierMixin, BaseEstimator):
 
     def _read(self, X: Any, *, reset: bool) -> Any:
         """Check X, set the sklearn attributes; what `_learn` and `_encode` take."""
-        return validate_data(
-            self,
-            X,
-            reset=reset,
-            dtype="numeric",
-            accept_sparse="csr" if self._accepts_sparse() else False,
-            ensure_all_finite="allow-nan",
-        )
+        return self._validated(X, reset=reset, ensure_all_finite="allow-nan")
+
+    def _read_to_fit(self, X: Any, *, reset: bool) -> Any:
+        """As `_read`; infinite cells may be left to `_refuse_infinite`."""
+        return self._read(X, reset=reset)
+
+    def _refuse_infinite(self, X: Any, stats: Stats) -> None:
+        """Raise where `stats` show what `_read_to_fit` has not looked for."""
+
+    def _validated(self, X: Any, **options: Any) -> Any:
+        sparse = "csr" if self._accepts_sparse() else False
+        return validate_data(self, X, dtype="numeric", accept_sparse=sparse, **options)
+
+    def _of_table(self, X: Any) -> Any:
+        """What `fit` takes of a data frame that was cut from a file: all columns but the labels."""
+        return X
 
     def _encode(self, X: Any) -> Any:
         """What the family takes."""
         return X
+
+    def _encode_as_read(self, X: Any) -> Any:
+        """The same for one pass (`stats`, densities of rows): may encode rows as they are read."""
+        return self._encode(X)
 
     def _decode(self, X: Any) -> Any:
         """Simulated rows as the user writes them."""

@@ -7,6 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen import predict as prediction
 from bayesgen import tree
+from bayesgen.classifier.lazy_rows import row_by_row
 from bayesgen.classifier.posterior import Posterior
 from bayesgen.criticism import simulate_from_draws
 from bayesgen.family import UndefinedEstimateError
@@ -35,6 +36,7 @@ class LinearForm(NamedTuple):
 class Predicting(Posterior):
     """Probabilities, labels, densities and new rows."""
 
+    @row_by_row
     def predict_joint_log_proba(
         self,
         X: Any,
@@ -48,6 +50,9 @@ class Predicting(Posterior):
         Parameters
         ----------
         X : (N, D)
+            In memory; or, here and in the methods below, a dask array or data frame, for a dask
+            array that is computed block by block when it is asked for; or an xarray.DataArray
+            (rows first, or ``obs_id``), for one with dims (obs_id, class) and their labels.
         method : {"posterior_predictive", "posterior_mean", "map", "mle"}
             Integrate the parameters out, or plug one estimate in.
         class_prior : array (class,) or {label: weight}, optional
@@ -88,15 +93,16 @@ class Predicting(Posterior):
             )
         weights = None if class_prior is None else weights_by_class(class_prior, self.classes_)
         theta = self._draws_of(posterior)
-        encoded = self._encode(self._read(X, reset=False))
+        X = self._read(X, reset=False)
         if relevance is not None:
             if method != "posterior_predictive" or theta is not None:
                 raise ValueError(
                     "relevance= averages the posterior predictive in closed form: leave "
                     "`posterior` out, and method at 'posterior_predictive'"
                 )
-            return self._log_joint_averaged(encoded, weights, relevance)
+            return self._log_joint_averaged(self._encode(X), weights, relevance)
         try:
+            encoded = self._encode_as_read(X)
             return self._log_joint_of_rows(encoded, method, weights, theta, quantity)
         except UndefinedEstimateError as error:
             raise error.renamed(self.classes_, self._feature_names()) from None
@@ -124,6 +130,7 @@ class Predicting(Posterior):
         log_x = log_predictive(self.prior_, self.model_, self.stats_, encoded, relevance)
         return log_x + log_weights(weights)
 
+    @row_by_row
     def predict_log_proba(
         self,
         X: Any,
@@ -133,9 +140,15 @@ class Predicting(Posterior):
         relevance: Any = None,
     ) -> Array:
         """(N, C) log of `predict_proba`."""
+        return self._log_proba(X, method, class_prior, posterior, relevance)
+
+    def _log_proba(
+        self, X: Any, method: Method, class_prior: Any, posterior: Any, relevance: Any
+    ) -> Array:
         joint = self._log_joint(X, method, class_prior, posterior, "probability", relevance)
         return prediction.log_class_probability(joint, method)
 
+    @row_by_row
     def predict_proba(
         self,
         X: Any,
@@ -160,8 +173,10 @@ class Predicting(Posterior):
             If the estimate that `method` plugs in does not exist (naming class and feature), or
             if a row has probability 0 under every class.
         """
-        return np.exp(self.predict_log_proba(X, method, class_prior, posterior, relevance))
+        log_p = self._log_proba(X, method, class_prior, posterior, relevance)
+        return np.exp(log_p, out=log_p)
 
+    @row_by_row
     def predict(
         self,
         X: Any,
@@ -171,9 +186,10 @@ class Predicting(Posterior):
         relevance: Any = None,
     ) -> Array:
         """(N,) most probable labels."""
-        log_p = self.predict_log_proba(X, method, class_prior, posterior, relevance)
+        log_p = self._log_proba(X, method, class_prior, posterior, relevance)
         return self.classes_[np.argmax(log_p, axis=1)]
 
+    @row_by_row
     def decision_function(
         self,
         X: Any,
@@ -184,9 +200,12 @@ class Predicting(Posterior):
     ) -> Array:
         """(N,) log-odds of ``classes_[1]`` for two classes, else (N, C) log p(y = c | x)."""
         joint = self._log_joint(X, method, class_prior, posterior, "probability", relevance)
+        with np.errstate(invalid="ignore"):  # impossible rows are refused below
+            log_odds = joint[:, 1] - joint[:, 0] if len(self.classes_) == 2 else None
         log_p = prediction.log_class_probability(joint, method)  # refuses impossible rows
-        return joint[:, 1] - joint[:, 0] if len(self.classes_) == 2 else log_p
+        return log_p if log_odds is None else log_odds
 
+    @row_by_row
     def score_samples(
         self,
         X: Any,
@@ -196,9 +215,7 @@ class Predicting(Posterior):
         relevance: Any = None,
     ) -> Array:
         """(N,) log p(x): how odd each row is under every class."""
-        return log_sum_exp(
-            self.predict_joint_log_proba(X, method, class_prior, posterior, relevance)
-        )
+        return log_sum_exp(self._log_joint(X, method, class_prior, posterior, "density", relevance))
 
     def predict_monte_carlo(
         self, X: Any, posterior: Any = None, class_prior: Any = None

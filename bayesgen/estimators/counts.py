@@ -4,16 +4,22 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import Tags
+from sklearn.utils import Tags, assert_all_finite
+from sklearn.utils.validation import validate_data
 
+from bayesgen import kernels
 from bayesgen.classifier import GenerativeClassifier
-from bayesgen.families.beta_bernoulli import BetaBernoulli
+from bayesgen.families.beta_bernoulli import (
+    BetaBernoulli,
+    Bits,
+    Thresholded,
+    first_strange_bit,
+)
 from bayesgen.families.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.families.gamma_poisson import GammaPoisson
 from bayesgen.family import ConjugateFamily
 from bayesgen.numerics import Array
-from bayesgen.rows import Matrix, has_nan, row_blocks
-from bayesgen.tables import cell_of
+from bayesgen.rows import Matrix, cell_of, each_cell_once, has_nan
 
 
 class BernoulliNB(GenerativeClassifier):
@@ -79,34 +85,39 @@ class BernoulliNB(GenerativeClassifier):
         tags.classifier_tags.poor_score = True  # on the checks' blobs: a bit a column is too little
         return tags
 
+    def _read(self, X: Any, *, reset: bool) -> Any:
+        if isinstance(X, np.ndarray) and X.dtype.kind == "f" and kernels.pays(X.size):
+            # no pass of its own to look for infinity: `_encode` and the families' passes refuse it
+            return validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
+        return super()._read(X, reset=reset)
+
     def _encode(self, X: Matrix) -> Matrix:
+        if sparse.issparse(X):
+            X = each_cell_once(X)
+        elif X.dtype.kind == "f" and kernels.pays(X.size):
+            assert_all_finite(X, allow_nan=True, input_name="X")
         values = X.data[None] if sparse.issparse(X) else X
-        strange = _first_not_bit(values)
-        if strange is None:
-            return X
-        if self.binarize is None:
+        if self.binarize is not None:
+            bits_already = 0 <= self.binarize < 1 and first_strange_bit(values) is None
+            return X if bits_already else _binarize(X, self.binarize)
+        strange = first_strange_bit(values)
+        if strange is not None:
             row, j = cell_of(X, strange[1]) if sparse.issparse(X) else strange
             raise ValueError(
                 f"BernoulliNB(binarize=None) takes 0 and 1 only, got {values[strange]:g} in row "
                 f"{row}, column {self._feature_names()[j]!r}; give a threshold in binarize"
             )
-        return _binarize(X, self.binarize)
+        return X
+
+    def _encode_as_read(self, X: Matrix) -> Bits:
+        if sparse.issparse(X) or not kernels.pays(X.size):
+            return self._encode(X)
+        if self.binarize is None:
+            return Thresholded(self._encode(X), 0.5)
+        return Thresholded(X, self.binarize)
 
     def _unsaved(self) -> tuple[str, ...]:
         return ()
-
-
-def _first_not_bit(X: Array) -> tuple[int, int] | None:
-    """Position of the first value other than 0, 1 and NaN."""
-    if X.dtype == bool:
-        return None
-    for rows in row_blocks(*X.shape):
-        block = X[rows]
-        strange = (block != 0) & (block != 1) & (block == block)
-        if strange.any():
-            i, j = np.argwhere(strange)[0]
-            return int(rows.start + i), int(j)
-    return None
 
 
 def _binarize(X: Matrix, threshold: float) -> Matrix:
@@ -118,9 +129,7 @@ def _binarize(X: Matrix, threshold: float) -> Matrix:
         out.data = np.where(np.isnan(out.data), np.nan, (out.data > threshold).astype(float))
         out.eliminate_zeros()
         return out
-    if X.dtype.kind == "f" and np.isnan(X).any():
-        return np.where(np.isnan(X), np.nan, np.greater(X, threshold))
-    return np.greater(X, threshold).view(np.uint8)
+    return Thresholded(X, threshold)[:]
 
 
 class _Counts(GenerativeClassifier):

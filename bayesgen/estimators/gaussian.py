@@ -4,11 +4,13 @@ import warnings
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.utils import assert_all_finite
 
+from bayesgen import kernels
 from bayesgen.classifier import GenerativeClassifier
 from bayesgen.families.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.normal_inverse_wishart import NormalInverseWishart
-from bayesgen.family import ConjugateFamily
+from bayesgen.family import ConjugateFamily, Stats
 from bayesgen.numerics import Array
 from bayesgen.rows import has_nan
 
@@ -22,6 +24,19 @@ class _Gaussian(GenerativeClassifier):
         X = super()._read(X, reset=reset)
         self._warn_lost_digits(X)
         return X
+
+    def _read_to_fit(self, X: Any, *, reset: bool) -> Any:
+        """Infinite cells of many rows show in their sums: a pass less over X."""
+        X = self._validated(X, reset=reset, ensure_all_finite=False)
+        if not kernels.pays(X.size):
+            self._refuse_infinite(X)
+        self._warn_lost_digits(X)
+        return X
+
+    def _refuse_infinite(self, X: Array, stats: Stats | None = None) -> None:
+        if stats is None or not all(np.isfinite(a).all() for _, a in stats.arrays().values()):
+            name = type(self).__name__
+            assert_all_finite(X, allow_nan=True, estimator_name=name, input_name="X")
 
     def _warn_lost_digits(self, X: Array) -> None:
         if X.dtype != np.float32 or len(X) < 2:

@@ -26,6 +26,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import xlogy
 
+from bayesgen import kernels
 from bayesgen.densities import log_dirichlet_density, log_product
 from bayesgen.family import (
     ConjugateFamily,
@@ -58,8 +59,10 @@ from bayesgen.rows import (
     dot_log,
     exact_parts,
     has_nan,
+    n_stored,
     pattern,
     refuse_negative_counts,
+    row_blocks,
     row_sums,
     shared_sums,
     small_count_table,
@@ -68,6 +71,7 @@ from bayesgen.rows import (
     sum_except,
 )
 
+_STEPS = 4  # that a cell takes in `stats`
 _LONG = 2.0**14  # documents of this length and more are scored without cancellation
 
 
@@ -189,6 +193,10 @@ class DirichletMultinomial(ConjugateFamily):
     ) -> MultinomialStats:
         """Sums of counts and of log multinomial coefficients."""
         self._check(X)
+        if kernels.pays(_STEPS * n_stored(X)):
+            from bayesgen.kernels import words
+
+            return MultinomialStats(*words.sums(X, y, n_classes, weight))
         each = np.empty(X.shape[0])
         for rows, cells in stored_blocks(X, 0):
             each[rows] = _log_coefficient(cells, row_sums(cells.data, cells.indptr))
@@ -260,22 +268,37 @@ class DirichletMultinomial(ConjugateFamily):
         """(N, C) log Dirichlet-multinomial masses, coefficient included."""
         self._check(X)
         alpha, total = self.alpha, self.alpha.sum(axis=-1)
+        if kernels.pays(len(alpha) * n_stored(X)):
+            from bayesgen.kernels import words
+
+            out, length = words.log_numerators(X, alpha)
+            for rows in row_blocks(len(out), len(alpha)):
+                each, which = np.unique(length[rows], return_inverse=True)
+                out[rows] -= log_gamma_difference(total, each[:, None])[which]
+        else:
+            out, length = self._log_masses(X)
+        long = np.flatnonzero(length >= _LONG)
+        for part in row_blocks(len(long), X.shape[1] if not sparse.issparse(X) else 1 << 10):
+            row = long[part]
+            out[row] = _power_moment(stored_cells(X, row), length[row], alpha, None)
+        return out
+
+    def _log_masses(self, X: Matrix) -> tuple[Array, Array]:
+        """(N, C) log Dirichlet-multinomial masses of documents that are not long; (N,) lengths."""
+        alpha, total = self.alpha, self.alpha.sum(axis=-1)
         n_classes = len(alpha)
 
         def rising(c: int, columns: Any, counts: Array) -> Array:
             return _log_rising(alpha[c][columns], counts)
 
         words = [small_count_table(partial(rising, c), X, n_classes) for c in range(n_classes)]
-        out = np.empty((X.shape[0], n_classes))
+        out, length = np.empty((X.shape[0], n_classes)), np.empty(X.shape[0])
         for rows, cells in stored_blocks(X, 0):
-            length = row_sums(cells.data, cells.indptr)
+            length[rows] = row_sums(cells.data, cells.indptr)
             for c in range(n_classes):
-                each = words[c](cells.indices, cells.data)
-                out[rows, c] = row_sums(each, cells.indptr) - _log_rising(total[c], length)
-            row = np.flatnonzero(length >= _LONG)
-            if len(row):
-                out[rows.start + row] = _power_moment(cells[row], length[row], alpha, None)
-        return out
+                each = row_sums(words[c](cells.indices, cells.data), cells.indptr)
+                out[rows, c] = each - _log_rising(total[c], length[rows])
+        return out, length
 
     def log_evidence(self, stats: MultinomialStats) -> float:
         """Log coefficients + sum over classes of log B(alpha + counts) - log B(alpha).

@@ -15,10 +15,13 @@ one shared variance.
 """
 
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from scipy.sparse import issparse
 
+from bayesgen import kernels
 from bayesgen.densities import log_inverse_gamma_density, log_normal_density
 from bayesgen.family import (
     ConjugateFamily,
@@ -350,6 +353,8 @@ class NormalInverseGamma(ConjugateFamily):
         shift = first_observed(X)
         zero = np.zeros(shape)
         out = GaussianStats(zero, zero, zero, shift)
+        if kernels.pays(X.shape[0] * X.shape[1]) and not issparse(X):
+            return _compiled_stats(X, y, weight, out)
         for rows in row_blocks(*X.shape):
             d = dense_block(X, rows) - shift
             codes, w = y[rows], None if weight is None else weight[rows]
@@ -476,30 +481,57 @@ class NormalInverseGamma(ConjugateFamily):
         scale = np.broadcast_to(self._scale, (n_classes, self._scale.shape[1]))
         nu = np.broadcast_to(self.nu, scale.shape)
         spread = np.sqrt(scale * (1 + 1 / self.kappa))
+        fast = kernels.pays(X.shape[0] * self.mu.size) and not issparse(X)
         out = np.empty((X.shape[0], n_classes))
         if self._over_features:
-            log_width = np.log(spread)
+            d = np.arange(X.shape[1] + 1)
+            norm = log_gamma_difference(nu / 2, d / 2) - d / 2 * np.log(np.pi)
+            power, log_width = (nu + d) / 2, np.log(spread)
+            if fast:
+                return self._compiled_predictive(X, "joint_t", spread, log_width, norm, power)
             for rows in row_blocks(*X.shape):
                 x = dense_block(X, rows) - self.shift
                 seen = ~np.isnan(x)
                 d = seen.sum(axis=1)
                 for c in range(n_classes):
                     r = np.where(seen, (x - self.mu[c]) / spread[c], 0.0)
-                    out[rows, c] = (
-                        log_gamma_difference(nu[c, 0] / 2, d / 2)
-                        - d / 2 * np.log(np.pi)
-                        - seen @ log_width[c]
-                        - (nu[c, 0] + d) / 2 * _log1p_sum_of_squares(r)
-                    )
+                    distance = _log1p_sum_of_squares(r)
+                    out[rows, c] = norm[c, d] - seen @ log_width[c] - power[c, d] * distance
             return out
         log_norm = log_gamma_difference(nu / 2, 0.5) - 0.5 * np.log(np.pi) - np.log(spread)
         log_norm, power = log_norm * self._live, (nu + 1) / 2 * self._live
+        if fast:
+            return self._compiled_predictive(X, "product_t", spread, log_norm, power)
         for rows in row_blocks(*X.shape):
             x = dense_block(X, rows) - self.shift
             total = np.nansum if has_nan(x) else np.sum
             for c in range(n_classes):
                 r = (x - self.mu[c]) / spread[c]
                 out[rows, c] = total(log_norm[c] - power[c] * _log1p_square(r), axis=1)
+        return out
+
+    def _compiled_predictive(self, X: Array, kernel: str, spread: Array, *tables: Array) -> Array:
+        """`log_predictive` of a large dense X by a kernel of `kernels.student`."""
+        from bayesgen.kernels import student
+        from bayesgen.kernels.compiling import as_data, as_rows, row_slices
+        from bayesgen.kernels.threads import over_blocks
+
+        live = np.flatnonzero(self._live)
+        if kernel == "product_t":  # columns with as many observed rows side by side
+            live = live[np.argsort(tables[1][0, live], kind="stable")]
+            tables = tuple(np.ascontiguousarray(table[:, live]) for table in tables)
+        shift = np.broadcast_to(self.shift, X.shape[1])[live]
+        columns = as_data(live.astype(np.uint64))
+        cells = (as_data(np.ascontiguousarray(a[:, live])) for a in (self.mu, 1 / spread))
+        arguments = (columns, as_data(shift), *cells, *map(as_data, tables))
+        out = np.empty((X.shape[0], len(self.mu)))
+
+        def part(start: int, stop: int) -> None:
+            for rows in row_slices(X, start, stop):
+                getattr(student, kernel)(as_rows(X[rows]), *arguments, out[rows])
+
+        for _ in over_blocks(part, X.shape[0], X.shape[1], most=32):
+            pass
         return out
 
     def log_evidence(self, stats: GaussianStats) -> float:
@@ -639,6 +671,28 @@ class NormalInverseGamma(ConjugateFamily):
         mu = np.asarray(theta["mu"])
         sigma2 = np.broadcast_to(self._variance_of(theta), mu.shape)
         return gaussian_information(mu, sigma2, weights) * self._live
+
+
+def _compiled_stats(X: Array, y: Array, weight: Array | None, zero: GaussianStats) -> GaussianStats:
+    """`NormalInverseGamma.stats` of a large dense X."""
+    from bayesgen.kernels.compiling import as_data, as_rows, row_slices
+    from bayesgen.kernels.gaussian import add_moments
+    from bayesgen.kernels.threads import over_blocks
+
+    codes = as_data(np.ascontiguousarray(y, dtype=np.int64).view(np.uint64))
+    w = as_data(np.ascontiguousarray(() if weight is None else weight, dtype=np.float64))
+    shift = as_data(zero.shift)
+
+    def part(start: int, stop: int) -> GaussianStats:
+        sums = zero.n.copy(), zero.mean.copy(), zero.scatter.copy()
+        for rows in row_slices(X, start, stop):
+            add_moments(as_rows(X[rows]), codes[rows], w[rows], shift, *sums)
+        return GaussianStats(*sums, zero.shift)
+
+    most = min(16, max(1, (1 << 20) // zero.n.size))
+    with np.errstate(invalid="ignore", over="ignore"):  # as in the kernel: infinity, not a warning
+        parts = over_blocks(part, X.shape[0], X.shape[1], most)
+        return reduce(lambda a, b: a.merge(b), parts, zero)
 
 
 def _centred(unit: Any) -> Any:

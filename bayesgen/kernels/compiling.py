@@ -1,6 +1,6 @@
 """How kernels are compiled, and what data they are given."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numba
@@ -8,19 +8,30 @@ import numpy as np
 
 Array = np.ndarray
 
+_COPIED_CELLS = 1 << 16  # half a MiB of float64
+
 
 def compiled[F: Callable[..., Any]](function: F) -> F:
     """Machine code at the first call: no Python lock, no checks of divisions, kept on disk.
 
     Where there is no folder to keep it in, every process compiles anew.
     """
-    options: Any = {"nogil": True, "error_model": "numpy"}
-    machine_code: Any
+    return _compiled(function, nogil=True, error_model="numpy")
+
+
+def compiled_sums[F: Callable[..., Any]](function: F) -> F:
+    """As `compiled`; the terms of a sum may be added in another order, many at a time.
+
+    Equal input gives equal bits. ``x - x`` may be made 0, also where x is NaN or infinite.
+    """
+    return _compiled(function, nogil=True, error_model="numpy", fastmath={"reassoc", "nsz"})
+
+
+def _compiled(function: Any, **options: Any) -> Any:
     try:
-        machine_code = numba.njit(cache=True, **options)(function)
+        return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # "cannot cache function: no locator available"
-        machine_code = numba.njit(**options)(function)
-    return machine_code
+        return numba.njit(**options)(function)
 
 
 def as_data(x: Array) -> Array:
@@ -28,3 +39,17 @@ def as_data(x: Array) -> Array:
     view = x.view(np.uint8) if x.dtype == bool else x.view()
     view.flags.writeable = False
     return view
+
+
+def as_rows(x: Array) -> Array:
+    """Rows as C-contiguous float32 or float64: the same memory, or a copy."""
+    dtype = x.dtype if x.dtype in (np.float32, np.float64) else np.float64
+    return as_data(np.ascontiguousarray(x, dtype=dtype))
+
+
+def row_slices(x: Array, start: int, stop: int) -> Iterator[slice]:
+    """Some rows, a few at a time where `as_rows` makes a copy of them."""
+    as_they_are = x.flags.c_contiguous and x.dtype in (np.float32, np.float64)
+    step = stop - start if as_they_are else max(1, _COPIED_CELLS // max(1, x.shape[1]))
+    for first in range(start, stop, step):
+        yield slice(first, min(first + step, stop))

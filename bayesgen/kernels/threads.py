@@ -35,14 +35,16 @@ def _pools() -> ThreadpoolController:
     return ThreadpoolController()  # looks through all loaded libraries: once
 
 
-def blocks(n_rows: int, n_columns: int) -> Iterator[tuple[int, int]]:
-    """(start, stop) of fixed blocks of rows, about 2 MiB of float64 each."""
-    step = max(1, _BLOCK_CELLS // max(1, n_columns))
+def blocks(n_rows: int, n_columns: int, most: int | None = None) -> Iterator[tuple[int, int]]:
+    """(start, stop) of fixed blocks of rows: about 2 MiB of float64 each, or `most` of them."""
+    step = max(1, _BLOCK_CELLS // max(1, n_columns), -(-n_rows // most) if most else 0)
     for start in range(0, n_rows, step):
         yield start, min(start + step, n_rows)
 
 
-def over_blocks(function: Callable[[int, int], Any], n_rows: int, n_columns: int) -> Iterator[Any]:
+def over_blocks(
+    function: Callable[[int, int], Any], n_rows: int, n_columns: int, most: int | None = None
+) -> Iterator[Any]:
     """``function(start, stop)`` of each block, in the order of the rows.
 
     Parameters
@@ -50,8 +52,10 @@ def over_blocks(function: Callable[[int, int], Any], n_rows: int, n_columns: int
     function : compiled, or calls what is compiled
         Blocks write to disjoint rows of an output, or return partial sums for the caller to add
         in the order given.
+    most : int, optional
+        No more blocks than that, where partial sums are large or adding them up takes long.
     """
-    parts = list(blocks(n_rows, n_columns))
+    parts = list(blocks(n_rows, n_columns, most))
     threads = min(n_threads(), len(parts))
     if threads <= 1:
         yield from (function(*part) for part in parts)

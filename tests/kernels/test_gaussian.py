@@ -1,0 +1,154 @@
+"""The compiled passes of `NormalInverseGamma` against its NumPy form and exact fractions."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import bayesgen as bg
+from bayesgen import kernels
+from bayesgen.families.normal_inverse_gamma import NormalInverseGamma
+
+N, D, C = 700, 7, 4  # the last class has no rows
+
+
+def plain(monkeypatch):
+    monkeypatch.setattr(kernels, "COMPILE_FROM", 1 << 60)
+
+
+def compiled(monkeypatch):
+    monkeypatch.setattr(kernels, "COMPILE_FROM", 0)
+
+
+def some_rows(rng):
+    y = rng.integers(0, C - 1, N)
+    return rng.standard_normal((N, D)) + y[:, None], y
+
+
+def with_gaps(X, rng):
+    gone = rng.random(X.shape) < 0.3
+    gone[:, 2] = True
+    gone[5] = True
+    return np.where(gone, np.nan, X)
+
+
+FORMS = {
+    "plain": lambda X, rng: X,
+    "offset 1e6": lambda X, rng: X + 1e6,
+    "float32": lambda X, rng: X.astype(np.float32),
+    "float32 with an offset": lambda X, rng: (X + 1e4).astype(np.float32),
+    "float16": lambda X, rng: X.astype(np.float16),
+    "integers": lambda X, rng: rng.integers(-5, 9, X.shape),
+    "bytes": lambda X, rng: rng.integers(0, 255, X.shape, dtype=np.uint8),
+    "booleans": lambda X, rng: X > 0,
+    "Fortran order": lambda X, rng: np.asfortranarray(X),
+    "every third column": lambda X, rng: np.repeat(X, 3, axis=1)[:, ::3],
+    "backwards": lambda X, rng: X[::-1, ::-1],
+    "big-endian": lambda X, rng: X.astype(">f8"),
+    "gaps": with_gaps,
+    "gaps and an offset": lambda X, rng: with_gaps(X + 1e6, rng),
+    "one row": lambda X, rng: X[:1],
+    "no variation": lambda X, rng: np.full(X.shape, 0.1),
+    "huge": lambda X, rng: X * 1e150,
+    "more than one block": lambda X, rng: np.tile(X, (80, 1)),
+}
+
+
+@pytest.fixture(params=FORMS, ids=str)
+def rows(request):
+    rng = np.random.default_rng(3)
+    X, y = some_rows(rng)
+    X = FORMS[request.param](X, rng)
+    X = X.view()
+    X.flags.writeable = False
+    return X, np.resize(y, len(X))
+
+
+def same(a, b, tol=1e-12):
+    """Equal up to rounding of the larger numbers of the same field."""
+    assert a.shape == b.shape
+    finite = np.isfinite(b)
+    np.testing.assert_array_equal(a[~finite], b[~finite])
+    scale = np.abs(b[finite]).max(initial=1e-300)
+    np.testing.assert_allclose(a[finite] / scale, b[finite] / scale, rtol=tol, atol=1e-14)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_statistics_are_those_of_numpy(rows, weighted, monkeypatch):
+    X, y = rows
+    weight = np.random.default_rng(5).random(len(X)) if weighted else None
+    family = NormalInverseGamma()
+    plain(monkeypatch)
+    expected = family.stats(X, y, C, weight)
+    compiled(monkeypatch)
+    found = family.stats(X, y, C, weight)
+    np.testing.assert_array_equal(found.shift, expected.shift)
+    for name in ("n", "mean", "scatter"):
+        for a, b in zip(getattr(found, name).T, getattr(expected, name).T, strict=True):
+            same(a, b)
+
+
+def test_statistics_are_those_of_exact_fractions(monkeypatch):
+    """Also where the first row is an outlier, about which all the others are the same."""
+    rng = np.random.default_rng(0)
+    X = 1e6 + rng.standard_normal((60, 2))
+    X[0, 1] = 0.0
+    y = np.r_[1, np.zeros(59, dtype=int)]
+    compiled(monkeypatch)
+    found = NormalInverseGamma().stats(X, y, 2)
+    for j in range(2):
+        cells = [Fraction(float(v)) for v in X[1:, j]]
+        mean = sum(cells) / len(cells)
+        scatter = float(sum((v - mean) ** 2 for v in cells))
+        assert abs(found.scatter[0, j] / scatter - 1) < 1e-8 if j else 1e-9
+        assert abs(found.mean[0, j] + found.shift[j] - float(mean)) < 1e-9
+
+
+def test_a_large_fit_is_the_same_whichever_way_and_refuses_infinity(monkeypatch):
+    rng = np.random.default_rng(1)
+    X, y = some_rows(rng)
+    plain(monkeypatch)
+    expected = bg.GaussianNB().fit(X, y)
+    compiled(monkeypatch)
+    found = bg.GaussianNB().fit(X, y)
+    assert abs(found.log_evidence_ - expected.log_evidence_) < 1e-9 * abs(expected.log_evidence_)
+    for value in (np.inf, -np.inf):
+        for row in (0, 400):
+            bad = X.copy()
+            bad[row, 3] = value
+            for weight in (None, np.ones(len(X))):
+                with pytest.raises(ValueError, match="Input X contains infinity"):
+                    bg.GaussianNB().fit(bad, y, weight)
+            with pytest.raises(ValueError, match="Input X contains infinity"):
+                bg.GaussianNB().fit(X, y).partial_fit(bad, y)
+
+
+@pytest.mark.parametrize("variance", ["class", "tied", "class_spherical", "spherical"])
+@pytest.mark.parametrize("n", [N, 40], ids=["certain", "in doubt"])
+def test_predictive_densities_are_those_of_numpy(rows, variance, n, monkeypatch):
+    X, y = rows
+    plain(monkeypatch)
+    family = NormalInverseGamma(variance=variance)
+    stats = family.stats(X[-n:], y[-n:], C)
+    posterior = family.resolve(stats).update(stats)
+    expected = posterior.log_predictive(X)
+    compiled(monkeypatch)
+    np.testing.assert_allclose(posterior.log_predictive(X), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("variance", ["class", "tied", "class_spherical", "spherical"])
+def test_many_columns_and_cells_that_overflow(variance, monkeypatch):
+    """150 columns, of which some are left out and some have gaps; single cells and whole rows."""
+    rng = np.random.default_rng(4)
+    X, y = rng.standard_normal((300, 150)) + 1e6, rng.integers(0, 2, 300)
+    X[:, 70] = 3.0
+    X[::7, 100:110] = np.nan
+    plain(monkeypatch)
+    family = NormalInverseGamma(variance=variance, nu=0.5)
+    stats = family.stats(X, y, 2)
+    posterior = family.resolve(stats).update(stats)
+    X[0, 3], X[1], X[2], X[3, 80:] = 1e200, -1e200, 1e20, 1e307
+    expected = posterior.log_predictive(X)
+    assert np.isfinite(expected).all()
+    compiled(monkeypatch)
+    np.testing.assert_allclose(posterior.log_predictive(X), expected, rtol=1e-12)
