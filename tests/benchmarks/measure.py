@@ -132,9 +132,22 @@ def _result_bytes(result: Any) -> int:
     return len(pickle.dumps(result, protocol=pickle.HIGHEST_PROTOCOL))
 
 
+def compiled_here() -> list[str]:
+    """Kernels that this process compiled although others had: the disk cache did not serve."""
+    found = set()
+    for name, module in list(sys.modules.items()):
+        if name.startswith("bayesgen.kernels."):
+            for kernel in vars(module).values():
+                stats = getattr(kernel, "stats", None)  # of a numba dispatcher
+                if getattr(stats, "cache_misses", None):
+                    found.add(f"{kernel.__module__}.{kernel.__name__}")
+    return sorted(found)
+
+
 def _peak(call: Callable[[], Any]) -> dict:
-    """Peak of one call in this process, with the time of its first."""
+    """Peak of one call in this process, with the time of its first and what that compiled."""
     first = seconds(call)
+    compiled = compiled_here()
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     before = _status("VmRSS")
@@ -142,7 +155,12 @@ def _peak(call: Callable[[], Any]) -> dict:
     result = call()
     peak = _status("VmHWM")
     out = _result_bytes(result)
-    return {"above": max(0, peak - before - out), "out": out, "first_s": first}
+    return {
+        "above": max(0, peak - before - out),
+        "out": out,
+        "first_s": first,
+        "compiled": compiled,
+    }
 
 
 def memory(index: int, scale: float) -> dict:

@@ -107,6 +107,9 @@ def show(record: dict[str, Any], out: Console) -> None:
     rows = [tables.cells(row) for row in record["workloads"]]
     if rows:
         out.print(tables.on_terminal("Beside the peers", tables.HEAD, rows))
+    again = {name for row in record["workloads"] for name in row.get("memory_ours_compiled", ())}
+    if again:
+        out.print(f"compiled anew in a second process: {', '.join(sorted(again))}", style="red")
     if record["growth"]:
         lines = tables.growth_rows(record["growth"])
         out.print(tables.on_terminal("Growth: t ~ n^b", tables.GROWTH_HEAD, lines))
