@@ -27,7 +27,7 @@ from bayesgen.model import ClassStats
 from bayesgen.numerics import Array
 from bayesgen.rows import class_counts
 
-Inference = Literal["closed form", "nuts"]
+Inference = Literal["closed form", "nuts", "gibbs", "laplace", "advi", "pathfinder"]
 _SAMPLED: tuple[str, ...] = get_args(Inference)[1:]
 
 
@@ -57,13 +57,16 @@ class Fitting(Sampling):
         sample_weight : (N,), optional
             Non-negative weights that multiply the statistics: an integer weight is that many
             equal rows, a weight of 0 is no row.
-        inference : {"closed form", "nuts"}, optional
+        inference : {"closed form", "nuts", "gibbs", "laplace", "advi", "pathfinder"}, optional
             Default: the closed form where the family has one, else NUTS. NUTS takes what has no
             closed form, for the same model: missing labels and missing cells are integrated out,
             not filled in. ``posterior_`` then holds its draws, which the predict methods average
             over, and in the group ``posterior_predictive`` draws of the unknown labels
             (``imputed_label``) and, with a full covariance, cells (``imputed``). It takes a minute
-            where the closed form takes milliseconds.
+            where the closed form takes milliseconds. ``"gibbs"`` draws missing labels and theta
+            in turn, for conjugate families: nothing to compile. The last three approximate the
+            posterior by a Normal in unconstrained coordinates, for large data;
+            ``posterior_.attrs`` and a warning say how far that can be trusted.
         **sample_options
             Of NUTS: ``draws``, ``tune``, ``chains``, ``random_seed``, ``sampler``,
             ``progressbar``, and what the sampler takes (``target_accept``), as in

@@ -23,6 +23,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import xlogy
 
+from bayesgen import kernels
 from bayesgen.densities import log_dirichlet_density, log_product
 from bayesgen.family import (
     ConjugateFamily,
@@ -213,6 +214,8 @@ class DirichletCategorical(ConjugateFamily):
         if sparse.issparse(X):
             return CategoricalStats(_count_sparse(X, y, n_classes, k, weight))
         n_rows, n_features = X.shape
+        if kernels.pays(n_rows * n_features):
+            return CategoricalStats(_count_compiled(X, y, n_classes, k, weight))
         out = np.empty((n_classes, n_features, k))
         height = max(4096, n_classes * k)  # rows of a tile: as many cells as counters
         width = max(1, _TILE // max(1, min(n_rows, height)))
@@ -223,9 +226,7 @@ class DirichletCategorical(ConjugateFamily):
                 rows = slice(start, start + height)
                 codes = _codes(X[rows, columns], k)
                 if np.any(codes == k):
-                    i, j = np.argwhere(codes == k)[0]
-                    i, j = start + i, columns.start + j
-                    raise _not_a_code(X[i, j], i, j, k)
+                    raise _first_that_is_no_code(X, k)
                 cells = ((y[rows, None] * d + np.arange(d)) * (k + 2) + codes).ravel()
                 w = None if weight is None else np.repeat(weight[rows], d)
                 counts += np.bincount(cells, weights=w, minlength=len(counts))
@@ -504,6 +505,40 @@ def _not_a_code(value: Any, row: int, feature: int, k: int) -> ValueError:
     )
 
 
+def _first_that_is_no_code(X: Array, k: int) -> ValueError:
+    for rows in row_blocks(*X.shape):
+        strange = np.argwhere(_codes(X[rows], k) == k)
+        if len(strange):
+            i, j = strange[0]
+            return _not_a_code(X[rows][i, j], rows.start + i, j, k)
+    raise AssertionError("every cell is a code or missing")
+
+
+def _count_compiled(X: Array, y: Array, n_classes: int, k: int, weight: Array | None) -> Array:
+    """(C, D, K) counts of a large dense X."""
+    from bayesgen.kernels.categorical import as_codes, count_codes, row_slices
+    from bayesgen.kernels.compiling import as_data
+    from bayesgen.kernels.threads import over_blocks
+
+    shape = (n_classes, X.shape[1], k + 2)
+    labels = as_data(np.ascontiguousarray(y, dtype=np.int64).view(np.uint64))
+    w = as_data(np.ascontiguousarray(() if weight is None else weight, dtype=np.float64))
+
+    def part(start: int, stop: int) -> Array:
+        counts = np.zeros(shape)
+        for rows in row_slices(X, start, stop):
+            count_codes(as_codes(X[rows]), labels[rows], w[rows], counts)
+        return counts
+
+    out = np.zeros(shape)
+    most = min(16, max(1, (1 << 20) // out.size))
+    for counts in over_blocks(part, X.shape[0], X.shape[1], most):
+        out += counts
+    if out[..., k].any():
+        raise _first_that_is_no_code(X, k)
+    return out[..., :k].copy()
+
+
 def _count_sparse(X: Matrix, y: Array, n_classes: int, k: int, weight: Array | None) -> Array:
     """(C, D, K) counts from the stored cells; those not stored have code 0."""
     n_features = X.shape[1]
@@ -526,6 +561,9 @@ def _count_sparse(X: Matrix, y: Array, n_classes: int, k: int, weight: Array | N
 def _look_up(X: Matrix, table: Array) -> Array:
     """(..., N, C) sums over the features of a table (..., C, D, K + 2) at the codes of each row."""
     *lead, n_features, width = table.shape
+    real = not sparse.issparse(X) and table.dtype == np.float64 and len(lead) > 0
+    if real and kernels.pays(X.shape[0] * table.size // width):
+        return _look_up_compiled(X, table)
     flat = table.reshape(-1, n_features * width)
     out = np.empty((len(flat), X.shape[0]), dtype=table.dtype)
     offsets = np.arange(n_features) * width
@@ -549,3 +587,22 @@ def _look_up(X: Matrix, table: Array) -> Array:
             for each, sums in zip(flat, out, strict=True):
                 sums[rows] = each.take(at).sum(axis=axis)
     return np.moveaxis(out.reshape(*lead, X.shape[0]), -1, -2)
+
+
+def _look_up_compiled(X: Array, table: Array) -> Array:
+    """`_look_up` of a large dense X, or of many tables of real numbers."""
+    from bayesgen.kernels.categorical import as_codes, look_up, row_slices
+    from bayesgen.kernels.compiling import as_data
+    from bayesgen.kernels.threads import over_blocks
+
+    *lead, n_classes, n_features, width = table.shape
+    flat = as_data(np.ascontiguousarray(table.reshape(-1, n_features, width).transpose(1, 2, 0)))
+    out = np.empty((flat.shape[2] // n_classes, X.shape[0], n_classes))
+
+    def part(start: int, stop: int) -> None:
+        for rows in row_slices(X, start, stop):
+            look_up(as_codes(X[rows]), flat, out[:, rows])
+
+    for _ in over_blocks(part, X.shape[0], X.shape[1], most=32):
+        pass
+    return out.reshape(*lead, X.shape[0], n_classes)
