@@ -36,7 +36,7 @@ def _compiled(function: Any, **options: Any) -> Any:
     except RuntimeError:  # "cannot cache function: no locator available"
         return numba.njit(**options)(function)
     # numba's cache knows a kernel by its own file; what it calls may stand in another
-    file = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
+    file: Any = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
     if hasattr(file, "_source_stamp"):
         file._source_stamp = (file._source_stamp, _digest())
     return kernel
