@@ -259,6 +259,13 @@ class Family(Record, abc.ABC):
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
         """(..., N, C) log p(x_i | theta_c) for any leading axes of draws in `theta`."""
 
+    def discriminant(self, X: Matrix, theta: Theta) -> Array:
+        """(..., N, C) `log_likelihood` up to a term that the classes of a row have in common.
+
+        All that p(y | x, theta) takes. For families in which the common term is what costs.
+        """
+        return self.log_likelihood(X, theta)
+
     @abc.abstractmethod
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Any:
         """(N, D) rows of the classes `y`; `theta` is one value, or one for each row (N, *dims)."""
