@@ -18,8 +18,15 @@ from bayesgen.inference.closed_form import posterior as closed_form_posterior
 from bayesgen.inference.partial import is_complete, partial_data, resolved_prior
 from bayesgen.labels import code_labels, is_labelled, labels_and_mask
 from bayesgen.model import ClassModel, ClassStats, PartialRows, draw_shape
-from bayesgen.names import CHAIN, CLASS_WEIGHTS, DRAW, POSTERIOR, POSTERIOR_PREDICTIVE, SAMPLE_STATS
-from bayesgen.numerics import Array, draw_dirichlet
+from bayesgen.names import (
+    CHAIN,
+    CLASS_WEIGHTS,
+    DRAW,
+    POSTERIOR,
+    POSTERIOR_PREDICTIVE,
+    SAMPLE_STATS,
+)
+from bayesgen.numerics import Array
 from bayesgen.rows import class_counts, has_nan
 
 _BYTES = 1 << 30  # imputations that would be larger are left out
@@ -135,8 +142,7 @@ class Sampling(Posterior):
         """The PyMC model of training rows, codes -1 where there is no label; where to start."""
         family, n_classes = self._make_family(), len(self.classes_)
         if not isinstance(family, ConjugateFamily):
-            model = self._model_of_rows(family, X, codes, weight)
-            return model, self._start_of_rows(X, codes)
+            return self._model_of_rows(family, X, codes, weight), self._start_of_rows()
         if is_complete(family, X, codes):
             stats = ClassModel(self.class_alpha, family).stats(X, codes, n_classes, weight)
             self.stats_ = stats
@@ -183,14 +189,14 @@ class Sampling(Posterior):
             return self.prior_.to_pymc(self._coords(), partial=some)
         return self.prior_.to_pymc(self._coords(), X=X[whole], y=codes[whole], partial=some)
 
-    def _start_of_rows(self, X: Any, codes: Array) -> Any:
-        """Where chains start, if the family knows better than the prior."""
-        found, rough = self.prior_.family.pymc_start(X, codes), self._rough
-        if found is None:
+    def _start_of_rows(self) -> Any:
+        """Where the chains of `_model_of_rows` start: the family's choice, if it has one."""
+        family, alpha = self.prior_.family, self._rough.alpha
+        if family.start(np.random.default_rng(0)) is None:
             return None
 
         def start(rng: np.random.Generator) -> dict[str, Array]:
-            return {CLASS_WEIGHTS: draw_dirichlet(rng, rough.alpha, 1)[0], **found(rng)}
+            return {CLASS_WEIGHTS: rng.dirichlet(alpha), **family.start(rng)}
 
         return start
 

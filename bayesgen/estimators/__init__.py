@@ -6,7 +6,14 @@ from bayesgen import storage
 from bayesgen.classifier import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, MultinomialNB, PoissonNB
 from bayesgen.estimators.gaussian import GaussianNB, LinearDiscriminant, QuadraticDiscriminant
-from bayesgen.estimators.sampled import LKJDiscriminant, MixtureDiscriminant, StudentTNB
+from bayesgen.estimators.sampled import (
+    DirichletCompoundMultinomialNB,
+    LKJDiscriminant,
+    LogisticNormalNB,
+    MixtureDiscriminant,
+    NegativeBinomialNB,
+    StudentTNB,
+)
 from bayesgen.estimators.tables import CategoricalNB, MixedNB
 from bayesgen.estimators.text import MarkovNB
 
@@ -20,8 +27,11 @@ FACES: tuple[type[GenerativeClassifier], ...] = (
     LinearDiscriminant,
     QuadraticDiscriminant,
     MarkovNB,
+    DirichletCompoundMultinomialNB,
     LKJDiscriminant,
+    LogisticNormalNB,
     MixtureDiscriminant,
+    NegativeBinomialNB,
     StudentTNB,
     GenerativeClassifier,
 )

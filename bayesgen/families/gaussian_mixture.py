@@ -23,7 +23,6 @@ Tibshirani (1996), Discriminant analysis by Gaussian mixtures.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -193,11 +192,13 @@ class GaussianMixture(Family):
         if self.covariance not in ("full", "diagonal"):
             raise ValueError(f"covariance must be 'full' or 'diagonal', got {self.covariance!r}")
         location, scale = robust_location_and_scale(X, y)
-        return replace(
+        out = replace(
             self._sized(n_classes),
             location=location if self.location is None else np.asarray(self.location, np.float64),
             scale=scale if self.scale is None else np.asarray(self.scale, np.float64),
         )
+        out.__dict__["_first"] = out._first_point(X, y)
+        return out
 
     def to_pymc(
         self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
@@ -290,8 +291,21 @@ class GaussianMixture(Family):
         ]
         return pt.stack(columns, axis=1)
 
-    def pymc_start(self, X: Matrix, y: Array) -> Callable[[np.random.Generator], dict[str, Array]]:
+    def start(self, rng: np.random.Generator) -> dict[str, Array] | None:
         """Near the clusters that k-means finds in each class; the same for all chains."""
+        if "_first" not in self.__dict__:  # no rows have been seen
+            return None
+        mu, sigma, shares = self.__dict__["_first"]
+        near = mu + 0.1 * sigma * rng.standard_normal(mu.shape)
+        wide = sigma * np.exp(0.1 * rng.standard_normal(sigma.shape))
+        # nutpie refuses a slope of 0
+        beside = {
+            k: expit(logit(v) + 0.1 * rng.standard_normal(v.shape)) for k, v in shares.items()
+        }
+        return {"mu": self.location + self.scale * near, "sigma": self.scale * wide, **beside}
+
+    def _first_point(self, X: Matrix, y: Array) -> tuple[Array, Array, dict[str, Array]]:
+        """Means and scales of the clusters, in units of the columns, and the shares beside."""
         X = (np.asarray(X, dtype=np.float64) - self.location) / self.scale
         n_classes, n_components = np.shape(self.concentration)
         dim = X.shape[1]
@@ -319,20 +333,7 @@ class GaussianMixture(Family):
         if self.covariance == "full" and dim > 1:
             pairs = dim * (dim - 1) // 2
             shares["correlation_partial"] = np.full((n_classes, n_components, pairs), 0.5)
-
-        def draw(rng: np.random.Generator) -> dict[str, Array]:  # nutpie refuses a slope of 0
-            near = mu + 0.1 * sigma * rng.standard_normal(mu.shape)
-            wide = sigma * np.exp(0.1 * rng.standard_normal(sigma.shape))
-            return {
-                "mu": self.location + self.scale * near,
-                "sigma": self.scale * wide,
-                **{
-                    k: expit(logit(v) + 0.1 * rng.standard_normal(v.shape))
-                    for k, v in shares.items()
-                },
-            }
-
-        return draw
+        return mu, sigma, shares
 
     # -- label switching ---------------------------------------------------------------------
 

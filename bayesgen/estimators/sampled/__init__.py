@@ -1,12 +1,20 @@
 """Classifiers without a closed form: fitted by NUTS, used like all others."""
 
+from bayesgen.estimators.sampled.counts import (
+    DirichletCompoundMultinomialNB,
+    LogisticNormalNB,
+    NegativeBinomialNB,
+)
 from bayesgen.estimators.sampled.face import SampledClassifier
 from bayesgen.estimators.sampled.mixture import MixtureDiscriminant, choose_n_components
 from bayesgen.estimators.sampled.reals import LKJDiscriminant, StudentTNB
 
 __all__ = [
+    "DirichletCompoundMultinomialNB",
     "LKJDiscriminant",
+    "LogisticNormalNB",
     "MixtureDiscriminant",
+    "NegativeBinomialNB",
     "SampledClassifier",
     "StudentTNB",
     "choose_n_components",
