@@ -26,6 +26,8 @@ _HOME = {
     "decide": "decisions",
     "estimate_class_prior": "label_shift",
     "feature_relevance": "dependence",
+    "fit_dask": "distributed",
+    "fit_stream": "streaming",
     "load": "estimators",
     "mutual_information": "relevance",
     "simulation_based_calibration": "calibration",

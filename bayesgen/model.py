@@ -44,8 +44,8 @@ class ClassStats(Stats):
 
     def remove(self, other: Self) -> Self:
         """Statistics after forgetting the rows of `other`."""
-        counts = super()._combine(other, np.subtract)  # `arrays` holds the counts alone
-        return replace(counts, features=self.features.remove(other.features))
+        rest = super().remove(other)  # of the counts alone: `arrays` holds nothing else
+        return replace(rest, features=self.features.remove(other.features))
 
     def reindex_classes(self, codes: Array, n_classes: int) -> Self:
         """The same rows with class k renamed ``codes[k]``."""

@@ -4,6 +4,7 @@ A model file is the DataTree group ``fit`` and a JSON attribute with the constru
 after a fit by NUTS also the groups of its draws.
 """
 
+import glob
 import hashlib
 import json
 import os
@@ -56,11 +57,25 @@ def write(
         umask = os.umask(0)
         os.umask(umask)
         os.chmod(temporary, 0o666 & ~umask)  # mkstemp's 0600 would keep colleagues out
+        _flush(temporary)  # or a power cut may leave the new name on an empty file
         os.replace(temporary, target)
     except BaseException:
         os.unlink(temporary)
         raise
     return target
+
+
+def _flush(path: str) -> None:
+    """Have the operating system write a file to the disk."""
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
+
+
+def remove_leftovers(path: str | os.PathLike[str]) -> None:
+    """Delete the temporary files of writers of `path` that were killed; nobody must be writing."""
+    target = Path(path)
+    for entry in target.parent.glob(f".{glob.escape(target.name)}.????????"):
+        entry.unlink(missing_ok=True)
 
 
 def read(

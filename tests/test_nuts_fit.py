@@ -316,7 +316,7 @@ def test_every_family_gives_every_row_a_density_in_pymc(case):
 @pytest.mark.parametrize("case", CASES)
 def test_chains_start_inside_the_support(case):
     clf, model, _ = modelled(*CASES[case], Y)
-    points = mcmc._starting_points(model, clf.start, None)
+    points = mcmc.starting_points(model, clf.start, None)
     first, again, other = points(3), points(3), points(4)
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)

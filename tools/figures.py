@@ -139,11 +139,11 @@ def predictive_densities() -> Figure:
 # --------------------------------------------------------------------------------- architecture
 
 LAYERS = (  # modules, and what they are for
-    ("cli", "demo, fit, predict, compare, validate"),
-    ("estimators · classifier · selection", "scikit-learn faces: check, call, name"),
-    ("decisions · label_shift", "least expected cost; new class proportions"),
+    ("cli · selection · streaming · distributed", "commands; rows beyond one machine"),
+    ("estimators · checkpoint · classifier", "scikit-learn faces: check, call, name"),
+    ("decisions · label_shift · sources", "least cost; new proportions; chunks and files"),
     ("schema · categories · labels", "data frames and labels to codes"),
-    ("tokens · tables", "texts and tables, as users have them"),
+    ("tokens · tables · formats · progress", "texts and tables, as users have them"),
     ("plots · compare · relevance · dependence", "pictures, plug-ins; which features matter"),
     ("contributions · validation · calibration", "log-odds by feature; is the posterior right?"),
     ("uncertainty · mixture_weights", "distributions of p(class | x, theta)"),
@@ -151,9 +151,9 @@ LAYERS = (  # modules, and what they are for
     ("agreement · coherence · uniformity", "draws, densities and ranks of a right one"),
     ("monte_carlo · inference · tree", "the posterior, and as a DataTree"),
     ("model", "class weights times a family"),
-    ("families · pymc_parts · gaps", "one file for one prior and likelihood"),
+    ("families · bartlett · scatter · pymc_parts · gaps", "one file for one prior and likelihood"),
     ("family", "the contract of a family"),
-    ("densities · gaussian · ngrams · column · rows", "what the layers above share"),
+    ("densities · gaussian · mahalanobis · ngrams · column · rows", "what the layers above share"),
     ("numerics · kernels · names · datasets", "stable sums; dims; small real tables"),
 )
 DOWN, UP = 0.605, 0.87  # the lanes of fit and of predict

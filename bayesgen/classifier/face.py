@@ -113,6 +113,10 @@ class Face(ClassifierMixin, BaseEstimator):
         sparse = "csr" if self._accepts_sparse() else False
         return validate_data(self, X, dtype="numeric", accept_sparse=sparse, **options)
 
+    def _of_table(self, X: Any) -> Any:
+        """What `fit` takes of a data frame that was cut from a file: all columns but the labels."""
+        return X
+
     def _encode(self, X: Any) -> Any:
         """What the family takes."""
         return X

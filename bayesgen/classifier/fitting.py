@@ -14,7 +14,7 @@ from sklearn.utils.validation import (
 
 from bayesgen.classifier.face import NoClosedFormError
 from bayesgen.classifier.sampling import Sampling
-from bayesgen.family import Record
+from bayesgen.family import Record, Stats
 from bayesgen.inference.closed_form import posterior as closed_form_posterior
 from bayesgen.labels import (
     code_labels,
@@ -27,7 +27,7 @@ from bayesgen.model import ClassStats
 from bayesgen.numerics import Array
 from bayesgen.rows import class_counts
 
-Inference = Literal["closed form", "nuts"]
+Inference = Literal["closed form", "nuts", "gibbs", "laplace", "advi", "pathfinder"]
 _SAMPLED: tuple[str, ...] = get_args(Inference)[1:]
 
 
@@ -57,13 +57,16 @@ class Fitting(Sampling):
         sample_weight : (N,), optional
             Non-negative weights that multiply the statistics: an integer weight is that many
             equal rows, a weight of 0 is no row.
-        inference : {"closed form", "nuts"}, optional
+        inference : {"closed form", "nuts", "gibbs", "laplace", "advi", "pathfinder"}, optional
             Default: the closed form where the family has one, else NUTS. NUTS takes what has no
             closed form, for the same model: missing labels and missing cells are integrated out,
             not filled in. ``posterior_`` then holds its draws, which the predict methods average
             over, and in the group ``posterior_predictive`` draws of the unknown labels
             (``imputed_label``) and, with a full covariance, cells (``imputed``). It takes a minute
-            where the closed form takes milliseconds.
+            where the closed form takes milliseconds. ``"gibbs"`` draws missing labels and theta
+            in turn, for conjugate families: nothing to compile. The last three approximate the
+            posterior by a Normal in unconstrained coordinates, for large data;
+            ``posterior_.attrs`` and a warning say how far that can be trusted.
         **sample_options
             Of NUTS: ``draws``, ``tune``, ``chains``, ``random_seed``, ``sampler``,
             ``progressbar``, and what the sampler takes (``target_accept``), as in
@@ -90,8 +93,7 @@ class Fitting(Sampling):
         they are missing says nothing of their values beyond what is observed.
         """
         with self._all_or_nothing():
-            for name in _LEARNT:
-                self.__dict__.pop(name, None)
+            self._unlearn()
             if inference is None:
                 inference = "closed form" if self._conjugate() else "nuts"
             if inference in _SAMPLED:
@@ -133,24 +135,78 @@ class Fitting(Sampling):
         for each in (self, other):
             each._refuse_draws("merge")
         self._check_same_arguments(other)
-        self._check_same_features(other)
         with self._all_or_nothing():
-            codes = self._cover_classes(other.classes_)
-            align = self._widen(getattr(other, "encoder_", None))
-            stats = ClassStats(other.stats_.count, align(other.stats_.features))
-            self.stats_ = self.stats_.merge(stats.reindex_classes(codes, len(self.classes_)))
-            self.n_rows_seen_ += other.n_rows_seen_
+            self._merge_statistics(other)
             return self._settle()
 
-    def _refuse_draws(self, what: str) -> None:
+    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Take rows away that were learned before; the result is that of one fit to the others.
+
+        Only the statistics are kept, so nothing can tell whether the rows were really among those
+        learned; what the statistics show to be impossible is refused. Classes, categories and
+        tokens stay known when their last row goes, as if they had been declared.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+
+        Raises
+        ------
+        ValueError
+            If the rows hold a label, category or token that was never learned; if more would be
+            taken away than there is, or all there is; or after a fit by NUTS.
+
+        Warns
+        -----
+        UserWarning
+            If the rows carry almost all the variance of a Gaussian feature, so that rounding is
+            what is left.
+
+        Examples
+        --------
+        >>> import bayesgen as bg
+        >>> X, y = [[1.0], [1.4], [4.0], [4.4], [9.0]], ["a", "a", "b", "b", "b"]
+        >>> clf = bg.GaussianNB().fit(X, y).forget([[9.0]], ["b"])
+        >>> rest = bg.GaussianNB().fit(X[:4], y[:4])
+        >>> round(clf.log_evidence_ - rest.log_evidence_, 9)
+        0.0
+        """
+        self._refuse_draws("forget")
+        check_is_fitted(self, "prior_")
+        with self._all_or_nothing():
+            before = self.stats_.features
+            rows, n_rows = self._statistics(X, y, sample_weight, self.classes_)
+            if _form(self.stats_.features) != _form(before):
+                raise ValueError(f"{_FORGET}: X holds categories or tokens that were never learned")
+            if not np.any(self.stats_.count > rows.count):
+                raise ValueError(
+                    f"{_FORGET}: there are {self.stats_.count.sum():g} (by weight), and this would "
+                    "leave none"
+                )
+            try:
+                self.stats_ = self.stats_.remove(rows)
+            except ValueError as error:
+                raise ValueError(f"{_FORGET}: {error}") from None
+            self.n_rows_seen_ = max(0, self.n_rows_seen_ - n_rows)
+            return self._settle()
+
+    def _unlearn(self) -> None:
+        for name in _LEARNT:
+            self.__dict__.pop(name, None)
+
+    def _refuse_no_statistics(self, what: str) -> None:
         if not self._conjugate():
             raise NoClosedFormError(
-                f"{what} adds up sufficient statistics, and {type(self._make_family()).__name__} "
+                f"{what} works on sufficient statistics, and {type(self._make_family()).__name__} "
                 "has none: fit all rows together"
             )
+
+    def _refuse_draws(self, what: str) -> None:
+        self._refuse_no_statistics(what)
         if self.__dict__.get("inference_", "closed form") != "closed form":
             raise NoClosedFormError(
-                f"{what} adds up sufficient statistics, and this classifier was fitted by "
+                f"{what} works on sufficient statistics, and this classifier was fitted by "
                 f"{self.inference_.upper()}: its draws do not add up. Fit all rows together, or "
                 "without inference="
             )
@@ -181,6 +237,29 @@ class Fitting(Sampling):
                 raise ValueError(f"cannot merge models that differ in {name}: {mine} and {theirs}")
 
     def _add(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> Self:
+        self._absorb(X, y, sample_weight, classes)
+        return self._settle()
+
+    def _absorb(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> None:
+        """Add rows to ``stats_`` alone; streams and workers settle once, at the end."""
+        first = "stats_" not in self.__dict__
+        stats, n_rows = self._statistics(X, y, sample_weight, classes)
+        self.stats_ = stats if first else self.stats_.merge(stats)
+        self.n_rows_seen_ = n_rows if first else self.n_rows_seen_ + n_rows
+
+    def _merge_statistics(self, other: Self) -> None:
+        """Add the rows behind ``other.stats_`` to ``stats_`` alone."""
+        self._check_same_features(other)
+        codes = self._cover_classes(other.classes_)
+        align = self._widen(getattr(other, "encoder_", None))
+        stats = ClassStats(other.stats_.count, align(other.stats_.features))
+        self.stats_ = self.stats_.merge(stats.reindex_classes(codes, len(self.classes_)))
+        self.n_rows_seen_ += other.n_rows_seen_
+
+    def _statistics(
+        self, X: Any, y: Any, sample_weight: Any, classes: Any
+    ) -> tuple[ClassStats, int]:
+        """Of rows, and how many they are; what was learned before is made to cover them."""
         if not self._conjugate():
             raise NoClosedFormError(
                 f"{type(self._make_family()).__name__} has no closed form: leave inference= out, "
@@ -205,12 +284,14 @@ class Fitting(Sampling):
             refuse_two_types(labels, classes)
             strange = np.setdiff1d(labels, classes)
             if strange.size:
-                raise ValueError(f"y holds labels that are not in classes: {strange.tolist()}")
+                raise ValueError(
+                    f"y holds labels that are not in classes: {strange.tolist()}; the classes are "
+                    f"{classes.tolist()}"
+                )
             codes, labels = np.searchsorted(classes, labels)[codes], classes
         encoder = self._learn(X)
         if first:
             self.classes_, self.encoder_ = labels, encoder
-            self.n_rows_seen_ = 0
         else:
             codes = self._cover_classes(labels)[codes]
             self._widen(encoder)
@@ -221,9 +302,7 @@ class Fitting(Sampling):
             family.stats(encoded, codes, len(self.classes_), weight),
         )
         self._refuse_infinite(X, stats.features)
-        self.stats_ = stats if first else self.stats_.merge(stats)
-        self.n_rows_seen_ += len(y)
-        return self._settle()
+        return stats, len(y)
 
     def _drop_weightless(self, X: Any, y: Array, sample_weight: Any) -> tuple[Any, Array, Any]:
         """Rows of weight 0 are no rows: they teach neither a label nor a category."""
@@ -259,6 +338,13 @@ class Fitting(Sampling):
 
 # attributes of an earlier fit, by either route
 _LEARNT = ("stats_", "model_", "prior_", "inference_", "_draws", "_rough", "_rough_stats")
+
+_FORGET = "forget takes away rows that were learned before"
+
+
+def _form(stats: Stats) -> Any:
+    """Shapes and settings of statistics: they grow with the categories and tokens known."""
+    return {name: value.shape for name, (_, value) in stats.arrays().items()}, stats.settings()
 
 
 def _same_argument(a: Any, b: Any) -> bool:

@@ -7,6 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen import predict as prediction
 from bayesgen import tree
+from bayesgen.classifier.lazy_rows import row_by_row
 from bayesgen.classifier.posterior import Posterior
 from bayesgen.criticism import simulate_from_draws
 from bayesgen.family import UndefinedEstimateError
@@ -35,6 +36,7 @@ class LinearForm(NamedTuple):
 class Predicting(Posterior):
     """Probabilities, labels, densities and new rows."""
 
+    @row_by_row
     def predict_joint_log_proba(
         self,
         X: Any,
@@ -48,6 +50,9 @@ class Predicting(Posterior):
         Parameters
         ----------
         X : (N, D)
+            In memory; or, here and in the methods below, a dask array or data frame, for a dask
+            array that is computed block by block when it is asked for; or an xarray.DataArray
+            (rows first, or ``obs_id``), for one with dims (obs_id, class) and their labels.
         method : {"posterior_predictive", "posterior_mean", "map", "mle"}
             Integrate the parameters out, or plug one estimate in.
         class_prior : array (class,) or {label: weight}, optional
@@ -125,6 +130,7 @@ class Predicting(Posterior):
         log_x = log_predictive(self.prior_, self.model_, self.stats_, encoded, relevance)
         return log_x + log_weights(weights)
 
+    @row_by_row
     def predict_log_proba(
         self,
         X: Any,
@@ -134,9 +140,15 @@ class Predicting(Posterior):
         relevance: Any = None,
     ) -> Array:
         """(N, C) log of `predict_proba`."""
+        return self._log_proba(X, method, class_prior, posterior, relevance)
+
+    def _log_proba(
+        self, X: Any, method: Method, class_prior: Any, posterior: Any, relevance: Any
+    ) -> Array:
         joint = self._log_joint(X, method, class_prior, posterior, "probability", relevance)
         return prediction.log_class_probability(joint, method)
 
+    @row_by_row
     def predict_proba(
         self,
         X: Any,
@@ -161,9 +173,10 @@ class Predicting(Posterior):
             If the estimate that `method` plugs in does not exist (naming class and feature), or
             if a row has probability 0 under every class.
         """
-        log_p = self.predict_log_proba(X, method, class_prior, posterior, relevance)
+        log_p = self._log_proba(X, method, class_prior, posterior, relevance)
         return np.exp(log_p, out=log_p)
 
+    @row_by_row
     def predict(
         self,
         X: Any,
@@ -173,9 +186,10 @@ class Predicting(Posterior):
         relevance: Any = None,
     ) -> Array:
         """(N,) most probable labels."""
-        log_p = self.predict_log_proba(X, method, class_prior, posterior, relevance)
+        log_p = self._log_proba(X, method, class_prior, posterior, relevance)
         return self.classes_[np.argmax(log_p, axis=1)]
 
+    @row_by_row
     def decision_function(
         self,
         X: Any,
@@ -191,6 +205,7 @@ class Predicting(Posterior):
         log_p = prediction.log_class_probability(joint, method)  # refuses impossible rows
         return log_p if log_odds is None else log_odds
 
+    @row_by_row
     def score_samples(
         self,
         X: Any,
@@ -200,9 +215,7 @@ class Predicting(Posterior):
         relevance: Any = None,
     ) -> Array:
         """(N,) log p(x): how odd each row is under every class."""
-        return log_sum_exp(
-            self.predict_joint_log_proba(X, method, class_prior, posterior, relevance)
-        )
+        return log_sum_exp(self._log_joint(X, method, class_prior, posterior, "density", relevance))
 
     def predict_monte_carlo(
         self, X: Any, posterior: Any = None, class_prior: Any = None

@@ -13,14 +13,14 @@ from bayesgen import criticism, tree
 from bayesgen.classifier.face import NoClosedFormError
 from bayesgen.classifier.posterior import Posterior
 from bayesgen.family import ConjugateFamily, Family, Stats, broadcast_prior
-from bayesgen.inference import diagnostics, mcmc
+from bayesgen.inference import approximation, diagnostics, gibbs, mcmc
 from bayesgen.inference.closed_form import posterior as closed_form_posterior
 from bayesgen.inference.partial import is_complete, partial_data, resolved_prior
 from bayesgen.labels import code_labels, is_labelled, labels_and_mask
 from bayesgen.model import ClassModel, ClassStats, PartialRows, draw_shape
 from bayesgen.names import CHAIN, DRAW, POSTERIOR, POSTERIOR_PREDICTIVE, SAMPLE_STATS
 from bayesgen.numerics import Array
-from bayesgen.rows import class_counts
+from bayesgen.rows import class_counts, has_nan
 
 _BYTES = 1 << 30  # imputations that would be larger are left out
 UNLABELLED, CELL = "unlabelled_row", "cell"
@@ -30,13 +30,10 @@ class Sampling(Posterior):
     """The posterior as draws."""
 
     def _sample(
-        self, X: Any, y: Any, sample_weight: Any, inference: str, options: dict[str, Any]
+        self, X: Any, y: Any, sample_weight: Any, inference: Any, options: dict[str, Any]
     ) -> Self:
         """`fit` with an `inference` that draws."""
-        options = self._sample_options() | options
-        defaults = {"draws": 1, "tune": 1, "chains": 1, "sampler": "nutpie"}
-        asked: dict[str, Any] = defaults | options
-        mcmc.check(*(asked[k] for k in defaults))
+        options = self._options_for(inference, options)
         self.inference_ = inference
         X = self._read(X, reset=True)
         values, masked = labels_and_mask(y)
@@ -60,21 +57,75 @@ class Sampling(Posterior):
         self.classes_, self.encoder_ = labels, self._learn(X)
         self.n_rows_seen_, self.n_unlabelled_ = len(values), int((~known).sum())
         rows = self._encode(X)
-        model, start = self._model_to_sample(rows, codes, weight)
-        posterior, sample_stats = mcmc.sample(model, start=start, **options)
+        if inference == "gibbs":
+            posterior, sample_stats = self._sweep(rows, codes, weight, options)
+        else:
+            model, start = self._model_to_sample(rows, codes, weight)
+            if inference == "nuts":
+                posterior, sample_stats = mcmc.sample(model, start=start, **options)
+            else:
+                posterior, sample_stats = approximation.sample(
+                    model, inference, start=start, **options
+                )
         out = self._tree({POSTERIOR: posterior, SAMPLE_STATS: sample_stats})
-        out.attrs |= {"route": inference, "sampler": options.get("sampler", "nutpie")}
+        out.attrs["route"] = inference
+        if inference == "nuts":
+            out.attrs["sampler"] = options.get("sampler", "nutpie")
+        if inference in approximation.APPROXIMATIONS:
+            out.attrs |= {"approximation": "a Normal in unconstrained coordinates"}
         if options.get("random_seed") is not None:
             out.attrs["seed"] = options["random_seed"]
         rng = np.random.default_rng(options.get("random_seed"))
         self._draws = out
         self._impute(out, rng, rows, codes, at)
-        diagnostics.warn_unless_sound(posterior, sample_stats)
+        if inference in approximation.APPROXIMATIONS:
+            approximation.warn_unless_close(inference, sample_stats)
+        else:
+            name = {"nuts": "NUTS", "gibbs": "Gibbs"}[inference]
+            diagnostics.warn_unless_sound(posterior, sample_stats, name)
         return self
 
     def _sample_options(self) -> dict[str, Any]:
         """Of the sampler, where `fit` is not told otherwise."""
         return {}
+
+    def _options_for(self, inference: str, options: dict[str, Any]) -> dict[str, Any]:
+        """Options of the sampler, checked before any work."""
+        own = self._sample_options()
+        if inference in approximation.APPROXIMATIONS:
+            for name in ("tune", "chains"):  # of a sampler; an approximation has neither
+                own.pop(name, None)
+                if name in options:
+                    raise TypeError(f"fit() got {name}, which inference={inference!r} has not")
+            approximation.check((own | options).get("draws", 1))
+            return own | options
+        defaults = {"draws": 1, "tune": 1, "chains": 1, "sampler": "nutpie"}
+        asked: dict[str, Any] = defaults | own | options
+        mcmc.check(*(asked[k] for k in defaults))
+        return own | options
+
+    def _sweep(
+        self, X: Any, codes: Array, weight: Array | None, options: dict[str, Any]
+    ) -> tuple[Any, Any]:
+        """Posterior and sample statistics by data augmentation."""
+        import xarray as xr
+
+        family: Any = self._make_family()
+        if not isinstance(family, ConjugateFamily):
+            raise NoClosedFormError(
+                f"inference='gibbs' draws theta from a conjugate posterior, and "
+                f"{type(family).__name__} has none: use 'nuts'"
+            )
+        if _has_gaps(family, X) and has_nan(X):
+            raise NoClosedFormError(
+                "inference='gibbs' draws labels, not missing cells, which have no closed form "
+                "under a full covariance: use 'nuts', or leave those rows out"
+            )
+        self.prior_ = resolved_prior(family, self.class_alpha, X, codes, len(self.classes_), weight)
+        data = partial_data(self.prior_, X, codes, weight)
+        self._rough, self._rough_stats = data.rough, data.rough_stats
+        draws = gibbs.sample(self.prior_, X, codes, weight, **options)
+        return tree.draws_dataset(draws, self.prior_.params, self._coords()), xr.Dataset()
 
     def _model_to_sample(self, X: Any, codes: Array, weight: Array | None) -> Any:
         """The PyMC model of training rows, codes -1 where there is no label; where to start."""

@@ -20,6 +20,10 @@ class Saving(Posterior):
 
     def save(self, path: Any) -> None:
         """Write the model to a netCDF file; `bayesgen.load` reads it. No pickle."""
+        storage.write(path, *self._record())
+
+    def _record(self) -> tuple["xr.Dataset", dict[str, Any], dict[str, "xr.Dataset"]]:
+        """What `storage.write` takes."""
         check_is_fitted(self, "prior_")
         parameters = {
             name: storage.to_json(value, name)
@@ -56,7 +60,7 @@ class Saving(Posterior):
                 for name, group in draws.items()
                 if name not in (FIT, CONSTANT_DATA)
             }
-        storage.write(path, fit, state, draws)
+        return fit, state, draws
 
     def _unsaved(self) -> tuple[str, ...]:
         """Constructor arguments that a file cannot hold."""

@@ -1,4 +1,4 @@
-"""What the commands say: notes and errors on stderr, tables on stdout, progress bars."""
+"""What the commands say: notes and errors on stderr, tables on stdout, signs of life."""
 
 import inspect
 import warnings
@@ -113,27 +113,7 @@ def warnings_as_notes() -> Iterator[None]:
         yield
 
 
-# ---------------------------------------------------------------------------------- progress
-
-
-@contextmanager
-def progress(what: str, total: float) -> Iterator[Callable[[float, int], None]]:
-    """A bar on stderr that is gone at the end; call what it yields with (done, rows so far)."""
-    if not stderr().is_terminal:
-        yield lambda done, rows: None
-        return
-    from rich import progress as bars
-
-    columns = (
-        bars.TextColumn("{task.description}"),
-        bars.BarColumn(bar_width=32),
-        bars.TaskProgressColumn(),
-        bars.TextColumn("[dim]{task.fields[rows]:,} rows"),
-        bars.TimeRemainingColumn(compact=True, elapsed_when_finished=True),
-    )
-    with bars.Progress(*columns, console=stderr(), transient=True) as bar:
-        task = bar.add_task(what, total=total or None, rows=0)
-        yield lambda done, rows: bar.update(task, completed=done, rows=rows)
+# ------------------------------------------------------------------------------ signs of life
 
 
 @contextmanager

@@ -1,9 +1,7 @@
-"""Tables in files: CSV and Parquet, read in chunks.
+"""Tables in files: CSV and Parquet (`bayesgen.formats`), read in chunks.
 
-A CSV file is UTF-8 text with a header. The comma separates; where the header line has none, the
-semicolon, the tab or the bar does. In a ``.tsv`` file the tab separates and a quote is a character
-like any other. Cells of a CSV file are text, those of a Parquet file have the type that the file
-says: what a column holds is never guessed from a part of it. Parquet needs pyarrow.
+Cells of a CSV file are text, those of a Parquet file have the type that the file says: what a
+column holds is never guessed from a part of it.
 """
 
 import csv
@@ -12,10 +10,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from bayesgen.cli.console import UserError, blamed_on, note, progress
+from bayesgen.cli.console import UserError, blamed_on, note
+from bayesgen.formats import csv_dialect, file_format
+from bayesgen.progress import row_progress
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     Cells = list[Any] | np.ndarray
 
 _CELLS = 1_000_000  # of a chunk, unless the user says how many rows
-_CSV, _PARQUET = (".csv", ".tsv"), (".parquet", ".pq")
-_SEPARATORS = ",;\t|"
 
 
 class Chunk(Protocol):
@@ -78,13 +75,10 @@ def open_table(path: Path) -> Table:
 
 def check_format(path: Path) -> str:
     """``"csv"`` or ``"parquet"``, by the ending."""
-    ending = path.suffix.lower()
-    if ending in _CSV:
-        return "csv"
-    if ending in _PARQUET:
-        _pyarrow()
-        return "parquet"
-    raise UserError(f"{path}: the name must end in .csv, .tsv or .parquet, to say what it holds")
+    try:
+        return file_format(path)
+    except (ValueError, ImportError) as mistake:
+        raise UserError(str(mistake)) from None
 
 
 def _near(path: Path) -> str | None:
@@ -94,15 +88,6 @@ def _near(path: Path) -> str | None:
     names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
     near = get_close_matches(path.name, names, n=1)
     return str(folder / near[0]) if near else None
-
-
-def _pyarrow() -> ModuleType:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise UserError("Parquet files need pyarrow: pip install pyarrow") from None
-    return pyarrow
 
 
 # ------------------------------------------------------------------------------------- reading
@@ -132,11 +117,7 @@ class CsvTable:
         self.path, self.size = path, float(path.stat().st_size)
         with self._open() as text, self._readable():
             head = text.readline()
-        self._dialect: dict[str, Any] = {"strict": True}
-        if path.suffix.lower() == ".tsv":
-            self._dialect |= {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
-        else:
-            self._dialect["delimiter"] = next((s for s in _SEPARATORS if s in head), ",")
+        self._dialect = {"strict": True, **csv_dialect(path, head)}
         with self._open() as text:
             header = next(self._rows(text), None)
         if header is None or not any(name.strip() for name in header[1]):
@@ -298,7 +279,7 @@ def read_whole(table: Table, names: Sequence[str]) -> Whole:
     """The named columns in full; an error if there are no rows."""
     parts: dict[str, list[Any]] = {name: [] for name in names}
     n_rows = 0
-    with progress("reading", table.size) as advance:
+    with row_progress("reading", table.size) as advance:
         for chunk in table.chunks(names):
             for name in parts:
                 parts[name].append(chunk.cells(name))

@@ -12,11 +12,11 @@ from bayesgen.cli.console import (
     blamed_on,
     busy,
     class_counts,
-    progress,
     stdout,
     with_examples,
 )
 from bayesgen.names import METHODS
+from bayesgen.progress import row_progress
 
 if TYPE_CHECKING:
     from bayesgen.cli.columns import Reader
@@ -95,7 +95,7 @@ def predict(
     n_rows = 0
     with (
         writing.open_writer(output, names, lambda: _schema(clf, table, kept, names)) as writer,
-        progress("predicting", table.size) as advance,
+        row_progress("predicting", table.size) as advance,
     ):
         chunks = table.chunks([*dict.fromkeys([*kept, *reader.columns])], chunk_rows)
         for block in _blocks(chunks, reader, kept):

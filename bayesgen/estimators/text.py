@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -197,6 +198,15 @@ class MarkovNB(GenerativeClassifier):
         if reset:
             self.raw_documents_ = raw
         return documents
+
+    def _of_table(self, X: Any) -> Any:
+        frame = nw.from_native(X)
+        if frame.shape[1] != 1:
+            raise ValueError(
+                f"a language model reads one column of texts, and there are {frame.columns}: "
+                "leave the others out"
+            )
+        return frame[frame.columns[0]].to_list()
 
     def _learn(self, X: Any) -> Vocabulary:
         declared: list[Iterable[Any]] = [] if self.vocabulary is None else [self.vocabulary]

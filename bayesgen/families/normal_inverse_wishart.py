@@ -12,16 +12,17 @@ Source: Gelman et al., Bayesian Data Analysis (3rd ed.), section 3.6; Murphy (20
 Geisser (1964), Posterior odds for multivariate normal classifications; seed generative_models_gda.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.special import digamma
 
-from bayesgen import gaps
+from bayesgen import bartlett, gaps
 from bayesgen.densities import log_inverse_wishart_density
 from bayesgen.family import (
     ConjugateFamily,
@@ -33,93 +34,28 @@ from bayesgen.family import (
     broadcast_prior,
     cgf_by_rows,
     density_by_draws,
-    refuse_negative,
     refuse_undefined,
 )
-from bayesgen.gaussian import gaussian_information, unit_information, warn_lost_digits
-from bayesgen.names import CLASS, FEATURE, FEATURE_BIS, OBS
+from bayesgen.gaussian import gaussian_information, unit_information
+from bayesgen.mahalanobis import (
+    centred_products,
+    pattern_blocks,
+    patterns,
+    reader,
+    squared_distances,
+    squared_distances_of_draws,
+)
+from bayesgen.names import CLASS, FEATURE, FEATURE_BIS
 from bayesgen.numerics import Array, log1p, log_gamma_difference, log_multigamma_difference
-from bayesgen.pymc_parts import prefixed
 from bayesgen.rows import (
     Matrix,
-    class_counts,
     class_sums,
     dense_block,
     first_observed,
     has_nan,
-    one_hot,
     row_blocks,
 )
-
-
-@dataclass(frozen=True, eq=False)
-class ScatterStats(Stats):
-    """Count, mean and scatter matrix of each class, about a fixed reference row.
-
-    With `shared`, the scatter of all classes about their own means is one matrix (1, D, D).
-    """
-
-    n: Array = array(CLASS)
-    mean: Array = array(CLASS, FEATURE)  # minus shift
-    scatter: Array = array(CLASS, FEATURE, FEATURE_BIS)
-    shift: Array = array(FEATURE)
-    shared: bool = False
-
-    def merge(self, other: Self) -> Self:
-        """Chan, Golub and LeVeque's pairwise update, with outer products."""
-        shift = self.shift if self.n.sum() > 0 else other.shift
-        b = other._about(shift)
-        a = np.where((self.n > 0)[:, None], self._about(shift), b)  # no rows, no mean to step from
-        n = self.n + other.n
-        share = np.divide(other.n, n, out=np.zeros_like(n), where=n > 0)
-        step = np.where((other.n > 0)[:, None], b - a, 0.0)
-        scatter = self.scatter + other.scatter + self._outer(self.n * share, step)
-        return replace(self, n=n, mean=a + step * share[:, None], scatter=scatter, shift=shift)
-
-    def remove(self, other: Self) -> Self:
-        """The update run backwards; the matrix is kept, so a factor is made anew, not downdated."""
-        n = self.n - other.n
-        refuse_negative("n", n, self.n)
-        left = n > 1e-12 * self.n
-        n = np.where(left, n, 0.0)
-        gone = other._about(self.shift)
-        ratio = np.divide(other.n, n, out=np.zeros_like(n), where=left)
-        mean = np.where(left[:, None], self.mean + (self.mean - gone) * ratio[:, None], 0.0)
-        step = np.where((left & (other.n > 0))[:, None], gone - mean, 0.0)
-        # a class that is emptied takes its scatter about its own mean with it
-        back = np.where(left, other.n * n / np.maximum(self.n, np.finfo(float).tiny), 0.0)
-        scatter = self.scatter - other.scatter - self._outer(back, step)
-        if not self.shared:
-            scatter = np.where(left[:, None, None], scatter, 0.0)
-        elif not left.any():
-            scatter = np.zeros_like(scatter)
-        diagonal = np.diagonal(scatter, axis1=1, axis2=2)
-        before = np.diagonal(self.scatter, axis1=1, axis2=2)
-        refuse_negative("scatter", diagonal, before)
-        groups = n.sum(keepdims=True) if self.shared else n
-        warn_lost_digits(diagonal, before, groups[:, None])
-        return replace(self, n=n, mean=mean, scatter=scatter)
-
-    def reindex_classes(self, codes: Array, n_classes: int) -> Self:
-        """As in `Stats`; a shared scatter stays one matrix."""
-        out = super().reindex_classes(codes, n_classes)
-        return replace(out, scatter=self.scatter) if self.shared else out
-
-    def pooled(self) -> Self:
-        """As in `Stats`; a shared scatter counts once."""
-        if not self.shared:
-            return super().pooled()
-        means = replace(self, scatter=np.zeros((len(self.n), *self.scatter.shape[1:])))
-        out = Stats.pooled(means)
-        return replace(out, scatter=out.scatter + self.scatter)
-
-    def _about(self, shift: Array) -> Array:
-        return self.mean + (self.shift - shift)
-
-    def _outer(self, weight: Array, step: Array) -> Array:
-        if self.shared:
-            return (step.T * weight @ step)[None]
-        return weight[:, None, None] * step[:, :, None] * step[:, None, :]
+from bayesgen.scatter import ScatterStats
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,28 +150,43 @@ class NormalInverseWishart(ConjugateFamily):
 
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
         """(..., N, C) Normal log-densities of the observed part of each row."""
-        mu, sigma = np.asarray(theta["mu"]), np.asarray(theta["Sigma"])
-        *batch, n_classes, n_features = mu.shape
+        mu, sigma = self._flat(theta)
+        out = np.empty((len(mu), X.shape[0], mu.shape[1]))
+        for rows, columns in patterns(X, self._live):
+            read, n = reader(X, rows, columns)
+            for draws in row_blocks(len(mu), math.prod(sigma.shape[1:])):
+                factor = np.linalg.cholesky(sigma[draws][:, :, columns[:, None], columns])
+                log_det = np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
+                q = squared_distances_of_draws(read, n, mu[draws][..., columns], factor)
+                q *= -0.5
+                q -= (0.5 * len(columns) * np.log(2 * np.pi) + log_det)[:, None, :]
+                out[draws, rows] = q
+        return out.reshape(*np.shape(theta["mu"])[:-2], *out.shape[1:])
+
+    def discriminant(self, X: Matrix, theta: Theta) -> Array:
+        """Linear in the features where the classes share one covariance."""
+        if not self.shared:
+            return self.log_likelihood(X, theta)
+        mu, sigma = self._flat(theta)
+        out = np.empty((X.shape[0], len(mu), mu.shape[1]))
+        centre = mu.sum(axis=(0, 1)) / max(1, mu[..., 0].size)
+        for rows, columns in patterns(X, self._live):
+            read, n = reader(X, rows, columns)
+            step = (mu - centre)[..., columns]
+            own = sigma[:, 0, columns[:, None], columns]
+            w = np.swapaxes(np.linalg.solve(own, np.swapaxes(step, 1, 2)), 1, 2)
+            level = -0.5 * (w * step).sum(axis=-1)
+            out[rows] = centred_products(read, n, centre[columns], w) + level
+        out = np.moveaxis(out, 0, 1)
+        return out.reshape(*np.shape(theta["mu"])[:-2], *out.shape[1:])
+
+    def _flat(self, theta: Theta) -> tuple[Array, Array]:
+        """mu (S, C, D) and Sigma (S, G, D, D) of all draws."""
+        mu, sigma = (np.asarray(theta[name], dtype=np.float64) for name in ("mu", "Sigma"))
         if self.shared:
             sigma = sigma[..., None, :, :]
-        mu = mu.reshape(-1, n_classes, n_features)
-        sigma = sigma.reshape(len(mu), sigma.shape[-3], n_features, n_features)
-        out = np.empty((len(mu), X.shape[0], n_classes))
-        for rows, columns in _patterns(X, self._live):
-            factor = np.linalg.cholesky(sigma[:, :, columns[:, None], columns])
-            log_det = np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
-            log_norm = -0.5 * len(columns) * np.log(2 * np.pi) - log_det
-            whiten = np.swapaxes(np.linalg.inv(factor), -1, -2)
-            x = dense_block(X, rows)[:, columns]
-            step = max(1, _NUMBERS // max(1, x.size))
-            for start in range(0, len(mu), step):  # draws at a time
-                some = slice(start, start + step)
-                for c in range(n_classes):
-                    k = c if factor.shape[1] > 1 else 0
-                    z = (x - mu[some, c][:, None, columns]) @ whiten[some, k]
-                    q = np.einsum("snd,snd->sn", z, z)
-                    out[some, rows, c] = log_norm[some, k, None] - 0.5 * q
-        return out.reshape(*batch, X.shape[0], n_classes)
+        n = math.prod(mu.shape[:-2])
+        return mu.reshape(n, *mu.shape[-2:]), sigma.reshape(n, *sigma.shape[-3:])
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
         """(N, D) Normal rows."""
@@ -251,117 +202,15 @@ class NormalInverseWishart(ConjugateFamily):
         y: Any = None,
         stats: Any = None,
     ) -> dict[str, Any]:
-        r"""The exact prior in Bartlett's coordinates; Normal rows, or count, mean and scatter.
+        """The exact prior in Bartlett's coordinates; Normal rows, or count, mean and scatter.
 
-        Columns that are `ignored` keep their prior.
-
-        Notes
-        -----
-        In a basis B with :math:`\Psi = B\,\mathrm{diag}(w)\,B^T` and :math:`\Psi + S = B B^T`,
-        S the scatter of the rows, :math:`\Sigma = B A^{-T} A^{-1} B^T` with A lower triangular.
-        The free variables have textbook priors:
-
-        * ``precision_diagonal`` :math:`a_{jj}^2 \sim \text{Gamma}((\nu - j)/2, w_j/2)`, j from 0
-        * ``precision_lower`` :math:`a_{ij} \sim \text{Normal}(0, 1/w_i)`, i > j
-        * ``mu_white`` z, Normal given A, where :math:`\mu = \bar m + B A^{-T} z/\sqrt{\kappa + n}`
-          and :math:`\bar m` is the average of prior mean and mean row, weighted by kappa and n.
-
-        ``mu`` and ``Sigma`` are functions of these. Given the rows, z is standard Normal and the
-        lower triangle nearly so. B and :math:`\bar m` decide on the coordinates alone, not on the
-        density of mu and Sigma, and all numbers are data of the model. The log density of the
-        statistics is made of elementwise operations and sums: no solve, inverse or determinant.
+        Columns that are `ignored` keep their prior. The coordinates: `bayesgen.bartlett`.
         """
-        import pymc as pm
-        import pytensor.tensor as pt
-
-        codes = None if X is None else y.get_value()
-        if X is not None and codes is not None:
-            of_rows = self.stats(X, codes, len(self.mu))  # refuses missing cells
+        if X is not None:
+            of_rows = self.stats(X, y.get_value(), len(self.mu))  # refuses missing cells
             stats = of_rows if stats is None else stats
-        at = self._coordinate_system(self.__dict__.get("_rough") if stats is None else stats)
-        data = {name: pm.Data(f"{prefix}{name}", value) for name, value in at._asdict().items()}
-        if self.shared:  # tell PyTensor of the axis that broadcasts
-            for name in ("prior_nu", "prior_weight", "stats_weight", "base", "log_norm"):
-                data[name] = data[name][0][None]
-        nu, kappa = data["prior_nu"], data["prior_kappa"][:, None]
-        weight, base, step = data["prior_weight"], data["base"], data["stats_step"]
-        live, n = data["live"], data["stats_n"][:, None]
-
-        dim, k = self._dim, self._group
-        i, j = np.tril_indices(dim, -1)
-        axis, pair, group = f"{prefix}axis", f"{prefix}axis_pair", () if self.shared else (CLASS,)
-        pm.modelcontext(None).add_coords({axis: np.arange(dim), pair: np.arange(len(i))})
-        square = pm.Gamma(
-            f"{prefix}precision_diagonal",
-            ((nu[:, None] - np.arange(dim)) / 2)[k],
-            weight[k] / 2,
-            dims=(*group, axis),
-        )
-        lower = pm.Normal(
-            f"{prefix}precision_lower", 0.0, (1 / pt.sqrt(weight))[k][..., i], dims=(*group, pair)
-        )
-        if self.shared:
-            square, lower = square[None], lower[None]
-        diagonal = pt.sqrt(square)
-        below = np.zeros((len(i), dim))
-        below[np.arange(len(i)), j] = 1.0
-        # A^T step, (C, D); as a sum, for numba takes 15 s to compile a product of matrices
-        turned = diagonal * step + ((lower * step[:, i])[:, :, None] * below).sum(axis=1)
-        share = n / (n + kappa)
-        unit = 1 / pt.sqrt(n * live + kappa)
-        z = pm.Normal(
-            f"{prefix}mu_white",
-            -share * turned / unit,
-            1 / (unit * pt.sqrt(kappa)),
-            dims=(CLASS, axis),
-        )
-
-        A = pt.zeros((len(at.base), dim, dim))[:, i, j].set(lower)
-        A = A[:, np.arange(dim), np.arange(dim)].set(diagonal)
-        # A^-1 by Newton's method, exact in log2(D) steps because A is triangular, and products as
-        # sums: PyTensor's batched linear algebra takes numba 10 to 20 s to compile, these 2
-        inverse = np.eye(dim) / diagonal[:, None, :]
-        for _ in range(max(dim - 1, 0).bit_length()):
-            inverse = _product(inverse, 2 * np.eye(dim) - _product(A, inverse))
-        root = _product(inverse, base.transpose(0, 2, 1))
-        Sigma = _product(root.transpose(0, 2, 1), root)
-        white = ((unit * z)[:, :, None] * root).sum(axis=1)
-        centre = ((share * step)[:, None, :] * base).sum(axis=2)
-        middle = data["prior_location"] + centre
-        dims = {name: prefixed(prefix, d) for name, d in self.params.items()}
-        mu = pm.Deterministic(f"{prefix}mu", middle + white, dims=dims["mu"])
-        Sigma = pm.Deterministic(f"{prefix}Sigma", Sigma[k], dims=dims["Sigma"])
-
-        if codes is not None:
-            whiten = pm.Data(f"{prefix}whiten", np.swapaxes(np.linalg.inv(at.base), 1, 2))
-            factor = _product(whiten[0][None] if self.shared else whiten, A)
-            log_det = (live * pt.log(diagonal)).sum(axis=1) + data["log_norm"]
-            own = pt.zeros_like(y) if self.shared else y
-            pm.CustomDist(
-                f"{prefix}x",
-                middle[y],
-                factor[own],
-                (unit * z)[y],
-                live,
-                log_det[own],
-                dist=_draw_whitened,
-                logp=_log_whitened,
-                signature="(d),(d,d),(d),(d),()->(d)",
-                class_name="MvNormal",
-                observed=X,
-                dims=(OBS, f"{prefix}{FEATURE}"),
-            )
-        elif stats is not None:
-            members = n.sum(axis=0, keepdims=True) if self.shared else n
-            spread = data["stats_weight"]
-            log_p = members * (live * pt.log(square)).sum(axis=1, keepdims=True)
-            log_p -= (spread * square).sum(axis=1, keepdims=True)
-            log_p -= ((spread[:, i] * live[j]) * pt.square(lower)).sum(axis=1, keepdims=True)
-            gap = unit * z - (1 - share) * turned
-            constant = (members[:, 0] * data["log_norm"]).sum()
-            distance = (n * live * pt.square(gap)).sum()
-            pm.Potential(f"{prefix}x", 0.5 * (log_p.sum() - distance) + constant)
-        return {"mu": mu, "Sigma": Sigma}
+        at = bartlett.coordinates(self, self.__dict__.get("_rough") if stats is None else stats)
+        return bartlett.declare(self, at, prefix, X, y, stats is not None)
 
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
         """Normal densities of the observed cells; the others are integrated out."""
@@ -411,86 +260,15 @@ class NormalInverseWishart(ConjugateFamily):
             diagonal = diagonal.sum(axis=0, keepdims=True)
         return ScatterStats(n, mean, diagonal, shift, self.shared)
 
-    @property
-    def _group(self) -> Any:
-        """Index of the covariances' first axis that theta has: none if shared."""
-        return 0 if self.shared else slice(None)
-
-    def _coordinate_system(self, stats: ScatterStats | None) -> "_CoordinateSystem":
-        """Numbers behind the coordinates of `to_pymc`; without rows those of the prior."""
-        groups, dim = len(self.psi), self._dim
-        live = self._live
-        dead = np.setdiff1d(np.arange(dim), live)
-        n, scatter, e = np.zeros(len(self.mu)), np.zeros_like(self.psi), np.zeros(self.mu.shape)
-        if stats is not None:
-            n, scatter = stats.n, stats.scatter
-            e = np.where(n[:, None] > 0, stats._about(self.shift) - self.mu, 0.0)
-
-        # Psi and Psi + S made diagonal together; a factor of Psi has twice the digits of Psi
-        both = live[:, None], live
-        total = np.linalg.cholesky((self.psi + scatter)[:, *both])
-        u, s, _ = np.linalg.svd(np.linalg.solve(total, np.linalg.cholesky(self.psi[:, *both])))
-        part = total @ u
-        # ignored columns come first: A^T and B are then block triangular, and the covariance of
-        # the live columns depends on the last rows and columns of A alone
-        base, weight = np.zeros((groups, dim, dim)), np.ones((groups, dim))
-        first, last = np.arange(len(dead)), np.arange(len(dead), dim)
-        base[:, live[:, None], last] = part
-        weight[:, last] = np.square(s)
-        if len(dead):
-            cross = np.linalg.solve(self.psi[:, *both], self.psi[:, live[:, None], dead])
-            rest = self.psi[:, dead[:, None], dead] - self.psi[:, dead[:, None], live] @ cross
-            base[:, dead[:, None], first] = np.linalg.cholesky(rest)
-            base[:, dead[:, None], last] = np.swapaxes(cross, 1, 2) @ part
-        step = np.zeros(self.mu.shape)
-        step[:, last] = np.linalg.solve(part, e[:, live, None])[..., 0]
-        mask = np.zeros(dim)
-        mask[last] = 1.0
-        log_det = np.log(np.diagonal(total, axis1=1, axis2=2)).sum(axis=1)
-        return _CoordinateSystem(
-            prior_nu=self.nu,
-            prior_kappa=self.kappa,
-            prior_location=self.mu + self.shift,
-            prior_weight=weight,
-            stats_n=n,
-            stats_weight=mask * np.maximum(1 - weight, 0.0),
-            stats_step=step,
-            base=base,
-            live=mask,
-            log_norm=-log_det - 0.5 * len(live) * np.log(2 * np.pi),
-        )
-
     def pymc_coordinates(
         self, theta: Theta, stats: ScatterStats | None
     ) -> dict[str, tuple[tuple[str, ...], Array]]:
         """``precision_diagonal``, ``precision_lower`` and ``mu_white`` behind mu and Sigma."""
-        at = self._coordinate_system(stats)
-        mu, Sigma = np.asarray(theta["mu"]), np.asarray(theta["Sigma"])
-        if self.shared:
-            Sigma = Sigma[..., None, :, :]
-        whiten = np.linalg.inv(at.base)
-        K = whiten @ Sigma @ np.swapaxes(whiten, -1, -2)  # A^-T A^-1: upper times lower
-        upper = np.linalg.cholesky(K[..., ::-1, ::-1])[..., ::-1, ::-1]
-        A = np.swapaxes(np.linalg.inv(upper), -1, -2)
-        share = (at.stats_n / (at.stats_n + at.prior_kappa))[:, None]
-        d = (whiten @ (mu - at.prior_location)[..., None])[..., 0] - share * at.stats_step
-        z = (np.swapaxes(A, -1, -2) @ d[..., None])[..., 0]
-        z *= np.sqrt(at.prior_kappa[:, None] + at.stats_n[:, None] * at.live)
-        i, j = np.tril_indices(self._dim, -1)
-        square = np.square(np.diagonal(A, axis1=-2, axis2=-1))
-        lower = A[..., i, j]
-        if self.shared:
-            square, lower = square[..., 0, :], lower[..., 0, :]
-        group = () if self.shared else (CLASS,)
-        return {
-            "precision_diagonal": ((*group, "axis"), square),
-            "precision_lower": ((*group, "axis_pair"), lower),
-            "mu_white": ((CLASS, "axis"), z),
-        }
+        return bartlett.of_draws(bartlett.coordinates(self, stats), theta, self.shared)
 
     def pymc_data(self, stats: ScatterStats | None) -> dict[str, Array]:
         """The coordinate system, which holds prior and statistics."""
-        return self._coordinate_system(stats)._asdict()
+        return bartlett.coordinates(self, stats)._asdict()
 
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
@@ -517,44 +295,7 @@ class NormalInverseWishart(ConjugateFamily):
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
     ) -> ScatterStats:
         """Block by block: centred products about the first row."""
-        n_features = X.shape[1]
-        shift = dense_block(X, slice(0, 1))[0] if X.shape[0] else np.zeros(n_features)
-        k = 1 if self.shared else n_classes
-        out = ScatterStats(
-            np.zeros(n_classes),
-            np.zeros((n_classes, n_features)),
-            np.zeros((k, n_features, n_features)),
-            shift,
-            self.shared,
-        )
-        for rows in row_blocks(X.shape[0], max(1, n_features // 16)):
-            d = dense_block(X, rows) - shift
-            if has_nan(d):
-                raise ValueError(
-                    "training rows with missing cells have no closed form under a full covariance "
-                    f"(first in row {rows.start + int(np.isnan(d).any(axis=1).argmax())}, "
-                    f"column {int(np.isnan(d).any(axis=0).argmax())}): integrate the cells out "
-                    "with fit(X, y, inference='nuts'), drop or impute the rows, use "
-                    "covariance='diagonal', or GaussianNB"
-                )
-            codes, w = y[rows], None if weight is None else weight[rows]
-            n = class_counts(codes, n_classes, w)
-            indicator = one_hot(codes, n_classes, w)
-            mean = np.divide(
-                indicator @ d, n[:, None], out=np.zeros_like(out.mean), where=n[:, None] > 0
-            )
-            d -= mean[codes]
-            if w is not None:
-                d *= np.sqrt(w)[:, None]
-            if self.shared:
-                scatter = (d.T @ d)[None]
-            else:
-                scatter = np.zeros_like(out.scatter)
-                for c in np.flatnonzero(n > 0):
-                    part = d[codes == c]
-                    scatter[c] = part.T @ part
-            out = out.merge(ScatterStats(n, mean, scatter, shift, self.shared))
-        return out
+        return ScatterStats.of_rows(X, y, n_classes, weight, shared=self.shared)
 
     def resolve(self, stats: ScatterStats) -> Self:
         """Fill in the data-scaled defaults from the pooled statistics."""
@@ -598,7 +339,7 @@ class NormalInverseWishart(ConjugateFamily):
         kappa = self.kappa + stats.n
         step = np.where((stats.n > 0)[:, None], stats.mean - prior, 0.0)
         share = stats.n / kappa
-        added = stats._outer(self.kappa * share, step)
+        added = stats.outer(self.kappa * share, step)
         n = stats.n.sum(keepdims=True) if self.shared else stats.n
         return replace(
             self,
@@ -696,9 +437,8 @@ class NormalInverseWishart(ConjugateFamily):
 
     def log_predictive(self, X: Matrix) -> Array:
         """(N, C) multivariate t: df nu - D + 1, shape psi (1 + 1/kappa)/df, of observed cells."""
-        n_classes = len(self.mu)
-        out = np.empty((X.shape[0], n_classes))
-        for rows, columns in _patterns(X, self._live):
+        out = np.empty((X.shape[0], len(self.mu)))
+        for rows, columns in patterns(X, self._live):
             part = self if len(columns) == self._dim else self.marginal(columns)
             dim = len(columns)
             df = part.nu - dim + 1
@@ -707,12 +447,13 @@ class NormalInverseWishart(ConjugateFamily):
                 - dim / 2 * (np.log(np.pi) + np.log1p(1 / part.kappa))
                 - part._log_det / 2
             )
-            gain = part.kappa / (part.kappa + 1)
-            x = dense_block(X, rows)[:, columns] - part.shift
-            for c in range(n_classes):
-                k = c if len(part.psi) > 1 else 0
-                q = _squared_norm(part._factor[k], x - part.mu[c])
-                out[rows, c] = log_norm[c] - (part.nu[k] + 1) / 2 * np.log1p(gain[c] * q)
+            read, n = reader(X, rows, columns)
+            q = squared_distances(read, n, part.shift, part.mu, part._factor)
+            q *= part.kappa / (part.kappa + 1)
+            np.log1p(q, out=q)
+            q *= -(part.nu + 1) / 2
+            q += log_norm
+            out[rows] = q
         return out
 
     def log_evidence(self, stats: ScatterStats) -> float:
@@ -743,7 +484,7 @@ class NormalInverseWishart(ConjugateFamily):
         dtype = np.complex128 if np.iscomplexobj(t) else np.float64
         out = np.empty((*t.shape[:-2], X.shape[0]), dtype=dtype)
         with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
-            for rows, columns in _patterns(X, self._live):
+            for rows, columns in pattern_blocks(X, self._live):
                 part = self if len(columns) == self._dim else self.marginal(columns)
                 x = dense_block(X, rows)[:, columns] - part.shift
                 t_rows = t if t.shape[-2] == 1 else t[..., rows, :]
@@ -758,7 +499,7 @@ class NormalInverseWishart(ConjugateFamily):
         :math:`[(z + \sqrt{\kappa W_{cc}})^2 + \chi^2_{D-1}]/\kappa`.
         """
         out = np.zeros((n, X.shape[0], len(self.mu)))
-        for rows, columns in _patterns(X, self._live):
+        for rows, columns in pattern_blocks(X, self._live):
             if len(columns):
                 part = self if len(columns) == self._dim else self.marginal(columns)
                 x = dense_block(X, rows)[:, columns] - part.shift
@@ -858,7 +599,7 @@ class NormalInverseWishart(ConjugateFamily):
         """
         lead = () if theta is None else np.shape(theta["mu"])[:-2]
         out, rest = np.zeros((*lead, *X.shape)), np.zeros((*lead, X.shape[0]))
-        for rows, columns in _patterns(X, self._live):
+        for rows, columns in pattern_blocks(X, self._live):
             if not len(columns):
                 continue
             part = self if len(columns) == self._dim else self.marginal(columns)
@@ -881,7 +622,7 @@ class NormalInverseWishart(ConjugateFamily):
         if self.shared:
             return super().rest_cgf(X, t)
         out = np.zeros((len(t), X.shape[0]), dtype=t.dtype)
-        for rows, columns in _patterns(X, self._live):
+        for rows, columns in pattern_blocks(X, self._live):
             part, dim = self.marginal(columns), len(columns)
             for c in range(len(self.mu)):
                 tc = t[:, 0, c]
@@ -937,51 +678,6 @@ def _terms_given(
     return terms[0] - terms[1], log_det[0] - log_det[1]
 
 
-_NUMBERS = 1 << 20  # of whitened rows under some draws: 8 MB
-
-
-class _CoordinateSystem(NamedTuple):
-    """What `NormalInverseWishart.to_pymc` is made of; G covariances, C or 1.
-
-    The axes of A count the ignored columns first.
-    """
-
-    prior_nu: Array  # (G,)
-    prior_kappa: Array  # (C,)
-    prior_location: Array  # (C, D)
-    prior_weight: Array  # (G, D) w: the prior's share of Psi + S along each axis
-    stats_n: Array  # (C,)
-    stats_weight: Array  # (G, D) the rows' share; 0 on ignored axes
-    stats_step: Array  # (C, D) from the prior mean to the mean row, in the basis
-    base: Array  # (G, D, D) B, features by axes
-    live: Array  # (D,) 0 on ignored axes
-    log_norm: Array  # (G,) log density of a row at its mean where A is the identity
-
-
-def _product(a: Any, b: Any) -> Any:
-    """Batched product of matrices (G, D, D), as one sum."""
-    return (a[:, :, :, None] * b[:, None, :, :]).sum(axis=2)
-
-
-def _draw_whitened(mean: Any, factor: Any, z: Any, live: Any, log_det: Any, size: Any) -> Any:
-    """Rows of precision factor factor^T about mean + factor^-T z."""
-    import pymc as pm
-    import pytensor.tensor as pt
-    from pymc.distributions.shape_utils import rv_size_is_none
-
-    if not rv_size_is_none(size):
-        z = pt.broadcast_to(z, (*size, z.shape[-1]))
-    return mean + pt.linalg.solve(pt.swapaxes(factor, -1, -2), pm.Normal.dist(z), b_ndim=1)
-
-
-def _log_whitened(x: Any, mean: Any, factor: Any, z: Any, live: Any, log_det: Any) -> Any:
-    """Log density of the live columns of `_draw_whitened`."""
-    import pytensor.tensor as pt
-
-    white = ((x - mean)[..., None] * factor).sum(axis=-2) - z
-    return log_det - 0.5 * (live * pt.square(white)).sum(axis=-1)
-
-
 def _scale_matrices(psi: Any, groups: int, n_features: int) -> Array:
     """psi as (groups, D, D) symmetric matrices."""
     value = np.asarray(psi, dtype=np.float64)
@@ -998,16 +694,6 @@ def _scale_matrices(psi: Any, groups: int, n_features: int) -> Array:
     if not np.all(np.isfinite(out)) or not np.allclose(out, np.swapaxes(out, 1, 2), rtol=1e-8):
         raise ValueError("psi0 must be finite and symmetric")
     return out
-
-
-def _patterns(X: Matrix, live: Array) -> list[tuple[Any, Array]]:
-    """(rows, columns to use) for each pattern of missing cells among the live columns."""
-    if not has_nan(X):
-        return [(rows, live) for rows in row_blocks(*X.shape)]
-    seen = ~np.isnan(X[:, live])
-    patterns, which = np.unique(seen, axis=0, return_inverse=True)
-    which = which.ravel()
-    return [(np.flatnonzero(which == k), live[p]) for k, p in enumerate(patterns)]
 
 
 def _cholesky(sigma: Array) -> tuple[Array, Array]:
@@ -1028,14 +714,6 @@ def _cholesky(sigma: Array) -> tuple[Array, Array]:
         except np.linalg.LinAlgError:
             continue
     return factor, inside
-
-
-def _squared_norm(factor: Array, d: Array) -> Array:
-    """(n,) d' (L L')^-1 d for each row of d (n, D)."""
-    if d.shape[1] == 0:
-        return np.zeros(len(d))
-    z = solve_triangular(factor, d.T, lower=True, check_finite=False)
-    return np.einsum("dn,dn->n", z, z)
 
 
 def _log_det_plus_identity(tau: Array, gram: Array) -> Array:

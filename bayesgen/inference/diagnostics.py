@@ -83,10 +83,12 @@ def diagnose(posterior: "xr.Dataset", sample_stats: "xr.Dataset") -> Diagnosis:
     )
 
 
-def warn_unless_sound(posterior: "xr.Dataset", sample_stats: "xr.Dataset") -> Diagnosis:
+def warn_unless_sound(
+    posterior: "xr.Dataset", sample_stats: "xr.Dataset", sampler: str = "NUTS"
+) -> Diagnosis:
     """One `SamplingWarning` with all complaints, if there are any."""
     found = diagnose(posterior, sample_stats)
     complaints = found.complaints()
     if complaints:
-        warnings.warn("NUTS: " + "; ".join(complaints), SamplingWarning, stacklevel=4)
+        warnings.warn(f"{sampler}: " + "; ".join(complaints), SamplingWarning, stacklevel=4)
     return found

@@ -73,7 +73,7 @@ def sample(
     if not model.free_RVs:
         raise ValueError("the model has no free variable: there is nothing to sample")
     run = _by_nutpie if sampler == "nutpie" else _by_pymc
-    with _third_parties():
+    with third_parties():
         return run(model, draws, tune, chains, random_seed, progressbar, start, options)
 
 
@@ -90,7 +90,7 @@ def check(draws: int, tune: int, chains: int, sampler: str) -> None:
 
 def is_compiled(model: Any) -> bool:
     """Whether `sample` (by nutpie) of this model needs no compilation in this process."""
-    with _LOCK, _third_parties():
+    with _LOCK, third_parties():
         return _find(_Graph.of(model)) is not None
 
 
@@ -144,7 +144,7 @@ def _by_nutpie(
         if start is not None:
             program = replace(
                 program,
-                initial_point_func=_starting_points(model, start, program.initial_point_func),
+                initial_point_func=starting_points(model, start, program.initial_point_func),
             )
         tree = nutpie.sample(
             program,
@@ -161,10 +161,10 @@ def _by_nutpie(
     stats = stats.drop_vars(["unconstrained_draw", *_OF_ADAPTATION], errors="ignore")
     stats = stats.drop_dims("unconstrained_parameter", errors="ignore")
     stats = stats.rename({k: v for k, v in _ARVIZ_NAMES.items() if k in stats})
-    return _turned(model, tree["sample_stats"]["unconstrained_draw"].values), stats
+    return turned(model, tree["sample_stats"]["unconstrained_draw"].values), stats
 
 
-def _starting_points(model: Any, start: "Start", default: Any) -> Any:
+def starting_points(model: Any, start: "Start", default: Any) -> Any:
     """What nutpie asks for: the unconstrained coordinates of a starting point, by its seed."""
     import pytensor
     from pytensor.compile.mode import Mode
@@ -307,7 +307,7 @@ def _announced(progressbar: bool) -> Iterator[None]:
 # ------------------------------------------------------------------------------ draws to variables
 
 
-def _turned(model: Any, points: Array) -> "xr.Dataset":
+def turned(model: Any, points: Array) -> "xr.Dataset":
     """The model's variables at unconstrained points, in their dims and coords.
 
     Parameters
@@ -362,7 +362,7 @@ def _turned(model: Any, points: Array) -> "xr.Dataset":
 
 
 @contextmanager
-def _third_parties() -> Iterator[None]:
+def third_parties() -> Iterator[None]:
     """Warnings of PyMC, PyTensor, numba and nutpie about each other are theirs to mend."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=DeprecationWarning)

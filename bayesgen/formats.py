@@ -1,0 +1,42 @@
+"""Which files hold tables, and how CSV files separate their cells.
+
+A CSV file is UTF-8 text with a header. The comma separates; where the header line has none, the
+semicolon, the tab or the bar does. In a ``.tsv`` file the tab separates and a quote is a character
+like any other.
+"""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+CSV, PARQUET = (".csv", ".tsv"), (".parquet", ".pq")
+_SEPARATORS = ",;\t|"
+
+
+def file_format(path: Path) -> str:
+    """``"csv"`` or ``"parquet"``, by the ending.
+
+    Raises
+    ------
+    ValueError
+        If the ending is another.
+    ImportError
+        If it is Parquet and pyarrow is not there.
+    """
+    ending = path.suffix.lower()
+    if ending in CSV:
+        return "csv"
+    if ending in PARQUET:
+        try:
+            import pyarrow.parquet  # noqa: F401 - to see whether it is there
+        except ImportError:
+            raise ImportError("Parquet files need pyarrow: pip install pyarrow") from None
+        return "parquet"
+    raise ValueError(f"{path}: the name must end in .csv, .tsv or .parquet, to say what it holds")
+
+
+def csv_dialect(path: Path, head: str) -> dict[str, Any]:
+    """What `csv.reader` takes for the file whose first line is `head`."""
+    if path.suffix.lower() == ".tsv":
+        return {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
+    return {"delimiter": next((s for s in _SEPARATORS if s in head), ",")}

@@ -1,0 +1,186 @@
+r"""Squared Mahalanobis distances of rows from class means, and Normal densities of draws.
+
+.. math:: q_c(x) = (x - \mu_c)^T \Sigma_c^{-1} (x - \mu_c) = \|W_c (x - \mu_c)\|^2, \qquad
+          W_c = L_c^{-1}, \; \Sigma_c = L_c L_c^T
+
+Differences are taken before they are multiplied and squared: nothing is expanded, so that an
+offset of the columns costs no digits. Rows come block by block.
+
+Shapes: n rows, D features, C classes, G covariances (C, or 1 that the classes share), S draws.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from bayesgen.kernels import pays
+from bayesgen.kernels.blas import multiply_by_lower, sharing
+from bayesgen.numerics import Array
+from bayesgen.rows import Matrix, dense_block, has_nan, row_blocks
+
+Block = Callable[[slice], Array]  # slice of the rows -> (n, D) float64, for the caller to keep
+
+_TINY = 64  # features below which matrices are too small for a product of each draw's own
+_NUMBERS = 1 << 18  # of whitened rows under some draws: 2 MiB
+_DRAWS = 64  # in one product
+_FAR = 100.0  # class means further apart, in standard deviations, are not subtracted afterwards
+
+
+def patterns(X: Matrix, live: Array) -> Iterator[tuple[Array | slice, Array]]:
+    """(rows, columns to use) for each pattern of missing cells among the live columns."""
+    if not has_nan(X):
+        yield slice(None), live
+        return
+    bits = np.concatenate(
+        [np.packbits(~np.isnan(X[rows][:, live]), axis=1) for rows in row_blocks(*X.shape)]
+    )
+    kinds, which = np.unique(bits, axis=0, return_inverse=True)
+    order = np.argsort(which.ravel(), kind="stable")
+    ends = np.cumsum(np.bincount(which.ravel(), minlength=len(kinds)))
+    for kind, rows in zip(kinds, np.split(order, ends[:-1]), strict=True):
+        yield rows, live[np.unpackbits(kind, count=len(live)).astype(bool)]
+
+
+def pattern_blocks(X: Matrix, live: Array) -> Iterator[tuple[Array | slice, Array]]:
+    """`patterns`, those of complete rows in blocks of about 2 MiB of float64."""
+    if has_nan(X):
+        yield from patterns(X, live)
+        return
+    for rows in row_blocks(*X.shape):
+        yield rows, live
+
+
+def reader(X: Matrix, rows: Array | slice, columns: Array) -> tuple[Block, int]:
+    """Rows and columns of X as `Block`, and how many rows they are; `rows` as in `patterns`."""
+    every = len(columns) == X.shape[1]
+
+    def read(part: Any) -> Array:
+        block = dense_block(X, part if isinstance(rows, slice) else rows[part])
+        return np.array(block if every else block[:, columns], order="C")
+
+    return read, X.shape[0] if isinstance(rows, slice) else len(rows)
+
+
+def squared_distances(read: Block, n: int, shift: Array, mu: Array, factor: Array) -> Array:
+    """(n, C) squared distances of rows minus `shift` from the class means.
+
+    Parameters
+    ----------
+    mu : (C, D), minus shift
+    factor : (G, D, D) lower Cholesky factors of the covariances
+    """
+    n_classes, dim = mu.shape
+    out = np.zeros((n, n_classes))
+    if not n or not dim:
+        return out
+    whiten = None
+    if n >= dim:  # else the inverse costs more than it saves
+        whiten = inverse_of_lower(factor)
+    groups = [list(range(n_classes))] if len(factor) == 1 else [[c] for c in range(n_classes)]
+
+    def multiply(k: int, d: Array) -> Array:
+        if whiten is None:
+            return solve_triangular(factor[k], d.T, lower=True, check_finite=False).T
+        multiply_by_lower(d, whiten[k])
+        return d
+
+    # one covariance: the rows are multiplied once, unless the classes lie so far apart that the
+    # difference of two products would lose digits
+    centre = mu.mean(axis=0) if len(factor) == 1 else mu[0]
+    steps = [multiply(k, np.array(mu[group] - centre)) for k, group in enumerate(groups)]
+    near = len(factor) == 1 and n_classes > 1 and np.abs(steps[0]).max() < _FAR
+
+    def fill(rows: slice) -> None:
+        x = read(rows)
+        x -= shift
+        d = np.empty_like(x)
+        if near:
+            x -= centre
+            x = multiply(0, x)
+        for k, group in enumerate(groups):
+            for m, c in enumerate(group):
+                z = np.subtract(x, steps[0][m] if near else mu[c], out=d)
+                if not near:
+                    z = multiply(k, z)
+                np.einsum("nd,nd->n", z, z, out=out[rows, c])
+
+    work = n * dim * dim * (1 if near else n_classes)
+    with sharing(pays(work)) as share:
+        share(fill, row_blocks(n, dim))
+    return out
+
+
+def squared_distances_of_draws(read: Block, n: int, mu: Array, sigma_factor: Array) -> Array:
+    """(S, n, C) squared distances of rows from the class means of draws.
+
+    Parameters
+    ----------
+    mu : (S, C, D)
+    sigma_factor : (S, G, D, D) lower Cholesky factors
+    """
+    n_draws, n_classes, dim = mu.shape
+    out = np.zeros((n_draws, n, n_classes))
+    if not dim:
+        return out
+    if dim >= _TINY or n_draws == 1:
+        for s in range(n_draws):
+            centre = mu[s].mean(axis=0)
+            out[s] = squared_distances(read, n, centre, mu[s] - centre, sigma_factor[s])
+        return out
+    # all draws of a class in one product: (n, D) by (D, D S), the draws innermost
+    centre = mu.mean(axis=0)
+    whiten = inverse_of_lower(sigma_factor)
+    height = max(1, _NUMBERS // (dim * _DRAWS))
+    tables = []
+    for first in range(0, n_draws, _DRAWS):
+        some = slice(first, first + _DRAWS)
+        for c in range(n_classes):
+            w = whiten[some, c if whiten.shape[1] > 1 else 0]
+            at = (w @ (mu[some, c] - centre[c])[..., None])[..., 0]
+            wide = np.concatenate([w, -at[:, :, None]], axis=2).transpose(2, 1, 0)
+            tables.append((some, c, np.ascontiguousarray(wide).reshape(dim + 1, -1)))
+
+    def fill(rows: slice) -> None:
+        x = read(rows)
+        d = np.ones((len(x), dim + 1))
+        for some, c, wide in tables:
+            np.subtract(x, centre[c], out=d[:, :-1])
+            z = (d @ wide).reshape(len(x), dim, -1)
+            out[some, rows, c] = np.einsum("nds,nds->sn", z, z)
+
+    parts = (slice(i, min(i + height, n)) for i in range(0, n, height))
+    with sharing(pays(n * n_draws * n_classes * dim * dim)) as share:
+        share(fill, parts)
+    return out
+
+
+def centred_products(read: Block, n: int, centre: Array, w: Array) -> Array:
+    """(n, ...) products of rows minus `centre` (D,) with vectors (..., D)."""
+    flat = w.reshape(-1, w.shape[-1])
+    out = np.empty((n, len(flat)))
+
+    def fill(rows: slice) -> None:
+        x = read(rows)
+        x -= centre
+        np.matmul(x, flat.T, out=out[rows])
+
+    with sharing(pays(n * flat.size)) as share:
+        share(fill, row_blocks(n, max(w.shape[-1], len(flat))))
+    return out.reshape(n, *w.shape[:-1])
+
+
+def inverse_of_lower(factor: Array) -> Array:
+    """(..., D, D) inverses of lower triangular matrices, a row at a time for all of them.
+
+    Row i of ``factor @ out = I`` takes the rows above it: errors are relative to the rows' own
+    lengths, whatever the units of the columns.
+    """
+    dim = factor.shape[-1]
+    out = np.zeros(factor.shape)
+    for i in range(dim):
+        below = factor[..., i : i + 1, :i] @ out[..., :i, :i]
+        out[..., i, :i] = -below[..., 0, :] / factor[..., i, i, None]
+        out[..., i, i] = 1 / factor[..., i, i]
+    return out

@@ -1,0 +1,289 @@
+"""fit_dask and lazy predictions: the numbers of one fit, wherever the blocks are."""
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from scipy import sparse
+
+import bayesgen as bg
+
+N = 600
+METHODS = [
+    "predict",
+    "predict_proba",
+    "predict_log_proba",
+    "predict_joint_log_proba",
+    "decision_function",
+    "score_samples",
+]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(3)
+    y = np.sort(rng.choice(["a", "b", "c"], N, p=[0.5, 0.4, 0.1]))  # "c" in the last block only
+    return 1e6 + rng.normal(size=(N, 4)) + (y == "b")[:, None], y
+
+
+@pytest.fixture(scope="module")
+def frame(rows):
+    X, y = rows
+    rng = np.random.default_rng(4)
+    words = np.array(["red", "green", "blue", "grey"], dtype=object)
+    colour = words[rng.integers(0, 3, N) + (y == "c")]
+    out = pd.DataFrame({"length": X[:, 0], "colour": colour, "wet": X[:, 1] > 1e6})
+    out.loc[::7, "length"] = np.nan
+    return out.assign(label=y)
+
+
+def agree(a, b, X):
+    assert a.classes_.tolist() == b.classes_.tolist()
+    assert a.n_rows_seen_ == b.n_rows_seen_
+    assert a.log_evidence_ == pytest.approx(b.log_evidence_, rel=1e-10)
+    np.testing.assert_allclose(a.predict_proba(X), b.predict_proba(X), rtol=1e-7)
+
+
+def same_bits(a, b):
+    assert a.log_evidence_ == b.log_evidence_
+    for (_, mine), (_, theirs) in zip(
+        a.stats_.features.arrays().values(), b.stats_.features.arrays().values(), strict=True
+    ):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+# ------------------------------------------------------------------------------------------- fits
+
+
+@pytest.mark.parametrize("chunks", [(100, 4), (37, 3), (N, 2)], ids=str)
+@pytest.mark.parametrize("make", [bg.GaussianNB, bg.LinearDiscriminant], ids=lambda f: f.__name__)
+def test_arrays(rows, make, chunks):
+    X, y = rows
+    weight = np.arange(N) % 3 * 1.0
+    blocks, labels = da.from_array(X, chunks=chunks), da.from_array(y, chunks=41)
+    clf = make()
+    assert bg.fit_dask(clf, blocks, labels, weight) is clf
+    agree(clf, make().fit(X, y, sample_weight=weight), X)
+    agree(bg.fit_dask(make(), blocks, y), make().fit(X, y), X)
+
+
+def test_unknown_sizes_and_empty_blocks(rows):
+    X, y = rows
+    blocks, labels = da.from_array(X, chunks=(100, 4)), da.from_array(y, chunks=100)
+    keep = labels != "a"  # the first blocks are empty now
+    clf = bg.fit_dask(bg.GaussianNB(), blocks[keep], labels[keep])
+    agree(clf, bg.GaussianNB().fit(X[y != "a"], y[y != "a"]), X)
+    lazy = clf.predict_proba(blocks[keep])
+    np.testing.assert_array_equal(lazy.compute(), clf.predict_proba(X[y != "a"]))
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csr_array], ids=lambda f: f.__name__)
+def test_sparse_blocks(kind):
+    rng = np.random.default_rng(0)
+    counts, y = rng.poisson(0.3, size=(N, 30)), rng.integers(0, 3, N)
+    blocks = da.from_array(counts, chunks=(150, 30)).map_blocks(kind, meta=kind((0, 0)))
+    whole = bg.MultinomialNB().fit(kind(counts), y)
+    clf = bg.fit_dask(bg.MultinomialNB(), blocks, y)
+    agree(clf, whole, counts)
+    lazy = clf.predict_proba(blocks)
+    np.testing.assert_array_equal(lazy.compute(), clf.predict_proba(kind(counts)))
+
+
+@pytest.mark.parametrize("make", [bg.MixedNB, bg.CategoricalNB], ids=lambda f: f.__name__)
+def test_data_frames(frame, make):
+    columns = ["length", "colour", "wet"] if make is bg.MixedNB else ["colour", "wet"]
+    X, whole = frame[columns], make().fit(frame[columns], frame.label)
+    blocks = dd.from_pandas(frame, npartitions=7)
+    clf = bg.fit_dask(make(), blocks[columns], blocks["label"])
+    agree(clf, whole, X)
+    for method in METHODS:
+        lazy, known = getattr(clf, method)(blocks[columns]), getattr(clf, method)(X)
+        assert isinstance(lazy, da.Array)
+        assert lazy.dtype == known.dtype
+        np.testing.assert_array_equal(lazy.compute(), known)
+    few = blocks[blocks["length"] > 1e6 + 3]  # empty partitions
+    assert clf.predict(few[columns]).compute().shape == (len(few),)
+
+
+def test_documents(frame):
+    texts = pd.Series([f"{a} {b}" for a, b in zip(frame.colour, frame.label, strict=True)])
+    blocks = dd.from_pandas(pd.DataFrame({"text": texts, "label": frame.label}), npartitions=5)
+    clf = bg.fit_dask(bg.MarkovNB(), blocks["text"], blocks["label"])
+    whole = bg.MarkovNB().fit(texts, frame.label)
+    assert clf.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-12)
+    np.testing.assert_array_equal(clf.predict(blocks["text"]).compute(), clf.predict(texts))
+    as_array = da.from_array(texts.to_numpy(object), chunks=100)
+    np.testing.assert_array_equal(
+        clf.predict_proba(as_array).compute(), clf.predict_proba(as_array.compute())
+    )
+
+
+def test_what_is_shared_is_computed_once(rows):
+    X, _ = rows
+    calls = []
+
+    def load(k):
+        calls.append(k)
+        return X[k * 100 : (k + 1) * 100]
+
+    parts = [da.from_delayed(dask.delayed(load)(k), (100, 4), float) for k in range(6)]
+    blocks = da.concatenate(parts)
+    bg.fit_dask(bg.GaussianNB(), blocks, blocks[:, 0] > 1e6)
+    assert sorted(calls) == list(range(6))
+
+
+def test_schedulers_agree_bit_for_bit(rows):
+    X, y = rows
+    blocks = da.from_array(X, chunks=(29, 4))  # 21 blocks: three levels
+    with dask.config.set(scheduler="synchronous"):
+        one = bg.fit_dask(bg.GaussianNB(), blocks, y)
+    with dask.config.set(scheduler="threads"):
+        same_bits(bg.fit_dask(bg.GaussianNB(), blocks, y), one)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "match"),
+    [
+        (lambda X, y: (X.compute(), y), TypeError, "X must be a dask array or data frame, got nd"),
+        (lambda X, y: (X, y[:-1]), ValueError, "X has 600 rows and y has 599"),
+        (lambda X, y: (X[y != "a"], y.compute()), ValueError, "y is in memory, and the blocks"),
+        (lambda X, y: (X[y != "a"], y.rechunk(50)), ValueError, "X has 6 blocks of rows and y has"),
+        (
+            lambda X, y: (X[y != "a"], y),
+            ValueError,
+            r"block \d of X has \d+ rows and that of y has",
+        ),
+        (lambda X, y: (X[:0], y[:0]), ValueError, "X has no rows"),
+        (lambda X, y: (X.map_blocks(np.log, dtype=float) / 0, y), ValueError, r"block \d .*infin"),
+    ],
+    ids=range(7),
+)
+def test_refusals(rows, make, error, match):
+    X, y = rows
+    X, y = make(da.from_array(X, chunks=(100, 4)), da.from_array(y, chunks=100))
+    clf = bg.GaussianNB()
+    with np.errstate(divide="ignore"), pytest.raises(error, match=match):
+        bg.fit_dask(clf, X, y)
+    assert not hasattr(clf, "stats_")
+
+
+def test_partitions_that_differ(frame):
+    blocks = dd.from_pandas(frame, npartitions=7)
+    with pytest.raises(ValueError, match=r"y.repartition\(divisions=X.divisions\)"):
+        bg.fit_dask(bg.MixedNB(), blocks[["length"]], blocks["label"].repartition(npartitions=3))
+
+
+# ------------------------------------------------------------------------------------ predictions
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("method", METHODS)
+def test_lazy_predictions(rows, method, classes):
+    X, y = rows
+    y = np.where(y == "c", "a", y) if classes == 2 else y
+    clf = bg.GaussianNB().fit(X, y)
+    function = getattr(clf, method)
+    prior = dict.fromkeys(clf.classes_, 1 / classes)
+    known = function(X, class_prior=prior)
+    lazy = function(da.from_array(X, chunks=(250, 3)), class_prior=prior)
+    clf.fit(-X, y)  # the model of the call is what counts
+    assert isinstance(lazy, da.Array)
+    assert lazy.shape == known.shape
+    assert lazy.dtype == known.dtype
+    assert lazy.chunks[0] == (250, 250, 100)
+    np.testing.assert_array_equal(lazy.compute(), known)
+
+
+def test_lazy_predictions_are_refused_at_once(rows):
+    X, y = rows
+    blocks, clf = da.from_array(X, chunks=100), bg.GaussianNB().fit(X, y)
+    with pytest.raises(ValueError, match="X has 3 features, but GaussianNB is expecting 4"):
+        clf.predict(blocks[:, :3])
+    with pytest.raises(ValueError, match="method must be one of"):
+        clf.predict_proba(blocks, method="best")
+    with pytest.raises(ValueError, match="class_prior has no weight for"):
+        clf.predict_proba(blocks, class_prior={"a": 1.0})
+    with pytest.raises(ValueError, match="not fitted yet"):
+        bg.GaussianNB().predict(blocks)
+
+
+@pytest.mark.parametrize("chunks", [None, {"obs_id": 250, "feature": 3}], ids=["memory", "chunked"])
+@pytest.mark.parametrize("method", METHODS)
+def test_xarray_in_and_out(rows, method, chunks):
+    X, y = rows
+    clf = bg.GaussianNB().fit(X, y)
+    known = getattr(clf, method)(X)
+    coords = {"obs_id": np.arange(N) * 2, "class": ("obs_id", y), "feature": list("abcd")}
+    table = xr.DataArray(X, coords, ("obs_id", "feature"))
+    for given in (table, table.T, table.rename(obs_id="day")):
+        dim = given.dims[0] if "day" in given.dims else "obs_id"
+        given = given if chunks is None else given.chunk({dim: 250, "feature": 3})
+        out = getattr(clf, method)(given)
+        assert isinstance(out, xr.DataArray)
+        assert out.dims == ("obs_id", "class")[: known.ndim]
+        assert out.name == method
+        assert (out.chunks is None) == (chunks is None)
+        np.testing.assert_array_equal(out.values, known)
+        assert out["obs_id"].values.tolist() == list(range(0, 2 * N, 2))
+        labels = y if known.ndim == 1 else clf.classes_
+        assert out["class"].values.tolist() == labels.tolist()
+
+
+def test_xarray_with_names(frame):
+    X = frame[["colour", "wet"]].to_numpy(dtype=object)
+    table = xr.DataArray(X, {"feature": ["colour", "wet"]}, ("obs_id", "feature"))
+    clf = bg.CategoricalNB().fit(table, frame.label)
+    known = clf.predict_proba(X)
+    np.testing.assert_array_equal(clf.predict_proba(table).values, known)
+
+
+# ----------------------------------------------------------------------------------- many machines
+
+
+@pytest.mark.slow
+def test_a_cluster_that_loses_a_worker(rows, tmp_path):
+    from dask.distributed import Client, LocalCluster
+
+    X, y = rows
+    X, y = np.tile(X, (8, 1)), np.tile(y, 8)
+    folder = str(tmp_path)
+
+    def dies_once(block, block_info=None):
+        """Whoever gets the block in the middle first is killed."""
+        import os
+        import signal
+        import time
+
+        time.sleep(0.05)
+        place = block_info[0]["chunk-location"][0]
+        mark = f"{folder}/{place}"
+        if place == 12 and not os.path.exists(mark):
+            open(mark, "w").close()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return block
+
+    plain = da.from_array(X, chunks=(200, 4))
+    alone = bg.fit_dask(bg.GaussianNB(), plain, y)
+    cluster = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "60s"}),
+        LocalCluster(**cluster, processes=True) as machines,
+        Client(machines) as client,
+    ):
+        before = set(client.scheduler_info()["workers"])
+        blocks = plain.map_blocks(dies_once, dtype=float)
+        clf = bg.fit_dask(bg.GaussianNB(), blocks, y)
+        client.wait_for_workers(2)
+        assert set(client.scheduler_info()["workers"]) != before  # one has died
+        lazy = clf.predict_proba(plain).compute()
+    assert (tmp_path / "12").exists()
+    same_bits(clf, alone)
+    np.testing.assert_array_equal(lazy, alone.predict_proba(X))
+
+
+def test_a_classifier_without_statistics_is_refused():
+    with pytest.raises(ValueError, match=r"works on sufficient statistics, and .* has none"):
+        bg.fit_dask(bg.StudentTNB(), da.zeros((4, 2)), [0, 0, 1, 1])
