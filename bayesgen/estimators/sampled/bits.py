@@ -1,10 +1,15 @@
-"""Bits and categories with a learned concentration, fitted by NUTS: HierarchicalBernoulliNB."""
+"""Bits and categories that learn how much the classes share.
+
+HierarchicalBernoulliNB, HierarchicalCategoricalNB.
+"""
 
 from typing import Any
 
 from bayesgen.estimators.counts import BernoulliNB
 from bayesgen.estimators.sampled.face import SampledClassifier
+from bayesgen.estimators.tables import CategoricalNB, Unseen, refuse_no_categories
 from bayesgen.families.hierarchical_bernoulli import HierarchicalBernoulli
+from bayesgen.families.hierarchical_categorical import HierarchicalCategorical
 from bayesgen.family import Family
 
 
@@ -79,3 +84,83 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
 
     def _encode_as_read(self, X: Any) -> Any:
         return self._encode(X)  # draws share one pass over rows that are bits already
+
+
+class HierarchicalCategoricalNB(SampledClassifier, CategoricalNB):
+    r"""Naive Bayes for categories that learns from the data how much the classes share.
+
+    .. math:: x_j \mid y = c \sim \text{Categorical}(\theta_{cj}), \qquad
+              \theta_{cj} \sim \text{Dirichlet}(\kappa_j m_j)
+
+    Prefer it to `CategoricalNB` where classes have few rows, columns many categories, or
+    categories are rare: the base measure m_j knows which are common, and the concentration
+    kappa_j how much the classes of column j share. With many rows of every class the two agree.
+
+    Parameters
+    ----------
+    concentration : prior object, optional
+        Of kappa (feature,), in rows: a distribution of PyMC (``pm.LogNormal.dist(3, 1)``), PreliZ
+        or pymc-extras, or a function of (name, dims). None: log kappa_j Normal about log k with
+        standard deviation 1, log k Normal(log 10, 1).
+    categories : None, int, list of lists, or {column: list}
+        Declared categories of the columns, as in `CategoricalNB`. None: those that occur.
+    unseen : {"prior", "ignore", "raise"}
+        A category at prediction that is not among those known. "prior": probability
+        1/(n + K + 1), n the rows of the class, K the categories of the column; "ignore": a missing
+        cell; "raise": an error that names column and category.
+    class_alpha : float or array (class,), default 1.0
+        Dirichlet concentration of the class weights, in rows.
+    draws, tune, chains : int
+        Of NUTS.
+    random_state : int, optional
+
+    Attributes
+    ----------
+    categories_ : tuple of tuples
+        The categories of each column, in the order of their codes.
+
+    Notes
+    -----
+    ``posterior_`` has, beside ``theta``, ``base`` (the m_j) and ``concentration`` (the kappa_j,
+    large where the classes are alike).
+
+    References
+    ----------
+    Gelman et al., Bayesian Data Analysis (2013), section 5.3; MacKay and Peto (1995), A
+    hierarchical Dirichlet language model.
+
+    Examples
+    --------
+    >>> clf = HierarchicalCategoricalNB(draws=500, random_state=1)
+    >>> clf.fit(X, y).predict_proba(X_new)  # doctest: +SKIP
+    """
+
+    _priors = ("concentration",)
+
+    def __init__(
+        self,
+        concentration: Any = None,
+        categories: Any = None,
+        unseen: Unseen = "prior",
+        *,
+        class_alpha: Any = 1.0,
+        draws: int = 1000,
+        tune: int = 1000,
+        chains: int = 4,
+        random_state: int | None = None,
+    ) -> None:
+        self.concentration = concentration
+        self.categories = categories
+        self.unseen = unseen
+        self.class_alpha = class_alpha
+        self.draws = draws
+        self.tune = tune
+        self.chains = chains
+        self.random_state = random_state
+
+    def _make_family(self) -> Family:
+        encoder = getattr(self, "encoder_", None)
+        if encoder is None:
+            return HierarchicalCategorical(self.concentration)
+        refuse_no_categories(encoder, self._feature_names())
+        return HierarchicalCategorical(self.concentration, encoder.n_categories)
