@@ -17,7 +17,7 @@ Text and numbers do not mix: neither within a column, nor between learning and e
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Self
@@ -25,10 +25,12 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from bayesgen.column import Column, Values, canonical, is_text, of_one_type
+from bayesgen.codes import may_stand, occurring
+from bayesgen.column import Column, Values, is_text, of_one_type
+from bayesgen.declared import declared_categories
 from bayesgen.numerics import Array
 from bayesgen.rows import Matrix, cell_of
-from bayesgen.tables import common_names, find_column, refuse_no_rows
+from bayesgen.tables import common_names, refuse_no_rows
 
 
 @dataclass(frozen=True)
@@ -69,14 +71,15 @@ class Categories:
         """
         if sparse.issparse(table):
             refuse_no_rows(*table.shape)
-            given = _declared(declared, None, table.shape[1])
+            given = declared_categories(declared, None, table.shape[1])
             out = cls(_learn_sparse(table, given))
         else:
             refuse_no_rows(table.n_rows, table.n_columns)
-            given = _declared(declared, table.names, table.n_columns)
+            given = declared_categories(declared, table.names, table.n_columns)
+            found = occurring(table.numbers) if None in given else None
             out = cls(
                 tuple(
-                    table.column(j).learn() if entry is None else entry
+                    entry or (_of_codes(found[j], table) if found else table.column(j).learn())
                     for j, entry in enumerate(given)
                 ),
                 table.names,
@@ -112,6 +115,26 @@ class Categories:
             out[:, j] = self.encode_column(table.column(j), j)
         return out
 
+    def codes_of(self, table: Any) -> Matrix:
+        """As `encode`; or, of many numbers that are the codes already, the numbers themselves.
+
+        There what is not among the categories is any number that is no code.
+        """
+        numbers = None if sparse.issparse(table) else table.numbers
+        same = all(column == tuple(range(len(column))) for column in self.values)
+        if same and may_stand(numbers):
+            self._refuse_width(table.n_columns)
+            return numbers
+        return self.encode(table)
+
+    def knows(self, table: Any) -> bool:
+        """Whether a single look shows that a table of many small numbers holds no other value."""
+        found = None if sparse.issparse(table) else occurring(table.numbers)
+        if found is None or len(found) != len(self.values):
+            return False
+        pairs = zip(found, self.values, strict=True)
+        return all(set(column.tolist()) <= set(values) for column, values in pairs)
+
     def encode_column(self, column: Column, j: int) -> Array:
         """(N,) codes of one column, of the categories of column j."""
         values = self.values[j]
@@ -136,6 +159,8 @@ class Categories:
                 raise _not_among(f"column {j}", value, row, self.values[j], declared)
             return
         self._refuse_width(table.n_columns)
+        if self.knows(table):
+            return
         for j, values in enumerate(self.values):
             column = table.column(j)
             rows = np.flatnonzero(column.encode(values) == -1)
@@ -235,6 +260,10 @@ class Categories:
             )
 
 
+def _of_codes(found: Array, table: Any) -> Values:
+    return (False, True) if table.numbers.dtype == bool else tuple(found.tolist())
+
+
 def _not_among(label: str, value: Any, row: int, values: Values, declared: bool) -> ValueError:
     """The error for a value that is not among the categories."""
     value = value.item() if isinstance(value, np.generic) else value
@@ -273,46 +302,6 @@ def _within(short: Values, long: Values) -> bool:
     """Whether `short` is `long` with values left out, in the same order."""
     rest = iter(long)
     return all(value in rest for value in short)
-
-
-def _declared(declared: Any, names: tuple[str, ...] | None, n_columns: int) -> list[Values | None]:
-    """The declared categories of each column, None where there are none."""
-    entries: list[Any]
-    if declared is None or isinstance(declared, int | np.integer):
-        entries = [declared] * n_columns
-    elif isinstance(declared, Mapping):
-        entries = [None] * n_columns
-        for key, entry in declared.items():
-            entries[find_column(key, names, n_columns, "categories")] = entry
-    elif isinstance(declared, str) or not isinstance(declared, Iterable):
-        raise TypeError(
-            "categories must be None, a number, a list with one entry a column, or a dict "
-            f"{{column: entry}}, not {declared!r}"
-        )
-    else:
-        entries = list(declared)
-    if len(entries) != n_columns:
-        raise ValueError(
-            f"categories has {len(entries)} entries for {n_columns} columns; give one a column, "
-            "None where a column is to be learned"
-        )
-    return [
-        None
-        if e is None
-        else _entry(e, f"categories of column {names[j]!r}" if names else f"categories[{j}]")
-        for j, e in enumerate(entries)
-    ]
-
-
-def _entry(entry: Any, where: str) -> Values:
-    """What the user declared for one column: K, or a sequence of categories."""
-    if isinstance(entry, int | np.integer) and not isinstance(entry, bool):
-        if entry < 1:
-            raise ValueError(f"{where}: there must be at least one category, got {entry}")
-        return tuple(range(int(entry)))
-    if isinstance(entry, str | bytes | bool) or not isinstance(entry, Iterable):
-        raise TypeError(f"{where}: give a number or a list of categories, not {entry!r}")
-    return canonical(entry, where)
 
 
 # ------------------------------------------------------------------------------------ sparse

@@ -1,136 +1,44 @@
-"""Category codes 0 .. K - 1 in a table: counted by class, looked up in tables of terms, drawn.
+"""Numbers that are category codes already: whole, from 0 on, and small.
 
-N rows, D columns, C classes. NaN is a missing cell; -1, or any number that is no code, is a
-category never seen. In a CSR matrix the cells that are not stored have code 0.
+A large array of them is looked through once, in memory's order, and then used as it is.
 """
 
-from typing import Any
-
 import numpy as np
-from scipy import sparse
 
+from bayesgen import kernels
 from bayesgen.numerics import Array
-from bayesgen.rows import Matrix, class_counts, remainder, row_blocks, row_sums, stored_blocks
+from bayesgen.rows import row_blocks
 
-_TILE = 1 << 18  # cells of X that are counted at a time
-
-
-def n_codes(X: Matrix) -> int:
-    """Largest code + 1, at least 1."""
-    values = X.data if sparse.issparse(X) else X
-    top = np.fmax.reduce(values, axis=None) if values.size else 0
-    return 1 + (int(top) if top > 0 else 0)
+_MOST = 1024  # codes of a column
 
 
-def code_index(values: Array, k: int) -> Array:
-    """Indices: the codes 0 .. k - 1, k for any other number, k + 1 for NaN."""
-    if values.dtype.kind in "biu":
-        whole = values.astype(np.int64).view(np.uint64)  # negative numbers become huge ones
-        return np.minimum(whole, np.uint64(k)).view(np.int64)
-    codes = np.where((values >= 0) & (values < k), values, k).astype(np.intp)
-    other = np.nonzero(codes != values)
-    codes[other] = k + np.isnan(values[other])
-    return codes
+def occurring(X: Array | None) -> list[Array] | None:
+    """The codes that occur in each column of a large (N, D) array; NaN is a missing cell.
 
-
-def count_codes(
-    X: Matrix, y: Array, n_classes: int, k: int, weight: Array | None = None
-) -> Array:
-    """(C, D, k) weighted counts of each code among the observed cells.
-
-    Raises
-    ------
-    ValueError
-        If a code is not a whole number in 0 .. k - 1.
+    None if the array is not large, or if a cell is not a whole number 0 .. 1023.
     """
-    if sparse.issparse(X):
-        return _count_sparse(X, y, n_classes, k, weight)
-    n_rows, n_features = X.shape
-    out = np.empty((n_classes, n_features, k))
-    height = max(4096, n_classes * k)  # rows of a tile: as many cells as counters
-    width = max(1, _TILE // max(1, min(n_rows, height)))
-    for columns in (slice(j, j + width) for j in range(0, n_features, width)):
-        d = len(range(n_features)[columns])
-        counts = np.zeros(n_classes * d * (k + 2))  # the last two: never seen, missing
-        for start in range(0, n_rows, height):
-            rows = slice(start, start + height)
-            codes = code_index(X[rows, columns], k)
-            if np.any(codes == k):
-                i, j = np.argwhere(codes == k)[0]
-                i, j = start + i, columns.start + j
-                raise _not_a_code(X[i, j], i, j, k)
-            cells = ((y[rows, None] * d + np.arange(d)) * (k + 2) + codes).ravel()
-            w = None if weight is None else np.repeat(weight[rows], d)
-            counts += np.bincount(cells, weights=w, minlength=len(counts))
-        out[:, columns] = counts.reshape(n_classes, d, k + 2)[..., :k]
-    return out
+    if X is None or not kernels.pays(X.size):
+        return None
+    from bayesgen.kernels.categorical import as_codes, mark_codes, row_slices
+    from bayesgen.kernels.threads import over_blocks
+
+    def part(start: int, stop: int) -> Array:
+        seen = np.zeros((X.shape[1], _MOST + 2), dtype=np.uint8)
+        for rows in row_slices(X, start, stop):
+            mark_codes(as_codes(X[rows]), seen)
+        return seen
+
+    most = min(16, max(1, (1 << 14) // X.shape[1]))
+    seen = np.zeros((X.shape[1], _MOST + 2), dtype=np.uint8)
+    for found in over_blocks(part, X.shape[0], X.shape[1], most):
+        seen |= found
+    return None if seen[:, _MOST].any() else [np.flatnonzero(column[:_MOST]) for column in seen]
 
 
-def _not_a_code(value: Any, row: int, feature: int, k: int) -> ValueError:
-    return ValueError(
-        f"row {row}, feature {feature}: {value} is not one of the category codes 0 .. {k - 1}"
-    )
-
-
-def _count_sparse(X: Matrix, y: Array, n_classes: int, k: int, weight: Array | None) -> Array:
-    """(C, D, K) counts from the stored cells; those not stored have code 0."""
-    n_features = X.shape[1]
-    out = np.zeros(n_classes * n_features * (k + 2))
-    for rows, cells in stored_blocks(X, out.size):
-        owner = rows.start + np.repeat(np.arange(cells.shape[0]), np.diff(cells.indptr))
-        codes = code_index(cells.data, k)
-        if np.any(codes == k):
-            i = int(np.argmax(codes == k))
-            raise _not_a_code(cells.data[i], owner[i], cells.indices[i], k)
-        at = (y[owner] * n_features + cells.indices) * (k + 2) + codes
-        w = None if weight is None else weight[owner]
-        out += np.bincount(at, weights=w, minlength=out.size)
-    counts = out.reshape(n_classes, n_features, k + 2)
-    n = class_counts(y, n_classes, weight)[:, None]
-    counts[..., 0] += remainder(n, counts.sum(axis=-1))
-    return counts[..., :k].copy()
-
-
-def look_up(X: Matrix, table: Array) -> Array:
-    """(..., N, C) sums over the features of a table (..., C, D, K + 2) at the codes of each row."""
-    *lead, n_features, width = table.shape
-    flat = table.reshape(-1, n_features * width)
-    out = np.empty((len(flat), X.shape[0]), dtype=table.dtype)
-    offsets = np.arange(n_features) * width
-    if sparse.issparse(X):
-        for rows, cells in stored_blocks(X, 0):
-            at = code_index(cells.data, width - 2) + offsets[cells.indices]
-            for each, sums in zip(flat, out, strict=True):
-                zero = each[offsets]  # what the row is worth if every code is 0
-                finite = np.isfinite(zero)
-                base = np.where(finite, zero, 0.0)
-                change = each.take(at) - base.take(cells.indices)
-                sums[rows] = base.sum() + row_sums(change, cells.indptr)
-                if not finite.all():  # log 0 remains unless all such cells are stored
-                    stored = row_sums((~finite).take(cells.indices).astype(int), cells.indptr)
-                    sums[rows][stored < np.sum(~finite)] = zero[~finite][0]
-    else:
-        for rows in row_blocks(*X.shape):
-            at = code_index(X[rows], width - 2) + offsets
-            axis = 0 if len(at) > n_features else 1  # the longer axis stays innermost
-            at = np.ascontiguousarray(at.T) if axis == 0 else at
-            for each, sums in zip(flat, out, strict=True):
-                sums[rows] = each.take(at).sum(axis=axis)
-    return np.moveaxis(out.reshape(*lead, X.shape[0]), -1, -2)
-
-
-def draw_codes(rng: np.random.Generator, p: Array, y: Array) -> Array:
-    """(N, D) codes of rows of the classes `y`, as int64.
-
-    `p` is (C, D, K), or one table for each row (N, C, D, K).
-    """
-    n_features, k = p.shape[-2:]
-    out = np.empty((len(y), n_features), dtype=np.int64)
-    for rows in row_blocks(len(y), n_features * k):
-        at = np.arange(len(y))[rows]
-        own = p[at, y[rows]] if p.ndim > 3 else p[y[rows]]
-        # p.sum() may miss 1 by rounding: a draw must not fall into the padding
-        upto = np.cumsum(own, axis=-1)
-        u = rng.random((len(upto), n_features, 1)) * upto[..., -1:]
-        out[rows] = (u >= upto[..., :-1]).sum(axis=-1)
-    return out
+def may_stand(X: Array | None) -> bool:
+    """Whether a large array can be taken for codes as it is: infinity is no cell of a table."""
+    if X is None or not kernels.pays(X.size):
+        return False
+    if X.dtype.kind != "f" or np.isfinite(X.sum()):
+        return True
+    return not any(np.isinf(X[rows]).any() for rows in row_blocks(*X.shape))

@@ -6,7 +6,7 @@ the closed form and from NUTS alike.
 Shapes: theta is {name: (chain, draw, *dims)} with the class weights; results (chain, draw, N).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -62,6 +62,7 @@ def groups(
     rows: Rows | None,
     stats: Any,
     replicate: Sequence[str] = ("label", "x"),
+    draw_prior: Callable[[int], dict[str, Array]] | None = None,
 ) -> dict[str, Variables]:
     """{group: variables} of the groups asked for, among `names.REQUESTS`.
 
@@ -77,6 +78,8 @@ def groups(
         ``prior`` shares with the posterior.
     replicate : sequence of {"label", "x"}
         What the predictive groups hold.
+    draw_prior : callable, optional
+        n draws from the prior, of a family that has none of its own.
     """
     lead = draw_shape(prior.family, theta)
     refuse_rowless(names, rows)
@@ -86,13 +89,17 @@ def groups(
     by_draw = (CHAIN, DRAW)
     out: dict[str, Variables] = {}
     if PRIOR in names or PRIOR_PREDICTIVE in names:
-        drawn = prior.draw(rng, lead[0] * lead[1])
+        n = lead[0] * lead[1]
+        drawn = prior.draw(rng, n) if draw_prior is None else draw_prior(n)
         at = {k: v.reshape(*lead, *v.shape[1:]) for k, v in drawn.items()}
         if PRIOR in names:
             out[PRIOR] = {k: (prior.params[k], v) for k, v in at.items()}
             out[PRIOR] = with_draws(out[PRIOR] | prior.family.pymc_coordinates(at, stats))
         if PRIOR_PREDICTIVE in names and rows is not None:
-            codes = labels(rng, at, len(rows.y))
+            if prior.family.discriminative:
+                codes = labels_given_x(rng, prior.family, at, rows.X)
+            else:
+                codes = labels(rng, at, len(rows.y))
             out[PRIOR_PREDICTIVE] = {"label": ((*by_draw, OBS), codes)} if with_label else {}
             if with_x:
                 x = features_given_label(rng, _as_long(prior.family, rows.X), at, codes)
@@ -124,6 +131,8 @@ def _features(family: Family, theta: Theta, lead: tuple[str, ...], X: Array) -> 
 
     ``x``, or ``{block}_x`` for each block of `Columns`; counts and codes are integers.
     """
+    if family.discriminative:
+        return {"x": ((*lead, OBS, FEATURE), X)}
     blocks: Any = [("", family, slice(None))]
     if isinstance(family, Columns):
         names = [f"{name}_" for name in family.names]

@@ -167,7 +167,7 @@ def log_negative_binomial(x: Any, shape: Any, rate: Any) -> Array:
             - _stirling_tail(a)
             - deviance(x, n / (b + 1))
             - deviance(a, n * (b / (b + 1)))
-            + 0.5 * np.log(a / (2 * np.pi * x * n))
+            + 0.5 * (np.log(a / n) - np.log(2 * np.pi * x))
         )
     return out
 

@@ -16,6 +16,8 @@ Matrix = Any  # a dense (N, D) array or a scipy.sparse CSR matrix of that shape
 
 _BLOCK_CELLS = 1 << 18  # cells of one row block: 2 MiB of float64, inside the second-level cache
 
+_FEW_COLUMNS = 64  # up to so many a sparse block is multiplied as a dense one
+
 # ------------------------------------------------------------------------------------------- blocks
 
 
@@ -24,6 +26,12 @@ def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
     step = max(1, _BLOCK_CELLS // max(1, n_columns))
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
+
+
+def few_at_a_time(positions: Array) -> Iterator[Array]:
+    """Positions of rows in parts of 256, for what holds much more of a row than its cells."""
+    for start in range(0, len(positions), 256):
+        yield positions[start : start + 256]
 
 
 def dense_block(X: Matrix, rows: slice | Array) -> Array:
@@ -131,6 +139,56 @@ def dot_log(X: Matrix, p: Array) -> Array:
     if zero.any():
         out = np.where(dot(X, zero.astype(np.float64)) > 0, -np.inf, out)
     return out
+
+
+def over_draws(
+    X: Matrix,
+    p: Array,
+    tables: Callable[[Array], Any],
+    score: Callable[[Matrix, slice, Any, Array], None],
+) -> Array:
+    """(..., N, C) sums over the columns for parameters p (..., C, D), as products of matrices.
+
+    Parameters
+    ----------
+    tables : (s, C, D) -> anything
+        Of some draws of p.
+    score : (block, rows, tables, out) -> None
+        Of ``block = X[rows]``, float64 or CSR, and some draws, into ``out`` (n, s * C).
+
+    Notes
+    -----
+    Blocks of draws as of rows: beside the result there are never more than a few blocks.
+    """
+    *lead, n_classes, n_features = p.shape
+    n_draws = int(np.prod(lead))
+    p = p.reshape(n_draws, n_classes, n_features)
+    out = np.empty((X.shape[0], n_draws * n_classes))
+    stored = sparse.issparse(X) and n_features > _FEW_COLUMNS
+    for draws in row_blocks(n_draws, -(-n_classes * n_features // 2)):
+        part = tables(p[draws])
+        own = out[:, draws.start * n_classes : draws.stop * n_classes]
+        for rows in row_blocks(
+            X.shape[0], own.shape[1] if stored else max(n_features, own.shape[1])
+        ):
+            block = X[rows] if stored else dense_block(X, rows)
+            score(block, rows, part, own[rows])
+    each = out.reshape(X.shape[0], n_draws, n_classes)
+    return np.moveaxis(each, 0, 1).reshape(*lead, X.shape[0], n_classes)
+
+
+def multiply(block: Matrix, columns: Array, out: Array) -> None:
+    """``out[:] = block @ columns`` without an array of its own where `block` is dense."""
+    if sparse.issparse(block):
+        out[:] = block @ columns
+    else:
+        np.matmul(block, columns, out=out)
+
+
+def columns_of(table: Array) -> Array:
+    """(D, s * C) C-contiguous float64 from (s, C, D): what rows are multiplied with."""
+    flat = table.reshape(-1, table.shape[-1])
+    return np.ascontiguousarray(flat.T, dtype=np.float64)
 
 
 def row_sums(values: Array, indptr: Array) -> Array:

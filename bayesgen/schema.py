@@ -239,6 +239,8 @@ class TableSchema:
 class _Part:
     """Some columns of a table."""
 
+    numbers: Array | None = None  # they are read one at a time
+
     def __init__(self, table: Table, positions: list[int]) -> None:
         self.table, self.positions = table, positions
         names = table.names

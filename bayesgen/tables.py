@@ -37,6 +37,7 @@ class Columns(Protocol):
     names: tuple[str, ...] | None
     n_rows: int
     n_columns: int
+    numbers: Array | None
 
     def column(self, j: int, /) -> Column:
         """Column j."""
@@ -141,6 +142,12 @@ class Table:
             shape = self._columns.shape
         _refuse_shape(shape)
         self.n_rows, self.n_columns = shape
+
+    @property
+    def numbers(self) -> Array | None:
+        """All cells in one array of numbers or booleans, if that is how they were given."""
+        cells = self._columns
+        return cells if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf" else None
 
     def label(self, j: int) -> str:
         """What errors call column j."""

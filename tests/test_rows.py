@@ -12,12 +12,16 @@ from bayesgen.numerics import log_gamma_difference
 from bayesgen.rows import (
     class_counts,
     class_sums,
+    columns_of,
     dense_block,
     dot,
     dot_log,
     exact_parts,
+    few_at_a_time,
     has_nan,
+    multiply,
     one_hot,
+    over_draws,
     refuse_negative_counts,
     remainder,
     row_blocks,
@@ -230,3 +234,27 @@ def test_small_count_table_looks_up_what_the_function_says():
             look_up(cells.indices, cells.data), function(cells.indices, cells.data)
         )
     assert small_count_table(function, X[:1], 1) is function
+
+
+@pytest.mark.parametrize("make", [np.array, np.asfortranarray, sparse.csr_matrix, sparse.csr_array])
+@pytest.mark.parametrize("d", [3, 90, 5000])
+@pytest.mark.parametrize("lead", [(), (1,), (7,), (2, 30)])
+def test_products_over_draws(make, d, lead):
+    rng = np.random.default_rng(5)
+    X, p = some_counts(40, d, rng), rng.normal(size=(*lead, 3, d))
+
+    def score(block, rows, table, out):
+        multiply(block, table, out)
+        out += X[rows].sum(axis=1)[:, None]
+
+    found = over_draws(make(X), p, columns_of, score)
+    assert found.shape == (*lead, 40, 3)
+    expected = np.moveaxis(np.tensordot(X, p, axes=(1, p.ndim - 1)), 0, -2)
+    np.testing.assert_allclose(found, expected + X.sum(axis=1)[:, None], rtol=1e-11, atol=1e-11)
+
+
+def test_few_at_a_time():
+    parts = list(few_at_a_time(np.arange(600) * 3))
+    np.testing.assert_array_equal(np.concatenate(parts), np.arange(600) * 3)
+    assert max(map(len, parts)) <= 256
+    assert list(few_at_a_time(np.arange(0))) == []

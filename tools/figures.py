@@ -143,7 +143,7 @@ LAYERS = (  # modules, and what they are for
     ("estimators · checkpoint · classifier", "scikit-learn faces: check, call, name"),
     ("decisions · label_shift · sources", "least cost; new proportions; chunks and files"),
     ("schema · categories · labels", "data frames and labels to codes"),
-    ("tokens · tables · formats · progress", "texts and tables, as users have them"),
+    ("tokens · declared · tables · formats · progress", "texts and tables, as users have them"),
     ("plots · compare · relevance · dependence", "pictures, plug-ins; which features matter"),
     ("contributions · validation · calibration", "log-odds by feature; is the posterior right?"),
     ("uncertainty · mixture_weights", "distributions of p(class | x, theta)"),
@@ -153,7 +153,8 @@ LAYERS = (  # modules, and what they are for
     ("model", "class weights times a family"),
     ("families · bartlett · scatter · pymc_parts · gaps", "one file for one prior and likelihood"),
     ("family", "the contract of a family"),
-    ("densities · gaussian · mahalanobis · ngrams · column · rows", "what the layers above share"),
+    ("gaussian · normal_densities · mahalanobis · ngrams", "densities that families share"),
+    ("densities · column · codes · rows", "passes over rows and columns"),
     ("numerics · kernels · names · datasets", "stable sums; dims; small real tables"),
 )
 DOWN, UP = 0.605, 0.87  # the lanes of fit and of predict

@@ -2,13 +2,14 @@
 
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from bayesgen import criticism, tree
-from bayesgen.classifier.face import Face, package_version
+from bayesgen.classifier.face import Face, NoClosedFormError, package_version
 from bayesgen.family import ConjugateFamily
 from bayesgen.names import (
     CONSTANT_DATA,
@@ -223,9 +224,11 @@ class Posterior(Face):
             rows = criticism.Rows(self._encode(self._read(X, reset=False)), codes)
             check_consistent_length(codes, rows.X)
         if groups is None:
-            names = [PRIOR, *([] if rows is None else _GROUPS_OF_ROWS)]
-            if type(self.prior_.family).log_density is not ConjugateFamily.log_density:
-                names.append(LOG_PRIOR)  # which a user's own family may not tell
+            names = [] if rows is None else list(_GROUPS_OF_ROWS)
+            if self._conjugate():
+                names = [PRIOR, *names]
+                if type(self.prior_.family).log_density is not ConjugateFamily.log_density:
+                    names.append(LOG_PRIOR)  # which a user's own family may not tell
         else:
             names = [groups] if isinstance(groups, str) else list(groups)
         unknown = sorted(set(names) - set(REQUESTS))
@@ -247,8 +250,9 @@ class Posterior(Face):
         replicate: Sequence[str],
     ) -> None:
         """The groups asked for; of the rows, what is replicated is observed, the rest constant."""
-        coords, stats = self._coords(), self.stats_.features
-        made = criticism.groups(names, rng, self.prior_, theta, rows, stats, replicate)
+        coords, stats = self._coords(), self._scorer_stats().features
+        draw_prior = None if self._conjugate() else partial(self._draw_prior, rng)
+        made = criticism.groups(names, rng, self.prior_, theta, rows, stats, replicate, draw_prior)
         if rows is not None:
             label, features = criticism.data(self.prior_.family, theta, rows)
             observed = (label if "label" in replicate else {}) | (
@@ -260,6 +264,69 @@ class Posterior(Face):
             out[CONSTANT_DATA] = constants.merge(tree.group(rest, coords))
         for name, variables in made.items():
             out[name] = tree.group(variables, coords)
+
+    def _draw_prior(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
+        """{name: (n, *dims)} from the prior of a family that only PyMC can draw."""
+        from bayesgen.inference import mcmc
+
+        model = self.prior_.to_pymc(self._coords())
+        return mcmc.draw_prior(model, self.prior_.params, n, int(rng.integers(1 << 31)))
+
+    def posterior_groups(
+        self,
+        X: Any,
+        y: Any,
+        groups: Sequence[str] | None = None,
+        *,
+        replicate: Sequence[str] = ("label",),
+        random_state: Any = 0,
+    ) -> "xr.DataTree":
+        """``posterior_`` with what its draws say of labelled rows, for ArviZ.
+
+        By whatever route the posterior was found, so that conjugate, sampled and discriminative
+        models can be compared on one target.
+
+        Parameters
+        ----------
+        X, y : labelled rows
+            For leave-one-out those of the fit.
+        groups, replicate
+            As in `draw_posterior`. Default: ``log_likelihood`` and ``posterior_predictive``.
+        random_state : int or numpy.random.Generator
+            Of what is replicated.
+
+        Returns
+        -------
+        xarray.DataTree
+            ``log_likelihood`` has ``joint``, log p(y, x | theta), and ``label_given_x``; a
+            discriminative model has the latter alone.
+
+        Examples
+        --------
+        >>> import arviz as az
+        >>> import bayesgen as bg
+        >>> X, y = bg.datasets.load_penguins()
+        >>> X, y = X[["bill_length_mm"]].dropna(), y[X["bill_length_mm"].notna()]
+        >>> models = {"class": bg.GaussianNB(), "tied": bg.GaussianNB(variance="tied")}
+        >>> trees = {k: m.fit(X, y).posterior_groups(X, y) for k, m in models.items()}
+        >>> table = az.compare(trees, var_name="label_given_x")
+        >>> sorted(table.index)
+        ['class', 'tied']
+        """
+        check_is_fitted(self, "prior_")
+        if X is None or y is None:
+            raise ValueError("posterior_groups is about labelled rows: give X and y")
+        names = list(_GROUPS_OF_ROWS) if groups is None else groups
+        rows, names = self._requests(X, y, names, replicate)
+        if LOG_PRIOR in names and not self._conjugate():
+            raise NoClosedFormError(
+                f"log_prior of {type(self.prior_.family).__name__} is known to PyMC alone: "
+                "pm.compute_log_prior(tree, model=clf.to_pymc(X, y))"
+            )
+        out = self.posterior_.copy(deep=False)
+        theta = tree.read_draws(out, self.prior_.params, self._coords())
+        self._add_groups(out, theta, np.random.default_rng(random_state), rows, names, replicate)
+        return out
 
     def to_pymc(
         self,

@@ -139,10 +139,11 @@ class CategoricalNB(_Table):
         table = read(X)
         if self.unseen == "raise":
             self.encoder_.refuse_unseen(table)
+        if self.unseen != "ignore" or self.encoder_.knows(table):
+            return self.encoder_.codes_of(table)
         codes = self.encoder_.encode(table)
-        if self.unseen == "ignore":
-            values = codes.data if sparse.issparse(codes) else codes
-            values[values == -1] = np.nan
+        values = codes.data if sparse.issparse(codes) else codes
+        values[values == -1] = np.nan
         return codes
 
     def _decode(self, X: Any) -> Any:

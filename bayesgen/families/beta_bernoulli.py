@@ -34,11 +34,15 @@ from bayesgen.rows import (
     cell_of,
     class_counts,
     class_sums,
+    columns_of,
     dense_block,
     dot,
     dot_log,
     each_cell_once,
     exact_parts,
+    has_nan,
+    multiply,
+    over_draws,
     remainder,
     row_blocks,
     split_missing,
@@ -117,12 +121,31 @@ class BetaBernoulli(ConjugateFamily):
         """(..., N, C) sum of log Bernoulli masses over the observed cells."""
         if np.ndim(theta["theta"]) == 2 and (large := _large(X, len(theta["theta"]))):
             with np.errstate(divide="ignore"):
-                tables = np.log(theta["theta"]), np.log1p(-np.asarray(theta["theta"]))
-            return _log_masses(large, *tables)
+                log_one, log_zero = np.log(theta["theta"]), np.log1p(-np.asarray(theta["theta"]))
+            return _log_masses(large, log_one, log_zero)
         X = _checked(X)
+        missing = has_nan(X)
+
+        def tables(p: Array) -> Any:
+            if missing or (p == 0).any() or (p == 1).any():
+                return p, None
+            off = np.log1p(-p)
+            return columns_of(np.log(p) - off), off.sum(axis=-1).ravel()
+
+        def score(block: Matrix, rows: slice, tables: Any, out: Array) -> None:
+            weights, no_ones = tables
+            if no_ones is None:
+                out[:] = np.moveaxis(self._log_masses(block, weights), 0, 1).reshape(out.shape)
+            else:
+                multiply(block, weights, out)
+                out += no_ones
+
+        return over_draws(X, np.asarray(theta["theta"]), tables, score)
+
+    def _log_masses(self, X: Matrix, p: Array) -> Array:
+        """`log_likelihood` where cells are missing, or bits impossible."""
         # log p of the ones, and log (1 - p) of the zeros as (all - ones - missing) cells: the
         # complement of a sparse X is never made
-        p = np.asarray(theta["theta"])
         certain = p == 1
         log_zero = np.log1p(-np.where(certain, 0.0, p))
         ones, missing = split_missing(X)

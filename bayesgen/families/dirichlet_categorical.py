@@ -23,7 +23,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import xlogy
 
-from bayesgen.codes import code_index, count_codes, draw_codes, look_up, n_codes
+from bayesgen.category_codes import code_index, count_codes, draw_codes, look_up, n_codes
 from bayesgen.densities import log_dirichlet_density, log_product
 from bayesgen.family import (
     ConjugateFamily,

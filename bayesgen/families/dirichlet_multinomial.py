@@ -55,11 +55,15 @@ from bayesgen.pymc_parts import declare, dirichlet, prefixed, refuse_fractional,
 from bayesgen.rows import (
     Matrix,
     class_sums,
+    columns_of,
     distinct_cells,
     dot_log,
     exact_parts,
+    few_at_a_time,
     has_nan,
+    multiply,
     n_stored,
+    over_draws,
     pattern,
     refuse_negative_counts,
     row_blocks,
@@ -130,13 +134,25 @@ class DirichletMultinomial(ConjugateFamily):
         """
         self._check(X)
         p = np.asarray(theta["theta"], dtype=np.float64)
-        out = dot_log(X, p)
+        length, coefficient = np.empty(X.shape[0]), np.empty(X.shape[0])
         for rows, cells in stored_blocks(X, 0):
-            length = row_sums(cells.data, cells.indptr)
-            out[..., rows, :] += _log_coefficient(cells, length)[:, None]
-            row = np.flatnonzero(length >= _LONG)
-            if len(row):
-                out[..., rows.start + row, :] = _log_multinomial(cells[row], length[row], p)
+            length[rows] = row_sums(cells.data, cells.indptr)
+            coefficient[rows] = _log_coefficient(cells, length[rows])
+
+        def tables(p: Array) -> Any:
+            return (p, False) if (p == 0).any() else (columns_of(np.log(p)), True)
+
+        def score(block: Matrix, rows: slice, tables: Any, out: Array) -> None:
+            weights, possible = tables
+            if possible:
+                multiply(block, weights, out)
+            else:
+                out[:] = np.moveaxis(dot_log(block, weights), 0, 1).reshape(out.shape)
+            out += coefficient[rows, None]
+
+        out = over_draws(X, p, tables, score)
+        for row in few_at_a_time(np.flatnonzero(length >= _LONG)):
+            out[..., row, :] = _log_multinomial(stored_cells(X, row), length[row], p)
         return out
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
@@ -277,9 +293,7 @@ class DirichletMultinomial(ConjugateFamily):
                 out[rows] -= log_gamma_difference(total, each[:, None])[which]
         else:
             out, length = self._log_masses(X)
-        long = np.flatnonzero(length >= _LONG)
-        for part in row_blocks(len(long), X.shape[1] if not sparse.issparse(X) else 1 << 10):
-            row = long[part]
+        for row in few_at_a_time(np.flatnonzero(length >= _LONG)):
             out[row] = _power_moment(stored_cells(X, row), length[row], alpha, None)
         return out
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
+from bayesgen import kernels
 from bayesgen.densities import log_gamma_density, log_product
 from bayesgen.family import (
     ConjugateFamily,
@@ -40,10 +41,16 @@ from bayesgen.rows import (
     Matrix,
     class_counts,
     class_sums,
+    columns_of,
     dense_block,
     distinct_cells,
     dot_log,
     exact_parts,
+    few_at_a_time,
+    has_nan,
+    multiply,
+    n_stored,
+    over_draws,
     pattern,
     refuse_negative_counts,
     remainder,
@@ -56,6 +63,7 @@ from bayesgen.rows import (
     sum_except,
 )
 
+_STEPS = 4  # that a cell takes in `stats`
 _LARGE = 2.0**14  # from this count on x log(rate) - rate - log x! is summed without cancellation
 _TAIL = 40.0  # a Poisson window leaves out a mass of about exp(-40) on each side
 _FEW = 64.0  # up to this rate `information` sums over all counts from 0 on
@@ -116,19 +124,38 @@ class GammaPoisson(ConjugateFamily):
         """(..., N, C) sum of log Poisson masses over the observed cells."""
         refuse_negative_counts(X)
         rate = np.asarray(theta["rate"], dtype=np.float64)
-        counts, missing = split_missing(X)
-        out = dot_log(counts, rate)
-        if missing is None:
-            out -= rate.sum(axis=-1)[..., None, :]
-        else:
-            out -= sum_except(missing, exact_parts(rate))
+        factorials = np.empty(X.shape[0])
+        large = np.zeros(X.shape[0], dtype=bool)
         for rows, cells in stored_blocks(X, 0):
             seen = np.nan_to_num(cells.data)
-            out[..., rows, :] -= row_sums(log_factorial(seen), cells.indptr)[:, None]
-            large = np.flatnonzero(seen >= _LARGE)
-            if len(large):
-                row = np.unique(np.searchsorted(cells.indptr, large, side="right")) - 1
-                out[..., rows.start + row, :] = _by_cell(cells[row], rate)
+            factorials[rows] = row_sums(log_factorial(seen), cells.indptr)
+            found = np.flatnonzero(seen >= _LARGE)
+            large[rows.start + np.searchsorted(cells.indptr, found, side="right") - 1] = True
+        missing = has_nan(X)
+
+        def tables(rate: Array) -> Any:
+            if missing or (rate == 0).any():
+                return rate, None
+            return columns_of(np.log(rate)), rate.sum(axis=-1).ravel()
+
+        def score(block: Matrix, rows: slice, tables: Any, out: Array) -> None:
+            weights, none = tables
+            if none is not None:
+                multiply(block, weights, out)
+                out -= none
+            else:
+                counts, missing = split_missing(block)
+                found = dot_log(counts, weights)
+                if missing is None:
+                    found -= weights.sum(axis=-1)[..., None, :]
+                else:
+                    found -= sum_except(missing, exact_parts(weights))
+                out[:] = np.moveaxis(found, 0, 1).reshape(out.shape)
+            out -= factorials[rows, None]
+
+        out = over_draws(X, rate, tables, score)
+        for row in few_at_a_time(np.flatnonzero(large)):
+            out[..., row, :] = _by_cell(stored_cells(X, row), rate)
         return out
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
@@ -182,9 +209,15 @@ class GammaPoisson(ConjugateFamily):
     ) -> PoissonStats:
         """Sums of counts, rows and log-factorials over the observed cells."""
         refuse_negative_counts(X)
+        n_rows = class_counts(y, n_classes, weight)[:, None]
+        if not sparse.issparse(X) and kernels.pays(_STEPS * n_stored(X)):
+            from bayesgen.kernels import counts as counting
+
+            total, factorials, gone = counting.sums(X, y, n_classes, weight)
+            return PoissonStats(total, remainder(n_rows, gone), factorials)
         counts, missing = split_missing(X)
         total = class_sums(counts, y, n_classes, weight)
-        rows = np.broadcast_to(class_counts(y, n_classes, weight)[:, None], total.shape)
+        rows = np.broadcast_to(n_rows, total.shape)
         if missing is not None:
             rows = remainder(rows, class_sums(missing, y, n_classes, weight))
         factorials = class_sums(counts, y, n_classes, weight, log_factorial)
@@ -248,6 +281,10 @@ class GammaPoisson(ConjugateFamily):
         refuse_negative_counts(X)
         a, b = self.shape, self.rate
         n_classes = len(a)
+        if not sparse.issparse(X) and kernels.pays(n_classes * n_stored(X)):
+            from bayesgen.kernels import counts
+
+            return counts.log_masses(X, a, b)
 
         def mass(c: int, columns: Any, counts: Array) -> Array:
             return log_negative_binomial(counts, a[c][columns], b[c][columns])

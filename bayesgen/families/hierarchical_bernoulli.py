@@ -239,9 +239,7 @@ def _centring(on: Array, off: Array, rate: Array) -> Array:
     return np.asarray(information / (information + 1 / spread**2))
 
 
-def _count(
-    X: Matrix, y: Array, n_classes: int, weight: Array | None = None
-) -> tuple[Array, Array]:
+def _count(X: Matrix, y: Array, n_classes: int, weight: Array | None = None) -> tuple[Array, Array]:
     """(C, D) weighted counts of ones and of zeros among the observed cells."""
     ones, missing = split_missing(X)
     if not sparse.issparse(X):

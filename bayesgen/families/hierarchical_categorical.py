@@ -72,6 +72,10 @@ class HierarchicalCategorical(Family):
         ragged = tuple(2 + j % 3 for j in range(n_features))
         return [cls(None, (3,) * n_features, new), cls(None, ragged, new)]
 
+    def coords(self) -> dict[str, Any]:
+        """Codes of the categories."""
+        return {CATEGORY: np.arange(max(self.n_categories, default=0))}
+
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
         """(..., N, C) sums of log probabilities of the observed cells."""
         p = np.asarray(theta["theta"], dtype=np.float64)

@@ -37,6 +37,7 @@ from bayesgen.family import (
 )
 from bayesgen.gaussian import gaussian_information, unit_information, warn_lost_digits
 from bayesgen.names import CLASS, FEATURE
+from bayesgen.normal_densities import normal_log_densities
 from bayesgen.numerics import Array, log1p, log_gamma_difference
 from bayesgen.pymc_parts import declare, observe_cells, prefixed
 from bayesgen.rows import (
@@ -231,21 +232,13 @@ class NormalInverseGamma(ConjugateFamily):
         """(..., N, C) sum of Normal log-densities over the observed cells."""
         mu = np.asarray(theta["mu"])
         sigma2 = np.broadcast_to(self._variance_of(theta), mu.shape)
-        *batch, n_classes, n_features = mu.shape
-        mu, sigma2 = mu.reshape(-1, n_features), sigma2.reshape(-1, n_features)
-        with np.errstate(divide="ignore"):
-            log_norm = np.where(self._live, -0.5 * np.log(2 * np.pi * sigma2), 0.0)
-        sigma2 = np.where(self._live, sigma2, np.inf)
-        out = np.empty((len(mu), X.shape[0]))
-        for rows in row_blocks(*X.shape):
-            x = dense_block(X, rows)
-            if not self._live.all():
-                x = np.where(self._live, x, 0.0)
-            total = np.nansum if has_nan(x) else np.sum
-            for k in range(len(mu)):  # differences first: expanding the square would cancel
-                d = x - mu[k]
-                d *= d
-                out[k, rows] = total(log_norm[k] - d / (2 * sigma2[k]), axis=1)
+        *batch, n_classes, _ = mu.shape
+        n, live = int(np.prod(batch)), self._live
+        shape = n, n_classes, int(live.sum())
+        mu, sigma2 = mu[..., live].reshape(shape), sigma2[..., live].reshape(shape)
+        out = np.empty((n, n_classes, X.shape[0]))
+        for c in range(n_classes if n else 0):
+            normal_log_densities(X, live, mu[:, c], sigma2[:, c], out[:, c])
         return np.moveaxis(out.reshape(*batch, n_classes, X.shape[0]), -1, -2)
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:

@@ -12,7 +12,7 @@ variables afterwards, all at once, in NumPy.
 import threading
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -359,6 +359,24 @@ def turned(model: Any, points: Array) -> "xr.Dataset":
     used = {d for dims, _ in out.values() for d in dims}
     coords = {k: np.asarray(v) for k, v in model.coords.items() if k in used and v is not None}
     return xr.Dataset(out, coords | {CHAIN: np.arange(n_chains), DRAW: np.arange(n_draws)})
+
+
+def draw_prior(
+    model: Any, names: Iterable[str], n: int, random_seed: int | None = None
+) -> dict[str, Array]:
+    """{name: (n, *dims)} of a model that is conditioned on nothing.
+
+    By Python's linker: a few thousand draws of a few variables are not worth a compiler.
+    """
+    import pymc as pm
+    from pytensor.compile.mode import Mode
+
+    names = list(names)
+    mode = Mode(linker="py", optimizer="fast_compile")
+    with third_parties(), model:
+        found = pm.draw([model[k] for k in names], draws=n, random_seed=random_seed, mode=mode)
+    pairs = zip(names, found, strict=True)
+    return {name: np.asarray(value).reshape(n, *np.shape(value)[1:]) for name, value in pairs}
 
 
 @contextmanager

@@ -60,5 +60,5 @@ def log_negative_binomial(x: float, a: float, b: float) -> float:  # pragma: no 
         - stirling_tail(a)
         - _deviance(x, n / (b + 1.0))
         - _deviance(a, n * (b / (b + 1.0)))
-        + 0.5 * math.log(a / (2.0 * math.pi * x * n))
+        + 0.5 * (math.log(a / n) - math.log(2.0 * math.pi * x))
     )

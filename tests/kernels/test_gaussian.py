@@ -152,3 +152,45 @@ def test_many_columns_and_cells_that_overflow(variance, monkeypatch):
     assert np.isfinite(expected).all()
     compiled(monkeypatch)
     np.testing.assert_allclose(posterior.log_predictive(X), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("variance", ["class", "tied", "class_spherical", "spherical"])
+@pytest.mark.parametrize("spread", [1.0, 1e3], ids=["near", "far"])
+def test_batches_of_draws_are_scored_as_one_by_one(rows, variance, spread):
+    """In one product, or the direct form where draws are many standard deviations apart."""
+    X, y = rows
+    X = X[:900]
+    if float(np.nanmax(X)) > 1e100:
+        pytest.skip("squares overflow: see below")
+    family = NormalInverseGamma(variance=variance)
+    stats = NormalInverseGamma().stats(X, y[: len(X)], C)
+    posterior = family.resolve(stats).update(stats)
+    theta = posterior.draw(np.random.default_rng(1), 7)
+    middle = theta["mu"].mean(axis=0)
+    theta["mu"] = middle + spread * (theta["mu"] - middle)
+    theta["mu"][3] += 100 * np.sqrt(posterior._scale / posterior.nu).max()
+    found = posterior.log_likelihood(X, theta)
+    assert found.shape == (7, len(X), C)
+    x, live = np.asarray(X, dtype=np.float64), posterior._live
+    for s in range(7):
+        sigma2 = posterior._variance_of({"sigma2": theta["sigma2"][s]})
+        sigma2 = np.broadcast_to(sigma2, middle.shape)
+        for c in range(C):
+            terms = np.log(2 * np.pi * sigma2[c]) + (x - theta["mu"][s, c]) ** 2 / sigma2[c]
+            expected = -0.5 * np.nansum(terms[:, live], axis=1)
+            size = np.nansum(np.abs(terms[:, live]), axis=1)
+            assert (np.abs(found[s, :, c] - expected) <= 1e-12 * np.maximum(size, 1)).all()
+
+
+def test_scores_of_absurd_rows_and_draws():
+    family = NormalInverseGamma.examples(2, 3)[0]
+    X = np.array([[0.0, 1, 2], [1e200, 0, 0], [np.nan, 1e200, 0], [np.nan] * 3])
+    mu = np.zeros((4, 2, 3)) + np.arange(4)[:, None, None]
+    sigma2 = np.ones((4, 2, 3))
+    sigma2[2] = 1e-300
+    found = family.log_likelihood(X, {"mu": mu, "sigma2": sigma2})
+    assert np.isneginf(found[:, 1:3]).all()
+    assert (found[:, 3] == 0).all()
+    assert np.isfinite(found[[0, 1, 3], 0]).all()
+    assert family.log_likelihood(X[:0], {"mu": mu, "sigma2": sigma2}).shape == (4, 0, 2)
+    assert family.log_likelihood(X, {"mu": mu[:0], "sigma2": sigma2[:0]}).shape == (0, 4, 2)
