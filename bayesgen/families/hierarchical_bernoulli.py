@@ -5,12 +5,12 @@ r"""Bits whose classes share strength: log-odds about the column's own, how far 
           \mu_j \sim \text{Normal}(m, s^2)
 
 .. math:: \delta_{\cdot j} \sim \text{multivariate t}(\nu, 0, \tau^2 I), \quad
-          \log \tau \sim \text{Normal}(\log 0.5, 1), \quad \nu \sim \text{Gamma}(2, 0.1)
+          \log \tau \sim \text{Normal}(\log 0.5, 1), \quad \nu = 4
 
 That is Normal log-odds with a variance tau_j^2 of each column, inverse-gamma about the common
 tau^2 and integrated out. Classes are pooled towards the base rate of their column, and columns
-towards a common spread: tau in log-odds, nu how unequal the columns are. m and s^2 are the mean
-and 1 + variance of the columns' log-odds, all classes together.
+towards a common spread, from which a few may stand out. m and s^2 are the mean and 1 + variance of
+the columns' log-odds, all classes together.
 
 Prefer it to Beta priors where there are many columns or few rows a class: a rare word needs no
 pseudo-count of its own, its classes share one base rate, and columns that tell little are shrunk
@@ -59,8 +59,10 @@ class HierarchicalBernoulli(Family):
     ----------
     mu : prior object, optional
         Of the base log-odds (feature,). None: the default above, as in all.
-    tau, nu : prior objects, optional
-        Of the spread of the classes about them, in log-odds, and of its degrees of freedom, ().
+    tau : prior object, optional
+        Of the spread of the classes about them, in log-odds, ().
+    nu : float > 0
+        Degrees of freedom: the smaller, the more unequal the columns may be.
     location, scale : array (feature,), optional
         m and s, in log-odds. None: from the rows.
     centring : array (class, feature) in [0, 1], optional
@@ -71,7 +73,7 @@ class HierarchicalBernoulli(Family):
 
     mu: Any = prior_object()
     tau: Any = prior_object()
-    nu: Any = prior_object()
+    nu: float = 4.0
     location: Any = array(FEATURE, default=None)
     scale: Any = array(FEATURE, default=None)
     centring: Any = array(CLASS, FEATURE, default=None)
@@ -154,7 +156,7 @@ class HierarchicalBernoulli(Family):
             (),
             lambda: pm.LogNormal(f"{prefix}tau", np.log(0.5), 1.0),
         )
-        nu = variable(f"{prefix}nu", self.nu, (), lambda: pm.Gamma(f"{prefix}nu", 2.0, 0.1))
+        nu = pt.as_tensor(float(self.nu))
         w = prior["centring"]
         raw = pm.CustomDist(
             f"{prefix}log_odds_raw",
@@ -229,14 +231,18 @@ def _centring(on: Array, off: Array, rate: Array) -> Array:
     The information about each log-odds beside that of a Student t prior of the scale that explains
     the cells best: roughly, which is all that coordinates need.
     """
-    n = on + off
-    p = (on + rate) / (n + 1)
-    information = n * p * (1 - p)
-    distance = np.log(p / (1 - p)) - np.log(rate / (1 - rate))
-    variance = np.square(_SPREADS)[:, None, None] + 1 / np.maximum(information, 1e-6)
+    n, n_classes = on + off, len(on)
+    # to first order about the rates, which own rows have moved as well
+    null = np.maximum(n * rate * (1 - rate), 1e-6)
+    distance = (on - n * rate) / null * np.sqrt(n_classes / max(1, n_classes - 1))
+    variance = np.square(_SPREADS)[:, None, None] + 1 / null
     log_p = -0.5 * np.log(variance) - 2.5 * np.log1p(np.square(distance) / (4 * variance))
     spread = _SPREADS[np.argmax(log_p.sum(axis=(1, 2)))]
-    return np.asarray(information / (information + 1 / spread**2))
+    own = np.square(distance) - 1 / null
+    own = (4 * spread**2 + np.maximum(own, 0.0).sum(axis=0)) / (4 + n_classes)  # of a column
+    p = (on + rate) / (n + 1)
+    information = n * p * (1 - p)
+    return np.asarray(information / (information + 1 / own))
 
 
 def _count(X: Matrix, y: Array, n_classes: int, weight: Array | None = None) -> tuple[Array, Array]:

@@ -28,7 +28,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayesgen.codes import count_codes, draw_codes, look_up, n_codes
+from bayesgen.category_codes import count_codes, draw_codes, look_up, n_codes
 from bayesgen.family import Family, Theta, array, prior_object
 from bayesgen.names import CATEGORY, CLASS, FEATURE
 from bayesgen.numerics import Array

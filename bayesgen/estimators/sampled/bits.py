@@ -10,7 +10,6 @@ from bayesgen.estimators.sampled.face import SampledClassifier
 from bayesgen.estimators.tables import CategoricalNB, Unseen, refuse_no_categories
 from bayesgen.families.hierarchical_bernoulli import HierarchicalBernoulli
 from bayesgen.families.hierarchical_categorical import HierarchicalCategorical
-from bayesgen.family import Family
 
 
 class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
@@ -25,12 +24,14 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
 
     Parameters
     ----------
-    mu, tau, nu : prior objects, optional
-        Of the base log-odds of the columns (feature,); of the spread of the classes about them, in
-        log-odds; and of its degrees of freedom: small where few columns tell the classes apart,
-        and those by much. A distribution of PyMC (``pm.HalfNormal.dist(1)``), PreliZ or
+    mu, tau : prior objects, optional
+        Of the base log-odds of the columns (feature,), and of the spread of the classes about
+        them, in log-odds. A distribution of PyMC (``pm.HalfNormal.dist(1)``), PreliZ or
         pymc-extras, or a function of (name, dims). None: mu Normal about the mean log-odds of all
-        columns, with variance 1 + their variance; log tau Normal(log 0.5, 1); nu Gamma(2, 0.1).
+        columns, with variance 1 + their variance; log tau Normal(log 0.5, 1).
+    nu : float, default 4.0
+        Degrees of freedom of that spread. Small: a few columns may tell the classes apart by much,
+        while all others do not; large: the columns are alike.
     binarize : float or None, default 0.0
         Values above it are 1, the others 0. None: X must hold only 0 and 1.
     class_alpha : float or array (class,), default 1.0
@@ -41,8 +42,8 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
 
     Notes
     -----
-    ``posterior_`` has, beside ``theta``, ``mu``, ``tau`` and ``nu``. tau near 0: the classes are
-    alike; large: they share nothing.
+    ``posterior_`` has, beside ``theta``, ``mu`` and ``tau``. tau near 0: the classes are alike;
+    large: they share nothing.
 
     References
     ----------
@@ -54,13 +55,13 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
     >>> clf.fit(X, y).predict_proba(X_new)  # doctest: +SKIP
     """
 
-    _priors = ("mu", "tau", "nu")
+    _priors = ("mu", "tau")
 
     def __init__(
         self,
         mu: Any = None,
         tau: Any = None,
-        nu: Any = None,
+        nu: float = 4.0,
         *,
         binarize: float | None = 0.0,
         class_alpha: Any = 1.0,
@@ -79,7 +80,7 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
         self.chains = chains
         self.random_state = random_state
 
-    def _make_family(self) -> Family:
+    def _make_family(self) -> Any:
         return HierarchicalBernoulli(self.mu, self.tau, self.nu)
 
     def _encode_as_read(self, X: Any) -> Any:
@@ -158,7 +159,7 @@ class HierarchicalCategoricalNB(SampledClassifier, CategoricalNB):
         self.chains = chains
         self.random_state = random_state
 
-    def _make_family(self) -> Family:
+    def _make_family(self) -> Any:
         encoder = getattr(self, "encoder_", None)
         if encoder is None:
             return HierarchicalCategorical(self.concentration)
