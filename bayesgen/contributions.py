@@ -27,9 +27,9 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.family import ConjugateFamily, NotLinearError, Theta, Urns
-from bayesgen.model import ClassModel, log_weights
+from bayesgen.model import ClassModel, draw_shape, log_class_weights, log_weights
 from bayesgen.monte_carlo import effective_sample_size
-from bayesgen.names import CLASS, CLASS_WEIGHTS, FEATURE
+from bayesgen.names import CLASS, FEATURE
 from bayesgen.numerics import Array, log_gamma_difference
 from bayesgen.rows import Matrix
 from bayesgen.uncertainty.line_interval import IntervalRequest, interval_of_line
@@ -140,7 +140,7 @@ def _by_pair(pairs: Array) -> Iterator[tuple[tuple[int, int], Array]]:
 
 
 def _draws_tokens(family: ConjugateFamily) -> bool:
-    return type(family).urns is not ConjugateFamily.urns
+    return isinstance(family, ConjugateFamily) and type(family).urns is not ConjugateFamily.urns
 
 
 def _slope(line: Line, items: Array) -> Array:
@@ -341,8 +341,12 @@ def terms_of_draws(
 
 def _log_weights(model: ClassModel, theta: Theta, class_prior: Array | None) -> Array:
     """(chain, draw, C)."""
-    pi = theta[CLASS_WEIGHTS]
-    return log_weights(pi if class_prior is None else np.broadcast_to(class_prior, pi.shape))
+    if class_prior is None:
+        log_pi = log_class_weights(model.family, theta)
+    else:
+        log_pi = log_weights(class_prior)
+    lead = draw_shape(model.family, theta)
+    return np.broadcast_to(log_pi, (*lead, log_pi.shape[-1]))
 
 
 def _theta_at(family: ConjugateFamily, theta: Theta, dim: str, index: Any) -> dict[str, Array]:

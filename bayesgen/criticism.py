@@ -17,7 +17,7 @@ from bayesgen.families.columns import Columns
 from bayesgen.families.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.family import Family, Theta
 from bayesgen.model import ClassModel, draw_shape, log_class_weights, log_weights
-from bayesgen.monte_carlo import log_densities
+from bayesgen.monte_carlo import Quantity, log_densities
 from bayesgen.names import (
     CHAIN,
     CLASS_WEIGHTS,
@@ -308,15 +308,20 @@ def told_apart(log_p: Array) -> Array:
 
 
 def log_joint_blocks(
-    family: Family, theta: Theta, X: Matrix, class_weights: Array | None = None
+    family: Family,
+    theta: Theta,
+    X: Matrix,
+    class_weights: Array | None = None,
+    quantity: Quantity = "density",
 ) -> Iterator[tuple[slice, Array]]:
     """(rows, (chain, draw, n, C) log p(c, x_i | theta)) in blocks of rows.
 
-    `class_weights` (C,) replace those of the draws.
+    `class_weights` (C,) replace those of the draws; `quantity` as in `log_densities`.
     """
     if class_weights is None:
         log_pi = log_class_weights(family, theta)[..., None, :]
     else:
         log_pi = log_weights(class_weights)
-    for rows, density in log_densities(family, theta, X, log_pi.shape[-1]):
-        yield rows, density + log_pi
+    for rows, density in log_densities(family, theta, X, log_pi.shape[-1], quantity):
+        density += log_pi
+        yield rows, density

@@ -66,6 +66,11 @@ class Record:
         """The other fields: plain values that JSON can hold; prior objects are left out."""
         return {f.name: getattr(self, f.name) for f in fields(self) if not f.metadata}
 
+    def with_prior_objects(self, other: Self) -> Self:
+        """The same with the prior objects of `other`, which no file holds."""
+        names = [f.name for f in fields(self) if "prior" in f.metadata]
+        return replace(self, **{name: getattr(other, name) for name in names})
+
     @classmethod
     def from_parts(cls, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> Self:
         """Inverse of `arrays` and `settings`."""
@@ -236,6 +241,9 @@ class Family(Record, abc.ABC):
     fits_missing: ClassVar[bool] = True  # False: NaN has a closed form in prediction alone
     # True: `log_likelihood` is log p(y = c | x_i, theta), and nothing is said of x
     discriminative: ClassVar[bool] = False
+    # whether log p(x | theta_c) is a sum over the columns, the parameters of each in arrays with
+    # the dim ``feature``: then ``at(FEATURE, [j])`` is the family of column j alone
+    separable: ClassVar[bool] = False
 
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
@@ -250,6 +258,13 @@ class Family(Record, abc.ABC):
     @abc.abstractmethod
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
         """(..., N, C) log p(x_i | theta_c) for any leading axes of draws in `theta`."""
+
+    def discriminant(self, X: Matrix, theta: Theta) -> Array:
+        """(..., N, C) `log_likelihood` up to a term that the classes of a row have in common.
+
+        All that p(y | x, theta) takes. For families in which the common term is what costs.
+        """
+        return self.log_likelihood(X, theta)
 
     @abc.abstractmethod
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Any:
@@ -363,6 +378,22 @@ class Family(Record, abc.ABC):
             f"prior_{name}": a for name, (_, a) in self.arrays().items() if a.dtype.kind in "fiub"
         }
 
+    def blocks(self, stats: Any = None, theta: Any = None) -> "Iterator[Block]":
+        """Blocks of columns with a family of their own."""
+        yield Block(slice(None), self, stats, theta)
+
+    def log_odds_terms(
+        self, X: Matrix, a: int, b: int, theta: Theta | None = None
+    ) -> tuple[Array, Array]:
+        """Terms (..., N, D) and rest (..., N) of log p(x | theta_a) - log p(x | theta_b).
+
+        For families whose columns are correlated. `theta` has any leading axes; None asks for the
+        expectations under this posterior. A missing cell contributes 0.
+        """
+        raise NotImplementedError(
+            f"the log-odds of {type(self).__name__} are not known as a sum over features"
+        )
+
     def rows_of(self, theta: Theta, name: str, y: Array) -> Array:
         """The parameter of each row's class: (N, *dims without class), for `simulate`."""
         dims, value = self.params[name], theta[name]
@@ -390,7 +421,7 @@ class Block(NamedTuple):
     """Columns that one family describes, with their share of statistics and of theta."""
 
     columns: Any
-    family: "ConjugateFamily"
+    family: Any
     stats: Any
     theta: Any
 
@@ -407,9 +438,6 @@ class ConjugateFamily(Family):
     statistics: ClassVar[type[Stats]] = Stats  # what `stats` returns
     # hyper-parameters that empirical Bayes may multiply by a factor, and no others
     tunable: ClassVar[tuple[str, ...]] = ()
-    # whether log p(x | theta_c) is a sum over the columns, the parameters of each in arrays with
-    # the dim ``feature``: then ``at(FEATURE, [j])`` is the family of column j alone
-    separable: ClassVar[bool] = False
 
     @classmethod
     @abc.abstractmethod
@@ -512,10 +540,6 @@ class ConjugateFamily(Family):
         """Whether the columns are independent given the class, theta integrated out."""
         return self.separable
 
-    def blocks(self, stats: Any = None, theta: Any = None) -> "Iterator[Block]":
-        """Blocks of columns with a family of their own."""
-        yield Block(slice(None), self, stats, theta)
-
     def pooled(self) -> Self:
         """The prior of one theta for all classes.
 
@@ -562,18 +586,6 @@ class ConjugateFamily(Family):
     def urns(self, X: Matrix) -> "Urns":
         """What rows of tokens have drawn from tables with Dirichlet priors."""
         raise NotImplementedError(f"{type(self).__name__} does not draw tokens")
-
-    def log_odds_terms(
-        self, X: Matrix, a: int, b: int, theta: Theta | None = None
-    ) -> tuple[Array, Array]:
-        """Terms (..., N, D) and rest (..., N) of log p(x | theta_a) - log p(x | theta_b).
-
-        For families whose columns are correlated. `theta` has any leading axes; None asks for the
-        expectations under this posterior. A missing cell contributes 0.
-        """
-        raise NotImplementedError(
-            f"the log-odds of {type(self).__name__} are not known as a sum over features"
-        )
 
     def rest_cgf(self, X: Matrix, t: Array) -> Array:
         """(K, N) joint cgf of what no feature of `log_odds_terms` accounts for, t (K, 1, C)."""

@@ -84,6 +84,8 @@ def _has_no_label(y: Array) -> Array:
 
 def code_labels(y: Array) -> tuple[Array, Array]:
     """(sorted labels, code of each row)."""
+    if (found := _code_strings(y)) is not None:
+        return found
     refuse_unlabelled(_has_no_label(y))
     if (found := _code_small_integers(y)) is not None:
         return found
@@ -96,6 +98,23 @@ def code_labels(y: Array) -> tuple[Array, Array]:
         kinds = sorted({type(v).__name__ for v in y})
         raise TypeError(f"labels must be of one sortable type, got {', '.join(kinds)}") from None
     return labels, codes.ravel()
+
+
+def _code_strings(y: Array) -> tuple[Array, Array] | None:
+    """`code_labels` of strings: looked up, not sorted."""
+    if y.dtype.kind not in "OU" or not y.size:
+        return None
+    values = y.tolist()
+    try:
+        found = set(values)
+    except TypeError:  # lists and the like
+        return None
+    if 2 * len(found) > len(values) or not all(isinstance(label, str) for label in found):
+        return None
+    labels = sorted(found)
+    code = {label: k for k, label in enumerate(labels)}
+    codes = np.fromiter(map(code.__getitem__, values), np.intp, len(values))
+    return np.array(labels, dtype=y.dtype), codes
 
 
 def _code_small_integers(y: Array) -> tuple[Array, Array] | None:

@@ -18,9 +18,9 @@ from scipy.linalg import solve_triangular
 from bayesgen.kernels import pays
 from bayesgen.kernels.blas import multiply_by_lower, sharing
 from bayesgen.numerics import Array
-from bayesgen.rows import Matrix, dense_block, has_nan, row_blocks
+from bayesgen.rows import Matrix, has_nan, row_blocks
 
-Block = Callable[[slice], Array]  # slice of the rows -> (n, D) float64, for the caller to keep
+Block = Callable[[slice, Array], Array]  # some rows minus (D,): float64, for the caller to keep
 
 _TINY = 64  # features below which matrices are too small for a product of each draw's own
 _NUMBERS = 1 << 18  # of whitened rows under some draws: 2 MiB
@@ -56,9 +56,11 @@ def reader(X: Matrix, rows: Array | slice, columns: Array) -> tuple[Block, int]:
     """Rows and columns of X as `Block`, and how many rows they are; `rows` as in `patterns`."""
     every = len(columns) == X.shape[1]
 
-    def read(part: Any) -> Array:
-        block = dense_block(X, part if isinstance(rows, slice) else rows[part])
-        return np.array(block if every else block[:, columns], order="C")
+    def read(part: Any, minus: Array) -> Array:
+        block = X[part if isinstance(rows, slice) else rows[part]]
+        if not every:
+            block = block[:, columns]
+        return np.subtract(block, minus, out=np.empty(block.shape))  # widened to float64 first
 
     return read, X.shape[0] if isinstance(rows, slice) else len(rows)
 
@@ -93,8 +95,7 @@ def squared_distances(read: Block, n: int, shift: Array, mu: Array, factor: Arra
     near = len(factor) == 1 and n_classes > 1 and np.abs(steps[0]).max() < _FAR
 
     def fill(rows: slice) -> None:
-        x = read(rows)
-        x -= shift
+        x = read(rows, shift)
         d = np.empty_like(x)
         if near:
             x -= centre
@@ -143,11 +144,11 @@ def squared_distances_of_draws(read: Block, n: int, mu: Array, sigma_factor: Arr
             tables.append((some, c, np.ascontiguousarray(wide).reshape(dim + 1, -1)))
 
     def fill(rows: slice) -> None:
-        x = read(rows)
-        d = np.ones((len(x), dim + 1))
+        own = [read(rows, at) for at in centre]
+        d = np.ones((rows.stop - rows.start, dim + 1))
         for some, c, wide in tables:
-            np.subtract(x, centre[c], out=d[:, :-1])
-            z = (d @ wide).reshape(len(x), dim, -1)
+            d[:, :-1] = own[c]
+            z = (d @ wide).reshape(len(d), dim, -1)
             out[some, rows, c] = np.einsum("nds,nds->sn", z, z)
 
     parts = (slice(i, min(i + height, n)) for i in range(0, n, height))
@@ -156,19 +157,21 @@ def squared_distances_of_draws(read: Block, n: int, mu: Array, sigma_factor: Arr
     return out
 
 
-def centred_products(read: Block, n: int, centre: Array, w: Array) -> Array:
-    """(n, ...) products of rows minus `centre` (D,) with vectors (..., D)."""
-    flat = w.reshape(-1, w.shape[-1])
-    out = np.empty((n, len(flat)))
+def linear_scores(read: Block, n: int, centre: Array, w: Array, level: Array) -> Array:
+    """(S, n, C) scores ``(x - centre) @ w + level`` of rows, w (S, C, D) and level (S, C)."""
+    n_draws, n_classes, dim = w.shape
+    out = np.empty((n_draws, n, n_classes))
+    flat, last = w.reshape(-1, dim).T, level.ravel()
 
     def fill(rows: slice) -> None:
-        x = read(rows)
-        x -= centre
-        np.matmul(x, flat.T, out=out[rows])
+        x = read(rows, centre)
+        scores = x @ flat
+        scores += last
+        out[:, rows] = scores.reshape(len(x), n_draws, n_classes).swapaxes(0, 1)
 
-    with sharing(pays(n * flat.size)) as share:
-        share(fill, row_blocks(n, max(w.shape[-1], len(flat))))
-    return out.reshape(n, *w.shape[:-1])
+    with sharing(pays(n * w.size)) as share:
+        share(fill, row_blocks(n, max(dim, flat.shape[1])))
+    return out
 
 
 def inverse_of_lower(factor: Array) -> Array:

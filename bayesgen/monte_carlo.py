@@ -26,7 +26,9 @@ from bayesgen.model import log_weights
 from bayesgen.numerics import Array, log_mean_exp, log_softmax
 from bayesgen.rows import Matrix
 
-_BLOCK = 1 << 23  # log densities held at a time: 64 MiB of float64
+Quantity = Literal["density", "probability"]  # what is made of log densities
+
+_BLOCK = 1 << 22  # log densities held at a time: 32 MiB of float64
 _SLICE = 1 << 19  # of these, worked on at a time: a few temporaries of 4 MiB
 _FEWEST_DRAWS = 4  # of a chain, below which no autocorrelation can be estimated
 
@@ -137,9 +139,6 @@ def estimate(family: Family, theta: Theta, X: Matrix, class_weights: Array) -> M
     return out
 
 
-Quantity = Literal["density", "probability"]
-
-
 def warn_in_doubt(result: MonteCarlo, quantity: Quantity) -> None:
     """One `MonteCarloWarning` for all rows whose `quantity` cannot be trusted."""
     doubt = result.density_in_doubt() if quantity == "density" else result.probability_in_doubt()
@@ -161,13 +160,15 @@ def warn_in_doubt(result: MonteCarlo, quantity: Quantity) -> None:
 
 
 def log_densities(
-    family: Family, theta: Theta, X: Matrix, n_classes: int
+    family: Family, theta: Theta, X: Matrix, n_classes: int, quantity: Quantity = "density"
 ) -> Iterator[tuple[slice, Array]]:
     """Rows and their (chain, draw, n, C) log densities, in blocks of rows and of draws.
 
     All draws of a row are held at once, which its autocorrelations need; the parameters of
-    only some draws are in the family's hands at a time.
+    only some draws are in the family's hands at a time. The caller may overwrite a block. For
+    the ``"probability"`` of classes a term that they have in common may be left out.
     """
+    score = family.discriminant if quantity == "probability" else family.log_likelihood
     theta = {name: np.asarray(theta[name]) for name in family.params}
     lead = next(iter(theta.values())).shape[:2]
     n_draws = int(np.prod(lead))
@@ -178,10 +179,10 @@ def log_densities(
     step = max(1, max(_BLOCK, n_draws * size // 8) // (n_draws * n_classes))
     for start in range(0, X.shape[0], step):
         rows = slice(start, min(start + step, X.shape[0]))
-        f = np.empty((n_draws, rows.stop - rows.start, n_classes))
+        f = np.empty((n_draws, rows.stop - rows.start, n_classes))  # ours, to be overwritten
         for first in range(0, n_draws, draws):
             some = slice(first, first + draws)
-            f[some] = family.log_likelihood(X[rows], {k: v[some] for k, v in flat.items()})
+            f[some] = score(X[rows], {k: v[some] for k, v in flat.items()})
         if np.isnan(f.min()):
             draw, row, c = np.argwhere(np.isnan(f))[0]
             raise ValueError(

@@ -55,7 +55,8 @@ def log_joint(
         joint densities over them and warns (`MonteCarloWarning`) where that cannot be trusted;
         ``"posterior_mean"`` plugs in their mean.
     quantity : {"density", "probability"}
-        What will be made of the result, hence what the warning is about: draws too few for a
+        What will be made of the result. For a probability a term that the classes of a row have
+        in common may be left out; and it decides what the warning is about: draws too few for a
         density may be plenty for the probability of a class that is certain.
     exact_weights : bool
         Whether `model` has the exact posterior of the class weights, as in `monte_carlo`.
@@ -75,7 +76,9 @@ def log_joint(
             weights = plug_in[CLASS_WEIGHTS]
         else:
             weights = model.class_weights(method, stats)
-        log_x = model.family.for_plug_in(method).log_likelihood(X, plug_in)
+        family = model.family.for_plug_in(method)
+        score = family.discriminant if quantity == "probability" else family.log_likelihood
+        log_x = score(X, plug_in)
     log_x += log_weights(weights)
     return log_x
 

@@ -295,3 +295,17 @@ def test_draw_dirichlet(scale):
     variance = np.square(draws - mean)
     mcse = variance.std(axis=0) / np.sqrt(n)
     assert np.all(np.abs(variance.mean(axis=0) - sd**2) <= 5 * mcse + 1e-15)
+
+
+@pytest.mark.parametrize("shape", [(7, 1), (5000, 9), (3, 40, 5), (0, 3), (2, 0, 3), (4,)])
+def test_softmax_is_the_exponential_of_log_softmax(shape):
+    a = 30 * np.random.default_rng(0).standard_normal(shape)
+    with np.errstate(invalid="ignore"):
+        expected = a - a.max(axis=-1, keepdims=True) if a.size else a
+        expected = np.exp(expected) / np.exp(expected).sum(axis=-1, keepdims=True)
+    for given in (a, np.asfortranarray(a), a[..., ::-1].copy()[..., ::-1]):
+        np.testing.assert_allclose(nm.softmax(given), expected, rtol=1e-14, atol=0)
+        np.testing.assert_allclose(np.exp(nm.log_softmax(given)), expected, rtol=1e-12)
+    for out in (a.copy(), np.asfortranarray(a)):  # in place, also where it cannot be flattened
+        assert nm.softmax(out, out=out) is out
+        np.testing.assert_allclose(out, expected, rtol=1e-14, atol=0)

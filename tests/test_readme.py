@@ -32,7 +32,7 @@ def test_examples_print_what_is_shown():
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 def test_sampled_examples_show_numbers_within_monte_carlo_error():
     """Chains differ between machines: what is shown is one such run, to its error."""
-    (block,) = SLOW.findall(TEXT)
+    block = SLOW.findall(TEXT)[0]
     first = re.findall(r"```python\n(.*?)```", TEXT, re.S)[0]
     names: dict = {}
     for example in examples(first).examples:
@@ -50,6 +50,18 @@ def test_sampled_examples_show_numbers_within_monte_carlo_error():
     assert "verdict: agree" in str(
         eval(re.sub(r"^print\((.*)\)$", r"\1", verdict.source.strip()), names)
     )
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_a_family_of_four_methods_prints_what_is_shown():
+    block = SLOW.findall(TEXT)[1]
+    given = doctest.DocTestParser().get_doctest(
+        block, {"np": np, "bg": bg}, "README.md", str(README), 0
+    )
+    outcome = doctest.DocTestRunner().run(given)
+    assert outcome.attempted > 8
+    assert outcome.failed == 0
 
 
 def test_pictures_and_links_exist():

@@ -21,6 +21,7 @@ from scipy import sparse
 import bayesgen as bg
 from bayesgen import storage
 from bayesgen.estimators import FACES
+from bayesgen.estimators.sampled import SampledClassifier
 from bayesgen.families.beta_bernoulli import BetaBernoulli
 from bayesgen.families.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.normal_inverse_wishart import NormalInverseWishart
@@ -163,7 +164,8 @@ def test_a_loaded_model_can_be_saved(tmp_path):
 
 
 def test_every_face_is_saved():
-    assert {type(make()) for make, _ in CASES.values()} == set(FACES)
+    closed = {face for face in FACES if not issubclass(face, SampledClassifier)}
+    assert {type(make()) for make, _ in CASES.values()} == closed  # others: test_sampled_faces
 
 
 LABELS = {

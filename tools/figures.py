@@ -152,7 +152,7 @@ LAYERS = (  # modules, and what they are for
     ("monte_carlo · inference · tree", "the posterior, and as a DataTree"),
     ("model", "class weights times a family"),
     ("families · bartlett · scatter · pymc_parts · gaps", "one file for one prior and likelihood"),
-    ("family", "the contract of a family"),
+    ("family · bits · documents · count_information", "the contract of a family"),
     ("gaussian · normal_densities · mahalanobis · ngrams", "densities that families share"),
     ("densities · column · codes · rows", "passes over rows and columns"),
     ("numerics · kernels · names · datasets", "stable sums; dims; small real tables"),

@@ -1,6 +1,7 @@
 """A fitted classifier as a netCDF file, and back."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -78,12 +79,14 @@ class Saving(Posterior):
         self.n_rows_seen_ = state["n_rows_seen"]
         self.encoder_ = None
         self._restore(state)
-        family = type(self._make_family())
+        given = self._make_family()
+        family = type(given)
         if family.__name__ != fit.attrs["family"]:
             raise ValueError(f"the file holds a {fit.attrs['family']}, not a {family.__name__}")
         self.inference_ = state.get("inference", "closed form")
         self.n_unlabelled_ = state.get("n_unlabelled", 0)
-        self.prior_, model, stats = tree.read_fit(fit, family)
+        prior, model, stats = tree.read_fit(fit, family)
+        self.prior_ = replace(prior, family=prior.family.with_prior_objects(given))
         if state.get("closed_form", True):
             self.model_, self.stats_ = model, stats
         else:

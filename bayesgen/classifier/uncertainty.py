@@ -1,5 +1,7 @@
 """How sure a fitted classifier is: the distribution of p(y = c | x, theta), row by row."""
 
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -11,7 +13,7 @@ from bayesgen.criticism import log_joint_blocks
 from bayesgen.labels import weights_by_class
 from bayesgen.model import draw_shape
 from bayesgen.names import BOUND, CHAIN, CLASS, DRAW, OBS, PREDICTIONS
-from bayesgen.numerics import Array, log_softmax
+from bayesgen.numerics import Array, log_softmax, softmax
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -86,7 +88,8 @@ class Uncertainty(Predicting):
         if theta is None:
             found = interval(self.model_, encoded, prob, kind, method, weights, random_state)
         else:
-            found = from_draws.interval(self._log_joint_draws(theta, encoded, weights), prob, kind)
+            blocks = self._log_joint_draws(theta, encoded, weights)
+            found = from_draws.by_rows(partial(from_draws.interval, prob=prob, kind=kind), blocks)
         joint = self._log_joint_of_rows(
             encoded, "posterior_predictive", weights, theta, "probability"
         )
@@ -174,15 +177,16 @@ class Uncertainty(Predicting):
             step = max(1, (1 << 23) // max(1, chains * draws * shape[3]))
             for start in range(0, shape[2], step):
                 rows = slice(start, start + step)
-                flat[:, rows] = log_softmax(
+                flat[:, rows] = softmax(
                     log_joint_draws(self.model_, encoded[rows], rng, len(flat), weights)
                 )
-            log_rho = flat.reshape(shape)
+            rho = flat.reshape(shape)
         else:
             if theta is None:
                 theta = tree.split_chains(self.model_.draw(rng, chains * draws), chains)
-            log_rho = log_softmax(self._log_joint_draws(theta, encoded, weights))
-        rho = np.exp(log_rho, out=log_rho)
+            rho = np.empty((chains, draws, encoded.shape[0], len(self.classes_)))
+            for rows, joint in self._log_joint_draws(theta, encoded, weights):
+                rho[:, :, rows] = softmax(joint, out=joint)
         dims = (CHAIN, DRAW, OBS, CLASS)
         group = tree.group({"class_probability": (dims, rho)}, {CLASS: self.classes_})
         out = xr.DataTree.from_dict({f"/{PREDICTIONS}": group})
@@ -251,8 +255,8 @@ class Uncertainty(Predicting):
         else:
             if given != "training":
                 raise ValueError("given='training and row' has no route from posterior draws")
-            joint = self._log_joint_draws(theta, encoded, weights)
-            found = from_draws.averages(joint)
+            blocks = self._log_joint_draws(theta, encoded, weights)
+            found = from_draws.by_rows(from_draws.averages, blocks)
             scale = 1.0 if unit == "nats" else 1 / np.log(2)
             total, aleatoric = found.total * scale, found.aleatoric * scale
             route = np.full(len(total), "draws")
@@ -274,7 +278,10 @@ class Uncertainty(Predicting):
 
     def _log_joint_draws(
         self, theta: dict[str, Array], encoded: Any, weights: Array | None
-    ) -> Array:
-        """(chain, draw, N, C) log p(c, x_i | theta); with fixed class weights if given."""
-        blocks = log_joint_blocks(self._scorer().family, theta, encoded, weights)
-        return np.concatenate([density for _, density in blocks], axis=2)
+    ) -> Iterator[tuple[slice, Array]]:
+        """(rows, (chain, draw, n, C) log p(c, x_i | theta)) up to a term common to the classes.
+
+        In blocks of rows; with fixed class weights if given.
+        """
+        family = self._scorer().family
+        return log_joint_blocks(family, theta, encoded, weights, "probability")

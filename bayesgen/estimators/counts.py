@@ -5,16 +5,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.utils import Tags, assert_all_finite
-from sklearn.utils.validation import validate_data
 
 from bayesgen import kernels
+from bayesgen.bits import Bits, Thresholded, first_strange_bit
 from bayesgen.classifier import GenerativeClassifier
-from bayesgen.families.beta_bernoulli import (
-    BetaBernoulli,
-    Bits,
-    Thresholded,
-    first_strange_bit,
-)
+from bayesgen.families.beta_bernoulli import BetaBernoulli
 from bayesgen.families.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.families.gamma_poisson import GammaPoisson
 from bayesgen.family import ConjugateFamily
@@ -88,7 +83,7 @@ class BernoulliNB(GenerativeClassifier):
     def _read(self, X: Any, *, reset: bool) -> Any:
         if isinstance(X, np.ndarray) and X.dtype.kind == "f" and kernels.pays(X.size):
             # no pass of its own to look for infinity: `_encode` and the families' passes refuse it
-            return validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
+            return self._validated(X, reset=reset, ensure_all_finite=False)
         return super()._read(X, reset=reset)
 
     def _encode(self, X: Matrix) -> Matrix:

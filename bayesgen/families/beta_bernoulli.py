@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import sparse
 from scipy.special import xlogy
 
-from bayesgen import kernels
+from bayesgen.bits import Bits, checked_bits, large_bits, log_masses
 from bayesgen.densities import log_beta_density, log_product
 from bayesgen.family import (
     ConjugateFamily,
@@ -31,14 +30,12 @@ from bayesgen.numerics import Array, draw_log_gamma, log_gamma_difference
 from bayesgen.pymc_parts import declare, observe_cells, prefixed, sum_cells
 from bayesgen.rows import (
     Matrix,
-    cell_of,
     class_counts,
     class_sums,
     columns_of,
     dense_block,
     dot,
     dot_log,
-    each_cell_once,
     exact_parts,
     has_nan,
     multiply,
@@ -49,32 +46,6 @@ from bayesgen.rows import (
     stored_cells,
     sum_except,
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Thresholded:
-    """Dense numbers that are 1 above a threshold: compared as they are read."""
-
-    values: Array  # (N, D), finite or NaN
-    threshold: float
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(N, D)."""
-        return self.values.shape
-
-    def __getitem__(self, rows: Any) -> Array:
-        """The bits of some rows: 0, 1 and NaN."""
-        values = self.values[rows]
-        ones = np.greater(values, self.threshold).view(np.uint8)
-        if values.dtype.kind != "f" or np.isfinite(values).all():
-            return ones
-        if np.isinf(values).any():
-            raise ValueError("Input X contains infinity")
-        return np.where(np.isnan(values), np.nan, ones)
-
-
-Bits = Matrix | Thresholded
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,11 +90,11 @@ class BetaBernoulli(ConjugateFamily):
 
     def log_likelihood(self, X: Bits, theta: Theta) -> Array:
         """(..., N, C) sum of log Bernoulli masses over the observed cells."""
-        if np.ndim(theta["theta"]) == 2 and (large := _large(X, len(theta["theta"]))):
+        if np.ndim(theta["theta"]) == 2 and (large := large_bits(X, len(theta["theta"]))):
             with np.errstate(divide="ignore"):
                 log_one, log_zero = np.log(theta["theta"]), np.log1p(-np.asarray(theta["theta"]))
-            return _log_masses(large, log_one, log_zero)
-        X = _checked(X)
+            return log_masses(large, log_one, log_zero)
+        X = checked_bits(X)
         missing = has_nan(X)
 
         def tables(p: Array) -> Any:
@@ -207,7 +178,7 @@ class BetaBernoulli(ConjugateFamily):
         self, X: Bits, y: Array, n_classes: int, weight: Array | None = None
     ) -> BernoulliStats:
         """Counts of ones and zeros among the observed cells."""
-        if large := _large(X):
+        if large := large_bits(X):
             from bayesgen.kernels import bits
 
             n_ones, others = bits.ones_and_missing(
@@ -215,7 +186,7 @@ class BetaBernoulli(ConjugateFamily):
             )
             others += n_ones
         else:
-            ones, missing = split_missing(_checked(X))
+            ones, missing = split_missing(checked_bits(X))
             n_ones = others = class_sums(ones, y, n_classes, weight)
             if missing is not None:
                 others = n_ones + class_sums(missing, y, n_classes, weight)
@@ -278,9 +249,9 @@ class BetaBernoulli(ConjugateFamily):
     def log_predictive(self, X: Bits) -> Array:
         """(N, C); bits are independent given the class, so the posterior mean is plugged in."""
         log_one, log_zero = self._log_mean()
-        if large := _large(X, len(log_one)):
-            return _log_masses(large, log_one, log_zero)
-        ones, missing = split_missing(_checked(X))
+        if large := large_bits(X, len(log_one)):
+            return log_masses(large, log_one, log_zero)
+        ones, missing = split_missing(checked_bits(X))
         return dot(ones, log_one) + self._over_zeros(ones, missing, log_zero)
 
     def _log_mean(self) -> tuple[Array, Array]:
@@ -368,48 +339,3 @@ class BetaBernoulli(ConjugateFamily):
         mean = (pi * p).sum(axis=0)
         terms = xlogy(p, p) + xlogy(1 - p, 1 - p)
         return (pi * terms).sum(axis=0) - xlogy(mean, mean) - xlogy(1 - mean, 1 - mean)
-
-
-def first_strange_bit(values: Array) -> tuple[int, int] | None:
-    """Position of the first of some numbers (N, D) that is not 0, 1 or NaN."""
-    if values.dtype == bool:
-        return None
-    if kernels.pays(values.size):
-        from bayesgen.kernels import bits
-
-        return bits.first_strange(values)
-    for rows in row_blocks(*values.shape):
-        block = values[rows]
-        strange = (block != 0) & (block != 1) & (block == block)
-        if strange.any():
-            i, j = np.argwhere(strange)[0]
-            return int(rows.start + i), int(j)
-    return None
-
-
-def _checked(X: Bits) -> Matrix:
-    """The bits, all 0, 1 or NaN."""
-    if not sparse.issparse(X):
-        bits = X[:] if isinstance(X, Thresholded) else X
-        strange = first_strange_bit(bits)
-    else:
-        bits = each_cell_once(X)
-        strange = first_strange_bit(bits.data[None])
-        strange = cell_of(bits, strange[1]) if strange else None
-    if strange:
-        row, j = strange
-        raise ValueError(f"bits must be 0, 1 or NaN: row {row}, feature {j} is {bits[row, j]:g}")
-    return bits
-
-
-def _large(X: Bits, n_classes: int = 1) -> Thresholded | None:
-    """Dense rows for the compiled pass, where it pays."""
-    if sparse.issparse(X) or not kernels.pays(n_classes * X.shape[0] * X.shape[1]):
-        return None
-    return X if isinstance(X, Thresholded) else Thresholded(_checked(X), 0.5)
-
-
-def _log_masses(X: Thresholded, log_one: Array, log_zero: Array) -> Array:
-    from bayesgen.kernels import bits
-
-    return bits.log_masses(X.values, log_one, log_zero, X.threshold)

@@ -28,6 +28,7 @@ from scipy.special import xlogy
 
 from bayesgen import kernels
 from bayesgen.densities import log_dirichlet_density, log_product
+from bayesgen.documents import log_coefficient, log_multinomial, power_moment, row_of_cells
 from bayesgen.family import (
     ConjugateFamily,
     NotLinearError,
@@ -44,12 +45,8 @@ from bayesgen.names import CLASS, FEATURE, OBS
 from bayesgen.numerics import (
     Array,
     draw_dirichlet,
-    log1p,
     log_factorial,
     log_gamma_difference,
-    log_negative_binomial,
-    log_poisson,
-    log_poisson_power,
 )
 from bayesgen.pymc_parts import declare, dirichlet, prefixed, refuse_fractional, sum_cells
 from bayesgen.rows import (
@@ -58,13 +55,11 @@ from bayesgen.rows import (
     columns_of,
     distinct_cells,
     dot_log,
-    exact_parts,
     few_at_a_time,
     has_nan,
     multiply,
     n_stored,
     over_draws,
-    pattern,
     refuse_negative_counts,
     row_blocks,
     row_sums,
@@ -72,7 +67,6 @@ from bayesgen.rows import (
     small_count_table,
     stored_blocks,
     stored_cells,
-    sum_except,
 )
 
 _STEPS = 4  # that a cell takes in `stats`
@@ -137,7 +131,7 @@ class DirichletMultinomial(ConjugateFamily):
         length, coefficient = np.empty(X.shape[0]), np.empty(X.shape[0])
         for rows, cells in stored_blocks(X, 0):
             length[rows] = row_sums(cells.data, cells.indptr)
-            coefficient[rows] = _log_coefficient(cells, length[rows])
+            coefficient[rows] = log_coefficient(cells, length[rows])
 
         def tables(p: Array) -> Any:
             return (p, False) if (p == 0).any() else (columns_of(np.log(p)), True)
@@ -152,7 +146,7 @@ class DirichletMultinomial(ConjugateFamily):
 
         out = over_draws(X, p, tables, score)
         for row in few_at_a_time(np.flatnonzero(length >= _LONG)):
-            out[..., row, :] = _log_multinomial(stored_cells(X, row), length[row], p)
+            out[..., row, :] = log_multinomial(stored_cells(X, row), length[row], p)
         return out
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
@@ -201,7 +195,7 @@ class DirichletMultinomial(ConjugateFamily):
         self._check(X)
         cells = stored_cells(X, slice(None))
         out = sum_cells(f"{prefix}counts", cells, pt.log(theta["theta"]).T)
-        coefficient = _log_coefficient(cells, row_sums(cells.data, cells.indptr))
+        coefficient = log_coefficient(cells, row_sums(cells.data, cells.indptr))
         return out + pm.Data(f"{prefix}log_coefficient", coefficient)[:, None]
 
     def stats(
@@ -215,7 +209,7 @@ class DirichletMultinomial(ConjugateFamily):
             return MultinomialStats(*words.sums(X, y, n_classes, weight))
         each = np.empty(X.shape[0])
         for rows, cells in stored_blocks(X, 0):
-            each[rows] = _log_coefficient(cells, row_sums(cells.data, cells.indptr))
+            each[rows] = log_coefficient(cells, row_sums(cells.data, cells.indptr))
         if weight is not None:
             each *= weight
         coefficients = np.bincount(y, weights=each, minlength=n_classes)
@@ -294,7 +288,7 @@ class DirichletMultinomial(ConjugateFamily):
         else:
             out, length = self._log_masses(X)
         for row in few_at_a_time(np.flatnonzero(length >= _LONG)):
-            out[row] = _power_moment(stored_cells(X, row), length[row], alpha, None)
+            out[row] = power_moment(stored_cells(X, row), length[row], alpha, None)
         return out
 
     def _log_masses(self, X: Matrix) -> tuple[Array, Array]:
@@ -324,7 +318,7 @@ class DirichletMultinomial(ConjugateFamily):
         size: a constant, the same for every prior.
         """
         cells = stored_cells(stats.counts, slice(None))
-        given_totals = stats.log_coefficient - _log_coefficient(cells, stats.counts.sum(axis=-1))
+        given_totals = stats.log_coefficient - log_coefficient(cells, stats.counts.sum(axis=-1))
         # the totals of a class are its own alone: the diagonal of a (C, C) table
         mass = [
             replace(self, alpha=self.alpha[[c]]).log_predictive(stats.counts[[c]])[0, 0]
@@ -340,11 +334,11 @@ class DirichletMultinomial(ConjugateFamily):
         def cell(rows: slice, t: Array) -> Array:
             cells = stored_cells(X, rows)
             length = row_sums(cells.data, cells.indptr)
-            coefficient = _log_coefficient(cells, length)
+            coefficient = log_coefficient(cells, length)
             row = np.flatnonzero(length >= _LONG)
             own_t = t.shape[-2] > 1
             if own_t:
-                owner, word, times = _row_of_cells(cells), cells.indices, cells.data
+                owner, word, times = row_of_cells(cells), cells.indices, cells.data
             else:  # one t for all rows: each distinct cell once
                 word, times, count = distinct_cells(cells)
             out: Any = 0.0
@@ -357,7 +351,7 @@ class DirichletMultinomial(ConjugateFamily):
                 document -= log_gamma_difference(total[c], tc * length)
                 if len(row):
                     own = t[..., row, :] if t.shape[-2] == len(length) else t
-                    document[..., row] = _power_moment(
+                    document[..., row] = power_moment(
                         cells[row], length[row], alpha[[c]], own[..., [c]]
                     )[..., 0]
                 out = out + document
@@ -370,7 +364,7 @@ class DirichletMultinomial(ConjugateFamily):
         """The words of each document: one urn a class."""
         self._check(X)
         cells = stored_cells(X, slice(None))
-        row, length = _row_of_cells(cells), row_sums(cells.data, cells.indptr)
+        row, length = row_of_cells(cells), row_sums(cells.data, cells.indptr)
         cell = self.alpha[:, cells.indices]
         total = np.broadcast_to(self.alpha.sum(axis=-1)[:, None], cell.shape)
         return Urns(row, cells.indices, cells.data, length[row], cell, total)
@@ -407,53 +401,3 @@ class DirichletMultinomial(ConjugateFamily):
 def _log_rising(a: Array, n: Array) -> Array:
     """log r(a, n) = log Gamma(a+n) - log Gamma(a) - log n!."""
     return log_gamma_difference(a, n) - log_factorial(n)
-
-
-def _log_coefficient(cells: sparse.csr_matrix, length: Array) -> Array:
-    """(n,) log multinomial coefficients."""
-    return log_factorial(length) - row_sums(log_factorial(cells.data), cells.indptr)
-
-
-def _row_of_cells(cells: sparse.csr_matrix) -> Array:
-    return np.repeat(np.arange(cells.shape[0]), np.diff(cells.indptr))
-
-
-def _log_multinomial(cells: sparse.csr_matrix, length: Array, p: Array) -> Array:
-    """(..., n, C) prod_j Poisson(x_j | L p_j) / Poisson(L | L): no cancellation in long documents.
-
-    The words that do not occur contribute exp(-L sum of their p).
-    """
-    out = -length[:, None] * sum_except(pattern(cells), exact_parts(p))
-    out -= log_poisson(length, length)[:, None]
-    expected = length[_row_of_cells(cells)]
-    for index in np.ndindex(p.shape[:-1]):
-        words = log_poisson(cells.data, expected * p[index][cells.indices])
-        out[(*index[:-1], slice(None), index[-1])] += row_sums(words, cells.indptr)
-    return out
-
-
-def _power_moment(cells: sparse.csr_matrix, length: Array, alpha: Array, t: Array | None) -> Array:
-    """(..., n, C) log E[p(x | theta_c)^t_c] of long documents, t (..., n or 1, C); None is 1.
-
-    Given the rates of independent Poisson counts, the counts given their total are multinomial;
-    with Gamma(alpha_j, b) rates the moments of numerator and denominator are known, for any b.
-    """
-    total = alpha.sum(axis=-1)
-    b = total / length[:, None]  # (n, C)
-    power = t if t is not None else np.ones(len(alpha))
-    with np.errstate(invalid="ignore", divide="ignore"):  # t outside the domain
-        absent = sum_except(pattern(cells), exact_parts(alpha)) * log1p(power / b)
-    owner = _row_of_cells(cells)
-    columns = []
-    for c in range(len(alpha)):
-        a, n = alpha[c, cells.indices], cells.data
-        if t is None:
-            words = log_negative_binomial(n, a, b[owner, c])
-            document = log_negative_binomial(length, total[c], b[:, c])
-        else:
-            tc = t[..., c]
-            own = tc[..., owner] if tc.shape[-1] == len(length) else tc
-            words = log_poisson_power(n, a, b[owner, c], own)
-            document = log_poisson_power(length, total[c], b[:, c], tc)
-        columns.append(row_sums(words, cells.indptr) - document)
-    return np.stack(columns, axis=-1) - absent

@@ -38,7 +38,7 @@ from bayesgen.family import (
 )
 from bayesgen.gaussian import gaussian_information, unit_information
 from bayesgen.mahalanobis import (
-    centred_products,
+    linear_scores,
     pattern_blocks,
     patterns,
     reader,
@@ -168,16 +168,19 @@ class NormalInverseWishart(ConjugateFamily):
         if not self.shared:
             return self.log_likelihood(X, theta)
         mu, sigma = self._flat(theta)
-        out = np.empty((X.shape[0], len(mu), mu.shape[1]))
         centre = mu.sum(axis=(0, 1)) / max(1, mu[..., 0].size)
-        for rows, columns in patterns(X, self._live):
-            read, n = reader(X, rows, columns)
+
+        def scores(rows: Array | slice, columns: Array) -> Array:
             step = (mu - centre)[..., columns]
             own = sigma[:, 0, columns[:, None], columns]
             w = np.swapaxes(np.linalg.solve(own, np.swapaxes(step, 1, 2)), 1, 2)
             level = -0.5 * (w * step).sum(axis=-1)
-            out[rows] = centred_products(read, n, centre[columns], w) + level
-        out = np.moveaxis(out, 0, 1)
+            return linear_scores(*reader(X, rows, columns), centre[columns], w, level)
+
+        out = scores(slice(None), self._live)
+        if has_nan(out):  # a pass over X to look for missing cells would take as long
+            for rows, columns in patterns(X, self._live):
+                out[:, rows] = scores(rows, columns)
         return out.reshape(*np.shape(theta["mu"])[:-2], *out.shape[1:])
 
     def _flat(self, theta: Theta) -> tuple[Array, Array]:

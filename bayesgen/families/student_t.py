@@ -15,7 +15,7 @@ t distribution.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import gammaln
@@ -40,6 +40,8 @@ class StudentT(Family):
     location, scale : array (feature,), optional
         m and s of the default priors. None: from the rows.
     """
+
+    separable: ClassVar[bool] = True
 
     mu: Any = prior_object()
     sigma: Any = prior_object()

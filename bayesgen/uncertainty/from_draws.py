@@ -4,16 +4,18 @@ What a posterior without a closed form leaves: percentiles and averages of
 rho_sc = p(y = c | x, theta_s), with the error of a Markov chain.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import entr, expit
 
 from bayesgen.monte_carlo import effective_sample_size
-from bayesgen.numerics import Array, log_softmax
+from bayesgen.numerics import Array, softmax
 from bayesgen.uncertainty.draws import log_odds_against_rest
 from bayesgen.uncertainty.interval import Intervals, Kind
 
+_NUMBERS = 1 << 19  # log densities that are worked on at a time: 4 MiB
 _CERTAIN = 1e300  # log-odds of a class that no other draws away from
 
 
@@ -62,7 +64,22 @@ def interval(joint: Array, prob: float, kind: Kind) -> Intervals:
     return Intervals(expit(low), expit(high), low, high, method, error)
 
 
-class Averages(NamedTuple):
+def by_rows[T](summary: Callable[[Array], T], blocks: Iterable[tuple[slice, Array]]) -> T:
+    """``summary(joint)`` of all rows, a record of arrays (N, ...), from blocks of them.
+
+    A summary makes copies of what it is given: all draws of a few rows, here.
+    """
+    parts: list[T] = []
+    for _, joint in blocks:
+        step = max(1, _NUMBERS * joint.shape[2] // max(1, joint.size))
+        starts = range(0, joint.shape[2], step)
+        parts += [summary(joint[:, :, start : start + step]) for start in starts]
+    whole = {k: np.concatenate([vars(part)[k] for part in parts]) for k in vars(parts[0])}
+    return type(parts[0])(**whole)
+
+
+@dataclass(frozen=True)
+class Averages:
     """Of N rows and C classes, over draws; entropies in nats."""
 
     total: Array  # (N,) entropy of the mean probabilities, less its bias
@@ -75,8 +92,7 @@ class Averages(NamedTuple):
 
 def averages(joint: Array) -> Averages:
     """Entropies and moments of the class probabilities; `joint` as in `interval`."""
-    log_rho = log_softmax(joint)
-    rho = np.moveaxis(np.exp(log_rho), (0, 1), (2, 3))  # (N, C, chain, draw)
+    rho = np.ascontiguousarray(np.moveaxis(softmax(joint), (0, 1), (2, 3)))  # (N, C, chain, draw)
     entropy = entr(rho).sum(axis=1)
     mean, sd = rho.mean(axis=(2, 3)), rho.std(axis=(2, 3))
     ess = effective_sample_size(rho)

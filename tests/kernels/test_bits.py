@@ -8,7 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import bayesgen as bg
 from bayesgen import kernels
-from bayesgen.families.beta_bernoulli import BetaBernoulli, Thresholded, first_strange_bit
+from bayesgen.bits import Thresholded, first_strange_bit
+from bayesgen.families.beta_bernoulli import BetaBernoulli
 from bayesgen.kernels import bits, threads
 
 N_CLASSES = 4
