@@ -4,26 +4,30 @@ r"""Bits whose classes share strength: log-odds about the column's own, how far 
           \text{logit}\, \theta_{cj} = \mu_j + \delta_{cj}, \quad
           \mu_j \sim \text{Normal}(m, s^2)
 
-.. math:: \delta_{\cdot j} \sim \text{multivariate t}(\nu, 0, \tau^2 I), \quad
-          \log \tau \sim \text{Normal}(\log 0.5, 1), \quad \nu = 4
+.. math:: \delta_{cj} = \tau z_{cj} e^{\omega u_j}, \quad z_{cj} \sim \text{Normal}(0, 1), \quad
+          u_j = \Bigl(\sum_c z_{cj}^2 - C\Bigr) / \sqrt{2C}
 
-That is Normal log-odds with a variance tau_j^2 of each column, inverse-gamma about the common
-tau^2 and integrated out. Classes are pooled towards the base rate of their column, and columns
-towards a common spread, from which a few may stand out. m and s^2 are the mean and 1 + variance of
-the columns' log-odds, all classes together.
+.. math:: \log \tau \sim \text{Normal}(\log 0.5, 1), \quad \omega \sim \text{HalfNormal}(0.3)
+
+Classes are pooled towards the base rate of their column, and columns towards a common spread tau,
+in log-odds; omega says how unequal the columns are. At 0 all deviations are Normal; above it the
+tails of a column with two classes are those of a power law (index 1/omega; Tukey's h), and with
+many classes each column has a spread of its own, log-Normal about tau. m and s^2 are the mean and
+1 + variance of the columns' log-odds, all classes together.
 
 Prefer it to Beta priors where there are many columns or few rows a class: a rare word needs no
 pseudo-count of its own, its classes share one base rate, and columns that tell little are shrunk
 to less. Log-odds rather than a Beta with learned concentration: at a base rate of 0.001 a Beta of
 small concentration has its mass at log-odds of -100 and beyond, where nothing is believed and no
-sampler goes.
+sampler goes. A function of Normal variables rather than a Student t: where a class has never
+shown a word its likelihood is flat towards minus infinity, and the tail of a t is explored slowly.
 
-Each log-odds is sampled by a coordinate between its distance from mu (few rows) and itself
-(many): w of the way, w its information from the rows over that and the prior's. The model does
-not depend on w.
+Sampled are z and, instead of mu, the level mu + sum_c w_c delta_c that the rows determine best, w
+the share of the classes in what is known of the column. The model does not depend on w.
 
-Source: Gelman et al., Bayesian Data Analysis (2013), section 5.4 and chapter 16; Papaspiliopoulos,
-Roberts and Sköld (2007), A general framework for the parametrization of hierarchical models (w).
+Source: Gelman et al., Bayesian Data Analysis (2013), section 5.4 and chapter 16; Hoaglin (1985),
+Summarizing shape numerically: the g-and-h distributions; Papaspiliopoulos, Roberts and Sköld
+(2007), A general framework for the parametrization of hierarchical models (z, w).
 """
 
 from dataclasses import dataclass, replace
@@ -48,7 +52,7 @@ from bayesgen.rows import (
     sum_except,
 )
 
-_SPREADS = np.geomspace(0.03, 3.0, 40)  # where the rows' own spread is looked for
+_SPREAD = 0.5  # median of tau, in log-odds
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,13 +63,11 @@ class HierarchicalBernoulli(Family):
     ----------
     mu : prior object, optional
         Of the base log-odds (feature,). None: the default above, as in all.
-    tau : prior object, optional
-        Of the spread of the classes about them, in log-odds, ().
-    nu : float > 0
-        Degrees of freedom: the smaller, the more unequal the columns may be.
+    tau, inequality : prior objects, optional
+        Of the spread of the classes about them, in log-odds, and of omega, ().
     location, scale : array (feature,), optional
         m and s, in log-odds. None: from the rows.
-    centring : array (class, feature) in [0, 1], optional
+    share : array (class, feature), optional
         w. None: from the rows.
     """
 
@@ -73,10 +75,10 @@ class HierarchicalBernoulli(Family):
 
     mu: Any = prior_object()
     tau: Any = prior_object()
-    nu: float = 4.0
+    inequality: Any = prior_object()
     location: Any = array(FEATURE, default=None)
     scale: Any = array(FEATURE, default=None)
-    centring: Any = array(CLASS, FEATURE, default=None)
+    share: Any = array(CLASS, FEATURE, default=None)
 
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
@@ -85,12 +87,12 @@ class HierarchicalBernoulli(Family):
 
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
-        """Coordinates that are distances, and a mixture; base rates that differ by column."""
+        """Levels that are base rates, and that are not; base rates that differ by column."""
         cells = np.arange(n_classes * n_features).reshape(n_classes, n_features)
         unit = np.ones(n_features)
         return [
-            cls(location=0 * unit, scale=unit, centring=0.0 * cells),
-            cls(location=-unit.cumsum(), scale=2 * unit, centring=cells / cells.size),
+            cls(location=0 * unit, scale=unit, share=0.0 * cells),
+            cls(location=-unit.cumsum(), scale=2 * unit, share=cells / cells.size),
         ]
 
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
@@ -120,11 +122,12 @@ class HierarchicalBernoulli(Family):
         known = np.flatnonzero(y >= 0)
         own = None if weight is None else weight[known]
         on, off = _count(X[known], y[known], n_classes, own)
-        rate = (ones + 0.5) / (ones + zeros + 1)
+        p = (on + (ones + 0.5) / (ones + zeros + 1)) / (on + off + 1)
+        information = (on + off) * p * (1 - p)
         defaults = {
             "location": log_odds.mean() * unit,
             "scale": np.sqrt(1 + log_odds.var()) * unit,
-            "centring": _centring(on, off, rate),
+            "share": information / (information.sum(axis=0) + 1 / _SPREAD**2),
         }
         return replace(
             self,
@@ -144,34 +147,32 @@ class HierarchicalBernoulli(Family):
         prior = declare(self, "prior", prefix)
         by_feature = (f"{prefix}{FEATURE}",)
         dims = prefixed(prefix, self.params["theta"])
-        mu = variable(
-            f"{prefix}mu",
-            self.mu,
-            by_feature,
-            lambda: pm.Normal(f"{prefix}mu", prior["location"], prior["scale"], dims=by_feature),
-        )
         tau = variable(
             f"{prefix}tau",
             self.tau,
             (),
-            lambda: pm.LogNormal(f"{prefix}tau", np.log(0.5), 1.0),
+            lambda: pm.LogNormal(f"{prefix}tau", np.log(_SPREAD), 1.0),
         )
-        nu = pt.as_tensor(float(self.nu))
-        w = prior["centring"]
-        raw = pm.CustomDist(
-            f"{prefix}log_odds_raw",
-            mu,
-            tau,
-            nu,
-            w,
-            dist=_draw_raw,
-            logp=_log_raw,
-            support_point=_centre_raw,
-            signature="(d),(),(),(c,d)->(c,d)",
-            class_name="PooledLogOdds",
-            dims=dims,
+        omega = variable(
+            f"{prefix}inequality",
+            self.inequality,
+            (),
+            lambda: pm.HalfNormal(f"{prefix}inequality", 0.3),
         )
-        log_odds = mu + _deviation(raw, mu, tau, w)
+        z = pm.Normal(f"{prefix}deviation_raw", 0.0, 1.0, dims=dims)
+        n_classes = self.share.shape[0]
+        excess = (pt.sqr(z).sum(axis=0) - n_classes) / np.sqrt(2 * n_classes)
+        deviation = tau * z * pt.exp(omega * excess)
+
+        def base_rates() -> Any:
+            shift = (prior["share"] * deviation).sum(axis=0)
+            level = pm.Normal(
+                f"{prefix}level", prior["location"] + shift, prior["scale"], dims=by_feature
+            )
+            return pm.Deterministic(f"{prefix}mu", level - shift, dims=by_feature)
+
+        mu = variable(f"{prefix}mu", self.mu, by_feature, base_rates)
+        log_odds = mu + deviation
         theta = pm.Deterministic(f"{prefix}theta", pt.sigmoid(log_odds), dims=dims)
         if X is not None:
             codes = np.asarray(y.get_value() if hasattr(y, "get_value") else y)
@@ -191,58 +192,6 @@ class HierarchicalBernoulli(Family):
         if missing is not None:
             out = out - sum_cells(f"{prefix}missing", stored_cells(missing, slice(None)), off)
         return out + off.sum(axis=0)
-
-
-def _deviation(raw: Any, mu: Any, tau: Any, w: Any) -> Any:
-    """delta (class, feature) at the coordinates that are sampled."""
-    import pytensor.tensor as pt
-
-    return pt.exp((1 - w) * pt.log(tau)) * (raw - w * mu)
-
-
-def _log_raw(raw: Any, mu: Any, tau: Any, nu: Any, w: Any) -> Any:
-    """Log density of the coordinates, all columns."""
-    import pytensor.tensor as pt
-
-    n_classes, n_features = raw.shape[0], raw.shape[1]
-    log_tau, power = pt.log(tau), (nu + n_classes) / 2
-    squares = pt.sqr(pt.exp(-w * log_tau) * (raw - w * mu)).sum(axis=0)  # of delta/tau
-    norm = pt.gammaln(power) - pt.gammaln(nu / 2) - n_classes / 2 * pt.log(np.pi * nu)
-    return n_features * norm - power * pt.log1p(squares / nu).sum() - w.sum() * log_tau
-
-
-def _draw_raw(mu: Any, tau: Any, nu: Any, w: Any, size: Any) -> Any:
-    import pymc as pm
-    import pytensor.tensor as pt
-
-    chi2 = pm.Gamma.dist(nu / 2, 0.5, size=mu.shape)
-    z = pm.Normal.dist(0.0, 1.0, size=w.shape) * pt.sqrt(nu / chi2)
-    return w * mu + pt.exp(w * pt.log(tau)) * z
-
-
-def _centre_raw(rv: Any, size: Any, mu: Any, tau: Any, nu: Any, w: Any) -> Any:
-    """Where sampling starts: all classes at the base rates."""
-    return w * mu
-
-
-def _centring(on: Array, off: Array, rate: Array) -> Array:
-    """(C, D) w from the counts of ones and zeros (C, D), and the rates (D,) of all classes.
-
-    The information about each log-odds beside that of a Student t prior of the scale that explains
-    the cells best: roughly, which is all that coordinates need.
-    """
-    n, n_classes = on + off, len(on)
-    # to first order about the rates, which own rows have moved as well
-    null = np.maximum(n * rate * (1 - rate), 1e-6)
-    distance = (on - n * rate) / null * np.sqrt(n_classes / max(1, n_classes - 1))
-    variance = np.square(_SPREADS)[:, None, None] + 1 / null
-    log_p = -0.5 * np.log(variance) - 2.5 * np.log1p(np.square(distance) / (4 * variance))
-    spread = _SPREADS[np.argmax(log_p.sum(axis=(1, 2)))]
-    own = np.square(distance) - 1 / null
-    own = (4 * spread**2 + np.maximum(own, 0.0).sum(axis=0)) / (4 + n_classes)  # of a column
-    p = (on + rate) / (n + 1)
-    information = n * p * (1 - p)
-    return np.asarray(information / (information + 1 / own))
 
 
 def _count(X: Matrix, y: Array, n_classes: int, weight: Array | None = None) -> tuple[Array, Array]:

@@ -16,7 +16,7 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
     r"""Naive Bayes for bits that learns from the data how much the classes share.
 
     .. math:: x_j \mid y = c \sim \text{Bernoulli}(\theta_{cj}), \qquad
-              \text{logit}\, \theta_{\cdot j} \sim \text{t}(\nu, \mu_j, \tau^2 I)
+              \text{logit}\, \theta_{cj} = \mu_j + \tau z_{cj} e^{\omega u_j}
 
     Prefer it to `BernoulliNB` where there are many columns or few rows a class: each class borrows
     the base rate of a column from the others, and columns that do not tell the classes apart are
@@ -24,14 +24,13 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
 
     Parameters
     ----------
-    mu, tau : prior objects, optional
-        Of the base log-odds of the columns (feature,), and of the spread of the classes about
-        them, in log-odds. A distribution of PyMC (``pm.HalfNormal.dist(1)``), PreliZ or
-        pymc-extras, or a function of (name, dims). None: mu Normal about the mean log-odds of all
-        columns, with variance 1 + their variance; log tau Normal(log 0.5, 1).
-    nu : float, default 4.0
-        Degrees of freedom of that spread. Small: a few columns may tell the classes apart by much,
-        while all others do not; large: the columns are alike.
+    mu, tau, inequality : prior objects, optional
+        Of the base log-odds of the columns (feature,); of the spread of the classes about them, in
+        log-odds; and of how unequal the columns are in that (0: alike; 0.5: a few columns tell the
+        classes apart by much, while all others do not). A distribution of PyMC
+        (``pm.HalfNormal.dist(1)``), PreliZ or pymc-extras, or a function of (name, dims). None: mu
+        Normal about the mean log-odds of all columns, with variance 1 + their variance; log tau
+        Normal(log 0.5, 1); inequality HalfNormal(0.3).
     binarize : float or None, default 0.0
         Values above it are 1, the others 0. None: X must hold only 0 and 1.
     class_alpha : float or array (class,), default 1.0
@@ -55,13 +54,13 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
     >>> clf.fit(X, y).predict_proba(X_new)  # doctest: +SKIP
     """
 
-    _priors = ("mu", "tau")
+    _priors = ("mu", "tau", "inequality")
 
     def __init__(
         self,
         mu: Any = None,
         tau: Any = None,
-        nu: float = 4.0,
+        inequality: Any = None,
         *,
         binarize: float | None = 0.0,
         class_alpha: Any = 1.0,
@@ -72,7 +71,7 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
     ) -> None:
         self.mu = mu
         self.tau = tau
-        self.nu = nu
+        self.inequality = inequality
         self.binarize = binarize
         self.class_alpha = class_alpha
         self.draws = draws
@@ -81,7 +80,7 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
         self.random_state = random_state
 
     def _make_family(self) -> Any:
-        return HierarchicalBernoulli(self.mu, self.tau, self.nu)
+        return HierarchicalBernoulli(self.mu, self.tau, self.inequality)
 
     def _encode_as_read(self, X: Any) -> Any:
         return self._encode(X)  # draws share one pass over rows that are bits already
