@@ -259,6 +259,9 @@ def split_missing(X: Matrix) -> tuple[Matrix, Matrix | None]:
 
 def first_observed(X: Matrix) -> Array:
     """(D,) the first value that is not NaN in each column, 0 where there is none."""
+    head = dense_block(X, slice(0, 1))
+    if len(head) and not np.isnan(head).any():
+        return head[0].copy()
     out = np.zeros(X.shape[1])
     todo = np.arange(X.shape[1])
     for rows in row_blocks(*X.shape):

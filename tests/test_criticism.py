@@ -174,6 +174,8 @@ def test_a_row_without_cells_tells_of_the_class_weights_alone() -> None:
 class Given:
     """A family whose log densities (chain, draw, N, C) are given, whatever X says."""
 
+    discriminative = False
+
     def __init__(self, density: np.ndarray) -> None:
         self.density = density
         self.params = {"density": ("class",)}

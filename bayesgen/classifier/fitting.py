@@ -6,6 +6,7 @@ from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from sklearn.utils import _safe_indexing
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_consistent_length,
@@ -29,6 +30,16 @@ from bayesgen.rows import class_counts
 
 Inference = Literal["closed form", "nuts", "gibbs", "laplace", "advi", "pathfinder"]
 _SAMPLED: tuple[str, ...] = get_args(Inference)[1:]
+
+
+def _adds_up(self: Any) -> bool:
+    """Whether rows can be added: scikit-learn tells it by the attribute ``partial_fit``."""
+    if not self._conjugate():
+        raise NoClosedFormError(
+            f"partial_fit adds up sufficient statistics, and the family of {type(self).__name__} "
+            "has none: fit all rows together"
+        )
+    return True
 
 
 class Fitting(Sampling):
@@ -107,6 +118,7 @@ class Fitting(Sampling):
                 )
             return self._add(X, y, sample_weight, None)
 
+    @available_if(_adds_up)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add rows; the result is that of one fit to all rows so far.
 

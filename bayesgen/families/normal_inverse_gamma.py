@@ -475,13 +475,13 @@ class NormalInverseGamma(ConjugateFamily):
         nu = np.broadcast_to(self.nu, scale.shape)
         spread = np.sqrt(scale * (1 + 1 / self.kappa))
         fast = kernels.pays(X.shape[0] * self.mu.size) and not issparse(X)
-        out = np.empty((X.shape[0], n_classes))
         if self._over_features:
             d = np.arange(X.shape[1] + 1)
             norm = log_gamma_difference(nu / 2, d / 2) - d / 2 * np.log(np.pi)
             power, log_width = (nu + d) / 2, np.log(spread)
             if fast:
                 return self._compiled_predictive(X, "joint_t", spread, log_width, norm, power)
+            out = np.empty((X.shape[0], n_classes))
             for rows in row_blocks(*X.shape):
                 x = dense_block(X, rows) - self.shift
                 seen = ~np.isnan(x)
@@ -495,6 +495,7 @@ class NormalInverseGamma(ConjugateFamily):
         log_norm, power = log_norm * self._live, (nu + 1) / 2 * self._live
         if fast:
             return self._compiled_predictive(X, "product_t", spread, log_norm, power)
+        out = np.empty((X.shape[0], n_classes))
         for rows in row_blocks(*X.shape):
             x = dense_block(X, rows) - self.shift
             total = np.nansum if has_nan(x) else np.sum

@@ -6,7 +6,7 @@ X is dense, of any dtype, order and strides, with counts >= 0; NaN is a missing 
 import numpy as np
 
 from bayesgen.kernels.compiling import as_data, compiled
-from bayesgen.kernels.gamma import log_factorial, log_negative_binomial
+from bayesgen.kernels.gamma import LOG_FACTORIAL, log_factorial, log_negative_binomial
 from bayesgen.kernels.threads import over_blocks
 
 Array = np.ndarray
@@ -73,19 +73,22 @@ def _add_up(  # pragma: no cover - compiled
     x: Array, y: Array, w: Array, total: Array, factorials: Array, missing: Array
 ) -> None:
     for i in range(len(x)):
-        row, own, weight = x[i], total[y[i]], w[i]
-        gone = 0
+        row, weight = x[i], w[i]
+        own, own_factorials = total[y[i]], factorials[y[i]]
+        others = 0
         for j in range(len(row)):
-            seen = row[j] == row[j]
-            own[j] += weight * row[j] if seen else 0.0
-            gone += not seen
-        for j in range(len(row)):
-            if row[j] > 0.0 and row[j] != 1.0:
-                factorials[y[i], j] += weight * log_factorial(row[j])
-        if gone:
+            n = row[j]
+            own[j] += weight * n if n == n else 0.0
+            known = n < 256.0 and n == np.floor(n)
+            own_factorials[j] += weight * LOG_FACTORIAL[int(n) if known else 0]
+            others += not known
+        if others:
             for j in range(len(row)):
-                if row[j] != row[j]:
+                n = row[j]
+                if n != n:
                     missing[y[i], j] += weight
+                elif n >= 256.0 or n != np.floor(n):
+                    own_factorials[j] += weight * log_factorial(n)
 
 
 @compiled

@@ -7,7 +7,7 @@ import numpy as np
 from bayesgen.kernels.compiling import compiled
 
 _STIRLING_FROM = 32.0  # as in `numerics`
-_LOG_FACTORIAL = np.array([math.lgamma(k + 1.0) for k in range(256)])
+LOG_FACTORIAL = np.array([math.lgamma(k + 1.0) for k in range(256)])
 
 
 @compiled
@@ -31,8 +31,8 @@ def log_gamma_difference(a: float, n: float) -> float:  # pragma: no cover - com
 @compiled
 def log_factorial(n: float) -> float:  # pragma: no cover - compiled
     """log n! for n >= 0, by look-up for small whole numbers."""
-    if n < len(_LOG_FACTORIAL) and n == int(n):
-        return float(_LOG_FACTORIAL[int(n)])
+    if n < len(LOG_FACTORIAL) and n == int(n):
+        return float(LOG_FACTORIAL[int(n)])
     return math.lgamma(n + 1.0)
 
 

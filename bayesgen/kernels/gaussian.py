@@ -6,14 +6,15 @@ from bayesgen.kernels.compiling import compiled
 
 Array = np.ndarray
 
-_CELLS = 1 << 15  # read twice: the second time from the second-level cache
+_CELLS = 1 << 15  # if they are read twice, the second time is from the second-level cache
+_LOST = 4.0  # of a sum of squares may cancel: two bits
 
 
 @compiled
 def add_moments(  # pragma: no cover - compiled
     x: Array, y: Array, weight: Array, shift: Array, n: Array, mean: Array, scatter: Array
 ) -> None:
-    """Add rows to the statistics, a few at a time: their means, then their scatter about these.
+    """Add rows to the statistics, a few at a time: sums and squares about earlier class means.
 
     Parameters
     ----------
@@ -30,32 +31,47 @@ def add_moments(  # pragma: no cover - compiled
     n_classes = len(n)
     total = np.empty(n_classes)
     s, q = np.empty((n_classes, n_features)), np.empty((n_classes, n_features))
+    about = np.empty((n_classes, n_features))  # near the class means: squares about it lose nothing
+    for c in range(n_classes):
+        about[c] = shift + mean[c]
     step = max(_CELLS // n_features, 4 * n_classes)
     for start in range(0, n_rows, step):
         stop = min(start + step, n_rows)
-        total[:], s[:], q[:] = 0.0, 0.0, 0.0
-        for i in range(start, stop):
-            c = y[i]
-            w = weight[i] if len(weight) else 1.0
-            total[c] += w
-            for j in range(n_features):
-                s[c, j] += w * (x[i, j] - shift[j])
+        near = False
+        for _ in range(2):  # a second time where the class means lie elsewhere
+            total[:], s[:], q[:] = 0.0, 0.0, 0.0
+            for i in range(start, stop):
+                c = y[i]
+                w = weight[i] if len(weight) else 1.0
+                total[c] += w
+                for j in range(n_features):
+                    d = x[i, j] - about[c, j]
+                    s[c, j] += w * d
+                    q[c, j] += w * (d * d)
+            if near or np.isnan(s.sum()):
+                break
+            near = True
+            for c in range(n_classes):
+                for j in range(n_features):
+                    lost = s[c, j] * s[c, j] / total[c]
+                    near &= not lost > _LOST * (q[c, j] - lost + scatter[c, j])
+            if near:
+                break
+            near = True
+            for c in range(n_classes):
+                for j in range(n_features):
+                    about[c, j] += s[c, j] / total[c] if total[c] > 0 else 0.0
         if np.isnan(s.sum()):
             _add_observed(x[start:stop], y[start:stop], weight[start:stop], shift, n, mean, scatter)
             continue
         for c in range(n_classes):
-            for j in range(n_features):
-                s[c, j] /= total[c]
-        for i in range(start, stop):
-            c = y[i]
-            w = weight[i] if len(weight) else 1.0
-            for j in range(n_features):
-                d = x[i, j] - shift[j] - s[c, j]
-                q[c, j] += w * (d * d)
-        for c in range(n_classes):
             if total[c] > 0:
                 for j in range(n_features):
-                    _merge(n, mean, scatter, c, j, total[c], s[c, j], q[c, j])
+                    m = s[c, j] / total[c]
+                    left = q[c, j]
+                    if left < np.inf:
+                        left = max(left - total[c] * m * m, 0.0)
+                    _merge(n, mean, scatter, c, j, total[c], about[c, j] - shift[j] + m, left)
 
 
 @compiled

@@ -88,6 +88,40 @@ def test_statistics_are_those_of_numpy(rows, weighted, monkeypatch):
             same(a, b)
 
 
+@pytest.mark.parametrize("order", ["drifting", "in jumps", "sorted by class"])
+def test_rows_in_any_order_of_time(order, monkeypatch):
+    """Class means that move by many standard deviations from one part of the rows to the next."""
+    rng = np.random.default_rng(2)
+    n = 40_000
+    X, y = rng.standard_normal((n, 5)), rng.integers(0, 3, n)
+    if order == "sorted by class":
+        y.sort()
+        X += 1e4 * y[:, None]
+    elif order == "drifting":
+        X += np.linspace(0, 1e4, n)[:, None]
+    else:
+        X[30_000:] += 1e4
+    plain(monkeypatch)
+    expected = NormalInverseGamma().stats(X, y, 3)
+    compiled(monkeypatch)
+    found = NormalInverseGamma().stats(X, y, 3)
+    np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-12)
+    np.testing.assert_allclose(found.scatter, expected.scatter, rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid")
+def test_squares_that_overflow(monkeypatch):
+    X, y = some_rows(np.random.default_rng(0))
+    X[:, 1] *= 1e200
+    plain(monkeypatch)
+    expected = NormalInverseGamma().stats(X, y, C)
+    compiled(monkeypatch)
+    found = NormalInverseGamma().stats(X, y, C)
+    assert np.isposinf(expected.scatter[: C - 1, 1]).all()
+    np.testing.assert_allclose(found.scatter, expected.scatter, rtol=1e-12)
+    np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-12)
+
+
 def test_statistics_are_those_of_exact_fractions(monkeypatch):
     """Also where the first row is an outlier, about which all the others are the same."""
     rng = np.random.default_rng(0)
