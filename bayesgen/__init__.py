@@ -10,10 +10,13 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "BayesianLogisticRegression": "estimators",
     "BernoulliNB": "estimators",
     "CategoricalNB": "estimators",
     "GaussianNB": "estimators",
     "GenerativeClassifier": "classifier",
+    "HierarchicalBernoulliNB": "estimators",
+    "HierarchicalCategoricalNB": "estimators",
     "LinearDiscriminant": "estimators",
     "MarkovNB": "estimators",
     "MixedNB": "estimators",

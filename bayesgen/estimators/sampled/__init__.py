@@ -1,6 +1,17 @@
 """Classifiers without a closed form: fitted by NUTS, used like all others."""
 
+from bayesgen.estimators.sampled.bits import (
+    HierarchicalBernoulliNB,
+    HierarchicalCategoricalNB,
+)
+from bayesgen.estimators.sampled.discriminative import BayesianLogisticRegression
 from bayesgen.estimators.sampled.face import SampledClassifier
 from bayesgen.estimators.sampled.reals import StudentTNB
 
-__all__ = ["SampledClassifier", "StudentTNB"]
+__all__ = [
+    "BayesianLogisticRegression",
+    "HierarchicalBernoulliNB",
+    "HierarchicalCategoricalNB",
+    "SampledClassifier",
+    "StudentTNB",
+]
