@@ -230,6 +230,7 @@ class Predicting(Posterior):
         relevance: Any = None,
     ) -> Array:
         """(N,) log p(x): how odd each row is under every class."""
+        self._refuse_if_discriminative("score_samples")
         return log_sum_exp(self._log_joint(X, method, class_prior, posterior, "density", relevance))
 
     def predict_monte_carlo(

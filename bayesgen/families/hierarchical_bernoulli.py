@@ -4,16 +4,15 @@ r"""Bits whose classes share strength: log-odds about the column's own, how far 
           \text{logit}\, \theta_{cj} = \mu_j + \delta_{cj}, \quad
           \mu_j \sim \text{Normal}(m, s^2)
 
-.. math:: \delta_{cj} = \tau z_{cj} e^{\omega u_j}, \quad z_{cj} \sim \text{Normal}(0, 1), \quad
+.. math:: \delta_{cj} = \tau z_{cj} e^{\text{asinh}\, \omega u_j}, \quad z_{cj} \sim \text{Normal}(0, 1), \quad
           u_j = \Bigl(\sum_c z_{cj}^2 - C\Bigr) / \sqrt{2C}
 
-.. math:: \log \tau \sim \text{Normal}(\log 0.5, 1), \quad \omega \sim \text{HalfNormal}(0.3)
+.. math:: \log \tau \sim \text{Normal}(\log 0.5, 1), \quad \omega \sim \text{HalfNormal}(0.5)
 
 Classes are pooled towards the base rate of their column, and columns towards a common spread tau,
-in log-odds; omega says how unequal the columns are. At 0 all deviations are Normal; above it the
-tails of a column with two classes are those of a power law (index 1/omega; Tukey's h), and with
-many classes each column has a spread of its own, log-Normal about tau. m and s^2 are the mean and
-1 + variance of the columns' log-odds, all classes together.
+in log-odds; omega says how unequal the columns are. At 0 all deviations are Normal; above it some
+columns stand out, with tails as of the cube of a Normal variable. m and s^2 are the mean and 1 +
+variance of the columns' log-odds, all classes together.
 
 Prefer it to Beta priors where there are many columns or few rows a class: a rare word needs no
 pseudo-count of its own, its classes share one base rate, and columns that tell little are shrunk
@@ -26,8 +25,9 @@ Sampled are z and, instead of mu, the level mu + sum_c w_c delta_c that the rows
 the share of the classes in what is known of the column. The model does not depend on w.
 
 Source: Gelman et al., Bayesian Data Analysis (2013), section 5.4 and chapter 16; Hoaglin (1985),
-Summarizing shape numerically: the g-and-h distributions; Papaspiliopoulos, Roberts and Sköld
-(2007), A general framework for the parametrization of hierarchical models (z, w).
+Summarizing shape numerically: the g-and-h distributions (a Normal variable stretched, as here);
+Papaspiliopoulos, Roberts and Sköld (2007), A general framework for the parametrization of
+hierarchical models (z, w).
 """
 
 from dataclasses import dataclass, replace
@@ -39,6 +39,7 @@ from scipy import sparse
 from bayesgen.family import Family, Theta, array, prior_object
 from bayesgen.names import CLASS, FEATURE
 from bayesgen.numerics import Array
+from bayesgen.pooled_log_odds import SPREAD, spread, stretch
 from bayesgen.pymc_parts import declare, prefixed, sum_cells, variable
 from bayesgen.rows import (
     Matrix,
@@ -51,8 +52,6 @@ from bayesgen.rows import (
     stored_cells,
     sum_except,
 )
-
-_SPREAD = 0.5  # median of tau, in log-odds
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +71,7 @@ class HierarchicalBernoulli(Family):
     """
 
     sparse: ClassVar[bool] = True
+    separable: ClassVar[bool] = True
 
     mu: Any = prior_object()
     tau: Any = prior_object()
@@ -127,7 +127,7 @@ class HierarchicalBernoulli(Family):
         defaults = {
             "location": log_odds.mean() * unit,
             "scale": np.sqrt(1 + log_odds.var()) * unit,
-            "share": information / (information.sum(axis=0) + 1 / _SPREAD**2),
+            "share": information / (information.sum(axis=0) + 1 / SPREAD**2),
         }
         return replace(
             self,
@@ -147,22 +147,11 @@ class HierarchicalBernoulli(Family):
         prior = declare(self, "prior", prefix)
         by_feature = (f"{prefix}{FEATURE}",)
         dims = prefixed(prefix, self.params["theta"])
-        tau = variable(
-            f"{prefix}tau",
-            self.tau,
-            (),
-            lambda: pm.LogNormal(f"{prefix}tau", np.log(_SPREAD), 1.0),
-        )
-        omega = variable(
-            f"{prefix}inequality",
-            self.inequality,
-            (),
-            lambda: pm.HalfNormal(f"{prefix}inequality", 0.3),
-        )
+        tau, omega = spread(prefix, self.tau, self.inequality)
         z = pm.Normal(f"{prefix}deviation_raw", 0.0, 1.0, dims=dims)
         n_classes = self.share.shape[0]
         excess = (pt.sqr(z).sum(axis=0) - n_classes) / np.sqrt(2 * n_classes)
-        deviation = tau * z * pt.exp(omega * excess)
+        deviation = tau * z * stretch(omega * excess)
 
         def base_rates() -> Any:
             shift = (prior["share"] * deviation).sum(axis=0)

@@ -16,7 +16,7 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
     r"""Naive Bayes for bits that learns from the data how much the classes share.
 
     .. math:: x_j \mid y = c \sim \text{Bernoulli}(\theta_{cj}), \qquad
-              \text{logit}\, \theta_{cj} = \mu_j + \tau z_{cj} e^{\omega u_j}
+              \text{logit}\, \theta_{cj} = \mu_j + \tau z_{cj} e^{\text{asinh}\, \omega u_j}
 
     Prefer it to `BernoulliNB` where there are many columns or few rows a class: each class borrows
     the base rate of a column from the others, and columns that do not tell the classes apart are
@@ -30,7 +30,7 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
         classes apart by much, while all others do not). A distribution of PyMC
         (``pm.HalfNormal.dist(1)``), PreliZ or pymc-extras, or a function of (name, dims). None: mu
         Normal about the mean log-odds of all columns, with variance 1 + their variance; log tau
-        Normal(log 0.5, 1); inequality HalfNormal(0.3).
+        Normal(log 0.5, 1); inequality HalfNormal(0.5).
     binarize : float or None, default 0.0
         Values above it are 1, the others 0. None: X must hold only 0 and 1.
     class_alpha : float or array (class,), default 1.0
@@ -90,18 +90,19 @@ class HierarchicalCategoricalNB(SampledClassifier, CategoricalNB):
     r"""Naive Bayes for categories that learns from the data how much the classes share.
 
     .. math:: x_j \mid y = c \sim \text{Categorical}(\theta_{cj}), \qquad
-              \theta_{cj} \sim \text{Dirichlet}(\kappa_j m_j)
+              \theta_{cj} = \text{softmax}(\mu_j + \tau z_{cj} e^{\text{asinh}\, \omega u_j})
 
     Prefer it to `CategoricalNB` where classes have few rows, columns many categories, or
-    categories are rare: the base measure m_j knows which are common, and the concentration
-    kappa_j how much the classes of column j share. With many rows of every class the two agree.
+    categories are rare: the base probabilities of a column, softmax(mu_j), know which are common,
+    and the spread tau how much the classes share. With many rows of every class the two agree.
 
     Parameters
     ----------
-    concentration : prior object, optional
-        Of kappa (feature,), in rows: a distribution of PyMC (``pm.LogNormal.dist(3, 1)``), PreliZ
-        or pymc-extras, or a function of (name, dims). None: log kappa_j Normal about log k with
-        standard deviation 1, log k Normal(log 10, 1).
+    tau, inequality : prior objects, optional
+        Of the spread of the classes about the base log-odds of a column, and of how unequal the
+        columns are in that, as in `HierarchicalBernoulliNB`: a distribution of PyMC
+        (``pm.HalfNormal.dist(1)``), PreliZ or pymc-extras, or a function of (name, dims). None:
+        log tau Normal(log 0.5, 1); inequality HalfNormal(0.5).
     categories : None, int, list of lists, or {column: list}
         Declared categories of the columns, as in `CategoricalNB`. None: those that occur.
     unseen : {"prior", "ignore", "raise"}
@@ -121,13 +122,13 @@ class HierarchicalCategoricalNB(SampledClassifier, CategoricalNB):
 
     Notes
     -----
-    ``posterior_`` has, beside ``theta``, ``base`` (the m_j) and ``concentration`` (the kappa_j,
-    large where the classes are alike).
+    ``posterior_`` has, beside ``theta``, ``base`` (the probabilities that the classes share) and
+    ``tau``: near 0 the classes are alike, large they share nothing.
 
     References
     ----------
-    Gelman et al., Bayesian Data Analysis (2013), section 5.3; MacKay and Peto (1995), A
-    hierarchical Dirichlet language model.
+    Gelman et al., Bayesian Data Analysis (2013), chapter 16; Aitchison and Shen (1980),
+    Logistic-normal distributions.
 
     Examples
     --------
@@ -135,11 +136,12 @@ class HierarchicalCategoricalNB(SampledClassifier, CategoricalNB):
     >>> clf.fit(X, y).predict_proba(X_new)  # doctest: +SKIP
     """
 
-    _priors = ("concentration",)
+    _priors = ("tau", "inequality")
 
     def __init__(
         self,
-        concentration: Any = None,
+        tau: Any = None,
+        inequality: Any = None,
         categories: Any = None,
         unseen: Unseen = "prior",
         *,
@@ -149,7 +151,8 @@ class HierarchicalCategoricalNB(SampledClassifier, CategoricalNB):
         chains: int = 4,
         random_state: int | None = None,
     ) -> None:
-        self.concentration = concentration
+        self.tau = tau
+        self.inequality = inequality
         self.categories = categories
         self.unseen = unseen
         self.class_alpha = class_alpha
@@ -161,6 +164,6 @@ class HierarchicalCategoricalNB(SampledClassifier, CategoricalNB):
     def _make_family(self) -> Any:
         encoder = getattr(self, "encoder_", None)
         if encoder is None:
-            return HierarchicalCategorical(self.concentration)
+            return HierarchicalCategorical(self.tau, self.inequality)
         refuse_no_categories(encoder, self._feature_names())
-        return HierarchicalCategorical(self.concentration, encoder.n_categories)
+        return HierarchicalCategorical(self.tau, self.inequality, encoder.n_categories)
