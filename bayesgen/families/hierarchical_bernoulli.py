@@ -4,7 +4,8 @@ r"""Bits whose classes share strength: log-odds about the column's own, how far 
           \text{logit}\, \theta_{cj} = \mu_j + \delta_{cj}, \quad
           \mu_j \sim \text{Normal}(m, s^2)
 
-.. math:: \delta_{cj} = \tau z_{cj} e^{\text{asinh}\, \omega u_j}, \quad z_{cj} \sim \text{Normal}(0, 1), \quad
+.. math:: \delta_{cj} = \tau z_{cj} e^{\text{asinh}\, \omega u_j}, \quad
+          z_{cj} \sim \text{Normal}(0, 1), \quad
           u_j = \Bigl(\sum_c z_{cj}^2 - C\Bigr) / \sqrt{2C}
 
 .. math:: \log \tau \sim \text{Normal}(\log 0.5, 1), \quad \omega \sim \text{HalfNormal}(0.5)

@@ -4,12 +4,14 @@ r"""Categories whose classes share strength: log-odds about the column's own, ho
           \theta_{cj} = \text{softmax}(\mu_j + \delta_{cj}), \quad
           \mu_{jk} \sim \text{Normal}(0, s_j^2)
 
-.. math:: \delta_{cjk} = \tau z_{cjk} e^{\text{asinh}\, \omega u_j}, \quad z_{cjk} \sim \text{Normal}(0, 1), \quad
-          u_j = \Bigl(\sum_{ck} z_{cjk}^2 - C K_j\Bigr) / \sqrt{2 C K_j}
+.. math:: \delta_{cjk} = \tau z_{cjk} e^{\text{asinh}\, \omega u_j}, \quad
+          z_{cjk} \sim \text{Normal}(0, 1), \quad
+          u_j = \Bigl(\sum_{ck} z_{cjk}^2 - n_j\Bigr) / \sqrt{2 n_j}
 
 .. math:: \log \tau \sim \text{Normal}(\log 0.5, 1), \quad \omega \sim \text{HalfNormal}(0.5)
 
-As for bits: classes are pooled towards the base probabilities of their column, softmax(mu_j), and
+of all that softmax looks at: the contrasts of the categories, n_j = C (K_j - 1) of z. As for bits,
+classes are pooled towards the base probabilities of their column, softmax(mu_j), and
 columns towards a common spread tau; omega says how unequal the columns are. s_j^2 is 1 + the
 variance of the logarithms of the column's frequencies, all classes together.
 
@@ -35,6 +37,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.linalg import block_diag, helmert
 
 from bayesgen.category_codes import count_codes, draw_codes, look_up, n_codes
 from bayesgen.family import Family, Theta, array, prior_object
@@ -163,22 +166,24 @@ class HierarchicalCategorical(Family):
         real = self._real()
         cells = np.nonzero(real)
         column = cells[0]
-        n_classes, n_cells = len(self.share), len(column)
+        basis = _contrasts(real)
+        n_classes = len(self.share)
+        own = column[(basis != 0).argmax(axis=0)]  # the column of each contrast
         tau, omega = spread(prefix, self.tau, self.inequality)
-        z = pm.Normal(f"{prefix}deviation_raw", 0.0, 1.0, shape=(n_classes, n_cells))
-        number = n_classes * real.sum(axis=1)
-        in_column = (column[:, None] == np.arange(len(real))) * 1.0
+        z = pm.Normal(f"{prefix}deviation_raw", 0.0, 1.0, shape=(n_classes, basis.shape[1]))
+        number = n_classes * np.maximum(real.sum(axis=1) - 1, 1)
+        in_column = (own[:, None] == np.arange(len(real))) * 1.0
         excess = (pt.dot(pt.sqr(z).sum(axis=0), in_column) - number) / np.sqrt(2 * number)
-        deviation = tau * z * stretch(omega * excess)[column]
-        shift = (prior["share"][(slice(None), *cells)] * deviation).sum(axis=0)
-        level = pm.Normal(f"{prefix}level", shift, prior["scale"][column], shape=n_cells)
+        deviation = pt.dot(tau * z * stretch(omega * excess)[own], basis.T)
+        shift = pt.dot((prior["share"][(slice(None), *cells)] * deviation).sum(axis=0), basis)
+        level = pm.Normal(f"{prefix}level", shift, prior["scale"][own], shape=basis.shape[1])
 
         def padded(log_odds: Any) -> Any:
-            empty = pt.full((*log_odds.shape[:-1], *real.shape), -np.inf)
+            empty = pt.alloc(np.float64(-np.inf), *log_odds.shape[:-1], *real.shape)
             return empty[(..., *cells)].set(log_odds)
 
         dims = prefixed(prefix, self.params["theta"])
-        mu = level - shift
+        mu = pt.dot(basis, level - shift)
         pm.Deterministic(f"{prefix}base", pt.special.softmax(padded(mu), axis=-1), dims=dims[1:])
         log_odds = mu + deviation
         grid = padded(log_odds)
@@ -199,3 +204,9 @@ class HierarchicalCategorical(Family):
         """(D, K) False in the padding, up to `width` or the largest number of categories."""
         k = np.asarray(self.n_categories)
         return np.asarray(np.arange(width or k.max(initial=1)) < k[:, None])
+
+
+def _contrasts(real: Array) -> Array:
+    """(R, R - D) orthonormal contrasts of the R cells of each of D columns, side by side."""
+    blocks = [helmert(int(k)).T for k in real.sum(axis=1)]
+    return np.asarray(block_diag(*blocks))

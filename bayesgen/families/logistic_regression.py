@@ -29,6 +29,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from scipy.linalg import helmert
 
 from bayesgen.family import Family, Theta, array, prior_object
 from bayesgen.names import CLASS, FEATURE, FEATURE_BIS, OBS
@@ -137,7 +138,7 @@ class LogisticRegression(Family):
         import pytensor.tensor as pt
 
         model: Any = pm.modelcontext(None)
-        basis = _contrasts(len(model.coords[CLASS]))
+        basis = helmert(len(model.coords[CLASS])).T  # orthonormal, columns that sum to 0
         n_features = len(self.location)
         dims = {name: prefixed(prefix, d) for name, d in self.params.items()}
         # what independent Normals of standard deviation sigma say of all contrasts of the classes
@@ -234,15 +235,6 @@ class LogisticRegression(Family):
         if missing.any():
             i, j = np.argwhere(missing)[0]
             raise ValueError(f"X contains NaN: row {first + i}, feature {j}; {self.missing}")
-
-
-def _contrasts(n: int) -> Array:
-    """(n, n - 1) orthonormal columns that sum to 0."""
-    out = np.zeros((n, n - 1))
-    for k in range(1, n):
-        out[:k, k - 1], out[k, k - 1] = 1.0, -k
-        out[:, k - 1] /= np.sqrt(k * (k + 1))
-    return out
 
 
 def _log_label(label: Any, logits: Any) -> Any:
