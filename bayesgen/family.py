@@ -325,9 +325,21 @@ class Family(Record, abc.ABC):
         """
         return self
 
+    def start(self, rng: np.random.Generator) -> dict[str, Array] | None:
+        """Values of the free variables of `to_pymc` where a chain starts.
+
+        None: near the centre of the prior, which is right unless the posterior has several modes
+        or is far away.
+        """
+        return None
+
     def coords(self) -> dict[str, Any]:
         """{dim: labels} of the dims in `params` that are neither class nor feature."""
         return {}
+
+    def given_rows(self, X: Matrix) -> Self:
+        """The family whose `simulate` takes from the rows X what is given: lengths, exposures."""
+        return self
 
     def for_plug_in(self, method: Method) -> Self:
         """The family whose `log_likelihood` scores the theta of a plug-in method.

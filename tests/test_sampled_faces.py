@@ -27,8 +27,11 @@ KINDS = {"reals": REALS, "counts": COUNTS, "bits": (REALS > 1).astype(int)}
 # what each face is fitted to; a new one is given its row here
 DATA = {
     "BayesianLogisticRegression": "reals",
+    "DirichletCompoundMultinomialNB": "counts",
     "HierarchicalBernoulliNB": "bits",
     "HierarchicalCategoricalNB": "bits",
+    "LogisticNormalNB": "counts",
+    "NegativeBinomialNB": "counts",
     "StudentTNB": "reals",
 }
 SAMPLED = {face.__name__: face for face in FACES if issubclass(face, SampledClassifier)}

@@ -8,8 +8,11 @@ from bayesgen.estimators.counts import BernoulliNB, MultinomialNB, PoissonNB
 from bayesgen.estimators.gaussian import GaussianNB, LinearDiscriminant, QuadraticDiscriminant
 from bayesgen.estimators.sampled import (
     BayesianLogisticRegression,
+    DirichletCompoundMultinomialNB,
     HierarchicalBernoulliNB,
     HierarchicalCategoricalNB,
+    LogisticNormalNB,
+    NegativeBinomialNB,
     StudentTNB,
 )
 from bayesgen.estimators.tables import CategoricalNB, MixedNB
@@ -26,8 +29,11 @@ FACES: tuple[type[GenerativeClassifier], ...] = (
     QuadraticDiscriminant,
     MarkovNB,
     BayesianLogisticRegression,
+    DirichletCompoundMultinomialNB,
     HierarchicalBernoulliNB,
     HierarchicalCategoricalNB,
+    LogisticNormalNB,
+    NegativeBinomialNB,
     StudentTNB,
     GenerativeClassifier,
 )

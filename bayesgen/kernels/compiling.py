@@ -1,6 +1,9 @@
 """How kernels are compiled, and what data they are given."""
 
+import hashlib
 from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -29,9 +32,21 @@ def compiled_sums[F: Callable[..., Any]](function: F) -> F:
 
 def _compiled(function: Any, **options: Any) -> Any:
     try:
-        return numba.njit(cache=True, **options)(function)
+        kernel: Any = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # "cannot cache function: no locator available"
         return numba.njit(**options)(function)
+    # numba's cache knows a kernel by its own file; what it calls may stand in another
+    file: Any = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
+    if hasattr(file, "_source_stamp"):
+        file._source_stamp = (file._source_stamp, _digest())
+    return kernel
+
+
+@cache
+def _digest() -> str:
+    """Of the sources of all kernels."""
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
 
 
 def as_data(x: Array) -> Array:

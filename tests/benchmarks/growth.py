@@ -49,7 +49,7 @@ VARYING = {
 }
 DRAWS = (100, 200, 400, 800, 1600)
 DRAWN = {"N": 1000, "D": 10, "C": 3}
-RUNS = 5
+RUNS = 3
 
 
 class Growth(NamedTuple):

@@ -69,10 +69,12 @@ def run(args: argparse.Namespace, screen: Console) -> dict[str, Any]:
         TimeElapsedColumn(),
         TextColumn("{task.description}"),
     )
-    with Progress(*columns, console=screen) as progress:
+    with Progress(*columns, console=screen, auto_refresh=False) as progress:  # no thread beside
         task = progress.add_task("", total=len(workloads) + len(starts) + len(grow))
         for k, workload in workloads:
-            progress.update(task, description=f"{workload.label} beside {workload.peer_name}")
+            progress.update(
+                task, refresh=True, description=f"{workload.label} beside {workload.peer_name}"
+            )
             try:
                 row = measure.whole(k, workload, args.scale, not args.no_memory)
             except Exception as mistake:  # noqa: BLE001 - the other workloads are still of interest
@@ -81,12 +83,16 @@ def run(args: argparse.Namespace, screen: Console) -> dict[str, Any]:
                 row["error"] = f"{type(mistake).__name__}: {mistake}"
             record["workloads"].append(row)
             progress.advance(task)
+            if not screen.is_terminal:  # no bar there: a line for each
+                screen.print(" | ".join(tables.cells(row)), markup=False, soft_wrap=True)
         for name in starts:
-            progress.update(task, description=f"start-up: {name}")
+            progress.update(task, refresh=True, description=f"start-up: {name}")
             record["workloads"].append(startup.measured(name))
             progress.advance(task)
         for case in grow:
-            progress.update(task, description=f"growth of {case[0]} {case[1]} in {case[2]}")
+            progress.update(
+                task, refresh=True, description=f"growth of {case[0]} {case[1]} in {case[2]}"
+            )
             record["growth"].append(growth.measured(*case)._asdict())
             progress.advance(task)
     return record
@@ -101,6 +107,9 @@ def show(record: dict[str, Any], out: Console) -> None:
     rows = [tables.cells(row) for row in record["workloads"]]
     if rows:
         out.print(tables.on_terminal("Beside the peers", tables.HEAD, rows))
+    again = {name for row in record["workloads"] for name in row.get("memory_ours_compiled", ())}
+    if again:
+        out.print(f"compiled anew in a second process: {', '.join(sorted(again))}", style="red")
     if record["growth"]:
         lines = tables.growth_rows(record["growth"])
         out.print(tables.on_terminal("Growth: t ~ n^b", tables.GROWTH_HEAD, lines))

@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_limits
 
 from bayesgen import kernels
 from bayesgen.families.normal_inverse_gamma import NormalInverseGamma
-from bayesgen.kernels import compiling, threads
+from bayesgen.kernels import compiling, softmax, threads
 
 
 def test_size_alone_decides(monkeypatch):
@@ -100,3 +100,8 @@ def test_rows_are_read_in_two_forms_and_never_written_to(x):
     assert not any(part.flags.writeable for part in parts)
     assert np.shares_memory(parts[0], x) == (x.flags.c_contiguous and x.dtype.kind == "f")
     assert compiling.as_data(np.eye(2, dtype=bool)).dtype == np.uint8
+
+
+def test_a_kernel_on_disk_is_known_by_all_sources_that_it_may_call():
+    stamp: object = softmax.log_softmax._cache._cache_file._source_stamp
+    assert stamp[1] == compiling._digest()

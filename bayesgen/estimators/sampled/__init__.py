@@ -5,13 +5,21 @@ from bayesgen.estimators.sampled.bits import (
     HierarchicalCategoricalNB,
 )
 from bayesgen.estimators.sampled.discriminative import BayesianLogisticRegression
+from bayesgen.estimators.sampled.counts import (
+    DirichletCompoundMultinomialNB,
+    LogisticNormalNB,
+    NegativeBinomialNB,
+)
 from bayesgen.estimators.sampled.face import SampledClassifier
 from bayesgen.estimators.sampled.reals import StudentTNB
 
 __all__ = [
     "BayesianLogisticRegression",
+    "DirichletCompoundMultinomialNB",
     "HierarchicalBernoulliNB",
     "HierarchicalCategoricalNB",
+    "LogisticNormalNB",
+    "NegativeBinomialNB",
     "SampledClassifier",
     "StudentTNB",
 ]
