@@ -179,7 +179,7 @@ class HierarchicalCategorical(Family):
         level = pm.Normal(f"{prefix}level", shift, prior["scale"][own], shape=basis.shape[1])
 
         def padded(log_odds: Any) -> Any:
-            empty = pt.alloc(np.float64(-np.inf), *log_odds.shape[:-1], *real.shape)
+            empty: Any = pt.alloc(np.float64(-np.inf), *log_odds.shape[:-1], *real.shape)
             return empty[(..., *cells)].set(log_odds)
 
         dims = prefixed(prefix, self.params["theta"])

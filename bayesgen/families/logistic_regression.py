@@ -148,19 +148,16 @@ class LogisticRegression(Family):
             raw = pm.Normal(f"{prefix}{name}_raw", 0.0, sd, shape=(basis.shape[1], *shape))
             return pt.dot(basis, raw)
 
+        def declared(name: str, sd: float, *shape: int) -> Any:
+            def default() -> Any:
+                value = summing_to_zero(name, sd, *shape)
+                return pm.Deterministic(f"{prefix}{name}", value, dims=dims[name])
+
+            return variable(f"{prefix}{name}", getattr(self, name), dims[name], default)
+
         theta = {
-            name: variable(
-                f"{prefix}{name}",
-                getattr(self, name),
-                dims[name],
-                lambda name=name, sd=sd, shape=shape: pm.Deterministic(
-                    f"{prefix}{name}", summing_to_zero(name, sd, *shape), dims=dims[name]
-                ),
-            )
-            for name, sd, shape in (
-                ("intercept", intercept_sd, ()),
-                ("coef", coef_sd, (n_features,)),
-            )
+            "intercept": declared("intercept", intercept_sd),
+            "coef": declared("coef", coef_sd, n_features),
         }
         if self.features == "quadratic":
             j, k = np.triu_indices(n_features)

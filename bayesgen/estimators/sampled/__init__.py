@@ -4,12 +4,12 @@ from bayesgen.estimators.sampled.bits import (
     HierarchicalBernoulliNB,
     HierarchicalCategoricalNB,
 )
-from bayesgen.estimators.sampled.discriminative import BayesianLogisticRegression
 from bayesgen.estimators.sampled.counts import (
     DirichletCompoundMultinomialNB,
     LogisticNormalNB,
     NegativeBinomialNB,
 )
+from bayesgen.estimators.sampled.discriminative import BayesianLogisticRegression
 from bayesgen.estimators.sampled.face import SampledClassifier
 from bayesgen.estimators.sampled.reals import StudentTNB
 
