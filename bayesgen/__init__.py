@@ -10,11 +10,14 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "BayesianLogisticRegression": "estimators",
     "BernoulliNB": "estimators",
     "CategoricalNB": "estimators",
     "DirichletCompoundMultinomialNB": "estimators",
     "GaussianNB": "estimators",
     "GenerativeClassifier": "classifier",
+    "HierarchicalBernoulliNB": "estimators",
+    "HierarchicalCategoricalNB": "estimators",
     "LKJDiscriminant": "estimators",
     "LinearDiscriminant": "estimators",
     "LogisticNormalNB": "estimators",

@@ -10,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen import tree
 from bayesgen.classifier.predicting import Predicting
 from bayesgen.criticism import log_joint_blocks
-from bayesgen.labels import weights_by_class
 from bayesgen.model import draw_shape
 from bayesgen.names import BOUND, CHAIN, CLASS, DRAW, OBS, PREDICTIONS
 from bayesgen.numerics import Array, log_softmax, softmax
@@ -82,7 +81,7 @@ class Uncertainty(Predicting):
 
         check_is_fitted(self, "prior_")
         prob, kind = interval_of(prob, kind)
-        weights = None if class_prior is None else weights_by_class(class_prior, self.classes_)
+        weights = self._given_weights(class_prior)
         encoded = self._encode(self._read(X, reset=False))
         theta = self._draws_of(posterior)
         if theta is None:
@@ -158,7 +157,7 @@ class Uncertainty(Predicting):
         from bayesgen.uncertainty.draws import log_joint_draws
 
         check_is_fitted(self, "prior_")
-        weights = None if class_prior is None else weights_by_class(class_prior, self.classes_)
+        weights = self._given_weights(class_prior)
         encoded = self._encode(self._read(X, reset=False))
         theta = self._draws_of(posterior)
         if theta is not None:
@@ -257,7 +256,7 @@ class Uncertainty(Predicting):
             raise ValueError(f"given must be 'training' or 'training and row', got {given!r}")
         if unit not in ("nats", "bits"):
             raise ValueError(f"unit must be 'nats' or 'bits', got {unit!r}")
-        weights = None if class_prior is None else weights_by_class(class_prior, self.classes_)
+        weights = self._given_weights(class_prior)
         encoded = self._encode(self._read(X, reset=False))
         theta = self._draws_of(posterior)
         if theta is None:

@@ -7,7 +7,10 @@ from bayesgen.classifier import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, MultinomialNB, PoissonNB
 from bayesgen.estimators.gaussian import GaussianNB, LinearDiscriminant, QuadraticDiscriminant
 from bayesgen.estimators.sampled import (
+    BayesianLogisticRegression,
     DirichletCompoundMultinomialNB,
+    HierarchicalBernoulliNB,
+    HierarchicalCategoricalNB,
     LKJDiscriminant,
     LogisticNormalNB,
     MixtureDiscriminant,
@@ -27,7 +30,10 @@ FACES: tuple[type[GenerativeClassifier], ...] = (
     LinearDiscriminant,
     QuadraticDiscriminant,
     MarkovNB,
+    BayesianLogisticRegression,
     DirichletCompoundMultinomialNB,
+    HierarchicalBernoulliNB,
+    HierarchicalCategoricalNB,
     LKJDiscriminant,
     LogisticNormalNB,
     MixtureDiscriminant,
