@@ -380,6 +380,23 @@ class Family(Record, abc.ABC):
         """
         return {}
 
+    def relabelled(self, draws: dict[str, Array], X: Matrix, y: Array) -> dict[str, Array]:
+        """The same draws, with one meaning for each label that the likelihood does not tell apart.
+
+        Parameters
+        ----------
+        draws : {name: (chain, draw, *dims)}
+            All variables of the PyMC model.
+        X, y : training rows
+            `y` as in `with_defaults`.
+
+        Returns
+        -------
+        {name: (chain, draw, *dims)}
+            Of the variables that change.
+        """
+        return {}
+
     def pymc_data(self, stats: Any) -> dict[str, Array]:
         """{name: array} of the prior's data containers in `to_pymc`.
 

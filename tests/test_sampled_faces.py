@@ -30,7 +30,9 @@ DATA = {
     "DirichletCompoundMultinomialNB": "counts",
     "HierarchicalBernoulliNB": "bits",
     "HierarchicalCategoricalNB": "bits",
+    "LKJDiscriminant": "reals",
     "LogisticNormalNB": "counts",
+    "MixtureDiscriminant": "reals",
     "NegativeBinomialNB": "counts",
     "StudentTNB": "reals",
 }

@@ -74,6 +74,9 @@ class Sampling(Posterior):
                 posterior, sample_stats = approximation.sample(
                     model, inference, start=start, **options
                 )
+        draws = {str(k): np.asarray(v.values) for k, v in posterior.data_vars.items()}
+        changed = self._scorer().family.relabelled(draws, rows, codes)
+        posterior = posterior.assign({k: (posterior[k].dims, v) for k, v in changed.items()})
         out = self._tree({POSTERIOR: posterior, SAMPLE_STATS: sample_stats})
         out.attrs["route"] = inference
         if inference == "nuts":
@@ -100,7 +103,8 @@ class Sampling(Posterior):
         """Options of the sampler, checked before any work."""
         own = self._sample_options()
         if inference in approximation.APPROXIMATIONS:
-            for name in ("tune", "chains"):  # of a sampler; an approximation has neither
+            # of a sampler; an approximation has none
+            for name in ("tune", "chains", "target_accept"):
                 own.pop(name, None)
                 if name in options:
                     raise TypeError(f"fit() got {name}, which inference={inference!r} has not")

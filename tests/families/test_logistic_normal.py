@@ -198,7 +198,7 @@ def test_nuts_finds_the_loadings_and_beats_the_multinomial():
     }
     y = rng.integers(0, 2, 2 * n)
     rows = LogisticNormal(length=rng.integers(3, 30, 2 * n)).simulate(rng, truth, y)
-    clf = bg.LogisticNormalNB(draws=1000, tune=500, chains=2, random_state=1)
+    clf = bg.LogisticNormalNB(draws=1000, tune=1000, chains=2, random_state=1)
     clf.fit(sparse.csr_matrix(rows[:n]), y[:n], progressbar=False)
     posterior = clf.posterior_["posterior"].to_dataset()
     found = diagnostics.diagnose(posterior, clf.posterior_["sample_stats"].to_dataset())

@@ -11,15 +11,19 @@ from bayesgen.estimators.sampled.counts import (
 )
 from bayesgen.estimators.sampled.discriminative import BayesianLogisticRegression
 from bayesgen.estimators.sampled.face import SampledClassifier
-from bayesgen.estimators.sampled.reals import StudentTNB
+from bayesgen.estimators.sampled.mixture import MixtureDiscriminant, choose_n_components
+from bayesgen.estimators.sampled.reals import LKJDiscriminant, StudentTNB
 
 __all__ = [
     "BayesianLogisticRegression",
     "DirichletCompoundMultinomialNB",
     "HierarchicalBernoulliNB",
     "HierarchicalCategoricalNB",
+    "LKJDiscriminant",
     "LogisticNormalNB",
+    "MixtureDiscriminant",
     "NegativeBinomialNB",
     "SampledClassifier",
     "StudentTNB",
+    "choose_n_components",
 ]
