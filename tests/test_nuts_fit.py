@@ -537,7 +537,7 @@ def test_what_needs_the_closed_form_says_that_there_is_none(bits):
         with pytest.raises(NoClosedFormError):
             ask()
     for method in ("map", "mle"):
-        with pytest.raises(UndefinedEstimateError, match="sampled by NUTS"):
+        with pytest.raises(UndefinedEstimateError, match="posterior is known by draws"):
             bits.predict_proba(ROWS, method=method)
     with pytest.raises(AttributeError, match="no attribute 'nonsense_'"):
         bits.nonsense_  # noqa: B018
