@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xarray as xr
 from scipy import stats
 from scipy.special import logsumexp
 
 import bayesgen as bg
+from bayesgen.estimators.sampled import SampledClassifier, mixture
 from bayesgen.families.gaussian_mixture import GaussianMixture
 from bayesgen.inference.diagnostics import diagnose
 from bayesgen.model import ClassModel
@@ -212,6 +214,26 @@ def test_arguments_that_make_no_sense_are_refused():
         bg.MixtureDiscriminant(component_alpha=0.0).fit(X, y)
     with pytest.raises(ValueError, match="folds must be"):
         bg.choose_n_components(X, y)
+
+
+def test_the_choice_is_made_of_labelled_rows_and_used(monkeypatch):
+    seen = {}
+
+    def choose(X: Any, y: Any, estimator: Any) -> xr.Dataset:
+        seen["X"], seen["y"] = X, y
+        return xr.Dataset({"chosen": ("class", [3, 1])})
+
+    def fit(self: Any, X: Any, y: Any, sample_weight: Any = None, **options: Any) -> Any:
+        self.classes_ = np.array([0, 1])
+        return self
+
+    monkeypatch.setattr(mixture, "choose_n_components", choose)
+    monkeypatch.setattr(SampledClassifier, "fit", fit)
+    X = np.arange(8.0).reshape(4, 2)
+    clf = bg.MixtureDiscriminant("cv").fit(X, [0, NAN, 1, 1], sample_weight=[1, 1, 0, 2])
+    np.testing.assert_array_equal(seen["X"], X[[0, 3]])
+    np.testing.assert_array_equal(seen["y"], [0, 1])
+    assert clf._make_family().n_components == [3, 1]
 
 
 # ----------------------------------------------------------------------------------------- NUTS
