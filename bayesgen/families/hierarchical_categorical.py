@@ -173,26 +173,30 @@ class HierarchicalCategorical(Family):
         z = pm.Normal(f"{prefix}deviation_raw", 0.0, 1.0, shape=(n_classes, basis.shape[1]))
         number = n_classes * np.maximum(real.sum(axis=1) - 1, 1)
         in_column = (own[:, None] == np.arange(len(real))) * 1.0
+        same = (column[:, None] == np.arange(len(real))) * 1.0
         excess = (pt.dot(pt.sqr(z).sum(axis=0), in_column) - number) / np.sqrt(2 * number)
-        deviation = pt.dot(tau * z * stretch(omega * excess)[own], basis.T)
+        deviation = pt.dot(tau * z * pt.dot(in_column, stretch(omega * excess)), basis.T)
         shift = pt.dot((prior["share"][(slice(None), *cells)] * deviation).sum(axis=0), basis)
         level = pm.Normal(f"{prefix}level", shift, prior["scale"][own], shape=basis.shape[1])
 
-        def padded(log_odds: Any) -> Any:
-            empty: Any = pt.alloc(np.float64(-np.inf), *log_odds.shape[:-1], *real.shape)
-            return empty[(..., *cells)].set(log_odds)
+        def log_softmax(log_odds: Any) -> Any:
+            # of log-odds about 0 in each column: nothing to subtract first
+            total = pt.dot(pt.exp(log_odds), same)
+            return log_odds - pt.dot(pt.log(total), same.T)
+
+        def padded(p: Any) -> Any:
+            empty: Any = pt.alloc(np.float64(0.0), *p.shape[:-1], *real.shape)
+            return empty[(..., *cells)].set(p)
 
         dims = prefixed(prefix, self.params["theta"])
         mu = pt.dot(basis, level - shift)
-        pm.Deterministic(f"{prefix}base", pt.special.softmax(padded(mu), axis=-1), dims=dims[1:])
-        log_odds = mu + deviation
-        grid = padded(log_odds)
-        theta = pm.Deterministic(f"{prefix}theta", pt.special.softmax(grid, axis=-1), dims=dims)
+        pm.Deterministic(f"{prefix}base", padded(pt.exp(log_softmax(mu))), dims=dims[1:])
+        log_p = log_softmax(mu + deviation)
+        theta = pm.Deterministic(f"{prefix}theta", padded(pt.exp(log_p)), dims=dims)
         if X is not None:
             codes = np.asarray(y.get_value() if hasattr(y, "get_value") else y)
             counts = count_codes(X, codes, n_classes, real.shape[1])
             n = pm.Data(f"{prefix}counts", counts[(slice(None), *cells)])
-            log_p = log_odds - pt.logsumexp(grid, axis=-1)[:, column]
             pm.Potential(f"{prefix}x", (n * log_p).sum())
         return {"theta": theta}
 

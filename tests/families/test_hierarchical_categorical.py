@@ -121,6 +121,20 @@ def test_the_prior_and_the_likelihood_are_those_of_the_formulas():
     assert level == pytest.approx(log_prior, rel=1e-10)
 
 
+def test_a_column_with_one_category_is_certain():
+    import pymc as pm
+
+    X = np.array([[0, 2], [0, 1], [0, np.nan]])
+    family = HierarchicalCategorical(n_categories=np.array([1, 3]))
+    family = family.with_defaults(X, np.array([0, 1, 1]), 2)
+    coords = {"class": [0, 1], "feature": ["u", "v"]}
+    model = ClassModel(np.ones(2), family).to_pymc(coords, X=X, y=np.array([0, 1, 1]))
+    theta = pm.draw(model["theta"], 3, mode=PYTHON)
+    np.testing.assert_array_equal(theta[:, :, 0], [[[1, 0, 0]] * 2] * 3)
+    np.testing.assert_allclose(theta.sum(axis=-1), 1)
+    assert np.isfinite(model.compile_logp(mode=PYTHON)(model.initial_point()))
+
+
 # ----------------------------------------------------------------------------------- by NUTS
 
 
@@ -158,6 +172,8 @@ def test_parameters_are_recovered(rare):
     assert abs(covered - 0.9) < 4 * np.sqrt(0.09 / real.sum())  # classes go together
 
 
+# 1 row of 1450: the warning is right, and the row does not matter here
+@pytest.mark.filterwarnings("ignore::bayesgen.monte_carlo.MonteCarloWarning")
 @pytest.mark.slow
 def test_rare_categories_are_better_used_than_by_dirichlet_priors(rare):
     clf, X, y, _, _, names = rare
