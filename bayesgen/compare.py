@@ -57,7 +57,7 @@ def compare_predictives(clf: Any, X: Any, y: Any) -> "xr.Dataset":
     notes = []
     for method in METHODS:
         try:
-            joint = clf.predict_joint_log_proba(X, method=method)
+            joint = clf._log_joint(X, method, None, None, "probability")
         except UndefinedEstimateError as error:
             for values in rows.values():
                 values.append(np.nan)

@@ -149,14 +149,15 @@ def _features(family: Family, theta: Theta, lead: tuple[str, ...], X: Array) -> 
 
 
 def _as_long(family: Any, X: Array) -> Any:
-    """The family that draws documents of the lengths of the rows X."""
+    """The family that draws rows with the lengths or exposures of the rows X."""
     if isinstance(family, DirichletMultinomial):
         length: Any = np.rint(X.sum(axis=1)).astype(np.int64)  # one for each row to draw
         return replace(family, length=length)
     if isinstance(family, Columns):
         pairs = zip(family.families, family.columns, strict=True)
         return replace(family, families=tuple(_as_long(f, X[:, list(c)]) for f, c in pairs))
-    return family
+    given: Family = family.given_rows(X)
+    return given
 
 
 def _is_whole(values: Array) -> bool:

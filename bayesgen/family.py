@@ -325,9 +325,21 @@ class Family(Record, abc.ABC):
         """
         return self
 
+    def start(self, rng: np.random.Generator) -> dict[str, Array] | None:
+        """Values of the free variables of `to_pymc` where a chain starts.
+
+        None: near the centre of the prior, which is right unless the posterior has several modes
+        or is far away.
+        """
+        return None
+
     def coords(self) -> dict[str, Any]:
         """{dim: labels} of the dims in `params` that are neither class nor feature."""
         return {}
+
+    def given_rows(self, X: Matrix) -> Self:
+        """The family whose `simulate` takes from the rows X what is given: lengths, exposures."""
+        return self
 
     def for_plug_in(self, method: Method) -> Self:
         """The family whose `log_likelihood` scores the theta of a plug-in method.
@@ -365,6 +377,23 @@ class Family(Record, abc.ABC):
         Returns
         -------
         {name: (dims, (..., *dims))}
+        """
+        return {}
+
+    def relabelled(self, draws: dict[str, Array], X: Matrix, y: Array) -> dict[str, Array]:
+        """The same draws, with one meaning for each label that the likelihood does not tell apart.
+
+        Parameters
+        ----------
+        draws : {name: (chain, draw, *dims)}
+            All variables of the PyMC model.
+        X, y : training rows
+            `y` as in `with_defaults`.
+
+        Returns
+        -------
+        {name: (chain, draw, *dims)}
+            Of the variables that change.
         """
         return {}
 

@@ -9,6 +9,7 @@ offset of the columns costs no digits. Rows come block by block.
 Shapes: n rows, D features, C classes, G covariances (C, or 1 that the classes share), S draws.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -110,6 +111,28 @@ def squared_distances(read: Block, n: int, shift: Array, mu: Array, factor: Arra
     work = n * dim * dim * (1 if near else n_classes)
     with sharing(pays(work)) as share:
         share(fill, row_blocks(n, dim))
+    return out
+
+
+def log_normal_of_draws(X: Matrix, mu: Array, sigma: Array, live: Array) -> Array:
+    """(S, N, C) Normal log densities of the observed cells of rows under draws.
+
+    Parameters
+    ----------
+    mu : (S, C, D)
+    sigma : (S, G, D, D) covariances
+    live : columns that count
+    """
+    out = np.empty((len(mu), X.shape[0], mu.shape[1]))
+    for rows, columns in patterns(X, live):
+        read, n = reader(X, rows, columns)
+        for draws in row_blocks(len(mu), math.prod(sigma.shape[1:])):
+            factor = np.linalg.cholesky(sigma[draws][:, :, columns[:, None], columns])
+            log_det = np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
+            q = squared_distances_of_draws(read, n, mu[draws][..., columns], factor)
+            q *= -0.5
+            q -= (0.5 * len(columns) * np.log(2 * np.pi) + log_det)[:, None, :]
+            out[draws, rows] = q
     return out
 
 

@@ -15,6 +15,7 @@ FEATURE_BIS: Final = "feature_bis"  # second axis of a covariance matrix
 CATEGORY: Final = "category"
 CONTEXT: Final = "context"  # the tokens before a token, in an n-gram model
 TOKEN: Final = "token"
+COMPONENT: Final = "component"  # of a mixture within a class
 
 ACTION: Final = "action"  # what can be decided
 BOUND: Final = "bound"  # lower, upper

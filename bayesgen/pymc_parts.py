@@ -139,6 +139,30 @@ def sum_cells(name: str, cells: sparse.csr_matrix, table: Any) -> Any:
     return zeros[row].inc(count[:, None] * table[at])
 
 
+def sum_codes(name: str, X: Matrix, real: Array, theta: Any) -> Any:
+    """(N, C) tensor of the log probabilities of category codes, summed over the observed cells.
+
+    Parameters
+    ----------
+    name : str
+        As in `sum_cells`.
+    X : (N, D) codes; NaN is a missing cell
+    real : (D, K) bool
+        False is padding, whose probability 0 has no logarithm.
+    theta : tensor (C, D, K)
+    """
+    import pytensor.tensor as pt
+
+    codes = np.asarray(X.todense() if sparse.issparse(X) else X, dtype=np.float64)
+    row, j = np.nonzero(~np.isnan(codes))
+    code = codes[row, j].astype(np.int64)
+    place = np.cumsum(real.ravel()).reshape(real.shape) - 1
+    cells = sparse.csr_matrix(
+        (np.ones(len(row)), (row, place[j, code])), shape=(len(codes), int(real.sum()))
+    )
+    return sum_cells(name, cells, pt.log(theta[(slice(None), *np.nonzero(real))]).T)
+
+
 def refuse_fractional(X: Matrix) -> None:
     """Raise unless the counts of rows are whole: PyMC's distributions of counts take no others."""
     values = X.data if sparse.issparse(X) else np.asarray(X)

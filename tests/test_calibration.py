@@ -327,8 +327,8 @@ def test_rows_that_are_not_of_the_model_are_found():
 
 NUTS = {  # replicates, and a prior of each family; the last ones are slow to compile or sample
     "bits": (200, BetaBernoulli.examples(3, 2)[1]),
-    "reals": (200, NormalInverseGamma.examples(3, 2)[0]),
-    "words": (200, DirichletMultinomial.examples(3, 3)[2]),
+    "reals": (60, NormalInverseGamma.examples(3, 2)[0]),
+    "words": (60, DirichletMultinomial.examples(3, 3)[2]),
     "rates": (60, GammaPoisson.examples(3, 2)[1]),
     "ragged categories": (60, DirichletCategorical.examples(3, 3)[1]),
     "bigrams": (60, DirichletMarkov.examples(3, 3)[2]),

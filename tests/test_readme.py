@@ -71,7 +71,8 @@ def test_pictures_and_links_exist():
 
 @pytest.fixture(scope="module")
 def family_class():
-    (source,) = [b for b in re.findall(r"```python\n(.*?)```", TEXT, re.S) if "@dataclass" in b]
+    blocks = re.findall(r"```python\n(.*?)```", TEXT, re.S)
+    (source,) = [b for b in blocks if "ConjugateFamily" in b]
     namespace: dict = {"__name__": "readme_family"}
     exec(source, namespace)
     return namespace["GammaExponential"]

@@ -26,6 +26,14 @@ COUNTS = RNG.poisson(np.exp(REALS / 2))
 KINDS = {"reals": REALS, "counts": COUNTS, "bits": (REALS > 1).astype(int)}
 # what each face is fitted to; a new one is given its row here
 DATA = {
+    "BayesianLogisticRegression": "reals",
+    "DirichletCompoundMultinomialNB": "counts",
+    "HierarchicalBernoulliNB": "bits",
+    "HierarchicalCategoricalNB": "bits",
+    "LKJDiscriminant": "reals",
+    "LogisticNormalNB": "counts",
+    "MixtureDiscriminant": "reals",
+    "NegativeBinomialNB": "counts",
     "StudentTNB": "reals",
 }
 SAMPLED = {face.__name__: face for face in FACES if issubclass(face, SampledClassifier)}

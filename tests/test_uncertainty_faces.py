@@ -283,6 +283,19 @@ def test_joint_draws_are_those_of_one_theta(case):
     assert np.abs(ours - theirs).max() < 0.25
 
 
+def test_blocks_of_draws_are_draws(plain, monkeypatch):
+    from bayesgen.classifier import uncertainty
+
+    monkeypatch.setattr(uncertainty, "_LEAST_SPARE", 1)
+    monkeypatch.setattr(uncertainty, "_MOST_SPARE", 8 * plain.clf.model_.family.n_parameters() * 7)
+    rho = plain.clf.predict_posterior(plain.X, draws=400, chains=2)["predictions"]
+    rho = rho["class_probability"].values.reshape(800, len(plain.X), -1)
+    assert len(np.unique(rho[:, 0, 0])) == 800
+    exact = plain.clf.predict_uncertainty(plain.X)
+    error = exact["sd"].values / np.sqrt(800)
+    assert np.all(np.abs(rho.mean(axis=0) - exact["mean"].values) < 5 * error + 1e-12)
+
+
 def test_draws_of_a_given_posterior_are_used_one_by_one(case):
     tree = case.clf.predict_posterior(case.X, draws=7, chains=3, posterior=case.theta)
     drawn = tree["predictions"]["class_probability"]
@@ -437,7 +450,8 @@ def test_a_row_does_not_depend_on_its_neighbours(case):
         ("predict_interval", {"class_prior": {"ant": 1}}, "no weight for"),
         ("predict_posterior", {"draws": 0}, "draws must be an integer >= 1, got 0"),
         ("predict_posterior", {"chains": 1.5}, "chains must be an integer >= 1, got 1.5"),
-        ("predict_posterior", {"draws": 10**8}, "GiB: give fewer rows at a time"),
+        ("predict_posterior", {"draws": 10**8}, "GiB, more than max_memory: give fewer rows"),
+        ("predict_posterior", {"max_memory": 0}, "max_memory must be > 0 GiB"),
         ("predict_posterior", {"class_prior": [1, 1, 1]}, "sum to 1"),
         ("predict_uncertainty", {"unit": "dits"}, "unit must be 'nats' or 'bits'"),
         ("predict_uncertainty", {"given": "row"}, "given must be 'training' or"),

@@ -151,10 +151,12 @@ LAYERS = (  # modules, and what they are for
     ("agreement · coherence · uniformity", "draws, densities and ranks of a right one"),
     ("monte_carlo · inference · tree", "the posterior, and as a DataTree"),
     ("model", "class weights times a family"),
-    ("families · bartlett · scatter · pymc_parts · gaps", "one file for one prior and likelihood"),
-    ("family · bits · documents · count_information", "the contract of a family"),
-    ("gaussian · normal_densities · mahalanobis · ngrams", "densities that families share"),
-    ("densities · column · codes · rows", "passes over rows and columns"),
+    ("families · bartlett · scatter · pooled_log_odds", "one file for one prior and likelihood"),
+    ("pymc_parts · gaps · correlations · simplex", "what their PyMC models share"),
+    ("family · rising · bits · documents", "the contract of a family"),
+    ("gaussian · normal_densities · count_information", "densities that families share"),
+    ("mahalanobis · densities · ngrams", "distances, densities, contexts"),
+    ("column · codes · category_codes · rows", "passes over rows and columns"),
     ("numerics · kernels · names · datasets", "stable sums; dims; small real tables"),
 )
 DOWN, UP = 0.605, 0.87  # the lanes of fit and of predict
@@ -179,11 +181,11 @@ STEPS = (  # beside the arrow that leaves each but the last
 def architecture() -> Figure:
     """Layers from the command line down to numerics, and the way of the data through them."""
     _refuse_drift()
-    fig, ax = plt.subplots(figsize=(7.4, 7.6))
+    fig, ax = plt.subplots(figsize=(7.4, 9.6))
     fig.subplots_adjust(0, 0, 1, 1)
     ax.set(xlim=(0, 1), ylim=(0, 1))
     ax.axis("off")
-    top, height = 0.922, 0.053
+    top, height = 0.922, 0.0435
     pitch = (top - height - 0.015) / (len(LAYERS) - 1)
     middle = [top - height / 2 - i * pitch for i in range(len(LAYERS))]
     head = {"size": 12, "weight": "bold", "va": "center"}
@@ -193,8 +195,8 @@ def architecture() -> Figure:
     ax.text(UP, middle[0], "predict", color=ORANGE, ha="center", **head)
     for (modules, purpose), y in zip(LAYERS, middle, strict=True):
         ax.add_patch(_box(0.02, y, 0.455, height, "#eef2f5"))
-        ax.text(0.035, y + 0.0118, modules, va="center", weight="bold", size=8.7)
-        ax.text(0.035, y - 0.0118, purpose, va="center", color=MUTED, size=9)
+        ax.text(0.035, y + 0.0095, modules, va="center", weight="bold", size=8.7)
+        ax.text(0.035, y - 0.0098, purpose, va="center", color=MUTED, size=9)
     for i, (x, row, text) in enumerate(JOURNEY):
         colour = BLUE if i < FITTED else ORANGE
         ax.plot([0.475, x], [middle[row]] * 2, color=HAIR, lw=0.9, zorder=0)

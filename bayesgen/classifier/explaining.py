@@ -8,7 +8,6 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen import tree
 from bayesgen.classifier.predicting import Predicting
 from bayesgen.criticism import log_joint_blocks
-from bayesgen.labels import weights_by_class
 from bayesgen.names import BOUND, FEATURE, OBS
 from bayesgen.numerics import Array
 from bayesgen.uncertainty.interval import interval_of
@@ -106,7 +105,7 @@ class Explaining(Predicting):
 
         check_is_fitted(self, "prior_")
         prob, kind = interval_of(prob, kind)
-        weights = None if class_prior is None else weights_by_class(class_prior, self.classes_)
+        weights = self._given_weights(class_prior)
         seed = int(np.random.default_rng(random_state).integers(2**63))
         request = contributions.Request(prob, kind, method, weights, seed)
         encoded = self._encode(self._read(X, reset=False))

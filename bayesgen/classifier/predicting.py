@@ -71,7 +71,22 @@ class Predicting(Posterior):
         MonteCarloWarning
             If `posterior` has too few draws for some rows.
         """
+        self._refuse_if_discriminative("predict_joint_log_proba")
         return self._log_joint(X, method, class_prior, posterior, "density", relevance)
+
+    def _refuse_if_discriminative(self, what: str) -> None:
+        if self._make_family().discriminative:
+            raise NotImplementedError(
+                f"{what} needs a density of x, and {type(self).__name__} is discriminative: it "
+                "knows p(y | x) and says nothing of x; use a generative classifier for that"
+            )
+
+    def _given_weights(self, class_prior: Any) -> Array | None:
+        """(C,) class weights that replace the fitted ones."""
+        if class_prior is None:
+            return None
+        self._refuse_if_discriminative("class_prior=")
+        return weights_by_class(class_prior, self.classes_)
 
     def _log_joint(
         self,
@@ -91,7 +106,7 @@ class Predicting(Posterior):
                 "the posterior is known by draws, which do not tell a maximum; use "
                 "method='posterior_predictive' or 'posterior_mean', or a fit in closed form",
             )
-        weights = None if class_prior is None else weights_by_class(class_prior, self.classes_)
+        weights = self._given_weights(class_prior)
         theta = self._draws_of(posterior)
         X = self._read(X, reset=False)
         if relevance is not None:
@@ -215,6 +230,7 @@ class Predicting(Posterior):
         relevance: Any = None,
     ) -> Array:
         """(N,) log p(x): how odd each row is under every class."""
+        self._refuse_if_discriminative("score_samples")
         return log_sum_exp(self._log_joint(X, method, class_prior, posterior, "density", relevance))
 
     def predict_monte_carlo(
@@ -244,7 +260,7 @@ class Predicting(Posterior):
         (array([0.97, 0.43]), True)
         """
         check_is_fitted(self, "prior_")
-        weights = None if class_prior is None else weights_by_class(class_prior, self.classes_)
+        weights = self._given_weights(class_prior)
         theta = self._draws_of(self.posterior_ if posterior is None else posterior)
         encoded = self._encode(self._read(X, reset=False))
         exact = self.n_unlabelled_ == 0
@@ -289,6 +305,7 @@ class Predicting(Posterior):
         X, y
             Rows as the classifier reads them, and their labels.
         """
+        self._refuse_if_discriminative("simulate")
         check_is_fitted(self, "prior_")
         if source not in ("predictive", "draw"):
             raise ValueError(f"source must be 'predictive' or 'draw', got {source!r}")

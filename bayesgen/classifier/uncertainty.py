@@ -10,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen import tree
 from bayesgen.classifier.predicting import Predicting
 from bayesgen.criticism import log_joint_blocks
-from bayesgen.labels import weights_by_class
 from bayesgen.model import draw_shape
 from bayesgen.names import BOUND, CHAIN, CLASS, DRAW, OBS, PREDICTIONS
 from bayesgen.numerics import Array, log_softmax, softmax
@@ -18,7 +17,7 @@ from bayesgen.numerics import Array, log_softmax, softmax
 if TYPE_CHECKING:
     import xarray as xr
 
-_BYTES = 4 << 30  # draws of class probabilities that would be larger are refused
+_LEAST_SPARE, _MOST_SPARE = 1 << 26, 1 << 29  # bytes of the draws of theta held at a time
 
 
 class Uncertainty(Predicting):
@@ -82,7 +81,7 @@ class Uncertainty(Predicting):
 
         check_is_fitted(self, "prior_")
         prob, kind = interval_of(prob, kind)
-        weights = None if class_prior is None else weights_by_class(class_prior, self.classes_)
+        weights = self._given_weights(class_prior)
         encoded = self._encode(self._read(X, reset=False))
         theta = self._draws_of(posterior)
         if theta is None:
@@ -120,6 +119,7 @@ class Uncertainty(Predicting):
         class_prior: Any = None,
         posterior: Any = None,
         per_row: bool = False,
+        max_memory: float = 4.0,
     ) -> "xr.DataTree":
         """Draws of the class probabilities p(y = c | x, theta) of rows.
 
@@ -136,6 +136,9 @@ class Uncertainty(Predicting):
             compared within it. True: what each row's probabilities depend on is drawn instead of
             theta, which is faster for Gaussian families with many features; every row has its
             exact distribution, but nothing can be said of two rows together.
+        max_memory : float
+            GiB for the result and what is held on the way: theta is drawn, and rows are gone
+            through, in blocks that fit. A result that alone is larger is refused.
 
         Returns
         -------
@@ -154,7 +157,7 @@ class Uncertainty(Predicting):
         from bayesgen.uncertainty.draws import log_joint_draws
 
         check_is_fitted(self, "prior_")
-        weights = None if class_prior is None else weights_by_class(class_prior, self.classes_)
+        weights = self._given_weights(class_prior)
         encoded = self._encode(self._read(X, reset=False))
         theta = self._draws_of(posterior)
         if theta is not None:
@@ -162,31 +165,38 @@ class Uncertainty(Predicting):
         for name, value in (("draws", draws), ("chains", chains)):
             if not isinstance(value, int | np.integer) or value < 1:
                 raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+        if not max_memory > 0:
+            raise ValueError(f"max_memory must be > 0 GiB, got {max_memory!r}")
         size = 8 * chains * draws * encoded.shape[0] * len(self.classes_)
-        if size > _BYTES:
+        spare = max_memory * (1 << 30) - size
+        if spare < 0:
             raise ValueError(
                 f"{chains * draws} draws of {encoded.shape[0]} rows and {len(self.classes_)} "
-                f"classes would take {size / (1 << 30):.1f} GiB: give fewer rows at a time or "
-                "fewer draws, or use predict_interval, which keeps none"
+                f"classes would take {size / (1 << 30):.1f} GiB, more than max_memory: give fewer "
+                "rows at a time or fewer draws, or use predict_interval, which keeps none"
             )
         rng = np.random.default_rng(random_state)
         separate = per_row and theta is None
+        rho = np.empty((chains, draws, encoded.shape[0], len(self.classes_)))
+        flat = rho.reshape(-1, *rho.shape[2:])
         if separate:
-            shape = (chains, draws, encoded.shape[0], len(self.classes_))
-            flat = np.empty((chains * draws, *shape[2:]))
-            step = max(1, (1 << 23) // max(1, chains * draws * shape[3]))
-            for start in range(0, shape[2], step):
+            step = max(1, (1 << 23) // max(1, len(flat) * rho.shape[3]))
+            for start in range(0, rho.shape[2], step):
                 rows = slice(start, start + step)
                 flat[:, rows] = softmax(
                     log_joint_draws(self.model_, encoded[rows], rng, len(flat), weights)
                 )
-            rho = flat.reshape(shape)
-        else:
-            if theta is None:
-                theta = tree.split_chains(self.model_.draw(rng, chains * draws), chains)
-            rho = np.empty((chains, draws, encoded.shape[0], len(self.classes_)))
+        elif theta is not None:
             for rows, joint in self._log_joint_draws(theta, encoded, weights):
                 rho[:, :, rows] = softmax(joint, out=joint)
+        else:
+            budget = min(max(spare, _LEAST_SPARE), _MOST_SPARE)
+            step = max(1, int(budget / (8 * self.model_.family.n_parameters())))
+            for start in range(0, len(flat), step):
+                part = flat[start : start + step]
+                one = tree.split_chains(self.model_.draw(rng, len(part)), 1)
+                for rows, joint in self._log_joint_draws(one, encoded, weights):
+                    part[:, rows] = softmax(joint[0])
         dims = (CHAIN, DRAW, OBS, CLASS)
         group = tree.group({"class_probability": (dims, rho)}, {CLASS: self.classes_})
         out = xr.DataTree.from_dict({f"/{PREDICTIONS}": group})
@@ -246,7 +256,7 @@ class Uncertainty(Predicting):
             raise ValueError(f"given must be 'training' or 'training and row', got {given!r}")
         if unit not in ("nats", "bits"):
             raise ValueError(f"unit must be 'nats' or 'bits', got {unit!r}")
-        weights = None if class_prior is None else weights_by_class(class_prior, self.classes_)
+        weights = self._given_weights(class_prior)
         encoded = self._encode(self._read(X, reset=False))
         theta = self._draws_of(posterior)
         if theta is None:

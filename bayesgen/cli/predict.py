@@ -164,7 +164,7 @@ def _classify(clf: Any, X: Any, method: str, n_before: int) -> "tuple[Array, Arr
 
     from bayesgen.numerics import log_softmax
 
-    joint = clf.predict_joint_log_proba(X, method=method)
+    joint = clf._log_joint(X, method, None, None, "probability")
     impossible = np.isneginf(joint).all(axis=1)
     if impossible.any():
         raise ValueError(

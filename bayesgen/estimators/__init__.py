@@ -6,7 +6,17 @@ from bayesgen import storage
 from bayesgen.classifier import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, MultinomialNB, PoissonNB
 from bayesgen.estimators.gaussian import GaussianNB, LinearDiscriminant, QuadraticDiscriminant
-from bayesgen.estimators.sampled import StudentTNB
+from bayesgen.estimators.sampled import (
+    BayesianLogisticRegression,
+    DirichletCompoundMultinomialNB,
+    HierarchicalBernoulliNB,
+    HierarchicalCategoricalNB,
+    LKJDiscriminant,
+    LogisticNormalNB,
+    MixtureDiscriminant,
+    NegativeBinomialNB,
+    StudentTNB,
+)
 from bayesgen.estimators.tables import CategoricalNB, MixedNB
 from bayesgen.estimators.text import MarkovNB
 
@@ -20,6 +30,14 @@ FACES: tuple[type[GenerativeClassifier], ...] = (
     LinearDiscriminant,
     QuadraticDiscriminant,
     MarkovNB,
+    BayesianLogisticRegression,
+    DirichletCompoundMultinomialNB,
+    HierarchicalBernoulliNB,
+    HierarchicalCategoricalNB,
+    LKJDiscriminant,
+    LogisticNormalNB,
+    MixtureDiscriminant,
+    NegativeBinomialNB,
     StudentTNB,
     GenerativeClassifier,
 )

@@ -119,7 +119,7 @@ class CategoricalNB(_Table):
         encoder = getattr(self, "encoder_", None)
         if encoder is None:
             return DirichletCategorical(self.alpha)
-        _refuse_no_categories(encoder, self._feature_names())
+        refuse_no_categories(encoder, self._feature_names())
         return DirichletCategorical(self.alpha, encoder.n_categories)
 
     def _accepts_sparse(self) -> bool:
@@ -167,7 +167,8 @@ class CategoricalNB(_Table):
         return tags
 
 
-def _refuse_no_categories(categories: Categories, names: Any) -> None:
+def refuse_no_categories(categories: Categories, names: Any) -> None:
+    """Raise for a column in which every cell is missing."""
     if 0 in categories.n_categories:
         name = names[categories.n_categories.index(0)]
         raise ValueError(
@@ -265,7 +266,7 @@ class MixedNB(_Table):
         if schema is None:
             return Columns()
         nominal = schema.blocks.get("categorical", ())
-        _refuse_no_categories(schema.categories, [self._feature_names()[j] for j in nominal])
+        refuse_no_categories(schema.categories, [self._feature_names()[j] for j in nominal])
         make = {
             "bernoulli": lambda: BetaBernoulli(self.alpha, self.beta),
             "categorical": lambda: DirichletCategorical(self.alpha, schema.categories.n_categories),

@@ -23,7 +23,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import xlogy
 
-from bayesgen import kernels
+from bayesgen.category_codes import code_index, count_codes, draw_codes, look_up, n_codes
 from bayesgen.densities import log_dirichlet_density, log_product
 from bayesgen.family import (
     ConjugateFamily,
@@ -39,10 +39,8 @@ from bayesgen.family import (
 )
 from bayesgen.names import CATEGORY, CLASS, FEATURE, Method
 from bayesgen.numerics import Array, draw_dirichlet, log_beta_difference, log_gamma_difference
-from bayesgen.pymc_parts import declare, dirichlet, observe_cells, prefixed, sum_cells
-from bayesgen.rows import Matrix, class_counts, remainder, row_blocks, row_sums, stored_blocks
-
-_TILE = 1 << 18  # cells of X that are counted at a time
+from bayesgen.pymc_parts import declare, dirichlet, observe_cells, prefixed, sum_codes
+from bayesgen.rows import Matrix, remainder
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,20 +135,11 @@ class DirichletCategorical(ConjugateFamily):
         with np.errstate(divide="ignore"):
             log_p = np.log(np.asarray(theta["theta"], dtype=np.float64))
             log_new = np.log(self._p_new())
-        return _look_up(X, self._extended(log_p, log_new))
+        return look_up(X, self._extended(log_p, log_new))
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
         """(N, D) codes, as int64."""
-        p = theta["theta"]
-        n_features, k = p.shape[-2:]
-        out = np.empty((len(y), n_features), dtype=np.int64)
-        for rows in row_blocks(len(y), n_features * k):
-            own = {"theta": p[rows] if p.ndim > 3 else p}
-            # p.sum() may miss 1 by rounding: a draw must not fall into the padding
-            upto = np.cumsum(self.rows_of(own, "theta", y[rows]), axis=-1)
-            u = rng.random((len(upto), n_features, 1)) * upto[..., -1:]
-            out[rows] = (u >= upto[..., :-1]).sum(axis=-1)
-        return out
+        return draw_codes(rng, theta["theta"], y)
 
     def to_pymc(
         self,
@@ -187,18 +176,7 @@ class DirichletCategorical(ConjugateFamily):
 
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
         """Sums of the log probabilities of the observed cells."""
-        import pytensor.tensor as pt
-
-        codes = np.asarray(X.todense() if sparse.issparse(X) else X, dtype=np.float64)
-        row, j = np.nonzero(~np.isnan(codes))
-        code = codes[row, j].astype(np.int64)
-        real = self.alpha[0] > 0  # log of the padding's 0 has no gradient
-        place = np.cumsum(real.ravel()).reshape(real.shape) - 1
-        cells = sparse.csr_matrix(
-            (np.ones(len(row)), (row, place[j, code])), shape=(len(codes), int(real.sum()))
-        )
-        table = pt.log(theta["theta"][(slice(None), *np.nonzero(real))]).T
-        return sum_cells(f"{prefix}codes", cells, table)
+        return sum_codes(f"{prefix}codes", X, self.alpha[0] > 0, theta["theta"])
 
     def stats(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
@@ -210,28 +188,8 @@ class DirichletCategorical(ConjugateFamily):
         ValueError
             If a code is not a whole number in 0 .. K - 1: training rows know their categories.
         """
-        k = self._width() or _n_codes(X)
-        if sparse.issparse(X):
-            return CategoricalStats(_count_sparse(X, y, n_classes, k, weight))
-        n_rows, n_features = X.shape
-        if kernels.pays(n_rows * n_features):
-            return CategoricalStats(_count_compiled(X, y, n_classes, k, weight))
-        out = np.empty((n_classes, n_features, k))
-        height = max(4096, n_classes * k)  # rows of a tile: as many cells as counters
-        width = max(1, _TILE // max(1, min(n_rows, height)))
-        for columns in (slice(j, j + width) for j in range(0, n_features, width)):
-            d = len(range(n_features)[columns])
-            counts = np.zeros(n_classes * d * (k + 2))  # the last two: never seen, missing
-            for start in range(0, n_rows, height):
-                rows = slice(start, start + height)
-                codes = _codes(X[rows, columns], k)
-                if np.any(codes == k):
-                    raise _first_that_is_no_code(X, k)
-                cells = ((y[rows, None] * d + np.arange(d)) * (k + 2) + codes).ravel()
-                w = None if weight is None else np.repeat(weight[rows], d)
-                counts += np.bincount(cells, weights=w, minlength=len(counts))
-            out[:, columns] = counts.reshape(n_classes, d, k + 2)[..., :k]
-        return CategoricalStats(out)
+        k = self._width() or n_codes(X)
+        return CategoricalStats(count_codes(X, y, n_classes, k, weight))
 
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
@@ -386,11 +344,11 @@ class DirichletCategorical(ConjugateFamily):
             shared = t if t.ndim == 1 else t[..., 0, :]
             table: Any = sum(moments(c, shared[..., c, None, None]) for c in range(n_classes))
             new: Any = sum(never(c, shared[..., c, None]) for c in range(n_classes))
-            return _look_up(X, self._extended(table, new)[..., None, :, :])[..., 0]
+            return look_up(X, self._extended(table, new)[..., None, :, :])[..., 0]
 
         def cell(rows: slice, t: Array) -> Array:
             block = X[rows].toarray() if sparse.issparse(X) else X[rows]
-            codes, column = _codes(block, k), np.arange(n_features)
+            codes, column = code_index(block, k), np.arange(n_features)
             known = codes < k
             at = np.where(known, codes, 0)
             out: Any = 0.0
@@ -406,7 +364,7 @@ class DirichletCategorical(ConjugateFamily):
 
     def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
         """As `cgf`, cell by cell."""
-        codes = _codes(x, self.alpha.shape[2])
+        codes = code_index(x, self.alpha.shape[2])
         known = codes < self.alpha.shape[2]
         counts = self.alpha[:, column, np.where(known, codes, 0)]
         known &= counts[0] > 0
@@ -479,130 +437,3 @@ def _padded(counts: Array, k: int) -> Array:
     """With zeros up to `k` categories."""
     more = k - counts.shape[2]
     return counts if more <= 0 else np.pad(counts, ((0, 0), (0, 0), (0, more)))
-
-
-def _n_codes(X: Matrix) -> int:
-    """Largest code + 1, at least 1."""
-    values = X.data if sparse.issparse(X) else X
-    top = np.fmax.reduce(values, axis=None) if values.size else 0
-    return 1 + (int(top) if top > 0 else 0)
-
-
-def _codes(values: Array, k: int) -> Array:
-    """Indices: the codes 0 .. k - 1, k for any other number, k + 1 for NaN."""
-    if values.dtype.kind in "biu":
-        whole = values.astype(np.int64).view(np.uint64)  # negative numbers become huge ones
-        return np.minimum(whole, np.uint64(k)).view(np.int64)
-    codes = np.where((values >= 0) & (values < k), values, k).astype(np.intp)
-    other = np.nonzero(codes != values)
-    codes[other] = k + np.isnan(values[other])
-    return codes
-
-
-def _not_a_code(value: Any, row: int, feature: int, k: int) -> ValueError:
-    return ValueError(
-        f"row {row}, feature {feature}: {value} is not one of the category codes 0 .. {k - 1}"
-    )
-
-
-def _first_that_is_no_code(X: Array, k: int) -> ValueError:
-    for rows in row_blocks(*X.shape):
-        strange = np.argwhere(_codes(X[rows], k) == k)
-        if len(strange):
-            i, j = strange[0]
-            return _not_a_code(X[rows][i, j], rows.start + i, j, k)
-    raise AssertionError("every cell is a code or missing")
-
-
-def _count_compiled(X: Array, y: Array, n_classes: int, k: int, weight: Array | None) -> Array:
-    """(C, D, K) counts of a large dense X."""
-    from bayesgen.kernels.categorical import as_codes, count_codes, row_slices
-    from bayesgen.kernels.compiling import as_data
-    from bayesgen.kernels.threads import over_blocks
-
-    shape = (n_classes, X.shape[1], k + 2)
-    labels = as_data(np.ascontiguousarray(y, dtype=np.int64).view(np.uint64))
-    w = as_data(np.ascontiguousarray(() if weight is None else weight, dtype=np.float64))
-
-    def part(start: int, stop: int) -> Array:
-        counts = np.zeros(shape)
-        for rows in row_slices(X, start, stop):
-            count_codes(as_codes(X[rows]), labels[rows], w[rows], counts)
-        return counts
-
-    out = np.zeros(shape)
-    most = min(16, max(1, (1 << 20) // out.size))
-    for counts in over_blocks(part, X.shape[0], X.shape[1], most):
-        out += counts
-    if out[..., k].any():
-        raise _first_that_is_no_code(X, k)
-    return out[..., :k].copy()
-
-
-def _count_sparse(X: Matrix, y: Array, n_classes: int, k: int, weight: Array | None) -> Array:
-    """(C, D, K) counts from the stored cells; those not stored have code 0."""
-    n_features = X.shape[1]
-    out = np.zeros(n_classes * n_features * (k + 2))
-    for rows, cells in stored_blocks(X, out.size):
-        owner = rows.start + np.repeat(np.arange(cells.shape[0]), np.diff(cells.indptr))
-        codes = _codes(cells.data, k)
-        if np.any(codes == k):
-            i = int(np.argmax(codes == k))
-            raise _not_a_code(cells.data[i], owner[i], cells.indices[i], k)
-        at = (y[owner] * n_features + cells.indices) * (k + 2) + codes
-        w = None if weight is None else weight[owner]
-        out += np.bincount(at, weights=w, minlength=out.size)
-    counts = out.reshape(n_classes, n_features, k + 2)
-    n = class_counts(y, n_classes, weight)[:, None]
-    counts[..., 0] += remainder(n, counts.sum(axis=-1))
-    return counts[..., :k].copy()
-
-
-def _look_up(X: Matrix, table: Array) -> Array:
-    """(..., N, C) sums over the features of a table (..., C, D, K + 2) at the codes of each row."""
-    *lead, n_features, width = table.shape
-    real = not sparse.issparse(X) and table.dtype == np.float64 and len(lead) > 0
-    if real and kernels.pays(X.shape[0] * table.size // width):
-        return _look_up_compiled(X, table)
-    flat = table.reshape(-1, n_features * width)
-    out = np.empty((len(flat), X.shape[0]), dtype=table.dtype)
-    offsets = np.arange(n_features) * width
-    if sparse.issparse(X):
-        for rows, cells in stored_blocks(X, 0):
-            at = _codes(cells.data, width - 2) + offsets[cells.indices]
-            for each, sums in zip(flat, out, strict=True):
-                zero = each[offsets]  # what the row is worth if every code is 0
-                finite = np.isfinite(zero)
-                base = np.where(finite, zero, 0.0)
-                change = each.take(at) - base.take(cells.indices)
-                sums[rows] = base.sum() + row_sums(change, cells.indptr)
-                if not finite.all():  # log 0 remains unless all such cells are stored
-                    stored = row_sums((~finite).take(cells.indices).astype(int), cells.indptr)
-                    sums[rows][stored < np.sum(~finite)] = zero[~finite][0]
-    else:
-        for rows in row_blocks(*X.shape):
-            at = _codes(X[rows], width - 2) + offsets
-            axis = 0 if len(at) > n_features else 1  # the longer axis stays innermost
-            at = np.ascontiguousarray(at.T) if axis == 0 else at
-            for each, sums in zip(flat, out, strict=True):
-                sums[rows] = each.take(at).sum(axis=axis)
-    return np.moveaxis(out.reshape(*lead, X.shape[0]), -1, -2)
-
-
-def _look_up_compiled(X: Array, table: Array) -> Array:
-    """`_look_up` of a large dense X, or of many tables of real numbers."""
-    from bayesgen.kernels.categorical import as_codes, look_up, row_slices
-    from bayesgen.kernels.compiling import as_data
-    from bayesgen.kernels.threads import over_blocks
-
-    *lead, n_classes, n_features, width = table.shape
-    flat = as_data(np.ascontiguousarray(table.reshape(-1, n_features, width).transpose(1, 2, 0)))
-    out = np.empty((flat.shape[2] // n_classes, X.shape[0], n_classes))
-
-    def part(start: int, stop: int) -> None:
-        for rows in row_slices(X, start, stop):
-            look_up(as_codes(X[rows]), flat, out[:, rows])
-
-    for _ in over_blocks(part, X.shape[0], X.shape[1], most=32):
-        pass
-    return out.reshape(*lead, X.shape[0], n_classes)

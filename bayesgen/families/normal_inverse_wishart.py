@@ -39,11 +39,11 @@ from bayesgen.family import (
 from bayesgen.gaussian import gaussian_information, unit_information
 from bayesgen.mahalanobis import (
     linear_scores,
+    log_normal_of_draws,
     pattern_blocks,
     patterns,
     reader,
     squared_distances,
-    squared_distances_of_draws,
 )
 from bayesgen.names import CLASS, FEATURE, FEATURE_BIS
 from bayesgen.numerics import Array, log1p, log_gamma_difference, log_multigamma_difference
@@ -53,7 +53,6 @@ from bayesgen.rows import (
     dense_block,
     first_observed,
     has_nan,
-    row_blocks,
 )
 from bayesgen.scatter import ScatterStats
 
@@ -151,16 +150,7 @@ class NormalInverseWishart(ConjugateFamily):
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
         """(..., N, C) Normal log-densities of the observed part of each row."""
         mu, sigma = self._flat(theta)
-        out = np.empty((len(mu), X.shape[0], mu.shape[1]))
-        for rows, columns in patterns(X, self._live):
-            read, n = reader(X, rows, columns)
-            for draws in row_blocks(len(mu), math.prod(sigma.shape[1:])):
-                factor = np.linalg.cholesky(sigma[draws][:, :, columns[:, None], columns])
-                log_det = np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
-                q = squared_distances_of_draws(read, n, mu[draws][..., columns], factor)
-                q *= -0.5
-                q -= (0.5 * len(columns) * np.log(2 * np.pi) + log_det)[:, None, :]
-                out[draws, rows] = q
+        out = log_normal_of_draws(X, mu, sigma, self._live)
         return out.reshape(*np.shape(theta["mu"])[:-2], *out.shape[1:])
 
     def discriminant(self, X: Matrix, theta: Theta) -> Array:

@@ -177,9 +177,11 @@ def starting_points(model: Any, start: "Start", default: Any) -> Any:
     mode = Mode(linker="py", optimizer="fast_compile")
     forward = pytensor.function(model.free_RVs, outputs, mode=mode, on_unused_input="ignore")
 
+    one_at_a_time = threading.Lock()  # a function of PyTensor holds what it works on
+
     def point(seed: Any) -> Array:
         values = start(np.random.default_rng(seed))
-        with np.errstate(all="ignore"):
+        with one_at_a_time, np.errstate(all="ignore"):
             parts = forward(*(values[v.name] for v in model.free_RVs))
         flat = np.concatenate([np.ravel(part) for part in parts]).astype(np.float64)
         return flat if np.isfinite(flat).all() else default(seed)  # a probability underflowed to 0

@@ -340,7 +340,8 @@ def test_grid_of_regimes(name, concentration):
             if not WHOLE and (n_features, per_class) not in SOME:
                 continue
             model, X = case(name, n_features, per_class, concentration)
-            size = n if n_features < 100 or name not in ("lda", "qda") else 20_000
+            full = name in ("lda", "qda")  # a draw of theta is a matrix
+            size = min(n, 20_000) if full and (n_features >= 100 or not WHOLE) else n
             draws = log_joint(model, X, size)
             limit = noise(size, 2 * len(X))
             error, found = percentile_errors(model, X, draws, method="exact")

@@ -9,6 +9,7 @@ class SampledClassifier(GenerativeClassifier):
     """What they share: `fit` samples, by the constructor's `draws`, `tune`, `chains`."""
 
     _priors: ClassVar[tuple[str, ...]] = ()  # constructor arguments that are prior objects
+    _target_accept: ClassVar[float | None] = None  # of NUTS, where its own default is too bold
 
     draws: int
     tune: int
@@ -19,12 +20,15 @@ class SampledClassifier(GenerativeClassifier):
         return False
 
     def _sample_options(self) -> dict[str, Any]:
-        return {
+        options: dict[str, Any] = {
             "draws": self.draws,
             "tune": self.tune,
             "chains": self.chains,
             "random_seed": self.random_state,
         }
+        if self._target_accept is not None:
+            options["target_accept"] = self._target_accept
+        return options
 
     def _unsaved(self) -> tuple[str, ...]:
         return self._priors

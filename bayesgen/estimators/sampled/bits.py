@@ -1,0 +1,169 @@
+"""Bits and categories that learn how much the classes share.
+
+HierarchicalBernoulliNB, HierarchicalCategoricalNB.
+"""
+
+from typing import Any
+
+from bayesgen.estimators.counts import BernoulliNB
+from bayesgen.estimators.sampled.face import SampledClassifier
+from bayesgen.estimators.tables import CategoricalNB, Unseen, refuse_no_categories
+from bayesgen.families.hierarchical_bernoulli import HierarchicalBernoulli
+from bayesgen.families.hierarchical_categorical import HierarchicalCategorical
+
+
+class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
+    r"""Naive Bayes for bits that learns from the data how much the classes share.
+
+    .. math:: x_j \mid y = c \sim \text{Bernoulli}(\theta_{cj}), \qquad
+              \text{logit}\, \theta_{cj} = \mu_j + \tau z_{cj} e^{\text{asinh}\, \omega u_j}
+
+    Prefer it to `BernoulliNB` where there are many columns or few rows a class: each class borrows
+    the base rate of a column from the others, and columns that do not tell the classes apart are
+    shrunk to nothing. With many rows of every class the two agree.
+
+    Parameters
+    ----------
+    mu, tau, inequality : prior objects, optional
+        Of the base log-odds of the columns (feature,); of the spread of the classes about them, in
+        log-odds; and of how unequal the columns are in that (0: alike; 0.5: a few columns tell the
+        classes apart by much, while all others do not). A distribution of PyMC
+        (``pm.HalfNormal.dist(1)``), PreliZ or pymc-extras, or a function of (name, dims). None: mu
+        Normal about the mean log-odds of all columns, with variance 1 + their variance; log tau
+        Normal(log 0.5, 1); inequality HalfNormal(0.5).
+    binarize : float or None, default 0.0
+        Values above it are 1, the others 0. None: X must hold only 0 and 1.
+    class_alpha : float or array (class,), default 1.0
+        Dirichlet concentration of the class weights, in rows.
+    draws, tune, chains : int
+        Of NUTS.
+    random_state : int, optional
+
+    Notes
+    -----
+    ``posterior_`` has, beside ``theta``, ``mu`` and ``tau``. tau near 0: the classes are alike;
+    large: they share nothing.
+
+    References
+    ----------
+    Gelman et al., Bayesian Data Analysis (2013), section 5.4.
+
+    Examples
+    --------
+    >>> clf = HierarchicalBernoulliNB(draws=500, random_state=1)
+    >>> clf.fit(X, y).predict_proba(X_new)  # doctest: +SKIP
+    """
+
+    _priors = ("mu", "tau", "inequality")
+
+    def __init__(
+        self,
+        mu: Any = None,
+        tau: Any = None,
+        inequality: Any = None,
+        *,
+        binarize: float | None = 0.0,
+        class_alpha: Any = 1.0,
+        draws: int = 1000,
+        tune: int = 1000,
+        chains: int = 4,
+        random_state: int | None = None,
+    ) -> None:
+        self.mu = mu
+        self.tau = tau
+        self.inequality = inequality
+        self.binarize = binarize
+        self.class_alpha = class_alpha
+        self.draws = draws
+        self.tune = tune
+        self.chains = chains
+        self.random_state = random_state
+
+    def _make_family(self) -> Any:
+        return HierarchicalBernoulli(self.mu, self.tau, self.inequality)
+
+    def _encode_as_read(self, X: Any) -> Any:
+        return self._encode(X)  # draws share one pass over rows that are bits already
+
+
+class HierarchicalCategoricalNB(SampledClassifier, CategoricalNB):
+    r"""Naive Bayes for categories that learns from the data how much the classes share.
+
+    .. math:: x_j \mid y = c \sim \text{Categorical}(\theta_{cj}), \qquad
+              \theta_{cj} = \text{softmax}(\mu_j + \tau z_{cj} e^{\text{asinh}\, \omega u_j})
+
+    Prefer it to `CategoricalNB` where classes have few rows, columns many categories, or
+    categories are rare: the base probabilities of a column, softmax(mu_j), know which are common,
+    and the spread tau how much the classes share. With many rows of every class the two agree.
+
+    Parameters
+    ----------
+    tau, inequality : prior objects, optional
+        Of the spread of the classes about the base log-odds of a column, and of how unequal the
+        columns are in that, as in `HierarchicalBernoulliNB`: a distribution of PyMC
+        (``pm.HalfNormal.dist(1)``), PreliZ or pymc-extras, or a function of (name, dims). None:
+        log tau Normal(log 0.5, 1); inequality HalfNormal(0.5).
+    categories : None, int, list of lists, or {column: list}
+        Declared categories of the columns, as in `CategoricalNB`. None: those that occur.
+    unseen : {"prior", "ignore", "raise"}
+        A category at prediction that is not among those known. "prior": probability
+        1/(n + K + 1), n the rows of the class, K the categories of the column; "ignore": a missing
+        cell; "raise": an error that names column and category.
+    class_alpha : float or array (class,), default 1.0
+        Dirichlet concentration of the class weights, in rows.
+    draws, tune, chains : int
+        Of NUTS.
+    random_state : int, optional
+
+    Attributes
+    ----------
+    categories_ : tuple of tuples
+        The categories of each column, in the order of their codes.
+
+    Notes
+    -----
+    ``posterior_`` has, beside ``theta``, ``base`` (the probabilities that the classes share) and
+    ``tau``: near 0 the classes are alike, large they share nothing.
+
+    References
+    ----------
+    Gelman et al., Bayesian Data Analysis (2013), chapter 16; Aitchison and Shen (1980),
+    Logistic-normal distributions.
+
+    Examples
+    --------
+    >>> clf = HierarchicalCategoricalNB(draws=500, random_state=1)
+    >>> clf.fit(X, y).predict_proba(X_new)  # doctest: +SKIP
+    """
+
+    _priors = ("tau", "inequality")
+
+    def __init__(
+        self,
+        tau: Any = None,
+        inequality: Any = None,
+        categories: Any = None,
+        unseen: Unseen = "prior",
+        *,
+        class_alpha: Any = 1.0,
+        draws: int = 1000,
+        tune: int = 1000,
+        chains: int = 4,
+        random_state: int | None = None,
+    ) -> None:
+        self.tau = tau
+        self.inequality = inequality
+        self.categories = categories
+        self.unseen = unseen
+        self.class_alpha = class_alpha
+        self.draws = draws
+        self.tune = tune
+        self.chains = chains
+        self.random_state = random_state
+
+    def _make_family(self) -> Any:
+        encoder = getattr(self, "encoder_", None)
+        if encoder is None:
+            return HierarchicalCategorical(self.tau, self.inequality)
+        refuse_no_categories(encoder, self._feature_names())
+        return HierarchicalCategorical(self.tau, self.inequality, encoder.n_categories)
