@@ -26,6 +26,7 @@ def test_calls_alternate_and_the_first_of_each_is_reported_apart():
     found = measure.in_turn(lambda: calls.append("peer"), lambda: calls.append("ours"), budget=1e-9)
     assert calls == ["peer", "ours"] * (len(calls) // 2)
     assert len(calls) == 2 * (found["runs"] + 1)
+    assert found["peer_processor_s"] >= 0
     assert found["runs"] >= 5
     assert found["ratio"] == found["peer_s"] / found["ours_s"]
 
@@ -135,6 +136,20 @@ def test_a_workload_that_fails_is_reported_and_the_others_run(tmp_path, capsys, 
     assert first["error"] == "RuntimeError: no such luck"
     assert second == ROW
     capsys.readouterr()
+
+
+def test_an_interrupted_run_keeps_what_it_has_and_leaves_the_readme(tmp_path, capsys, monkeypatch):
+    def whole(index, *args):
+        if index == 1:
+            raise KeyboardInterrupt
+        return ROW
+
+    monkeypatch.setattr(measure, "whole", whole)
+    monkeypatch.setattr(tables, "write_between", pytest.fail)
+    path = tmp_path / "speed.json"
+    assert speed.main(["--update", "--record", str(path)]) == 1
+    assert json.loads(path.read_text())["workloads"] == [ROW]
+    assert "left as it was" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

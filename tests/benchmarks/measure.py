@@ -2,7 +2,8 @@
 
 Time: ours and the peer's alternate (A B A B ...) in one process, without garbage collection; the
 first call of each, which loads or compiles kernels, is reported apart. Load of the machine then
-meets both, and the ratio of the medians is worth more than either.
+meets both, and the ratio of the medians is worth more than either. The record also has the seconds
+that processors were busy, which load changes less.
 
 Memory: the high-water mark of resident memory (VmHWM), which the kernel keeps and which sees NumPy,
 BLAS and compiled code alike; tracemalloc sees NumPy alone. In a fresh process, after one call that
@@ -50,13 +51,18 @@ def no_garbage_collection():
         gc.enable()
 
 
-def seconds(call: Callable[[], Any]) -> float:
-    """Of one call; its result lives until the clock has stopped."""
-    start = time.perf_counter()
+def clocks(call: Callable[[], Any]) -> tuple[float, float]:
+    """Seconds of one call and of processors that it kept busy; its result outlives the clocks."""
+    busy, start = time.process_time(), time.perf_counter()
     result = call()
-    stop = time.perf_counter()
+    took = time.perf_counter() - start, time.process_time() - busy
     del result
-    return stop - start
+    return took
+
+
+def seconds(call: Callable[[], Any]) -> float:
+    """Of one call."""
+    return clocks(call)[0]
 
 
 def repeats(pair: float, budget: float = SECONDS) -> int:
@@ -67,23 +73,26 @@ def repeats(pair: float, budget: float = SECONDS) -> int:
 def in_turn(peer: Callable[[], Any], ours: Callable[[], Any], budget: float = SECONDS) -> dict:
     """Seconds of both: first calls, medians, the ratio with the quartiles of the pairs' ratios."""
     with no_garbage_collection():
-        first = [seconds(peer), seconds(ours)]
-        again = [[first[0] if sum(first) > SLOW else seconds(peer), seconds(ours)]]
-        n = repeats(sum(again[0]), budget)
+        first = clocks(peer), clocks(ours)
+        slow = first[0][0] + first[1][0] > SLOW
+        again = [[first[0] if slow else clocks(peer), clocks(ours)]]
+        n = repeats(again[0][0][0] + again[0][1][0], budget)
         while len(again) < n:
-            if sum(first) > 0.5:
+            if n <= 2 * LEAST:
                 gc.collect()  # a large result may be part of a cycle, as a DataTree is
-            again.append([seconds(peer), seconds(ours)])
-    times = np.array(again)
-    quartiles = np.quantile(times[:, 0] / times[:, 1], [0.25, 0.75])
+            again.append([clocks(peer), clocks(ours)])
+    wall, busy = np.moveaxis(np.array(again), -1, 0)  # (runs, peer and ours)
+    medians, processors = np.median(wall, axis=0), np.median(busy, axis=0)
     return {
-        "peer_s": float(np.median(times[:, 0])),
-        "ours_s": float(np.median(times[:, 1])),
-        "ratio": float(np.median(times[:, 0]) / np.median(times[:, 1])),
-        "ratio_quartiles": quartiles.tolist(),
-        "runs": len(times),
-        "first_peer_s": first[0],
-        "first_ours_s": first[1],
+        "peer_s": float(medians[0]),
+        "ours_s": float(medians[1]),
+        "ratio": float(medians[0] / medians[1]),
+        "ratio_quartiles": np.quantile(wall[:, 0] / wall[:, 1], [0.25, 0.75]).tolist(),
+        "peer_processor_s": float(processors[0]),
+        "ours_processor_s": float(processors[1]),
+        "runs": len(wall),
+        "first_peer_s": first[0][0],
+        "first_ours_s": first[1][0],
     }
 
 
@@ -144,9 +153,9 @@ def compiled_here() -> list[str]:
     return sorted(found)
 
 
-def _peak(call: Callable[[], Any]) -> dict:
-    """Peak of one call in this process, with the time of its first and what that compiled."""
-    first = seconds(call)
+def _peak(call: Callable[[], Any], before: Callable[[], Any] | None = None) -> dict:
+    """Peak of one call in this process, after a first one, or `before`, that loads what stays."""
+    first = seconds(before or call)
     compiled = compiled_here()
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
@@ -204,12 +213,9 @@ if __name__ == "__main__":  # the child process of `memory`
     asked = parser.parse_args()
     chosen = all_workloads()[asked.index]
     rows = chosen.data(asked.scale)
-    print(
-        json.dumps(
-            {
-                f"memory_{side}_{key}": value
-                for side in ("ours", "peer")
-                for key, value in _peak(getattr(chosen, side)(*rows)).items()
-            }
-        )
-    )
+    less = (each[: max(5000, len(rows[1]) // 10)] for each in rows)  # the peer's rehearsal
+    found = {
+        "ours": _peak(chosen.ours(*rows)),
+        "peer": _peak(chosen.peer(*rows), chosen.peer(*less)),
+    }
+    print(json.dumps({f"memory_{s}_{k}": v for s in found for k, v in found[s].items()}))

@@ -7,8 +7,9 @@
     make bench ARGS="--update"                      the whole, written into the README
     make bench ARGS="--list"                        names only
 
-The record (JSON: machine, versions, date, every figure) goes to ``--record``. The exit code is 1
-if a workload failed; a missed goal is shown, not punished: machines differ.
+The record (JSON: machine, versions, date, every figure) goes to ``--record``; Ctrl-C ends a run
+with what was measured until then. The exit code is 1 if a workload failed or the run was cut
+short; a missed goal is shown, not punished: machines differ.
 """
 
 import argparse
@@ -19,6 +20,8 @@ import re
 import sys
 import traceback
 import warnings
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +65,16 @@ def run(args: argparse.Namespace, screen: Console) -> dict[str, Any]:
     if not (workloads or starts or grow):
         raise SystemExit(f"no workload matches {args.only!r}; `--list` names them")
     record: dict[str, Any] = {"scale": args.scale, "surroundings": tables.surroundings()}
-    record |= {"workloads": [], "growth": []}
+    record |= {"whole": False, "workloads": [], "growth": []}
+    tasks: list[tuple[str, str, Callable[[], dict]]] = []
+    for k, w in workloads:
+        name = f"{w.label} beside {w.peer_name}"
+        tasks.append((name, "workloads", partial(_safely, k, w, args, screen)))
+    for start in starts:
+        tasks.append((f"start-up: {start}", "workloads", partial(startup.measured, start)))
+    for case in grow:
+        name = f"growth of {case[0]} {case[1]} in {case[2]}"
+        tasks.append((name, "growth", partial(_growth, case)))
     columns = (
         BarColumn(),
         MofNCompleteColumn(),
@@ -70,32 +82,37 @@ def run(args: argparse.Namespace, screen: Console) -> dict[str, Any]:
         TextColumn("{task.description}"),
     )
     with Progress(*columns, console=screen, auto_refresh=False) as progress:  # no thread beside
-        task = progress.add_task("", total=len(workloads) + len(starts) + len(grow))
-        for k, workload in workloads:
-            progress.update(
-                task, refresh=True, description=f"{workload.label} beside {workload.peer_name}"
-            )
-            try:
-                row = measure.whole(k, workload, args.scale, not args.no_memory)
-            except Exception as mistake:  # noqa: BLE001 - the other workloads are still of interest
-                screen.print(traceback.format_exc(), markup=False)
-                row = {"name": workload.name, "size": workload.size, "peer": workload.peer_name}
-                row["error"] = f"{type(mistake).__name__}: {mistake}"
-            record["workloads"].append(row)
-            progress.advance(task)
-            if not screen.is_terminal:  # no bar there: a line for each
-                screen.print(" | ".join(tables.cells(row)), markup=False, soft_wrap=True)
-        for name in starts:
-            progress.update(task, refresh=True, description=f"start-up: {name}")
-            record["workloads"].append(startup.measured(name))
-            progress.advance(task)
-        for case in grow:
-            progress.update(
-                task, refresh=True, description=f"growth of {case[0]} {case[1]} in {case[2]}"
-            )
-            record["growth"].append(growth.measured(*case)._asdict())
-            progress.advance(task)
+        bar = progress.add_task("", total=len(tasks))
+        try:
+            for name, table, measured in tasks:
+                progress.update(bar, refresh=True, description=name)
+                row = measured()
+                record[table].append(row)
+                progress.advance(bar)
+                if not screen.is_terminal:  # no bar there: a line for each
+                    said = (
+                        tables.cells(row) if table == "workloads" else tables.growth_rows([row])[0]
+                    )
+                    screen.print(" | ".join(said), markup=False, soft_wrap=True)
+            record["whole"] = not args.only
+        except KeyboardInterrupt:
+            screen.print("interrupted: here is what was measured")
+    record["surroundings"]["load_at_end"] = tables.load()
     return record
+
+
+def _safely(k: int, workload: Workload, args: argparse.Namespace, screen: Console) -> dict:
+    """One row, or the error in its place: the other workloads are still of interest."""
+    try:
+        return measure.whole(k, workload, args.scale, not args.no_memory)
+    except Exception as mistake:  # noqa: BLE001 - whatever it is, it is reported
+        screen.print(traceback.format_exc(), markup=False)
+        row = {"name": workload.name, "size": workload.size, "peer": workload.peer_name}
+        return row | {"error": f"{type(mistake).__name__}: {mistake}"}
+
+
+def _growth(case: Any) -> dict:
+    return growth.measured(*case)._asdict()
 
 
 def _asked(pattern: str | None, name: str) -> bool:
@@ -150,13 +167,16 @@ def main(arguments: list[str] | None = None) -> int:
     with threadpool_limits(args.threads):
         record = run(args, Console(stderr=True))
     show(record, out)
-    path = args.record or (KEPT if args.update else UNKEPT)
+    path = args.record or (KEPT if args.update and record["whole"] else UNKEPT)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     out.print(f"record: {path}", markup=False)
-    if args.update:
+    failed = any("error" in row for row in record["workloads"])
+    if args.update and (failed or not record["whole"]):
+        out.print("README left as it was: something failed or was interrupted", style="red")
+    elif args.update:
         tables.write_between("speed", tables.page(record))
-    return int(any("error" in row for row in record["workloads"]))
+    return int(failed or not (record["whole"] or args.only))
 
 
 if __name__ == "__main__":

@@ -34,13 +34,18 @@ def surroundings() -> dict[str, Any]:
         "memory_gib": _memory_gib(),
         "system": platform.platform(),
         "python": platform.python_version(),
-        "load": list(os.getloadavg()) if hasattr(os, "getloadavg") else None,
+        "load": load(),
         "versions": {name: metadata.version(name) for name in PACKAGES},
         "threads": {
             f"{pool['internal_api']} ({Path(pool['filepath']).name[:24]})": pool["num_threads"]
             for pool in threadpool_info()
         },
     }
+
+
+def load() -> float | None:
+    """Processes that want a core, on average over the last minute, the asking one among them."""
+    return round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None
 
 
 def _processor() -> str:
@@ -160,6 +165,7 @@ def page(record: dict) -> str:
         f"scikit-learn {versions['scikit-learn']}, NumPy {versions['numpy']}, "
         f"numba {versions['numba']}, Python {where['python']}; commit {where['commit']}, "
         f"{where['date'][:10]}"
+        + _busy(where)
         + (f", {record['scale']:g} of the rows" if record["scale"] != 1 else "")
         + ". Theirs and ours in turn in one process, medians of 5 to 15 calls"
         + (" (*: of 3)" if few else "")
@@ -173,6 +179,12 @@ def page(record: dict) -> str:
             markdown(GROWTH_HEAD, growth_rows(record["growth"])),
         ]
     return "\n\n".join(text)
+
+
+def _busy(where: dict) -> str:
+    """A word of warning where others wanted the cores."""
+    most = max(where.get("load") or 0.0, where.get("load_at_end") or 0.0)
+    return f", on a machine with a load of {most:.0f}" if most > 1.5 * where["cores"] else ""
 
 
 def write_between(marker: str, text: str, path: Path = README) -> None:
