@@ -74,7 +74,7 @@ def in_turn(peer: Callable[[], Any], ours: Callable[[], Any], budget: float = SE
     """Seconds of both: first calls, medians, the ratio with the quartiles of the pairs' ratios."""
     with no_garbage_collection():
         first = clocks(peer), clocks(ours)
-        slow = first[0][0] + first[1][0] > SLOW
+        slow = first[0][0] > SLOW
         again = [[first[0] if slow else clocks(peer), clocks(ours)]]
         n = repeats(again[0][0][0] + again[0][1][0], budget)
         while len(again) < n:
