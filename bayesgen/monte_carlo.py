@@ -28,7 +28,7 @@ from bayesgen.rows import Matrix
 
 Quantity = Literal["density", "probability"]  # what is made of log densities
 
-_BLOCK = 1 << 22  # log densities held at a time: 32 MiB of float64
+_BLOCK = 1 << 21  # log densities held at a time: 16 MiB of float64
 _SLICE = 1 << 19  # of these, worked on at a time: a few temporaries of 4 MiB
 _FEWEST_DRAWS = 4  # of a chain, below which no autocorrelation can be estimated
 

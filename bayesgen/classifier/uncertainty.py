@@ -196,7 +196,7 @@ class Uncertainty(Predicting):
                 part = flat[start : start + step]
                 one = tree.split_chains(self.model_.draw(rng, len(part)), 1)
                 for rows, joint in self._log_joint_draws(one, encoded, weights):
-                    part[:, rows] = softmax(joint[0])
+                    part[:, rows] = softmax(joint, out=joint)[0]
         dims = (CHAIN, DRAW, OBS, CLASS)
         group = tree.group({"class_probability": (dims, rho)}, {CLASS: self.classes_})
         out = xr.DataTree.from_dict({f"/{PREDICTIONS}": group})
