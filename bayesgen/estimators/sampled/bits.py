@@ -55,6 +55,7 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
     """
 
     _priors = ("mu", "tau", "inequality")
+    _target_accept = 0.95  # at nutpie's own one fit in three has a divergence or two
 
     def __init__(
         self,
@@ -137,6 +138,7 @@ class HierarchicalCategoricalNB(SampledClassifier, CategoricalNB):
     """
 
     _priors = ("tau", "inequality")
+    _target_accept = 0.95  # as for bits
 
     def __init__(
         self,
