@@ -261,6 +261,14 @@ class _Graph:
             [b for _, b in pairs],
         )
 
+    def copied(self) -> "_Graph":
+        """The same computations on the same inputs, shared with no other graph."""
+        from pytensor.graph.basic import clone
+
+        inputs = [*self.inputs.values()]
+        _, outputs = clone(inputs, [self.log_p, *self.variables], copy_inputs=False)
+        return replace(self, log_p=outputs[0], variables=list(outputs[1:]))
+
 
 def _known(variable: Any) -> bool:
     """Whether the type tells the shape."""
@@ -293,6 +301,7 @@ def _program(model: Any, progressbar: bool) -> tuple[_Program, Any]:
     graph = _Graph.of(model)
     program = _find(graph)
     if program is None:
+        graph = graph.copied()  # the compiler rewrites parts that the model's graphs share
         with _announced(progressbar):
             # without checks of the parameters: ours are checked, and the checks take time
             checked, model.check_bounds = model.check_bounds, False
