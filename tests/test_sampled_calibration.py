@@ -19,7 +19,7 @@ from bayesgen.model import ClassModel
 FALSE_ALARM = 0.01  # of all that is tested here together
 N_ROWS = 24
 ALPHA = np.full(2, 10.0)  # of the class weights: both classes have rows, which is one program
-REPLICATES = 60
+REPLICATES = 40
 SAMPLED = {k: f for k, f in registry().items() if not issubclass(f, ConjugateFamily)}
 WORDS = ("DirichletCompound", "LogisticNormal")
 # what the faces ask of NUTS
@@ -49,6 +49,7 @@ def calibrated(family: Any, n: int = REPLICATES, seed: int = 0, **options: Any) 
         N_ROWS,
         n,
         false_alarm=FALSE_ALARM / len(SAMPLED),
+        tune=300,
         random_state=seed,
         progressbar=False,
         **options,
@@ -80,7 +81,7 @@ class TwiceTheSpread(StudentT):
 def test_a_prior_of_twice_the_scale_is_found():
     """By the program of the right one: only data differ."""
     family = TwiceTheSpread.examples(2, 2)[0]
-    table = calibrated(family, 60)
+    table = calibrated(family)
     assert not table["passed"]
     assert table["p_value"].idxmin().item().startswith("sigma[")
 
