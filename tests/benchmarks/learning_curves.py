@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import bayesgen as bg
 from bayesgen.datasets import POKEMON_STATS, load_penguins, load_pokemon
 
-SIZES = (4, 8, 16, 32)
+SIZES = (4, 8, 16, 32, 64)
 PAIRS = {
     "linear": (lambda: bg.LinearDiscriminant(), lambda **o: bg.BayesianLogisticRegression(**o)),
     "quadratic": (
@@ -97,6 +97,7 @@ def main(repeats: int, record: Path | None) -> None:
                         "discriminative": float(d),
                         "difference": float(mean),
                         "error": float(error),
+                        "losses": loss.tolist(),
                         "seconds": time.perf_counter() - start,
                     }
                 )
