@@ -3,6 +3,7 @@
     .venv/bin/python tests/benchmarks/sampled.py                      # about 40 minutes, two cores
     .venv/bin/python tests/benchmarks/sampled.py --only 'LKJ.*wine'   # a regular expression
     .venv/bin/python tests/benchmarks/sampled.py --update             # and the README's table
+    .venv/bin/python tests/benchmarks/sampled.py --update --only X    # some of its rows anew
 
 Each classifier is fitted, as a user would without arguments (4 chains of 1000 draws after 1000),
 to the data sets whose columns are of its kind. Bits are columns above their median, categories
@@ -22,6 +23,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +34,7 @@ import numpy as np
 import bayesgen as bg
 from bayesgen.datasets import POKEMON_STATS, load_penguins, load_pokemon
 from bayesgen.inference.diagnostics import LARGEST_R_HAT, diagnose
+from tests.benchmarks import tables
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 KEPT = Path(__file__).with_name("sampled.json")
@@ -102,7 +105,7 @@ def bits(load: Callable[[], Rows]) -> Callable[[], Rows]:
 
     def found() -> Rows:
         X, y = load()
-        return (X > np.median(X, axis=0)).astype(np.uint8), y
+        return (np.median(X, axis=0) < X).astype(np.uint8), y
 
     return found
 
@@ -241,22 +244,62 @@ def cells(row: dict[str, Any]) -> list[str]:
     ]
 
 
+SHORT = (*HEAD[:2], *HEAD[3:5], *HEAD[6:])
+
+
+def page(record: dict[str, Any]) -> str:
+    """The table as the README shows it."""
+    order = {case.label: k for k, case in enumerate(cases())}
+    rows = sorted(record["rows"], key=lambda row: order.get(_label(row), len(order)))
+    keep = [HEAD.index(name) for name in SHORT]
+    body = [[cells(row)[k] for k in keep] for row in rows]
+    where = record["surroundings"]
+    return (
+        f"{tables.markdown(SHORT, body)}\n\n{where['processor']}, {where['cores']} cores, nutpie "
+        f"{where['versions']['nutpie']}. Two fits of 4 chains of 1000 draws: the mean of their "
+        "seconds, the worst of their ESS (bulk or tail, of any parameter) and R-hat, the sum of "
+        "their divergences. Seconds are of processors, all chains together."
+    )
+
+
+def _label(row: dict[str, Any]) -> str:
+    return f"{row['classifier']} {row['data']}"
+
+
+def merged(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Old rows, but for those measured anew."""
+    again = {_label(row) for row in new}
+    return [row for row in old if _label(row) not in again] + new
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", default="", metavar="PATTERN", help="of classifier and data set")
     parser.add_argument("--seeds", type=int, default=len(SEEDS), metavar="N", help="fits of each")
-    parser.add_argument("--record", type=Path, metavar="FILE", help="where the JSON goes")
+    parser.add_argument(
+        "--record", type=Path, metavar="FILE", help="JSON whose rows of these cases are replaced"
+    )
+    parser.add_argument("--update", action="store_true", help="keep the record; README's table")
     args = parser.parse_args(arguments)
     warnings.filterwarnings("ignore")  # what they say is in the table
-    rows = []
+    path = KEPT if args.update else args.record
+    where = tables.surroundings()
+    where["versions"] |= {name: metadata.version(name) for name in ("nutpie", "pymc")}
+    kept = []
+    if path is not None and path.exists():
+        kept = json.loads(path.read_text(encoding="utf-8"))["rows"]
+    rows: list[dict[str, Any]] = []
+    record = {"surroundings": where, "rows": kept}
     print(f"| {' | '.join(HEAD)} |\n|{'---|' * len(HEAD)}", flush=True)
     for case in cases():
         if re.search(args.only, case.label, re.IGNORECASE):
-            row = measured(case, tuple(range(args.seeds)))
-            rows.append(row)
-            print(f"| {' | '.join(cells(row))} |{'' if sound(row) else ' !'}", flush=True)
-            if args.record is not None:
-                args.record.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+            rows.append(measured(case, tuple(range(args.seeds))) | {"commit": where["commit"]})
+            print(f"| {' | '.join(cells(rows[-1]))} |{'' if sound(rows[-1]) else ' !'}", flush=True)
+            record["rows"] = merged(kept, rows)
+            if path is not None:
+                path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    if args.update:
+        tables.write_between("sampled", page(record))
     return int(not all(sound(row) for row in rows))
 
 
