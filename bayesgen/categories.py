@@ -25,7 +25,8 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from bayesgen.codes import may_stand, occurring
+from bayesgen.category_codes import Recoded
+from bayesgen.codes import MOST_CODES, may_stand, occurring
 from bayesgen.column import Column, Values, is_text, of_one_type
 from bayesgen.declared import declared_categories
 from bayesgen.numerics import Array
@@ -126,6 +127,20 @@ class Categories:
             self._refuse_width(table.n_columns)
             return numbers
         return self.encode(table)
+
+    def read_codes(self, table: Any, unseen_as_missing: bool = False) -> Recoded | None:
+        """Codes of many small whole numbers, looked up as they are read; None of other tables."""
+        numbers = None if sparse.issparse(table) else table.numbers
+        if numbers is None or not may_stand(numbers) or not all(map(_are_codes, self.values)):
+            return None
+        self._refuse_width(table.n_columns)
+        k = max(self.n_categories, default=0)
+        m = 1 + max((int(max(column)) for column in self.values), default=0)
+        places = np.full((len(self.values), m + 2), k + unseen_as_missing)
+        places[:, -1] = k + 1
+        for j, column in enumerate(self.values):
+            places[j, np.array(column, dtype=np.intp)] = np.arange(len(column))
+        return Recoded(numbers, places, k)
 
     def knows(self, table: Any) -> bool:
         """Whether a single look shows that a table of many small numbers holds no other value."""
@@ -258,6 +273,13 @@ class Categories:
                 f"X has {n_columns} features, but there are categories of {len(self.values)}; "
                 "give the columns of the training data"
             )
+
+
+def _are_codes(values: Values) -> bool:
+    """Whether categories are whole numbers for which a small table has places."""
+    if not values or is_text(values):
+        return False
+    return all(v == int(v) and 0 <= v < MOST_CODES for v in values)
 
 
 def _of_codes(found: Array, table: Any) -> Values:

@@ -4,6 +4,7 @@ N rows, D columns, C classes. NaN is a missing cell; -1, or any number that is n
 category never seen. In a CSR matrix the cells that are not stored have code 0.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,50 @@ from bayesgen.rows import Matrix, class_counts, remainder, row_blocks, row_sums,
 _TILE = 1 << 18  # cells of X that are counted at a time
 
 
-def n_codes(X: Matrix) -> int:
+@dataclass(frozen=True, eq=False)
+class Recoded:
+    """Dense whole numbers that stand for codes: the codes are looked up as they are read.
+
+    Sums over the numbers themselves are turned into sums over codes: no table of codes is made of
+    a large table of numbers.
+    """
+
+    values: Array  # (N, D), finite or NaN
+    places: Array  # (D, M + 2) code of the numbers 0 .. M-1, of any other, and of NaN
+    k: int  # the codes are 0 .. k-1; k is a category never seen, k + 1 a missing cell
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(N, D)."""
+        return self.values.shape
+
+    def __getitem__(self, rows: Any) -> Array:
+        """The codes of some rows, as float64: -1 for a category never seen, NaN if missing."""
+        at = code_index(self.values[rows], self.places.shape[1] - 2)
+        codes = np.take_along_axis(self.places, at.T, axis=1).T
+        return np.array([*range(self.k), -1, np.nan], dtype=np.float64)[codes]
+
+    def counts(self, of_values: Array) -> Array:
+        """(C, D, k) counts of codes from those of the numbers 0 .. M-1."""
+        j, value = np.nonzero(self.places[:, :-2] < self.k)
+        out = np.zeros((*of_values.shape[:2], self.k))
+        out[:, j, self.places[j, value]] = of_values[:, j, value]
+        return out
+
+    def table(self, of_codes: Array) -> Array:
+        """(..., D, M + 2) for the numbers from (..., D, k + 2) for their codes."""
+        width = self.places.shape[1]
+        places = np.broadcast_to(self.places, (*of_codes.shape[:-1], width))
+        return np.take_along_axis(of_codes, places, axis=-1)
+
+
+Codes = Matrix | Recoded
+
+
+def n_codes(X: Codes) -> int:
     """Largest code + 1, at least 1."""
+    if isinstance(X, Recoded):
+        return X.k
     values = X.data if sparse.issparse(X) else X
     top = np.fmax.reduce(values, axis=None) if values.size else 0
     return 1 + (int(top) if top > 0 else 0)
@@ -34,7 +77,7 @@ def code_index(values: Array, k: int) -> Array:
     return codes
 
 
-def count_codes(X: Matrix, y: Array, n_classes: int, k: int, weight: Array | None = None) -> Array:
+def count_codes(X: Codes, y: Array, n_classes: int, k: int, weight: Array | None = None) -> Array:
     """(C, D, k) weighted counts of each code among the observed cells.
 
     Raises
@@ -42,6 +85,12 @@ def count_codes(X: Matrix, y: Array, n_classes: int, k: int, weight: Array | Non
     ValueError
         If a code is not a whole number in 0 .. k - 1.
     """
+    if isinstance(X, Recoded):
+        if X.k == k:
+            of_values = count_codes(X.values, y, n_classes, X.places.shape[1] - 2, weight)
+            if not of_values[:, X.places[:, :-2] >= k].any():
+                return X.counts(of_values)
+        X = X[:]  # for the error, where it is
     if sparse.issparse(X):
         return _count_sparse(X, y, n_classes, k, weight)
     n_rows, n_features = X.shape
@@ -124,8 +173,12 @@ def _count_sparse(X: Matrix, y: Array, n_classes: int, k: int, weight: Array | N
     return counts[..., :k].copy()
 
 
-def look_up(X: Matrix, table: Array) -> Array:
+def look_up(X: Codes, table: Array) -> Array:
     """(..., N, C) sums over the features of a table (..., C, D, K + 2) at the codes of each row."""
+    if isinstance(X, Recoded):
+        if table.size // table.shape[-1] * X.places.shape[1] <= X.values.size:
+            return look_up(X.values, X.table(table))
+        X = X[:]  # under many draws, tables of codes are the smaller ones
     *lead, n_features, width = table.shape
     real = not sparse.issparse(X) and table.dtype == np.float64 and len(lead) > 0
     if real and kernels.pays(X.shape[0] * table.size // width):

@@ -9,7 +9,7 @@ from bayesgen import kernels
 from bayesgen.numerics import Array
 from bayesgen.rows import row_blocks
 
-_MOST = 1024  # codes of a column
+MOST_CODES = 1024  # codes of a column
 
 
 def occurring(X: Array | None) -> list[Array] | None:
@@ -23,16 +23,20 @@ def occurring(X: Array | None) -> list[Array] | None:
     from bayesgen.kernels.threads import over_blocks
 
     def part(start: int, stop: int) -> Array:
-        seen = np.zeros((X.shape[1], _MOST + 2), dtype=np.uint8)
+        seen = np.zeros((X.shape[1], MOST_CODES + 2), dtype=np.uint8)
         for rows in row_slices(X, start, stop):
             mark_codes(as_codes(X[rows]), seen)
         return seen
 
     most = min(16, max(1, (1 << 14) // X.shape[1]))
-    seen = np.zeros((X.shape[1], _MOST + 2), dtype=np.uint8)
+    seen = np.zeros((X.shape[1], MOST_CODES + 2), dtype=np.uint8)
     for found in over_blocks(part, X.shape[0], X.shape[1], most):
         seen |= found
-    return None if seen[:, _MOST].any() else [np.flatnonzero(column[:_MOST]) for column in seen]
+    return (
+        None
+        if seen[:, MOST_CODES].any()
+        else [np.flatnonzero(column[:MOST_CODES]) for column in seen]
+    )
 
 
 def may_stand(X: Array | None) -> bool:

@@ -26,6 +26,7 @@ Block = Callable[[slice, Array], Array]  # some rows minus (D,): float64, for th
 _TINY = 64  # features below which matrices are too small for a product of each draw's own
 _NUMBERS = 1 << 18  # of whitened rows under some draws: 2 MiB
 _DRAWS = 64  # in one product
+_FEW_SCORES = 16  # of a row, beyond which a product of matrices is faster than a compiled pass
 _FAR = 100.0  # class means further apart, in standard deviations, are not subtracted afterwards
 
 
@@ -180,21 +181,53 @@ def squared_distances_of_draws(read: Block, n: int, mu: Array, sigma_factor: Arr
     return out
 
 
-def linear_scores(read: Block, n: int, centre: Array, w: Array, level: Array) -> Array:
-    """(S, n, C) scores ``(x - centre) @ w + level`` of rows, w (S, C, D) and level (S, C)."""
+def linear_scores(
+    X: Matrix, rows: Array | slice, columns: Array, centre: Array, w: Array, level: Array
+) -> Array:
+    """(S, n, C) scores ``(x - centre) @ w + level`` of rows and columns of X, as in `patterns`.
+
+    Parameters
+    ----------
+    centre : (D,)
+    w : (S, C, D)
+    level : (S, C)
+    """
     n_draws, n_classes, dim = w.shape
+    if isinstance(rows, slice) and w.shape[0] * n_classes <= _FEW_SCORES and pays(X.shape[0] * dim):
+        return _compiled_scores(X, columns, centre, w, level)
+    read, n = reader(X, rows, columns)
     out = np.empty((n_draws, n, n_classes))
     flat, last = w.reshape(-1, dim).T, level.ravel()
 
-    def fill(rows: slice) -> None:
-        x = read(rows, centre)
-        scores = x @ flat
+    def fill(part: slice) -> None:
+        scores = read(part, centre) @ flat
         scores += last
-        out[:, rows] = scores.reshape(len(x), n_draws, n_classes).swapaxes(0, 1)
+        out[:, part] = scores.reshape(len(scores), n_draws, n_classes).swapaxes(0, 1)
 
     with sharing(pays(n * w.size)) as share:
         share(fill, row_blocks(n, max(dim, flat.shape[1])))
     return out
+
+
+def _compiled_scores(X: Matrix, columns: Array, centre: Array, w: Array, level: Array) -> Array:
+    """`linear_scores` of all rows of a large X, a few scores each."""
+    from bayesgen.kernels.compiling import as_rows, row_slices
+    from bayesgen.kernels.linear import add_scores
+    from bayesgen.kernels.threads import over_blocks
+
+    every = len(columns) == X.shape[1]
+    table = np.ascontiguousarray(w.reshape(-1, w.shape[-1]))
+    out = np.empty((X.shape[0], len(table)))
+    out[:] = level.ravel()
+
+    def part(start: int, stop: int) -> None:
+        for rows in row_slices(X, start, stop):
+            x = X[rows] if every else X[rows][:, columns]
+            add_scores(as_rows(x), centre, table, out[rows])
+
+    for _ in over_blocks(part, *X.shape):
+        pass
+    return np.ascontiguousarray(np.moveaxis(out.reshape(X.shape[0], *level.shape), 1, 0))
 
 
 def inverse_of_lower(factor: Array) -> Array:

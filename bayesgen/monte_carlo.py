@@ -168,10 +168,28 @@ def log_densities(
     only some draws are in the family's hands at a time. The caller may overwrite a block. For
     the ``"probability"`` of classes a term that they have in common may be left out.
     """
+    lead = np.shape(theta[next(iter(family.params))])[:2]
+    n_draws = int(np.prod(lead))
+    for rows, draws, part in log_density_parts(family, theta, X, n_classes, quantity):
+        if draws.start == 0:
+            f = np.empty((n_draws, rows.stop - rows.start, n_classes))  # ours, to be overwritten
+        f[draws] = part
+        if draws.stop == n_draws:
+            if np.isnan(f.min()):
+                raise no_parameters(f, rows.start)
+            yield rows, f.reshape(*lead, *f.shape[1:])
+
+
+def log_density_parts(
+    family: Family, theta: Theta, X: Matrix, n_classes: int, quantity: Quantity = "density"
+) -> Iterator[tuple[slice, slice, Array]]:
+    """Rows, draws of all chains in turn, and their (s, n, C) log densities as the family has them.
+
+    Of one block of rows all draws come before the next.
+    """
     score = family.discriminant if quantity == "probability" else family.log_likelihood
     theta = {name: np.asarray(theta[name]) for name in family.params}
-    lead = next(iter(theta.values())).shape[:2]
-    n_draws = int(np.prod(lead))
+    n_draws = int(np.prod(next(iter(theta.values())).shape[:2]))
     flat = {name: value.reshape(n_draws, *value.shape[2:]) for name, value in theta.items()}
     size = sum(value[0].size for value in flat.values())  # of one theta
     draws = max(1, _BLOCK // max(1, size))
@@ -179,17 +197,18 @@ def log_densities(
     step = max(1, max(_BLOCK, n_draws * size // 8) // (n_draws * n_classes))
     for start in range(0, X.shape[0], step):
         rows = slice(start, min(start + step, X.shape[0]))
-        f = np.empty((n_draws, rows.stop - rows.start, n_classes))  # ours, to be overwritten
         for first in range(0, n_draws, draws):
-            some = slice(first, first + draws)
-            f[some] = score(X[rows], {k: v[some] for k, v in flat.items()})
-        if np.isnan(f.min()):
-            draw, row, c = np.argwhere(np.isnan(f))[0]
-            raise ValueError(
-                f"log p(x | theta) is NaN for draw {draw}, row {rows.start + row}, class {c}: the "
-                "draws are no parameters of this family"
-            )
-        yield rows, f.reshape(*lead, *f.shape[1:])
+            some = slice(first, min(first + draws, n_draws))
+            yield rows, some, score(X[rows], {k: v[some] for k, v in flat.items()})
+
+
+def no_parameters(f: Array, first_row: int, first_draw: int = 0) -> ValueError:
+    """What to raise where (s, n, C) log densities are NaN."""
+    draw, row, c = np.argwhere(np.isnan(f))[0]
+    return ValueError(
+        f"log p(x | theta) is NaN for draw {first_draw + draw}, row {first_row + row}, class {c}: "
+        "the draws are no parameters of this family"
+    )
 
 
 def _of_block(f: Array, log_pi: Array) -> tuple[Array, ...]:

@@ -321,7 +321,7 @@ class ParquetFile:
 
 
 class CsvFile:
-    """A CSV file; columns without a name are left out."""
+    """A CSV file; columns without a name are left out, lines too long or too short refused."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -334,6 +334,7 @@ class CsvFile:
             self._dialect = csv_dialect(path, head)
             text.seek(0)
             header = next(csv.reader(text, **self._dialect), [])
+        self._header, self._no_line_is_short = header, False
         self.names = [name for name in header if name.strip()]
         if not self.names:
             raise ValueError(f"{path} is empty: its first line must name the columns")
@@ -353,6 +354,8 @@ class CsvFile:
             try:
                 with pd.read_csv(file, encoding="utf-8-sig", **dialect, **options) as reader:
                     for frame in reader:
+                        if frame.iloc[:, -1].isna().any():
+                            self._refuse_short_lines()
                         yield frame[names], min(1.0, file.tell() / max(1, self.size))
             except (pd.errors.ParserError, pd.errors.ParserWarning) as mistake:
                 raise ValueError(
@@ -360,6 +363,20 @@ class CsvFile:
                 ) from None
             except UnicodeDecodeError as mistake:
                 raise ValueError(f"{self.path} is not UTF-8 text ({mistake})") from None
+
+    def _refuse_short_lines(self) -> None:
+        """To pandas the cells that a line lacks are missing ones; here a file was cut off."""
+        if self._no_line_is_short:
+            return
+        with open(self.path, encoding="utf-8-sig", newline="") as text:
+            lines = csv.reader(text, **self._dialect)
+            for row in lines:
+                if row and len(row) < len(self._header):
+                    raise ValueError(
+                        f"{self.path}: line {lines.line_num} has {len(row)} cells, but the header "
+                        f"names {len(self._header)} columns"
+                    )
+        self._no_line_is_short = True
 
 
 def _expanded(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from bayesgen import kernels
-from tests.benchmarks import growth, measure, speed, tables
+from bayesgen.estimators import sampled as faces
+from tests.benchmarks import growth, learning_curves, measure, sampled, speed, tables, variants
 from tests.benchmarks.workloads import all_workloads
 
 ROW = {
@@ -183,3 +184,66 @@ def test_seconds_keep_the_result_until_the_clock_has_stopped():
             time.sleep(0.2)
 
     assert measure.seconds(Slow) < 0.15
+
+
+# ------------------------------------------------------------------------------ sampled classifiers
+
+
+def test_every_sampled_classifier_is_measured_and_has_a_rival():
+    every = {name for name in faces.__all__ if name[0].isupper()} - {"SampledClassifier"}
+    measured = {type(case.make()).__name__ for case in sampled.cases()}
+    assert measured == every
+    labels = [case.label for case in sampled.cases()]
+    assert len(set(labels)) == len(labels)
+    rivals = {type(case.variant()).__name__ for case in variants.cases()}
+    if variants.SHARED.exists():
+        assert rivals | {"BayesianLogisticRegression"} == every
+
+
+def test_rows_of_a_case_are_of_its_kind():
+    kinds = {case.name: case.load()[0] for case in sampled.cases() if case.data == "Pokémon"}
+    assert set(np.unique(kinds["HierarchicalBernoulliNB"])) == {0, 1}
+    assert set(np.unique(kinds["HierarchicalCategoricalNB"])) == {0, 1, 2, 3, 4}
+    assert kinds["NegativeBinomialNB"].dtype.kind == "i"
+    assert kinds["LKJDiscriminant"].dtype.kind == "f"
+
+
+def test_the_worst_of_the_fits_is_shown_and_rows_measured_anew_replace_the_old():
+    fit = {"seed": 0, "wall_s": 3.0, "processor_s": 2.0, "steps": 7.0, "draws": 4000, "ess": 800.0}
+    fit |= {"ess_of": "mu", "r_hat": 1.003, "divergences": 0}
+    worse = fit | {"processor_s": 4.0, "ess": 500.0, "r_hat": 1.008}
+    row = {"classifier": "A", "data": "B", "rows": 9, "features": 2, "classes": 3}
+    row |= {"compile_s": 11.0, "fits": [fit, worse]}
+    cells = dict(zip(sampled.HEAD, sampled.cells(row), strict=True))
+    assert (cells["sample s"], cells["ESS"], cells["R-hat"]) == ("3", "500", "1.008")
+    assert cells["ESS/s"] == "262"  # the mean of 400 and 125
+    assert sampled.sound(row)
+    for change in ({"divergences": 1}, {"r_hat": 1.02}, {"ess": 399.0}):
+        assert not sampled.sound(row | {"fits": [fit, worse | change]})
+    other = row | {"classifier": "C"}
+    assert sampled.merged([row, other], [row | {"rows": 10}]) == [other, row | {"rows": 10}]
+
+
+def test_variants_are_held_to_rows_that_did_not_train_them():
+    y = np.repeat([0, 1], 15)
+    many, few = (variants.Case("", dict, dict, np.zeros((30, 1)), y, n) for n in (None, 4))
+    held = np.array(list(many.splits()))
+    assert held.shape == (3, 30)
+    assert (held.sum(axis=0) == 1).all()
+    for test in few.splits():
+        assert (np.bincount(y[~test]) == 4).all()
+
+
+def test_a_learning_curve_is_won_where_the_interval_leaves_out_zero():
+    from scipy.stats import ttest_1samp
+
+    gap = np.random.default_rng(0).normal(-0.02, 0.03, 12)
+    mean, half = learning_curves.interval(gap)
+    low, high = ttest_1samp(gap, 0).confidence_interval()
+    assert (mean - half, mean + half) == pytest.approx((low, high))
+    assert learning_curves.winner(-0.02, 0.01) == "generative"
+    assert learning_curves.winner(0.02, 0.01) == "discriminative"
+    assert learning_curves.winner(0.02, 0.03) == ""
+    loss = np.column_stack([gap, 0 * gap]).tolist()
+    text = learning_curves.page([{"data": "A", "features": "linear", "n": 8, "losses": loss}])
+    assert text.splitlines()[0] == "| data | features | n = 8 |"

@@ -401,6 +401,7 @@ def test_bad_files(tmp_path):
     refused("c.csv", b"a,b\n1,2\n", r"c.csv has no column 'y'; known are a, b")
     refused("d.csv", b"a,a,y\n1,2,3\n", "more than one column 'a'")
     refused("e.csv", b"a,y\n1,2\n1,2,3\n", "e.csv: a line has more cells than the header")
+    refused("short.csv", b"y,a,b\n1,2,3\n2,3,\n1,2\n", "line 4 has 2 cells, but the header names 3")
     refused("f.csv", b"a,y\n1,2,3\n1,2,3\n", "f.csv: a line has more cells than the header")
     refused("g.csv", b"a,y\n\xff,1\n", "is not UTF-8 text")
     refused("h.parquet", b"PAR1", "h.parquet is not a readable Parquet file")

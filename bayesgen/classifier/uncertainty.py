@@ -155,6 +155,7 @@ class Uncertainty(Predicting):
         import xarray as xr
 
         from bayesgen.uncertainty.draws import log_joint_draws
+        from bayesgen.uncertainty.from_draws import write_probabilities
 
         check_is_fitted(self, "prior_")
         weights = self._given_weights(class_prior)
@@ -187,16 +188,14 @@ class Uncertainty(Predicting):
                     log_joint_draws(self.model_, encoded[rows], rng, len(flat), weights)
                 )
         elif theta is not None:
-            for rows, joint in self._log_joint_draws(theta, encoded, weights):
-                rho[:, :, rows] = softmax(joint, out=joint)
+            write_probabilities(flat, self._scorer().family, theta, encoded, weights)
         else:
             budget = min(max(spare, _LEAST_SPARE), _MOST_SPARE)
             step = max(1, int(budget / (8 * self.model_.family.n_parameters())))
             for start in range(0, len(flat), step):
                 part = flat[start : start + step]
                 one = tree.split_chains(self.model_.draw(rng, len(part)), 1)
-                for rows, joint in self._log_joint_draws(one, encoded, weights):
-                    part[:, rows] = softmax(joint, out=joint)[0]
+                write_probabilities(part, self._scorer().family, one, encoded, weights)
         dims = (CHAIN, DRAW, OBS, CLASS)
         group = tree.group({"class_probability": (dims, rho)}, {CLASS: self.classes_})
         out = xr.DataTree.from_dict({f"/{PREDICTIONS}": group})

@@ -10,6 +10,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from bayesgen.categories import Categories
+from bayesgen.category_codes import Codes
 from bayesgen.classifier import Align, GenerativeClassifier
 from bayesgen.families.beta_bernoulli import BetaBernoulli
 from bayesgen.families.columns import Columns
@@ -145,6 +146,13 @@ class CategoricalNB(_Table):
         values = codes.data if sparse.issparse(codes) else codes
         values[values == -1] = np.nan
         return codes
+
+    def _encode_as_read(self, X: Any) -> Codes:
+        table = read(X)
+        if self.unseen == "raise":
+            self.encoder_.refuse_unseen(table)
+        codes = self.encoder_.read_codes(table, self.unseen == "ignore")
+        return self._encode(X) if codes is None else codes
 
     def _decode(self, X: Any) -> Any:
         return self.encoder_.decode(X)

@@ -23,7 +23,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import xlogy
 
-from bayesgen.category_codes import code_index, count_codes, draw_codes, look_up, n_codes
+from bayesgen.category_codes import Codes, code_index, count_codes, draw_codes, look_up, n_codes
 from bayesgen.densities import log_dirichlet_density, log_product
 from bayesgen.family import (
     ConjugateFamily,
@@ -124,7 +124,7 @@ class DirichletCategorical(ConjugateFamily):
         """``theta``: p(x_j = k | y = c), 0 in the padding."""
         return {"theta": (CLASS, FEATURE, CATEGORY)}
 
-    def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
+    def log_likelihood(self, X: Codes, theta: Theta) -> Array:
         """(..., N, C) sum of log probabilities of the observed cells.
 
         `theta` has no place for a category never seen. It has the probability of the posterior
@@ -179,7 +179,7 @@ class DirichletCategorical(ConjugateFamily):
         return sum_codes(f"{prefix}codes", X, self.alpha[0] > 0, theta["theta"])
 
     def stats(
-        self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
+        self, X: Codes, y: Array, n_classes: int, weight: Array | None = None
     ) -> CategoricalStats:
         """Counts of each category among the observed cells.
 
@@ -308,7 +308,7 @@ class DirichletCategorical(ConjugateFamily):
             self.params,
         )
 
-    def log_predictive(self, X: Matrix) -> Array:
+    def log_predictive(self, X: Codes) -> Array:
         """(N, C); cells are independent given the class, so the posterior mean is plugged in."""
         return self.log_likelihood(X, self.mean())
 

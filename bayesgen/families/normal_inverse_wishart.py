@@ -37,6 +37,7 @@ from bayesgen.family import (
     refuse_undefined,
 )
 from bayesgen.gaussian import gaussian_information, unit_information
+from bayesgen.kernels.blas import sharing
 from bayesgen.mahalanobis import (
     linear_scores,
     log_normal_of_draws,
@@ -163,9 +164,10 @@ class NormalInverseWishart(ConjugateFamily):
         def scores(rows: Array | slice, columns: Array) -> Array:
             step = (mu - centre)[..., columns]
             own = sigma[:, 0, columns[:, None], columns]
-            w = np.swapaxes(np.linalg.solve(own, np.swapaxes(step, 1, 2)), 1, 2)
+            with sharing(False):  # BLAS's own threads spin on, and would take a core from ours
+                w = np.swapaxes(np.linalg.solve(own, np.swapaxes(step, 1, 2)), 1, 2)
             level = -0.5 * (w * step).sum(axis=-1)
-            return linear_scores(*reader(X, rows, columns), centre[columns], w, level)
+            return linear_scores(X, rows, columns, centre[columns], w, level)
 
         out = scores(slice(None), self._live)
         if has_nan(out):  # a pass over X to look for missing cells would take as long

@@ -44,3 +44,43 @@ def log_softmax(a: Array) -> int:  # pragma: no cover - compiled
             for c in range(n_classes):
                 a[start + r, c] = t[c, r] - total[r]
     return impossible
+
+
+@compiled
+def softmax_of_draws(
+    f: Array, log_pi: Array, out: Array, draw: int, row: int
+) -> bool:  # pragma: no cover - compiled
+    """Class probabilities from (S, n, C) log densities of any strides; whether one is NaN.
+
+    Added to them is `log_pi` (S, C). Those of draw s, row r go to ``out[draw + s, row + r]``.
+    """
+    n_draws, n_rows, n_classes = f.shape
+    strange = False
+    t = np.empty((n_classes, _ROWS))
+    top, total = np.empty(_ROWS), np.empty(_ROWS)
+    for s in range(n_draws):
+        for start in range(0, n_rows, _ROWS):
+            n = min(_ROWS, n_rows - start)
+            for r in range(n):
+                for c in range(n_classes):
+                    t[c, r] = f[s, start + r, c] + log_pi[s, c]
+            top[:], total[:] = -np.inf, 0.0
+            for c in range(n_classes):
+                for r in range(n):
+                    strange |= t[c, r] != t[c, r]
+                    top[r] = t[c, r] if t[c, r] > top[r] else top[r]
+            for c in range(n_classes):
+                for r in range(n):
+                    t[c, r] = exp(t[c, r] - top[r])
+                    total[r] += t[c, r]
+            for r in range(n):
+                if abs(top[r]) == np.inf:  # impossible (0/0), or a density without bound
+                    for c in range(n_classes):
+                        value = f[s, start + r, c] + log_pi[s, c]
+                        t[c, r] = np.nan if value == top[r] else 0.0
+                    total[r] = 1.0
+            for r in range(n):
+                once = 1.0 / total[r]
+                for c in range(n_classes):
+                    out[draw + s, row + start + r, c] = t[c, r] * once
+    return strange

@@ -10,8 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import entr, expit
 
-from bayesgen.monte_carlo import effective_sample_size
+from bayesgen import kernels
+from bayesgen.family import Family, Theta
+from bayesgen.model import log_class_weights, log_weights
+from bayesgen.monte_carlo import effective_sample_size, log_density_parts, no_parameters
 from bayesgen.numerics import Array, softmax
+from bayesgen.rows import Matrix
 from bayesgen.uncertainty.draws import log_odds_against_rest
 from bayesgen.uncertainty.interval import Intervals, Kind
 
@@ -28,6 +32,46 @@ def log_odds(joint: Array) -> Array:
         log p(c, x_i | theta), up to a term common to the classes.
     """
     return np.transpose(log_odds_against_rest(np.moveaxis(joint, -1, 0)), (3, 0, 1, 2))
+
+
+def write_probabilities(
+    out: Array, family: Family, theta: Theta, X: Matrix, class_weights: Array | None = None
+) -> None:
+    """p(c | x_i, theta) of all draws and rows, into `out` (S, N, C); draws of all chains in turn.
+
+    Parameters
+    ----------
+    theta : {name: (chain, draw, *dims)}
+    class_weights : (C,), optional
+        In place of those of the draws.
+    """
+    if class_weights is None:
+        log_pi = log_class_weights(family, theta)
+    else:
+        log_pi = log_weights(class_weights)
+    n_classes = out.shape[-1]
+    if log_pi.ndim == 1:
+        log_pi = np.broadcast_to(log_pi, (len(out), n_classes))
+    log_pi = np.ascontiguousarray(log_pi).reshape(len(out), n_classes)
+    compiled = kernels.pays(8 * out.size)
+    for rows, draws, f in log_density_parts(family, theta, X, n_classes, "probability"):
+        if compiled:
+            strange = _softmax_of_draws(f, log_pi[draws], out, draws.start, rows.start)
+        else:
+            strange = bool(np.isnan(f.min()))
+            out[draws, rows] = softmax(f + log_pi[draws, None])
+        if strange:
+            raise no_parameters(f, rows.start, draws.start)
+
+
+def _softmax_of_draws(f: Array, log_pi: Array, out: Array, draw: int, row: int) -> bool:
+    from bayesgen.kernels.softmax import softmax_of_draws
+    from bayesgen.kernels.threads import over_blocks
+
+    def part(start: int, stop: int) -> bool:
+        return softmax_of_draws(f[start:stop], log_pi[start:stop], out, draw + start, row)
+
+    return any(list(over_blocks(part, len(f), f[0].size)))
 
 
 def interval(joint: Array, prob: float, kind: Kind) -> Intervals:

@@ -1,14 +1,18 @@
 """Does the generative model need less data? Log score against rows a class.
 
-    .venv/bin/python tests/benchmarks/learning_curves.py            # about 15 minutes, two cores
+    .venv/bin/python tests/benchmarks/learning_curves.py            # about 20 minutes, two cores
     .venv/bin/python tests/benchmarks/learning_curves.py --quick    # 4 repeats
+    .venv/bin/python tests/benchmarks/learning_curves.py --update   # and the README's table
+    .venv/bin/python tests/benchmarks/learning_curves.py --kept     # the table of the kept record
 
 The pairs have the same features: a linear discriminant against a logistic regression on the
 features, a quadratic one against a logistic regression on their squares and products as well. Both
-integrate their parameters out under weak priors on standardised features. Every repeat draws a
-training set of n rows of each class; all other rows are the test. Log loss in nats a row, lower is
-better; the difference is paired over repeats, with its standard error over repeats, which share
-test rows and so understate it a little.
+integrate their parameters out under their default priors. Every repeat draws a training set of n
+rows of each class; all other rows are the test. Log loss in nats a row, lower is better; the
+difference is paired over repeats, with a 95 % t interval over them: it is about training sets of
+these rows, and repeats share test rows, so of other rows it understates the uncertainty a little.
+
+The kept record is what `make figures` draws.
 """
 
 import argparse
@@ -19,16 +23,19 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from sklearn import datasets
-from sklearn.metrics import log_loss
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-import bayesgen as bg
-from bayesgen.datasets import POKEMON_STATS, load_penguins, load_pokemon
+import numpy as np
+from scipy.stats import t
+from sklearn.metrics import log_loss
 
-SIZES = (4, 8, 16, 32)
+import bayesgen as bg
+from tests.benchmarks import tables
+from tests.benchmarks.sampled import TABLES
+
+KEPT = Path(__file__).with_name("learning_curves.json")
+SIZES = (4, 8, 16, 32, 64)
+DATA = ("penguins", "Pokémon", "iris", "wine")
 PAIRS = {
     "linear": (lambda: bg.LinearDiscriminant(), lambda **o: bg.BayesianLogisticRegression(**o)),
     "quadratic": (
@@ -36,19 +43,6 @@ PAIRS = {
         lambda **o: bg.BayesianLogisticRegression(features="quadratic", **o),
     ),
 }
-
-
-def tables() -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """{name: (X, y)} of real measurements."""
-    X, y = load_penguins()
-    X = X[["bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g"]].dropna()
-    out = {"penguins": (X.to_numpy(float), np.asarray(y[X.index]))}
-    X, y = load_pokemon()
-    two = y.isin(["water", "normal"])
-    out["Pokémon"] = (X.loc[two, list(POKEMON_STATS)].to_numpy(float), np.asarray(y[two]))
-    for name in ("iris", "wine"):
-        out[name] = getattr(datasets, f"load_{name}")(return_X_y=True)
-    return out
 
 
 def split(y: np.ndarray, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -59,55 +53,89 @@ def split(y: np.ndarray, n: int, rng: np.random.Generator) -> tuple[np.ndarray, 
     return np.sort(train), np.setdiff1d(np.arange(len(y)), train)
 
 
-def main(repeats: int, record: Path | None) -> None:
+def losses(X: np.ndarray, y: np.ndarray, pair: str, n: int, repeats: int) -> np.ndarray:
+    """(repeats, 2) log loss of the generative and of the discriminative classifier."""
+    generative, discriminative = PAIRS[pair]
+    rng = np.random.default_rng(n)
+    out = np.empty((repeats, 2))
+    for r in range(repeats):
+        train, test = split(y, n, rng)
+        own = generative().fit(X[train], y[train])
+        other = discriminative(draws=500, tune=500, chains=2, random_state=r)
+        other.fit(X[train], y[train], progressbar=False)
+        for k, clf in enumerate((own, other)):
+            p = np.clip(clf.predict_proba(X[test]), 1e-300, None)
+            out[r, k] = log_loss(y[test], p, labels=clf.classes_)
+    return out
+
+
+def interval(values: np.ndarray) -> tuple[float, float]:
+    """Mean, and the half width of its 95 % t interval."""
+    half = t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+    return float(values.mean()), float(half)
+
+
+def winner(mean: float, half: float) -> str:
+    """Who has the smaller loss; nobody, if the interval has 0."""
+    return "" if abs(mean) <= half else "generative" if mean < 0 else "discriminative"
+
+
+def page(rows: list[dict[str, Any]]) -> str:
+    """Differences by rows a class, a line for each pair on each data set."""
+    sizes = [n for n in SIZES if any(row["n"] == n for row in rows)]
+    lines: dict[tuple[str, str], dict[int, str]] = {}
+    for row in rows:
+        loss = np.array(row["losses"])
+        mean, half = interval(loss[:, 0] - loss[:, 1])
+        text = f"{mean:+.3f} ± {half:.3f}"
+        text = f"**{text}**" if winner(mean, half) == "generative" else text
+        lines.setdefault((row["data"], row["features"]), {})[row["n"]] = text
+    body = [[*key, *(line.get(n, "") for n in sizes)] for key, line in lines.items()]
+    return tables.markdown(("data", "features", *(f"n = {n}" for n in sizes)), body)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="where the JSON goes")
+    parser.add_argument("--update", action="store_true", help="keep the record; README's table")
+    parser.add_argument("--kept", action="store_true", help="README's table of the kept record")
+    args = parser.parse_args(arguments)
+    if args.update and args.quick:
+        raise SystemExit("--update is for a whole run")
+    warnings.filterwarnings("ignore")
+    if args.kept:
+        record = json.loads(KEPT.read_text(encoding="utf-8"))
+        tables.write_between("learning", page(record["rows"]))
+        return
+    repeats = 4 if args.quick else 20
     rows: list[dict[str, Any]] = []
+    record = {"surroundings": tables.surroundings(), "repeats": repeats, "rows": rows}
+    path = args.record or (KEPT if args.update else None)
     print("| data | features | n a class | generative | discriminative | difference | |")
     print("|---|---|---|---|---|---|---|")
-    for name, (X, y) in tables().items():
+    for name in DATA:
+        X, y = TABLES[name]()
+        X = X.astype(float)
         most = min(np.unique(y, return_counts=True)[1]) - 8
-        for pair, (generative, discriminative) in PAIRS.items():
+        for pair in PAIRS:
             for n in [n for n in SIZES if n <= most]:
-                rng = np.random.default_rng(n)
-                loss = np.empty((repeats, 2))
                 start = time.perf_counter()
-                for r in range(repeats):
-                    train, test = split(y, n, rng)
-                    own = generative().fit(X[train], y[train])
-                    other = discriminative(draws=500, tune=500, chains=2, random_state=r)
-                    other.fit(X[train], y[train], progressbar=False)
-                    for k, clf in enumerate((own, other)):
-                        p = np.clip(clf.predict_proba(X[test]), 1e-300, None)
-                        loss[r, k] = log_loss(y[test], p, labels=clf.classes_)
-                gap = loss[:, 0] - loss[:, 1]
-                mean, error = gap.mean(), gap.std(ddof=1) / np.sqrt(repeats)
-                verdict = "generative" if mean < -2 * error else ""
-                verdict = "discriminative" if mean > 2 * error else verdict
+                loss = losses(X, y, pair, n, repeats)
+                mean, half = interval(loss[:, 0] - loss[:, 1])
                 g, d = loss.mean(axis=0)
                 print(
-                    f"| {name} | {pair} | {n} | {g:.3f} | {d:.3f} | {mean:+.3f} ± {error:.3f} "
-                    f"| {verdict} |",
+                    f"| {name} | {pair} | {n} | {g:.3f} | {d:.3f} | {mean:+.3f} ± {half:.3f} "
+                    f"| {winner(mean, half)} |",
                     flush=True,
                 )
-                rows.append(
-                    {
-                        "data": name,
-                        "features": pair,
-                        "n": n,
-                        "generative": float(g),
-                        "discriminative": float(d),
-                        "difference": float(mean),
-                        "error": float(error),
-                        "seconds": time.perf_counter() - start,
-                    }
-                )
-    if record is not None:
-        record.write_text(json.dumps({"repeats": repeats, "rows": rows}, indent=1))
+                row = {"data": name, "features": pair, "n": n, "losses": loss.tolist()}
+                rows.append(row | {"seconds": time.perf_counter() - start})
+                if path is not None:
+                    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    if args.update:
+        tables.write_between("learning", page(rows))
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--record", type=Path)
-    given = parser.parse_args()
-    warnings.filterwarnings("ignore")
-    main(4 if given.quick else 20, given.record)
+    main()

@@ -1,7 +1,8 @@
 """Time of two calls in turn, memory of one in a process of its own, agreement with the NumPy form.
 
 Time: ours and the peer's alternate (A B A B ...) in one process, without garbage collection; the
-first call of each, which loads or compiles kernels, is reported apart. Load of the machine then
+first call of each, which loads or compiles kernels, is reported apart. There is a pause before
+each, in which idle threads of the call before go to sleep. Load of the machine then
 meets both, and the ratio of the medians is worth more than either. The record also has the seconds
 that processors were busy, which load changes less.
 
@@ -38,6 +39,7 @@ SECONDS = 4.0  # spent on a workload, within the limits below
 LEAST, MOST = 5, 15
 FEWER = 3  # where a pair of calls takes longer than SLOW; there the peer's first call counts too
 SLOW = 8.0
+REST = 0.1  # seconds: BLAS's threads spin after a product, and are not the next call's load
 
 
 @contextmanager
@@ -53,6 +55,7 @@ def no_garbage_collection():
 
 def clocks(call: Callable[[], Any]) -> tuple[float, float]:
     """Seconds of one call and of processors that it kept busy; its result outlives the clocks."""
+    time.sleep(REST)
     busy, start = time.process_time(), time.perf_counter()
     result = call()
     took = time.perf_counter() - start, time.process_time() - busy

@@ -2,80 +2,91 @@
 
     .venv/bin/python tests/benchmarks/variants.py               # about 15 minutes, two cores
     .venv/bin/python tests/benchmarks/variants.py --only burst
+    .venv/bin/python tests/benchmarks/variants.py --update      # and the README's table
+    .venv/bin/python tests/benchmarks/variants.py --update --only X   # some of its rows anew
 
-Mean log score of held-out rows (log p(y | x, training rows), nats a row; higher is better), the
-paired difference with its standard error over rows, and what the variant costs: seconds with and
-without compilation, the least effective sample size, effective draws a second, divergences.
+Mean log score of held-out rows (log p(y | x, training rows), nats a row; higher is better) and the
+paired difference. Where rows are many each third of them is held out in turn, and the standard
+error is over rows. Where they are to be few, eight training sets of so many rows a class are
+drawn, all other rows are the test, and the standard error is over training sets. Both classifiers
+are at their defaults, except for four components of the mixture.
 """
 
 import argparse
+import json
+import re
 import sys
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
 import numpy as np
 from sklearn import datasets
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 import bayesgen as bg
-from bayesgen.datasets import POKEMON_STATS, load_penguins, load_pokemon
 from bayesgen.inference.diagnostics import diagnose
+from tests.benchmarks import tables
+from tests.benchmarks.sampled import SHARED, penguins, pokemon, sms
 
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
-MEASURED = ["bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g"]
+KEPT = Path(__file__).with_name("variants.json")
+TRAINING_SETS = 8
 
 
 class Case(NamedTuple):
     """Rows that call for a variant."""
 
     why: str
-    conjugate: Callable[[], Any]
+    conjugate: Callable[..., Any]
     variant: Callable[..., Any]
     X: np.ndarray
     y: np.ndarray
-    test: np.ndarray  # bool
+    few: int | None = None  # training rows of a class; None: two thirds of all
+    trained: np.ndarray | None = None  # X as the training rows have it, where it differs
+
+    def splits(self) -> Iterator[np.ndarray]:
+        """Whether a row is held out, (N,)."""
+        at = np.arange(len(self.y))
+        if self.few is None:
+            yield from (at % 3 == k for k in (2, 0, 1))
+            return
+        rng = np.random.default_rng(0)
+        for _ in range(TRAINING_SETS):
+            own = [np.flatnonzero(self.y == c) for c in np.unique(self.y)]
+            train = np.concatenate([rng.choice(rows, self.few, replace=False) for rows in own])
+            yield ~np.isin(at, train)
 
 
 def cases() -> Iterator[Case]:
     """Outliers, over-dispersion, few rows, several modes, bursts, correlations."""
-    X, y = load_penguins()
-    X = X[MEASURED].dropna()
-    y = np.asarray(y[X.index])
-    third = np.arange(len(y)) % 3 == 2
-    slipped = X.to_numpy(float)
+    X, y = penguins()
     rng = np.random.default_rng(0)
-    keyed = (rng.random(slipped.shape) < 0.03) & ~third[:, None]
-    slipped[keyed] *= 10
+    slipped = np.where(rng.random(X.shape) < 0.03, 10 * X, X)
     yield Case(
         "outliers: penguins, 3 % of the training cells with a slipped decimal point",
-        bg.GaussianNB, bg.StudentTNB, slipped, y, third,
+        bg.GaussianNB, bg.StudentTNB, X, y, trained=slipped,
     )  # fmt: skip
-
-    P, kind = load_pokemon()
-    two = np.asarray(kind.isin(["water", "normal"]))
-    counts, kind = P.loc[two, list(POKEMON_STATS)].to_numpy(int), np.asarray(kind[two])
     yield Case(
         "over-dispersion: Pokémon, six stats as counts",
-        bg.PoissonNB, bg.NegativeBinomialNB, counts, kind, np.arange(len(kind)) % 3 == 2,
+        bg.PoissonNB, bg.NegativeBinomialNB, *pokemon(),
     )  # fmt: skip
-
     if (SHARED / "xwindows.npz").exists():
         with np.load(SHARED / "xwindows.npz") as file:
-            bits = np.unpackbits(file["train_bits"], axis=1)[:, :600]
-            label = file["train_label"]
+            bits, label = np.unpackbits(file["train_bits"], axis=1)[:, :600], file["train_label"]
         bits = bits[:, np.argsort(-bits.mean(axis=0), kind="stable")[:100]]
-        few = np.zeros(len(label), dtype=bool)
-        for c in np.unique(label):
-            few[np.flatnonzero(label == c)[:10]] = True
         yield Case(
             "few rows: X-windows, the 100 most frequent words, 10 documents a class",
-            bg.BernoulliNB, bg.HierarchicalBernoulliNB, bits, label, ~few,
+            bg.BernoulliNB, bg.HierarchicalBernoulliNB, bits, label, 10,
         )  # fmt: skip
-
+    tenths = (X[:, None] > np.quantile(X, np.arange(1, 10) / 10, axis=0)).sum(axis=1)
+    yield Case(
+        "few rows: penguins, tenths of four measurements, 10 birds a class",
+        lambda: bg.CategoricalNB(categories=10),
+        lambda **o: bg.HierarchicalCategoricalNB(categories=10, **o),
+        tenths, y, 10,
+    )  # fmt: skip
     digits, number = datasets.load_digits(return_X_y=True)
     centred = digits - digits.mean(axis=0)
     plane = centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T
@@ -83,41 +94,23 @@ def cases() -> Iterator[Case]:
         "several modes: digits in two principal components, odd against even",
         bg.QuadraticDiscriminant,
         lambda **o: bg.MixtureDiscriminant(n_components=4, **o),
-        plane[:600], np.array(["even", "odd"])[number[:600] % 2], np.arange(600) % 3 == 2,
+        plane[:600], np.array(["even", "odd"])[number[:600] % 2],
     )  # fmt: skip
-
     if (SHARED / "sms_spam.tsv").exists():
-        words, label = sms()
+        words, label = sms(1500)
         yield Case(
             "bursts: SMS, 200 words, 1500 messages",
             bg.MultinomialNB, bg.DirichletCompoundMultinomialNB, words, label,
-            np.arange(len(label)) % 3 == 2,
         )  # fmt: skip
         yield Case(
             "correlated words: SMS, 200 words, 1500 messages",
-            bg.MultinomialNB, bg.LogisticNormalNB, words, label, np.arange(len(label)) % 3 == 2,
+            bg.MultinomialNB, bg.LogisticNormalNB, words, label,
         )  # fmt: skip
-
     wine, cultivar = datasets.load_wine(return_X_y=True)
-    few = np.zeros(len(cultivar), dtype=bool)
-    for c in np.unique(cultivar):
-        few[np.flatnonzero(cultivar == c)[:12]] = True
     yield Case(
         "scales and correlations apart: wine, first 6 columns, 12 rows a class",
-        bg.QuadraticDiscriminant,
-        lambda **o: bg.LKJDiscriminant(covariance="class", **o),
-        wine[:, :6], cultivar, ~few,
+        bg.QuadraticDiscriminant, bg.LKJDiscriminant, wine[:, :6], cultivar, 12,
     )  # fmt: skip
-
-
-def sms() -> tuple[np.ndarray, np.ndarray]:
-    """Counts of the 200 most frequent words of 1500 messages."""
-    from sklearn.feature_extraction.text import CountVectorizer
-
-    lines = (SHARED / "sms_spam.tsv").read_text(encoding="utf-8").splitlines()
-    label, text = zip(*(line.split("\t", 1) for line in lines[1:1501]), strict=True)
-    counts = CountVectorizer(max_features=200).fit_transform(text)
-    return np.asarray(counts.todense()), np.array(label)
 
 
 def log_score(clf: Any, X: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -126,37 +119,85 @@ def log_score(clf: Any, X: np.ndarray, y: np.ndarray) -> np.ndarray:
     return log_p[np.arange(len(y)), np.searchsorted(clf.classes_, y)]
 
 
-def main(only: str) -> None:
-    head = "| data | conjugate | | variant | | difference | s | compiling | ESS | ESS/s | div |"
-    print(head)
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
-    for why, conjugate, variant, X, y, test in cases():
-        if only not in why:
-            continue
-        own = conjugate().fit(X[~test], y[~test])
-        clf = variant(random_state=0)
-        start = time.perf_counter()
-        clf.fit(X[~test], y[~test], progressbar=False)
-        first = time.perf_counter() - start
-        start = time.perf_counter()
-        clf.fit(X[~test], y[~test], progressbar=False)
-        again = time.perf_counter() - start
+def compared(case: Case) -> dict[str, Any]:
+    """Log scores of both, their paired difference, and whether the draws are sound."""
+    scores, found = [], []
+    for seed, test in enumerate(case.splits()):
+        X, y = (case.X if case.trained is None else case.trained)[~test], case.y[~test]
+        own = case.conjugate().fit(X, y)
+        clf = case.variant(random_state=seed).fit(X, y, progressbar=False)
         tree = clf.posterior_
-        found = diagnose(tree["posterior"].to_dataset(), tree["sample_stats"].to_dataset())
-        mine, theirs = (log_score(c, X[test], y[test]) for c in (own, clf))
-        gap = theirs - mine
-        error = gap.std(ddof=1) / np.sqrt(len(gap))
-        print(
-            f"| {why} | `{type(own).__name__}` | {mine.mean():.3f} | `{type(clf).__name__}` "
-            f"| {theirs.mean():.3f} | {gap.mean():+.3f} ± {error:.3f} | {first:.0f} "
-            f"| {first - again:.0f} | {found.ess:.0f} | {found.ess / again:.0f} "
-            f"| {found.divergences} |",
-            flush=True,
-        )
+        found.append(diagnose(tree["posterior"].to_dataset(), tree["sample_stats"].to_dataset()))
+        scores.append([log_score(c, case.X[test], case.y[test]) for c in (own, clf)])
+    if case.few is None:
+        mine, theirs = np.concatenate(scores, axis=1)
+    else:
+        mine, theirs = np.mean(scores, axis=-1).T
+    gap = theirs - mine
+    return {
+        "data": case.why,
+        "conjugate": type(own).__name__,
+        "variant": type(clf).__name__,
+        "of the conjugate": float(mine.mean()),
+        "of the variant": float(theirs.mean()),
+        "difference": float(gap.mean()),
+        "error": float(gap.std(ddof=1) / np.sqrt(len(gap))),
+        "differences": gap.tolist() if case.few else None,
+        "divergences": sum(f.divergences for f in found),
+        "r_hat": max(f.r_hat for f in found),
+        "ess": min(f.ess for f in found),
+    }
+
+
+HEAD = ("data", "conjugate", "variant", "score", "score", "difference")
+
+
+def cells(row: dict[str, Any]) -> list[str]:
+    """In the order of `HEAD`."""
+    return [
+        row["data"],
+        f"`{row['conjugate']}`",
+        f"`{row['variant']}`",
+        f"{row['of the conjugate']:.3f}",
+        f"{row['of the variant']:.3f}",
+        f"{row['difference']:+.3f} ± {row['error']:.3f}",
+    ]
+
+
+def page(record: dict[str, Any]) -> str:
+    """The table as the README shows it."""
+    return tables.markdown(HEAD, [cells(row) for row in record["rows"]], left=3)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", default="", metavar="PATTERN", help="of the data")
+    parser.add_argument(
+        "--record", type=Path, metavar="FILE", help="JSON whose rows of these data are replaced"
+    )
+    parser.add_argument("--update", action="store_true", help="keep the record; README's table")
+    args = parser.parse_args(arguments)
+    warnings.filterwarnings("ignore")  # what they say is in the table
+    path = KEPT if args.update else args.record
+    old = []
+    if path is not None and path.exists():
+        old = json.loads(path.read_text(encoding="utf-8"))["rows"]
+    record: dict[str, Any] = {"surroundings": tables.surroundings(), "rows": old}
+    order = [case.why for case in cases()]
+    head = (*HEAD, "R-hat", "ESS", "divergences")
+    print(f"| {' | '.join(head)} |\n|{'---|' * len(head)}", flush=True)
+    for case in cases():
+        if re.search(args.only, case.why):
+            row = compared(case) | {"commit": record["surroundings"]["commit"]}
+            rows = [r for r in record["rows"] if r["data"] != case.why] + [row]
+            record["rows"] = sorted(rows, key=lambda r: order.index(r["data"]))
+            sampler = [f"{row['r_hat']:.3f}", f"{row['ess']:.0f}", str(row["divergences"])]
+            print(f"| {' | '.join([*cells(row), *sampler])} |", flush=True)
+            if path is not None:
+                path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    if args.update:
+        tables.write_between("variants", page(record))
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", default="")
-    warnings.filterwarnings("ignore")
-    main(parser.parse_args().only)
+    main()

@@ -5,6 +5,7 @@ import pytest
 
 import bayesgen as bg
 from bayesgen import codes, kernels
+from bayesgen.category_codes import Recoded
 from bayesgen.families.dirichlet_categorical import DirichletCategorical
 
 N, D, C = 600, 6, 4  # the last class has no rows
@@ -198,3 +199,37 @@ def test_infinity_is_refused_in_training_and_prediction(value, monkeypatch):
     for call in (lambda: bg.CategoricalNB().fit(bad, y), lambda: clf.predict(bad)):
         with pytest.raises(ValueError, match=r"column 2 holds -?inf in row 5"):
             call()
+
+
+@pytest.mark.parametrize("unseen", ["prior", "ignore"])
+@pytest.mark.parametrize("form", ["int64", "float32", "gaps", "Fortran order"])
+def test_whole_numbers_that_are_not_the_codes_are_looked_up_as_they_are_read(
+    form, unseen, monkeypatch
+):
+    """Numbers far apart, declared in an order of the user's own, one of them without rows."""
+    rng = np.random.default_rng(1)
+    declared = [[7, 3, 1000], [12, 9], [5, 4, 6, 40]]
+    X = np.stack([rng.choice(column, N) for column in ([7, 3], [12, 9], [5, 4, 6, 40])], axis=1)
+    y, new = rng.integers(0, 3, N), rng.integers(0, 50, (N, 3))
+    new[:9] = -5, 1001, 12
+    X, new = FORMS[form](X, rng), FORMS[form](new, rng)
+    if form == "gaps":
+        X[:, 1] = 12
+    found = []
+    for way in (plain, compiled):
+        way(monkeypatch)
+        clf = bg.CategoricalNB(categories=declared, unseen=unseen).fit(X, y)
+        draws = clf.draw_posterior(300, chains=1, groups=())
+        found.append(
+            [
+                clf.stats_.features.counts,
+                clf.predict_log_proba(new),
+                clf.predict_log_proba(new, posterior=draws),
+                clf.predict_posterior(new, draws=3)["predictions"]["class_probability"].values,
+            ]
+        )
+        assert isinstance(clf._encode_as_read(X), Recoded) == (way is compiled)
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-9)
+    recoded = clf._encode_as_read(new)
+    np.testing.assert_array_equal(recoded[4:40], clf._encode(new)[4:40])

@@ -7,8 +7,9 @@ import pytest
 import bayesgen as bg
 from bayesgen import kernels, numerics
 from bayesgen.kernels import logarithm
-from bayesgen.kernels.softmax import log_softmax
+from bayesgen.kernels.softmax import log_softmax, softmax_of_draws
 from bayesgen.predict import ImpossibleRowError, log_class_probability
+from bayesgen.uncertainty.from_draws import write_probabilities
 
 
 @numba.njit
@@ -59,6 +60,53 @@ def test_rows_are_normalised_as_numpy_does(n_classes, order):
     assert log_softmax(a) == nowhere.sum()
     assert np.isneginf(a[nowhere]).all()
     np.testing.assert_allclose(a[~nowhere], expected[~nowhere], rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize("draws_first", [True, False])
+@pytest.mark.parametrize("n_classes", [1, 2, 5])
+def test_softmax_of_draws_is_the_numpy_form(n_classes, draws_first):
+    rng = np.random.default_rng(3)
+    f = 100 * rng.standard_normal((7, 301, n_classes))
+    f[:, ::9] *= 100
+    f[:, ::5, 0] = -np.inf
+    f[:, 3], f[2, 300], f[3, 300, -1] = -np.inf, -np.inf, np.inf
+    if not draws_first:  # as products of matrices leave them
+        f = np.moveaxis(np.ascontiguousarray(np.moveaxis(f, 0, 1)), 0, 1)
+    log_pi = rng.standard_normal((7, n_classes))
+    out = np.full((9, 310, n_classes), 5.0)
+    assert not softmax_of_draws(f, log_pi, out, 2, 4)
+    with np.errstate(invalid="ignore"):
+        expected = numerics.softmax(f + log_pi[:, None])
+    np.testing.assert_allclose(out[2:, 4:305], expected, rtol=1e-13, atol=1e-300)
+    out[2:, 4:305] = 5.0
+    assert (out == 5).all()
+    f[1, 2, -1] = np.nan
+    assert softmax_of_draws(f, log_pi, out, 0, 0)
+
+
+def test_probabilities_of_draws_do_not_depend_on_the_route(monkeypatch):
+    """Compiled or not, one chain or two, whole or in blocks: one answer, or one error."""
+    rng = np.random.default_rng(2)
+    X, y = rng.standard_normal((300, 3)), rng.integers(0, 3, 300)
+    for make in (bg.GaussianNB, bg.BernoulliNB, bg.LinearDiscriminant):
+        clf = make().fit(X, y)
+        tree = clf.draw_posterior(40, chains=2, groups=())
+        theta = clf.model_.draw(np.random.default_rng(0), 6)
+        rho = []
+        for compile_from in (0, 1 << 60):
+            monkeypatch.setattr(kernels, "COMPILE_FROM", compile_from)
+            for weights in (None, [0.2, 0.3, 0.5]):
+                found = clf.predict_posterior(X, posterior=tree, class_prior=weights)
+                rho.append(found["predictions"]["class_probability"].values)
+                assert rho[-1].shape == (2, 40, 300, 3)
+        np.testing.assert_allclose(rho[0], rho[2], rtol=1e-12)
+        np.testing.assert_allclose(rho[1], rho[3], rtol=1e-12)
+        draws = {name: np.array(value)[None] for name, value in theta.items()}
+        draws[next(iter(clf.model_.family.params))][0, 4] = np.nan
+        for compile_from in (0, 1 << 60):
+            monkeypatch.setattr(kernels, "COMPILE_FROM", compile_from)
+            with pytest.raises(ValueError, match=r"NaN for draw \d, row 0"):
+                write_probabilities(np.empty((6, 300, 3)), clf.model_.family, draws, clf._encode(X))
 
 
 @pytest.mark.parametrize("compile_from", [0, 1 << 60], ids=["compiled", "NumPy"])

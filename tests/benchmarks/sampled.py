@@ -1,0 +1,307 @@
+"""What NUTS costs and whether its draws are sound: every sampled classifier at its defaults.
+
+    .venv/bin/python tests/benchmarks/sampled.py                      # about 40 minutes, two cores
+    .venv/bin/python tests/benchmarks/sampled.py --only 'LKJ.*wine'   # a regular expression
+    .venv/bin/python tests/benchmarks/sampled.py --update             # and the README's table
+    .venv/bin/python tests/benchmarks/sampled.py --update --only X    # some of its rows anew
+
+Each classifier is fitted, as a user would without arguments (4 chains of 1000 draws after 1000),
+to the data sets whose columns are of its kind. Bits are columns above their median, categories
+their fifths, counts Pokémon stats and SMS words. A first fit of one draw compiles; then one fit
+for each seed.
+
+Seconds are of processors, all chains together, which other work on the machine does not change; on
+idle cores the wall clock shows them divided by min(cores, 4). ESS is the least effective sample
+size of any parameter, bulk or tail, R-hat the largest, both the worst of the seeds; divergences
+are of all seeds.
+"""
+
+import argparse
+import json
+import re
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import numpy as np
+
+import bayesgen as bg
+from bayesgen.datasets import POKEMON_STATS, load_penguins, load_pokemon
+from bayesgen.inference.diagnostics import LARGEST_R_HAT, diagnose
+from tests.benchmarks import tables
+
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
+KEPT = Path(__file__).with_name("sampled.json")
+MEASURED = ["bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g"]
+FEWEST = 400  # effective draws asked for
+SEEDS = (0, 1)
+Rows = tuple[np.ndarray, np.ndarray]
+
+
+class Case(NamedTuple):
+    """A classifier at its defaults, and rows of its kind."""
+
+    name: str
+    data: str
+    make: Callable[..., Any]
+    load: Callable[[], Rows]
+
+    @property
+    def label(self) -> str:
+        return f"{self.name} {self.data}"
+
+
+# --------------------------------------------------------------------------------------------- data
+
+
+def penguins() -> Rows:
+    """Four measurements of the 342 birds that have them."""
+    X, y = load_penguins()
+    X = X[MEASURED].dropna()
+    return X.to_numpy(float), np.asarray(y[X.index])
+
+
+def iris() -> Rows:
+    from sklearn.datasets import load_iris
+
+    return load_iris(return_X_y=True)
+
+
+def wine() -> Rows:
+    from sklearn.datasets import load_wine
+
+    return load_wine(return_X_y=True)
+
+
+def pokemon() -> Rows:
+    """Six stats of the two types of the seed, water and normal."""
+    X, y = load_pokemon()
+    two = y.isin(["water", "normal"])
+    return X.loc[two, list(POKEMON_STATS)].to_numpy(int), np.asarray(y[two])
+
+
+def sms(messages: int | None = None) -> Rows:
+    """Counts of the 200 most frequent words of all messages, or of the first ones."""
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    lines = (SHARED / "sms_spam.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    label, text = zip(*(line.split("\t", 1) for line in lines[:messages]), strict=True)
+    counts = CountVectorizer(max_features=200).fit_transform(text)
+    return np.asarray(counts.todense()), np.array(label)
+
+
+def real(load: Callable[[], Rows]) -> Callable[[], Rows]:
+    return lambda: (load()[0].astype(float), load()[1])
+
+
+def bits(load: Callable[[], Rows]) -> Callable[[], Rows]:
+    """Columns above their median; words present or not."""
+
+    def found() -> Rows:
+        X, y = load()
+        return (np.median(X, axis=0) < X).astype(np.uint8), y
+
+    return found
+
+
+def fifths(load: Callable[[], Rows]) -> Callable[[], Rows]:
+    """Columns cut at their quintiles."""
+
+    def found() -> Rows:
+        X, y = load()
+        edges = np.quantile(X, [0.2, 0.4, 0.6, 0.8], axis=0)
+        return (X[:, None, :] > edges).sum(axis=1), y
+
+    return found
+
+
+def number_of_words(load: Callable[[], Rows]) -> Callable[[], Rows]:
+    """0, 1, or 2 and more occurrences."""
+    return lambda: (np.minimum(load()[0], 2), load()[1])
+
+
+TABLES = {"penguins": penguins, "iris": iris, "wine": wine, "Pokémon": pokemon}
+
+
+def cases() -> Iterator[Case]:
+    """Every classifier on every data set of its kind."""
+    first = lambda: sms(1500)  # noqa: E731
+    words, some = "SMS, 5574 messages", "SMS, 1500 messages"
+    there = (SHARED / "sms_spam.tsv").exists()
+    reals: dict[str, Callable[..., Any]] = {
+        "StudentTNB": bg.StudentTNB,
+        "LKJDiscriminant": bg.LKJDiscriminant,
+        "LKJDiscriminant, shared": lambda **o: bg.LKJDiscriminant(covariance="shared", **o),
+        "BayesianLogisticRegression": bg.BayesianLogisticRegression,
+        "BayesianLogisticRegression, quadratic": lambda **o: bg.BayesianLogisticRegression(
+            features="quadratic", **o
+        ),
+        "MixtureDiscriminant": bg.MixtureDiscriminant,
+    }
+    for name, make in reals.items():
+        for data, load in TABLES.items():
+            yield Case(name, data, make, real(load))
+        if name == "BayesianLogisticRegression" and there:
+            yield Case(name, some, make, real(first))
+    for data, load in TABLES.items():
+        yield Case("HierarchicalBernoulliNB", data, bg.HierarchicalBernoulliNB, bits(load))
+        yield Case("HierarchicalCategoricalNB", data, bg.HierarchicalCategoricalNB, fifths(load))
+    if there:
+        yield Case("HierarchicalBernoulliNB", words, bg.HierarchicalBernoulliNB, sms)
+        yield Case(
+            "HierarchicalCategoricalNB", words, bg.HierarchicalCategoricalNB, number_of_words(sms)
+        )
+    counts: dict[str, Callable[..., Any]] = {
+        "NegativeBinomialNB": bg.NegativeBinomialNB,
+        "DirichletCompoundMultinomialNB": bg.DirichletCompoundMultinomialNB,
+        "LogisticNormalNB": bg.LogisticNormalNB,
+    }
+    for name, make in counts.items():
+        yield Case(name, "Pokémon", make, pokemon)
+        if there:
+            all_rows = name != "LogisticNormalNB"
+            yield Case(name, words if all_rows else some, make, sms if all_rows else first)
+
+
+# ---------------------------------------------------------------------------------------- measuring
+
+
+def measured(case: Case, seeds: tuple[int, ...] = SEEDS) -> dict[str, Any]:
+    """Compilation apart, then one fit for each seed."""
+    X, y = case.load()
+    busy = time.process_time()
+    case.make(draws=4, tune=1, chains=1, random_state=0).fit(X, y, progressbar=False)
+    row: dict[str, Any] = {
+        "classifier": case.name,
+        "data": case.data,
+        "rows": len(y),
+        "features": X.shape[1],
+        "classes": len(np.unique(y)),
+        "compile_s": time.process_time() - busy,
+        "fits": [],
+    }
+    for seed in seeds:
+        start, busy = time.perf_counter(), time.process_time()
+        clf = case.make(random_state=seed).fit(X, y, progressbar=False)
+        seconds, processor = time.perf_counter() - start, time.process_time() - busy
+        tree = clf.posterior_
+        found = diagnose(tree["posterior"].to_dataset(), tree["sample_stats"].to_dataset())
+        stats = tree["sample_stats"].to_dataset()
+        row["fits"].append(
+            found._asdict()
+            | {"seed": seed, "wall_s": seconds, "processor_s": processor}
+            | {"steps": float(stats["n_steps"].mean()), "draws": int(stats["n_steps"].size)}
+        )
+    return row
+
+
+def summary(row: dict[str, Any]) -> dict[str, Any]:
+    """The worst of the fits, and their mean seconds."""
+    fits = row["fits"]
+    seconds = float(np.mean([f["processor_s"] for f in fits]))
+    return {
+        "seconds": seconds,
+        "ess": min(f["ess"] for f in fits),
+        "ess_of": min(fits, key=lambda f: f["ess"])["ess_of"],
+        "rate": float(np.mean([f["ess"] / f["processor_s"] for f in fits])),
+        "r_hat": max(f["r_hat"] for f in fits),
+        "steps": float(np.mean([f["steps"] for f in fits])),
+        "divergences": sum(f["divergences"] for f in fits),
+        "draws": sum(f["draws"] for f in fits),
+    }
+
+
+def sound(row: dict[str, Any]) -> bool:
+    """No divergence, R-hat and ESS as they should be."""
+    s = summary(row)
+    return s["divergences"] == 0 and s["r_hat"] <= LARGEST_R_HAT and s["ess"] >= FEWEST
+
+
+HEAD = ("classifier", "data", "N x D, C", "compile s", "sample s", "steps", "ESS", "ESS/s",
+        "R-hat", "divergences")  # fmt: skip
+
+
+def cells(row: dict[str, Any]) -> list[str]:
+    """Of one classifier and data set, in the order of `HEAD`."""
+    s = summary(row)
+    return [
+        f"`{row['classifier']}`",
+        row["data"],
+        f"{row['rows']} x {row['features']}, {row['classes']}",
+        f"{row['compile_s']:.0f}",
+        f"{s['seconds']:.2g}" if s["seconds"] < 10 else f"{s['seconds']:.0f}",
+        f"{s['steps']:.0f}",
+        f"{s['ess']:.0f}",
+        f"{s['rate']:.0f}" if s["rate"] >= 10 else f"{s['rate']:.2g}",
+        f"{s['r_hat']:.3f}",
+        str(s["divergences"]),
+    ]
+
+
+SHORT = (*HEAD[:2], *HEAD[3:5], *HEAD[6:])
+
+
+def page(record: dict[str, Any]) -> str:
+    """The table as the README shows it."""
+    order = {case.label: k for k, case in enumerate(cases())}
+    rows = sorted(record["rows"], key=lambda row: order.get(_label(row), len(order)))
+    keep = [HEAD.index(name) for name in SHORT]
+    body = [[cells(row)[k] for k in keep] for row in rows]
+    where = record["surroundings"]
+    return (
+        f"{tables.markdown(SHORT, body)}\n\n{where['processor']}, {where['cores']} cores, nutpie "
+        f"{where['versions']['nutpie']}. Two fits of 4 chains of 1000 draws: the mean of their "
+        "seconds, the worst of their ESS (bulk or tail, of any parameter) and R-hat, the sum of "
+        "their divergences. Seconds are of processors, all chains together."
+    )
+
+
+def _label(row: dict[str, Any]) -> str:
+    return f"{row['classifier']} {row['data']}"
+
+
+def merged(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Old rows, but for those measured anew."""
+    again = {_label(row) for row in new}
+    return [row for row in old if _label(row) not in again] + new
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", default="", metavar="PATTERN", help="of classifier and data set")
+    parser.add_argument("--seeds", type=int, default=len(SEEDS), metavar="N", help="fits of each")
+    parser.add_argument(
+        "--record", type=Path, metavar="FILE", help="JSON whose rows of these cases are replaced"
+    )
+    parser.add_argument("--update", action="store_true", help="keep the record; README's table")
+    args = parser.parse_args(arguments)
+    warnings.filterwarnings("ignore")  # what they say is in the table
+    path = KEPT if args.update else args.record
+    where = tables.surroundings()
+    where["versions"] |= {name: metadata.version(name) for name in ("nutpie", "pymc")}
+    kept = []
+    if path is not None and path.exists():
+        kept = json.loads(path.read_text(encoding="utf-8"))["rows"]
+    rows: list[dict[str, Any]] = []
+    record = {"surroundings": where, "rows": kept}
+    print(f"| {' | '.join(HEAD)} |\n|{'---|' * len(HEAD)}", flush=True)
+    for case in cases():
+        if re.search(args.only, case.label, re.IGNORECASE):
+            rows.append(measured(case, tuple(range(args.seeds))) | {"commit": where["commit"]})
+            print(f"| {' | '.join(cells(rows[-1]))} |{'' if sound(rows[-1]) else ' !'}", flush=True)
+            record["rows"] = merged(kept, rows)
+            if path is not None:
+                path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    if args.update:
+        tables.write_between("sampled", page(record))
+    return int(not all(sound(row) for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
