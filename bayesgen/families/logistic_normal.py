@@ -45,8 +45,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import logsumexp
 
-from bayesgen.family import Family, Theta, array, broadcast_prior, prior_object
-from bayesgen.names import CLASS, FEATURE
+from bayesgen.family import Family, Theta, array, broadcast_prior, guide, prior_object
+from bayesgen.names import CLASS, FEATURE, FEATURE_BIS
 from bayesgen.numerics import Array, log_factorial
 from bayesgen.pymc_parts import declare, prefixed, sum_cells, variable
 from bayesgen.rising import known_codes, refuse_fractional_counts, row_of_cells
@@ -103,8 +103,8 @@ class LogisticNormal(Family):
     centre: Any = prior_object()
     spread: Any = prior_object()
     alpha: Any = array(CLASS, FEATURE, default=1.0)
-    reference: Any = array(CLASS, FEATURE, default=None)
-    direction: Any = array(CLASS, FACTOR, FEATURE, default=None)
+    reference: Any = guide(CLASS, FEATURE)
+    direction: Any = guide(CLASS, FACTOR, FEATURE)  # of loadings, the signs depend on it
     factors: int = 1
     nodes: int | None = None
     length: Any = None
@@ -128,6 +128,20 @@ class LogisticNormal(Family):
             direction = np.broadcast_to(contrast.T[:factors], (n_classes, factors, n_features))
             out.append(cls(None, None, flat, flat, direction, factors, 17, 20))
         return out
+
+    @property
+    def hyperparameters(self) -> dict[str, tuple[str, ...]]:
+        """``spread`` of the loadings."""
+        return {"spread": (CLASS, FACTOR)}
+
+    def identified(self, theta: Theta) -> dict[str, tuple[tuple[str, ...], Array]]:
+        """The covariance of the log-odds instead of loadings, whose signs follow `direction`."""
+        loading = np.asarray(theta["loading"])
+        covariance = np.swapaxes(loading, -1, -2) @ loading
+        return {
+            "centre": (self.params["centre"], np.asarray(theta["centre"])),
+            "covariance": ((CLASS, FEATURE, FEATURE_BIS), covariance),
+        }
 
     # -- the grid ----------------------------------------------------------------------------
 
