@@ -92,8 +92,13 @@ class Sampling(Posterior):
             approximation.warn_unless_close(inference, sample_stats)
         else:
             name = {"nuts": "NUTS", "gibbs": "Gibbs"}[inference]
-            diagnostics.warn_unless_sound(posterior, sample_stats, name)
+            why = self._chains_disagree(posterior)
+            diagnostics.warn_unless_sound(posterior, sample_stats, name, why)
         return self
+
+    def _chains_disagree(self, posterior: Any) -> str:
+        """What to say where they do, if this model knows more than that they do."""
+        return ""
 
     def _sample_options(self) -> dict[str, Any]:
         """Of the sampler, where `fit` is not told otherwise."""

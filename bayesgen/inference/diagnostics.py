@@ -32,8 +32,11 @@ class Diagnosis(NamedTuple):
     ess_of: str
     n_chains: int
 
-    def complaints(self) -> list[str]:
-        """What is wrong, and what to try; empty if nothing is."""
+    def complaints(self, disagreement: str = "") -> list[str]:
+        """What is wrong, and what to try; empty if nothing is.
+
+        `disagreement`, if any, says what it means in this model that chains disagree.
+        """
         out = []
         if self.divergences:
             out.append(
@@ -43,8 +46,12 @@ class Diagnosis(NamedTuple):
         if self.r_hat > LARGEST_R_HAT:
             out.append(
                 f"R-hat of {self.r_hat_of} is {self.r_hat:.4g} (> {LARGEST_R_HAT}): the chains "
-                "disagree; try more tune and draws, and if it stays, the posterior has several "
-                "modes: label more rows, or give priors that tell the classes apart"
+                "disagree; "
+                + (
+                    disagreement
+                    or "try more tune and draws, and if it stays, the posterior has several "
+                    "modes: label more rows, or give priors that tell the classes apart"
+                )
             )
         if self.ess < FEWEST_DRAWS * self.n_chains:
             out.append(
@@ -84,11 +91,14 @@ def diagnose(posterior: "xr.Dataset", sample_stats: "xr.Dataset") -> Diagnosis:
 
 
 def warn_unless_sound(
-    posterior: "xr.Dataset", sample_stats: "xr.Dataset", sampler: str = "NUTS"
+    posterior: "xr.Dataset",
+    sample_stats: "xr.Dataset",
+    sampler: str = "NUTS",
+    disagreement: str = "",
 ) -> Diagnosis:
-    """One `SamplingWarning` with all complaints, if there are any."""
+    """One `SamplingWarning` with all `Diagnosis.complaints`, if there are any."""
     found = diagnose(posterior, sample_stats)
-    complaints = found.complaints()
+    complaints = found.complaints(disagreement)
     if complaints:
         warnings.warn(f"{sampler}: " + "; ".join(complaints), SamplingWarning, stacklevel=4)
     return found

@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 import bayesgen as bg
 from bayesgen.estimators.sampled import SampledClassifier, mixture
 from bayesgen.families.gaussian_mixture import GaussianMixture
-from bayesgen.inference.diagnostics import diagnose
+from bayesgen.inference.diagnostics import Diagnosis, diagnose
 from bayesgen.model import ClassModel
 
 with warnings.catch_warnings():
@@ -181,7 +181,7 @@ def test_defaults_follow_shift_and_scale():
     a, b = (GaussianMixture().with_defaults(x, y, 2) for x in (X, X * unit + shift))
     np.testing.assert_allclose(b.location, a.location * unit + shift, rtol=1e-9)
     np.testing.assert_allclose(b.scale, a.scale * unit, rtol=1e-9)
-    np.testing.assert_array_equal(a.concentration, np.full((2, 2), 2.0))
+    np.testing.assert_array_equal(a.concentration, np.full((2, 2), 10.0))
 
 
 @pytest.mark.parametrize("k", [1, 2, 5])
@@ -275,3 +275,37 @@ def test_cross_validation_finds_the_number_of_clusters():
     )
     assert table["chosen"].values.tolist() == [2, 1]
     assert float(table["difference"].sel({"class": 0, "n_components": 1})) < -10
+
+
+# ---------------------------------------------------------------------------------- disagreement
+
+
+def chains(moved: int) -> xr.Dataset:
+    """Two chains of three classes with 2, 2 and 1 clusters; they differ in the class `moved`."""
+    rng = np.random.default_rng(5)
+    cells = {"weight": (3, 2), "mu": (3, 2, 2), "sigma": (3, 2, 2)}
+    draws = {k: rng.normal(size=(2, 4000, *shape)) for k, shape in cells.items()}
+    draws["mu"][1, :, moved] += 3
+    draws["weight"][:, :, 2] = 1.0, 0.0
+    return xr.Dataset(
+        {
+            k: (("chain", "draw", *(f"{k}_{i}" for i in range(v.ndim - 2))), v)
+            for k, v in draws.items()
+        }
+    )
+
+
+def test_the_warning_names_the_classes_whose_clusters_differ_between_chains(monkeypatch):
+    clf = bg.MixtureDiscriminant({"a": 2, "b": 2, "c": 1})
+    clf.classes_ = np.array(["a", "b", "c"])
+    prior = GaussianMixture(n_components=[2, 2, 1])._sized(3)
+    monkeypatch.setattr(clf, "_scorer", lambda: ClassModel(np.ones(3), prior))
+    said = clf._chains_disagree(chains(1))
+    assert "class 'b' (" in said
+    assert "'a'" not in said
+    assert "n_components={label: number}" in said
+    assert clf._chains_disagree(chains(2)) == ""  # one cluster: its R-hat is no news of clusters
+    assert clf._chains_disagree(chains(1).isel(draw=slice(3))) == ""
+    found = Diagnosis(0, 1.5, "mu", 1e4, "mu", 2)
+    assert said in found.complaints(said)[0]
+    assert "label more rows" in found.complaints()[0]

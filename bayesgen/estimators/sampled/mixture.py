@@ -11,10 +11,10 @@ from sklearn.model_selection import StratifiedKFold
 from bayesgen.estimators.sampled.face import SampledClassifier
 from bayesgen.families.gaussian_mixture import GaussianMixture
 from bayesgen.family import Family
-from bayesgen.inference.diagnostics import SamplingWarning
+from bayesgen.inference.diagnostics import LARGEST_R_HAT, SamplingWarning
 from bayesgen.labels import is_labelled, labels_and_mask
 from bayesgen.monte_carlo import MonteCarloWarning
-from bayesgen.names import CLASS
+from bayesgen.names import CLASS, DRAW
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -42,8 +42,9 @@ class MixtureDiscriminant(SampledClassifier):
         spread, with standard deviation 1.
     covariance : {"full", "diagonal"}
         Of each cluster: with correlations under an LKJ prior, or without.
-    component_alpha : float, default 2.0
-        Dirichlet concentration of the clusters' weights, in rows.
+    component_alpha : float, default 10.0
+        Dirichlet concentration of the clusters' weights, in rows. With less, a cluster that is not
+        needed may be left without rows, anywhere; with more it is all the more part of another one.
     eta : float, default 2.0
         Of the LKJ prior: 1 is uniform over correlation matrices, more is closer to no correlation.
     class_alpha : float or array (class,), default 1.0
@@ -87,7 +88,7 @@ class MixtureDiscriminant(SampledClassifier):
         sigma: Any = None,
         *,
         covariance: Literal["full", "diagonal"] = "full",
-        component_alpha: float = 2.0,
+        component_alpha: float = 10.0,
         eta: float = 2.0,
         class_alpha: Any = 1.0,
         draws: int = 1000,
@@ -131,6 +132,35 @@ class MixtureDiscriminant(SampledClassifier):
             labels = np.array(values[use].tolist())
             self.component_choice_ = choose_n_components(rows, labels, estimator=self)
         return super().fit(X, y, sample_weight, **options)
+
+    def _chains_disagree(self, posterior: Any) -> str:
+        """Which classes' clusters differ from chain to chain."""
+        if posterior.sizes[DRAW] < 4:
+            return ""
+        import arviz as az
+
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")  # the weight of one cluster is constant
+            tables = az.rhat(posterior[["weight", "mu", "sigma"]])
+        real = self._scorer().family.concentration > 0  # (C, K), elsewhere padding
+        worst = np.zeros(len(real))
+        for name in ("weight", "mu", "sigma"):
+            by_cluster = tables[name].values.reshape(*real.shape, -1)
+            by_cluster = np.where(real[..., None], np.nan_to_num(by_cluster), 0.0)
+            worst = np.maximum(worst, by_cluster.max(axis=(1, 2)))
+        several = [
+            f"{label!r} ({r:.3g})"
+            for label, r, k in zip(self.classes_.tolist(), worst, real.sum(axis=1), strict=True)
+            if k > 1 and r > LARGEST_R_HAT
+        ]
+        if not several:
+            return ""
+        return (
+            f"there is more than one way to divide class {', '.join(several)} into so many "
+            "clusters, and the chains do not go about equally in all of them. Class probabilities "
+            "are averages over the ways that were found; means of single clusters say little. Try "
+            "fewer clusters there (n_components={label: number}, or 'cv'), or more draws"
+        )
 
     def _make_family(self) -> Family:
         n_components: Any = self.n_components
