@@ -36,7 +36,9 @@ def examples(name: str) -> list[Any]:
     return SAMPLED[name].examples(2, 3 if name in WORDS else 2)
 
 
-def calibrated(family: Any, n: int = REPLICATES, seed: int = 0, **options: Any) -> Any:
+def calibrated(
+    family: Any, n: int = REPLICATES, seed: int = 0, n_rows: int = N_ROWS, **options: Any
+) -> Any:
     """Group ``calibration`` of `n` replicates."""
     name = next(k for k, kind in SAMPLED.items() if isinstance(family, kind))
     if family.discriminative:
@@ -46,7 +48,7 @@ def calibrated(family: Any, n: int = REPLICATES, seed: int = 0, **options: Any) 
         options["target_accept"] = CAREFUL[name]
     tree = simulation_based_calibration(
         ClassModel(ALPHA, family),
-        N_ROWS,
+        n_rows,
         n,
         false_alarm=FALSE_ALARM / len(SAMPLED),
         tune=300,
@@ -65,10 +67,11 @@ def test_posteriors_are_those_of_the_prior(name):
     table = calibrated(examples(name)[0])
     worst = table.to_dataframe().sort_values("p_value").head()
     assert table["passed"], worst
-    assert len({id(p) for p in mcmc._PROGRAMS} - {*before}) <= 1  # be rows and words many or few
+    # be rows and words many or few; counts above 64 have a graph of their own
+    assert len({id(p) for p in mcmc._PROGRAMS} - {*before}) <= 2
 
 
-class TwiceTheSpread(StudentT):
+class TwiceTheScale(StudentT):
     """The PyMC model of rows has another prior than that which theta is drawn from."""
 
     def to_pymc(self, *, X=None, **options):
@@ -78,10 +81,12 @@ class TwiceTheSpread(StudentT):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:the 99 draws kept of:UserWarning")
 def test_a_prior_of_twice_the_scale_is_found():
-    """By the program of the right one: only data differ."""
-    family = TwiceTheSpread.examples(2, 2)[0]
-    table = calibrated(family)
+    """By two rows, which leave much of it; both are sampled by one program."""
+    right, wrong = StudentT.examples(2, 2)[0], TwiceTheScale.examples(2, 2)[0]
+    assert calibrated(right, 100, n_rows=2)["passed"]
+    table = calibrated(wrong, 100, n_rows=2)
     assert not table["passed"]
     assert table["p_value"].idxmin().item().startswith("sigma[")
 

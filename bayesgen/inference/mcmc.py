@@ -111,7 +111,9 @@ def _by_pymc(
 
     if start is not None:
         rng = np.random.default_rng(random_seed)
-        options = {"initvals": [start(rng) for _ in range(chains)], **options}
+        free = {v.name for v in model.free_RVs}
+        first = [{k: v for k, v in start(rng).items() if k in free} for _ in range(chains)]
+        options = {"initvals": first, **options}
     tree = pm.sample(
         draws=draws,
         tune=tune,
