@@ -8,7 +8,8 @@ in the statistics, in the update or in the sampler makes some rank not uniform.
 
 The functions are all elements of all parameters, and the log likelihood of the rows. The latter
 sees what no parameter alone can: the prior, returned as the posterior, has uniform ranks in
-every parameter.
+every parameter. Where the likelihood does not tell some parameters apart (which cluster is the
+first, the sign of a loading), functions stand for them that it does (`Family.identified`).
 
 Source: Talts et al. (2018), Validating Bayesian inference algorithms with simulation-based
 calibration; Modrák et al. (2023), Simulation-based calibration checking for Bayesian computation:
@@ -16,7 +17,7 @@ the choice of test quantities shapes sensitivity; for the test, `bayesgen.unifor
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -25,18 +26,19 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
+from bayesgen import replicates as routes
 from bayesgen import tree, uniformity
 from bayesgen.families.dirichlet_markov import DirichletMarkov, MarkovStats
-from bayesgen.model import ClassModel, log_weights
+from bayesgen.model import ClassModel, log_class_weights
 from bayesgen.monte_carlo import effective_sample_size, log_densities
-from bayesgen.names import CLASS_WEIGHTS
+from bayesgen.names import CLASS, CLASS_WEIGHTS
 from bayesgen.numerics import Array
 
 if TYPE_CHECKING:
     import xarray as xr
 
 Route = Literal["closed form", "nuts"]
-Sampler = Callable[[np.random.Generator, Any, Array], Mapping[str, Array]]
+Quantities = dict[str, tuple[tuple[str, ...], Array]]  # {name: (dims, (n, *dims))}
 
 PRIOR_SBC = "prior_sbc"  # ArviZ's name for the group that plot_ecdf_pit reads
 CALIBRATION = "calibration"
@@ -52,7 +54,8 @@ def simulation_based_calibration(
     replicates: int = 200,
     draws: int = 99,
     *,
-    route: Route = "closed form",
+    route: Route | None = None,
+    X: Any = None,
     false_alarm: float = 0.01,
     random_state: Any = 0,
     thin: int = 5,
@@ -72,8 +75,15 @@ def simulation_based_calibration(
         Data sets.
     draws : int
         Posterior draws of each data set among which theta is ranked.
-    route : {"closed form", "nuts"}
-        NUTS compiles once (5 to 60 s), then takes a fraction of a second for each replicate.
+    route : {"closed form", "nuts"}, optional
+        None: the closed form where there is one. NUTS compiles once (5 to 60 s), then takes a
+        fraction of a second for each replicate. A family that is fitted by MCMC is sampled on
+        the rows, as in a fit; if the simulated classes differ in which of them are empty, some
+        families (Normal ones) are compiled for each pattern: a `class_alpha` of 10 or more
+        prevents that.
+    X : (M, D), optional
+        For a discriminative classifier, which says nothing of x: n_rows of these rows are drawn,
+        with replacement, for each replicate, and labelled. Others draw their own.
     false_alarm : float
         Probability at most that inference which is right is refused: that any p-value falls below
         `false_alarm` over the number of quantities tested (Bonferroni, which holds however
@@ -84,7 +94,8 @@ def simulation_based_calibration(
         independent draws.
     progressbar : bool
     **options
-        With NUTS, to `mcmc.sample`: ``tune`` (default 500), ``sampler``, ``target_accept``, ...
+        With NUTS, to `mcmc.sample`: ``tune`` (default 500), ``sampler``, ``target_accept``
+        (default: as in the classifier's ``fit``), ...
 
     Returns
     -------
@@ -123,34 +134,46 @@ def simulation_based_calibration(
             raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
     if not 0 < false_alarm < 1:
         raise ValueError(f"false_alarm must lie in (0, 1), got {false_alarm!r}")
+    conjugate = routes.is_conjugate(prior)
+    if route is None:
+        route = "closed form" if conjugate else "nuts"
     if route not in ("closed form", "nuts"):
         raise ValueError(f"route must be 'closed form' or 'nuts', got {route!r}")
+    if route == "closed form" and not conjugate:
+        raise ValueError(
+            f"the posterior of {type(prior.family).__name__} has no closed form: use route='nuts'"
+        )
     if options and route == "closed form":
         raise TypeError(f"the closed form takes no option {next(iter(options))!r}")
+    X = _rows_to_label(clf, prior, X)
 
-    size = 8 * (max(draws, replicates) + 1) * prior.family.n_parameters()
-    if size > _BYTES:
-        raise ValueError(
-            f"{max(draws, replicates)} values of {prior.family.n_parameters()} parameters would "
-            f"take {size / (1 << 30):.1f} GiB; calibrate a classifier with fewer features"
-        )
-    sampler: Sampler
-    if route == "nuts":
-        sampler = _nuts(prior, coords, draws, thin, {"tune": 500, "chains": 1} | options)
-    else:
-        sampler = _closed_form(prior, draws)
     rng = np.random.default_rng(random_state)
-    generators = _tracked(rng.spawn(replicates), f"calibrating, {route}", progressbar)
+    spawned = rng.spawn(replicates)
+    if conjugate:
+        _refuse_large(max(draws, replicates), prior.family.n_parameters())
+    if route == "nuts":
+        accept = getattr(clf, "_target_accept", None)
+        own = {} if accept is None else {"target_accept": accept}
+        sampler = routes.by_nuts(prior, coords, draws, thin, own | options)
+    else:
+        sampler = routes.by_closed_form(prior, draws)
+    generators = _tracked(spawned, f"calibrating, {route}", progressbar)
+    thetas = routes.thetas(prior, coords, spawned)
+    runs: list[_Replicate] = []
+    quantities: Quantities = {}
     with threadpool_limits(1, user_api="blas"):  # threads would fight for matrices this small
-        runs = [_replicate(prior, sampler, each, n_rows, draws) for each in generators]
+        for each, theta in zip(generators, thetas, strict=True):
+            rows = routes.rows(prior, each, theta, n_rows, X)
+            run, quantities = _replicate(prior, theta, sampler(each, *rows), *rows, each)
+            runs.append(run)
     rank, constant, ess = (np.stack(part) for part in zip(*runs, strict=True))
     pit = (rank + rng.random(rank.shape)) / (draws + 1)
-    names = _element_names(prior, coords)
+    names = _element_names(quantities, coords)
     verdict = _verdict(rank, constant.all(axis=0), pit, names, draws, false_alarm)
     if route == "nuts":
         verdict["ess"] = (QUANTITY, ess.mean(axis=0))
         _warn_dependent(verdict, draws)
-    transforms = tree.group(_as_variables(pit, prior, coords), coords)
+    transforms = tree.group(_as_variables(pit, quantities), coords)
     out = xr.DataTree.from_dict({PRIOR_SBC: transforms, CALIBRATION: verdict})
     out.attrs |= {
         "family": type(prior.family).__name__,
@@ -179,14 +202,37 @@ def _prior_of(clf: Any) -> tuple[ClassModel, dict[str, Any]]:
         prior, known = clf.prior_, clf._coords()
     if isinstance(prior.family, DirichletMarkov):
         prior = replace(prior, family=_with_every_context(prior.family))
-    theta = prior.draw(np.random.default_rng(0), 1)
-    sizes = {
-        dim: n
-        for name, dims in prior.params.items()
-        for dim, n in zip(dims, theta[name].shape[1:], strict=True)
-    }
-    labels = {dim: known.get(dim, ()) for dim in sizes}
-    return prior, {d: labels[d] if len(labels[d]) == n else np.arange(n) for d, n in sizes.items()}
+    sizes = routes.sizes(prior)
+    labels = {dim: known.get(dim, ()) for dim in {*sizes, *known}}
+    coords = {d: np.arange(n) if len(labels[d]) != n else labels[d] for d, n in sizes.items()}
+    wanted = {dim for dims in prior.params.values() for dim in dims}
+    if not wanted <= {*coords, *known}:
+        raise ValueError(
+            f"the prior of {type(prior.family).__name__} does not tell the lengths of the dims "
+            f"{sorted(wanted - set(coords))}: give the fitted classifier"
+        )
+    return prior, dict(known) | coords
+
+
+def _rows_to_label(clf: Any, prior: ClassModel, X: Any) -> Any:
+    """The rows of a discriminative model as its family takes them."""
+    name = type(prior.family).__name__
+    if not prior.family.discriminative:
+        if X is not None:
+            raise TypeError(f"{name} draws its own rows: leave X out")
+        return None
+    if X is None:
+        raise ValueError(f"{name} says nothing of x, only of y given x: give rows X to be labelled")
+    return X if isinstance(clf, ClassModel) else clf._encode(clf._read(X, reset=False))
+
+
+def _refuse_large(n: int, n_parameters: int) -> None:
+    size = 8 * (n + 1) * n_parameters
+    if size > _BYTES:
+        raise ValueError(
+            f"{n} values of {n_parameters} parameters would take {size / (1 << 30):.1f} GiB; "
+            "calibrate a classifier with fewer features"
+        )
 
 
 def _with_every_context(family: DirichletMarkov) -> DirichletMarkov:
@@ -214,66 +260,47 @@ class _Replicate(NamedTuple):
 
 
 def _replicate(
-    prior: ClassModel, sampler: Sampler, rng: np.random.Generator, n_rows: int, draws: int
-) -> _Replicate:
-    """Simulate rows, draw from their posterior, rank."""
-    theta = prior.draw(rng, 1)
-    weights = theta[CLASS_WEIGHTS][0]
-    y = rng.choice(len(weights), size=n_rows, p=weights / weights.sum())
-    X = prior.family.simulate(rng, {name: value[0] for name, value in theta.items()}, y)
-    posterior = sampler(rng, X, y)
-    both = {name: np.concatenate([theta[name], posterior[name]]) for name in prior.params}
-    columns = [value.reshape(draws + 1, -1) for value in both.values()]
+    prior: ClassModel,
+    theta: Mapping[str, Array],
+    posterior: Mapping[str, Array],
+    X: Any,
+    y: Array,
+    rng: np.random.Generator,
+) -> tuple[_Replicate, Quantities]:
+    """Rank one theta among the posterior draws given its rows; what has been ranked."""
+    both = {name: np.concatenate([value, posterior[name]]) for name, value in theta.items()}
+    draws = len(next(iter(both.values()))) - 1
+    quantities = _quantities(prior, both)
+    columns = [value.reshape(draws + 1, -1) for _, value in quantities.values()]
     values = np.column_stack([*columns, _log_likelihood(prior, both, X, y)])
     below = (values[1:] < values[0]).sum(axis=0)
     ties = (values[1:] == values[0]).sum(axis=0)  # theta may come before, between or after them
-    return _Replicate(
+    ranked = _Replicate(
         below + rng.integers(0, ties + 1),
         ties == draws,
         effective_sample_size(values[1:].T[:, None]) if draws >= 4 else np.full(len(ties), np.nan),
     )
+    return ranked, quantities
+
+
+def _quantities(prior: ClassModel, theta: Mapping[str, Array]) -> Quantities:
+    """What is ranked, of {name: (n, *dims)}: class weights, parameters, hyper-parameters."""
+    own = {} if prior.family.discriminative else {CLASS_WEIGHTS: ((CLASS,), theta[CLASS_WEIGHTS])}
+    hyper = prior.family.hyperparameters.items()
+    more = {name: (dims, theta[name]) for name, dims in hyper if name in theta}
+    return own | prior.family.identified(theta) | more
 
 
 def _log_likelihood(prior: ClassModel, theta: Mapping[str, Array], X: Any, y: Array) -> Array:
-    """(n,) log p(y, X | theta) at {name: (n, *dims)}."""
-    out = log_weights(theta[CLASS_WEIGHTS])[:, y].sum(axis=1)
-    one_chain = {name: theta[name][None] for name in prior.family.params}
+    """(n,) log p(y, X | theta), or log p(y | X, theta), at {name: (n, *dims)}."""
+    one_chain = {name: theta[name][None] for name in prior.params}
+    weights = log_class_weights(prior.family, one_chain)
+    out = np.broadcast_to(weights, (1, len(theta[next(iter(theta))]), len(prior.alpha)))[0][:, y]
+    total = out.sum(axis=1)
     for rows, density in log_densities(prior.family, one_chain, X, len(prior.alpha)):
         codes = y[rows]
-        out += density[0][:, np.arange(len(codes)), codes].sum(axis=1)
-    return out
-
-
-# ------------------------------------------------------------------------------------ two routes
-
-
-def _closed_form(prior: ClassModel, draws: int) -> Sampler:
-    def sampler(rng: np.random.Generator, X: Any, y: Array) -> Mapping[str, Array]:
-        stats = prior.stats(X, y, len(prior.alpha))
-        return prior.update(stats).draw(rng, draws)
-
-    return sampler
-
-
-def _nuts(
-    prior: ClassModel, coords: Mapping[str, Any], draws: int, thin: int, options: Mapping[str, Any]
-) -> Sampler:
-    from bayesgen.inference import mcmc
-
-    def sampler(rng: np.random.Generator, X: Any, y: Array) -> Mapping[str, Array]:
-        model = prior.to_pymc(coords, stats=prior.stats(X, y, len(prior.alpha)))
-        posterior, _ = mcmc.sample(
-            model,
-            draws=-(-draws * thin // options["chains"]),
-            random_seed=int(rng.integers(1 << 31)),
-            progressbar=False,
-            **options,
-        )
-        drawn = tree.read_draws(posterior, prior.params, coords)
-        flat = {name: value.reshape(-1, *value.shape[2:]) for name, value in drawn.items()}
-        return {name: value[::thin][:draws] for name, value in flat.items()}
-
-    return sampler
+        total += density[0][:, np.arange(len(codes)), codes].sum(axis=1)
+    return total
 
 
 def _tracked(items: list[Any], text: str, shown: bool) -> Iterable[Any]:
@@ -320,23 +347,20 @@ def _verdict(
     )
 
 
-def _as_variables(
-    pit: Array, prior: ClassModel, coords: Mapping[str, Any]
-) -> dict[str, tuple[tuple[str, ...], Array]]:
+def _as_variables(pit: Array, quantities: Quantities) -> Quantities:
     """{quantity: (dims, (chain, draw, *dims))} of (R, Q) values."""
     out, start = {}, 0
-    for name, dims in prior.params.items():
-        shape = [len(coords[dim]) for dim in dims]
-        part = pit[:, start : start + int(np.prod(shape))]
-        out[name] = (dims, part.reshape(1, len(pit), *shape))
+    for name, (dims, value) in quantities.items():
+        part = pit[:, start : start + value[0].size]
+        out[name] = (dims, part.reshape(1, len(pit), *value.shape[1:]))
         start += part.shape[1]
     return tree.with_draws(out | {LOG_LIKELIHOOD: ((), pit[None, :, start])})
 
 
-def _element_names(prior: ClassModel, coords: Mapping[str, Any]) -> list[str]:
+def _element_names(quantities: Quantities, coords: Mapping[str, Any]) -> list[str]:
     """``mu[Adelie, bill_length_mm]``, and so on; the log likelihood is last."""
     names = []
-    for name, dims in prior.params.items():
+    for name, (dims, _) in quantities.items():
         for labels in product(*(coords[dim] for dim in dims)):
             names.append(f"{name}[{', '.join(map(str, labels))}]" if dims else name)
     return [*names, LOG_LIKELIHOOD]

@@ -102,7 +102,7 @@ def groups(
                 codes = labels(rng, at, len(rows.y))
             out[PRIOR_PREDICTIVE] = {"label": ((*by_draw, OBS), codes)} if with_label else {}
             if with_x:
-                x = features_given_label(rng, _as_long(prior.family, rows.X), at, codes)
+                x = features_given_label(rng, as_long(prior.family, rows.X), at, codes)
                 out[PRIOR_PREDICTIVE] |= _features(prior.family, at, by_draw, x)
     if POSTERIOR_PREDICTIVE in names and rows is not None:
         out[POSTERIOR_PREDICTIVE] = {}
@@ -110,7 +110,7 @@ def groups(
             codes = labels_given_x(rng, prior.family, theta, rows.X)
             out[POSTERIOR_PREDICTIVE]["label"] = ((*by_draw, OBS), codes)
         if with_x:
-            x = features_given_label(rng, _as_long(prior.family, rows.X), theta, rows.y)
+            x = features_given_label(rng, as_long(prior.family, rows.X), theta, rows.y)
             out[POSTERIOR_PREDICTIVE] |= _features(prior.family, theta, by_draw, x)
     if LOG_LIKELIHOOD in names and rows is not None:
         density = log_likelihood(prior.family, theta, *rows)._asdict()
@@ -148,14 +148,15 @@ def _features(family: Family, theta: Theta, lead: tuple[str, ...], X: Array) -> 
     return out
 
 
-def _as_long(family: Any, X: Array) -> Any:
+def as_long(family: Any, X: Array) -> Any:
     """The family that draws rows with the lengths or exposures of the rows X."""
     if isinstance(family, DirichletMultinomial):
-        length: Any = np.rint(X.sum(axis=1)).astype(np.int64)  # one for each row to draw
+        total = np.asarray(X.sum(axis=1)).ravel()  # one for each row to draw
+        length: Any = np.rint(total).astype(np.int64)
         return replace(family, length=length)
     if isinstance(family, Columns):
         pairs = zip(family.families, family.columns, strict=True)
-        return replace(family, families=tuple(_as_long(f, X[:, list(c)]) for f, c in pairs))
+        return replace(family, families=tuple(as_long(f, X[:, list(c)]) for f, c in pairs))
     given: Family = family.given_rows(X)
     return given
 

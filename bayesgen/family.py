@@ -45,6 +45,14 @@ def array(*dims: str, default: Any = MISSING) -> Any:
     return field(default=default, metadata={"dims": dims})
 
 
+def guide(*dims: str) -> Any:
+    """Dataclass field of an array that the rows fill in and no density of parameters depends on.
+
+    It says in which coordinates their posterior is best sampled.
+    """
+    return field(default=None, metadata={"dims": dims, "guide": True})
+
+
 def prior_object() -> Any:
     """Dataclass field of a prior as an object (`pymc_parts.variable`), None for the default."""
     return field(default=None, metadata={"prior": True})
@@ -324,6 +332,27 @@ class Family(Record, abc.ABC):
         (`ConjugateFamily.resolve`).
         """
         return self
+
+    def guided_by(self, X: Matrix, y: Array, n_classes: int) -> Self:
+        """The same prior, in coordinates that suit the posterior of these rows; as above."""
+        blank = {f.name: None for f in fields(self) if "guide" in f.metadata}
+        return replace(self, **blank).with_defaults(X, y, n_classes)
+
+    @property
+    def hyperparameters(self) -> dict[str, tuple[str, ...]]:
+        """{name: dims} of the variables of `to_pymc` that theta has a prior of.
+
+        Of those whose meaning does not depend on the rows; a prior object may stand for some.
+        """
+        return {}
+
+    def identified(self, theta: Theta) -> dict[str, tuple[tuple[str, ...], Array]]:
+        """{name: (dims, (..., *dims))} functions of theta that the likelihood tells apart.
+
+        `params` themselves, unless different values of them are the same density of x, and which
+        one a sampler finds is chance.
+        """
+        return {name: (dims, np.asarray(theta[name])) for name, dims in self.params.items()}
 
     def start(self, rng: np.random.Generator) -> dict[str, Array] | None:
         """Values of the free variables of `to_pymc` where a chain starts.

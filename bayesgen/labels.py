@@ -54,17 +54,22 @@ def labels_and_mask(y: Any) -> tuple[Array, Array]:
 def is_labelled(y: Array, masked: Array) -> Array:
     """(N,) where a label is known: not masked, None, NaN or NA; if none is, not -1.
 
+    Beside 1 alone -1 is a label: these are two classes, as many write them, and one class would be
+    no problem of classification.
+
     Raises
     ------
     ValueError
         If no row has a label, or if -1 may as well be an ordinary label: beside it there is
-        only one label, or another negative one.
+        only one label other than 1, or another negative one.
     """
     gone = masked | _has_no_label(y)
     numbers = np.array(y.tolist()) if y.dtype.kind == "O" and not gone.any() else y
     if not gone.any() and numbers.dtype.kind in "if" and np.any(numbers == -1):
         gone = numbers == -1
         others = np.unique(numbers[~gone])
+        if others.tolist() == [1]:
+            return np.ones(len(y), dtype=bool)
         if len(others) and (len(others) < 2 or others[0] < 0):
             raise ValueError(
                 f"y holds -1 beside {others.tolist()}: is -1 a label, or a row without one? Give "

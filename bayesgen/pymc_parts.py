@@ -116,7 +116,8 @@ def observe_cells(prefix: str, X: Matrix, distribution: Callable[[Array, Array],
     dist = distribution(rows, columns)
     if dist.type.dtype.startswith(("int", "uint", "bool")):
         observed = observed.astype(np.int64)
-    return pm.modelcontext(None).register_rv(dist, f"{prefix}x", observed=observed, dims=dims)
+    data = pm.Data(f"{prefix}cells", observed, dims=dims)  # other rows are no other program
+    return pm.modelcontext(None).register_rv(dist, f"{prefix}x", observed=data, dims=dims)
 
 
 def sum_cells(name: str, cells: sparse.csr_matrix, table: Any) -> Any:

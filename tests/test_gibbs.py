@@ -85,6 +85,30 @@ def test_the_face():
         _ = clf.log_evidence_
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("face", [bg.GaussianNB, bg.LinearDiscriminant])
+def test_nuts_says_the_same_of_more_labels_than_can_be_enumerated(face):
+    rng = np.random.default_rng(4)
+    truth = np.arange(60) % 2
+    rows = rng.normal(size=(60, 2)) + 1.5 * truth[:, None]
+    y = np.where(np.arange(60) < 20, truth, -1).astype(object)
+    y[y == -1] = None
+    found = []
+    for inference in ("gibbs", "nuts"):
+        clf = face().fit(rows, y, inference=inference, draws=1000, chains=2, **QUIET)
+        draws = clf.posterior_["posterior"].to_dataset()
+        chain = np.concatenate(
+            [np.moveaxis(draws[k].values.reshape(2, 1000, -1), -1, 0) for k in ("pi", "mu")]
+        )
+        rho = clf.predict_posterior(rows, posterior=clf.posterior_)["predictions"]
+        rho = np.moveaxis(rho["class_probability"].values[..., 0], -1, 0)
+        chain = np.concatenate([chain, rho])
+        mcse = chain.std(axis=(1, 2)) / np.sqrt(effective_sample_size(chain))
+        found.append((chain.mean(axis=(1, 2)), mcse))
+    (a, s), (b, t) = found
+    assert np.abs((a - b) / np.hypot(s, t)).max() < 4.5
+
+
 def test_what_it_cannot_do():
     gap = X.copy()
     gap[0, 0] = np.nan

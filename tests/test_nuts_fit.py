@@ -171,6 +171,9 @@ UNKNOWN = [
     (np.array([2, 0, -1], dtype=object), [1, 1, 0]),
     (np.array([3, 255], dtype=np.uint8), [1, 1]),
     ([True, False], [1, 1]),
+    ([-1, 1, 1], [1, 1, 1]),  # two classes, as many write them
+    ([-1.0, 1.0], [1, 1]),
+    (np.ma.masked_array([-1, 1, 1], [0, 0, 1]), [1, 1, 0]),
 ]
 
 
@@ -179,7 +182,7 @@ def test_which_rows_have_a_label(y, known):
     assert is_labelled(*labels_and_mask(y)).tolist() == [bool(k) for k in known]
 
 
-@pytest.mark.parametrize("y", [[-1, 1, 1], [-1, 0], [-2, -1, 0, 1], [-1.0, 1.0]])
+@pytest.mark.parametrize("y", [[-1, 2, 2], [-1, 0], [-2, -1, 0, 1], [-1.0, 0.0]])
 def test_minus_one_that_may_be_a_label_is_refused(y):
     with pytest.raises(ValueError, match=r"is -1 a label, or a row without one\? Give np.ma"):
         is_labelled(*labels_and_mask(y))

@@ -77,6 +77,7 @@ def every(clf, X, y):
     return {
         "plot_class_probability": lambda ax: plots.plot_class_probability(clf, rows, ax=ax),
         "plot_contributions": lambda ax: plots.plot_contributions(clf.explain(rows), ax=ax),
+        "plot_prior_predictive": lambda ax: plots.plot_prior_predictive(clf, X, y, ax=ax),
         "plot_regions": lambda ax: plots.plot_regions(clf, X, y, overlay=None, ax=ax),
         "plot_reliability": lambda ax: plots.plot_reliability(clf, X, y, ax=ax),
         "plot_section": lambda ax: plots.plot_section(clf, X, y, ax=ax),
@@ -405,3 +406,74 @@ def test_reliability_diagram(two, three):
     assert ax.get_xlabel() == "predicted probability of cat"
     with pytest.raises(ValueError, match="bins must be an integer"):
         plots.plot_reliability(clf, X, y, bins=0)
+
+
+# ------------------------------------------------------------------------------ prior predictive
+
+
+def thick(ax):
+    (line,) = [line for line in ax.lines if line.get_linewidth() == 2.4]
+    return line
+
+
+def test_prior_predictive_shows_the_rows_and_as_many_data_sets_of_the_prior(two):
+    clf, X, y = two
+    X = X.copy()
+    X.iloc[3, 1] = np.nan
+    ax = plots.plot_prior_predictive(clf, X, y, "width", draws=20)
+    at, share = thick(ax).get_data()
+    values = np.sort(X["width"].dropna())
+    np.testing.assert_allclose(at[1:], values)
+    np.testing.assert_allclose(share[1:], np.arange(1, len(values) + 1) / len(values))
+    thin = [line for line in ax.lines if line.get_linewidth() == 0.8 and len(line.get_xdata())]
+    assert len(thin) == 20
+    assert all(len(line.get_xdata()) == len(X) + 1 for line in thin)
+    low, high = ax.get_xlim()
+    assert low < values[0] < values[-1] < high
+    # simulated rows have the mean and the spread of the prior predictive, a Student-t
+    prior = clf.prior_.family
+    means = np.array([np.diff(line.get_ydata()) @ line.get_xdata()[1:] for line in thin])
+    sd = np.sqrt(np.mean((prior.sigma2 / prior.kappa)[:, 1]))
+    assert abs(np.median(means) - (prior.mu + prior.shift)[:, 1].mean()) < 5 * sd / np.sqrt(20)
+
+
+def test_prior_predictive_of_one_class_has_its_rows_and_colour(three):
+    clf, X, y = three
+    ax = plots.plot_prior_predictive(clf, X, y, 1, "bee", draws=3)
+    np.testing.assert_allclose(thick(ax).get_xdata()[1:], np.sort(X["width"][y == "bee"]))
+    assert thick(ax).get_color() == CLASSES[1]
+
+
+def test_prior_predictive_of_categories_words_and_sampled_classifiers():
+    from scipy import sparse
+
+    rng = np.random.default_rng(0)
+    y = np.arange(30) % 2
+    clf = bg.CategoricalNB().fit(rng.choice(["u", "v", "w"], (30, 2)), y)
+    ax = plots.plot_prior_predictive(clf, rng.choice(["u", "v", "w"], (30, 2)), y, draws=3)
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["u", "v", "w"]
+    counts = rng.poisson(2, (30, 4))
+    ax = plots.plot_prior_predictive(
+        bg.MultinomialNB().fit(counts, y), sparse.csr_matrix(counts), y, 2, draws=3
+    )
+    np.testing.assert_allclose(thick(ax).get_xdata()[1:], np.sort(counts[:, 2]))
+    X = rng.normal(size=(30, 2))
+    for face in (bg.StudentTNB, bg.BayesianLogisticRegression):
+        # its prior alone is asked for: by Laplace, which needs no compiler
+        clf = face(random_state=0).fit(X, y, inference="laplace", progressbar=False)
+        ax = plots.plot_prior_predictive(clf, X, y, draws=4)
+        thin = [line for line in ax.lines if line.get_linewidth() == 0.8 and len(line.get_xdata())]
+        assert len(thin) == 4
+    assert ax.get_xlim()[0] > -0.1  # probabilities
+    assert ax.get_xlim()[1] < 1.1
+
+
+def test_prior_predictive_refuses_sequences_and_other_labels(two):
+    clf = bg.MarkovNB().fit(["ab", "ba", "cc"], [0, 0, 1])
+    with pytest.raises(TypeError, match="MarkovNB reads sequences"):
+        plots.plot_prior_predictive(clf, ["ab"], [0])
+    clf, X, y = two
+    with pytest.raises(ValueError, match="X has 30 rows, but y has shape"):
+        plots.plot_prior_predictive(clf, X, y[:3])
+    with pytest.raises(ValueError, match="draws must be an integer >= 1"):
+        plots.plot_prior_predictive(clf, X, y, draws=0)

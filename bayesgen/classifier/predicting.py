@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen import predict as prediction
@@ -31,6 +32,12 @@ class LinearForm(NamedTuple):
 
     w: Array
     w0: Array | float
+
+
+def _has_density(self: Any) -> bool:
+    """Whether rows have a density: scikit-learn tells it by the attribute ``score_samples``."""
+    self._refuse_if_discriminative("score_samples")
+    return True
 
 
 class Predicting(Posterior):
@@ -220,6 +227,7 @@ class Predicting(Posterior):
         log_p = prediction.log_class_probability(joint, method)  # refuses impossible rows
         return log_p if log_odds is None else log_odds
 
+    @available_if(_has_density)
     @row_by_row
     def score_samples(
         self,
@@ -229,8 +237,10 @@ class Predicting(Posterior):
         posterior: Any = None,
         relevance: Any = None,
     ) -> Array:
-        """(N,) log p(x): how odd each row is under every class."""
-        self._refuse_if_discriminative("score_samples")
+        """(N,) log p(x): how odd each row is under every class.
+
+        Absent of a discriminative classifier, which has no density of x.
+        """
         return log_sum_exp(self._log_joint(X, method, class_prior, posterior, "density", relevance))
 
     def predict_monte_carlo(

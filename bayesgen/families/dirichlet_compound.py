@@ -30,7 +30,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayesgen.family import Family, Theta, array, broadcast_prior, prior_object
+from bayesgen.family import Family, Theta, array, broadcast_prior, guide, prior_object
 from bayesgen.names import CLASS, FEATURE
 from bayesgen.numerics import Array, draw_log_gamma, log_factorial, log_gamma_difference
 from bayesgen.pymc_parts import declare, dirichlet, prefixed, sum_cells, variable
@@ -81,7 +81,7 @@ class DirichletCompound(Family):
     concentration: Any = prior_object()
     alpha: Any = array(CLASS, FEATURE, default=1.0)
     typical: Any = array(default=None)
-    reference: Any = array(CLASS, FEATURE, default=None)
+    reference: Any = guide(CLASS, FEATURE)
     length: Any = None
 
     @property

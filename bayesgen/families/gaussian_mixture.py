@@ -89,6 +89,18 @@ class GaussianMixture(Family):
             out["correlation"] = (*each, FEATURE, FEATURE_BIS)
         return out
 
+    def identified(self, theta: Theta) -> dict[str, tuple[tuple[str, ...], Array]]:
+        """Each parameter of a class's clusters from the smallest to the largest, one by one."""
+        out = {}
+        for name, dims in self.params.items():
+            value = np.array(theta[name], dtype=np.float64)
+            axis = dims.index(COMPONENT) - len(dims)
+            for c, k in enumerate(self._sizes):
+                own: Any = (..., c, slice(0, k), *(slice(None),) * (-1 - axis))
+                value[own] = np.sort(value[own], axis=axis)
+            out[name] = (dims, value)
+        return out
+
     def coords(self) -> dict[str, Any]:
         """The clusters, counted from 0."""
         n = 1 if self.concentration is None else np.shape(self.concentration)[1]

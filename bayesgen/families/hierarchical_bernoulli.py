@@ -37,7 +37,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
-from bayesgen.family import Family, Theta, array, prior_object
+from bayesgen.family import Family, Theta, array, guide, prior_object
 from bayesgen.names import CLASS, FEATURE
 from bayesgen.numerics import Array
 from bayesgen.pooled_log_odds import SPREAD, spread, stretch
@@ -79,12 +79,17 @@ class HierarchicalBernoulli(Family):
     inequality: Any = prior_object()
     location: Any = array(FEATURE, default=None)
     scale: Any = array(FEATURE, default=None)
-    share: Any = array(CLASS, FEATURE, default=None)
+    share: Any = guide(CLASS, FEATURE)
 
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
         """``theta``: p(x_j = 1 | y = c)."""
         return {"theta": (CLASS, FEATURE)}
+
+    @property
+    def hyperparameters(self) -> dict[str, tuple[str, ...]]:
+        """Base log-odds ``mu``, spread ``tau`` and ``inequality``."""
+        return {"mu": (FEATURE,), "tau": (), "inequality": ()}
 
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:

@@ -40,7 +40,7 @@ import numpy as np
 from scipy.linalg import block_diag, helmert
 
 from bayesgen.category_codes import count_codes, draw_codes, look_up, n_codes
-from bayesgen.family import Family, Theta, array, prior_object
+from bayesgen.family import Family, Theta, array, guide, prior_object
 from bayesgen.names import CATEGORY, CLASS, FEATURE
 from bayesgen.numerics import Array
 from bayesgen.pooled_log_odds import SPREAD, spread, stretch
@@ -79,12 +79,17 @@ class HierarchicalCategorical(Family):
     n_categories: Any = array(FEATURE, default=())
     new: Any = array(CLASS, FEATURE, default=None)
     scale: Any = array(FEATURE, default=None)
-    share: Any = array(CLASS, FEATURE, CATEGORY, default=None)
+    share: Any = guide(CLASS, FEATURE, CATEGORY)
 
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
         """``theta``: p(x_j = k | y = c), 0 in the padding."""
         return {"theta": (CLASS, FEATURE, CATEGORY)}
+
+    @property
+    def hyperparameters(self) -> dict[str, tuple[str, ...]]:
+        """``base`` probabilities, spread ``tau`` and ``inequality``."""
+        return {"base": (FEATURE, CATEGORY), "tau": (), "inequality": ()}
 
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:

@@ -34,6 +34,9 @@ changes among them: the loadings have a positive part along a direction that the
 (the leading eigenvectors of their factorial second moments), and a lower triangular one with a
 positive diagonal if K > 1.
 
+With one factor, the default priors and rows, what NUTS sees are coordinates in which the posterior
+is round (`factor_mode`), and either sign of the loadings, put right afterwards.
+
 Source: Atchison and Shen (1980), Logistic-normal distributions: some properties and uses,
 Biometrika 67; Blei and Lafferty (2007), A correlated topic model of Science, Annals of Applied
 Statistics 1. Error of the trapezoidal rule: Trefethen and Weideman (2014), SIAM Review 56.
@@ -45,8 +48,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import logsumexp
 
-from bayesgen.family import Family, Theta, array, broadcast_prior, prior_object
-from bayesgen.names import CLASS, FEATURE
+from bayesgen.factor_mode import Guide
+from bayesgen.family import Family, Theta, array, broadcast_prior, guide, prior_object
+from bayesgen.names import CLASS, FEATURE, FEATURE_BIS
 from bayesgen.numerics import Array, log_factorial
 from bayesgen.pymc_parts import declare, prefixed, sum_cells, variable
 from bayesgen.rising import known_codes, refuse_fractional_counts, row_of_cells
@@ -66,6 +70,7 @@ from bayesgen.simplex import counted_simplex
 FACTOR = "factor"
 _REACH = 4.5  # of the grid: a mass of 7e-6 is outside
 _TABLE = 1 << 20  # numbers of one table (draw, row, class, node): 8 MiB
+_ROUND = 1 << 21  # numbers of one matrix (class, word, coordinate) of a guide: 16 MiB
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +108,8 @@ class LogisticNormal(Family):
     centre: Any = prior_object()
     spread: Any = prior_object()
     alpha: Any = array(CLASS, FEATURE, default=1.0)
-    reference: Any = array(CLASS, FEATURE, default=None)
-    direction: Any = array(CLASS, FACTOR, FEATURE, default=None)
+    reference: Any = guide(CLASS, FEATURE)
+    direction: Any = guide(CLASS, FACTOR, FEATURE)  # of loadings, the signs depend on it
     factors: int = 1
     nodes: int | None = None
     length: Any = None
@@ -128,6 +133,20 @@ class LogisticNormal(Family):
             direction = np.broadcast_to(contrast.T[:factors], (n_classes, factors, n_features))
             out.append(cls(None, None, flat, flat, direction, factors, 17, 20))
         return out
+
+    @property
+    def hyperparameters(self) -> dict[str, tuple[str, ...]]:
+        """``spread`` of the loadings."""
+        return {"spread": (CLASS, FACTOR)}
+
+    def identified(self, theta: Theta) -> dict[str, tuple[tuple[str, ...], Array]]:
+        """The covariance of the log-odds instead of loadings, whose signs follow `direction`."""
+        loading = np.asarray(theta["loading"])
+        covariance = np.swapaxes(loading, -1, -2) @ loading
+        return {
+            "centre": (self.params["centre"], np.asarray(theta["centre"])),
+            "covariance": ((CLASS, FEATURE, FEATURE_BIS), covariance),
+        }
 
     # -- the grid ----------------------------------------------------------------------------
 
@@ -228,7 +247,10 @@ class LogisticNormal(Family):
         centre = np.stack([rng.dirichlet(a) for a in self.reference])
         noise = 0.2 * rng.normal(size=self.direction.shape)
         by_factor = self.direction.shape[:2]
+        white = (len(centre), centre.shape[-1] - 1)
         return {
+            "centre_white": 0.5 * rng.normal(size=white),
+            "loading_white": 0.5 * rng.normal(size=white),
             "centre": np.maximum(centre, 1e-12),
             "spread": 0.5 * np.exp(rng.uniform(-0.3, 0.3, by_factor)),
             "unit": noise - noise.mean(axis=-1, keepdims=True),
@@ -244,6 +266,8 @@ class LogisticNormal(Family):
         import pymc as pm
         import pytensor.tensor as pt
 
+        if X is not None and self._has_guide():
+            return self._round(prefix, X, known_codes(y))
         prior = declare(self, "prior", prefix)
         dims = {name: prefixed(prefix, d) for name, d in self.params.items()}
         names = {k: f"{prefix}{k}" for k in ("centre", "loading", "spread", "unit", "along")}
@@ -283,6 +307,59 @@ class LogisticNormal(Family):
             log_p = self._log_rows(f"{prefix}x", X, known_codes(y), theta)
             pm.Potential(f"{prefix}x", log_p)
         return theta
+
+    def _has_guide(self) -> bool:
+        default = self.centre is None and self.spread is None and self.factors == 1
+        return default and self.alpha.size * self.alpha.shape[1] <= _ROUND
+
+    def _round(self, prefix: str, X: Matrix, y: Array) -> dict[str, Any]:
+        """One factor under the default priors, given rows, in the coordinates of a `Guide`.
+
+        ``loading_white`` is Normal given the spread; ``centre_white`` has the density of a
+        Dirichlet centre, up to a constant, by the potential ``centre_prior``.
+        """
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        self._check(X)
+        prior = declare(self, "prior", prefix)
+        n_classes, n_words = self.alpha.shape
+        cells = stored_cells(X, slice(None)).astype(np.float64)
+        z, log_w = self.grid()
+        first = 0.3 * np.sqrt(n_words) * self.direction[:, 0]
+        classes = [cells[y == c] for c in range(n_classes)]
+        found = Guide.of(classes, self.alpha, z[:, 0], log_w, first)
+        at = {k: pm.Data(f"{prefix}guide_{k}", v) for k, v in found._asdict().items()}
+        model: Any = pm.modelcontext(None)
+        model.add_coords({f"{prefix}contrast": np.arange(n_words - 1)})
+        each = (CLASS, f"{prefix}contrast")
+        dims = {name: prefixed(prefix, d) for name, d in self.params.items()}
+
+        spread = pm.HalfNormal(f"{prefix}spread", 1.0, dims=dims["loading"][:2])
+        s = spread[:, 0][:, None]
+        sd = 1 / pt.sqrt(at["information"] + s**-2)
+        mean = at["pull"] * sd**2
+        white = pm.Normal(f"{prefix}loading_white", -mean / sd, s / sd, dims=each)
+        b = mean + sd * white
+        loading = _times(at["axes"], b)
+        loading = pm.Deterministic(f"{prefix}loading", loading[:, None, :], dims=dims["loading"])
+        other = pm.Normal(f"{prefix}centre_white", 0.0, 1.0, dims=each)
+        ell = at["origin"] + _times(at["slope"], b - at["place"]) + _times(at["width"], other)
+        log_p = ell - _log_sum_exp(ell, 1)[:, None]
+        centre = pm.Deterministic(f"{prefix}centre", pt.exp(log_p), dims=dims["centre"])
+        density = (prior["alpha"] * log_p).sum() + (other**2).sum() / 2
+        pm.Potential(f"{prefix}centre_prior", density)
+        theta = {"centre": centre, "loading": loading}
+        pm.Potential(f"{prefix}x", self._log_rows(f"{prefix}x", X, y, theta))
+        return theta
+
+    def relabelled(self, draws: dict[str, Array], X: Matrix, y: Array) -> dict[str, Array]:
+        """Loadings of either sign with their positive part along `direction`."""
+        if "loading_white" not in draws:
+            return {}
+        loading = np.asarray(draws["loading"])
+        along = (loading * self.direction).sum(axis=-1, keepdims=True)
+        return {"loading": np.where(along < 0, -loading, loading)}
 
     def _log_rows(self, name: str, X: Matrix, y: Array, theta: Any) -> Any:
         """Tensor: log likelihood of labelled rows."""
@@ -334,6 +411,13 @@ class LogisticNormal(Family):
         if has_nan(X):
             raise ValueError(f"missing counts (NaN) are refused: {self.missing}")
         refuse_negative_counts(X)
+
+
+def _times(matrix: Any, vector: Any) -> Any:
+    """(C, D) product of tensors (C, D, M) and (C, M)."""
+    import pytensor.tensor as pt
+
+    return pt.matmul(matrix, vector[:, :, None])[:, :, 0]
 
 
 def _log_norm(theta: Any, z: Array) -> Any:

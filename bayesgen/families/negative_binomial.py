@@ -32,7 +32,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import gammaln
 
-from bayesgen.family import Family, Theta, array, prior_object
+from bayesgen.family import Family, Theta, array, guide, prior_object
 from bayesgen.names import CLASS, FEATURE
 from bayesgen.numerics import Array, log_negative_binomial
 from bayesgen.pymc_parts import declare, prefixed, sum_cells, variable
@@ -87,13 +87,18 @@ class NegativeBinomial(Family):
     rate: Any = array(FEATURE, default=None)
     exposure: Any = array(FEATURE, default=None)
     unit: Any = array(default=None)
-    log_rate: Any = array(CLASS, FEATURE, default=None)
-    precision: Any = array(CLASS, FEATURE, default=None)
+    log_rate: Any = guide(CLASS, FEATURE)
+    precision: Any = guide(CLASS, FEATURE)
 
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
         """``mu``: events per unit of exposure; ``delta``: non-Poissonness."""
         return {"mu": (CLASS, FEATURE), "delta": (FEATURE,)}
+
+    @property
+    def hyperparameters(self) -> dict[str, tuple[str, ...]]:
+        """``common`` rates and the ``spread`` of the classes about them."""
+        return {"common": (FEATURE,), "spread": ()}
 
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:

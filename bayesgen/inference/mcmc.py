@@ -1,12 +1,12 @@
 """NUTS: a PyMC model in, draws of all its variables out, compiled once a process.
 
 Compiling takes longer than sampling (5 to 60 s against less than one), so a compiled log density
-is kept and serves every later model with the same graph: hyper-parameters and statistics are data
-of the model (``pm.Data``), which a compiled program takes anew. Two graphs are the same if PyTensor
-says so, node by node; nothing is inferred from names.
+is kept and serves every later model with the same graph: hyper-parameters, statistics and rows are
+data of the model (``pm.Data``), which a compiled program takes anew, be they more or fewer. Two
+graphs are the same if PyTensor says so, node by node; nothing is inferred from names.
 
 Only the log density is compiled. Draws are turned from unconstrained coordinates into the model's
-variables afterwards, all at once, in NumPy.
+variables afterwards, all at once, in NumPy, by a function that is kept with the density.
 """
 
 import threading
@@ -111,7 +111,9 @@ def _by_pymc(
 
     if start is not None:
         rng = np.random.default_rng(random_seed)
-        options = {"initvals": [start(rng) for _ in range(chains)], **options}
+        free = {v.name for v in model.free_RVs}
+        first = [{k: v for k, v in start(rng).items() if k in free} for _ in range(chains)]
+        options = {"initvals": first, **options}
     tree = pm.sample(
         draws=draws,
         tune=tune,
@@ -139,15 +141,15 @@ def _by_nutpie(
 ) -> tuple["xr.Dataset", "xr.Dataset"]:
     import nutpie
 
-    with _LOCK:  # the starting points are drawn by functions that all users of a program share
-        program = _program(model, progressbar)
+    with _LOCK:  # the functions of a program hold the data of one user at a time
+        program, compiled = _program(model, progressbar)
         if start is not None:
-            program = replace(
-                program,
-                initial_point_func=starting_points(model, start, program.initial_point_func),
+            compiled = replace(
+                compiled,
+                initial_point_func=starting_points(model, start, compiled.initial_point_func),
             )
         tree = nutpie.sample(
-            program,
+            compiled,
             draws=draws,
             tune=max(tune, 1),  # nutpie stops with a panic at 0
             chains=chains,
@@ -157,11 +159,13 @@ def _by_nutpie(
             progress_bar=progressbar,
             **options,
         )
+        points = tree["sample_stats"]["unconstrained_draw"].values
+        posterior = program.turning.turned(model, points)
     stats = tree["sample_stats"].to_dataset()
     stats = stats.drop_vars(["unconstrained_draw", *_OF_ADAPTATION], errors="ignore")
     stats = stats.drop_dims("unconstrained_parameter", errors="ignore")
     stats = stats.rename({k: v for k, v in _ARVIZ_NAMES.items() if k in stats})
-    return turned(model, tree["sample_stats"]["unconstrained_draw"].values), stats
+    return posterior, stats
 
 
 def starting_points(model: Any, start: "Start", default: Any) -> Any:
@@ -204,12 +208,14 @@ _OF_ADAPTATION = (
 
 @dataclass(frozen=True)
 class _Graph:
-    """The log density of a model, and the inputs of its graph by name."""
+    """The log density and the variables of a model, and the inputs of their graph by name."""
 
     log_p: Any
+    variables: list[Any]  # as functions of the unconstrained coordinates
     inputs: dict[str, Any]
     data: dict[str, Any]  # the shared variables among them
-    layout: tuple[Any, ...]  # names of the free variables, lengths of the dims
+    layout: tuple[Any, ...]  # names of the variables, lengths of the dims
+    sized: bool  # whether no data decide on how many coordinates there are
 
     @classmethod
     def of(cls, model: Any) -> "_Graph":
@@ -217,8 +223,8 @@ class _Graph:
         from pytensor.graph.basic import Constant
         from pytensor.graph.traversal import graph_inputs
 
-        log_p = model.logp()
-        found = [v for v in graph_inputs([log_p]) if not isinstance(v, Constant)]
+        log_p, variables = model.logp(), _in_coordinates(model)
+        found = [v for v in graph_inputs([log_p, *variables]) if not isinstance(v, Constant)]
         inputs: dict[str, Any] = {str(v.name): v for v in found}
         if len(inputs) < len(found):
             raise ValueError("two inputs of the model's log density have the same name")
@@ -228,9 +234,13 @@ class _Graph:
         }
         layout = (
             tuple(model.rvs_to_values[v].name for v in model.free_RVs),
+            tuple(v.name for v in model.deterministics),
+            tuple(model.named_vars_to_dims.get(v.name) for v in model.free_RVs),
+            tuple(v.type.shape for v in model.free_RVs),
             tuple(sorted((k, len(v)) for k, v in model.coords.items() if v is not None)),
         )
-        return cls(log_p, inputs, data, layout)
+        sized = all(v.name in model.named_vars_to_dims or _known(v) for v in model.free_RVs)
+        return cls(log_p, variables, inputs, data, layout, sized)
 
     def same_as(self, other: "_Graph") -> bool:
         """Whether a program compiled for one computes the other, given its data."""
@@ -240,12 +250,37 @@ class _Graph:
             return False
         for name, mine in self.data.items():
             theirs = other.data[name]
-            if mine.get_value(borrow=True).shape != theirs.get_value(borrow=True).shape:
+            if mine.type != theirs.type:
+                return False
+            shapes = (v.get_value(borrow=True).shape for v in (mine, theirs))
+            if not self.sized and len(set(shapes)) > 1:
                 return False
         pairs = [(v, other.inputs[k]) for k, v in self.inputs.items()]
         return equal_computations(
-            [self.log_p], [other.log_p], [a for a, _ in pairs], [b for _, b in pairs]
+            [self.log_p, *self.variables],
+            [other.log_p, *other.variables],
+            [a for a, _ in pairs],
+            [b for _, b in pairs],
         )
+
+    def copied(self) -> "_Graph":
+        """The same computations on the same inputs, shared with no other graph."""
+        from pytensor.graph.basic import clone
+
+        inputs = [*self.inputs.values()]
+        _, outputs = clone(inputs, [self.log_p, *self.variables], copy_inputs=False)
+        return replace(self, log_p=outputs[0], variables=list(outputs[1:]))
+
+
+def _known(variable: Any) -> bool:
+    """Whether the type tells the shape."""
+    return None not in variable.type.shape
+
+
+def _in_coordinates(model: Any) -> list[Any]:
+    """Free variables and deterministics as functions of the unconstrained coordinates."""
+    found: list[Any] = model.replace_rvs_by_values([*model.free_RVs, *model.deterministics])
+    return found
 
 
 class _Program(NamedTuple):
@@ -253,20 +288,22 @@ class _Program(NamedTuple):
 
     graph: _Graph
     compiled: Any  # nutpie's
+    turning: "_Turning"
 
 
 def _find(graph: _Graph) -> _Program | None:
     return next((p for p in _PROGRAMS if p.graph.same_as(graph)), None)
 
 
-def _program(model: Any, progressbar: bool) -> Any:
-    """nutpie's compiled model, holding the data of `model`; call with the lock held."""
+def _program(model: Any, progressbar: bool) -> tuple[_Program, Any]:
+    """The program of a model, and nutpie's part with its data; call with the lock held."""
     import nutpie
     import pandas as pd
 
     graph = _Graph.of(model)
     program = _find(graph)
     if program is None:
+        graph = graph.copied()  # the compiler rewrites parts that the model's graphs share
         with _announced(progressbar):
             # without checks of the parameters: ours are checked, and the checks take time
             checked, model.check_bounds = model.check_bounds, False
@@ -277,14 +314,15 @@ def _program(model: Any, progressbar: bool) -> Any:
         # labels of some types (uint8, dates) are no coordinates for nutpie, and are ours to write
         counted = {k: pd.RangeIndex(len(v)) for k, v in compiled.coords.items()}
         compiled = replace(compiled, _coords=counted)
-        program = _Program(graph, compiled)
+        program = _Program(graph, compiled, _Turning.of(model, graph.variables))
         _PROGRAMS.append(program)
-        return compiled
+        return program, compiled
     values = {name: variable.get_value() for name, variable in graph.data.items()}
-    for name, value in values.items():  # the starting points look here
+    for name, value in values.items():  # the starting points look here, and the turning
         program.graph.data[name].set_value(value)
     used = {variable.name for variable in program.compiled.shared_var_keys}
-    return program.compiled.with_data(**{k: v for k, v in values.items() if k in used})
+    own = {k: v for k, v in values.items() if k in used}
+    return program, program.compiled.with_data(**own)
 
 
 @contextmanager
@@ -317,50 +355,68 @@ def turned(model: Any, points: Array) -> "xr.Dataset":
     points : (chain, draw, number of free coordinates)
         In the order of the model's free variables.
     """
-    import pytensor
-    import pytensor.tensor as pt
-    import xarray as xr
-    from pytensor.compile.mode import Mode
-    from pytensor.graph.replace import vectorize_graph
+    return _Turning.of(model, _in_coordinates(model)).turned(model, points)
 
-    variables = [*model.free_RVs, *model.deterministics]
-    values = [model.rvs_to_values[v] for v in model.free_RVs]
-    batch = {v: pt.tensor(v.name, dtype=v.dtype, shape=(None, *v.type.shape)) for v in values}
-    outputs = vectorize_graph(model.replace_rvs_by_values(variables), batch)
-    # Python's linker: one evaluation of a few dozen operations is not worth a compiler
-    turn = pytensor.function(
-        list(batch.values()),
-        outputs,
-        mode=Mode(linker="py", optimizer="fast_compile"),
-        on_unused_input="ignore",
-    )
-    n_chains, n_draws = points.shape[:2]
-    shapes = model.eval_rv_shapes()
-    flat, start = [], 0
-    for value in values:
-        stop = start + int(np.prod(shapes[value.name]))
-        flat.append(points[..., start:stop].reshape(n_chains * n_draws, *shapes[value.name]))
-        start = stop
-    first = turn(*(a[:1] for a in flat))
-    size = sum(a.size for a in first) + sum(a[:1].size for a in flat)
-    step = max(1, int(_NUMBERS / size**1.5))  # products of matrices hold a third axis
-    blocks = [turn(*(a[i : i + step] for a in flat)) for i in range(0, len(flat[0]), step)]
-    out = {}
-    for variable, *parts in zip(variables, *blocks, strict=True):
-        # a constant (the one weight of one class) has one value for all draws
-        moving = variable in model.free_RVs or parts[0].ndim > variable.ndim
-        whole = (
-            np.concatenate(parts)
-            if moving
-            else np.broadcast_to(parts[0], (len(flat[0]), *parts[0].shape))
+
+@dataclass(frozen=True)
+class _Turning:
+    """A function of the free coordinates, whose values are a model's variables."""
+
+    function: Any
+    shapes: tuple[tuple[int, ...], ...]  # of the coordinates of each free variable
+
+    @classmethod
+    def of(cls, model: Any, variables: list[Any]) -> "_Turning":
+        """Of `_in_coordinates`; compiling takes a tenth of a second."""
+        import pytensor
+        import pytensor.tensor as pt
+        from pytensor.compile.mode import Mode
+        from pytensor.graph.replace import vectorize_graph
+
+        values = [model.rvs_to_values[v] for v in model.free_RVs]
+        batch = {v: pt.tensor(v.name, dtype=v.dtype, shape=(None, *v.type.shape)) for v in values}
+        # Python's linker: one evaluation of a few dozen operations is not worth a compiler
+        function = pytensor.function(
+            list(batch.values()),
+            vectorize_graph(variables, batch),
+            mode=Mode(linker="py", optimizer="fast_compile"),
+            on_unused_input="ignore",
         )
-        dims = model.named_vars_to_dims.get(variable.name)
-        dims = dims or [f"{variable.name}_dim_{i}" for i in range(whole.ndim - 1)]
-        shape = (n_chains, n_draws, *whole.shape[1:])
-        out[variable.name] = ((CHAIN, DRAW, *dims), whole.reshape(shape))
-    used = {d for dims, _ in out.values() for d in dims}
-    coords = {k: np.asarray(v) for k, v in model.coords.items() if k in used and v is not None}
-    return xr.Dataset(out, coords | {CHAIN: np.arange(n_chains), DRAW: np.arange(n_draws)})
+        shapes = model.eval_rv_shapes()
+        return cls(function, tuple(tuple(map(int, shapes[v.name])) for v in values))
+
+    def turned(self, model: Any, points: Array) -> "xr.Dataset":
+        """Draws of the variables of `model`, whose data the function holds."""
+        import xarray as xr
+
+        variables = [*model.free_RVs, *model.deterministics]
+        n_chains, n_draws = points.shape[:2]
+        flat, start = [], 0
+        for shape in self.shapes:
+            stop = start + int(np.prod(shape))
+            flat.append(points[..., start:stop].reshape(n_chains * n_draws, *shape))
+            start = stop
+        first = self.function(*(a[:1] for a in flat))
+        size = sum(a.size for a in first) + sum(a[:1].size for a in flat)
+        step = max(1, int(_NUMBERS / size**1.5))  # products of matrices hold a third axis
+        starts = range(0, len(flat[0]), step)
+        blocks = [self.function(*(a[i : i + step] for a in flat)) for i in starts]
+        out = {}
+        for variable, *parts in zip(variables, *blocks, strict=True):
+            # a constant (the one weight of one class) has one value for all draws
+            moving = variable in model.free_RVs or parts[0].ndim > variable.ndim
+            whole = (
+                np.concatenate(parts)
+                if moving
+                else np.broadcast_to(parts[0], (len(flat[0]), *parts[0].shape))
+            )
+            dims = model.named_vars_to_dims.get(variable.name)
+            dims = dims or [f"{variable.name}_dim_{i}" for i in range(whole.ndim - 1)]
+            shape = (n_chains, n_draws, *whole.shape[1:])
+            out[variable.name] = ((CHAIN, DRAW, *dims), whole.reshape(shape))
+        used = {d for dims, _ in out.values() for d in dims}
+        coords = {k: np.asarray(v) for k, v in model.coords.items() if k in used and v is not None}
+        return xr.Dataset(out, coords | {CHAIN: np.arange(n_chains), DRAW: np.arange(n_draws)})
 
 
 def draw_prior(
@@ -378,7 +434,8 @@ def draw_prior(
     with third_parties(), model:
         found = pm.draw([model[k] for k in names], draws=n, random_seed=random_seed, mode=mode)
     pairs = zip(names, found, strict=True)
-    return {name: np.asarray(value).reshape(n, *np.shape(value)[1:]) for name, value in pairs}
+    # of one draw PyMC leaves the axis out
+    return {name: np.asarray(value)[None] if n == 1 else np.asarray(value) for name, value in pairs}
 
 
 @contextmanager

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import integrate, sparse, stats
+from scipy.linalg import helmert
 from scipy.special import logsumexp, softmax
 
 import bayesgen as bg
+from bayesgen.factor_mode import _Documents
 from bayesgen.families.logistic_normal import FACTOR, LogisticNormal
 from bayesgen.inference import diagnostics
 from bayesgen.model import ClassModel
@@ -17,6 +19,7 @@ from bayesgen.names import CLASS, FEATURE
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
+    from pytensor import function
     from pytensor.compile.mode import Mode
 
 PYTHON = Mode(linker="py", optimizer="fast_compile")
@@ -144,28 +147,113 @@ def test_defaults_by_hand():
 # ---------------------------------------------------------------------------------------- PyMC
 
 
-@pytest.mark.parametrize("factors", [1, 2])
-def test_pymc_has_the_same_density(factors):
-    family = LogisticNormal(factors=factors, nodes=9).with_defaults(X, Y, C)
+def at_some_point(family: LogisticNormal, names: list[str], seed: int = 2) -> Any:
+    """A conditioned model, a point of its free variables, and what `names` are there."""
     coords = {CLASS: ["a", "b"], FEATURE: list("pqrst")}
     model = ClassModel(np.ones(C), family).to_pymc(coords, X=sparse.csr_matrix(X), y=Y)
     assert model.named_vars_to_dims["loading"] == (CLASS, FACTOR, FEATURE)
-    rng = np.random.default_rng(2)
+    rng = np.random.default_rng(seed)
     point = {k: v + 0.3 * rng.normal(size=v.shape) for k, v in model.initial_point().items()}
-    values = [model["centre"], model["loading"], model["spread"], model["along"]]
-    inputs, outputs = model.value_vars, model.replace_rvs_by_values(values)
-    from pytensor import function
+    outputs = model.replace_rvs_by_values([model[k] for k in names])
+    return model, point, function(model.value_vars, outputs, mode=PYTHON, on_unused_input="ignore")
 
-    at = function(inputs, outputs, mode=PYTHON, on_unused_input="ignore")(**point)
-    centre, loading, spread, along = at
+
+@pytest.mark.parametrize("factors", [1, 2])
+def test_pymc_has_the_same_density(factors):
+    family = LogisticNormal(factors=factors, nodes=9).with_defaults(X, Y, C)
+    model, point, values = at_some_point(family, ["centre", "loading"])
+    centre, loading = values(**point)
     found = model.compile_logp(vars=[model["x"]], mode=PYTHON)(point)
     density = family.log_likelihood(X, {"centre": centre, "loading": loading})
     assert found == pytest.approx(density[np.arange(N), Y].sum(), rel=1e-9)
-    # loadings: contrasts, whose part along the directions is lower triangular
     np.testing.assert_allclose(loading.sum(axis=-1), 0, atol=1e-9)
+
+
+def test_loadings_are_lower_triangular_along_the_directions():
+    family = LogisticNormal(factors=2, nodes=9).with_defaults(X, Y, C)
+    _, point, values = at_some_point(family, ["loading", "spread", "along"])
+    loading, spread, along = values(**point)
     part = np.einsum("ckj,clj->ckl", loading / spread[..., None], family.direction)
     np.testing.assert_allclose(np.diagonal(part, axis1=1, axis2=2), along, rtol=1e-7)
     np.testing.assert_allclose(np.triu(part, 1), 0, atol=1e-9)
+
+
+def test_round_coordinates_have_the_density_of_the_prior_and_the_rows():
+    """By the change of variables, whose determinant is that of finite differences."""
+    family = LogisticNormal(nodes=9, alpha=1.5).with_defaults(X, Y, C)
+    contrasts = helmert(D)
+
+    def whole(seed: int) -> float:
+        model, point, values = at_some_point(family, ["pi", "centre", "loading", "spread"], seed)
+        names = list(point)
+        sizes = np.cumsum([point[k].size for k in names])
+
+        def natural(flat: np.ndarray) -> np.ndarray:
+            parts = np.split(flat, sizes[:-1])
+            own = {k: v.reshape(point[k].shape) for k, v in zip(names, parts, strict=True)}
+            pi, centre, loading, spread = values(**own)
+            others = np.log(centre) @ contrasts.T, loading @ contrasts.T, np.log(spread)
+            return np.concatenate([np.log(pi[:1] / pi[1:]), *map(np.ravel, others)])
+
+        flat = np.concatenate([np.ravel(point[k]) for k in names])
+        step = 1e-5 * np.eye(len(flat))
+        slopes = [(natural(flat + h) - natural(flat - h)) / 2e-5 for h in step]
+        pi, centre, loading, spread = values(**point)
+        density = family.log_likelihood(X, {"centre": centre, "loading": loading})
+        expected = density[np.arange(N), Y].sum() + np.log(pi)[Y].sum()
+        expected += np.log(pi).sum() + 1.5 * np.log(centre).sum()
+        expected += stats.norm.logpdf(loading @ contrasts.T, 0, spread[..., None]).sum()
+        expected += (stats.halfnorm.logpdf(spread) + np.log(spread)).sum()
+        expected += np.linalg.slogdet(np.array(slopes))[1]
+        return float(model.compile_logp(mode=PYTHON)(point) - expected)
+
+    first, *others = (whole(seed) for seed in range(4))
+    np.testing.assert_allclose(others, first, atol=1e-5)
+
+
+def test_round_coordinates_are_round():
+    """Curvature 1 in every direction, where there are rows and where there are none."""
+    rng = np.random.default_rng(5)
+    theta, y = parameters(1), np.repeat([0, 1], [300, 0])
+    rows = LogisticNormal(length=20).simulate(rng, theta, y).astype(float)
+    family = LogisticNormal().with_defaults(rows, y, C)
+    coords = {CLASS: ["a", "b"], FEATURE: list("pqrst")}
+    model = ClassModel(np.ones(C), family).to_pymc(coords, X=rows, y=y)
+    white = [model["centre_white"], model["loading_white"]]
+    point = model.initial_point()
+    for v in white:
+        point[v.name] = 0 * point[v.name]
+    # not the spread's, whose mode is elsewhere
+    second = model.compile_d2logp(vars=white, mode=PYTHON, negate_output=False)
+    np.testing.assert_allclose(np.linalg.eigvalsh(-second(point)), 1, atol=0.3)
+
+
+def test_loadings_of_either_sign_are_put_right():
+    family = LogisticNormal().with_defaults(X, Y, C)
+    loading = RNG.normal(size=(2, 3, C, 1, D))
+    found = family.relabelled({"loading": loading, "loading_white": loading}, X, Y)["loading"]
+    assert ((found * family.direction).sum(axis=-1) > 0).all()
+    np.testing.assert_array_equal(np.abs(found), np.abs(loading))
+    assert family.relabelled({"loading": loading}, X, Y) == {}
+
+
+@pytest.mark.parametrize("alpha", [0.5, 3.0])
+def test_slope_and_curvature_of_a_class_are_those_of_finite_differences(alpha):
+    z = np.linspace(-4.5, 4.5, 17)
+    log_w = -np.square(z) / 2 - logsumexp(-np.square(z) / 2)
+    documents = _Documents(sparse.csr_matrix(X), np.full(D, alpha), z, log_w)
+    at = 0.7 * RNG.normal(size=2 * D)
+
+    def differences(f: Any) -> np.ndarray:
+        return np.array([(f(at + h) - f(at - h)) / 2e-5 for h in 1e-5 * np.eye(2 * D)])
+
+    slope = differences(lambda v: documents.value_and_gradient(v, 0.8)[0])
+    np.testing.assert_allclose(documents.value_and_gradient(at, 0.8)[1], slope, atol=1e-6)
+    curvature = differences(lambda v: documents.value_and_gradient(v, np.inf)[1])
+    own, both, other = documents.information(at)
+    np.testing.assert_allclose(own, curvature[:D, :D], atol=1e-6)
+    np.testing.assert_allclose(both, curvature[:D, D:], atol=1e-6)
+    np.testing.assert_allclose(other, curvature[D:, D:], atol=1e-6)
 
 
 # -------------------------------------------------------------------------------------- errors
