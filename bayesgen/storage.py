@@ -8,8 +8,9 @@ import glob
 import hashlib
 import json
 import os
-import tempfile
-from collections.abc import Mapping
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,22 +51,26 @@ def write(
     tree = xr.DataTree.from_dict({f"/{name}": group for name, group in {FIT: fit, **draws}.items()})
     text = json.dumps({"format": FORMATS[bool(draws)], **state})
     tree.attrs |= {_ATTRIBUTE: text, _CHECKSUM: _checksum(text, fit, draws)}
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    os.close(handle)
-    try:
+    with replacing(target) as temporary:
         tree.to_netcdf(temporary, engine="h5netcdf")
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)  # mkstemp's 0600 would keep colleagues out
-        _flush(temporary)  # or a power cut may leave the new name on an empty file
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
     return target
 
 
-def _flush(path: str) -> None:
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A new file beside `path` that takes its place if nothing goes wrong, and else is gone."""
+    target = Path(path).resolve()
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:  # before the file is there: a signal may come at any time
+        open(temporary, "x").close()
+        yield temporary
+        _flush(temporary)  # or a power cut may leave the new name on an empty file
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _flush(path: Path) -> None:
     """Have the operating system write a file to the disk."""
     with open(path, "rb+") as file:
         os.fsync(file.fileno())

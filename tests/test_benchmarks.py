@@ -106,7 +106,7 @@ def test_text_between_markers_is_replaced(tmp_path):
 
 def test_the_readme_has_the_markers():
     text = tables.README.read_text(encoding="utf-8")
-    for marker in ("speed", "intervals"):
+    for marker in ("speed", "intervals", "variants", "learning", "sampled"):
         assert re.search(rf"<!-- {marker}\b.*?-->.*?<!-- /{marker} -->", text, re.S), marker
 
 

@@ -1,13 +1,12 @@
 """Files written whole or not at all: tables chunk by chunk, in CSV or Parquet."""
 
 import csv
-import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from bayesgen import storage
 from bayesgen.cli.console import UserError, blamed_on
 from bayesgen.cli.files import check_format
 
@@ -30,20 +29,11 @@ class Writer(Protocol):
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary file beside `path` that takes its place if nothing goes wrong."""
-    target = path.resolve()
-    with blamed_on(f"cannot write {path}"):
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    os.close(handle)
-    temporary = Path(name)
-    try:
+    """A new file beside `path` that takes its place if nothing goes wrong."""
+    with ExitStack() as stack:
+        with blamed_on(f"cannot write {path}"):
+            temporary = stack.enter_context(storage.replacing(path))
         yield temporary
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)  # mkstemp's 0600 would keep colleagues out
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 @contextmanager

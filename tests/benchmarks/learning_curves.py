@@ -1,7 +1,7 @@
 """Does the generative model need less data? Log score against rows a class.
 
     .venv/bin/python tests/benchmarks/learning_curves.py            # about 20 minutes, two cores
-    .venv/bin/python tests/benchmarks/learning_curves.py --quick    # 4 repeats
+    .venv/bin/python tests/benchmarks/learning_curves.py --only 'linear 8$' --coef-scale 10
     .venv/bin/python tests/benchmarks/learning_curves.py --update   # and the README's table
     .venv/bin/python tests/benchmarks/learning_curves.py --kept     # the table of the kept record
 
@@ -17,6 +17,7 @@ The kept record is what `make figures` draws.
 
 import argparse
 import json
+import re
 import sys
 import time
 import warnings
@@ -35,7 +36,7 @@ from tests.benchmarks.sampled import TABLES
 
 KEPT = Path(__file__).with_name("learning_curves.json")
 SIZES = (4, 8, 16, 32, 64)
-DATA = ("penguins", "Pokémon", "iris", "wine")
+DATA = ("penguins", "iris", "wine", "Pokémon")
 PAIRS = {
     "linear": (lambda: bg.LinearDiscriminant(), lambda **o: bg.BayesianLogisticRegression(**o)),
     "quadratic": (
@@ -53,7 +54,9 @@ def split(y: np.ndarray, n: int, rng: np.random.Generator) -> tuple[np.ndarray, 
     return np.sort(train), np.setdiff1d(np.arange(len(y)), train)
 
 
-def losses(X: np.ndarray, y: np.ndarray, pair: str, n: int, repeats: int) -> np.ndarray:
+def losses(
+    X: np.ndarray, y: np.ndarray, pair: str, n: int, repeats: int, **prior: float
+) -> np.ndarray:
     """(repeats, 2) log loss of the generative and of the discriminative classifier."""
     generative, discriminative = PAIRS[pair]
     rng = np.random.default_rng(n)
@@ -61,7 +64,7 @@ def losses(X: np.ndarray, y: np.ndarray, pair: str, n: int, repeats: int) -> np.
     for r in range(repeats):
         train, test = split(y, n, rng)
         own = generative().fit(X[train], y[train])
-        other = discriminative(draws=500, tune=500, chains=2, random_state=r)
+        other = discriminative(draws=500, tune=500, chains=2, random_state=r, **prior)
         other.fit(X[train], y[train], progressbar=False)
         for k, clf in enumerate((own, other)):
             p = np.clip(clf.predict_proba(X[test]), 1e-300, None)
@@ -96,21 +99,27 @@ def page(rows: list[dict[str, Any]]) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", default="", metavar="PATTERN", help='as "iris linear 8"')
+    parser.add_argument("--repeats", type=int, default=20, metavar="N")
+    parser.add_argument(
+        "--coef-scale", type=float, metavar="S", help="of the regression; intercept_scale is 2 S"
+    )
     parser.add_argument("--record", type=Path, metavar="FILE", help="where the JSON goes")
     parser.add_argument("--update", action="store_true", help="keep the record; README's table")
     parser.add_argument("--kept", action="store_true", help="README's table of the kept record")
     args = parser.parse_args(arguments)
-    if args.update and args.quick:
+    changed = args.only or args.repeats != 20 or args.coef_scale
+    if args.update and changed:
         raise SystemExit("--update is for a whole run")
     warnings.filterwarnings("ignore")
     if args.kept:
         record = json.loads(KEPT.read_text(encoding="utf-8"))
         tables.write_between("learning", page(record["rows"]))
         return
-    repeats = 4 if args.quick else 20
+    scale = args.coef_scale
+    prior = {} if scale is None else {"coef_scale": scale, "intercept_scale": 2 * scale}
     rows: list[dict[str, Any]] = []
-    record = {"surroundings": tables.surroundings(), "repeats": repeats, "rows": rows}
+    record = {"surroundings": tables.surroundings(), "repeats": args.repeats, "rows": rows}
     path = args.record or (KEPT if args.update else None)
     print("| data | features | n a class | generative | discriminative | difference | |")
     print("|---|---|---|---|---|---|---|")
@@ -120,8 +129,10 @@ def main(arguments: list[str] | None = None) -> None:
         most = min(np.unique(y, return_counts=True)[1]) - 8
         for pair in PAIRS:
             for n in [n for n in SIZES if n <= most]:
+                if not re.search(args.only, f"{name} {pair} {n}"):
+                    continue
                 start = time.perf_counter()
-                loss = losses(X, y, pair, n, repeats)
+                loss = losses(X, y, pair, n, args.repeats, **prior)
                 mean, half = interval(loss[:, 0] - loss[:, 1])
                 g, d = loss.mean(axis=0)
                 print(
@@ -130,6 +141,7 @@ def main(arguments: list[str] | None = None) -> None:
                     flush=True,
                 )
                 row = {"data": name, "features": pair, "n": n, "losses": loss.tolist()}
+                row["classes"] = len(np.unique(y))
                 rows.append(row | {"seconds": time.perf_counter() - start})
                 if path is not None:
                     path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
