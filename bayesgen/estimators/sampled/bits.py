@@ -55,7 +55,7 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
     """
 
     _priors = ("mu", "tau", "inequality")
-    _target_accept = 0.95  # at nutpie's own one fit in three has a divergence or two
+    _target_accept = 0.99  # at 0.95 one fit in two diverges once where classes are far apart
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class HierarchicalCategoricalNB(SampledClassifier, CategoricalNB):
     """
 
     _priors = ("tau", "inequality")
-    _target_accept = 0.95  # as for bits
+    _target_accept = 0.99  # as for bits
 
     def __init__(
         self,
