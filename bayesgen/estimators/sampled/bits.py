@@ -138,7 +138,7 @@ class HierarchicalCategoricalNB(SampledClassifier, CategoricalNB):
     """
 
     _priors = ("tau", "inequality")
-    _target_accept = 0.99  # as for bits
+    _target_accept = 0.995  # as for bits
 
     def __init__(
         self,
