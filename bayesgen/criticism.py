@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesgen.densities import log_dirichlet_density
 from bayesgen.families.columns import Columns
 from bayesgen.families.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.family import Family, Theta
@@ -31,6 +30,7 @@ from bayesgen.names import (
     PRIOR_PREDICTIVE,
 )
 from bayesgen.numerics import Array, log_sum_exp
+from bayesgen.parts.densities import log_dirichlet_density
 from bayesgen.rows import Matrix
 from bayesgen.tree import with_draws
 

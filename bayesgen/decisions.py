@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from bayesgen import tree
-from bayesgen.labels import codes_of
 from bayesgen.names import ACTION, OBS, Method
 from bayesgen.numerics import Array
+from bayesgen.reading.labels import codes_of
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -30,10 +30,10 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from bayesgen import mixture_weights as mixture
 from bayesgen import tree
 from bayesgen.family import broadcast_prior
-from bayesgen.labels import codes_of
 from bayesgen.monte_carlo import MonteCarloWarning
 from bayesgen.names import BOUND, CHAIN, CLASS, DRAW, OBS, POSTERIOR, PREDICTIONS, SUMMARY
 from bayesgen.numerics import Array, draw_dirichlet
+from bayesgen.reading.labels import codes_of
 from bayesgen.rows import Matrix
 from bayesgen.uncertainty import from_draws
 from bayesgen.uncertainty.interval import Kind, interval_of

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from bayesgen.densities import log_dirichlet_density, log_product
 from bayesgen.family import (
     ConjugateFamily,
     Family,
@@ -26,6 +25,7 @@ from bayesgen.family import (
 )
 from bayesgen.names import CLASS, CLASS_WEIGHTS, OBS, Method
 from bayesgen.numerics import Array, draw_dirichlet, log_beta_difference, log_gamma_difference
+from bayesgen.parts.densities import log_dirichlet_density, log_product
 from bayesgen.rows import Matrix, class_counts
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from bayesgen.gaussian import gaussian_information, unit_information
+from bayesgen.parts.gaussian import gaussian_information, unit_information
 from bayesgen.rows import class_counts, class_sums
 
 

@@ -20,9 +20,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from bayesgen.categories import Categories
-from bayesgen.schema import KINDS, TableSchema
-from bayesgen.tables import Table, feature_names, is_table, n_rows, read
+from bayesgen.reading.categories import Categories
+from bayesgen.reading.schema import KINDS, TableSchema
+from bayesgen.reading.tables import Table, feature_names, is_table, n_rows, read
 
 NAN = np.nan
 
@@ -1096,7 +1096,7 @@ def test_helpers():
 
 def test_no_data_frame_library_is_imported():
     heavy = "{'pandas', 'polars', 'pyarrow', 'xarray'}"
-    code = f"import sys, bayesgen.schema; print(sorted({heavy} & set(sys.modules)))"
+    code = f"import sys, bayesgen.reading.schema; print(sorted({heavy} & set(sys.modules)))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayesgen.labels import code_labels
+from bayesgen.reading.labels import code_labels
 
 RNG = np.random.default_rng(1)
 

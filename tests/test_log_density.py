@@ -13,13 +13,6 @@ from sklearn.base import clone
 
 import bayesgen as bg
 from bayesgen.datasets import POKEMON_STATS, load_languages, load_penguins, load_pokemon
-from bayesgen.densities import (
-    log_beta_density,
-    log_dirichlet_density,
-    log_gamma_density,
-    log_inverse_gamma_density,
-    log_inverse_wishart_density,
-)
 from bayesgen.families import registry
 from bayesgen.families.beta_bernoulli import BetaBernoulli
 from bayesgen.families.columns import Columns
@@ -31,6 +24,13 @@ from bayesgen.families.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.family import ConjugateFamily
 from bayesgen.model import ClassModel
+from bayesgen.parts.densities import (
+    log_beta_density,
+    log_dirichlet_density,
+    log_gamma_density,
+    log_inverse_gamma_density,
+    log_inverse_wishart_density,
+)
 
 RNG = np.random.default_rng(0)
 SHIFT = np.array([100.0, -3.0, 0.0, 1e4])

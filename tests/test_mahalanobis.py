@@ -5,9 +5,10 @@ import pytest
 from scipy.linalg import solve_triangular
 from scipy.stats import multivariate_normal
 
-from bayesgen import kernels, mahalanobis
+from bayesgen import kernels
 from bayesgen.families.normal_inverse_wishart import NormalInverseWishart
-from bayesgen.mahalanobis import (
+from bayesgen.parts import mahalanobis
+from bayesgen.parts.mahalanobis import (
     inverse_of_lower,
     patterns,
     reader,

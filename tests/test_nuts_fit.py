@@ -15,7 +15,6 @@ from scipy.special import logsumexp, softmax
 from sklearn.base import clone
 
 import bayesgen as bg
-from bayesgen import gaps
 from bayesgen.agreement import compare
 from bayesgen.classifier.face import NoClosedFormError
 from bayesgen.families import registry
@@ -25,7 +24,8 @@ from bayesgen.families.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.family import UndefinedEstimateError
 from bayesgen.inference import diagnostics, mcmc
 from bayesgen.kernels import missing_cells
-from bayesgen.labels import is_labelled, labels_and_mask
+from bayesgen.parts import gaps
+from bayesgen.reading.labels import is_labelled, labels_and_mask
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours

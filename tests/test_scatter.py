@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import threadpoolctl
 
-from bayesgen import kernels, scatter
+from bayesgen import kernels
 from bayesgen.kernels import blas
-from bayesgen.scatter import MissingCellError, ScatterStats
+from bayesgen.parts import scatter
+from bayesgen.parts.scatter import MissingCellError, ScatterStats
 
 RNG = np.random.default_rng(5)
 

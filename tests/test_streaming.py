@@ -15,9 +15,10 @@ import pytest
 from scipy import sparse
 
 import bayesgen as bg
-from bayesgen import sources, storage
+from bayesgen import storage
 from bayesgen.families.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.family import Stats
+from bayesgen.streams import sources
 
 N = 400
 

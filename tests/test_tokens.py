@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from bayesgen.tokens import Tokenizer, Vocabulary
+from bayesgen.reading.tokens import Tokenizer, Vocabulary
 
 WORDS = [["a", "b", "a"], [], ["b"]]
 

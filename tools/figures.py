@@ -142,34 +142,31 @@ def predictive_densities() -> Figure:
 # --------------------------------------------------------------------------------- architecture
 
 LAYERS = (  # modules, and what they are for
-    ("cli · selection · streaming · distributed", "commands; rows beyond one machine"),
-    ("estimators · checkpoint · classifier", "scikit-learn faces: check, call, name"),
-    ("decisions · label_shift · sources", "least cost; new proportions; chunks and files"),
-    ("schema · categories · labels", "data frames and labels to codes"),
-    ("tokens · declared · tables · formats · progress", "texts and tables, as users have them"),
+    ("cli", "commands"),
+    ("streams · selection", "rows beyond memory: files, chunks, dask"),
+    ("estimators · classifier", "scikit-learn faces: check, call, name"),
+    ("decisions · label_shift", "least cost; proportions of a new population"),
+    ("reading", "tables, texts and labels to arrays and codes"),
     ("plots · compare · relevance · dependence", "pictures, plug-ins; which features matter"),
     ("contributions · validation · calibration", "log-odds by feature; is the posterior right?"),
     ("uncertainty · mixture_weights", "distributions of p(class | x, theta)"),
     ("predict · storage · criticism · relabelling", "one path for every method; netCDF"),
-    ("agreement · coherence · uniformity", "draws, densities and ranks of a right one"),
+    ("agreement · coherence · uniformity · replicates", "draws, densities, ranks of a right one"),
     ("monte_carlo · inference · tree", "the posterior, and as a DataTree"),
     ("model", "class weights times a family"),
-    ("families · bartlett · scatter · pooled_log_odds", "one file for one prior and likelihood"),
-    ("pymc_parts · gaps · correlations · simplex", "what their PyMC models share"),
-    ("family · rising · bits · documents", "the contract of a family"),
-    ("gaussian · normal_densities · count_information", "densities that families share"),
-    ("mahalanobis · densities · ngrams", "distances, densities, contexts"),
-    ("column · codes · category_codes · rows", "passes over rows and columns"),
-    ("numerics · kernels · names · datasets", "stable sums; dims; small real tables"),
+    ("families", "one file for one prior and likelihood"),
+    ("parts", "densities, statistics, pieces of PyMC graphs"),
+    ("family", "the contract of a family"),
+    ("rows · numerics · kernels · names · datasets", "passes over rows, stable sums; dims; tables"),
 )
 DOWN, UP = 0.605, 0.87  # the lanes of fit and of predict
 JOURNEY = (  # lane, layer, what X has become there
-    (DOWN, 1, "X, y"),
-    (DOWN, 3, "arrays, codes"),
-    (DOWN, 11, "statistics"),
+    (DOWN, 2, "X, y"),
+    (DOWN, 4, "arrays, codes"),
+    (DOWN, 12, "statistics"),
     (UP, 10, "posterior"),
     (UP, 8, "log p(y, x | D)"),
-    (UP, 1, "p(y | x, D)"),
+    (UP, 2, "p(y | x, D)"),
 )
 FITTED = 4  # so many of them are the fit's
 STEPS = (  # beside the arrow that leaves each but the last

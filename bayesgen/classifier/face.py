@@ -8,10 +8,10 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesgen.family import ConjugateFamily, Family, Stats
-from bayesgen.labels import codes_of
 from bayesgen.model import ClassModel, ClassStats
 from bayesgen.names import CLASS, FEATURE, FEATURE_BIS
 from bayesgen.numerics import Array
+from bayesgen.reading.labels import codes_of
 
 Align = Callable[[Stats], Stats]
 

@@ -17,15 +17,15 @@ from bayesgen.classifier.face import NoClosedFormError
 from bayesgen.classifier.sampling import Sampling
 from bayesgen.family import Record, Stats
 from bayesgen.inference.closed_form import posterior as closed_form_posterior
-from bayesgen.labels import (
+from bayesgen.model import ClassStats
+from bayesgen.numerics import Array
+from bayesgen.reading.labels import (
     code_labels,
     labels_and_mask,
     refuse_mixed,
     refuse_two_types,
     refuse_unlabelled,
 )
-from bayesgen.model import ClassStats
-from bayesgen.numerics import Array
 from bayesgen.rows import class_counts
 
 Inference = Literal["closed form", "nuts", "gibbs", "laplace", "advi", "pathfinder"]

@@ -15,9 +15,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen import predict as prediction
-from bayesgen.labels import weights_by_class
 from bayesgen.names import CLASS, OBS
 from bayesgen.numerics import Array
+from bayesgen.reading.labels import weights_by_class
 
 
 def row_by_row[Method: Callable[..., Any]](method: Method) -> Method:

@@ -12,11 +12,11 @@ from bayesgen.classifier.lazy_rows import row_by_row
 from bayesgen.classifier.posterior import Posterior
 from bayesgen.criticism import simulate_from_draws
 from bayesgen.family import UndefinedEstimateError
-from bayesgen.labels import weights_by_class
 from bayesgen.model import ClassModel, log_weights
 from bayesgen.monte_carlo import Quantity
 from bayesgen.names import CLASS, CLASS_WEIGHTS, OBS, Method
 from bayesgen.numerics import Array, log_sum_exp
+from bayesgen.reading.labels import weights_by_class
 
 if TYPE_CHECKING:
     import xarray as xr

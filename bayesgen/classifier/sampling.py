@@ -16,7 +16,6 @@ from bayesgen.family import ConjugateFamily, Family, Stats, broadcast_prior
 from bayesgen.inference import approximation, diagnostics, gibbs, mcmc
 from bayesgen.inference.closed_form import posterior as closed_form_posterior
 from bayesgen.inference.partial import is_complete, partial_data, resolved_prior
-from bayesgen.labels import code_labels, is_labelled, labels_and_mask
 from bayesgen.model import ClassModel, ClassStats, PartialRows, draw_shape
 from bayesgen.names import (
     CHAIN,
@@ -27,6 +26,7 @@ from bayesgen.names import (
     SAMPLE_STATS,
 )
 from bayesgen.numerics import Array
+from bayesgen.reading.labels import code_labels, is_labelled, labels_and_mask
 from bayesgen.rows import class_counts, has_nan
 
 _BYTES = 1 << 30  # imputations that would be larger are left out

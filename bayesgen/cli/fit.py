@@ -175,7 +175,7 @@ def fit(
 def _parse_kinds(given: list[str], model: Model, table: "Table", taken: set[str]) -> dict[str, str]:
     """{column: kind} from ``COLUMN=KIND`` arguments."""
     from bayesgen.cli.columns import find
-    from bayesgen.schema import KINDS
+    from bayesgen.reading.schema import KINDS
 
     if given and model is not Model.MIXED:
         raise UserError(f"--kind is for --model mixed; in a {model} model all columns are alike")

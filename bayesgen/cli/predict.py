@@ -16,7 +16,7 @@ from bayesgen.cli.console import (
     with_examples,
 )
 from bayesgen.names import METHODS
-from bayesgen.progress import row_progress
+from bayesgen.streams.progress import row_progress
 
 if TYPE_CHECKING:
     from bayesgen.cli.columns import Reader

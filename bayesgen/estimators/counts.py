@@ -7,13 +7,13 @@ from scipy import sparse
 from sklearn.utils import Tags, assert_all_finite
 
 from bayesgen import kernels
-from bayesgen.bits import Bits, Thresholded, first_strange_bit
 from bayesgen.classifier import GenerativeClassifier
 from bayesgen.families.beta_bernoulli import BetaBernoulli
 from bayesgen.families.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.families.gamma_poisson import GammaPoisson
 from bayesgen.family import ConjugateFamily
 from bayesgen.numerics import Array
+from bayesgen.parts.bits import Bits, Thresholded, first_strange_bit
 from bayesgen.rows import Matrix, cell_of, each_cell_once, has_nan
 
 

@@ -9,8 +9,6 @@ from scipy import sparse
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
-from bayesgen.categories import Categories
-from bayesgen.category_codes import Codes
 from bayesgen.classifier import Align, GenerativeClassifier
 from bayesgen.families.beta_bernoulli import BetaBernoulli
 from bayesgen.families.columns import Columns
@@ -21,9 +19,11 @@ from bayesgen.families.normal_inverse_gamma import NormalInverseGamma, Variance
 from bayesgen.family import ConjugateFamily, Stats
 from bayesgen.names import CATEGORY, CLASS, FEATURE
 from bayesgen.numerics import Array
+from bayesgen.parts.category_codes import Codes
+from bayesgen.reading.categories import Categories
+from bayesgen.reading.schema import TableSchema
+from bayesgen.reading.tables import read
 from bayesgen.rows import Matrix
-from bayesgen.schema import TableSchema
-from bayesgen.tables import read
 
 Unseen = Literal["prior", "ignore", "raise"]
 

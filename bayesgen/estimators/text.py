@@ -16,7 +16,7 @@ from bayesgen.family import ConjugateFamily
 from bayesgen.model import log_weights
 from bayesgen.names import CLASS, CONTEXT, TOKEN, Method
 from bayesgen.numerics import Array
-from bayesgen.tokens import Split, Tokenizer, Vocabulary
+from bayesgen.reading.tokens import Split, Tokenizer, Vocabulary
 
 _START = "⊢"  # how a coordinate shows that a document begins here
 _UNKNOWN = "␦"  # and a token outside the vocabulary

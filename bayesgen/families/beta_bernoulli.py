@@ -13,8 +13,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import xlogy
 
-from bayesgen.bits import Bits, checked_bits, large_bits, log_masses
-from bayesgen.densities import log_beta_density, log_product
 from bayesgen.family import (
     ConjugateFamily,
     Stats,
@@ -27,7 +25,9 @@ from bayesgen.family import (
 )
 from bayesgen.names import CLASS, FEATURE
 from bayesgen.numerics import Array, draw_log_gamma, log_gamma_difference
-from bayesgen.pymc_parts import declare, observe_cells, prefixed, sum_cells
+from bayesgen.parts.bits import Bits, checked_bits, large_bits, log_masses
+from bayesgen.parts.densities import log_beta_density, log_product
+from bayesgen.parts.pymc_parts import declare, observe_cells, prefixed, sum_cells
 from bayesgen.rows import (
     Matrix,
     class_counts,

@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayesgen.densities import log_product
 from bayesgen.family import Block, ConjugateFamily, Stats, Theta, UndefinedEstimateError
 from bayesgen.names import CLASS, Method
 from bayesgen.numerics import Array
+from bayesgen.parts.densities import log_product
 from bayesgen.rows import Matrix
 
 

@@ -23,8 +23,6 @@ import numpy as np
 from scipy import sparse
 from scipy.special import xlogy
 
-from bayesgen.category_codes import Codes, code_index, count_codes, draw_codes, look_up, n_codes
-from bayesgen.densities import log_dirichlet_density, log_product
 from bayesgen.family import (
     ConjugateFamily,
     NotLinearError,
@@ -39,7 +37,16 @@ from bayesgen.family import (
 )
 from bayesgen.names import CATEGORY, CLASS, FEATURE, Method
 from bayesgen.numerics import Array, draw_dirichlet, log_beta_difference, log_gamma_difference
-from bayesgen.pymc_parts import declare, dirichlet, observe_cells, prefixed, sum_codes
+from bayesgen.parts.category_codes import (
+    Codes,
+    code_index,
+    count_codes,
+    draw_codes,
+    look_up,
+    n_codes,
+)
+from bayesgen.parts.densities import log_dirichlet_density, log_product
+from bayesgen.parts.pymc_parts import declare, dirichlet, observe_cells, prefixed, sum_codes
 from bayesgen.rows import Matrix, remainder
 
 

@@ -33,8 +33,9 @@ import numpy as np
 from bayesgen.family import Family, Theta, array, broadcast_prior, guide, prior_object
 from bayesgen.names import CLASS, FEATURE
 from bayesgen.numerics import Array, draw_log_gamma, log_factorial, log_gamma_difference
-from bayesgen.pymc_parts import declare, dirichlet, prefixed, sum_cells, variable
-from bayesgen.rising import Factors, known_codes, refuse_fractional_counts, row_of_cells
+from bayesgen.parts.pymc_parts import declare, dirichlet, prefixed, sum_cells, variable
+from bayesgen.parts.rising import Factors, known_codes, refuse_fractional_counts, row_of_cells
+from bayesgen.parts.simplex import counted_simplex
 from bayesgen.rows import (
     Matrix,
     class_sums,
@@ -46,7 +47,6 @@ from bayesgen.rows import (
     stored_blocks,
     stored_cells,
 )
-from bayesgen.simplex import counted_simplex
 
 _TABLE = 1 << 20  # numbers of one table (draw, class, distinct cell): 8 MiB
 

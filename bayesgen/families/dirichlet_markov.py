@@ -30,7 +30,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
-from bayesgen.densities import log_dirichlet_density, log_product
 from bayesgen.family import (
     ConjugateFamily,
     Stats,
@@ -44,7 +43,9 @@ from bayesgen.family import (
     refuse_undefined,
 )
 from bayesgen.names import CLASS, CONTEXT, TOKEN
-from bayesgen.ngrams import (
+from bayesgen.numerics import Array, draw_dirichlet, log_gamma_difference
+from bayesgen.parts.densities import log_dirichlet_density, log_product
+from bayesgen.parts.ngrams import (
     START,
     UNKNOWN,
     DocumentCounts,
@@ -53,8 +54,7 @@ from bayesgen.ngrams import (
     distinct_ngrams,
     union_of_counts,
 )
-from bayesgen.numerics import Array, draw_dirichlet, log_gamma_difference
-from bayesgen.pymc_parts import dirichlet, prefixed, sum_cells
+from bayesgen.parts.pymc_parts import dirichlet, prefixed, sum_cells
 from bayesgen.rows import dot_log, row_blocks, row_sums
 
 # ---------------------------------------------------------------------------------- statistics

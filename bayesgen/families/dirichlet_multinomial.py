@@ -27,8 +27,6 @@ from scipy import sparse
 from scipy.special import xlogy
 
 from bayesgen import kernels
-from bayesgen.densities import log_dirichlet_density, log_product
-from bayesgen.documents import log_coefficient, log_multinomial, power_moment, row_of_cells
 from bayesgen.family import (
     ConjugateFamily,
     NotLinearError,
@@ -48,7 +46,9 @@ from bayesgen.numerics import (
     log_factorial,
     log_gamma_difference,
 )
-from bayesgen.pymc_parts import declare, dirichlet, prefixed, refuse_fractional, sum_cells
+from bayesgen.parts.densities import log_dirichlet_density, log_product
+from bayesgen.parts.documents import log_coefficient, log_multinomial, power_moment, row_of_cells
+from bayesgen.parts.pymc_parts import declare, dirichlet, prefixed, refuse_fractional, sum_cells
 from bayesgen.rows import (
     Matrix,
     class_sums,

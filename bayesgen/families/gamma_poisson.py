@@ -15,8 +15,6 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen import kernels
-from bayesgen.count_information import count_information
-from bayesgen.densities import log_gamma_density, log_product
 from bayesgen.family import (
     ConjugateFamily,
     NotLinearError,
@@ -37,7 +35,9 @@ from bayesgen.numerics import (
     log_poisson,
     log_poisson_power,
 )
-from bayesgen.pymc_parts import declare, observe_cells, prefixed, refuse_fractional, sum_cells
+from bayesgen.parts.count_information import count_information
+from bayesgen.parts.densities import log_gamma_density, log_product
+from bayesgen.parts.pymc_parts import declare, observe_cells, prefixed, refuse_fractional, sum_cells
 from bayesgen.rows import (
     Matrix,
     class_counts,

@@ -36,14 +36,14 @@ from scipy.cluster.vq import kmeans2
 from scipy.optimize import linear_sum_assignment
 from scipy.special import expit, logit
 
-from bayesgen import gaps
-from bayesgen.correlations import declare_correlation
 from bayesgen.family import Family, Theta, array, prior_object
-from bayesgen.gaussian import robust_location_and_scale
-from bayesgen.mahalanobis import log_normal_of_draws
 from bayesgen.names import CLASS, COMPONENT, FEATURE, FEATURE_BIS
 from bayesgen.numerics import Array, log_softmax, log_sum_exp
-from bayesgen.pymc_parts import centred, declare, prefixed, variable
+from bayesgen.parts import gaps
+from bayesgen.parts.correlations import declare_correlation
+from bayesgen.parts.gaussian import robust_location_and_scale
+from bayesgen.parts.mahalanobis import log_normal_of_draws
+from bayesgen.parts.pymc_parts import centred, declare, prefixed, variable
 from bayesgen.rows import Matrix, row_blocks
 
 _ROWS = 200  # of a class, that clusters are told apart by

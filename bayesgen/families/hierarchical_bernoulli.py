@@ -40,8 +40,8 @@ from scipy import sparse
 from bayesgen.family import Family, Theta, array, guide, prior_object
 from bayesgen.names import CLASS, FEATURE
 from bayesgen.numerics import Array
-from bayesgen.pooled_log_odds import SPREAD, spread, stretch
-from bayesgen.pymc_parts import declare, prefixed, sum_cells, variable
+from bayesgen.parts.pooled_log_odds import SPREAD, spread, stretch
+from bayesgen.parts.pymc_parts import declare, prefixed, sum_cells, variable
 from bayesgen.rows import (
     Matrix,
     class_counts,

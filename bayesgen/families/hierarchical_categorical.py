@@ -39,12 +39,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.linalg import block_diag, helmert
 
-from bayesgen.category_codes import count_codes, draw_codes, look_up, n_codes
 from bayesgen.family import Family, Theta, array, guide, prior_object
 from bayesgen.names import CATEGORY, CLASS, FEATURE
 from bayesgen.numerics import Array
-from bayesgen.pooled_log_odds import SPREAD, spread, stretch
-from bayesgen.pymc_parts import declare, prefixed, sum_codes
+from bayesgen.parts.category_codes import count_codes, draw_codes, look_up, n_codes
+from bayesgen.parts.pooled_log_odds import SPREAD, spread, stretch
+from bayesgen.parts.pymc_parts import declare, prefixed, sum_codes
 from bayesgen.rows import Matrix
 
 

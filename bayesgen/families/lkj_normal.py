@@ -22,14 +22,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesgen import gaps
-from bayesgen.correlations import declare_correlation
 from bayesgen.family import Family, Theta, array, prior_object
-from bayesgen.gaussian import robust_location_and_scale
-from bayesgen.mahalanobis import log_normal_of_draws
 from bayesgen.names import CLASS, FEATURE, FEATURE_BIS
 from bayesgen.numerics import Array
-from bayesgen.pymc_parts import centred, declare, prefixed, variable
+from bayesgen.parts import gaps
+from bayesgen.parts.correlations import declare_correlation
+from bayesgen.parts.gaussian import robust_location_and_scale
+from bayesgen.parts.mahalanobis import log_normal_of_draws
+from bayesgen.parts.pymc_parts import centred, declare, prefixed, variable
 from bayesgen.rows import Matrix
 
 

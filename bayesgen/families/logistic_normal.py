@@ -48,12 +48,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import logsumexp
 
-from bayesgen.factor_mode import Guide
 from bayesgen.family import Family, Theta, array, broadcast_prior, guide, prior_object
 from bayesgen.names import CLASS, FEATURE, FEATURE_BIS
 from bayesgen.numerics import Array, log_factorial
-from bayesgen.pymc_parts import declare, prefixed, sum_cells, variable
-from bayesgen.rising import known_codes, refuse_fractional_counts, row_of_cells
+from bayesgen.parts.factor_mode import Guide
+from bayesgen.parts.pymc_parts import declare, prefixed, sum_cells, variable
+from bayesgen.parts.rising import known_codes, refuse_fractional_counts, row_of_cells
+from bayesgen.parts.simplex import counted_simplex
 from bayesgen.rows import (
     Matrix,
     class_sums,
@@ -65,7 +66,6 @@ from bayesgen.rows import (
     row_sums,
     stored_cells,
 )
-from bayesgen.simplex import counted_simplex
 
 FACTOR = "factor"
 _REACH = 4.5  # of the grid: a mass of 7e-6 is outside

@@ -34,7 +34,7 @@ from scipy.linalg import helmert
 from bayesgen.family import Family, Theta, array, prior_object
 from bayesgen.names import CLASS, FEATURE, FEATURE_BIS, OBS
 from bayesgen.numerics import Array, log_softmax
-from bayesgen.pymc_parts import prefixed, variable
+from bayesgen.parts.pymc_parts import prefixed, variable
 from bayesgen.rows import Matrix, dense_block, dot, row_blocks
 
 Features = Literal["linear", "quadratic"]

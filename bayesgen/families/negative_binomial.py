@@ -35,8 +35,8 @@ from scipy.special import gammaln
 from bayesgen.family import Family, Theta, array, guide, prior_object
 from bayesgen.names import CLASS, FEATURE
 from bayesgen.numerics import Array, log_negative_binomial
-from bayesgen.pymc_parts import declare, prefixed, sum_cells, variable
-from bayesgen.rising import Factors, known_codes, refuse_fractional_counts, row_of_cells
+from bayesgen.parts.pymc_parts import declare, prefixed, sum_cells, variable
+from bayesgen.parts.rising import Factors, known_codes, refuse_fractional_counts, row_of_cells
 from bayesgen.rows import (
     Matrix,
     class_counts,

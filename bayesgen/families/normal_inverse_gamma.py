@@ -22,7 +22,6 @@ import numpy as np
 from scipy.sparse import issparse
 
 from bayesgen import kernels
-from bayesgen.densities import log_inverse_gamma_density, log_normal_density
 from bayesgen.family import (
     ConjugateFamily,
     NotLinearError,
@@ -35,11 +34,12 @@ from bayesgen.family import (
     refuse_negative,
     refuse_undefined,
 )
-from bayesgen.gaussian import gaussian_information, unit_information, warn_lost_digits
 from bayesgen.names import CLASS, FEATURE
-from bayesgen.normal_densities import normal_log_densities
 from bayesgen.numerics import Array, log1p, log_gamma_difference
-from bayesgen.pymc_parts import declare, observe_cells, prefixed
+from bayesgen.parts.densities import log_inverse_gamma_density, log_normal_density
+from bayesgen.parts.gaussian import gaussian_information, unit_information, warn_lost_digits
+from bayesgen.parts.normal_densities import normal_log_densities
+from bayesgen.parts.pymc_parts import declare, observe_cells, prefixed
 from bayesgen.rows import (
     Matrix,
     class_counts,

@@ -22,8 +22,6 @@ import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.special import digamma
 
-from bayesgen import bartlett, gaps
-from bayesgen.densities import log_inverse_wishart_density
 from bayesgen.family import (
     ConjugateFamily,
     NotLinearError,
@@ -36,9 +34,13 @@ from bayesgen.family import (
     density_by_draws,
     refuse_undefined,
 )
-from bayesgen.gaussian import gaussian_information, unit_information
 from bayesgen.kernels.blas import sharing
-from bayesgen.mahalanobis import (
+from bayesgen.names import CLASS, FEATURE, FEATURE_BIS
+from bayesgen.numerics import Array, log1p, log_gamma_difference, log_multigamma_difference
+from bayesgen.parts import bartlett, gaps
+from bayesgen.parts.densities import log_inverse_wishart_density
+from bayesgen.parts.gaussian import gaussian_information, unit_information
+from bayesgen.parts.mahalanobis import (
     linear_scores,
     log_normal_of_draws,
     pattern_blocks,
@@ -46,8 +48,7 @@ from bayesgen.mahalanobis import (
     reader,
     squared_distances,
 )
-from bayesgen.names import CLASS, FEATURE, FEATURE_BIS
-from bayesgen.numerics import Array, log1p, log_gamma_difference, log_multigamma_difference
+from bayesgen.parts.scatter import ScatterStats
 from bayesgen.rows import (
     Matrix,
     class_sums,
@@ -55,7 +56,6 @@ from bayesgen.rows import (
     first_observed,
     has_nan,
 )
-from bayesgen.scatter import ScatterStats
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +199,7 @@ class NormalInverseWishart(ConjugateFamily):
     ) -> dict[str, Any]:
         """The exact prior in Bartlett's coordinates; Normal rows, or count, mean and scatter.
 
-        Columns that are `ignored` keep their prior. The coordinates: `bayesgen.bartlett`.
+        Columns that are `ignored` keep their prior. The coordinates: `bayesgen.parts.bartlett`.
         """
         if X is not None:
             of_rows = self.stats(X, y.get_value(), len(self.mu))  # refuses missing cells

@@ -21,10 +21,10 @@ import numpy as np
 from scipy.special import gammaln
 
 from bayesgen.family import Family, Theta, array, prior_object
-from bayesgen.gaussian import robust_location_and_scale
 from bayesgen.names import CLASS, FEATURE
 from bayesgen.numerics import Array
-from bayesgen.pymc_parts import centred, declare, observe_cells, prefixed, variable
+from bayesgen.parts.gaussian import robust_location_and_scale
+from bayesgen.parts.pymc_parts import centred, declare, observe_cells, prefixed, variable
 from bayesgen.rows import Matrix, dense_block, has_nan, row_blocks
 
 

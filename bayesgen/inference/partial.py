@@ -1,9 +1,9 @@
 r"""Training rows without a label, or with cells missing where that has no closed form.
 
 A row of unknown class contributes :math:`\log \sum_c \pi_c\, p(x | \theta_c)`: its label is
-marginalised, not sampled. So are missing cells (`bayesgen.gaps`). The posterior is then no longer
-conjugate, and a sampler needs two things from here: the rows that statistics cannot hold, few and
-weighted, and a rough posterior that tells it where to look.
+marginalised, not sampled. So are missing cells (`bayesgen.parts.gaps`). The posterior is then no
+longer conjugate, and a sampler needs two things from here: the rows that statistics cannot hold,
+few and weighted, and a rough posterior that tells it where to look.
 """
 
 from typing import Any, NamedTuple

@@ -12,7 +12,7 @@ from bayesgen.families.dirichlet_compound import DirichletCompound
 from bayesgen.inference import diagnostics
 from bayesgen.model import ClassModel
 from bayesgen.names import CLASS, FEATURE
-from bayesgen.simplex import counted_simplex
+from bayesgen.parts.simplex import counted_simplex
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours

@@ -14,7 +14,7 @@ from scipy.special import gammaln, polygamma, psi
 
 from bayesgen.families.dirichlet_markov import DirichletMarkov, MarkovStats
 from bayesgen.family import UndefinedEstimateError
-from bayesgen.ngrams import START, UNKNOWN
+from bayesgen.parts.ngrams import START, UNKNOWN
 
 RNG = np.random.default_rng
 UDHR = Path("/work/shared/data/udhr_10.tsv")

@@ -8,12 +8,12 @@ import pytest
 from scipy import stats
 
 import bayesgen as bg
-from bayesgen.correlations import declare_correlation
 from bayesgen.families.lkj_normal import LKJNormal
 from bayesgen.inference.diagnostics import diagnose
 from bayesgen.kernels import correlation as kernels
 from bayesgen.model import ClassModel
 from bayesgen.monte_carlo import MonteCarloWarning
+from bayesgen.parts.correlations import declare_correlation
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours

@@ -11,11 +11,11 @@ from scipy.linalg import helmert
 from scipy.special import logsumexp, softmax
 
 import bayesgen as bg
-from bayesgen.factor_mode import _Documents
 from bayesgen.families.logistic_normal import FACTOR, LogisticNormal
 from bayesgen.inference import diagnostics
 from bayesgen.model import ClassModel
 from bayesgen.names import CLASS, FEATURE
+from bayesgen.parts.factor_mode import _Documents
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours

@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import bayesgen as bg
 from bayesgen import kernels
-from bayesgen.bits import Thresholded, first_strange_bit
 from bayesgen.families.beta_bernoulli import BetaBernoulli
 from bayesgen.kernels import bits, threads
+from bayesgen.parts.bits import Thresholded, first_strange_bit
 
 N_CLASSES = 4
 

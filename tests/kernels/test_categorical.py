@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import bayesgen as bg
-from bayesgen import codes, kernels
-from bayesgen.category_codes import Recoded
+from bayesgen import kernels
 from bayesgen.families.dirichlet_categorical import DirichletCategorical
+from bayesgen.parts.category_codes import Recoded
+from bayesgen.reading import codes
 
 N, D, C = 600, 6, 4  # the last class has no rows
 SIZES = (3, 2, 5, 9, 1, 4)

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 
 import bayesgen as bg
-from bayesgen import kernels, mahalanobis
+from bayesgen import kernels
 from bayesgen.kernels.linear import add_scores
+from bayesgen.parts import mahalanobis
 
 
 @pytest.mark.parametrize("n_scores", [1, 2, 5])

@@ -12,9 +12,9 @@ from bayesgen.estimators.sampled.face import SampledClassifier
 from bayesgen.families.gaussian_mixture import GaussianMixture
 from bayesgen.family import Family
 from bayesgen.inference.diagnostics import LARGEST_R_HAT, SamplingWarning
-from bayesgen.labels import is_labelled, labels_and_mask
 from bayesgen.monte_carlo import MonteCarloWarning
 from bayesgen.names import CLASS, DRAW
+from bayesgen.reading.labels import is_labelled, labels_and_mask
 
 if TYPE_CHECKING:
     import xarray as xr

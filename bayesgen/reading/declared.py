@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.column import Values, canonical
-from bayesgen.tables import find_column
+from bayesgen.reading.column import Values, canonical
+from bayesgen.reading.tables import find_column
 
 
 def declared_categories(

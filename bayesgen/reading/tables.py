@@ -24,8 +24,8 @@ import numpy as np
 from narwhals.exceptions import DuplicateError
 from scipy import sparse
 
-from bayesgen.column import EXACT, Column, canonical
 from bayesgen.numerics import Array
+from bayesgen.reading.column import EXACT, Column, canonical
 from bayesgen.rows import Matrix, cell_of
 
 # ----------------------------------------------------------------------------------- reading

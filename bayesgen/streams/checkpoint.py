@@ -16,7 +16,7 @@ from sklearn.base import clone
 from bayesgen import storage
 from bayesgen.classifier import GenerativeClassifier
 from bayesgen.family import Record
-from bayesgen.sources import Position
+from bayesgen.streams.sources import Position
 
 _SHARE = 20  # at most one part in so many of the time goes into writing, unless the user says when
 

@@ -12,11 +12,11 @@ from typing import Self
 import numpy as np
 
 from bayesgen.family import Stats, array, refuse_negative
-from bayesgen.gaussian import warn_lost_digits
 from bayesgen.kernels import pays
 from bayesgen.kernels.blas import add_gram, sharing
 from bayesgen.names import CLASS, FEATURE, FEATURE_BIS
 from bayesgen.numerics import Array
+from bayesgen.parts.gaussian import warn_lost_digits
 from bayesgen.rows import Matrix, dense_block, row_blocks
 
 _CELLS = 1 << 18  # of a block of rows: 2 MiB of float64 ...

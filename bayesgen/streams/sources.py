@@ -20,8 +20,8 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from scipy import sparse
 
-from bayesgen.formats import CSV, PARQUET, csv_dialect, file_format
-from bayesgen.tables import did_you_mean, n_rows
+from bayesgen.reading.tables import did_you_mean, n_rows
+from bayesgen.streams.formats import CSV, PARQUET, csv_dialect, file_format
 
 Position = Mapping[str, Any]  # plain values that JSON can hold
 

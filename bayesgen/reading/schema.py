@@ -20,10 +20,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesgen.categories import Categories
-from bayesgen.column import Column
 from bayesgen.numerics import Array
-from bayesgen.tables import (
+from bayesgen.reading.categories import Categories
+from bayesgen.reading.column import Column
+from bayesgen.reading.tables import (
     Table,
     column_of_floats,
     common_names,

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.pymc_parts import variable
+from bayesgen.parts.pymc_parts import variable
 
 SPREAD = 0.5  # median of tau, in log-odds
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.checkpoint import Checkpoint
 from bayesgen.classifier import GenerativeClassifier
-from bayesgen.progress import row_progress
-from bayesgen.sources import OtherSourceError, open_source
 from bayesgen.storage import labels_to_json
+from bayesgen.streams.checkpoint import Checkpoint
+from bayesgen.streams.progress import row_progress
+from bayesgen.streams.sources import OtherSourceError, open_source
 
 
 def fit_stream[Classifier: GenerativeClassifier](

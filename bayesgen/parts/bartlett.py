@@ -27,12 +27,12 @@ import numpy as np
 from bayesgen.family import Theta
 from bayesgen.names import CLASS, FEATURE, OBS
 from bayesgen.numerics import Array
-from bayesgen.pymc_parts import prefixed
+from bayesgen.parts.pymc_parts import prefixed
 from bayesgen.rows import Matrix
 
 if TYPE_CHECKING:
     from bayesgen.families.normal_inverse_wishart import NormalInverseWishart
-    from bayesgen.scatter import ScatterStats
+    from bayesgen.parts.scatter import ScatterStats
 
     Prior = NormalInverseWishart
     Stats = ScatterStats | None

@@ -1,8 +1,8 @@
 r"""Categories: strings, numbers and booleans of a table's columns to codes 0 .. K-1, and back.
 
-N rows, D columns, K_j categories in column j. A table is what `bayesgen.tables.read` returns::
+N rows, D columns, K_j categories in column j. A table is what `reading.tables.read` returns::
 
-    >>> from bayesgen.tables import read
+    >>> from bayesgen.reading.tables import read
     >>> table = read([["red", 1], ["blue", 2], [None, 1]])
     >>> categories = Categories.learn(table)
     >>> categories.values
@@ -11,7 +11,7 @@ N rows, D columns, K_j categories in column j. A table is what `bayesgen.tables.
     array([[ 1., -1.],
            [nan,  1.]])
 
-Numbers are compared by value, and learned categories are sorted (see `bayesgen.column`). Those
+Numbers are compared by value, and learned categories are sorted (see `reading.column`). Those
 that the user declares are all kept in the order of the declaration, those without rows included.
 Text and numbers do not mix: neither within a column, nor between learning and encoding.
 """
@@ -25,13 +25,13 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from bayesgen.category_codes import Recoded
-from bayesgen.codes import MOST_CODES, may_stand, occurring
-from bayesgen.column import Column, Values, is_text, of_one_type
-from bayesgen.declared import declared_categories
 from bayesgen.numerics import Array
+from bayesgen.parts.category_codes import Recoded
+from bayesgen.reading.codes import MOST_CODES, may_stand, occurring
+from bayesgen.reading.column import Column, Values, is_text, of_one_type
+from bayesgen.reading.declared import declared_categories
+from bayesgen.reading.tables import common_names, refuse_no_rows
 from bayesgen.rows import Matrix, cell_of
-from bayesgen.tables import common_names, refuse_no_rows
 
 
 @dataclass(frozen=True)

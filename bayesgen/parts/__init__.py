@@ -1,0 +1,1 @@
+"""What families are made of: densities, statistics of rows, pieces of PyMC graphs."""

@@ -1,0 +1,1 @@
+"""Tables, texts and labels as users have them, to arrays and codes."""

@@ -1,0 +1,1 @@
+"""Rows beyond memory: chunks and files with checkpoints, dask."""
