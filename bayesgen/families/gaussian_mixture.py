@@ -6,11 +6,18 @@ r"""Classes of several clusters: x | y=c is a mixture of K_c Normals.
 
           w_c \sim \text{Dirichlet}(a, \ldots, a), \quad
           \mu_{ckj} \sim \text{Normal}(m_j, 10 s_j^2), \quad
-          \log \sigma_{ckj} \sim \text{Normal}(\log s_j, 1), \quad
+          \sigma_{ckj}^2 = r_{ckj}^2 + h_j^2 / 12, \quad
+          \log r_{ckj} \sim \text{Normal}(\log s_j, 1), \quad
           \Omega_{ck} \sim \text{LKJ}(\eta)
 
 m and s are the median of a column and its spread about the class medians. Which cluster a row is of
 is summed out. Prefer it to the discriminants where a class has several kinds of members.
+
+h is the step in which a column is recorded, the smallest gap between its values: rounding has a
+variance of h^2/12, which no cluster can fall below. Without it n equal values, as in all data of
+few digits, draw a cluster into one point: the likelihood grows as sigma^-n, and a log-Normal prior
+gives way down to e^-n of the scale. 29 of the 50 setosas of iris have petals 0.2 cm wide. Where
+values are continuous h is next to nothing, and so is its effect.
 
 a is 10. If a class has fewer clusters than it is given, those to spare are left without rows where
 a is small (mode after mode, with parameters that follow their priors), and coincide with others
@@ -41,7 +48,7 @@ from bayesgen.names import CLASS, COMPONENT, FEATURE, FEATURE_BIS
 from bayesgen.numerics import Array, log_softmax, log_sum_exp
 from bayesgen.parts import gaps
 from bayesgen.parts.correlations import declare_correlation
-from bayesgen.parts.gaussian import robust_location_and_scale
+from bayesgen.parts.gaussian import recorded_step, robust_location_and_scale
 from bayesgen.parts.mahalanobis import log_normal_of_draws
 from bayesgen.parts.pymc_parts import centred, declare, prefixed, variable
 from bayesgen.rows import Matrix, row_blocks
@@ -58,9 +65,9 @@ class GaussianMixture(Family):
     ----------
     mu, sigma : prior objects, optional
         Of the means and scales (class, component, feature), in the unit of the feature. None: the
-        default above.
-    location, scale : array (feature,), optional
-        m and s of the default priors. None: from the rows.
+        default above. A prior of sigma that is given is taken as it is, without the floor.
+    location, scale, resolution : array (feature,), optional
+        m, s and h of the default priors. None: from the rows.
     concentration : array (class, component), optional
         Of the Dirichlet priors of the weights; 0 is padding: no cluster. None: `component_alpha`
         for as many as `n_components` says.
@@ -75,6 +82,7 @@ class GaussianMixture(Family):
     sigma: Any = prior_object()
     location: Any = array(FEATURE, default=None)
     scale: Any = array(FEATURE, default=None)
+    resolution: Any = array(FEATURE, default=None)
     concentration: Any = array(CLASS, COMPONENT, default=None)
     n_components: Any = 2
     component_alpha: float = 10.0
@@ -113,14 +121,18 @@ class GaussianMixture(Family):
 
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
-        """As many clusters in every class, and not; columns with different units."""
+        """As many clusters in every class, and not; coarse columns of different units, and fine."""
         unit = np.exp2(np.arange(n_features))
         own = [1 + c % 2 for c in range(n_classes)]
         return [
-            cls(location=unit - 2, scale=unit, n_components=k, covariance=covariance)._sized(
-                n_classes
-            )
-            for k, covariance in ((2, "full"), (own, "diagonal"))
+            cls(
+                location=unit - 2,
+                scale=unit,
+                resolution=step * unit,
+                n_components=k,
+                covariance=covariance,
+            )._sized(n_classes)
+            for k, covariance, step in ((2, "full", 1.0), (own, "diagonal", 0.0))
         ]
 
     def _sized(self, n_classes: int) -> Self:
@@ -202,17 +214,19 @@ class GaussianMixture(Family):
     def with_defaults(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
     ) -> Self:
-        """Median and spread about the class medians of each column."""
+        """Median of each column, spread about the class medians, and step of its values."""
         for name in ("component_alpha", "eta"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be > 0, got {getattr(self, name)!r}")
         if self.covariance not in ("full", "diagonal"):
             raise ValueError(f"covariance must be 'full' or 'diagonal', got {self.covariance!r}")
         location, scale = robust_location_and_scale(X, y)
+        step = recorded_step(X, scale, weight) if self.resolution is None else self.resolution
         out = replace(
             self._sized(n_classes),
             location=location if self.location is None else np.asarray(self.location, np.float64),
             scale=scale if self.scale is None else np.asarray(self.scale, np.float64),
+            resolution=np.asarray(step, np.float64),
         )
         out.__dict__["_first"] = out._first_point(X, y)
         return out
@@ -223,8 +237,8 @@ class GaussianMixture(Family):
         """Weights by breaking a stick, Normal means, log-Normal scales, LKJ correlations.
 
         ``stick`` is the share of what is left that each cluster but the last takes: Beta, so that
-        the weights are Dirichlet. The rows are the potential ``x``. Clusters that a class has not
-        follow their priors, with a weight of 0.
+        the weights are Dirichlet. ``sigma_raw`` is r, sigma without the rounding. The rows are the
+        potential ``x``. Clusters that a class has not follow their priors, with a weight of 0.
         """
         import pymc as pm
         import pytensor.tensor as pt
@@ -241,12 +255,15 @@ class GaussianMixture(Family):
                 f"{prefix}mu", m, np.sqrt(10.0) * s, transform=centred(s), dims=dims["mu"]
             ),
         )
-        theta["sigma"] = variable(
-            f"{prefix}sigma",
-            self.sigma,
-            dims["sigma"],
-            lambda: pm.LogNormal(f"{prefix}sigma", pt.log(s), 1.0, dims=dims["sigma"]),
-        )
+
+        def floored() -> Any:
+            raw = pm.LogNormal(f"{prefix}sigma_raw", pt.log(s), 1.0, dims=dims["sigma"])
+            floor = pt.sqr(prior["resolution"]) / 12
+            return pm.Deterministic(
+                f"{prefix}sigma", pt.sqrt(pt.sqr(raw) + floor), dims=dims["sigma"]
+            )
+
+        theta["sigma"] = variable(f"{prefix}sigma", self.sigma, dims["sigma"], floored)
         if self.covariance == "full":
             theta["correlation"] = declare_correlation(
                 "correlation",
@@ -319,7 +336,13 @@ class GaussianMixture(Family):
         beside = {
             k: expit(logit(v) + 0.1 * rng.standard_normal(v.shape)) for k, v in shares.items()
         }
-        return {"mu": self.location + self.scale * near, "sigma": self.scale * wide, **beside}
+        sigma = self.scale * wide
+        return {
+            "mu": self.location + self.scale * near,
+            "sigma": sigma,  # of a prior that was given
+            "sigma_raw": sigma,
+            **beside,
+        }
 
     def _first_point(self, X: Matrix, y: Array) -> tuple[Array, Array, dict[str, Array]]:
         """Means and scales of the clusters, in units of the columns, and the shares beside."""
@@ -360,7 +383,8 @@ class GaussianMixture(Family):
         Stephens's criterion: the probabilities that rows of the class are of each cluster shall
         differ as little as possible from their means over draws, in Kullback-Leibler divergence.
         """
-        names = [name for name in (*self.params, "correlation_partial") if name in draws]
+        beside = ("sigma_raw", "correlation_partial")
+        names = [name for name in (*self.params, *beside) if name in draws]
         lead = draws["weight"].shape[:2]
         n = math.prod(lead)
         flat = {k: np.array(draws[k]).reshape(n, *draws[k].shape[2:]) for k in names}

@@ -128,3 +128,18 @@ def robust_location_and_scale(X: Array, y: Array) -> tuple[Array, Array]:
     spread = np.where(spread > 0, spread, np.where(mean_deviation > 0, mean_deviation, total))
     scale[seen] = np.where(spread > 0, spread, 1.0)
     return location, scale
+
+
+def recorded_step(X: Array, scale: Array, weight: Array | None = None) -> Array:
+    """Smallest gap (D,) between the values of each column; 0 in a column that does not vary.
+
+    What values recorded to few digits are multiples of; next to nothing where they are continuous.
+    Rows of weight 0 do not count, nor do gaps below 1e-9 of `scale` (D,): of two ways to compute
+    the same value.
+    """
+    X = np.asarray(X, dtype=np.float64)
+    if weight is not None:
+        X = X[np.asarray(weight) > 0]
+    gaps = np.diff(np.sort(X, axis=0), axis=0)  # NaN comes last, and is no gap
+    least = np.where(gaps > 1e-9 * scale, gaps, np.inf).min(axis=0, initial=np.inf)
+    return np.where(np.isfinite(least), least, 0.0)

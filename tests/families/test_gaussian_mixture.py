@@ -36,10 +36,8 @@ TRUTH = {
 
 
 def family(covariance: str = "full", sizes: Any = SIZES, **given: Any) -> GaussianMixture:
-    out = GaussianMixture(
-        location=np.zeros(2), scale=np.ones(2), n_components=sizes, covariance=covariance, **given
-    )
-    return out._sized(2)
+    given = {"location": np.zeros(2), "scale": np.ones(2), "resolution": np.zeros(2)} | given
+    return GaussianMixture(n_components=sizes, covariance=covariance, **given)._sized(2)
 
 
 def drawn_theta(covariance: str, n: int = 3) -> dict[str, np.ndarray]:
@@ -138,6 +136,53 @@ def test_simulated_rows_have_the_moments():
     np.testing.assert_allclose(X[y == 1].mean(axis=0), 0.0, atol=0.04)
 
 
+def test_sigma_is_log_normal_above_what_rounding_sets():
+    """Draws of the model against the distribution function of the formula."""
+    h, s = np.array([0.0, 3.0]), np.array([2.0, 0.5])
+    own = family("diagonal", sizes=[2, 1], scale=s, resolution=h)
+    model = ClassModel(np.ones(2), own).to_pymc(COORDS | own.coords())
+    with model:
+        sigma = np.asarray(pm.draw(model["sigma"], draws=2000, random_seed=2, mode=PYTHON))
+    assert sigma[..., 1].min() > 3 / np.sqrt(12)
+    raw = np.sqrt(np.square(sigma) - np.square(h) / 12)
+    for j in range(2):
+        assert stats.kstest(raw[:, 0, 1, j], stats.lognorm(1.0, scale=s[j]).cdf).pvalue > 1e-3
+
+
+def test_a_prior_of_sigma_that_is_given_has_no_floor():
+    own = family(resolution=np.full(2, 50.0), sigma=pm.Gamma.dist(2, 0.5))
+    model = ClassModel(np.ones(2), own).to_pymc(COORDS | own.coords())
+    assert "sigma_raw" not in model.named_vars
+    assert model["sigma"] in model.free_RVs
+    with model:
+        sigma = np.asarray(pm.draw(model["sigma"], draws=500, random_seed=2, mode=PYTHON))
+    assert stats.kstest(sigma[:, 0, 0, 0], stats.gamma(2, scale=2).cdf).pvalue > 1e-3
+
+
+def test_the_step_of_a_column_is_the_smallest_gap_between_its_values():
+    """Rounded, continuous, constant, empty; with gaps; values computed in two ways."""
+    rng = np.random.default_rng(9)
+    n = 200
+    tenths = np.round(rng.normal(size=n), 1)
+    tenths[:2] = 0.3, 0.1 * 3
+    assert tenths[0] != tenths[1]
+    X = np.stack([tenths, rng.normal(size=n), np.full(n, 7.0), np.full(n, NAN)], axis=1)
+    X[5:9, :2] = NAN
+    y = rng.integers(-1, 2, n)
+    found = GaussianMixture().with_defaults(X, y, 2).resolution
+    assert found[0] == pytest.approx(0.1, rel=1e-9)
+    assert 0 < found[1] < 0.01
+    assert found[2:].tolist() == [0.0, 0.0]
+    finer = np.vstack([X, X[0] + 0.05])
+    weight = np.ones(n + 1)
+    for last, expected in ((1.0, 0.05), (0.0, 0.1)):
+        weight[-1] = last
+        found = GaussianMixture().with_defaults(finer, np.append(y, 0), 2, weight)
+        assert found.resolution[0] == pytest.approx(expected, rel=1e-9)
+    given = GaussianMixture(resolution=[0.5] * 4).with_defaults(X, y, 2)
+    assert given.resolution.tolist() == [0.5] * 4
+
+
 def test_renumbering_undoes_any_switch():
     """Draws near one truth, clusters permuted at random in each."""
     rng = np.random.default_rng(4)
@@ -149,6 +194,7 @@ def test_renumbering_undoes_any_switch():
         "sigma": np.ones((n, 2, 3, 2)),
         "correlation": np.tile(np.eye(2), (n, 2, 3, 1, 1)),
         "correlation_partial": np.full((n, 2, 3, 1), 0.5),
+        "sigma_raw": rng.random((n, 2, 3, 2)),
     }
     theta["mu"] = theta["mu"] + 0.3 * rng.normal(size=theta["mu"].shape)
     y = np.repeat([0, 1], 60)
@@ -181,6 +227,8 @@ def test_defaults_follow_shift_and_scale():
     a, b = (GaussianMixture().with_defaults(x, y, 2) for x in (X, X * unit + shift))
     np.testing.assert_allclose(b.location, a.location * unit + shift, rtol=1e-9)
     np.testing.assert_allclose(b.scale, a.scale * unit, rtol=1e-9)
+    np.testing.assert_allclose(b.resolution, a.resolution * unit, rtol=1e-6)
+    assert np.all(a.resolution > 0)
     np.testing.assert_array_equal(a.concentration, np.full((2, 2), 10.0))
 
 
@@ -195,6 +243,7 @@ def test_chains_start_where_the_density_is_finite(k):
     assert point is not None
     assert all(np.isfinite(v).all() for v in point.values())
     assert np.all(point["sigma"] > 0)
+    assert np.all(point["sigma_raw"] > 0)
 
 
 def test_arguments_that_make_no_sense_are_refused():

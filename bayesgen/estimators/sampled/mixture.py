@@ -39,7 +39,9 @@ class MixtureDiscriminant(SampledClassifier):
         the unit of the feature: a distribution of PyMC (``pm.Normal.dist(0, 5)``), PreliZ or
         pymc-extras, or a function of (name, dims). None: mu Normal about the column's median, with
         3.2 times its spread about the class medians; log sigma Normal about the log of that
-        spread, with standard deviation 1.
+        spread, with standard deviation 1, before the variance of rounding is added: h^2/12, where
+        h is the smallest gap between values of the column. Data recorded to few digits have many
+        equal values, on which a cluster would shrink to a point.
     covariance : {"full", "diagonal"}
         Of each cluster: with correlations under an LKJ prior, or without.
     component_alpha : float, default 10.0
