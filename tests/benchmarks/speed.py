@@ -7,9 +7,9 @@
     make bench ARGS="--update"                      the whole, written into the README
     make bench ARGS="--list"                        names only
 
-The record (JSON: machine, versions, date, every figure) goes to ``--record``; Ctrl-C ends a run
-with what was measured until then. The exit code is 1 if a workload failed or the run was cut
-short; a missed goal is shown, not punished: machines differ.
+The record (JSON: machine, versions, date, every figure) goes to ``--record``; Ctrl-C, or being
+terminated, ends a run with what was measured until then. The exit code is 1 if a workload failed or
+the run was cut short; a missed goal is shown, not punished: machines differ.
 """
 
 import argparse
@@ -17,6 +17,7 @@ import cProfile
 import json
 import pstats
 import re
+import signal
 import sys
 import traceback
 import warnings
@@ -164,6 +165,7 @@ def main(arguments: list[str] | None = None) -> int:
             out.print(workload.label, markup=False, style="bold")
             profile(workload, args.scale)
         return 0
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with threadpool_limits(args.threads):
         record = run(args, Console(stderr=True))
     show(record, out)

@@ -166,6 +166,7 @@ def page(record: dict) -> str:
         f"numba {versions['numba']}, Python {where['python']}; commit {where['commit']}, "
         f"{where['date'][:10]}"
         + _busy(where)
+        + (f"; {where['note']}" if where.get("note") else "")
         + (f", {record['scale']:g} of the rows" if record["scale"] != 1 else "")
         + ". Theirs and ours in turn in one process, medians of 5 to 15 calls"
         + (" (*: of 3)" if few else "")
@@ -175,8 +176,10 @@ def page(record: dict) -> str:
     ]
     if record.get("growth"):
         text += [
-            "Time grows as n^b; b by least squares over five sizes, ± its standard error (range):",
+            "<details><summary>How time grows: as n^b, b by least squares over five sizes, ± its "
+            "standard error (range)</summary>",
             markdown(GROWTH_HEAD, growth_rows(record["growth"])),
+            "</details>",
         ]
     return "\n\n".join(text)
 

@@ -317,7 +317,7 @@ def all_workloads() -> list[Workload]:
     ]  # fmt: skip
     if hasattr(bg, "fit_dask"):
         found.append(
-            Workload("GaussianNB fit by dask", "2e6 x 10 in 20 chunks", data("real", 2e6, 10),
+            Workload("GaussianNB fit by dask", "1e7 x 10 in 20 chunks", data("real", 1e7, 10),
                      dask_ours, fit(bg.GaussianNB), None, "ours in memory")
         )  # fmt: skip
     return found
