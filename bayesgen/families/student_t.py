@@ -1,13 +1,19 @@
 r"""Real features with outliers: x_j | y=c ~ Student t(nu_j, mu_cj, sigma_cj).
 
 .. math:: \mu_{cj} \sim \text{Normal}(m_j, 10 s_j^2), \quad
-          \log \sigma_{cj} \sim \text{Normal}(\log s_j, 1), \quad
+          \sigma_{cj}^2 = r_{cj}^2 + h_j^2/12, \quad
+          \log r_{cj} \sim \text{Normal}(\log s_j, 1), \quad
           \nu_j \sim \text{Gamma}(2, 0.1)
 
 m and s are the median of a column and its spread about the class medians (interquartile range
 over 1.349), which outliers do not move. Prefer it to the Normal family where a few cells are far
 from all others: there one cell drags a mean and inflates a variance, here it costs the tails.
 With clean columns nu_j is large and nothing is lost but time.
+
+A column recorded in steps of h_j has the variance h^2/12 of rounding, below which no scale is to be
+believed: without it sigma would fall on values that are tied, with nu near 0 and the density of the
+ties without bound. h is the smallest gap between the values, next to nothing where they are
+continuous.
 
 Source: Juárez and Steel (2010), Model-based clustering of non-Gaussian panel data based on skew-t
 distributions (prior of nu); Lange, Little and Taylor (1989), Robust statistical modeling using the
@@ -23,7 +29,7 @@ from scipy.special import gammaln
 from bayesgen.family import Family, Theta, array, prior_object
 from bayesgen.names import CLASS, FEATURE
 from bayesgen.numerics import Array
-from bayesgen.parts.gaussian import robust_location_and_scale
+from bayesgen.parts.gaussian import recorded_step, robust_location_and_scale
 from bayesgen.parts.pymc_parts import centred, declare, observe_cells, prefixed, variable
 from bayesgen.rows import Matrix, dense_block, has_nan, row_blocks
 
@@ -36,9 +42,10 @@ class StudentT(Family):
     ----------
     mu, sigma, nu : prior objects, optional
         Of the locations and scales (class, feature), in the unit of the feature, and of the
-        degrees of freedom (feature,). None: the default above.
-    location, scale : array (feature,), optional
-        m and s of the default priors. None: from the rows.
+        degrees of freedom (feature,). None: the default above; a prior of sigma given here is
+        taken as it is, without rounding.
+    location, scale, resolution : array (feature,), optional
+        m, s and h of the default priors. None: from the rows.
     """
 
     separable: ClassVar[bool] = True
@@ -48,6 +55,7 @@ class StudentT(Family):
     nu: Any = prior_object()
     location: Any = array(FEATURE, default=None)
     scale: Any = array(FEATURE, default=None)
+    resolution: Any = array(FEATURE, default=None)
 
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
@@ -56,9 +64,9 @@ class StudentT(Family):
 
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
-        """The defaults, of columns with different units."""
+        """The defaults, of columns with different units; continuous, and rounded to one unit."""
         unit = np.exp2(np.arange(n_features))
-        return [cls(location=unit - 2, scale=unit)]
+        return [cls(location=unit - 2, scale=unit, resolution=h * unit) for h in (0.0, 1.0)]
 
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
         """(..., N, C) sums over the observed cells."""
@@ -93,8 +101,10 @@ class StudentT(Family):
     ) -> Self:
         """Median and spread about the class medians of each column."""
         location, scale = robust_location_and_scale(X, y)
+        step = recorded_step(X, scale, weight) if self.resolution is None else self.resolution
         return replace(
             self,
+            resolution=np.asarray(step, np.float64),
             location=location if self.location is None else np.asarray(self.location, np.float64),
             scale=scale if self.scale is None else np.asarray(self.scale, np.float64),
         )
@@ -102,7 +112,10 @@ class StudentT(Family):
     def to_pymc(
         self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
     ) -> dict[str, Any]:
-        """Normal locations, log-Normal scales, Gamma degrees of freedom; Student t rows."""
+        """Normal locations, log-Normal scales, Gamma degrees of freedom; Student t rows.
+
+        ``sigma_raw`` is r, sigma without the rounding.
+        """
         import pymc as pm
         import pytensor.tensor as pt
 
@@ -116,12 +129,15 @@ class StudentT(Family):
             dims["nu"],
             lambda: pm.Gamma(names["nu"], 2.0, 0.1, dims=dims["nu"]),
         )
-        sigma = variable(
-            names["sigma"],
-            self.sigma,
-            dims["sigma"],
-            lambda: pm.LogNormal(names["sigma"], pt.log(s), 1.0, dims=dims["sigma"]),
-        )
+
+        def above_rounding() -> Any:
+            raw = pm.LogNormal(f"{names['sigma']}_raw", pt.log(s), 1.0, dims=dims["sigma"])
+            rounding = pt.sqr(prior["resolution"]) / 12
+            return pm.Deterministic(
+                names["sigma"], pt.sqrt(pt.sqr(raw) + rounding), dims=dims["sigma"]
+            )
+
+        sigma = variable(names["sigma"], self.sigma, dims["sigma"], above_rounding)
         mu = variable(
             names["mu"],
             self.mu,

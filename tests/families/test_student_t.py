@@ -53,10 +53,46 @@ def test_defaults_follow_shift_and_scale_and_no_outlier():
     a, b = (StudentT().with_defaults(x, y, 2) for x in (X, X * unit + shift))
     np.testing.assert_allclose(b.location, a.location * unit + shift, rtol=1e-9)
     np.testing.assert_allclose(b.scale, a.scale * unit, rtol=1e-9)
+    np.testing.assert_allclose(b.resolution, a.resolution * unit, rtol=1e-6)
     X[0] = 1e9
     c = StudentT().with_defaults(X, y, 2)
     assert np.all(np.abs(c.location - a.location) < 0.5)
     assert np.all(c.scale < 2 * a.scale)
+
+
+def test_no_scale_is_below_the_rounding():
+    """Draws of sigma from the default prior; a prior that is given has no floor."""
+    import pymc as pm
+    from pytensor.compile.mode import Mode
+
+    from bayesgen.model import ClassModel
+
+    X = np.random.default_rng(5).normal(size=(50, 2))
+    X[:, 0] = np.round(X[:, 0])
+    mode = Mode(linker="py", optimizer="fast_compile")
+    coords = {"class": ["a", "b"], "feature": ["u", "v"]}
+    for given, least in ((None, 12**-0.5), (lambda n, d: pm.HalfNormal(n, 0.01, dims=d), 0.0)):
+        family = StudentT(sigma=given).with_defaults(X, np.arange(50) % 2, 2)
+        np.testing.assert_allclose(family.resolution[0], 1.0)
+        assert family.resolution[1] < 0.01
+        model = ClassModel(np.ones(2), family).to_pymc(coords)
+        sigma = pm.draw(model["sigma"], 400, random_seed=1, mode=mode)
+        assert sigma[..., 0].min() >= least
+        assert (sigma[..., 0].min() > 0.1) == (given is None)
+        if given is None:
+            r = np.log(sigma[..., 1] / family.scale[1])
+            assert stats.kstest(r.ravel(), "norm").pvalue > 1e-3
+
+
+@pytest.mark.slow
+def test_tied_values_are_no_point_without_width():
+    """Rounded to whole numbers, 60 % ties: the posterior knows the scale of what was rounded."""
+    rng = np.random.default_rng(6)
+    X = np.round(rng.normal(scale=0.6, size=(80, 1))) + 3.0 * (np.arange(80) % 2)[:, None]
+    clf = bg.StudentTNB(chains=2, draws=500, tune=500, random_state=1)
+    draws = clf.fit(X, np.arange(80) % 2, progressbar=False).posterior_["posterior"]
+    assert float(draws["sigma"].min()) > 0.28
+    assert 0.35 < float(draws["sigma"].mean()) < 0.9
 
 
 @pytest.mark.slow
