@@ -86,7 +86,7 @@ def test_the_face():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("face", [bg.GaussianNB, bg.LinearDiscriminant])
+@pytest.mark.parametrize("face", [bg.GaussianNB])
 def test_nuts_says_the_same_of_more_labels_than_can_be_enumerated(face):
     rng = np.random.default_rng(4)
     truth = np.arange(60) % 2

@@ -3,7 +3,7 @@
 Few replicates; `tests/benchmarks/sampled_calibration.py` takes many, of all examples.
 """
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -76,7 +76,7 @@ class TwiceTheScale(StudentT):
 
     def to_pymc(self, *, X=None, **options):
         factor = 1 if X is None else 2
-        other = StudentT(location=self.location, scale=factor * self.scale)
+        other = replace(StudentT.examples(2, 2)[0], scale=factor * self.scale)
         return other.to_pymc(X=X, **options)
 
 
