@@ -477,3 +477,8 @@ def test_prior_predictive_refuses_sequences_and_other_labels(two):
         plots.plot_prior_predictive(clf, X, y[:3])
     with pytest.raises(ValueError, match="draws must be an integer >= 1"):
         plots.plot_prior_predictive(clf, X, y, draws=0)
+    for plot in (plots.plot_prior_predictive, plots.plot_section):
+        with pytest.raises(ValueError, match="no feature 'depth'; known are length, width"):
+            plot(clf, X, y, "depth")
+        with pytest.raises(ValueError, match=r"feature must be 0 \.\. 1 or a name, got 2"):
+            plot(clf, X, y, 2)

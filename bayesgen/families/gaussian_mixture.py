@@ -50,7 +50,7 @@ from bayesgen.parts import gaps
 from bayesgen.parts.correlations import declare_correlation
 from bayesgen.parts.gaussian import recorded_step, robust_location_and_scale
 from bayesgen.parts.mahalanobis import log_normal_of_draws
-from bayesgen.parts.pymc_parts import centred, declare, prefixed, variable
+from bayesgen.parts.pymc_parts import centred, declare, prefixed, scale_above_rounding, variable
 from bayesgen.rows import Matrix, row_blocks
 
 _ROWS = 200  # of a class, that clusters are told apart by
@@ -241,7 +241,6 @@ class GaussianMixture(Family):
         potential ``x``. Clusters that a class has not follow their priors, with a weight of 0.
         """
         import pymc as pm
-        import pytensor.tensor as pt
 
         prior = declare(self, "prior", prefix)
         m, s = prior["location"], prior["scale"]
@@ -255,15 +254,9 @@ class GaussianMixture(Family):
                 f"{prefix}mu", m, np.sqrt(10.0) * s, transform=centred(s), dims=dims["mu"]
             ),
         )
-
-        def floored() -> Any:
-            raw = pm.LogNormal(f"{prefix}sigma_raw", pt.log(s), 1.0, dims=dims["sigma"])
-            floor = pt.sqr(prior["resolution"]) / 12
-            return pm.Deterministic(
-                f"{prefix}sigma", pt.sqrt(pt.sqr(raw) + floor), dims=dims["sigma"]
-            )
-
-        theta["sigma"] = variable(f"{prefix}sigma", self.sigma, dims["sigma"], floored)
+        theta["sigma"] = scale_above_rounding(
+            f"{prefix}sigma", self.sigma, dims["sigma"], s, prior["resolution"]
+        )
         if self.covariance == "full":
             theta["correlation"] = declare_correlation(
                 "correlation",

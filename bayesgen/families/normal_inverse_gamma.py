@@ -39,7 +39,7 @@ from bayesgen.numerics import Array, log1p, log_gamma_difference
 from bayesgen.parts.densities import log_inverse_gamma_density, log_normal_density
 from bayesgen.parts.gaussian import gaussian_information, unit_information, warn_lost_digits
 from bayesgen.parts.normal_densities import normal_log_densities
-from bayesgen.parts.pymc_parts import declare, observe_cells, prefixed
+from bayesgen.parts.pymc_parts import centred, declare, observe_cells, prefixed
 from bayesgen.rows import (
     Matrix,
     class_counts,
@@ -282,7 +282,7 @@ class NormalInverseGamma(ConjugateFamily):
             f"{prefix}mu",
             prior["shift"] + prior["mu"],
             pt.sqrt(variance / prior["kappa"]),
-            transform=_centred(pt.sqrt(self._with_axes(scale))),
+            transform=centred(pt.sqrt(self._with_axes(scale))),
             dims=dims["mu"],
         )
         if stats is not None and X is None:
@@ -687,27 +687,6 @@ def _compiled_stats(X: Array, y: Array, weight: Array | None, zero: GaussianStat
     with np.errstate(invalid="ignore", over="ignore"):  # as in the kernel: infinity, not a warning
         parts = over_blocks(part, X.shape[0], X.shape[1], most)
         return reduce(lambda a, b: a.merge(b), parts, zero)
-
-
-def _centred(unit: Any) -> Any:
-    """Transform of a location to its distance from the mean of its prior, in `unit`."""
-    import pytensor.tensor as pt
-    from pymc.logprob.transforms import Transform
-
-    class Centred(Transform):
-        name = "centred"
-        ndim_supp = 0
-
-        def forward(self, value: Any, *inputs: Any) -> Any:
-            return (value - inputs[-2]) / unit  # inputs of a Normal: generator, size, mean, sd
-
-        def backward(self, value: Any, *inputs: Any) -> Any:
-            return inputs[-2] + unit * value
-
-        def log_jac_det(self, value: Any, *inputs: Any) -> Any:
-            return pt.log(unit) + pt.zeros_like(value)
-
-    return Centred()
 
 
 def _log1p_square(r: Array) -> Array:

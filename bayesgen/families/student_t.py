@@ -30,7 +30,14 @@ from bayesgen.family import Family, Theta, array, prior_object
 from bayesgen.names import CLASS, FEATURE
 from bayesgen.numerics import Array
 from bayesgen.parts.gaussian import recorded_step, robust_location_and_scale
-from bayesgen.parts.pymc_parts import centred, declare, observe_cells, prefixed, variable
+from bayesgen.parts.pymc_parts import (
+    centred,
+    declare,
+    observe_cells,
+    prefixed,
+    scale_above_rounding,
+    variable,
+)
 from bayesgen.rows import Matrix, dense_block, has_nan, row_blocks
 
 
@@ -117,7 +124,6 @@ class StudentT(Family):
         ``sigma_raw`` is r, sigma without the rounding.
         """
         import pymc as pm
-        import pytensor.tensor as pt
 
         prior = declare(self, "prior", prefix)
         m, s = prior["location"], prior["scale"]
@@ -129,15 +135,9 @@ class StudentT(Family):
             dims["nu"],
             lambda: pm.Gamma(names["nu"], 2.0, 0.1, dims=dims["nu"]),
         )
-
-        def above_rounding() -> Any:
-            raw = pm.LogNormal(f"{names['sigma']}_raw", pt.log(s), 1.0, dims=dims["sigma"])
-            rounding = pt.sqr(prior["resolution"]) / 12
-            return pm.Deterministic(
-                names["sigma"], pt.sqrt(pt.sqr(raw) + rounding), dims=dims["sigma"]
-            )
-
-        sigma = variable(names["sigma"], self.sigma, dims["sigma"], above_rounding)
+        sigma = scale_above_rounding(
+            names["sigma"], self.sigma, dims["sigma"], s, prior["resolution"]
+        )
         mu = variable(
             names["mu"],
             self.mu,

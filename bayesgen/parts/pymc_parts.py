@@ -71,6 +71,26 @@ def variable(name: str, given: Any, dims: tuple[str, ...], default: Callable[[],
     )
 
 
+def scale_above_rounding(
+    name: str, given: Any, dims: tuple[str, ...], scale: Any, resolution: Any
+) -> Any:
+    """Standard deviations: of the prior given, or log-Normal about `scale`, and above rounding.
+
+    By default sigma^2 = r^2 + h^2/12, log r ~ Normal(log scale, 1), with the free variable
+    ``{name}_raw`` for r and h the `resolution` in which values are recorded: n values that are
+    equal by rounding would draw sigma to 0, as their likelihood grows as sigma^-n. A prior that is
+    given is taken as it is.
+    """
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    def default() -> Any:
+        raw = pm.LogNormal(f"{name}_raw", pt.log(scale), 1.0, dims=dims)
+        return pm.Deterministic(name, pt.sqrt(pt.sqr(raw) + pt.sqr(resolution) / 12), dims=dims)
+
+    return variable(name, given, dims, default)
+
+
 def centred(unit: Any) -> Any:
     """Transform of a Normal location to its distance from the prior mean, in `unit`."""
     import pytensor.tensor as pt

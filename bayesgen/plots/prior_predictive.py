@@ -13,6 +13,7 @@ from bayesgen.plots.style import (
     MUTED,
     canvas,
     colour,
+    feature_index,
     feature_names,
     refuse_other_labels,
 )
@@ -59,11 +60,28 @@ def plot_prior_predictive(
     Returns
     -------
     matplotlib.axes.Axes
+        x in the unit of the feature, or at the codes of categories; y a share of the rows.
+
+    Raises
+    ------
+    ValueError
+        If labels and rows do not go together, `draws` is below 1, or a name is not known.
+    TypeError
+        If the classifier reads sequences, which have no columns.
+
+    References
+    ----------
+    Gabry et al. (2019), Visualization in Bayesian workflow, section 3.
+
+    Examples
+    --------
+    >>> clf = bg.GaussianNB().fit(X, y)  # doctest: +SKIP
+    >>> plot_prior_predictive(clf, X, y, "bill_length_mm", "Gentoo")  # doctest: +SKIP
     """
     if not isinstance(draws, int | np.integer) or draws < 1:
         raise ValueError(f"draws must be an integer >= 1, got {draws!r}")
     names = feature_names(clf)
-    j = names.index(feature) if isinstance(feature, str) else int(feature)
+    j = feature_index(clf, feature)
     encoded = clf._encode(clf._read(X, reset=False))
     if isinstance(encoded, list) or not hasattr(encoded, "shape") or len(encoded.shape) != 2:
         raise TypeError(f"{type(clf).__name__} reads sequences: there are no columns to draw")

@@ -12,6 +12,7 @@ from bayesgen.plots.style import (
     MUTED,
     canvas,
     colour,
+    feature_index,
     feature_names,
     percent,
     refuse_other_labels,
@@ -63,7 +64,7 @@ def plot_section(
     values = np.asarray(X, dtype=np.float64)
     refuse_other_labels(clf, y, len(values))
     names = feature_names(clf)
-    j = names.index(feature) if isinstance(feature, str) else int(feature)
+    j = feature_index(clf, feature)
     k = len(clf.classes_) - 1 if label is None else int(clf._codes_of(label))
     low, high = np.nanmin(values[:, j]), np.nanmax(values[:, j])
     x = np.linspace(low - 0.1 * (high - low), high + 0.1 * (high - low), _POINTS)

@@ -71,6 +71,18 @@ def feature_names(clf: Any) -> list[str]:
     return [str(name) for name in clf._feature_names()]
 
 
+def feature_index(clf: Any, feature: Any) -> int:
+    """Position of a column, given as that or by its name."""
+    names = feature_names(clf)
+    if isinstance(feature, str):
+        if feature not in names:
+            raise ValueError(f"there is no feature {feature!r}; known are {', '.join(names)}")
+        return names.index(feature)
+    if not 0 <= int(feature) < len(names):
+        raise ValueError(f"feature must be 0 .. {len(names) - 1} or a name, got {feature!r}")
+    return int(feature)
+
+
 def rows_like(X: Any, values: Any) -> Any:
     """`values` (N, D) as the kind of table that X is."""
     if hasattr(X, "columns"):
