@@ -13,11 +13,11 @@ r"""Classes of several clusters: x | y=c is a mixture of K_c Normals.
 m and s are the median of a column and its spread about the class medians. Which cluster a row is of
 is summed out. Prefer it to the discriminants where a class has several kinds of members.
 
-h is the step in which a column is recorded, the smallest gap between its values: rounding has a
-variance of h^2/12, which no cluster can fall below. Without it n equal values, as in all data of
-few digits, draw a cluster into one point: the likelihood grows as sigma^-n, and a log-Normal prior
-gives way down to e^-n of the scale. 29 of the 50 setosas of iris have petals 0.2 cm wide. Where
-values are continuous h is next to nothing, and so is its effect.
+h is the step in which a column is recorded, the median gap between the values that occur: rounding
+has a variance of h^2/12, which no cluster can fall below. Without it n equal values, as in all data
+of few digits, draw a cluster into one point: the likelihood grows as sigma^-n, and a log-Normal
+prior gives way down to e^-n of the scale. 29 of the 50 setosas of iris have petals 0.2 cm wide.
+Where no two values are equal h is 0.
 
 a is 10. If a class has fewer clusters than it is given, those to spare are left without rows where
 a is small (mode after mode, with parameters that follow their priors), and coincide with others
@@ -29,9 +29,9 @@ of every draw are renumbered (`GaussianMixture.relabelled`). A constraint on the
 means, the alternative, cuts the posterior where clusters overlap, and needs a direction.
 
 Source: Diebolt and Robert (1994), Estimation of finite mixture distributions through Bayesian
-sampling; Stephens (2000), Dealing with label switching in mixture models, algorithm 2; Rousseau and
-Mengersen (2011), Asymptotic behaviour of the posterior distribution in overfitted mixture models
-(a); Hastie and Tibshirani (1996), Discriminant analysis by Gaussian mixtures.
+sampling; Rousseau and Mengersen (2011), Asymptotic behaviour of the posterior distribution in
+overfitted mixture models (a); Hastie and Tibshirani (1996), Discriminant analysis by Gaussian
+mixtures.
 """
 
 import math
@@ -40,7 +40,6 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.cluster.vq import kmeans2
-from scipy.optimize import linear_sum_assignment
 from scipy.special import expit, logit
 
 from bayesgen.family import Family, Theta, array, prior_object
@@ -49,12 +48,12 @@ from bayesgen.numerics import Array, log_softmax, log_sum_exp
 from bayesgen.parts import gaps
 from bayesgen.parts.correlations import declare_correlation
 from bayesgen.parts.gaussian import recorded_step, robust_location_and_scale
+from bayesgen.parts.label_switching import renumbering
 from bayesgen.parts.mahalanobis import log_normal_of_draws
 from bayesgen.parts.pymc_parts import centred, declare, prefixed, scale_above_rounding, variable
 from bayesgen.rows import Matrix, row_blocks
 
 _ROWS = 200  # of a class, that clusters are told apart by
-_SWEEPS = 20  # of renumbering, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -371,11 +370,7 @@ class GaussianMixture(Family):
     # -- label switching ---------------------------------------------------------------------
 
     def relabelled(self, draws: dict[str, Array], X: Matrix, y: Array) -> dict[str, Array]:
-        """Clusters renumbered in every draw, the heaviest of a class first.
-
-        Stephens's criterion: the probabilities that rows of the class are of each cluster shall
-        differ as little as possible from their means over draws, in Kullback-Leibler divergence.
-        """
+        """Clusters renumbered in every draw, the heaviest of a class first."""
         beside = ("sigma_raw", "correlation_partial")
         names = [name for name in (*self.params, *beside) if name in draws]
         lead = draws["weight"].shape[:2]
@@ -408,16 +403,7 @@ class GaussianMixture(Family):
             part = self._log_joint(X, {name: v[some] for name, v in flat.items()})[:, :, 0]
             density[some] = log_sum_exp(part).sum(axis=1)
             log_p[some] = log_softmax(part)
-        p = np.exp(log_p)
-        order = np.tile(np.arange(k), (n, 1))
-        mean = p[density.argmax()]
-        for _ in range(_SWEEPS):
-            loss = -np.einsum("snj,nk->skj", p, np.log(np.maximum(mean, 1e-12)))
-            new = np.array([linear_sum_assignment(table)[1] for table in loss])
-            mean = np.take_along_axis(p, new[:, None, :], axis=2).mean(axis=0)
-            if np.array_equal(new, order):
-                break
-            order = new
+        order = renumbering(log_p, density)
         weight = np.take_along_axis(flat["weight"][:, 0], order, axis=1).mean(axis=0)
         return order[:, np.argsort(-weight, kind="stable")]
 

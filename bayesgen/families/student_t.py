@@ -12,8 +12,7 @@ With clean columns nu_j is large and nothing is lost but time.
 
 A column recorded in steps of h_j has the variance h^2/12 of rounding, below which no scale is to be
 believed: without it sigma would fall on values that are tied, with nu near 0 and the density of the
-ties without bound. h is the smallest gap between the values, next to nothing where they are
-continuous.
+ties without bound. h is the median gap between the values that occur, and 0 if no two are equal.
 
 Source: Juárez and Steel (2010), Model-based clustering of non-Gaussian panel data based on skew-t
 distributions (prior of nu); Lange, Little and Taylor (1989), Robust statistical modeling using the

@@ -131,15 +131,24 @@ def robust_location_and_scale(X: Array, y: Array) -> tuple[Array, Array]:
 
 
 def recorded_step(X: Array, scale: Array, weight: Array | None = None) -> Array:
-    """Smallest gap (D,) between the values of each column; 0 in a column that does not vary.
+    """Step (D,) in which the values of each column are recorded; 0 where no two are equal.
 
-    What values recorded to few digits are multiples of; next to nothing where they are continuous.
-    Rows of weight 0 do not count, nor do gaps below 1e-9 of `scale` (D,): of two ways to compute
-    the same value.
+    Continuous values are all different. Where some are equal they are rounded, or piled up at one
+    place, such as 0: the step is the median gap between the values that occur, which single
+    values of more digits do not change. `scale` (D,) where they are all equal. A weight above 1 is
+    a row repeated, rows of weight 0 do not count, and gaps below 1e-9 of `scale` are none: they
+    are of two ways to compute the same value.
     """
     X = np.asarray(X, dtype=np.float64)
+    repeated = np.zeros(X.shape[1], dtype=bool)
     if weight is not None:
-        X = X[np.asarray(weight) > 0]
+        weight = np.asarray(weight)
+        repeated = (~np.isnan(X[weight > 1])).any(axis=0)
+        X = X[weight > 0]
     gaps = np.diff(np.sort(X, axis=0), axis=0)  # NaN comes last, and is no gap
-    least = np.where(gaps > 1e-9 * scale, gaps, np.inf).min(axis=0, initial=np.inf)
-    return np.where(np.isfinite(least), least, 0.0)
+    repeated |= (gaps <= 1e-9 * scale).any(axis=0)
+    gaps = np.where(gaps > 1e-9 * scale, gaps, np.nan)
+    step = np.array(scale, dtype=np.float64)
+    varies = ~np.isnan(gaps).all(axis=0)
+    step[varies] = np.nanmedian(gaps[:, varies], axis=0)
+    return np.where(repeated, step, 0.0)

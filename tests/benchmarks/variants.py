@@ -87,6 +87,14 @@ def cases() -> Iterator[Case]:
         lambda **o: bg.HierarchicalCategoricalNB(categories=10, **o),
         tenths, y, 10,
     )  # fmt: skip
+    if (SHARED / "sms_spam.tsv").exists():
+        words, label = sms(1500)
+        yield Case(
+            "few rows: SMS, 200 words none, one or several times, 10 messages a class",
+            lambda: bg.CategoricalNB(categories=3),
+            lambda **o: bg.HierarchicalCategoricalNB(categories=3, **o),
+            np.minimum(words, 2), label, 10,
+        )  # fmt: skip
     digits, number = datasets.load_digits(return_X_y=True)
     centred = digits - digits.mean(axis=0)
     plane = centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T
@@ -97,7 +105,6 @@ def cases() -> Iterator[Case]:
         plane[:600], np.array(["even", "odd"])[number[:600] % 2],
     )  # fmt: skip
     if (SHARED / "sms_spam.tsv").exists():
-        words, label = sms(1500)
         yield Case(
             "bursts: SMS, 200 words, 1500 messages",
             bg.MultinomialNB, bg.DirichletCompoundMultinomialNB, words, label,

@@ -159,28 +159,30 @@ def test_a_prior_of_sigma_that_is_given_has_no_floor():
     assert stats.kstest(sigma[:, 0, 0, 0], stats.gamma(2, scale=2).cdf).pvalue > 1e-3
 
 
-def test_the_step_of_a_column_is_the_smallest_gap_between_its_values():
-    """Rounded, continuous, constant, empty; with gaps; values computed in two ways."""
+def test_the_step_of_a_column_is_the_median_gap_where_values_are_equal():
+    """Rounded, continuous, constant, empty, half zeros; with gaps; values computed in two ways."""
     rng = np.random.default_rng(9)
     n = 200
     tenths = np.round(rng.normal(size=n), 1)
     tenths[:2] = 0.3, 0.1 * 3
     assert tenths[0] != tenths[1]
-    X = np.stack([tenths, rng.normal(size=n), np.full(n, 7.0), np.full(n, NAN)], axis=1)
+    zeros = rng.normal(size=n) * (np.arange(n) % 2)
+    X = np.stack([tenths, rng.normal(size=n), np.full(n, 7.0), np.full(n, NAN), zeros], axis=1)
     X[5:9, :2] = NAN
     y = rng.integers(-1, 2, n)
     found = GaussianMixture().with_defaults(X, y, 2).resolution
     assert found[0] == pytest.approx(0.1, rel=1e-9)
-    assert 0 < found[1] < 0.01
-    assert found[2:].tolist() == [0.0, 0.0]
-    finer = np.vstack([X, X[0] + 0.05])
+    assert found[1:4].tolist() == [0.0, 1.0, 0.0]
+    assert 0 < found[4] < 0.1
+    finer = np.vstack([X, X[0] + 0.05])  # one value of more digits
     weight = np.ones(n + 1)
-    for last, expected in ((1.0, 0.05), (0.0, 0.1)):
+    for last in (1.0, 0.0, 2.0):
         weight[-1] = last
-        found = GaussianMixture().with_defaults(finer, np.append(y, 0), 2, weight)
-        assert found.resolution[0] == pytest.approx(expected, rel=1e-9)
-    given = GaussianMixture(resolution=[0.5] * 4).with_defaults(X, y, 2)
-    assert given.resolution.tolist() == [0.5] * 4
+        found = GaussianMixture().with_defaults(finer, np.append(y, 0), 2, weight).resolution
+        assert found[0] == pytest.approx(0.1, rel=1e-9)
+        assert (found[1] > 0) == (last > 1)  # a weight of 2 is the row twice
+    given = GaussianMixture(resolution=[0.5] * 5).with_defaults(X, y, 2)
+    assert given.resolution.tolist() == [0.5] * 5
 
 
 def test_renumbering_undoes_any_switch():
@@ -222,7 +224,7 @@ def test_renumbering_undoes_any_switch():
 
 def test_defaults_follow_shift_and_scale():
     rng = np.random.default_rng(5)
-    X, y = rng.normal(size=(30, 2)), rng.integers(-1, 2, 30)
+    X, y = np.round(rng.normal(size=(30, 2)), 1), rng.integers(-1, 2, 30)
     unit, shift = np.array([2.0, 1e-3]), np.array([5.0, -1.0])
     a, b = (GaussianMixture().with_defaults(x, y, 2) for x in (X, X * unit + shift))
     np.testing.assert_allclose(b.location, a.location * unit + shift, rtol=1e-9)

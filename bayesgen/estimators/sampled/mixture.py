@@ -40,8 +40,8 @@ class MixtureDiscriminant(SampledClassifier):
         pymc-extras, or a function of (name, dims). None: mu Normal about the column's median, with
         3.2 times its spread about the class medians; log sigma Normal about the log of that
         spread, with standard deviation 1, before the variance of rounding is added: h^2/12, where
-        h is the smallest gap between values of the column. Data recorded to few digits have many
-        equal values, on which a cluster would shrink to a point.
+        h is the median gap between the values that occur in the column, 0 if no two are equal. Data
+        recorded to few digits have many equal values, on which a cluster would shrink to a point.
     covariance : {"full", "diagonal"}
         Of each cluster: with correlations under an LKJ prior, or without.
     component_alpha : float, default 10.0

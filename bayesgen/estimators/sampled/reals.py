@@ -103,7 +103,7 @@ class StudentTNB(SampledClassifier):
         or pymc-extras, or a function of (name, dims). None: mu Normal about the column's median,
         with 3.2 times its spread about the class medians; log sigma Normal about the log of that
         spread, with standard deviation 1, and above the rounding of the column (h/sqrt(12), h the
-        smallest gap between its values); nu Gamma(2, 0.1).
+        median gap between the values that occur, 0 if no two are equal); nu Gamma(2, 0.1).
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
     draws, tune, chains : int
