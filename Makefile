@@ -24,10 +24,10 @@ demo: env ## penguins, classified with the parameters integrated out
 	@$(BIN)/bayesgen demo $(ARGS)
 
 test: env ## all tests and doctests but the slow ones
-	$(ONE_THREAD) $(BIN)/pytest -n $(WORKERS) -m "not slow" $(ARGS)
+	$(ONE_THREAD) $(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow" $(ARGS)
 
 test-slow: env ## the slow tests: sampling, simulation-based calibration
-	$(ONE_THREAD) $(BIN)/pytest -n $(WORKERS) -m slow $(ARGS)
+	$(ONE_THREAD) $(BIN)/pytest -n $(WORKERS) --dist worksteal -m slow $(ARGS)
 
 lint: env ## style, formatting, spelling: reports, changes nothing
 	$(BIN)/ruff check $(ARGS)

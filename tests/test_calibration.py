@@ -409,7 +409,7 @@ def test_simuk_comes_to_the_same_verdict(right):
     try:
         theirs = simuk.SBC(
             model,
-            num_simulations=16,
+            num_simulations=10,
             simulator=simulator,
             seed=1,
             progress_bar=False,
@@ -425,7 +425,7 @@ def test_simuk_comes_to_the_same_verdict(right):
         theirs.run_simulations()
     finally:
         logging.disable(logging.NOTSET)
-    ranks = theirs.simulations["prior_sbc"]["theta"].values.reshape(16, -1)
+    ranks = theirs.simulations["prior_sbc"]["theta"].values.reshape(10, -1)
     p = uniformity.p_values(ranks, 19)
     verdict = bool((p >= 0.01 / len(p)).all())
     assert verdict is right
