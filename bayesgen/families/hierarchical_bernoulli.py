@@ -22,8 +22,9 @@ small concentration has its mass at log-odds of -100 and beyond, where nothing i
 sampler goes. A function of Normal variables rather than a Student t: where a class has never
 shown a word its likelihood is flat towards minus infinity, and the tail of a t is explored slowly.
 
-Sampled are z and, instead of mu, the level mu + sum_c w_c delta_c that the rows determine best, w
-the share of the classes in what is known of the column. The model does not depend on w.
+Sampled are z and what the rows determine best: instead of mu the level mu + sum_c w_c delta_c, w
+the share of the classes in what is known of the column, and instead of tau the root mean square of
+the deviations. The model depends on neither choice.
 
 Source: Gelman et al., Bayesian Data Analysis (2013), section 5.4 and chapter 16; Hoaglin (1985),
 Summarizing shape numerically: the g-and-h distributions (a Normal variable stretched, as here);
@@ -40,7 +41,7 @@ from scipy import sparse
 from bayesgen.family import Family, Theta, array, guide, prior_object
 from bayesgen.names import CLASS, FEATURE
 from bayesgen.numerics import Array
-from bayesgen.parts.pooled_log_odds import SPREAD, spread, stretch
+from bayesgen.parts.pooled_log_odds import SPREAD, declare_inequality, declare_spread, stretch
 from bayesgen.parts.pymc_parts import declare, prefixed, sum_cells, variable
 from bayesgen.rows import (
     Matrix,
@@ -153,11 +154,12 @@ class HierarchicalBernoulli(Family):
         prior = declare(self, "prior", prefix)
         by_feature = (f"{prefix}{FEATURE}",)
         dims = prefixed(prefix, self.params["theta"])
-        tau, omega = spread(prefix, self.tau, self.inequality)
+        omega = declare_inequality(prefix, self.inequality)
         z = pm.Normal(f"{prefix}deviation_raw", 0.0, 1.0, dims=dims)
         n_classes = self.share.shape[0]
         excess = (pt.sqr(z).sum(axis=0) - n_classes) / np.sqrt(2 * n_classes)
-        deviation = tau * z * stretch(omega * excess)
+        unit = z * stretch(omega * excess)
+        deviation = declare_spread(prefix, self.tau, unit, prior["share"]) * unit
 
         def base_rates() -> Any:
             shift = (prior["share"] * deviation).sum(axis=0)

@@ -19,15 +19,16 @@ Prefer it to Dirichlet priors of fixed pseudo-counts where classes have few rows
 categories, or categories are rare: 1 a category is far too much where K is 50, and takes no notice
 of which categories are common. tau stands where the concentration of a Dirichlet about a learned
 base measure would, 1/tau^2 for it. That Dirichlet has pseudo-counts near 0 for rare categories, and
-log-probabilities of -100 and beyond: NUTS took 600 steps a draw there, and 20 here.
+log-probabilities of -100 and beyond, where NUTS gets on slowly.
 
 A category never seen is no part of theta: it has probability 1/(n_cj + K_j + 1) under every theta,
 that of a uniform Dirichlet prior, n_cj the rows of class c.
 
 Features may have different numbers of categories K_j: arrays are padded to the largest, with 0.
 
-Sampled are z and, instead of mu, the level mu + sum_c w_c delta_c that the rows determine best, w
-the share of the classes in what is known of the category. The model does not depend on w.
+Sampled are z and what the rows determine best: instead of mu the level mu + sum_c w_c delta_c, w
+the share of the classes in what is known of the category, and instead of tau the root mean square
+of the deviations. The model depends on neither choice.
 
 Source: Gelman et al., Bayesian Data Analysis (2013), chapter 16; Aitchison and Shen (1980),
 Logistic-normal distributions: some properties and uses (in place of the Dirichlet).
@@ -37,13 +38,13 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.linalg import block_diag, helmert
+from scipy.linalg import helmert
 
 from bayesgen.family import Family, Theta, array, guide, prior_object
 from bayesgen.names import CATEGORY, CLASS, FEATURE
 from bayesgen.numerics import Array
 from bayesgen.parts.category_codes import count_codes, draw_codes, look_up, n_codes
-from bayesgen.parts.pooled_log_odds import SPREAD, spread, stretch
+from bayesgen.parts.pooled_log_odds import SPREAD, declare_inequality, declare_spread, stretch
 from bayesgen.parts.pymc_parts import declare, prefixed, sum_codes
 from bayesgen.rows import Matrix
 
@@ -169,40 +170,48 @@ class HierarchicalCategorical(Family):
 
         prior = declare(self, "prior", prefix)
         real = self._real()
-        cells = np.nonzero(real)
-        column = cells[0]
-        basis = _contrasts(real)
-        n_classes = len(self.share)
-        own = column[(basis != 0).argmax(axis=0)]  # the column of each contrast
-        tau, omega = spread(prefix, self.tau, self.inequality)
-        z = pm.Normal(f"{prefix}deviation_raw", 0.0, 1.0, shape=(n_classes, basis.shape[1]))
-        number = n_classes * np.maximum(real.sum(axis=1) - 1, 1)
-        in_column = (own[:, None] == np.arange(len(real))) * 1.0
-        same = (column[:, None] == np.arange(len(real))) * 1.0
-        excess = (pt.dot(pt.sqr(z).sum(axis=0), in_column) - number) / np.sqrt(2 * number)
-        deviation = pt.dot(tau * z * pt.dot(in_column, stretch(omega * excess)), basis.T)
-        shift = pt.dot((prior["share"][(slice(None), *cells)] * deviation).sum(axis=0), basis)
-        level = pm.Normal(f"{prefix}level", shift, prior["scale"][own], shape=basis.shape[1])
+        n_classes, n_features, width = self.share.shape
+        k = real.sum(axis=1)
+        basis = _contrasts(k, width)
+        free = np.nonzero(np.arange(width - 1) < k[:, None] - 1)  # a column has k - 1 contrasts
+
+        def in_columns(contrasts: Any) -> Any:  # (..., R - D) to (..., D, K - 1)
+            empty: Any = pt.alloc(np.float64(0.0), *contrasts.shape[:-1], n_features, width - 1)
+            return empty[(..., *free)].set(contrasts)
+
+        def cells(contrasts: Any) -> Any:  # (..., D, K - 1) to (..., D, K)
+            return (contrasts[..., None, :] * basis).sum(axis=-1)
+
+        omega = declare_inequality(prefix, self.inequality)
+        z = in_columns(
+            pm.Normal(f"{prefix}deviation_raw", 0.0, 1.0, shape=(n_classes, len(free[0])))
+        )
+        number = n_classes * np.maximum(k - 1, 1)
+        excess = (pt.sqr(z).sum(axis=(0, 2)) - number) / np.sqrt(2 * number)
+        unit = cells(z * stretch(omega * excess)[:, None])
+        deviation = declare_spread(prefix, self.tau, unit, prior["share"]) * unit
+        shift = (((prior["share"] * deviation).sum(axis=0))[..., None] * basis).sum(axis=1)
+        level = pm.Normal(
+            f"{prefix}level", shift[free], prior["scale"][free[0]], shape=len(free[0])
+        )
 
         def log_softmax(log_odds: Any) -> Any:
             # of log-odds about 0 in each column: nothing to subtract first
-            total = pt.dot(pt.exp(log_odds), same)
-            return log_odds - pt.dot(pt.log(total), same.T)
+            total = pt.switch(real, pt.exp(log_odds), 0.0).sum(axis=-1, keepdims=True)
+            return log_odds - pt.log(total)
 
-        def padded(p: Any) -> Any:
-            empty: Any = pt.alloc(np.float64(0.0), *p.shape[:-1], *real.shape)
-            return empty[(..., *cells)].set(p)
+        def padded(log_p: Any) -> Any:
+            return pt.switch(real, pt.exp(log_p), 0.0)
 
         dims = prefixed(prefix, self.params["theta"])
-        mu = pt.dot(basis, level - shift)
-        pm.Deterministic(f"{prefix}base", padded(pt.exp(log_softmax(mu))), dims=dims[1:])
+        mu = cells(in_columns(level) - shift)
+        pm.Deterministic(f"{prefix}base", padded(log_softmax(mu)), dims=dims[1:])
         log_p = log_softmax(mu + deviation)
-        theta = pm.Deterministic(f"{prefix}theta", padded(pt.exp(log_p)), dims=dims)
+        theta = pm.Deterministic(f"{prefix}theta", padded(log_p), dims=dims)
         if X is not None:
             codes = np.asarray(y.get_value() if hasattr(y, "get_value") else y)
-            counts = count_codes(X, codes, n_classes, real.shape[1])
-            n = pm.Data(f"{prefix}counts", counts[(slice(None), *cells)])
-            pm.Potential(f"{prefix}x", (n * log_p).sum())
+            counts = pm.Data(f"{prefix}counts", count_codes(X, codes, n_classes, width))
+            pm.Potential(f"{prefix}x", (counts * log_p).sum())
         return {"theta": theta}
 
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
@@ -215,7 +224,9 @@ class HierarchicalCategorical(Family):
         return np.asarray(np.arange(width or k.max(initial=1)) < k[:, None])
 
 
-def _contrasts(real: Array) -> Array:
-    """(R, R - D) orthonormal contrasts of the R cells of each of D columns, side by side."""
-    blocks = [helmert(int(k)).T for k in real.sum(axis=1)]
-    return np.asarray(block_diag(*blocks))
+def _contrasts(k: Array, width: int) -> Array:
+    """(D, K, K - 1) orthonormal contrasts of the k_j cells of each column, 0 in the padding."""
+    out = np.zeros((len(k), width, width - 1))
+    for j, n in enumerate(k):
+        out[j, :n, : n - 1] = helmert(int(n)).T
+    return out

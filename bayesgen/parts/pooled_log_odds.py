@@ -9,19 +9,41 @@ from bayesgen.parts.pymc_parts import variable
 SPREAD = 0.5  # median of tau, in log-odds
 
 
-def spread(prefix: str, tau: Any, inequality: Any) -> tuple[Any, Any]:
-    """Free variables ``tau`` and ``inequality``: of the priors given, or of the defaults.
-
-    The spread of the classes about the base log-odds of a column, log-Normal about 0.5 with
-    standard deviation 1, and how unequal the columns are in it, half-Normal with 0.5.
-    """
+def declare_inequality(prefix: str, given: Any) -> Any:
+    """How unequal columns are in the spread of their classes: half-Normal with 0.5 by default."""
     import pymc as pm
 
-    names = f"{prefix}tau", f"{prefix}inequality"
-    return (
-        variable(names[0], tau, (), lambda: pm.LogNormal(names[0], np.log(SPREAD), 1.0)),
-        variable(names[1], inequality, (), lambda: pm.HalfNormal(names[1], 0.5)),
-    )
+    name = f"{prefix}inequality"
+    return variable(name, given, (), lambda: pm.HalfNormal(name, 0.5))
+
+
+def declare_spread(prefix: str, given: Any, unit: Any, share: Any) -> Any:
+    """Spread ``tau`` of the classes about the base log-odds: log-Normal about 0.5 by default.
+
+    Rows tell how large the deviations tau * `unit` are, rather than tau: by default the free
+    variable ``tau_level`` is log tau plus the log of the root mean square of `unit` in the cells
+    that the rows determine. Given the units tau is log-Normal all the same.
+
+    Parameters
+    ----------
+    unit : tensor (class, cell)
+        Deviations for a tau of 1.
+    share : tensor (class, cell)
+        I_c / (sum_c I_c + 1 / SPREAD^2), I_c the information of the rows of a class.
+    """
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    def default() -> Any:
+        total = share.sum(axis=0)
+        # of the difference to the other classes, beside that of the prior
+        known = share * (total - share) / pt.maximum(total * (1 - total), 1e-9)
+        weight = known / (1 + known)
+        size = pt.log(((weight * pt.sqr(unit)).sum() + 1) / (weight.sum() + 1)) / 2
+        level = pm.Normal(f"{prefix}tau_level", np.log(SPREAD) + size, 1.0)
+        return pm.Deterministic(f"{prefix}tau", pt.exp(level - size), dims=())
+
+    return variable(f"{prefix}tau", given, (), default)
 
 
 def stretch(excess: Any) -> Any:

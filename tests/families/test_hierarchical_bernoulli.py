@@ -112,12 +112,15 @@ def test_the_prior_and_the_likelihood_are_those_of_the_formulas():
     assert compiled(model, "level")(point) == pytest.approx(
         stats.norm.logpdf(mu, family.location, family.scale).sum()
     )
+    assert compiled(model, "tau_level")(point) == pytest.approx(
+        stats.norm.logpdf(np.log(tau), np.log(0.5), 1)
+    )
     expected = family.log_likelihood(GAPS, {"theta": theta})[np.arange(6), Y].sum()
     assert compiled(model, "x")(point) == pytest.approx(expected, rel=1e-12)
 
 
 def test_the_coordinates_do_not_change_the_prior():
-    """theta has the same distribution whatever the shares."""
+    """theta and tau have the same distributions whatever the shares."""
     import pymc as pm
 
     coords = {"class": list("abc"), "feature": list("uvwx")}
@@ -125,7 +128,8 @@ def test_the_coordinates_do_not_change_the_prior():
     for share in (0.0, 0.3):
         family = replace(resolved(), share=np.full((3, 4), share))
         model = ClassModel(np.ones(3), family).to_pymc(coords)
-        theta = pm.draw(model["theta"], 4000, random_seed=1, mode=PYTHON)
+        theta, tau = pm.draw([model["theta"], model["tau"]], 4000, random_seed=1, mode=PYTHON)
+        assert stats.kstest(np.log(tau), stats.norm(np.log(0.5), 1).cdf).pvalue > 1e-3
         draws.append(logit(np.clip(theta, 1e-12, 1 - 1e-12)))
     for statistic in (np.mean, np.std):
         first, second = (statistic(np.clip(d, -8, 8), axis=0) for d in draws)

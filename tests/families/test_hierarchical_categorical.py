@@ -114,6 +114,8 @@ def test_the_prior_and_the_likelihood_are_those_of_the_formulas():
         np.testing.assert_allclose(base[j, :k], softmax(mu @ basis.T), rtol=1e-10)
     assert not theta[:, ~REAL].any()
     assert not base[~REAL].any()
+    level = model.compile_logp(vars=[model["tau_level"]], jacobian=False, mode=PYTHON)(point)
+    assert level == pytest.approx(stats.norm.logpdf(np.log(tau), np.log(0.5), 1))
     log_p = model.compile_logp(vars=[model["x"]], jacobian=False, mode=PYTHON)(point)
     expected = family.log_likelihood(GAPS, {"theta": theta})[np.arange(7), Y].sum()
     assert log_p == pytest.approx(expected, rel=1e-12)

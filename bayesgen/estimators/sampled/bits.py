@@ -55,7 +55,7 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
     """
 
     _priors = ("mu", "tau", "inequality")
-    _target_accept = 0.995  # at 0.95 one fit in two diverges once where classes are far apart
+    _target_accept = 0.98  # far out in the tail of tau, where classes are far apart
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class HierarchicalCategoricalNB(SampledClassifier, CategoricalNB):
     """
 
     _priors = ("tau", "inequality")
-    _target_accept = 0.995  # as for bits
+    _target_accept = 0.98  # as for bits
 
     def __init__(
         self,
