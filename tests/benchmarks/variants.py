@@ -27,6 +27,7 @@ import numpy as np
 from sklearn import datasets
 
 import bayesgen as bg
+from bayesgen.datasets import load_languages
 from bayesgen.inference.diagnostics import diagnose
 from tests.benchmarks import tables
 from tests.benchmarks.sampled import SHARED, penguins, pokemon, sms
@@ -90,11 +91,18 @@ def cases() -> Iterator[Case]:
     if (SHARED / "sms_spam.tsv").exists():
         words, label = sms(1500)
         yield Case(
-            "few rows: SMS, 200 words none, one or several times, 10 messages a class",
+            "few rows: SMS, the 50 most frequent words 0, 1 or several times, 10 messages a class",
             lambda: bg.CategoricalNB(categories=3),
             lambda **o: bg.HierarchicalCategoricalNB(categories=3, **o),
-            np.minimum(words, 2), label, 10,
+            np.minimum(words[:, np.argsort(-words.sum(axis=0), kind="stable")[:50]], 2), label, 10,
         )  # fmt: skip
+    letters, language = first_letters()
+    yield Case(
+        "rare categories: the first five letters of a word in four languages, 20 words of each",
+        lambda: bg.CategoricalNB(categories=int(letters.max()) + 1),
+        lambda **o: bg.HierarchicalCategoricalNB(categories=int(letters.max()) + 1, **o),
+        letters, language, 20,
+    )  # fmt: skip
     digits, number = datasets.load_digits(return_X_y=True)
     centred = digits - digits.mean(axis=0)
     plane = centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T
@@ -118,6 +126,19 @@ def cases() -> Iterator[Case]:
         "scales and correlations apart: wine, first 6 columns, 12 rows a class",
         bg.QuadraticDiscriminant, bg.LKJDiscriminant, wine[:, :6], cultivar, 12,
     )  # fmt: skip
+
+
+def first_letters() -> tuple[np.ndarray, np.ndarray]:
+    """Codes of the first five letters of every fourth word that has as many, and its language."""
+    texts, languages = load_languages()
+    rows, label = [], []
+    for text, language in zip(texts, languages, strict=True):
+        if language in ("eng", "fra", "nld", "spa"):
+            words = re.findall(r"[^\W\d_]{5,}", text.lower())[::4]
+            rows += [list(word[:5]) for word in words]
+            label += [language] * len(words)
+    codes = np.unique(np.array(rows), return_inverse=True)[1]
+    return codes.reshape(len(rows), 5), np.array(label)
 
 
 def log_score(clf: Any, X: np.ndarray, y: np.ndarray) -> np.ndarray:
