@@ -97,10 +97,11 @@ class HierarchicalCategorical(Family):
         """Three categories; and two to four."""
         new = np.full((n_classes, n_features), 0.1)
         unit = np.ones(n_features)
-        share = np.arange(n_classes * n_features * 3).reshape(n_classes, n_features, 3) % 5 / 8
+        several = 2 + np.arange(n_features) % 3
+        share = np.arange(n_classes * n_features * 4).reshape(n_classes, n_features, 4) % 5 / 8
         return [
-            cls(n_categories=3 * unit, new=new, scale=unit, share=share),
-            cls(n_categories=2 + np.arange(n_features) % 3, new=new, scale=2 * unit, share=share),
+            cls(n_categories=3 * unit, new=new, scale=unit, share=share[..., :3]),
+            cls(n_categories=several, new=new, scale=2 * unit, share=share[..., : several.max()]),
         ]
 
     def coords(self) -> dict[str, Any]:
