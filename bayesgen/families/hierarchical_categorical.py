@@ -191,7 +191,8 @@ class HierarchicalCategorical(Family):
         excess = (pt.sqr(z).sum(axis=(0, 2)) - number) / np.sqrt(2 * number)
         unit = cells(z * stretch(omega * excess)[:, None])
         deviation = declare_spread(prefix, self.tau, unit, prior["share"]) * unit
-        shift = (((prior["share"] * deviation).sum(axis=0))[..., None] * basis).sum(axis=1)
+        common = (prior["share"] * deviation).sum(axis=0)
+        shift = (common[..., None] * basis).sum(axis=1)
         level = pm.Normal(
             f"{prefix}level", shift[free], prior["scale"][free[0]], shape=len(free[0])
         )
