@@ -10,8 +10,8 @@ import time
 import numpy as np
 import pytest
 
-from bayesgen import kernels
 from bayesgen.estimators import sampled as faces
+from bayesgen.numerics import kernels
 from tests.benchmarks import growth, learning_curves, measure, sampled, speed, tables, variants
 from tests.benchmarks.workloads import all_workloads
 

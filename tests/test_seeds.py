@@ -11,9 +11,9 @@ from sklearn.linear_model import LogisticRegression
 
 import bayesgen as bg
 from bayesgen.datasets import POKEMON_STATS, load_pokemon
-from bayesgen.families.dirichlet_markov import DirichletMarkov
-from bayesgen.families.dirichlet_multinomial import DirichletMultinomial
-from bayesgen.predict import ImpossibleRowError
+from bayesgen.families.conjugate.dirichlet_markov import DirichletMarkov
+from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
+from bayesgen.predict.probabilities import ImpossibleRowError
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="../shared/data is not here")

@@ -21,9 +21,9 @@ from matplotlib.ticker import NullLocator
 from scipy.stats import t
 
 import bayesgen as bg
+from bayesgen.checks.uniformity import ecdf_band
 from bayesgen.datasets import load_penguins
-from bayesgen.model import ClassModel
-from bayesgen.uniformity import ecdf_band
+from bayesgen.posterior.model import ClassModel
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "figures"
 INK, MUTED, HAIR = "#22272e", "#5b6570", "#c9d0d7"

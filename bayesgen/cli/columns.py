@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesgen.cli.console import UserError, count, did_you_mean, listed, note
-from bayesgen.numerics import Array
+from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
     from bayesgen.cli.files import Cells, Chunk, Table

@@ -40,9 +40,9 @@ def compare(
     Accuracy; log loss in nats, and Brier score, which reward honest probabilities; and the expected
     calibration error of the top probability (ECE). Rows without a label are dropped.
     """
+    from bayesgen.checks.compare import compare_predictives
     from bayesgen.cli import columns, files
     from bayesgen.cli.predict import load
-    from bayesgen.compare import compare_predictives
 
     table = files.open_table(held_out)
     columns.find(target, table)

@@ -1,4 +1,4 @@
-"""Tables in files: CSV and Parquet (`bayesgen.streams.formats`), read in chunks.
+"""Tables in files: CSV and Parquet (`bayesgen.io.formats`), read in chunks.
 
 Cells of a CSV file are text, those of a Parquet file have the type that the file says: what a
 column holds is never guessed from a part of it.
@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from bayesgen.cli.console import UserError, blamed_on, note
-from bayesgen.streams.formats import csv_dialect, file_format
-from bayesgen.streams.progress import row_progress
+from bayesgen.io.formats import csv_dialect, file_format
+from bayesgen.io.progress import row_progress
 
 if TYPE_CHECKING:
     import numpy as np

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from bayesgen.cli.columns import Feature
     from bayesgen.cli.files import Chunk, Table
-    from bayesgen.numerics import Array
+    from bayesgen.numerics.special import Array
 
 _MOST_SHOWN = 24  # columns in the summary
 
@@ -175,7 +175,7 @@ def fit(
 def _parse_kinds(given: list[str], model: Model, table: "Table", taken: set[str]) -> dict[str, str]:
     """{column: kind} from ``COLUMN=KIND`` arguments."""
     from bayesgen.cli.columns import find
-    from bayesgen.reading.schema import KINDS
+    from bayesgen.encoding.schema import KINDS
 
     if given and model is not Model.MIXED:
         raise UserError(f"--kind is for --model mixed; in a {model} model all columns are alike")

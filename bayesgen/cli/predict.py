@@ -15,13 +15,13 @@ from bayesgen.cli.console import (
     stdout,
     with_examples,
 )
-from bayesgen.names import METHODS
-from bayesgen.streams.progress import row_progress
+from bayesgen.families.names import METHODS
+from bayesgen.io.progress import row_progress
 
 if TYPE_CHECKING:
     from bayesgen.cli.columns import Reader
     from bayesgen.cli.files import Chunk, Table
-    from bayesgen.numerics import Array
+    from bayesgen.numerics.special import Array
 
 Method = StrEnum("Method", list(METHODS))  # type: ignore[misc]  # from a list of names
 
@@ -162,7 +162,7 @@ def _classify(clf: Any, X: Any, method: str, n_before: int) -> "tuple[Array, Arr
     """(N,) codes of the most probable classes and (N, C) probabilities."""
     import numpy as np
 
-    from bayesgen.numerics import log_softmax
+    from bayesgen.numerics.special import log_softmax
 
     joint = clf._log_joint(X, method, None, None, "probability")
     impossible = np.isneginf(joint).all(axis=1)

@@ -8,7 +8,7 @@ import typer
 from bayesgen.cli.console import blamed_on, plain_table, stdout, with_examples
 
 if TYPE_CHECKING:
-    from bayesgen.validation import Validation
+    from bayesgen.checks.validate import Validation
 
 
 def register(app: typer.Typer) -> None:
@@ -44,9 +44,9 @@ def validate(
     verdict has a stated rate of false alarms. Exit code 1 unless they agree. Compiling the model
     takes up to a minute.
     """
+    from bayesgen.checks.validate import validate as compare
     from bayesgen.cli import columns, files
     from bayesgen.cli.predict import load
-    from bayesgen.validation import validate as compare
 
     table = files.open_table(data)
     columns.find(target, table)

@@ -6,9 +6,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from bayesgen import storage
 from bayesgen.cli.console import UserError, blamed_on
 from bayesgen.cli.files import check_format
+from bayesgen.io import storage
 
 
 def check_writable(path: Path) -> None:

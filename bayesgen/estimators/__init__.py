@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from bayesgen import storage
-from bayesgen.classifier import GenerativeClassifier
+from bayesgen.estimators.base import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, MultinomialNB, PoissonNB
 from bayesgen.estimators.gaussian import GaussianNB, LinearDiscriminant, QuadraticDiscriminant
 from bayesgen.estimators.sampled import (
@@ -19,6 +18,7 @@ from bayesgen.estimators.sampled import (
 )
 from bayesgen.estimators.tables import CategoricalNB, MixedNB
 from bayesgen.estimators.text import MarkovNB
+from bayesgen.io import storage
 
 FACES: tuple[type[GenerativeClassifier], ...] = (
     BernoulliNB,

@@ -6,15 +6,15 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import Tags, assert_all_finite
 
-from bayesgen import kernels
-from bayesgen.classifier import GenerativeClassifier
-from bayesgen.families.beta_bernoulli import BetaBernoulli
-from bayesgen.families.dirichlet_multinomial import DirichletMultinomial
-from bayesgen.families.gamma_poisson import GammaPoisson
-from bayesgen.family import ConjugateFamily
-from bayesgen.numerics import Array
-from bayesgen.parts.bits import Bits, Thresholded, first_strange_bit
-from bayesgen.rows import Matrix, cell_of, each_cell_once, has_nan
+from bayesgen.estimators.base import GenerativeClassifier
+from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
+from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
+from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
+from bayesgen.families.contract import ConjugateFamily
+from bayesgen.families.shared.bits import Bits, Thresholded, first_strange_bit
+from bayesgen.numerics import kernels
+from bayesgen.numerics.rows import Matrix, cell_of, each_cell_once, has_nan
+from bayesgen.numerics.special import Array
 
 
 class BernoulliNB(GenerativeClassifier):

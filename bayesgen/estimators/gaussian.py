@@ -6,13 +6,13 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils import assert_all_finite
 
-from bayesgen import kernels
-from bayesgen.classifier import GenerativeClassifier
-from bayesgen.families.normal_inverse_gamma import NormalInverseGamma
-from bayesgen.families.normal_inverse_wishart import NormalInverseWishart
-from bayesgen.family import ConjugateFamily, Stats
-from bayesgen.numerics import Array
-from bayesgen.rows import has_nan
+from bayesgen.estimators.base import GenerativeClassifier
+from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
+from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
+from bayesgen.families.contract import ConjugateFamily, Stats
+from bayesgen.numerics import kernels
+from bayesgen.numerics.rows import has_nan
+from bayesgen.numerics.special import Array
 
 Covariance = Literal["full", "diagonal", "spherical"]
 

@@ -9,21 +9,21 @@ from scipy import sparse
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
-from bayesgen.classifier import Align, GenerativeClassifier
-from bayesgen.families.beta_bernoulli import BetaBernoulli
-from bayesgen.families.columns import Columns
-from bayesgen.families.dirichlet_categorical import DirichletCategorical
-from bayesgen.families.dirichlet_multinomial import DirichletMultinomial
-from bayesgen.families.gamma_poisson import GammaPoisson
-from bayesgen.families.normal_inverse_gamma import NormalInverseGamma, Variance
-from bayesgen.family import ConjugateFamily, Stats
-from bayesgen.names import CATEGORY, CLASS, FEATURE
-from bayesgen.numerics import Array
-from bayesgen.parts.category_codes import Codes
-from bayesgen.reading.categories import Categories
-from bayesgen.reading.schema import TableSchema
-from bayesgen.reading.tables import read
-from bayesgen.rows import Matrix
+from bayesgen.encoding.categories import Categories
+from bayesgen.encoding.schema import TableSchema
+from bayesgen.encoding.tables import read
+from bayesgen.estimators.base import Align, GenerativeClassifier
+from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
+from bayesgen.families.conjugate.columns import Columns
+from bayesgen.families.conjugate.dirichlet_categorical import DirichletCategorical
+from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
+from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
+from bayesgen.families.conjugate.normal_inverse_gamma.family import NormalInverseGamma, Variance
+from bayesgen.families.contract import ConjugateFamily, Stats
+from bayesgen.families.names import CATEGORY, CLASS, FEATURE
+from bayesgen.families.shared.category_codes import Codes
+from bayesgen.numerics.rows import Matrix
+from bayesgen.numerics.special import Array
 
 Unseen = Literal["prior", "ignore", "raise"]
 

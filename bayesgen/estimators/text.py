@@ -10,13 +10,13 @@ import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from bayesgen.classifier import Align, GenerativeClassifier
-from bayesgen.families.dirichlet_markov import DirichletMarkov
-from bayesgen.family import ConjugateFamily
-from bayesgen.model import log_weights
-from bayesgen.names import CLASS, CONTEXT, TOKEN, Method
-from bayesgen.numerics import Array
-from bayesgen.reading.tokens import Split, Tokenizer, Vocabulary
+from bayesgen.encoding.tokens import Split, Tokenizer, Vocabulary
+from bayesgen.estimators.base import Align, GenerativeClassifier
+from bayesgen.families.conjugate.dirichlet_markov import DirichletMarkov
+from bayesgen.families.contract import ConjugateFamily
+from bayesgen.families.names import CLASS, CONTEXT, TOKEN, Method
+from bayesgen.numerics.special import Array
+from bayesgen.posterior.model import log_weights
 
 _START = "⊢"  # how a coordinate shows that a document begins here
 _UNKNOWN = "␦"  # and a token outside the vocabulary

@@ -1,21 +1,39 @@
-"""One file for one prior-likelihood pair. The folder is the registry: `find` walks it."""
+"""Prior-likelihood pairs: one file or folder each, in `conjugate` and `sampled`.
+
+The folders are the registry. Each family is also a name of this package, loaded on first use:
+``from bayesgen.families import NormalInverseGamma``.
+"""
 
 import importlib
 import pkgutil
+from typing import TYPE_CHECKING, Any
 
-from bayesgen.family import Family
+if TYPE_CHECKING:
+    from bayesgen.families.contract import Family
+
+_FOLDERS = ("conjugate", "sampled")
 
 
-def registry() -> dict[str, type[Family]]:
-    """{class name: class} of every family in this folder, sorted by file name."""
+def registry() -> "dict[str, type[Family]]":
+    """{class name: class} of every family in these folders, sorted by file name."""
+    from bayesgen.families.contract import Family
+
     found: dict[str, type[Family]] = {}
-    for module in sorted(m.name for m in pkgutil.iter_modules(__path__)):
-        namespace = vars(importlib.import_module(f"{__name__}.{module}"))
-        for name, value in namespace.items():
-            if (
-                isinstance(value, type)
-                and issubclass(value, Family)
-                and value.__module__ == f"{__name__}.{module}"
-            ):
-                found[name] = value
+    for folder in _FOLDERS:
+        package = importlib.import_module(f"{__name__}.{folder}")
+        for module in sorted(m.name for m in pkgutil.iter_modules(package.__path__)):
+            home = f"{package.__name__}.{module}"
+            for name, value in vars(importlib.import_module(home)).items():
+                if (
+                    isinstance(value, type)
+                    and issubclass(value, Family)
+                    and (value.__module__ + ".").startswith(home + ".")
+                ):
+                    found[name] = value
     return found
+
+
+def __getattr__(name: str) -> Any:
+    if not name.startswith("_") and (family := registry().get(name)):
+        return family
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from scipy import linalg, optimize
 
+from bayesgen.families.names import CHAIN, DRAW
 from bayesgen.inference.diagnostics import SamplingWarning
-from bayesgen.inference.mcmc import Start, third_parties, turned
-from bayesgen.names import CHAIN, DRAW
-from bayesgen.numerics import Array
+from bayesgen.inference.nuts import Start, third_parties, turned
+from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -153,7 +153,7 @@ def _log_density(
     function.set_extra_values({})
     point = model.initial_point(random_seed=seed)
     if start is not None:
-        from bayesgen.inference.mcmc import starting_points
+        from bayesgen.inference.nuts import starting_points
 
         flat = starting_points(model, start, lambda _: None)(0 if seed is None else seed)
     else:

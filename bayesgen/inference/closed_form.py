@@ -1,9 +1,9 @@
 """Statistics to prior and posterior, for one fit, a stream, or a merge alike."""
 
-from bayesgen.family import ConjugateFamily
+from bayesgen.families.contract import ConjugateFamily
 from bayesgen.inference.empirical_bayes import maximise_evidence
-from bayesgen.model import ClassModel, ClassStats
-from bayesgen.numerics import Array
+from bayesgen.numerics.special import Array
+from bayesgen.posterior.model import ClassModel, ClassStats
 
 PRIORS = ("default", "empirical")
 

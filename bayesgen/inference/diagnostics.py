@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bayesgen.names import CHAIN
+from bayesgen.families.names import CHAIN
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.families.columns import Columns
-from bayesgen.family import ConjugateFamily
+from bayesgen.families.conjugate.columns import Columns
+from bayesgen.families.contract import ConjugateFamily
 
 _LOG_LIMIT = np.log(1e6)  # a factor beyond it means that the evidence has no interior maximum
 

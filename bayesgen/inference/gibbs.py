@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.model import ClassModel, ClassStats, log_weights
-from bayesgen.names import CLASS_WEIGHTS
-from bayesgen.numerics import Array, log_softmax
-from bayesgen.rows import Matrix
+from bayesgen.families.names import CLASS_WEIGHTS
+from bayesgen.numerics.rows import Matrix
+from bayesgen.numerics.special import Array, log_softmax
+from bayesgen.posterior.model import ClassModel, ClassStats, log_weights
 
 
 def sample(

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from bayesgen.criticism import as_long
-from bayesgen.numerics import Array, softmax
+from bayesgen.checks.criticism import as_long
+from bayesgen.numerics.special import Array, softmax
 from bayesgen.plots.style import (
     HAIR,
     INK,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy.special import entr
 
-from bayesgen.family import UndefinedEstimateError
-from bayesgen.names import Method
-from bayesgen.numerics import Array
+from bayesgen.families.contract import UndefinedEstimateError
+from bayesgen.families.names import Method
+from bayesgen.numerics.special import Array
 from bayesgen.plots.style import (
     INK,
     METHOD_NAMES,
@@ -117,7 +117,7 @@ def _veil(
 ) -> None:
     from matplotlib.colors import LinearSegmentedColormap, to_rgb
 
-    from bayesgen.uncertainty.interval import interval_of
+    from bayesgen.predict.interval.intervals import interval_of
 
     prob, _ = interval_of(prob, None)
     tree = clf.predict_posterior(grid, _DRAWS)

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from bayesgen.names import Method
-from bayesgen.numerics import Array
+from bayesgen.families.names import Method
+from bayesgen.numerics.special import Array
 from bayesgen.plots.style import HAIR, MUTED, canvas, colour, percent, refuse_other_labels
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def plot_reliability(
     -------
     matplotlib.axes.Axes
     """
-    from bayesgen.uncertainty.interval import interval_of
+    from bayesgen.predict.interval.intervals import interval_of
 
     prob, _ = interval_of(prob, None)
     if not isinstance(bins, int | np.integer) or bins < 1:

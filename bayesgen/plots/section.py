@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesgen.family import UndefinedEstimateError
-from bayesgen.names import Method
+from bayesgen.families.contract import UndefinedEstimateError
+from bayesgen.families.names import Method
 from bayesgen.plots.style import (
     HAIR,
     METHOD_NAMES,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesgen.names import Method
+from bayesgen.families.names import Method
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesgen.numerics import Array
+from bayesgen.numerics.special import Array
 from bayesgen.plots.style import HAIR, INK, MUTED, canvas, colour, refuse_other_labels
 
 if TYPE_CHECKING:

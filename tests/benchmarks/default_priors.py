@@ -13,7 +13,7 @@ GaussianNB on sms, 0.4 GB as a dense matrix. The sets that are not the package's
 are read from ``--data``, by default ``../shared/data``, and left out where they are not there.
 
 Per column, from the statistics n_c, mean_c and scatter S_c of the classes alone, so that
-partial_fit and merge meet the same prior as one fit (`bayesgen.parts.gaussian.unit_information`):
+partial_fit and merge meet the same prior as one fit (`families.shared.gaussian.unit_information`):
 
     m  = sum_c n_c mean_c / sum_c n_c                  pooled mean
     W  = sum_c S_c                                     within-class scatter

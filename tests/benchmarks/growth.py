@@ -2,7 +2,7 @@
 
 Each exponent is local: it belongs to the sizes stated, one of which varies while the others stand.
 A constant part (validation, start of threads) pulls it below the order of the algorithm, caches
-that overflow push it above. Sizes are such that all take the compiled form (`bayesgen.kernels`).
+that overflow push it above. Sizes are such that all take the compiled form (`numerics.kernels`).
 """
 
 import time

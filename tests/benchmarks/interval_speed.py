@@ -24,8 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import numpy as np
 from scipy.special import log_softmax
 
-from bayesgen.uncertainty.interval import interval
-from tests.uncertainty.cases import FAMILIES, SHARED, case
+from bayesgen.predict.interval.intervals import interval
+from tests.predict.interval.cases import FAMILIES, SHARED, case
 
 N_DRAWS = 1000
 

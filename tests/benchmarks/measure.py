@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen import kernels
+from bayesgen.numerics import kernels
 from tests.benchmarks.workloads import Workload, all_workloads
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -148,7 +148,7 @@ def compiled_here() -> list[str]:
     """Kernels that this process compiled although others had: the disk cache did not serve."""
     found = set()
     for name, module in list(sys.modules.items()):
-        if name.startswith("bayesgen.kernels."):
+        if name.startswith("bayesgen.numerics.kernels."):
             for kernel in vars(module).values():
                 stats = getattr(kernel, "stats", None)  # of a numba dispatcher
                 if getattr(stats, "cache_misses", None):

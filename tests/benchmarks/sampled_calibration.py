@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from threadpoolctl import threadpool_limits
 
-from tests.test_sampled_calibration import SAMPLED, calibrated, examples
+from tests.checks.test_sampled_calibration import SAMPLED, calibrated, examples
 
 
 def main() -> None:

@@ -30,7 +30,7 @@ import numpy as np
 
 import bayesgen as bg
 from bayesgen.datasets import POKEMON_STATS, load_penguins, load_pokemon
-from tests.uncertainty.against_nuts import percentile_errors
+from tests.predict.interval.against_nuts import percentile_errors
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 MEASURED = ["bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g"]

@@ -8,8 +8,8 @@ from typing import Any
 from bayesgen.estimators.counts import BernoulliNB
 from bayesgen.estimators.sampled.face import SampledClassifier
 from bayesgen.estimators.tables import CategoricalNB, Unseen, refuse_no_categories
-from bayesgen.families.hierarchical_bernoulli import HierarchicalBernoulli
-from bayesgen.families.hierarchical_categorical import HierarchicalCategorical
+from bayesgen.families.sampled.hierarchical_bernoulli import HierarchicalBernoulli
+from bayesgen.families.sampled.hierarchical_categorical import HierarchicalCategorical
 
 
 class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):

@@ -7,12 +7,12 @@ from scipy import sparse
 
 from bayesgen.estimators.counts import _Counts
 from bayesgen.estimators.sampled.face import SampledClassifier
-from bayesgen.families.dirichlet_compound import DirichletCompound
-from bayesgen.families.logistic_normal import FACTOR, LogisticNormal
-from bayesgen.families.negative_binomial import NegativeBinomial
-from bayesgen.family import Family
-from bayesgen.numerics import Array
-from bayesgen.rows import has_nan
+from bayesgen.families.contract import Family
+from bayesgen.families.sampled.dirichlet_compound import DirichletCompound
+from bayesgen.families.sampled.logistic_normal.family import FACTOR, LogisticNormal
+from bayesgen.families.sampled.negative_binomial import NegativeBinomial
+from bayesgen.numerics.rows import has_nan
+from bayesgen.numerics.special import Array
 
 
 class _Documents(SampledClassifier, _Counts):

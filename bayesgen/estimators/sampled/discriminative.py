@@ -3,8 +3,8 @@
 from typing import Any
 
 from bayesgen.estimators.sampled.face import SampledClassifier
-from bayesgen.families.logistic_regression import Features, LogisticRegression
-from bayesgen.family import Family
+from bayesgen.families.contract import Family
+from bayesgen.families.sampled.logistic_regression import Features, LogisticRegression
 
 
 class BayesianLogisticRegression(SampledClassifier):

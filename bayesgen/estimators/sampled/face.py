@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from bayesgen.classifier import GenerativeClassifier
+from bayesgen.estimators.base import GenerativeClassifier
 
 
 class SampledClassifier(GenerativeClassifier):

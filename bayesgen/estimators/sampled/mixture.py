@@ -8,13 +8,13 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
+from bayesgen.encoding.labels import is_labelled, labels_and_mask
 from bayesgen.estimators.sampled.face import SampledClassifier
-from bayesgen.families.gaussian_mixture import GaussianMixture
-from bayesgen.family import Family
+from bayesgen.families.contract import Family
+from bayesgen.families.names import CLASS, DRAW
+from bayesgen.families.sampled.gaussian_mixture import GaussianMixture
 from bayesgen.inference.diagnostics import LARGEST_R_HAT, SamplingWarning
-from bayesgen.monte_carlo import MonteCarloWarning
-from bayesgen.names import CLASS, DRAW
-from bayesgen.reading.labels import is_labelled, labels_and_mask
+from bayesgen.predict.monte_carlo import MonteCarloWarning
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -3,9 +3,9 @@
 from typing import Any, Literal
 
 from bayesgen.estimators.sampled.face import SampledClassifier
-from bayesgen.families.lkj_normal import LKJNormal
-from bayesgen.families.student_t import StudentT
-from bayesgen.family import Family
+from bayesgen.families.contract import Family
+from bayesgen.families.sampled.lkj_normal import LKJNormal
+from bayesgen.families.sampled.student_t import StudentT
 
 
 class LKJDiscriminant(SampledClassifier):

@@ -1,0 +1,108 @@
+r"""Whether dependent draws come from the distribution that independent draws come from.
+
+Each quantity of a Markov chain is put on the scale of the reference: its rank among R independent
+draws, turned into a normal score g. If both come from one distribution, g is standard Normal,
+whatever the quantity: a variance without moments is compared as soundly as a probability. Then
+
+- mean: the mean of g is 0;
+- sd: the mean of :math:`g^2` is that of R normal scores (nearly 1);
+- quantiles: a share p of the chain lies below the reference's p-quantile.
+
+Each has a z-score: deviation over the root of two variances, that of the chain with its effective
+sample size, and that of the reference with R. Source: Vehtari et al. (2021), "Rank-normalization,
+folding, and localization", for the scale; the effective sample size is never taken to be more
+than the number of draws, though chains of NUTS can be that good.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from bayesgen.numerics.special import Array
+from bayesgen.predict.monte_carlo import effective_sample_size
+
+PROBS = (0.05, 0.5, 0.95)
+STATISTICS = ("mean", "sd", *(f"q{100 * p:02.0f}" for p in PROBS))
+_BLOCK = 1 << 22  # numbers of the chain worked on at a time: 32 MB a temporary
+
+
+class Agreement(NamedTuple):
+    """K quantities and 5 statistics of each, in the order of `STATISTICS`."""
+
+    chain: Array  # (K, 5) in the quantity's own unit
+    reference: Array  # (K, 5)
+    z: Array  # (K, 5)
+    ess: Array  # (K,) effective sample size of the normal scores' mean
+
+
+def compare(chain: Array, reference: Array) -> Agreement:
+    """Compare draws of K quantities.
+
+    Parameters
+    ----------
+    chain : (chain, draw, K)
+    reference : (R, K)
+        Independent draws.
+    """
+    k = chain.shape[-1]
+    a, b, c = (np.empty((k, len(STATISTICS))) for _ in range(3))
+    out = Agreement(a, b, c, np.empty(k))
+    step = max(1, _BLOCK // (chain.shape[0] * chain.shape[1]))
+    for start in range(0, k, step):
+        part = slice(start, start + step)
+        block = np.ascontiguousarray(np.moveaxis(chain[..., part], -1, 0))
+        for field, value in zip(out, _compare(block, reference[:, part].T), strict=True):
+            field[part] = value
+    return out
+
+
+def _compare(chain: Array, reference: Array) -> Agreement:
+    """`compare` of (K, chain, draw) and (K, R)."""
+    flat = chain.reshape(len(chain), -1)
+    n_draws, n_reference = flat.shape[1], reference.shape[1]
+    ordered = np.sort(reference, axis=1)
+    score = _normal_scores(flat, ordered).reshape(chain.shape)
+
+    grid = ndtri((np.arange(n_reference) + 0.5) / n_reference)
+    expected = np.tile([0.0, 1.0, float(np.mean(grid * grid)), 2.0], (len(flat), 1))
+    tied = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
+    if tied.size:  # scores of atoms are not Normal: as the reference's own are
+        own = _normal_scores(ordered[tied], ordered[tied])
+        square = own * own
+        moments = own.mean(axis=1), own.var(axis=1), square.mean(axis=1), square.var(axis=1)
+        expected[tied] = np.stack(moments, axis=1)
+
+    def z_of(series: Array, target: Array, variance: Array) -> tuple[Array, Array]:
+        ess = np.minimum(effective_sample_size(series), n_draws)
+        error = np.sqrt(np.maximum(variance, 1e-300) * (1 / ess + 1 / n_reference))
+        return (series.mean(axis=(1, 2)) - target) / error, ess
+
+    columns: list[tuple[Array, Array, Array]] = []
+    z, ess = z_of(score, expected[:, 0], expected[:, 1])
+    columns.append((flat.mean(axis=1), reference.mean(axis=1), z))
+    z, _ = z_of(np.square(score), expected[:, 2], expected[:, 3])
+    columns.append((flat.std(axis=1), reference.std(axis=1), z))
+    for p in PROBS:
+        at = np.quantile(ordered, p, axis=1)
+        # a tie counts half: an atom of the distribution is on both sides
+        below = (flat < at[:, None]) + 0.5 * (flat == at[:, None])
+        target = (ordered < at[:, None]).mean(axis=1) + 0.5 * (ordered == at[:, None]).mean(axis=1)
+        ess_p = np.minimum(effective_sample_size(below.reshape(chain.shape)), n_draws)
+        error = np.sqrt(p * (1 - p) * (1 / ess_p + 1 / n_reference))
+        columns.append((np.quantile(flat, p, axis=1), at, (below.mean(axis=1) - target) / error))
+    constant = (ordered[:, 0] == ordered[:, -1]) & (flat.min(axis=1) == flat.max(axis=1))
+    chains, references, scores = (np.stack(c, axis=1) for c in zip(*columns, strict=True))
+    equal = np.isclose(flat[:, 0], ordered[:, 0], rtol=1e-12, atol=0)
+    scores[constant] = np.where(equal[constant], 0.0, np.inf)[:, None]
+    ess[constant] = n_draws
+    return Agreement(chains, references, scores, ess)
+
+
+def _normal_scores(values: Array, ordered: Array) -> Array:
+    """Normal scores of `values` (K, S) by their ranks among `ordered` (K, R)."""
+    n = ordered.shape[1]
+    rank = np.empty(values.shape)
+    for k, (v, r) in enumerate(zip(values, ordered, strict=True)):
+        rank[k] = np.searchsorted(r, v, "left") + np.searchsorted(r, v, "right")
+    return ndtri((rank / 2 + 0.5) / (n + 1))

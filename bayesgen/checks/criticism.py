@@ -1,0 +1,329 @@
+"""What each posterior draw says of given rows: the groups that ArviZ criticises a model by.
+
+Likelihoods are computed and rows are replicated by the families' own NumPy code, for draws from
+the closed form and from NUTS alike.
+
+Shapes: theta is {name: (chain, draw, *dims)} with the class weights; results (chain, draw, N).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayesgen.datatree.tree import with_draws
+from bayesgen.families.conjugate.columns import Columns
+from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
+from bayesgen.families.contract import Family, Theta
+from bayesgen.families.names import (
+    CHAIN,
+    CLASS_WEIGHTS,
+    DRAW,
+    FEATURE,
+    LOG_LIKELIHOOD,
+    LOG_PRIOR,
+    OBS,
+    POSTERIOR_PREDICTIVE,
+    PRIOR,
+    PRIOR_PREDICTIVE,
+)
+from bayesgen.families.shared.densities import log_dirichlet_density
+from bayesgen.numerics.rows import Matrix
+from bayesgen.numerics.special import Array, log_sum_exp
+from bayesgen.posterior.model import ClassModel, draw_shape, log_class_weights, log_weights
+from bayesgen.predict.monte_carlo import Quantity, log_densities
+
+_BYTES = 4 << 30  # a group that would be larger is refused
+Variables = dict[str, tuple[tuple[str, ...], Array]]  # {name: (dims, values)}
+
+
+class Rows(NamedTuple):
+    """Labelled rows, encoded: X (N, D) as the family takes it, class codes y (N,)."""
+
+    X: Any
+    y: Array
+
+
+def data(family: Family, theta: Theta, rows: Rows) -> tuple[Variables, Variables]:
+    """``label``, and ``x`` if it is a dense matrix.
+
+    `theta` as in `groups`: any draws of the family's parameters.
+    """
+    features = _features(family, theta, (), np.asarray(rows.X)) if _is_table(rows.X) else {}
+    return {"label": ((OBS,), rows.y)}, features
+
+
+def groups(
+    names: Sequence[str],
+    rng: np.random.Generator,
+    prior: ClassModel,
+    theta: Theta,
+    rows: Rows | None,
+    stats: Any,
+    replicate: Sequence[str] = ("label", "x"),
+    draw_prior: Callable[[int], dict[str, Array]] | None = None,
+) -> dict[str, Variables]:
+    """{group: variables} of the groups asked for, among `names.REQUESTS`.
+
+    Parameters
+    ----------
+    prior : ClassModel
+    theta : {name: (chain, draw, *dims)}
+        Posterior draws.
+    rows : Rows, optional
+        Needed by all but ``prior`` and ``log_prior``.
+    stats : Stats
+        Features' statistics of the fit: they decide on the coordinates of the PyMC model, which
+        ``prior`` shares with the posterior.
+    replicate : sequence of {"label", "x"}
+        What the predictive groups hold.
+    draw_prior : callable, optional
+        n draws from the prior, of a family that has none of its own.
+    """
+    lead = draw_shape(prior.family, theta)
+    refuse_rowless(names, rows)
+    with_label = "label" in replicate
+    with_x = rows is not None and "x" in replicate and _is_table(rows.X)
+    _refuse_large(names, lead, rows, with_x)
+    by_draw = (CHAIN, DRAW)
+    out: dict[str, Variables] = {}
+    if PRIOR in names or PRIOR_PREDICTIVE in names:
+        n = lead[0] * lead[1]
+        drawn = prior.draw(rng, n) if draw_prior is None else draw_prior(n)
+        at = {k: v.reshape(*lead, *v.shape[1:]) for k, v in drawn.items()}
+        if PRIOR in names:
+            out[PRIOR] = {k: (prior.params[k], v) for k, v in at.items()}
+            out[PRIOR] = with_draws(out[PRIOR] | prior.family.pymc_coordinates(at, stats))
+        if PRIOR_PREDICTIVE in names and rows is not None:
+            if prior.family.discriminative:
+                codes = labels_given_x(rng, prior.family, at, rows.X)
+            else:
+                codes = labels(rng, at, len(rows.y))
+            out[PRIOR_PREDICTIVE] = {"label": ((*by_draw, OBS), codes)} if with_label else {}
+            if with_x:
+                x = features_given_label(rng, as_long(prior.family, rows.X), at, codes)
+                out[PRIOR_PREDICTIVE] |= _features(prior.family, at, by_draw, x)
+    if POSTERIOR_PREDICTIVE in names and rows is not None:
+        out[POSTERIOR_PREDICTIVE] = {}
+        if with_label:
+            codes = labels_given_x(rng, prior.family, theta, rows.X)
+            out[POSTERIOR_PREDICTIVE]["label"] = ((*by_draw, OBS), codes)
+        if with_x:
+            x = features_given_label(rng, as_long(prior.family, rows.X), theta, rows.y)
+            out[POSTERIOR_PREDICTIVE] |= _features(prior.family, theta, by_draw, x)
+    if LOG_LIKELIHOOD in names and rows is not None:
+        density = log_likelihood(prior.family, theta, *rows)._asdict()
+        if prior.family.discriminative:  # nothing is said of x
+            del density["joint"]
+        out[LOG_LIKELIHOOD] = {k: ((*by_draw, OBS), v) for k, v in density.items()}
+    if LOG_PRIOR in names:
+        out[LOG_PRIOR] = {k: (by_draw, v) for k, v in log_prior(prior, theta).items()}
+    return out
+
+
+def _is_table(X: Any) -> bool:
+    return isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "fiub"
+
+
+def _features(family: Family, theta: Theta, lead: tuple[str, ...], X: Array) -> Variables:
+    """X (*lead, N, D), given or drawn, as the PyMC model of the rows has it.
+
+    ``x``, or ``{block}_x`` for each block of `Columns`; counts and codes are integers.
+    """
+    if family.discriminative:
+        return {"x": ((*lead, OBS, FEATURE), X)}
+    blocks: Any = [("", family, slice(None))]
+    if isinstance(family, Columns):
+        names = [f"{name}_" for name in family.names]
+        blocks = zip(names, family.families, map(list, family.columns), strict=True)
+    out: Variables = {}
+    for prefix, block, columns in blocks:
+        one = {name: theta[f"{prefix}{name}"][0, 0] for name in block.params}
+        drawn = block.simulate(np.random.default_rng(0), one, np.zeros(1, dtype=np.int64))
+        values = X[..., columns]
+        if drawn.dtype.kind in "iu" and values.dtype.kind not in "iu" and _is_whole(values):
+            values = values.astype(np.int64)
+        out[f"{prefix}x"] = ((*lead, OBS, f"{prefix}{FEATURE}"), values)
+    return out
+
+
+def as_long(family: Any, X: Array) -> Any:
+    """The family that draws rows with the lengths or exposures of the rows X."""
+    if isinstance(family, DirichletMultinomial):
+        total = np.asarray(X.sum(axis=1)).ravel()  # one for each row to draw
+        length: Any = np.rint(total).astype(np.int64)
+        return replace(family, length=length)
+    if isinstance(family, Columns):
+        pairs = zip(family.families, family.columns, strict=True)
+        return replace(family, families=tuple(as_long(f, X[:, list(c)]) for f, c in pairs))
+    given: Family = family.given_rows(X)
+    return given
+
+
+def _is_whole(values: Array) -> bool:
+    return not np.any(values % 1)  # NaN, a missing cell, is not
+
+
+def refuse_rowless(names: Sequence[str], rows: Rows | None) -> None:
+    """Raise if a group that is about rows is asked for without them."""
+    for name in (PRIOR_PREDICTIVE, POSTERIOR_PREDICTIVE, LOG_LIKELIHOOD):
+        if name in names and rows is None:
+            raise ValueError(f"the group {name!r} is about rows: give X and y")
+
+
+def _refuse_large(
+    names: Sequence[str], lead: tuple[int, ...], rows: Rows | None, with_x: bool
+) -> None:
+    if rows is None:
+        return
+    cells = 1 + (rows.X.shape[1] if with_x else 0)
+    numbers = {PRIOR_PREDICTIVE: cells, POSTERIOR_PREDICTIVE: cells, LOG_LIKELIHOOD: 2}
+    for name, each in numbers.items():
+        size = 8 * each * len(rows.y) * int(np.prod(lead))
+        if name in names and size > _BYTES:
+            raise ValueError(
+                f"the group {name!r} of {len(rows.y)} rows and {int(np.prod(lead))} draws would "
+                f"take {size / (1 << 30):.1f} GiB; give fewer rows or draws, or leave it out of "
+                "`groups`"
+            )
+
+
+class LogLikelihood(NamedTuple):
+    """Two densities of a labelled row given theta; models are compared by either."""
+
+    joint: Array  # (chain, draw, N) log p(y_i, x_i | theta)
+    label_given_x: Array  # (chain, draw, N) log p(y_i | x_i, theta)
+
+
+def log_likelihood(family: Family, theta: Theta, X: Matrix, y: Array) -> LogLikelihood:
+    """Of labelled rows, for each draw.
+
+    Parameters
+    ----------
+    theta : {name: (chain, draw, *dims)}
+    X, y : (N, D), (N,) class codes
+    """
+    lead = draw_shape(family, theta)
+    joint, label = np.empty((*lead, len(y))), np.empty((*lead, len(y)))
+    for rows, density in log_joint_blocks(family, theta, X):
+        here = (..., np.arange(density.shape[-2]), y[rows])
+        own = density[here]
+        density[here] = -np.inf
+        with np.errstate(invalid="ignore"):  # no class can produce the row: 0/0
+            given_x = -np.logaddexp(0.0, log_sum_exp(density) - own)  # of others against own
+        joint[..., rows], label[..., rows] = told_apart(own), told_apart(given_x)
+    return LogLikelihood(joint, label)
+
+
+def labels_given_x(rng: np.random.Generator, family: Family, theta: Theta, X: Matrix) -> Array:
+    """(chain, draw, N) class codes drawn from p(y | x_i, theta) of each draw."""
+    lead = draw_shape(family, theta)
+    out = np.empty((*lead, X.shape[0]), dtype=np.int64)
+    for rows, density in log_joint_blocks(family, theta, X):
+        # Gumbel's trick: the largest of log weights with Gumbel noise is a draw by the weights
+        out[..., rows] = np.argmax(density + rng.gumbel(size=density.shape), axis=-1)
+    return out
+
+
+def features_given_label(rng: np.random.Generator, family: Family, theta: Theta, y: Array) -> Array:
+    """(chain, draw, N, D) features drawn from p(x | y_i, theta) of each draw.
+
+    `y` is (N,), or (chain, draw, N).
+    """
+    lead = draw_shape(family, theta)
+    codes = np.broadcast_to(y, (*lead, np.shape(y)[-1]))
+    draws = [
+        family.simulate(rng, {k: v[at] for k, v in theta.items()}, codes[at])
+        for at in np.ndindex(*lead)
+    ]
+    return np.stack(draws).reshape(*lead, *draws[0].shape)
+
+
+def simulate_from_draws(
+    rng: np.random.Generator,
+    family: Family,
+    theta: Theta,
+    n: int,
+    y: Array | None = None,
+    one_theta: bool = False,
+) -> tuple[Any, Array]:
+    """New rows and their class codes (n,) from posterior draws.
+
+    Parameters
+    ----------
+    theta : {name: (chain, draw, *dims)}
+    y : (n,) class codes, optional
+        None: drawn with the rows. A row of a given class has a theta drawn with weight pi_c: class
+        weights and theta are dependent where labels were missing in training.
+    one_theta : bool
+        One draw for all rows; else one for each, the posterior predictive.
+    """
+    flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in theta.items()}
+    pi = flat[CLASS_WEIGHTS]
+    if one_theta:
+        s = int(rng.integers(len(pi)))
+        own = {k: v[s] for k, v in flat.items()}
+        codes = rng.choice(pi.shape[1], size=n, p=pi[s] / pi[s].sum()) if y is None else y
+        return family.simulate(rng, own, codes), codes
+    if y is None:
+        at = rng.integers(len(pi), size=n)
+        y = np.argmax(log_weights(pi[at]) + rng.gumbel(size=(n, pi.shape[1])), axis=1)
+    else:
+        at = np.empty(n, dtype=np.int64)
+        for c in np.unique(y):
+            own_rows = np.flatnonzero(y == c)
+            at[own_rows] = rng.choice(len(pi), size=len(own_rows), p=pi[:, c] / pi[:, c].sum())
+    return family.simulate(rng, {k: v[at] for k, v in flat.items()}, y), y
+
+
+def labels(rng: np.random.Generator, theta: Theta, n: int) -> Array:
+    """(chain, draw, n) class codes drawn from the class weights of each draw."""
+    weights = log_weights(theta[CLASS_WEIGHTS])[..., None, :]
+    noise = rng.gumbel(size=(*weights.shape[:-2], n, weights.shape[-1]))
+    return np.argmax(weights + noise, axis=-1)
+
+
+def log_prior(prior: ClassModel, theta: Theta) -> dict[str, Array]:
+    """{name: (chain, draw)} log prior density of the class weights and of the features' theta."""
+    return {
+        CLASS_WEIGHTS: told_apart(log_dirichlet_density(theta[CLASS_WEIGHTS], prior.alpha)),
+        "theta": told_apart(prior.family.log_density(theta)),
+    }
+
+
+def told_apart(log_p: Array) -> Array:
+    """Log densities (chain, draw, ...) that are not the same in all draws.
+
+    ArviZ fits a tail to the differences between draws, and stops or returns NaN where there are
+    none: under a flat prior, or where a row's label is certain. There, different numbers below
+    1e-10 are taken off: far above rounding, and far below anything that matters.
+    """
+    lead = log_p.shape[:2]
+    height = 1e-10 + 1e-12 * np.abs(log_p[0, 0])
+    with np.errstate(invalid="ignore"):  # -inf in every draw
+        same = np.ptp(log_p, axis=(0, 1)) < height
+    if not same.any():
+        return log_p
+    spread = np.arange(lead[0] * lead[1]) * 0.6180339887498949 % 1  # no trend in it
+    return log_p - spread.reshape(*lead, *(1,) * same.ndim) * np.where(same, height, 0.0)
+
+
+def log_joint_blocks(
+    family: Family,
+    theta: Theta,
+    X: Matrix,
+    class_weights: Array | None = None,
+    quantity: Quantity = "density",
+) -> Iterator[tuple[slice, Array]]:
+    """(rows, (chain, draw, n, C) log p(c, x_i | theta)) in blocks of rows.
+
+    `class_weights` (C,) replace those of the draws; `quantity` as in `log_densities`.
+    """
+    if class_weights is None:
+        log_pi = log_class_weights(family, theta)[..., None, :]
+    else:
+        log_pi = log_weights(class_weights)
+    for rows, density in log_densities(family, theta, X, log_pi.shape[-1], quantity):
+        density += log_pi
+        yield rows, density

@@ -1,0 +1,381 @@
+r"""Simulation-based calibration: a test of inference over the whole prior, by either route.
+
+Each replicate draws theta from the prior, labelled rows from theta, and L posterior draws given
+the rows. If the posterior is right, theta and the draws are L+1 draws of one distribution, and
+theta is any of them: for every function of parameters and rows, the rank of its value at theta
+among its values at the draws is uniform on 0 .. L. An error in the prior, in the simulated rows,
+in the statistics, in the update or in the sampler makes some rank not uniform.
+
+The functions are all elements of all parameters, and the log likelihood of the rows. The latter
+sees what no parameter alone can: the prior, returned as the posterior, has uniform ranks in
+every parameter. Where the likelihood does not tell some parameters apart (which cluster is the
+first, the sign of a loading), functions stand for them that it does (`Family.identified`).
+
+Source: Talts et al. (2018), Validating Bayesian inference algorithms with simulation-based
+calibration; Modrák et al. (2023), Simulation-based calibration checking for Bayesian computation:
+the choice of test quantities shapes sensitivity; for the test, `bayesgen.checks.uniformity`.
+"""
+
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import product
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
+
+from bayesgen.checks import replicates as routes
+from bayesgen.checks import uniformity
+from bayesgen.datatree import tree
+from bayesgen.families.conjugate.dirichlet_markov import DirichletMarkov, MarkovStats
+from bayesgen.families.names import CLASS, CLASS_WEIGHTS
+from bayesgen.numerics.special import Array
+from bayesgen.posterior.model import ClassModel, log_class_weights
+from bayesgen.predict.monte_carlo import effective_sample_size, log_densities
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Route = Literal["closed form", "nuts"]
+Quantities = dict[str, tuple[tuple[str, ...], Array]]  # {name: (dims, (n, *dims))}
+
+PRIOR_SBC = "prior_sbc"  # ArviZ's name for the group that plot_ecdf_pit reads
+CALIBRATION = "calibration"
+QUANTITY = "quantity"
+LOG_LIKELIHOOD = "log_likelihood"
+_BYTES = 4 << 30  # of the draws of one replicate, or of all ranks
+_ENOUGH = 0.8  # effective draws per draw, below which ranks are not quite uniform
+
+
+def simulation_based_calibration(
+    clf: Any,
+    n_rows: int = 20,
+    replicates: int = 200,
+    draws: int = 99,
+    *,
+    route: Route | None = None,
+    X: Any = None,
+    false_alarm: float = 0.01,
+    random_state: Any = 0,
+    thin: int = 5,
+    progressbar: bool = True,
+    **options: Any,
+) -> "xr.DataTree":
+    """Calibrate inference under the prior of a classifier, on rows simulated from that prior.
+
+    Parameters
+    ----------
+    clf : fitted classifier, or ClassModel
+        Only its prior is used, ``clf.prior_``, and its names of classes and features.
+    n_rows : int
+        Of each simulated data set. Few rows show errors in the prior's part of the posterior
+        best; classes may remain empty.
+    replicates : int
+        Data sets.
+    draws : int
+        Posterior draws of each data set among which theta is ranked.
+    route : {"closed form", "nuts"}, optional
+        None: the closed form where there is one. NUTS compiles once (5 to 60 s), then takes a
+        fraction of a second for each replicate. A family that is fitted by MCMC is sampled on
+        the rows, as in a fit; if the simulated classes differ in which of them are empty, some
+        families (Normal ones) are compiled for each pattern: a `class_alpha` of 10 or more
+        prevents that.
+    X : (M, D), optional
+        For a discriminative classifier, which says nothing of x: n_rows of these rows are drawn,
+        with replacement, for each replicate, and labelled. Others draw their own.
+    false_alarm : float
+        Probability at most that inference which is right is refused: that any p-value falls below
+        `false_alarm` over the number of quantities tested (Bonferroni, which holds however
+        the quantities depend on each other).
+    random_state : int or numpy.random.Generator
+    thin : int
+        With NUTS, one of so many successive draws is kept: ranks are uniform among
+        independent draws.
+    progressbar : bool
+    **options
+        With NUTS, to `mcmc.sample`: ``tune`` (default 500), ``sampler``, ``target_accept``
+        (default: as in the classifier's ``fit``), ...
+
+    Returns
+    -------
+    xarray.DataTree
+        ``prior_sbc``: the probability integral transform of every quantity under its posterior,
+        (chain, draw, *dims) with one draw a replicate; ``az.plot_ecdf_pit(tree)`` plots it. It is
+        (rank + u)/(draws + 1), u uniform on [0, 1): exactly uniform if inference is right.
+
+        ``calibration``: by ``quantity`` ``p_value`` (NaN: not tested, and ``note`` says why),
+        ``pit_mean`` (above 1/2: posterior draws are too low) and ``pit_sd`` (above 0.289: too
+        narrow), with NUTS ``ess``, the mean number of effective draws; ``threshold``, the p-value
+        at which a quantity is refused; ``passed``. For people:
+        ``tree["calibration"].to_dataset().to_dataframe()``.
+
+    Warns
+    -----
+    UserWarning
+        If the draws of NUTS are so dependent that ranks are not uniform: raise `thin`.
+
+    Examples
+    --------
+    >>> import bayesgen as bg
+    >>> clf = bg.BernoulliNB().fit([[0, 1], [1, 1], [1, 0], [0, 0]], ["a", "a", "b", "b"])
+    >>> found = bg.simulation_based_calibration(clf, replicates=100)
+    >>> found["calibration"]["passed"].item()
+    True
+    """
+    import xarray as xr
+
+    from bayesgen import __version__
+
+    prior, coords = _prior_of(clf)
+    whole = (("n_rows", n_rows), ("replicates", replicates), ("draws", draws), ("thin", thin))
+    for name, value in whole:
+        if not isinstance(value, int | np.integer) or value < 1:
+            raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+    if not 0 < false_alarm < 1:
+        raise ValueError(f"false_alarm must lie in (0, 1), got {false_alarm!r}")
+    conjugate = routes.is_conjugate(prior)
+    if route is None:
+        route = "closed form" if conjugate else "nuts"
+    if route not in ("closed form", "nuts"):
+        raise ValueError(f"route must be 'closed form' or 'nuts', got {route!r}")
+    if route == "closed form" and not conjugate:
+        raise ValueError(
+            f"the posterior of {type(prior.family).__name__} has no closed form: use route='nuts'"
+        )
+    if options and route == "closed form":
+        raise TypeError(f"the closed form takes no option {next(iter(options))!r}")
+    X = _rows_to_label(clf, prior, X)
+
+    rng = np.random.default_rng(random_state)
+    spawned = rng.spawn(replicates)
+    if conjugate:
+        _refuse_large(max(draws, replicates), prior.family.n_parameters())
+    if route == "nuts":
+        accept = getattr(clf, "_target_accept", None)
+        own = {} if accept is None else {"target_accept": accept}
+        sampler = routes.by_nuts(prior, coords, draws, thin, own | options)
+    else:
+        sampler = routes.by_closed_form(prior, draws)
+    generators = _tracked(spawned, f"calibrating, {route}", progressbar)
+    thetas = routes.thetas(prior, coords, spawned)
+    runs: list[_Replicate] = []
+    quantities: Quantities = {}
+    with threadpool_limits(1, user_api="blas"):  # threads would fight for matrices this small
+        for each, theta in zip(generators, thetas, strict=True):
+            rows = routes.rows(prior, each, theta, n_rows, X)
+            run, quantities = _replicate(prior, theta, sampler(each, *rows), *rows, each)
+            runs.append(run)
+    rank, constant, ess = (np.stack(part) for part in zip(*runs, strict=True))
+    pit = (rank + rng.random(rank.shape)) / (draws + 1)
+    names = _element_names(quantities, coords)
+    verdict = _verdict(rank, constant.all(axis=0), pit, names, draws, false_alarm)
+    if route == "nuts":
+        verdict["ess"] = (QUANTITY, ess.mean(axis=0))
+        _warn_dependent(verdict, draws)
+    transforms = tree.group(_as_variables(pit, quantities), coords)
+    out = xr.DataTree.from_dict({PRIOR_SBC: transforms, CALIBRATION: verdict})
+    out.attrs |= {
+        "family": type(prior.family).__name__,
+        "route": route,
+        "n_rows": n_rows,
+        "replicates": replicates,
+        "draws": draws,
+        "false_alarm": false_alarm,
+        "bayesgen_version": __version__,
+    }
+    if isinstance(random_state, int):
+        out.attrs["seed"] = random_state
+    return out
+
+
+# ----------------------------------------------------------------------------------- what is tested
+
+
+def _prior_of(clf: Any) -> tuple[ClassModel, dict[str, Any]]:
+    """The prior, whose theta has the same shape in every replicate, and labels of its dims."""
+    known: dict[str, Any] = {}
+    if isinstance(clf, ClassModel):
+        prior = clf
+    else:
+        check_is_fitted(clf, "prior_")
+        prior, known = clf.prior_, clf._coords()
+    if isinstance(prior.family, DirichletMarkov):
+        prior = replace(prior, family=_with_every_context(prior.family))
+    sizes = routes.sizes(prior)
+    labels = {dim: known.get(dim, ()) for dim in {*sizes, *known}}
+    coords = {d: np.arange(n) if len(labels[d]) != n else labels[d] for d, n in sizes.items()}
+    wanted = {dim for dims in prior.params.values() for dim in dims}
+    if not wanted <= {*coords, *known}:
+        raise ValueError(
+            f"the prior of {type(prior.family).__name__} does not tell the lengths of the dims "
+            f"{sorted(wanted - set(coords))}: give the fitted classifier"
+        )
+    return prior, dict(known) | coords
+
+
+def _rows_to_label(clf: Any, prior: ClassModel, X: Any) -> Any:
+    """The rows of a discriminative model as its family takes them."""
+    name = type(prior.family).__name__
+    if not prior.family.discriminative:
+        if X is not None:
+            raise TypeError(f"{name} draws its own rows: leave X out")
+        return None
+    if X is None:
+        raise ValueError(f"{name} says nothing of x, only of y given x: give rows X to be labelled")
+    return X if isinstance(clf, ClassModel) else clf._encode(clf._read(X, reset=False))
+
+
+def _refuse_large(n: int, n_parameters: int) -> None:
+    size = 8 * (n + 1) * n_parameters
+    if size > _BYTES:
+        raise ValueError(
+            f"{n} values of {n_parameters} parameters would take {size / (1 << 30):.1f} GiB; "
+            "calibrate a classifier with fewer features"
+        )
+
+
+def _with_every_context(family: DirichletMarkov) -> DirichletMarkov:
+    """The same prior, whose tables span all contexts whatever documents it is updated with."""
+    n_classes, order, n_tokens = len(family.alpha), family.order, family.n_tokens
+    none = np.empty((0, order), dtype=np.int64), np.empty((n_classes, 0))
+    try:
+        contexts = replace(family, grams=none[0], counts=none[1]).contexts
+    except ValueError:
+        raise ValueError(
+            f"a model of order {order} over {n_tokens} tokens has too many contexts for tables of "
+            "all of them, which calibration draws; calibrate a lower order or fewer tokens"
+        ) from None
+    tokens = np.tile(np.arange(n_tokens), len(contexts))
+    grams = np.column_stack([np.repeat(contexts, n_tokens, axis=0), tokens])
+    return family.update(MarkovStats(grams, np.zeros((n_classes, len(grams))), n_tokens))
+
+
+class _Replicate(NamedTuple):
+    """Ranks of theta, in the order of the parameters; the log likelihood is last."""
+
+    rank: Array  # (Q,) of 0 .. draws
+    constant: Array  # (Q,) whether theta and all draws are the same
+    ess: Array  # (Q,) effective draws
+
+
+def _replicate(
+    prior: ClassModel,
+    theta: Mapping[str, Array],
+    posterior: Mapping[str, Array],
+    X: Any,
+    y: Array,
+    rng: np.random.Generator,
+) -> tuple[_Replicate, Quantities]:
+    """Rank one theta among the posterior draws given its rows; what has been ranked."""
+    both = {name: np.concatenate([value, posterior[name]]) for name, value in theta.items()}
+    draws = len(next(iter(both.values()))) - 1
+    quantities = _quantities(prior, both)
+    columns = [value.reshape(draws + 1, -1) for _, value in quantities.values()]
+    values = np.column_stack([*columns, _log_likelihood(prior, both, X, y)])
+    below = (values[1:] < values[0]).sum(axis=0)
+    ties = (values[1:] == values[0]).sum(axis=0)  # theta may come before, between or after them
+    ranked = _Replicate(
+        below + rng.integers(0, ties + 1),
+        ties == draws,
+        effective_sample_size(values[1:].T[:, None]) if draws >= 4 else np.full(len(ties), np.nan),
+    )
+    return ranked, quantities
+
+
+def _quantities(prior: ClassModel, theta: Mapping[str, Array]) -> Quantities:
+    """What is ranked, of {name: (n, *dims)}: class weights, parameters, hyper-parameters."""
+    own = {} if prior.family.discriminative else {CLASS_WEIGHTS: ((CLASS,), theta[CLASS_WEIGHTS])}
+    hyper = prior.family.hyperparameters.items()
+    more = {name: (dims, theta[name]) for name, dims in hyper if name in theta}
+    return own | prior.family.identified(theta) | more
+
+
+def _log_likelihood(prior: ClassModel, theta: Mapping[str, Array], X: Any, y: Array) -> Array:
+    """(n,) log p(y, X | theta), or log p(y | X, theta), at {name: (n, *dims)}."""
+    one_chain = {name: theta[name][None] for name in prior.params}
+    weights = log_class_weights(prior.family, one_chain)
+    out = np.broadcast_to(weights, (1, len(theta[next(iter(theta))]), len(prior.alpha)))[0][:, y]
+    total = out.sum(axis=1)
+    for rows, density in log_densities(prior.family, one_chain, X, len(prior.alpha)):
+        codes = y[rows]
+        total += density[0][:, np.arange(len(codes)), codes].sum(axis=1)
+    return total
+
+
+def _tracked(items: list[Any], text: str, shown: bool) -> Iterable[Any]:
+    """The items, with a progress bar on a terminal that is gone at the end."""
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    hidden = not (shown and console.is_terminal)
+    return track(items, text, console=console, transient=True, disable=hidden)
+
+
+# ---------------------------------------------------------------------------------------- verdict
+
+
+def _verdict(
+    rank: Array, constant: Array, pit: Array, names: list[str], draws: int, false_alarm: float
+) -> "xr.Dataset":
+    """Tests of (R, Q) ranks: what is `constant` has none, what has the same ranks has one."""
+    import xarray as xr
+
+    first: dict[bytes, int] = {}
+    p_value, note = np.full(len(names), np.nan), np.full(len(names), "", dtype=object)
+    note[constant] = "constant"
+    for q in np.flatnonzero(~constant).tolist():
+        # a covariance stands in its matrix twice; of two probabilities, one is 1 minus the other
+        key = min(rank[:, q].tobytes(), (draws - rank[:, q]).tobytes())
+        if (twin := first.setdefault(key, q)) != q:
+            note[q] = f"as {names[twin]}"
+    tested = list(first.values())
+    p_value[tested] = uniformity.p_values(rank[:, tested], draws)
+    threshold = false_alarm / max(1, len(tested))
+    by = QUANTITY
+    return xr.Dataset(
+        {
+            "p_value": (by, p_value),
+            "pit_mean": (by, pit.mean(axis=0)),
+            "pit_sd": (by, pit.std(axis=0)),
+            "note": (by, note.astype(str)),
+            "threshold": threshold,
+            "passed": bool(np.all(p_value[tested] >= threshold)),
+        },
+        {by: names},
+    )
+
+
+def _as_variables(pit: Array, quantities: Quantities) -> Quantities:
+    """{quantity: (dims, (chain, draw, *dims))} of (R, Q) values."""
+    out, start = {}, 0
+    for name, (dims, value) in quantities.items():
+        part = pit[:, start : start + value[0].size]
+        out[name] = (dims, part.reshape(1, len(pit), *value.shape[1:]))
+        start += part.shape[1]
+    return tree.with_draws(out | {LOG_LIKELIHOOD: ((), pit[None, :, start])})
+
+
+def _element_names(quantities: Quantities, coords: Mapping[str, Any]) -> list[str]:
+    """``mu[Adelie, bill_length_mm]``, and so on; the log likelihood is last."""
+    names = []
+    for name, (dims, _) in quantities.items():
+        for labels in product(*(coords[dim] for dim in dims)):
+            names.append(f"{name}[{', '.join(map(str, labels))}]" if dims else name)
+    return [*names, LOG_LIKELIHOOD]
+
+
+def _warn_dependent(verdict: "xr.Dataset", draws: int) -> None:
+    """Warn where NUTS has kept draws that depend on each other."""
+    ess = verdict["ess"].where(verdict["p_value"].notnull())
+    if (ess < _ENOUGH * draws).any():
+        worst = ess.idxmin().item()
+        warnings.warn(
+            f"the {draws} draws kept of {worst} are worth {ess.min().item():.0f} independent ones "
+            "in the mean, so that its ranks are not quite uniform even if all is right; raise "
+            "`thin`",
+            UserWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,1 @@
+"""The DataTree: the only builder and reader."""

@@ -1,0 +1,402 @@
+r"""Categories: strings, numbers and booleans of a table's columns to codes 0 .. K-1, and back.
+
+N rows, D columns, K_j categories in column j. A table is what `reading.tables.read` returns::
+
+    >>> from bayesgen.encoding.tables import read
+    >>> table = read([["red", 1], ["blue", 2], [None, 1]])
+    >>> categories = Categories.learn(table)
+    >>> categories.values
+    (('blue', 'red'), (1, 2))
+    >>> categories.encode(read([["red", 3], [None, 2]]))  # 3 is unseen, None is missing
+    array([[ 1., -1.],
+           [nan,  1.]])
+
+Numbers are compared by value, and learned categories are sorted (see `reading.column`). Those
+that the user declares are all kept in the order of the declaration, those without rows included.
+Text and numbers do not mix: neither within a column, nor between learning and encoding.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+
+from bayesgen.encoding.codes import MOST_CODES, may_stand, occurring
+from bayesgen.encoding.column import Column, Values, is_text, of_one_type
+from bayesgen.encoding.declared import declared_categories
+from bayesgen.encoding.tables import common_names, refuse_no_rows
+from bayesgen.families.shared.category_codes import Recoded
+from bayesgen.numerics.rows import Matrix, cell_of
+from bayesgen.numerics.special import Array
+
+
+@dataclass(frozen=True)
+class Categories:
+    """The categories of every column of a table.
+
+    Parameters
+    ----------
+    values : tuple of D tuples
+        The category with code k in column j is ``values[j][k]``, a str, int, float or bool, all
+        of one type within a column; () if every cell of the column was missing.
+    names : tuple of str, or None
+        The columns' names.
+    """
+
+    values: tuple[Values, ...]
+    names: tuple[str, ...] | None = None
+
+    @classmethod
+    def learn(cls, table: Any, declared: Any = None) -> Self:
+        """Categories of the columns of a table, or of a CSR matrix (as `tables.read` returns them).
+
+        Parameters
+        ----------
+        table : Columns or CSR matrix
+            In a CSR matrix 0 is a category of every column and must be its smallest.
+        declared : None, int, sequence or mapping
+            An int K declares the codes 0 .. K-1 for every column. A sequence has one entry a
+            column, a mapping {name or position: entry} one for the columns it mentions; an entry
+            is an int K, a sequence of categories, or None for a column to be learned.
+
+        Raises
+        ------
+        ValueError
+            If the table has no rows, or holds a value that is not declared.
+        TypeError
+            If a column holds what cannot be a category.
+        """
+        if sparse.issparse(table):
+            refuse_no_rows(*table.shape)
+            given = declared_categories(declared, None, table.shape[1])
+            out = cls(_learn_sparse(table, given))
+        else:
+            refuse_no_rows(table.n_rows, table.n_columns)
+            given = declared_categories(declared, table.names, table.n_columns)
+            found = occurring(table.numbers) if None in given else None
+            out = cls(
+                tuple(
+                    entry or (_of_codes(found[j], table) if found else table.column(j).learn())
+                    for j, entry in enumerate(given)
+                ),
+                table.names,
+            )
+        if any(entry is not None for entry in given):
+            out.refuse_unseen(table, declared=True)
+        return out
+
+    @property
+    def n_categories(self) -> tuple[int, ...]:
+        """(D,) K_j, the number of categories of each column."""
+        return tuple(map(len, self.values))
+
+    def encode(self, table: Any) -> Matrix:
+        """Codes of the cells; columns are taken by position.
+
+        Returns
+        -------
+        (N, D) array of float64, or CSR for CSR
+            NaN where the cell is missing, -1 where its value is not among the categories.
+
+        Raises
+        ------
+        TypeError
+            If a column holds text where its categories are numbers, or the reverse.
+        """
+        if sparse.issparse(table):
+            self._refuse_width(table.shape[1])
+            return _encode_sparse(table, self)
+        self._refuse_width(table.n_columns)
+        out = np.empty((table.n_rows, table.n_columns))
+        for j in range(table.n_columns):
+            out[:, j] = self.encode_column(table.column(j), j)
+        return out
+
+    def codes_of(self, table: Any) -> Matrix:
+        """As `encode`; or, of many numbers that are the codes already, the numbers themselves.
+
+        There what is not among the categories is any number that is no code.
+        """
+        numbers = None if sparse.issparse(table) else table.numbers
+        same = all(column == tuple(range(len(column))) for column in self.values)
+        if same and may_stand(numbers):
+            self._refuse_width(table.n_columns)
+            return numbers
+        return self.encode(table)
+
+    def read_codes(self, table: Any, unseen_as_missing: bool = False) -> Recoded | None:
+        """Codes of many small whole numbers, looked up as they are read; None of other tables."""
+        numbers = None if sparse.issparse(table) else table.numbers
+        if numbers is None or not may_stand(numbers) or not all(map(_are_codes, self.values)):
+            return None
+        self._refuse_width(table.n_columns)
+        k = max(self.n_categories, default=0)
+        m = 1 + max((int(max(column)) for column in self.values), default=0)
+        places = np.full((len(self.values), m + 2), k + unseen_as_missing)
+        places[:, -1] = k + 1
+        for j, column in enumerate(self.values):
+            places[j, np.array(column, dtype=np.intp)] = np.arange(len(column))
+        return Recoded(numbers, places, k)
+
+    def knows(self, table: Any) -> bool:
+        """Whether a single look shows that a table of many small numbers holds no other value."""
+        found = None if sparse.issparse(table) else occurring(table.numbers)
+        if found is None or len(found) != len(self.values):
+            return False
+        pairs = zip(found, self.values, strict=True)
+        return all(set(column.tolist()) <= set(values) for column, values in pairs)
+
+    def encode_column(self, column: Column, j: int) -> Array:
+        """(N,) codes of one column, of the categories of column j."""
+        values = self.values[j]
+        if values and column.kind != "empty" and is_text(values) != (column.kind == "text"):
+            rows = np.flatnonzero(column.present)
+            if len(rows):
+                cell = column.values[rows[:1]].tolist()[0]
+                raise TypeError(
+                    f"the categories of {column.label} are {_form(values)}, but row {rows[0]} "
+                    f"holds {cell!r}; convert the column"
+                )
+        return column.encode(values)
+
+    def refuse_unseen(self, table: Any, declared: bool = False) -> None:
+        """Raise ValueError at the first value that is not among the categories of its column."""
+        if sparse.issparse(table):
+            self._refuse_width(table.shape[1])
+            unseen = np.flatnonzero(_encode_sparse(table, self).data == -1)
+            if len(unseen):
+                row, j = cell_of(table, unseen[0])
+                value = table.data[unseen[0]]
+                raise _not_among(f"column {j}", value, row, self.values[j], declared)
+            return
+        self._refuse_width(table.n_columns)
+        if self.knows(table):
+            return
+        for j, values in enumerate(self.values):
+            column = table.column(j)
+            rows = np.flatnonzero(column.encode(values) == -1)
+            if len(rows):
+                value = column.values[rows[0]]
+                raise _not_among(column.label, value, int(rows[0]), values, declared)
+
+    def decode(self, codes: Matrix) -> Matrix:
+        """Inverse of `encode`.
+
+        Returns
+        -------
+        (N, D) array, or CSR of float64 for CSR
+            Of bool, int64 or float64 if all categories are; of objects if some are text.
+            Missing cells are NaN, None in columns of text.
+
+        Raises
+        ------
+        ValueError
+            If a code is not NaN or one of 0 .. K_j - 1.
+        """
+        if sparse.issparse(codes):
+            self._refuse_width(codes.shape[1])
+            return _decode_sparse(codes.tocsr().astype(np.float64), self)
+        codes = np.asarray(codes, dtype=np.float64)
+        self._refuse_width(codes.shape[1])
+        columns = [self.decode_column(codes[:, j], j) for j in range(len(self.values))]
+        return np.stack(columns, axis=1)
+
+    def decode_column(self, codes: Array, j: int) -> Array:
+        """(N,) values of codes of column j, of the narrowest dtype."""
+        values, missing = self.values[j], np.isnan(codes)
+        k = np.where(missing, len(values), codes)
+        bad = ~missing & ~((k >= 0) & (k < len(values)) & (k == np.trunc(k)))
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise _no_category(self._label(j), codes[row], row, len(values))
+        if is_text(values):
+            return np.array([*values, None], dtype=object)[k.astype(np.intp)]
+        if missing.any() or not values:
+            return np.array([*values, np.nan], dtype=np.float64)[k.astype(np.intp)]
+        return np.array(values)[k.astype(np.intp)]
+
+    def merge(
+        self, other: Self, labels: Sequence[str] | None = None
+    ) -> tuple[Self, tuple[Array, ...], tuple[Array, ...]]:
+        """Categories of both: sorted, unless the order of one holds that of the other.
+
+        `labels` is what errors call the columns, if not by their names.
+
+        Returns
+        -------
+        merged : Categories
+        maps_self, maps_other : tuples of D arrays of int
+            Code k in column j of `self` is code ``maps_self[j][k]`` of `merged`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the columns differ in number, in name, or in being text or numbers.
+        """
+        self._refuse_width(len(other.values))
+        names = common_names(self.names, other.names)
+        pairs = list(zip(self.values, other.values, strict=True))
+        labels = labels or [self._label(j) for j in range(len(self.values))]
+        values = tuple(_merge(a, b, label) for (a, b), label in zip(pairs, labels, strict=True))
+        codes = [{value: k for k, value in enumerate(column)} for column in values]
+
+        def maps(old: tuple[Values, ...]) -> tuple[Array, ...]:
+            columns = zip(old, codes, strict=True)
+            return tuple(np.array([new[v] for v in was], dtype=np.intp) for was, new in columns)
+
+        return type(self)(values, names), maps(self.values), maps(other.values)
+
+    def to_json(self) -> str:
+        """Text that `from_json` reads; 1, 1.0, True and "1" stay what they are."""
+        return json.dumps({"names": self.names, "values": self.values}, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Inverse of `to_json`; ValueError if `text` is something else."""
+        try:
+            record = json.loads(text)
+            names, values = record["names"], record["values"]
+            return cls(tuple(map(tuple, values)), None if names is None else tuple(names))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"not a record of categories: {error!r}") from None
+
+    def _label(self, j: int) -> str:
+        return f"column {j if self.names is None else self.names[j]!r}"
+
+    def _refuse_width(self, n_columns: int) -> None:
+        if n_columns != len(self.values):
+            raise ValueError(
+                f"X has {n_columns} features, but there are categories of {len(self.values)}; "
+                "give the columns of the training data"
+            )
+
+
+def _are_codes(values: Values) -> bool:
+    """Whether categories are whole numbers for which a small table has places."""
+    if not values or is_text(values):
+        return False
+    return all(v == int(v) and 0 <= v < MOST_CODES for v in values)
+
+
+def _of_codes(found: Array, table: Any) -> Values:
+    return (False, True) if table.numbers.dtype == bool else tuple(found.tolist())
+
+
+def _not_among(label: str, value: Any, row: int, values: Values, declared: bool) -> ValueError:
+    """The error for a value that is not among the categories."""
+    value = value.item() if isinstance(value, np.generic) else value
+    what, cure = "its categories", 'give unseen="prior" or "ignore"'
+    if declared:
+        what, cure = "its declared categories", "declare it too"
+    known = ", ".join(map(repr, values[:10])) + (", ..." if len(values) > 10 else "")
+    return ValueError(
+        f"{label} holds {value!r} in row {row}, which is not among {what} ({known}); {cure}, "
+        "or make the cell missing"
+    )
+
+
+def _no_category(label: str, code: float, row: int, n_categories: int) -> ValueError:
+    return ValueError(
+        f"{label}: code {code:g} in row {row} is no category; "
+        f"codes are 0 .. {n_categories - 1}, or NaN for a missing cell"
+    )
+
+
+def _form(values: Values) -> str:
+    return "text" if is_text(values) else "numbers"
+
+
+def _merge(a: Values, b: Values, label: str) -> Values:
+    if a and b and is_text(a) != is_text(b):
+        raise TypeError(
+            f"the categories of {label} are {_form(a)} on one side and {_form(b)} on the other; "
+            "convert one of them"
+        )
+    merged = a if _within(b, a) else b if _within(a, b) else sorted({*a, *b})
+    return of_one_type(merged, a + b)
+
+
+def _within(short: Values, long: Values) -> bool:
+    """Whether `short` is `long` with values left out, in the same order."""
+    rest = iter(long)
+    return all(value in rest for value in short)
+
+
+# ------------------------------------------------------------------------------------ sparse
+
+
+def _learn_sparse(X: Matrix, given: list[Values | None]) -> tuple[Values, ...]:
+    """Categories of a canonical CSR matrix: 0 and the stored values, column by column."""
+    if X.dtype == bool:
+        return tuple((False, True) if entry is None else entry for entry in given)
+    stored = (X.data != 0) & (X.data == X.data)
+    columns, values = X.indices[stored], X.data[stored]
+    if values.size and values.min() < 0:
+        at = int(np.flatnonzero(X.data < 0)[0])
+        row, j = cell_of(X, at)
+        raise ValueError(
+            f"column {j} holds {X.data[at]} in row {row}: in a sparse X the category 0 must be "
+            "the smallest; add a constant to the column, or pass X.toarray()"
+        )
+    order = np.lexsort((values, columns))
+    columns, values = columns[order], values[order]
+    new = np.ones(len(values), dtype=bool)
+    new[1:] = (columns[1:] != columns[:-1]) | (values[1:] != values[:-1])
+    values, ends = values[new], np.cumsum(np.bincount(columns[new], minlength=X.shape[1]))
+    whole = values.dtype.kind in "iu" or bool(np.all(values == np.trunc(values)))
+    cells = values.astype(np.int64).tolist() if whole else values.tolist()
+    out, start = [], 0
+    for entry, end in zip(given, ends.tolist(), strict=True):
+        found = (0, *cells[start:end])
+        out.append(entry or (found if whole else of_one_type(found, found)))
+        start = end
+    return tuple(out)
+
+
+def _encode_sparse(X: Matrix, categories: Categories) -> Matrix:
+    """Codes of the stored cells; nothing is added to what is stored."""
+    flat, start, sizes = _flat(categories)
+    column = np.repeat(np.arange(len(sizes)), sizes)
+    distinct = np.unique(flat)  # (column, value) becomes one integer, and one binary search
+    keys = column * len(distinct) + np.searchsorted(distinct, flat)
+    order = np.argsort(keys)
+    data = X.data.astype(np.float64)
+    rank = np.minimum(np.searchsorted(distinct, data), len(distinct) - 1)
+    at = np.searchsorted(keys[order], X.indices * np.int64(len(distinct)) + rank)
+    cell = order[np.minimum(at, len(order) - 1)]
+    hit = (flat[cell] == data) & (column[cell] == X.indices)
+    codes = np.where(hit, cell - start[X.indices], -1.0)
+    codes[np.isnan(data)] = np.nan
+    out = X.astype(np.float64)
+    out.data = codes
+    return out
+
+
+def _decode_sparse(codes: Matrix, categories: Categories) -> Matrix:
+    """Categories in place of the stored codes of a CSR matrix of float64."""
+    flat, start, sizes = _flat(categories)
+    missing = np.isnan(codes.data)
+    k = np.where(missing, 0, codes.data)
+    bad = np.flatnonzero((k < 0) | (k >= sizes[codes.indices]) | (k != np.trunc(k)))
+    if len(bad):
+        row, j = cell_of(codes, bad[0])
+        raise _no_category(categories._label(j), k[bad[0]], row, int(sizes[j]))
+    codes.data = np.where(missing, np.nan, flat[start[codes.indices] + k.astype(np.intp)])
+    return codes
+
+
+def _flat(categories: Categories) -> tuple[Array, Array, Array]:
+    """All categories in one array of float64, where each column's begin, and (D,) K_j."""
+    for j, column in enumerate(categories.values):
+        if not column or column[0] != 0:
+            raise ValueError(
+                f"in a sparse X the first category of every column must be 0, but that of "
+                f"{categories._label(j)} is {column[0] if column else None!r}; pass X.toarray()"
+            )
+    sizes = np.array(categories.n_categories)
+    flat = np.fromiter(chain.from_iterable(categories.values), np.float64, sizes.sum())
+    return flat, np.cumsum(sizes) - sizes, sizes

@@ -1,0 +1,48 @@
+"""Numbers that are category codes already: whole, from 0 on, and small.
+
+A large array of them is looked through once, in memory's order, and then used as it is.
+"""
+
+import numpy as np
+
+from bayesgen.numerics import kernels
+from bayesgen.numerics.rows import row_blocks
+from bayesgen.numerics.special import Array
+
+MOST_CODES = 1024  # codes of a column
+
+
+def occurring(X: Array | None) -> list[Array] | None:
+    """The codes that occur in each column of a large (N, D) array; NaN is a missing cell.
+
+    None if the array is not large, or if a cell is not a whole number 0 .. 1023.
+    """
+    if X is None or not kernels.pays(X.size):
+        return None
+    from bayesgen.numerics.kernels.categorical import as_codes, mark_codes, row_slices
+    from bayesgen.numerics.kernels.threads import over_blocks
+
+    def part(start: int, stop: int) -> Array:
+        seen = np.zeros((X.shape[1], MOST_CODES + 2), dtype=np.uint8)
+        for rows in row_slices(X, start, stop):
+            mark_codes(as_codes(X[rows]), seen)
+        return seen
+
+    most = min(16, max(1, (1 << 14) // X.shape[1]))
+    seen = np.zeros((X.shape[1], MOST_CODES + 2), dtype=np.uint8)
+    for found in over_blocks(part, X.shape[0], X.shape[1], most):
+        seen |= found
+    return (
+        None
+        if seen[:, MOST_CODES].any()
+        else [np.flatnonzero(column[:MOST_CODES]) for column in seen]
+    )
+
+
+def may_stand(X: Array | None) -> bool:
+    """Whether a large array can be taken for codes as it is: infinity is no cell of a table."""
+    if X is None or not kernels.pays(X.size):
+        return False
+    if X.dtype.kind != "f" or np.isfinite(X.sum()):
+        return True
+    return not any(np.isinf(X[rows]).any() for rows in row_blocks(*X.shape))

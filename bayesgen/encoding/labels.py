@@ -1,0 +1,191 @@
+"""Class labels of any type: to codes 0 .. C-1 and back, and weights given by label."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from bayesgen.numerics.special import Array
+
+_SPAN = 1 << 16  # integers within so wide a range go through a table of that length
+
+
+def _is_missing(label: Any) -> bool:
+    return label is None or type(label).__name__ == "NAType" or label != label
+
+
+def refuse_mixed(y: Any) -> None:
+    """NumPy would turn [1, "a"] into ["1", "a"] without a word."""
+    if not isinstance(y, list | tuple):
+        return
+    labelled = [(i, v) for i, v in enumerate(y) if not _is_missing(v)]
+    text = [isinstance(v, str) for _, v in labelled]
+    if any(text) and not all(text):
+        (i, a), (k, b) = labelled[0], labelled[text.index(not text[0])]
+        raise TypeError(f"labels must be of one type, got {a!r} in row {i} and {b!r} in row {k}")
+
+
+def _label_type(labels: Array) -> str:
+    """What NumPy must not mix: it would turn numbers and dates into strings."""
+    kind = labels.dtype.kind
+    if kind == "O":
+        return "text" if all(isinstance(v, str) for v in labels.flat) else "other"
+    return "text" if kind in "UT" else "date" if kind == "M" else "number"
+
+
+def refuse_two_types(labels: Array, classes: Array) -> None:
+    """Raise TypeError where numbers, text and dates would be mixed."""
+    if _label_type(labels) != _label_type(classes):
+        raise TypeError(
+            f"labels {labels[:3].tolist()} cannot be mixed with the classes known before, "
+            f"{classes[:3].tolist()}: use labels of one type"
+        )
+
+
+def labels_and_mask(y: Any) -> tuple[Array, Array]:
+    """y as an array (N,), and where a masked array says that there is no label."""
+    mask = np.ma.getmaskarray(y).ravel() if isinstance(y, np.ma.MaskedArray) else None
+    refuse_mixed(y)
+    values = column_or_1d(y if mask is None else y.data, warn=True)
+    return values, np.zeros(len(values), dtype=bool) if mask is None else mask
+
+
+def is_labelled(y: Array, masked: Array) -> Array:
+    """(N,) where a label is known: not masked, None, NaN or NA; if none is, not -1.
+
+    Beside 1 alone -1 is a label: these are two classes, as many write them, and one class would be
+    no problem of classification.
+
+    Raises
+    ------
+    ValueError
+        If no row has a label, or if -1 may as well be an ordinary label: beside it there is
+        only one label other than 1, or another negative one.
+    """
+    gone = masked | _has_no_label(y)
+    numbers = np.array(y.tolist()) if y.dtype.kind == "O" and not gone.any() else y
+    if not gone.any() and numbers.dtype.kind in "if" and np.any(numbers == -1):
+        gone = numbers == -1
+        others = np.unique(numbers[~gone])
+        if others.tolist() == [1]:
+            return np.ones(len(y), dtype=bool)
+        if len(others) and (len(others) < 2 or others[0] < 0):
+            raise ValueError(
+                f"y holds -1 beside {others.tolist()}: is -1 a label, or a row without one? Give "
+                "np.ma.masked_array(y, mask), with True where there is no label (mask=False: "
+                "every row has one)"
+            )
+    if gone.all():
+        raise ValueError("no row of y has a label: a class must have at least one")
+    return ~gone
+
+
+def _has_no_label(y: Array) -> Array:
+    if y.dtype.kind not in "fOM":
+        return np.zeros(len(y), dtype=bool)
+    return np.array([_is_missing(v) for v in y.tolist()], dtype=bool)
+
+
+def code_labels(y: Array) -> tuple[Array, Array]:
+    """(sorted labels, code of each row)."""
+    if (found := _code_strings(y)) is not None:
+        return found
+    refuse_unlabelled(_has_no_label(y))
+    if (found := _code_small_integers(y)) is not None:
+        return found
+    if y.dtype.kind == "f" and np.isinf(y).any():
+        raise ValueError(f"y holds an infinite label in row {int(np.isinf(y).argmax())}")
+    check_classification_targets(y)
+    try:
+        labels, codes = np.unique(y, return_inverse=True)
+    except TypeError:
+        kinds = sorted({type(v).__name__ for v in y})
+        raise TypeError(f"labels must be of one sortable type, got {', '.join(kinds)}") from None
+    return labels, codes.ravel()
+
+
+def _code_strings(y: Array) -> tuple[Array, Array] | None:
+    """`code_labels` of strings: looked up, not sorted."""
+    if y.dtype.kind not in "OU" or not y.size:
+        return None
+    values = y.tolist()
+    try:
+        found = set(values)
+    except TypeError:  # lists and the like
+        return None
+    if 2 * len(found) > len(values) or not all(isinstance(label, str) for label in found):
+        return None
+    labels = sorted(found)
+    code = {label: k for k, label in enumerate(labels)}
+    codes = np.fromiter(map(code.__getitem__, values), np.intp, len(values))
+    return np.array(labels, dtype=y.dtype), codes
+
+
+def _code_small_integers(y: Array) -> tuple[Array, Array] | None:
+    """`code_labels` of integers within a narrow range: counted, not sorted."""
+    if y.dtype.kind not in "iu" or not y.size or int(y.max()) - int(y.min()) >= min(_SPAN, y.size):
+        return None
+    # as int64, what lies beyond 2^63 wraps around, and the differences are still right
+    codes, lowest = y.astype(np.int64, copy=False), y.min().astype(np.int64)
+    codes = codes if lowest == 0 else codes - lowest
+    seen = np.bincount(codes) > 0
+    labels = np.flatnonzero(seen).astype(y.dtype) + y.min()
+    if 2 * len(labels) > len(y):
+        return None  # scikit-learn has a warning about that many
+    return labels, codes if seen.all() else (np.cumsum(seen) - 1)[codes]
+
+
+def refuse_unlabelled(gone: Array) -> None:
+    """Raise where a label is needed and is not there."""
+    missing = np.flatnonzero(gone)
+    if missing.size:
+        raise ValueError(
+            f"y has no label in {len(missing)} row(s), the first is row {missing[0]} "
+            "(Input contains NaN): drop the unlabelled rows, or integrate their labels out with "
+            "fit(X, y, inference='nuts')"
+        )
+
+
+def codes_of(labels: Any, classes: Array) -> Array:
+    """Codes of known labels, of the shape of `labels`; an error names one that is no class."""
+    values = np.asarray(labels)
+    codes = np.searchsorted(classes, values).clip(max=len(classes) - 1)
+    strange = classes[codes] != values
+    if np.any(strange):
+        raise ValueError(
+            f"{values[strange].tolist()[0]!r} is not a class; the classes are {classes.tolist()}"
+        )
+    return codes
+
+
+def weights_by_class(class_prior: Any, classes: Array) -> Array:
+    """(C,) weights from an array, a {label: weight} mapping or a pandas Series by label."""
+    by_label = hasattr(class_prior, "items")
+    if by_label:
+        class_prior = dict(class_prior.items())
+        codes = [int(codes_of(label, classes)) for label in class_prior]
+        absent = np.setdiff1d(np.arange(len(classes)), codes)
+        if absent.size:
+            raise ValueError(f"class_prior has no weight for {classes[absent].tolist()}")
+    try:
+        given = list(class_prior.values()) if by_label else class_prior
+        weights = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "class_prior must be one weight a class, or a dict {label: weight}, got "
+            f"{class_prior!r}"
+        ) from None
+    if by_label:
+        weights = weights[np.argsort(codes)]
+    if weights.shape != classes.shape:
+        raise ValueError(
+            f"class_prior has shape {weights.shape}, but there are {len(classes)} "
+            f"classes: {classes.tolist()}"
+        )
+    if not (np.all(weights >= 0) and abs(weights.sum() - 1) < 1e-8):
+        raise ValueError(
+            f"class_prior must be non-negative and sum to 1, got {weights.tolist()} "
+            f"(sum {weights.sum():.10g}); divide by the sum if that is what you mean"
+        )
+    return weights

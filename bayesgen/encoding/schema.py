@@ -1,0 +1,333 @@
+r"""The schema of a table: which columns are of which kind, and the matrix that families take.
+
+`TableSchema` decides the kind of every column of a table with columns of several kinds, learns
+the categories of those that have them, and codes rows as one matrix of float64::
+
+    >>> X = [["Biscoe", 39.1, True], ["Dream", None, False]]
+    >>> schema = TableSchema.learn(X)
+    >>> schema.kinds
+    ('categorical', 'gaussian', 'bernoulli')
+    >>> schema.encode(X)
+    array([[ 0. , 39.1,  1. ],
+           [ 1. ,  nan,  0. ]])
+"""
+
+import json
+import numbers
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from bayesgen.encoding.categories import Categories
+from bayesgen.encoding.column import Column
+from bayesgen.encoding.tables import (
+    Table,
+    column_of_floats,
+    common_names,
+    did_you_mean,
+    find_column,
+    refuse_no_rows,
+)
+from bayesgen.numerics.special import Array
+
+KINDS = ("bernoulli", "categorical", "multinomial", "poisson", "gaussian")
+
+
+@dataclass(frozen=True)
+class TableSchema:
+    """Which columns a model of several kinds uses, and the categories of the categorical ones.
+
+    Parameters
+    ----------
+    names : tuple of str, or None
+        Names of the D columns in use, None if the table had none.
+    kinds : tuple of str
+        (D,) one of `KINDS` a column.
+    positions : tuple of int
+        (D,) where the columns stood in the table.
+    n_columns : int
+        Columns of the table, those left out included.
+    dropped : tuple of str
+        Names of the columns left out.
+    categories : Categories
+        Of the categorical columns, in order.
+    """
+
+    names: tuple[str, ...] | None
+    kinds: tuple[str, ...]
+    positions: tuple[int, ...]
+    n_columns: int
+    dropped: tuple[str, ...]
+    categories: Categories
+
+    @classmethod
+    def learn(cls, X: Any, columns: Any = None, categories: Any = None) -> Self:
+        """Decide the kind of every column and learn the categories.
+
+        Parameters
+        ----------
+        X : table
+        columns : mapping {kind or "drop": list of names or positions}, or None
+            None: booleans are bernoulli; text and categorical dtypes are categorical; other
+            numbers are gaussian. If given, every column must be named once.
+        categories : mapping {name or position: categories or K}, or None
+            Declared categories, as in `Categories.learn`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a column or a kind is unknown, or a column is named twice or not at all; or if a
+            column in use cannot be read.
+        """
+        table = Table(X)
+        refuse_no_rows(table.n_rows, table.n_columns)
+        kinds = _inferred(table) if columns is None else _chosen(columns, table)
+        used = tuple(j for j, kind in enumerate(kinds) if kind != "drop")
+        if not used:
+            raise ValueError("columns: every column is dropped; keep at least one")
+        names = table.names
+        out = cls(
+            names=None if names is None else tuple(names[j] for j in used),
+            kinds=tuple(kinds[j] for j in used),
+            positions=used,
+            n_columns=table.n_columns,
+            dropped=tuple(names[j] for j in range(len(kinds)) if j not in used) if names else (),
+            categories=Categories(()),
+        )
+        return out._learn_categories(table, categories)
+
+    def relearn(self, X: Any, categories: Any = None) -> Self:
+        """The same columns and kinds with the categories of X, a further batch, for `merge`."""
+        return self._learn_categories(Table(X), categories)
+
+    @property
+    def blocks(self) -> dict[str, Array]:
+        """{kind: positions in `encode`'s matrix} of the kinds that occur, in the order of KINDS."""
+        found = {kind: np.flatnonzero([k == kind for k in self.kinds]) for kind in KINDS}
+        return {kind: block for kind, block in found.items() if len(block)}
+
+    def encode(self, X: Any) -> Array:
+        """(N, D) float64: codes, 0/1 and numbers, NaN for missing cells, -1 for unseen categories.
+
+        Columns are selected by name if both X and the schema have names, else by position.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X lacks a column or has one too many; or if a cell does not fit its column's kind.
+        """
+        table = Table(X)
+        where = self._locate(table)
+        out = np.empty((table.n_rows, len(where)))
+        nominal = 0
+        for k, (j, kind) in enumerate(zip(where, self.kinds, strict=True)):
+            column = table.column(j)
+            if kind == "categorical":
+                out[:, k] = self.categories.encode_column(column, nominal)
+                nominal += 1
+            else:
+                out[:, k] = _numbers(column, kind)
+        return out
+
+    def refuse_unseen(self, X: Any) -> None:
+        """Raise ValueError at the first value that is not among the categories of its column."""
+        self.categories.refuse_unseen(self._nominal(Table(X)))
+
+    def decode(self, rows: Array) -> list[Array]:
+        """The D columns of `encode`'s matrix as values: categories, booleans, numbers."""
+        out, nominal = [], 0
+        for values, kind in zip(np.asarray(rows, dtype=np.float64).T, self.kinds, strict=True):
+            if kind == "categorical":
+                out.append(self.categories.decode_column(values, nominal))
+                nominal += 1
+            else:
+                as_bool = kind == "bernoulli" and not np.isnan(values).any()
+                out.append(values.astype(bool) if as_bool else values.copy())
+        return out
+
+    def merge(self, other: Self) -> tuple[Self, tuple[Array, ...], tuple[Array, ...]]:
+        """The schema of both, and maps of the categorical columns' codes as in `Categories.merge`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the columns in use differ in number, name or kind.
+        """
+        if len(self.kinds) != len(other.kinds):
+            raise ValueError(
+                f"one side uses {len(self.kinds)} columns and the other {len(other.kinds)}; "
+                "merge models of the same columns"
+            )
+        names = common_names(self.names, other.names)
+        labels = [
+            f"column {j if names is None else names[k]!r}" for k, j in enumerate(self.positions)
+        ]
+        for j, (mine, theirs) in enumerate(zip(self.kinds, other.kinds, strict=True)):
+            if mine != theirs:
+                raise ValueError(
+                    f"{labels[j]} is {mine} on one side and {theirs} on the other; "
+                    "give columns= the same kinds"
+                )
+        nominal = [labels[j] for j in self.blocks.get("categorical", ())]
+        categories, maps_self, maps_other = self.categories.merge(other.categories, nominal)
+        return replace(self, names=names, categories=categories), maps_self, maps_other
+
+    def to_json(self) -> str:
+        """Text that `from_json` reads."""
+        record = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return json.dumps(record | {"categories": json.loads(self.categories.to_json())})
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Inverse of `to_json`; ValueError if `text` is something else."""
+        try:
+            record = json.loads(text)
+            fields: dict[str, Any] = {
+                k: tuple(v) if isinstance(v, list) else v for k, v in record.items()
+            }
+            fields["categories"] = Categories.from_json(json.dumps(record["categories"]))
+            return cls(**fields)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"not a record of a table's schema: {error!r}") from None
+
+    def _learn_categories(self, table: Table, declared: Any) -> Self:
+        if declared is not None and not isinstance(declared, Mapping):
+            raise TypeError(f"categories must be a dict {{column: categories}}, not {declared!r}")
+        part = self._nominal(table)
+        entries: dict[Any, Any] = {}
+        for key, entry in (declared or {}).items():
+            j = find_column(key, table.names, table.n_columns, "categories")
+            if j not in part.positions:
+                raise ValueError(
+                    f"categories: {table.label(j)} is not categorical; name it so in columns="
+                )
+            entries[part.positions.index(j)] = entry
+        found = Categories.learn(part, entries) if part.positions else Categories(())
+        return replace(self, categories=found)
+
+    def _nominal(self, table: Table) -> "_Part":
+        """The categorical columns."""
+        where = zip(self._locate(table), self.kinds, strict=True)
+        return _Part(table, [j for j, kind in where if kind == "categorical"])
+
+    def _locate(self, table: Table) -> list[int]:
+        """Where the columns in use stand in a table."""
+        if self.names is None or table.names is None:
+            if table.n_columns != self.n_columns:
+                raise ValueError(
+                    f"X has {table.n_columns} features, but {self.n_columns} are expected; "
+                    "give the columns of the training data"
+                )
+            return list(self.positions)
+        at = {name: j for j, name in enumerate(table.names)}
+        if lost := [name for name in self.names if name not in at]:
+            raise ValueError(
+                f"X lacks the columns {', '.join(map(repr, lost))}; "
+                "add them, with missing cells if they are not known"
+            )
+        known = {*self.names, *self.dropped}
+        if extra := [name for name in table.names if name not in known]:
+            raise ValueError(
+                f"X has columns that were not there in training: {', '.join(map(repr, extra))}; "
+                "drop them"
+            )
+        return [at[name] for name in self.names]
+
+
+class _Part:
+    """Some columns of a table."""
+
+    numbers: Array | None = None  # they are read one at a time
+
+    def __init__(self, table: Table, positions: list[int]) -> None:
+        self.table, self.positions = table, positions
+        names = table.names
+        self.names = None if names is None else tuple(names[j] for j in positions)
+        self.n_rows, self.n_columns = table.n_rows, len(positions)
+
+    def column(self, j: int, /) -> Column:
+        return self.table.column(self.positions[j])
+
+
+def _inferred(table: Table) -> list[str]:
+    """The kind of every column by what it holds."""
+    out = []
+    for j in range(table.n_columns):
+        column = table.column(j)
+        if column.kind == "empty" and not column.nominal:
+            raise ValueError(
+                f"{column.label} holds nothing but missing cells, so its kind is not known; "
+                "name it in columns=, or leave it out"
+            )
+        nominal = column.nominal or column.kind == "text"
+        numeric = "bernoulli" if column.kind == "boolean" else "gaussian"
+        out.append("categorical" if nominal else numeric)
+    return out
+
+
+def _chosen(columns: Any, table: Table) -> list[str]:
+    """The kind of every column by the user's word, "drop" for those left out."""
+    if not isinstance(columns, Mapping):
+        raise TypeError(
+            f"columns must be a dict {{kind: list of columns}} or None, not {columns!r}; kinds are "
+            f"{', '.join(KINDS)} and drop"
+        )
+    if table.numbered is not None and table.numbered != list(range(table.n_columns)):
+        raise ValueError(
+            f"the columns of X are called {', '.join(map(str, table.numbered[:10]))}: a number in "
+            "columns= could be a name or a position; rename them, as in df.columns.astype(str)"
+        )
+    out: dict[int, str] = {}
+    for kind, keys in columns.items():
+        if kind not in (*KINDS, "drop"):
+            raise ValueError(f"columns: no kind {kind!r}{did_you_mean(kind, (*KINDS, 'drop'))}")
+        single = isinstance(keys, str | numbers.Integral) or not isinstance(keys, Iterable)
+        for key in [keys] if single else keys:
+            j = find_column(key, table.names, table.n_columns, f"columns[{kind!r}]")
+            if j in out:
+                raise ValueError(
+                    f"columns: {table.label(j)} is named twice, as {out[j]} and as {kind}; "
+                    "name it once"
+                )
+            out[j] = kind
+    if forgotten := [table.label(j) for j in range(table.n_columns) if j not in out]:
+        raise ValueError(
+            f"columns names no kind for {', '.join(forgotten)}; add each to a kind, or to "
+            '"drop": [...] to leave it out'
+        )
+    return [out[j] for j in range(table.n_columns)]
+
+
+def _numbers(column: Column, kind: str) -> Array:
+    """(N,) float64 of a column that is not categorical, or an error with value and row."""
+    if column.kind == "text":
+        values = np.array([_parse(v, i, column.label, kind) for i, v in enumerate(column.values)])
+        values = column_of_floats(values, column.label).values
+    else:
+        values = column.values.astype(np.float64)
+    if kind == "bernoulli":
+        bad, need = ~((values == 0) | (values == 1) | np.isnan(values)), "must be 0, 1 or missing"
+    elif kind in ("poisson", "multinomial"):
+        bad, need = values < 0, "must not be negative"
+    else:
+        return values
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(
+            f"{column.label} holds {values[row]:g} in row {row}, but a {kind} column {need}; "
+            "correct it or choose another kind in columns="
+        )
+    return values
+
+
+def _parse(cell: Any, row: int, label: str, kind: str) -> float:
+    """A number written as text, as in NumPy arrays of strings."""
+    try:
+        return float(cell) if isinstance(cell, str) else np.nan
+    except ValueError:
+        raise ValueError(
+            f"{label} holds {str(cell)!r} in row {row}, but a {kind} column must hold numbers; "
+            "correct it or choose another kind in columns="
+        ) from None

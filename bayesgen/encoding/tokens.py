@@ -1,0 +1,316 @@
+r"""From texts to token codes and back: what stands before a language model.
+
+A *document* is a string, cut into tokens by a `Tokenizer`, or a sequence of hashable tokens, taken
+as it is. A `Vocabulary` numbers the tokens::
+
+    >>> documents = Tokenizer("word")(["The dog barks.", "The cat doesn't."])
+    >>> documents
+    [['the', 'dog', 'barks'], ['the', 'cat', "doesn't"]]
+    >>> vocabulary = Vocabulary.learn(documents)
+    >>> vocabulary.tokens
+    ('barks', 'cat', "doesn't", 'dog', 'the')
+    >>> vocabulary.encode([["the", "cat", "barks"], ["the", "bird"], []]).tolist()
+    [array([4, 1, 0]), array([ 4, -1]), array([], dtype=int64)]
+
+Numbers are tokens by value: 1, 1.0 and True are one token.
+"""
+
+import json
+import numbers
+import re
+import unicodedata
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import repeat
+from typing import Any, Literal, Self
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from scipy import sparse
+
+from bayesgen.numerics.special import Array
+
+Document = list[Any]  # of hashable tokens
+Split = Literal["char", "word"] | Callable[[str], Iterable[Hashable]]
+
+UNKNOWN = -1  # code of a token outside the vocabulary
+
+# ------------------------------------------------------------------------------------ documents
+
+
+@dataclass(frozen=True)
+class Tokenizer:
+    """Cuts raw strings into tokens; documents that are sequences already are left as they are.
+
+    Parameters
+    ----------
+    tokens : {"char", "word"} or callable
+        ``"char"``: every character (Unicode code point), case and spaces included.
+        ``"word"``: the text in lower case, then every run of letters, digits, underscores and
+        combining marks, with apostrophes inside it (``don't`` is one word); all else separates.
+        A callable gets one string and returns its tokens.
+
+    Notes
+    -----
+    X is a sequence of documents: a list, tuple, 1-D array, or a pandas, polars or other Series
+    that narwhals takes; or a table (2-D array or data frame) whose rows are token sequences, where
+    missing cells at the end of a row are padding. Empty documents are legal.
+    """
+
+    tokens: Split = "char"
+
+    def __post_init__(self) -> None:
+        if self.tokens not in ("char", "word") and not callable(self.tokens):
+            raise ValueError(f"tokens must be 'char', 'word' or a callable, got {self.tokens!r}")
+
+    def __call__(self, X: Any) -> list[Document]:
+        """Tokens of each document."""
+        return self.read(X)[0]
+
+    def read(self, X: Any) -> tuple[list[Document], bool]:
+        """Tokens of each document, and whether the documents were raw strings.
+
+        Raises
+        ------
+        TypeError
+            If X is one bare string, or something in it is neither a string nor a sequence of
+            hashable tokens, or strings and sequences are mixed.
+        ValueError
+            If there is no document, a document is missing, or a gap or infinity is inside one.
+        """
+        documents, raw = _documents(X)
+        if raw:
+            documents = [self._split(text, i) for i, text in enumerate(documents)]
+        if callable(self.tokens) or not raw:
+            for i, document in enumerate(documents):
+                _check_tokens(document, i)
+        return documents, raw
+
+    def _split(self, text: str, i: int) -> Document:
+        if self.tokens == "char":
+            return list(text)
+        if self.tokens == "word":
+            return _word_pattern().findall(text.lower())
+        out = self.tokens(text)
+        if isinstance(out, str | bytes) or not isinstance(out, Iterable):
+            raise TypeError(
+                f"document {i}: the callable tokens= must return a list of tokens, got {out!r:.60}"
+            )
+        return [_plain(token) for token in out]
+
+    def join(self, document: Sequence[Hashable]) -> Any:
+        """One string from the tokens of a generated document; a list if a callable made them."""
+        if callable(self.tokens):
+            return list(document)
+        return ("" if self.tokens == "char" else " ").join(map(str, document))
+
+
+@cache
+def _word_pattern() -> re.Pattern[str]:
+    # \w has no combining marks, without which Turkish in lower case, Hindi and Arabic fall apart
+    marks = "".join(map(chr, filter(_is_mark, range(0x300, 0x1F000))))
+    return re.compile(rf"\w+(?:(?:[{marks}]+|['’](?=\w))\w*)*")
+
+
+def _is_mark(code: int) -> bool:
+    return unicodedata.category(chr(code))[0] == "M"
+
+
+def _documents(X: Any) -> tuple[list[Any], bool]:
+    """The documents as strings or lists, and whether they are strings."""
+    if isinstance(X, str | bytes):
+        raise TypeError("X is one string, not a sequence of documents; for one document give [X]")
+    if sparse.issparse(X):
+        raise TypeError(
+            "X is a sparse matrix: counts do not tell the order of the tokens; give texts or token "
+            "sequences, or use MultinomialNB on the counts"
+        )
+    X = nw.from_native(X, allow_series=True, pass_through=True)
+    if isinstance(X, nw.LazyFrame):
+        raise TypeError("X is a lazy frame; collect it first")
+    if isinstance(X, nw.DataFrame):
+        X = X.to_numpy()
+    elif isinstance(X, nw.Series):
+        X = X.to_list()
+    elif hasattr(X, "__array__") and not isinstance(X, np.ndarray):
+        X = np.asarray(X)
+    if isinstance(X, np.ndarray):
+        if X.dtype.kind == "c":
+            raise ValueError("Complex data not supported: tokens are strings, numbers or booleans")
+        if X.ndim == 2:
+            return _rows(X), False
+        if X.ndim != 1:
+            raise ValueError(
+                f"X must be a sequence of documents or a table with one a row, got an array of "
+                f"{X.ndim} dimensions"
+            )
+        X = X.tolist()
+    elif isinstance(X, dict | set | frozenset) or not isinstance(X, Iterable):
+        raise TypeError(f"X must be a sequence of documents, got {type(X).__name__}")
+    documents = list(X)
+    if not documents:
+        raise ValueError("X has no documents: 0 sample(s) while a minimum of 1 is required.")
+    raw = isinstance(documents[0], str)
+    return [_document(document, i, raw) for i, document in enumerate(documents)], raw
+
+
+def _document(document: Any, i: int, raw: bool) -> Any:
+    """One document: a string, or a list of tokens not yet looked at."""
+    if isinstance(document, str):
+        if raw:
+            return document
+        raise TypeError(
+            f"document {i} is a string but document 0 is not; give strings only, or token "
+            "sequences only"
+        )
+    if _is_missing(document):
+        raise ValueError(
+            f"document {i} is missing ({document}); leave it out, or give an empty document"
+        )
+    kind = type(document).__name__
+    if raw:
+        raise TypeError(f"document {i} must be a string like document 0, got {kind}")
+    if isinstance(document, Sequence) and not isinstance(document, bytes | bytearray | memoryview):
+        return [_plain(token) for token in document]
+    for method in ("tolist", "to_list"):  # an array; a Series of pandas, of polars
+        if hasattr(document, method) and getattr(document, "ndim", 1) == 1:
+            return list(getattr(document, method)())
+    raise TypeError(
+        f"document {i} must be a string or a sequence of tokens, got {kind}"
+        + ("; decode it to a string first" if isinstance(document, bytes | bytearray) else "")
+    )
+
+
+def _rows(X: Array) -> list[Document]:
+    """Rows of a table as sequences, without the missing cells at the end of each."""
+    if X.shape[0] == 0:
+        raise ValueError(f"X has no documents: 0 sample(s) (shape={X.shape}) while 1 is required.")
+    if X.shape[1] == 0:
+        raise ValueError(
+            f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required."
+        )
+    if X.dtype.kind not in ("f", "O"):
+        return X.tolist()
+    if X.dtype.kind == "f":
+        gap = np.isnan(X)
+    else:
+        gap = np.array([[_is_missing(token) for token in row] for row in X], dtype=bool)
+    length = X.shape[1] - np.argmin(gap[:, ::-1], axis=1)
+    length[gap.all(axis=1)] = 0
+    inside = gap & (np.arange(X.shape[1]) < length[:, None])
+    if inside.any():
+        i, j = np.argwhere(inside)[0]
+        raise ValueError(
+            f"document {i} has a gap at position {j} (NaN or None before its last token); only "
+            "the end of a row may be padded"
+        )
+    return [row[:n] for row, n in zip(X.tolist(), length, strict=True)]
+
+
+def _check_tokens(document: Document, i: int) -> None:
+    """Raise at the first token that is missing, infinite or not hashable."""
+    try:
+        distinct = set(document)
+    except TypeError:
+        for j, token in enumerate(document):
+            if not isinstance(token, Hashable) or isinstance(token, tuple):
+                raise TypeError(
+                    f"document {i}, position {j}: tokens must be hashable (strings, numbers, "
+                    f"...), got {type(token).__name__}"
+                ) from None
+        raise
+    for token in distinct:
+        if type(token) is str:
+            continue
+        if _is_missing(token):
+            what = "a missing token (NaN or None)"
+        elif isinstance(token, numbers.Real) and token in (float("inf"), float("-inf")):
+            what = "an infinity (inf)"
+        else:
+            continue
+        j = next(j for j, other in enumerate(document) if other is token or other == token)
+        raise ValueError(f"document {i} has {what} at position {j}")
+
+
+def _plain(token: Any) -> Any:
+    """NumPy scalars as Python's own."""
+    return token.item() if isinstance(token, np.generic) else token
+
+
+def _is_missing(value: Any) -> bool:
+    """None, NaN, pandas.NA, NaT."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, numbers.Real) and value != value
+
+
+# ----------------------------------------------------------------------------------- vocabulary
+
+
+def _rank(token: Any) -> tuple[int, Any]:
+    """Sort key of tokens of any type: numbers, then strings, then the rest by what they print."""
+    if isinstance(token, numbers.Real):
+        return 0, token
+    if isinstance(token, str):
+        return 1, token
+    return 2, (type(token).__name__, repr(token))
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Distinct tokens, sorted; a token's code is its place.
+
+    Parameters
+    ----------
+    tokens : tuple
+        Sorted: numbers, strings, then anything else by type and ``repr``. `learn` sorts.
+    """
+
+    tokens: tuple[Hashable, ...]
+
+    @classmethod
+    def learn(cls, documents: Iterable[Iterable[Hashable]]) -> Self:
+        """The tokens that occur."""
+        found: set[Hashable] = set().union(*documents)
+        return cls(tuple(sorted(found, key=_rank)))
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @cached_property
+    def _codes(self) -> dict[Hashable, int]:
+        return {token: code for code, token in enumerate(self.tokens)}
+
+    def encode(self, documents: Sequence[Iterable[Hashable]]) -> Array:
+        """(N,) object array of int64 code arrays; -1 for a token that is not here."""
+        out = np.empty(len(documents), dtype=object)
+        for i, document in enumerate(documents):
+            codes = map(self._codes.get, document, repeat(UNKNOWN))
+            out[i] = np.fromiter(codes, dtype=np.int64)
+        return out
+
+    def decode(self, codes: Iterable[int], other: Hashable = None) -> Document:
+        """Tokens of the codes; `other` for a negative code (unknown token, start of document)."""
+        return [self.tokens[code] if code >= 0 else other for code in codes]
+
+    def merge(self, other: Self) -> tuple[Self, Array, Array]:
+        """The union, and the new codes of the tokens of each: (V,) and (V_other,)."""
+        union = type(self).learn([self.tokens, other.tokens])
+        codes, others = union.encode([self.tokens, other.tokens])
+        return union, codes, others
+
+    def to_json(self) -> str:
+        """JSON text; strings, numbers and booleans only."""
+        for token in self.tokens:
+            if type(token) not in (str, int, float, bool):
+                raise TypeError(
+                    f"the token {token!r} ({type(token).__name__}) cannot be written to a file; "
+                    "strings, numbers and booleans can"
+                )
+        return json.dumps(self.tokens, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Inverse of `to_json`."""
+        return cls(tuple(json.loads(text)))

@@ -1,0 +1,381 @@
+"""What a fitted classifier says of new rows."""
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from bayesgen.checks.criticism import simulate_from_draws
+from bayesgen.datatree import tree
+from bayesgen.encoding.labels import weights_by_class
+from bayesgen.estimators.lazy_rows import row_by_row
+from bayesgen.estimators.posterior import Posterior
+from bayesgen.families.contract import UndefinedEstimateError
+from bayesgen.families.names import CLASS, CLASS_WEIGHTS, OBS, Method
+from bayesgen.numerics.special import Array, log_sum_exp
+from bayesgen.posterior.model import ClassModel, log_weights
+from bayesgen.predict import probabilities as prediction
+from bayesgen.predict.monte_carlo import Quantity
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+class LinearForm(NamedTuple):
+    """Weights of a linear rule.
+
+    Two classes: ``w`` (D,) and ``w0`` a number, with ``X @ w + w0`` the log-odds of
+    ``classes_[1]`` (that is `decision_function`). More: ``w`` (C, D) and ``w0`` (C,), with
+    ``X @ w.T + w0`` the log joint densities up to a constant of the row.
+    """
+
+    w: Array
+    w0: Array | float
+
+
+def _has_density(self: Any) -> bool:
+    """Whether rows have a density: scikit-learn tells it by the attribute ``score_samples``."""
+    self._refuse_if_discriminative("score_samples")
+    return True
+
+
+class Predicting(Posterior):
+    """Probabilities, labels, densities and new rows."""
+
+    @row_by_row
+    def predict_joint_log_proba(
+        self,
+        X: Any,
+        method: Method = "posterior_predictive",
+        class_prior: Any = None,
+        posterior: Any = None,
+        relevance: Any = None,
+    ) -> Array:
+        """(N, C) log p(y = c, x) of each row on its own.
+
+        Parameters
+        ----------
+        X : (N, D)
+            In memory; or, here and in the methods below, a dask array or data frame, for a dask
+            array that is computed block by block when it is asked for; or an xarray.DataArray
+            (rows first, or ``obs_id``), for one with dims (obs_id, class) and their labels.
+        method : {"posterior_predictive", "posterior_mean", "map", "mle"}
+            Integrate the parameters out, or plug one estimate in.
+        class_prior : array (class,) or {label: weight}, optional
+            Class weights that replace the fitted ones; must sum to 1.
+        posterior : xarray.DataTree, optional
+            Draws of this model's parameters, as from `sample_posterior` or `draw_posterior`, that
+            replace the closed form. Joint densities are averaged over draws, then normalised;
+            `predict_monte_carlo` gives the error.
+        relevance : "averaged" or Dataset, optional
+            Average over which features depend on the class at all, by their posterior
+            probabilities at prior odds 1, or at those of a `feature_relevance` table. None: all
+            depend on it. For the posterior predictive in closed form.
+
+        Warns
+        -----
+        MonteCarloWarning
+            If `posterior` has too few draws for some rows.
+        """
+        self._refuse_if_discriminative("predict_joint_log_proba")
+        return self._log_joint(X, method, class_prior, posterior, "density", relevance)
+
+    def _refuse_if_discriminative(self, what: str) -> None:
+        if self._make_family().discriminative:
+            raise NotImplementedError(
+                f"{what} needs a density of x, and {type(self).__name__} is discriminative: it "
+                "knows p(y | x) and says nothing of x; use a generative classifier for that"
+            )
+
+    def _given_weights(self, class_prior: Any) -> Array | None:
+        """(C,) class weights that replace the fitted ones."""
+        if class_prior is None:
+            return None
+        self._refuse_if_discriminative("class_prior=")
+        return weights_by_class(class_prior, self.classes_)
+
+    def _log_joint(
+        self,
+        X: Any,
+        method: Method,
+        class_prior: Any,
+        posterior: Any,
+        quantity: Quantity,
+        relevance: Any = None,
+    ) -> Array:
+        """As `predict_joint_log_proba`; `quantity` is what becomes of it."""
+        check_is_fitted(self, "prior_")
+        prediction.check_method(method)
+        if method in ("map", "mle") and posterior is None and self._drawn:
+            raise UndefinedEstimateError(
+                method,
+                "the posterior is known by draws, which do not tell a maximum; use "
+                "method='posterior_predictive' or 'posterior_mean', or a fit in closed form",
+            )
+        weights = self._given_weights(class_prior)
+        theta = self._draws_of(posterior)
+        X = self._read(X, reset=False)
+        if relevance is not None:
+            if method != "posterior_predictive" or theta is not None:
+                raise ValueError(
+                    "relevance= averages the posterior predictive in closed form: leave "
+                    "`posterior` out, and method at 'posterior_predictive'"
+                )
+            return self._log_joint_averaged(self._encode(X), weights, relevance)
+        try:
+            encoded = self._encode_as_read(X)
+            return self._log_joint_of_rows(encoded, method, weights, theta, quantity)
+        except UndefinedEstimateError as error:
+            raise error.renamed(self.classes_, self._feature_names()) from None
+
+    def _log_joint_of_rows(
+        self,
+        encoded: Any,
+        method: Method,
+        weights: Array | None,
+        theta: dict[str, Array] | None,
+        quantity: Quantity,
+    ) -> Array:
+        """`prediction.log_joint` of this classifier."""
+        stats: Any = self.stats_ if theta is None else self.__dict__.get("stats_")
+        exact = self.n_unlabelled_ == 0
+        return prediction.log_joint(
+            self._scorer(), stats, encoded, method, weights, theta, quantity, exact
+        )
+
+    def _log_joint_averaged(self, encoded: Any, weights: Array | None, relevance: Any) -> Array:
+        from bayesgen.explain.feature_relevance import log_predictive
+
+        if weights is None:
+            weights = self.model_.class_weights("posterior_predictive", self.stats_)
+        log_x = log_predictive(self.prior_, self.model_, self.stats_, encoded, relevance)
+        return log_x + log_weights(weights)
+
+    @row_by_row
+    def predict_log_proba(
+        self,
+        X: Any,
+        method: Method = "posterior_predictive",
+        class_prior: Any = None,
+        posterior: Any = None,
+        relevance: Any = None,
+    ) -> Array:
+        """(N, C) log of `predict_proba`."""
+        return self._log_proba(X, method, class_prior, posterior, relevance)
+
+    def _log_proba(
+        self, X: Any, method: Method, class_prior: Any, posterior: Any, relevance: Any
+    ) -> Array:
+        joint = self._log_joint(X, method, class_prior, posterior, "probability", relevance)
+        return prediction.log_class_probability(joint, method)
+
+    @row_by_row
+    def predict_proba(
+        self,
+        X: Any,
+        method: Method = "posterior_predictive",
+        class_prior: Any = None,
+        posterior: Any = None,
+        relevance: Any = None,
+    ) -> Array:
+        """(N, C) p(y = c | x); by default the exact posterior predictive.
+
+        A ratio of expectations, E[pi_c p(x | theta_c)] / sum_d E[pi_d p(x | theta_d)], for each
+        row on its own. It is neither a plug-in nor the mean over draws of p(y | x, theta).
+
+        Parameters
+        ----------
+        X, method, class_prior, posterior, relevance
+            As in `predict_joint_log_proba`.
+
+        Raises
+        ------
+        ValueError
+            If the estimate that `method` plugs in does not exist (naming class and feature), or
+            if a row has probability 0 under every class.
+        """
+        log_p = self._log_proba(X, method, class_prior, posterior, relevance)
+        return np.exp(log_p, out=log_p)
+
+    @row_by_row
+    def predict(
+        self,
+        X: Any,
+        method: Method = "posterior_predictive",
+        class_prior: Any = None,
+        posterior: Any = None,
+        relevance: Any = None,
+    ) -> Array:
+        """(N,) most probable labels."""
+        log_p = self._log_proba(X, method, class_prior, posterior, relevance)
+        return self.classes_[np.argmax(log_p, axis=1)]
+
+    @row_by_row
+    def decision_function(
+        self,
+        X: Any,
+        method: Method = "posterior_predictive",
+        class_prior: Any = None,
+        posterior: Any = None,
+        relevance: Any = None,
+    ) -> Array:
+        """(N,) log-odds of ``classes_[1]`` for two classes, else (N, C) log p(y = c | x)."""
+        joint = self._log_joint(X, method, class_prior, posterior, "probability", relevance)
+        with np.errstate(invalid="ignore"):  # impossible rows are refused below
+            log_odds = joint[:, 1] - joint[:, 0] if len(self.classes_) == 2 else None
+        log_p = prediction.log_class_probability(joint, method)  # refuses impossible rows
+        return log_p if log_odds is None else log_odds
+
+    @available_if(_has_density)
+    @row_by_row
+    def score_samples(
+        self,
+        X: Any,
+        method: Method = "posterior_predictive",
+        class_prior: Any = None,
+        posterior: Any = None,
+        relevance: Any = None,
+    ) -> Array:
+        """(N,) log p(x): how odd each row is under every class.
+
+        Absent of a discriminative classifier, which has no density of x.
+        """
+        return log_sum_exp(self._log_joint(X, method, class_prior, posterior, "density", relevance))
+
+    def predict_monte_carlo(
+        self, X: Any, posterior: Any = None, class_prior: Any = None
+    ) -> "xr.Dataset":
+        """Class probabilities from posterior draws, and how far they can be trusted.
+
+        Parameters
+        ----------
+        X, posterior, class_prior
+            As in `predict_joint_log_proba`; the default posterior is ``posterior_``.
+
+        Returns
+        -------
+        xarray.Dataset
+            (obs_id, class) ``probability``; ``mcse``, its Monte Carlo standard error;
+            ``weight_ess``, the number of draws that the mean of p(x | theta_c) rests on;
+            ``log_density_sd`` of log p(x | theta_c) over draws. (obs_id) ``trusted``: False where
+            the error is larger than ``mcse`` says (no warning is given here).
+
+        Examples
+        --------
+        >>> import bayesgen as bg
+        >>> clf = bg.GaussianNB().fit([[1.0], [1.4], [4.0], [4.4]], ["a", "a", "b", "b"])
+        >>> table = clf.predict_monte_carlo([[1.1], [2.8]], clf.posterior_)
+        >>> table.probability.sel({"class": "a"}).round(2).values, bool(table.trusted.all())
+        (array([0.97, 0.43]), True)
+        """
+        check_is_fitted(self, "prior_")
+        weights = self._given_weights(class_prior)
+        theta = self._draws_of(self.posterior_ if posterior is None else posterior)
+        encoded = self._encode(self._read(X, reset=False))
+        exact = self.n_unlabelled_ == 0
+        result = prediction.monte_carlo(self._scorer(), theta, encoded, weights, exact)
+        names = ("probability", "mcse", "weight_ess", "log_density_sd")
+        table = {name: ((OBS, CLASS), getattr(result, name)) for name in names}
+        trusted = ~result.probability_in_doubt()
+        return tree.group(table | {"trusted": ((OBS,), trusted)}, {CLASS: self.classes_})
+
+    def _draws_of(self, posterior: Any) -> Any:
+        """Parameters (chain, draw, *dims) of a posterior of this model; those of a sampled fit.
+
+        None: the closed form.
+        """
+        if posterior is None and self._drawn:
+            posterior = self.posterior_
+        if posterior is None:
+            return None
+        return tree.read_draws(posterior, self._scorer().params, self._coords())
+
+    def simulate(
+        self,
+        n: int,
+        y: Any = None,
+        random_state: Any = 0,
+        source: Literal["predictive", "draw"] = "predictive",
+    ) -> tuple[Any, Array]:
+        """New labelled rows.
+
+        Parameters
+        ----------
+        n : int
+        y : label or array (n,) of labels, optional
+            None draws them from the class weights.
+        random_state : int or numpy.random.Generator
+        source : {"predictive", "draw"}
+            Fresh parameters for every row (the posterior predictive), or one posterior draw
+            for all rows.
+
+        Returns
+        -------
+        X, y
+            Rows as the classifier reads them, and their labels.
+        """
+        self._refuse_if_discriminative("simulate")
+        check_is_fitted(self, "prior_")
+        if source not in ("predictive", "draw"):
+            raise ValueError(f"source must be 'predictive' or 'draw', got {source!r}")
+        if n < 0:
+            raise ValueError(f"n must be >= 0, got {n}")
+        rng = np.random.default_rng(random_state)
+        model = self._scorer()
+        draws = self._draws_of(None)
+        if draws is not None:
+            given = None if y is None else np.broadcast_to(self._codes_of(y), (n,))
+            X, codes = simulate_from_draws(rng, model.family, draws, n, given, source == "draw")
+            return self._decode(X), self.classes_[codes]
+        theta = {k: v[0] for k, v in model.draw(rng, 1).items()} if source == "draw" else None
+        if y is None:
+            weights = self._class_weights("posterior_mean")
+            if theta is not None:
+                weights = theta["pi"]
+            codes = rng.choice(len(weights), size=n, p=weights)
+        else:
+            codes = np.broadcast_to(self._codes_of(y), (n,))
+        if theta is None:
+            X = model.family.simulate_predictive(rng, codes)
+        else:
+            X = model.family.simulate(rng, theta, codes)
+        return self._decode(X), self.classes_[codes]
+
+    def _class_weights(self, method: Method) -> Array:
+        """(C,) p(y = c) under a method."""
+        if self.n_unlabelled_:
+            weights: Array = self._draws_of(None)[CLASS_WEIGHTS].mean(axis=(0, 1))
+            return weights
+        stats: Any = self.__dict__.get("stats_")
+        return self._scorer().class_weights(method, stats)
+
+    def linear_form(self, method: Method = "posterior_predictive") -> LinearForm:
+        """Weights (w, w0) of the rule, where it is linear in the features.
+
+        Returns
+        -------
+        LinearForm
+            Two classes: w (D,), w0 a number. More: w (C, D), w0 (C,).
+
+        Raises
+        ------
+        NotLinearError
+            With the reason: a full predictive is often curved where its plug-in is linear.
+        """
+        check_is_fitted(self, "model_")
+        prediction.check_method(method)
+        model: ClassModel = self.model_
+        theta = None
+        try:
+            if method != "posterior_predictive":
+                theta = model.estimate(method, self.stats_)
+            weights = model.class_weights(method, self.stats_)
+        except UndefinedEstimateError as error:
+            raise error.renamed(self.classes_, self._feature_names()) from None
+        w, w0 = model.family.linear_form(theta)
+        with np.errstate(divide="ignore"):
+            w0 = w0 + np.log(weights)
+        if len(self.classes_) == 2:
+            return LinearForm(w[1] - w[0], float(w0[1] - w0[0]))
+        return LinearForm(w, w0)

@@ -1,0 +1,105 @@
+"""A fitted classifier as a netCDF file, and back."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from bayesgen.datatree import tree
+from bayesgen.estimators.face import package_version
+from bayesgen.estimators.posterior import Posterior
+from bayesgen.families.names import CLASS, CONSTANT_DATA, FIT
+from bayesgen.io import storage
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+class Saving(Posterior):
+    """Storage without pickle."""
+
+    def save(self, path: Any) -> None:
+        """Write the model to a netCDF file; `bayesgen.load` reads it. No pickle."""
+        storage.write(path, *self._record())
+
+    def _record(self) -> tuple["xr.Dataset", dict[str, Any], dict[str, "xr.Dataset"]]:
+        """What `storage.write` takes."""
+        check_is_fitted(self, "prior_")
+        parameters = {
+            name: storage.to_json(value, name)
+            for name, value in self.get_params(deep=False).items()
+            if name not in self._unsaved()
+        }
+        state = {
+            "estimator": type(self).__name__,
+            "version": package_version(),
+            "parameters": parameters,
+            "unsaved": [name for name in self._unsaved() if getattr(self, name) is not None],
+            "classes": storage.labels_to_json(self.classes_),
+            "n_features": getattr(self, "n_features_in_", None),
+            "feature_names": (
+                self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None
+            ),
+            "n_rows_seen": int(self.n_rows_seen_),
+            "n_unlabelled": int(self.n_unlabelled_),
+            "inference": self.inference_,
+            "closed_form": "model_" in self.__dict__,
+            **self._state(),
+        }
+        coords = self._coords()
+        fit = tree.fit_dataset(self.prior_, self._scorer(), self._scorer_stats(), coords)
+        fit = fit.drop_vars([CLASS], errors="ignore")
+        draws = {}
+        if self._drawn:
+            state["draws"] = {
+                str(k): storage.to_json(v, str(k)) for k, v in self._draws.attrs.items()
+            }
+            draws = {name: self._draws[name].to_dataset() for name in self._draws.children}
+            draws = {
+                name: group.drop_vars(list(coords), errors="ignore")  # known by `state`
+                for name, group in draws.items()
+                if name not in (FIT, CONSTANT_DATA)
+            }
+        return fit, state, draws
+
+    def _unsaved(self) -> tuple[str, ...]:
+        """Constructor arguments that a file cannot hold."""
+        return ("family",)
+
+    def _load(
+        self, fit: "xr.Dataset", state: Mapping[str, Any], draws: Mapping[str, "xr.Dataset"]
+    ) -> Self:
+        """Fill a new instance from a model file."""
+        self.classes_ = storage.labels_from_json(state["classes"])
+        if state["n_features"] is not None:
+            self.n_features_in_ = state["n_features"]
+        if state["feature_names"] is not None:
+            self.feature_names_in_ = np.array(state["feature_names"], dtype=object)
+        self.n_rows_seen_ = state["n_rows_seen"]
+        self.encoder_ = None
+        self._restore(state)
+        given = self._make_family()
+        family = type(given)
+        if family.__name__ != fit.attrs["family"]:
+            raise ValueError(f"the file holds a {fit.attrs['family']}, not a {family.__name__}")
+        self.inference_ = state.get("inference", "closed form")
+        self.n_unlabelled_ = state.get("n_unlabelled", 0)
+        prior, model, stats = tree.read_fit(fit, family)
+        self.prior_ = replace(prior, family=prior.family.with_prior_objects(given))
+        if state.get("closed_form", True):
+            self.model_, self.stats_ = model, stats
+        else:
+            self._rough, self._rough_stats = model, stats
+        if self._drawn:
+            coords = self._coords()
+            self._draws = self._tree(
+                {
+                    name: group.assign_coords({d: coords[d] for d in group.dims if d in coords})
+                    for name, group in draws.items()
+                }
+            )
+            attrs = {k: storage.from_json(v) for k, v in state["draws"].items()}
+            self._draws.attrs |= attrs
+        return self

@@ -1,0 +1,296 @@
+"""How sure a fitted classifier is: the distribution of p(y = c | x, theta), row by row."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from bayesgen.checks.criticism import log_joint_blocks
+from bayesgen.datatree import tree
+from bayesgen.estimators.predicting import Predicting
+from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS, PREDICTIONS
+from bayesgen.numerics.special import Array, log_softmax, softmax
+from bayesgen.posterior.model import draw_shape
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+_LEAST_SPARE, _MOST_SPARE = 1 << 26, 1 << 29  # bytes of the draws of theta held at a time
+
+
+class Uncertainty(Predicting):
+    """Intervals, draws and entropies of the class probabilities."""
+
+    def predict_interval(
+        self,
+        X: Any,
+        prob: float | None = None,
+        kind: Literal["eti", "hdi"] | None = None,
+        method: Literal["auto", "exact", "approx", "draws"] = "auto",
+        class_prior: Any = None,
+        random_state: Any = 0,
+        posterior: Any = None,
+    ) -> "xr.Dataset":
+        """Credible interval of p(y = c | x, theta): what the training rows leave open.
+
+        The spread of the class probability over the posterior of theta. It is not centred on
+        `predict_proba`, which is p(y | x, D) with theta integrated out: another number, given
+        beside it.
+
+        Parameters
+        ----------
+        X : (N, D)
+        prob : float in (0, 1), optional
+            Posterior probability of the interval; default ``az.rcParams["stats.ci_prob"]``.
+        kind : {"eti", "hdi"}, optional
+            Equal tails, or the shortest interval of the probability; default
+            ``az.rcParams["stats.ci_kind"]``.
+        method : {"auto", "exact", "approx", "draws"}
+            ``"exact"`` inverts the characteristic function of the log-odds, without draws for two
+            classes; ``"auto"`` uses a Cornish-Fisher expansion where that is as good;
+            ``"approx"`` uses it everywhere.
+        class_prior : array (class,) or {label: weight}, optional
+            Class weights that replace the fitted ones, and are not uncertain.
+        random_state : int or numpy.random.Generator
+            Of routes that draw; the same numbers at every call by default.
+        posterior : xarray.DataTree, optional
+            Draws of this model's parameters that replace the closed form.
+
+        Returns
+        -------
+        xarray.Dataset
+            ``interval`` (obs_id, class, bound); ``log_odds``, its ends as log p/(1 - p);
+            ``predictive`` (obs_id, class), p(y | x, D); (obs_id) ``route``, how it was computed,
+            and ``error`` of the posterior probability beyond an end.
+
+        Examples
+        --------
+        >>> import bayesgen as bg
+        >>> X = [[1, 1]] + 4 * [[1, 0]] + 4 * [[0, 1]] + 4 * [[0, 0]]
+        >>> clf = bg.BernoulliNB().fit(X, [1] + 12 * [2])
+        >>> table = clf.predict_interval([[1, 1]], prob=0.9, method="exact")
+        >>> table["interval"].sel({"class": 1}).values.round(3)
+        array([[0.045, 0.723]])
+        >>> float(table["predictive"].sel({"class": 1})[0].round(3))
+        0.349
+        """
+        from bayesgen.predict import from_draws
+        from bayesgen.predict.interval.intervals import interval, interval_of
+
+        check_is_fitted(self, "prior_")
+        prob, kind = interval_of(prob, kind)
+        weights = self._given_weights(class_prior)
+        encoded = self._encode(self._read(X, reset=False))
+        theta = self._draws_of(posterior)
+        if theta is None:
+            found = interval(self.model_, encoded, prob, kind, method, weights, random_state)
+        else:
+            blocks = self._log_joint_draws(theta, encoded, weights)
+            found = from_draws.by_rows(partial(from_draws.interval, prob=prob, kind=kind), blocks)
+        joint = self._log_joint_of_rows(
+            encoded, "posterior_predictive", weights, theta, "probability"
+        )
+        by_class = (OBS, CLASS)
+        with np.errstate(invalid="ignore"):
+            predictive = np.exp(log_softmax(joint))
+        out = tree.group(
+            {
+                "interval": ((*by_class, BOUND), np.stack([found.lower, found.upper], axis=-1)),
+                "log_odds": (
+                    (*by_class, BOUND),
+                    np.stack([found.log_odds_lower, found.log_odds_upper], axis=-1),
+                ),
+                "predictive": (by_class, predictive),
+                "route": ((OBS,), found.method),
+                "error": ((OBS,), found.error),
+            },
+            {CLASS: self.classes_, BOUND: ["lower", "upper"]},
+        )
+        return out.assign_attrs(prob=prob, kind=kind)
+
+    def predict_posterior(
+        self,
+        X: Any,
+        draws: int = 1000,
+        chains: int = 1,
+        random_state: Any = 0,
+        class_prior: Any = None,
+        posterior: Any = None,
+        per_row: bool = False,
+        max_memory: float = 4.0,
+    ) -> "xr.DataTree":
+        """Draws of the class probabilities p(y = c | x, theta) of rows.
+
+        Parameters
+        ----------
+        X : (N, D)
+        draws, chains : int
+        random_state : int or numpy.random.Generator
+        class_prior : array (class,) or {label: weight}, optional
+        posterior : xarray.DataTree, optional
+            As in `predict_interval`; all its draws are used, and `draws` and `chains` are not.
+        per_row : bool
+            False: one theta a draw for all rows, so that a draw is a possible rule and rows can be
+            compared within it. True: what each row's probabilities depend on is drawn instead of
+            theta, which is faster for Gaussian families with many features; every row has its
+            exact distribution, but nothing can be said of two rows together.
+        max_memory : float
+            GiB for the result and what is held on the way: theta is drawn, and rows are gone
+            through, in blocks that fit. A result that alone is larger is refused.
+
+        Returns
+        -------
+        xarray.DataTree
+            ``predictions``: ``class_probability`` (chain, draw, obs_id, class).
+
+        Examples
+        --------
+        >>> import bayesgen as bg
+        >>> clf = bg.GaussianNB().fit([[1.0], [1.4], [4.0], [4.4]], ["a", "a", "b", "b"])
+        >>> clf.predict_posterior([[2.0], [3.0]])["predictions"]["class_probability"].dims
+        ('chain', 'draw', 'obs_id', 'class')
+        """
+        import xarray as xr
+
+        from bayesgen.predict.draws import log_joint_draws
+        from bayesgen.predict.from_draws import write_probabilities
+
+        check_is_fitted(self, "prior_")
+        weights = self._given_weights(class_prior)
+        encoded = self._encode(self._read(X, reset=False))
+        theta = self._draws_of(posterior)
+        if theta is not None:
+            chains, draws = draw_shape(self._scorer().family, theta)
+        for name, value in (("draws", draws), ("chains", chains)):
+            if not isinstance(value, int | np.integer) or value < 1:
+                raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+        if not max_memory > 0:
+            raise ValueError(f"max_memory must be > 0 GiB, got {max_memory!r}")
+        size = 8 * chains * draws * encoded.shape[0] * len(self.classes_)
+        spare = max_memory * (1 << 30) - size
+        if spare < 0:
+            raise ValueError(
+                f"{chains * draws} draws of {encoded.shape[0]} rows and {len(self.classes_)} "
+                f"classes would take {size / (1 << 30):.1f} GiB, more than max_memory: give fewer "
+                "rows at a time or fewer draws, or use predict_interval, which keeps none"
+            )
+        rng = np.random.default_rng(random_state)
+        separate = per_row and theta is None
+        rho = np.empty((chains, draws, encoded.shape[0], len(self.classes_)))
+        flat = rho.reshape(-1, *rho.shape[2:])
+        if separate:
+            step = max(1, (1 << 23) // max(1, len(flat) * rho.shape[3]))
+            for start in range(0, rho.shape[2], step):
+                rows = slice(start, start + step)
+                flat[:, rows] = softmax(
+                    log_joint_draws(self.model_, encoded[rows], rng, len(flat), weights)
+                )
+        elif theta is not None:
+            write_probabilities(flat, self._scorer().family, theta, encoded, weights)
+        else:
+            budget = min(max(spare, _LEAST_SPARE), _MOST_SPARE)
+            step = max(1, int(budget / (8 * self.model_.family.n_parameters())))
+            for start in range(0, len(flat), step):
+                part = flat[start : start + step]
+                one = tree.split_chains(self.model_.draw(rng, len(part)), 1)
+                write_probabilities(part, self._scorer().family, one, encoded, weights)
+        dims = (CHAIN, DRAW, OBS, CLASS)
+        group = tree.group({"class_probability": (dims, rho)}, {CLASS: self.classes_})
+        out = xr.DataTree.from_dict({f"/{PREDICTIONS}": group})
+        out.attrs["draws"] = "each row on its own" if separate else "one theta for all rows"
+        return out
+
+    def predict_uncertainty(
+        self,
+        X: Any,
+        unit: Literal["nats", "bits"] = "nats",
+        given: Literal["training", "training and row"] = "training",
+        class_prior: Any = None,
+        random_state: Any = 0,
+        posterior: Any = None,
+    ) -> "xr.Dataset":
+        """Entropy of the label of a row, and how much of it more training rows could remove.
+
+        total = aleatoric + epistemic: the entropy of the mean class probabilities, the mean
+        entropy at known theta, and the information of the label about theta. The three belong
+        to one distribution of theta; they are never mixed with another's.
+
+        Parameters
+        ----------
+        X : (N, D)
+        unit : {"nats", "bits"}
+        given : {"training", "training and row"}
+            Whose posterior of theta: p(theta | D), or p(theta | D, x), to which the unlabelled row
+            itself has been added. Only the second has `predict_proba` as its mean and the entropy
+            of `predict_proba` as its total.
+        class_prior : array (class,) or {label: weight}, optional
+        random_state : int or numpy.random.Generator
+        posterior : xarray.DataTree, optional
+            As in `predict_interval`; only for ``given="training"``.
+
+        Returns
+        -------
+        xarray.Dataset
+            (obs_id) ``total``, ``aleatoric``, ``epistemic``; (obs_id, class) ``mean``, ``sd`` of
+            p(y = c | x, theta), and ``top``, the probability that c is the most probable class;
+            ``route`` and ``error``.
+
+        Examples
+        --------
+        >>> import bayesgen as bg
+        >>> X = [[1, 1]] + 4 * [[1, 0]] + 4 * [[0, 1]] + 4 * [[0, 0]]
+        >>> clf = bg.BernoulliNB().fit(X, [1] + 12 * [2])
+        >>> table = clf.predict_uncertainty([[1, 1]])
+        >>> {k: round(float(table[k][0]), 3) for k in ("total", "aleatoric", "epistemic")}
+        {'total': 0.637, 'aleatoric': 0.529, 'epistemic': 0.108}
+        """
+        from bayesgen.predict import from_draws
+        from bayesgen.predict.uncertainty import entropies
+
+        check_is_fitted(self, "prior_")
+        pairs: dict[str, Any] = {"training": "posterior", "training and row": "predictive"}
+        if given not in pairs:
+            raise ValueError(f"given must be 'training' or 'training and row', got {given!r}")
+        if unit not in ("nats", "bits"):
+            raise ValueError(f"unit must be 'nats' or 'bits', got {unit!r}")
+        weights = self._given_weights(class_prior)
+        encoded = self._encode(self._read(X, reset=False))
+        theta = self._draws_of(posterior)
+        if theta is None:
+            found: Any = entropies(self.model_, encoded, pairs[given], unit, weights, random_state)
+            total, aleatoric, route = found.total, found.aleatoric, found.method
+        else:
+            if given != "training":
+                raise ValueError("given='training and row' has no route from posterior draws")
+            blocks = self._log_joint_draws(theta, encoded, weights)
+            found = from_draws.by_rows(from_draws.averages, blocks)
+            scale = 1.0 if unit == "nats" else 1 / np.log(2)
+            total, aleatoric = found.total * scale, found.aleatoric * scale
+            route = np.full(len(total), "draws")
+        by_row, by_class = (OBS,), (OBS, CLASS)
+        out = tree.group(
+            {
+                "total": (by_row, total),
+                "aleatoric": (by_row, aleatoric),
+                "epistemic": (by_row, total - aleatoric),
+                "mean": (by_class, found.mean),
+                "sd": (by_class, found.sd),
+                "top": (by_class, found.top),
+                "route": (by_row, route),
+                "error": (by_row, found.error),
+            },
+            {CLASS: self.classes_},
+        )
+        return out.assign_attrs(unit=unit, given=given)
+
+    def _log_joint_draws(
+        self, theta: dict[str, Array], encoded: Any, weights: Array | None
+    ) -> Iterator[tuple[slice, Array]]:
+        """(rows, (chain, draw, n, C) log p(c, x_i | theta)) up to a term common to the classes.
+
+        In blocks of rows; with fixed class weights if given.
+        """
+        family = self._scorer().family
+        return log_joint_blocks(family, theta, encoded, weights, "probability")

@@ -1,0 +1,1 @@
+"""Why: contributions, mutual information, relevance of features."""

@@ -1,0 +1,382 @@
+r"""What each feature contributes to the log-odds of two classes, and how sure that is.
+
+Two sums, which are not the same numbers:
+
+- *mean*: given theta, :math:`\log \frac{p(a, x \mid \theta)}{p(b, x \mid \theta)}` is a sum over
+  features. Each term has a distribution under the posterior of theta; the means add up to the
+  mean of the log-odds. Quantiles do not add up.
+- *predictive*: where the features are independent given the class also when theta is integrated
+  out, :math:`\log p(x_j \mid a, D) - \log p(x_j \mid b, D)` add up to the log-odds of
+  p(y | x, D). A document's tokens are not: the next depends on those before. A token's term is the
+  mean of its terms in the chain rule over all orders of the tokens, which has a closed form.
+  Correlated features, or features that share a variance, have no such sum without an order, and
+  get none.
+
+The terms of a mean come from the cumulant generating function of one cell, as if all others were
+missing; so do their intervals (`uncertainty`). Correlated features (one covariance: the linear
+form; several: shares of the quadratic forms) have means in closed form, and intervals by draws.
+
+N rows, D features, S draws.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from bayesgen.families.contract import ConjugateFamily, NotLinearError, Theta, Urns
+from bayesgen.families.names import CLASS, FEATURE
+from bayesgen.numerics.rows import Matrix
+from bayesgen.numerics.special import Array, log_gamma_difference
+from bayesgen.posterior.model import ClassModel, draw_shape, log_class_weights, log_weights
+from bayesgen.predict.interval.line_interval import IntervalRequest, interval_of_line
+from bayesgen.predict.interval.log_odds import Line, class_weights, log_odds
+from bayesgen.predict.monte_carlo import effective_sample_size
+
+N_DRAWS = 4096
+_ITEMS = 1 << 14  # cells whose distributions are found at a time
+_CELLS = 1 << 22  # numbers of one array of draws: 32 MiB
+_TINY = 2.0**-200  # of a step along the imaginary axis: Im K(ih)/h is K'(0) to the last digit
+_ODDS = np.array([1.0, -1.0])
+
+
+class Terms(NamedTuple):
+    """(N, D + 1) each: the terms of the features, and last that of the class weights."""
+
+    mean: Array
+    lower: Array
+    upper: Array
+    error: Array  # of the posterior probability below an end: bound, or standard error of draws
+    predictive: Array  # NaN where features have none: see `additive`
+
+
+@dataclass(frozen=True)
+class Request(IntervalRequest):
+    """Which intervals, of which log-odds.
+
+    Parameters
+    ----------
+    prob, kind, method
+        As in `IntervalRequest`.
+    class_prior : (C,), optional
+        Class weights that replace the fitted ones.
+    seed : int
+        Of draws.
+    """
+
+    class_prior: Array | None = None
+    seed: int = 0
+
+
+# ------------------------------------------------------------------------------- closed form
+
+
+def terms(model: ClassModel, X: Matrix, n_features: int, pairs: Array, request: Request) -> Terms:
+    """Terms of the log-odds of class ``pairs[i, 0]`` against ``pairs[i, 1]`` in each row i.
+
+    Parameters
+    ----------
+    model : ClassModel
+        The posterior.
+    X : (N, D)
+    n_features : int
+        D; of token sequences the number of distinct n-grams in X.
+    pairs : (N, 2)
+
+    Examples
+    --------
+    The thirteen samples: p(y = 0 | (1, 1), D) = 1568/4493.
+
+    >>> from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
+    >>> ones, zeros = np.array([[2.0, 2], [5, 5]]), np.array([[1.0, 1], [9, 9]])
+    >>> model = ClassModel(np.array([2.0, 13.0]), BetaBernoulli(ones, zeros))
+    >>> found = terms(model, np.array([[1, 1]]), 2, np.array([[0, 1]]), Request(0.9))
+    >>> found.predictive.round(3), float(np.exp(found.predictive.sum()) * (4493 - 1568))
+    (array([[ 0.624,  0.624, -1.872]]), 1568.0)
+    >>> found.mean.round(3)
+    array([[ 0.597,  0.597, -2.103]])
+    """
+    shape = (X.shape[0], n_features + 1)
+    out = Terms(*(np.zeros(shape) for _ in Terms._fields))
+    every = np.arange(n_features)
+    for columns, family, *_ in model.family.blocks():
+        x = X if isinstance(columns, slice) else X[:, columns]
+        urns = None if family.separable or not _draws_tokens(family) else family.urns(x)
+        for (a, b), rows in _by_pair(pairs):
+            two = family.at(CLASS, [a, b])
+            if family.separable:
+                part = _separable(two, x[rows], request)
+            elif urns is not None:
+                part = _of_urns(urns, [a, b], rows, n_features, request)
+            else:
+                part = _correlated(two, x[rows], request)
+            for mine, theirs in zip(out, part, strict=True):
+                mine[rows[:, None], every[columns]] = theirs
+    for (a, b), rows in _by_pair(pairs):
+        for mine, theirs in zip(out, _intercept(model, X[rows], a, b, request), strict=True):
+            mine[rows, -1] = theirs
+    return out
+
+
+def additive(family: ConjugateFamily) -> bool:
+    """Whether the features have predictive terms that add up to the predictive log-odds."""
+    return all(f.independent or _draws_tokens(f) for _, f, *_ in family.blocks())
+
+
+def mean_log_odds(model: ClassModel, X: Matrix, pairs: Array, class_prior: Any = None) -> Array:
+    """(N,) mean of the log-odds of the pairs under the posterior: what the means add up to."""
+    out = np.empty(X.shape[0])
+    for (a, b), rows in _by_pair(pairs):
+        out[rows] = _slope(log_odds(model, X[rows], a, b, class_prior), np.arange(len(rows)))
+    return out
+
+
+def _by_pair(pairs: Array) -> Iterator[tuple[tuple[int, int], Array]]:
+    distinct, which = np.unique(pairs, axis=0, return_inverse=True)
+    for k, (a, b) in enumerate(distinct.tolist()):
+        yield (a, b), np.flatnonzero(which.ravel() == k)
+
+
+def _draws_tokens(family: ConjugateFamily) -> bool:
+    return isinstance(family, ConjugateFamily) and type(family).urns is not ConjugateFamily.urns
+
+
+def _slope(line: Line, items: Array) -> Array:
+    """(n,) mean of the variable of a line."""
+    return line(items, np.full((1, 1), 1j * _TINY))[0].imag / _TINY
+
+
+def _no_weights(t: Array) -> Array:
+    return np.zeros(t.shape[:-1])
+
+
+def _distributions(source: Any, predictive: Array, request: Request) -> Terms:
+    """(n,) terms of n items: ``source.cgf(items, t)`` is (K, n), t (K, n or 1, 2)."""
+    n = len(predictive)
+    mean, lower, upper = (predictive.copy() for _ in range(3))
+    out = Terms(mean, lower, upper, np.zeros(n), predictive)
+    finite = np.flatnonzero(np.isfinite(predictive))  # else impossible under one class
+    for start in range(0, len(finite), _ITEMS):
+        items = finite[start : start + _ITEMS]
+        line = Line(source, items, _no_weights, _ODDS)
+        out.mean[items] = _slope(line, np.arange(len(items)))
+        for mine, theirs in zip(out[1:4], interval_of_line(line, request), strict=True):
+            mine[items] = theirs
+    return out
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """Items: the cells of a family of two classes."""
+
+    family: ConjugateFamily
+    x: Array
+    column: Array
+
+    def cgf(self, items: Array, t: Array) -> Array:
+        return self.family.cell_cgf(self.x[items], self.column[items], t)
+
+
+def _separable(family: ConjugateFamily, X: Matrix, request: Request) -> Terms:
+    """Each distinct cell of a column once."""
+    x = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+    seen = ~np.isnan(x)
+    values, columns = x[seen], np.nonzero(seen)[1]
+    order = np.lexsort((values, columns))
+    values, columns = values[order], columns[order]
+    fresh = np.ones(len(order), dtype=bool)
+    fresh[1:] = (values[1:] != values[:-1]) | (columns[1:] != columns[:-1])
+    item = np.empty(len(order), dtype=np.intp)
+    item[order] = np.cumsum(fresh) - 1
+    cells = _Cells(family, values[fresh], columns[fresh])
+    every = np.arange(len(cells.x))
+    log_p = [cells.cgf(every, t[None, None])[0] for t in np.eye(2)]
+    with np.errstate(invalid="ignore"):  # impossible under both
+        found = _distributions(cells, log_p[0] - log_p[1], request)
+    out = Terms(*(np.zeros(x.shape) for _ in Terms._fields))
+    for mine, theirs in zip(out, found, strict=True):
+        mine[seen] = theirs[item]
+    return out if family.independent else out._replace(predictive=np.full(x.shape, np.nan))
+
+
+@dataclass(frozen=True)
+class _Tokens:
+    """Items: draws from urns, (2, n) pseudo-counts of two classes."""
+
+    n: Array
+    cell: Array
+    total: Array
+
+    def cgf(self, items: Array, t: Array) -> Array:
+        out: Any = 0.0
+        for c in range(2):
+            power = t[..., c] * self.n[items]
+            out = out + log_gamma_difference(self.cell[c, items], power)
+            out = out - log_gamma_difference(self.total[c, items], power)
+        return out
+
+
+def _of_urns(urns: Urns, pair: list[int], rows: Array, n_features: int, request: Request) -> Terms:
+    """Tokens of some rows; a feature that a row does not show contributes 0."""
+    place = np.full(int(max(urns.row.max(initial=-1), rows.max(initial=-1))) + 1, -1)
+    place[rows] = np.arange(len(rows))
+    own = np.flatnonzero(place[urns.row] >= 0)
+    n, cell, total = urns.n[own], urns.cell[pair][:, own], urns.total[pair][:, own]
+    drawn = urns.drawn[own]
+    # mean over all orders of the row's draws of what the token adds in the chain rule
+    share = log_gamma_difference(cell, n) - n / drawn * log_gamma_difference(total, drawn)
+    table = np.concatenate([n[None], cell, total])
+    distinct, first, item = np.unique(table, axis=1, return_index=True, return_inverse=True)
+    tokens = _Tokens(distinct[0], distinct[1:3], distinct[3:])
+    found = _distributions(tokens, (share[0] - share[1])[first], request)
+    out = Terms(*(np.zeros((len(rows), n_features)) for _ in Terms._fields))
+    at = place[urns.row[own]], urns.feature[own]
+    for mine, theirs in zip(out[:4], found, strict=False):
+        mine[at] = theirs[item.ravel()]
+    out[4][at] = share[0] - share[1]
+    return out
+
+
+def _correlated(family: ConjugateFamily, X: Matrix, request: Request) -> Terms:
+    """Means in closed form, intervals from draws that are the same for all rows."""
+    mean, _ = family.log_odds_terms(X, 0, 1)
+    lower, upper = np.empty(mean.shape), np.empty(mean.shape)
+    step = max(1, _CELLS // (N_DRAWS * max(1, mean.shape[1])))
+    for start in range(0, len(mean), step):
+        rows = slice(start, start + step)
+        draws = _term_draws(family, X[rows], request.seed)
+        lower[rows], upper[rows] = request.ends_of_draws(draws)
+    tail = (1 - request.prob) / 2
+    error = np.full(mean.shape, np.sqrt(tail * (1 - tail) / N_DRAWS))
+    return Terms(
+        mean, lower, upper, np.where(lower == upper, 0.0, error), np.full(mean.shape, np.nan)
+    )
+
+
+def _term_draws(family: ConjugateFamily, X: Matrix, seed: int) -> Array:
+    """(S, n, D); theta in blocks of draws."""
+    rng = np.random.default_rng(seed)
+    step = max(1, _CELLS // max(1, family.n_parameters()))
+    sizes = [min(step, N_DRAWS - k) for k in range(0, N_DRAWS, step)]
+    return np.concatenate(
+        [family.log_odds_terms(X, 0, 1, family.draw(rng, size))[0] for size in sizes]
+    )
+
+
+@dataclass(frozen=True)
+class _Rest:
+    """Items: rows, of which no feature accounts for a part."""
+
+    family: ConjugateFamily
+    X: Matrix
+
+    def cgf(self, items: Array, t: Array) -> Array:
+        out: Any = 0.0
+        for columns, family, *_ in self.family.blocks():
+            x = self.X if isinstance(columns, slice) else self.X[:, columns]
+            out = out + family.rest_cgf(x[items], t)
+        return out
+
+
+def _intercept(model: ClassModel, X: Matrix, a: int, b: int, request: Request) -> Terms:
+    """(n,) terms of the class weights, and of what no feature accounts for."""
+    prior, rows = request.class_prior, np.array([0])
+    item: Any = np.zeros(X.shape[0], dtype=np.intp)
+    blocks = [family for _, family, *_ in model.family.blocks()]
+    if any(type(f).rest_cgf is not ConjugateFamily.rest_cgf for f in blocks):
+        _, rows, item = np.unique(np.isnan(X), axis=0, return_index=True, return_inverse=True)
+    weights = model.alpha / model.alpha.sum() if prior is None else prior
+    with np.errstate(invalid="ignore"):
+        log_ratio = log_weights(weights[a]) - log_weights(weights[b])
+    predictive = np.full(X.shape[0], log_ratio)
+    if not np.isfinite(log_ratio):  # a class that cannot be
+        return Terms(predictive, predictive, predictive, np.zeros(len(predictive)), predictive)
+    direction = np.zeros(len(model.alpha))
+    direction[a], direction[b] = _ODDS
+    line = Line(_Rest(model.family, X), rows, class_weights(model, prior), direction)
+    found = (_slope(line, np.arange(len(rows))), *interval_of_line(line, request))
+    mean, lower, upper, error = (f[item.ravel()] for f in found)
+    return Terms(mean, lower, upper, error, predictive)
+
+
+# -------------------------------------------------------------------------- from given draws
+
+
+def terms_of_draws(
+    model: ClassModel, theta: Theta, X: Matrix, n_features: int, pairs: Array, request: Request
+) -> Terms:
+    """As `terms`, from draws {name: (chain, draw, *dims)}; without a predictive.
+
+    ``error`` is a Monte Carlo standard error, for Markov chains.
+    """
+    out = Terms(*(np.zeros((X.shape[0], n_features + 1)) for _ in range(5)))
+    every = np.arange(n_features)
+
+    def put(rows: Array, columns: Array, draws: Array) -> None:
+        """Draws (chain, draw, n, d)."""
+        flat = draws.reshape(-1, *draws.shape[2:])
+        lower, upper = request.ends_of_draws(flat)
+        at = np.ix_(rows, columns)
+        out.mean[at], out.lower[at], out.upper[at] = flat.mean(axis=0), lower, upper
+        for end in (lower, upper):
+            below = np.moveaxis(draws <= end, (0, 1), (-2, -1)).astype(np.float64)
+            share = below.mean(axis=(-2, -1))
+            error = np.sqrt(share * (1 - share) / effective_sample_size(below))
+            out.error[at] = np.maximum(out.error[at], np.where(lower == upper, 0.0, error))
+
+    for (a, b), rows in _by_pair(pairs):
+        log_pi = _log_weights(model, theta, request.class_prior)
+        rest = np.repeat((log_pi[..., a] - log_pi[..., b])[..., None], len(rows), axis=-1)
+        for columns, family, _, own in model.family.blocks(theta=theta):
+            x = X[rows] if isinstance(columns, slice) else X[rows][:, columns]
+            own = _theta_at(family, own, CLASS, [a, b])
+            for j, term, left in _columns_of_draws(family.at(CLASS, [a, b]), own, x):
+                rest = rest + left
+                put(rows, every[columns][j], term)
+        put(rows, np.array([n_features]), rest[..., None])
+    return out
+
+
+def _log_weights(model: ClassModel, theta: Theta, class_prior: Array | None) -> Array:
+    """(chain, draw, C)."""
+    if class_prior is None:
+        log_pi = log_class_weights(model.family, theta)
+    else:
+        log_pi = log_weights(class_prior)
+    lead = draw_shape(model.family, theta)
+    return np.broadcast_to(log_pi, (*lead, log_pi.shape[-1]))
+
+
+def _theta_at(family: ConjugateFamily, theta: Theta, dim: str, index: Any) -> dict[str, Array]:
+    return {
+        name: theta[name].take(index, dims.index(dim) - len(dims)) if dim in dims else theta[name]
+        for name, dims in family.params.items()
+    }
+
+
+def _columns_of_draws(
+    family: ConjugateFamily, theta: Theta, X: Matrix
+) -> Iterator[tuple[Any, Array, Any]]:
+    """Columns, their terms (chain, draw, n, d), and what is left over, (chain, draw, n) or 0."""
+    if family.separable:
+        for j in range(X.shape[1]):
+            part = family.at(FEATURE, [j])
+            log_p = part.log_likelihood(X[:, [j]], _theta_at(family, theta, FEATURE, [j]))
+            yield [j], (log_p[..., 0] - log_p[..., 1])[..., None], 0.0
+    elif _draws_tokens(family):
+        try:
+            w, _ = family.linear_form(theta)
+        except NotLinearError:
+            raise NotImplementedError(
+                f"the terms of {type(family).__name__} are not read from draws; leave `posterior` "
+                "out, and do not ask for method='draws'"
+            ) from None
+        x = np.asarray(X.toarray() if sparse.issparse(X) else X)
+        for j in range(x.shape[1]):
+            term = (w[..., 0, j] - w[..., 1, j])[..., None, None]
+            yield [j], np.where(x[:, [j]] == 0, 0.0, x[:, [j]] * term), 0.0
+    else:
+        term, rest = family.log_odds_terms(X, 0, 1, theta)
+        yield slice(None), term, rest

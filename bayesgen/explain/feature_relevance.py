@@ -1,0 +1,232 @@
+r"""Does a feature depend on the class at all? Bayes factors, and prediction averaged over them.
+
+Two models of a feature: each class has a parameter of its own, or one theta is common to all. Both
+evidences are closed forms; their ratio is the Bayes factor. A feature that matters no longer gains
+from the noise of C parameters, and one that does not costs nothing but its share of the prior.
+
+Features that are independent given the class are judged one by one, and all 2^D structures are
+averaged exactly by averaging each feature on its own,
+
+.. math:: p(x_j \mid c, D) = r_j\, p(x_j \mid c, D, \text{own}) +
+                             (1 - r_j)\, p(x_j \mid D, \text{common}),
+
+r_j the posterior probability of dependence. Features that are not (words of one document,
+correlated columns) depend on the class together or not at all.
+
+Source: Wei, Visweswaran and Cooper (2011), The application of naive Bayes model averaging to
+predict Alzheimer's disease from genome-wide data; Dash and Cooper (2002), Exact model averaging
+with naive Bayesian classifiers.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import log_expit
+
+from bayesgen.families.contract import ConjugateFamily
+from bayesgen.families.names import CLASS, FEATURE
+from bayesgen.numerics.rows import Matrix, dense_block, row_blocks
+from bayesgen.numerics.special import Array
+from bayesgen.posterior.model import ClassModel, ClassStats
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+def feature_relevance(clf: Any, prior_odds: Any = 1.0) -> "xr.Dataset":
+    """Posterior probability that each feature depends on the class.
+
+    Parameters
+    ----------
+    clf : fitted classifier
+    prior_odds : float, array (feature,) or {name: odds}, default 1.0
+        Prior odds that a feature depends on the class, >= 0; inf takes it for granted. Of n
+        features of which k are expected to matter, k/(n - k). A mapping leaves the others at 1.
+
+    Returns
+    -------
+    xarray.Dataset
+        (feature) ``log_bayes_factor``, the log of the evidence with a parameter for each class
+        over that with one for all, in nats; ``probability`` of dependence; ``unit``: features
+        with the same number are judged together and share the other two. Token sequences are one
+        unit, named "document".
+
+    Raises
+    ------
+    ValueError
+        If the prior differs between classes, or the odds are negative.
+
+    See Also
+    --------
+    GenerativeClassifier.predict_proba : ``relevance="averaged"`` predicts with these.
+
+    Notes
+    -----
+    With ``prior="empirical"`` the hyper-parameters are those that suit dependence best.
+
+    Examples
+    --------
+    >>> import bayesgen as bg
+    >>> X = [[1, 0], [1, 1], [1, 0], [1, 1], [0, 0], [0, 1], [0, 0], [0, 1]]
+    >>> table = feature_relevance(bg.BernoulliNB().fit(X, list("aaaabbbb")))
+    >>> table["probability"].values.round(2)
+    array([0.96, 0.41])
+    """
+    import xarray as xr
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(clf, "model_")
+    log_factors, unit = log_bayes_factors(clf.prior_, clf.stats_)
+    names = clf._feature_names() if unit is not None else ["document"]
+    unit = np.zeros(1, dtype=int) if unit is None else unit
+    log_odds = _log_odds(prior_odds, names)
+    first = np.unique(unit, return_index=True)[1]
+    apart = np.flatnonzero(log_odds[first][unit] != log_odds)
+    if apart.size:
+        together = [names[j] for j in np.flatnonzero(unit == unit[apart[0]])]
+        raise ValueError(f"features {together} are judged together: give them the same prior odds")
+    factors = log_factors[unit]
+    table = {
+        "log_bayes_factor": factors,
+        "probability": np.exp(log_expit(factors + log_odds)),
+        "unit": unit,
+    }
+    out = xr.Dataset({name: ([FEATURE], value) for name, value in table.items()}, {FEATURE: names})
+    return out.assign_coords(prior_odds=(FEATURE, np.exp(log_odds)))
+
+
+def _log_odds(prior_odds: Any, names: list[Any]) -> Array:
+    """(D,) log prior odds."""
+    if hasattr(prior_odds, "items"):
+        given = dict(prior_odds.items())
+        strange = [name for name in given if name not in names]
+        if strange:
+            raise ValueError(f"prior_odds names {strange[0]!r}, which is no feature")
+        prior_odds = [given.get(name, 1.0) for name in names]
+    try:
+        odds = np.broadcast_to(np.asarray(prior_odds, dtype=np.float64), len(names))
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"prior_odds must be one number or one for each of the {len(names)} features, "
+            f"got {prior_odds!r}"
+        ) from None
+    if not np.all(odds >= 0):
+        raise ValueError(f"prior_odds must be >= 0, got {prior_odds!r}")
+    with np.errstate(divide="ignore"):
+        return np.log(odds)
+
+
+def log_bayes_factors(prior: ClassModel, stats: ClassStats) -> tuple[Array, Array | None]:
+    """(U,) log Bayes factors of the units, and (D,) the unit of each column.
+
+    None stands for the columns of a family that has none (token sequences).
+    """
+    factors: list[Array] = []
+    unit: dict[int, int] = {}
+    n = 0
+    for columns, family, own, _ in prior.family.blocks(stats.features):
+        common, pooled = family.pooled(), own.pooled()
+        if family.independent:
+            each = family.log_evidence_by_feature(own) - common.log_evidence_by_feature(pooled)
+        else:
+            each = np.array([family.log_evidence(own) - common.log_evidence(pooled)])
+        width = _width(own)
+        if width is None:
+            return each, None
+        where = np.arange(width) if isinstance(columns, slice) else np.asarray(columns)
+        for k, j in enumerate(where):
+            unit[int(j)] = n + (k if family.independent else 0)
+        factors.append(each)
+        n += len(each)
+    return np.concatenate(factors), np.array([unit[j] for j in range(len(unit))])
+
+
+def _width(stats: Any) -> int | None:
+    """Number of columns behind statistics."""
+    for dims, value in stats.arrays().values():
+        if FEATURE in dims:
+            return int(value.shape[dims.index(FEATURE)])
+    return None
+
+
+# ------------------------------------------------------------------------------- prediction
+
+
+def log_predictive(
+    prior: ClassModel, model: ClassModel, stats: ClassStats, X: Matrix, relevance: Any
+) -> Array:
+    """(N, C) log p(x | c, D), averaged over which features depend on the class.
+
+    Parameters
+    ----------
+    prior, model : ClassModel
+        Prior and posterior.
+    stats : ClassStats
+    X : (N, D)
+    relevance : "averaged" or Dataset of `feature_relevance`
+        "averaged" is that of prior odds 1.
+    """
+    log_factors, unit = log_bayes_factors(prior, stats)
+    log_odds = log_factors
+    if not isinstance(relevance, str):
+        log_odds = log_factors + _odds_of(relevance, len(unit) if unit is not None else 1, unit)
+    elif relevance != "averaged":
+        raise ValueError(
+            f"relevance must be 'averaged', a Dataset of feature_relevance, or None, "
+            f"got {relevance!r}"
+        )
+    out = np.zeros((X.shape[0], len(model.alpha)))
+    at = 0
+    posteriors = model.family.blocks()
+    for (columns, family, own, _), (_, posterior, *_) in zip(
+        prior.family.blocks(stats.features), posteriors, strict=True
+    ):
+        common = family.pooled().update(own.pooled())
+        x = X if isinstance(columns, slice) else X[:, columns]
+        size = x.shape[1] if family.independent else 1
+        l = log_odds[at : at + size]
+        at += size
+        if family.independent:
+            _add_columns(out, posterior, common, x, l)
+        else:
+            out += _mixture(l, posterior.log_predictive(x), common.log_predictive(x))
+    return out
+
+
+def _mixture(l: Array, own: Array, common: Array) -> Array:
+    """log of r p + (1 - r) q from logs, l = log r/(1 - r)."""
+    return np.asarray(np.logaddexp(log_expit(l) + own, log_expit(-l) + common))
+
+
+def _add_columns(
+    out: Array, own: ConjugateFamily, common: ConjugateFamily, X: Matrix, l: Array
+) -> None:
+    """Add the mixtures of all observed cells to out (N, C), each column on its own."""
+    one = np.ones((1, 1, 1))
+    for rows in row_blocks(*X.shape):
+        x = dense_block(X, rows)
+        i, j = np.nonzero(~np.isnan(x))
+        values = x[i, j]
+        for c in range(out.shape[1]):
+            log_p = own.at(CLASS, [c]).cell_cgf(values, j, one)[0]
+            cells = _mixture(l[j], log_p, common.cell_cgf(values, j, one)[0])
+            out[rows, c] += np.bincount(i, cells, minlength=len(x))
+
+
+def _odds_of(relevance: Any, n_features: int, unit: Array | None) -> Array:
+    """(U,) log prior odds that a table was made with."""
+    try:
+        odds = np.asarray(relevance["prior_odds"].values, dtype=np.float64)
+    except (KeyError, TypeError, AttributeError):
+        raise TypeError(
+            "relevance must be 'averaged' or the Dataset that feature_relevance returns, "
+            f"got {type(relevance).__name__}"
+        ) from None
+    if odds.shape != (n_features,):
+        raise ValueError(
+            f"relevance is of {odds.size} features, but the classifier has {n_features}; use "
+            "feature_relevance of this classifier"
+        )
+    with np.errstate(divide="ignore"):
+        log_odds = np.log(odds)
+    return log_odds if unit is None else log_odds[np.unique(unit, return_index=True)[1]]

@@ -1,0 +1,283 @@
+"""Which features speak of the class: mutual information, at one theta or under the posterior.
+
+The information of theta is a number with a posterior distribution of its own, and a feature that
+has nothing to say has a positive one all the same: few rows make classes look different. The
+*floor* is the distribution that such a feature would show, with the same margins and class sizes.
+
+Source: seed bayesian_naive_bayes, "Feature Selection By Using Mutual Information"; Murphy (2012),
+section 3.5.4; Hutter and Zaffalon (2005), Distribution of mutual information from complete and
+incomplete data.
+"""
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from bayesgen.datatree.tree import group, read_draws
+from bayesgen.explain.null_statistics import relabelled
+from bayesgen.families.conjugate.normal_inverse_gamma import GaussianStats, NormalInverseGamma
+from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
+from bayesgen.families.contract import Theta, UndefinedEstimateError
+from bayesgen.families.names import BOUND, CLASS_WEIGHTS, FEATURE
+from bayesgen.numerics.rows import row_blocks
+from bayesgen.numerics.special import Array
+from bayesgen.posterior.model import ClassModel, ClassStats
+from bayesgen.predict.interval.shortest import interval_of_draws
+from bayesgen.predict.monte_carlo import effective_sample_size
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+PlugIn = Literal["posterior_mean", "map", "mle"]
+
+
+def mutual_information(
+    clf: Any,
+    base: float | None = None,
+    method: PlugIn = "posterior_mean",
+    *,
+    posterior: Any = False,
+    draws: int = 1000,
+    unit: Literal["bits", "nats"] | None = None,
+    prob: float | None = None,
+    kind: Literal["eti", "hdi"] | None = None,
+    random_state: Any = 0,
+) -> "xr.DataArray | xr.Dataset":
+    r"""Mutual information of each feature and the class.
+
+    :math:`I(X_j; Y) = \sum_c \pi_c \, \text{KL}(p(x_j \mid \theta_{cj}) \,\|\, p(x_j))`, with
+    0 log 0 = 0.
+
+    Parameters
+    ----------
+    clf : fitted classifier
+    base : float, optional
+        Base of the logarithm; default 2, bits.
+    method : {"posterior_mean", "map", "mle"}
+        Which theta, and which class weights, are plugged in. I(E theta) is not E I(theta): an
+        irrelevant feature has E I > 0.
+    posterior : bool or xarray.DataTree, default False
+        True: the posterior distribution of the information, from `draws` exact draws of class
+        weights and theta, and the floor; a tree: from its draws. `method` is not used.
+    draws : int
+        Draws of the posterior, and of the floor.
+    unit : {"bits", "nats"}, optional
+        Instead of `base`.
+    prob, kind
+        Of the interval: its probability, and "eti" (equal tails) or "hdi" (shortest); by default
+        as ArviZ is set.
+    random_state : int or numpy.random.Generator
+
+    Returns
+    -------
+    xarray.DataArray
+        Dim ``feature``. For `MultinomialNB` a word's share of the information that one token
+        carries; for Gaussian features by quadrature; for correlated features each on its own.
+    xarray.Dataset
+        With `posterior`: (feature) ``mean``, ``sd``, ``mcse`` of the mean, ``interval``
+        (feature, bound); ``floor``, the expected mean of a feature that is independent of the
+        class, and ``floor_interval`` of its information; ``above_floor``, the posterior
+        probability that the feature's information exceeds a draw of the floor: 1/2 or so where
+        there is none, near 1 where there is some.
+
+    Raises
+    ------
+    ValueError
+        If the estimate does not exist.
+    NotImplementedError
+        For a family whose features are not columns (token sequences).
+
+    Notes
+    -----
+    *The floor.* Given the pooled statistics, those of the classes are drawn as if labels told
+    nothing (`relabelling`); each draw is fitted, and theta drawn from its posterior. This is exact
+    for any number of rows, where the usual (K - 1)(C - 1)/(2N) nats of K values and C classes is a
+    limit, and leaves out that chance also moves the estimate: for many rows the floor tends to
+    (K - 1)(C - 1)/N. NaN for a family of the user's own.
+
+    Examples
+    --------
+    >>> import bayesgen as bg
+    >>> X = [[1, 1]] + 4 * [[1, 0]] + 4 * [[0, 1]] + 4 * [[0, 0]]
+    >>> clf = bg.BernoulliNB().fit(X, [1] + 12 * [2])
+    >>> mutual_information(clf, method="mle").values.round(6)
+    array([0.113579, 0.113579])
+    >>> table = mutual_information(clf, posterior=True, unit="nats", prob=0.9)
+    >>> table["mean"].values.round(2), table["floor"].values.round(2)
+    (array([0.04, 0.04]), array([0.03, 0.03]))
+    """
+    import xarray as xr
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(clf, "model_")
+    if method not in ("posterior_mean", "map", "mle"):
+        raise ValueError(
+            f"method must be 'posterior_mean', 'map' or 'mle', got {method!r}: the information "
+            "is that of one theta"
+        )
+    base, scale = _base(base, unit)
+    names = clf._feature_names()
+    if posterior is not False and posterior is not None:
+        sampled = None
+        if posterior is not True:
+            sampled = read_draws(posterior, clf.model_.params, clf._coords())
+        table = _posterior(clf, sampled, draws, prob, kind, random_state)
+        variables = {
+            name: (dims, value * (1.0 if name == "above_floor" else scale))
+            for name, (dims, value) in table.pop("variables").items()
+        }
+        out = group(variables, {FEATURE: names, BOUND: ["lower", "upper"]})
+        return out.assign_attrs(base=base, **table)
+    try:
+        theta = clf.model_.estimate(method, clf.stats_)
+        weights = clf.model_.class_weights(method, clf.stats_)
+    except UndefinedEstimateError as error:
+        raise error.renamed(clf.classes_, names) from None
+    nats = clf.model_.family.information(theta, weights)
+    return xr.DataArray(
+        nats * scale,
+        dims=[FEATURE],
+        coords={FEATURE: names},
+        name="mutual_information",
+        attrs={"base": base, "method": method},
+    )
+
+
+def _base(base: float | None, unit: str | None) -> tuple[float, float]:
+    """Base of the logarithm, and what nats are multiplied by."""
+    if unit is not None:
+        if base is not None:
+            raise ValueError("give base or unit, not both")
+        if unit not in ("bits", "nats"):
+            raise ValueError(f"unit must be 'bits' or 'nats', got {unit!r}")
+        return (2.0, 1 / np.log(2.0)) if unit == "bits" else (math.e, 1.0)
+    base = 2.0 if base is None else base
+    if not base > 1:
+        raise ValueError(f"base must be > 1, got {base}")
+    return base, float(1 / np.log(base))
+
+
+def _posterior(
+    clf: Any, sampled: Theta | None, draws: int, prob: float | None, kind: Any, random_state: Any
+) -> dict[str, Any]:
+    """Variables in nats, and attributes."""
+    if not isinstance(draws, int | np.integer) or draws < 2:
+        raise ValueError(f"draws must be an integer >= 2, got {draws!r}")
+    if prob is None or kind is None:
+        from arviz_base import rcParams
+
+        prob = rcParams["stats.ci_prob"] if prob is None else prob
+        kind = rcParams["stats.ci_kind"] if kind is None else kind
+    if not 0 < prob < 1:
+        raise ValueError(f"prob must be between 0 and 1, got {prob}")
+    if kind not in ("eti", "hdi"):
+        raise ValueError(f"kind must be 'eti' or 'hdi', got {kind!r}")
+    rng = np.random.default_rng(random_state)
+    prior, model, stats = margins(clf.prior_, clf.model_, clf.stats_)
+    if sampled is None:
+        found = _information(model, _drawn(model, rng, draws), draws)
+        error = found.std(axis=0) / np.sqrt(draws)
+    else:
+        lead = np.shape(sampled[CLASS_WEIGHTS])[:2]
+        flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in sampled.items()}
+        found = _information(clf.model_, iter([flat]), lead[0] * lead[1])
+        by_chain = np.moveaxis(found.reshape(*lead, -1), -1, 0)
+        error = found.std(axis=0) / np.sqrt(effective_sample_size(by_chain))
+    floor = _floor(prior, model, stats, rng, draws, found.shape[1])
+    by = (FEATURE,)
+    variables = {
+        "mean": (by, found.mean(axis=0)),
+        "sd": (by, found.std(axis=0)),
+        "mcse": (by, error),
+        "interval": ((*by, BOUND), np.stack(interval_of_draws(found, prob, kind), axis=-1)),
+        "floor": (by, floor.mean(axis=0)),
+        "floor_interval": ((*by, BOUND), np.stack(interval_of_draws(floor, prob, kind), axis=-1)),
+        "above_floor": (by, _exceeds(found, floor)),
+    }
+    return {"variables": variables, "prob": prob, "kind": kind, "draws": len(found)}
+
+
+def margins(
+    prior: ClassModel, model: ClassModel, stats: ClassStats
+) -> tuple[ClassModel, ClassModel, ClassStats]:
+    """The same with each feature on its own: correlated ones as independent Normal features.
+
+    A diagonal cell of an inverse Wishart is an inverse chi-squared with D - 1 degrees less.
+    """
+    family = prior.family
+    if not isinstance(family, NormalInverseWishart):
+        return prior, model, stats
+
+    def alone(f: NormalInverseWishart) -> NormalInverseGamma:
+        nu = (f.nu - (f.mu.shape[1] - 1))[:, None]
+        psi = np.diagonal(f.psi, axis1=1, axis2=2)
+        variance: Any = "tied" if f.shared else "class"
+        shape = f.mu.shape
+        kappa = np.broadcast_to(f.kappa[:, None], shape)
+        nu = np.broadcast_to(nu, psi.shape)
+        return NormalInverseGamma(f.mu, kappa, nu, psi / nu, f.shift, f.ignored, variance)
+
+    own = stats.features
+    scatter = np.diagonal(own.scatter, axis1=1, axis2=2)
+    if own.shared:  # of all classes: only the sum is looked at
+        scatter = scatter * (np.arange(len(own.n)) == 0)[:, None]
+    cells = GaussianStats(
+        np.broadcast_to(own.n[:, None], own.mean.shape), own.mean, np.array(scatter), own.shift
+    )
+    return (
+        replace(prior, family=alone(family)),
+        replace(model, family=alone(model.family)),
+        replace(stats, features=cells),
+    )
+
+
+def _drawn(model: ClassModel, rng: np.random.Generator, n: int) -> Any:
+    """Draws in blocks."""
+    for part in row_blocks(n, model.family.n_parameters()):
+        yield model.draw(rng, part.stop - part.start)
+
+
+def _information(model: ClassModel, blocks: Any, n: int) -> Array:
+    """(n, D) of blocks of draws."""
+    rows = [
+        model.family.information({k: v[s] for k, v in theta.items()}, theta[CLASS_WEIGHTS][s])
+        for theta in blocks
+        for s in range(len(theta[CLASS_WEIGHTS]))
+    ]
+    return np.stack(rows[:n])
+
+
+def _floor(
+    prior: ClassModel,
+    model: ClassModel,
+    stats: ClassStats,
+    rng: np.random.Generator,
+    n: int,
+    n_features: int,
+) -> Array:
+    """(n, D) information of features that are independent of the class."""
+    try:
+        relabelled(stats.features, rng)
+    except NotImplementedError:
+        return np.full((n, n_features), np.nan)
+
+    def blocks() -> Any:
+        for _ in range(n):
+            chance = prior.family.update(relabelled(stats.features, rng))
+            yield replace(model, family=chance).draw(rng, 1)
+
+    return _information(model, blocks(), n)
+
+
+def _exceeds(a: Array, b: Array) -> Array:
+    """(D,) share of the pairs of draws, one of a (n, D) and one of b (m, D), with a > b."""
+    if np.isnan(b).any():
+        return np.full(a.shape[1], np.nan)
+    return np.array(
+        [
+            np.searchsorted(np.sort(floor), own, side="left").mean() / len(floor)
+            for own, floor in zip(a.T, b.T, strict=True)
+        ]
+    )

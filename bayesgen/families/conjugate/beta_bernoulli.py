@@ -1,0 +1,341 @@
+r"""Bits with a Beta prior: x_j | y=c ~ Bernoulli(theta_cj), theta_cj ~ Beta(alpha_cj, beta_cj).
+
+Posterior: alpha + number of ones, beta + number of zeros. Predictive of a bit: the posterior mean,
+so that for one row the plug-in of posterior means *is* the posterior predictive.
+
+Source: Murphy, Machine Learning: a Probabilistic Perspective (2012), section 3.5; seed
+bayesian_naive_bayes, "Posterior Predictive".
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.special import xlogy
+
+from bayesgen.families.contract import (
+    ConjugateFamily,
+    Stats,
+    Theta,
+    array,
+    broadcast_prior,
+    cgf_by_rows,
+    density_by_draws,
+    refuse_undefined,
+)
+from bayesgen.families.names import CLASS, FEATURE
+from bayesgen.families.shared.bits import Bits, checked_bits, large_bits, log_masses
+from bayesgen.families.shared.densities import log_beta_density, log_product
+from bayesgen.families.shared.pymc_parts import declare, observe_cells, prefixed, sum_cells
+from bayesgen.numerics.rows import (
+    Matrix,
+    class_counts,
+    class_sums,
+    columns_of,
+    dense_block,
+    dot,
+    dot_log,
+    exact_parts,
+    has_nan,
+    multiply,
+    over_draws,
+    remainder,
+    row_blocks,
+    split_missing,
+    stored_cells,
+    sum_except,
+)
+from bayesgen.numerics.special import Array, draw_log_gamma, log_gamma_difference
+
+
+@dataclass(frozen=True, eq=False)
+class BernoulliStats(Stats):
+    """Weighted counts of ones and zeros; missing cells are in neither."""
+
+    ones: Array = array(CLASS, FEATURE)
+    zeros: Array = array(CLASS, FEATURE)
+
+
+@dataclass(frozen=True, eq=False)
+class BetaBernoulli(ConjugateFamily):
+    """Independent bits with Beta priors.
+
+    Parameters
+    ----------
+    alpha, beta : float or array broadcasting to (class, feature), > 0
+        Pseudo-counts of 1 and of 0, in rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> family = BetaBernoulli()
+    >>> stats = family.stats(np.array([[1, 0], [1, 1]]), np.array([0, 0]), n_classes=2)
+    >>> posterior = family.resolve(stats).update(stats)
+    >>> np.exp(posterior.log_predictive(np.array([[1, 1]]))).round(3)
+    array([[0.375, 0.25 ]])
+    """
+
+    sparse: ClassVar[bool] = True
+    statistics: ClassVar[type[Stats]] = BernoulliStats
+    tunable: ClassVar[tuple[str, ...]] = ("alpha", "beta")
+    separable: ClassVar[bool] = True
+
+    alpha: Any = array(CLASS, FEATURE, default=1.0)
+    beta: Any = array(CLASS, FEATURE, default=1.0)
+
+    @property
+    def params(self) -> dict[str, tuple[str, ...]]:
+        """``theta``: p(x_j = 1 | y = c)."""
+        return {"theta": (CLASS, FEATURE)}
+
+    def log_likelihood(self, X: Bits, theta: Theta) -> Array:
+        """(..., N, C) sum of log Bernoulli masses over the observed cells."""
+        if np.ndim(theta["theta"]) == 2 and (large := large_bits(X, len(theta["theta"]))):
+            with np.errstate(divide="ignore"):
+                log_one, log_zero = np.log(theta["theta"]), np.log1p(-np.asarray(theta["theta"]))
+            return log_masses(large, log_one, log_zero)
+        X = checked_bits(X)
+        missing = has_nan(X)
+
+        def tables(p: Array) -> Any:
+            if missing or (p == 0).any() or (p == 1).any():
+                return p, None
+            off = np.log1p(-p)
+            return columns_of(np.log(p) - off), off.sum(axis=-1).ravel()
+
+        def score(block: Matrix, rows: slice, tables: Any, out: Array) -> None:
+            weights, no_ones = tables
+            if no_ones is None:
+                out[:] = np.moveaxis(self._log_masses(block, weights), 0, 1).reshape(out.shape)
+            else:
+                multiply(block, weights, out)
+                out += no_ones
+
+        return over_draws(X, np.asarray(theta["theta"]), tables, score)
+
+    def _log_masses(self, X: Matrix, p: Array) -> Array:
+        """`log_likelihood` where cells are missing, or bits impossible."""
+        # log p of the ones, and log (1 - p) of the zeros as (all - ones - missing) cells: the
+        # complement of a sparse X is never made
+        certain = p == 1
+        log_zero = np.log1p(-np.where(certain, 0.0, p))
+        ones, missing = split_missing(X)
+        out = dot_log(ones, p) + self._over_zeros(ones, missing, log_zero)
+        if certain.any():
+            impossible = self._over_zeros(ones, missing, certain.astype(np.float64)) > 0.5
+            out = np.where(impossible, -np.inf, out)
+        return out
+
+    @staticmethod
+    def _over_zeros(ones: Matrix, missing: Matrix | None, table: Array) -> Array:
+        """(..., N, C) sum of `table` (..., C, D) over the cells of each row that are 0."""
+        if missing is not None:  # a row without observed cells is worth 0, not a rounding error
+            return -sum_except(ones + missing, exact_parts(-table))
+        return table.sum(axis=-1)[..., None, :] - dot(ones, table)
+
+    def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
+        """(N, D) rows of 0 and 1, as uint8."""
+        p = self.rows_of(theta, "theta", y)
+        return (rng.random((len(y), p.shape[-1])) < p).astype(np.uint8)
+
+    def to_pymc(
+        self,
+        *,
+        prefix: str = "",
+        X: Matrix | None = None,
+        y: Any = None,
+        stats: Any = None,
+    ) -> dict[str, Any]:
+        """Beta priors; Bernoulli rows (the observed cells), or the counts of ones and zeros."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        prior = declare(self, "prior", prefix)
+        dims = prefixed(prefix, self.params["theta"])
+        theta = pm.Beta(f"{prefix}theta", prior["alpha"], prior["beta"], dims=dims)
+        if stats is not None and X is None:
+            n = declare(stats, "stats", prefix)
+            log_p = n["ones"] * pt.log(theta) + n["zeros"] * pt.log1p(-theta)
+            pm.Potential(f"{prefix}x", log_p.sum())
+        elif X is not None:
+            observe_cells(
+                prefix, X, lambda rows, columns: pm.Bernoulli.dist(p=theta[y[rows], columns])
+            )
+        return {"theta": theta}
+
+    def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
+        """Sums over the cells that are 1 or missing, and what a row of zeros has."""
+        import pytensor.tensor as pt
+
+        ones, missing = split_missing(X)
+        on, off = pt.log(theta["theta"]).T, pt.log1p(-theta["theta"]).T
+        out = sum_cells(f"{prefix}ones", stored_cells(ones, slice(None)), on - off)
+        if missing is not None:
+            out = out - sum_cells(f"{prefix}missing", stored_cells(missing, slice(None)), off)
+        return out + off.sum(axis=0)
+
+    def stats(
+        self, X: Bits, y: Array, n_classes: int, weight: Array | None = None
+    ) -> BernoulliStats:
+        """Counts of ones and zeros among the observed cells."""
+        if large := large_bits(X):
+            from bayesgen.numerics.kernels import bits
+
+            n_ones, others = bits.ones_and_missing(
+                large.values, y, n_classes, weight, large.threshold
+            )
+            others += n_ones
+        else:
+            ones, missing = split_missing(checked_bits(X))
+            n_ones = others = class_sums(ones, y, n_classes, weight)
+            if missing is not None:
+                others = n_ones + class_sums(missing, y, n_classes, weight)
+        n_zeros = remainder(class_counts(y, n_classes, weight)[:, None], others)
+        return BernoulliStats(n_ones, n_zeros)
+
+    @classmethod
+    def examples(cls, n_classes: int, n_features: int) -> list[Self]:
+        """Uniform, and unequal by class and feature."""
+        pattern = 0.5 + np.arange(n_classes * n_features).reshape(n_classes, n_features) % 5
+        flat = np.ones((n_classes, n_features))
+        return [cls(flat, flat), cls(pattern, pattern[::-1])]
+
+    def resolve(self, stats: BernoulliStats) -> Self:
+        """Broadcast the pseudo-counts to (class, feature)."""
+        shape = stats.ones.shape
+        return replace(
+            self,
+            alpha=broadcast_prior("alpha", self.alpha, shape),
+            beta=broadcast_prior("beta", self.beta, shape),
+        )
+
+    def update(self, stats: BernoulliStats) -> Self:
+        """alpha + ones, beta + zeros."""
+        return replace(self, alpha=self.alpha + stats.ones, beta=self.beta + stats.zeros)
+
+    def mle(self, stats: BernoulliStats) -> dict[str, Array]:
+        """Relative frequency of ones."""
+        n = stats.ones + stats.zeros
+        refuse_undefined("mle", n <= 0, "it has no observed row (0/0)")
+        return {"theta": stats.ones / n}
+
+    def map(self) -> dict[str, Array]:
+        """(alpha - 1)/(alpha + beta - 2), the mode on the probability scale."""
+        a, b = self.alpha, self.beta
+        refuse_undefined(
+            "map",
+            (a < 1) | (b < 1) | ((a == 1) & (b == 1)),
+            "a Beta density has one mode only if both pseudo-counts plus counts are at least 1 "
+            "and one exceeds 1; use larger alpha and beta, or method='posterior_mean'",
+        )
+        return {"theta": (a - 1) / (a + b - 2)}
+
+    def mean(self) -> dict[str, Array]:
+        """alpha/(alpha + beta)."""
+        return {"theta": self.alpha / (self.alpha + self.beta)}
+
+    def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
+        """Independent Beta draws."""
+        return {"theta": rng.beta(self.alpha, self.beta, size=(n, *self.alpha.shape))}
+
+    def log_density(self, theta: Theta) -> Array:
+        """(...) sum of log Beta densities."""
+        return density_by_draws(
+            lambda t: log_product(log_beta_density(t["theta"], self.alpha, self.beta), (-2, -1)),
+            theta,
+            self.params,
+        )
+
+    def log_predictive(self, X: Bits) -> Array:
+        """(N, C); bits are independent given the class, so the posterior mean is plugged in."""
+        log_one, log_zero = self._log_mean()
+        if large := large_bits(X, len(log_one)):
+            return log_masses(large, log_one, log_zero)
+        ones, missing = split_missing(checked_bits(X))
+        return dot(ones, log_one) + self._over_zeros(ones, missing, log_zero)
+
+    def _log_mean(self) -> tuple[Array, Array]:
+        """Logs of the mean probabilities of 1 and 0: 1 - mean has no digits left near 1."""
+        return -np.log1p(self.beta / self.alpha), -np.log1p(self.alpha / self.beta)
+
+    def log_evidence(self, stats: BernoulliStats) -> float:
+        """Sum over cells of log B(posterior) - log B(prior): the probability of this sequence."""
+        return float(self.log_evidence_by_feature(stats).sum())
+
+    def log_evidence_by_feature(self, stats: BernoulliStats) -> Array:
+        """(D,) terms of `log_evidence`."""
+        a, b = self.alpha, self.beta
+        cells = log_gamma_difference(a, stats.ones) + log_gamma_difference(b, stats.zeros)
+        cells = cells - log_gamma_difference(a + b, stats.ones + stats.zeros)
+        return np.asarray(cells.sum(axis=0))
+
+    def cgf(self, X: Matrix, t: Array) -> Array:
+        """Sum over cells of lG(p+t) - lG(p) - lG(P+t) + lG(P), p the pseudo-count of the bit."""
+        a, b, total = self.alpha, self.beta, self.alpha + self.beta
+        t = np.asarray(t)
+        if t.ndim == 1 or t.shape[-2] == 1:  # one t for all rows: linear in the bits
+            shared = (t if t.ndim == 1 else t[..., 0, :])[..., None]
+            norm = log_gamma_difference(total, shared)
+            one = (log_gamma_difference(a, shared) - norm).sum(axis=-2)  # (..., D)
+            zero = (log_gamma_difference(b, shared) - norm).sum(axis=-2)
+            if np.isfinite(one).all() and np.isfinite(zero).all():
+                return self._linear(X, one[..., None, :], zero[..., None, :])[..., 0]
+
+        def cell(rows: slice, t: Array) -> Array:
+            x = dense_block(X, rows)
+            out: Any = 0.0
+            for c in range(len(a)):
+                tc = t[..., c, None]  # (..., n or 1, 1)
+                norm = log_gamma_difference(total[c], tc)
+                one = log_gamma_difference(a[c], tc) - norm
+                zero = log_gamma_difference(b[c], tc) - norm
+                cells = np.where(x == 0, zero, np.where(x == 1, one, 0.0))
+                out = out + cells.sum(axis=-1)
+            return out
+
+        return cgf_by_rows(cell, X.shape[0], X.shape[1], t)
+
+    def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
+        """lG(p+t) - lG(p) - lG(P+t) + lG(P) of each cell, p the pseudo-count of its bit."""
+        a, b = self.alpha[:, column], self.beta[:, column]
+        out: Any = 0.0
+        for c, p in enumerate(np.where(x == 1, a, b)):
+            tc = t[..., c]
+            out = out + log_gamma_difference(p, tc) - log_gamma_difference(a[c] + b[c], tc)
+        return out
+
+    @staticmethod
+    def _linear(X: Matrix, one: Array, zero: Array) -> Array:
+        """(..., N, C) sums over each row of tables (..., C, D) for its ones and for its zeros."""
+        if np.iscomplexobj(one):
+            real = BetaBernoulli._linear(X, one.real, zero.real)
+            return real + 1j * BetaBernoulli._linear(X, one.imag, zero.imag)
+        ones, missing = split_missing(X)
+        out = dot(ones, one - zero) + zero.sum(axis=-1)[..., None, :]
+        return out if missing is None else out - dot(missing, zero)
+
+    def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
+        """By draws of log theta and log(1 - theta): 1 - theta itself underflows near theta = 1."""
+        out = np.empty((n, X.shape[0], len(self.alpha)))
+        for part in row_blocks(n, 4 * self.alpha.size):
+            size = (part.stop - part.start, *self.alpha.shape)
+            one, zero = (draw_log_gamma(rng, a, size) for a in (self.alpha, self.beta))
+            norm = np.logaddexp(one, zero)
+            out[part] = self._linear(X, one - norm, zero - norm)
+        return out
+
+    def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
+        """Log-odds weights of the bits; the posterior predictive is linear too."""
+        if theta is None:
+            on, off = self._log_mean()
+        else:
+            with np.errstate(divide="ignore"):
+                on, off = np.log(theta["theta"]), np.log1p(-theta["theta"])
+        return on - off, off.sum(axis=-1)
+
+    def information(self, theta: Theta, weights: Array) -> Array:
+        """(D,) sum over classes and values of pi p log(p / mean p), 0 log 0 = 0; in nats."""
+        p, pi = theta["theta"], weights[:, None]
+        mean = (pi * p).sum(axis=0)
+        terms = xlogy(p, p) + xlogy(1 - p, 1 - p)
+        return (pi * terms).sum(axis=0) - xlogy(mean, mean) - xlogy(1 - mean, 1 - mean)

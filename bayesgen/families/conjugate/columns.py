@@ -1,0 +1,406 @@
+"""Columns of several kinds: a product of families over blocks of columns.
+
+Given the class the blocks are independent, in the prior and in the posterior, so log densities,
+evidences and cumulant generating functions add.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from bayesgen.families.contract import Block, ConjugateFamily, Stats, Theta, UndefinedEstimateError
+from bayesgen.families.names import CLASS, Method
+from bayesgen.families.shared.densities import log_product
+from bayesgen.numerics.rows import Matrix
+from bayesgen.numerics.special import Array
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnsStats(Stats):
+    """The statistics of each block."""
+
+    names: tuple[str, ...] = ()
+    parts: tuple[Stats, ...] = ()
+
+    def merge(self, other: Self) -> Self:
+        """Block by block."""
+        pairs = zip(self.parts, other.parts, strict=True)
+        return replace(self, parts=tuple(a.merge(b) for a, b in pairs))
+
+    def remove(self, other: Self) -> Self:
+        """Block by block."""
+        pairs = zip(self.parts, other.parts, strict=True)
+        return replace(self, parts=tuple(a.remove(b) for a, b in pairs))
+
+    def reindex_classes(self, codes: Array, n_classes: int) -> Self:
+        """Block by block."""
+        return replace(self, parts=tuple(p.reindex_classes(codes, n_classes) for p in self.parts))
+
+    def pooled(self) -> Self:
+        """Block by block."""
+        return replace(self, parts=tuple(p.pooled() for p in self.parts))
+
+    def arrays(self) -> dict[str, tuple[tuple[str, ...], Array]]:
+        """{block_field: (dims, array)}; every dim but ``class`` carries the block's name."""
+        return _prefixed_arrays(self.names, self.parts)
+
+    def settings(self) -> dict[str, Any]:
+        """Block names, and the settings of each block."""
+        return {"names": list(self.names), "parts": [p.settings() for p in self.parts]}
+
+
+@dataclass(frozen=True, eq=False)
+class Columns(ConjugateFamily):
+    """Independent blocks of columns, each with a family of its own.
+
+    Parameters
+    ----------
+    names : tuple of str
+        One for each block; it precedes the names of the block's parameters and dims.
+    families : tuple of ConjugateFamily
+    columns : tuple of tuple of int
+        The columns of X that each block reads.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
+    >>> from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
+    >>> family = Columns(
+    ...     ("gaussian", "bernoulli"), (NormalInverseGamma(), BetaBernoulli()), ((0,), (1,))
+    ... )
+    >>> X, y = np.array([[1.2, 1], [0.8, 0], [3.1, 1.0]]), np.array([0, 0, 1])
+    >>> stats = family.stats(X, y, n_classes=2)
+    >>> list(family.resolve(stats).params)
+    ['gaussian_mu', 'gaussian_sigma2', 'bernoulli_theta']
+    """
+
+    statistics: ClassVar[type[Stats]] = ColumnsStats
+    tunable: ClassVar[tuple[str, ...]] = ()
+
+    names: tuple[str, ...] = ()
+    families: tuple[ConjugateFamily, ...] = ()
+    columns: tuple[tuple[int, ...], ...] = ()
+
+    def _blocks(self) -> Iterator[tuple[str, ConjugateFamily, list[int]]]:
+        for name, family, columns in zip(self.names, self.families, self.columns, strict=True):
+            yield name, family, list(columns)
+
+    def blocks(self, stats: Any = None, theta: Any = None) -> Iterator[Block]:
+        """The blocks."""
+        for k, (name, family, columns) in enumerate(self._blocks()):
+            own = None if theta is None else _part(theta, name, family)
+            yield Block(columns, family, None if stats is None else stats.parts[k], own)
+
+    def pooled(self) -> Self:
+        """Block by block."""
+        return replace(self, families=tuple(f.pooled() for f in self.families))
+
+    @property
+    def n_features(self) -> int:
+        """Columns of X in all blocks."""
+        return sum(map(len, self.columns))
+
+    @property
+    def params(self) -> dict[str, tuple[str, ...]]:
+        """{block_param: dims}; every dim but ``class`` carries the block's name."""
+        return {
+            f"{name}_{param}": _prefixed(name, dims)
+            for name, family, _ in self._blocks()
+            for param, dims in family.params.items()
+        }
+
+    def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
+        """Sum over blocks."""
+        return self._sum(
+            lambda name, family, x: family.log_likelihood(x, _part(theta, name, family)), X
+        )
+
+    def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
+        """(N, D) float rows."""
+        return self._assemble(
+            lambda name, family: family.simulate(rng, _part(theta, name, family), y), len(y)
+        )
+
+    def simulate_predictive(self, rng: np.random.Generator, y: Array) -> Array:
+        """(N, D) float rows, a fresh theta for every row."""
+        return self._assemble(lambda _, family: family.simulate_predictive(rng, y), len(y))
+
+    def to_pymc(
+        self,
+        *,
+        prefix: str = "",
+        X: Matrix | None = None,
+        y: Any = None,
+        stats: Any = None,
+    ) -> dict[str, Any]:
+        """Each block under its own name."""
+        out: dict[str, Any] = {}
+        for k, (name, family, columns) in enumerate(self._blocks()):
+            theta = family.to_pymc(
+                prefix=f"{prefix}{name}_",
+                X=None if X is None else X[:, columns],
+                y=y,
+                stats=None if stats is None else stats.parts[k],
+            )
+            out |= {f"{name}_{param}": value for param, value in theta.items()}
+        return out
+
+    def pymc_log_likelihood(self, X: Matrix, theta: Mapping[str, Any], *, prefix: str = "") -> Any:
+        """Sum over blocks."""
+        return self._sum(
+            lambda name, family, x: family.pymc_log_likelihood(
+                x, _part(theta, name, family), prefix=f"{prefix}{name}_"
+            ),
+            X,
+        )
+
+    def prepared(self, stats: ColumnsStats) -> Self:
+        """Block by block."""
+        pairs = zip(self.families, stats.parts, strict=True)
+        return replace(self, families=tuple(f.prepared(s) for f, s in pairs))
+
+    def pymc_coordinates(
+        self, theta: Theta, stats: Any
+    ) -> dict[str, tuple[tuple[str, ...], Array]]:
+        """Those of each block, under its name."""
+        out = {}
+        for k, (name, family, _) in enumerate(self._blocks()):
+            part = None if stats is None else stats.parts[k]
+            for key, (dims, value) in family.pymc_coordinates(
+                _part(theta, name, family), part
+            ).items():
+                out[f"{name}_{key}"] = (_prefixed(name, dims), value)
+        return out
+
+    def default_stats(
+        self, X: Matrix, y: Array, n_classes: int, weight: Array | None
+    ) -> ColumnsStats:
+        """Of each block."""
+        parts = (f.default_stats(X[:, c], y, n_classes, weight) for _, f, c in self._blocks())
+        return ColumnsStats(self.names, tuple(parts))
+
+    def completed(self, X: Matrix, c: int) -> Matrix:
+        """Block by block."""
+        out = X.copy()
+        for _, family, columns in self._blocks():
+            out[:, columns] = family.completed(X[:, columns], c)
+        return out
+
+    def condensed(self, X: Matrix, weight: Array) -> tuple[Matrix, Array] | None:
+        """The rows as they are, if a block needs rows."""
+        blocks = (f.condensed(X[:, c], weight) for _, f, c in self._blocks())
+        return None if all(b is None for b in blocks) else (X, weight)
+
+    def pymc_data(self, stats: Any) -> dict[str, Array]:
+        """Those of each block; its name follows the role."""
+        out = {}
+        for k, (name, family, _) in enumerate(self._blocks()):
+            for key, value in family.pymc_data(None if stats is None else stats.parts[k]).items():
+                role, field = key.split("_", 1)
+                out[f"{role}_{name}_{field}"] = value
+        return out
+
+    def draw_missing(
+        self, rng: np.random.Generator, X: Matrix, y: Array, theta: Theta
+    ) -> tuple[Array, Array, Array]:
+        """Those of each block."""
+        parts = []
+        for name, family, columns in self._blocks():
+            own = _part(theta, name, family)
+            values, row, column = family.draw_missing(rng, X[:, columns], y, own)
+            parts.append((values, row, np.asarray(columns)[column]))
+        values, row, column = (np.concatenate(p, axis=-1) for p in zip(*parts, strict=True))
+        order = np.lexsort([column, row])
+        return values[:, order], row[order], column[order]
+
+    @classmethod
+    def examples(cls, n_classes: int, n_features: int) -> list[Self]:
+        """Every other column Normal, the rest bits."""
+        from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
+        from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
+
+        real, bits = tuple(range(0, n_features, 2)), tuple(range(1, n_features, 2))
+        blocks: list[tuple[str, type[ConjugateFamily], tuple[int, ...]]] = [
+            ("gaussian", NormalInverseGamma, real),
+            ("bernoulli", BetaBernoulli, bits),
+        ]
+        blocks = [b for b in blocks if b[2]]
+        return [
+            cls(
+                tuple(name for name, _, _ in blocks),
+                tuple(f.examples(n_classes, len(c))[0] for _, f, c in blocks),
+                tuple(c for _, _, c in blocks),
+            )
+        ]
+
+    def stats(
+        self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
+    ) -> ColumnsStats:
+        """The statistics of each block."""
+        parts = tuple(f.stats(X[:, c], y, n_classes, weight) for _, f, c in self._blocks())
+        return ColumnsStats(self.names, parts)
+
+    def resolve(self, stats: ColumnsStats) -> Self:
+        """Each block from its own statistics."""
+        pairs = zip(self.families, stats.parts, strict=True)
+        return replace(self, families=tuple(f.resolve(s) for f, s in pairs))
+
+    def update(self, stats: ColumnsStats) -> Self:
+        """Block by block."""
+        pairs = zip(self.families, stats.parts, strict=True)
+        return replace(self, families=tuple(f.update(s) for f, s in pairs))
+
+    def mle(self, stats: ColumnsStats) -> dict[str, Array]:
+        """Block by block."""
+        parts = dict(zip(self.names, stats.parts, strict=True))
+        return self._estimate(lambda name, family: family.mle(parts[name]))
+
+    def map(self) -> dict[str, Array]:
+        """Block by block."""
+        return self._estimate(lambda _, family: family.map())
+
+    def mean(self) -> dict[str, Array]:
+        """Block by block."""
+        return self._estimate(lambda _, family: family.mean())
+
+    def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
+        """Independent over blocks."""
+        return self._estimate(lambda _, family: family.draw(rng, n))
+
+    def n_parameters(self) -> int:
+        """Of all blocks."""
+        return sum(f.n_parameters() for f in self.families)
+
+    def log_density(self, theta: Theta) -> Array:
+        """(...) sum over blocks."""
+        parts = [f.log_density(_part(theta, name, f)) for name, f, _ in self._blocks()]
+        return log_product(np.stack(parts), 0)
+
+    def log_predictive(self, X: Matrix) -> Array:
+        """(N, C) sum over blocks."""
+        return self._sum(lambda _, family, x: family.log_predictive(x), X)
+
+    def log_evidence(self, stats: ColumnsStats) -> float:
+        """Sum over blocks."""
+        pairs = zip(self.families, stats.parts, strict=True)
+        return sum(f.log_evidence(s) for f, s in pairs)
+
+    def cgf(self, X: Matrix, t: Array) -> Array:
+        """Sum over blocks."""
+        return self._sum(lambda _, family, x: family.cgf(x, t), X)
+
+    def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
+        """The blocks' weights in the order of the columns; linear if every block is."""
+        w: Any = None
+        w0: Any = 0.0
+        for name, family, columns in self._blocks():
+            part, part0 = family.linear_form(None if theta is None else _part(theta, name, family))
+            w = np.zeros((len(part), self.n_features)) if w is None else w
+            w[:, columns] = part
+            w0 = w0 + part0
+        return w, w0
+
+    def information(self, theta: Theta, weights: Array) -> Array:
+        """(D,) each feature by its own family."""
+        out = np.empty(self.n_features)
+        for name, family, columns in self._blocks():
+            out[columns] = family.information(_part(theta, name, family), weights)
+        return out
+
+    def for_plug_in(self, method: Method) -> Self:
+        """Block by block."""
+        return replace(self, families=tuple(f.for_plug_in(method) for f in self.families))
+
+    # -- files -------------------------------------------------------------------------------
+
+    def arrays(self) -> dict[str, tuple[tuple[str, ...], Array]]:
+        """{block_field: (dims, array)}."""
+        return _prefixed_arrays(self.names, self.families)
+
+    def settings(self) -> dict[str, Any]:
+        """Names, columns, and the class and settings of each block."""
+        return {
+            "names": list(self.names),
+            "columns": [list(c) for c in self.columns],
+            "families": [type(f).__name__ for f in self.families],
+            "settings": [f.settings() for f in self.families],
+        }
+
+    @classmethod
+    def from_parts(cls, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> Self:
+        """Inverse of `arrays` and `settings`; the block's class is looked up in the folder."""
+        from bayesgen.families import registry
+
+        known = registry()
+        families = []
+        for name, kind, own in zip(
+            settings["names"], settings["families"], settings["settings"], strict=True
+        ):
+            families.append(known[kind].from_parts(_strip(arrays, name, known[kind]), own))
+        columns = tuple(tuple(c) for c in settings["columns"])
+        return cls(tuple(settings["names"]), tuple(families), columns)  # type: ignore[arg-type]
+
+    def read_stats(self, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> ColumnsStats:
+        """Each block reads its own."""
+        parts = tuple(
+            family.read_stats(_strip(arrays, name, family.statistics), own)
+            for (name, family, _), own in zip(self._blocks(), settings["parts"], strict=True)
+        )
+        return ColumnsStats(self.names, parts)
+
+    # -- plumbing ----------------------------------------------------------------------------
+
+    def _sum(self, term: Callable[[str, ConjugateFamily, Matrix], Array], X: Matrix) -> Array:
+        terms = [term(name, family, X[:, c]) for name, family, c in self._blocks()]
+        return sum(terms[1:], start=terms[0])
+
+    def _assemble(self, part: Callable[[str, ConjugateFamily], Array], n_rows: int) -> Array:
+        out = np.empty((n_rows, self.n_features))
+        for name, family, columns in self._blocks():
+            out[:, columns] = part(name, family)
+        return out
+
+    def _estimate(
+        self, estimate: Callable[[str, ConjugateFamily], Mapping[str, Array]]
+    ) -> dict[str, Array]:
+        out: dict[str, Array] = {}
+        for name, family, columns in self._blocks():
+            try:
+                theta = estimate(name, family)
+            except UndefinedEstimateError as error:  # the block counts its own columns
+                j = error.feature_index
+                raise UndefinedEstimateError(
+                    error.estimate,
+                    error.reason,
+                    error.class_index,
+                    None if j is None else columns[j],
+                ) from None
+            out |= {f"{name}_{param}": value for param, value in theta.items()}
+        return out
+
+
+def _prefixed(name: str, dims: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(d if d == CLASS else f"{name}_{d}" for d in dims)
+
+
+def _prefixed_arrays(
+    names: tuple[str, ...], records: tuple[Any, ...]
+) -> dict[str, tuple[tuple[str, ...], Array]]:
+    return {
+        f"{name}_{field}": (_prefixed(name, dims), value)
+        for name, record in zip(names, records, strict=True)
+        for field, (dims, value) in record.arrays().items()
+    }
+
+
+def _strip(arrays: Mapping[str, Array], name: str, record: type) -> dict[str, Array]:
+    """The block's own arrays (and no other's: block names may share a beginning)."""
+    own = {f.name: f"{name}_{f.name}" for f in fields(record)}
+    return {field: arrays[key] for field, key in own.items() if key in arrays}
+
+
+def _part(theta: Theta, name: str, family: ConjugateFamily) -> dict[str, Array]:
+    return {k: theta[f"{name}_{k}"] for k in family.params}

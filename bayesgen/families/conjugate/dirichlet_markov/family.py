@@ -1,0 +1,665 @@
+r"""N-gram language models: each token depends on the n-1 tokens before it, one table a class.
+
+.. math:: x_i \mid x_{<i}, y=c \sim \text{Categorical}(\theta_{c,h}), \quad
+          h = (x_{i-n+1}, \dots, x_{i-1}), \qquad
+          \theta_{c,h} \sim \text{Dirichlet}(\alpha_c)
+
+for every context h; positions before the document hold a start symbol. n = 1 is the unigram model:
+the product over words of the seeds. The length of a document is given, not modelled (no symbol
+ends it), and the probability is that of the token *sequence*: no multinomial coefficient.
+
+Posterior: alpha + counts of the n-grams. Predictive of a whole document, theta integrated out:
+
+.. math:: \log p(x \mid c) = \sum_h \log B(\alpha_c + N_{ch} + n_h) - \log B(\alpha_c + N_{ch})
+
+with n_h the counts in the document after h. It is not the product of posterior means: a document
+that repeats itself teaches the model while it is read. Only n-grams seen in training are held; a
+context never seen still has its prior.
+
+Source: seeds generative_models_gda ("Language models and NB classifiers") and
+generative_models_text_and_gaussians; MacKay and Peto (1995), A hierarchical Dirichlet language
+model, section 2.
+"""
+
+import operator
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+
+from bayesgen.families.conjugate.dirichlet_markov.ngrams import (
+    START,
+    UNKNOWN,
+    DocumentCounts,
+    GramIndex,
+    concatenate,
+    distinct_ngrams,
+    union_of_counts,
+)
+from bayesgen.families.contract import (
+    ConjugateFamily,
+    Stats,
+    Theta,
+    Urns,
+    array,
+    broadcast_prior,
+    cgf_by_rows,
+    density_by_draws,
+    refuse_negative,
+    refuse_undefined,
+)
+from bayesgen.families.names import CLASS, CONTEXT, TOKEN
+from bayesgen.families.shared.densities import log_dirichlet_density, log_product
+from bayesgen.families.shared.pymc_parts import dirichlet, prefixed, sum_cells
+from bayesgen.numerics.rows import dot_log, row_blocks, row_sums
+from bayesgen.numerics.special import Array, draw_dirichlet, log_gamma_difference
+
+# ---------------------------------------------------------------------------------- statistics
+
+
+@dataclass(frozen=True, eq=False)
+class MarkovStats(Stats):
+    """Weighted counts of the n-grams that occur in some class, in lexicographic order.
+
+    Codes are those of one vocabulary; `recode_tokens` brings two together before a merge.
+    """
+
+    grams: Array = array("gram", "position")  # codes, START before the document
+    counts: Array = array(CLASS, "gram")
+    n_tokens: int = 0
+
+    def merge(self, other: Self) -> Self:
+        """Sum of the counts over the union of the n-grams."""
+        grams, mine, theirs = self._aligned(other)
+        n_tokens = max(self.n_tokens, other.n_tokens)
+        return type(self)(grams, mine + theirs, n_tokens)
+
+    def remove(self, other: Self) -> Self:
+        """Counts after forgetting; n-grams that nobody has any more are dropped."""
+        grams, mine, theirs = self._aligned(other)
+        left = mine - theirs
+        refuse_negative("counts", left, mine)
+        left[left <= 8 * np.finfo(float).eps * mine] = 0.0  # rounding of fractional weights
+        keep = left.any(axis=0)
+        return type(self)(grams[keep], left[:, keep], self.n_tokens)
+
+    def recode_tokens(self, codes: Array, n_tokens: int) -> Self:
+        """The same documents in another vocabulary: token k becomes ``codes[k]``.
+
+        Parameters
+        ----------
+        codes : (V,) distinct codes in 0 .. n_tokens - 1
+        n_tokens : int
+            Size of the new vocabulary.
+        """
+        codes = np.asarray(codes, dtype=np.int64)
+        if codes.shape != (self.n_tokens,) or len(np.unique(codes)) != len(codes):
+            raise ValueError(f"codes must be {self.n_tokens} distinct numbers, one a token")
+        if codes.size and not (codes.min() >= 0 and codes.max() < n_tokens):
+            raise ValueError(f"codes must lie in 0 .. {n_tokens - 1}")
+        grams = np.where(self.grams >= 0, np.append(codes, 0)[self.grams], self.grams)
+        order = np.lexsort(grams.T[::-1])
+        return type(self)(grams[order], self.counts[:, order], n_tokens)
+
+    def _aligned(self, other: Self) -> tuple[Array, Array, Array]:
+        if self.grams.shape[1] != other.grams.shape[1]:
+            raise ValueError(
+                f"statistics of order {self.grams.shape[1]} and of order "
+                f"{other.grams.shape[1]} do not add up"
+            )
+        n_tokens = max(self.n_tokens, other.n_tokens)
+        return union_of_counts((self.grams, self.counts), (other.grams, other.counts), n_tokens)
+
+
+# -------------------------------------------------------------------------------------- family
+
+
+@dataclass(frozen=True, eq=False)
+class DirichletMarkov(ConjugateFamily):
+    """N-gram language model of documents, with a Dirichlet prior on every context's table.
+
+    X is a 1-D object array (N,) of integer arrays: the token codes 0 .. V-1 of each document, -1
+    for a token outside the vocabulary (not in training). A document may be empty.
+
+    Parameters
+    ----------
+    order : int >= 1
+        n: a token depends on the n-1 before it.
+    n_tokens : int
+        V, the size of the vocabulary; 0: the largest code seen plus one.
+    alpha : float or array broadcasting to (class, token), > 0
+        Pseudo-counts of each token, in tokens; the same for every context.
+    length : int
+        Number of tokens of a simulated document; no part of the model.
+    grams : int array (gram, position), or None
+        Distinct n-grams seen, in lexicographic order; filled in by `update`.
+    counts : array (class, gram), or None
+        How often each class has shown them.
+
+    Notes
+    -----
+    *Tokens outside the vocabulary.* In a document, the contexts that are followed by one get a
+    vocabulary enlarged by one token, with the mean pseudo-count a of the class: its cell is a and
+    the context's total grows by a. All unknown tokens of a document are that one token; a context
+    that contains it is a context never seen. Each such context contributes exactly what it would
+    in a model where the token had been declared with pseudo-count a and never seen; the other
+    contexts of the document keep the total of V tokens. Hence for order 1 a document with an
+    unknown token has exactly the predictive of the declared model; for higher orders it has so if
+    all its contexts are followed by the token, and otherwise exceeds it by
+    ``sum log (T+a)_N/(T)_N`` over the other contexts (total T, N tokens, rising factorials).
+
+    *Tables.* theta is dense over `contexts`: those seen in training by any class, and those to
+    which a seen n-gram leads (the last tokens of a document, after which nothing was seen). A
+    prior that has seen nothing lists every context, if there are at most 4096.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.empty(2, dtype=object)
+    >>> X[:] = [np.array([0, 1, 0]), np.array([1, 1])]
+    >>> family = DirichletMarkov(order=1)
+    >>> stats = family.stats(X, np.array([0, 1]), n_classes=2)
+    >>> posterior = family.resolve(stats).update(stats)
+    >>> np.exp(posterior.log_predictive(X)).round(3)  # 3/5 * 2/6 * 4/7, and so on
+    array([[0.114, 0.05 ],
+           [0.2  , 0.6  ]])
+    """
+
+    missing: ClassVar[str] = (
+        "a document is a sequence of tokens, and a gap in it has no context to follow; leave the "
+        "token out, or give it a name of its own"
+    )
+    statistics: ClassVar[type[Stats]] = MarkovStats
+    tunable: ClassVar[tuple[str, ...]] = ("alpha",)
+
+    order: int = 2
+    n_tokens: int = 0
+    alpha: Any = array(CLASS, TOKEN, default=1.0)
+    length: int = 100
+    grams: Any = array("gram", "position", default=None)
+    counts: Any = array(CLASS, "gram", default=None)
+
+    def __post_init__(self) -> None:
+        for name, least in (("order", 1), ("n_tokens", 0), ("length", 0)):
+            try:
+                value = operator.index(getattr(self, name))
+            except TypeError:
+                raise TypeError(f"{name} must be an integer, got {getattr(self, name)!r}") from None
+            if value < least:
+                raise ValueError(f"{name} must be at least {least}, got {value}")
+            object.__setattr__(self, name, value)
+
+    # -- the tables ----------------------------------------------------------------------------
+
+    @cached_property
+    def _seen(self) -> GramIndex:
+        return GramIndex(self.grams, self.n_tokens)
+
+    @cached_property
+    def _totals(self) -> Array:
+        """(C, H + 1) counts of the contexts that have a continuation; the last is 0."""
+        return np.pad(self._seen.totals(self.counts), ((0, 0), (0, 1)))
+
+    @property
+    def contexts(self) -> Array:
+        """(M, order - 1) codes of the contexts of theta; `START` (-2) before the document."""
+        return self._seen.contexts
+
+    @property
+    def params(self) -> dict[str, tuple[str, ...]]:
+        """``theta``: p(token | context, y = c), over the rows of `contexts`."""
+        return {"theta": (CLASS, CONTEXT, TOKEN)}
+
+    def log_likelihood(self, X: Array, theta: Theta) -> Array:
+        """(..., N, C) log probability of each token sequence under tables over `contexts`.
+
+        What theta does not tell is integrated out: a context that is not in `contexts` has the
+        Dirichlet-multinomial probability of its prior, and a token outside the vocabulary the
+        mass that a Dirichlet enlarged by it gives. So the mean over draws of theta is exactly
+        the predictive. A plug-in of the posterior mean is the prior mean where an unseen context
+        occurs once.
+
+        Under the MLE (and a MAP with zeros) unseen contexts are impossible, with no special
+        case: the first context absent from `contexts` is reached by an n-gram that no class has
+        shown, for the contexts to which seen n-grams lead are all there; that n-gram has
+        probability 0. For tokens outside the vocabulary there is no such step, hence a rule: a
+        theta with a zero anywhere makes them impossible under every class. Draws have no zeros.
+        """
+        table = np.asarray(theta["theta"])
+        *lead, n_classes, n_contexts, n_tokens = table.shape
+        if (n_contexts, n_tokens) != (len(self.contexts), self.n_tokens):
+            raise ValueError(self._other_table(n_contexts, n_tokens))
+        out = np.empty((*lead, len(X), n_classes))
+        tokens = concatenate(X, self.n_tokens)[0]
+        closed = None  # draws that leave no room for an unknown token
+        if (tokens == UNKNOWN).any():
+            closed = (table == 0).any(axis=(-3, -2, -1))[..., None, None]
+        cells = int(np.prod([*lead, n_classes])) * (len(tokens) // max(1, len(X)) + 1)
+        for rows in row_blocks(len(X), cells):
+            docs = DocumentCounts.count(X[rows], self.order, self.n_tokens)
+            at = self._seen.context_tree.find(docs.grams[:, :-1])
+            token = docs.grams[:, -1]
+            known = (at >= 0) & (token >= 0)
+            block = self._integrated(docs, at)
+            if known.any():
+                use = known[docs.gram]
+                column = np.cumsum(known) - 1
+                matrix = sparse.csr_matrix(
+                    (docs.n[use], (docs.row[use], column[docs.gram[use]])),
+                    shape=(docs.n_rows, int(known.sum())),
+                )
+                block = block + dot_log(matrix, table[..., at[known], token[known]])
+            if closed is not None:
+                strange = np.bincount(docs.run_row, docs.run_unknown, docs.n_rows) > 0
+                block = np.where(closed & strange[:, None], -np.inf, block)
+            out[..., rows, :] = block
+        return out
+
+    def _other_table(self, n_contexts: int, n_tokens: int) -> str:
+        return (
+            f"theta is a table of {n_contexts} contexts and {n_tokens} tokens, but this "
+            f"family has {len(self.contexts)} and {self.n_tokens}; use the posterior from "
+            "which it came"
+        )
+
+    def _integrated(self, docs: DocumentCounts, at: Array) -> Array:
+        """(N, C) the factors without theta; `at` (U,) places the n-grams in `contexts`."""
+        away = at[docs.run_gram] < 0
+        split = ~away & (docs.run_unknown > 0)  # Beta split: known tokens against the unknown
+        out = np.zeros((docs.n_rows, len(self.alpha)))
+        if not (away.any() or split.any()):
+            return out
+        known = docs.run_n - docs.run_unknown
+        for c, (cell, total) in enumerate(self._cells(docs)):
+            entries = np.where(away[docs.run], log_gamma_difference(cell, docs.n), 0.0)
+            runs = np.where(away | split, log_gamma_difference(total, docs.run_n), 0.0)
+            mean = self.alpha[c].mean()
+            unknown = log_gamma_difference(mean, docs.run_unknown)
+            rest = log_gamma_difference(np.where(split, total - mean, 1.0), known)
+            runs -= np.where(split, unknown + rest, 0.0)
+            out[:, c] = docs.sum(entries, runs)
+        return out
+
+    def _cells(self, docs: DocumentCounts) -> Iterator[tuple[Array, Array]]:
+        """For each class the posterior pseudo-counts of the entries (P,) and of the runs (R,)."""
+        *_, context, gram = self._seen.tree.path(docs.grams)
+        token = docs.grams[docs.gram, -1]
+        gram, context = gram[docs.gram], context[docs.run_gram]
+        strange = docs.run_unknown > 0
+        for c, alpha in enumerate(self.alpha):
+            mean = alpha.mean()
+            cell = np.append(alpha, mean)[token] + np.append(self.counts[c], 0.0)[gram]
+            yield cell, alpha.sum() + self._totals[c, context] + np.where(strange, mean, 0.0)
+
+    def to_pymc(
+        self,
+        *,
+        prefix: str = "",
+        X: Array | None = None,
+        y: Any = None,
+        stats: Any = None,
+    ) -> dict[str, Any]:
+        """Dirichlet priors; Categorical tokens given their contexts, or the counts of n-grams.
+
+        ``theta`` spans the contexts of this family's n-grams and of the documents or statistics:
+        a prior whose `grams` are those of a posterior, with zero `counts`, has its contexts
+        whatever it is conditioned on. The counts of the family itself are pseudo-counts. Rows are
+        listed token by token, dim ``{prefix}cell``; ``{prefix}x_row`` tells their documents.
+        """
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        new = stats
+        if X is not None:
+            new = self.stats(X, np.zeros(len(X), dtype=np.int64), len(self.alpha))
+        whole = self
+        if new is not None:
+            whole = self.update(replace(new, counts=np.zeros_like(new.counts)))
+        index = whole._seen
+        dims = prefixed(prefix, self.params["theta"])
+        named = pm.modelcontext(None).coords.get(dims[1])
+        if named is not None and len(named) != len(index.contexts):
+            raise ValueError(
+                f"the documents have contexts that are not among the {len(named)} that were seen "
+                "in training: fit these documents first"
+            )
+        a = pm.Data(f"{prefix}prior_alpha", self.alpha)[:, None, :]
+        if whole.counts.any():
+            a = a + pm.Data(f"{prefix}prior_counts", index.dense(whole.counts))
+        theta = dirichlet(f"{prefix}theta", whole._dense(), a, dims)
+        if stats is not None and X is None:
+            # a table as large as theta: statistics over the same contexts have the same shape
+            counts = replace(whole, counts=np.zeros_like(whole.counts)).update(stats).counts
+            n = pm.Data(f"{prefix}stats_counts", index.dense(counts), dims=dims)
+            pm.Potential(f"{prefix}x", (n * pt.log(theta)).sum())
+        elif X is not None:
+            tokens, lengths = concatenate(X, self.n_tokens)
+            grams, gram = distinct_ngrams(tokens, lengths, self.order, self.n_tokens)
+            at = index.context_tree.find(grams[:, :-1])[gram]
+            cell = f"{prefix}cell"
+            row = pm.Data(f"{prefix}x_row", np.repeat(np.arange(len(X)), lengths), dims=cell)
+            context = pm.Data(f"{prefix}x_context", at, dims=cell)
+            p = theta[y[row], context]
+            pm.Categorical(f"{prefix}x", p=p, observed=tokens, dims=cell)
+        return {"theta": theta}
+
+    def pymc_log_likelihood(self, X: Array, theta: Any, *, prefix: str = "") -> Any:
+        """Sums over the n-grams of each document, whose contexts this family must have."""
+        import pytensor.tensor as pt
+
+        tokens, lengths = concatenate(X, self.n_tokens)
+        grams, gram = distinct_ngrams(tokens, lengths, self.order, self.n_tokens)
+        at = self._seen.context_tree.find(grams[:, :-1])
+        if len(at) and at.min() < 0:
+            raise ValueError("the documents have contexts that this family does not have")
+        cells = sparse.csr_matrix(
+            (np.ones(len(gram)), (np.repeat(np.arange(len(X)), lengths), gram)),
+            shape=(len(X), len(grams)),
+        )
+        table = pt.log(theta["theta"][:, at, grams[:, -1]]).T
+        return sum_cells(f"{prefix}ngrams", cells, table)
+
+    def prepared(self, stats: MarkovStats) -> Self:
+        """With tables for the contexts of `stats`."""
+        return self.update(replace(stats, counts=np.zeros_like(stats.counts)))
+
+    def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
+        """(N,) documents of `length` tokens; contexts that theta does not tell follow the prior.
+
+        Such a context is an urn of its own in each document, as in `simulate_predictive`; so is a
+        context that an MLE leaves without probabilities.
+        """
+        table = np.asarray(theta["theta"])
+        one_each = table.ndim > 3
+
+        def rows_of_theta(rows: slice, context: Array) -> Array:
+            which = (np.arange(len(y))[rows],) if one_each else ()
+            return table[(*which, y[rows], context)]
+
+        return self._documents(rng, y, rows_of_theta)
+
+    def _documents(self, rng: np.random.Generator, y: Array, rows_of_theta: Any = None) -> Array:
+        """Documents of the classes `y`, all in step, by urns or from the rows of a table."""
+        y = np.asarray(y)
+        out = np.empty(len(y), dtype=object)
+        back = self.order - 1
+        width = self.length if rows_of_theta is None else max(self.length, self.n_tokens)
+        for rows in row_blocks(len(y), width):
+            text = np.full((len(y[rows]), back + self.length), START, dtype=np.int64)
+            for i in range(self.length):
+                new = self._urn(rng, y[rows], text, i)
+                if rows_of_theta is not None:
+                    at = self._seen.context_tree.find(text[:, i : i + back])
+                    p = np.cumsum(rows_of_theta(rows, at), axis=-1)
+                    drawn = (p <= rng.random(len(p))[:, None] * p[:, -1:]).sum(axis=-1)
+                    new = np.where((at >= 0) & (p[:, -1] > 0), drawn, new)
+                text[:, back + i] = new
+            for k, document in enumerate(text[:, back:]):
+                out[rows.start + k] = document.copy()
+        return out
+
+    def _urn(self, rng: np.random.Generator, y: Array, text: Array, i: int) -> Array:
+        """Token `i` of each document: from the prior, the training counts, or a copy.
+
+        Polya's urn: after context h a token has weight alpha + its training count after h + how
+        often it followed h in this very document.
+        """
+        back = self.order - 1
+        same = np.ones((len(y), i), dtype=bool)  # earlier places with the same context
+        for k in range(back):
+            same &= text[:, k : k + i] == text[:, i + k, None]
+        context = self._seen.tree.find(text[:, i : i + back])
+        prior_sum, count_sum = self._cumulative
+        prior, seen = prior_sum[y, -1], self._totals[y, context]
+        u = rng.random(len(y)) * (prior + seen + same.sum(axis=1))
+        pick = np.floor(u - prior - seen)  # the how-manieth of the earlier places, if >= 0
+        new = np.zeros(len(y), dtype=np.int64)
+        for c in np.unique(y):
+            mine = (y == c) & (u < prior)
+            new[mine] = np.searchsorted(prior_sum[c], u[mine], side="right")
+            mine = (y == c) & (u >= prior) & (pick < 0)
+            below = count_sum[c, self._seen.starts[context[mine]]]
+            gram = np.searchsorted(count_sum[c], below + (u - prior)[mine], side="right") - 1
+            new[mine] = self.grams[np.minimum(gram, len(self.grams) - 1), -1]
+        new = np.minimum(new, self.n_tokens - 1)
+        if i:
+            place = np.argmax(np.cumsum(same, axis=1) > pick[:, None], axis=1)
+            new = np.where(pick >= 0, text[np.arange(len(y)), back + place], new)
+        return new
+
+    @cached_property
+    def _cumulative(self) -> tuple[Array, Array]:
+        """Running sums of alpha (C, V), and of the counts (C, G + 1) from 0."""
+        counts = np.pad(np.cumsum(self.counts, axis=1), ((0, 0), (1, 0)))
+        return np.cumsum(self.alpha, axis=1), counts
+
+    # -- conjugate -----------------------------------------------------------------------------
+
+    def stats(self, X: Array, y: Array, n_classes: int, weight: Array | None = None) -> MarkovStats:
+        """Counts of the n-grams of each class; rows of weight 0 are as if absent."""
+        tokens, lengths = concatenate(X, self.n_tokens or None)
+        if tokens.size and tokens.min() < 0:
+            row = int(np.searchsorted(np.cumsum(lengths), np.argmin(tokens), side="right"))
+            raise ValueError(
+                f"document {row} has a token outside the vocabulary (-1); the training documents "
+                "define the vocabulary, or it must be declared to hold their tokens"
+            )
+        n_tokens = self.n_tokens or int(tokens.max(initial=-1)) + 1
+        grams, inverse = distinct_ngrams(tokens, lengths, self.order, n_tokens)
+        cell = np.repeat(np.asarray(y, dtype=np.int64), lengths) * len(grams) + inverse
+        each = None if weight is None else np.repeat(np.asarray(weight, np.float64), lengths)
+        total = np.bincount(cell, each, minlength=n_classes * len(grams))
+        counts = total.reshape(n_classes, len(grams)).astype(np.float64)
+        keep = counts.any(axis=0)
+        return MarkovStats(grams[keep], counts[:, keep], n_tokens)
+
+    @classmethod
+    def examples(cls, n_classes: int, n_features: int) -> list[Self]:
+        """Orders 1, 2 and 3 over `n_features` tokens; uniform, and unequal by class and token."""
+        flat = np.ones((n_classes, n_features))
+        pattern = 0.5 + np.arange(n_classes * n_features).reshape(n_classes, n_features) % 5
+        return [
+            cls(
+                order,
+                n_features,
+                alpha,
+                length=6,
+                grams=np.empty((0, order), dtype=np.int64),
+                counts=np.empty((n_classes, 0)),
+            )
+            for order, alpha in ((1, flat), (1, pattern), (2, pattern[::-1]), (3, 0.5 * flat))
+        ]
+
+    def resolve(self, stats: MarkovStats) -> Self:
+        """Size of the vocabulary, and the pseudo-counts broadcast to (class, token)."""
+        n_classes = len(stats.counts)
+        n_tokens = self.n_tokens or stats.n_tokens
+        if n_tokens == 0:
+            raise ValueError("the vocabulary is empty: every document is empty")
+        self._check(stats, n_tokens)
+        empty = self.grams is None
+        return replace(
+            self,
+            n_tokens=n_tokens,
+            alpha=broadcast_prior("alpha", self.alpha, (n_classes, n_tokens)),
+            grams=np.empty((0, self.order), dtype=np.int64) if empty else self.grams,
+            counts=np.empty((n_classes, 0)) if empty else self.counts,
+        )
+
+    def _check(self, stats: MarkovStats, n_tokens: int) -> None:
+        if stats.grams.shape[1] != self.order:
+            raise ValueError(
+                f"statistics of order {stats.grams.shape[1]} for a model of order {self.order}"
+            )
+        if stats.n_tokens > n_tokens:
+            raise ValueError(
+                f"statistics over {stats.n_tokens} tokens for a model of {n_tokens} tokens"
+            )
+
+    def update(self, stats: MarkovStats) -> Self:
+        """Counts added over the union of the n-grams; alpha stays the prior's."""
+        self._check(stats, self.n_tokens)
+        grams, mine, new = union_of_counts(
+            (self.grams, self.counts), (stats.grams, stats.counts), self.n_tokens
+        )
+        return replace(self, grams=grams, counts=mine + new)
+
+    def mle(self, stats: MarkovStats) -> dict[str, Array]:
+        """Relative frequencies after each context, over the contexts of `stats`.
+
+        A class that never saw a context of the union has a row of zeros there (0/0 has no value;
+        the class cannot get there, or only by the last tokens of a document): what follows is
+        impossible. A class without any token has no MLE at all.
+        """
+        refuse_undefined("mle", stats.counts.sum(axis=1) <= 0, "it has no token (0/0)")
+        table = GramIndex(stats.grams, self.n_tokens or stats.n_tokens).dense(stats.counts)
+        total = table.sum(axis=-1, keepdims=True)
+        np.divide(table, total, out=table, where=total > 0)
+        return {"theta": table}
+
+    def map(self) -> dict[str, Array]:
+        """(a - 1)/(A - V) for pseudo-counts a with total A, the mode on the simplex.
+
+        Undefined where a pseudo-count plus count is below 1, and where all are 1: with alpha = 1
+        that is every context that some class has not seen.
+        """
+        seen, alpha, n_tokens = self._seen, self.alpha, self.n_tokens
+        if n_tokens == 1:
+            return {"theta": np.ones((len(alpha), len(seen.contexts), 1))}
+        below = alpha < 1
+        low = np.repeat(below.sum(axis=1)[:, None], len(seen.contexts), axis=1)
+        total = np.repeat(alpha.sum(axis=1)[:, None], len(seen.contexts), axis=1)
+        token = seen.grams[:, -1]
+        for c, counts in enumerate(self.counts):  # cells that the counts have lifted to 1
+            lifted = below[c, token] & (alpha[c, token] + counts >= 1)
+            low[c] -= np.bincount(seen.context_of, lifted, len(seen.contexts)).astype(np.int64)
+            total[c] += np.bincount(seen.context_of, counts, len(seen.contexts))
+        bad = (low > 0) | (total <= n_tokens)
+        if bad.any():
+            m = int(np.argwhere(bad)[0, 1])
+            refuse_undefined(
+                "map",
+                bad,
+                f"after the context {tuple(seen.contexts[m].tolist())} (row {m} of `contexts`) "
+                "the Dirichlet density has no single mode, for which all pseudo-counts plus "
+                "counts must be at least 1 and one exceed 1; use alpha > 1, or "
+                "method='posterior_mean'",
+            )
+        table = seen.dense(self.counts)
+        table += alpha[:, None, :] - 1
+        table /= (total - n_tokens)[..., None]
+        return {"theta": table}
+
+    def mean(self) -> dict[str, Array]:
+        """(alpha + counts)/total."""
+        table = self._dense()
+        table /= table.sum(axis=-1, keepdims=True)
+        return {"theta": table}
+
+    def _dense(self) -> Array:
+        """(C, M, V) posterior pseudo-counts."""
+        table = self._seen.dense(self.counts)
+        table += self.alpha[:, None, :]
+        return table
+
+    def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
+        """Independent Dirichlet draws of each row, never exactly 0: n C M V numbers."""
+        draws = draw_dirichlet(rng, self._dense(), n)
+        return {"theta": np.maximum(draws, np.finfo(np.float64).tiny, out=draws)}
+
+    def n_parameters(self) -> int:
+        """Classes times contexts times tokens."""
+        return self.alpha.size * self._seen.n_contexts
+
+    def log_density(self, theta: Theta) -> Array:
+        """(...) sum over classes and contexts of log Dirichlet densities.
+
+        A prior that has seen nothing has one density for every context: theta may then be a table
+        over any contexts, such as those of a posterior.
+        """
+        alpha = self._dense() if len(self.grams) else self.alpha[:, None, :]
+        _, n_contexts, n_tokens = np.shape(theta["theta"])[-3:]
+        if len(self.grams) and (n_contexts, n_tokens) != alpha.shape[1:]:
+            raise ValueError(self._other_table(n_contexts, n_tokens))
+        return density_by_draws(
+            lambda t: log_product(log_dirichlet_density(t["theta"], alpha), (-2, -1)),
+            theta,
+            self.params,
+        )
+
+    def log_predictive(self, X: Array) -> Array:
+        """(N, C) Dirichlet-multinomial of each context, without coefficient."""
+        docs = DocumentCounts.count(X, self.order, self.n_tokens)
+        out = np.empty((len(X), len(self.alpha)))
+        for c, (cell, total) in enumerate(self._cells(docs)):
+            runs = log_gamma_difference(total, docs.run_n)
+            out[:, c] = docs.sum(log_gamma_difference(cell, docs.n), runs)
+        return out
+
+    def log_evidence(self, stats: MarkovStats) -> float:
+        """Sum over classes and contexts of log B(posterior) - log B(prior)."""
+        self._check(stats, self.n_tokens)
+        new = GramIndex(stats.grams, self.n_tokens)
+        *_, context, gram = self._seen.tree.path(stats.grams)
+        cell = self.alpha[:, stats.grams[:, -1]] + np.pad(self.counts, ((0, 0), (0, 1)))[:, gram]
+        total = self.alpha.sum(axis=1)[:, None] + self._totals[:, context[new.starts]]
+        cells = log_gamma_difference(cell, stats.counts)
+        return float(cells.sum() - log_gamma_difference(total, new.totals(stats.counts)).sum())
+
+    def simulate_predictive(self, rng: np.random.Generator, y: Array) -> Array:
+        """(N,) documents of `length` tokens, exactly from the predictive, without any table.
+
+        Each document is one walk through the urns of the contexts: the text that a class writes.
+        """
+        return self._documents(rng, y)
+
+    def urns(self, X: Array) -> Urns:
+        """The tokens of each document, an urn for each context; features as in `grams_of`."""
+        docs = DocumentCounts.count(X, self.order, self.n_tokens)
+        cell, total = (np.array(parts) for parts in zip(*self._cells(docs), strict=True))
+        drawn = docs.run_n[docs.run]
+        return Urns(docs.row, docs.gram, docs.n, drawn, cell, total[:, docs.run])
+
+    def grams_of(self, X: Array) -> Array:
+        """(U, order) distinct n-grams of documents; -1 is a token outside the vocabulary."""
+        return DocumentCounts.count(X, self.order, self.n_tokens).grams
+
+    def cgf(self, X: Array, t: Array) -> Array:
+        """Sum over the cells of lG(a+tn) - lG(a), minus that of each context's total.
+
+        Contexts never seen are Dirichlet(alpha) too. NaN or inf for real t where a + tn <= 0.
+        """
+        docs = DocumentCounts.count(X, self.order, self.n_tokens)
+        tables = [docs.terms(cell, total) for cell, total in self._cells(docs)]
+
+        def cell(rows: slice, t: Array) -> Array:
+            own = t.shape[-2] > 1
+            n_rows = rows.stop - rows.start
+            out = np.zeros((*t.shape[:-2], n_rows), dtype=np.result_type(t, np.float64))
+            for c, (terms, kind, factor, indptr) in enumerate(tables):
+                tc = t[..., c]  # (..., n or 1)
+                part = slice(indptr[rows.start], indptr[rows.stop])
+                if part.start == part.stop or not tc.any():
+                    continue
+                edges = indptr[rows.start : rows.stop + 1] - part.start
+                if own:
+                    a, n = terms[:, kind[part]]
+                    row = np.repeat(np.arange(n_rows), np.diff(edges))
+                    out += row_sums(factor[part] * log_gamma_difference(a, tc[..., row] * n), edges)
+                else:  # each distinct term once, for all rows
+                    use, column = np.unique(kind[part], return_inverse=True)
+                    a, n = terms[:, use]
+                    values = log_gamma_difference(a, tc * n)
+                    matrix = sparse.csr_matrix(
+                        (factor[part], column, edges), shape=(n_rows, len(use))
+                    )
+                    out += (matrix @ values.reshape(-1, len(use)).T).T.reshape(out.shape)
+            return out
+
+        t = np.asarray(t)
+        shared = t.ndim == 1 or t.shape[-2] == 1
+        n_terms = max(terms.shape[1] for terms, *_ in tables) if shared else len(docs.n)
+        return cgf_by_rows(cell, len(X), n_terms // max(1, len(X)) + 1, t)

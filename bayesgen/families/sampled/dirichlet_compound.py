@@ -1,0 +1,239 @@
+r"""Bursty documents: each has word probabilities of its own, theta_i | y=c ~ Dirichlet(s_c mean_c).
+
+.. math::
+
+    p(x \mid \alpha, L) = \frac{L!}{\prod_j x_j!}\,
+        \frac{\prod_j \alpha_j (\alpha_j + 1) \cdots (\alpha_j + x_j - 1)}
+             {s (s + 1) \cdots (s + L - 1)}, \qquad \alpha_j = s\,\text{mean}_j
+
+The length L of a document is given. mean_c are the word probabilities of a class, the
+concentration s_c, in words, says how alike its documents are: a word that has been drawn is drawn
+again with probability (alpha_j + 1)/(s + 1). With s large the words are independent draws: the
+multinomial.
+
+.. math::
+
+    \text{mean}_c \sim \text{Dirichlet}(a), \quad
+    \log s_c \sim \text{Normal}(\log \bar L, 2^2)
+
+a = 1 as in the multinomial family, and the mean length of a document, at which the variance of a
+count is about twice a multinomial's. Prefer it to the multinomial where words are repeated once
+they have been used, which is all real text. Do not mistake it for the predictive of the conjugate
+family, which is of the same form: there one theta_c is unknown, and shared by all documents.
+
+Source: Madsen, Kauchak and Elkan (2005), Modeling word burstiness using the Dirichlet
+distribution, ICML.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from bayesgen.families.contract import Family, Theta, array, broadcast_prior, guide, prior_object
+from bayesgen.families.names import CLASS, FEATURE
+from bayesgen.families.shared.pymc_parts import declare, dirichlet, prefixed, sum_cells, variable
+from bayesgen.families.shared.rising import (
+    Factors,
+    known_codes,
+    refuse_fractional_counts,
+    row_of_cells,
+)
+from bayesgen.families.shared.simplex import counted_simplex
+from bayesgen.numerics.rows import (
+    Matrix,
+    class_sums,
+    distinct_cells,
+    has_nan,
+    refuse_negative_counts,
+    row_sums,
+    shared_sums,
+    stored_blocks,
+    stored_cells,
+)
+from bayesgen.numerics.special import Array, draw_log_gamma, log_factorial, log_gamma_difference
+
+_TABLE = 1 << 20  # numbers of one table (draw, class, distinct cell): 8 MiB
+
+
+@dataclass(frozen=True, eq=False)
+class DirichletCompound(Family):
+    """Bags of words, each from word probabilities of its own.
+
+    Parameters
+    ----------
+    mean, concentration : prior objects, optional
+        Of the word probabilities (class, feature), which sum to 1 over the features, and of s
+        (class,), in words. None: the default above.
+    alpha : float or array broadcasting to (class, feature), > 0
+        Pseudo-counts a of each word, in words, of the default prior of `mean`.
+    typical : float, optional
+        Median of the default prior of s, in words. None: the mean length of a document.
+    reference : array (class, feature), optional
+        Rough counts, in whose coordinates `mean` is sampled (`simplex`); no density depends on
+        them. None: in how many documents a word occurs, plus alpha.
+    length : int or array (N,), optional
+        Words in a simulated document. None: the mean length.
+    """
+
+    sparse: ClassVar[bool] = True
+    missing: ClassVar[str] = (
+        "a document with an unknown word count has an unknown length, and the other counts do not "
+        "say how it is distributed; count the words, or leave the column out"
+    )
+
+    mean: Any = prior_object()
+    concentration: Any = prior_object()
+    alpha: Any = array(CLASS, FEATURE, default=1.0)
+    typical: Any = array(default=None)
+    reference: Any = guide(CLASS, FEATURE)
+    length: Any = None
+
+    @property
+    def params(self) -> dict[str, tuple[str, ...]]:
+        """``mean``: probability of each word; ``concentration``: s, in words."""
+        return {"mean": (CLASS, FEATURE), "concentration": (CLASS,)}
+
+    @classmethod
+    def examples(cls, n_classes: int, n_features: int) -> list[Self]:
+        """Flat; unequal words, in short documents."""
+        flat = np.ones((n_classes, n_features))
+        unequal = 0.5 + np.arange(flat.size).reshape(flat.shape) % 5
+        return [
+            cls(alpha=flat, typical=np.array(20.0), reference=flat, length=20),
+            cls(alpha=unequal, typical=np.array(3.0), reference=unequal, length=4),
+        ]
+
+    def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
+        """(..., N, C) log masses of the documents, coefficient included."""
+        self._check(X)
+        mean, total = (np.asarray(theta[k], np.float64) for k in ("mean", "concentration"))
+        *batch, n_classes, n_features = mean.shape
+        total = total.reshape(-1, n_classes, 1)
+        alpha = mean.reshape(-1, n_classes, n_features) * total
+        out = np.empty((len(alpha), X.shape[0], n_classes))
+        for rows, cells in stored_blocks(X, 0):
+            length, which = np.unique(row_sums(cells.data, cells.indptr), return_inverse=True)
+            word, times, shared = distinct_cells(cells)
+            coefficient = log_factorial(length)[which] - row_sums(
+                log_factorial(cells.data), cells.indptr
+            )
+            step = max(1, _TABLE // (n_classes * max(1, len(times), len(which))))
+            for start in range(0, len(alpha), step):
+                own = slice(start, start + step)
+                with np.errstate(invalid="ignore"):  # a mean that underflowed to 0: -inf
+                    words = log_gamma_difference(alpha[own][..., word], times)
+                document = shared_sums(shared, words)
+                document -= log_gamma_difference(total[own], length)[..., which]
+                out[own, rows] = np.moveaxis(document + coefficient, -1, -2)
+        return out.reshape(*batch, X.shape[0], n_classes)
+
+    def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
+        """(N, D) documents of `length` words, as int64."""
+        alpha = self.rows_of(theta, "mean", y) * self.rows_of(theta, "concentration", y)[..., None]
+        log_gamma = draw_log_gamma(rng, alpha, alpha.shape)
+        p = np.exp(log_gamma - log_gamma.max(axis=-1, keepdims=True))
+        p /= p.sum(axis=-1, keepdims=True)
+        return rng.multinomial(100 if self.length is None else self.length, p)
+
+    def given_rows(self, X: Matrix) -> Self:
+        """Draws documents of the lengths of those in X."""
+        return replace(self, length=np.rint(np.ravel(X.sum(axis=1))).astype(np.int64))
+
+    def with_defaults(
+        self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
+    ) -> Self:
+        """Pseudo-counts as an array, the mean length, and rough counts."""
+        self._check(X)
+        alpha = broadcast_prior("alpha", self.alpha, (n_classes, X.shape[1]))
+        cells = stored_cells(X, slice(None))
+        length = np.average(row_sums(cells.data, cells.indptr), weights=weight)
+        labelled = np.flatnonzero(y >= 0)
+        # in how many documents: repetitions say little
+        seen = class_sums(cells[labelled], y[labelled], n_classes, None, np.sign) + alpha
+        return replace(
+            self,
+            alpha=alpha,
+            typical=np.asarray(max(1.0, length) if self.typical is None else self.typical, float),
+            reference=seen if self.reference is None else self.reference,
+            length=max(1, round(float(length))) if self.length is None else self.length,
+        )
+
+    def to_pymc(
+        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
+    ) -> dict[str, Any]:
+        """Dirichlet means, log-Normal concentrations; of rows the potential ``x``."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        prior = declare(self, "prior", prefix)
+        dims = {name: prefixed(prefix, d) for name, d in self.params.items()}
+        names = {name: f"{prefix}{name}" for name in dims}
+
+        def default() -> Any:
+            if self.alpha.shape[-1] == 1:
+                return dirichlet(names["mean"], self.alpha, prior["alpha"], dims["mean"])
+            w = prior["reference"]
+            return pm.Dirichlet(
+                names["mean"],
+                prior["alpha"] + pt.zeros(w.shape),  # PyMC must meet w before the transform
+                default_transform=counted_simplex(w),
+                dims=dims["mean"],
+            )
+
+        mean = variable(names["mean"], self.mean, dims["mean"], default)
+        total = variable(
+            names["concentration"],
+            self.concentration,
+            dims["concentration"],
+            lambda: pm.LogNormal(
+                names["concentration"], pt.log(prior["typical"]), 2.0, dims=dims["concentration"]
+            ),
+        )
+        if X is not None:
+            log_p = self._log_rows(f"{prefix}x", X, known_codes(y), mean, total)
+            pm.Potential(f"{prefix}x", log_p)
+        return {"mean": mean, "concentration": total}
+
+    def _log_rows(self, name: str, X: Matrix, y: Array, mean: Any, total: Any) -> Any:
+        """Tensor: log likelihood of labelled rows, by the distinct factors of their masses."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        self._check(X)
+        cells = stored_cells(X, slice(None))
+        refuse_fractional_counts(cells.data)
+        length = row_sums(cells.data, cells.indptr)
+        words = Factors.of(y[row_of_cells(cells)] * X.shape[1] + cells.indices, cells.data)
+        documents = Factors.of(y, length)
+        alpha = (mean * total[:, None]).ravel()
+        constant = np.sum(log_factorial(length)) - np.sum(log_factorial(cells.data))
+        return (
+            words.log_sum(f"{name}_words", alpha, pt.ones_like(alpha))
+            - documents.log_sum(f"{name}_documents", total, pt.ones_like(total))
+            + pm.Data(f"{name}_constant", float(constant))
+        )
+
+    def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
+        """Sums over the words that occur, and the terms of the lengths."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        self._check(X)
+        cells = stored_cells(X, slice(None))
+        length, which = np.unique(row_sums(cells.data, cells.indptr), return_inverse=True)
+        column, times, shared = distinct_cells(cells)
+        total = theta["concentration"]
+        word = pm.Data(f"{prefix}word", column.astype(np.int64))
+        x = pm.Data(f"{prefix}times", times)[:, None]
+        n = pm.Data(f"{prefix}length", length)[:, None]
+        alpha = (theta["mean"] * total[:, None]).T[word]
+        words = pt.gammaln(alpha + x) - pt.gammaln(alpha) - pt.gammaln(x + 1)
+        documents = pt.gammaln(total + n) - pt.gammaln(total) - pt.gammaln(n + 1)
+        row = pm.Data(f"{prefix}length_of", which.astype(np.int64))
+        return sum_cells(f"{prefix}counts", shared, words) - documents[row]
+
+    def _check(self, X: Matrix) -> None:
+        if has_nan(X):
+            raise ValueError(f"missing counts (NaN) are refused: {self.missing}")
+        refuse_negative_counts(X)

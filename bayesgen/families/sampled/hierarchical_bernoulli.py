@@ -1,0 +1,206 @@
+r"""Bits whose classes share strength: log-odds about the column's own, how far is learned.
+
+.. math:: x_j \mid y = c \sim \text{Bernoulli}(\theta_{cj}), \quad
+          \text{logit}\, \theta_{cj} = \mu_j + \delta_{cj}, \quad
+          \mu_j \sim \text{Normal}(m, s^2)
+
+.. math:: \delta_{cj} = \tau z_{cj} e^{\text{asinh}\, \omega u_j}, \quad
+          z_{cj} \sim \text{Normal}(0, 1), \quad
+          u_j = \Bigl(\sum_c z_{cj}^2 - C\Bigr) / \sqrt{2C}
+
+.. math:: \log \tau \sim \text{Normal}(\log 0.5, 1), \quad \omega \sim \text{HalfNormal}(0.5)
+
+Classes are pooled towards the base rate of their column, and columns towards a common spread tau,
+in log-odds; omega says how unequal the columns are. At 0 all deviations are Normal; above it some
+columns stand out, with tails as of the cube of a Normal variable. m and s^2 are the mean and 1 +
+variance of the columns' log-odds, all classes together.
+
+Prefer it to Beta priors where there are many columns or few rows a class: a rare word needs no
+pseudo-count of its own, its classes share one base rate, and columns that tell little are shrunk
+to less. Log-odds rather than a Beta with learned concentration: at a base rate of 0.001 a Beta of
+small concentration has its mass at log-odds of -100 and beyond, where nothing is believed and no
+sampler goes. A function of Normal variables rather than a Student t: where a class has never
+shown a word its likelihood is flat towards minus infinity, and the tail of a t is explored slowly.
+
+Sampled are z and what the rows determine best: instead of mu the level mu + sum_c w_c delta_c, w
+the share of the classes in what is known of the column, and instead of tau the root mean square of
+the deviations. The model depends on neither choice.
+
+Source: Gelman et al., Bayesian Data Analysis (2013), section 5.4 and chapter 16; Hoaglin (1985),
+Summarizing shape numerically: the g-and-h distributions (a Normal variable stretched, as here);
+Papaspiliopoulos, Roberts and Sköld (2007), A general framework for the parametrization of
+hierarchical models (z, w).
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+
+from bayesgen.families.contract import Family, Theta, array, guide, prior_object
+from bayesgen.families.names import CLASS, FEATURE
+from bayesgen.families.shared.pooled_log_odds import (
+    SPREAD,
+    declare_inequality,
+    declare_spread,
+    stretch,
+)
+from bayesgen.families.shared.pymc_parts import declare, prefixed, sum_cells, variable
+from bayesgen.numerics.rows import (
+    Matrix,
+    class_counts,
+    class_sums,
+    dot,
+    exact_parts,
+    remainder,
+    split_missing,
+    stored_cells,
+    sum_except,
+)
+from bayesgen.numerics.special import Array
+
+
+@dataclass(frozen=True, eq=False)
+class HierarchicalBernoulli(Family):
+    """Independent bits, log-odds of the classes partially pooled.
+
+    Parameters
+    ----------
+    mu : prior object, optional
+        Of the base log-odds (feature,). None: the default above, as in all.
+    tau, inequality : prior objects, optional
+        Of the spread of the classes about them, in log-odds, and of omega, ().
+    location, scale : array (feature,), optional
+        m and s, in log-odds. None: from the rows.
+    share : array (class, feature), optional
+        w. None: from the rows.
+    """
+
+    sparse: ClassVar[bool] = True
+    separable: ClassVar[bool] = True
+
+    mu: Any = prior_object()
+    tau: Any = prior_object()
+    inequality: Any = prior_object()
+    location: Any = array(FEATURE, default=None)
+    scale: Any = array(FEATURE, default=None)
+    share: Any = guide(CLASS, FEATURE)
+
+    @property
+    def params(self) -> dict[str, tuple[str, ...]]:
+        """``theta``: p(x_j = 1 | y = c)."""
+        return {"theta": (CLASS, FEATURE)}
+
+    @property
+    def hyperparameters(self) -> dict[str, tuple[str, ...]]:
+        """Base log-odds ``mu``, spread ``tau`` and ``inequality``."""
+        return {"mu": (FEATURE,), "tau": (), "inequality": ()}
+
+    @classmethod
+    def examples(cls, n_classes: int, n_features: int) -> list[Self]:
+        """Levels that are base rates, and that are not; base rates that differ by column."""
+        cells = np.arange(n_classes * n_features).reshape(n_classes, n_features)
+        unit = np.ones(n_features)
+        return [
+            cls(location=0 * unit, scale=unit, share=0.0 * cells),
+            cls(location=-unit.cumsum(), scale=2 * unit, share=cells / cells.size),
+        ]
+
+    def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
+        """(..., N, C) sums over the observed cells."""
+        # a log-odds beyond 37 rounds to certainty, which no finite log-odds is
+        p = np.clip(np.asarray(theta["theta"], dtype=np.float64), 1e-300, 1 - 2.0**-53)
+        on, off = np.log(p), np.log1p(-p)
+        ones, missing = split_missing(X)
+        if missing is None:
+            return dot(ones, on - off) + off.sum(axis=-1)[..., None, :]
+        # a row without observed cells is worth 0, not a rounding error
+        return dot(ones, on) - sum_except(ones + missing, exact_parts(-off))
+
+    def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
+        """(N, D) rows of 0 and 1, as uint8."""
+        p = self.rows_of(theta, "theta", y)
+        return (rng.random((len(y), p.shape[-1])) < p).astype(np.uint8)
+
+    def with_defaults(
+        self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
+    ) -> Self:
+        """The columns' log-odds with half a row of either bit; information of the labelled rows."""
+        one = np.zeros(X.shape[0], dtype=np.int64)
+        ones, zeros = (a[0] for a in _count(X, one, 1, weight))
+        log_odds = np.log((ones + 0.5) / (zeros + 0.5))
+        unit = np.ones_like(log_odds)
+        known = np.flatnonzero(y >= 0)
+        own = None if weight is None else weight[known]
+        on, off = _count(X[known], y[known], n_classes, own)
+        p = (on + (ones + 0.5) / (ones + zeros + 1)) / (on + off + 1)
+        information = (on + off) * p * (1 - p)
+        defaults = {
+            "location": log_odds.mean() * unit,
+            "scale": np.sqrt(1 + log_odds.var()) * unit,
+            "share": information / (information.sum(axis=0) + 1 / SPREAD**2),
+        }
+        return replace(
+            self,
+            **{
+                k: v if (own := getattr(self, k)) is None else np.broadcast_to(own, v.shape) * 1.0
+                for k, v in defaults.items()
+            },
+        )
+
+    def to_pymc(
+        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
+    ) -> dict[str, Any]:
+        """Normal log-odds; of rows their counts of ones and zeros, the potential ``x``."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        prior = declare(self, "prior", prefix)
+        by_feature = (f"{prefix}{FEATURE}",)
+        dims = prefixed(prefix, self.params["theta"])
+        omega = declare_inequality(prefix, self.inequality)
+        z = pm.Normal(f"{prefix}deviation_raw", 0.0, 1.0, dims=dims)
+        n_classes = self.share.shape[0]
+        excess = (pt.sqr(z).sum(axis=0) - n_classes) / np.sqrt(2 * n_classes)
+        unit = z * stretch(omega * excess)
+        deviation = declare_spread(prefix, self.tau, unit, prior["share"]) * unit
+
+        def base_rates() -> Any:
+            shift = (prior["share"] * deviation).sum(axis=0)
+            level = pm.Normal(
+                f"{prefix}level", prior["location"] + shift, prior["scale"], dims=by_feature
+            )
+            return pm.Deterministic(f"{prefix}mu", level - shift, dims=by_feature)
+
+        mu = variable(f"{prefix}mu", self.mu, by_feature, base_rates)
+        log_odds = mu + deviation
+        theta = pm.Deterministic(f"{prefix}theta", pt.sigmoid(log_odds), dims=dims)
+        if X is not None:
+            codes = np.asarray(y.get_value() if hasattr(y, "get_value") else y)
+            on, off = _count(X, codes, len(pm.modelcontext(None).coords[CLASS]))
+            ones, total = (pm.Data(f"{prefix}{k}", v) for k, v in (("ones", on), ("n", on + off)))
+            log_p = ones * log_odds - total * pt.softplus(log_odds)
+            pm.Potential(f"{prefix}x", log_p.sum())
+        return {"theta": theta}
+
+    def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
+        """Sums over the cells that are 1 or missing, and what a row of zeros has."""
+        import pytensor.tensor as pt
+
+        ones, missing = split_missing(X)
+        on, off = pt.log(theta["theta"]).T, pt.log1p(-theta["theta"]).T
+        out = sum_cells(f"{prefix}ones", stored_cells(ones, slice(None)), on - off)
+        if missing is not None:
+            out = out - sum_cells(f"{prefix}missing", stored_cells(missing, slice(None)), off)
+        return out + off.sum(axis=0)
+
+
+def _count(X: Matrix, y: Array, n_classes: int, weight: Array | None = None) -> tuple[Array, Array]:
+    """(C, D) weighted counts of ones and of zeros among the observed cells."""
+    ones, missing = split_missing(X)
+    if not sparse.issparse(X):
+        ones = np.asarray(ones, dtype=np.float64)
+    on = class_sums(ones, y, n_classes, weight)
+    seen = on if missing is None else on + class_sums(missing, y, n_classes, weight)
+    return on, remainder(class_counts(y, n_classes, weight)[:, None], seen)

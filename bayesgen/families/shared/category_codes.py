@@ -1,0 +1,251 @@
+"""Category codes 0 .. K - 1 in a table: counted by class, looked up in tables of terms, drawn.
+
+N rows, D columns, C classes. NaN is a missing cell; -1, or any number that is no code, is a
+category never seen. In a CSR matrix the cells that are not stored have code 0.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from bayesgen.numerics import kernels
+from bayesgen.numerics.rows import (
+    Matrix,
+    class_counts,
+    remainder,
+    row_blocks,
+    row_sums,
+    stored_blocks,
+)
+from bayesgen.numerics.special import Array
+
+_TILE = 1 << 18  # cells of X that are counted at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Recoded:
+    """Dense whole numbers that stand for codes: the codes are looked up as they are read.
+
+    Sums over the numbers themselves are turned into sums over codes: no table of codes is made of
+    a large table of numbers.
+    """
+
+    values: Array  # (N, D), finite or NaN
+    places: Array  # (D, M + 2) code of the numbers 0 .. M-1, of any other, and of NaN
+    k: int  # the codes are 0 .. k-1; k is a category never seen, k + 1 a missing cell
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(N, D)."""
+        return self.values.shape
+
+    def __getitem__(self, rows: Any) -> Array:
+        """The codes of some rows, as float64: -1 for a category never seen, NaN if missing."""
+        at = code_index(self.values[rows], self.places.shape[1] - 2)
+        codes = np.take_along_axis(self.places, at.T, axis=1).T
+        return np.array([*range(self.k), -1, np.nan], dtype=np.float64)[codes]
+
+    def counts(self, of_values: Array) -> Array:
+        """(C, D, k) counts of codes from those of the numbers 0 .. M-1."""
+        j, value = np.nonzero(self.places[:, :-2] < self.k)
+        out = np.zeros((*of_values.shape[:2], self.k))
+        out[:, j, self.places[j, value]] = of_values[:, j, value]
+        return out
+
+    def table(self, of_codes: Array) -> Array:
+        """(..., D, M + 2) for the numbers from (..., D, k + 2) for their codes."""
+        width = self.places.shape[1]
+        places = np.broadcast_to(self.places, (*of_codes.shape[:-1], width))
+        return np.take_along_axis(of_codes, places, axis=-1)
+
+
+Codes = Matrix | Recoded
+
+
+def n_codes(X: Codes) -> int:
+    """Largest code + 1, at least 1."""
+    if isinstance(X, Recoded):
+        return X.k
+    values = X.data if sparse.issparse(X) else X
+    top = np.fmax.reduce(values, axis=None) if values.size else 0
+    return 1 + (int(top) if top > 0 else 0)
+
+
+def code_index(values: Array, k: int) -> Array:
+    """Indices: the codes 0 .. k - 1, k for any other number, k + 1 for NaN."""
+    if values.dtype.kind in "biu":
+        whole = values.astype(np.int64).view(np.uint64)  # negative numbers become huge ones
+        return np.minimum(whole, np.uint64(k)).view(np.int64)
+    codes = np.where((values >= 0) & (values < k), values, k).astype(np.intp)
+    other = np.nonzero(codes != values)
+    codes[other] = k + np.isnan(values[other])
+    return codes
+
+
+def count_codes(X: Codes, y: Array, n_classes: int, k: int, weight: Array | None = None) -> Array:
+    """(C, D, k) weighted counts of each code among the observed cells.
+
+    Raises
+    ------
+    ValueError
+        If a code is not a whole number in 0 .. k - 1.
+    """
+    if isinstance(X, Recoded):
+        if X.k == k:
+            of_values = count_codes(X.values, y, n_classes, X.places.shape[1] - 2, weight)
+            if not of_values[:, X.places[:, :-2] >= k].any():
+                return X.counts(of_values)
+        X = X[:]  # for the error, where it is
+    if sparse.issparse(X):
+        return _count_sparse(X, y, n_classes, k, weight)
+    n_rows, n_features = X.shape
+    if kernels.pays(n_rows * n_features):
+        return _count_compiled(X, y, n_classes, k, weight)
+    out = np.empty((n_classes, n_features, k))
+    height = max(4096, n_classes * k)  # rows of a tile: as many cells as counters
+    width = max(1, _TILE // max(1, min(n_rows, height)))
+    for columns in (slice(j, j + width) for j in range(0, n_features, width)):
+        d = len(range(n_features)[columns])
+        counts = np.zeros(n_classes * d * (k + 2))  # the last two: never seen, missing
+        for start in range(0, n_rows, height):
+            rows = slice(start, start + height)
+            codes = code_index(X[rows, columns], k)
+            if np.any(codes == k):
+                raise _first_that_is_no_code(X, k)
+            cells = ((y[rows, None] * d + np.arange(d)) * (k + 2) + codes).ravel()
+            w = None if weight is None else np.repeat(weight[rows], d)
+            counts += np.bincount(cells, weights=w, minlength=len(counts))
+        out[:, columns] = counts.reshape(n_classes, d, k + 2)[..., :k]
+    return out
+
+
+def _not_a_code(value: Any, row: int, feature: int, k: int) -> ValueError:
+    return ValueError(
+        f"row {row}, feature {feature}: {value} is not one of the category codes 0 .. {k - 1}"
+    )
+
+
+def _first_that_is_no_code(X: Array, k: int) -> ValueError:
+    for rows in row_blocks(*X.shape):
+        strange = np.argwhere(code_index(X[rows], k) == k)
+        if len(strange):
+            i, j = strange[0]
+            return _not_a_code(X[rows][i, j], rows.start + i, j, k)
+    raise AssertionError("every cell is a code or missing")
+
+
+def _count_compiled(X: Array, y: Array, n_classes: int, k: int, weight: Array | None) -> Array:
+    """(C, D, K) counts of a large dense X."""
+    from bayesgen.numerics.kernels import categorical
+    from bayesgen.numerics.kernels.compiling import as_data
+    from bayesgen.numerics.kernels.threads import over_blocks
+
+    shape = (n_classes, X.shape[1], k + 2)
+    labels = as_data(np.ascontiguousarray(y, dtype=np.int64).view(np.uint64))
+    w = as_data(np.ascontiguousarray(() if weight is None else weight, dtype=np.float64))
+
+    def part(start: int, stop: int) -> Array:
+        counts = np.zeros(shape)
+        for rows in categorical.row_slices(X, start, stop):
+            categorical.count_codes(categorical.as_codes(X[rows]), labels[rows], w[rows], counts)
+        return counts
+
+    out = np.zeros(shape)
+    most = min(16, max(1, (1 << 20) // out.size))
+    for counts in over_blocks(part, X.shape[0], X.shape[1], most):
+        out += counts
+    if out[..., k].any():
+        raise _first_that_is_no_code(X, k)
+    return out[..., :k].copy()
+
+
+def _count_sparse(X: Matrix, y: Array, n_classes: int, k: int, weight: Array | None) -> Array:
+    """(C, D, K) counts from the stored cells; those not stored have code 0."""
+    n_features = X.shape[1]
+    out = np.zeros(n_classes * n_features * (k + 2))
+    for rows, cells in stored_blocks(X, out.size):
+        owner = rows.start + np.repeat(np.arange(cells.shape[0]), np.diff(cells.indptr))
+        codes = code_index(cells.data, k)
+        if np.any(codes == k):
+            i = int(np.argmax(codes == k))
+            raise _not_a_code(cells.data[i], owner[i], cells.indices[i], k)
+        at = (y[owner] * n_features + cells.indices) * (k + 2) + codes
+        w = None if weight is None else weight[owner]
+        out += np.bincount(at, weights=w, minlength=out.size)
+    counts = out.reshape(n_classes, n_features, k + 2)
+    n = class_counts(y, n_classes, weight)[:, None]
+    counts[..., 0] += remainder(n, counts.sum(axis=-1))
+    return counts[..., :k].copy()
+
+
+def look_up(X: Codes, table: Array) -> Array:
+    """(..., N, C) sums over the features of a table (..., C, D, K + 2) at the codes of each row."""
+    if isinstance(X, Recoded):
+        if table.size // table.shape[-1] * X.places.shape[1] <= X.values.size:
+            return look_up(X.values, X.table(table))
+        X = X[:]  # under many draws, tables of codes are the smaller ones
+    *lead, n_features, width = table.shape
+    real = not sparse.issparse(X) and table.dtype == np.float64 and len(lead) > 0
+    if real and kernels.pays(X.shape[0] * table.size // width):
+        return _look_up_compiled(X, table)
+    flat = table.reshape(-1, n_features * width)
+    out = np.empty((len(flat), X.shape[0]), dtype=table.dtype)
+    offsets = np.arange(n_features) * width
+    if sparse.issparse(X):
+        for rows, cells in stored_blocks(X, 0):
+            at = code_index(cells.data, width - 2) + offsets[cells.indices]
+            for each, sums in zip(flat, out, strict=True):
+                zero = each[offsets]  # what the row is worth if every code is 0
+                finite = np.isfinite(zero)
+                base = np.where(finite, zero, 0.0)
+                change = each.take(at) - base.take(cells.indices)
+                sums[rows] = base.sum() + row_sums(change, cells.indptr)
+                if not finite.all():  # log 0 remains unless all such cells are stored
+                    stored = row_sums((~finite).take(cells.indices).astype(int), cells.indptr)
+                    sums[rows][stored < np.sum(~finite)] = zero[~finite][0]
+    else:
+        for rows in row_blocks(*X.shape):
+            at = code_index(X[rows], width - 2) + offsets
+            axis = 0 if len(at) > n_features else 1  # the longer axis stays innermost
+            at = np.ascontiguousarray(at.T) if axis == 0 else at
+            for each, sums in zip(flat, out, strict=True):
+                sums[rows] = each.take(at).sum(axis=axis)
+    return np.moveaxis(out.reshape(*lead, X.shape[0]), -1, -2)
+
+
+def _look_up_compiled(X: Array, table: Array) -> Array:
+    """`look_up` of a large dense X, or of many tables of real numbers."""
+    from bayesgen.numerics.kernels import categorical
+    from bayesgen.numerics.kernels.compiling import as_data
+    from bayesgen.numerics.kernels.threads import over_blocks
+
+    *lead, n_classes, n_features, width = table.shape
+    flat = as_data(np.ascontiguousarray(table.reshape(-1, n_features, width).transpose(1, 2, 0)))
+    out = np.empty((flat.shape[2] // n_classes, X.shape[0], n_classes))
+
+    def part(start: int, stop: int) -> None:
+        for rows in categorical.row_slices(X, start, stop):
+            categorical.look_up(categorical.as_codes(X[rows]), flat, out[:, rows])
+
+    for _ in over_blocks(part, X.shape[0], X.shape[1], most=32):
+        pass
+    return out.reshape(*lead, X.shape[0], n_classes)
+
+
+def draw_codes(rng: np.random.Generator, p: Array, y: Array) -> Array:
+    """(N, D) codes of rows of the classes `y`, as int64.
+
+    `p` is (C, D, K), or one table for each row (N, C, D, K).
+    """
+    n_features, k = p.shape[-2:]
+    out = np.empty((len(y), n_features), dtype=np.int64)
+    for rows in row_blocks(len(y), n_features * k):
+        at = np.arange(len(y))[rows]
+        own = p[at, y[rows]] if p.ndim > 3 else p[y[rows]]
+        # p.sum() may miss 1 by rounding: a draw must not fall into the padding
+        upto = np.cumsum(own, axis=-1)
+        u = rng.random((len(upto), n_features, 1)) * upto[..., -1:]
+        out[rows] = (u >= upto[..., :-1]).sum(axis=-1)
+    return out

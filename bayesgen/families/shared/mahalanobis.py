@@ -1,0 +1,245 @@
+r"""Squared Mahalanobis distances of rows from class means, and Normal densities of draws.
+
+.. math:: q_c(x) = (x - \mu_c)^T \Sigma_c^{-1} (x - \mu_c) = \|W_c (x - \mu_c)\|^2, \qquad
+          W_c = L_c^{-1}, \; \Sigma_c = L_c L_c^T
+
+Differences are taken before they are multiplied and squared: nothing is expanded, so that an
+offset of the columns costs no digits. Rows come block by block.
+
+Shapes: n rows, D features, C classes, G covariances (C, or 1 that the classes share), S draws.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from bayesgen.numerics.kernels import pays
+from bayesgen.numerics.kernels.blas import multiply_by_lower, sharing
+from bayesgen.numerics.rows import Matrix, has_nan, row_blocks
+from bayesgen.numerics.special import Array
+
+Block = Callable[[slice, Array], Array]  # some rows minus (D,): float64, for the caller to keep
+
+_TINY = 64  # features below which matrices are too small for a product of each draw's own
+_NUMBERS = 1 << 18  # of whitened rows under some draws: 2 MiB
+_DRAWS = 64  # in one product
+_FEW_SCORES = 16  # of a row, beyond which a product of matrices is faster than a compiled pass
+_FAR = 100.0  # class means further apart, in standard deviations, are not subtracted afterwards
+
+
+def patterns(X: Matrix, live: Array) -> Iterator[tuple[Array | slice, Array]]:
+    """(rows, columns to use) for each pattern of missing cells among the live columns."""
+    if not has_nan(X):
+        yield slice(None), live
+        return
+    bits = np.concatenate(
+        [np.packbits(~np.isnan(X[rows][:, live]), axis=1) for rows in row_blocks(*X.shape)]
+    )
+    kinds, which = np.unique(bits, axis=0, return_inverse=True)
+    order = np.argsort(which.ravel(), kind="stable")
+    ends = np.cumsum(np.bincount(which.ravel(), minlength=len(kinds)))
+    for kind, rows in zip(kinds, np.split(order, ends[:-1]), strict=True):
+        yield rows, live[np.unpackbits(kind, count=len(live)).astype(bool)]
+
+
+def pattern_blocks(X: Matrix, live: Array) -> Iterator[tuple[Array | slice, Array]]:
+    """`patterns`, those of complete rows in blocks of about 2 MiB of float64."""
+    if has_nan(X):
+        yield from patterns(X, live)
+        return
+    for rows in row_blocks(*X.shape):
+        yield rows, live
+
+
+def reader(X: Matrix, rows: Array | slice, columns: Array) -> tuple[Block, int]:
+    """Rows and columns of X as `Block`, and how many rows they are; `rows` as in `patterns`."""
+    every = len(columns) == X.shape[1]
+
+    def read(part: Any, minus: Array) -> Array:
+        block = X[part if isinstance(rows, slice) else rows[part]]
+        if not every:
+            block = block[:, columns]
+        return np.subtract(block, minus, out=np.empty(block.shape))  # widened to float64 first
+
+    return read, X.shape[0] if isinstance(rows, slice) else len(rows)
+
+
+def squared_distances(read: Block, n: int, shift: Array, mu: Array, factor: Array) -> Array:
+    """(n, C) squared distances of rows minus `shift` from the class means.
+
+    Parameters
+    ----------
+    mu : (C, D), minus shift
+    factor : (G, D, D) lower Cholesky factors of the covariances
+    """
+    n_classes, dim = mu.shape
+    out = np.zeros((n, n_classes))
+    if not n or not dim:
+        return out
+    whiten = None
+    if n >= dim:  # else the inverse costs more than it saves
+        whiten = inverse_of_lower(factor)
+    groups = [list(range(n_classes))] if len(factor) == 1 else [[c] for c in range(n_classes)]
+
+    def multiply(k: int, d: Array) -> Array:
+        if whiten is None:
+            return solve_triangular(factor[k], d.T, lower=True, check_finite=False).T
+        multiply_by_lower(d, whiten[k])
+        return d
+
+    # one covariance: the rows are multiplied once, unless the classes lie so far apart that the
+    # difference of two products would lose digits
+    centre = mu.mean(axis=0) if len(factor) == 1 else mu[0]
+    steps = [multiply(k, np.array(mu[group] - centre)) for k, group in enumerate(groups)]
+    near = len(factor) == 1 and n_classes > 1 and np.abs(steps[0]).max() < _FAR
+
+    def fill(rows: slice) -> None:
+        x = read(rows, shift)
+        d = np.empty_like(x)
+        if near:
+            x -= centre
+            x = multiply(0, x)
+        for k, group in enumerate(groups):
+            for m, c in enumerate(group):
+                z = np.subtract(x, steps[0][m] if near else mu[c], out=d)
+                if not near:
+                    z = multiply(k, z)
+                np.einsum("nd,nd->n", z, z, out=out[rows, c])
+
+    work = n * dim * dim * (1 if near else n_classes)
+    with sharing(pays(work)) as share:
+        share(fill, row_blocks(n, dim))
+    return out
+
+
+def log_normal_of_draws(X: Matrix, mu: Array, sigma: Array, live: Array) -> Array:
+    """(S, N, C) Normal log densities of the observed cells of rows under draws.
+
+    Parameters
+    ----------
+    mu : (S, C, D)
+    sigma : (S, G, D, D) covariances
+    live : columns that count
+    """
+    out = np.empty((len(mu), X.shape[0], mu.shape[1]))
+    for rows, columns in patterns(X, live):
+        read, n = reader(X, rows, columns)
+        for draws in row_blocks(len(mu), math.prod(sigma.shape[1:])):
+            factor = np.linalg.cholesky(sigma[draws][:, :, columns[:, None], columns])
+            log_det = np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
+            q = squared_distances_of_draws(read, n, mu[draws][..., columns], factor)
+            q *= -0.5
+            q -= (0.5 * len(columns) * np.log(2 * np.pi) + log_det)[:, None, :]
+            out[draws, rows] = q
+    return out
+
+
+def squared_distances_of_draws(read: Block, n: int, mu: Array, sigma_factor: Array) -> Array:
+    """(S, n, C) squared distances of rows from the class means of draws.
+
+    Parameters
+    ----------
+    mu : (S, C, D)
+    sigma_factor : (S, G, D, D) lower Cholesky factors
+    """
+    n_draws, n_classes, dim = mu.shape
+    out = np.zeros((n_draws, n, n_classes))
+    if not dim:
+        return out
+    if dim >= _TINY or n_draws == 1:
+        for s in range(n_draws):
+            centre = mu[s].mean(axis=0)
+            out[s] = squared_distances(read, n, centre, mu[s] - centre, sigma_factor[s])
+        return out
+    # all draws of a class in one product: (n, D) by (D, D S), the draws innermost
+    centre = mu.mean(axis=0)
+    whiten = inverse_of_lower(sigma_factor)
+    height = max(1, _NUMBERS // (dim * _DRAWS))
+    tables = []
+    for first in range(0, n_draws, _DRAWS):
+        some = slice(first, first + _DRAWS)
+        for c in range(n_classes):
+            w = whiten[some, c if whiten.shape[1] > 1 else 0]
+            at = (w @ (mu[some, c] - centre[c])[..., None])[..., 0]
+            wide = np.concatenate([w, -at[:, :, None]], axis=2).transpose(2, 1, 0)
+            tables.append((some, c, np.ascontiguousarray(wide).reshape(dim + 1, -1)))
+
+    def fill(rows: slice) -> None:
+        own = [read(rows, at) for at in centre]
+        d = np.ones((rows.stop - rows.start, dim + 1))
+        for some, c, wide in tables:
+            d[:, :-1] = own[c]
+            z = (d @ wide).reshape(len(d), dim, -1)
+            out[some, rows, c] = np.einsum("nds,nds->sn", z, z)
+
+    parts = (slice(i, min(i + height, n)) for i in range(0, n, height))
+    with sharing(pays(n * n_draws * n_classes * dim * dim)) as share:
+        share(fill, parts)
+    return out
+
+
+def linear_scores(
+    X: Matrix, rows: Array | slice, columns: Array, centre: Array, w: Array, level: Array
+) -> Array:
+    """(S, n, C) scores ``(x - centre) @ w + level`` of rows and columns of X, as in `patterns`.
+
+    Parameters
+    ----------
+    centre : (D,)
+    w : (S, C, D)
+    level : (S, C)
+    """
+    n_draws, n_classes, dim = w.shape
+    if isinstance(rows, slice) and w.shape[0] * n_classes <= _FEW_SCORES and pays(X.shape[0] * dim):
+        return _compiled_scores(X, columns, centre, w, level)
+    read, n = reader(X, rows, columns)
+    out = np.empty((n_draws, n, n_classes))
+    flat, last = w.reshape(-1, dim).T, level.ravel()
+
+    def fill(part: slice) -> None:
+        scores = read(part, centre) @ flat
+        scores += last
+        out[:, part] = scores.reshape(len(scores), n_draws, n_classes).swapaxes(0, 1)
+
+    with sharing(pays(n * w.size)) as share:
+        share(fill, row_blocks(n, max(dim, flat.shape[1])))
+    return out
+
+
+def _compiled_scores(X: Matrix, columns: Array, centre: Array, w: Array, level: Array) -> Array:
+    """`linear_scores` of all rows of a large X, a few scores each."""
+    from bayesgen.numerics.kernels.compiling import as_rows, row_slices
+    from bayesgen.numerics.kernels.linear import add_scores
+    from bayesgen.numerics.kernels.threads import over_blocks
+
+    every = len(columns) == X.shape[1]
+    table = np.ascontiguousarray(w.reshape(-1, w.shape[-1]))
+    out = np.empty((X.shape[0], len(table)))
+    out[:] = level.ravel()
+
+    def part(start: int, stop: int) -> None:
+        for rows in row_slices(X, start, stop):
+            x = X[rows] if every else X[rows][:, columns]
+            add_scores(as_rows(x), centre, table, out[rows])
+
+    for _ in over_blocks(part, *X.shape):
+        pass
+    return np.ascontiguousarray(np.moveaxis(out.reshape(X.shape[0], *level.shape), 1, 0))
+
+
+def inverse_of_lower(factor: Array) -> Array:
+    """(..., D, D) inverses of lower triangular matrices, a row at a time for all of them.
+
+    Row i of ``factor @ out = I`` takes the rows above it: errors are relative to the rows' own
+    lengths, whatever the units of the columns.
+    """
+    dim = factor.shape[-1]
+    out = np.zeros(factor.shape)
+    for i in range(dim):
+        below = factor[..., i : i + 1, :i] @ out[..., :i, :i]
+        out[..., i, :i] = -below[..., 0, :] / factor[..., i, i, None]
+        out[..., i, i] = 1 / factor[..., i, i]
+    return out

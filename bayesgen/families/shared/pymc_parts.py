@@ -1,0 +1,309 @@
+"""Parts that the families' PyMC models share: data containers, dims, cells that are observed.
+
+pymc is imported inside the functions: nothing here costs a user who does not sample.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from bayesgen.families.names import CLASS, FEATURE, OBS
+from bayesgen.numerics.rows import Matrix, has_nan
+from bayesgen.numerics.special import Array
+
+
+def prefixed(prefix: str, dims: tuple[str, ...]) -> tuple[str, ...]:
+    """The dims of a block: every dim but ``class`` carries the prefix."""
+    return tuple(d if d == CLASS else f"{prefix}{d}" for d in dims)
+
+
+def declare(record: Any, role: str, prefix: str) -> dict[str, Any]:
+    """{field: pm.Data} of a record's arrays, as ``{role}_{prefix}{field}``.
+
+    Hyper-parameters and statistics are data of the model, under the names that they have in the
+    ``fit`` group: a compiled model of the same shape serves the next data set.
+    """
+    import pymc as pm
+
+    return {
+        name: pm.Data(f"{role}_{prefix}{name}", np.asarray(value, dtype=np.float64))
+        for name, (_, value) in record.arrays().items()
+        if np.asarray(value).dtype.kind in "fiub"
+    }
+
+
+def variable(name: str, given: Any, dims: tuple[str, ...], default: Callable[[], Any]) -> Any:
+    """The free variable `name` of the model on the stack: the user's prior, or the default.
+
+    Parameters
+    ----------
+    given : prior object or None
+        Of PyMC (``pm.Gamma.dist(2, 0.1)``), PreliZ (``pz.Gamma(2, 0.1)``), pymc-extras
+        (``Prior("Gamma", alpha=2, beta=0.1)``), or a function of (name, dims) that declares the
+        variable. Its own shape, if it has one, must broadcast to `dims`.
+    default : declares the default
+    """
+    if given is None:
+        return default()
+    import pymc as pm
+
+    if hasattr(given, "create_variable"):  # pymc-extras
+        own = getattr(given, "dims", None)
+        if not own and hasattr(given, "deepcopy"):
+            given = given.deepcopy()
+            given.dims = dims
+        return given.create_variable(name)
+    if hasattr(given, "to_pymc"):  # PreliZ
+        return given.to_pymc(name, dims=dims)
+    if hasattr(given, "owner"):  # a PyMC distribution without a name
+        from pymc.distributions.shape_utils import change_dist_size
+
+        model = pm.modelcontext(None)
+        shape = tuple(model.dim_lengths[d] for d in dims)
+        return model.register_rv(change_dist_size(given, shape), name, dims=dims)
+    if callable(given):
+        return given(name, dims)
+    raise TypeError(
+        f"the prior of {name!r} must be a distribution of PyMC (pm.Normal.dist(0, 1)), PreliZ or "
+        f"pymc-extras, or a function of (name, dims) that declares one; got {given!r}"
+    )
+
+
+def scale_above_rounding(
+    name: str, given: Any, dims: tuple[str, ...], scale: Any, resolution: Any
+) -> Any:
+    """Standard deviations: of the prior given, or log-Normal about `scale`, and above rounding.
+
+    By default sigma^2 = r^2 + h^2/12, log r ~ Normal(log scale, 1), with the free variable
+    ``{name}_raw`` for r and h the `resolution` in which values are recorded: n values that are
+    equal by rounding would draw sigma to 0, as their likelihood grows as sigma^-n. A prior that is
+    given is taken as it is.
+    """
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    def default() -> Any:
+        raw = pm.LogNormal(f"{name}_raw", pt.log(scale), 1.0, dims=dims)
+        return pm.Deterministic(name, pt.sqrt(pt.sqr(raw) + pt.sqr(resolution) / 12), dims=dims)
+
+    return variable(name, given, dims, default)
+
+
+def centred(unit: Any) -> Any:
+    """Transform of a Normal location to its distance from the prior mean, in `unit`."""
+    import pytensor.tensor as pt
+    from pymc.logprob.transforms import Transform
+
+    class Centred(Transform):
+        name = "centred"
+        ndim_supp = 0
+
+        def forward(self, value: Any, *inputs: Any) -> Any:
+            return (value - inputs[-2]) / unit  # inputs of a Normal: generator, size, mean, sd
+
+        def backward(self, value: Any, *inputs: Any) -> Any:
+            return inputs[-2] + unit * value
+
+        def log_jac_det(self, value: Any, *inputs: Any) -> Any:
+            return pt.log(unit) + pt.zeros_like(value)
+
+    return Centred()
+
+
+def observe_cells(prefix: str, X: Matrix, distribution: Callable[[Array, Array], Any]) -> Any:
+    """Observe ``{prefix}x``, cell by cell given theta.
+
+    Complete rows have dims (obs_id, feature). With missing cells, which contribute nothing, the
+    observed ones are listed, dim ``{prefix}cell``.
+
+    Parameters
+    ----------
+    distribution : (rows, columns) -> unnamed PyMC distribution of those cells
+        The indices broadcast to the shape of the observations.
+    """
+    import pymc as pm
+
+    values = np.asarray(X.todense()) if sparse.issparse(X) else np.asarray(X)
+    dims: tuple[str, ...]
+    if has_nan(values):
+        rows, columns = np.nonzero(~np.isnan(values))
+        observed, dims = values[rows, columns], (f"{prefix}cell",)
+    else:
+        rows, columns = np.arange(len(values))[:, None], np.arange(values.shape[1])
+        observed, dims = values, (OBS, f"{prefix}{FEATURE}")
+    dist = distribution(rows, columns)
+    if dist.type.dtype.startswith(("int", "uint", "bool")):
+        observed = observed.astype(np.int64)
+    data = pm.Data(f"{prefix}cells", observed, dims=dims)  # other rows are no other program
+    return pm.modelcontext(None).register_rv(dist, f"{prefix}x", observed=data, dims=dims)
+
+
+def sum_cells(name: str, cells: sparse.csr_matrix, table: Any) -> Any:
+    """(N, C) tensor ``cells @ table``: sums over the cells of each row.
+
+    Parameters
+    ----------
+    name : str
+        Of the data containers that hold the cells, one row after another.
+    cells : (N, R)
+    table : tensor (R, C)
+    """
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    row = pm.Data(f"{name}_row", np.repeat(np.arange(cells.shape[0]), np.diff(cells.indptr)))
+    at = pm.Data(f"{name}_at", cells.indices.astype(np.int64))
+    count = pm.Data(f"{name}_count", cells.data.astype(np.float64))
+    zeros = pt.zeros((cells.shape[0], table.shape[1]))
+    return zeros[row].inc(count[:, None] * table[at])
+
+
+def sum_codes(name: str, X: Matrix, real: Array, theta: Any) -> Any:
+    """(N, C) tensor of the log probabilities of category codes, summed over the observed cells.
+
+    Parameters
+    ----------
+    name : str
+        As in `sum_cells`.
+    X : (N, D) codes; NaN is a missing cell
+    real : (D, K) bool
+        False is padding, whose probability 0 has no logarithm.
+    theta : tensor (C, D, K)
+    """
+    import pytensor.tensor as pt
+
+    codes = np.asarray(X.todense() if sparse.issparse(X) else X, dtype=np.float64)
+    row, j = np.nonzero(~np.isnan(codes))
+    code = codes[row, j].astype(np.int64)
+    place = np.cumsum(real.ravel()).reshape(real.shape) - 1
+    cells = sparse.csr_matrix(
+        (np.ones(len(row)), (row, place[j, code])), shape=(len(codes), int(real.sum()))
+    )
+    return sum_cells(name, cells, pt.log(theta[(slice(None), *np.nonzero(real))]).T)
+
+
+def refuse_fractional(X: Matrix) -> None:
+    """Raise unless the counts of rows are whole: PyMC's distributions of counts take no others."""
+    values = X.data if sparse.issparse(X) else np.asarray(X)
+    if np.any((values != np.floor(values)) & (values == values)):
+        raise ValueError(
+            "likelihood='rows' observes counts, which must be whole numbers; X has fractional "
+            "ones, for which likelihood='statistics' has the same density, continued"
+        )
+
+
+def dirichlet(name: str, alpha: Array, a: Any, dims: tuple[str, ...]) -> Any:
+    """Variable `name`: probabilities over the last axis, with Dirichlet priors.
+
+    Parameters
+    ----------
+    alpha : (C, ..., K) concentrations; zeros at the end of the last axis are padding
+        Only the shape and the place of the padding are taken from here.
+    a : their tensor
+
+    Returns
+    -------
+    tensor (C, ..., K), 0 in the padding
+        The Dirichlet of one category is a constant, no random variable.
+    """
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    real = alpha > 0
+    if real.all() and alpha.shape[-1] > 1:
+        return pm.Dirichlet(name, a, dims=dims)
+    if not real[..., 1:].any():
+        return pm.Deterministic(name, pt.as_tensor(real.astype(np.float64)), dims=dims)
+    # one variable all the same, so that its draws have the shape and the name of the closed form's
+    return pm.CustomDist(
+        name,
+        a,
+        dist=_draw_padded,
+        logp=_log_padded,
+        support_point=_mean_padded,
+        signature="(k)->(k)",
+        class_name="PaddedDirichlet",
+        transform=_padded_simplex(real),
+        dims=dims,
+    )
+
+
+def _draw_padded(a: Any, size: Any) -> Any:
+    """Gamma variates over their sum; 0 where the concentration is 0."""
+    import pymc as pm
+    import pytensor.tensor as pt
+    from pymc.distributions.shape_utils import rv_size_is_none
+
+    if not rv_size_is_none(size):
+        a = pt.broadcast_to(a, (*size, a.shape[-1]))
+    gamma = pt.switch(a > 0, pm.Gamma.dist(pt.switch(a > 0, a, 1.0), 1.0), 0.0)
+    return gamma / gamma.sum(axis=-1, keepdims=True)
+
+
+def _log_padded(value: Any, a: Any) -> Any:
+    """Dirichlet log density over the categories whose concentration is not 0."""
+    import pytensor.tensor as pt
+    from pymc.distributions.dist_math import logpow
+
+    real = a > 0
+    cells = logpow(pt.switch(real, value, 1.0), a - 1) - pt.gammaln(pt.switch(real, a, 1.0))
+    log_p = cells.sum(axis=-1) + pt.gammaln(a.sum(axis=-1))
+    outside = pt.or_(pt.lt(value, 0), pt.and_(~real, pt.neq(value, 0)))
+    return pt.switch(outside.any(axis=-1), -np.inf, log_p)
+
+
+def _mean_padded(rv: Any, size: Any, a: Any) -> Any:
+    """Where sampling starts."""
+    import pytensor.tensor as pt
+    from pymc.distributions.shape_utils import rv_size_is_none
+
+    mean = a / a.sum(axis=-1, keepdims=True)
+    return mean if rv_size_is_none(size) else pt.broadcast_to(mean, (*size, a.shape[-1]))
+
+
+def _padded_simplex(real: Array) -> Any:
+    """Transform of rows (..., K) of probabilities to their free coordinates.
+
+    A row with K_j categories has K_j - 1: the centred logarithms, as in PyMC's simplex transform;
+    the last category's is minus their sum. Those of all rows of a class stand in one axis.
+
+    Parameters
+    ----------
+    real : (C, ..., K) bool
+        The same for every class; False is padding, at the end of a row.
+    """
+    import pytensor.tensor as pt
+    from pymc.logprob.transforms import Transform
+
+    shape, pattern = real.shape, real[0]
+    number = pattern.sum(axis=-1)
+    last = np.arange(shape[-1]) == number[..., None] - 1
+    free = pattern & ~last
+    place = np.flatnonzero(free)
+    # where each cell finds its coordinate; those that have none, at a zero behind the last one
+    source = np.full(pattern.size, len(place))
+    source[place] = np.arange(len(place))
+
+    class PaddedSimplex(Transform):
+        name = "ragged"  # one word: PyMC finds theta again in theta_ragged__
+        ndim_supp = 1
+
+        def forward(self, value: Any, *inputs: Any) -> Any:
+            log_value = pt.log(pt.switch(pattern, value, 1.0))
+            centred = log_value - log_value.sum(axis=-1, keepdims=True) / number[..., None]
+            return centred.reshape((shape[0], pattern.size))[:, place]
+
+        def backward(self, value: Any, *inputs: Any) -> Any:
+            with_zero = pt.concatenate([value, pt.zeros((shape[0], 1))], axis=1)
+            z = with_zero[:, source].reshape(shape)
+            z = z - last * z.sum(axis=-1, keepdims=True)
+            z = pt.switch(pattern, z, -np.inf)
+            return pt.special.softmax(z, axis=-1)
+
+        def log_jac_det(self, value: Any, *inputs: Any) -> Any:
+            p = self.backward(value, *inputs)
+            return np.log(number) + pt.log(pt.switch(pattern, p, 1.0)).sum(axis=-1)
+
+    return PaddedSimplex()

@@ -1,0 +1,397 @@
+"""Rows that arrive in chunks, from an iterable or from files, with a record of how far one is.
+
+`open_source` makes a `Source` of what the user gives; `Source.chunks` yields its rows from the
+start or from a position recorded earlier, once it has seen that what lies before is still the same:
+of an iterable the contents, which are read again; of files names, sizes and times of change.
+"""
+
+import csv
+import glob
+import json
+import os
+import warnings
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from scipy import sparse
+
+from bayesgen.encoding.tables import did_you_mean, n_rows
+from bayesgen.io.formats import CSV, PARQUET, csv_dialect, file_format
+
+Position = Mapping[str, Any]  # plain values that JSON can hold
+
+_CELLS = 1_000_000  # read from a file at a time
+_BUFFER = 1 << 16  # bytes of a Parquet column read ahead, in place of whole row groups
+
+
+class Chunk(NamedTuple):
+    """Labelled rows."""
+
+    X: Any
+    y: Any
+    weight: Any
+    place: str  # for errors
+    position: Position  # after these rows
+    done: float  # how far that is, in the unit of `Source.size`
+
+
+class Source(Protocol):
+    """Labelled rows, chunk after chunk."""
+
+    size: float | None
+
+    def chunks(self, after: Position | None, record: bool) -> Iterator[Chunk]:
+        """The rows that follow a position; `record`: whether positions will be asked for.
+
+        Raises
+        ------
+        OtherSourceError
+            If what lies before `after` is not what it was.
+        """
+        ...
+
+
+class OtherSourceError(ValueError):
+    """A position was recorded in rows that are not these."""
+
+
+def open_source(chunks: Any, target: Any, weight: Any, text: bool) -> Source:
+    """A source from chunks, or from files if `chunks` is a path, a pattern, or a list of them.
+
+    Parameters
+    ----------
+    target, weight : str or None
+        Columns of data frames and files that hold labels and row weights.
+    text : bool
+        Whether columns of text are wanted: CSV files are then read twice, so that no column is
+        taken for numbers by the chunks in which it happens to hold nothing else.
+    """
+    for name, value in (("target", target), ("sample_weight", weight)):
+        if value is not None and not isinstance(value, str):
+            raise TypeError(
+                f"{name} names a column of data frames or files, got {type(value).__name__}; "
+                "labels and weights in arrays belong into the chunks: (X, y) or (X, y, weight)"
+            )
+    if isinstance(chunks, str | os.PathLike):
+        chunks = [chunks]
+    if isinstance(chunks, Sequence) and chunks:
+        paths = [isinstance(item, str | os.PathLike) for item in chunks]
+        if all(paths):
+            if target is None:
+                raise ValueError("target must name the column of the files that holds the labels")
+            return Files(_expanded(chunks), target, weight, text)
+        if any(paths):
+            raise TypeError("chunks mixes paths and rows; give the one or the other")
+    if hasattr(chunks, "collect_batches"):  # a polars LazyFrame
+        chunks = chunks.collect_batches(maintain_order=True)
+    elif hasattr(chunks, "to_batches") and not hasattr(chunks, "shape"):  # a pyarrow Dataset
+        chunks = chunks.to_batches()
+    if hasattr(chunks, "shape") or not isinstance(chunks, Iterable) or isinstance(chunks, Mapping):
+        raise TypeError(
+            f"chunks must be an iterable of chunks or paths of files, got {type(chunks).__name__}: "
+            "rows that are all there go to clf.fit(X, y), or into a list, [(X, y)]"
+        )
+    if weight is not None and target is None:
+        raise ValueError("sample_weight names a column of data frames: name target too")
+    return Iterated(chunks, target, weight)
+
+
+# ------------------------------------------------------------------------------------- iterables
+
+
+class Iterated:
+    """Chunks from any iterable; a position is their number and a digest of their contents."""
+
+    def __init__(self, chunks: Iterable[Any], target: str | None, weight: str | None) -> None:
+        self._chunks, self._target, self._weight = chunks, target, weight
+        self.size = float(len(chunks)) if isinstance(chunks, Sized) else None
+
+    def chunks(self, after: Position | None, record: bool) -> Iterator[Chunk]:
+        """As in `Source`; chunks without rows are passed over."""
+        gone, known = (after["chunks"], after["digest"]) if after else (0, "")
+        digest, n = "", 0
+        if after is not None and "digest" not in after:
+            raise OtherSourceError("it was made from files")
+        for n, item in enumerate(self._chunks, 1):
+            place = f"chunk {n - 1}"
+            X, y, weight = self._split(item, place)
+            if record:
+                digest = _digest(digest, X, y, weight)
+            if n < gone:
+                continue
+            if n == gone:
+                if digest != known:
+                    raise OtherSourceError(f"its first {n} chunks had other rows")
+                continue
+            if n_rows(X) or n_rows(y):
+                position = {"chunks": n, "digest": digest}
+                yield Chunk(X, y, weight, place, position, float(n))
+        if n < gone:
+            raise OtherSourceError(
+                f"it holds {gone} chunks, and the iterable ends after {n} (an iterator that was "
+                "used before starts where it was left: give a fresh one, from the first row)"
+            )
+
+    def _split(self, item: Any, place: str) -> tuple[Any, Any, Any]:
+        """X, y and weight of a chunk as the user gives it."""
+        if type(item).__name__ == "RecordBatch":
+            import pyarrow
+
+            item = pyarrow.Table.from_batches([item])
+        if self._target is not None:
+            frame = nw.from_native(item, pass_through=True)
+            if not isinstance(frame, nw.DataFrame):
+                raise TypeError(
+                    f"{place} is a {type(item).__name__}: with target={self._target!r} every "
+                    "chunk must be a data frame"
+                )
+            return _split_frame(frame, self._target, self._weight, place)
+        if not isinstance(item, tuple | list) or len(item) not in (2, 3):
+            raise TypeError(
+                f"{place} is a {type(item).__name__}: a chunk must be (X, y) or (X, y, weight), "
+                "or a data frame, with target= the name of its labels"
+            )
+        X, y, *weight = item
+        return X, y, weight[0] if weight else None
+
+
+def _split_frame(frame: Any, target: str, weight: str | None, place: str) -> tuple[Any, Any, Any]:
+    for name in (target, weight):
+        if name is not None and name not in frame.columns:
+            raise ValueError(f"{place} has no column {name!r}{did_you_mean(name, frame.columns)}")
+    y = frame[target].to_numpy()
+    weights = None if weight is None else frame[weight].to_numpy()
+    return frame.drop([n for n in (target, weight) if n is not None]).to_native(), y, weights
+
+
+def _digest(before: str, *parts: Any) -> str:
+    """A number that stands for some arrays and all that came before."""
+    out = sha256(before.encode())
+    for part in parts:
+        for name, values in _arrays(part):
+            if values.dtype.kind in "OUST":  # equal strings may be different objects
+                code = zlib.crc32(repr(values.tolist()).encode())
+            else:
+                code = _crc32(values)
+            out.update(json.dumps([name, values.shape, values.dtype.str, code]).encode())
+    return out.hexdigest()
+
+
+def _crc32(values: Any) -> int:
+    if values.flags.f_contiguous:
+        values = values.T
+    return zlib.crc32(np.ascontiguousarray(values).view(np.uint8).ravel())
+
+
+def _arrays(part: Any) -> Iterator[tuple[str, Any]]:
+    """The arrays that rows consist of, with names."""
+    frame = nw.from_native(part, pass_through=True, allow_series=True)
+    if part is None:
+        yield "none", np.empty(0)
+    elif sparse.issparse(part):
+        rows = part.tocsr()
+        yield str(rows.shape), rows.data
+        yield "indices", rows.indices
+        yield "indptr", rows.indptr
+    elif isinstance(frame, nw.DataFrame):
+        for series in frame.iter_columns():
+            yield str(series.name), _plain(series)
+    elif isinstance(frame, nw.Series):
+        yield "series", _plain(frame)
+    elif hasattr(part, "dtype") or hasattr(part, "__array__"):
+        yield "array", np.asarray(part)
+    else:  # lists: documents, rows of cells
+        yield "list", np.array([repr(part)])
+
+
+def _plain(series: Any) -> Any:
+    values = series.to_numpy()
+    return values if values.dtype.kind in "biufM" else np.array(series.to_list(), dtype=object)
+
+
+# ----------------------------------------------------------------------------------------- files
+
+
+class Files:
+    """Parquet and CSV files, read one after the other, about a million cells at a time.
+
+    All have the columns of the first. What a column of a CSV file holds is pandas' decision chunk
+    by chunk: numbers where all cells are; a column that holds text anywhere is text throughout.
+    """
+
+    def __init__(self, paths: list[Path], target: str, weight: str | None, text: bool) -> None:
+        self._tables: list[CsvFile | ParquetFile] = [
+            (CsvFile if file_format(path) == "csv" else ParquetFile)(path) for path in paths
+        ]
+        first = self._tables[0]
+        for name in (target, weight):
+            if name is not None and name not in first.names:
+                raise ValueError(
+                    f"{first.path} has no column {name!r}{did_you_mean(name, first.names)}"
+                )
+        self._names = first.names
+        for table in self._tables[1:]:
+            if set(table.names) != set(first.names):
+                differ = sorted(set(table.names) ^ set(first.names))
+                raise ValueError(
+                    f"{table.path} and {first.path} differ in their columns: {differ[0]!r} is in "
+                    "one of them only"
+                )
+        self._target, self._weight = target, weight
+        self._text = text
+        self.size: float | None = float(sum(table.size for table in self._tables))
+
+    def chunks(self, after: Position | None, record: bool) -> Iterator[Chunk]:
+        """As in `Source`; files that came after those of the position are read too."""
+        marks = [[table.path.name, table.size, table.changed] for table in self._tables]
+        full, gone = self._locate(after, marks) if after is not None else (0, 0)
+        text = self._text_columns() if self._text else set()
+        rows = max(1, _CELLS // len(self._names))
+        done = float(sum(table.size for table in self._tables[:full]))
+        for k, table in enumerate(self._tables[full:], full):
+            first_row, skipped = 1, gone if k == full else 0
+            for b, (frame, share) in enumerate(table.frames(self._names, rows, text), 1):
+                place = f"{table.path}, rows from {first_row}"
+                first_row += len(frame)
+                if b <= skipped or not len(frame):
+                    continue
+                known = nw.from_native(frame)
+                X, y, weight = _split_frame(known, self._target, self._weight, place)
+                position = {"files": marks[: k + 1], "batch": b}
+                yield Chunk(X, y, weight, place, position, done + share * table.size)
+            done += table.size
+
+    def _locate(self, after: Position, marks: list[list[Any]]) -> tuple[int, int]:
+        """Files read in full before a position, and batches of the next one."""
+        if "files" not in after:
+            raise OtherSourceError("it was made from an iterable")
+        known = after["files"]
+        for k, mark in enumerate(known):
+            if k >= len(marks):
+                raise OtherSourceError(f"it holds the file {mark[0]!r}, which is not given")
+            if marks[k] != mark:
+                what = "has changed since" if marks[k][0] == mark[0] else "stands in its place"
+                raise OtherSourceError(f"file {k} was {mark[0]!r}; {marks[k][0]!r} {what}")
+        return len(known) - 1, after["batch"]
+
+    def _text_columns(self) -> set[str]:
+        """Columns of CSV files that hold text in some chunk."""
+        from pandas.api.types import infer_dtype
+
+        found: set[str] = set()
+        rows = max(1, _CELLS // len(self._names))
+        for table in self._tables:
+            if isinstance(table, CsvFile):
+                for frame, _ in table.frames(self._names, rows, set()):
+                    rest = [name for name in frame if name not in found]
+                    found |= {n for n in rest if infer_dtype(frame[n], skipna=True) == "string"}
+        return found
+
+
+class ParquetFile:
+    """A Parquet file; the index that pandas writes beside the columns is left out."""
+
+    def __init__(self, path: Path) -> None:
+        import pyarrow.parquet
+
+        try:
+            self._file = pyarrow.parquet.ParquetFile(path)
+        except (ValueError, OSError) as mistake:
+            raise ValueError(f"{path} is not a readable Parquet file: {mistake}") from None
+        names = self._file.schema_arrow.names
+        self._file.close()
+        self.path, self.names = path, [n for n in names if not n.startswith("__index_level_")]
+        self.size, self.changed = path.stat().st_size, path.stat().st_mtime_ns
+
+    def frames(self, names: list[str], rows: int, text: set[str]) -> Iterator[tuple[Any, float]]:
+        """Frames of the named columns, and the share of the file read after each."""
+        import pyarrow.parquet
+
+        options = {"pre_buffer": False, "buffer_size": _BUFFER}
+        with pyarrow.parquet.ParquetFile(self.path, **options) as file:
+            n, seen = max(1, file.metadata.num_rows), 0
+            for batch in file.iter_batches(batch_size=rows, columns=names):
+                seen += batch.num_rows
+                yield batch.select(names).to_pandas(), seen / n
+
+
+class CsvFile:
+    """A CSV file; columns without a name are left out, lines too long or too short refused."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size, self.changed = path.stat().st_size, path.stat().st_mtime_ns
+        with open(path, encoding="utf-8-sig", newline="") as text:
+            try:
+                head = text.readline()
+            except UnicodeDecodeError as mistake:
+                raise ValueError(f"{path} is not UTF-8 text ({mistake})") from None
+            self._dialect = csv_dialect(path, head)
+            text.seek(0)
+            header = next(csv.reader(text, **self._dialect), [])
+        self._header, self._no_line_is_short = header, False
+        self.names = [name for name in header if name.strip()]
+        if not self.names:
+            raise ValueError(f"{path} is empty: its first line must name the columns")
+        for k, name in enumerate(self.names):
+            if name in self.names[:k]:
+                raise ValueError(f"{path} has more than one column {name!r}; rename or remove one")
+
+    def frames(self, names: list[str], rows: int, text: set[str]) -> Iterator[tuple[Any, float]]:
+        """As of a Parquet file; columns of `text` are read as such."""
+        import pandas as pd
+
+        dialect = {"sep" if k == "delimiter" else k: v for k, v in self._dialect.items()}
+        options = {"chunksize": rows, "index_col": False, "dtype": dict.fromkeys(text, str)}
+        options["low_memory"] = False  # one type for all cells of a chunk
+        with open(self.path, "rb") as file, warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # cells without a column
+            try:
+                with pd.read_csv(file, encoding="utf-8-sig", **dialect, **options) as reader:
+                    for frame in reader:
+                        if frame.iloc[:, -1].isna().any():
+                            self._refuse_short_lines()
+                        yield frame[names], min(1.0, file.tell() / max(1, self.size))
+            except (pd.errors.ParserError, pd.errors.ParserWarning) as mistake:
+                raise ValueError(
+                    f"{self.path}: a line has more cells than the header ({mistake})"
+                ) from None
+            except UnicodeDecodeError as mistake:
+                raise ValueError(f"{self.path} is not UTF-8 text ({mistake})") from None
+
+    def _refuse_short_lines(self) -> None:
+        """To pandas the cells that a line lacks are missing ones; here a file was cut off."""
+        if self._no_line_is_short:
+            return
+        with open(self.path, encoding="utf-8-sig", newline="") as text:
+            lines = csv.reader(text, **self._dialect)
+            for row in lines:
+                if row and len(row) < len(self._header):
+                    raise ValueError(
+                        f"{self.path}: line {lines.line_num} has {len(row)} cells, but the header "
+                        f"names {len(self._header)} columns"
+                    )
+        self._no_line_is_short = True
+
+
+def _expanded(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
+    """Files of paths, folders and patterns; those of one folder or pattern sorted by name."""
+    out: list[Path] = []
+    for given in paths:
+        path = Path(given)
+        if path.is_dir():
+            found = sorted(p for p in path.iterdir() if p.suffix.lower() in (*CSV, *PARQUET))
+        elif path.exists():
+            found = [path]
+        else:
+            found = sorted(map(Path, glob.glob(str(given), recursive=True)))
+        if not found:
+            what = "no .csv, .tsv or .parquet file in" if path.is_dir() else "no file"
+            raise FileNotFoundError(f"{what} {str(given)!r}")
+        out += found
+    return out

@@ -1,0 +1,200 @@
+"""Model files: one netCDF file, written whole or not at all, read without pickle.
+
+A model file is the DataTree group ``fit`` and a JSON attribute with the constructor's arguments;
+after a fit by NUTS also the groups of its draws.
+"""
+
+import glob
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesgen.families.names import FIT
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+# raised when a change would make older versions misread a file; 2 has draws beside ``fit``
+FORMATS = (1, 2)
+_ATTRIBUTE = "bayesgen_model"
+_CHECKSUM = "bayesgen_sha256"
+
+
+def write(
+    path: str | os.PathLike[str],
+    fit: "xr.Dataset",
+    state: Mapping[str, Any],
+    draws: Mapping[str, "xr.Dataset"] | None = None,
+) -> Path:
+    """Write a model file atomically: a killed run leaves the old file or none.
+
+    Parameters
+    ----------
+    draws : {group: Dataset}, optional
+        Further groups, of a posterior that is known by its draws.
+    """
+    import xarray as xr
+
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"cannot save to {target}: {target.parent} is not a folder")
+    if target.exists() and not target.is_file():
+        raise ValueError(f"cannot save to {target}: it is a folder or a device, not a file")
+    draws = draws or {}
+    tree = xr.DataTree.from_dict({f"/{name}": group for name, group in {FIT: fit, **draws}.items()})
+    text = json.dumps({"format": FORMATS[bool(draws)], **state})
+    tree.attrs |= {_ATTRIBUTE: text, _CHECKSUM: _checksum(text, fit, draws)}
+    with replacing(target) as temporary:
+        tree.to_netcdf(temporary, engine="h5netcdf")
+    return target
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A new file beside `path` that takes its place if nothing goes wrong, and else is gone."""
+    target = Path(path).resolve()
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:  # before the file is there: a signal may come at any time
+        open(temporary, "x").close()
+        yield temporary
+        _flush(temporary)  # or a power cut may leave the new name on an empty file
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _flush(path: Path) -> None:
+    """Have the operating system write a file to the disk."""
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
+
+
+def remove_leftovers(path: str | os.PathLike[str]) -> None:
+    """Delete the temporary files of writers of `path` that were killed; nobody must be writing."""
+    target = Path(path)
+    for entry in target.parent.glob(f".{glob.escape(target.name)}.????????"):
+        entry.unlink(missing_ok=True)
+
+
+def read(
+    path: str | os.PathLike[str],
+) -> tuple["xr.Dataset", dict[str, Any], dict[str, "xr.Dataset"]]:
+    """(fit dataset, state, draws) of a model file, or one clear error."""
+    import h5py  # type: ignore[import-untyped]
+    import xarray as xr
+
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"no model file at {path}")
+    try:
+        with h5py.File(path, "r") as file:  # h5netcdf leaves half a file open where this fails
+            file.attrs.get("_nc3_strict")
+        with xr.open_datatree(path, engine="h5netcdf") as tree:
+            text, checksum = tree.attrs.get(_ATTRIBUTE), tree.attrs.get(_CHECKSUM)
+            groups = {name: group.to_dataset().load() for name, group in tree.children.items()}
+            fit = groups.pop(FIT, None)
+    except Exception as error:  # noqa: BLE001 - h5py, h5netcdf and xarray fail in many ways
+        raise ValueError(
+            f"{path} is not a readable model file (damaged, cut short, or not netCDF-4): "
+            f"{type(error).__name__}: {error}"
+        ) from None
+    if text is None or fit is None:
+        raise ValueError(
+            f"{path} is a netCDF file but not a bayesgen model: write one with clf.save(path)"
+        )
+    try:
+        state = json.loads(text)
+        found = state.get("format")
+    except (AttributeError, TypeError, ValueError):
+        raise ValueError(f"{path} is damaged: its record of the model cannot be read") from None
+    if found not in FORMATS:
+        raise ValueError(
+            f"{path} has model format {found}, this version of bayesgen reads "
+            f"format {' or '.join(map(str, FORMATS))}: fit and save it again with this version"
+        )
+    if checksum != _checksum(text, fit, groups):
+        raise ValueError(f"{path} is damaged: its checksum does not fit its numbers")
+    return fit, state, groups
+
+
+def _checksum(text: str, fit: "xr.Dataset", draws: Mapping[str, "xr.Dataset"] | None = None) -> str:
+    """SHA-256 of all that a model is read from: a flipped bit must not predict in silence."""
+    digest = hashlib.sha256(str(text).encode())
+    _digest(digest, fit)
+    for name, group in sorted((draws or {}).items()):
+        digest.update(name.encode())
+        _digest(digest, group)
+    return digest.hexdigest()
+
+
+def _digest(digest: Any, fit: "xr.Dataset") -> None:
+    """Add the variables of a group, and its attributes."""
+    for name in sorted(map(str, fit.data_vars)):
+        variable = fit[name].variable
+        values = np.ascontiguousarray(variable.values)
+        record = [name, list(variable.dims), list(variable.shape), values.dtype.str]
+        digest.update(json.dumps([record, sorted(variable.attrs.items())], default=str).encode())
+        digest.update(values.tobytes())
+    digest.update(json.dumps(sorted(fit.attrs.items()), default=str).encode())
+
+
+# ------------------------------------------------------------------------------ JSON values
+
+
+def to_json(value: Any, name: str) -> Any:
+    """A constructor argument as plain JSON; arrays and tuples are tagged."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.ndarray):
+        return {"array": [to_json(v, name) for v in value.tolist()], "dtype": value.dtype.str}
+    if isinstance(value, list):
+        return [to_json(v, name) for v in value]
+    if isinstance(value, tuple):
+        return {"tuple": [to_json(v, name) for v in value]}
+    if isinstance(value, Mapping):
+        return {"pairs": [[to_json(k, name), to_json(v, name)] for k, v in value.items()]}
+    if hasattr(value, "__array__"):
+        return to_json(np.asarray(value), name)
+    raise TypeError(
+        f"cannot save {name}={value!r}: a model file holds numbers, strings and arrays only"
+    )
+
+
+def from_json(value: Any) -> Any:
+    """Inverse of `to_json`."""
+    if isinstance(value, list):
+        return [from_json(v) for v in value]
+    if isinstance(value, dict):
+        if "array" in value:
+            return np.array([from_json(v) for v in value["array"]], dtype=np.dtype(value["dtype"]))
+        if "tuple" in value:
+            return tuple(from_json(v) for v in value["tuple"])
+        return {from_json(k): from_json(v) for k, v in value["pairs"]}
+    return value
+
+
+def labels_to_json(labels: np.ndarray) -> dict[str, Any]:
+    """Class labels with their type."""
+    kind = labels.dtype.kind
+    if kind == "O" and all(isinstance(v, str) for v in labels):
+        return {"labels": labels.tolist(), "dtype": "O"}
+    if kind in "biufU":
+        return {"labels": labels.tolist(), "dtype": labels.dtype.str}
+    if kind == "M":
+        return {"labels": labels.astype(str).tolist(), "dtype": labels.dtype.str}
+    raise TypeError(
+        f"cannot save class labels of type {labels.dtype}: use strings, numbers, booleans or dates"
+    )
+
+
+def labels_from_json(value: Mapping[str, Any]) -> np.ndarray:
+    """Inverse of `labels_to_json`."""
+    return np.array(value["labels"], dtype=np.dtype(value["dtype"]))

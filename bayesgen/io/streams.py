@@ -1,0 +1,163 @@
+"""Rows that do not fit into memory, or arrive one chunk after another: `fit_stream`."""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesgen.io.checkpoint import Checkpoint
+from bayesgen.io.progress import row_progress
+from bayesgen.io.sources import OtherSourceError, open_source
+from bayesgen.io.storage import labels_to_json
+
+if TYPE_CHECKING:
+    from bayesgen.estimators.base import GenerativeClassifier
+
+
+def fit_stream[Classifier: "GenerativeClassifier"](
+    clf: Classifier,
+    chunks: Any,
+    *,
+    target: str | None = None,
+    sample_weight: str | None = None,
+    classes: Any = None,
+    checkpoint: Any = None,
+    every: int | None = None,
+    progressbar: bool = True,
+) -> Classifier:
+    """Fit a classifier to rows that come in chunks, of which one at a time is in memory.
+
+    The result is that of one fit to all rows, priors that the data scale included, up to rounding;
+    the same chunks give the same numbers bit for bit, also if the run was killed in between and
+    taken up again from its checkpoint. Classes, categories and tokens may appear late.
+
+    Parameters
+    ----------
+    clf : GenerativeClassifier
+        What it learned before is forgotten, as by ``fit``; after an error it is as before.
+    chunks : iterable, or path(s)
+        ``(X, y)`` or ``(X, y, weight)``, or data frames with `target`; or a path, a folder, a
+        pattern such as ``"visits-*.parquet"``, or a list of these: Parquet and CSV files, read
+        about a million cells at a time. All columns but `target` and `sample_weight` are features.
+        A polars LazyFrame or a pyarrow Dataset is a source of data frames.
+    target, sample_weight : str, optional
+        The columns of data frames and files that hold labels and weights.
+    classes : array, optional
+        All labels that may come, as in ``partial_fit``.
+    checkpoint : path, optional
+        A file that is replaced, whole or not at all, by the model of the rows so far; `bayesgen.
+        load` reads it. If it is there, the run continues where it ends: a killed run ends with the
+        same numbers, and files or chunks that came after a finished run are added to it. Give
+        iterables from their first chunk again; they are compared with what was learned.
+    every : int, optional
+        Chunks between two checkpoints. None: as often as costs a twentieth of the time.
+    progressbar : bool
+        On a terminal.
+
+    Returns
+    -------
+    clf
+
+    Raises
+    ------
+    ValueError
+        If there are no rows; on rows that the classifier does not take, with the chunk; if the
+        checkpoint is one of other rows, arguments or another classifier.
+    TypeError
+        If a chunk is not labelled rows.
+    FileNotFoundError
+
+    Notes
+    -----
+    Columns of a CSV file are typed by pandas in each chunk; for classifiers that take text the file
+    is read twice, so that a column that holds text anywhere is text throughout. Files of a
+    checkpoint are known by name, size and time of change. A folder is not searched further down.
+
+    See Also
+    --------
+    bayesgen.fit_dask : the same on many machines.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bayesgen as bg
+    >>> rng = np.random.default_rng(0)
+    >>> def months():
+    ...     for _ in range(12):
+    ...         y = rng.integers(0, 2, 1000)
+    ...         yield rng.normal(size=(1000, 3)) + y[:, None], y
+    >>> clf = bg.fit_stream(bg.GaussianNB(), months())
+    >>> clf.n_rows_seen_
+    12000
+    """
+    if not hasattr(clf, "_absorb"):
+        raise TypeError(f"clf must be a classifier such as GaussianNB(), got {clf!r}")
+    clf._refuse_no_statistics("fit_stream")
+    source = open_source(chunks, target, sample_weight, text=_takes_text(clf))
+    saved = None
+    if checkpoint is not None:
+        listed = None if classes is None else labels_to_json(np.unique(np.asarray(classes)))
+        arguments = {"target": target, "sample_weight": sample_weight, "classes": listed}
+        saved = Checkpoint(checkpoint, clf, arguments, every)
+    with clf._all_or_nothing(), row_progress("learning", source.size, progressbar) as advance:
+        clf._unlearn()
+        after = None if saved is None else saved.resume(clf)
+        written = position = after
+        try:
+            for chunk in source.chunks(after, record=saved is not None):
+                position = chunk.position
+                if chunk.weight is None or np.any(chunk.weight):  # else there is nothing to learn
+                    with _blamed_on(chunk.place):
+                        first = not hasattr(clf, "stats_")
+                        X = chunk.X if target is None else clf._of_table(chunk.X)
+                        clf._absorb(X, chunk.y, chunk.weight, classes)
+                        if first:
+                            _settle_so_far(
+                                clf, classes
+                            )  # bad arguments show now, not after the last row
+                    if saved is not None and saved.due():
+                        saved.write(_settle_so_far(clf, classes), position)
+                        written = position
+                    advance(chunk.done, clf.n_rows_seen_)
+        except OtherSourceError as error:
+            if saved is None:
+                raise
+            raise saved.other(error) from None
+        if not hasattr(clf, "stats_"):
+            raise ValueError("chunks holds no rows: there is nothing to learn from")
+        clf._settle()
+        if saved is not None and position is not None and position is not written:
+            saved.write(clf, position)
+    return clf
+
+
+def _takes_text(clf: "GenerativeClassifier") -> bool:
+    return bool(clf.__sklearn_tags__().input_tags.string)
+
+
+def _settle_so_far[Classifier: "GenerativeClassifier"](clf: Classifier, classes: Any) -> Classifier:
+    """The posterior of the rows so far; what they are warned of may be over with the next ones."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return clf._settle()
+    except ValueError as error:
+        if classes is not None or "broadcast" not in str(error):
+            raise
+        raise ValueError(
+            f"{error}. So far there are the classes {clf.classes_.tolist()}: if others come later, "
+            "name them all in classes="
+        ) from None
+
+
+@contextmanager
+def _blamed_on(place: str) -> Iterator[None]:
+    """Errors of the library about rows, with the chunk that they are in."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        if type(error) not in (ValueError, TypeError):
+            raise
+        raise type(error)(f"{place}: {error}") from error

@@ -1,0 +1,220 @@
+"""Bits in one pass: counts of ones by class, and sums of log-probabilities.
+
+The cells may be numbers that a threshold makes into bits: they are compared as they are read, so
+that no array of bits is made. X is dense, of any dtype, order and strides; NaN is a missing cell.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from bayesgen.numerics.kernels.compiling import as_data, compiled, compiled_sums
+from bayesgen.numerics.kernels.threads import blocks, over_blocks
+
+Array = np.ndarray
+
+_PARTS = 16  # partial sums of so many blocks of rows at most,
+_PART_CELLS = 1 << 22  # and of so many cells in all
+_READ_AS_IS = tuple(map(np.dtype, ("u1", "i8", "f4", "f8")))
+
+
+class InfiniteCellError(ValueError):
+    """A cell that is infinite, found on the way."""
+
+    def __init__(self, row: int, column: int) -> None:
+        self.row, self.column = row, column
+        super().__init__(f"Input X contains infinity: row {row}, column {column}")
+
+
+def first_strange(X: Array) -> tuple[int, int] | None:
+    """Row and column of the first cell that is not 0, 1 or NaN."""
+    dtype, _ = _comparable(X.dtype, 0.0)
+
+    def find(start: int, stop: int) -> int:
+        for at, block in _readable(X, dtype, start, stop):
+            place = _first_strange(block)
+            if place >= 0:
+                return at * X.shape[1] + place
+        return -1
+
+    for place in over_blocks(find, *X.shape):
+        if place >= 0:
+            return divmod(place, X.shape[1])
+    return None
+
+
+def ones_and_missing(
+    X: Array, y: Array, n_classes: int, weight: Array | None, threshold: float
+) -> tuple[Array, Array]:
+    """(C, D) weight of the rows with a 1, and with a missing cell, in each class.
+
+    Parameters
+    ----------
+    X : (N, D)
+    y : (N,) class codes
+    weight : (N,) or None
+    threshold : float
+        Values above it are 1, the others 0.
+
+    Raises
+    ------
+    InfiniteCellError
+    """
+    n, d = X.shape
+    dtype, limit = _comparable(X.dtype, threshold)
+    y = np.asarray(y, dtype=np.int64)
+    w = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
+
+    def count(start: int, stop: int) -> tuple[Array, Array]:
+        ones, missing = np.zeros((n_classes, d)), np.zeros((n_classes, d))
+        for at, block in _readable(X, dtype, start, stop):
+            own = slice(at, at + len(block))
+            _refuse(at, d, _count(block, y[own], w[own], limit, ones, missing))
+        return ones, missing
+
+    ones, missing = np.zeros((n_classes, d)), np.zeros((n_classes, d))
+    most = max(1, min(_PARTS, _PART_CELLS // max(1, n_classes * d)))
+    for some_ones, some_missing in over_blocks(count, n, d, most):
+        ones += some_ones
+        missing += some_missing
+    return ones, missing
+
+
+def log_masses(X: Array, log_one: Array, log_zero: Array, threshold: float) -> Array:
+    """(N, C) sums over the observed cells of `log_one` where it is 1 and of `log_zero` elsewhere.
+
+    Each term is added as it is, without cancellation. The tables are (C, D) and may hold -inf; X,
+    `threshold` and errors as in `ones_and_missing`.
+    """
+    n, d = X.shape
+    dtype, limit = _comparable(X.dtype, threshold)
+    one, zero = (np.ascontiguousarray(table, dtype=np.float64) for table in (log_one, log_zero))
+    out = np.empty((n, len(one)))
+
+    def add_up(start: int, stop: int) -> None:
+        for at, block in _readable(X, dtype, start, stop):
+            own = out[at : at + len(block)]
+            _refuse(at, d, _add_up(block, limit, one, zero, own))
+
+    for _ in over_blocks(add_up, n, d):
+        pass
+    return out
+
+
+def _comparable(dtype: np.dtype, threshold: float) -> tuple[np.dtype, Any]:
+    """The dtype in which cells are read, and the threshold in it, as NumPy compares the two."""
+    if dtype.kind == "b":
+        dtype = np.dtype(np.uint8)
+    if dtype.kind == "f":
+        limit = dtype.type(threshold)
+        return (dtype, limit) if dtype in _READ_AS_IS else (np.dtype("f8"), np.float64(limit))
+    if dtype in _READ_AS_IS and math.isfinite(threshold):
+        below = math.floor(threshold)
+        if np.iinfo(dtype).min <= below <= np.iinfo(dtype).max:
+            return dtype, dtype.type(below)
+    return np.dtype("f8"), np.float64(threshold)
+
+
+def _readable(X: Array, dtype: np.dtype, start: int, stop: int) -> Iterator[tuple[int, Array]]:
+    """Rows in C order and of one dtype: the same memory, or a copy of one block at a time."""
+    rows = as_data(X[start:stop])
+    if rows.flags.c_contiguous and rows.dtype == dtype:
+        yield start, rows
+        return
+    for a, b in blocks(len(rows), rows.shape[1]):
+        yield start + a, as_data(np.ascontiguousarray(rows[a:b], dtype=dtype))
+
+
+def _refuse(start: int, n_columns: int, infinite: int) -> None:
+    if infinite >= 0:
+        row, column = divmod(infinite, n_columns)
+        raise InfiniteCellError(start + row, column)
+
+
+@compiled
+def _first_strange(x: Array) -> int:  # pragma: no cover - compiled
+    """Position of the first cell that is not 0, 1 or NaN; -1 if there is none."""
+    for i in range(len(x)):
+        n = 0
+        for j in range(x.shape[1]):
+            n += (x[i, j] != 0) & (x[i, j] != 1) & (x[i, j] == x[i, j])
+        if n:
+            for j in range(x.shape[1]):
+                if x[i, j] != 0 and x[i, j] != 1 and x[i, j] == x[i, j]:
+                    return i * x.shape[1] + j
+    return -1
+
+
+@compiled
+def _first_infinite(row: Array) -> int:  # pragma: no cover - compiled
+    for j in range(len(row)):
+        if np.isinf(row[j]):
+            return j
+    return -1
+
+
+@compiled
+def _n_not_finite(row: Array) -> int:  # pragma: no cover - compiled
+    n = 0
+    for j in range(len(row)):
+        n += row[j] - row[j] != 0
+    return n
+
+
+@compiled
+def _count(  # pragma: no cover - compiled
+    x: Array, y: Array, w: Array, limit: Any, ones: Array, missing: Array
+) -> int:
+    """Add to `ones` and `missing`; the position of an infinite cell, or -1."""
+    for i in range(len(x)):
+        row, total, weight = x[i], ones[y[i]], w[i]
+        odd = 0
+        for j in range(len(row)):
+            total[j] += weight if row[j] > limit else 0.0
+            odd += row[j] - row[j] != 0  # NaN and inf
+        if odd:
+            place = _first_infinite(row)
+            if place >= 0:
+                return i * len(row) + place
+            for j in range(len(row)):
+                if row[j] != row[j]:
+                    missing[y[i], j] += weight
+    return -1
+
+
+@compiled_sums
+def _add_up(  # pragma: no cover - compiled
+    x: Array, limit: Any, one: Array, zero: Array, out: Array
+) -> int:
+    """Four rows at a time, so that the tables are read once for all of them."""
+    n, d = x.shape
+    whole = n - n % 4
+    for i in range(0, whole, 4):
+        p, q, r, s = x[i], x[i + 1], x[i + 2], x[i + 3]
+        for c in range(len(one)):
+            table_one, table_zero = one[c], zero[c]
+            sum_p = sum_q = sum_r = sum_s = 0.0
+            for j in range(d):
+                on, off = table_one[j], table_zero[j]
+                sum_p += on if p[j] > limit else off
+                sum_q += on if q[j] > limit else off
+                sum_r += on if r[j] > limit else off
+                sum_s += on if s[j] > limit else off
+            out[i, c], out[i + 1, c], out[i + 2, c], out[i + 3, c] = sum_p, sum_q, sum_r, sum_s
+    for i in range(n):
+        row = x[i]
+        odd = _n_not_finite(row)
+        if odd:
+            place = _first_infinite(row)
+            if place >= 0:
+                return i * d + place
+        if i >= whole or odd:
+            for c in range(len(one)):
+                total = 0.0
+                for j in range(d):
+                    seen = one[c, j] if row[j] > limit else zero[c, j]
+                    total += seen if row[j] == row[j] else 0.0
+                out[i, c] = total
+    return -1

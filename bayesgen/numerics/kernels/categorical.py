@@ -1,0 +1,101 @@
+"""Category codes of rows: which occur, how often in each class, and what a table says of them.
+
+A code is a whole number 0 .. K-1. Any other number is a category never seen, which a table of
+K + 2 entries has in the last place but one; a missing cell (NaN) is in the last.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from bayesgen.numerics.kernels.compiling import as_data, compiled
+
+Array = np.ndarray
+
+_BYTES = (np.uint8, np.bool)  # read as they are
+_OUTPUTS = 64  # of the table at a time: they stay in the second-level cache
+
+
+def as_codes(x: Array) -> Array:
+    """Rows as C-contiguous float64, int64 or uint8: the same memory, or a copy."""
+    dtype: Any = np.float64
+    if x.dtype.kind in "iub":
+        dtype = np.uint8 if x.dtype in _BYTES else np.int64
+    # of 64 bits without a sign: what becomes negative is no code either way
+    return as_data(np.ascontiguousarray(x).astype(dtype, copy=False))
+
+
+def row_slices(x: Array, start: int, stop: int) -> Iterator[slice]:
+    """Some rows, a few at a time where `as_codes` makes a copy of them."""
+    as_they_are = x.flags.c_contiguous and x.dtype in (np.float64, np.int64, *_BYTES)
+    step = stop - start if as_they_are else max(1, (1 << 16) // max(1, x.shape[1]))
+    for first in range(start, stop, step):
+        yield slice(first, min(first + step, stop))
+
+
+@compiled
+def _code(value: Any, k: int) -> Any:  # pragma: no cover - compiled
+    """Place of a cell in a table of k + 2 entries; no branch, as no guess would be right."""
+    inside = (value >= 0) & (value < k)
+    code = np.int64(value if inside else 0)
+    other = k + np.int64(value != value)
+    return np.uint64(code if inside & (code == value) else other)
+
+
+@compiled
+def mark_codes(x: Array, seen: Array) -> None:  # pragma: no cover - compiled
+    """Set ``seen[j, code]`` for every cell; seen (D, K + 2)."""
+    k = seen.shape[1] - 2
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            seen[j, _code(x[i, j], k)] = 1
+
+
+@compiled
+def count_codes(x: Array, y: Array, weight: Array, counts: Array) -> None:  # pragma: no cover
+    """Add rows to counts (C, D, K + 2); weight is (N,), or (0,) for rows of weight 1.
+
+    y : uint64 (N,), class codes
+    """
+    k = counts.shape[2] - 2
+    for i in range(x.shape[0]):
+        c = y[i]
+        w = weight[i] if len(weight) else 1.0
+        for j in range(x.shape[1]):
+            counts[c, j, _code(x[i, j], k)] += w
+
+
+@compiled
+def look_up(x: Array, table: Array, out: Array) -> None:  # pragma: no cover - compiled
+    """Sums over the columns of a table (D, K + 2, S C) at the codes of each row: out (S, N, C)."""
+    n_features, width, n_outputs = table.shape
+    n_classes = np.uint64(out.shape[2])
+    four = np.uint64(4)
+    at = np.empty(n_features, np.uint64)
+    for first in range(0, n_outputs, _OUTPUTS):
+        last = np.uint64(min(first + _OUTPUTS, n_outputs))
+        for i in range(x.shape[0]):
+            for j in range(n_features):
+                at[j] = _code(x[i, j], width - 2)
+            m = np.uint64(first)
+            s, k = m // n_classes, m % n_classes
+            while m < last:
+                a = b = c = d = 0.0
+                if m + four <= last:  # four sums beside each other: none waits for its own end
+                    for j in range(n_features):
+                        a += table[j, at[j], m]
+                        b += table[j, at[j], m + np.uint64(1)]
+                        c += table[j, at[j], m + np.uint64(2)]
+                        d += table[j, at[j], m + np.uint64(3)]
+                    done = four
+                else:
+                    for j in range(n_features):
+                        a += table[j, at[j], m]
+                    done = np.uint64(1)
+                m += done
+                for q in range(done):
+                    out[s, i, k] = a if q == 0 else b if q == 1 else c if q == 2 else d
+                    k += np.uint64(1)
+                    if k == n_classes:
+                        s, k = s + np.uint64(1), np.uint64(0)

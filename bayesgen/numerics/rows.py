@@ -1,0 +1,347 @@
+"""Passes over the rows of a table: blocks that fit the cache, sums by class, missing cells.
+
+X is dense or CSR; in CSR what is not stored is 0, and nothing is made dense beyond one block.
+Sums are of float64, whatever X holds. Notation of the docstrings: N rows, D features, C classes.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from bayesgen.numerics.special import Array
+
+Matrix = Any  # a dense (N, D) array or a scipy.sparse CSR matrix of that shape
+
+_BLOCK_CELLS = 1 << 18  # cells of one row block: 2 MiB of float64, inside the second-level cache
+
+_FEW_COLUMNS = 64  # up to so many a sparse block is multiplied as a dense one
+
+# ------------------------------------------------------------------------------------------- blocks
+
+
+def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
+    """Slices that cover the rows in blocks of about 2 MiB of float64."""
+    step = max(1, _BLOCK_CELLS // max(1, n_columns))
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))
+
+
+def few_at_a_time(positions: Array) -> Iterator[Array]:
+    """Positions of rows in parts of 256, for what holds much more of a row than its cells."""
+    for start in range(0, len(positions), 256):
+        yield positions[start : start + 256]
+
+
+def dense_block(X: Matrix, rows: slice | Array) -> Array:
+    """Rows of X as a dense float64 array, for one block of `row_blocks`.
+
+    float32 is widened here, before any sum, never after.
+    """
+    block = X[rows]
+    return np.asarray(block.todense() if sparse.issparse(X) else block, dtype=np.float64)
+
+
+def n_stored(X: Matrix) -> int:
+    """Cells that a pass over X visits."""
+    return int(X.nnz) if sparse.issparse(X) else int(X.shape[0] * X.shape[1])
+
+
+def cell_of(X: Matrix, at: int) -> tuple[int, int]:
+    """Row and column of a stored cell of a CSR matrix."""
+    return int(np.searchsorted(X.indptr, int(at), "right")) - 1, int(X.indices[at])
+
+
+def each_cell_once(X: sparse.csr_matrix) -> sparse.csr_matrix:
+    """CSR in which no cell is stored in several parts: X itself, or a copy."""
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def stored_cells(X: Matrix, rows: slice | Array) -> sparse.csr_matrix:
+    """The nonzero (or NaN) cells of some rows as float64 CSR, each cell once."""
+    block = X[rows] if sparse.issparse(X) else dense_block(X, rows)
+    return each_cell_once(sparse.csr_matrix(block, dtype=float))
+
+
+def stored_blocks(X: Matrix, table_cells: int) -> Iterator[tuple[slice, sparse.csr_matrix]]:
+    """`stored_cells` of all rows, in blocks of about 2 MiB or as large as the caller's tables."""
+    n_rows, width = X.shape
+    if sparse.issparse(X):
+        width = int(X.nnz / max(1, n_rows) * min(1.0, _BLOCK_CELLS / max(1, table_cells)))
+    for rows in row_blocks(n_rows, width):
+        yield rows, stored_cells(X, rows)
+
+
+# -------------------------------------------------------------------------------- sums and products
+
+
+def one_hot(y: Array, n_classes: int, weight: Array | None = None) -> sparse.csr_matrix:
+    """(C, N) sparse indicator of the class codes, with the row weights as values."""
+    n = len(y)
+    data = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
+    return sparse.csc_matrix((data, y, np.arange(n + 1)), shape=(n_classes, n)).tocsr()
+
+
+def class_counts(y: Array, n_classes: int, weight: Array | None = None) -> Array:
+    """(C,) total weight of the rows of each class."""
+    return np.bincount(y, weights=weight, minlength=n_classes).astype(np.float64)
+
+
+def class_sums(
+    X: Matrix,
+    y: Array,
+    n_classes: int,
+    weight: Array | None = None,
+    function: Callable[[Array], Array] | None = None,
+) -> Array:
+    """(C, D) weighted column sums of each class, in float64; sparse X stays sparse.
+
+    `function`, with value 0 at 0, is applied to the cells first.
+    """
+    indicator = one_hot(y, n_classes, weight)
+    if sparse.issparse(X):
+        if function is not None:
+            X = stored_cells(X, slice(None))
+            X.data = function(X.data)
+        return np.asarray((indicator @ X.astype(np.float64, copy=False)).todense())
+    out = np.zeros((n_classes, X.shape[1]))
+    columns = indicator.tocsc()
+    for rows in row_blocks(*X.shape):
+        block = dense_block(X, rows)
+        out += columns[:, rows] @ (block if function is None else function(block))
+    return out
+
+
+def dot(X: Matrix, table: Array) -> Array:
+    """``X @ table.T`` for a table (..., C, D): dense float64 (..., N, C), in blocks of rows."""
+    *batch, n_classes, n_features = table.shape
+    flat = table.reshape(-1, n_features)
+    if sparse.issparse(X):
+        out = np.asarray(X @ flat.T)
+    else:
+        out = np.empty((X.shape[0], len(flat)))
+        for rows in row_blocks(*X.shape):
+            np.matmul(dense_block(X, rows), flat.T, out=out[rows])
+    return np.moveaxis(out.reshape(X.shape[0], *batch, n_classes), 0, -2)
+
+
+def dot_log(X: Matrix, p: Array) -> Array:
+    """``X @ log(p).T`` with 0 log 0 = 0 and -inf where a positive count meets p = 0.
+
+    X (N, D) non-negative without NaN; p (..., C, D). Returns (..., N, C).
+    """
+    zero = p == 0
+    out = dot(X, np.log(np.where(zero, 1.0, p)))
+    if zero.any():
+        out = np.where(dot(X, zero.astype(np.float64)) > 0, -np.inf, out)
+    return out
+
+
+def over_draws(
+    X: Matrix,
+    p: Array,
+    tables: Callable[[Array], Any],
+    score: Callable[[Matrix, slice, Any, Array], None],
+) -> Array:
+    """(..., N, C) sums over the columns for parameters p (..., C, D), as products of matrices.
+
+    Parameters
+    ----------
+    tables : (s, C, D) -> anything
+        Of some draws of p.
+    score : (block, rows, tables, out) -> None
+        Of ``block = X[rows]``, float64 or CSR, and some draws, into ``out`` (n, s * C).
+
+    Notes
+    -----
+    Blocks of draws as of rows: beside the result there are never more than a few blocks.
+    """
+    *lead, n_classes, n_features = p.shape
+    n_draws = int(np.prod(lead))
+    p = p.reshape(n_draws, n_classes, n_features)
+    out = np.empty((X.shape[0], n_draws * n_classes))
+    stored = sparse.issparse(X) and n_features > _FEW_COLUMNS
+    for draws in row_blocks(n_draws, -(-n_classes * n_features // 2)):
+        part = tables(p[draws])
+        own = out[:, draws.start * n_classes : draws.stop * n_classes]
+        for rows in row_blocks(
+            X.shape[0], own.shape[1] if stored else max(n_features, own.shape[1])
+        ):
+            block = X[rows] if stored else dense_block(X, rows)
+            score(block, rows, part, own[rows])
+    each = out.reshape(X.shape[0], n_draws, n_classes)
+    return np.moveaxis(each, 0, 1).reshape(*lead, X.shape[0], n_classes)
+
+
+def multiply(block: Matrix, columns: Array, out: Array) -> None:
+    """``out[:] = block @ columns`` without an array of its own where `block` is dense."""
+    if sparse.issparse(block):
+        out[:] = block @ columns
+    else:
+        np.matmul(block, columns, out=out)
+
+
+def columns_of(table: Array) -> Array:
+    """(D, s * C) C-contiguous float64 from (s, C, D): what rows are multiplied with."""
+    flat = table.reshape(-1, table.shape[-1])
+    return np.ascontiguousarray(flat.T, dtype=np.float64)
+
+
+def row_sums(values: Array, indptr: Array) -> Array:
+    """(..., n) sums over each row of CSR cells (..., nnz)."""
+    filled = np.flatnonzero(np.diff(indptr))
+    out = np.zeros((*values.shape[:-1], len(indptr) - 1), dtype=values.dtype)
+    if len(filled):
+        out[..., filled] = np.add.reduceat(values, indptr[filled], axis=-1)
+    return out
+
+
+def exact_parts(table: Array) -> Array:
+    """(2, ..., D): a table >= 0 as coarse + fine, where sums of coarse parts have no rounding.
+
+    The coarse parts are multiples of one power of two, large enough that no sum over the last
+    axis needs more than 53 bits.
+    """
+    total = table.sum(axis=-1, keepdims=True)
+    unit = np.exp2(np.ceil(np.log2(np.where(total > 0, total, 1.0))) - 52)
+    coarse = np.rint(table / unit) * unit
+    return np.stack([coarse, table - coarse])
+
+
+def sum_except(mask: Matrix, parts: Array) -> Array:
+    """(..., N, C) sums of a table (..., C, D), given as `exact_parts`, where `mask` is 0.
+
+    The sum over all cells minus the sum over those of the mask, which may be sparse: wrong by
+    1e-4 when done in plain floats and the entries reach 1e12; exact here.
+    """
+    coarse, fine = parts.sum(axis=-1)[..., None, :] - dot(mask, parts)
+    return coarse + fine
+
+
+def remainder(total: Array, part: Array) -> Array:
+    """``total - part`` of weights that were summed apart; 0 where only rounding is left.
+
+    Whole numbers add up without rounding: one row beside 1e12 others is no rounding error.
+    """
+    rest = total - part
+    whole = (total == np.rint(total)) & (part == np.rint(part))
+    return np.where(rest > np.where(whole, 0.0, 1e-12 * total), rest, 0.0)
+
+
+# ------------------------------------------------------------------------------------ missing cells
+
+
+def has_nan(X: Matrix) -> bool:
+    """Whether any cell is NaN, without an array of booleans for types that cannot hold one."""
+    values = X.data if sparse.issparse(X) else X
+    if values.dtype.kind not in "fc" or values.size == 0:
+        return False
+    return bool(np.isnan(values.min()))
+
+
+def split_missing(X: Matrix) -> tuple[Matrix, Matrix | None]:
+    """X with NaN replaced by 0, and the indicator of the NaN cells (None if there is none)."""
+    if not has_nan(X):
+        return X, None
+    if sparse.issparse(X):
+        filled, missing = X.copy(), X.copy()
+        gone = np.isnan(X.data)
+        filled.data = np.where(gone, 0.0, X.data)
+        missing.data = gone.astype(np.float64)
+        return filled, missing
+    gone = np.isnan(X)
+    return np.where(gone, 0.0, X), gone
+
+
+def first_observed(X: Matrix) -> Array:
+    """(D,) the first value that is not NaN in each column, 0 where there is none."""
+    head = dense_block(X, slice(0, 1))
+    if len(head) and not np.isnan(head).any():
+        return head[0].copy()
+    out = np.zeros(X.shape[1])
+    todo = np.arange(X.shape[1])
+    for rows in row_blocks(*X.shape):
+        block = dense_block(X, rows)[:, todo]
+        seen = ~np.isnan(block)
+        found = seen.any(axis=0)
+        out[todo[found]] = block[seen.argmax(axis=0)[found], np.flatnonzero(found)]
+        todo = todo[~found]
+        if not todo.size:
+            break
+    return out
+
+
+# ------------------------------------------------------------------------------------------- counts
+
+
+def refuse_negative_counts(X: Matrix) -> None:
+    """Raise if a cell is below 0, and say which; NaN is not looked at."""
+    values = X.data if sparse.issparse(X) else X
+    if values.dtype.kind in "ub" or values.size == 0 or not np.fmin.reduce(values, axis=None) < 0:
+        return
+    if sparse.issparse(X):
+        k = int(np.flatnonzero(values < 0)[0])
+        (i, j), value = cell_of(X, k), values[k]
+    else:
+        i, j = np.argwhere(X < 0)[0]
+        value = X[i, j]
+    raise ValueError(f"counts must be >= 0: row {i}, feature {j} is {value:g}")
+
+
+def pattern(cells: sparse.csr_matrix) -> sparse.csr_matrix:
+    """1 at every stored cell."""
+    ones = np.ones(len(cells.data))
+    return sparse.csr_matrix((ones, cells.indices, cells.indptr), shape=cells.shape)
+
+
+def distinct_cells(cells: sparse.csr_matrix) -> tuple[Array, Array, sparse.csr_matrix]:
+    """Columns (U,) and values (U,) of the distinct cells, and which row has which, (n, U).
+
+    A function of column and value is computed once for all rows that share a cell, and
+    `shared_sums` gives each row its own.
+    """
+    values, code = np.unique(cells.data, return_inverse=True)
+    use, which = np.unique(code * cells.shape[1] + cells.indices, return_inverse=True)
+    counts = sparse.csr_matrix(
+        (np.ones(len(which)), which, cells.indptr), shape=(cells.shape[0], len(use))
+    )
+    return use % cells.shape[1], values[use // cells.shape[1]], counts
+
+
+def shared_sums(rows: Matrix, table: Array) -> Array:
+    """(..., n) products of rows (n, U), dense or sparse, with a table (..., U), real or complex."""
+    *lead, width = table.shape
+    flat = table.reshape(int(np.prod(lead)), width).T
+    return np.asarray(rows @ flat).T.reshape(*lead, rows.shape[0])
+
+
+def small_count_table(
+    function: Callable[[Any, Array], Array], X: Matrix, n_tables: int
+) -> Callable[[Array, Array], Array]:
+    """``function(columns, counts)``, made to look up small whole counts in a table.
+
+    The table covers counts below 16, or fewer if it would be larger than X has cells.
+    """
+    n_features = max(1, X.shape[1])
+    n_cells = X.nnz if sparse.issparse(X) else X.shape[0] * n_features
+    below = min(16, n_cells // n_features, (1 << 23) // (n_features * n_tables))
+    if below < 2:
+        return function
+    table = function(slice(None), np.arange(below, dtype=np.float64)[:, None]).ravel()
+
+    def look_up(columns: Array, counts: Array) -> Array:
+        whole = np.minimum(counts, below).astype(np.intp)
+        small = (whole == counts) & (whole < below)
+        if small.all():
+            return table.take(whole * n_features + columns)
+        out = np.empty(len(counts))
+        out[small] = table.take(whole[small] * n_features + columns[small])
+        rest = ~small
+        out[rest] = function(columns[rest], counts[rest])
+        return out
+
+    return look_up

@@ -1,0 +1,1 @@
+"""Class weights times a family: prior and posterior of a whole classifier."""

@@ -1,0 +1,274 @@
+r"""Classes and features together: Dirichlet class weights times a family.
+
+.. math:: \pi \sim \text{Dirichlet}(\alpha), \quad y_i \sim \text{Categorical}(\pi), \quad
+          x_i \mid y_i = c \sim p(\cdot \mid \theta_c)
+
+The weights and the features' parameters are independent a posteriori, so their log densities,
+evidences and cumulant generating functions add. Source: seed bayesian_naive_bayes, "Posterior".
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from bayesgen.families.contract import (
+    ConjugateFamily,
+    Family,
+    Record,
+    Stats,
+    Theta,
+    array,
+    broadcast_prior,
+    refuse_undefined,
+)
+from bayesgen.families.names import CLASS, CLASS_WEIGHTS, OBS, Method
+from bayesgen.families.shared.densities import log_dirichlet_density, log_product
+from bayesgen.numerics.rows import Matrix, class_counts
+from bayesgen.numerics.special import (
+    Array,
+    draw_dirichlet,
+    log_beta_difference,
+    log_gamma_difference,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassStats(Stats):
+    """Weight of the rows of each class, and the statistics of their features."""
+
+    count: Array = array(CLASS)
+    features: Any = None
+
+    def merge(self, other: Self) -> Self:
+        """Statistics of the rows of both."""
+        return replace(
+            self, count=self.count + other.count, features=self.features.merge(other.features)
+        )
+
+    def remove(self, other: Self) -> Self:
+        """Statistics after forgetting the rows of `other`."""
+        rest = super().remove(other)  # of the counts alone: `arrays` holds nothing else
+        return replace(rest, features=self.features.remove(other.features))
+
+    def reindex_classes(self, codes: Array, n_classes: int) -> Self:
+        """The same rows with class k renamed ``codes[k]``."""
+        return replace(
+            super().reindex_classes(codes, n_classes),
+            features=self.features.reindex_classes(codes, n_classes),
+        )
+
+
+class PartialRows(NamedTuple):
+    """Rows that sufficient statistics cannot hold: a label or cells are not known."""
+
+    X: Any  # (N, D) as the family takes them
+    possible: Array  # (N, C) bool: the classes that each row may be of
+    weight: Array  # (N,)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassModel(Record):
+    """Prior or posterior of a whole generative classifier.
+
+    Parameters
+    ----------
+    alpha : float or array (class,), > 0
+        Dirichlet concentration of the class weights, in rows.
+    family : Family
+        Everything but `to_pymc`, `class_weights` and `params` needs a conjugate one.
+    """
+
+    alpha: Any = array(CLASS)
+    family: Any = None
+
+    def stats(self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None) -> ClassStats:
+        """Statistics of labelled rows."""
+        return ClassStats(
+            class_counts(y, n_classes, weight), self.family.stats(X, y, n_classes, weight)
+        )
+
+    def resolve(self, stats: ClassStats) -> Self:
+        """The prior with every hyper-parameter a full array."""
+        alpha = broadcast_prior("class_alpha", self.alpha, stats.count.shape)
+        return replace(self, alpha=alpha, family=self.family.resolve(stats.features))
+
+    def update(self, stats: ClassStats) -> Self:
+        """The posterior."""
+        return replace(
+            self, alpha=self.alpha + stats.count, family=self.family.update(stats.features)
+        )
+
+    # -- as a PyMC model ---------------------------------------------------------------------
+
+    def to_pymc(
+        self,
+        coords: Mapping[str, Any],
+        *,
+        X: Any = None,
+        y: Array | None = None,
+        stats: ClassStats | None = None,
+        partial: PartialRows | None = None,
+    ) -> Any:
+        """PyMC model of this prior, conditioned on rows, on statistics, or on nothing.
+
+        Parameters
+        ----------
+        coords : {dim: labels}
+        X, y : rows as the family takes them, class codes (N,)
+            Observed as ``x`` and ``label``.
+        stats : ClassStats
+            Without rows: potentials ``x`` and ``label``. With rows: those of the fit.
+        partial : PartialRows
+            Further rows, the potential ``partial``: log of the sum over the possible classes of
+            pi_c p(x | theta_c).
+
+        Returns
+        -------
+        pymc.Model
+        """
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        rows = {} if y is None else {OBS: np.arange(len(y))}
+        with pm.Model(coords={**self._counted(coords), **coords, **rows}) as model:
+            pi = None if self.family.discriminative else self._declare_weights()
+            if y is not None:
+                codes = pm.Data("y", np.asarray(y, dtype=np.int64), dims=OBS)
+                if pi is not None:
+                    pm.Categorical("label", p=pi, observed=codes, dims=OBS)
+                fitted = None if stats is None else stats.features
+                theta = self.family.to_pymc(X=X, y=codes, stats=fitted)
+            elif stats is not None:
+                count = pm.Data("stats_class", stats.count, dims=CLASS)
+                pm.Potential("label", (count * pt.log(pi)).sum())
+                theta = self.family.to_pymc(stats=stats.features)
+            else:
+                theta = self.family.to_pymc()
+            if partial is not None:
+                log_x = self.family.pymc_log_likelihood(partial.X, theta, prefix="partial_")
+                log_joint = log_x if pi is None else log_x + pt.log(pi)
+                pm.Potential("partial", _log_mixture(log_joint, partial))
+        return model
+
+    def _declare_weights(self) -> Any:
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        alpha = pm.Data("prior_class", self.alpha, dims=CLASS)
+        if len(self.alpha) == 1:  # a Dirichlet of one class is no random variable
+            return pm.Deterministic(CLASS_WEIGHTS, pt.ones(1), dims=CLASS)
+        return pm.Dirichlet(CLASS_WEIGHTS, a=alpha, dims=CLASS)
+
+    def _counted(self, coords: Mapping[str, Any]) -> dict[str, Any]:
+        """Numbers for the dims of the parameters that have no labels."""
+        known = set(coords) | set(self.family.coords())
+        bare = {k: d for k, d in self.family.params.items() if not set(d) <= known}
+        if not bare or not isinstance(self.family, ConjugateFamily):
+            return dict(self.family.coords())
+        theta = self.family.draw(np.random.default_rng(0), 1)
+        return {
+            dim: np.arange(n)
+            for name, dims in bare.items()
+            for dim, n in zip(dims, theta[name].shape[1:], strict=True)
+        }
+
+    # -- what a method plugs in --------------------------------------------------------------
+
+    def estimate(self, method: Method, stats: ClassStats) -> dict[str, Array]:
+        """The features' theta of a plug-in method; `stats` are behind ``"mle"``."""
+        family: ConjugateFamily = self.family
+        if method == "mle":
+            return family.mle(stats.features)
+        return family.map() if method == "map" else family.mean()
+
+    def class_weights(self, method: Method, stats: ClassStats) -> Array:
+        """(C,) p(y = c) under a method; the predictive's is the posterior mean."""
+        if self.family.discriminative:
+            return self.mean_weights()
+        if method == "mle":
+            return stats.count / stats.count.sum()
+        if method == "map":
+            if len(self.alpha) == 1:
+                return np.ones(1)
+            refuse_undefined(
+                "map",
+                (self.alpha < 1) | np.all(self.alpha == 1),
+                "the Dirichlet density of the class weights has no mode unless every class_alpha "
+                "plus count is at least 1 and one exceeds 1",
+            )
+            return (self.alpha - 1) / (self.alpha - 1).sum()
+        return self.mean_weights()
+
+    def mean_weights(self) -> Array:
+        """(C,) posterior mean of p(y = c); equal where p(y | x, theta) is the whole model."""
+        if self.family.discriminative:
+            return np.full(len(self.alpha), 1 / len(self.alpha))
+        weights: Array = self.alpha / self.alpha.sum()
+        return weights
+
+    # -- integrated out ----------------------------------------------------------------------
+
+    def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
+        """{name: (n, *dims)} independent draws of the weights and theta."""
+        weights = draw_dirichlet(rng, self.alpha, n)
+        return {CLASS_WEIGHTS: weights, **self.family.draw(rng, n)}
+
+    @property
+    def params(self) -> dict[str, tuple[str, ...]]:
+        """{name: dims} of every parameter, the class weights (of a generative model) first."""
+        params: dict[str, tuple[str, ...]] = dict(self.family.params)
+        return params if self.family.discriminative else {CLASS_WEIGHTS: (CLASS,), **params}
+
+    def log_density(self, theta: Theta) -> Array:
+        """(...) log density at the class weights and the features' theta, as in the family."""
+        weights = log_dirichlet_density(theta[CLASS_WEIGHTS], self.alpha)
+        return log_product(np.stack([weights, self.family.log_density(theta)]), 0)
+
+    def log_evidence(self, stats: ClassStats) -> float:
+        """log p(X, y): the labelled sequence of rows, everything integrated out."""
+        labels = float(log_beta_difference(self.alpha, stats.count))
+        return labels + self.family.log_evidence(stats.features)
+
+    def cgf(self, X: Matrix, t: Array) -> Array:
+        """(..., N) joint cgf of log pi_c + log p(x_i | theta_c); t as in `ConjugateFamily.cgf`."""
+        t = np.asarray(t)
+        weights = log_gamma_difference(self.alpha, t).sum(axis=-1) - log_gamma_difference(
+            self.alpha.sum(), t.sum(axis=-1)
+        )
+        return weights + self.family.cgf(X, t)
+
+
+def _log_mixture(log_joint: Any, rows: PartialRows) -> Any:
+    """Sum over rows of weight times log of the sum of the possible columns of exp (N, C)."""
+    import pymc as pm
+    import pytensor.tensor as pt
+    from pytensor.gradient import disconnected_grad
+
+    possible = pm.Data("partial_possible", rows.possible.astype(np.float64))
+    weight = pm.Data("partial_weight", rows.weight)
+    top = disconnected_grad(pt.switch(possible, log_joint, -np.inf).max(axis=1))
+    terms = pt.switch(possible, pt.exp(log_joint - top[:, None]), 0.0)
+    return (weight * (top + pt.log(terms.sum(axis=1)))).sum()
+
+
+def draw_shape(family: Family, theta: Theta) -> tuple[int, ...]:
+    """The leading axes of draws of theta: (chain, draw)."""
+    name, dims = next(iter(family.params.items()))
+    shape = np.shape(theta[name])
+    return shape[: len(shape) - len(dims)]
+
+
+def log_class_weights(family: Family, theta: Theta) -> Array:
+    """(..., C) log pi of draws; of a discriminative model, which has none, (C,) zeros."""
+    if not family.discriminative:
+        return log_weights(theta[CLASS_WEIGHTS])
+    name, dims = next((k, d) for k, d in family.params.items() if CLASS in d)
+    return np.zeros(np.shape(theta[name])[dims.index(CLASS) - len(dims)])
+
+
+def log_weights(weights: Array) -> Array:
+    """log of class weights; -inf for a class that cannot occur."""
+    with np.errstate(divide="ignore"):
+        return np.log(weights)

@@ -1,0 +1,347 @@
+r"""Class proportions of a new population from its unlabelled rows (label shift).
+
+The new population has its own proportions, the classes look as they did:
+
+.. math:: \rho \sim \text{Dirichlet}(\alpha), \qquad
+          x_1, \dots, x_m \mid \rho, \theta \sim \sum_c \rho_c \, p(x \mid \theta_c)
+
+All m rows share one theta, which the training rows D leave uncertain. So p(x_1..m | rho, D) is *no*
+product over rows: the m rows err together, and more of them do not cure it. What to do about theta:
+
+- ``"drawn"``: p(rho | theta, x_1..m) averaged over p(theta | D). Its width ends where that of theta
+  does. The new rows teach nothing of theta, hence cannot bend the classes to their own clusters.
+- ``"updated"``: p(rho | D, x_1..m), the posterior of the whole model; the new rows teach theta too.
+  Narrower where D is small, and as wrong as the model is.
+- ``"integrated"``: the product over rows of p(x_i | D), as EM on predicted probabilities assumes.
+  Deterministic for two classes; its intervals are too short unless D is far larger than m.
+
+Over data drawn from the prior (5 binary features, 5 rows a class, m = 50; 150 replicates) nominal
+90 % intervals of the three covered 92, 92 and 69 %; with m = 500 the last one 34 %.
+"""
+
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from scipy.special import expit
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from bayesgen.datatree import tree
+from bayesgen.encoding.labels import codes_of
+from bayesgen.families.contract import broadcast_prior
+from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS, POSTERIOR, PREDICTIONS, SUMMARY
+from bayesgen.numerics.rows import Matrix
+from bayesgen.numerics.special import Array, draw_dirichlet
+from bayesgen.predict import from_draws
+from bayesgen.predict import mixture_weights as mixture
+from bayesgen.predict.interval.intervals import Kind, interval_of
+from bayesgen.predict.interval.shortest import shortest
+from bayesgen.predict.monte_carlo import MonteCarloWarning
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+VARIABLE = "class_prior"  # as the argument of `predict_proba`
+_WARM_UP = 25  # sweeps thrown away: each draws every weight anew
+_APART = 0.05  # R-hat minus 1 from which on it is said that chains disagree
+_BLOCK = 1 << 19  # densities held at a time: 4 MiB
+_NODES, _FEW_NODES = 2049, 129  # of the line of one density, and of each of many
+
+
+def estimate_class_prior(
+    clf: Any,
+    X: Any,
+    prior: Any = 1.0,
+    theta: Literal["drawn", "updated", "integrated"] = "drawn",
+    method: Literal["auto", "quadrature", "gibbs"] = "auto",
+    draws: int = 250,
+    chains: int = 4,
+    prob: float | None = None,
+    kind: Kind | None = None,
+    random_state: Any = 0,
+    posterior: Any = None,
+) -> "xr.DataTree":
+    """Posterior of the class proportions of the population that unlabelled rows come from.
+
+    Parameters
+    ----------
+    clf : fitted classifier
+    X : (m, D)
+        Unlabelled rows; none leaves the prior.
+    prior : float, array (class,) or {label: concentration}, default 1.0
+        Dirichlet concentrations of the new proportions, in rows. 1 is flat: the proportions of the
+        training rows are not used.
+    theta : {"drawn", "updated", "integrated"}
+        How the uncertainty of what the classes look like enters; see the module's head. Only
+        ``"updated"`` lets the new rows change it. ``"integrated"`` is quick and overconfident.
+    method : {"auto", "quadrature", "gibbs"}
+        Given theta, quadrature needs two classes, has no error to speak of and is taken there.
+    draws, chains : int
+        Of theta and of the proportions together; after a fit by NUTS, one for each of its draws.
+    prob, kind : optional
+        Of the interval; default ``az.rcParams["stats.ci_prob"]`` and ``["stats.ci_kind"]``.
+    random_state : int or numpy.random.Generator
+    posterior : xarray.DataTree, optional
+        Draws of theta that replace the closed form (not for ``"updated"``).
+
+    Returns
+    -------
+    xarray.DataTree
+        - ``posterior``: ``class_prior`` (chain, draw, class).
+        - ``summary``: ``mean``, ``sd``, ``interval`` (class, bound); ``map``, the mode with theta
+          integrated, which for a flat prior is the EM estimate of Saerens et al. (2002), NaN where
+          there is none; ``ess``, ``r_hat``. With ``theta="integrated"`` and two classes these are
+          integrals, else averages of the draws.
+        - ``predictions``: ``class_probability`` (obs_id, class) of the rows X themselves,
+          p(y_i | D, x_1..m): they are among what the proportions were learnt from.
+
+    Notes
+    -----
+    For a row that is not in X, ``clf.predict_proba(x, class_prior=summary["mean"])`` is p(y | x, D,
+    x_1..m) exactly where theta is integrated row by row: joint densities are linear in the
+    proportions. Otherwise it leaves out that proportions and theta were learnt together.
+
+    Examples
+    --------
+    Half of the training rows are ill, few of the new ones.
+
+    >>> import bayesgen as bg
+    >>> X, y = [[1.0], [1.4], [1.1], [4.0], [4.4], [4.1]], 3 * ["fine"] + 3 * ["ill"]
+    >>> clf = bg.GaussianNB().fit(X, y)
+    >>> shift = bg.estimate_class_prior(clf, [[0.9 + 0.02 * i] for i in range(30)], prob=0.9)
+    >>> shift["summary"]["interval"].sel({"class": "ill"}).values.round(2)
+    array([0.  , 0.09])
+    """
+    import xarray as xr
+
+    check_is_fitted(clf, "classes_")
+    n_classes = len(clf.classes_)
+    _check(theta, method, n_classes, posterior, draws, chains)
+    prob, kind = interval_of(prob, kind)
+    alpha = _concentrations(prior, clf.classes_)
+    line = n_classes == 2 and method != "gibbs" and theta != "updated"
+    rng = np.random.default_rng(random_state)
+
+    # for theta integrated row by row, and for the mode of every route
+    f, encoded = np.ones((n_classes, 0)), None
+    if _num_samples(X):
+        even = np.full(n_classes, 1 / n_classes)
+        averaged = posterior if theta == "integrated" else None
+        with warnings.catch_warnings():
+            if theta != "integrated":  # only the mode rests on them
+                warnings.simplefilter("ignore", MonteCarloWarning)
+            joint = clf.predict_joint_log_proba(X, class_prior=even, posterior=averaged)
+        f = mixture.relative(joint)
+        encoded = clf._encode(clf._read(X, reset=False))
+    exact = None
+    if encoded is None or theta == "integrated":
+        exact = mixture.on_a_line(f[None], alpha, _NODES) if line else None
+        result = _integrated(rng, f, alpha, chains, draws, exact)
+    elif theta == "updated":
+        result = _updated(rng, clf.model_.family, encoded, alpha, chains, draws)
+    else:
+        drawn = clf._draws_of(posterior)
+        if drawn is None:
+            drawn = tree.split_chains(clf.model_.family.draw(rng, chains * draws), chains)
+        result = _drawn(rng, clf._scorer().family, drawn, encoded, alpha, line)
+
+    coords = {CLASS: clf.classes_, BOUND: ["lower", "upper"]}
+    group = tree.group({VARIABLE: ((CHAIN, DRAW, CLASS), result.rho)}, coords)
+    summary = _summary(result.rho, prob, kind) if exact is None else _of_line(exact, prob, kind)
+    diagnostics = _diagnostics(group)
+    if exact is None:
+        _warn_if_apart(diagnostics["r_hat"][1], result.rho.shape[1])
+    summary |= {"map": ((CLASS,), mixture.mode(f, alpha)), **diagnostics}
+    rows = tree.group({"class_probability": ((OBS, CLASS), result.shares.T)}, coords)
+    out = xr.DataTree.from_dict(
+        {
+            f"/{POSTERIOR}": group,
+            f"/{SUMMARY}": tree.group(summary, coords).assign_attrs(prob=prob, kind=kind),
+            f"/{PREDICTIONS}": rows,
+        }
+    )
+    out.attrs |= {"theta": theta, "method": "quadrature" if line else "gibbs"}
+    out.attrs |= {"prior": alpha.tolist(), "rows": f.shape[1]}
+    return out
+
+
+# ------------------------------------------------------------------------------- the posteriors
+
+
+class _Result(NamedTuple):
+    rho: Array  # (chain, draw, C)
+    shares: Array  # (C, m), mean over draws of p(y_i | rho, theta, x_i)
+
+
+def _integrated(
+    rng: np.random.Generator, f: Array, alpha: Array, chains: int, draws: int, line: Any
+) -> _Result:
+    if line is not None:
+        rho = _on_simplex(line.quantile(rng.random((1, chains * draws)))[0])
+        return _Result(rho.reshape(chains, draws, 2), _mean_shares(f, rho))
+    if f.shape[1] == 0:
+        rho = draw_dirichlet(rng, alpha, chains * draws)
+        return _Result(rho.reshape(chains, draws, -1), np.empty((len(alpha), 0)))
+    now, kept = mixture.far_apart(chains, len(alpha)), []
+    each = np.broadcast_to(f, (chains, *f.shape))
+    for step in range(_WARM_UP + draws):
+        now = mixture.sweep(rng, each, alpha, now)
+        if step >= _WARM_UP:
+            kept.append(now)
+    rho = np.stack(kept, axis=1)
+    return _Result(rho, _mean_shares(f, rho.reshape(-1, len(alpha))))
+
+
+def _drawn(
+    rng: np.random.Generator,
+    family: Any,
+    theta: dict[str, Array],
+    X: Matrix,
+    alpha: Array,
+    line: bool,
+) -> _Result:
+    """One draw of the proportions for each draw of theta, each with a sampler of its own."""
+    theta = {name: theta[name] for name in family.params}
+    chains, draws = next(iter(theta.values())).shape[:2]
+    n, n_classes = chains * draws, len(alpha)
+    flat = {name: value.reshape(n, *value.shape[2:]) for name, value in theta.items()}
+    start = np.repeat(mixture.far_apart(chains, n_classes), draws, axis=0)
+    rho, total = np.empty((n, n_classes)), np.zeros((n_classes, X.shape[0]))
+    step = max(1, _BLOCK // (n_classes * X.shape[0]))
+    for first in range(0, n, step):
+        some = slice(first, min(first + step, n))
+        f = mixture.relative(family.log_likelihood(X, {k: v[some] for k, v in flat.items()}))
+        if line:
+            found = mixture.on_a_line(f, alpha, _FEW_NODES)
+            now = _on_simplex(found.quantile(rng.random((len(f), 1)))[:, 0])
+        else:
+            now = start[some]
+            for _ in range(_WARM_UP):
+                now = mixture.sweep(rng, f, alpha, now)
+        rho[some] = now
+        total += mixture.shares(f, now).sum(axis=0)
+    return _Result(rho.reshape(chains, draws, n_classes), total / n)
+
+
+def _updated(
+    rng: np.random.Generator, family: Any, X: Matrix, alpha: Array, chains: int, draws: int
+) -> _Result:
+    """Gibbs: proportions given theta, labels given both, theta given rows and labels."""
+    n_classes = len(alpha)
+    theta, now, kept = family.draw(rng, chains), mixture.far_apart(chains, n_classes), []
+    total = np.zeros((n_classes, X.shape[0]))
+    for step in range(4 * _WARM_UP + draws):
+        f = mixture.relative(family.log_likelihood(X, theta))
+        now = mixture.sweep(rng, f, alpha, now)
+        shares = mixture.shares(f, now)
+        u = rng.random((chains, 1, X.shape[0]))
+        codes = (u >= np.cumsum(shares, axis=1)[:, :-1]).sum(axis=1)
+        each = [family.update(family.stats(X, y, n_classes)).draw(rng, 1) for y in codes]
+        theta = {name: np.concatenate([t[name] for t in each]) for name in each[0]}
+        if step >= 4 * _WARM_UP:
+            kept.append(now)
+            total += shares.mean(axis=0)
+    return _Result(np.stack(kept, axis=1), total / draws)
+
+
+def _on_simplex(l: Array) -> Array:
+    """(S, 2) weights from log-odds of the second."""
+    return np.stack([expit(-l), expit(l)], axis=-1)
+
+
+def _mean_shares(f: Array, rho: Array) -> Array:
+    """(C, m) from f (C, m) and weights (S, C)."""
+    total = np.zeros(f.shape)
+    step = max(1, _BLOCK // max(1, f.size))
+    for first in range(0, len(rho), step):
+        total += mixture.shares(f[None], rho[first : first + step]).sum(axis=0)
+    return total / len(rho)
+
+
+# -------------------------------------------------------------------------------- what is said
+
+Variables = dict[str, tuple[tuple[str, ...], Array]]
+
+
+def _summary(rho: Array, prob: float, kind: Kind) -> Variables:
+    with np.errstate(divide="ignore"):
+        found = from_draws.interval(np.log(rho)[:, :, None], prob, kind)
+    return {
+        "mean": ((CLASS,), rho.mean(axis=(0, 1))),
+        "sd": ((CLASS,), rho.std(axis=(0, 1))),
+        "interval": ((CLASS, BOUND), np.stack([found.lower[0], found.upper[0]], axis=-1)),
+    }
+
+
+def _of_line(line: mixture.Line, prob: float, kind: Kind) -> Variables:
+    tail = np.array([(1 - prob) / 2])
+    if kind == "hdi":
+        tail, _ = shortest(line.quantile, 1, prob)
+    p = np.stack([tail, tail + prob], axis=1)
+    low, high = line.quantile(p)[0]
+    mean = line.expectation(_on_simplex(line.l))[0]
+    sd = np.sqrt(line.expectation(np.square(expit(line.l) - mean[1]))[0])
+    ends = [[expit(-high), expit(-low)], [expit(low), expit(high)]]
+    return {
+        "mean": ((CLASS,), mean),
+        "sd": ((CLASS,), np.array([sd, sd])),
+        "interval": ((CLASS, BOUND), np.array(ends)),
+    }
+
+
+def _diagnostics(group: "xr.Dataset") -> Variables:
+    from arviz_stats import ess, rhat
+
+    with np.errstate(invalid="ignore", divide="ignore"):  # of a constant, as with one class
+        return {
+            "ess": ((CLASS,), ess(group)[VARIABLE].values),
+            "r_hat": ((CLASS,), rhat(group)[VARIABLE].values),
+        }
+
+
+def _warn_if_apart(r_hat: Array, draws: int) -> None:
+    worst = np.nanmax(r_hat, initial=1.0)
+    most = 1 + max(_APART, 12 / draws)  # few draws differ by chance
+    if worst > most:
+        warnings.warn(
+            f"the chains disagree on the class proportions (R-hat {worst:.3f}, where "
+            f"{most:.3f} is the most that can be trusted): give more `draws`",
+            MonteCarloWarning,
+            stacklevel=3,
+        )
+
+
+# ------------------------------------------------------------------------------------- checks
+
+
+def _check(
+    theta: str, method: str, n_classes: int, posterior: Any, draws: int, chains: int
+) -> None:
+    for name, value, known in (
+        ("theta", theta, ("drawn", "updated", "integrated")),
+        ("method", method, ("auto", "quadrature", "gibbs")),
+    ):
+        if value not in known:
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
+    if method == "quadrature" and (n_classes != 2 or theta == "updated"):
+        raise ValueError(
+            f"method='quadrature' is for two classes at known theta, not for {n_classes} classes "
+            f"with theta={theta!r}: use method='gibbs'"
+        )
+    if theta == "updated" and posterior is not None:
+        raise ValueError("theta='updated' draws theta itself: leave `posterior` out")
+    for name, count, least in (("draws", draws, 4), ("chains", chains, 1)):
+        if not isinstance(count, int | np.integer) or count < least:
+            raise ValueError(f"{name} must be an integer >= {least}, got {count!r}")
+
+
+def _concentrations(prior: Any, classes: Array) -> Array:
+    """(C,) from a number, an array or {label: concentration}."""
+    if isinstance(prior, Mapping):
+        codes = codes_of(list(prior), classes)
+        missing = np.setdiff1d(np.arange(len(classes)), codes)
+        if missing.size:
+            raise ValueError(f"prior has no concentration for {classes[missing].tolist()}")
+        prior = np.asarray(list(prior.values()))[np.argsort(codes)]
+    return broadcast_prior("prior", prior, classes.shape)

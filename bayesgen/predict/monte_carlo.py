@@ -1,0 +1,320 @@
+r"""Class probabilities of new rows from posterior draws, with the error that the draws leave.
+
+From draws :math:`\theta_s`, closed-form or by NUTS, with :math:`f_{sc} = \log p(x | \theta_{sc})`,
+
+.. math:: \hat p(c, x) = \bar\pi_c \, \frac1S \sum_s e^{f_{sc}}, \qquad
+          \hat p(c | x) = \frac{\hat p(c, x)}{\sum_d \hat p(d, x)}.
+
+Joint densities are averaged, then normalised. The class weights, independent of theta a
+posteriori, are integrated out exactly: only their mean enters. The error is that of a ratio of
+means: with :math:`R_{sc} = \bar\pi_c e^{f_{sc}}` the influence of a draw is
+:math:`\phi_{sc} = (R_{sc} - \hat p_c \sum_d R_{sd}) / \overline{\textstyle\sum_d R_{sd}}` and
+MCSE^2 = Var(phi) / ESS(phi).
+
+Shapes as in `bayesgen.families.contract`; theta is {name: (chain, draw, *dims)}.
+"""
+
+import warnings
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy import fft
+
+from bayesgen.families.contract import Family, Theta
+from bayesgen.numerics.rows import Matrix
+from bayesgen.numerics.special import Array, log_mean_exp, log_softmax
+from bayesgen.posterior.model import log_weights
+
+Quantity = Literal["density", "probability"]  # what is made of log densities
+
+_BLOCK = 1 << 21  # log densities held at a time: 16 MiB of float64
+_SLICE = 1 << 19  # of these, worked on at a time: a few temporaries of 4 MiB
+_FEWEST_DRAWS = 4  # of a chain, below which no autocorrelation can be estimated
+
+# When an estimate is trusted. Tried on 2004 rows of 52 small fits of seven kinds, 2000 draws each,
+# against the closed form. The rule names 99.8 % of the rows whose intervals of +-2 MCSE cover the
+# exact probability less than 85 % of the time; in the rows that it does not name they cover 96 %.
+# Of the good rows drawn from the model itself it names 11 %; "variance of log p(x | theta) > 4"
+# names 54 %. log p(x) is off by more than 1/2 in 0.2 % of the rows not named, 70 % of the others.
+_ENOUGH = 50.0
+_MATTERS = 1e-3  # a class below this probability at its best is left aside
+_OPEN = 0.02  # a probability may be anywhere in an interval of this width, and no wider
+_HALVINGS = 12  # of the exponent of weights, until they rest on enough draws
+
+
+class MonteCarloWarning(UserWarning):
+    """Posterior draws are too few for some rows: what is estimated from them cannot be trusted."""
+
+
+class MonteCarlo(NamedTuple):
+    """Estimates from draws for N rows and C classes, and how far they can be trusted.
+
+    A row that no class can produce under any draw has ``log_joint`` -inf, probability 0 and
+    ``mcse`` inf.
+    """
+
+    log_joint: Array  # (N, C) log p(y = c, x)
+    probability: Array  # (N, C) p(y = c | x)
+    mcse: Array  # (N, C) Monte Carlo standard error of `probability`
+    weight_ess: Array  # (N, C) number of draws that the mean of p(x | theta_c) rests on
+    log_density_sd: Array  # (N, C) sd over draws of log p(x | theta_c), where it is finite
+    lower: Array  # (N, C) what `log_joint` may be: itself where `weight_ess` is enough
+    upper: Array  # (N, C)
+
+    def density_in_doubt(self) -> Array:
+        """(N,) whether the log joint density of a class that matters rests on too few draws."""
+        high = log_softmax(self.upper)  # NaN in an impossible row: no doubt
+        return ((self.upper > self.lower) & (high > np.log(_MATTERS))).any(axis=1)
+
+    def probability_in_doubt(self) -> Array:
+        """(N,) whether the log joint densities in their ranges leave p(y | x) open by 0.02.
+
+        Where a class is certain whatever its density, its probability is not in doubt.
+        """
+        open_by = np.zeros(len(self.upper))
+        rows = np.flatnonzero((self.upper > self.lower).any(axis=1))
+        low, high = self.lower[rows], self.upper[rows]
+        for c in range(low.shape[1]):
+            ends = []
+            for own, others in ((low, high), (high, low)):
+                mixed = others.copy()
+                mixed[:, c] = own[:, c]
+                ends.append(np.exp(log_softmax(mixed)[:, c]))
+            open_by[rows] = np.maximum(open_by[rows], ends[1] - ends[0])
+        return open_by > _OPEN
+
+
+def log_joint(family: Family, theta: Theta, X: Matrix, class_weights: Array) -> Array:
+    """(N, C) estimate of log p(y = c, x_i) without its error.
+
+    Parameters
+    ----------
+    family : Family
+    theta : {name: (chain, draw, *dims)}
+        Other variables than ``family.params`` are not looked at.
+    X : (N, D)
+    class_weights : (C,)
+        Posterior mean of the class weights, or what replaces it.
+    """
+    out = np.empty((X.shape[0], len(class_weights)))
+    for rows, f in log_densities(family, theta, X, len(class_weights)):
+        out[rows] = log_mean_exp(f.reshape(-1, *f.shape[2:]), axis=0)
+    return out + log_weights(class_weights)
+
+
+def estimate(family: Family, theta: Theta, X: Matrix, class_weights: Array) -> MonteCarlo:
+    """`MonteCarlo` of each row; parameters as in `log_joint`.
+
+    `class_weights` may be draws (chain, draw, C) that depend on theta: then pi_c p(x | theta_c)
+    is averaged, and ``log_density_sd`` is that of its logarithm.
+
+    Raises
+    ------
+    ValueError
+        If a chain has fewer than 4 draws.
+    """
+    n_classes = class_weights.shape[-1]
+    shape = X.shape[0], n_classes
+    out = MonteCarlo(*(np.empty(shape) for _ in MonteCarlo._fields))
+    drawn = class_weights.ndim > 1
+    log_pi = np.zeros(n_classes) if drawn else log_weights(class_weights)
+    chain_length = np.shape(theta[next(iter(family.params))])[1]
+    if chain_length < _FEWEST_DRAWS:
+        raise ValueError(
+            f"the posterior has {chain_length} draw(s) in a chain; {_FEWEST_DRAWS} or more are "
+            "needed to estimate the Monte Carlo error"
+        )
+    for rows, f in log_densities(family, theta, X, n_classes):
+        if drawn:
+            f += log_weights(class_weights)[:, :, None, :]
+        step = max(1, _SLICE // (f.size // f.shape[2]))
+        for start in range(0, f.shape[2], step):
+            part = slice(start, min(start + step, f.shape[2]))
+            where = slice(rows.start + part.start, rows.start + part.stop)
+            # (n, C, chain, draw): every sum below is over the last axes
+            block = np.ascontiguousarray(np.moveaxis(f[:, :, part], (0, 1), (2, 3)))
+            for field, value in zip(out, _of_block(block, log_pi), strict=True):
+                field[where] = value
+    return out
+
+
+def warn_in_doubt(result: MonteCarlo, quantity: Quantity) -> None:
+    """One `MonteCarloWarning` for all rows whose `quantity` cannot be trusted."""
+    doubt = result.density_in_doubt() if quantity == "density" else result.probability_in_doubt()
+    if not doubt.any():
+        return
+    rows = np.flatnonzero(doubt)
+    ess = np.where(result.upper > result.lower, result.weight_ess, np.inf)[rows].min(axis=1)
+    worst = rows[ess.argmin()]
+    what = "log densities" if quantity == "density" else "class probabilities"
+    warnings.warn(
+        f"posterior draws are too few for the {what} of {len(rows)} of {len(doubt)} row(s), and "
+        f"their Monte Carlo error is larger than it says. The worst row, at position {worst}, "
+        f"rests on {ess.min():.1f} draws, where {_ENOUGH:g} are enough. The number needed grows "
+        "exponentially with the variance of log p(x | theta): more draws help little; use the "
+        "closed form where there is one (leave `posterior` and inference='nuts' out)",
+        MonteCarloWarning,
+        stacklevel=3,
+    )
+
+
+def log_densities(
+    family: Family, theta: Theta, X: Matrix, n_classes: int, quantity: Quantity = "density"
+) -> Iterator[tuple[slice, Array]]:
+    """Rows and their (chain, draw, n, C) log densities, in blocks of rows and of draws.
+
+    All draws of a row are held at once, which its autocorrelations need; the parameters of
+    only some draws are in the family's hands at a time. The caller may overwrite a block. For
+    the ``"probability"`` of classes a term that they have in common may be left out.
+    """
+    lead = np.shape(theta[next(iter(family.params))])[:2]
+    n_draws = int(np.prod(lead))
+    for rows, draws, part in log_density_parts(family, theta, X, n_classes, quantity):
+        if draws.start == 0:
+            f = np.empty((n_draws, rows.stop - rows.start, n_classes))  # ours, to be overwritten
+        f[draws] = part
+        if draws.stop == n_draws:
+            if np.isnan(f.min()):
+                raise no_parameters(f, rows.start)
+            yield rows, f.reshape(*lead, *f.shape[1:])
+
+
+def log_density_parts(
+    family: Family, theta: Theta, X: Matrix, n_classes: int, quantity: Quantity = "density"
+) -> Iterator[tuple[slice, slice, Array]]:
+    """Rows, draws of all chains in turn, and their (s, n, C) log densities as the family has them.
+
+    Of one block of rows all draws come before the next.
+    """
+    score = family.discriminant if quantity == "probability" else family.log_likelihood
+    theta = {name: np.asarray(theta[name]) for name in family.params}
+    n_draws = int(np.prod(next(iter(theta.values())).shape[:2]))
+    flat = {name: value.reshape(n_draws, *value.shape[2:]) for name, value in theta.items()}
+    size = sum(value[0].size for value in flat.values())  # of one theta
+    draws = max(1, _BLOCK // max(1, size))
+    # what a family derives from theta it derives once a block: no fewer rows than that is worth
+    step = max(1, max(_BLOCK, n_draws * size // 8) // (n_draws * n_classes))
+    for start in range(0, X.shape[0], step):
+        rows = slice(start, min(start + step, X.shape[0]))
+        for first in range(0, n_draws, draws):
+            some = slice(first, min(first + draws, n_draws))
+            yield rows, some, score(X[rows], {k: v[some] for k, v in flat.items()})
+
+
+def no_parameters(f: Array, first_row: int, first_draw: int = 0) -> ValueError:
+    """What to raise where (s, n, C) log densities are NaN."""
+    draw, row, c = np.argwhere(np.isnan(f))[0]
+    return ValueError(
+        f"log p(x | theta) is NaN for draw {first_draw + draw}, row {first_row + row}, class {c}: "
+        "the draws are no parameters of this family"
+    )
+
+
+def _of_block(f: Array, log_pi: Array) -> tuple[Array, ...]:
+    """The fields of `MonteCarlo` from (n, C, chain, draw) log densities."""
+    draws = (-2, -1)
+    n_draws = f.shape[-2] * f.shape[-1]
+    top = f.max(axis=draws)
+    shift = np.where(np.isfinite(top), top, 0.0)
+    weight = np.exp(f - shift[..., None, None])
+    mean = weight.mean(axis=draws)
+    with np.errstate(divide="ignore"):
+        joint = log_pi + shift + np.log(mean)
+
+    # one shift of a row for all its classes; `most` is that of the largest R
+    most = np.max(log_pi + top, axis=1, keepdims=True)
+    possible = np.isfinite(most)
+    scale = np.exp(np.where(possible, log_pi + top - np.where(possible, most, 0.0), -np.inf))
+    total = np.where(possible, (scale * mean).sum(axis=1, keepdims=True), 1.0)
+    probability = scale * mean / total
+    ratio = weight * (scale / total)[..., None, None]
+    influence = ratio - probability[..., None, None] * ratio.sum(axis=1, keepdims=True)
+    mcse = np.sqrt(influence.var(axis=draws, ddof=1) / effective_sample_size(influence))
+
+    square = np.einsum("...cd,...cd->...", weight, weight)
+    kish = n_draws * n_draws * mean * mean / np.where(square > 0, square, 1.0)
+    share = np.minimum(effective_sample_size(weight) / n_draws, 1.0)
+    weight_ess = kish * share
+
+    lower, upper = joint.copy(), joint.copy()
+    poor = (weight_ess < _ENOUGH) & np.isfinite(joint)
+    if poor.any():
+        margin = 2 / np.sqrt(np.maximum(weight_ess[poor], 1.0))
+        guess = (log_pi + top)[poor] + _extrapolated(f[poor] - top[poor][:, None, None])
+        lower[poor] -= margin
+        upper[poor] = np.maximum(upper[poor], guess) + margin
+    mcse = np.where(possible, mcse, np.inf)
+    return joint, probability, mcse, weight_ess, _finite_sd(f), lower, upper
+
+
+def _extrapolated(d: Array) -> Array:
+    """(n,) guess at log E exp(d) from (n, chain, draw), where few draws carry the mean of exp(d).
+
+    The cgf K(t) = log E exp(t d) and two derivatives at the largest t of 1/2, 1/4, ... whose
+    weights exp(t d) rest on enough draws, extended to t = 1 by the parabola; at t = 0 that is
+    mean + variance/2, the lognormal. K is convex, so its tangent alone is a lower bound.
+    """
+    d = d.reshape(len(d), -1)
+    finite = np.isfinite(d)
+    out = np.empty(len(d))
+    rest = np.arange(len(d))
+    for t in (*0.5 ** np.arange(1, _HALVINGS), 0.0):
+        each = np.where(finite[rest], d[rest], 0.0)
+        weight = np.where(finite[rest], np.exp(t * each), 0.0)
+        total, square = weight.sum(axis=1), np.einsum("ns,ns->n", weight, weight)
+        mean = (weight * each).sum(axis=1) / total
+        each -= mean[:, None]
+        variance = np.einsum("ns,ns,ns->n", weight, each, each) / total
+        far = 1 - t
+        out[rest] = np.log(total / d.shape[1]) + far * mean + far * far / 2 * variance
+        rest = rest[total * total < _ENOUGH * square]
+    return out
+
+
+def _finite_sd(f: Array) -> Array:
+    """sd over the last two axes; draws under which x is impossible are left out."""
+    finite = np.isfinite(f)
+    if finite.all():
+        return f.std(axis=(-2, -1))
+    n = np.maximum(finite.sum(axis=(-2, -1)), 1)
+    centre = np.where(finite, f, 0.0).sum(axis=(-2, -1)) / n
+    d = np.where(finite, f - centre[..., None, None], 0.0)
+    return np.sqrt((d * d).sum(axis=(-2, -1)) / n)
+
+
+def effective_sample_size(series: Array) -> Array:
+    """(...,) number of independent draws with the variance of the mean of (..., chain, draw).
+
+    Split chains, autocovariances by FFT, Geyer's initial monotone sequence: ``method="mean"``
+    of ArviZ, for many series at once. A constant series has as many as it has draws.
+
+    Source: Vehtari et al. (2021), Rank-normalization, folding, and localization, section 3.2.
+    """
+    half = series.shape[-1] // 2
+    x = np.concatenate([series[..., :half], series[..., -half:]], axis=-2)
+    chains = x.shape[-2]
+    chain_mean = x.mean(axis=-1)
+    spectrum = fft.rfft(x - chain_mean[..., None], n=fft.next_fast_len(2 * half, real=True))
+    power = (spectrum.real**2 + spectrum.imag**2).mean(axis=-2)
+    covariance = fft.irfft(power, n=fft.next_fast_len(2 * half, real=True))[..., :half] / half
+    within = covariance[..., :1] * half / (half - 1)
+    variance = covariance[..., :1] + chain_mean.var(axis=-1, ddof=1)[..., None]
+    largest = np.abs(x).max(axis=(-2, -1))[..., None]
+    constant = variance <= (np.finfo(np.float64).resolution * largest) ** 2
+    rho = 1 - (within - covariance) / np.where(constant, 1.0, variance)
+    rho[..., 0] = 1.0
+
+    # pairs (rho_2k, rho_2k+1): as long as positive, and made to decrease
+    last = max(0, (half - 3) // 2)
+    even, odd = rho[..., 0 : 2 * last + 1 : 2], rho[..., 1 : 2 * last + 2 : 2]
+    pairs = even + odd
+    ends = pairs <= 0
+    ends[..., last] = True
+    end = ends.argmax(axis=-1)[..., None]
+    kept = np.where(np.arange(last + 1) < end, np.minimum.accumulate(pairs, axis=-1), 0.0)
+    # ... and half of the pair at which they end; a negative one only where the lags run out
+    tail = np.take_along_axis(np.where(pairs >= 0, even, np.maximum(even, 0.0)), end, axis=-1)
+    n = chains * half
+    tau = np.maximum(2 * kept.sum(axis=-1) + tail[..., 0] - 1, 1 / np.log10(n))
+    return np.where(constant[..., 0], n, n / tau)

@@ -1,0 +1,368 @@
+r"""What is not known of the label: total = aleatoric + epistemic, as one coherent pair.
+
+With :math:`\rho = p(y \mid x, \theta)` and H the entropy,
+
+.. math:: \underbrace{H(E\rho)}_\text{total} = \underbrace{E\,H(\rho)}_\text{aleatoric}
+          + \underbrace{I(y; \theta)}_\text{epistemic}
+
+under *one* distribution of theta: the posterior, or ``"predictive"``: the posterior that has seen
+the row itself without its label, under which E rho is p(y | x, D) exactly. The latter is a mixture
+of ordinary posteriors, :math:`p(\theta | D, x) = \sum_c p(c | x, D)\, p(\theta | D, (x, c))`, each
+reached by tilting the cgf, so nothing is weighted. H(p(y | x, D)) - E H(rho) under the posterior
+mixes the two; it is no information and can be negative.
+
+Source: MATH.md D; Depeweg et al. (2018) for the decomposition.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from scipy.special import entr, expit, log_expit
+
+from bayesgen.numerics.rows import Matrix, has_nan
+from bayesgen.numerics.special import Array, log_softmax
+from bayesgen.posterior.model import ClassModel, log_weights
+from bayesgen.predict.draws import REPLICATES, block_rows, log_joint_draws, replicates
+from bayesgen.predict.interval.against_rest import independent, margin, sobol
+from bayesgen.predict.interval.inversion import Inverse, invert
+from bayesgen.predict.interval.log_odds import cumulants, log_density, log_odds, possible_classes
+
+Pair = Literal["posterior", "predictive"]
+Unit = Literal["nats", "bits"]
+
+N_DRAWS = 1 << 13
+_METHODS = np.array(["constant", "inversion", "margins", "draws"])
+_CODE = {name: code for code, name in enumerate(_METHODS)}
+_BLOCK = 1024  # rows
+_CONVERGED = 1e-5
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """Of N rows.
+
+    Parameters
+    ----------
+    total, aleatoric, epistemic : (N,)
+        In the unit asked for; total = aleatoric + epistemic.
+    mean, sd : (N, C)
+        Of each class probability, under the distribution of theta of the pair.
+    top : (N, C)
+        Probability that a class is the most probable one.
+    method : (N,) str
+        "constant", "inversion", "margins" or "draws".
+    error : (N,)
+        Bound (inversion) or largest standard error (margins, draws) of any of the numbers, in nats.
+    """
+
+    total: Array
+    aleatoric: Array
+    epistemic: Array
+    mean: Array
+    sd: Array
+    top: Array
+    method: Array
+    error: Array
+
+
+class Moments(NamedTuple):
+    """Expectations over theta for n rows and C classes."""
+
+    mean: Array  # (n, C) E rho
+    variance: Array  # (n, C) Var rho
+    top: Array  # (n, C)
+    entropy: Array  # (n,) E H(rho)
+    noise: Array  # (n, C) variance of `mean` as an estimate
+    error: Array  # (n,)
+    method: Array  # (n,) position in _METHODS
+
+    @classmethod
+    def empty(cls, n: int, n_classes: int) -> Self:
+        """Zeros, "constant"."""
+        wide = [np.zeros((n, n_classes)) for _ in range(4)]
+        method = np.zeros(n, dtype=np.intp)
+        return cls(wide[0], wide[1], wide[2], np.zeros(n), wide[3], np.zeros(n), method)
+
+    def put(self, rows: Array | slice, other: "Moments") -> None:
+        """Overwrite some of the rows."""
+        for mine, theirs in zip(self, other, strict=True):
+            mine[rows] = theirs
+
+    def add(self, weight: Array, other: "Moments") -> None:
+        """Add a component of a mixture, with weights (n,); `mean` is that of the mixture."""
+        apart = np.square(other.mean - self.mean)
+        self.variance[:] += weight[:, None] * (other.variance + apart)
+        self.top[:] += weight[:, None] * other.top
+        self.entropy[:] += weight * other.entropy
+        self.error[:] += weight * other.error
+        np.maximum(self.method, other.method, out=self.method)
+
+
+def entropies(
+    model: ClassModel,
+    X: Matrix,
+    pair: Pair = "posterior",
+    unit: Unit = "nats",
+    class_prior: Array | None = None,
+    rng: Any = 0,
+    n_draws: int = N_DRAWS,
+) -> Uncertainty:
+    """Entropy of the label, and how it divides.
+
+    Parameters
+    ----------
+    model : ClassModel
+        The posterior.
+    X : (N, D)
+        Rows as the family takes them.
+    pair : {"posterior", "predictive"}
+        Under which distribution of theta: what the training rows say, or what they and the row
+        itself say. Only the second has the entropy of p(y | x, D) as its total.
+    unit : {"nats", "bits"}
+    class_prior : (C,), optional
+        Class weights >= 0 that replace the fitted ones, and are not uncertain.
+    rng : int, Generator
+        Of the Sobol points and draws.
+    n_draws : int
+        A power of 2; for three classes and more.
+
+    Returns
+    -------
+    Uncertainty
+        Two classes: integrals, exact to `error`. More: averages over points or draws; the bias
+        -Var(mean)/(2 mean) of the entropy of a mean is removed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
+    >>> X = np.array([[1, 1]] + 4 * [[1, 0], [0, 1], [0, 0]])
+    >>> model = ClassModel(1.0, BetaBernoulli(alpha=1.0, beta=1.0))
+    >>> stats = model.stats(X, np.array([0] + 12 * [1]), 2)
+    >>> found = entropies(model.resolve(stats).update(stats), np.array([[1, 1]]))
+    >>> found.total.round(5), found.aleatoric.round(5), found.mean.round(6), found.sd.round(3)
+    (array([0.63709]), array([0.52908]), array([[0.33416, 0.66584]]), array([[0.211, 0.211]]))
+    """
+    for name, value, known in (
+        ("pair", str(pair), ("posterior", "predictive")),
+        ("unit", str(unit), ("nats", "bits")),
+    ):
+        if value not in known:
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
+    n, n_classes = X.shape[0], len(model.alpha)
+    moments, total = Moments.empty(n, n_classes), np.full(n, np.nan)
+    size = _BLOCK if n_classes <= 2 else max(1, min(_BLOCK, (3 << 19) // (n_draws * n_classes)))
+    for start in range(0, n, size):
+        x = X[start : start + size]
+        for rows, classes in possible_classes(model, x, class_prior):
+            if not len(classes):
+                moments.put(rows + start, Moments.empty(len(rows), n_classes))
+                for field in (moments.mean, moments.variance, moments.top, moments.entropy):
+                    field[rows + start] = np.nan
+                continue
+            source = _Source(model, x[rows], classes, class_prior, rng, n_draws)
+            if pair == "posterior":
+                part = source.moments(None)
+                bias = (part.noise / (2 * np.maximum(part.mean, 1e-300))).sum(axis=1)
+                total[rows + start] = entr(part.mean).sum(axis=1) + bias
+            else:
+                p = source.predictive()
+                part = Moments.empty(len(rows), len(classes))._replace(mean=p)  # it is known
+                for j in range(len(classes)):
+                    part.add(p[:, j], source.moments(j))
+                total[rows + start] = entr(p).sum(axis=1)
+            wide = Moments.empty(len(rows), n_classes)
+            for name in ("mean", "variance", "top", "noise"):
+                getattr(wide, name)[:, classes] = getattr(part, name)
+            moments.put(
+                rows + start,
+                wide._replace(entropy=part.entropy, error=part.error, method=part.method),
+            )
+    scale = 1 / np.log(2) if unit == "bits" else 1.0
+    # the difference is an information: what rounding leaves below 0 is 0
+    epistemic = np.maximum(total - moments.entropy, 0.0)
+    return Uncertainty(
+        scale * total,
+        scale * (total - epistemic),
+        scale * epistemic,
+        moments.mean,
+        np.sqrt(moments.variance),
+        moments.top,
+        _METHODS[moments.method],
+        moments.error,
+    )
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Rows that the same classes can produce, and where their moments come from."""
+
+    model: ClassModel
+    X: Matrix
+    classes: Array
+    class_prior: Array | None
+    rng: Any
+    n_draws: int
+
+    def predictive(self) -> Array:
+        """(n, C) p(y = c | x, D)."""
+        weights = self.model.alpha if self.class_prior is None else np.asarray(self.class_prior)
+        joint = self.model.family.log_predictive(self.X) + log_weights(weights)
+        return np.exp(log_softmax(joint[:, self.classes]))
+
+    def moments(self, tilt: int | None) -> Moments:
+        """Under the posterior, or that which has seen the rows as the class at `tilt`."""
+        n = self.X.shape[0]
+        if len(self.classes) == 1:
+            one = np.ones((n, 1))
+            return Moments.empty(n, 1)._replace(mean=one, top=one)
+        out = Moments.empty(n, len(self.classes))
+        left = self._inverted(out, tilt) if len(self.classes) == 2 else self._margins(out, tilt)
+        if len(left):
+            out.put(left, self._drawn(left, tilt))
+        return out
+
+    def _inverted(self, out: Moments, tilt: int | None) -> Array:
+        """Two classes; returns the rows that are left."""
+        a, b = map(int, self.classes)
+        at = None if tilt is None else int(self.classes[tilt])
+        line = log_odds(self.model, self.X, a, b, self.class_prior, at)
+        k = cumulants(line)
+        constant = (k.sd == 0) & (k.error == 0)
+        l = k.mean[constant]
+        top = np.where(l == 0, 0.5, l > 0)
+        out.put(
+            np.flatnonzero(constant),
+            _both(expit(l), 0 * l, _entropy(l), top, 0 * l, "constant"),
+        )
+        left = []
+        for group in invert(line, k, np.flatnonzero(~constant)):
+            for _, part in group.blocks(1 << 12):
+                out.put(part.rows, _both(*expectations(part), part.error, "inversion"))
+            left.append(group.rows[group.error > _CONVERGED])
+        return np.concatenate(left) if left else np.empty(0, dtype=np.intp)
+
+    def _margins(self, out: Moments, tilt: int | None) -> Array:
+        """Three classes and more, independent given the data; returns the rows that are left."""
+        apart = independent(self.model, self.X)
+        rows = np.flatnonzero(apart)
+        if not len(rows):
+            return np.arange(len(apart))
+        u = sobol(np.random.default_rng(self.rng), self.n_draws, len(self.classes))
+        draws = np.empty((len(self.classes), len(rows), len(u)))
+        good = np.ones(len(rows), dtype=bool)
+        for j, c in enumerate(self.classes):
+            line = log_density(self.model, self.X[rows], int(c), self.class_prior, j == tilt)
+            draws[j], fine, _ = margin(line, u[:, j])
+            good &= fine
+        by_replicate = draws.reshape(len(self.classes), len(rows), REPLICATES, -1)
+        out.put(rows, _averages(np.moveaxis(by_replicate, 0, -1), "margins"))
+        return np.flatnonzero(~apart | np.isin(np.arange(len(apart)), rows[~good]))
+
+    def _drawn(self, rows: Array, tilt: int | None) -> Moments:
+        """Joint draws; a tilted posterior is another one for every row."""
+        out = Moments.empty(len(rows), len(self.classes))
+        each = self.n_draws // REPLICATES
+        size = 1 if tilt is not None else block_rows(self.n_draws, len(self.model.alpha))
+        for start in range(0, len(rows), size):
+            model, X = self.model, self.X[rows[start : start + size]]
+            if tilt is not None:
+                model, X = _seen(model, X, int(self.classes[tilt]))
+            a = np.stack(
+                [
+                    log_joint_draws(model, X, g, each, self.class_prior)[..., self.classes]
+                    for g in replicates(np.random.default_rng(self.rng), self.n_draws)
+                ]
+            )
+            # (replicate, draw, n, C) -> (n, replicate, draw, C)
+            out.put(slice(start, start + size), _averages(np.moveaxis(a, 2, 0), "draws"))
+        return out
+
+
+def _seen(model: ClassModel, X: Matrix, c: int) -> tuple[ClassModel, Matrix]:
+    """The posterior after one row of class c, and the row; both without its missing cells."""
+    if not model.family.fits_missing and has_nan(X):
+        observed = np.flatnonzero(~np.isnan(X[0]) & ~model.family.ignored)
+        if not len(observed):
+            own = np.eye(len(model.alpha))[c]
+            return replace(model, alpha=model.alpha + own), X
+        model, X = replace(model, family=model.family.marginal(observed)), X[:, observed]
+    return model.update(model.stats(X, np.array([c]), len(model.alpha))), X
+
+
+def _averages(a: Array, method: str) -> Moments:
+    """Moments of draws (n, replicate, draw, C) of log joint densities."""
+    rho = np.exp(log_softmax(a))
+    mean = rho.mean(axis=(1, 2))
+    first = rho == rho.max(axis=-1, keepdims=True)
+    each = [
+        rho.mean(axis=2),
+        np.square(rho - mean[:, None, None]).mean(axis=2),
+        (first / first.sum(axis=-1, keepdims=True)).mean(axis=2),
+        entr(rho).sum(axis=-1).mean(axis=2),
+    ]
+    noise = [v.var(axis=1, ddof=1) / REPLICATES for v in each]
+    worst = [v if v.ndim == 1 else v.max(axis=1) for v in noise]
+    _, variance, top, entropy = (v.mean(axis=1) for v in each)
+    error = np.sqrt(np.max(worst, axis=0))
+    return Moments(mean, variance, top, entropy, noise[0], error, np.full(len(a), _CODE[method]))
+
+
+def _both(
+    mean: Array, variance: Array, entropy: Array, top: Array, error: Array, method: str
+) -> Moments:
+    """Moments of both classes from those of the first; 1 - rho is the second's."""
+    return Moments(
+        np.stack([mean, 1 - mean], axis=1),
+        np.stack([variance, variance], axis=1),
+        np.stack([top, 1 - top], axis=1),
+        entropy,
+        np.zeros((len(mean), 2)),
+        error,
+        np.full(len(mean), _CODE[method]),
+    )
+
+
+def _entropy(l: Array) -> Array:
+    """Entropy of a coin with log-odds l."""
+    return -expit(l) * log_expit(l) - expit(-l) * log_expit(-l)
+
+
+# ------------------------------------------------------------------------------------ integrals
+
+_WIDEST = 0.7  # spacing at which sums of a sigmoid are exact to 1e-12
+_LARGEST = 4096
+_STEP, _REACH = 0.25, 48.0  # of sums against a derivative of a sigmoid
+
+
+def expectations(part: Inverse) -> tuple[Array, Array, Array, Array]:
+    r"""E rho, Var rho, E H(rho) and P(rho > 1/2) of the first class, (n,) each.
+
+    Sums on equidistant points, whose error falls exponentially with the spacing: of density times
+    function on the grid of the density, where that is fine enough for a sigmoid; else, where the
+    distribution is wide, by parts: :math:`g(-\infty) + \int g'(l)\,(1 - F(l))\,dl`.
+
+    Notes
+    -----
+    The integrals of MATH.md C over the frequency are the same numbers (Parseval). They oscillate
+    when the mean is far from 0; these do not.
+    """
+    size = np.max(2 * part.half_period, initial=0.0) / _WIDEST
+    fine = max(8.0, size / part.phi.shape[1])
+    if fine * part.phi.shape[1] <= _LARGEST:
+        table = part.table(int(np.ceil(fine)))
+        l, mass = table.grid, table.pdf * table.spacing[:, None]
+        rho = expit(l)
+        mean = np.clip((rho * mass).sum(axis=1), 0.0, 1.0)
+        variance = (np.square(rho - mean[:, None]) * mass).sum(axis=1)
+        entropy = (_entropy(l) * mass).sum(axis=1)
+    else:
+        l = np.arange(-_REACH, _REACH + _STEP, _STEP)
+        beyond = 1 - part.table().cdf_and_pdf(np.broadcast_to(l, (len(part.rows), len(l))))[0]
+        slope = _STEP * expit(l) * expit(-l)
+        mean = np.clip(beyond @ slope, 0.0, 1.0)
+        variance = np.maximum(beyond @ (2 * expit(l) * slope) - mean**2, 0.0)
+        entropy = np.maximum(beyond @ (-l * slope), 0.0)
+    below, _ = part.cdf_and_pdf(np.zeros((len(part.rows), 1)))
+    return mean, variance, entropy, np.clip(1 - below[:, 0], 0.0, 1.0)

@@ -1,0 +1,97 @@
+"""compare_predictives against scikit-learn's scores and a calibration error by hand."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
+from sklearn.metrics import accuracy_score, log_loss
+
+import bayesgen as bg
+from bayesgen.checks.compare import score
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True)
+    y = np.array(["setosa", "versicolor", "virginica"])[y]
+    test = np.arange(150) % 3 == 2
+    clf = bg.QuadraticDiscriminant().fit(X[~test], y[~test])
+    return clf, X[test], y[test], bg.compare_predictives(clf, X[test], y[test])
+
+
+@pytest.mark.parametrize("method", ["posterior_predictive", "posterior_mean", "map", "mle"])
+def test_scores(iris, method):
+    clf, X, y, table = iris
+    p = clf.predict_proba(X, method=method)
+    row = table.sel(predictive=method)
+    assert float(row.accuracy) == accuracy_score(y, clf.predict(X, method=method))
+    assert float(row.log_loss) == pytest.approx(log_loss(y, p, labels=clf.classes_), rel=1e-12)
+    truth = y[:, None] == clf.classes_
+    assert float(row.brier) == pytest.approx(np.mean(((p - truth) ** 2).sum(axis=1)), rel=1e-12)
+    ece = 0.0  # bin by bin
+    top, right = p.max(axis=1), clf.classes_[p.argmax(axis=1)] == y
+    for low in np.arange(15) / 15:
+        inside = (top >= low) & ((top < low + 1 / 15) | (low == 14 / 15))
+        if inside.any():
+            ece += inside.mean() * abs(right[inside].mean() - top[inside].mean())
+    assert float(row.ece) == pytest.approx(ece, abs=1e-12)
+    assert int(row.impossible) == 0
+    assert str(row.note.item()) == ""
+
+
+@pytest.mark.parametrize(
+    ("load", "peer", "published"),
+    [
+        (load_iris, LinearDiscriminantAnalysis("lsqr"), [0.9800, 0.0540, 0.0349, 0.0271]),
+        (load_wine, QuadraticDiscriminantAnalysis(), [1.0, 0.0012, 0.0002, 0.0012]),
+        (
+            load_breast_cancer,
+            LinearDiscriminantAnalysis("lsqr", shrinkage="auto"),
+            [0.9524, 0.0987, 0.0641, 0.0287],
+        ),
+        (
+            load_digits,
+            LinearDiscriminantAnalysis("lsqr", shrinkage="auto"),
+            [0.9382, 0.2584, 0.0889, 0.0397],
+        ),
+    ],
+)
+def test_scores_of_peers_as_published(load, peer, published):
+    """shared/DATA.md, "baseline": accuracy, log loss, Brier and calibration error to 4 digits."""
+    X, y = load(return_X_y=True)
+    test = np.arange(len(y)) % 3 == 2
+    p = peer.fit(X[~test], y[~test]).predict_proba(X[test])
+    with np.errstate(divide="ignore"):
+        got = score(np.log(p), y[test])
+    assert [got[k] for k in ("accuracy", "log_loss", "brier", "ece")] == pytest.approx(
+        published, abs=5e-5
+    )
+
+
+def test_an_undefined_estimate_has_no_numbers_and_a_reason():
+    X, y = np.eye(4), ["a", "b", "b", "b"]
+    table = bg.compare_predictives(bg.QuadraticDiscriminant().fit(X, y), X, y)
+    row = table.sel(predictive="mle")
+    assert np.isnan(row.log_loss)
+    assert "class 'a'" in row.note.item()
+    assert "singular" in row.note.item()
+    assert np.isfinite(table.log_loss.sel(predictive="posterior_predictive"))
+
+
+def test_an_impossible_row_has_no_probability_anywhere():
+    got = score(np.array([[-np.inf, -np.inf], [0.0, -np.inf]]), np.array([0, 0]))
+    assert got == {
+        "accuracy": 0.5,
+        "log_loss": np.inf,
+        "brier": 0.5,  # 1 and 0
+        "ece": 0.0,
+        "impossible": 1.0,
+    }
+
+
+def test_rows_and_labels_are_checked(iris):
+    clf, X, y, _ = iris
+    with pytest.raises(ValueError, match="'tulip' is not a class"):
+        bg.compare_predictives(clf, X, ["tulip", *y[1:]])
+    with pytest.raises(ValueError, match="50 rows"):
+        bg.compare_predictives(clf, X, y[:-1])

@@ -1,0 +1,492 @@
+"""Groups that models are criticised by: against SciPy, row by row, and by their laws."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import sparse, stats
+from scipy.special import logsumexp
+
+import bayesgen as bg
+from bayesgen.checks import criticism
+from bayesgen.predict import monte_carlo
+
+RNG = np.random.default_rng(0)
+N, CODES = 12, np.arange(12) % 3
+LABELS = np.array(["ant", "bee", "cow"])[CODES]
+BOTH = ("label", "x")
+EVERY = ("prior", "prior_predictive", "posterior_predictive", "log_likelihood", "log_prior")
+REAL = RNG.normal(size=(N, 2)) * [1.0, 30.0] + CODES[:, None] * [0.5, 20.0]
+BITS = (RNG.random((N, 3)) < 0.2 + 0.2 * CODES[:, None]).astype(float)
+COUNTS = RNG.poisson(1.0 + CODES[:, None] * [0, 1, 2]).astype(float)
+WORDS = np.array([[RNG.choice(list("uvw")), RNG.choice(list("pq"))] for _ in range(N)])
+WORDS[:3, 0] = list("uvw")
+TABLE = pd.DataFrame({"size": REAL[:, 0], "bit": BITS[:, 0] > 0, "word": WORDS[:, 0]})
+TEXTS = ["".join(RNG.choice(list("xy"), RNG.integers(1, 6))) for _ in range(N)]
+
+
+def with_gaps(X: np.ndarray) -> np.ndarray:
+    out = X.copy()
+    out[1, 0] = out[2] = np.nan
+    return out
+
+
+def log_normal(x: Any, p: Any) -> float:
+    return float(np.nansum(stats.norm.logpdf(x, p["mu"], np.sqrt(p["sigma2"]))))
+
+
+def log_multivariate(x: Any, p: Any) -> float:
+    seen = ~np.isnan(x)
+    if not seen.any():
+        return 0.0
+    return float(
+        stats.multivariate_normal.logpdf(x[seen], p["mu"][seen], p["Sigma"][np.ix_(seen, seen)])
+    )
+
+
+def log_bits(x: Any, p: Any) -> float:
+    return float(np.nansum(np.where(np.isnan(x), np.nan, stats.bernoulli.logpmf(x, p["theta"]))))
+
+
+def log_codes(x: Any, p: Any) -> float:
+    return sum(float(np.log(p["theta"][j, int(v)])) for j, v in enumerate(x) if v == v)
+
+
+def log_text(x: Any, p: Any) -> float:
+    """Contexts in the order of a bigram table: the start, then the tokens."""
+    return sum(float(np.log(p["theta"][0 if k == 0 else x[k - 1] + 1, v])) for k, v in enumerate(x))
+
+
+def log_mixed(x: Any, p: Any) -> float:
+    bit, word, size = x[1], x[2], x[0]
+    out = np.log(p["categorical_theta"][0, int(word)])
+    out += stats.bernoulli.logpmf(bit, p["bernoulli_theta"][0])
+    return float(out + stats.norm.logpdf(size, p["gaussian_mu"][0], p["gaussian_sigma2"][0] ** 0.5))
+
+
+@dataclass
+class Case:
+    """A classifier, its rows, and one row's log density given one class's parameters."""
+
+    name: str
+    clf: Any
+    X: Any
+    log_density: Callable[[Any, dict[str, Any]], float]
+
+    @cached_property
+    def fitted(self) -> Any:
+        return self.clf.fit(self.X, LABELS)
+
+    @cached_property
+    def encoded(self) -> Any:
+        return self.fitted._encode(self.fitted._read(self.X, reset=False))
+
+    @cached_property
+    def tree(self) -> Any:
+        return self.fitted.draw_posterior(500, 4, X=self.X, y=LABELS, groups=EVERY, replicate=BOTH)
+
+    @cached_property
+    def theta(self) -> dict[str, np.ndarray]:
+        return {name: self.tree["posterior"][name].values for name in self.fitted.model_.params}
+
+    def log_joint(self, chain: int, draw: int) -> np.ndarray:
+        """(N, C) log p(c, x_i | theta) of one draw, one number at a time."""
+        out = np.empty((N, 3))
+        dense = self.encoded.toarray() if sparse.issparse(self.encoded) else self.encoded
+        for i, c in np.ndindex(N, 3):
+            own = {}
+            for name, dims in self.fitted.model_.params.items():
+                value = self.theta[name][chain, draw]
+                own[name] = value[c] if dims[:1] == ("class",) else value
+            out[i, c] = np.log(own["pi"]) + self.log_density(dense[i], own)
+        return out
+
+
+CASES = [
+    Case("gaussian", bg.GaussianNB(), REAL, log_normal),
+    Case("gaussian-missing", bg.GaussianNB(), with_gaps(REAL), log_normal),
+    Case("linear", bg.LinearDiscriminant(), REAL, log_multivariate),
+    Case("quadratic", bg.QuadraticDiscriminant(), REAL, log_multivariate),
+    Case("bernoulli", bg.BernoulliNB(), BITS, log_bits),
+    Case("bernoulli-missing", bg.BernoulliNB(2.0, 3.0), with_gaps(BITS), log_bits),
+    Case(
+        "multinomial",
+        bg.MultinomialNB(),
+        COUNTS,
+        lambda x, p: float(stats.multinomial.logpmf(x, x.sum(), p["theta"])),
+    ),
+    Case(
+        "poisson-sparse",
+        bg.PoissonNB(),
+        sparse.csr_matrix(COUNTS),
+        lambda x, p: float(stats.poisson.logpmf(x, p["rate"]).sum()),
+    ),
+    Case("categorical", bg.CategoricalNB(), WORDS, log_codes),
+    Case("mixed", bg.MixedNB(), TABLE, log_mixed),
+    Case("markov", bg.MarkovNB(order=2), TEXTS, log_text),
+]
+BY_NAME = {case.name: case for case in CASES}
+every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+
+# ------------------------------------------------------------------------------- log likelihood
+
+
+@every_case
+def test_log_likelihood_is_scipy_s_row_by_row(case: Case) -> None:
+    group = case.tree["log_likelihood"]
+    for chain, draw in ((0, 0), (1, 7), (3, 499)):
+        log_joint = case.log_joint(chain, draw)
+        own = log_joint[np.arange(N), CODES]
+        at = {"chain": chain, "draw": draw}
+        np.testing.assert_allclose(group["joint"].sel(at), own, rtol=1e-10)
+        given_x = own - logsumexp(log_joint, axis=1)
+        np.testing.assert_allclose(group["label_given_x"].sel(at), given_x, rtol=1e-8, atol=2e-10)
+
+
+@every_case
+def test_label_given_x_sums_to_1_over_the_labels(case: Case) -> None:
+    total = sum(
+        np.exp(
+            criticism.log_likelihood(
+                case.fitted.model_.family, case.theta, case.encoded, np.full(N, c)
+            ).label_given_x
+        )
+        for c in range(3)
+    )
+    np.testing.assert_allclose(total, 1.0, atol=1e-9)
+
+
+def test_a_row_without_cells_tells_of_the_class_weights_alone() -> None:
+    case = BY_NAME["gaussian-missing"]
+    log_pi = np.log(case.theta["pi"][..., CODES[2]])
+    group = case.tree["log_likelihood"].sel(obs_id=2)
+    np.testing.assert_allclose(group["joint"], log_pi, rtol=1e-12)
+    np.testing.assert_allclose(group["label_given_x"], log_pi, rtol=1e-12)
+
+
+class Given:
+    """A family whose log densities (chain, draw, N, C) are given, whatever X says."""
+
+    discriminative = False
+
+    def __init__(self, density: np.ndarray) -> None:
+        self.density = density
+        self.params = {"density": ("class",)}
+
+    def log_likelihood(self, X: Any, theta: Any) -> np.ndarray:
+        rows = X[:, 0].astype(int)
+        return self.density[..., rows, :]
+
+
+def of_given(density: np.ndarray, y: np.ndarray) -> criticism.LogLikelihood:
+    *lead, n, n_classes = density.shape
+    theta = {"pi": np.full((*lead, n_classes), 1 / n_classes)}
+    theta["density"] = np.zeros((*lead, n_classes))
+    family: Any = Given(density)
+    return criticism.log_likelihood(family, theta, np.arange(n, dtype=float)[:, None], y)
+
+
+@settings(deadline=None)
+@given(
+    arrays(
+        np.float64,
+        st.tuples(st.just(1), st.just(5), st.integers(1, 3), st.integers(1, 4)),
+        elements=st.one_of(st.floats(-1e6, 1e6), st.just(-np.inf)),
+    )
+)
+def test_label_given_x_is_a_log_probability(density: np.ndarray) -> None:
+    n, n_classes = density.shape[2:]
+    y = np.arange(n) % n_classes
+    joint, label = of_given(density.copy(), y)
+    possible = np.isfinite(density).any(axis=-1)
+    assert not np.isnan(joint).any()
+    assert np.isnan(label[~possible]).all()
+    assert (label[possible] <= 0).all()
+    own = np.take_along_axis(density, y[None, None, :, None], axis=-1)[..., 0]
+    assert np.isneginf(label[possible & np.isneginf(own)]).all()
+    with np.errstate(invalid="ignore"):
+        expected = own - logsumexp(density, axis=-1)
+    ok = possible & np.isfinite(own)
+    np.testing.assert_allclose(label[ok], expected[ok], rtol=1e-9, atol=1e-8)
+
+
+def test_a_label_that_is_nearly_certain_keeps_its_digits() -> None:
+    log_odds = np.array([[-15.0, -16.0, -15.5, -17.0, -14.0]])
+    density = np.stack([np.zeros_like(log_odds), log_odds], axis=-1)[:, :, None]
+    label = of_given(density, np.zeros(1, dtype=int)).label_given_x
+    np.testing.assert_allclose(label[..., 0], -np.log1p(np.exp(log_odds)), rtol=1e-14)
+
+
+def test_densities_that_all_draws_share_are_told_apart() -> None:
+    log_p = np.zeros((2, 50, 4))
+    log_p[..., 1] = RNG.normal(size=(2, 50))
+    log_p[..., 2] = -np.inf
+    log_p[..., 3] = 3e5
+    out = criticism.told_apart(log_p)
+    np.testing.assert_array_equal(out[..., 1:3], log_p[..., 1:3])
+    for k in (0, 3):
+        assert np.unique(out[..., k]).size == 100
+        np.testing.assert_allclose(out[..., k], log_p[..., k], rtol=2e-12, atol=2e-10)
+    assert (out <= log_p).all()
+    np.testing.assert_array_equal(criticism.told_apart(log_p[:1, :1]), log_p[:1, :1])
+
+
+@every_case
+def test_blocks_of_rows_give_the_same(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    family = case.fitted.model_.family
+    few = {name: value[:, :20] for name, value in case.theta.items()}
+    whole = criticism.log_likelihood(family, few, case.encoded, CODES)
+    monkeypatch.setattr(monte_carlo, "_BLOCK", 3 * 4 * 20 * 5)  # five rows at a time
+    blocks = [rows for rows, _ in monte_carlo.log_densities(family, few, case.encoded, 3)]
+    assert len(blocks) > 1
+    parts = criticism.log_likelihood(family, few, case.encoded, CODES)
+    for a, b in zip(whole, parts, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+
+
+# ----------------------------------------------------------------------------------- log prior
+
+
+def test_log_prior_is_scipy_s() -> None:
+    case = BY_NAME["bernoulli-missing"]
+    group = case.tree["log_prior"]
+    theta = stats.beta.logpdf(case.theta["theta"], 2.0, 3.0).sum(axis=(2, 3))
+    np.testing.assert_allclose(group["theta"], theta, rtol=1e-10)
+    pi = [[stats.dirichlet.logpdf(p, np.ones(3)) for p in chain] for chain in case.theta["pi"]]
+    np.testing.assert_allclose(group["pi"], pi, atol=2e-10)
+
+
+def test_log_prior_and_likelihood_add_up_to_the_posterior() -> None:
+    """Bayes' theorem at every draw: log prior + sum of joint - log posterior = log evidence."""
+    for case in CASES:
+        if case.name == "markov":  # the density of the prior is that of other contexts
+            continue
+        prior = case.tree["log_prior"]
+        joint = case.tree["log_likelihood"]["joint"].sum("obs_id")
+        posterior = case.fitted.model_.log_density(case.theta)
+        evidence = prior["pi"] + prior["theta"] + joint - posterior
+        np.testing.assert_allclose(evidence, case.fitted.log_evidence_, rtol=1e-8)
+
+
+# ---------------------------------------------------------------------- replicates of the rows
+
+
+def assert_frequencies(hits: np.ndarray, p: np.ndarray) -> None:
+    """Bernoulli draws (n, ...) given their probabilities, within Monte Carlo error."""
+    se = np.sqrt((p * (1 - p)).sum(axis=0)) + 1e-12
+    z = (hits - p).sum(axis=0) / se
+    assert np.abs(z).max() < 4.5
+    assert np.square(z).mean() < 1 + 4.5 * np.sqrt(2 / z.size)
+
+
+@every_case
+def test_labels_are_drawn_given_x(case: Case) -> None:
+    drawn = case.tree["posterior_predictive"]["label"].values.reshape(-1, N)
+    p = [
+        np.exp(
+            criticism.log_likelihood(
+                case.fitted.model_.family, case.theta, case.encoded, np.full(N, c)
+            ).label_given_x
+        ).reshape(-1, N)
+        for c in range(2)
+    ]
+    for c in range(2):
+        assert_frequencies(drawn == c, p[c])
+    assert set(np.unique(drawn)) <= {0, 1, 2}
+
+
+def marginal(case: Case, column: int, c: int, model: Any) -> Any:
+    """SciPy's distribution of one column of a new row of class `c`, parameters integrated out."""
+    family = model.family
+    if case.name.startswith("gaussian"):
+        scale = np.sqrt(family.sigma2 * (1 + 1 / family.kappa))
+        at = (c, column)
+        df = np.broadcast_to(family.nu, scale.shape)[at]
+        return stats.t(df, family.mu[at] + family.shift[column], scale[at])
+    group = c % len(family.psi)
+    df = family.nu[group] - 1  # two features
+    scale = np.sqrt(family.psi[group, column, column] * (1 + 1 / family.kappa[c]) / df)
+    return stats.t(df, family.mu[c, column] + family.shift[column], scale)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "gaussian-missing", "linear", "quadratic"])
+def test_real_features_are_drawn_from_the_predictive(name: str) -> None:
+    """Draws are independent: the columns of a row are so many draws of its class's predictive."""
+    case = BY_NAME[name]
+    posterior = case.tree["posterior_predictive"]["x"].values.reshape(-1, N, 2)
+    for row, column in np.ndindex(3, 2):
+        law = marginal(case, column, int(CODES[row]), case.fitted.model_)
+        assert stats.kstest(posterior[:, row, column], law.cdf).pvalue > 1e-4
+    x = case.tree["prior_predictive"]["x"].values.reshape(-1, N, 2)
+    label = case.tree["prior_predictive"]["label"].values.reshape(-1, N)
+    for c, column in np.ndindex(3, 2):
+        law = marginal(case, column, c, case.fitted.prior_)
+        assert stats.kstest(x[label[:, 0] == c, 0, column], law.cdf).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("name", ["bernoulli", "bernoulli-missing"])
+def test_bits_are_drawn_from_the_predictive(name: str) -> None:
+    case = BY_NAME[name]
+    for model, group, codes in (
+        (case.fitted.model_, "posterior_predictive", np.broadcast_to(CODES, (2000, N))),
+        (case.fitted.prior_, "prior_predictive", None),
+    ):
+        x = case.tree[group]["x"].values.reshape(-1, N, 3)
+        label = case.tree[group]["label"].values.reshape(-1, N) if codes is None else codes
+        p = model.family.alpha / (model.family.alpha + model.family.beta)
+        assert_frequencies(x[:, 0], p[label[:, 0]])
+
+
+def test_codes_are_drawn_from_the_predictive() -> None:
+    case = BY_NAME["categorical"]
+    x = case.tree["posterior_predictive"]["x"].values.reshape(-1, N, 2)
+    alpha = case.fitted.model_.family.alpha
+    p = alpha / alpha.sum(axis=-1, keepdims=True)
+    for k in range(3):
+        expected = np.broadcast_to(p[CODES, :, k], x.shape)
+        assert_frequencies(x == k, expected)
+
+
+def test_documents_keep_their_lengths() -> None:
+    case = BY_NAME["multinomial"]
+    length = COUNTS.sum(axis=1)
+    x = case.tree["posterior_predictive"]["x"].values
+    assert (x.sum(axis=-1) == length).all()
+    assert (case.tree["prior_predictive"]["x"].values.sum(axis=-1) == length).all()
+    alpha = case.fitted.model_.family.alpha
+    p = alpha / alpha.sum(axis=-1, keepdims=True)
+    x = x.reshape(-1, N, 3)
+    z = (x.mean(axis=0) - length[:, None] * p[CODES]) / (x.std(axis=0) / np.sqrt(len(x)) + 1e-12)
+    assert np.abs(z).max() < 4.5
+
+
+def test_documents_in_a_block_keep_their_lengths() -> None:
+    X = pd.DataFrame({"size": REAL[:, 0], "u": COUNTS[:, 0], "v": COUNTS[:, 1]})
+    clf = bg.MixedNB({"gaussian": ["size"], "multinomial": ["u", "v"]}).fit(X, LABELS)
+    tree = clf.draw_posterior(10, 1, X=X, y=LABELS, replicate=BOTH)
+    observed, drawn = (tree[g]["multinomial_x"] for g in ("observed_data", "posterior_predictive"))
+    assert observed.dtype == drawn.dtype == np.int64
+    assert (drawn.sum("multinomial_feature") == observed.sum("multinomial_feature")).all()
+
+
+def test_prior_predictive_rows_of_a_draw_share_their_weights() -> None:
+    """Labels of a draw follow the Dirichlet-multinomial, not one multinomial for all draws."""
+    label = BY_NAME["gaussian"].tree["prior_predictive"]["label"].values.reshape(-1, N)
+    number = (label == 0).sum(axis=1)
+    law = stats.betabinom(N, 1, 2).pmf(np.arange(N + 1))  # of Dirichlet(1, 1, 1) weights
+    seen = np.bincount(number, minlength=N + 1)
+    assert stats.chisquare(seen, law * len(number)).pvalue > 1e-4
+
+
+@every_case
+def test_rows_are_named_as_in_pymc(case: Case) -> None:
+    observed = case.tree["observed_data"]
+    np.testing.assert_array_equal(observed["label"], CODES)
+    assert observed["label"].dtype == np.int64
+    prefixes = ["bernoulli_", "categorical_", "gaussian_"] if case.name == "mixed" else [""]
+    if case.name in ("markov", "poisson-sparse"):
+        prefixes = []
+    assert set(observed.data_vars) == {"label", *(f"{prefix}x" for prefix in prefixes)}
+    for prefix in prefixes:
+        x, dim = observed[f"{prefix}x"], f"{prefix}feature"
+        assert x.dims == ("obs_id", dim)
+        for group in ("posterior_predictive", "prior_predictive"):
+            drawn = case.tree[group][f"{prefix}x"]
+            assert drawn.dims == ("chain", "draw", *x.dims)
+            assert drawn[dim].values.tolist() == x[dim].values.tolist()
+            if not case.name.endswith("missing"):
+                assert (drawn.dtype.kind in "iu") == (x.dtype.kind in "iu")
+    if case.name == "mixed":
+        assert observed["gaussian_feature"].values.tolist() == ["size"]
+        np.testing.assert_array_equal(observed["gaussian_x"].values[:, 0], TABLE["size"])
+        np.testing.assert_array_equal(observed["bernoulli_x"].values[:, 0], TABLE["bit"])
+
+
+# ------------------------------------------------------------------------------------ refusals
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Any:
+    return bg.GaussianNB().fit(REAL, LABELS)
+
+
+@pytest.mark.parametrize("name", ["prior_predictive", "posterior_predictive", "log_likelihood"])
+def test_groups_of_rows_need_rows(fitted: Any, name: str) -> None:
+    with pytest.raises(ValueError, match=f"'{name}' is about rows: give X and y"):
+        fitted.draw_posterior(groups=[name])
+
+
+def test_groups_must_be_known(fitted: Any) -> None:
+    with pytest.raises(ValueError, match=r"groups must be of prior, .*'predictions'"):
+        fitted.draw_posterior(groups=["prior", "predictions"])
+
+
+def test_one_group_may_be_a_name(fitted: Any) -> None:
+    assert "log_prior" in fitted.draw_posterior(5, groups="log_prior").children
+
+
+@pytest.mark.parametrize("given", [{"X": REAL}, {"y": LABELS}])
+def test_rows_need_labels(fitted: Any, given: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="X and y must be given together"):
+        fitted.draw_posterior(**given)
+
+
+def test_lengths_must_agree(fitted: Any) -> None:
+    with pytest.raises(ValueError, match=r"\[11, 12\]"):
+        fitted.draw_posterior(X=REAL, y=LABELS[:-1])
+
+
+def test_labels_must_be_known(fitted: Any) -> None:
+    with pytest.raises(ValueError, match="'dog' is not a class; the classes are"):
+        fitted.draw_posterior(X=REAL, y=["dog", *LABELS[1:]])
+
+
+def test_columns_must_agree(fitted: Any) -> None:
+    with pytest.raises(ValueError, match="3 features"):
+        fitted.draw_posterior(X=BITS, y=LABELS)
+
+
+@pytest.mark.parametrize(
+    ("name", "cells"), [("prior_predictive", 3), ("posterior_predictive", 3), ("log_likelihood", 2)]
+)
+def test_groups_that_would_not_fit_are_refused(
+    fitted: Any, monkeypatch: pytest.MonkeyPatch, name: str, cells: int
+) -> None:
+    monkeypatch.setattr(criticism, "_BYTES", 8 * cells * N * 20)
+    fitted.draw_posterior(10, 2, X=REAL, y=LABELS, groups=[name], replicate=BOTH)
+    with pytest.raises(ValueError, match=f"'{name}' of 12 rows and 22 draws would take .* GiB"):
+        fitted.draw_posterior(11, 2, X=REAL, y=LABELS, groups=[name], replicate=BOTH)
+
+
+# ------------------------------------------------------------------------------------ edge cases
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_one_class_and_one_row(rows: int) -> None:
+    X, y = REAL[:rows, :1], ["only"] * rows
+    tree = bg.GaussianNB().fit(X, y).draw_posterior(50, 2, X=X, y=y, groups=EVERY, replicate=BOTH)
+    group = tree["log_likelihood"]
+    np.testing.assert_allclose(group["label_given_x"], 0.0, atol=2e-10)
+    assert group["joint"].shape == (2, 50, rows)
+    assert (tree["posterior_predictive"]["label"] == 0).all()
+
+
+def test_some_rows_give_what_all_rows_give_of_them(fitted: Any) -> None:
+    whole = fitted.draw_posterior(20, X=REAL, y=LABELS)["log_likelihood"]
+    some = fitted.draw_posterior(20, X=REAL[3:5], y=LABELS[3:5])["log_likelihood"]
+    for name in ("joint", "label_given_x"):
+        np.testing.assert_allclose(some[name], whole[name][..., 3:5], rtol=1e-9, atol=2e-10)
+
+
+def test_the_same_seed_gives_the_same_groups(fitted: Any) -> None:
+    a, b = (fitted.draw_posterior(9, X=REAL, y=LABELS, groups=EVERY) for _ in range(2))
+    for name in EVERY:
+        assert a[name].to_dataset().identical(b[name].to_dataset())

@@ -1,0 +1,293 @@
+"""`bg.validate`: agrees with what is right, refuses what was broken on purpose."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import signal, stats
+
+import bayesgen as bg
+from bayesgen.checks import validate as module
+from bayesgen.checks.agreement import PROBS, STATISTICS, compare
+from bayesgen.checks.coherence import contradictions
+from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
+from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
+from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
+from bayesgen.posterior.model import ClassModel
+from tests.predict.interval.against_nuts import percentile_errors
+
+RNG = np.random.default_rng(11)
+Y = np.array(list("aabbbaabbbaabbb"))
+X = RNG.normal(size=(15, 2)) + (Y == "b")[:, None] * [1.5, -0.5]
+BITS = (X > 0).astype(int)
+QUIET = {"progressbar": False, "random_seed": 5}
+
+
+# --------------------------------------------------------------------------------- agreement
+
+
+def ar1(rng: np.random.Generator, shape: tuple[int, ...], rho: float) -> np.ndarray:
+    """Standard Normal chains (chain, draw, K) with autocorrelation rho."""
+    noise = rng.normal(size=(shape[0], shape[1] + 200, shape[2])) * np.sqrt(1 - rho**2)
+    return signal.lfilter([1.0], [1.0, -rho], noise, axis=1)[:, 200:]
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5, -0.3])
+@pytest.mark.parametrize("quantile", [stats.norm.ppf, stats.cauchy.ppf], ids=["normal", "cauchy"])
+def test_z_scores_are_standard_normal_if_both_are_right(rho, quantile):
+    rng = np.random.default_rng(3)
+    k = 400
+    chain = quantile(stats.norm.cdf(ar1(rng, (4, 1000, k), rho)))
+    result = compare(chain, quantile(rng.random((8000, k))))
+    assert result.z.shape == (k, len(STATISTICS))
+    # sd of 400 standard Normals: 1 +- .035; antithetic chains are better than they are taken for
+    sd = result.z.std(axis=0)
+    assert np.all(sd < 1.13), sd
+    if rho >= 0:
+        assert np.all(sd > 0.87), sd
+    assert np.all(np.abs(result.z.mean(axis=0)) < 4.5 / np.sqrt(k))
+    share = np.mean(np.abs(result.z) > 1.96)
+    assert share < 0.08
+
+
+def test_a_wrong_mean_scale_or_tail_is_seen():
+    rng = np.random.default_rng(4)
+    chain, reference = rng.normal(size=(4, 1000, 4)), rng.normal(size=(20_000, 4))
+    chain[..., 1] += 0.12
+    chain[..., 2] *= 1.08
+    chain[..., 3] = np.where(np.abs(chain[..., 3]) < 1.645, chain[..., 3], 0.0)
+    z = np.abs(compare(chain, reference).z)
+    assert z[0].max() < 4
+    assert z[1, STATISTICS.index("mean")] > 6
+    assert z[2, STATISTICS.index("sd")] > 4
+    assert z[3, STATISTICS.index("q05")] > 6
+
+
+def test_statistics_are_in_the_quantities_own_unit():
+    rng = np.random.default_rng(5)
+    chain, reference = rng.gamma(3, 2, size=(2, 500, 1)), rng.gamma(3, 2, size=(5000, 1))
+    result = compare(chain, reference)
+    for field, draws in ((result.chain, chain.ravel()), (result.reference, reference.ravel())):
+        expected = [draws.mean(), draws.std(), *np.quantile(draws, PROBS)]
+        np.testing.assert_allclose(field[0], expected)
+
+
+def test_constants_and_atoms():
+    rng = np.random.default_rng(6)
+    chain, reference = np.ones((4, 200, 3)), np.ones((1000, 3))
+    chain[..., 1] = 2.0
+    chain[..., 2], reference[:, 2] = rng.random((4, 200)) < 0.3, rng.random(1000) < 0.3
+    z = compare(chain, reference).z
+    assert np.all(z[0] == 0)
+    assert np.all(np.isinf(z[1]))
+    assert np.all(np.abs(z[2]) < 4)
+
+
+def test_log_odds_keep_what_probabilities_round_away():
+    joint = np.array([[0.0, -50.0, -60.0], [0.0, -51.0, -60.0]])
+    odds = module.log_odds(joint)
+    assert odds[0, 0] != odds[1, 0]
+    np.testing.assert_allclose(odds[0], [50 - np.log1p(np.exp(-10)), -50, -60], rtol=1e-12)
+    p = np.exp(joint - np.logaddexp.reduce(joint, axis=1, keepdims=True))[:, 1:]
+    np.testing.assert_allclose(odds[:, 1:], np.log(p) - np.log1p(-p), rtol=1e-12)
+
+
+# ------------------------------------------------------------------- the densities, no sampler
+
+FACES: dict[str, tuple[Any, Any]] = {
+    "BernoulliNB": (bg.BernoulliNB(), BITS),
+    "CategoricalNB": (bg.CategoricalNB(), BITS + 1),
+    "MultinomialNB": (bg.MultinomialNB(), BITS * 3 + 1),
+    "PoissonNB": (bg.PoissonNB(), BITS * 2),
+    "GaussianNB": (bg.GaussianNB(kappa0=2.0), X),
+    "spherical": (bg.GaussianNB(variance="spherical"), X),
+    "missing": (bg.GaussianNB(), np.where(RNG.random(X.shape) < 0.2, np.nan, X)),
+    "LinearDiscriminant": (bg.LinearDiscriminant(), X),
+    "QuadraticDiscriminant": (bg.QuadraticDiscriminant(), X),
+    "MarkovNB": (bg.MarkovNB(), ["".join("ab"[b] for b in row) + "ab" for row in BITS]),
+}
+
+
+def formula(clf: Any, data: Any, weight: Any = None) -> tuple[str, ...]:
+    fitted = clf.fit(data, Y, sample_weight=weight)
+    return of(fitted, data, Y, weight)
+
+
+def of(fitted: Any, data: Any, y: Any, weight: Any = None) -> tuple[str, ...]:
+    rows, codes = module._encoded(fitted, data), fitted._codes_of(y)
+    parts = fitted.prior_, fitted.model_, fitted.stats_
+    return contradictions(*parts, rows, codes, weight, fitted.classes_.tolist())
+
+
+@pytest.mark.parametrize("name", FACES)
+def test_densities_of_a_right_closed_form_fit_together(name):
+    assert formula(*FACES[name]) == ()
+
+
+def test_densities_fit_together_with_weights_and_on_many_rows():
+    assert formula(bg.GaussianNB(), X, np.arange(15.0) + 0.5) == ()
+    rng = np.random.default_rng(0)
+    clf, many = bg.LinearDiscriminant(), rng.normal(size=(5000, 3)) * [1, 1e3, 1e-3] + 1e3
+    y = rng.integers(0, 2, 5000)
+    fitted = clf.fit(many, y)
+    assert of(fitted, many, y) == ()
+
+
+def patched(monkeypatch: Any, cls: type, **fields: Any) -> None:
+    """`update` of `cls`, and then each field as a function of (posterior, prior, stats)."""
+    right = cls.update
+
+    def update(self: Any, rows: Any) -> Any:
+        out = right(self, rows)
+        return replace(out, **{name: f(out, self, rows) for name, f in fields.items()})
+
+    monkeypatch.setattr(cls, "update", update)
+
+
+PLANTED = {
+    "pseudo-count off by one": (
+        "BernoulliNB",
+        BetaBernoulli,
+        {"alpha": lambda out, *_: out.alpha + 1},
+    ),
+    "nu off by one": ("GaussianNB", NormalInverseGamma, {"nu": lambda out, *_: out.nu + 1}),
+    "kappa dropped": (
+        "GaussianNB",
+        NormalInverseGamma,
+        {"kappa": lambda out, prior, rows: rows.n},
+    ),
+    "nu of the Wishart off by one": (
+        "LinearDiscriminant",
+        NormalInverseWishart,
+        {"nu": lambda out, *_: out.nu - 1},
+    ),
+    "class prior forgotten": (
+        "GaussianNB",
+        ClassModel,
+        {"alpha": lambda out, prior, rows: rows.count},
+    ),
+}
+
+
+@pytest.mark.parametrize("error", PLANTED)
+def test_a_planted_error_shows_in_the_densities(error, monkeypatch):
+    face, cls, fields = PLANTED[error]
+    patched(monkeypatch, cls, **fields)
+    found = formula(*FACES[face])
+    assert found
+    assert "log evidence" in found[0]
+
+
+def test_a_wrong_predictive_shows_in_the_densities(monkeypatch):
+    right = NormalInverseGamma.log_predictive
+    monkeypatch.setattr(NormalInverseGamma, "log_predictive", lambda s, rows: right(s, rows) + 1e-6)
+    found = formula(*FACES["GaussianNB"])
+    assert len(found) == 1
+    assert "the predictive or the update is wrong" in found[0]
+    assert "row 0, class 'a'" in found[0]
+
+
+# ------------------------------------------------------------------------------- against NUTS
+
+
+@pytest.mark.parametrize("share", [-0.1, 0.0, 1.0])
+def test_false_alarm_is_a_probability(share):
+    with pytest.raises(ValueError, match="false_alarm must be between 0 and 1"):
+        bg.validate(bg.GaussianNB(), X, Y, false_alarm=share)
+
+
+class Exact:
+    """Draws of the closed form in place of NUTS: what the verdict does if both are right."""
+
+    def __init__(self, monkeypatch: Any, wrong: Any = None) -> None:
+        from bayesgen.estimators.posterior import Posterior
+
+        def sample(self: Any, draws: int, tune: int, chains: int, seed: int, *_: Any, **__: Any):
+            import xarray as xr
+
+            tree = self.draw_posterior(draws, chains, seed, groups=())
+            diverging = np.zeros((chains, draws), dtype=bool)
+            stats = xr.Dataset({"diverging": (("chain", "draw"), diverging)})
+            tree["sample_stats"] = stats
+            return wrong(tree) if wrong else tree
+
+        monkeypatch.setattr(Posterior, "sample_posterior", sample)
+
+
+@pytest.mark.parametrize("name", ["BernoulliNB", "GaussianNB", "LinearDiscriminant", "MarkovNB"])
+def test_verdict_of_equal_distributions(name, monkeypatch):
+    Exact(monkeypatch)
+    clf, data = FACES[name]
+    result = bg.validate(clf, data, Y, **QUIET)
+    assert result.passed, str(result)
+    assert result.verdict == "agree"
+    assert result.reasons == ()
+    assert 1.5 < result.largest_z < result.threshold
+    text = str(result)
+    assert f"{type(clf).__name__}: closed form against NUTS" in text
+    assert "verdict: agree" in text
+    assert result.tree["validation"].attrs["verdict"] == "agree"
+    assert set(result.tree["validation"]["statistic"].values) == set(STATISTICS)
+    summary = result.summary()
+    assert summary.loc["pi", "numbers"] == 2
+    assert (summary["R-hat"].dropna() <= 1.01).all()
+
+
+def test_columns_left_out_are_not_compared(monkeypatch):
+    Exact(monkeypatch)
+    constant = np.column_stack([X, np.full(15, 7.0)])
+    result = bg.validate(bg.QuadraticDiscriminant(), constant, Y, draws=200, **QUIET)
+    names = result.checks["check"].values
+    assert "mu[a, x1]" in names
+    assert not any("x2" in name for name in names)
+    assert result.passed, str(result)
+
+
+@pytest.mark.slow
+def test_false_alarms_are_as_rare_as_stated(monkeypatch):
+    Exact(monkeypatch)
+    alarms, n = 0, 0
+    for name in ("BernoulliNB", "GaussianNB", "QuadraticDiscriminant"):
+        for seed in range(12):
+            clf, data = FACES[name]
+            result = bg.validate(clf, data, Y, random_seed=seed, draws=500, false_alarm=0.1)
+            alarms, n = alarms + (result.verdict == "disagree"), n + 1
+    assert alarms <= stats.binom.ppf(0.999, n, 0.1)
+
+
+def test_a_sampler_that_cannot_be_trusted_is_inconclusive(monkeypatch):
+    def stuck(tree: Any) -> Any:
+        posterior = tree["posterior"].to_dataset()
+        shift = np.array([0.0, 0.0, 0.0, 3.0])[:, None, None, None]
+        tree["posterior"] = posterior.assign(
+            mu=posterior["mu"] + float(posterior["mu"].std()) * shift
+        )
+        return tree
+
+    Exact(monkeypatch, stuck)
+    result = bg.validate(bg.GaussianNB(), X, Y, **QUIET)
+    assert result.verdict == "inconclusive"
+    assert not result.passed
+    assert any("R-hat" in reason for reason in result.reasons)
+    assert any("target_accept" in reason for reason in result.reasons)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("face", ["BernoulliNB", "GaussianNB", "LinearDiscriminant"])
+def test_closed_form_and_nuts_agree_and_planted_errors_are_refused(face, monkeypatch):
+    clf, data = FACES[face]
+    result = bg.validate(clf, data, Y, **QUIET)
+    assert result.passed, str(result)
+    assert result.tree.attrs["route"] == "nuts"
+    assert result.checks.attrs["divergences"] == 0
+    off, mcse = percentile_errors(clf.fit(data, Y), data, result.tree)
+    assert np.abs(off / mcse).max() < stats.norm.isf(5e-3 / off.size), np.abs(off).max()
+    for error, (where, cls, fields) in PLANTED.items():
+        if where == face:  # compiled once: the model's shape is the same
+            with monkeypatch.context() as patch:
+                patched(patch, cls, **fields)
+                patch.setattr(module, "contradictions", lambda *_: ())  # NUTS alone
+                wrong = bg.validate(clf, data, Y, draws=4000, **QUIET)
+            assert wrong.verdict == "disagree", f"{error}\n{wrong}"
+            assert "by NUTS" in wrong.reasons[0]

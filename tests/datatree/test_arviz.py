@@ -1,0 +1,514 @@
+"""Posterior trees in the hands of PyMC and ArviZ, without an adapter: their numbers are ours."""
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.datasets import load_iris
+
+import bayesgen as bg
+from bayesgen.families.contract import Theta
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # warnings at import of these packages are not ours
+    import arviz as az
+    import pymc as pm
+    import pytensor
+    from pytensor.compile.mode import Mode
+
+PYTHON = Mode(linker="py", optimizer="fast_compile")  # tiny models: compiling would take longest
+PYMC: dict[str, Any] = {"progressbar": False, "compile_kwargs": {"mode": PYTHON}}
+JOINT: dict[str, Any] = {"likelihood_var_names": "joint"}
+
+
+@pytest.fixture(autouse=True)
+def _third_parties() -> Iterator[None]:
+    """Deprecations inside these packages are for them to mend; pictures are not shown."""
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    with (
+        warnings.catch_warnings(),
+        pytensor.config.change_flags(cxx=""),
+        az.rc_context({"plot.backend": "matplotlib"}),
+    ):
+        warnings.filterwarnings("ignore", category=DeprecationWarning)
+        warnings.filterwarnings("ignore", category=FutureWarning)
+        yield
+    plt.close("all")
+
+
+@dataclass
+class Case:
+    """A classifier with its rows, fitted and drawn from once."""
+
+    name: str
+    clf: Any
+    X: Any
+    y: np.ndarray
+    flat: bool = True  # whether the prior is uniform
+
+    @cached_property
+    def fitted(self) -> Any:
+        return self.clf.fit(self.X, self.y)
+
+    @cached_property
+    def encoded(self) -> Any:
+        return self.fitted._encode(self.fitted._read(self.X, reset=False))
+
+    @cached_property
+    def codes(self) -> np.ndarray:
+        return self.fitted._codes_of(self.y)
+
+    @cached_property
+    def tree(self) -> Any:
+        return self.fitted.draw_posterior(X=self.X, y=self.y, replicate=("label", "x"))
+
+    @cached_property
+    def few(self) -> Any:
+        """A tree for what PyMC computes draw by draw, in Python."""
+        return self.fitted.draw_posterior(60, 2, X=self.X, y=self.y, replicate=("label", "x"))
+
+    @cached_property
+    def rows(self) -> pm.Model:
+        return self.fitted.to_pymc(self.X, self.y, likelihood="rows")
+
+    @property
+    def params(self) -> list[str]:
+        return list(self.fitted.model_.params)
+
+    def mean(self) -> Theta:
+        """Posterior means of all parameters, in closed form."""
+        model = self.fitted.model_
+        return {"pi": model.alpha / model.alpha.sum(), **model.family.mean()}
+
+
+RNG = np.random.default_rng(3)
+N = 36
+TWO, THREE = np.arange(N) % 2, np.arange(N) % 3
+IRIS, SPECIES = load_iris(return_X_y=True, as_frame=True)
+IRIS = IRIS.iloc[::3, 2:].rename(columns=lambda name: name.removesuffix(" (cm)"))
+SPECIES = np.array(["setosa", "versicolor", "virginica"])[SPECIES[::3]]
+HAM = np.array(["ham", "spam"])[TWO]
+CATTLE = np.array(["bull", "calf", "cow"])[THREE]
+COUNTS = RNG.poisson(1.0 + TWO[:, None] * [0, 1, 2]).astype(float)
+BITS = (RNG.random((N, 4)) < 0.3 + 0.3 * TWO[:, None]).astype(float)
+WORDS = np.array([[RNG.choice(list(s)) for s in ("uvw", "p", "rs")] for _ in range(N)])
+TABLE = pd.DataFrame(
+    {"size": RNG.normal(TWO), "bit": RNG.random(N) < 0.4, "word": RNG.choice(["u", "v"], N)}
+)
+TEXTS = ["".join(RNG.choice(list("xy"), RNG.integers(2, 8))) for _ in range(N)]
+CASES = [
+    Case("gaussian", bg.GaussianNB(), IRIS, SPECIES, flat=False),
+    Case("linear", bg.LinearDiscriminant(), IRIS, SPECIES, flat=False),
+    Case("multinomial", bg.MultinomialNB(), COUNTS, HAM),
+    Case("bernoulli", bg.BernoulliNB(), BITS, TWO),
+    Case("categorical", bg.CategoricalNB(), WORDS, CATTLE),
+    Case("mixed", bg.MixedNB(), TABLE, HAM, flat=False),
+    Case("markov", bg.MarkovNB(order=2), TEXTS, HAM),
+]
+BY_NAME = {case.name: case for case in CASES}
+every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+
+# ------------------------------------------------------------------------------------------ PyMC
+
+
+def by_row(case: Case, densities: Any) -> np.ndarray:
+    """Sum over the observed variables and cells of each row: (chain, draw, N)."""
+    first, *_ = densities.data_vars.values()
+    out = np.zeros((*first.shape[:2], len(case.y)))
+    for values in densities.data_vars.values():
+        if values.dims[2] == "cell":  # a token each
+            for token, row in enumerate(case.rows["x_row"].eval()):
+                out[..., row] += values.values[..., token]
+        else:
+            out += values.values.reshape(*values.shape[:3], -1).sum(axis=-1)
+    return out
+
+
+@every_case
+def test_pymc_computes_our_log_likelihood(case: Case) -> None:
+    found = pm.compute_log_likelihood(case.few, model=case.rows, extend_inferencedata=False, **PYMC)
+    joint = case.few["log_likelihood"]["joint"]
+    np.testing.assert_allclose(by_row(case, found), joint, rtol=1e-9)
+    log_pi = np.log(case.few["posterior"]["pi"].values[..., case.codes])
+    np.testing.assert_allclose(found["label"], log_pi, rtol=1e-9)
+
+
+def test_pymc_computes_our_log_likelihood_of_other_rows() -> None:
+    clf = bg.LinearDiscriminant().fit(IRIS[::2], SPECIES[::2])
+    tree = clf.draw_posterior(5, 1, X=IRIS[1::2], y=SPECIES[1::2])
+    model = clf.to_pymc(IRIS[1::2], SPECIES[1::2], likelihood="rows")
+    found = pm.compute_log_likelihood(tree, model=model, extend_inferencedata=False, **PYMC)
+    total = found["x"].values + found["label"].values
+    np.testing.assert_allclose(total, tree["log_likelihood"]["joint"], rtol=1e-9)
+
+
+@every_case
+def test_pymc_computes_our_log_prior(case: Case) -> None:
+    found = pm.compute_log_prior(case.few, model=case.rows, extend_inferencedata=False, **PYMC)
+    group = case.few["log_prior"]
+    np.testing.assert_allclose(found["pi"], group["pi"], atol=1e-9)
+    if case.name == "linear":  # of its coordinates, not of Sigma: see test_pymc_gaussian
+        assert all(np.isfinite(v).all() for v in found.data_vars.values())
+        return
+    features = sum(
+        v.values.reshape(2, 60, -1).sum(axis=-1)
+        for name, v in found.data_vars.items()
+        if name != "pi"
+    )
+    np.testing.assert_allclose(features, group["theta"], rtol=1e-9, atol=1e-9)
+
+
+def assert_same_mean(a: np.ndarray, b: np.ndarray) -> None:
+    """Independent draws (n, ...) of two samplers have one mean, cell by cell."""
+    se = np.sqrt(a.var(axis=0) / len(a) + b.var(axis=0) / len(b))
+    z = (a.mean(axis=0) - b.mean(axis=0)) / np.where(se > 0, se, 1.0)
+    assert np.abs(z).max() < 4.5
+
+
+@every_case
+def test_pymc_replicates_rows_as_we_do(case: Case) -> None:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*implicitly frozen")  # which is what we want
+        new = pm.sample_posterior_predictive(case.few, model=case.rows, random_seed=1, **PYMC)
+    drawn, ours = new["posterior_predictive"], case.tree["posterior_predictive"]
+    assert set(ours.data_vars) == set(drawn.data_vars) - ({"x"} if case.name == "markov" else set())
+    for name in set(ours.data_vars) - {"label"}:  # PyMC's label is drawn by pi, not given x
+        assert drawn[name].dims == ours[name].dims
+        assert (drawn[name].dtype.kind in "iu") == (ours[name].dtype.kind in "iu")
+        for dim in ours[name].dims[2:]:
+            assert drawn[dim].values.tolist() == ours[dim].values.tolist()
+        a, b = (v.values.reshape(-1, *v.shape[2:]).astype(float) for v in (drawn[name], ours[name]))
+        assert_same_mean(a, b)
+    observed = new["observed_data"]
+    for name, values in case.tree["observed_data"].data_vars.items():
+        np.testing.assert_array_equal(observed[name], values)
+        assert observed[name].dtype == values.dtype
+    pi = case.few["posterior"]["pi"].values.reshape(-1, len(case.fitted.classes_))
+    hits = np.stack(
+        [(drawn["label"] == c).mean("obs_id").values.ravel() for c in range(pi.shape[1])]
+    )
+    assert np.abs((hits - pi.T).mean(axis=1)).max() < 4.5 / np.sqrt(4 * hits.shape[1] * len(case.y))
+
+
+# ---------------------------------------------------------------------------------------- summary
+
+
+@every_case
+def test_summary_has_the_closed_form_means(case: Case) -> None:
+    with warnings.catch_warnings():
+        if case.name == "categorical":  # categories that a column does not have are 0
+            warnings.filterwarnings("ignore", message="invalid value", category=RuntimeWarning)
+        table = az.summary(case.tree, var_names=case.params, round_to="none")
+        r_hat, ess = (f(case.tree, var_names=case.params) for f in (az.rhat, az.ess))
+    exact = np.concatenate([np.ravel(case.mean()[name]) for name in case.params])
+    moving = table["sd"].to_numpy() > 1e-12
+    z = (table["mean"] - exact)[moving] / table["mcse_mean"][moving]
+    assert np.abs(z).max() < 4.5
+    np.testing.assert_allclose(table["mean"][~moving], exact[~moving])
+    assert (table["r_hat"][moving].astype(float) < 1.01).all()
+    assert (table["ess_bulk"][moving].astype(float) > 1500).all()  # 2000 independent draws
+    for group, check in ((r_hat, lambda v: v < 1.01), (ess, lambda v: v > 1000)):
+        for values in group.data_vars.values():
+            ok = np.isfinite(values.values)
+            assert check(values.values[ok]).all()
+
+
+def test_summary_speaks_of_the_user_s_classes_and_columns() -> None:
+    rows = az.summary(BY_NAME["gaussian"].tree).index
+    assert {"pi[setosa]", "mu[virginica, petal width]", "sigma2[setosa, petal length]"} <= set(rows)
+    rows = az.summary(BY_NAME["mixed"].tree).index
+    assert {"bernoulli_theta[ham, bit]", "categorical_theta[spam, word, u]"} <= set(rows)
+    assert "theta[spam, x, y]" in az.summary(BY_NAME["markov"].tree).index
+
+
+# ------------------------------------------------------------------------------------------ plots
+
+
+def centre_of(line: Any) -> float:
+    """Mean of a density that is drawn as a line."""
+    x, density = line.get_data()
+    return float(np.trapezoid(x * density, x) / np.trapezoid(density, x))
+
+
+def cells(case: Case, visual: Any) -> Iterator[tuple[str, dict[str, Any], Any]]:
+    """(parameter, {dim: label}, what is drawn) of one kind of visual element."""
+    for name in case.params:
+        values = visual[name]
+        dims = case.tree["posterior"][name].dims[2:]
+        for at in np.ndindex(*(values.sizes[d] for d in dims)):
+            where = dict(zip(dims, at, strict=True))
+            yield name, where, values.isel(where)
+
+
+def drawable(case: Case) -> Any:
+    """The tree without the constants 0 and 1 of a ragged table, whose density ArviZ warns of."""
+    if case.name != "categorical":
+        return case.tree
+    return case.tree.map_over_datasets(
+        lambda group: (
+            group.isel(feature=[2], category=[0, 1]) if "category" in group.dims else group
+        )
+    )
+
+
+@every_case
+def test_dist_is_drawn(case: Case) -> None:
+    tree = drawable(case)
+    plots = az.plot_dist(tree)
+    assert isinstance(plots, az.PlotCollection)
+    drawn = 0
+    for name, where, line in cells(case, plots.viz["dist"]):
+        draws = tree["posterior"][name].isel(where)
+        assert centre_of(line.item()) == pytest.approx(
+            float(draws.mean()), abs=0.2 * float(draws.std())
+        )
+        drawn += 1
+    assert drawn == sum(tree["posterior"][name][0, 0].size for name in case.params)
+
+
+@every_case
+def test_forest_is_drawn(case: Case) -> None:
+    plots = az.plot_forest(case.tree, combined=True)
+    assert isinstance(plots, az.PlotCollection)
+    for name, where, point in cells(case, plots.viz["point_estimate"]):
+        x = float(point.item().get_offsets()[0, 0])
+        draws = case.tree["posterior"][name].isel(where)
+        se = float(draws.std()) / np.sqrt(draws.size)
+        exact = np.asarray(case.mean()[name])[tuple(where.values())]
+        assert abs(x - exact) <= 4.5 * se + 1e-12
+    labels = plots.viz["class_label"]["pi"].values
+    assert [text.get_text() for text in labels] == [str(c) for c in case.fitted.classes_]
+
+
+@every_case
+def test_prior_and_posterior_are_drawn(case: Case) -> None:
+    tree = drawable(case)
+    plots = az.plot_prior_posterior(tree)
+    assert isinstance(plots, az.PlotCollection)
+    for name, where, lines in cells(case, plots.viz["dist"]):
+        draws = tree["posterior"][name].isel(where)
+        posterior = centre_of(lines.sel(group="posterior").item())
+        assert posterior == pytest.approx(float(draws.mean()), abs=0.2 * float(draws.std()))
+        if name == "pi":  # of a uniform prior
+            prior = centre_of(lines.sel(group="prior").item())
+            assert prior == pytest.approx(1 / len(case.fitted.classes_), abs=0.05)
+
+
+@every_case
+def test_calibration_of_the_labels_is_drawn(case: Case) -> None:
+    """The x axis is p(y = c | x_i), averaged over draws, in order."""
+    n_classes = len(case.fitted.classes_)
+    with warnings.catch_warnings():
+        if n_classes == 2:
+            warnings.filterwarnings("ignore", message=".*appears to be binary")
+        plain = case.fitted.draw_posterior(X=case.X, y=case.y)  # labels alone are replicated
+        plots = az.plot_ppc_pava(plain, data_type="categorical")
+    assert isinstance(plots, az.PlotCollection)
+    drawn = case.tree["posterior_predictive"]["label"]
+    mean = case.tree["log_likelihood"]["label_given_x"]
+    for c in range(n_classes):
+        x, calibrated = plots.viz["lines"][f"label {c} vs others"].item().get_data()
+        np.testing.assert_allclose(x, np.sort((drawn == c).mean(("chain", "draw"))), atol=1e-12)
+        assert (np.diff(calibrated) >= 0).all()
+        assert calibrated.sum() == pytest.approx((case.codes == c).sum())
+        own = case.codes == c
+        p = np.exp(mean.values[..., own]).mean(axis=(0, 1))
+        seen = (drawn == c).mean(("chain", "draw")).values[own]
+        assert (np.abs(seen - p) < 4.5 * np.sqrt(p * (1 - p) / 2000) + 1e-3).all()
+    if n_classes == 2:
+        plots = az.plot_ppc_pava(case.tree, var_names="label", data_type="binary")
+        x, _ = plots.viz["lines"]["label"].item().get_data()
+        np.testing.assert_allclose(x, np.sort(drawn.mean(("chain", "draw"))), atol=1e-12)
+
+
+def test_other_pictures_are_drawn() -> None:
+    case = BY_NAME["mixed"]
+    elpd = az.loo(case.tree, var_name="joint", pointwise=True)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*look (binary|discrete)", category=UserWarning)
+        warnings.filterwarnings("ignore", message=".*chain dimension to be longer")
+        for plots in (
+            az.plot_trace_dist(case.tree, var_names="pi"),
+            az.plot_rank(case.tree, var_names="pi"),
+            az.plot_pair(case.tree, var_names="pi"),
+            az.plot_ppc_dist(case.tree, var_names="gaussian_x", num_samples=20),
+            az.plot_ppc_rootogram(case.tree, var_names="label"),
+            az.plot_psense_dist(case.tree, var_names="pi", **JOINT),
+            az.plot_khat(elpd),
+        ):
+            assert hasattr(plots, "savefig")
+
+
+# ------------------------------------------------------------------------------ leave-one-out
+
+
+def left_out(case: Case) -> tuple[np.ndarray, np.ndarray]:
+    """(N,) log p(y_i, x_i | others) and log p(y_i | x_i, others): a fit without each row."""
+    prior, codes, n_classes = case.fitted.prior_, case.codes, len(case.fitted.classes_)
+    joint, label = np.empty(len(codes)), np.empty(len(codes))
+    for i, c in enumerate(codes):
+        others = np.arange(len(codes)) != i
+        model = prior.update(prior.stats(case.encoded[others], codes[others], n_classes))
+        log_p = np.log(model.alpha / model.alpha.sum())
+        log_p = log_p + model.family.log_predictive(case.encoded[[i]])[0]
+        joint[i], label[i] = log_p[c], log_p[c] - np.logaddexp.reduce(log_p)
+    return joint, label
+
+
+@every_case
+def test_loo_is_leave_one_out(case: Case) -> None:
+    for name, exact in zip(("joint", "label_given_x"), left_out(case), strict=True):
+        with warnings.catch_warnings():  # of large k where a label is as good as certain
+            warnings.filterwarnings("ignore", message="Estimated shape parameter of Pareto")
+            found = az.loo(case.tree, var_name=name, pointwise=True)
+        assert found.n_data_points == len(case.y)
+        good = found.pareto_k.values < 0.7
+        assert np.abs(found.elpd_i.values - exact)[good].max() < 0.15
+        assert found.elpd == pytest.approx(exact.sum(), abs=1.0)
+        assert found.se == pytest.approx(np.sqrt(len(exact) * exact.var(ddof=1)), rel=0.1)
+        assert good[exact < -1e-2].mean() > 0.9
+        assert not np.isnan(found.pareto_k).any()
+
+
+def test_compare_orders_models_by_leave_one_out() -> None:
+    cases = [BY_NAME["gaussian"], BY_NAME["linear"]]
+    exact = np.array([left_out(case) for case in cases])  # (model, kind, N)
+    trees = {case.name: case.tree for case in cases}
+    for k, name in enumerate(("joint", "label_given_x")):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Estimated shape parameter of Pareto")
+            table = az.compare(trees, var_name=name, round_to="none")
+        d = exact[0, k] - exact[1, k]
+        best = "gaussian" if d.sum() > 0 else "linear"
+        assert table.index[0] == best
+        assert table["elpd_diff"].iloc[1] == pytest.approx(-abs(d.sum()), abs=1.0)
+        assert table["dse"].iloc[1] == pytest.approx(np.sqrt(len(d) * d.var()), rel=0.2)
+
+
+def test_loo_takes_rows_whose_labels_are_certain() -> None:
+    """Classes so far apart that p(y | x) is 1 to the last digit, and one class alone."""
+    far = IRIS.to_numpy() + 1e3 * (SPECIES == "setosa")[:, None]
+    for y in (np.where(SPECIES == "setosa", "near", "far"), np.full(len(far), "all")):
+        clf = bg.GaussianNB().fit(far, y)
+        found = az.loo(clf.draw_posterior(X=far, y=y), var_name="label_given_x", pointwise=True)
+        assert found.elpd == pytest.approx(0.0, abs=1e-7)
+        assert np.isfinite(found.pareto_k).all()
+        assert not found.warning
+
+
+# ---------------------------------------------------------------------------------- sensitivity
+
+
+@every_case
+def test_a_flat_prior_has_no_weight(case: Case) -> None:
+    with warnings.catch_warnings():
+        if case.name == "categorical":
+            warnings.filterwarnings("ignore", message="invalid value", category=RuntimeWarning)
+        table = az.psense_summary(case.tree, var_names=case.params, **JOINT)
+    moving = table["likelihood"].notna()  # the constants of a ragged table
+    if case.flat:
+        assert (table["prior"][moving] == 0).all()
+        assert (table["diagnosis"] == "✓").all()
+    assert (table["likelihood"][moving] > 0.05).all()
+
+
+def cjs_distance(cdf_p: np.ndarray, cdf_q: np.ndarray, width: float) -> float:
+    """Cumulative Jensen-Shannon distance (Nguyen and Vreeken 2015) of two laws on a grid."""
+
+    def divergence(p: np.ndarray, q: np.ndarray) -> float:
+        ok = p > 0
+        log_ratio = np.where(ok, np.log2(np.where(ok, p, 1) / np.where(ok, (p + q) / 2, 1)), 0)
+        return float((p * log_ratio + (q - p) / (2 * np.log(2))).sum() * width)
+
+    total = (cdf_p + cdf_q).sum() * width
+    return float(np.sqrt((divergence(cdf_p, cdf_q) + divergence(cdf_q, cdf_p)) / total))
+
+
+def test_prior_sensitivity_is_that_of_the_powered_prior() -> None:
+    """A Beta prior to a power is a Beta prior: what psense estimates has a closed form."""
+    y = np.arange(60) % 2
+    X = np.column_stack([RNG.random(60) < 0.2, RNG.random(60) < 0.75]).astype(float)
+    a, b = np.array([12.0, 3.0]), np.array([3.0, 1.5])  # the first against its data
+    clf = bg.BernoulliNB(alpha=a, beta=b).fit(X, y)
+    tree = clf.draw_posterior(2500, X=X, y=y)
+    found = az.psense(tree, var_names="theta", alphas=(0.8, 1.25))["theta"].values
+    theta = tree["posterior"]["theta"].values
+    ones = np.array([X[y == c].sum(axis=0) for c in (0, 1)])
+    for c, j in np.ndindex(2, 2):
+        x = np.linspace(theta[..., c, j].min(), theta[..., c, j].max(), 10001)
+        laws = [
+            stats.beta(p * (a[j] - 1) + 1 + ones[c, j], p * (b[j] - 1) + 1 + 30 - ones[c, j]).cdf(x)
+            for p in (1.0, 0.8, 1.25)
+        ]
+        distances = [
+            max(
+                cjs_distance(laws[0], law, 1.0),
+                cjs_distance(1 - laws[0], 1 - law, 1.0),
+            )
+            for law in laws[1:]
+        ]
+        exact = sum(distances) / (2 * np.log2(1.25))
+        assert found[c, j] == pytest.approx(exact, rel=0.1, abs=0.005)
+    table = az.psense_summary(tree, var_names="theta", **JOINT)
+    assert table["diagnosis"].str.contains("conflict").tolist() == [True, False, True, False]
+
+
+# ----------------------------------------------------------------------------------------- NUTS
+
+
+@pytest.mark.slow
+def test_a_tree_by_nuts_is_taken_as_well() -> None:
+    case = BY_NAME["gaussian"]
+    tree = case.fitted.sample_posterior(
+        300, 300, 2, random_seed=1, X=case.X, y=case.y, progressbar=False
+    )
+    sampled = Case("gaussian", case.clf, case.X, case.y, flat=False)
+    sampled.__dict__ |= {"fitted": case.fitted, "tree": tree, "few": tree.isel(draw=slice(60))}
+    table = az.summary(tree, round_to="none")
+    exact = np.concatenate([np.ravel(case.mean()[name]) for name in case.params])
+    order = [
+        name
+        for v in tree["posterior"].data_vars
+        for name in table.index
+        if name.startswith(f"{v}[")
+    ]
+    assert list(table.index) == order
+    means = np.concatenate(
+        [np.ravel(tree["posterior"][v].mean(("chain", "draw"))) for v in case.params]
+    )
+    errors = np.concatenate(
+        [table["mcse_mean"][[i for i in table.index if i.startswith(f"{v}[")]] for v in case.params]
+    )
+    assert np.abs((means - exact) / errors).max() < 4.5
+    assert (table["r_hat"].astype(float) < 1.05).all()
+    joint, label = left_out(case)
+    assert az.loo(tree, var_name="joint").elpd == pytest.approx(joint.sum(), abs=1.0)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Estimated shape parameter of Pareto")
+        found = az.loo(tree, var_name="label_given_x")
+    assert found.elpd == pytest.approx(label.sum(), abs=1.0)
+    assert (az.psense_summary(tree, **JOINT)["likelihood"] > 0.05).all()
+    for plots in (
+        az.plot_dist(tree),
+        az.plot_forest(tree),
+        az.plot_prior_posterior(tree),
+        az.plot_ppc_pava(tree, var_names="label", data_type="categorical"),
+        az.plot_trace_dist(tree, var_names="pi"),
+    ):
+        assert isinstance(plots, az.PlotCollection)
+    found = pm.compute_log_likelihood(tree, model=case.rows, extend_inferencedata=False, **PYMC)
+    np.testing.assert_allclose(by_row(case, found), tree["log_likelihood"]["joint"], rtol=1e-9)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*implicitly frozen")
+        new = pm.sample_posterior_predictive(tree, model=case.rows, random_seed=1, **PYMC)
+    assert new["posterior_predictive"]["x"].shape == (2, 300, len(case.y), 2)

@@ -1,0 +1,211 @@
+"""From texts to codes: what is a document, what is a token, and what is refused."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+
+from bayesgen.encoding.tokens import Tokenizer, Vocabulary
+
+WORDS = [["a", "b", "a"], [], ["b"]]
+
+
+# ----------------------------------------------------------------------------------- tokenizing
+
+
+def test_characters_keep_case_and_spaces():
+    assert Tokenizer("char")(["A b", ""]) == [["A", " ", "b"], []]
+
+
+def test_words_are_lower_case_unicode():
+    documents = Tokenizer("word")(["Don’t  STOP--can't; 3 x_y!", "Ça va, Łódź?", "..."])
+    assert documents == [["don’t", "stop", "can't", "3", "x_y"], ["ça", "va", "łódź"], []]
+
+
+@pytest.mark.parametrize("text", ["İnsan", "हिन्दी", "e\u0301te\u0301"])
+def test_combining_marks_do_not_split_words(text):
+    assert Tokenizer("word")([text]) == [[text.lower()]]
+
+
+def test_callable():
+    tokenizer = Tokenizer(lambda text: text.split("/"))
+    assert tokenizer(["a/b", "c"]) == [["a", "b"], ["c"]]
+    lengths = Tokenizer(lambda text: (len(w) for w in text.split()))
+    assert lengths(["aa b", "ccc"]) == [[2, 1], [3]]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["ab", "c"],
+        ("ab", "c"),
+        np.array(["ab", "c"]),
+        np.array(["ab", "c"], dtype=object),
+        pd.Series(["ab", "c"], index=[5, 5]),
+        pd.Series(["ab", "c"], dtype="category"),
+        pl.Series(["ab", "c"]),
+        (text for text in ("ab", "c")),
+        {"x": "ab", "y": "c"}.values(),
+    ],
+)
+def test_sequences_of_strings(texts):
+    documents, raw = Tokenizer("char").read(texts)
+    assert raw
+    assert documents == [["a", "b"], ["c"]]
+
+
+def objects(*documents):
+    out = np.empty(len(documents), dtype=object)
+    for i, document in enumerate(documents):
+        out[i] = document
+    return out
+
+
+@pytest.mark.parametrize(
+    "documents",
+    [
+        WORDS,
+        [tuple(d) for d in WORDS],
+        [np.array(d, dtype=str) for d in WORDS],
+        objects(*WORDS),
+        pd.Series(WORDS),
+        pl.Series(WORDS, dtype=pl.List(pl.String)),
+        [pd.Series(d, dtype=object) for d in WORDS],
+        [pl.Series(d, dtype=pl.String) for d in WORDS],
+        np.array([["a", "b", "a"], [None] * 3, ["b", None, np.nan]], dtype=object),
+        pd.DataFrame([["a", "b", "a"], [None] * 3, ["b", None, None]]),
+        pl.DataFrame({"x": ["a", None, "b"], "y": ["b", None, None], "z": ["a", None, None]}),
+    ],
+)
+def test_token_sequences_are_left_as_they_are(documents):
+    for setting in ("char", "word", str.split):
+        got, raw = Tokenizer(setting).read(documents)
+        assert not raw
+        assert got == WORDS
+
+
+def test_tables_of_numbers_pad_with_nan():
+    X = np.array([[1.0, 2, 3], [4, np.nan, np.nan], [np.nan] * 3])
+    assert Tokenizer()(X) == [[1, 2, 3], [4], []]
+    assert Tokenizer()(np.array([[1, 2], [3, 4]])) == [[1, 2], [3, 4]]
+    assert Tokenizer()(np.array([["ab", "c"]])) == [["ab", "c"]]
+    got = Tokenizer()([np.array([1, 2], dtype=np.int8), [np.int64(3)]])
+    assert [[type(v) for v in d] for d in got] == [[int, int], [int]]
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        ("one text", TypeError, r"one string.*\[X\]"),
+        (b"one text", TypeError, "one string"),
+        ([], ValueError, "no documents"),
+        (np.empty((0, 3)), ValueError, "no documents"),
+        (np.empty((3, 0)), ValueError, "0 feature"),
+        (["a", None], ValueError, r"document 1 is missing \(None\)"),
+        (["a", float("nan")], ValueError, r"document 1 is missing \(nan\)"),
+        (pd.Series(["a", pd.NA], dtype="string"), ValueError, "document 1 is missing"),
+        (pl.Series(["a", None]), ValueError, "document 1 is missing"),
+        ([None, "a"], ValueError, "document 0 is missing"),
+        (["a", 3], TypeError, "document 1 must be a string like document 0, got int"),
+        (["a", ["b"]], TypeError, "document 1 must be a string like document 0, got list"),
+        ([["b"], "a"], TypeError, "document 1 is a string but document 0 is not"),
+        ([b"a"], TypeError, "document 0 must be.*got bytes; decode"),
+        ([{"a"}], TypeError, "document 0 must be .* got set"),
+        ([3, 4], TypeError, "document 0 must be a string or a sequence of tokens, got int"),
+        (np.array([1.0, 2.0]), TypeError, "document 0 must be a string or a sequence"),
+        (np.zeros((2, 2, 2)), ValueError, "3 dimensions"),
+        (np.array([[1 + 2j]]), ValueError, "Complex data not supported"),
+        ({"a": "b"}, TypeError, "sequence of documents, got dict"),
+        (3, TypeError, "sequence of documents, got int"),
+        (sparse.csr_matrix([[1, 0]]), TypeError, "sparse matrix.*MultinomialNB"),
+        (pl.LazyFrame({"x": ["a"]}), TypeError, "lazy"),
+        (np.array([[1, np.nan, 2]]), ValueError, "document 0 has a gap at position 1"),
+        (np.array([["a", "b"], [None, "b"]], object), ValueError, "document 1 has a gap at posi"),
+        (np.array([[1, np.inf]]), ValueError, r"document 0 has an infinity \(inf\) at position 1"),
+        ([["a"], ["a", None]], ValueError, "document 1 has a missing token.*position 1"),
+        ([[1.0, float("nan")]], ValueError, "document 0 has a missing token.*position 1"),
+        ([["a", ["b"]]], TypeError, "document 0, position 1: tokens must be hashable.*list"),
+    ],
+)
+def test_errors_say_what_and_where(X, error, message):
+    with pytest.raises(error, match=message):
+        Tokenizer()(X)
+
+
+def test_tokens_argument():
+    with pytest.raises(ValueError, match="tokens must be 'char', 'word' or a callable, got 'x'"):
+        Tokenizer("x")
+    for bad in (str.upper, len):
+        with pytest.raises(TypeError, match="document 0: the callable tokens= must return a list"):
+            Tokenizer(bad)(["a b"])
+    with pytest.raises(TypeError, match="document 0, position 0: tokens must be hashable"):
+        Tokenizer(lambda text: [[text]])(["a b"])
+
+
+def test_join():
+    assert Tokenizer("char").join(["a", " ", "b"]) == "a b"
+    assert Tokenizer("word").join(["a", "b"]) == "a b"
+    assert Tokenizer(str.split).join(("a", "b")) == ["a", "b"]
+
+
+# ----------------------------------------------------------------------------------- vocabulary
+
+
+def test_learn_encode_decode():
+    vocabulary = Vocabulary.learn(WORDS)
+    assert vocabulary.tokens == ("a", "b")
+    assert len(vocabulary) == 2
+    codes = vocabulary.encode([*WORDS, ["c", "a"]])
+    assert codes.shape == (4,)
+    assert codes.dtype == object
+    assert all(c.dtype == np.int64 for c in codes)
+    assert [c.tolist() for c in codes] == [[0, 1, 0], [], [1], [-1, 0]]
+    assert vocabulary.decode(codes[0]) == ["a", "b", "a"]
+    assert vocabulary.decode([-2, 1, -1], other="?") == ["?", "b", "?"]
+    assert [c.tolist() for c in vocabulary.encode([["a"], ["b"]])] == [[0], [1]]
+
+
+def test_the_order_of_documents_does_not_matter():
+    mixed = [["b", 2, ("x", 1)], [1.5, "a"], [True, 10, ("x", 0), b"z"]]
+    first, second = Vocabulary.learn(mixed), Vocabulary.learn(mixed[::-1])
+    assert first == second
+    assert first.tokens == (True, 1.5, 2, 10, "a", "b", b"z", ("x", 0), ("x", 1))
+
+
+def test_numbers_are_tokens_by_value():
+    vocabulary = Vocabulary.learn([[1, 2]])
+    assert vocabulary.encode([[1.0, np.float32(2), True, np.int8(1)]])[0].tolist() == [0, 1, 0, 0]
+
+
+def test_merge_gives_the_new_codes_of_both():
+    a, b = Vocabulary.learn([["b", "d"]]), Vocabulary.learn([["a", "b", "c"]])
+    union, mine, theirs = a.merge(b)
+    assert union.tokens == ("a", "b", "c", "d")
+    assert mine.tolist() == [1, 3]
+    assert theirs.tolist() == [0, 1, 2]
+    assert mine.dtype == np.int64
+    document = ["d", "b"]
+    np.testing.assert_array_equal(mine[a.encode([document])[0]], union.encode([document])[0])
+    same, mine, theirs = a.merge(Vocabulary(()))
+    assert same == a
+    assert mine.tolist() == [0, 1]
+    assert theirs.tolist() == []
+
+
+def test_json():
+    vocabulary = Vocabulary.learn([["a", "é", "\ud800", 3, 2.0, 1.5, False, ""]])
+    text = vocabulary.to_json()
+    json.dumps(text)
+    again = Vocabulary.from_json(text)
+    assert again == vocabulary
+    assert [type(t) for t in again.tokens] == [type(t) for t in vocabulary.tokens]
+    with pytest.raises(TypeError, match=r"the token \('a', 1\) \(tuple\) cannot be written"):
+        Vocabulary.learn([[("a", 1)]]).to_json()
+
+
+def test_numpy_strings_are_written_as_strings():
+    documents = Tokenizer()([[np.str_("a"), np.float64(2.0)]])
+    assert Vocabulary.from_json(Vocabulary.learn(documents).to_json()).tokens == (2.0, "a")

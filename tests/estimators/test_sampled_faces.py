@@ -1,0 +1,240 @@
+"""Every classifier without a closed form has the methods of all others.
+
+NUTS is replaced by draws from the prior: what is asked here does not depend on how good the draws
+are, and nothing is compiled. That NUTS is right is asked in tests/families/.
+"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import bayesgen as bg
+from bayesgen.estimators import FACES
+from bayesgen.estimators.face import NoClosedFormError
+from bayesgen.estimators.sampled import SampledClassifier
+from bayesgen.families.contract import UndefinedEstimateError
+from bayesgen.inference import nuts as mcmc
+
+RNG = np.random.default_rng(6)
+N = 24
+Y = np.array(list("abc") * (N // 3))
+SHIFT = np.array([0.0, 2.0, 1.0])[np.arange(N) % 3]
+REALS = RNG.normal(size=(N, 3)) + SHIFT[:, None]
+COUNTS = RNG.poisson(np.exp(REALS / 2))
+KINDS = {"reals": REALS, "counts": COUNTS, "bits": (REALS > 1).astype(int)}
+# what each face is fitted to; a new one is given its row here
+DATA = {
+    "BayesianLogisticRegression": "reals",
+    "DirichletCompoundMultinomialNB": "counts",
+    "HierarchicalBernoulliNB": "bits",
+    "HierarchicalCategoricalNB": "bits",
+    "LKJDiscriminant": "reals",
+    "LogisticNormalNB": "counts",
+    "MixtureDiscriminant": "reals",
+    "NegativeBinomialNB": "counts",
+    "StudentTNB": "reals",
+}
+SAMPLED = {face.__name__: face for face in FACES if issubclass(face, SampledClassifier)}
+
+
+@pytest.fixture(autouse=True)
+def prior_for_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sample(model: Any, draws: int, chains: int, random_seed: Any, **_: Any) -> Any:
+        import xarray as xr
+
+        names = [v.name for v in (*model.free_RVs, *model.deterministics)]
+        names = [k for k in names if k in model.named_vars_to_dims]
+        theta = mcmc.draw_prior(model, names, chains * draws, random_seed)
+        variables = {
+            k: (
+                ("chain", "draw", *model.named_vars_to_dims[k]),
+                v.reshape(chains, draws, *v.shape[1:]),
+            )
+            for k, v in theta.items()
+        }
+        used = {d for dims, _ in variables.values() for d in dims}
+        coords = {k: list(v) for k, v in model.coords.items() if k in used and v is not None}
+        none = np.zeros((chains, draws), dtype=bool)
+        return xr.Dataset(variables, coords), xr.Dataset({"diverging": (("chain", "draw"), none)})
+
+    monkeypatch.setattr(mcmc, "sample", sample)
+    monkeypatch.setattr("bayesgen.inference.diagnostics.warn_unless_sound", lambda *_: None)
+
+
+def fitted(name: str, X: Any = None, y: Any = Y, **options: Any) -> tuple[Any, Any]:
+    X = KINDS[DATA[name]] if X is None else X
+    clf = SAMPLED[name](draws=30, tune=1, chains=2, random_state=4)
+    return clf.fit(X, y, progressbar=False, **options), X
+
+
+def test_every_face_has_data():
+    assert set(DATA) == set(SAMPLED)
+
+
+every_face = pytest.mark.parametrize("name", DATA)
+pytestmark = pytest.mark.filterwarnings("ignore::bayesgen.predict.monte_carlo.MonteCarloWarning")
+
+
+@every_face
+def test_predictions(name):
+    clf, X = fitted(name)
+    p = clf.predict_proba(X)
+    assert p.shape == (N, 3)
+    np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
+    assert set(clf.predict(X)) <= set("abc")
+    found = clf.predict_interval(X, prob=0.8)
+    assert found["interval"].shape == (N, 3, 2)
+    np.testing.assert_allclose(found["predictive"], p)
+    table = clf.predict_uncertainty(X)
+    np.testing.assert_allclose(table["total"], table["aleatoric"] + table["epistemic"])
+    rho = clf.predict_posterior(X[:5])["predictions"]["class_probability"]
+    assert rho.shape == (2, 30, 5, 3)
+    plug_in = clf.predict_proba(X, method="posterior_mean")
+    np.testing.assert_allclose(plug_in.sum(axis=1), 1, rtol=1e-12)
+    for method in ("map", "mle"):
+        with pytest.raises(UndefinedEstimateError, match="draws"):
+            clf.predict_proba(X, method=method)
+
+
+@every_face
+def test_contributions_add_up_or_are_refused(name):
+    clf, X = fitted(name)
+    try:
+        table = clf.explain(X[:4])
+    except NotImplementedError:
+        pytest.skip("its log-odds are no sum over features")
+    total = table["mean"].sum("feature") + table["mean_intercept"]
+    np.testing.assert_allclose(total, table["mean_log_odds"], rtol=1e-9, atol=1e-9)
+
+
+@every_face
+def test_new_rows(name):
+    clf, X = fitted(name)
+    if clf._make_family().discriminative:
+        with pytest.raises(NotImplementedError, match="says nothing of x"):
+            clf.simulate(3)
+        assert not hasattr(clf, "score_samples")
+        return
+    rows, labels = clf.simulate(7, random_state=1)
+    assert (len(rows), len(labels)) == (7, 7)
+    assert np.isfinite(clf.score_samples(X)).all()
+
+
+@every_face
+def test_a_file_holds_it(name, tmp_path):
+    clf, X = fitted(name)
+    clf.save(tmp_path / "m.nc")
+    again = bg.load(tmp_path / "m.nc")
+    np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
+    assert again.posterior_.attrs["route"] == "nuts"
+    assert again.get_params() == clf.get_params()
+
+
+@every_face
+def test_groups_for_arviz(name):
+    clf, X = fitted(name)
+    groups = clf.posterior_groups(X, Y, ["log_likelihood", "posterior_predictive", "prior"])
+    assert groups["log_likelihood"]["label_given_x"].shape == (2, 30, N)
+    assert ("joint" in groups["log_likelihood"]) != clf._make_family().discriminative
+    assert set(groups["prior"].data_vars) == set(clf.prior_.params)
+    with pytest.raises(ValueError, match=r"log_prior of .* is known to PyMC alone"):
+        clf.posterior_groups(X, Y, ["log_prior"])
+
+
+@every_face
+def test_labels_that_are_missing_and_weights(name):
+    y = np.where(np.arange(N) % 4 == 3, None, Y)
+    clf, X = fitted(name, y=y)
+    assert clf.n_unlabelled_ == N // 4
+    assert np.isfinite(clf.predict_proba(X)).all()
+    if not clf._make_family().discriminative:
+        assert "imputed_label" in clf.posterior_["posterior_predictive"]
+    clf, X = fitted(name, sample_weight=np.linspace(0.5, 2, N))
+    assert np.isfinite(clf.predict_proba(X)).all()
+
+
+@every_face
+def test_what_needs_a_closed_form_says_so(name):
+    clf, X = fitted(name)
+    for use in (
+        lambda: clf.log_evidence_,
+        lambda: clf.merge(clf),
+        lambda: clf.linear_form(),
+        lambda: clf.draw_posterior(),
+        lambda: clf.sample_posterior(),
+        lambda: clone(clf).fit(X, Y, inference="closed form"),
+    ):
+        with pytest.raises(NoClosedFormError):
+            use()
+    assert not hasattr(clf, "partial_fit")
+    with pytest.raises(NoClosedFormError, match=r"call to_pymc\(X, y\)"):
+        clf.to_pymc()
+    assert "label" in clf.to_pymc(X, Y).named_vars
+
+
+@every_face
+def test_it_is_a_scikit_learn_estimator(name):
+    clf, X = fitted(name)
+    twin = clone(clf)
+    assert twin.get_params() == clf.get_params()
+    assert not hasattr(twin, "classes_")
+    np.testing.assert_array_equal(
+        twin.fit(X, Y, progressbar=False).predict_proba(X), clf.predict_proba(X)
+    )
+
+
+def test_a_prior_object_is_asked_for_when_a_file_is_read(tmp_path):
+    import pymc as pm
+
+    def prior(name: str, dims: Any) -> Any:
+        return pm.Gamma(name, 3.0, 0.3, dims=dims)
+
+    clf = bg.StudentTNB(nu=prior, draws=30, tune=1, chains=2, random_state=4)
+    clf.fit(REALS, Y, progressbar=False)
+    clf.save(tmp_path / "m.nc")
+    with pytest.raises(ValueError, match=r"saved with nu=\.\.\., which a file cannot hold"):
+        bg.load(tmp_path / "m.nc")
+    again = bg.load(tmp_path / "m.nc", nu=prior)
+    assert again.prior_.family.nu is prior
+
+
+# ------------------------------------------------------------------------ scikit-learn's checks
+
+GUESSES = "draws of the prior, which stand for those of NUTS here, know nothing of the rows"
+OTHER_DRAWS = "with weights the graph is another, and so are the draws of one seed"
+
+
+def expected_failures(clf):
+    """{check: reason}; nothing else may fail."""
+    out = {"check_classifiers_train": GUESSES}
+    if isinstance(clf, bg.HierarchicalBernoulliNB):  # poor_score: nothing is asked of it
+        out = {}
+    if isinstance(clf, bg.StudentTNB | bg.MixtureDiscriminant):
+        out["check_sample_weight_equivalence_on_dense_data"] = OTHER_DRAWS
+    if isinstance(clf, bg.LKJDiscriminant):
+        why = "few rows of small whole numbers: columns that do not vary in a class are refused"
+        for check in (
+            "check_sample_weights_shape",
+            "check_sample_weights_not_overwritten",
+            "check_sample_weight_equivalence_on_dense_data",
+        ):
+            out[check] = why
+    return out
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(
+    # counts are whole numbers, which the checks do not feed
+    [
+        face(draws=20, tune=1, chains=1, random_state=0)
+        for name, face in SAMPLED.items()
+        if DATA[name] != "counts"
+    ],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn(estimator, check):
+    check(estimator)

@@ -1,0 +1,506 @@
+"""predict_interval, predict_posterior and predict_uncertainty of every classifier's face.
+
+The reference is the users' own way: draws of theta from `draw_posterior`, class probabilities by
+Bayes' rule at each. What the numbers rest on is tested in tests/uncertainty.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from scipy import sparse, stats
+from scipy.special import entr, expit, logsumexp, softmax
+
+import bayesgen as bg
+from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
+
+LABELS = np.array(["ant", "bee", "cat"])
+N_DRAWS = 4000
+
+
+def bits(rng, y):
+    return (rng.uniform(size=(len(y), 4)) < 0.25 + 0.2 * y[:, None]).astype(float)
+
+
+def counts(rng, y):
+    return rng.poisson(1.0 + y[:, None] * [0.0, 1.0, 0.4], (len(y), 3)).astype(float)
+
+
+def sparse_counts(rng, y):
+    return sparse.csr_matrix(counts(rng, y))
+
+
+def reals(rng, y):
+    return (rng.normal(size=(len(y), 3)) + 0.6 * y[:, None]) * [1, 10, 0.1]
+
+
+def holes(rng, y):
+    X = reals(rng, y)
+    X[1::5, 1] = np.nan
+    return X
+
+
+def words(rng, y):
+    shift = rng.integers(0, 2, (len(y), 2)) + y[:, None]
+    return np.array(["red", "green", "blue", "grey"], dtype=object)[shift]
+
+
+def table(rng, y):
+    frame = pd.DataFrame(
+        {
+            "colour": words(rng, y)[:, 0],
+            "height": reals(rng, y)[:, 0],
+            "visits": counts(rng, y)[:, 1].astype(int),
+            "wet": rng.uniform(size=len(y)) < 0.3 + 0.2 * y,
+        }
+    )
+    frame.loc[1::5, "height"] = np.nan
+    frame.loc[2::7, "colour"] = None
+    return frame
+
+
+def texts(rng, y):
+    letters = ["aab", "abb", "bba"]
+    return ["".join(rng.choice(list(letters[c]), 1 + i % 6)) for i, c in enumerate(y)]
+
+
+class Face(NamedTuple):
+    make: Callable[[], Any]
+    rows: Callable[..., Any]
+
+
+VARIANCES = ("class", "tied", "spherical", "class_spherical")
+FACES = {
+    "BernoulliNB": Face(bg.BernoulliNB, bits),
+    "CategoricalNB": Face(bg.CategoricalNB, words),
+    "MultinomialNB": Face(bg.MultinomialNB, counts),
+    "MultinomialNB sparse": Face(bg.MultinomialNB, sparse_counts),
+    "PoissonNB": Face(bg.PoissonNB, counts),
+    **{f"GaussianNB {v}": Face(lambda v=v: bg.GaussianNB(variance=v), holes) for v in VARIANCES},
+    "LinearDiscriminant": Face(bg.LinearDiscriminant, reals),
+    "QuadraticDiscriminant": Face(bg.QuadraticDiscriminant, reals),
+    "LinearDiscriminant diagonal": Face(
+        lambda: bg.LinearDiscriminant(covariance="diagonal"), reals
+    ),
+    "QuadraticDiscriminant spherical": Face(
+        lambda: bg.QuadraticDiscriminant(covariance="spherical"), reals
+    ),
+    "MixedNB": Face(bg.MixedNB, table),
+    "MarkovNB": Face(bg.MarkovNB, texts),
+    "GenerativeClassifier": Face(
+        lambda: bg.GenerativeClassifier(NormalInverseGamma(variance="tied")), holes
+    ),
+}
+
+
+class Fitted(NamedTuple):
+    clf: Any
+    X: Any  # 6 rows
+    theta: Any  # posterior draws as a DataTree: one chain of N_DRAWS
+    draws: Any  # Draws
+
+    @property
+    def rho(self):
+        return self.draws.rho
+
+
+def fit(face, n_classes, seed=3):
+    rng = np.random.default_rng(seed)
+    y = np.arange(12 * n_classes) % n_classes
+    X = face.rows(rng, y)
+    clf = face.make().fit(X, LABELS[y])
+    new = face.rows(rng, np.arange(6) % n_classes)
+    theta = clf.draw_posterior(N_DRAWS, 1, random_state=seed, groups=[])
+    return Fitted(clf, new, theta, draws_of(clf, theta, new))
+
+
+def draws_of(clf, theta, X, weights=None):
+    """p(y | x, theta) of each draw by Bayes' rule."""
+    draws = {k: v.values[0] for k, v in theta["posterior"].data_vars.items()}
+    log_x = clf.model_.family.log_likelihood(clf._encode(clf._read(X, reset=False)), draws)
+    prior = draws["pi"][:, None, :] if weights is None else np.asarray(weights)
+    return Draws(np.log(prior) + log_x)
+
+
+class Draws:
+    """(draw, N, C) class probabilities, and their log-odds, which do not round to 0 and 1."""
+
+    def __init__(self, joint):
+        self.rho = softmax(joint, axis=-1)
+        classes = np.arange(joint.shape[-1])
+        self.odds = np.stack(
+            [joint[..., c] - logsumexp(joint[..., classes != c], axis=-1) for c in classes], axis=-1
+        )
+
+
+QUICK = {
+    "BernoulliNB",
+    "PoissonNB",
+    "GaussianNB class",
+    "LinearDiscriminant",
+    "MixedNB",
+    "MarkovNB",
+}
+CASES = [
+    pytest.param(
+        (name, c), marks=[] if c == 2 or name in QUICK else pytest.mark.slow, id=f"{name} {c}"
+    )
+    for name in FACES
+    for c in (2, 3)
+]
+
+
+@pytest.fixture(scope="module", params=CASES)
+def case(request):
+    name, n_classes = request.param
+    return fit(FACES[name], n_classes)
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return fit(FACES["GaussianNB class"], 3)
+
+
+def assert_percentiles(table, draws, slack=0.003):
+    """The ends cut off the tails that they say, within the error of the draws."""
+    prob = table.attrs["prob"]
+    low, high = np.moveaxis(table["log_odds"].values, -1, 0)
+    tail = (1 - prob) / 2
+    room = 4 * np.sqrt(tail * (1 - tail) / N_DRAWS) + slack
+    room = room + 4 * table["error"].values[:, None]
+    below, above = ((draws.odds < low).mean(axis=0), (draws.odds > high).mean(axis=0))
+    if table.attrs["kind"] == "eti":
+        assert (np.abs(below - tail) < room).all()
+        assert (np.abs(above - tail) < room).all()
+    assert (np.abs(below + above - 2 * tail) < 2 * room).all()
+
+
+# ------------------------------------------------------------------------------------- intervals
+
+
+@pytest.mark.parametrize("method", ["auto", "exact"])
+def test_ends_are_percentiles_of_draws(case, method):
+    found = case.clf.predict_interval(case.X, prob=0.9, kind="eti", method=method)
+    assert_percentiles(found, case.draws)
+
+
+def test_shape_and_labels_of_intervals(case):
+    found = case.clf.predict_interval(case.X, prob=0.8, kind="hdi")
+    n_classes = len(case.clf.classes_)
+    assert found["interval"].dims == ("obs_id", "class", "bound")
+    assert found["interval"].shape == (6, n_classes, 2)
+    assert found["log_odds"].dims == ("obs_id", "class", "bound")
+    assert found["predictive"].dims == ("obs_id", "class")
+    assert found["route"].dims == found["error"].dims == ("obs_id",)
+    assert found["class"].values.tolist() == LABELS[:n_classes].tolist()
+    assert found["bound"].values.tolist() == ["lower", "upper"]
+    assert found.attrs == {"prob": 0.8, "kind": "hdi"}
+    np.testing.assert_array_equal(found["predictive"], case.clf.predict_proba(case.X))
+    np.testing.assert_allclose(expit(found["log_odds"]), found["interval"], rtol=1e-12)
+    assert (found["log_odds"].diff("bound") > 0).all()
+    assert_percentiles(found, case.draws)
+
+
+def test_fixed_class_weights(case):
+    n_classes = len(case.clf.classes_)
+    weights = np.arange(1, n_classes + 1) / (n_classes * (n_classes + 1) / 2)
+    by_label = dict(zip(LABELS[:n_classes][::-1], weights[::-1], strict=True))
+    draws = draws_of(case.clf, case.theta, case.X, weights)
+    found = case.clf.predict_interval(case.X, prob=0.9, kind="eti", class_prior=by_label)
+    assert_percentiles(found, draws)
+    expected = case.clf.predict_proba(case.X, class_prior=weights)
+    np.testing.assert_array_equal(found["predictive"], expected)
+    table = case.clf.predict_uncertainty(case.X, class_prior=by_label)
+    assert_averages(table, draws.rho)
+    drawn = case.clf.predict_posterior(case.X, 400, class_prior=by_label)
+    drawn = drawn["predictions"]["class_probability"]
+    error = drawn.std(("chain", "draw")) / 20
+    assert (np.abs(drawn.mean(("chain", "draw")) - draws.rho.mean(axis=0)) < 5 * error + 1e-6).all()
+
+
+def test_intervals_of_draws_are_their_quantiles(case):
+    """The route of posteriors without a closed form, on draws from one."""
+    found = case.clf.predict_interval(case.X, prob=0.9, kind="eti", posterior=case.theta)
+    expected = np.quantile(case.draws.odds, [0.05, 0.95], axis=0).transpose(1, 2, 0)
+    np.testing.assert_allclose(found["log_odds"], expected, rtol=1e-9)
+    assert (found["route"] == "draws").all()
+    assert (found["error"] > 0).all()
+    assert (found["error"] < 0.01).all()
+    exact = case.clf.predict_proba(case.X)
+    np.testing.assert_allclose(found["predictive"], exact, atol=0.06)
+    shortest = case.clf.predict_interval(case.X, prob=0.9, kind="hdi", posterior=case.theta)
+    width = shortest["interval"].diff("bound") - found["interval"].diff("bound")
+    assert (width < 1e-3).all()
+    assert_percentiles(shortest, case.draws)
+
+
+def test_arviz_decides_width_and_kind_unless_the_user_does(plain):
+    import arviz as az
+
+    clf, X = plain.clf, plain.X
+    with az.rc_context({"stats.ci_prob": 0.5, "stats.ci_kind": "hdi"}):
+        found = clf.predict_interval(X)
+        own = clf.predict_interval(X, prob=0.9, kind="eti")
+    assert found.attrs == {"prob": 0.5, "kind": "hdi"}
+    xr.testing.assert_identical(found, clf.predict_interval(X, prob=0.5, kind="hdi"))
+    assert own.attrs == {"prob": 0.9, "kind": "eti"}
+    assert clf.predict_interval(X).attrs == {
+        "prob": az.rcParams["stats.ci_prob"],
+        "kind": az.rcParams["stats.ci_kind"],
+    }
+
+
+def test_wider_probability_wider_interval(case):
+    narrow, wide = (
+        case.clf.predict_interval(case.X, prob=p, kind="eti")["log_odds"] for p in (0.5, 0.95)
+    )
+    assert (wide.sel(bound="lower") < narrow.sel(bound="lower")).all()
+    assert (wide.sel(bound="upper") > narrow.sel(bound="upper")).all()
+
+
+# ----------------------------------------------------------------------------------------- draws
+
+
+def test_joint_draws_are_those_of_one_theta(case):
+    tree = case.clf.predict_posterior(case.X, 300, 2, random_state=5)
+    drawn = tree["predictions"]["class_probability"]
+    assert drawn.dims == ("chain", "draw", "obs_id", "class")
+    assert drawn.shape == (2, 300, 6, len(case.clf.classes_))
+    assert drawn["class"].values.tolist() == case.clf.classes_.tolist()
+    np.testing.assert_allclose(drawn.sum("class"), 1)
+    again = case.clf.predict_posterior(case.X, 300, 2, random_state=5)
+    xr.testing.assert_identical(drawn, again["predictions"]["class_probability"])
+    for c in range(len(case.clf.classes_)):
+        a, b = drawn.values[..., c].reshape(-1, 6), case.rho[..., c]
+        for i in range(6):
+            assert stats.ks_2samp(a[:, i], b[:, i]).pvalue > 1e-5
+    # rows move together as in the reference: one theta for all
+    ours = stats.spearmanr(drawn.values.reshape(600, 6, -1)[..., 0]).statistic
+    theirs = stats.spearmanr(case.rho[..., 0]).statistic
+    assert np.abs(ours - theirs).max() < 0.25
+
+
+def test_blocks_of_draws_are_draws(plain, monkeypatch):
+    from bayesgen.estimators import uncertainty
+
+    monkeypatch.setattr(uncertainty, "_LEAST_SPARE", 1)
+    monkeypatch.setattr(uncertainty, "_MOST_SPARE", 8 * plain.clf.model_.family.n_parameters() * 7)
+    rho = plain.clf.predict_posterior(plain.X, draws=400, chains=2)["predictions"]
+    rho = rho["class_probability"].values.reshape(800, len(plain.X), -1)
+    assert len(np.unique(rho[:, 0, 0])) == 800
+    exact = plain.clf.predict_uncertainty(plain.X)
+    error = exact["sd"].values / np.sqrt(800)
+    assert np.all(np.abs(rho.mean(axis=0) - exact["mean"].values) < 5 * error + 1e-12)
+
+
+def test_draws_of_a_given_posterior_are_used_one_by_one(case):
+    tree = case.clf.predict_posterior(case.X, draws=7, chains=3, posterior=case.theta)
+    drawn = tree["predictions"]["class_probability"]
+    np.testing.assert_allclose(drawn[0], case.rho, atol=1e-12)
+    assert drawn.sizes["chain"] == 1
+
+
+def test_rows_on_their_own_have_the_same_margins(case):
+    tree = case.clf.predict_posterior(case.X, 1000, per_row=True)
+    drawn = tree["predictions"]["class_probability"].values[0]
+    assert tree.attrs["draws"] == "each row on its own"
+    for c in range(len(case.clf.classes_)):
+        for i in range(6):
+            assert stats.ks_2samp(drawn[:, i, c], case.rho[:, i, c]).pvalue > 1e-5
+
+
+# ----------------------------------------------------------------------------------- entropies
+
+
+def assert_averages(table, rho, slack=2e-3):
+    n = len(rho)
+    entropy = entr(rho).sum(axis=-1)
+
+    def close(name, draws, scale=1.0):
+        error = 4 * draws.std(axis=0) / np.sqrt(n) + 4 * table["error"].values.reshape(
+            -1, *[1] * (draws.ndim - 2)
+        )
+        assert (np.abs(table[name].values - scale * draws.mean(axis=0)) < error + slack).all()
+
+    close("aleatoric", entropy)
+    close("mean", rho)
+    top = rho == rho.max(axis=-1, keepdims=True)
+    close("top", top.astype(float))
+    square = (rho - rho.mean(axis=0)) ** 2
+    room = 4 * square.std(axis=0) / np.sqrt(n) + 4 * table["error"].values[:, None]
+    assert (np.abs(table["sd"] ** 2 - square.mean(axis=0)) < room + slack).all()
+    total = entr(rho.mean(axis=0)).sum(axis=-1)
+    slope = np.abs(np.log(np.maximum(rho.mean(axis=0), 1e-9))) + 1
+    room = (4 * rho.std(axis=0) / np.sqrt(n) * slope).sum(axis=-1)
+    assert (np.abs(table["total"] - total) < room + slack).all()
+
+
+def test_averages_are_those_of_draws(case):
+    found = case.clf.predict_uncertainty(case.X)
+    assert_averages(found, case.rho)
+    assert found.attrs == {"unit": "nats", "given": "training"}
+    for name in ("total", "aleatoric", "epistemic", "route", "error"):
+        assert found[name].dims == ("obs_id",)
+    for name in ("mean", "sd", "top"):
+        assert found[name].dims == ("obs_id", "class")
+    assert found["class"].values.tolist() == case.clf.classes_.tolist()
+    np.testing.assert_allclose(found["epistemic"], found["total"] - found["aleatoric"])
+    np.testing.assert_allclose(found["mean"].sum("class"), 1, atol=5e-3)
+    np.testing.assert_allclose(found["top"].sum("class"), 1, atol=5e-3)
+    assert (found["epistemic"] > -1e-4).all()
+    bits = case.clf.predict_uncertainty(case.X, unit="bits")
+    np.testing.assert_allclose(bits["total"], found["total"] / np.log(2), rtol=1e-12)
+
+
+def test_given_the_row_as_well_the_mean_is_the_predictive(case):
+    found = case.clf.predict_uncertainty(case.X, given="training and row")
+    room = np.maximum(8 * found["error"].values[:, None], 1e-4)
+    p = case.clf.predict_proba(case.X)
+    assert (np.abs(found["mean"] - p) < room).all()
+    np.testing.assert_allclose(found["total"], entr(p).sum(axis=1), atol=room.max() * 3)
+    assert (found["epistemic"] > -1e-3).all()
+    assert found.attrs["given"] == "training and row"
+
+
+def test_averages_of_given_draws(case):
+    found = case.clf.predict_uncertainty(case.X, posterior=case.theta)
+    np.testing.assert_allclose(found["mean"], case.rho.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(found["sd"], case.rho.std(axis=0), atol=1e-12)
+    np.testing.assert_allclose(found["aleatoric"], entr(case.rho).sum(axis=-1).mean(axis=0))
+    np.testing.assert_allclose(found["total"], entr(case.rho.mean(axis=0)).sum(axis=-1), atol=2e-3)
+    bits = case.clf.predict_uncertainty(case.X, posterior=case.theta, unit="bits")
+    np.testing.assert_allclose(bits["total"], found["total"] / np.log(2))
+
+
+# ------------------------------------------------------------------------------------ the edges
+
+
+@pytest.mark.parametrize("name", FACES)
+def test_one_class_is_certain(name):
+    face = FACES[name]
+    rng = np.random.default_rng(2)
+    y = np.zeros(8, dtype=int)
+    X = face.rows(rng, y)
+    clf = face.make().fit(X, np.repeat("only", 8))
+    draws = clf.draw_posterior(20, 2, groups=[])
+    for posterior in (None, draws):
+        found = clf.predict_interval(X, posterior=posterior)
+        assert (found["interval"] == 1).all()
+        assert (found["log_odds"] == np.inf).all()
+        assert (found["predictive"] == 1).all()
+        table = clf.predict_uncertainty(X, posterior=posterior)
+        for what in ("total", "aleatoric", "epistemic", "sd"):
+            np.testing.assert_allclose(table[what], 0, atol=1e-12)
+        assert (table["top"] == 1).all()
+        rho = clf.predict_posterior(X, 5, posterior=posterior)
+        assert (rho["predictions"]["class_probability"] == 1).all()
+
+
+@pytest.mark.parametrize("labels", [[3, 7], [True, False], ["b", "a"], [2.0, 5.0]])
+def test_labels_of_any_type(labels):
+    X = [[0.0], [1.0], [3.0], [4.5]]
+    clf = bg.GaussianNB().fit(X, np.repeat(labels, 2))
+    for found in (
+        clf.predict_interval(X),
+        clf.predict_uncertainty(X),
+        clf.predict_posterior(X, 4)["predictions"].to_dataset(),
+    ):
+        assert found["class"].values.tolist() == sorted(labels)
+
+
+def test_column_names_are_checked_and_data_frames_taken(plain):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(reals(rng, np.arange(20) % 2), columns=["u", "v", "w"])
+    clf = bg.GaussianNB().fit(frame, LABELS[np.arange(20) % 2])
+    found = clf.predict_interval(frame)
+    assert found.sizes == {"obs_id": 20, "class": 2, "bound": 2}
+    with pytest.raises(ValueError, match="feature names"):
+        clf.predict_interval(frame[["v", "u", "w"]])
+
+
+def test_one_row_and_few_draws(plain):
+    X = plain.X[:1]
+    assert plain.clf.predict_interval(X).sizes["obs_id"] == 1
+    assert plain.clf.predict_uncertainty(X).sizes["obs_id"] == 1
+    drawn = plain.clf.predict_posterior(X, 1)["predictions"]["class_probability"]
+    assert drawn.shape == (1, 1, 1, 3)
+
+
+def test_a_row_does_not_depend_on_its_neighbours(case):
+    X, clf = case.X, case.clf
+    alone = X.iloc[2:3] if isinstance(X, pd.DataFrame) else X[2:3]
+    for call in (clf.predict_interval, clf.predict_uncertainty):
+        a, b = call(X).isel(obs_id=[2]), call(alone)
+        for name in a.data_vars:
+            if a[name].dtype.kind == "f" and name != "error":
+                np.testing.assert_allclose(a[name], b[name], rtol=1e-3, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "message"),
+    [
+        ("predict_interval", {"prob": 1.0}, "prob must be between 0 and 1"),
+        ("predict_interval", {"prob": 0.0}, "prob must be between 0 and 1"),
+        ("predict_interval", {"kind": "sd"}, "kind must be one of 'eti', 'hdi'"),
+        ("predict_interval", {"method": "nuts"}, "method must be one of"),
+        ("predict_interval", {"class_prior": [0.5, 0.5]}, r"class_prior has shape \(2,\)"),
+        ("predict_interval", {"class_prior": {"ant": 1}}, "no weight for"),
+        ("predict_posterior", {"draws": 0}, "draws must be an integer >= 1, got 0"),
+        ("predict_posterior", {"chains": 1.5}, "chains must be an integer >= 1, got 1.5"),
+        ("predict_posterior", {"draws": 10**8}, "GiB, more than max_memory: give fewer rows"),
+        ("predict_posterior", {"max_memory": 0}, "max_memory must be > 0 GiB"),
+        ("predict_posterior", {"class_prior": [1, 1, 1]}, "sum to 1"),
+        ("predict_uncertainty", {"unit": "dits"}, "unit must be 'nats' or 'bits'"),
+        ("predict_uncertainty", {"given": "row"}, "given must be 'training' or"),
+        ("predict_uncertainty", {"class_prior": [2, -1, 0]}, "non-negative"),
+    ],
+)
+def test_bad_options(plain, method, options, message):
+    with pytest.raises(ValueError, match=message):
+        getattr(plain.clf, method)(plain.X, **options)
+
+
+@pytest.mark.parametrize("method", ["predict_interval", "predict_posterior", "predict_uncertainty"])
+def test_bad_rows_and_posteriors(plain, method):
+    from sklearn.exceptions import NotFittedError
+
+    call = getattr(plain.clf, method)
+    with pytest.raises(ValueError, match="2 features"):
+        call(plain.X[:, :2])
+    with pytest.raises(ValueError, match="0 sample"):
+        call(plain.X[:0])
+    with pytest.raises(ValueError, match="infinity"):
+        call(np.full((1, 3), np.inf))
+    with pytest.raises(TypeError, match="posterior must be an xarray"):
+        call(plain.X, posterior=np.ones(3))
+    other = bg.GaussianNB().fit(np.eye(4), ["a", "a", "b", "b"]).posterior_
+    with pytest.raises(ValueError, match="use draws of this classifier's own model"):
+        call(plain.X, posterior=other)
+    with pytest.raises(NotFittedError):
+        getattr(bg.GaussianNB(), method)(plain.X)
+
+
+@pytest.mark.parametrize("prob", [1.5, np.nan])
+@pytest.mark.parametrize("kind", ["eti", "hdi"])
+def test_a_probability_is_one_by_every_route(plain, prob, kind):
+    for posterior in (None, plain.theta):
+        with pytest.raises(ValueError, match="prob must be between 0 and 1"):
+            plain.clf.predict_interval(plain.X, prob=prob, kind=kind, posterior=posterior)
+    with pytest.raises(ValueError, match="kind must be one of"):
+        plain.clf.predict_interval(plain.X, kind="sd", posterior=plain.theta)
+
+
+def test_the_predictive_beside_the_interval_is_another_number():
+    """Thirteen samples of seed bayesian_naive_bayes: shared/MATH.md, I."""
+    X = [[1, 1]] + 4 * [[1, 0]] + 4 * [[0, 1]] + 4 * [[0, 0]]
+    clf = bg.BernoulliNB().fit(X, [1] + 12 * [2])
+    table = clf.predict_uncertainty([[1, 1]])
+    found = clf.predict_interval([[1, 1]], prob=0.9, kind="eti", method="exact")
+    one = {"class": 1}
+    assert found["predictive"].sel(one).item() == pytest.approx(1568 / 4493, abs=1e-9)
+    assert table["mean"].sel(one).item() == pytest.approx(0.334160, abs=1e-6)
+    assert table["sd"].sel(one).item() == pytest.approx(0.211, abs=5e-4)
+    np.testing.assert_allclose(found["interval"].sel(one)[0], [0.0447, 0.7232], atol=5e-5)

@@ -1,0 +1,447 @@
+"""Categories: against enumeration, SciPy, a numerical optimiser, and the declared category."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import sparse, stats
+from scipy.optimize import minimize
+from scipy.special import polygamma
+
+from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
+from bayesgen.families.conjugate.dirichlet_categorical import CategoricalStats, DirichletCategorical
+from bayesgen.families.contract import NotLinearError, UndefinedEstimateError
+
+SIZES = (3, 2, 4, 1)
+
+
+def some_rows(seed=0, n=60, n_classes=3, missing=0.0):
+    rng = np.random.default_rng(seed)
+    X = np.stack([rng.integers(0, k, n) for k in SIZES], axis=1).astype(float)
+    X[rng.random(X.shape) < missing] = np.nan
+    return X, rng.integers(n_classes, size=n)
+
+
+def fitted(X, y, n_classes=3, weight=None, n_categories=SIZES, **prior):
+    family = DirichletCategorical(n_categories=n_categories, **prior)
+    seen = family.stats(X, y, n_classes, weight)
+    return family.resolve(seen).update(seen), seen
+
+
+def cumulants(posterior, x, t, radius, order):
+    """Derivatives at 0 of z -> cgf(x, z t), by Cauchy's integral."""
+    z = radius * np.exp(2j * np.pi * np.arange(64) / 64)
+    values = posterior.cgf(x[None], z[:, None, None] * np.asarray(t, complex))[:, 0]
+    factorial = np.cumprod([1, 1, 2, 3, 4])
+    return [(values * z ** -float(r)).mean().real * factorial[r] for r in range(1, order + 1)]
+
+
+def test_counts_and_posterior_by_hand():
+    X, y = some_rows(missing=0.3)
+    posterior, seen = fitted(X, y, alpha=0.7)
+    for c, j, k in np.ndindex(seen.counts.shape):
+        n = sum(1 for i in range(len(y)) if y[i] == c and X[i, j] == k)
+        assert seen.counts[c, j, k] == n
+        assert posterior.alpha[c, j, k] == (0.7 + n if k < SIZES[j] else 0)
+
+
+def test_predictive_is_the_dirichlet_multinomial_of_one_token():
+    X, y = some_rows()
+    posterior, _ = fitted(X, y, alpha=[0.3, 1, 2, 5])
+    for i, c in product(range(10), range(3)):
+        expected = 0.0
+        for j, k in enumerate(SIZES[:3]):
+            token = np.eye(k, dtype=int)[int(X[i, j])]
+            alpha = posterior.alpha[c, j, :k]
+            expected += stats.dirichlet_multinomial.logpmf(token, alpha, 1)
+        assert posterior.log_predictive(X[[i]])[0, c] == pytest.approx(expected, rel=1e-9)
+
+
+def test_two_categories_are_a_bit():
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(2, size=(50, 4)), rng.integers(3, size=50)
+    family = DirichletCategorical(
+        np.stack([np.full((3, 4), 0.4), np.full((3, 4), 1.3)], axis=-1), n_categories=(2,) * 4
+    )
+    bits = BetaBernoulli(alpha=1.3, beta=0.4)
+    a, b = family.stats(X, y, 3), bits.stats(X, y, 3)
+    ours, theirs = family.resolve(a), bits.resolve(b)
+    assert ours.log_evidence(a) == pytest.approx(theirs.log_evidence(b), rel=1e-12)
+    np.testing.assert_allclose(
+        ours.update(a).log_predictive(X), theirs.update(b).log_predictive(X), rtol=1e-12
+    )
+    weights = np.array([0.2, 0.3, 0.5])
+    np.testing.assert_allclose(
+        ours.information(ours.update(a).mean(), weights),
+        theirs.information(theirs.update(b).mean(), weights),
+        rtol=1e-10,
+    )
+
+
+def test_predictive_of_all_rows_sums_to_one():
+    posterior, _ = fitted(*some_rows(missing=0.2), alpha=0.2)
+    everything = np.array(list(product(*map(range, SIZES))))
+    np.testing.assert_allclose(np.exp(posterior.log_predictive(everything)).sum(axis=0), 1)
+
+
+def test_evidence_of_all_sequences_sums_to_one():
+    family, y = DirichletCategorical(0.4, n_categories=(3,)), np.array([0, 0, 1, 0])
+    total = 0.0
+    for codes in product(range(3), repeat=4):
+        seen = family.stats(np.array(codes)[:, None], y, 2)
+        total += np.exp(family.resolve(seen).log_evidence(seen))
+    assert total == pytest.approx(1, rel=1e-12)
+
+
+# -- categories never seen -------------------------------------------------------------------
+
+
+def test_an_unseen_category_is_one_that_had_been_declared():
+    X, y = some_rows(missing=0.2)
+    alpha = np.random.default_rng(1).gamma(2.0, size=(3, 4, 4)) + 0.1
+    alpha *= np.arange(4) < np.array(SIZES)[:, None]
+    posterior, _ = fitted(X, y, alpha=alpha)
+    for j, k in enumerate(SIZES):
+        wider = np.zeros((3, 4, 5))
+        wider[..., :4] = alpha
+        wider[:, j, k] = alpha[:, j].sum(axis=-1) / k
+        sizes = tuple(size + (i == j) for i, size in enumerate(SIZES))
+        if max(sizes) == 4:
+            wider = wider[..., :4]
+        declared, _ = fitted(X, y, n_categories=sizes, alpha=wider)
+        unseen, known = np.full((2, 4), np.nan)[:, None, :]
+        unseen[0, j], known[0, j] = -1, k
+        expected = declared.log_predictive(known)
+        for cell in (-1, k, k + 7, 0.5):
+            unseen[0, j] = cell
+            np.testing.assert_allclose(posterior.log_predictive(unseen), expected, rtol=1e-12)
+            np.testing.assert_allclose(
+                posterior.log_predictive(sparse.csr_matrix(unseen)), expected, rtol=1e-12
+            )
+
+
+def test_an_unseen_category_under_draws_and_the_mean():
+    posterior, _ = fitted(*some_rows(), alpha=2.0)
+    row = np.array([[-1.0, np.nan, np.nan, np.nan]])
+    expected = posterior.log_predictive(row)
+    draws = posterior.draw(np.random.default_rng(0), 3)
+    for theta in (posterior.mean(), draws):
+        got = posterior.log_likelihood(row, theta)
+        np.testing.assert_allclose(got, np.broadcast_to(expected, got.shape), rtol=1e-12)
+    for c, t in enumerate(np.eye(3)):
+        assert posterior.cgf(row, t)[0] == pytest.approx(expected[0, c], rel=1e-12)
+
+
+def test_an_unseen_category_under_the_other_plug_ins():
+    X, y = some_rows()
+    posterior, seen = fitted(X, y, alpha=2.0)
+    declared, wider = fitted(X, y, alpha=2.0, n_categories=(4, 2, 4, 1))
+    unseen = np.array([[-1.0, np.nan, np.nan, np.nan]])
+    known = np.array([[3.0, np.nan, np.nan, np.nan]])
+    for method, ours, theirs in (
+        ("map", posterior.map(), declared.map()),
+        ("mle", posterior.mle(seen), declared.mle(wider)),
+        ("posterior_mean", posterior.mean(), declared.mean()),
+    ):
+        np.testing.assert_allclose(
+            posterior.for_plug_in(method).log_likelihood(unseen, ours),
+            declared.log_likelihood(known, theirs),
+            rtol=1e-12,
+        )
+    impossible = posterior.for_plug_in("mle")
+    assert np.all(impossible.log_likelihood(unseen, posterior.mle(seen)) == -np.inf)
+    assert np.all(impossible.cgf(unseen, np.eye(3)[:, None]) == -np.inf)
+
+
+def test_the_prior_pseudo_count_of_the_unseen_stays_and_scales():
+    posterior, seen = fitted(*some_rows(), alpha=2.0)
+    np.testing.assert_array_equal(posterior.new, np.full((3, 4), 2.0))
+    np.testing.assert_array_equal(posterior.update(seen).new, posterior.new)
+    np.testing.assert_array_equal(posterior.scaled({"alpha": 3.0}).new, np.full((3, 4), 6.0))
+    fixed, _ = fitted(*some_rows(), alpha=2.0, new=0.5)
+    np.testing.assert_array_equal(fixed.new, np.full((3, 4), 0.5))
+
+
+def test_a_black_swan():
+    X, y = np.array([[0], [0], [1]]), np.array([0, 0, 1])
+    posterior, seen = fitted(X, y, 2, n_categories=(3,))
+    assert np.all(posterior.log_likelihood(np.array([[2]]), posterior.mle(seen)) == -np.inf)
+    assert np.isfinite(posterior.log_predictive(np.array([[2]]))).all()
+
+
+# -- category sets ---------------------------------------------------------------------------
+
+
+def test_chunks_with_different_categories_add_up():
+    family = DirichletCategorical()
+    X, y = some_rows()
+    low = X[:, 2] < 2
+    a, b = family.stats(X[low][:, :3], y[low], 3), family.stats(X[~low][:, :3], y[~low], 3)
+    whole = family.stats(X[:, :3], y, 3)
+    assert a.counts.shape != b.counts.shape
+    np.testing.assert_array_equal(a.merge(b).counts, whole.counts)
+    np.testing.assert_array_equal(b.merge(a).counts, whole.counts)
+    np.testing.assert_array_equal(whole.remove(a).counts, b.counts)
+    with pytest.raises(ValueError, match="only rows that were merged"):
+        a.remove(b)
+
+
+def test_reindexed_categories_are_the_same_rows_under_new_codes():
+    X, y = some_rows()
+    _, seen = fitted(X, y)
+    codes = [np.array([4, 0, 2]), np.array([1, 0]), np.array([3, 2, 1, 0]), np.array([2])]
+    renamed = np.stack([c[X[:, j].astype(int)] for j, c in enumerate(codes)], axis=1)
+    sizes = (5, 2, 4, 3)
+    expected = DirichletCategorical(n_categories=sizes).stats(renamed, y, 3)
+    np.testing.assert_array_equal(seen.reindex_categories(codes, sizes).counts, expected.counts)
+    with pytest.raises(ValueError, match="feature 1 has counts beyond its 1 renamed"):
+        seen.reindex_categories([codes[0], np.array([0]), *codes[2:]], sizes)
+
+
+def test_without_declaration_all_features_have_the_categories_of_the_largest():
+    X, y = some_rows()
+    posterior, _ = fitted(X, y, n_categories=())
+    assert posterior.alpha.shape == (3, 4, 4)
+    assert np.all(posterior.alpha >= 1)
+
+
+def test_alpha_may_be_given_for_classes_features_or_categories():
+    X, y = some_rows()
+    by_class, _ = fitted(X, y, alpha=[[1.0], [2.0], [3.0]])
+    by_feature, _ = fitted(X, y, alpha=[1.0, 2.0, 3.0, 4.0])
+    plain, seen = fitted(X, y, alpha=1.0)
+    extra = by_class.alpha - plain.alpha
+    assert {*np.unique(extra[1])} == {0.0, 1.0}
+    assert by_feature.alpha[0, 3, 0] - plain.alpha[0, 3, 0] == 3
+    full = np.where(plain.alpha > 0, 0.5, 0.0)
+    resolved = DirichletCategorical(full).resolve(seen)
+    np.testing.assert_array_equal(resolved.alpha, full)
+
+
+@pytest.mark.parametrize(
+    ("prior", "message"),
+    [
+        ({"alpha": -1.0}, "alpha must be > 0"),
+        ({"alpha": np.ones((3, 4, 2))}, "does not broadcast"),
+        ({"alpha": np.ones((3, 4, 4))}, "0 beyond them"),
+        ({"alpha": np.zeros((3, 4, 4))}, "zeros may only pad"),
+        ({"n_categories": (3, 2, 4)}, "3 entries for 4 features"),
+        ({"new": -1.0}, "new must be >= 0"),
+    ],
+)
+def test_impossible_priors_are_refused(prior, message):
+    with pytest.raises(ValueError, match=message):
+        fitted(*some_rows(), **prior)
+
+
+def test_codes_that_are_none_are_refused_in_training():
+    X, y = some_rows()
+    for bad in (-1, 4, 0.5):
+        X[7, 2] = bad
+        for rows in (X, sparse.csr_matrix(X)):
+            with pytest.raises(ValueError, match=f"row 7, feature 2: {float(bad)} is not one of"):
+                fitted(rows, y)
+    X[7, 2] = 0
+    X[5, 1] = 3  # a code, but not of this feature
+    with pytest.raises(ValueError, match="feature 1 has 2 declared categories"):
+        fitted(X, y)
+
+
+# -- kinds of rows ---------------------------------------------------------------------------
+
+
+def test_sparse_rows_and_narrow_types_are_the_same_rows():
+    X, y = some_rows(missing=0.3)
+    weight = np.random.default_rng(3).gamma(2.0, size=len(y))
+    dense, seen = fitted(X, y, weight=weight)
+    X[0, 0], X[1, 2] = -1, 9
+    theta = dense.draw(np.random.default_rng(1), 4)
+    mle = dense.mle(seen)
+    t = np.random.default_rng(4).normal(size=(2, len(y), 3)) * 0.1 * (1 + 1j)
+    for other in (sparse.csr_matrix(X), sparse.csr_array(X), X.astype("f4"), np.asfortranarray(X)):
+        for method in (
+            lambda f, x: f.log_predictive(x),
+            lambda f, x: f.log_likelihood(x, theta),
+            lambda f, x: f.log_likelihood(x, mle),
+            lambda f, x: f.cgf(x, t),
+            lambda f, x: f.cgf(x, t[0, 0]),
+        ):
+            np.testing.assert_allclose(method(dense, other), method(dense, X), rtol=1e-11)
+    X, _ = some_rows()
+    for dtype in (np.uint8, np.int32, np.float32):
+        _, again = fitted(sparse.csr_matrix(X.astype(dtype)), y)
+        np.testing.assert_array_equal(again.counts, fitted(X.astype(dtype), y)[1].counts)
+        np.testing.assert_array_equal(
+            dense.log_predictive(X.astype(dtype)), dense.log_predictive(X)
+        )
+
+
+def test_a_t_for_each_row_is_as_good_as_one_for_all():
+    X, y = some_rows(missing=0.2)
+    posterior, _ = fitted(X, y)
+    X[0, 0] = -1
+    t = np.random.default_rng(0).normal(size=(len(y), 3)) * 0.2
+    together = posterior.cgf(X, t)
+    alone = [posterior.cgf(X[i : i + 1], t[i])[0] for i in range(len(y))]
+    np.testing.assert_allclose(together, alone, rtol=1e-10, atol=1e-12)
+
+
+def test_a_missing_cell_is_a_dropped_column():
+    X, y = some_rows(missing=0.4)
+    posterior, _ = fitted(X, y)
+    for x in X[:8]:
+        kept = np.flatnonzero(~np.isnan(x))
+        sub = replace(posterior, alpha=posterior.alpha[:, kept], new=posterior.new[:, kept])
+        np.testing.assert_allclose(
+            posterior.log_predictive(x[None]), sub.log_predictive(x[None, kept]), atol=1e-13
+        )
+
+
+def test_weights_are_repeated_rows():
+    X, y = some_rows(missing=0.2)
+    weight = np.random.default_rng(2).integers(0, 4, len(y))
+    _, a = fitted(X, y, weight=weight.astype(float))
+    _, b = fitted(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    np.testing.assert_allclose(a.counts, b.counts)
+    _, c = fitted(sparse.csr_matrix(X), y, weight=weight.astype(float))
+    np.testing.assert_allclose(c.counts, b.counts)
+
+
+# -- estimates -------------------------------------------------------------------------------
+
+
+def test_map_is_the_mode():
+    alpha = np.array([[[1.5, 3.0, 2.2, 0.0]], [[1.1, 1.3, 4.0, 0.0]]])
+    family = DirichletCategorical(alpha)
+    for c in range(2):
+        a = alpha[c, 0, :3]
+        best = minimize(
+            lambda p, a=a: -np.sum((a - 1) * np.log(p)),
+            np.full(3, 1 / 3),
+            bounds=[(1e-9, 1)] * 3,
+            constraints={"type": "eq", "fun": lambda p: p.sum() - 1},
+            method="SLSQP",
+            options={"ftol": 1e-14},
+        )
+        np.testing.assert_allclose(family.map()["theta"][c, 0, :3], best.x, atol=1e-5)
+        assert family.map()["theta"][c, 0, 3] == 0
+
+
+@pytest.mark.parametrize(
+    ("alpha", "expected"),
+    [
+        ([1, 3, 2, 0], [0, 2 / 3, 1 / 3, 0]),
+        ([7, 0, 0, 0], [1, 0, 0, 0]),
+        ([0.2, 0, 0, 0], [1, 0, 0, 0]),
+        ([1, 1, 0, 0], "flat"),
+        ([0.9, 5, 5, 0], "unbounded"),
+    ],
+)
+def test_map_at_the_edge(alpha, expected):
+    full = np.full((2, 3, 4), 2.0)
+    full[1, 2] = alpha
+    family = DirichletCategorical(full)
+    if isinstance(expected, str):
+        with pytest.raises(UndefinedEstimateError, match=f"class 1, feature 2: .*{expected}"):
+            family.map()
+    else:
+        np.testing.assert_allclose(family.map()["theta"][1, 2], expected)
+
+
+def test_mle_of_a_column_never_observed_is_undefined():
+    X = np.array([[1.0, np.nan], [0, 1]])
+    family = DirichletCategorical()
+    with pytest.raises(UndefinedEstimateError, match="class 0, feature 1: it has no observed row"):
+        family.mle(family.stats(X, np.array([0, 1]), 2))
+
+
+def test_cumulants_are_polygammas():
+    X, y = some_rows()
+    posterior, _ = fitted(X, y, alpha=0.7)
+    x = np.array([2.0, np.nan, 3, 0])
+    p = posterior.alpha[:, [0, 2, 3], [2, 3, 0]]
+    total = posterior.alpha.sum(axis=-1)[:, [0, 2, 3]]
+    radius = 0.25 * p.min()
+    for c in range(3):
+        expected = [np.sum(polygamma(r, p[c]) - polygamma(r, total[c])) for r in range(3)]
+        np.testing.assert_allclose(
+            cumulants(posterior, x, np.eye(3)[c], radius, 3), expected, rtol=1e-9
+        )
+    assert not np.isfinite(posterior.cgf(x[None], np.array([-p[0].min() - 0.5, 0, 0])))
+
+
+def test_the_domain_of_the_cgf_is_that_of_the_row_itself():
+    """Code 0 is rare: t = -0.5 is outside its domain, but not that of a row without code 0."""
+    family = DirichletCategorical(np.array([[[0.3, 5.0]] * 3]), new=1.0)
+    X = np.array([[1.0, 1, 1], [1, 1, 0]])
+    t = np.array([-0.5])
+    expected = family.cgf(X, t)
+    assert np.isfinite(expected[0])
+    assert not np.isfinite(expected[1])
+    np.testing.assert_allclose(family.cgf(sparse.csr_matrix(X), t), expected, rtol=1e-12)
+
+
+def test_draws_converge_to_the_predictive():
+    X, y = some_rows(missing=0.2)
+    posterior, _ = fitted(X, y)
+    X[0, 0] = -1
+    theta = posterior.draw(np.random.default_rng(3), 20_000)
+    assert np.all(theta["theta"][:, :, 1, 2:] == 0)
+    ratio = np.exp(posterior.log_likelihood(X[:6], theta) - posterior.log_predictive(X[:6]))
+    mcse = ratio.std(axis=0) / np.sqrt(len(ratio))
+    assert np.all(np.abs(ratio.mean(axis=0) - 1) < 4.5 * mcse + 1e-9)
+
+
+def test_simulated_codes_have_their_frequencies():
+    posterior, _ = fitted(*some_rows(), alpha=0.3)
+    rng, n = np.random.default_rng(0), 40_000
+    codes = posterior.simulate(rng, posterior.mean(), np.full(n, 1))
+    assert codes.dtype == np.int64
+    for j, k in enumerate(SIZES):
+        p = posterior.mean()["theta"][1, j]
+        share = np.bincount(codes[:, j], minlength=4) / n
+        assert np.all(np.abs(share - p) <= 4.5 * np.sqrt(p * (1 - p) / n))
+        assert codes[:, j].max() < k
+
+
+def test_no_linear_form_of_codes():
+    posterior, _ = fitted(*some_rows())
+    for theta in (None, posterior.mean()):
+        with pytest.raises(NotLinearError, match="not in the codes"):
+            posterior.linear_form(theta)
+
+
+# -- extremes --------------------------------------------------------------------------------
+
+
+def test_huge_counts():
+    counts = np.array([[[1e12, 3e12, 5.0]], [[0.0, 2.0, 7e12]]])
+    family = DirichletCategorical(n_categories=(3,))
+    seen = CategoricalStats(counts)
+    posterior = family.resolve(seen).update(seen)
+    X = np.array([[0], [1], [2], [-1]])
+    total = counts.sum(axis=-1) + 3
+    expected = np.log((counts[:, 0] + 1) / total).T
+    np.testing.assert_allclose(posterior.log_predictive(X[:3]), expected, rtol=1e-13)
+    np.testing.assert_allclose(
+        posterior.log_predictive(X)[3], np.log(1 / (total[:, 0] + 1)), rtol=1e-13
+    )
+    for x in X[:3]:
+        one = family.stats(x[None], np.array([0]), 2)
+        one = replace(
+            one, counts=np.pad(one.counts, ((0, 0), (0, 0), (0, 3 - one.counts.shape[2])))
+        )
+        assert posterior.log_evidence(one) == pytest.approx(
+            posterior.log_predictive(x[None])[0, 0], rel=1e-11
+        )
+
+
+def test_a_million_features():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, (5, 1_000_000)).astype(np.float32)
+    y = np.array([0, 1, 0, 1, 1])
+    posterior, seen = fitted(X, y, 2, n_categories=())
+    np.testing.assert_array_equal(seen.counts.sum(axis=-1), [[2] * 10**6, [3] * 10**6])
+    expected = np.log(posterior.mean()["theta"][1, np.arange(10**6), X[2].astype(int)]).sum()
+    assert posterior.log_predictive(X[2:3])[0, 1] == pytest.approx(expected, rel=1e-12)

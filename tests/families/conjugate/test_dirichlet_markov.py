@@ -1,0 +1,706 @@
+"""Dirichlet-Markov: enumeration, the chain rule in exact fractions, SciPy, mpmath, plain loops."""
+
+import json
+from collections import Counter
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import stats as st
+from scipy.special import gammaln, polygamma, psi
+
+from bayesgen.families.conjugate.dirichlet_markov import DirichletMarkov, MarkovStats
+from bayesgen.families.conjugate.dirichlet_markov.ngrams import START, UNKNOWN
+from bayesgen.families.contract import UndefinedEstimateError
+
+RNG = np.random.default_rng
+UDHR = Path("/work/shared/data/udhr_10.tsv")
+
+
+def documents(*lists):
+    out = np.empty(len(lists), dtype=object)
+    for i, document in enumerate(lists):
+        out[i] = np.array(document, dtype=np.int64)
+    return out
+
+
+def every_document(n_tokens, longest):
+    return documents(*(d for k in range(longest + 1) for d in product(range(n_tokens), repeat=k)))
+
+
+def random_documents(rng, n, n_tokens, longest=8):
+    return documents(*(rng.integers(n_tokens, size=rng.integers(longest + 1)) for _ in range(n)))
+
+
+def fitted(X, y, order, n_tokens, alpha=1.0, n_classes=None, **settings):
+    family = DirichletMarkov(order, n_tokens, alpha, **settings)
+    stats = family.stats(X, np.asarray(y), n_classes or int(np.max(y)) + 1)
+    return family.resolve(stats).update(stats)
+
+
+def ngram_counts(X, order):
+    """Counter of (context, token) by a plain loop."""
+    out = Counter()
+    for document in X:
+        padded = [START] * (order - 1) + [int(v) for v in document]
+        for i in range(order - 1, len(padded)):
+            out[tuple(padded[i - order + 1 : i]), padded[i]] += 1
+    return out
+
+
+def chain_rule(train, document, order, alpha):
+    """p(document) as a product of one-step predictives, updated within it: an exact fraction."""
+    counts = ngram_counts(train, order)
+    alpha = [Fraction(float(a)) for a in alpha]
+    out = Fraction(1)
+    padded = [START] * (order - 1) + [int(v) for v in document]
+    for i in range(order - 1, len(padded)):
+        h = tuple(padded[i - order + 1 : i])
+        total = sum(alpha) + sum(counts[h, v] for v in range(len(alpha)))
+        out *= (alpha[padded[i]] + counts[h, padded[i]]) / total
+        counts[h, padded[i]] += 1
+    return out
+
+
+def same_stats(a, b):
+    np.testing.assert_array_equal(a.grams, b.grams)
+    np.testing.assert_array_equal(a.counts, b.counts)
+    assert a.n_tokens == b.n_tokens
+    assert a.grams.dtype == b.grams.dtype == np.int64
+
+
+# ------------------------------------------------------------------------------------ predictive
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("n_tokens", [1, 2, 3])
+def test_predictive_is_the_chain_rule_and_sums_to_one(order, n_tokens):
+    rng = RNG(order * 10 + n_tokens)
+    X, y = random_documents(rng, 12, n_tokens), np.arange(12) % 2
+    alpha = rng.integers(1, 9, size=(3, n_tokens)) / 4  # class 2 has no rows
+    posterior = fitted(X, y, order, n_tokens, alpha, n_classes=3)
+    new = every_document(n_tokens, 4)
+    p = np.exp(posterior.log_predictive(new))
+    lengths = np.array([len(d) for d in new])
+    for k in range(5):
+        np.testing.assert_allclose(p[lengths == k].sum(axis=0), 1.0, rtol=1e-12)
+    for c in range(3):
+        exact = [float(chain_rule(X[y == c], d, order, alpha[c])) for d in new]
+        np.testing.assert_allclose(p[:, c], exact, rtol=1e-12)
+
+
+def test_order_one_is_dirichlet_multinomial_without_the_coefficient():
+    rng = RNG(0)
+    X, y = random_documents(rng, 20, 5), np.arange(20) % 2
+    posterior = fitted(X, y, 1, 5, alpha=[0.3, 1, 2, 0.5, 0.1])
+    new = random_documents(rng, 30, 5, longest=20)
+    for c in range(2):
+        table = posterior.alpha[c] + np.bincount(np.concatenate(X[y == c]), minlength=5)
+        for document, got in zip(new, posterior.log_predictive(new)[:, c], strict=True):
+            x = np.bincount(document, minlength=5)
+            coefficient = gammaln(x.sum() + 1) - gammaln(x + 1).sum()
+            want = st.dirichlet_multinomial.logpmf(x, table, x.sum()) - coefficient
+            assert got == pytest.approx(want, rel=1e-11, abs=1e-11)
+
+
+def test_predictive_is_not_the_product_of_posterior_means():
+    posterior = fitted(documents([0], [1]), [0, 0], 1, 2)
+    five = documents([0] * 5)
+    plug_in = posterior.log_likelihood(five, posterior.mean())
+    assert np.exp(plug_in[0, 0]) == pytest.approx(0.5**5)
+    assert np.exp(posterior.log_predictive(five))[0, 0] == pytest.approx(
+        float(Fraction(2 * 3 * 4 * 5 * 6, 4 * 5 * 6 * 7 * 8))
+    )
+
+
+def test_huge_counts_keep_their_digits():
+    grams = np.array([[START, 0], [0, 0], [0, 1]])
+    stats = MarkovStats(grams, np.array([[5.0, 1e12, 3e12]]), 2)
+    prior = DirichletMarkov(2, 2, 0.5).resolve(stats)
+    got = prior.update(stats).log_predictive(documents([0, 0, 1, 1, 0, 1]))[0, 0]
+    # START->0; 0->0, 0->1 twice from the counts; 1->1, 1->0 from the prior
+    a, b, f = mpmath.mpf(1e12) + 0.5, mpmath.mpf(3e12) + 0.5, mpmath.mpf
+    want = mpmath.log(f("5.5") / 6 * a * b * (b + 1) / ((a + b) * (a + b + 1) * (a + b + 2)) / 8)
+    assert got == pytest.approx(float(want), rel=1e-12)
+
+
+def test_a_vocabulary_whose_ngrams_overflow_64_bits():
+    rng = RNG(1)
+    words = rng.integers(10**6, size=7)
+    X = documents(*(rng.choice(words, size=20) for _ in range(30)))
+    family = DirichletMarkov(5, 10**6, 0.1)
+    stats = family.stats(X, np.zeros(30, dtype=int), 1)
+    want = ngram_counts(X, 5)
+    got = {
+        (tuple(g[:-1]), g[-1]): n
+        for g, n in zip(stats.grams.tolist(), stats.counts[0], strict=True)
+    }
+    assert got == want
+    assert np.array_equal(stats.grams, sorted(stats.grams.tolist()))
+    posterior = family.resolve(stats).update(stats)
+    alone = X[:1]
+    totals = Counter()
+    for (h, _), n in want.items():
+        totals[h] += n
+    expected = 0.0
+    for (h, v), n in ngram_counts(alone, 5).items():
+        expected += sum(np.log(0.1 + want[h, v] + k) for k in range(n))
+    inside = Counter()
+    for (h, _), n in ngram_counts(alone, 5).items():
+        inside[h] += n
+    expected -= sum(np.log(1e5 + totals[h] + k) for h, n in inside.items() for k in range(n))
+    assert posterior.log_predictive(alone)[0, 0] == pytest.approx(expected, rel=1e-12)
+
+
+def test_evidence_is_the_product_of_predictives_and_of_parts():
+    rng = RNG(2)
+    X, y = random_documents(rng, 15, 3), rng.integers(2, size=15)
+    for prior in DirichletMarkov.examples(2, 3):
+        stats = prior.stats(X, y, 2)
+        posterior, total = prior, 0.0
+        for i in range(15):
+            total += posterior.log_predictive(X[i : i + 1])[0, y[i]]
+            posterior = posterior.update(prior.stats(X[i : i + 1], y[i : i + 1], 2))
+        assert prior.log_evidence(stats) == pytest.approx(total, rel=1e-12)
+        first, rest = prior.stats(X[:6], y[:6], 2), prior.stats(X[6:], y[6:], 2)
+        middle = prior.update(first)
+        parts = prior.log_evidence(first) + middle.log_evidence(rest)
+        assert parts == pytest.approx(total, rel=1e-12)
+        at_once, in_parts = prior.update(stats), middle.update(rest)
+        np.testing.assert_array_equal(at_once.grams, in_parts.grams)
+        np.testing.assert_array_equal(at_once.counts, in_parts.counts)
+
+
+def test_no_documents_and_empty_documents():
+    family = DirichletMarkov(3, 4)
+    stats = family.stats(documents([], []), np.array([0, 1]), 2)
+    assert stats.grams.shape == (0, 3)
+    prior = family.resolve(stats)
+    posterior = prior.update(stats)
+    assert prior.log_evidence(stats) == 0.0
+    np.testing.assert_array_equal(posterior.log_predictive(documents([], [])), np.zeros((2, 2)))
+    assert posterior.log_predictive(documents()).shape == (0, 2)
+    assert posterior.log_likelihood(documents(), posterior.mean()).shape == (0, 2)
+    assert posterior.cgf(documents(), np.ones(2)).shape == (0,)
+    np.testing.assert_array_equal(posterior.cgf(documents([], []), np.ones(2)), np.zeros(2))
+
+
+# ------------------------------------------------------------------------------- the seeds' words
+
+
+def test_seed_four_word_documents():
+    """dog, cat, tulip, rose: .001 against 5e-6 (MATH.md I)."""
+    family = DirichletMarkov.examples(2, 4)[0]
+    theta = {"theta": np.array([[[0.5, 0.4, 0.05, 0.05]], [[0.1, 0.1, 0.5, 0.3]]])}
+    log_p = family.log_likelihood(documents([0, 0, 1, 0, 1, 2]), theta)[0]
+    np.testing.assert_allclose(np.exp(log_p), [0.001, 5e-6], rtol=1e-12)
+    assert log_p[0] - log_p[1] == pytest.approx(np.log(200), rel=1e-12)
+
+
+def test_seed_mle_is_the_relative_frequency_in_one_giant_bag():
+    X = documents([0, 0, 1], [0, 1, 2], [3])
+    family = DirichletMarkov(1, 4)
+    stats = family.stats(X, np.array([0, 0, 1]), 2)
+    np.testing.assert_allclose(
+        family.mle(stats)["theta"][:, 0], [[3 / 6, 2 / 6, 1 / 6, 0], [0, 0, 0, 1]]
+    )
+
+
+# ------------------------------------------------------------------------------------- statistics
+
+
+@pytest.mark.parametrize("order", [1, 2, 4])
+def test_stats_merge_remove_and_weights(order):
+    rng = RNG(order)
+    X, y = random_documents(rng, 30, 3), rng.integers(3, size=30)
+    family = DirichletMarkov(order, 3)
+    whole = family.stats(X, y, 3)
+    a, b, c = (family.stats(X[k::3], y[k::3], 3) for k in range(3))
+    for c_, rows in enumerate(whole.counts):
+        got = {
+            (tuple(g[:-1]), g[-1]): n for g, n in zip(whole.grams.tolist(), rows, strict=True) if n
+        }
+        assert got == ngram_counts(X[y == c_], order)
+    same_stats(a.merge(b).merge(c), whole)
+    same_stats(a.merge(b.merge(c)), whole)
+    same_stats(b.merge(a), a.merge(b))
+    same_stats(a.merge(b).remove(b), a)
+    same_stats(whole.remove(whole), family.stats(documents(), np.array([], dtype=int), 3))
+    weight = rng.integers(0, 4, size=30)
+    rows = np.repeat(np.arange(30), weight)
+    same_stats(family.stats(X, y, 3, weight), family.stats(X[rows], y[rows], 3))
+    with pytest.raises(ValueError, match="would become negative"):
+        a.remove(whole)
+
+
+def test_removal_of_fractional_weights_leaves_no_dust():
+    X, y = documents([0, 1], [1, 1], [2]), np.zeros(3, dtype=int)
+    family = DirichletMarkov(2, 3)
+    parts = [family.stats(X[i : i + 1], y[:1], 1, np.array([w])) for i, w in enumerate((0.1, 0.2))]
+    third = family.stats(X[:2], y[:2], 1, np.array([0.3, 0.7]))
+    left = parts[0].merge(third).remove(third)
+    np.testing.assert_array_equal(left.grams, parts[0].grams)
+    np.testing.assert_allclose(left.counts, parts[0].counts, rtol=1e-15)
+
+
+def test_reindex_classes_and_recode_tokens():
+    rng = RNG(3)
+    X, y = random_documents(rng, 20, 4), rng.integers(2, size=20)
+    family = DirichletMarkov(3, 4)
+    stats = family.stats(X, y, 2)
+    wide = stats.reindex_classes(np.array([2, 0]), 3)
+    same_stats(wide, family.stats(X, np.array([2, 0])[y], 3))
+    codes = np.array([5, 0, 3, 1])
+    recoded = documents(*(codes[d] for d in X))
+    same_stats(stats.recode_tokens(codes, 6), DirichletMarkov(3, 6).stats(recoded, y, 2))
+    for bad in ([0, 1, 2], [0, 0, 1, 2], [0, 1, 2, 6], [-1, 0, 1, 2]):
+        with pytest.raises(ValueError, match="codes must"):
+            stats.recode_tokens(np.array(bad), 6)
+
+
+def test_chunks_without_a_declared_vocabulary():
+    X, y = documents([0, 1], [4, 2], [1]), np.array([0, 1, 1])
+    family = DirichletMarkov(2)
+    parts = [family.stats(X[i : i + 1], y[i : i + 1], 2) for i in range(3)]
+    assert [p.n_tokens for p in parts] == [2, 5, 2]
+    merged = parts[0].merge(parts[1]).merge(parts[2])
+    same_stats(merged, family.stats(X, y, 2))
+    assert family.resolve(merged).n_tokens == 5
+
+
+def test_errors_name_the_document():
+    family = DirichletMarkov(2, 3)
+    y = np.zeros(2, dtype=int)
+    with pytest.raises(ValueError, match=r"document 1 has the token code 3; codes are 0 \.\. 2"):
+        family.stats(documents([0], [1, 3]), y, 1)
+    with pytest.raises(ValueError, match=r"document 1 has a token outside the vocabulary"):
+        family.stats(documents([], [1, -1]), y, 1)
+    with pytest.raises(ValueError, match="document 0 has the token code -2"):
+        family.stats(documents([START], [1]), y, 1)
+    real = np.empty(1, dtype=object)
+    real[0] = np.array([0.5])
+    with pytest.raises(TypeError, match="integer token codes"):
+        family.stats(real, y[:1], 1)
+    with pytest.raises(ValueError, match="order must be at least 1, got 0"):
+        DirichletMarkov(0)
+    with pytest.raises(TypeError, match="order must be an integer"):
+        DirichletMarkov(1.5)
+    stats = family.stats(documents([0], [1]), y, 1)
+    with pytest.raises(ValueError, match="order 2 for a model of order 3"):
+        DirichletMarkov(3, 3).resolve(stats)
+    with pytest.raises(ValueError, match="order 2 and of order 3"):
+        stats.merge(DirichletMarkov(3, 3).stats(documents([0], [1]), y, 1))
+    with pytest.raises(ValueError, match="3 tokens for a model of 2"):
+        DirichletMarkov(2, 2).resolve(stats)
+    empty = DirichletMarkov(2).stats(documents([], []), y, 1)
+    with pytest.raises(ValueError, match="vocabulary is empty"):
+        DirichletMarkov(2).resolve(empty)
+    with pytest.raises(ValueError, match="alpha must be > 0"):
+        DirichletMarkov(2, 3, 0.0).resolve(stats)
+
+
+def test_round_trip_of_prior_posterior_and_stats():
+    rng = RNG(4)
+    X, y = random_documents(rng, 10, 3), np.arange(10) % 2
+    for prior in DirichletMarkov.examples(2, 3):
+        stats = prior.stats(X, y, 2)
+        posterior = prior.update(stats)
+        for record in (prior, posterior, stats):
+            settings = json.loads(json.dumps(record.settings()))
+            arrays = {k: np.array(v) for k, (_, v) in record.arrays().items()}
+            again = type(record).from_parts(arrays, settings)
+            assert again.settings() == record.settings()
+            for name, (_, value) in record.arrays().items():
+                np.testing.assert_array_equal(getattr(again, name), value)
+        again = prior.read_stats({k: v for k, (_, v) in stats.arrays().items()}, stats.settings())
+        same_stats(again, stats)
+        again = type(posterior).from_parts(
+            {k: v for k, (_, v) in posterior.arrays().items()}, posterior.settings()
+        )
+        np.testing.assert_array_equal(again.log_predictive(X), posterior.log_predictive(X))
+
+
+# --------------------------------------------------------------------------------- unknown tokens
+
+
+def declared(posterior, X, y, order, n_tokens):
+    """The same training with one more token that nobody has used, of mean pseudo-count."""
+    alpha = np.hstack([posterior.alpha, posterior.alpha.mean(axis=1, keepdims=True)])
+    return fitted(X, y, order, n_tokens + 1, alpha)
+
+
+def test_unknown_token_is_a_declared_unseen_one_in_order_one():
+    rng = RNG(5)
+    X, y = random_documents(rng, 12, 3), np.arange(12) % 2
+    posterior = fitted(X, y, 1, 3, alpha=np.array([[0.5, 1, 2], [1, 1, 3]]))
+    new = documents([-1], [0, -1, 2, -1, 0], [-1, -1, -1])
+    told = documents(*(np.where(d < 0, 3, d) for d in new))
+    want = declared(posterior, X, y, 1, 3).log_predictive(told)
+    np.testing.assert_allclose(posterior.log_predictive(new), want, rtol=1e-12)
+
+
+def test_unknown_token_in_higher_orders():
+    rng = RNG(6)
+    X, y = random_documents(rng, 30, 3), np.arange(30) % 2
+    for order in (2, 3):
+        posterior = fitted(X, y, order, 3, alpha=np.array([[0.5, 1, 2], [1, 1, 3]]))
+        full = declared(posterior, X, y, order, 3)
+        # every context is followed by the unknown token: equal
+        new = documents([-1], [-1, -1, -1])
+        told = documents([3], [3, 3, 3])
+        np.testing.assert_allclose(
+            posterior.log_predictive(new), full.log_predictive(told), rtol=1e-12
+        )
+        # otherwise the other contexts keep the total of V tokens
+        for document in ([0, 1, -1, 2, 0, 1], [-1, 0, 0, 0], [2, -1, -1, 2, -1, 1]):
+            told = documents([3 if v < 0 else v for v in document])
+            excess = posterior.log_predictive(documents(document)) - full.log_predictive(told)
+            inside = Counter()
+            strange = set()
+            for (h, v), n in ngram_counts(told, order).items():
+                inside[h] += n
+                if v == 3:
+                    strange.add(h)
+            for c in range(2):
+                train = ngram_counts(X[y == c], order)
+                want = 0.0
+                for h in set(inside) - strange:
+                    total = posterior.alpha[c].sum() + sum(train[h, v] for v in range(3))
+                    a = posterior.alpha[c].mean()
+                    want += sum(np.log((total + a + k) / (total + k)) for k in range(inside[h]))
+                assert excess[0, c] == pytest.approx(want, rel=1e-9, abs=1e-12)
+
+
+# ------------------------------------------------------------------------------------------ theta
+
+
+def test_contexts_are_closed_under_reading_on():
+    posterior = fitted(documents([0, 1], [1, 1, 2]), [0, 0], 3, 3)
+    S = START
+    assert posterior.contexts.tolist() == [[S, S], [S, 0], [S, 1], [0, 1], [1, 1], [1, 2]]
+    assert posterior.mean()["theta"].shape == (1, 6, 3)
+    assert posterior.n_parameters() == 18
+
+
+def test_a_prior_lists_every_context_or_says_why_not():
+    prior = DirichletMarkov.examples(2, 2)[3]
+    S = START
+    want = [[S, S], [S, 0], [S, 1], [0, 0], [0, 1], [1, 0], [1, 1]]
+    assert prior.contexts.tolist() == want
+    assert prior.draw(RNG(0), 5)["theta"].shape == (5, 2, 7, 2)
+    assert prior.n_parameters() == 28
+    large = DirichletMarkov.examples(2, 100)[3]
+    assert large.n_parameters() == 2 * (1 + 100 + 100**2) * 100
+    with pytest.raises(ValueError, match="10101 are possible"):
+        large.draw(RNG(0), 1)
+    assert np.isfinite(large.log_predictive(documents([1, 99, 4]))).all()
+
+
+def test_theta_of_another_posterior_is_refused():
+    a, b = fitted(documents([0, 1]), [0], 2, 2), fitted(documents([0]), [0], 2, 2)
+    with pytest.raises(ValueError, match=r"theta is a table of 3 contexts .* has 2 and 2"):
+        b.log_likelihood(documents([0]), a.mean())
+
+
+def test_log_likelihood_by_loops_for_any_leading_axes():
+    rng = RNG(7)
+    prior = DirichletMarkov.examples(2, 3)[3]
+    theta = prior.draw(rng, 6)["theta"].reshape(2, 3, 2, 13, 3)
+    X = random_documents(rng, 9, 3)
+    got = prior.log_likelihood(X, {"theta": theta})
+    assert got.shape == (2, 3, 9, 2)
+    place = {tuple(h): m for m, h in enumerate(prior.contexts.tolist())}
+    want = np.zeros_like(got)
+    for i, document in enumerate(X):
+        for (h, v), n in ngram_counts([document], 3).items():
+            want[:, :, i] += n * np.log(theta[..., place[h], v])
+    np.testing.assert_allclose(got, want, rtol=1e-12)
+    np.testing.assert_allclose(
+        prior.log_likelihood(X, {"theta": theta[0, 0]}), want[0, 0], rtol=1e-12
+    )
+
+
+def test_draws_converge_to_the_predictive():
+    rng = RNG(8)
+    X, y = documents([0, 1, 0, 1, 1], [1, 2, 0], [2, 2, 1], [0, 2]), [0, 1, 0, 1]
+    # repeats; contexts never seen, met twice; unknown tokens once, twice, and as contexts
+    new = documents([0, 1, 0, 1], [3, 3, 3, 3, 1], [-1], [0, -1, 0, 0, -1, 1], [3, -1, -1], [])
+    for order in (1, 2, 3):
+        posterior = fitted(X, y, order, 4, alpha=[0.6, 1, 1.5, 0.4])
+        p = np.exp(posterior.log_likelihood(new, posterior.draw(rng, 20_000)))
+        mcse = p.std(axis=0) / np.sqrt(len(p))
+        want = np.exp(posterior.log_predictive(new))
+        assert np.all(np.abs(p.mean(axis=0) - want) <= 4 * mcse + 1e-12 * want)
+
+
+def test_posterior_mean_of_one_token_is_the_predictive():
+    X, y = documents([0, 1], [2, 1, 1]), [0, 1]
+    posterior = fitted(X, y, 2, 3)
+    one = documents([0], [2], [-1])
+    np.testing.assert_allclose(
+        posterior.log_likelihood(one, posterior.mean()), posterior.log_predictive(one), rtol=1e-12
+    )
+
+
+def test_mle_makes_everything_unseen_impossible():
+    rng = RNG(9)
+    for order in (1, 2, 3):
+        X, y = random_documents(rng, 8, 4, longest=5), np.arange(8) % 2
+        family = DirichletMarkov(order, 4)
+        stats = family.stats(X, y, 2)
+        posterior = family.resolve(stats).update(stats)
+        theta = family.mle(stats)
+        assert theta["theta"].shape[1] == len(posterior.contexts)
+        assert np.isin(theta["theta"].sum(axis=-1).round(12), [0.0, 1.0]).all()
+        new = every_document(4, 4)
+        got = posterior.log_likelihood(new, theta)
+        for c in range(2):
+            seen = ngram_counts(X[y == c], order)
+            total = Counter()
+            for (h, _), n in seen.items():
+                total[h] += n
+            for i, document in enumerate(new):
+                want = 0.0
+                for (h, v), n in ngram_counts([document], order).items():
+                    want += n * np.log(seen[h, v] / total[h]) if seen[h, v] else -np.inf
+                assert got[i, c] == pytest.approx(want, rel=1e-12)
+        unknown = posterior.log_likelihood(documents([-1], [0, -1]), theta)
+        assert np.isneginf(unknown).all()
+
+
+def test_black_swan():
+    """The MLE calls what it never saw impossible under every class; the predictive does not."""
+    X, y = documents([0, 0, 0], [1, 0]), np.array([0, 1])  # white; brown white
+    family = DirichletMarkov(1, 2)
+    stats = family.stats(X, y, 2)
+    posterior = family.resolve(stats).update(stats)
+    black = documents([0, UNKNOWN])
+    assert np.isneginf(posterior.log_likelihood(black, family.mle(stats))).all()
+    assert np.isfinite(posterior.log_predictive(black)).all()
+    assert np.isfinite(posterior.log_likelihood(black, posterior.mean())).all()
+
+
+def test_mle_needs_a_token_in_every_class():
+    family = DirichletMarkov(2, 2)
+    stats = family.stats(documents([0, 1], []), np.array([0, 1]), 2)
+    with pytest.raises(UndefinedEstimateError, match="class 1") as caught:
+        family.mle(stats)
+    assert (caught.value.class_index, caught.value.feature_index) == (1, None)
+
+
+def test_map_is_the_mode_and_names_class_and_context():
+    X, y = documents([0, 1, 0], [1, 1]), [0, 1]
+    posterior = fitted(X, y, 2, 2, alpha=np.array([[1.5, 2.0], [3.0, 1.5]]))
+    table = posterior.alpha[:, None] + np.array(
+        [[[1, 0], [0, 1], [1, 0]], [[0, 1], [0, 0], [0, 1]]]
+    )
+    np.testing.assert_allclose(
+        posterior.map()["theta"], (table - 1) / (table.sum(axis=-1, keepdims=True) - 2)
+    )
+    flat = fitted(X, y, 2, 2, alpha=1.0)  # class 1 has not seen the context 0
+    with pytest.raises(UndefinedEstimateError, match=r"class 1.*\(0,\).*alpha > 1") as caught:
+        flat.map()
+    assert (caught.value.class_index, caught.value.feature_index) == (1, 1)
+    both = fitted(documents([0, 1]), [0], 1, 2, alpha=1.0)
+    np.testing.assert_allclose(both.map()["theta"], [[[0.5, 0.5]]])
+    zero = fitted(documents([0, 0]), [0], 1, 2, alpha=1.0)
+    np.testing.assert_allclose(zero.map()["theta"], [[[1.0, 0.0]]])
+    low = fitted(documents([0, 0]), [0], 1, 2, alpha=0.5)
+    with pytest.raises(UndefinedEstimateError, match="class 0"):
+        low.map()
+    lifted = fitted(documents([0, 0, 1]), [0], 1, 2, alpha=0.5)
+    np.testing.assert_allclose(lifted.map()["theta"], [[[0.75, 0.25]]])
+    one = fitted(documents([0, 0]), [0], 2, 1)
+    np.testing.assert_array_equal(one.map()["theta"], np.ones((1, 2, 1)))
+
+
+def test_draws_are_dirichlet_and_never_zero():
+    posterior = fitted(documents([0, 0, 1]), [0], 1, 3, alpha=[0.5, 1, 2])
+    draws = posterior.draw(RNG(0), 20_000)["theta"][:, 0, 0]
+    exact = st.dirichlet([2.5, 2, 2])
+    error = 4 * np.sqrt(exact.var() / len(draws))
+    assert np.all(np.abs(draws.mean(axis=0) - exact.mean()) < error)
+    np.testing.assert_allclose(posterior.mean()["theta"][0, 0], exact.mean())
+    tiny = fitted(documents([0]), [0], 1, 50, alpha=1e-4).draw(RNG(0), 50)["theta"]
+    assert tiny.min() > 0
+
+
+# ------------------------------------------------------------------------------------- simulation
+
+
+def frequencies(sample, n_tokens):
+    code = [int("0" + "".join(map(str, d)), n_tokens) for d in sample]
+    return np.bincount(code, minlength=n_tokens**3) / len(sample)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_simulated_frequencies(order):
+    rng = RNG(order)
+    X, y = documents([0, 1, 0, 1, 1], [1, 1], [0]), [0, 1, 0]
+    posterior = fitted(X, y, order, 2, alpha=[0.5, 1.0], length=3)
+    words = documents(*product(range(2), repeat=3))
+    n = 20_000
+    theta = {"theta": posterior.draw(rng, 1)["theta"][0]}
+    for c in range(2):
+        labels = np.full(n, c)
+        for sample, log_p in (
+            (posterior.simulate_predictive(rng, labels), posterior.log_predictive(words)),
+            (posterior.simulate(rng, theta, labels), posterior.log_likelihood(words, theta)),
+        ):
+            p = np.exp(log_p[:, c])
+            error = np.sqrt(p * (1 - p) / n)
+            assert p.sum() == pytest.approx(1.0)
+            assert np.all(np.abs(frequencies(sample, 2) - p) <= 4.5 * error + 1e-12)
+
+
+def test_one_theta_for_each_row_is_the_predictive():
+    rng, n = RNG(11), 20_000
+    posterior = fitted(documents([0, 1, 0], [1]), [0, 0], 2, 2, alpha=0.7, length=3)
+    sample = posterior.simulate(rng, posterior.draw(rng, n), np.zeros(n, dtype=int))
+    p = np.exp(posterior.log_predictive(documents(*product(range(2), repeat=3)))[:, 0])
+    assert np.all(np.abs(frequencies(sample, 2) - p) <= 4.5 * np.sqrt(p * (1 - p) / n))
+
+
+def test_prior_draws_make_documents():
+    rng, y = RNG(12), np.arange(40) % 2
+    for prior in DirichletMarkov.examples(2, 3):
+        theta = {"theta": prior.draw(rng, 1)["theta"][0]}
+        X = prior.simulate(rng, theta, y)
+        assert X.shape == (40,)
+        assert X.dtype == object
+        assert all(d.shape == (6,) and d.dtype == np.int64 for d in X)
+        assert np.isfinite(prior.log_likelihood(X, theta)).all()
+        assert prior.stats(X, y, 2).counts.sum() == 240
+
+
+def test_generation_gives_valid_codes_also_at_dead_ends():
+    X, y = documents([0, 1, 2], [3]), [0, 1]  # nothing follows 1 2, or 3
+    family = DirichletMarkov(3, 5, 0.01, length=50)
+    stats = family.stats(X, np.array(y), 2)
+    posterior = family.resolve(stats).update(stats)
+    rng = RNG(0)
+    for sample in (
+        posterior.simulate_predictive(rng, np.array([0, 1, 1])),
+        posterior.simulate(rng, family.mle(stats), np.array([0, 1, 1])),
+        posterior.simulate(rng, posterior.mean(), np.array([0, 1, 1])),
+    ):
+        text = np.concatenate(list(sample))
+        assert text.shape == (150,)
+        assert text.min() >= 0
+        assert text.max() < 5
+    mle = posterior.simulate(rng, family.mle(stats), np.array([0, 1]))
+    assert mle[0][:3].tolist() == [0, 1, 2]
+    assert mle[1][0] == 3
+    none = fitted(X, y, 2, 5, length=0).simulate_predictive(rng, np.array([0, 1]))
+    assert [len(d) for d in none] == [0, 0]
+    assert len(posterior.simulate_predictive(rng, np.array([], dtype=int))) == 0
+
+
+# -------------------------------------------------------------------------------------------- cgf
+
+
+def cgf_loops(posterior, X, y, document, t):
+    """mpmath, a loop over every cell."""
+    out = mpmath.mpc(0)
+    order = posterior.order
+    for c, tc in enumerate(t):
+        tc = mpmath.mpmathify(complex(tc))
+        train = ngram_counts(X[np.asarray(y) == c], order)
+        new = ngram_counts([document], order)
+        alpha = [mpmath.mpf(float(a)) for a in posterior.alpha[c]]
+        for h in {h for h, _ in new}:
+            total = sum(alpha) + sum(train[h, v] for v in range(len(alpha)))
+            n = sum(new[h, v] for v in range(len(alpha)))
+            out -= mpmath.loggamma(total + tc * n) - mpmath.loggamma(total)
+            for v, a in enumerate(alpha):
+                a += train[h, v]
+                out += mpmath.loggamma(a + tc * new[h, v]) - mpmath.loggamma(a)
+    return complex(out)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_cgf(order):
+    rng = RNG(order)
+    X, y = random_documents(rng, 12, 3), np.arange(12) % 2
+    posterior = fitted(X, y, order, 3, alpha=np.array([[0.5, 1, 2], [1, 1.5, 3]]))
+    new = documents([0, 1, 0, 1, 1, 2], [], [2, 2, 2, -1, 2], [1])
+    for c in range(2):
+        np.testing.assert_allclose(
+            posterior.cgf(new, np.eye(2)[c]), posterior.log_predictive(new)[:, c], rtol=1e-12
+        )
+    plain = documents([0, 1, 0, 1, 1, 2], [], [2, 2, 2, 2], [1])
+    t = rng.normal(size=(3, 4, 2)) * 0.05 + 1j * rng.normal(size=(3, 4, 2))
+    own = posterior.cgf(plain, t)
+    assert own.shape == (3, 4)
+    for k, i in product(range(3), range(4)):
+        want = cgf_loops(posterior, X, y, plain[i], t[k, i])
+        assert own[k, i] == pytest.approx(want, rel=1e-10, abs=1e-12)
+    np.testing.assert_allclose(
+        posterior.cgf(plain, t[:, :1]), [posterior.cgf(plain, t[k, 0]) for k in range(3)]
+    )
+    np.testing.assert_allclose(
+        posterior.cgf(plain, t[:, :1]),
+        posterior.cgf(plain, np.repeat(t[:, :1], 4, axis=1)),
+        rtol=1e-12,
+        atol=1e-13,
+    )
+    real = posterior.cgf(plain, t.real)
+    assert real.dtype == np.float64
+    np.testing.assert_allclose(real, posterior.cgf(plain, t.real + 0j), rtol=1e-12, atol=1e-14)
+    assert not np.isfinite(posterior.cgf(plain, np.array([-50.0, 0]))[[0, 2, 3]]).any()
+
+
+def test_cumulants_from_the_cgf():
+    rng = RNG(13)
+    X, y = random_documents(rng, 12, 3), np.arange(12) % 2
+    posterior = fitted(X, y, 2, 3, alpha=0.8)
+    new = documents([0, 1, 0, 1, 1, 2], [2, 2, 0])
+    h = 1e-20  # complex step: exact first derivatives
+    for i, document in enumerate(new):
+        inside = ngram_counts([document], 2)
+        for c in range(2):
+            train = ngram_counts(X[y == c], 2)
+            mean = var = 0.0
+            for context in {k for k, _ in inside}:
+                n = np.array([inside[context, v] for v in range(3)])
+                a = 0.8 + np.array([train[context, v] for v in range(3)])
+                mean += n @ psi(a) - n.sum() * psi(a.sum())
+                var += n**2 @ polygamma(1, a) - n.sum() ** 2 * polygamma(1, a.sum())
+            e = np.eye(2)[c]
+            slope = posterior.cgf(new, 1j * h * e)[i].imag / h
+            assert slope == pytest.approx(mean, rel=1e-10)
+            step = 1e-5
+            second = posterior.cgf(new, (step + 1j * h) * e)[i].imag
+            second -= posterior.cgf(new, (-step + 1j * h) * e)[i].imag
+            assert second / h / (2 * step) == pytest.approx(var, rel=1e-6)
+    theta = posterior.draw(rng, 20_000)
+    a = posterior.log_likelihood(new, theta)
+    slopes = np.stack([posterior.cgf(new, 1j * h * e).imag / h for e in np.eye(2)], axis=-1)
+    assert np.all(np.abs(a.mean(axis=0) - slopes) < 4 * a.std(axis=0) / np.sqrt(len(a)))
+
+
+# --------------------------------------------------------------------------------------- real text
+
+
+@pytest.mark.skipif(not UDHR.exists(), reason="udhr_10.tsv is not on this machine")
+def test_language_identification():
+    lines = [line.split("\t") for line in UDHR.read_text("utf-8").splitlines()[1:]]
+    labels, y = np.unique([line[0] for line in lines], return_inverse=True)
+    test = np.arange(len(lines)) % 3 == 2
+    texts = [line[-1] for line in lines]
+    train = [text for text, held_out in zip(texts, test, strict=True) if not held_out]
+    codes = {c: k for k, c in enumerate(sorted(set().union(*train)))}
+    X = documents(*([codes.get(c, -1) for c in text] for text in texts))
+    for order, alpha, least in ((1, 1.0, 0.98), (2, 1.0, 0.99), (3, 0.1, 0.99)):
+        posterior = fitted(X[~test], y[~test], order, len(codes), alpha)
+        log_p = posterior.log_predictive(X[test])
+        assert np.mean(log_p.argmax(axis=1) == y[test]) >= least
+        if order == 3:
+            bits = -log_p[np.arange(test.sum()), y[test]].sum() / np.log(2)
+            assert bits / sum(map(len, X[test])) < 3.1  # per character; uniform: 6.6
+            own = np.repeat(np.arange(len(labels)), 10)  # its own text is told apart
+            written = posterior.simulate_predictive(RNG(0), own)
+            assert np.mean(posterior.log_predictive(written).argmax(axis=1) == own) > 0.8

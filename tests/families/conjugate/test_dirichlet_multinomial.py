@@ -1,0 +1,428 @@
+"""Documents: against SciPy, enumeration, quadrature, and 60 digits at counts of 1e12."""
+
+from itertools import product
+
+import mpmath as mp
+import numpy as np
+import pytest
+from scipy import sparse, stats
+from scipy.integrate import quad
+from scipy.optimize import minimize
+from scipy.special import polygamma
+
+from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
+from bayesgen.families.contract import NotLinearError, UndefinedEstimateError
+
+
+def some_documents(seed=0, n=40, d=6, n_classes=3):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(n_classes, size=n)
+    return rng.poisson(rng.gamma(0.8, size=(n_classes, d))[y]), y
+
+
+def fitted(X, y, n_classes, weight=None, **prior):
+    family = DirichletMultinomial(**prior)
+    seen = family.stats(X, y, n_classes, weight)
+    return family.resolve(seen).update(seen), seen
+
+
+def all_documents(length, d):
+    return np.array([x for x in product(range(length + 1), repeat=d) if sum(x) == length])
+
+
+def digits(values):
+    return [mp.mpf(float(v)) for v in values]
+
+
+def exact_predictive(x, alpha):
+    with mp.workdps(60):
+        x, alpha = digits(x), digits(alpha)
+
+        def rising(a, n):
+            return mp.loggamma(a + n) - mp.loggamma(a) - mp.loggamma(n + 1)
+
+        return float(sum(map(rising, alpha, x)) - rising(sum(alpha), sum(x)))
+
+
+def exact_multinomial(x, alpha, t=1):
+    """log mass under the probabilities alpha/sum(alpha)."""
+    with mp.workdps(60):
+        x, alpha = digits(x), digits(alpha)
+        total = sum(alpha)
+        words = sum(
+            n * mp.log(a / total) - mp.loggamma(n + 1) for n, a in zip(x, alpha, strict=True)
+        )
+        return float(mp.loggamma(sum(x) + 1) + words)
+
+
+def exact_cgf(x, alpha, t):
+    with mp.workdps(60):
+        x, alpha, t = digits(x), digits(alpha), mp.mpmathify(complex(t))
+        length, total = sum(x), sum(alpha)
+        coefficient = mp.loggamma(length + 1) - sum(mp.loggamma(n + 1) for n in x)
+        words = sum(mp.loggamma(a + t * n) - mp.loggamma(a) for n, a in zip(x, alpha, strict=True))
+        return complex(
+            t * coefficient + words - mp.loggamma(total + t * length) + mp.loggamma(total)
+        )
+
+
+# -- predictive ------------------------------------------------------------------------------
+
+
+def test_predictive_is_scipys():
+    X, y = some_documents()
+    posterior, _ = fitted(X, y, 3, alpha=[0.1, 1, 2, 0.5, 3, 0.01])
+    expected = [
+        [stats.dirichlet_multinomial.logpmf(x, a, x.sum()) for a in posterior.alpha] for x in X
+    ]
+    np.testing.assert_allclose(posterior.log_predictive(X), expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 5])
+def test_predictive_of_all_short_documents_sums_to_one(length):
+    posterior, seen = fitted(*some_documents(d=4), 3, alpha=0.3)
+    X = all_documents(length, 4)
+    np.testing.assert_allclose(np.exp(posterior.log_predictive(X)).sum(axis=0), 1, rtol=1e-12)
+    mle = posterior.mle(seen)
+    np.testing.assert_allclose(np.exp(posterior.log_likelihood(X, mle)).sum(axis=0), 1, rtol=1e-12)
+
+
+def test_predictive_is_the_integral():
+    posterior = DirichletMultinomial(np.array([[1.3, 2.6]]))
+    for x in ([3, 0], [2, 4], [1.5, 2.25]):
+        n = sum(x)
+        with mp.workdps(30):
+            log_coefficient = float(
+                mp.loggamma(n + 1) - mp.loggamma(x[0] + 1) - mp.loggamma(x[1] + 1)
+            )
+        value, _ = quad(
+            lambda p, x=x: p ** x[0] * (1 - p) ** x[1] * stats.beta(1.3, 2.6).pdf(p),
+            0,
+            1,
+            epsabs=0,
+            epsrel=1e-11,
+        )
+        got = posterior.log_predictive(np.array([x]))[0, 0]
+        assert got == pytest.approx(np.log(value) + log_coefficient, rel=1e-9)
+
+
+def test_one_document_a_class_and_five_times_the_same_word():
+    """Both posterior means are uniform: the plug-in cannot tell, the predictive can."""
+    posterior, _ = fitted(np.array([[1, 1, 1], [2, 2, 2]]), np.array([0, 1]), 2)
+    x = np.array([[5, 0, 0]])
+    for log_p, expected in (
+        (posterior.log_predictive(x), 0.593361),
+        (posterior.log_likelihood(x, posterior.mean()), 0.5),
+    ):
+        p = np.exp(log_p[0])
+        assert p[0] / p.sum() == pytest.approx(expected, abs=5e-7)
+
+
+def test_the_four_word_documents():
+    theta = {"theta": np.array([[0.5, 0.4, 0.05, 0.05], [0.1, 0.1, 0.5, 0.3]])}
+    family = DirichletMultinomial(np.ones((2, 4)))
+    x = np.array([[3, 2, 1, 0]])  # dog dog cat dog cat tulip
+    mass = np.exp(family.log_likelihood(x, theta)[0]) / 60  # 6!/(3! 2! 1!) orders
+    np.testing.assert_allclose(mass, [0.001, 5e-6], rtol=1e-12)
+    w, w0 = family.linear_form(theta)
+    assert (x @ w.T + w0)[0] @ [1, -1] == pytest.approx(np.log(200), rel=1e-12)
+
+
+def test_a_black_swan():
+    X, y = np.array([[2, 1, 0], [0, 3, 0]]), np.array([0, 1])
+    posterior, seen = fitted(X, y, 2)
+    swan = np.array([[0, 0, 1]])
+    assert np.all(posterior.log_likelihood(swan, posterior.mle(seen)) == -np.inf)
+    assert np.isfinite(posterior.log_predictive(swan)).all()
+
+
+def test_draws_converge_to_the_predictive():
+    X, y = some_documents()
+    posterior, _ = fitted(X, y, 3, alpha=0.5)
+    theta = posterior.draw(np.random.default_rng(3), 20_000)
+    short = X[X.sum(axis=1) <= 4][:6]
+    ratio = np.exp(posterior.log_likelihood(short, theta) - posterior.log_predictive(short))
+    mcse = ratio.std(axis=0) / np.sqrt(len(ratio))
+    assert np.all(np.abs(ratio.mean(axis=0) - 1) < 4.5 * mcse + 1e-9)
+
+
+# -- evidence --------------------------------------------------------------------------------
+
+
+def test_evidence_is_the_integral():
+    X, y, weight = np.array([[3, 1], [0, 2], [1, 1]]), np.zeros(3, dtype=int), np.array([1, 2.5, 1])
+    family = DirichletMultinomial(np.array([[0.7, 1.9]]))
+    mass = [stats.binom(x.sum(), 0.5) for x in X]  # for its coefficients alone
+    coefficient = [m.pmf(x[0]) * 2.0 ** x.sum() for m, x in zip(mass, X, strict=True)]
+    value, _ = quad(
+        lambda p: (
+            np.prod((coefficient * p ** X[:, 0] * (1 - p) ** X[:, 1]) ** weight)
+            * stats.beta(0.7, 1.9).pdf(p)
+        ),
+        0,
+        1,
+        epsabs=0,
+        epsrel=1e-11,
+    )
+    seen = family.stats(X, y, 1, weight)
+    assert family.log_evidence(seen) == pytest.approx(np.log(value), rel=1e-9)
+
+
+def test_evidence_of_all_pairs_of_documents_sums_to_one():
+    family, X = DirichletMultinomial(np.full((2, 3), 0.4)), all_documents(2, 3)
+    for y in ([0, 0], [0, 1]):
+        total = sum(
+            np.exp(family.log_evidence(family.stats(np.array([a, b]), np.array(y), 2)))
+            for a in X
+            for b in X
+        )
+        assert total == pytest.approx(1, rel=1e-12)
+
+
+# -- kinds of rows ---------------------------------------------------------------------------
+
+
+def test_sparse_rows_and_narrow_types_are_the_same_rows():
+    X, y = some_documents()
+    X[3], X[4, 1] = 0, 10**6  # an empty document, a long one
+    weight = np.random.default_rng(3).gamma(2.0, size=len(y))
+    posterior, seen = fitted(X, y, 3, weight, alpha=0.4)
+    theta = posterior.draw(np.random.default_rng(1), 4)
+    t = np.random.default_rng(4).normal(size=(2, len(y), 3)) * 0.1 * (1 + 1j)
+    others = [sparse.csr_matrix(X), sparse.csr_array(X), X.astype("f4"), np.asfortranarray(X)]
+    others += [sparse.csr_matrix(X.astype("f4")), X.astype(np.uint32)]
+    for other in others:
+        _, again = fitted(other, y, 3, weight, alpha=0.4)
+        np.testing.assert_allclose(again.counts, seen.counts, rtol=1e-13)
+        np.testing.assert_allclose(again.log_coefficient, seen.log_coefficient, rtol=1e-13)
+        for method in (
+            lambda x: posterior.log_predictive(x),
+            lambda x: posterior.log_likelihood(x, theta),
+            lambda x: posterior.cgf(x, t),
+            lambda x: posterior.cgf(x, t[0, 0]),
+        ):
+            np.testing.assert_allclose(method(other), method(X), rtol=1e-11, atol=1e-12)
+
+
+def test_cells_stored_twice_are_added():
+    parts = ([1.0, 2.0, 4.0, 1.0], [1, 1, 0, 2], [0, 3, 4])
+    messy = sparse.csr_matrix(parts, shape=(2, 3))
+    clean = np.array([[4, 3, 0], [0, 0, 1]])
+    y = np.array([0, 1])
+    posterior, seen = fitted(clean, y, 2)
+    _, again = fitted(messy, y, 2)
+    np.testing.assert_array_equal(again.counts, seen.counts)
+    np.testing.assert_allclose(again.log_coefficient, seen.log_coefficient)
+    np.testing.assert_allclose(posterior.log_predictive(messy), posterior.log_predictive(clean))
+    assert messy.nnz == 4  # the user's matrix is left as it was
+
+
+def test_missing_and_negative_counts_are_refused():
+    X, y = some_documents()
+    X = X.astype(float)
+    posterior, _ = fitted(X, y, 3)
+    for bad, message in ((np.nan, "unknown length"), (-2, "row 5, feature 1 is -2")):
+        X[5, 1] = bad
+        for rows in (X, sparse.csr_matrix(X)):
+            for call in (
+                lambda rows: fitted(rows, y, 3),
+                posterior.log_predictive,
+                lambda rows: posterior.log_likelihood(rows, posterior.mean()),
+                lambda rows: posterior.cgf(rows, np.zeros(3)),
+            ):
+                with pytest.raises(ValueError, match=message):
+                    call(rows)
+
+
+def test_weights_are_repeated_rows():
+    X, y = some_documents()
+    weight = np.random.default_rng(2).integers(0, 4, len(y))
+    _, a = fitted(X, y, 3, weight.astype(float))
+    _, b = fitted(np.repeat(X, weight, axis=0), np.repeat(y, weight), 3)
+    np.testing.assert_allclose(a.counts, b.counts)
+    np.testing.assert_allclose(a.log_coefficient, b.log_coefficient)
+
+
+def test_simulated_documents():
+    rng = np.random.default_rng(0)
+    family = DirichletMultinomial(np.array([[2.0, 5, 1], [1, 1, 1]]), length=7)
+    theta = family.draw(rng, 4000)
+    X = family.simulate(rng, theta, np.zeros(4000, dtype=int))
+    assert X.dtype == np.int64
+    assert np.all(X.sum(axis=1) == 7)
+    law = stats.dirichlet_multinomial([2, 5, 1], 7)
+    assert np.all(np.abs(X.mean(axis=0) - law.mean()) < 4.5 * np.sqrt(np.diag(law.cov()) / 4000))
+    np.testing.assert_allclose(np.cov(X.T), law.cov(), atol=0.3)
+    fixed = family.simulate(rng, {"theta": theta["theta"][0]}, np.array([0, 1, 1]))
+    assert fixed.shape == (3, 3)
+
+
+# -- estimates -------------------------------------------------------------------------------
+
+
+def test_map_is_the_mode():
+    alpha = np.array([[1.5, 3.0, 2.2, 1.1]])
+    best = minimize(
+        lambda p: -np.sum((alpha[0] - 1) * np.log(p)),
+        np.full(4, 1 / 4),
+        bounds=[(1e-9, 1)] * 4,
+        constraints={"type": "eq", "fun": lambda p: p.sum() - 1},
+        method="SLSQP",
+        options={"ftol": 1e-14},
+    )
+    np.testing.assert_allclose(DirichletMultinomial(alpha).map()["theta"][0], best.x, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "expected"),
+    [
+        ([1, 3, 2], [0, 2 / 3, 1 / 3]),
+        ([1, 1, 1], "class 1: .*flat"),
+        ([5, 0.9, 5], "class 1, feature 1: .*unbounded"),
+    ],
+)
+def test_map_at_the_edge(alpha, expected):
+    family = DirichletMultinomial(np.array([[2.0, 3, 4], alpha]))
+    if isinstance(expected, str):
+        with pytest.raises(UndefinedEstimateError, match=expected):
+            family.map()
+    else:
+        np.testing.assert_allclose(family.map()["theta"][1], expected)
+
+
+def test_one_word_is_certain():
+    family = DirichletMultinomial(np.array([[0.3]]))
+    assert family.map()["theta"][0, 0] == family.mean()["theta"][0, 0] == 1
+    assert family.log_predictive(np.array([[7]]))[0, 0] == pytest.approx(0, abs=1e-13)
+
+
+def test_mle_of_a_class_without_words_is_undefined():
+    family = DirichletMultinomial()
+    seen = family.stats(np.array([[1, 2], [0, 0]]), np.array([0, 1]), 2)
+    with pytest.raises(UndefinedEstimateError, match="class 1: it has no words"):
+        family.mle(seen)
+
+
+# -- cumulants, linear form, information -----------------------------------------------------
+
+
+def test_cumulants_are_polygammas():
+    X, y = some_documents()
+    posterior, _ = fitted(X, y, 3, alpha=0.7)
+    x = X[X.sum(axis=1).argmax()]
+    alpha, length = posterior.alpha, x.sum()
+    total = alpha.sum(axis=-1)
+    with mp.workdps(30):
+        coefficient = float(mp.log(mp.factorial(int(length))))
+        coefficient -= float(sum(mp.log(mp.factorial(int(n))) for n in x))
+    radius = 0.25 * np.min(alpha[:, x > 0] / x[x > 0])
+    z = radius * np.exp(2j * np.pi * np.arange(64) / 64)
+    for t, classes in ((np.eye(3)[1], [1]), (np.ones(3), [0, 1, 2])):
+        values = posterior.cgf(x[None], z[:, None, None] * t)[:, 0]
+        for r, factorial in ((1, 1), (2, 2), (3, 6)):  # Cauchy's integral
+            got = (values * z ** -float(r)).mean().real * factorial
+            expected = sum(
+                np.sum(x.astype(float) ** r * polygamma(r - 1, alpha[c]))
+                - float(length) ** r * polygamma(r - 1, total[c])
+                + coefficient * (r == 1)
+                for c in classes
+            )
+            assert got == pytest.approx(expected, rel=1e-9)
+
+
+def test_cgf_outside_its_domain_is_not_finite():
+    family = DirichletMultinomial(np.array([[2.0, 3.0]]))
+    for x in ([[4, 1]], [[4 * 10**6, 10**6]]):
+        assert not np.isfinite(family.cgf(np.array(x), np.array([-1.0])))
+
+
+def test_linear_form_is_the_rule_of_a_plug_in_only():
+    X, y = some_documents()
+    posterior, _ = fitted(X, y, 3, alpha=2)
+    for theta in (posterior.mean(), posterior.map()):
+        w, w0 = posterior.linear_form(theta)
+        rule, exact = X @ w.T + w0, posterior.log_likelihood(X, theta)
+        np.testing.assert_allclose(rule - rule[:, :1], exact - exact[:, :1], rtol=1e-9, atol=1e-10)
+    with pytest.raises(NotLinearError, match="second occurrence weighs less"):
+        posterior.linear_form(None)
+
+
+def test_shares_of_information_add_up_to_that_of_a_token():
+    theta = np.random.default_rng(0).dirichlet(np.ones(5), size=3)
+    pi = np.array([0.2, 0.3, 0.5])
+    joint = pi[:, None] * theta
+    expected = stats.entropy(pi) + stats.entropy(joint.sum(axis=0)) - stats.entropy(joint.ravel())
+    shares = DirichletMultinomial(np.ones((3, 5))).information({"theta": theta}, pi)
+    assert shares.sum() == pytest.approx(expected, rel=1e-12)
+    assert np.all(shares >= 0)
+
+
+# -- extremes --------------------------------------------------------------------------------
+
+HUGE_ALPHA = np.array([[1e12, 3e12, 5, 0.3], [1e12 + 1e6, 3e12, 8, 2.0], [1e12, 1e3, 1e3, 1e5]])
+HUGE_ROWS = np.array(
+    [
+        [1e12, 3e12, 0, 0],
+        [1e12, 3e12 + 1e5, 3, 0],
+        [2.5e11, 7.5e11, 0, 2.5],
+        [1e5, 3e5, 1, 0],
+        [5000, 15010, 0, 0],
+        [2**14 - 1, 0, 0, 0],
+        [10, 30, 0, 0],
+        [0, 0, 0, 1e12],
+    ]
+)
+
+
+@pytest.mark.parametrize("container", [np.array, sparse.csr_matrix])
+@pytest.mark.parametrize("alpha", [HUGE_ALPHA, np.ones((1, 4)), np.full((1, 4), 1e-3)])
+def test_huge_counts(container, alpha):
+    """The plain sums of log-gammas are wrong by 1e-2 here."""
+    family, X = DirichletMultinomial(alpha), container(HUGE_ROWS)
+    expected = [[exact_predictive(x, a) for a in alpha] for x in HUGE_ROWS]
+    close = {"rtol": 1e-9, "atol": 5e-11}  # one of these documents has probability .998
+    np.testing.assert_allclose(family.log_predictive(X), expected, **close)
+    for c, t in enumerate(np.eye(len(alpha))):
+        np.testing.assert_allclose(family.cgf(X, t), np.array(expected)[:, c], **close)
+    expected = [[exact_multinomial(x, a) for a in alpha] for x in HUGE_ROWS]
+    theta = family.mean()
+    np.testing.assert_allclose(family.log_likelihood(X, theta), expected, rtol=1e-9)
+    draws = {"theta": np.stack([theta["theta"]] * 2)}
+    np.testing.assert_allclose(family.log_likelihood(X, draws), [expected] * 2, rtol=1e-9)
+
+
+def test_cgf_of_huge_counts():
+    family = DirichletMultinomial(HUGE_ALPHA[:2])
+    for t in (0.5, -0.1, 0.3j, 2 + 1j):
+        got = family.cgf(HUGE_ROWS[:5], np.array([t, 0]))
+        expected = [exact_cgf(x, HUGE_ALPHA[0], t) for x in HUGE_ROWS[:5]]
+        np.testing.assert_allclose(got, expected, rtol=1e-9)
+
+
+def test_the_prior_that_the_evidence_prefers_at_huge_counts():
+    X = np.array([[1e12, 3e12, 7.0], [2e12, 6e12, 3.0]])
+    y = np.zeros(2, dtype=int)
+    seen = DirichletMultinomial().stats(X, y, 1)
+    priors = [np.array([[1e9, 3e9, 1.0]]), np.array([[1.0, 1.0, 1.0]])]
+    got = np.subtract(*[DirichletMultinomial(a).log_evidence(seen) for a in priors])
+    exact = np.subtract(*[exact_predictive(X.sum(axis=0), a[0]) for a in priors])
+    assert got == pytest.approx(exact, rel=1e-9)
+
+
+def test_a_million_words_stay_sparse():
+    rng = np.random.default_rng(0)
+    X = sparse.random(30, 1_000_000, density=1e-5, format="csr", random_state=rng)
+    X.data = np.ceil(4 * X.data)
+    y = np.arange(30) % 2
+    posterior, seen = fitted(X, y, 2)
+    got = posterior.log_predictive(X[:3])
+    for i in range(3):
+        row = X[i]
+        used = np.append(row.data, 0)
+        for c in range(2):
+            alpha = posterior.alpha[c, row.indices]
+            rest = posterior.alpha[c].sum() - alpha.sum()
+            assert got[i, c] == pytest.approx(
+                exact_predictive(used, np.append(alpha, rest)), rel=1e-9
+            )
+    assert np.isfinite(posterior.log_evidence(seen))

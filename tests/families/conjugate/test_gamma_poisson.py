@@ -1,0 +1,442 @@
+"""Counts: against SciPy's negative binomial, quadrature, and 60 digits at counts of 1e12."""
+
+from itertools import product
+
+import mpmath as mp
+import numpy as np
+import pytest
+from scipy import sparse, stats
+from scipy.integrate import quad
+from scipy.optimize import minimize_scalar
+from scipy.special import gammaln, polygamma
+
+from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
+from bayesgen.families.contract import NotLinearError, UndefinedEstimateError
+
+
+def some_rows(seed=0, n=40, d=5, n_classes=3, missing=0.0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(n_classes, size=n)
+    X = rng.poisson(rng.gamma(0.8, 3, size=(n_classes, d))[y]).astype(float)
+    X[rng.random(X.shape) < missing] = np.nan
+    return X, y
+
+
+def fitted(X, y, n_classes, weight=None, **prior):
+    family = GammaPoisson(**prior)
+    seen = family.stats(X, y, n_classes, weight)
+    return family.resolve(seen).update(seen), seen
+
+
+def exact_cgf(x, shape, rate, t=1):
+    """log E Poisson(x | r)^t, r ~ Gamma(shape, rate); t = 1 is the negative binomial."""
+    with mp.workdps(60):
+        x, a, b = (mp.mpf(float(v)) for v in (x, shape, rate))
+        t = mp.mpmathify(complex(t))
+        value = mp.loggamma(a + t * x) - mp.loggamma(a) - t * mp.loggamma(x + 1)
+        return complex(value - a * mp.log1p(t / b) - t * x * mp.log(b + t))
+
+
+def exact_poisson(x, rate):
+    with mp.workdps(60):
+        x, rate = mp.mpf(float(x)), mp.mpf(float(rate))
+        return float(x * mp.log(rate) - rate - mp.loggamma(x + 1))
+
+
+# -- prior -----------------------------------------------------------------------------------
+
+
+def test_the_default_prior_has_the_pooled_mean_of_each_column():
+    X, y = some_rows(missing=0.2)
+    X[:, 3] = np.where(np.isnan(X[:, 3]), np.nan, 0)
+    family = GammaPoisson(shape=[1, 2, 1, 1, 0.5])
+    prior = family.resolve(family.stats(X, y, 3))
+    mean = np.nanmean(X, axis=0)
+    mean[3] = 1.0  # nothing but zeros: one row
+    np.testing.assert_allclose(prior.shape / prior.rate, np.tile(mean, (3, 1)), rtol=1e-13)
+    X[:, 3] = np.nan  # nothing observed: the same
+    again = family.resolve(family.stats(X, y, 3))
+    np.testing.assert_allclose(again.rate, prior.rate, rtol=1e-13)
+    with pytest.raises(ValueError, match="rate must be > 0"):
+        GammaPoisson(rate=0.0).resolve(family.stats(X, y, 3))
+
+
+# -- predictive ------------------------------------------------------------------------------
+
+
+def test_predictive_is_scipys_negative_binomial():
+    X, y = some_rows()
+    posterior, _ = fitted(X, y, 3, shape=[0.1, 1, 2, 0.5, 3])
+    a, b = posterior.shape, posterior.rate
+    expected = stats.nbinom.logpmf(X[:, None], a, b / (b + 1)).sum(axis=-1)
+    np.testing.assert_allclose(posterior.log_predictive(X), expected, rtol=1e-9)
+
+
+def test_predictive_is_the_integral():
+    family = GammaPoisson(np.array([[1.3]]), np.array([[0.7]]))
+    for x in (0, 2, 2.5, 30):
+        value, _ = quad(
+            lambda r, x=x: (
+                np.exp(x * np.log(r) - r - gammaln(x + 1)) * stats.gamma(1.3, scale=1 / 0.7).pdf(r)
+            ),
+            0,
+            np.inf,
+            epsabs=0,
+            epsrel=1e-11,
+            limit=200,
+        )
+        got = family.log_predictive(np.array([[x]]))[0, 0]
+        assert got == pytest.approx(np.log(value), rel=1e-9)
+
+
+def test_predictive_of_all_rows_sums_to_one():
+    family = GammaPoisson(np.array([[2.0, 0.5]]), np.array([[3.0, 2.0]]))
+    everything = np.array(list(product(range(60), repeat=2)))
+    assert np.exp(family.log_predictive(everything)).sum() == pytest.approx(1, rel=1e-12)
+    mass = np.exp(family.log_likelihood(everything, family.mean()))
+    assert mass.sum() == pytest.approx(1, rel=1e-12)
+
+
+def test_likelihood_is_scipys_poisson():
+    X, y = some_rows(missing=0.2)
+    posterior, _ = fitted(X, y, 3)
+    theta = posterior.draw(np.random.default_rng(0), 3)
+    masses = stats.poisson.logpmf(X[None, :, None], theta["rate"][:, None])
+    np.testing.assert_allclose(
+        posterior.log_likelihood(X, theta), np.nansum(masses, axis=-1), rtol=1e-9, atol=1e-12
+    )
+
+
+def test_a_black_swan():
+    X, y = np.array([[2, 0], [3, 0]]), np.array([0, 1])
+    posterior, seen = fitted(X, y, 2)
+    swan = np.array([[2, 1]])
+    assert np.all(posterior.log_likelihood(swan, posterior.mle(seen)) == -np.inf)
+    assert np.isfinite(posterior.log_predictive(swan)).all()
+    large = np.array([[2, 10**6]])
+    assert np.all(posterior.log_likelihood(large, posterior.mle(seen)) == -np.inf)
+
+
+def test_draws_converge_to_the_predictive():
+    X, y = some_rows(missing=0.2)
+    posterior, _ = fitted(X, y, 3, shape=3.0)
+    theta = posterior.draw(np.random.default_rng(3), 20_000)
+    rows = np.concatenate([X[y == c][:2] for c in range(3)])
+    own = np.repeat(np.arange(3), 2)
+    log_ratio = posterior.log_likelihood(rows, theta) - posterior.log_predictive(rows)
+    ratio = np.exp(log_ratio[:, np.arange(6), own])
+    mcse = ratio.std(axis=0) / np.sqrt(len(ratio))
+    assert np.all(np.abs(ratio.mean(axis=0) - 1) < 4.5 * mcse)
+
+
+# -- evidence --------------------------------------------------------------------------------
+
+
+def test_evidence_is_the_integral():
+    x, weight = np.array([3.0, 0, 5, np.nan]), np.array([1, 2.5, 0.5, 1])
+    family = GammaPoisson(np.array([[0.7], [2.0]]), np.array([[1.9], [1.0]]))
+    value, _ = quad(
+        lambda r: (
+            np.prod(stats.poisson.pmf(x[:3], r) ** weight[:3])
+            * stats.gamma(0.7, scale=1 / 1.9).pdf(r)
+        ),
+        0,
+        np.inf,
+        epsabs=0,
+        epsrel=1e-11,
+        limit=200,
+    )
+    seen = family.stats(x[:, None], np.zeros(4, dtype=int), 2, weight)
+    assert family.log_evidence(seen) == pytest.approx(np.log(value), rel=1e-9)
+
+
+# -- kinds of rows ---------------------------------------------------------------------------
+
+
+def test_sparse_rows_and_narrow_types_are_the_same_rows():
+    X, y = some_rows(missing=0.3)
+    X[0], X[4, 1] = np.nan, 10**6
+    weight = np.random.default_rng(3).gamma(2.0, size=len(y))
+    posterior, seen = fitted(X, y, 3, weight)
+    theta = posterior.draw(np.random.default_rng(1), 4)
+    t = np.random.default_rng(4).normal(size=(2, len(y), 3)) * 0.05 * (1 + 1j)
+    others = [sparse.csr_matrix(X), sparse.csr_array(X), X.astype("f4"), np.asfortranarray(X)]
+    for other in [*others, sparse.csr_matrix(X.astype("f4"))]:
+        _, again = fitted(other, y, 3, weight)
+        np.testing.assert_allclose(again.total, seen.total, rtol=1e-13)
+        np.testing.assert_allclose(again.rows, seen.rows, rtol=1e-13)
+        np.testing.assert_allclose(again.log_factorial, seen.log_factorial, rtol=1e-13)
+        for method in (
+            lambda x: posterior.log_predictive(x),
+            lambda x: posterior.log_likelihood(x, theta),
+            lambda x: posterior.cgf(x, t),
+            lambda x: posterior.cgf(x, t[0, 0]),
+        ):
+            np.testing.assert_allclose(method(other), method(X), rtol=1e-11, atol=1e-12)
+    whole, _ = some_rows()
+    for dtype in (np.uint8, np.int64):
+        np.testing.assert_allclose(
+            posterior.log_predictive(whole.astype(dtype)), posterior.log_predictive(whole)
+        )
+
+
+def test_a_missing_cell_is_a_dropped_column():
+    X, y = some_rows(missing=0.4)
+    posterior, seen = fitted(X, y, 3)
+    theta = posterior.mean()["rate"]
+    for x in X[:8]:
+        kept = np.flatnonzero(~np.isnan(x))
+        sub = GammaPoisson(posterior.shape[:, kept], posterior.rate[:, kept])
+        row = x[None, kept]
+        np.testing.assert_allclose(
+            posterior.log_predictive(x[None]), sub.log_predictive(row), rtol=1e-12
+        )
+        np.testing.assert_allclose(
+            posterior.log_likelihood(x[None], {"rate": theta}),
+            sub.log_likelihood(row, {"rate": theta[:, kept]}),
+            rtol=1e-12,
+        )
+    for j in range(X.shape[1]):
+        some = ~np.isnan(X[:, j])
+        alone = GammaPoisson().stats(X[some, j : j + 1], y[some], 3)
+        np.testing.assert_array_equal(seen.total[:, [j]], alone.total)
+        np.testing.assert_array_equal(seen.rows[:, [j]], alone.rows)
+
+
+def test_a_missing_cell_of_a_column_of_1e12_leaves_no_trace():
+    family = GammaPoisson(np.array([[3e12, 4.0]]), np.array([[3.0, 2.0]]))
+    for X in (np.array([[np.nan, 3.0]]), sparse.csr_matrix([[np.nan, 3.0]])):
+        expected = exact_cgf(3, 4, 2).real
+        assert family.log_predictive(X)[0, 0] == pytest.approx(expected, rel=1e-12)
+        expected = exact_poisson(3, 2)
+        got = family.log_likelihood(X, family.mean())[0, 0]
+        assert got == pytest.approx(expected, rel=1e-12)
+
+
+def test_negative_counts_are_refused():
+    X, y = some_rows(missing=0.2)
+    posterior, _ = fitted(X, y, 3)
+    X[5, 1] = -2
+    for rows in (X, sparse.csr_matrix(X)):
+        for call in (
+            lambda rows: fitted(rows, y, 3),
+            posterior.log_predictive,
+            lambda rows: posterior.log_likelihood(rows, posterior.mean()),
+            lambda rows: posterior.cgf(rows, np.zeros(3)),
+        ):
+            with pytest.raises(ValueError, match="row 5, feature 1 is -2"):
+                call(rows)
+
+
+def test_weights_are_repeated_rows():
+    X, y = some_rows(missing=0.2)
+    weight = np.random.default_rng(2).integers(0, 4, len(y))
+    _, a = fitted(X, y, 3, weight.astype(float))
+    _, b = fitted(np.repeat(X, weight, axis=0), np.repeat(y, weight), 3)
+    for name in ("total", "rows", "log_factorial"):
+        np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-13)
+
+
+# -- estimates -------------------------------------------------------------------------------
+
+
+def test_map_is_the_mode():
+    posterior, _ = fitted(*some_rows(), 3, shape=1.5)
+    for c, j in np.ndindex(3, 5):
+        density = stats.gamma(posterior.shape[c, j], scale=1 / posterior.rate[c, j])
+        best = minimize_scalar(
+            lambda r, density=density: -density.logpdf(r),
+            bounds=(1e-9, density.ppf(1 - 1e-9)),
+            method="bounded",
+            options={"xatol": 1e-10},
+        )
+        assert posterior.map()["rate"][c, j] == pytest.approx(best.x, rel=1e-4, abs=1e-6)
+
+
+def test_map_at_the_edge():
+    shape = np.full((2, 3), 2.0)
+    shape[1, 2] = 1.0
+    assert GammaPoisson(shape, np.ones((2, 3))).map()["rate"][1, 2] == 0
+    shape[1, 2] = 0.99
+    with pytest.raises(UndefinedEstimateError, match="class 1, feature 2: a Gamma density"):
+        GammaPoisson(shape, np.ones((2, 3))).map()
+
+
+def test_mle_of_a_column_never_observed_is_undefined():
+    X = np.array([[1.0, np.nan], [0, 1]])
+    family = GammaPoisson()
+    for weight in (None, np.array([0.1, 0.7])):
+        seen = family.stats(X, np.array([0, 1]), 2, weight)
+        with pytest.raises(UndefinedEstimateError, match="class 0, feature 1: it has no obs"):
+            family.mle(seen)
+
+
+# -- cumulants, linear form, information -----------------------------------------------------
+
+
+def test_cumulants_are_polygammas():
+    X, y = some_rows()
+    posterior, _ = fitted(X, y, 3, shape=0.7)
+    x = np.array([3.0, 0, np.nan, 1, 7])
+    seen = ~np.isnan(x)
+    a, b, n = posterior.shape[:, seen], posterior.rate[:, seen], x[seen]
+    mean = n * (polygamma(0, a) - np.log(b)) - a / b - gammaln(n + 1)
+    variance = n**2 * polygamma(1, a) + a / b**2 - 2 * n / b
+    third = n**3 * polygamma(2, a) - 2 * a / b**3 + 3 * n / b**2
+    radius = 0.25 * min(b.min(), np.min(a[:, n > 0] / n[n > 0]))
+    z = radius * np.exp(2j * np.pi * np.arange(64) / 64)
+    for t in (np.eye(3)[1], np.ones(3)):
+        values = posterior.cgf(x[None], z[:, None, None] * t)[:, 0]
+        for r, factorial, moment in ((1, 1, mean), (2, 2, variance), (3, 6, third)):
+            got = (values * z ** -float(r)).mean().real * factorial  # Cauchy's integral
+            assert got == pytest.approx(t @ moment.sum(axis=-1), rel=1e-9)
+
+
+def test_cgf_outside_its_domain_is_not_finite():
+    for shape, rate, x in ((2.0, 5.0, 4.0), (5.0, 0.5, 0.0), (1e6, 0.5, 1e6), (40.0, 50.0, 90.0)):
+        family = GammaPoisson(np.array([[shape]]), np.array([[rate]]))
+        assert not np.isfinite(family.cgf(np.array([[x]]), np.array([-0.75])))
+
+
+def test_linear_form_is_the_rule_of_a_plug_in_only():
+    X, y = some_rows()
+    posterior, _ = fitted(X, y, 3, shape=2.0)
+    for theta in (posterior.mean(), posterior.map()):
+        w, w0 = posterior.linear_form(theta)
+        rule, exact = X @ w.T + w0, posterior.log_likelihood(X, theta)
+        np.testing.assert_allclose(rule - rule[:, :1], exact - exact[:, :1], rtol=1e-9, atol=1e-10)
+    with pytest.raises(NotLinearError, match="negative binomial"):
+        posterior.linear_form(None)
+
+
+def test_information_is_the_sum_over_counts():
+    rate = np.array(
+        [
+            [0, 1, 63, 65, 200, 0, 3000],
+            [0.5, 1.01, 60, 65, 100, 0, 3100],
+            [0, 0, 10, 66, 220, 0, 50.0],
+        ]
+    )
+    pi = np.array([0.2, 0.5, 0.3])
+    x = np.arange(6000)[:, None, None]
+    log_p = stats.poisson.logpmf(x, rate)
+    p = np.exp(log_p)
+    mixture = np.tensordot(p, pi, axes=(1, 0))[:, None]
+    logs = np.log(np.where(p > 0, p, 1)) - np.log(np.where(mixture > 0, mixture, 1))
+    expected = np.einsum("c,xcd->d", pi, p * logs)
+    family = GammaPoisson()
+    got = family.information({"rate": rate}, pi)
+    np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-14)
+    # a class of weight 0 is not there
+    more = np.vstack([rate, np.full((1, 7), 17.0)])
+    np.testing.assert_allclose(family.information({"rate": more}, np.append(pi, 0)), got)
+
+
+def test_information_of_huge_rates_is_that_of_normal_variables():
+    def normal(distance):
+        def term(z):
+            a, b = stats.norm.pdf(z), stats.norm.pdf(z - distance)
+            return 0.5 * (a * np.log(2 * a / (a + b)) + b * np.log(2 * b / (a + b)))
+
+        return quad(term, -11, distance + 11, epsabs=1e-13, points=[0, distance])[0]
+
+    rate = np.array([[1e12, 1e14, 1e12, 1e12], [1e12 + 1e6, 1e14 + 4e7, 2e12, 1e12]])
+    got = GammaPoisson().information({"rate": rate}, np.array([0.5, 0.5]))
+    expected = [normal(1.0), normal(4.0), np.log(2), 0]
+    np.testing.assert_allclose(got, expected, rtol=2e-6, atol=1e-11)
+
+
+# -- extremes --------------------------------------------------------------------------------
+
+HUGE = [  # x, shape, rate
+    (1e12, 1e12, 1.0),
+    (1e12, 1e15, 1e3),
+    (1e12 + 1e6, 3e12, 3.0),
+    (1e12, 1.0, 1e-12),
+    (1e12, 31.0, 1e-10),
+    (1e6, 1e12, 1e6),
+    (40.0, 1e12, 3e10),
+    (5.0, 1e12, 1e12),
+    (0.0, 1e12, 1e12),
+    (1e12, 1e12, 1e-4),
+    (2.5e11, 1e9, 1e-2),
+]
+
+
+@pytest.mark.parametrize("container", [np.array, sparse.csr_matrix])
+def test_huge_counts(container):
+    """Cell by cell, then all in one row; the plain sum of log-gammas is wrong by 1e-2 here."""
+    x, shape, rate = np.array(HUGE).T
+    expected = np.array([exact_cgf(*cell).real for cell in HUGE])
+    for j in range(len(x)):
+        family = GammaPoisson(shape[None, [j]], rate[None, [j]])
+        X = container(x[None, [j]])
+        assert family.log_predictive(X)[0, 0] == pytest.approx(expected[j], rel=1e-9)
+        assert family.cgf(X, np.ones(1))[0] == pytest.approx(expected[j], rel=1e-9)
+        plug_in = family.log_likelihood(X, family.mean())[0, 0]
+        assert plug_in == pytest.approx(exact_poisson(x[j], shape[j] / rate[j]), rel=1e-9)
+    near = np.abs(expected) < 100  # a row of moderate density has no digits to lose
+    family = GammaPoisson(shape[None, near], rate[None, near])
+    row = container(x[None, near])
+    assert family.log_predictive(row)[0, 0] == pytest.approx(expected[near].sum(), rel=1e-9)
+    assert family.cgf(row, np.ones(1))[0] == pytest.approx(expected[near].sum(), rel=1e-9)
+
+
+def test_zeros_beside_huge_counts():
+    """Cells of 0 are summed apart from columns whose share of no events is 1e12."""
+    shape, rate = np.array([[1e12, 4e12, 3.0, 0.5]]), np.array([[1.0, 2.0, 5.0, 7.0]])
+    x = np.array([[1e12, 2e12, 0.0, 0.0]])
+    expected = sum(exact_cgf(*c).real for c in zip(x[0], shape[0], rate[0], strict=True))
+    for X in (x, sparse.csr_matrix(x)):
+        got = GammaPoisson(shape, rate).log_predictive(X)[0, 0]
+        assert got == pytest.approx(expected, rel=1e-9)
+
+
+CGF_OF_HUGE = [
+    (1e12, 1e12, 1.0),
+    (1e12 + 1e6, 1e15, 1e3),
+    (1e6, 3e6, 3.0),
+    (1e12, 1e3, 1.03e-9),
+    (3e11, 2.5, 4e-12),
+    (40.0, 1e12, 3e10),
+]
+
+
+def test_cgf_of_huge_counts():
+    for t in (0.5, -1e-13, 0.3j, 2 + 1j):
+        for x, shape, rate in CGF_OF_HUGE:
+            family = GammaPoisson(np.array([[shape]]), np.array([[rate]]))
+            got = family.cgf(np.array([[x]]), np.array([t]))[0]
+            np.testing.assert_allclose(got, exact_cgf(x, shape, rate, t), rtol=1e-9)
+
+
+def test_the_prior_that_the_evidence_prefers_at_huge_counts():
+    X, y = np.array([[1e12], [1e12 + 3e6]]), np.zeros(2, dtype=int)
+    priors = [(1e9, 1e-3), (1.0, 1e-12)]
+
+    def exact(a, b):
+        with mp.workdps(60):
+            a, b, total = mp.mpf(a), mp.mpf(b), mp.mpf(2e12 + 3e6)
+            value = a * mp.log(b) - mp.loggamma(a) + mp.loggamma(a + total)
+            return value - (a + total) * mp.log(b + 2)
+
+    seen = GammaPoisson().stats(X, y, 1)
+    got = np.subtract(
+        *[GammaPoisson(np.array([[a]]), np.array([[b]])).log_evidence(seen) for a, b in priors]
+    )
+    assert got == pytest.approx(float(exact(*priors[0]) - exact(*priors[1])), rel=1e-9)
+    one = GammaPoisson().stats(X[:1], y[:1], 1)
+    family = GammaPoisson(np.array([[1e9]]), np.array([[1e-3]]))
+    assert family.log_evidence(one) == pytest.approx(family.log_predictive(X[:1])[0, 0], rel=1e-12)
+
+
+def test_a_million_features_stay_sparse():
+    rng = np.random.default_rng(0)
+    X = sparse.random(30, 1_000_000, density=1e-5, format="csr", random_state=rng)
+    X.data = np.ceil(4 * X.data)
+    posterior, seen = fitted(X, np.arange(30) % 2, 2)
+    a, b = posterior.shape, posterior.rate
+    x = np.asarray(X[0].todense())
+    expected = stats.nbinom.logpmf(x, a, b / (b + 1)).sum(axis=-1)
+    np.testing.assert_allclose(posterior.log_predictive(X[:1])[0], expected, rtol=1e-9)
+    assert np.isfinite(posterior.log_evidence(seen))

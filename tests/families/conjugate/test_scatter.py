@@ -1,0 +1,185 @@
+"""Scatter statistics: exact to 1e-12 in every form of data, and equal bits on any thread count."""
+
+import threading
+
+import numpy as np
+import pytest
+import threadpoolctl
+
+from bayesgen.families.conjugate.normal_inverse_wishart import scatter
+from bayesgen.families.conjugate.normal_inverse_wishart.scatter import (
+    MissingCellError,
+    ScatterStats,
+)
+from bayesgen.numerics import kernels
+from bayesgen.numerics.kernels import blas
+
+RNG = np.random.default_rng(5)
+
+
+def exact(X, y, n_classes, weight, shared, shift):
+    """Two passes in extended precision: another road to the same numbers."""
+    X = np.asarray(X, dtype=np.longdouble) - shift
+    w = np.ones(len(X), dtype=np.longdouble) if weight is None else weight.astype(np.longdouble)
+    n, d = np.zeros(n_classes), X.shape[1]
+    mean, out = np.zeros((n_classes, d), np.longdouble), np.zeros((n_classes, d, d), np.longdouble)
+    for c in range(n_classes):
+        own = (y == c) & (w > 0)
+        if own.any():
+            n[c] = w[own].sum()
+            mean[c] = (w[own, None] * X[own]).sum(axis=0) / n[c]
+            z = X[own] - mean[c]
+            out[c] = (z * w[own, None]).T @ z
+    return n, mean, out.sum(axis=0, keepdims=True) if shared else out
+
+
+def check(X, y, n_classes, weight=None, tol=1e-12):
+    for shared in (False, True):
+        found = ScatterStats.of_rows(X, y, n_classes, weight, shared=shared)
+        n, mean, expected = exact(X, y, n_classes, weight, shared, found.shift)
+        np.testing.assert_allclose(found.n, n, rtol=1e-14)
+        spread = np.sqrt(np.diagonal(expected, axis1=1, axis2=2)).astype(np.float64)
+        scale = spread[:, :, None] * spread[:, None, :]
+        error = np.abs(found.scatter - expected)
+        assert np.all(error <= tol * scale + 1e-300)
+        sd = np.sqrt(np.square(spread).sum(axis=0) / n.sum())
+        assert np.all(np.abs(found.mean - mean)[n > 0] <= 1e-12 * (np.abs(mean[n > 0]) + sd))
+        np.testing.assert_array_equal(found.scatter, found.scatter.swapaxes(1, 2))
+
+
+@pytest.fixture(params=["one thread", "three threads, blocks of 7 rows"])
+def both_ways(request, monkeypatch):
+    if request.param != "one thread":
+        monkeypatch.setattr(kernels, "COMPILE_FROM", 0)
+        monkeypatch.setattr("bayesgen.numerics.kernels.threads.n_threads", lambda: 3)
+        monkeypatch.setattr(scatter, "_CELLS", 35)
+        monkeypatch.setattr(scatter, "_ROWS", 7)
+        monkeypatch.setattr(scatter, "_ROWS_A_CLASS", 1)
+
+
+def rows(n=200, d=5, n_classes=4):
+    y = RNG.integers(n_classes - 1, size=n)  # the last class has no row
+    X = RNG.standard_normal((n, d)) @ RNG.standard_normal((d, d)) + 3.0 * y[:, None]
+    return X, y, n_classes
+
+
+FORMS = {
+    "C order": lambda X: X,
+    "Fortran order": np.asfortranarray,
+    "strides": lambda X: np.repeat(np.repeat(X, 2, axis=0), 3, axis=1)[::2, ::3],
+    "reversed": lambda X: X[::-1].copy()[::-1],
+    "float32": lambda X: X.astype(np.float32),
+    "float16": lambda X: X.astype(np.float16),
+    "int64": lambda X: np.rint(100 * X).astype(np.int64),
+    "uint8": lambda X: np.abs(np.rint(10 * X)).astype(np.uint8),
+    "bool": lambda X: X > 0,
+    "offset 1e6": lambda X: X + 1e6,
+    "offsets by column": lambda X: X * np.logspace(-8, 8, X.shape[1]) + np.logspace(0, 14, 5),
+    "one row": lambda X: X[:1],
+    "sorted by class": lambda X: X,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_two_passes_in_extended_precision(form, both_ways):
+    X, y, n_classes = rows()
+    if form == "sorted by class":
+        order = np.argsort(y)
+        X, y = X[order], y[order]
+    X = FORMS[form](X)
+    X.flags.writeable = False
+    y = y[: len(X)]
+    check(X, y, n_classes)
+    weight = RNG.integers(3, size=len(X)) * 0.75
+    if weight.any():
+        check(X, y, n_classes, weight)
+
+
+def test_an_outlier_in_the_first_row_costs_no_digits(both_ways):
+    X, y, n_classes = rows()
+    y[0], y[1:] = 3, np.minimum(y[1:], 2)  # of a class of its own: no scatter to hide in
+    X[0] = 1e200
+    check(X, y, n_classes)
+
+
+@pytest.mark.parametrize("d", [1, 2, 37, 300])
+def test_many_and_few_columns(d, both_ways):
+    X, y, n_classes = rows(n=64, d=d)
+    check(X, y, n_classes)
+
+
+def test_no_row_and_no_column(both_ways):
+    for shape in ((0, 3), (4, 0)):
+        found = ScatterStats.of_rows(np.empty(shape), np.zeros(shape[0], int), 2)
+        assert found.scatter.shape == (2, shape[1], shape[1])
+        assert not found.scatter.any()
+
+
+def test_bits_do_not_depend_on_the_number_of_threads(monkeypatch):
+    X, y, n_classes = rows(n=3000, d=100)
+    monkeypatch.setattr(kernels, "COMPILE_FROM", 0)
+    for shared in (False, True):
+        found = []
+        for threads in (1, 2, 5):
+            monkeypatch.setattr("bayesgen.numerics.kernels.threads.n_threads", lambda n=threads: n)
+            with threadpoolctl.threadpool_limits(threads):
+                found.append(ScatterStats.of_rows(X, y, n_classes, shared=shared))
+        for other in found[1:]:
+            np.testing.assert_array_equal(other.scatter, found[0].scatter)
+            np.testing.assert_array_equal(other.mean, found[0].mean)
+
+
+def test_weights_of_nothing_are_no_rows():
+    X, y, n_classes = rows(n=20)
+    weight = np.ones(20)
+    weight[3:5] = 0
+    X[3, 1] = np.nan
+    keep = weight > 0
+    found = ScatterStats.of_rows(X, y, n_classes, weight)
+    expected = ScatterStats.of_rows(X[keep], y[keep], n_classes)
+    np.testing.assert_allclose(found.scatter, expected.scatter, rtol=1e-12)
+
+
+def test_the_first_missing_cell_is_named(both_ways):
+    X, y, n_classes = rows()
+    X[150, 3] = X[120, 2] = X[120, 4] = np.nan
+    with pytest.raises(MissingCellError, match="first in row 120, column 2") as error:
+        ScatterStats.of_rows(X, y, n_classes)
+    assert (error.value.row, error.value.column) == (120, 2)
+
+
+def test_blas_has_its_threads_back():
+    def limits():
+        info = blas._libraries().info()
+        return [pool["num_threads"] for pool in info if pool["user_api"] == "blas"]
+
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        before = limits()
+        with blas.sharing(False):
+            assert set(limits()) == {1}
+        assert limits() == before
+        with pytest.raises(ZeroDivisionError), blas.sharing(True) as share:
+            share(lambda k: 1 // k, [1, 0])
+        assert limits() == before
+
+
+def test_a_worker_of_another_pool_works_alone():
+    seen = []
+
+    def work():
+        with blas.sharing(True) as share:
+            share(lambda _: seen.append(threading.current_thread()), range(5))
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    worker.join()
+    assert set(seen) == {worker}
+
+
+def test_products_refuse_what_they_would_misread():
+    good = np.ones((3, 3))
+    for bad in (np.ones((3, 6))[:, ::2], np.ones((3, 3), np.float32), np.ones(3)):
+        with pytest.raises((TypeError, ValueError)):
+            blas.add_gram(bad, good)
+        with pytest.raises((TypeError, ValueError)):
+            blas.multiply_by_lower(good, bad)

@@ -1,0 +1,191 @@
+"""Bursty documents: the mass against SciPy, the coordinates of the simplex, one fit by NUTS."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse, stats
+
+import bayesgen as bg
+from bayesgen.families.names import CLASS, FEATURE
+from bayesgen.families.sampled.dirichlet_compound import DirichletCompound
+from bayesgen.families.shared.simplex import counted_simplex
+from bayesgen.inference import diagnostics
+from bayesgen.posterior.model import ClassModel
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
+    import pytensor.tensor as pt
+    from pytensor.compile.mode import Mode
+
+PYTHON = Mode(linker="py", optimizer="fast_compile")
+RNG = np.random.default_rng(6)
+C, D, N = 2, 4, 12
+THETA = {"mean": RNG.dirichlet(np.ones(D), C), "concentration": np.array([0.7, 60.0])}
+Y = np.arange(N) % C
+
+
+def documents() -> np.ndarray:
+    X = RNG.negative_binomial(0.5, 0.1, (N, D)).astype(float)
+    X[3] = 0
+    X[4, 1] = 150  # more factors than are listed one by one
+    return X
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_mass_is_scipys(form):
+    X = documents()
+    alpha = THETA["mean"] * THETA["concentration"][:, None]
+    expected = [
+        [stats.dirichlet_multinomial.logpmf(x.astype(int), a, int(x.sum())) for a in alpha]
+        for x in X
+    ]
+    found = DirichletCompound().log_likelihood(form(X), THETA)
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
+
+
+def test_with_a_large_concentration_it_is_the_multinomial():
+    X = documents().astype(int)
+    theta = {"mean": THETA["mean"], "concentration": np.full(C, 1e13)}
+    expected = [[stats.multinomial.logpmf(x, x.sum(), p) for p in THETA["mean"]] for x in X]
+    found = DirichletCompound().log_likelihood(X, theta)
+    np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
+
+
+def test_a_word_that_cannot_occur():
+    theta = {"mean": np.array([[0.0, 1.0]]), "concentration": np.array([3.0])}
+    found = DirichletCompound().log_likelihood(np.array([[0, 4], [1, 3]]), theta)
+    np.testing.assert_array_equal(found, [[0.0], [-np.inf]])
+
+
+def test_simulated_counts_have_the_mean_and_variance():
+    y = np.repeat([0, 1], 30_000)
+    length = 20
+    X = DirichletCompound(length=length).simulate(np.random.default_rng(0), THETA, y)
+    assert (X.sum(axis=1) == length).all()
+    for c in range(C):
+        x, p, s = X[y == c], THETA["mean"][c], THETA["concentration"][c]
+        variance = length * p * (1 - p) * (length + s) / (1 + s)
+        np.testing.assert_allclose(x.mean(0), length * p, atol=5 * np.sqrt(variance.max() / 3e4))
+        np.testing.assert_allclose(x.var(0), variance, rtol=0.05)
+
+
+def test_simulated_documents_may_have_the_lengths_of_others():
+    X = documents()
+    family = DirichletCompound().given_rows(sparse.csr_matrix(X))
+    drawn = family.simulate(np.random.default_rng(0), THETA, Y)
+    np.testing.assert_array_equal(drawn.sum(axis=1), X.sum(axis=1))
+
+
+def test_defaults_by_hand():
+    X, y = np.array([[3, 1], [0, 2], [4, 0]]), np.array([0, 1, -1])
+    for form in (np.asarray, sparse.csr_matrix):
+        family = DirichletCompound().with_defaults(form(X), y, 2, np.array([1.0, 1, 2]))
+        assert family.typical == pytest.approx(14 / 4)
+        assert family.length == 4
+        np.testing.assert_allclose(family.reference, [[2, 2], [1, 2]])
+        np.testing.assert_array_equal(family.alpha, np.ones((2, 2)))
+
+
+# ---------------------------------------------------------------------------------------- PyMC
+
+
+def test_coordinates_of_the_simplex():
+    """There and back; the Jacobian by finite differences; round at the counts."""
+    w, n = RNG.dirichlet(np.ones(D), C), np.array([[30.0], [5.0]])
+    transform = counted_simplex(pt.as_tensor(n * w))
+    p = RNG.dirichlet(np.ones(D), C)
+    z = transform.forward(pt.as_tensor(p)).eval(mode=PYTHON)
+    assert z.shape == (C, D - 1)
+    at = pt.dmatrix()
+    back = transform.backward(at)
+    log_jac = transform.log_jac_det(at)
+    np.testing.assert_allclose(back.eval({at: z}, mode=PYTHON), p)
+    h = 1e-6
+    for c in range(C):
+        slopes = []
+        for k in range(D - 1):
+            step = np.zeros_like(z)
+            step[c, k] = h
+            ends = [back.eval({at: z + sign * step}, mode=PYTHON)[c] for sign in (1, -1)]
+            slopes.append((ends[0] - ends[1])[:-1] / (2 * h))
+        expected = np.linalg.slogdet(np.array(slopes))[1]
+        assert log_jac.eval({at: z}, mode=PYTHON)[c] == pytest.approx(expected, abs=1e-7)
+    origin = transform.forward(pt.as_tensor(w)).eval(mode=PYTHON)
+    for c in range(C):
+        slopes = []
+        for k in range(D - 1):
+            step = np.zeros_like(z)
+            step[c, k] = h
+            ends = [back.eval({at: origin + sign * step}, mode=PYTHON)[c] for sign in (1, -1)]
+            slopes.append((np.log(ends[0]) - np.log(ends[1])) / (2 * h))
+        information = np.einsum("j,kj,lj->kl", n[c] * w[c], slopes, slopes)
+        np.testing.assert_allclose(information, np.eye(D - 1), atol=1e-7)
+
+
+def test_the_prior_is_a_dirichlet():
+    family = DirichletCompound.examples(C, D)[1]
+    coords = {CLASS: ["a", "b"], FEATURE: list("pqrs")}
+    model = ClassModel(np.ones(C), family).to_pymc(coords)
+    point = model.initial_point()
+    value = model.rvs_to_values[model["mean"]]
+    transform = model.rvs_to_transforms[model["mean"]]
+    point[value.name] = transform.forward(pt.as_tensor(THETA["mean"])).eval(mode=PYTHON)
+    found = model.compile_logp(vars=[model["mean"]], jacobian=False, mode=PYTHON)(point)
+    rows = zip(THETA["mean"], family.alpha, strict=True)
+    expected = sum(stats.dirichlet.logpdf(p, a) for p, a in rows)
+    assert found == pytest.approx(expected)
+
+
+# -------------------------------------------------------------------------------------- errors
+
+
+def test_unknown_and_fractional_counts_are_refused():
+    X = documents()
+    X[1, 2] = np.nan
+    with pytest.raises(ValueError, match=r"contains NaN: nan in row 1, column 'x2'; a document"):
+        bg.DirichletCompoundMultinomialNB().fit(X, Y)
+    X[1, 2] = 0.5
+    with pytest.raises(ValueError, match=r"counts must be whole numbers to be fitted, got 0\.5"):
+        bg.DirichletCompoundMultinomialNB().fit(X, Y)
+    with pytest.raises(ValueError, match="missing counts"):
+        DirichletCompound().log_likelihood(np.array([[np.nan, 1]]), THETA)
+
+
+# ---------------------------------------------------------------------------------------- NUTS
+
+
+def bursty(rng: np.random.Generator, n: int, d: int) -> Any:
+    mean = rng.dirichlet(np.ones(d), 1) * np.exp(0.5 * rng.normal(size=(2, d)))
+    truth = {
+        "mean": mean / mean.sum(axis=1, keepdims=True),
+        "concentration": np.array([5.0, 15.0]),
+    }
+    y = rng.integers(0, 2, n)
+    length = rng.integers(5, 60, n)
+    return DirichletCompound(length=length).simulate(rng, truth, y), y, truth
+
+
+@pytest.mark.slow
+def test_nuts_finds_the_bursts_and_beats_the_multinomial():
+    n, d = 300, 20
+    X, y, truth = bursty(np.random.default_rng(3), 2 * n, d)
+    labels = y[:n].astype(object)
+    labels[:60] = None
+    clf = bg.DirichletCompoundMultinomialNB(draws=1000, tune=500, chains=2, random_state=1)
+    clf.fit(sparse.csr_matrix(X[:n]), labels, progressbar=False)
+    posterior = clf.posterior_["posterior"].to_dataset()
+    found = diagnostics.diagnose(posterior, clf.posterior_["sample_stats"].to_dataset())
+    assert found.divergences == 0
+    assert found.r_hat < 1.02
+    inside = []
+    for name, value in truth.items():
+        draws = posterior[name].values.reshape(-1, *value.shape)
+        low, high = np.quantile(draws, [0.005, 0.995], axis=0)
+        inside.append(((low < value) & (value < high)).ravel())
+    assert np.concatenate(inside).mean() >= 0.9
+    sibling = bg.MultinomialNB().fit(X[60:n], y[60:n])
+    own = np.arange(n), y[n:]
+    gain = clf.predict_log_proba(X[n:])[own] - sibling.predict_log_proba(X[n:])[own]
+    assert gain.mean() > 2 * gain.std() / np.sqrt(n)

@@ -1,0 +1,362 @@
+"""GaussianMixture and MixtureDiscriminant: densities against SciPy, label switching, NUTS."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy import stats
+from scipy.special import logsumexp
+
+import bayesgen as bg
+from bayesgen.estimators.sampled import SampledClassifier, mixture
+from bayesgen.families.sampled.gaussian_mixture import GaussianMixture
+from bayesgen.inference.diagnostics import Diagnosis, diagnose
+from bayesgen.posterior.model import ClassModel
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
+    import pymc as pm
+    import pytensor
+    from pytensor.compile.mode import Mode
+
+PYTHON = Mode(linker="py", optimizer="fast_compile")
+NAN = np.nan
+SIZES = [1, 3]
+COORDS = {"class": ["a", "b"], "feature": ["u", "v"], "feature_bis": ["u", "v"]}
+LEAN = np.array([[1.0, 0.7], [0.7, 1.0]])
+# class 0 is two clusters left and right of class 1
+TRUTH = {
+    "weight": np.array([[0.65, 0.35], [1.0, 0.0]]),
+    "mu": np.array([[[-3.0, 0.0], [3.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]]]),
+    "sigma": np.ones((2, 2, 2)),
+    "correlation": np.array([[LEAN, np.eye(2)], [np.eye(2), np.eye(2)]]),
+}
+
+
+def family(covariance: str = "full", sizes: Any = SIZES, **given: Any) -> GaussianMixture:
+    given = {"location": np.zeros(2), "scale": np.ones(2), "resolution": np.zeros(2)} | given
+    return GaussianMixture(n_components=sizes, covariance=covariance, **given)._sized(2)
+
+
+def drawn_theta(covariance: str, n: int = 3) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    real = np.arange(3) < np.array(SIZES)[:, None]
+    weight = rng.gamma(2.0, size=(n, 2, 3)) * real
+    theta = {
+        "weight": weight / weight.sum(axis=2, keepdims=True),
+        "mu": rng.normal(size=(n, 2, 3, 2)),
+        "sigma": rng.gamma(3.0, size=(n, 2, 3, 2)),
+    }
+    if covariance == "full":
+        r = rng.uniform(-0.9, 0.9, size=(n, 2, 3, 1, 1))
+        theta["correlation"] = np.eye(2) + r * (1 - np.eye(2))
+    return theta
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+def test_densities_of_the_observed_cells_are_scipys(covariance):
+    theta = drawn_theta(covariance)
+    X = np.random.default_rng(1).normal(size=(5, 2))
+    X[0, 1] = X[1] = NAN
+    found = family(covariance).log_likelihood(X, theta)
+    assert np.all(found[:, 1] == 0.0)
+    for s, i, c in np.ndindex(found.shape):
+        seen = np.flatnonzero(~np.isnan(X[i]))
+        if not len(seen):
+            continue
+        terms = []
+        for k in range(SIZES[c]):
+            sd = theta["sigma"][s, c, k]
+            omega = theta["correlation"][s, c, k] if covariance == "full" else np.eye(2)
+            part = (sd[:, None] * omega * sd)[np.ix_(seen, seen)]
+            mean = theta["mu"][s, c, k, seen]
+            log_p = stats.multivariate_normal.logpdf(X[i, seen], mean, part)
+            terms.append(np.log(theta["weight"][s, c, k]) + log_p)
+        assert found[s, i, c] == pytest.approx(logsumexp(terms), rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+def test_the_density_of_rows_in_pymc_is_that_of_numpy(covariance):
+    """Of the potential; and the gradient that NUTS follows is that of finite differences."""
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(30, 2)), np.repeat([0, 1], 15)
+    X[3, 0] = X[20, 1] = NAN
+    own = family(covariance)
+    with pytensor.config.change_flags(cxx=""):
+        model = ClassModel(np.ones(2), own).to_pymc(COORDS | own.coords(), X=X, y=y)
+        at = model.initial_point()
+        for name in at:
+            at[name] = rng.normal(scale=0.5, size=np.shape(at[name]))
+        values = [model.rvs_to_values[v] for v in model.free_RVs]
+        names = list(own.params)
+        outputs = model.replace_rvs_by_values([model[k] for k in names])
+        turn = pytensor.function(values, outputs, mode=PYTHON, on_unused_input="ignore")
+        theta = dict(zip(names, turn(*(at[v.name] for v in values)), strict=True))
+        np.testing.assert_allclose(theta["weight"].sum(axis=1), 1.0, rtol=1e-12)
+        assert np.all(theta["weight"][0, 1:] == 0)
+        expected = own.log_likelihood(X, theta)[np.arange(30), y].sum()
+        log_p = model.compile_logp(vars=[model["x"]], mode=PYTHON)
+        assert float(log_p(at)) == pytest.approx(expected, rel=1e-10)
+        slope = model.compile_dlogp(mode=PYTHON)(at)
+        whole = model.compile_logp(mode=PYTHON)
+        direction = {v.name: rng.normal(size=np.shape(at[v.name])) for v in values}
+        up, down = ({k: at[k] + h * direction[k] for k in at} for h in (1e-6, -1e-6))
+        along = sum(
+            float(np.sum(part * direction[v.name].ravel()))
+            for v, part in zip(values, _parts(slope, values, at), strict=True)
+        )
+        assert along == pytest.approx(float(whole(up) - whole(down)) / 2e-6, rel=1e-5)
+
+
+def _parts(flat: np.ndarray, values: list[Any], at: dict[str, np.ndarray]) -> list[np.ndarray]:
+    ends = np.cumsum([np.size(at[v.name]) for v in values])
+    return np.split(flat, ends[:-1])
+
+
+def test_weights_by_breaking_a_stick_are_dirichlet():
+    own = family(sizes=[3, 2], component_alpha=1.5)
+    model = ClassModel(np.ones(2), own).to_pymc(COORDS | own.coords())
+    with model:
+        w = np.asarray(pm.draw(model["weight"], draws=4000, random_seed=1, mode=PYTHON))
+    for c, k in enumerate([3, 2]):
+        for j in range(k):
+            beta = stats.beta(1.5, 1.5 * (k - 1))
+            assert stats.kstest(w[:, c, j], beta.cdf).pvalue > 1e-3
+    assert np.all(w[:, 1, 2] == 0)
+
+
+def test_simulated_rows_have_the_moments():
+    y = np.repeat([0, 1], 20000)
+    X = family(sizes=[2, 1]).simulate(np.random.default_rng(3), TRUTH, y)
+    left = X[y == 0][:, 0] < 0
+    assert left.mean() == pytest.approx(0.65, abs=0.02)
+    assert np.corrcoef(X[y == 0][left].T)[0, 1] == pytest.approx(0.7, abs=0.03)
+    np.testing.assert_allclose(X[y == 1].mean(axis=0), 0.0, atol=0.04)
+
+
+def test_sigma_is_log_normal_above_what_rounding_sets():
+    """Draws of the model against the distribution function of the formula."""
+    h, s = np.array([0.0, 3.0]), np.array([2.0, 0.5])
+    own = family("diagonal", sizes=[2, 1], scale=s, resolution=h)
+    model = ClassModel(np.ones(2), own).to_pymc(COORDS | own.coords())
+    with model:
+        sigma = np.asarray(pm.draw(model["sigma"], draws=2000, random_seed=2, mode=PYTHON))
+    assert sigma[..., 1].min() > 3 / np.sqrt(12)
+    raw = np.sqrt(np.square(sigma) - np.square(h) / 12)
+    for j in range(2):
+        assert stats.kstest(raw[:, 0, 1, j], stats.lognorm(1.0, scale=s[j]).cdf).pvalue > 1e-3
+
+
+def test_a_prior_of_sigma_that_is_given_has_no_floor():
+    own = family(resolution=np.full(2, 50.0), sigma=pm.Gamma.dist(2, 0.5))
+    model = ClassModel(np.ones(2), own).to_pymc(COORDS | own.coords())
+    assert "sigma_raw" not in model.named_vars
+    assert model["sigma"] in model.free_RVs
+    with model:
+        sigma = np.asarray(pm.draw(model["sigma"], draws=500, random_seed=2, mode=PYTHON))
+    assert stats.kstest(sigma[:, 0, 0, 0], stats.gamma(2, scale=2).cdf).pvalue > 1e-3
+
+
+def test_the_step_of_a_column_is_the_median_gap_where_values_are_equal():
+    """Rounded, continuous, constant, empty, half zeros; with gaps; values computed in two ways."""
+    rng = np.random.default_rng(9)
+    n = 200
+    tenths = np.round(rng.normal(size=n), 1)
+    tenths[:2] = 0.3, 0.1 * 3
+    assert tenths[0] != tenths[1]
+    zeros = rng.normal(size=n) * (np.arange(n) % 2)
+    X = np.stack([tenths, rng.normal(size=n), np.full(n, 7.0), np.full(n, NAN), zeros], axis=1)
+    X[5:9, :2] = NAN
+    y = rng.integers(-1, 2, n)
+    found = GaussianMixture().with_defaults(X, y, 2).resolution
+    assert found[0] == pytest.approx(0.1, rel=1e-9)
+    assert found[1:4].tolist() == [0.0, 1.0, 0.0]
+    assert 0 < found[4] < 0.1
+    finer = np.vstack([X, X[0] + 0.05])  # one value of more digits
+    weight = np.ones(n + 1)
+    for last in (1.0, 0.0, 2.0):
+        weight[-1] = last
+        found = GaussianMixture().with_defaults(finer, np.append(y, 0), 2, weight).resolution
+        assert found[0] == pytest.approx(0.1, rel=1e-9)
+        assert (found[1] > 0) == (last > 1)  # a weight of 2 is the row twice
+    given = GaussianMixture(resolution=[0.5] * 5).with_defaults(X, y, 2)
+    assert given.resolution.tolist() == [0.5] * 5
+
+
+def test_renumbering_undoes_any_switch():
+    """Draws near one truth, clusters permuted at random in each."""
+    rng = np.random.default_rng(4)
+    own = family(sizes=[1, 3])
+    n = 50
+    theta = {
+        "weight": np.tile([[1.0, 0.0, 0.0], [0.5, 0.3, 0.2]], (n, 1, 1)),
+        "mu": np.tile([[[0.0, 0.0]] * 3, [[-4.0, 0.0], [0.0, 4.0], [4.0, 0.0]]], (n, 1, 1, 1)),
+        "sigma": np.ones((n, 2, 3, 2)),
+        "correlation": np.tile(np.eye(2), (n, 2, 3, 1, 1)),
+        "correlation_partial": np.full((n, 2, 3, 1), 0.5),
+        "sigma_raw": rng.random((n, 2, 3, 2)),
+    }
+    theta["mu"] = theta["mu"] + 0.3 * rng.normal(size=theta["mu"].shape)
+    y = np.repeat([0, 1], 60)
+    X = own.simulate(rng, {k: v[0] for k, v in theta.items()}, y)
+    X[2] = NAN
+    before = own.log_likelihood(X, theta)
+    mixed = {k: v.copy() for k, v in theta.items()}
+    for s in range(n):
+        order = rng.permutation(3)
+        for v in mixed.values():
+            v[s, 1] = v[s, 1, order]
+    w = mixed["weight"]
+    left = 1 - w.cumsum(axis=-1)[..., :-1] + w[..., :-1]
+    share = np.divide(w[..., :-1], left, out=np.full(left.shape, 0.5), where=left > 1e-9)
+    draws = {k: v.reshape(2, n // 2, *v.shape[1:]) for k, v in (mixed | {"stick": share}).items()}
+    found = own.relabelled(draws, X, y)
+    for name, value in theta.items():
+        np.testing.assert_allclose(found[name].reshape(value.shape), value, rtol=1e-12)
+    expected = np.array([0.5, 0.3 / 0.5])
+    np.testing.assert_allclose(found["stick"][:, :, 1], np.broadcast_to(expected, (2, 25, 2)))
+    np.testing.assert_array_equal(found["stick"][:, :, 0], draws["stick"][:, :, 0])
+    flat = {k: found[k].reshape(v.shape) for k, v in theta.items()}
+    np.testing.assert_allclose(own.log_likelihood(X, flat), before, rtol=1e-12)
+
+
+def test_defaults_follow_shift_and_scale():
+    rng = np.random.default_rng(5)
+    X, y = np.round(rng.normal(size=(30, 2)), 1), rng.integers(-1, 2, 30)
+    unit, shift = np.array([2.0, 1e-3]), np.array([5.0, -1.0])
+    a, b = (GaussianMixture().with_defaults(x, y, 2) for x in (X, X * unit + shift))
+    np.testing.assert_allclose(b.location, a.location * unit + shift, rtol=1e-9)
+    np.testing.assert_allclose(b.scale, a.scale * unit, rtol=1e-9)
+    np.testing.assert_allclose(b.resolution, a.resolution * unit, rtol=1e-6)
+    assert np.all(a.resolution > 0)
+    np.testing.assert_array_equal(a.concentration, np.full((2, 2), 10.0))
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_chains_start_where_the_density_is_finite(k):
+    """Also with fewer rows than clusters, equal rows, and missing cells."""
+    rng = np.random.default_rng(6)
+    X, y = rng.normal(size=(14, 2)) * [1.0, 1e4], np.repeat([0, 1], [12, 2])
+    X[0, 0], X[1], X[12:] = NAN, NAN, 7.0
+    own = GaussianMixture(n_components=k).with_defaults(X, y, 2)
+    point = own.start(rng)
+    assert point is not None
+    assert all(np.isfinite(v).all() for v in point.values())
+    assert np.all(point["sigma"] > 0)
+    assert np.all(point["sigma_raw"] > 0)
+
+
+def test_arguments_that_make_no_sense_are_refused():
+    X, y = [[1.0], [2.0], [4.0], [7.0]], ["a", "a", "b", "b"]
+    for n_components, match in (
+        (0, "integer >= 1"),
+        (1.5, "integer >= 1"),
+        ([1, 2, 3], "3 entries, but there are 2 classes"),
+        ({"a": 1}, r"\['b'\] are missing"),
+        ("many", "or 'cv'"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            bg.MixtureDiscriminant(n_components).fit(X, y)
+    with pytest.raises(ValueError, match="covariance must be"):
+        bg.MixtureDiscriminant(covariance="spherical").fit(X, y)
+    with pytest.raises(ValueError, match="component_alpha must be > 0"):
+        bg.MixtureDiscriminant(component_alpha=0.0).fit(X, y)
+    with pytest.raises(ValueError, match="folds must be"):
+        bg.choose_n_components(X, y)
+
+
+def test_the_choice_is_made_of_labelled_rows_and_used(monkeypatch):
+    seen = {}
+
+    def choose(X: Any, y: Any, estimator: Any) -> xr.Dataset:
+        seen["X"], seen["y"] = X, y
+        return xr.Dataset({"chosen": ("class", [3, 1])})
+
+    def fit(self: Any, X: Any, y: Any, sample_weight: Any = None, **options: Any) -> Any:
+        self.classes_ = np.array([0, 1])
+        return self
+
+    monkeypatch.setattr(mixture, "choose_n_components", choose)
+    monkeypatch.setattr(SampledClassifier, "fit", fit)
+    X = np.arange(8.0).reshape(4, 2)
+    clf = bg.MixtureDiscriminant("cv").fit(X, [0, NAN, 1, 1], sample_weight=[1, 1, 0, 2])
+    np.testing.assert_array_equal(seen["X"], X[[0, 3]])
+    np.testing.assert_array_equal(seen["y"], [0, 1])
+    assert clf._make_family().n_components == [3, 1]
+
+
+# ----------------------------------------------------------------------------------------- NUTS
+
+
+@pytest.mark.slow
+def test_recovers_clusters_and_beats_its_conjugate_sibling():
+    """A class on both sides of the other: no ellipse tells them apart."""
+    rng = np.random.default_rng(7)
+    maker = family(sizes=[2, 1])
+    y, y_test = np.repeat([0, 1], 60), np.repeat([0, 1], 1000)
+    X, X_test = (maker.simulate(rng, TRUTH, codes) for codes in (y, y_test))
+    X[3, 1] = NAN
+    clf = bg.MixtureDiscriminant({0: 2, 1: 1}, random_state=1).fit(X, y, progressbar=False)
+    tree = clf.posterior_
+    found = diagnose(tree["posterior"].to_dataset(), tree["sample_stats"].to_dataset())
+    assert found.divergences == 0
+    assert found.r_hat <= 1.01
+    for name, truth in TRUTH.items():
+        low, high = tree["posterior"][name].quantile([0.0005, 0.9995], dim=("chain", "draw")).values
+        inside = (low - 1e-9 <= truth) & (truth <= high + 1e-9)
+        assert inside[0].all(), name
+        assert inside[1, 0].all(), name
+    sibling = bg.QuadraticDiscriminant().fit(X[np.arange(len(X)) != 3], y[np.arange(len(y)) != 3])
+    gain = clf.predict_log_proba(X_test) - sibling.predict_log_proba(X_test)
+    gain = gain[np.arange(len(y_test)), y_test]
+    assert gain.mean() / (gain.std() / np.sqrt(len(gain))) > 2
+
+
+@pytest.mark.slow
+def test_cross_validation_finds_the_number_of_clusters():
+    rng = np.random.default_rng(8)
+    maker = family(sizes=[2, 1])
+    y = np.repeat([0, 1], 60)
+    X = maker.simulate(rng, TRUTH, y)
+    clf = bg.MixtureDiscriminant(covariance="diagonal", random_state=1)
+    table = bg.choose_n_components(
+        X, y, (1, 2), folds=3, estimator=clf, draws=200, tune=300, chains=2
+    )
+    assert table["chosen"].values.tolist() == [2, 1]
+    assert float(table["difference"].sel({"class": 0, "n_components": 1})) < -10
+
+
+# ---------------------------------------------------------------------------------- disagreement
+
+
+def chains(moved: int) -> xr.Dataset:
+    """Two chains of three classes with 2, 2 and 1 clusters; they differ in the class `moved`."""
+    rng = np.random.default_rng(5)
+    cells = {"weight": (3, 2), "mu": (3, 2, 2), "sigma": (3, 2, 2)}
+    draws = {k: rng.normal(size=(2, 4000, *shape)) for k, shape in cells.items()}
+    draws["mu"][1, :, moved] += 3
+    draws["weight"][:, :, 2] = 1.0, 0.0
+    return xr.Dataset(
+        {
+            k: (("chain", "draw", *(f"{k}_{i}" for i in range(v.ndim - 2))), v)
+            for k, v in draws.items()
+        }
+    )
+
+
+def test_the_warning_names_the_classes_whose_clusters_differ_between_chains(monkeypatch):
+    clf = bg.MixtureDiscriminant({"a": 2, "b": 2, "c": 1})
+    clf.classes_ = np.array(["a", "b", "c"])
+    prior = GaussianMixture(n_components=[2, 2, 1])._sized(3)
+    monkeypatch.setattr(clf, "_scorer", lambda: ClassModel(np.ones(3), prior))
+    said = clf._chains_disagree(chains(1))
+    assert "class 'b' (" in said
+    assert "'a'" not in said
+    assert "n_components={label: number}" in said
+    assert clf._chains_disagree(chains(2)) == ""  # one cluster: its R-hat is no news of clusters
+    assert clf._chains_disagree(chains(1).isel(draw=slice(3))) == ""
+    found = Diagnosis(0, 1.5, "mu", 1e4, "mu", 2)
+    assert said in found.complaints(said)[0]
+    assert "label more rows" in found.complaints()[0]

@@ -1,0 +1,187 @@
+"""Categories with pooled log-odds: densities, defaults, and what the fit makes of few rows."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse, stats
+from scipy.linalg import helmert
+from scipy.special import softmax
+
+import bayesgen as bg
+from bayesgen.families.sampled.hierarchical_categorical import HierarchicalCategorical
+from bayesgen.inference.diagnostics import diagnose
+from bayesgen.posterior.model import ClassModel
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
+    from pytensor.compile.mode import Mode
+
+PYTHON = Mode(linker="py", optimizer="fast_compile")
+RNG = np.random.default_rng(5)
+K = np.array([2, 4, 3])
+REAL = np.arange(4) < K[:, None]
+THETA = softmax(np.where(REAL, RNG.normal(size=(2, 3, 3, 4)), -np.inf), axis=-1)
+Y = np.array([0, 1, 2, 2, 1, 0, 0])
+CODES = np.array([[0, 3, 2], [1, 0, 0], [0, 1, 1], [1, 2, 2], [1, 3, 0], [0, 0, 1], [1, 1, 2.0]])
+GAPS = CODES.copy()
+GAPS[0, 1] = GAPS[3] = np.nan
+
+
+def resolved(X: Any = GAPS, y: Any = Y, **options: Any) -> Any:
+    return HierarchicalCategorical(n_categories=K, **options).with_defaults(X, y, 3)
+
+
+@pytest.mark.parametrize("X", [CODES, GAPS], ids=["complete", "with gaps"])
+def test_densities_are_sums_of_log_probabilities(X):
+    expected = np.zeros((2, len(X), 3))
+    for s, i, c, j in np.ndindex(2, len(X), 3, 3):
+        if np.isfinite(X[i, j]):
+            expected[s, i, c] += np.log(THETA[s, c, j, int(X[i, j])])
+    found = resolved().log_likelihood(X, {"theta": THETA})
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    by_csr = resolved().log_likelihood(sparse.csr_matrix(X), {"theta": THETA})
+    np.testing.assert_allclose(by_csr, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_a_category_never_seen_has_the_share_of_a_uniform_prior():
+    family = resolved()
+    n = np.array([[np.isfinite(GAPS[c == Y, j]).sum() for j in range(3)] for c in range(3)])
+    np.testing.assert_allclose(family.new, 1 / (n + K + 1))
+    found = family.log_likelihood(np.array([[-1, np.nan, 3]]), {"theta": THETA[0]})
+    np.testing.assert_allclose(found[0], np.log(family.new[:, [0, 2]]).sum(axis=1))
+
+
+def test_moments_of_simulated_rows():
+    y = np.repeat([0, 1, 2], 4000)
+    X = resolved().simulate(RNG, {"theta": THETA[0]}, y)
+    for c, j, k in np.ndindex(3, 3, 4):
+        p = THETA[0, c, j, k]
+        assert abs(np.mean(X[y == c, j] == k) - p) <= 4 * np.sqrt(p * (1 - p) / 4000)
+
+
+def test_defaults_go_with_the_categories():
+    """Renamed categories; CSR; weights as repeated rows."""
+    one = resolved(CODES)
+    other = HierarchicalCategorical(n_categories=K).with_defaults(K - 1 - CODES, Y, 3)
+    np.testing.assert_allclose(other.scale, one.scale)
+    np.testing.assert_allclose(other.new, one.new)
+    for j, k in enumerate(K):
+        np.testing.assert_allclose(other.share[:, j, :k], one.share[:, j, :k][:, ::-1])
+    w = np.array([1, 2, 1, 3, 1, 1, 2])
+    weighted = HierarchicalCategorical(n_categories=K).with_defaults(CODES, Y, 3, w)
+    repeated = resolved(np.repeat(CODES, w, axis=0), np.repeat(Y, w))
+    for other in (repeated, resolved(sparse.csr_matrix(np.repeat(CODES, w, axis=0)), Y.repeat(w))):
+        for name, (_, value) in other.arrays().items():
+            np.testing.assert_allclose(getattr(weighted, name), value)
+
+
+def test_codes_beyond_the_declared_ones_are_refused():
+    with pytest.raises(ValueError, match="feature 0 has 2 declared categories, but codes beyond"):
+        resolved(CODES + np.array([2, 0, 0]))
+    with pytest.raises(ValueError, match="n_categories has 3 entries for 2 features"):
+        resolved(CODES[:, :2])
+    clf = bg.HierarchicalCategoricalNB()
+    with pytest.raises(ValueError, match="column 'a' holds nothing but missing cells"):
+        clf.fit(pd.DataFrame({"a": [None, None], "b": ["u", "v"]}), [0, 1])
+
+
+def test_the_prior_and_the_likelihood_are_those_of_the_formulas():
+    family = resolved()
+    coords = {"class": list("abc"), "feature": list("uvw")}
+    model = ClassModel(np.ones(3), family).to_pymc(coords, X=GAPS, y=Y)
+    rng = np.random.default_rng(0)
+    point = {k: rng.normal(size=np.shape(v)) for k, v in model.initial_point().items()}
+    names = ["theta", "base", "tau", "inequality"]
+    outputs = model.replace_rvs_by_values([model[k] for k in names])
+    compute = model.compile_fn(
+        outputs, inputs=model.value_vars, mode=PYTHON, on_unused_input="ignore"
+    )
+    theta, base, tau, omega = compute(point)
+    place = np.split(np.arange(6), np.cumsum(K - 1)[:-1])  # of the contrasts of each column
+    log_prior = 0.0
+    for j, (k, at) in enumerate(zip(K, place, strict=True)):
+        z, basis = point["deviation_raw"][:, at], helmert(k).T
+        u = (np.square(z).sum() - z.size) / np.sqrt(2 * z.size)
+        delta = tau * np.exp(np.arcsinh(omega * u)) * z @ basis.T
+        mu = point["level"][at] - (family.share[:, j, :k] * delta).sum(axis=0) @ basis
+        log_prior += stats.norm.logpdf(mu, 0, family.scale[j]).sum()
+        np.testing.assert_allclose(
+            theta[:, j, :k], softmax(mu @ basis.T + delta, axis=1), rtol=1e-10
+        )
+        np.testing.assert_allclose(base[j, :k], softmax(mu @ basis.T), rtol=1e-10)
+    assert not theta[:, ~REAL].any()
+    assert not base[~REAL].any()
+    level = model.compile_logp(vars=[model["tau_level"]], jacobian=False, mode=PYTHON)(point)
+    assert level == pytest.approx(stats.norm.logpdf(np.log(tau), np.log(0.5), 1))
+    log_p = model.compile_logp(vars=[model["x"]], jacobian=False, mode=PYTHON)(point)
+    expected = family.log_likelihood(GAPS, {"theta": theta})[np.arange(7), Y].sum()
+    assert log_p == pytest.approx(expected, rel=1e-12)
+    level = model.compile_logp(vars=[model["level"]], jacobian=False, mode=PYTHON)(point)
+    assert level == pytest.approx(log_prior, rel=1e-10)
+
+
+def test_a_column_with_one_category_is_certain():
+    import pymc as pm
+
+    X = np.array([[0, 2], [0, 1], [0, np.nan]])
+    family = HierarchicalCategorical(n_categories=np.array([1, 3]))
+    family = family.with_defaults(X, np.array([0, 1, 1]), 2)
+    coords = {"class": [0, 1], "feature": ["u", "v"]}
+    model = ClassModel(np.ones(2), family).to_pymc(coords, X=X, y=np.array([0, 1, 1]))
+    theta = pm.draw(model["theta"], 3, mode=PYTHON)
+    np.testing.assert_array_equal(theta[:, :, 0], [[[1, 0, 0]] * 2] * 3)
+    np.testing.assert_allclose(theta.sum(axis=-1), 1)
+    assert np.isfinite(model.compile_logp(mode=PYTHON)(model.initial_point()))
+
+
+# ----------------------------------------------------------------------------------- by NUTS
+
+
+@pytest.fixture(scope="module")
+def rare() -> Any:
+    """15 rows a class of 8 columns with 3 to 10 categories, most of them rare and not shown."""
+    rng = np.random.default_rng(8)
+    k = np.array([3, 10, 4, 8, 10, 5, 10, 6])
+    real = np.arange(10) < k[:, None]
+    mu = np.where(real, rng.normal(0, 1.5, (8, 10)), -np.inf)
+    theta = softmax(mu + rng.normal(0, 0.5, (3, 8, 10)), axis=-1)
+    y = rng.integers(3, size=1500)
+    y[:45] = np.arange(45) % 3
+    X = np.stack([[rng.choice(10, p=theta[c, j]) for j in range(8)] for c in y]).astype(float)
+    gaps = X[:50].copy()
+    gaps[rng.random((50, 8)) < 0.05] = np.nan
+    labels = np.ma.masked_array(y[:50], np.arange(50) >= 45)
+    names = [[int(c) for c in range(n)] for n in k]
+    clf = bg.HierarchicalCategoricalNB(categories=names, random_state=1)
+    return clf.fit(gaps, labels, progressbar=False), X, y, theta, real, names
+
+
+@pytest.mark.slow
+def test_parameters_are_recovered(rare):
+    clf, _, _, theta, real, _ = rare
+    posterior = clf.posterior_["posterior"].to_dataset()
+    found = diagnose(posterior, clf.posterior_["sample_stats"].to_dataset())
+    assert found.divergences == 0
+    assert found.r_hat < 1.01
+    low, high = np.quantile(posterior["tau"], [0.01, 0.99])
+    assert low < 0.5 < high
+    draws = posterior["theta"].values.reshape(-1, *theta.shape)
+    low, high = np.quantile(draws, [0.05, 0.95], axis=0)
+    covered = np.mean(((low < theta) & (theta < high))[:, real])
+    assert abs(covered - 0.9) < 4 * np.sqrt(0.09 / real.sum())  # classes go together
+
+
+# 1 row of 1450: the warning is right, and the row does not matter here
+@pytest.mark.filterwarnings("ignore::bayesgen.predict.monte_carlo.MonteCarloWarning")
+@pytest.mark.slow
+def test_rare_categories_are_better_used_than_by_dirichlet_priors(rare):
+    clf, X, y, _, _, names = rare
+    sibling = bg.CategoricalNB(categories=names).fit(X[:45], y[:45])
+    test = slice(50, None)
+    at = np.arange(len(y[test])), y[test]
+    gain = clf.predict_log_proba(X[test])[at] - sibling.predict_log_proba(X[test])[at]
+    assert gain.mean() > 2 * gain.std() / np.sqrt(len(gain))
+    assert np.isfinite(clf.predict_log_proba([[99.0] * 8])).all()

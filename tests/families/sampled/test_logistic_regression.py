@@ -1,0 +1,207 @@
+"""Logistic regression: scikit-learn's estimate is the mode, and what it refuses."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.linalg import helmert
+from scipy.special import log_softmax, softmax
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression as Penalised
+
+import bayesgen as bg
+from bayesgen.families.sampled.logistic_regression import LogisticRegression
+from bayesgen.inference.diagnostics import diagnose
+from bayesgen.posterior.model import ClassModel
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
+    import arviz as az
+    from pytensor.compile.mode import Mode
+
+PYTHON = Mode(linker="py", optimizer="fast_compile")
+
+
+def rows(n: int, n_classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3)) * [1.0, 10.0, 0.1] + [0.0, 50.0, 3.0]
+    W = rng.normal(size=(n_classes, 3))
+    logits = (X - X.mean(0)) / X.std(0) @ W.T
+    y = np.argmax(logits + rng.gumbel(size=logits.shape), axis=1)
+    return X, y
+
+
+def products(z: np.ndarray) -> np.ndarray:
+    j, k = np.triu_indices(z.shape[1])
+    return z[:, j] * z[:, k]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("features", ["linear", "quadratic"])
+def test_scikit_learns_estimate_is_the_mode(n_classes, features):
+    """With the same prior: the gradient of PyMC's log posterior vanishes there."""
+    X, y = rows(80, n_classes)
+    family: Any = LogisticRegression(features=features, coef_scale=1.5, intercept_scale=4.0)
+    family = family.with_defaults(X, y, n_classes)
+    z = (X - X.mean(0)) / X.std(0)
+    sd = np.concatenate([[4.0], np.full(3, 1.5)])
+    design = np.column_stack([np.ones(len(X)), z])
+    if features == "quadratic":
+        design, sd = np.column_stack([design, products(z)]), np.append(sd, np.full(6, 0.75))
+    # a column times s, under the penalty of 1, has the prior of standard deviation s
+    C = 1.0 if n_classes == 2 else 0.5  # two classes: one vector, the difference
+    oracle = Penalised(C=C, fit_intercept=False, tol=1e-12, max_iter=10_000).fit(design * sd, y)
+    w = oracle.coef_ * sd
+    if n_classes == 2:
+        w = np.concatenate([-w / 2, w / 2])
+    coords = {"class": range(n_classes), "feature": range(3), "feature_bis": range(3)}
+    model = ClassModel(np.ones(n_classes), family).to_pymc(coords, X=X, y=y)
+    np.testing.assert_allclose(w.sum(axis=0), 0.0, atol=1e-6)
+    raw = helmert(n_classes) @ w
+    point = {"intercept_raw": raw[:, 0], "coef_raw": raw[:, 1:4]}
+    if features == "quadratic":
+        point["quadratic_raw"] = raw[:, 4:]
+    slope = model.compile_dlogp(mode=PYTHON)(point)
+    np.testing.assert_allclose(slope, 0.0, atol=1e-5)
+
+
+@pytest.mark.parametrize("features", ["linear", "quadratic"])
+def test_the_density_is_the_softmax_of_scipy_and_pymcs(features):
+    X, y = rows(6, 3)
+    family: Any = LogisticRegression(features=features).with_defaults(X, y, 3)
+    coords = {"class": range(3), "feature": range(3), "feature_bis": range(3)}
+    model = ClassModel(np.ones(3), family).to_pymc(coords, X=X, y=y)
+    rng = np.random.default_rng(1)
+    point = {v.name: rng.normal(size=v.shape.eval()) for v in model.free_RVs}
+    names = list(family.params)
+    outputs = model.replace_rvs_by_values([model[k] for k in names])
+    compute = model.compile_fn(
+        outputs, inputs=model.value_vars, mode=PYTHON, on_unused_input="ignore"
+    )
+    theta = dict(zip(names, compute(point), strict=True))
+    z = (X - X.mean(0)) / X.std(0)
+    logits = theta["intercept"] + z @ theta["coef"].T
+    if features == "quadratic":
+        np.testing.assert_array_equal(theta["quadratic"], theta["quadratic"].swapaxes(1, 2))
+        logits = logits + np.einsum("nj,cjk,nk->nc", z, theta["quadratic"], z)
+    found = family.log_likelihood(X, theta)
+    np.testing.assert_allclose(found, log_softmax(logits, axis=1), rtol=1e-10, atol=1e-12)
+    by_pymc = model.compile_logp(vars=[model["label"]], mode=PYTHON)(point)
+    assert by_pymc == pytest.approx(found[np.arange(6), y].sum(), rel=1e-10)
+    draws = {k: v[None, None] for k, v in theta.items()}
+    terms, rest = family.log_odds_terms(X, 2, 0, draws)
+    np.testing.assert_allclose((terms.sum(-1) + rest)[0, 0], found[:, 2] - found[:, 0], rtol=1e-9)
+
+
+def test_nothing_depends_on_units():
+    X, y = rows(50, 3)
+    w = np.linspace(0.5, 2, 50)
+    a = LogisticRegression().with_defaults(X, y, 3, w)
+    b = LogisticRegression().with_defaults(X * [2.0, -0.5, 100.0] + 7, y, 3, w)
+    np.testing.assert_allclose(a.location, np.average(X, axis=0, weights=w))
+    np.testing.assert_allclose(b.location, a.location * [2.0, -0.5, 100.0] + 7)
+    np.testing.assert_allclose(b.scale, a.scale * [2.0, 0.5, 100.0])
+    constant = LogisticRegression().with_defaults(np.full((4, 1), 0.1), np.zeros(4, int), 1)
+    np.testing.assert_array_equal(constant.scale, 1.0)
+
+
+def test_what_makes_no_sense_is_refused():
+    X, y = rows(20, 2)
+    X[3, 1] = np.nan
+    with pytest.raises(ValueError, match=r"row 3, feature 1; p\(y \| x\) says nothing of x"):
+        bg.BayesianLogisticRegression().fit(X, y)
+    with pytest.raises(ValueError, match="features must be 'linear' or 'quadratic'"):
+        bg.BayesianLogisticRegression("cubic").fit(np.nan_to_num(X), y)
+    with pytest.raises(ValueError, match="coef_scale must be > 0"):
+        bg.BayesianLogisticRegression(coef_scale=0.0).fit(np.nan_to_num(X), y)
+
+
+# ----------------------------------------------------------------------------------- by NUTS
+
+
+@pytest.fixture(scope="module")
+def curved() -> Any:
+    """Two classes whose log-odds are linear and whose features are far from Normal."""
+    rng = np.random.default_rng(2)
+    X = np.exp(rng.normal(size=(1300, 2)))
+    z = (X - X.mean(0)) / X.std(0)
+    p = softmax(np.column_stack([np.zeros(1300), 1.0 + z @ [3.0, -2.0]]), axis=1)
+    y = (rng.random(1300) < p[:, 1]).astype(int)
+    clf = bg.BayesianLogisticRegression(random_state=1)
+    return clf.fit(X[:300], y[:300], progressbar=False), X, y
+
+
+@pytest.mark.slow
+def test_coefficients_are_recovered(curved):
+    clf, X, _ = curved
+    posterior = clf.posterior_["posterior"].to_dataset()
+    found = diagnose(posterior, clf.posterior_["sample_stats"].to_dataset())
+    assert found.divergences == 0
+    assert found.r_hat < 1.01
+    location, scale = clf.prior_.family.location, clf.prior_.family.scale
+    all_mean, all_sd = X.mean(0), X.std(0)
+    slope = np.array([3.0, -2.0]) * scale / all_sd
+    height = 1.0 + ([3.0, -2.0] * (location - all_mean) / all_sd).sum()
+    difference = posterior.diff("class").isel({"class": 0})
+    low, high = np.quantile(difference["coef"].values.reshape(-1, 2), [0.005, 0.995], axis=0)
+    assert np.all((low < slope) & (slope < high))
+    low, high = np.quantile(difference["intercept"], [0.005, 0.995])
+    assert low < height < high
+
+
+@pytest.mark.slow
+def test_it_beats_the_generative_counterpart_where_features_are_not_normal(curved):
+    clf, X, y = curved
+    test, truth = X[300:], y[300:]
+    sibling = bg.LinearDiscriminant().fit(X[:300], y[:300])
+    at = np.arange(len(truth)), truth
+    gain = clf.predict_log_proba(test)[at] - sibling.predict_log_proba(test)[at]
+    assert gain.mean() > 2 * gain.std() / np.sqrt(len(gain))
+    scores = bg.compare_predictives(clf, test, truth)
+    assert scores["accuracy"].sel(predictive="posterior_predictive") > 0.75
+    assert "draws" in scores["note"].sel(predictive="map").item()
+
+
+@pytest.mark.slow
+def test_every_method_answers_or_refuses(curved, tmp_path):
+    clf, X, y = curved
+    X, y = X[:40], y[:40]
+    clf.save(tmp_path / "m.nc")
+    np.testing.assert_array_equal(bg.load(tmp_path / "m.nc").predict_proba(X), clf.predict_proba(X))
+    np.testing.assert_allclose(
+        clf.predict_posterior(X)["predictions"]["class_probability"].mean(("chain", "draw")),
+        clf.predict_proba(X),
+        rtol=1e-10,
+    )
+    tree = clf.posterior_groups(X, y)
+    loo = az.loo(tree, var_name="label_given_x")
+    assert np.isfinite(loo.elpd)
+    assert list(tree["log_likelihood"].data_vars) == ["label_given_x"]
+    table = clf.explain(X)
+    total = table["mean"].sum("feature") + table["mean_intercept"]
+    np.testing.assert_allclose(total, table["mean_log_odds"], rtol=1e-9)
+    assert clf.to_pymc(X, y)["label"].type.ndim == 1
+    for use in (
+        lambda: clf.simulate(2),
+        lambda: clf.predict_joint_log_proba(X),
+        lambda: clf.predict_proba(X, class_prior=[0.5, 0.5]),
+        lambda: clf.predict_interval(X, class_prior=[0.5, 0.5]),
+        lambda: clf.explain(X, class_prior=[0.5, 0.5]),
+    ):
+        with pytest.raises(NotImplementedError, match="says nothing of x"):
+            use()
+    assert not hasattr(clf, "score_samples")
+
+
+@pytest.mark.slow
+def test_quadratic_features_of_three_classes():
+    X, y = load_iris(return_X_y=True)
+    test = np.arange(len(X)) % 3 == 2
+    clf = bg.BayesianLogisticRegression("quadratic", random_state=1)
+    clf.fit(X[~test], y[~test], progressbar=False)
+    found = diagnose(
+        clf.posterior_["posterior"].to_dataset(), clf.posterior_["sample_stats"].to_dataset()
+    )
+    assert found.divergences == 0
+    assert clf.score(X[test], y[test]) > 0.9

@@ -1,0 +1,292 @@
+"""Negative binomial counts: the mass against SciPy and mpmath, the PyMC model, one fit by NUTS."""
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import sparse, stats
+
+import bayesgen as bg
+from bayesgen.families.names import CLASS, FEATURE
+from bayesgen.families.sampled.negative_binomial import NegativeBinomial
+from bayesgen.inference import diagnostics
+from bayesgen.posterior.model import ClassModel
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
+    import pymc as pm
+    from pytensor.compile.mode import Mode
+
+PYTHON = Mode(linker="py", optimizer="fast_compile")
+RNG = np.random.default_rng(5)
+C, D = 2, 4
+THETA = {"mu": RNG.gamma(2.0, 1.0, (C, D)), "delta": np.array([0.01, 0.5, 1.0, 4.0])}
+Y = np.arange(12) % C
+FIRST = np.array([1.0, 0, 0, 0])
+
+
+def scipy_mass(x: Any, mu: Any, delta: Any, w: Any = 1.0) -> Any:
+    """M&W's parametrisation in SciPy's: kappa = mu/delta successes of probability 1/(1 + w d)."""
+    return stats.nbinom.logpmf(x, mu / delta, 1 / (1 + w * delta))
+
+
+def rows(exposure: bool = False) -> np.ndarray:
+    X = RNG.negative_binomial(0.5, 0.1, (12, D)).astype(float)
+    X[3] = 0
+    X[4, 1] = 150  # more factors than are listed one by one
+    if exposure:
+        X[:, 0] = RNG.choice([0.5, 2.0, 7.0], 12)
+    return X
+
+
+def resolved(exposure: bool, X: np.ndarray | None = None) -> NegativeBinomial:
+    family = NegativeBinomial(exposure=FIRST if exposure else None)
+    return family.with_defaults(rows(exposure) if X is None else X, Y, C)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("exposure", [False, True])
+def test_mass_is_scipys(exposure, form):
+    X = rows(exposure)
+    w = X[:, :1] if exposure else np.ones((12, 1))
+    expected = np.stack(
+        [scipy_mass(X, THETA["mu"][c], THETA["delta"], w)[:, exposure:].sum(1) for c in range(C)],
+        axis=1,
+    )
+    found = resolved(exposure).log_likelihood(form(X), THETA)
+    np.testing.assert_allclose(found, expected, rtol=1e-11)
+
+
+def test_mass_is_mpmaths_from_poisson_to_bursts():
+    family = NegativeBinomial()
+    with mpmath.workdps(50):
+        for x, mu, delta in [(3, 2.0, 1e-9), (10**6, 1e6, 1e-3), (40, 0.01, 300.0), (0, 5.0, 1e5)]:
+            m, d = mpmath.mpf(mu), mpmath.mpf(delta)
+            k = m / d
+            exact = mpmath.loggamma(x + k) - mpmath.loggamma(k) - mpmath.loggamma(x + 1)
+            exact += x * mpmath.log(d) - (x + k) * mpmath.log1p(d)
+            theta = {"mu": np.array([[mu]]), "delta": np.array([delta])}
+            found = family.log_likelihood(np.array([[x]]), theta)[0, 0]
+            assert found == pytest.approx(float(exact), rel=1e-9)
+
+
+def test_without_bursts_it_is_poisson():
+    theta = {"mu": np.array([[2.5]]), "delta": np.array([0.0])}
+    x = np.arange(9)[:, None]
+    found = NegativeBinomial().log_likelihood(x, theta)
+    np.testing.assert_allclose(found, stats.poisson.logpmf(x, 2.5), rtol=1e-9)
+
+
+def test_masses_sum_to_one():
+    x = np.arange(3000)[:, None]
+    theta = {"mu": np.array([[3.0]]), "delta": np.array([8.0])}
+    mass = np.exp(NegativeBinomial().log_likelihood(x, theta))
+    assert mass.sum() == pytest.approx(1, abs=1e-12)
+    assert (x * mass).sum() == pytest.approx(3.0)
+    assert (x**2 * mass).sum() - 9.0 == pytest.approx(3.0 * 9.0)  # mu (1 + delta)
+
+
+@pytest.mark.parametrize("exposure", [False, True])
+def test_missing_cells_contribute_nothing(exposure):
+    X, family = rows(exposure), resolved(exposure)
+    gap = X.copy()
+    gap[[1, 4, 5], [1, 2, 3]] = np.nan
+    w = X[:, 0] if exposure else np.ones(12)
+    expected = family.log_likelihood(X, THETA)
+    for i, j in [(1, 1), (4, 2), (5, 3)]:
+        expected[i] -= scipy_mass(X[i, j], THETA["mu"][:, j], THETA["delta"][j], w[i])
+    np.testing.assert_allclose(family.log_likelihood(gap, THETA), expected, rtol=1e-11)
+    np.testing.assert_allclose(
+        family.log_likelihood(sparse.csr_matrix(gap), THETA), expected, rtol=1e-11
+    )
+
+
+def test_simulated_counts_have_the_mean_and_variance():
+    y = np.repeat([0, 1], 40_000)
+    family = replace(resolved(True), unit=np.array(2.0))
+    X = family.simulate(np.random.default_rng(0), THETA, y)
+    assert (X[:, 0] == 2.0).all()
+    for c in range(C):
+        x = X[y == c][:, 1:]
+        mean = 2 * THETA["mu"][c, 1:]
+        variance = mean * (1 + 2 * THETA["delta"][1:])
+        np.testing.assert_allclose(x.mean(0), mean, atol=4 * np.sqrt(variance.max() / len(x)))
+        np.testing.assert_allclose(x.var(0), variance, rtol=0.1)
+
+
+def test_simulated_rows_may_have_the_exposures_of_others():
+    X = rows(True)
+    drawn = resolved(True, X).given_rows(X).simulate(np.random.default_rng(0), THETA, Y)
+    np.testing.assert_array_equal(drawn[:, 0], X[:, 0])
+
+
+# ------------------------------------------------------------------------------------ defaults
+
+
+def test_defaults_follow_the_unit_of_the_exposure():
+    X = rows(True)
+    a = resolved(True, X)
+    X[:, 0] *= 1000
+    b = resolved(True, X)
+    np.testing.assert_allclose(b.rate[1:], a.rate[1:] / 1000)
+    np.testing.assert_allclose(b.unit, 1000 * a.unit)
+    np.testing.assert_allclose(b.precision, a.precision)
+    np.testing.assert_allclose(b.log_rate[:, 1:], a.log_rate[:, 1:] - np.log(1000))
+
+
+def test_defaults_by_hand():
+    X, y = np.array([[1.0, 4], [np.nan, 0], [2, 0], [9, 0]]), np.array([0, 0, 1, -1])
+    family = NegativeBinomial().with_defaults(X, y, 2, np.array([1.0, 1, 2, 1]))
+    np.testing.assert_allclose(family.rate, [(1 + 4 + 9 + 0.5) / 4, 4.5 / 5])
+    events = np.array([[1, 4], [4, 0]]) / (2 + family.rate)
+    np.testing.assert_allclose(family.precision, events)
+    seen = np.array([[1.5, 4.5], [4.5, 0.5]]) / (np.array([[1, 2], [2, 2]]) + 0.5 / family.rate)
+    np.testing.assert_allclose(family.log_rate, np.log(seen))
+    other = NegativeBinomial().with_defaults(sparse.csr_matrix(X), y, 2, np.array([1.0, 1, 2, 1]))
+    np.testing.assert_allclose(other.rate, family.rate)
+    assert family.unit == 1
+
+
+# ---------------------------------------------------------------------------------------- PyMC
+
+
+def coords(family: Any) -> dict[str, Any]:
+    return {CLASS: ["a", "b"], FEATURE: list("pqrs"), **family.coords()}
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("exposure", [False, True])
+def test_pymc_has_the_same_posterior(exposure, gaps):
+    X = rows(exposure)
+    if gaps:
+        X[[1, 4, 5], [1, 2, 3]] = np.nan
+    family = resolved(exposure, X)
+    model = ClassModel(np.ones(C), family).to_pymc(coords(family), X=sparse.csr_matrix(X), y=Y)
+    log_p = model.compile_logp(mode=PYTHON, sum=False)
+    common, spread = RNG.gamma(2.0, 1.0, D), 0.7
+    pi = np.array([0.3, 0.7])
+    theta = THETA
+    inner = np.log(common) + np.zeros((C, D))
+    variance = 1 / (family.precision + 1 / spread**2)
+    centre = variance * (family.precision * family.log_rate + inner / spread**2)
+    z = (np.log(theta["mu"]) - centre) / np.sqrt(variance)
+    names = {v.name: model.rvs_to_values[v].name for v in model.free_RVs}
+    point = {
+        names["pi"]: model.rvs_to_transforms[model["pi"]].forward(pi).eval(mode=PYTHON),
+        names["delta"]: np.log(theta["delta"]),
+        names["common"]: np.log(common),
+        names["spread"]: np.log(spread),
+        names["mu"]: z,
+    }
+    found = {k: float(np.sum(v)) for k, v in zip(_order(model), log_p(point), strict=True)}
+    row_sum = family.log_likelihood(X, theta)[np.arange(12), Y].sum()
+    assert found["x"] == pytest.approx(row_sum, rel=1e-9)
+    log_mu = stats.norm.logpdf(np.log(theta["mu"]), inner, spread) + np.log(variance) / 2
+    assert found["mu"] == pytest.approx(log_mu.sum(), rel=1e-9)
+    scale = 1 / family.unit + family.rate
+    delta = stats.expon.logpdf(theta["delta"], scale=scale) + np.log(theta["delta"])
+    assert found["delta"] == pytest.approx(delta.sum(), rel=1e-9)
+
+
+def _order(model: Any) -> list[str]:
+    """Names of the terms of `compile_logp(sum=False)`: variables, then potentials."""
+    return [v.name for v in [*model.basic_RVs, *model.potentials]]
+
+
+@pytest.mark.parametrize("exposure", [False, True])
+def test_unlabelled_rows_with_gaps_have_the_same_density(exposure):
+    X = rows(exposure)
+    X[[1, 4, 5], [1, 2, 3]] = np.nan
+    family = resolved(exposure, X)
+    with pm.Model(coords=coords(family) | {"obs_id": np.arange(12)}):
+        theta = {k: pm.Data(k, v) for k, v in THETA.items()}
+        found = family.pymc_log_likelihood(sparse.csr_matrix(X), theta).eval(mode=PYTHON)
+    np.testing.assert_allclose(found, family.log_likelihood(X, THETA), rtol=1e-9)
+
+
+def test_a_prior_of_the_rates_replaces_the_hierarchy():
+    family = replace(resolved(False), mu=pm.Gamma.dist(2, 1), delta=pm.HalfNormal.dist(1))
+    model = ClassModel(np.ones(C), family).to_pymc(coords(family))
+    assert {v.name for v in model.free_RVs} == {"pi", "mu", "delta"}
+    family = replace(resolved(False), spread=pm.HalfNormal.dist(0.1))
+    model = ClassModel(np.ones(C), family).to_pymc(coords(family))
+    assert {v.name for v in model.free_RVs} == {"pi", "mu", "delta", "common", "spread"}
+
+
+# -------------------------------------------------------------------------------------- errors
+
+
+def test_exposures_must_be_positive_and_known():
+    X = rows(True)
+    for bad, message in [
+        (0.0, "exposure must be > 0 and finite, got 0 in row 2"),
+        (np.nan, r"exposure is missing \(NaN\) in row 2"),
+        (np.inf, "exposure must be > 0 and finite"),
+    ]:
+        X[2, 0] = bad
+        with pytest.raises(ValueError, match=message):
+            NegativeBinomial(exposure=FIRST).log_likelihood(X, THETA)
+
+
+def test_the_exposure_column_must_exist():
+    X = rows(True)
+    with pytest.raises(ValueError, match="exposure='words' is not a column of X"):
+        bg.NegativeBinomialNB(exposure="words").fit(X, Y)
+    with pytest.raises(ValueError, match="exposure=4, but X has 4 columns"):
+        bg.NegativeBinomialNB(exposure=4).fit(X, Y)
+
+
+def test_counts_must_be_whole_and_not_negative():
+    X = rows()
+    X[1, 1] = 0.5
+    with pytest.raises(ValueError, match=r"counts must be whole numbers to be fitted, got 0\.5"):
+        bg.NegativeBinomialNB().fit(X, Y)
+    X[1, 1] = -1
+    with pytest.raises(ValueError, match=r"Negative values .* row 1, column 'x1'"):
+        bg.NegativeBinomialNB().fit(X, Y)
+
+
+# ---------------------------------------------------------------------------------------- NUTS
+
+
+@pytest.mark.slow
+def test_nuts_finds_rates_and_bursts_and_beats_poisson():
+    """Bursts, unequal exposures, some cells missing and some rows without a label."""
+    rng = np.random.default_rng(3)
+    n, d = 300, 6
+    common = rng.gamma(2.0, 1.0, d + 1)
+    mu = common * np.exp(0.5 * rng.normal(size=(2, d + 1)))
+    delta = np.array([1.0, 0.05, 0.5, 1.0, 3.0, 5.0, 8.0])
+    first = np.eye(d + 1)[0]
+    truth = {"mu": mu, "delta": delta}
+    y = rng.integers(0, 2, 2 * n)
+    X = np.empty((2 * n, d + 1))
+    for w in (0.5, 1.0, 3.0):
+        at = np.flatnonzero(rng.random(2 * n) < 0.5) if w > 0.5 else np.arange(2 * n)
+        family = NegativeBinomial(exposure=first, unit=np.array(w))
+        X[at] = family.simulate(rng, truth, y[at])
+    train, test = np.arange(n), np.arange(n, 2 * n)
+    gap = X.copy()
+    gap[:, 1:][rng.random((2 * n, d)) < 0.05] = np.nan
+    labels = y.astype(object)
+    labels[train[:60]] = None
+    clf = bg.NegativeBinomialNB(exposure=0, draws=1000, tune=500, chains=2, random_state=1)
+    clf.fit(gap[train], labels[train], progressbar=False)
+    posterior = clf.posterior_["posterior"].to_dataset()
+    found = diagnostics.diagnose(posterior, clf.posterior_["sample_stats"].to_dataset())
+    assert found.divergences == 0
+    assert found.r_hat < 1.02
+    inside = []
+    for name, value in truth.items():
+        draws = posterior[name].values.reshape(-1, *value.shape)[..., 1:]
+        low, high = np.quantile(draws, [0.005, 0.995], axis=0)
+        inside.append(((low < value[..., 1:]) & (value[..., 1:] < high)).ravel())
+    assert np.concatenate(inside).mean() >= 0.9
+    rest = X[test][:, 1:]
+    poisson = bg.PoissonNB().fit(gap[train[60:]][:, 1:], y[train[60:]])
+    own = np.arange(n), y[test]
+    gain = clf.predict_log_proba(X[test])[own] - poisson.predict_log_proba(rest)[own]
+    assert gain.mean() > 2 * gain.std() / np.sqrt(n)

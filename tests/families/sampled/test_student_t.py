@@ -1,0 +1,124 @@
+"""StudentT and StudentTNB: densities against SciPy, and what NUTS makes of outliers."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import bayesgen as bg
+from bayesgen.families.sampled.student_t import StudentT
+from bayesgen.inference.diagnostics import diagnose
+
+NAN = np.nan
+
+
+def test_densities_are_scipys_also_far_out():
+    rng = np.random.default_rng(0)
+    theta = {
+        "mu": rng.normal(size=(2, 3, 2)),
+        "sigma": rng.gamma(2.0, size=(2, 3, 2)),
+        "nu": rng.gamma(2.0, 5.0, size=(2, 2)),
+    }
+    X = rng.normal(size=(6, 2))
+    X[0, 1], X[1], X[2, 0], X[3, 0] = NAN, NAN, 1e200, -1e8
+    found = StudentT().log_likelihood(X, theta)
+    for s, i, c in np.ndindex(found.shape):
+        at = theta["nu"][s], theta["mu"][s, c], theta["sigma"][s, c]
+        z = (X[i] - at[1]) / at[2]
+        with np.errstate(over="ignore"):
+            cells = stats.t.logpdf(X[i], *at)
+        far = np.abs(z) > 1e100  # SciPy squares z
+        tail = stats.t.logpdf(1e50, at[0]) - (at[0] + 1) * np.log(np.abs(z) / 1e50) - np.log(at[2])
+        expected = np.nansum(np.where(far, tail, cells))
+        assert found[s, i, c] == pytest.approx(expected, rel=1e-10, abs=1e-10)
+
+
+def test_simulated_rows_have_the_moments():
+    theta = {
+        "mu": np.array([[1.0, -2.0], [3.0, 0.0]]),
+        "sigma": np.array([[1.0, 0.1], [10.0, 2.0]]),
+        "nu": np.array([6.0, 12.0]),
+    }
+    y = np.repeat([0, 1], 20000)
+    X = StudentT().simulate(np.random.default_rng(1), theta, y)
+    for c in range(2):
+        z = (X[y == c] - theta["mu"][c]) / theta["sigma"][c]
+        for j in range(2):
+            assert stats.kstest(z[:, j], stats.t(theta["nu"][j]).cdf).pvalue > 1e-3
+
+
+def test_defaults_follow_shift_and_scale_and_no_outlier():
+    rng = np.random.default_rng(2)
+    X, y = np.round(rng.normal(size=(40, 2)), 1), rng.integers(-1, 2, 40)
+    unit, shift = np.array([2.0, 1e-3]), np.array([5.0, -1.0])
+    a, b = (StudentT().with_defaults(x, y, 2) for x in (X, X * unit + shift))
+    np.testing.assert_allclose(b.location, a.location * unit + shift, rtol=1e-9)
+    np.testing.assert_allclose(b.scale, a.scale * unit, rtol=1e-9)
+    np.testing.assert_allclose(b.resolution, a.resolution * unit, rtol=1e-6)
+    X[0] = 1e9
+    c = StudentT().with_defaults(X, y, 2)
+    assert np.all(np.abs(c.location - a.location) < 0.5)
+    assert np.all(c.scale < 2 * a.scale)
+
+
+def test_no_scale_is_below_the_rounding():
+    """Draws of sigma from the default prior; a prior that is given has no floor."""
+    import pymc as pm
+    from pytensor.compile.mode import Mode
+
+    from bayesgen.posterior.model import ClassModel
+
+    X = np.random.default_rng(5).normal(size=(50, 2))
+    X[:, 0] = np.round(X[:, 0])
+    mode = Mode(linker="py", optimizer="fast_compile")
+    coords = {"class": ["a", "b"], "feature": ["u", "v"]}
+    for given, least in ((None, 12**-0.5), (lambda n, d: pm.HalfNormal(n, 0.01, dims=d), 0.0)):
+        family = StudentT(sigma=given).with_defaults(X, np.arange(50) % 2, 2)
+        np.testing.assert_allclose(family.resolution[0], 1.0)
+        assert family.resolution[1] == 0
+        model = ClassModel(np.ones(2), family).to_pymc(coords)
+        sigma = pm.draw(model["sigma"], 400, random_seed=1, mode=mode)
+        assert sigma[..., 0].min() >= least
+        assert (sigma[..., 0].min() > 0.1) == (given is None)
+        if given is None:
+            r = np.log(sigma[..., 1] / family.scale[1])
+            assert stats.kstest(r.ravel(), "norm").pvalue > 1e-3
+
+
+@pytest.mark.slow
+def test_tied_values_are_no_point_without_width():
+    """Rounded to whole numbers, 60 % ties: the posterior knows the scale of what was rounded."""
+    rng = np.random.default_rng(6)
+    X = np.round(rng.normal(scale=0.6, size=(80, 1))) + 3.0 * (np.arange(80) % 2)[:, None]
+    clf = bg.StudentTNB(chains=2, draws=500, tune=500, random_state=1)
+    draws = clf.fit(X, np.arange(80) % 2, progressbar=False).posterior_["posterior"]
+    assert float(draws["sigma"].min()) > 0.28
+    assert 0.35 < float(draws["sigma"].mean()) < 0.9
+
+
+@pytest.mark.slow
+def test_recovers_degrees_of_freedom_and_beats_its_conjugate_sibling():
+    """Two columns, one with heavy tails: t with 1.5 and with 30 degrees of freedom."""
+    rng = np.random.default_rng(3)
+    theta = {
+        "mu": np.array([[0.0, 10.0], [1.5, 10.5], [3.0, 9.0]]),
+        "sigma": np.array([[1.0, 0.5], [0.7, 0.5], [1.0, 1.0]]),
+        "nu": np.array([1.5, 30.0]),
+    }
+    family = StudentT()
+    y, y_test = np.repeat([0, 1, 2], 60), np.repeat([0, 1, 2], 500)
+    X, X_test = (family.simulate(rng, theta, codes) for codes in (y, y_test))
+    X[0, 1] = NAN
+    clf = bg.StudentTNB(random_state=4).fit(X, y, progressbar=False)
+    tree = clf.posterior_
+    found = diagnose(tree["posterior"].to_dataset(), tree["sample_stats"].to_dataset())
+    assert found.divergences == 0
+    assert found.r_hat <= 1.01
+    for name, truth in theta.items():
+        low, high = tree["posterior"][name].quantile([0.0005, 0.9995], dim=("chain", "draw")).values
+        assert np.all((low <= truth) & (truth <= high)), name
+    nu = tree["posterior"]["nu"].mean(("chain", "draw")).values
+    assert nu[0] < 4 < 8 < nu[1]
+    sibling = bg.GaussianNB().fit(X, y)
+    gain = clf.predict_log_proba(X_test) - sibling.predict_log_proba(X_test)
+    gain = gain[np.arange(len(y_test)), y_test]
+    assert gain.mean() / (gain.std() / np.sqrt(len(gain))) > 2

@@ -1,0 +1,146 @@
+"""Squared distances: held to triangular solves one class and one draw at a time."""
+
+import numpy as np
+import pytest
+from scipy.linalg import solve_triangular
+from scipy.stats import multivariate_normal
+
+from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
+from bayesgen.families.shared import mahalanobis
+from bayesgen.families.shared.mahalanobis import (
+    inverse_of_lower,
+    patterns,
+    reader,
+    squared_distances,
+    squared_distances_of_draws,
+)
+from bayesgen.numerics import kernels
+
+RNG = np.random.default_rng(8)
+
+
+@pytest.fixture(params=["one thread", "three threads, small blocks"])
+def both_ways(request, monkeypatch):
+    if request.param != "one thread":
+        monkeypatch.setattr(kernels, "COMPILE_FROM", 0)
+        monkeypatch.setattr("bayesgen.numerics.kernels.threads.n_threads", lambda: 3)
+        monkeypatch.setattr(mahalanobis, "_NUMBERS", 640)
+        monkeypatch.setattr(mahalanobis, "_DRAWS", 4)
+        monkeypatch.setattr("bayesgen.numerics.rows._BLOCK_CELLS", 60)
+
+
+def factors(*shape, units=1.0):
+    *lead, d, _ = shape
+    a = RNG.standard_normal((*lead, d, 2 * d)) * np.broadcast_to(units, d)[:, None]
+    return np.linalg.cholesky(a @ a.swapaxes(-1, -2))
+
+
+def one_by_one(X, mu, factor):
+    out = np.empty((len(X), len(mu)))
+    for c, m in enumerate(mu):
+        z = solve_triangular(factor[c if len(factor) > 1 else 0], (X - m).T, lower=True)
+        out[:, c] = np.square(z).sum(axis=0)
+    return out
+
+
+@pytest.mark.parametrize("groups", [1, 4])
+@pytest.mark.parametrize(("n", "d"), [(1, 3), (50, 1), (50, 3), (40, 70), (200, 70)])
+@pytest.mark.parametrize("apart", [1.0, 1e7])
+def test_distances_are_those_of_a_solve_for_each_class(n, d, groups, apart, both_ways):
+    units = np.logspace(-6, 6, d)
+    factor, mu = factors(groups, d, d, units=units), RNG.standard_normal((4, d)) * units * apart
+    X = RNG.standard_normal((n, d)) * units + mu[RNG.integers(4, size=n)]
+    read, rows = reader(X, slice(None), np.arange(d))
+    found = squared_distances(read, rows, np.zeros(d), mu, factor)
+    np.testing.assert_allclose(found, one_by_one(X, mu, factor), rtol=1e-11)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("d", [1, 3, 70])
+def test_distances_of_draws(d, shared, both_ways):
+    n, n_draws = 30, 9
+    factor = factors(n_draws, 1 if shared else 4, d, d)
+    mu = RNG.standard_normal((n_draws, 4, d)) + 1e6
+    X = RNG.standard_normal((n, d)) + 1e6
+    read, rows = reader(X, slice(None), np.arange(d))
+    found = squared_distances_of_draws(read, rows, mu, factor)
+    expected = np.stack([one_by_one(X, m, f) for m, f in zip(mu, factor, strict=True)])
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
+def test_inverse_of_columns_in_very_different_units():
+    factor = factors(3, 6, 6, units=np.logspace(-150, 150, 6))
+    unit = np.diagonal(factor, axis1=1, axis2=2)[:, :, None]
+    scaled = inverse_of_lower(factor / unit)
+    expected = scaled / unit.swapaxes(1, 2)
+    found = inverse_of_lower(factor)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=0)
+
+
+def test_each_row_is_in_one_pattern():
+    X = RNG.standard_normal((40, 11))
+    X[RNG.random(X.shape) < 0.2] = np.nan
+    X[3] = np.nan
+    live = np.array([0, 2, 3, 5, 6, 7, 8, 9, 10])
+    seen = np.zeros(len(X), dtype=int)
+    for rows, columns in patterns(X, live):
+        seen[rows] += 1
+        for row in rows:
+            np.testing.assert_array_equal(columns, live[~np.isnan(X[row, live])])
+    assert (seen == 1).all()
+
+
+FORMS = {
+    "Fortran order": np.asfortranarray,
+    "strides": lambda X: np.repeat(np.repeat(X, 2, axis=0), 2, axis=1)[::2, ::2],
+    "float32": lambda X: X.astype(np.float32),
+    "int64": lambda X: np.rint(5 * X).astype(np.int64),
+    "bool": lambda X: X > 0,
+    "missing cells": lambda X: np.where(RNG.random(X.shape) < 0.3, np.nan, X),
+    "offset 1e6": lambda X: X + 1e6,
+    "huge": lambda X: X * 1e100,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("shared", [True, False])
+def test_densities_in_every_form_of_data(form, shared, both_ways):
+    family = NormalInverseWishart.examples(3, 4)[int(shared)]
+    X = FORMS[form](RNG.standard_normal((60, 4)))
+    X.flags.writeable = False
+    plain = np.array(X, dtype=np.float64, order="C")
+    if form == "offset 1e6":  # the family moves with the rows
+        family = NormalInverseWishart(family.mu, family.kappa, family.nu, family.psi,
+                                      np.full(4, 1e6), family.ignored, shared)  # fmt: skip
+    theta = family.draw(np.random.default_rng(0), 5)
+    np.testing.assert_allclose(
+        family.log_predictive(X),
+        np.concatenate([family.log_predictive(row[None]) for row in plain]),
+        rtol=1e-11,
+    )
+    found = family.log_likelihood(X, theta)
+    sigma = np.broadcast_to(theta["Sigma"][:, None] if shared else theta["Sigma"], (5, 3, 4, 4))
+    for i, row in enumerate(plain[:20]):
+        seen = ~np.isnan(row)
+        for s in range(5):
+            for c in range(3):
+                expected = 0.0
+                if seen.any():
+                    own = sigma[s, c][np.ix_(seen, seen)]
+                    mean = theta["mu"][s, c, seen]
+                    expected = multivariate_normal.logpdf(row[seen], mean, own)
+                np.testing.assert_allclose(found[s, i, c], expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_discriminant_functions_are_densities_up_to_a_term_of_the_row(form, both_ways):
+    family = NormalInverseWishart.examples(3, 4)[1]
+    X = FORMS[form](RNG.standard_normal((30, 4)))
+    theta = family.draw(np.random.default_rng(0), 5)
+    found, density = family.discriminant(X, theta), family.log_likelihood(X, theta)
+    scale = np.abs(density).max()
+    for each in (found, density):
+        each -= each[..., :1]
+    np.testing.assert_allclose(found, density, rtol=1e-9, atol=1e-12 * scale)
+    none = {name: value[:0] for name, value in theta.items()}
+    assert family.discriminant(X, none).shape == (0, 30, 3)

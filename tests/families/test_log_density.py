@@ -1,0 +1,503 @@
+"""Log densities of theta: SciPy's and mpmath's, at the edges of the support, through the faces."""
+
+from functools import partial
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from sklearn.base import clone
+
+import bayesgen as bg
+from bayesgen.datasets import POKEMON_STATS, load_languages, load_penguins, load_pokemon
+from bayesgen.families import registry
+from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
+from bayesgen.families.conjugate.columns import Columns
+from bayesgen.families.conjugate.dirichlet_categorical import DirichletCategorical
+from bayesgen.families.conjugate.dirichlet_markov import DirichletMarkov
+from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
+from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
+from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
+from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
+from bayesgen.families.contract import ConjugateFamily
+from bayesgen.families.shared.densities import (
+    log_beta_density,
+    log_dirichlet_density,
+    log_gamma_density,
+    log_inverse_gamma_density,
+    log_inverse_wishart_density,
+)
+from bayesgen.posterior.model import ClassModel
+
+RNG = np.random.default_rng(0)
+SHIFT = np.array([100.0, -3.0, 0.0, 1e4])
+anything = settings(max_examples=60, deadline=None, derandomize=True, database=None)
+
+
+# ----------------------------------------------------------------------------------- the oracle
+
+
+def scipy_dirichlet(p: np.ndarray, alpha: np.ndarray) -> float:
+    """Sum over the rows; concentrations of 0 are padding, one category is no variable."""
+    width = p.shape[-1]
+    rows = zip(
+        p.reshape(-1, width), np.broadcast_to(alpha, p.shape).reshape(-1, width), strict=True
+    )
+    return sum(
+        float(stats.dirichlet.logpdf(q[a > 0], a[a > 0])) for q, a in rows if (a > 0).sum() > 1
+    )
+
+
+def scipy_log_density(family: Any, theta: dict[str, np.ndarray]) -> float:
+    """One theta, without leading axes; every number from SciPy."""
+    if isinstance(family, BetaBernoulli):
+        return float(stats.beta.logpdf(theta["theta"], family.alpha, family.beta).sum())
+    if isinstance(family, GammaPoisson):
+        return float(stats.gamma.logpdf(theta["rate"], family.shape, scale=1 / family.rate).sum())
+    if isinstance(family, DirichletCategorical | DirichletMultinomial):
+        return scipy_dirichlet(theta["theta"], family.alpha)
+    if isinstance(family, DirichletMarkov):
+        out = 0.0
+        places = np.ndindex(theta["theta"].shape[:2])
+        for c, m in places:  # pseudo-counts of a context, n-gram by n-gram
+            alpha = family.alpha[c].copy()
+            for gram, count in zip(family.grams, family.counts[c], strict=True):
+                if tuple(gram[:-1]) == tuple(family.contexts[m]):
+                    alpha[gram[-1]] += count
+            out += float(stats.dirichlet.logpdf(theta["theta"][c, m], alpha))
+        return out
+    if isinstance(family, NormalInverseGamma):
+        mu, variance = theta["mu"], np.empty(family.mu.shape)
+        class_axis = family.variance in ("class", "class_spherical")
+        feature_axis = family.variance in ("class", "tied")
+        sigma2 = np.asarray(theta["sigma2"])
+        for c, j in np.ndindex(variance.shape):
+            at = ((c,) if class_axis else ()) + ((j,) if feature_axis else ())
+            variance[c, j] = sigma2[at]
+        shape, scale = family.nu / 2, family.nu * family.sigma2 / 2
+        own = sigma2.reshape(shape.shape)
+        out = stats.invgamma.logpdf(own, shape, scale=scale).sum()
+        sd = np.sqrt(variance / family.kappa)
+        return float(out + stats.norm.logpdf(mu, family.mu + family.shift, sd).sum())
+    if isinstance(family, NormalInverseWishart):
+        live = np.flatnonzero(~np.broadcast_to(family.ignored, family.mu.shape[1]))
+        out, groups = 0.0, len(family.psi)
+        sigma = theta["Sigma"][None] if family.shared else theta["Sigma"]
+        sigma = sigma[:, live[:, None], live]
+        for g in range(groups):  # the marginal of some columns: fewer degrees of freedom
+            nu = family.nu[g] - (family.mu.shape[1] - len(live))
+            psi = family.psi[g][live[:, None], live]
+            out += stats.invwishart.logpdf(sigma[g], nu, psi)
+        for c, mean in enumerate((family.mu + family.shift)[:, live]):
+            cov = sigma[0 if family.shared else c] / family.kappa[c]
+            out += stats.multivariate_normal.logpdf(theta["mu"][c, live], mean, cov)
+        return float(out)
+    assert isinstance(family, Columns)
+    return sum(
+        scipy_log_density(block, {k: theta[f"{name}_{k}"] for k in block.params})
+        for name, block in zip(family.names, family.families, strict=True)
+    )
+
+
+# ----------------------------------------------------------------------------- against the oracle
+
+
+def variants() -> list[Any]:
+    """Priors of each family as the laws have them, and some that the laws leave out."""
+    out: list[Any] = [
+        prior
+        for family in registry().values()
+        if issubclass(family, ConjugateFamily) and family.__module__.startswith("bayesgen.")
+        for n_classes, n_features in ((3, 4), (1, 1), (2, 3))
+        for prior in family.examples(n_classes, n_features)
+    ]
+    flat = np.ones((3, 4))
+    out += [
+        DirichletCategorical(
+            np.where(np.arange(5) < np.array([5, 1, 2, 3])[:, None], 0.4 + flat[..., None], 0.0),
+            new=1.0,
+        ),
+        DirichletMultinomial(np.full((3, 4), 0.05)),
+        BetaBernoulli(np.full((3, 4), 0.05), np.full((3, 4), 700.0)),
+        GammaPoisson(np.full((3, 4), 0.05), np.full((3, 4), 1e6)),
+    ]
+    ignored = np.array([False, True, False, True])
+    for prior in NormalInverseGamma.examples(3, 4) + NormalInverseWishart.examples(3, 4):
+        settings = prior.settings()
+        arrays = {name: value for name, (_, value) in prior.arrays().items()}
+        out.append(prior.from_parts(arrays | {"shift": SHIFT}, settings))
+        if settings.get("variance", "class") in ("class", "tied"):
+            out.append(prior.from_parts(arrays | {"ignored": ignored}, settings))
+    return out
+
+
+@pytest.mark.parametrize(
+    "prior", variants(), ids=lambda f: f"{type(f).__name__}-{f.settings().get('variance', '')}"
+)
+def test_families_have_the_density_that_scipy_has(prior: Any) -> None:
+    theta = {k: v.reshape(2, 3, *v.shape[1:]) for k, v in prior.draw(RNG, 6).items()}
+    ours = prior.log_density(theta)
+    assert ours.shape == (2, 3)
+    for index in np.ndindex(2, 3):
+        one = {k: v[index] for k, v in theta.items()}
+        expected = scipy_log_density(prior, one)
+        assert prior.log_density(one) == pytest.approx(ours[index], rel=1e-12)
+        assert ours[index] == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def test_a_family_may_leave_it_out() -> None:
+    class Mute(BetaBernoulli):
+        log_density = ConjugateFamily.log_density
+
+    with pytest.raises(NotImplementedError, match="Mute does not define log_density"):
+        Mute().log_density({})
+
+
+def test_a_posterior_of_tables_has_the_pseudo_counts_of_its_n_grams() -> None:
+    clf = bg.MarkovNB(order=3, alpha=0.7).fit(["abab", "bba", "aab"], ["x", "x", "y"])
+    family = clf.model_.family
+    theta = {k: v[0] for k, v in family.draw(RNG, 1).items()}
+    assert family.log_density(theta) == pytest.approx(scipy_log_density(family, theta), rel=1e-12)
+    prior = clf.prior_.family
+    expected = scipy_dirichlet(theta["theta"], prior.alpha[:, None, :])
+    assert prior.log_density(theta) == pytest.approx(expected, rel=1e-12)
+    with pytest.raises(ValueError, match="theta is a table of 2 contexts"):
+        family.log_density({"theta": theta["theta"][:, :2]})
+
+
+def test_class_weights_have_a_dirichlet_density() -> None:
+    model = ClassModel(np.array([0.5, 2.0, 7.0]), BetaBernoulli.examples(3, 4)[1])
+    theta = model.draw(RNG, 4)
+    for s, log_p in enumerate(model.log_density(theta)):
+        expected = stats.dirichlet.logpdf(theta["pi"][s], model.alpha)
+        expected += scipy_log_density(model.family, {"theta": theta["theta"][s]})
+        assert log_p == pytest.approx(expected, rel=1e-11)
+    alone = ClassModel(np.array([3.0]), BetaBernoulli.examples(1, 4)[1])
+    theta = alone.draw(RNG, 4)
+    np.testing.assert_array_equal(alone.log_density(theta), alone.family.log_density(theta))
+
+
+# ------------------------------------------------------------------------------- many digits lost
+
+
+def exact(value: Any) -> Any:
+    return mpmath.mpf(float(value))
+
+
+def exact_log_gamma_density(x: Any, a: Any, b: Any) -> Any:
+    return a * mpmath.log(b) - mpmath.loggamma(a) + (a - 1) * mpmath.log(x) - b * x
+
+
+@anything
+@given(
+    st.lists(st.floats(-3, 13), min_size=2, max_size=5),
+    st.integers(0, 2**32 - 1),
+    st.floats(0, 3),
+)
+def test_dirichlet_density_of_any_concentrations(
+    log_alpha: list[float], seed: int, power: float
+) -> None:
+    """Points spread as the distribution is, or more: of tempered concentrations."""
+    alpha = np.sort(10.0 ** np.array(log_alpha))
+    p = np.maximum(np.random.default_rng(seed).dirichlet(alpha ** (1 / (1 + power))), 1e-290)
+    p /= p.sum()
+    with mpmath.workdps(60):
+        q = [exact(v) for v in p]
+        k = int(np.argmax(p))  # the coordinate that the simplex gives
+        q[k] = 1 - mpmath.fsum(v for i, v in enumerate(q) if i != k)
+        a = [exact(v) for v in alpha]
+        expected = mpmath.loggamma(mpmath.fsum(a)) + mpmath.fsum(
+            (ai - 1) * mpmath.log(qi) - mpmath.loggamma(ai) for ai, qi in zip(a, q, strict=True)
+        )
+        # what the rounding of p itself does to the density, along each of its coordinates
+        slope = mpmath.fsum(
+            abs((ai - 1) - qi * (a[k] - 1) / q[k]) for ai, qi in zip(a, q, strict=True)
+        )
+        size = float(abs(expected) + slope)
+    assert float(log_dirichlet_density(p, alpha)) == pytest.approx(
+        float(expected), rel=1e-12, abs=1e-12 + 1e-14 * size
+    )
+
+
+def test_densities_at_huge_parameters() -> None:
+    """A few standard deviations from the mode, where plain formulas lose 4 to 7 digits."""
+    with mpmath.workdps(60):
+        for a in (31.0, 33.0, 1e6, 1e12, 1e15):
+            for z in (-3.0, 0.0, 1e-4, 2.0):
+                x = (1 + z / np.sqrt(a)) * 7
+                b = a / 7
+                rounding = 1e-15 * abs(z) * np.sqrt(a)  # of x, in standard deviations
+                close = partial(pytest.approx, rel=1e-11, abs=rounding)
+                expected = exact_log_gamma_density(exact(x), exact(a), exact(b))
+                assert float(log_gamma_density(x, a, b)) == close(float(expected))
+                inverse = exact_log_gamma_density(1 / exact(x), exact(a), exact(7 * a))
+                inverse -= 2 * mpmath.log(exact(x))
+                assert float(log_inverse_gamma_density(x, a, 7 * a)) == close(float(inverse))
+                p = 0.25 * (1 + z / np.sqrt(a))
+                expected = mpmath.loggamma(4 * exact(a)) - mpmath.loggamma(exact(a))
+                expected += (exact(a) - 1) * mpmath.log(exact(p)) - mpmath.loggamma(3 * exact(a))
+                expected += (3 * exact(a) - 1) * mpmath.log(1 - exact(p))
+                assert float(log_beta_density(p, a, 3 * a)) == close(float(expected))
+
+
+@pytest.mark.parametrize("nu", [2.5, 40.0, 1e12])
+def test_inverse_wishart_at_huge_degrees_of_freedom(nu: float) -> None:
+    """In units so unequal that the matrix has no digit of its small column to spare."""
+    unit = np.diag([1e-5, 1.0, 1e6])
+    root = unit @ np.array([[1.0, 0, 0], [0.9, 0.5, 0], [-0.3, 0.8, 0.2]])
+    step = np.array([[0.3, 0.2, -0.1], [0.2, -0.5, 0.4], [-0.1, 0.4, 0.6]]) / np.sqrt(nu)
+    factor = root @ np.linalg.cholesky(np.eye(3) + step)
+    psi_factor = np.sqrt(nu) * root
+    with mpmath.workdps(60):
+        L, P = mpmath.matrix(factor.tolist()), mpmath.matrix(psi_factor.tolist())
+        Sigma, Psi, n = L * L.T, P * P.T, exact(nu)
+        trace = sum((Psi * Sigma**-1)[i, i] for i in range(3))
+        log_gamma = 1.5 * mpmath.log(mpmath.pi)
+        log_gamma += sum(mpmath.loggamma((n - i) / 2) for i in range(3))
+        expected = n / 2 * mpmath.log(mpmath.det(Psi)) - 1.5 * n * mpmath.log(2) - log_gamma
+        expected -= (n + 4) / 2 * mpmath.log(mpmath.det(Sigma)) + trace / 2
+        expected = float(expected)
+    ours = float(log_inverse_wishart_density(factor, np.array(nu), psi_factor))
+    assert ours == pytest.approx(expected, rel=1e-9)
+
+
+def test_an_offset_costs_no_digits() -> None:
+    """Everything 2^30 further, in numbers that a double holds."""
+    for prior in NormalInverseGamma.examples(2, 3) + NormalInverseWishart.examples(2, 3):
+        arrays = {name: value for name, (_, value) in prior.arrays().items()}
+        arrays["mu"] = prior.mu / 3  # not a number that could be held so far away
+        prior = prior.from_parts(arrays, prior.settings())
+        far = prior.from_parts(arrays | {"shift": np.full(3, 2.0**30)}, prior.settings())
+        theta = prior.draw(RNG, 5)
+        theta["mu"] = np.round(theta["mu"] * 2**10) / 2**10
+        moved = theta | {"mu": theta["mu"] + 2.0**30}
+        np.testing.assert_allclose(far.log_density(moved), prior.log_density(theta), rtol=1e-13)
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e-8, 1e8, 1e100])
+def test_a_change_of_unit_is_a_change_of_variables(scale: float) -> None:
+    for variance in ("class", "tied", "class_spherical", "spherical"):
+        arguments = {"kappa": 0.7, "nu": 4.0, "variance": variance}
+        here = NormalInverseGamma(1.0, sigma2=2.0, **arguments)
+        there = NormalInverseGamma(scale, sigma2=2.0 * scale**2, **arguments)
+        rows = here.stats(RNG.normal(size=(6, 3)), np.arange(6) % 2, 2)
+        here, there = here.resolve(rows), there.resolve(rows)
+        theta = here.draw(RNG, 4)
+        moved = {"mu": theta["mu"] * scale, "sigma2": theta["sigma2"] * scale**2}
+        jacobian = (6 + 2 * here.nu.size) * np.log(scale)
+        np.testing.assert_allclose(
+            there.log_density(moved) + jacobian, here.log_density(theta), rtol=1e-11, atol=1e-9
+        )
+    for shared in (False, True):
+        here = NormalInverseWishart(1.0, 0.7, 5.0, 2.0, shared=shared)
+        there = NormalInverseWishart(scale, 0.7, 5.0, 2.0 * scale**2, shared=shared)
+        rows = here.stats(RNG.normal(size=(6, 3)), np.arange(6) % 2, 2)
+        here, there = here.resolve(rows), there.resolve(rows)
+        theta = here.draw(RNG, 4)
+        moved = {"mu": theta["mu"] * scale, "Sigma": theta["Sigma"] * scale**2}
+        jacobian = (6 + 2 * 6 * len(here.nu)) * np.log(scale)
+        np.testing.assert_allclose(
+            there.log_density(moved) + jacobian, here.log_density(theta), rtol=1e-11, atol=1e-9
+        )
+
+
+# ------------------------------------------------------------------------- the edge of the support
+
+
+def test_a_probability_of_zero() -> None:
+    """Finite under a pseudo-count of 1, impossible above it, a pole below it."""
+    p = np.array([0.0, 0.4, 0.6])
+    flat = stats.dirichlet.logpdf([1e-300, 0.4, 0.6], [1.0, 2.0, 3.0])
+    assert log_dirichlet_density(p, [1.0, 2.0, 3.0]) == pytest.approx(flat, rel=1e-12)
+    assert log_dirichlet_density(p, [1.5, 2.0, 3.0]) == -np.inf
+    assert log_dirichlet_density(p, [0.5, 2.0, 3.0]) == np.inf
+    assert log_dirichlet_density([0.0, 0.0, 1.0], [0.5, 2.0, 3.0]) == -np.inf
+    assert log_dirichlet_density([1.0, 0.0, 0.0], [1.0, 1.0, 1.0]) == pytest.approx(np.log(2))
+    np.testing.assert_allclose(log_beta_density([0.0, 1.0], 1.0, 1.0), 0.0, atol=1e-15)
+    np.testing.assert_allclose(log_beta_density([0.0, 1.0], 1.0, 3.0), [np.log(3), -np.inf])
+    np.testing.assert_array_equal(log_beta_density([0.0, 1.0], 2.0, 0.5), [-np.inf, np.inf])
+    assert log_gamma_density(0.0, 1.0, 4.0) == pytest.approx(np.log(4))
+    np.testing.assert_array_equal(log_gamma_density(0.0, [0.5, 2.0], 4.0), [np.inf, -np.inf])
+    family = BetaBernoulli(np.array([[2.0, 0.5]]), np.array([[2.0, 0.5]]))
+    assert family.log_density({"theta": np.array([[0.0, 0.0]])}) == -np.inf
+    both = Columns(("a", "b"), (family, family), ((0, 1), (2, 3)))
+    poles = {"a_theta": np.array([[0.5, 0.0]]), "b_theta": np.array([[0.0, 0.5]])}
+    assert both.log_density(poles) == -np.inf
+    model = ClassModel(np.array([0.5, 3.0]), BetaBernoulli.examples(2, 2)[1])
+    theta = {"pi": np.array([0.0, 1.0]), "theta": np.full((2, 2), -0.1)}
+    assert model.log_density(theta) == -np.inf
+
+
+def test_the_smallest_probabilities() -> None:
+    """Far below the mode the density is small, not 0: no quotient overflows."""
+    tiny = np.finfo(float).tiny
+    for alpha in ([50.0, 1.0], [1e6, 2.0], [0.01, 1.0]):
+        with mpmath.workdps(40):
+            a, b = map(exact, alpha)
+            expected = mpmath.loggamma(a + b) - mpmath.loggamma(a) - mpmath.loggamma(b)
+            expected += (a - 1) * mpmath.log(exact(tiny))
+        assert log_dirichlet_density([tiny, 1.0], alpha) == pytest.approx(float(expected), 1e-12)
+        assert log_beta_density(tiny, *alpha) == pytest.approx(float(expected), 1e-12)
+    small = np.array([tiny, 1e-200, 1e200, np.finfo(float).max])
+    for shape in (0.5, 1.0, 50.0):
+        expected = np.array([stats.gamma.logpdf(x, shape) for x in small])
+        ours = log_gamma_density(small, shape, 1.0)
+        np.testing.assert_allclose(ours, expected, rtol=1e-12, atol=1e-15)
+        turned = log_inverse_gamma_density(1 / small[:3], shape, 1.0) - 2 * np.log(small[:3])
+        np.testing.assert_allclose(turned, expected[:3], rtol=1e-12, atol=1e-12)
+
+
+def test_outside_the_support() -> None:
+    for bad in ([-0.1, 1.1], [0.5, 0.6], [0.2, 0.2]):
+        assert log_dirichlet_density(bad, [2.0, 3.0]) == -np.inf
+    assert log_dirichlet_density([0.5, 0.3, 0.2], [1.0, 1.0, 0.0]) == -np.inf  # in the padding
+    np.testing.assert_array_equal(log_beta_density([-0.1, 1.1], 1.0, 1.0), -np.inf)
+    np.testing.assert_array_equal(log_gamma_density([-1.0, -np.inf, np.inf], 1.0, 1.0), -np.inf)
+    np.testing.assert_array_equal(log_inverse_gamma_density([-1.0, 0.0, np.inf], 1, 1), -np.inf)
+    for variance in ("class", "tied", "class_spherical", "spherical"):
+        prior = next(f for f in NormalInverseGamma.examples(2, 3) if f.variance == variance)
+        theta = prior.draw(RNG, 3)
+        theta["sigma2"][1] = 0.0
+        theta["sigma2"][2] = -1.0
+        np.testing.assert_array_equal(prior.log_density(theta)[1:], -np.inf)
+        assert np.isfinite(prior.log_density(theta)[0])
+    for prior in NormalInverseWishart.examples(2, 3):
+        theta = prior.draw(RNG, 3)
+        expected = prior.log_density(theta)
+        theta["Sigma"][..., 1, 1][1] = 0.0
+        theta["Sigma"][2] *= -1
+        ours = prior.log_density(theta)
+        np.testing.assert_array_equal(ours[1:], -np.inf)
+        assert ours[0] == pytest.approx(expected[0], rel=1e-14)
+
+
+def test_nan_is_nan() -> None:
+    for prior in variants():
+        if prior.settings().get("shared") is not None or np.any(getattr(prior, "ignored", False)):
+            continue  # NaN is no covariance matrix; an ignored column is not looked at
+        theta = prior.draw(RNG, 2)
+        for value in theta.values():
+            value.reshape(2, -1)[1, 0] = np.nan
+        ours = prior.log_density(theta)
+        assert np.isfinite(ours[0])
+        assert np.isnan(ours[1]), prior
+
+
+def test_columns_without_a_unit() -> None:
+    """Constant columns: separate ones keep their prior; beside a covariance they are left out."""
+    X = np.column_stack([RNG.normal(size=8), np.full(8, 3.0), RNG.normal(size=8)])
+    y = np.arange(8) % 2
+    for variance in ("class", "tied"):
+        clf = bg.GaussianNB(variance=variance).fit(X, y)
+        prior, posterior = clf.prior_.family, clf.model_.family
+        assert posterior.ignored.tolist() == [False, True, False]
+        varied = posterior.update(posterior.stats(X + RNG.normal(size=X.shape), y, 2))
+        for family in (posterior, varied):
+            for name in ("kappa", "nu", "sigma2"):
+                before, after = (np.asarray(getattr(f, name)) for f in (prior, family))
+                np.testing.assert_array_equal(after[..., 1], before[..., 1])
+            np.testing.assert_allclose((family.mu + family.shift)[:, 1], 3.0)
+        _candidate(clf, X, y)
+    for face in (bg.LinearDiscriminant, bg.QuadraticDiscriminant):
+        _candidate(face().fit(X, y), X, y)
+        every = face().fit(np.ones((8, 2)), y)  # no column is left
+        theta = every.model_.family.draw(RNG, 3)
+        np.testing.assert_array_equal(every.model_.family.log_density(theta), 0.0)
+        assert every.prior_.family.log_evidence(every.stats_.features) == 0.0
+
+
+# -------------------------------------------------------------------------------- through the faces
+
+
+def _candidate(clf: Any, X: Any, y: Any, weight: Any = None) -> None:
+    """log_evidence_ = log likelihood + log prior - log posterior at draws of the posterior."""
+    encoded, codes = clf._encode(clf._read(X, reset=False)), clf._codes_of(y)
+    weight = np.ones(len(codes)) if weight is None else weight
+    theta = clf.model_.draw(np.random.default_rng(3), 5)
+    rows = clf.model_.family.log_likelihood(encoded, theta)[:, np.arange(len(codes)), codes]
+    likelihood = (rows + np.log(theta["pi"])[:, codes]) @ weight
+    ratio = clf.prior_.log_density(theta) - clf.model_.log_density(theta)
+    size = np.abs(likelihood).max() + np.abs(ratio).max()
+    np.testing.assert_allclose(likelihood + ratio, clf.log_evidence_, rtol=0, atol=1e-11 * size)
+
+
+def _with_gaps(X: np.ndarray) -> np.ndarray:
+    X = X.astype(object if X.dtype.kind in "US" else float)
+    X[0], X[3, 1], X[5, 0] = np.nan, np.nan, np.nan
+    return X
+
+
+PENGUINS, SPECIES = load_penguins()
+COMPLETE = PENGUINS.notna().all(axis=1)
+MEASURES = PENGUINS.filter(regex="_mm|_g$")
+SYLLABLES = np.array(["".join(RNG.choice(list("aeklo"), 9)) for _ in range(30)], dtype=object)
+BITS = (RNG.random((30, 4)) < 0.3).astype(float)
+COUNTS = RNG.poisson(3.0, (30, 4)).astype(float)
+WORDS = RNG.choice(["u", "v", "w"], (30, 3))
+REALS = RNG.normal(size=(30, 3)) @ [[1.0, 0.8, 0.0], [0.0, 0.6, 0.0], [0.5, 0.0, 20.0]]
+SYNTHETIC: dict[str, tuple[Any, Any]] = {
+    "bernoulli": (bg.BernoulliNB(0.5, 2.0), BITS),
+    "bernoulli-missing": (bg.BernoulliNB(), _with_gaps(BITS)),
+    "categorical": (bg.CategoricalNB(0.6), WORDS),
+    "categorical-missing": (bg.CategoricalNB(), _with_gaps(WORDS)),
+    "multinomial": (bg.MultinomialNB(0.4), COUNTS),
+    "poisson": (bg.PoissonNB(), COUNTS),
+    "poisson-missing": (bg.PoissonNB(2.0), _with_gaps(COUNTS)),
+    "gaussian": (bg.GaussianNB(), REALS),
+    "gaussian-missing": (bg.GaussianNB(), _with_gaps(REALS)),
+    "gaussian-tied": (bg.GaussianNB(variance="tied"), _with_gaps(REALS)),
+    "gaussian-spherical": (bg.GaussianNB(variance="spherical"), _with_gaps(REALS)),
+    "gaussian-far": (bg.GaussianNB(variance="class_spherical"), REALS * 1e-3 + 1e4),
+    "linear": (bg.LinearDiscriminant(), REALS),
+    "linear-diagonal": (bg.LinearDiscriminant(covariance="diagonal"), REALS),
+    "quadratic": (bg.QuadraticDiscriminant(), REALS),
+    "quadratic-spherical": (bg.QuadraticDiscriminant(covariance="spherical"), REALS),
+    "unigram": (bg.MarkovNB(order=1), SYLLABLES),
+    "trigram": (bg.MarkovNB(order=3, alpha=0.3), SYLLABLES),
+}
+every_face = pytest.mark.parametrize(("clf", "X"), SYNTHETIC.values(), ids=SYNTHETIC.keys())
+LABELS = np.array(list("abca" * 8))[:30]
+
+
+@every_face
+@pytest.mark.parametrize("labels", [LABELS, np.full(30, "a")], ids=["classes", "one_class"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weighted"])
+def test_evidence_of_every_face(clf: Any, X: Any, labels: Any, weighted: bool) -> None:
+    weight = np.random.default_rng(1).gamma(1.0, size=30) if weighted else None
+    _candidate(clone(clf).fit(X, labels, sample_weight=weight), X, labels, weight)
+
+
+@every_face
+def test_evidence_with_a_class_that_has_no_rows(clf: Any, X: Any) -> None:
+    clf = clone(clf).partial_fit(X, LABELS, classes=["a", "b", "c", "never"])
+    _candidate(clf, X, LABELS)
+
+
+@every_face
+def test_evidence_of_one_row(clf: Any, X: Any) -> None:
+    _candidate(clone(clf).fit(X[1:2], LABELS[1:2]), X[1:2], LABELS[1:2])
+
+
+REAL: dict[str, tuple[Any, Any, Any]] = {
+    "mixed-missing": (bg.MixedNB(), PENGUINS, SPECIES),
+    "gaussian-missing": (bg.GaussianNB(), MEASURES, SPECIES),
+    "linear": (bg.LinearDiscriminant(), MEASURES[COMPLETE], SPECIES[COMPLETE]),
+    "quadratic": (bg.QuadraticDiscriminant(), MEASURES[COMPLETE], SPECIES[COMPLETE]),
+    "categorical-missing": (bg.CategoricalNB(), PENGUINS[["island", "sex"]], SPECIES),
+    "poisson": (bg.PoissonNB(), load_pokemon()[0][list(POKEMON_STATS)], load_pokemon()[1]),
+    "multinomial": (bg.MultinomialNB(), load_pokemon()[0][list(POKEMON_STATS)], load_pokemon()[1]),
+}
+
+
+@pytest.mark.parametrize(("clf", "X", "y"), REAL.values(), ids=REAL.keys())
+def test_evidence_of_real_tables(clf: Any, X: Any, y: Any) -> None:
+    _candidate(clone(clf).fit(X, y), X, y)
+
+
+def test_evidence_of_real_texts() -> None:
+    X, y = load_languages()
+    X, y = [text[:400] for text in X[:40]], y[:40]
+    _candidate(bg.MarkovNB(order=2).fit(X, y), X, y)

@@ -1,0 +1,186 @@
+"""Sampling by NUTS: compiled once a shape, drawn into the vocabulary of the closed form."""
+
+import warnings
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import bayesgen as bg
+from bayesgen.inference import nuts as mcmc
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
+    import pymc as pm
+
+RNG = np.random.default_rng(2)
+Y = np.array(list("abcabcabcabcabcabc"))
+X = RNG.normal(size=(18, 2)) + (Y == "b")[:, None]
+BITS = (X > 0).astype(int)
+FEW = {"draws": 150, "tune": 200, "chains": 2, "random_seed": 1, "progressbar": False}
+
+
+@pytest.fixture(autouse=True)
+def _third_parties() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=DeprecationWarning)
+        warnings.filterwarnings("ignore", category=FutureWarning)
+        yield
+
+
+def graph(clf: Any, X: Any, y: Any) -> Any:
+    return mcmc._Graph.of(clf.fit(X, y).to_pymc())
+
+
+# ------------------------------------------------------------------------- one program a shape
+
+SAME = {
+    "Bernoulli": (bg.BernoulliNB, BITS),
+    "categorical": (bg.CategoricalNB, np.stack([BITS[:, 0], np.arange(18) % 3], axis=1)),
+    "multinomial": (bg.MultinomialNB, BITS * 2),
+    "Poisson": (bg.PoissonNB, BITS * 3),
+    "Gaussian": (bg.GaussianNB, X),
+    "linear": (bg.LinearDiscriminant, X),
+    "quadratic": (bg.QuadraticDiscriminant, X),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_other_rows_and_hyperparameters_are_the_same_program(name):
+    face, rows = SAME[name]
+    first = graph(face(), rows, Y)
+    assert first.same_as(graph(face(), rows[6:], Y[6:]))
+    assert first.same_as(graph(face(class_alpha=2.5), rows, Y))
+    labels = np.where(Y == "a", "first", Y)  # other names of as many classes
+    assert first.same_as(graph(face(), rows, labels))
+
+
+def test_another_shape_or_prior_of_another_kind_is_another_program():
+    first = graph(bg.GaussianNB(), X, Y)
+    assert not first.same_as(graph(bg.GaussianNB(), X[:, :1], Y))
+    assert not first.same_as(graph(bg.GaussianNB(), X[Y != "c"], Y[Y != "c"]))
+    assert not first.same_as(graph(bg.GaussianNB(variance="tied"), X, Y))
+    assert not first.same_as(graph(bg.QuadraticDiscriminant(), X, Y))
+    ragged = np.stack([BITS[:, 0], np.arange(18) % 3], axis=1)
+    other = np.stack([np.arange(18) % 3, BITS[:, 0]], axis=1)  # as many cells in other places
+    assert not graph(bg.CategoricalNB(), ragged, Y).same_as(graph(bg.CategoricalNB(), other, Y))
+
+
+def test_a_constant_in_the_graph_tells_programs_apart():
+    def model(constant: float) -> Any:
+        with pm.Model() as out:
+            data = pm.Data("d", np.ones(2))
+            z = pm.Normal("z", 0, 1, shape=2)
+            pm.Potential("p", (constant * data * z).sum())
+        return out
+
+    assert mcmc._Graph.of(model(2.0)).same_as(mcmc._Graph.of(model(2.0)))
+    assert not mcmc._Graph.of(model(2.0)).same_as(mcmc._Graph.of(model(3.0)))
+
+
+# ------------------------------------------------------------------------------------ refusals
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sampler": "emcee"}, "sampler must be one of 'nutpie', 'pymc', got 'emcee'"),
+        ({"draws": 0}, "draws must be an integer >= 1, got 0"),
+        ({"draws": 10.5}, "draws must be an integer"),
+        ({"tune": -1}, "tune must be an integer >= 0"),
+        ({"chains": 0}, "chains must be an integer >= 1"),
+        ({"likelihood": "row"}, "likelihood must be 'statistics' or 'rows'"),
+        ({"likelihood": "rows"}, "likelihood='rows' needs the rows"),
+        ({"X": X}, "X and y must be given together"),
+        ({"groups": ["posterior"]}, "groups must be of prior,"),
+        ({"groups": ["log_likelihood"]}, "'log_likelihood' is about rows: give X and y"),
+    ],
+)
+def test_arguments_are_checked_before_any_work(options, message, monkeypatch):
+    monkeypatch.setattr(mcmc, "_program", lambda *_: pytest.fail("compiled"))
+    with pytest.raises(ValueError, match=message):
+        bg.GaussianNB().fit(X, Y).sample_posterior(**(FEW | options))
+
+
+def test_nothing_to_sample():
+    with pm.Model() as model:
+        pm.Data("d", np.ones(2))
+    with pytest.raises(ValueError, match="no free variable"):
+        mcmc.sample(model)
+
+
+# ------------------------------------------------------------------------------------ sampling
+
+
+@pytest.mark.slow
+def test_one_compilation_serves_other_rows(monkeypatch, capsys):
+    import nutpie
+
+    monkeypatch.setattr(mcmc, "_PROGRAMS", deque(maxlen=4))  # what other tests have left
+    clf = bg.GaussianNB().fit(X, Y)
+    tree = clf.sample_posterior(**(FEW | {"progressbar": True}))
+    assert "compiling the model" in capsys.readouterr().err
+    assert isinstance(tree, xr.DataTree)
+    assert tree.attrs["route"] == "nuts"
+    assert tree.attrs["seed"] == 1
+    exact = clf.posterior_
+    assert set(tree.children) == {*exact.children, "sample_stats"}
+    for name, variable in exact["posterior"].data_vars.items():
+        mine = tree["posterior"][name]
+        assert mine.dims == variable.dims
+        for dim in variable.dims[2:]:
+            assert mine[dim].values.tolist() == variable[dim].values.tolist()
+    stats = tree["sample_stats"]
+    assert {"diverging", "tree_depth", "step_size", "lp", "energy"} <= set(stats.data_vars)
+    assert stats["diverging"].dims == ("chain", "draw")
+
+    monkeypatch.setattr(nutpie, "compile_pymc_model", lambda *_, **__: pytest.fail("compiled"))
+    moved = bg.GaussianNB().fit(1e3 * X + 1e4, Y)
+    assert mcmc.is_compiled(moved.to_pymc())
+    again = moved.sample_posterior(**FEW)
+    exact = moved.posterior_["posterior"]
+    for name in ("mu", "sigma2"):
+        mine, theirs = again["posterior"][name], exact[name]
+        spread = theirs.std(("chain", "draw"))
+        gap = (mine.mean(("chain", "draw")) - theirs.mean(("chain", "draw"))) / spread
+        assert float(np.abs(gap).max()) < 0.5  # not the first rows' posterior by any means
+    for dtype in (np.uint8, np.int16):  # labels of any type: nutpie does not see them
+        labels = np.arange(18).astype(dtype) % 3
+        typed = bg.GaussianNB().fit(X, labels).sample_posterior(**FEW)
+        assert typed["posterior"]["class"].values.tolist() == [0, 1, 2]
+    # and back: the first data are not stuck either
+    first = bg.GaussianNB().fit(X, Y).sample_posterior(**FEW)["posterior"]
+    xr.testing.assert_equal(first["mu"], tree["posterior"]["mu"])
+
+
+@pytest.mark.slow
+def test_pymc_own_sampler_with_groups_of_rows():
+    clf = bg.BernoulliNB().fit(BITS, Y)
+    tree = clf.sample_posterior(
+        **(FEW | {"sampler": "pymc", "draws": 400}),
+        X=BITS,
+        y=Y,
+        groups=["prior_predictive", "posterior_predictive", "log_likelihood", "log_prior", "prior"],
+    )
+    assert tree.attrs["sampler"] == "pymc"
+    assert tree["posterior"]["theta"].dims == ("chain", "draw", "class", "feature")
+    assert tree["posterior"]["class"].values.tolist() == ["a", "b", "c"]
+    assert tree["log_likelihood"]["joint"].shape == (2, 400, 18)
+    assert tree["observed_data"]["label"].values.tolist() == [0, 1, 2] * 6
+    mean = tree["posterior"]["theta"].mean(("chain", "draw")).values
+    np.testing.assert_allclose(mean, clf.model_.family.mean()["theta"], atol=0.04)
+    table = clf.predict_monte_carlo(BITS, tree)
+    z = (table["probability"].values - clf.predict_proba(BITS)) / table["mcse"].values
+    assert np.abs(z).max() < 4.5
+
+
+@pytest.mark.slow
+def test_one_class_has_one_weight():
+    clf = bg.GaussianNB().fit(X, np.zeros(18))
+    tree = clf.sample_posterior(**FEW)
+    assert tree["posterior"]["pi"].shape == (2, 150, 1)
+    assert np.all(tree["posterior"]["pi"] == 1)
+    np.testing.assert_allclose(clf.predict_proba(X[:3], posterior=tree), 1.0)

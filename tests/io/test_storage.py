@@ -1,0 +1,534 @@
+"""Model files: what was saved is what is loaded, and nothing else passes for it."""
+
+import copy
+import json
+import os
+import pickle
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import xarray as xr
+from scipy import sparse
+
+import bayesgen as bg
+from bayesgen.estimators import FACES
+from bayesgen.estimators.sampled import SampledClassifier
+from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
+from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
+from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
+from bayesgen.families.contract import UndefinedEstimateError
+from bayesgen.families.names import METHODS
+from bayesgen.io import storage
+
+# -------------------------------------------------------------------------------------- data
+
+N = 24
+Y = np.array(["ash", "birch", "cedar"])[np.arange(N) % 3]
+
+
+def rng():
+    return np.random.default_rng(11)
+
+
+REAL = rng().normal(size=(N, 3)) + np.arange(N)[:, None] % 3
+HOLES = np.where(rng().random((N, 3)) < 0.1, np.nan, REAL)
+COUNTS = rng().poisson(1 + 2 * (np.arange(N)[:, None] % 3), (N, 4)).astype(float)
+BITS = (COUNTS > 2).astype(float)
+WORDS = np.array([["red", "S"], ["blue", "M"], ["red", None], ["green", "L"]], dtype=object)[
+    rng().integers(0, 4, N)
+]
+TABLE = pd.DataFrame(HOLES, columns=["length", "weight", "depth"]).assign(
+    colour=WORDS[:, 0], size=pd.Categorical(WORDS[:, 1], ["S", "M", "L", "XL"]), wild=BITS[:, 0] > 0
+)
+TEXTS = ["".join(rng().permutation(list("abac bc"))[: 2 + i % 5]) for i in range(N)]
+
+CASES = {
+    "BernoulliNB": (lambda: bg.BernoulliNB([0.5, 1, 2, 1], class_alpha=[1.0, 2, 3]), BITS),
+    "BernoulliNB sparse": (lambda: bg.BernoulliNB(np.ones((3, 1))), sparse.csr_matrix(BITS)),
+    "CategoricalNB": (lambda: bg.CategoricalNB(0.5), WORDS),
+    "CategoricalNB declared": (
+        lambda: bg.CategoricalNB(categories={1: ["S", "M", "L", "XL"]}, unseen="ignore"),
+        WORDS,
+    ),
+    "CategoricalNB codes": (lambda: bg.CategoricalNB(categories=12), COUNTS % 12),
+    "MultinomialNB": (bg.MultinomialNB, COUNTS),
+    "PoissonNB": (bg.PoissonNB, pd.DataFrame(COUNTS, columns=["ü/1", "β", "c d", ""])),
+    "GaussianNB": (bg.GaussianNB, HOLES),
+    **{
+        f"GaussianNB {v}": (lambda v=v: bg.GaussianNB(variance=v), HOLES)
+        for v in ("tied", "spherical", "class_spherical")
+    },
+    "GaussianNB empirical": (lambda: bg.GaussianNB(prior="empirical"), REAL),
+    "GaussianNB constant": (bg.GaussianNB, np.insert(REAL, 1, 5.0, axis=1)),
+    "GaussianNB offset": (bg.GaussianNB, np.round(REAL * 64) / 64 + 1e8),
+    "GaussianNB one column": (bg.GaussianNB, REAL[:, :1]),
+    "MixedNB": (bg.MixedNB, TABLE),
+    "MixedNB named": (
+        lambda: bg.MixedNB(
+            {"gaussian": ["depth"], "categorical": ["colour", "size"], "drop": ["length"]}
+            | {"bernoulli": ("wild",), "poisson": "weight"},
+            {"colour": ["red", "blue", "green", "violet"]},
+        ),
+        TABLE.assign(weight=COUNTS[:, 0]),
+    ),
+    "MixedNB polars": (bg.MixedNB, pl.from_pandas(TABLE)),
+    **{
+        f"{face.__name__} {v}": (lambda face=face, v=v: face(covariance=v), REAL)
+        for face in (bg.LinearDiscriminant, bg.QuadraticDiscriminant)
+        for v in ("full", "diagonal", "spherical")
+    },
+    "QuadraticDiscriminant psi0": (lambda: bg.QuadraticDiscriminant(psi0=np.eye(3) * 2), REAL),
+    "MarkovNB 1": (lambda: bg.MarkovNB(1, tokens="word"), TEXTS),
+    "MarkovNB 3": (lambda: bg.MarkovNB(3, vocabulary=list("abcd ")), TEXTS),
+    "MarkovNB tokens": (bg.MarkovNB, [list(text) for text in TEXTS]),
+    "MarkovNB numbers": (lambda: bg.MarkovNB(2), COUNTS),
+    "GenerativeClassifier": (bg.GenerativeClassifier, REAL),
+}
+every_case = pytest.mark.parametrize(("make", "X"), CASES.values(), ids=CASES)
+
+
+def head(X, n):
+    return X[:n] if isinstance(X, list) or not hasattr(X, "iloc") else X.iloc[:n]
+
+
+def tail(X, n):
+    return X[n:] if isinstance(X, list) or not hasattr(X, "iloc") else X.iloc[n:]
+
+
+def assert_equal(a, b, X):
+    """Every number of two classifiers, to the last bit."""
+    assert type(a) is type(b)
+    np.testing.assert_array_equal(a.classes_, b.classes_)
+    assert a.classes_.dtype == b.classes_.dtype
+    assert a.n_rows_seen_ == b.n_rows_seen_
+    assert a.log_evidence_ == b.log_evidence_
+    for method in METHODS:
+        try:
+            joint = a.predict_joint_log_proba(X, method=method)
+        except UndefinedEstimateError as error:
+            with pytest.raises(UndefinedEstimateError, match=re.escape(str(error))):
+                b.predict_joint_log_proba(X, method=method)
+            continue
+        np.testing.assert_array_equal(b.predict_joint_log_proba(X, method=method), joint)
+    np.testing.assert_array_equal(b.predict(X), a.predict(X))
+
+
+# -------------------------------------------------------------------------------- round trips
+
+
+@pytest.mark.filterwarnings("ignore:prior='empirical'. the evidence has no interior")
+@every_case
+def test_what_was_saved_is_loaded(make, X, tmp_path):
+    path = tmp_path / "model.nc"
+    clf = make().fit(head(X, 16), Y[:16])
+    assert clf.save(path) is None
+    loaded = bg.load(path)
+    assert str(loaded) == str(clf)
+    assert_equal(clf, loaded, X)
+    assert getattr(loaded, "n_features_in_", None) == getattr(clf, "n_features_in_", None)
+    np.testing.assert_array_equal(
+        getattr(loaded, "feature_names_in_", []), getattr(clf, "feature_names_in_", [])
+    )
+    # draws and simulated rows come from the same numbers, with the same names
+    xr.testing.assert_identical(
+        loaded.draw_posterior(3, 2)["posterior"].to_dataset(),
+        clf.draw_posterior(3, 2)["posterior"].to_dataset(),
+    )
+    ours, theirs = (np.asarray(c.simulate(5)[0], dtype=object) for c in (loaded, clf))
+    np.testing.assert_array_equal(
+        pd.DataFrame(ours).isna().to_numpy(), pd.DataFrame(theirs).isna().to_numpy()
+    )
+    np.testing.assert_array_equal(ours.astype(str), theirs.astype(str))
+    # it goes on learning, by rows and by merging
+    clf.partial_fit(tail(X, 16), Y[16:])
+    merged = copy.deepcopy(loaded).merge(make().fit(tail(X, 16), Y[16:]))
+    loaded.partial_fit(tail(X, 16), Y[16:])
+    assert_equal(clf, loaded, X)
+    np.testing.assert_allclose(merged.predict_proba(X), clf.predict_proba(X), rtol=1e-6, atol=1e-9)
+
+
+def test_a_loaded_model_can_be_saved(tmp_path):
+    clf = bg.CategoricalNB().fit(WORDS, Y)
+    for path in (tmp_path / "a.nc", tmp_path / "b.nc"):
+        clf.save(path)
+        clf = bg.load(path)
+    assert_equal(bg.CategoricalNB().fit(WORDS, Y), clf, WORDS)
+
+
+def test_every_face_is_saved():
+    closed = {face for face in FACES if not issubclass(face, SampledClassifier)}
+    assert {type(make()) for make, _ in CASES.values()} == closed  # others: test_sampled_faces
+
+
+LABELS = {
+    "str": np.array(["p", "qq"]),
+    "unicode": np.array(["naïve", "βαθύς"]),
+    "empty string": np.array(["", "x"]),
+    "object": np.array(["p", "qq"], dtype=object),
+    "int": np.array([-5, 2**62]),
+    "uint8": np.array([1, 255], dtype=np.uint8),
+    "bool": np.array([False, True]),
+    "float": np.array([0.0, 1.0]),
+    "date": np.array(["2020-01-01", "2021-06-30"], dtype="datetime64[D]"),
+}
+
+
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+def test_labels_keep_their_type_as_json(labels):
+    text = json.dumps(storage.labels_to_json(labels))
+    again = storage.labels_from_json(json.loads(text))
+    assert again.dtype == labels.dtype
+    np.testing.assert_array_equal(again, labels)
+
+
+@pytest.mark.parametrize("kind", ["unicode", "object", "bool", "date"])
+def test_labels_keep_their_type(kind, tmp_path):
+    labels = LABELS[kind]
+    clf = bg.GaussianNB().fit(REAL, labels[np.arange(N) % 2])
+    clf.save(tmp_path / "m.nc")
+    loaded = bg.load(tmp_path / "m.nc")
+    assert_equal(clf, loaded, REAL)
+    assert loaded.predict(REAL).dtype == clf.predict(REAL).dtype
+    if kind != "date":
+        prior = dict(zip(labels.tolist(), [0.25, 0.75], strict=True))
+        np.testing.assert_array_equal(
+            loaded.predict_proba(REAL, class_prior=prior),
+            clf.predict_proba(REAL, class_prior=[0.25, 0.75]),
+        )
+
+
+COLUMNS = {
+    "text": ["red", "blue", None],
+    "awkward text": ["", "ä\n'\"\\", "None"],
+    "integers": [3, -1, 2**53 + 1],
+    "floats": [0.5, np.nan, -1e300],
+    "booleans": [True, False, None],
+    "pandas categories": pd.Categorical(["b", "a", None], ["c", "b", "a"]),
+    "unused categories": pd.Categorical([None, None, None], ["u", "v"]),
+    "pandas strings": pd.array(["x", None, "y"], dtype="string"),
+}
+
+
+def test_categories_keep_their_type(tmp_path):
+    X = pd.DataFrame(COLUMNS)
+    clf = bg.CategoricalNB().fit(X, [0, 1, 1])
+    clf.save(tmp_path / "m.nc")
+    loaded = bg.load(tmp_path / "m.nc")
+    assert loaded.categories_ == clf.categories_
+    for mine, theirs in zip(clf.categories_, loaded.categories_, strict=True):
+        assert list(map(type, mine)) == list(map(type, theirs))
+    assert_equal(clf, loaded, X)
+    assert_equal(clf, loaded, X.assign(text="unseen", integers=7))
+
+
+ARGUMENTS = [
+    bg.GaussianNB(mu0=[0.0, 1, 2], kappa0=np.full((3, 1), 2.0), sigma2_0=np.float32(1.5)),
+    bg.GaussianNB(kappa0=2, class_alpha=(1.0, 2.0, 3.0)),
+    bg.GaussianNB(mu0=pd.Series([0.0, 1.0, 2.0])),
+    bg.LinearDiscriminant(psi0=np.eye(3), nu0=np.int64(7)),
+    bg.MixedNB({"gaussian": [0, np.int64(1)], "drop": (2,)}),
+]
+
+
+@pytest.mark.parametrize("clf", ARGUMENTS, ids=str)
+def test_constructor_arguments_come_back(clf, tmp_path):
+    clf.fit(REAL, Y).save(tmp_path / "m.nc")
+    loaded = bg.load(tmp_path / "m.nc")
+    for name, value in clf.get_params(deep=False).items():
+        again = getattr(loaded, name)
+        if not isinstance(value, dict):
+            np.testing.assert_array_equal(again, value)
+    assert_equal(clf, loaded, REAL)
+    loaded.partial_fit(REAL, Y)
+    assert_equal(clf.partial_fit(REAL, Y), loaded, REAL)
+
+
+def test_one_class_and_a_class_without_rows(tmp_path):
+    clf = bg.QuadraticDiscriminant().fit(REAL, np.zeros(N, dtype=int))
+    clf.save(tmp_path / "m.nc")
+    assert_equal(clf, bg.load(tmp_path / "m.nc"), REAL)
+    clf = bg.MarkovNB(2).partial_fit(TEXTS, Y, classes=[*np.unique(Y), "yew"])
+    clf.save(tmp_path / "m.nc")
+    assert_equal(clf, bg.load(tmp_path / "m.nc"), TEXTS)
+
+
+def test_a_classifier_that_is_not_fitted_cannot_be_saved(tmp_path):
+    with pytest.raises(ValueError, match="not fitted"):
+        bg.GaussianNB().save(tmp_path / "m.nc")
+    assert list(tmp_path.iterdir()) == []
+
+
+# ------------------------------------------------------------- what a file cannot hold is asked
+
+
+def test_a_tokenizer_is_asked_for(tmp_path):
+    path = tmp_path / "m.nc"
+    clf = bg.MarkovNB(1, tokens=str.split).fit(["ab cd", "cd cd", "ef ab"], ["a", "a", "b"])
+    clf.save(path)
+    with pytest.raises(ValueError, match=r"saved with tokens=.*load\(path, tokens=\.\.\.\)"):
+        bg.load(path)
+    assert_equal(clf, bg.load(path, tokens=str.split), ["cd ab"])
+
+
+@pytest.mark.parametrize(
+    "family", [NormalInverseGamma(variance="tied"), NormalInverseWishart(shared=True)], ids=str
+)
+def test_a_family_is_asked_for(family, tmp_path):
+    path = tmp_path / "m.nc"
+    clf = bg.GenerativeClassifier(family).fit(REAL, Y)
+    clf.save(path)
+    with pytest.raises(ValueError, match=r"load\(path, family=\.\.\.\)"):
+        bg.load(path)
+    with pytest.raises(ValueError, match=f"holds a {type(family).__name__}, not a BetaBernoulli"):
+        bg.load(path, family=BetaBernoulli())
+    loaded = bg.load(path, family=family)
+    assert_equal(clf, loaded, REAL)
+    assert_equal(clf.partial_fit(REAL, Y), loaded.partial_fit(REAL, Y), REAL)
+
+
+def test_arguments_that_no_file_can_hold_are_refused(tmp_path):
+    class Colour:
+        pass
+
+    clf = bg.GaussianNB().fit(REAL, Y).set_params(mu0=Colour())
+    with pytest.raises(TypeError, match="cannot save mu0="):
+        clf.save(tmp_path / "m.nc")
+    assert list(tmp_path.iterdir()) == []
+
+
+# --------------------------------------------------------------------- damaged and foreign files
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "model.nc"
+    clf = bg.GaussianNB().fit(REAL, Y)
+    clf.save(path)
+    return clf, path.read_bytes()
+
+
+@pytest.mark.parametrize("share", [0, 1e-4, 0.01, 0.3, 0.7, 0.99, 0.9999])
+def test_a_file_cut_short(share, model, tmp_path):
+    path = tmp_path / "cut.nc"
+    path.write_bytes(model[1][: int(share * len(model[1]))])
+    with pytest.raises(ValueError, match=r"cut\.nc is (not a readable model file|damaged)"):
+        bg.load(path)
+
+
+def test_a_file_with_flipped_bytes_is_refused_or_the_same(model, tmp_path):
+    clf, raw = model
+    path, refused = tmp_path / "flipped.nc", []
+    expected = clf.predict_joint_log_proba(REAL)
+    for i in range(13, len(raw), len(raw) // 40):
+        damaged = bytearray(raw)
+        damaged[i] ^= 0x55
+        path.write_bytes(damaged)
+        try:
+            loaded = bg.load(path)
+        except ValueError as error:
+            refused.append(str(error))
+        else:  # a byte that says nothing
+            np.testing.assert_array_equal(loaded.predict_joint_log_proba(REAL), expected)
+    assert len(refused) > 15
+    assert all("flipped.nc" in message for message in refused)
+
+
+def test_every_number_is_under_the_checksum(model, tmp_path):
+    path = tmp_path / "edited.nc"
+    path.write_bytes(model[1])
+    names = [k for k in bg.load(path).posterior_["fit"].data_vars if k.startswith("posterior_")]
+    assert len(names) > 4
+    for name in names[:4]:
+        path.write_bytes(model[1])
+        with h5py.File(path, "r+") as file:
+            values = file["fit"][name]
+            edited = values[()]
+            edited.flat[0] += 1
+            values[...] = edited
+        with pytest.raises(ValueError, match=r"edited\.nc is damaged: its checksum"):
+            bg.load(path)
+
+
+FOREIGN = {
+    "random bytes": lambda path: path.write_bytes(rng().bytes(5000)),
+    "an empty file": lambda path: path.write_bytes(b""),
+    "text": lambda path: path.write_text("species,island\nAdelie,Dream\n"),
+    "a pickle": lambda path: path.write_bytes(pickle.dumps({"a": 1})),
+    "a zip": lambda path: zipfile.ZipFile(path, "w").close(),
+    "HDF5 of another kind": lambda path: h5py.File(path, "w").close(),
+    "netCDF of another kind": lambda path: xr.Dataset({"a": ("x", [1, 2])}).to_netcdf(
+        path, engine="h5netcdf"
+    ),
+    "a tree with a fit group": lambda path: xr.DataTree.from_dict(
+        {"/fit": xr.Dataset({"a": ("x", [1, 2])})}
+    ).to_netcdf(path, engine="h5netcdf"),
+}
+
+
+@pytest.mark.parametrize("write", FOREIGN.values(), ids=FOREIGN)
+def test_a_foreign_file(write, tmp_path):
+    path = tmp_path / "foreign.nc"
+    write(path)
+    with pytest.raises(
+        ValueError, match=r"foreign\.nc is (not a readable model|a netCDF file but)"
+    ):
+        bg.load(path)
+
+
+@pytest.mark.filterwarnings("error")
+def test_no_file_and_a_folder(tmp_path):
+    for path in (tmp_path / "none.nc", tmp_path, str(tmp_path / "none.nc")):
+        with pytest.raises(FileNotFoundError, match="no model file at"):
+            bg.load(path)
+    clf = bg.GaussianNB().fit(REAL, Y)
+    with pytest.raises(FileNotFoundError, match="is not a folder"):
+        clf.save(tmp_path / "no" / "model.nc")
+    with pytest.raises(ValueError, match="not a file"):
+        clf.save(tmp_path)
+
+
+def edited(model, path, change, checksum=True):
+    """The model's file with another record, its checksum made to fit unless told otherwise."""
+    path.write_bytes(model[1])
+    with xr.open_datatree(path, engine="h5netcdf") as tree:
+        tree = tree.load()
+    record = change(json.loads(tree.attrs[storage._ATTRIBUTE]))
+    text = record if isinstance(record, str) else json.dumps(record)
+    tree.attrs[storage._ATTRIBUTE] = text
+    if checksum:
+        tree.attrs[storage._CHECKSUM] = storage._checksum(text, tree["fit"].to_dataset())
+    tree.to_netcdf(path, engine="h5netcdf")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda r: r | {"format": 99}, "model format 99, this version of bayesgen reads format 1"),
+        (lambda r: {k: v for k, v in r.items() if k != "format"}, "model format None"),
+        (lambda r: "not JSON", "record of the model cannot be read"),
+        (lambda r: "[1, 2]", "record of the model cannot be read"),
+        (lambda r: r | {"estimator": "NeuralNet"}, "'NeuralNet', which this version.*BernoulliNB"),
+        (lambda r: r | {"estimator": "LinearDiscriminant"}, "does not hold a complete Linear"),
+        (lambda r: {k: v for k, v in r.items() if k != "classes"}, "KeyError: 'classes'"),
+        (lambda r: r | {"parameters": {"gamma": 1}}, "unexpected keyword argument 'gamma'"),
+    ],
+)
+def test_another_record(change, message, model, tmp_path):
+    path = tmp_path / "edited.nc"
+    edited(model, path, change)
+    with pytest.raises(ValueError, match=f"(?s)edited.nc.*{message}"):
+        bg.load(path)
+
+
+def test_a_record_without_its_checksum(model, tmp_path):
+    path = tmp_path / "edited.nc"
+    edited(model, path, lambda r: r | {"n_rows_seen": 1}, checksum=False)
+    with pytest.raises(ValueError, match="checksum"):
+        bg.load(path)
+
+
+def test_rewritten_by_xarray_it_is_still_the_model(model, tmp_path):
+    path = tmp_path / "copy.nc"
+    edited(model, path, lambda r: r)
+    assert_equal(model[0], bg.load(path), REAL)
+
+
+# -------------------------------------------------------------------------------- writing whole
+
+
+def test_a_failed_write_leaves_the_old_file(model, tmp_path, monkeypatch):
+    path = tmp_path / "model.nc"
+    path.write_bytes(model[1])
+
+    def half(self, target, **options):
+        Path(target).write_bytes(b"half a file")
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(xr.DataTree, "to_netcdf", half)
+    with pytest.raises(OSError, match="no space left"):
+        bg.GaussianNB().fit(REAL[:9], Y[:9]).save(path)
+    assert path.read_bytes() == model[1]
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(OSError, match="no space left"):
+        model[0].save(tmp_path / "new.nc")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_interrupted_write_leaves_the_old_file(model, tmp_path, monkeypatch):
+    path = tmp_path / "model.nc"
+    path.write_bytes(model[1])
+
+    def interrupted(source, target):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model[0].save(path)
+    assert path.read_bytes() == model[1]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_saving_over_an_open_reader_and_through_strings(model, tmp_path):
+    path = str(tmp_path / "model.nc")
+    model[0].save(path)
+    small = bg.GaussianNB().fit(REAL[:9], Y[:9])
+    with xr.open_datatree(path, engine="h5netcdf"):
+        small.save(path)
+    assert_equal(small, bg.load(path), REAL)
+
+
+def test_permissions_are_those_of_any_new_file(model, tmp_path):
+    path, plain = tmp_path / "model.nc", tmp_path / "plain"
+    model[0].save(path)
+    plain.touch()
+    assert path.stat().st_mode == plain.stat().st_mode
+
+
+# ------------------------------------------------------------------------------------ no pickle
+
+
+def test_loading_uses_no_pickle(model, tmp_path, monkeypatch):
+    path = tmp_path / "model.nc"
+    path.write_bytes(model[1])
+
+    def refuse(*arguments, **options):
+        raise AssertionError("pickle is used")
+
+    for name in ("load", "loads", "dump", "dumps", "Unpickler"):
+        monkeypatch.setattr(pickle, name, refuse)
+    loaded = bg.load(path)
+    loaded.save(tmp_path / "again.nc")
+    monkeypatch.undo()
+    assert_equal(model[0], loaded, REAL)
+
+
+def test_a_file_holds_no_objects(model):
+    """Nothing in the file could name code: numbers, and text that is JSON."""
+    source = Path(storage.__file__).read_text()
+    assert "import pickle" not in source
+    assert "eval(" not in source
+    assert b"cposix" not in model[1]
+    assert pickle.dumps(model[0])[:2] not in model[1][:8]
+
+
+def test_a_new_process_predicts_the_same(model, tmp_path):
+    path = tmp_path / "model.nc"
+    path.write_bytes(model[1])
+    np.save(tmp_path / "X.npy", REAL)
+    code = (
+        "import sys, numpy as np, bayesgen as bg; "
+        f"clf = bg.load({str(path)!r}); X = np.load({str(tmp_path / 'X.npy')!r}); "
+        f"np.save({str(tmp_path / 'p.npy')!r}, clf.predict_proba(X)); "
+        "heavy = {'pymc', 'arviz', 'numba', 'matplotlib'} & set(sys.modules); "
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    np.testing.assert_array_equal(np.load(tmp_path / "p.npy"), model[0].predict_proba(REAL))

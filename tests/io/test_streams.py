@@ -1,0 +1,426 @@
+"""fit_stream: the numbers of one fit, whatever the chunks, and after any kill."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset
+import pytest
+from scipy import sparse
+
+import bayesgen as bg
+from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
+from bayesgen.families.contract import Stats
+from bayesgen.io import sources, storage
+
+N = 400
+
+
+def rows_of(kind):
+    """(classifier, X, y) whose last rows bring a class, and categories or tokens, of their own."""
+    rng = np.random.default_rng(5)
+    y = np.sort(rng.choice(["a", "b", "c"], N, p=[0.5, 0.4, 0.1]))
+    real = 1e6 + rng.normal(size=(N, 3)) + (y == "b")[:, None]
+    spread = 1.0 + 3.0 * (y == "b")[:, None] * [1.0, 0.5, 2.0]
+    counts = rng.poisson(2.0, size=(N, 5))
+    words = np.array(["red", "green", "blue", "grey"], dtype=object)
+    colour = words[rng.integers(0, 3, N) + (y == "c")]
+    frame = pd.DataFrame({"length": real[:, 0], "colour": colour, "wet": rng.random(N) < 0.5})
+    texts = [" ".join(rng.choice(words[: 3 + (label == "c")], 4)) for label in y]
+    holes = np.where(rng.random(real.shape) < 0.1, np.nan, real)
+    return {
+        "gaussian": (bg.GaussianNB(), holes, y),
+        "empirical": (bg.GaussianNB(prior="empirical"), (real - 1e6) * spread, y),
+        "family": (bg.GenerativeClassifier(NormalInverseGamma(variance="tied")), real, y),
+        "lda": (bg.LinearDiscriminant(), real, y),
+        "qda": (bg.QuadraticDiscriminant(), (real - 1e6).astype(np.float32), y),
+        "bernoulli": (bg.BernoulliNB(binarize=1.0), counts, y),
+        "poisson": (bg.PoissonNB(), counts, y),
+        "multinomial": (bg.MultinomialNB(), sparse.csr_matrix(counts), y),
+        "categorical": (bg.CategoricalNB(), frame[["colour", "wet"]], y),
+        "mixed": (bg.MixedNB(), frame, y),
+        "markov": (bg.MarkovNB(order=2, tokens="word"), np.array(texts, dtype=object), y),
+    }[kind]
+
+
+KINDS = [
+    "gaussian",
+    "empirical",
+    "family",
+    "lda",
+    "qda",
+    "bernoulli",
+    "poisson",
+    "multinomial",
+    "categorical",
+    "mixed",
+    "markov",
+]
+
+
+def cut(X, y, size=90, stop=None):
+    for k, start in enumerate(range(0, len(y), size)):
+        if k == stop:
+            raise KeyboardInterrupt
+        part = slice(start, start + size)
+        yield (X.iloc[part] if hasattr(X, "iloc") else X[part]), y[part]
+
+
+def numbers(record):
+    """All arrays of statistics or hyper-parameters."""
+    if not isinstance(record, Stats) and hasattr(record, "alpha"):
+        return [record.alpha, *(a for _, a in record.family.arrays().values())]
+    return [record.count, *(a for _, a in record.features.arrays().values())]
+
+
+def same_bits(a, b):
+    for name in ("stats_", "prior_", "model_"):
+        pairs = zip(numbers(getattr(a, name)), numbers(getattr(b, name)), strict=True)
+        for mine, theirs in pairs:
+            np.testing.assert_array_equal(mine, theirs, strict=True)
+    np.testing.assert_array_equal(a.classes_, b.classes_)
+    assert a.n_rows_seen_ == b.n_rows_seen_
+    assert a.log_evidence_ == b.log_evidence_
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_chunks_are_one_fit(kind):
+    clf, X, y = rows_of(kind)
+    streamed = bg.fit_stream(clf, cut(X, y))
+    assert streamed is clf
+    whole = rows_of(kind)[0].fit(X, y)
+    assert streamed.classes_.tolist() == whole.classes_.tolist() == ["a", "b", "c"]
+    assert streamed.n_rows_seen_ == N
+    assert streamed.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-10)
+    np.testing.assert_allclose(streamed.predict_proba(X), whole.predict_proba(X), rtol=1e-7)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("empirical", "lda")])
+def test_taken_up_again_bit_for_bit(kind, tmp_path):
+    clf, X, y = rows_of(kind)
+    whole = bg.fit_stream(rows_of(kind)[0], cut(X, y))
+    path = tmp_path / "stream.nc"
+    for stop in (1, 4):
+        with pytest.raises(KeyboardInterrupt):
+            bg.fit_stream(clf, cut(X, y, stop=stop), checkpoint=path, every=1 + stop % 2)
+        assert not hasattr(clf, "stats_")
+    bg.fit_stream(clf, cut(X, y), checkpoint=path)
+    same_bits(clf, whole)
+    arguments = {"family": clf.family} if kind == "family" else {}
+    same_bits(bg.load(path, **arguments), whole)
+    same_bits(bg.fit_stream(rows_of(kind)[0], cut(X, y), checkpoint=path), whole)  # is finished
+
+
+CHILD = """
+    import os, signal, sys
+    import bayesgen as bg
+    sys.path.insert(0, {folder!r})
+    from test_streaming import cut, rows_of
+
+    def die(*args):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    where, after, path = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    clf, X, y = rows_of("mixed")
+
+    def chunks():
+        for k, chunk in enumerate(cut(X, y, 20)):
+            if where == "between" and k == after:
+                die()
+            yield chunk
+
+    if where == "during":
+        import xarray as xr
+        write, calls = os.replace, []
+        def replace(*args):
+            calls.append(args)
+            die() if len(calls) == after else write(*args)
+        os.replace = replace
+    bg.fit_stream(clf, chunks(), checkpoint=path, every=2)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL")
+@pytest.mark.parametrize("kills", [[("between", 7)], [("during", 3), ("during", 1)]], ids=str)
+def test_killed_and_taken_up_again(kills, tmp_path):
+    path = tmp_path / "stream.nc"
+    code = textwrap.dedent(CHILD.format(folder=os.path.dirname(__file__)))
+    for where, after in kills:
+        child = [sys.executable, "-c", code, where, str(after), str(path)]
+        run = subprocess.run(child, capture_output=True, text=True, check=False)
+        assert run.returncode == -signal.SIGKILL, run.stderr
+        assert 0 < bg.load(path).n_rows_seen_ < N
+        assert len(os.listdir(tmp_path)) == 1 + (where == "during")
+    clf, X, y = rows_of("mixed")
+    bg.fit_stream(clf, cut(X, y, 20), checkpoint=path)
+    same_bits(clf, bg.fit_stream(rows_of("mixed")[0], cut(X, y, 20)))
+    assert os.listdir(tmp_path) == ["stream.nc"]
+
+
+def test_the_posterior_waits_for_the_last_chunk(monkeypatch, tmp_path):
+    calls = []
+    settle = bg.GaussianNB._settle
+    monkeypatch.setattr(bg.GaussianNB, "_settle", lambda clf: calls.append(1) or settle(clf))
+    clf, X, y = rows_of("gaussian")
+    bg.fit_stream(clf, cut(X, y, 5))
+    assert len(calls) == 2  # and once after the first, so that bad arguments show
+    calls.clear()
+    bg.fit_stream(clf, cut(X, y, 5), checkpoint=tmp_path / "c.nc", every=40)
+    assert len(calls) <= 5
+
+
+def test_weights_and_empty_chunks():
+    clf, X, y = rows_of("gaussian")
+    weight = np.random.default_rng(0).integers(0, 3, N) * 1.0
+    weight[:100] = 0
+    chunks = [(X[:50], y[:50], weight[:50]), (X[:0], y[:0]), (X[50:], y[50:], weight[50:])]
+    bg.fit_stream(clf, chunks)
+    whole = bg.GaussianNB().fit(X, y, sample_weight=weight)
+    assert clf.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-12)
+    assert clf.n_rows_seen_ == (weight > 0).sum()
+
+
+def test_a_failed_stream_leaves_the_classifier_as_it_was():
+    clf, X, y = rows_of("gaussian")
+    clf.fit(X, y)
+    before = clf.log_evidence_
+    with pytest.raises(ValueError, match=r"^chunk 1: X has 2 features, but GaussianNB"):
+        bg.fit_stream(clf, [(X + 1, y), (X[:, :2], y)])
+    assert clf.log_evidence_ == before
+
+
+# ------------------------------------------------------------------------------- tables and files
+
+
+@pytest.fixture
+def small_reads(monkeypatch):
+    monkeypatch.setattr(sources, "_CELLS", 300)
+
+
+def frame_of(kind):
+    clf, X, y = rows_of(kind)
+    return clf, X.assign(label=y, weight=np.arange(N) % 3 + 1.0)
+
+
+def as_record_batches(frame):
+    return pa.Table.from_pandas(frame, preserve_index=False).to_batches(max_chunksize=70)
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        lambda frame: [frame[:150], frame[150:]],
+        lambda frame: pl.from_pandas(frame).iter_slices(60),
+        as_record_batches,
+        lambda frame: [pa.Table.from_pandas(frame, preserve_index=False)],
+        lambda frame: pl.from_pandas(frame).lazy(),
+        lambda frame: pyarrow.dataset.dataset(as_record_batches(frame)),
+    ],
+    ids=["pandas", "polars", "record batches", "arrow table", "LazyFrame", "Dataset"],
+)
+def test_data_frames(chunks):
+    clf, frame = frame_of("mixed")
+    bg.fit_stream(clf, chunks(frame), target="label", sample_weight="weight")
+    X = frame.drop(columns=["label", "weight"])
+    whole = bg.MixedNB().fit(X, frame.label, sample_weight=frame.weight)
+    assert clf.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-10)
+    assert clf.feature_names_in_.tolist() == X.columns.tolist()
+    np.testing.assert_allclose(clf.predict_proba(X), whole.predict_proba(X), rtol=1e-7)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "tsv"])
+@pytest.mark.parametrize("kind", ["mixed", "categorical"])
+def test_files(kind, ending, tmp_path, small_reads):
+    clf, frame = frame_of(kind)
+    frame.loc[::9, "colour"] = None
+    for k, part in enumerate(np.array_split(np.arange(N), 3)):
+        path, rows = tmp_path / f"part-{k}.{ending}", frame.iloc[part]
+        if ending == "parquet":
+            rows.to_parquet(path)
+        else:
+            rows.to_csv(path, index=False, sep="\t" if ending == "tsv" else ";")
+    X = frame.drop(columns=["label", "weight"])
+    whole = type(clf)().fit(X, frame.label, sample_weight=frame.weight)
+    columns = {"target": "label", "sample_weight": "weight"}
+    paths = sorted(tmp_path.iterdir())
+    given = (tmp_path, str(tmp_path / "part-*"), paths, [paths[0], str(tmp_path / "part-[12].*")])
+    for source in given:
+        bg.fit_stream(clf, source, **columns)
+        assert clf.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-9)
+        np.testing.assert_allclose(clf.predict_proba(X), whole.predict_proba(X), rtol=1e-7)
+
+
+def test_texts_in_a_file(tmp_path, small_reads):
+    clf, X, y = rows_of("markov")
+    pd.DataFrame({"text": X, "label": y}).to_csv(tmp_path / "texts.csv", index=False)
+    bg.fit_stream(clf, tmp_path / "texts.csv", target="label")
+    whole = rows_of("markov")[0].fit(X, y)
+    assert clf.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-12)
+    pd.DataFrame({"text": X, "more": X, "label": y}).to_csv(tmp_path / "two.csv", index=False)
+    with pytest.raises(ValueError, match="one column of texts, and there are"):
+        bg.fit_stream(clf, tmp_path / "two.csv", target="label")
+
+
+def test_a_csv_column_with_text_anywhere_is_text_throughout(tmp_path, small_reads):
+    code = [str(k % 4) for k in range(399)] + ["x"]
+    frame = pd.DataFrame({"code": code, "size": np.arange(400.0), "y": np.arange(400) % 2})
+    frame.to_csv(tmp_path / "codes.csv", index=False)
+    clf = bg.fit_stream(bg.MixedNB(), tmp_path / "codes.csv", target="y")
+    assert clf.schema_.categories.values == (("0", "1", "2", "3", "x"),)
+
+
+def test_files_taken_up_again_and_added_to(tmp_path, small_reads, monkeypatch):
+    clf, frame = frame_of("mixed")
+    frame = frame.drop(columns="weight")
+    for k in range(3):
+        frame[k * 100 : k * 100 + 150].to_parquet(tmp_path / f"{k}.parquet", row_group_size=40)
+    path, pattern = tmp_path / "stream.nc", str(tmp_path / "*.parquet")
+    whole = bg.fit_stream(bg.MixedNB(), pattern, target="label")
+    real = bg.MixedNB._absorb
+
+    def interrupted(clf, *rows):
+        if clf.__dict__.get("n_rows_seen_", 0) >= 200:
+            raise KeyboardInterrupt
+        real(clf, *rows)
+
+    monkeypatch.setattr(bg.MixedNB, "_absorb", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        bg.fit_stream(clf, pattern, target="label", checkpoint=path, every=1)
+    assert storage.read(path)[1]["stream"]["position"]["batch"] == 1
+    monkeypatch.setattr(bg.MixedNB, "_absorb", real)
+    same_bits(bg.fit_stream(clf, pattern, target="label", checkpoint=path), whole)
+    frame[:37].to_parquet(tmp_path / "3.parquet")
+    again = bg.fit_stream(clf, pattern, target="label", checkpoint=path)
+    same_bits(again, bg.fit_stream(bg.MixedNB(), pattern, target="label"))
+    frame[:38].to_parquet(tmp_path / "1.parquet")
+    with pytest.raises(ValueError, match=r"another stream: file 1 was '1.parquet'; .* has changed"):
+        bg.fit_stream(clf, pattern, target="label", checkpoint=path)
+    (tmp_path / "1.parquet").unlink()
+    with pytest.raises(ValueError, match=r"'2.parquet' stands in its place"):
+        bg.fit_stream(clf, pattern, target="label", checkpoint=path)
+
+
+# --------------------------------------------------------------------------------------- refusals
+
+
+def test_a_checkpoint_of_something_else_is_refused(tmp_path):
+    clf, X, y = rows_of("gaussian")
+    path = tmp_path / "stream.nc"
+    bg.fit_stream(clf, cut(X, y), checkpoint=path)
+
+    def refused(match, clf=None, chunks=None, **options):
+        clf = bg.GaussianNB() if clf is None else clf
+        before = path.read_bytes()
+        chunks = cut(X, y) if chunks is None else chunks
+        with pytest.raises(ValueError, match=match):
+            bg.fit_stream(clf, chunks, checkpoint=path, **options)
+        assert path.read_bytes() == before
+        assert not hasattr(clf, "stats_")
+
+    refused("kappa0 was None and is 2.0. Delete it", bg.GaussianNB(kappa0=2.0))
+    refused("the classifier was 'GaussianNB' and is 'LinearD", bg.LinearDiscriminant())
+    refused("classes was None and is", classes=["a", "b", "c"])
+    changed = X.copy()
+    changed[123, 1] += 1e-9
+    assert changed[123, 1] != X[123, 1]
+    refused("its first 5 chunks had other rows", chunks=cut(changed, y))
+    refused("its first 5 chunks had other rows", chunks=cut(X, y[::-1]))
+    refused("it holds 5 chunks, and the iterable ends after 2", chunks=cut(X, y, 200))
+    (tmp_path / "x.csv").write_text("a,y\n1,2\n")
+    refused("target was None and is 'y'", chunks=[tmp_path / "x.csv"], target="y")
+    model = tmp_path / "model.nc"
+    bg.GaussianNB().fit(X, y).save(model)
+    with pytest.raises(ValueError, match="is a model, not the checkpoint of a stream"):
+        bg.fit_stream(bg.GaussianNB(), cut(X, y), checkpoint=model)
+    path.write_bytes(path.read_bytes()[:-100])
+    refused("not a readable model file|is damaged")
+    with pytest.raises(ValueError, match="it is a folder"):
+        bg.fit_stream(bg.GaussianNB(), cut(X, y), checkpoint=tmp_path)
+    with pytest.raises(FileNotFoundError, match="is not a folder"):
+        bg.fit_stream(bg.GaussianNB(), cut(X, y), checkpoint=tmp_path / "nowhere" / "c.nc")
+
+
+def test_another_family_is_another_classifier(tmp_path):
+    clf, X, y = rows_of("family")
+    bg.fit_stream(clf, cut(X, y), checkpoint=tmp_path / "c.nc")
+    other = bg.GenerativeClassifier(NormalInverseGamma(variance="class"))
+    with pytest.raises(ValueError, match="family was 'NormalInverseGamma"):
+        bg.fit_stream(other, cut(X, y), checkpoint=tmp_path / "c.nc")
+
+
+X2, Y2 = np.array([[1.0], [2.0], [4.0]]), np.array([0, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("chunks", "options", "error", "match"),
+    [
+        ([], {}, ValueError, "chunks holds no rows"),
+        ([(X2[:0], Y2[:0])], {}, ValueError, "chunks holds no rows"),
+        (X2, {}, TypeError, r"got ndarray: rows that are all there go to clf.fit"),
+        (pd.DataFrame(X2), {}, TypeError, "got DataFrame: rows that are all there"),
+        ((X2, Y2), {}, TypeError, r"chunk 0 is a ndarray: a chunk must be \(X, y\)"),
+        ([(X2, Y2), X2], {}, TypeError, "chunk 1 is a ndarray"),
+        ([(X2, Y2)], {"target": "y"}, TypeError, "chunk 0 is a tuple: with target='y'"),
+        ([pd.DataFrame({"a": [1.0]})], {"target": "y"}, ValueError, "chunk 0 has no column 'y'"),
+        ([(X2, Y2)], {"sample_weight": X2}, TypeError, "sample_weight names a column"),
+        ([(X2, Y2)], {"sample_weight": "w"}, ValueError, "name target too"),
+        ([(X2, Y2)], {"classes": [0]}, ValueError, r"chunk 0: y holds labels that are not in"),
+        ([(X2, Y2), (X2, ["a"] * 3)], {}, TypeError, r"chunk 1: labels \['a'\] cannot be mixed"),
+        ([(X2, Y2)], {"checkpoint": "c.nc", "every": 0}, ValueError, "every must be a number"),
+        (["a.csv", (X2, Y2)], {"target": "y"}, TypeError, "mixes paths and rows"),
+        ("a.csv", {}, ValueError, "target must name the column"),
+        ("no.csv", {"target": "y"}, FileNotFoundError, "no file 'no.csv'"),
+        ("no-*.csv", {"target": "y"}, FileNotFoundError, r"no file 'no-\*.csv'"),
+        (".", {"target": "y"}, FileNotFoundError, r"no .csv, .tsv or .parquet file in '.'"),
+    ],
+    ids=range(18),
+)
+def test_bad_chunks(chunks, options, error, match, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(error, match=match):
+        bg.fit_stream(bg.GaussianNB(), chunks, **options)
+
+
+def test_bad_files(tmp_path):
+    def refused(name, text, match, error=ValueError, clf=None):
+        path = tmp_path / name
+        path.write_bytes(text)
+        with pytest.raises(error, match=match):
+            bg.fit_stream(clf or bg.GaussianNB(), path, target="y")
+
+    refused("a.txt", b"", r"must end in .csv, .tsv or .parquet")
+    refused("a.csv", b"", "is empty: its first line must name the columns")
+    refused("b.csv", b"a,y\n", "chunks holds no rows")
+    refused("c.csv", b"a,b\n1,2\n", r"c.csv has no column 'y'; known are a, b")
+    refused("d.csv", b"a,a,y\n1,2,3\n", "more than one column 'a'")
+    refused("e.csv", b"a,y\n1,2\n1,2,3\n", "e.csv: a line has more cells than the header")
+    refused("short.csv", b"y,a,b\n1,2,3\n2,3,\n1,2\n", "line 4 has 2 cells, but the header names 3")
+    refused("f.csv", b"a,y\n1,2,3\n1,2,3\n", "f.csv: a line has more cells than the header")
+    refused("g.csv", b"a,y\n\xff,1\n", "is not UTF-8 text")
+    refused("h.parquet", b"PAR1", "h.parquet is not a readable Parquet file")
+    refused("i.csv", b"a,y\n1,2\n3,\n", r"i.csv, rows from 1: y has no label in 1 row")
+    (tmp_path / "j").mkdir()
+    (tmp_path / "j" / "1.csv").write_text("a,y\n1,2\n")
+    (tmp_path / "j" / "2.csv").write_text("b,y\n1,2\n")
+    with pytest.raises(ValueError, match=r"2.csv and .*1.csv differ in their columns: 'a'"):
+        bg.fit_stream(bg.GaussianNB(), tmp_path / "j", target="y")
+
+
+def test_a_class_without_rows_yet():
+    chunks = [(X2, Y2), (X2, Y2 + 1)]
+    clf = bg.GaussianNB(class_alpha=[1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match=r"So far there are the classes \[0, 1\]: if others come"):
+        bg.fit_stream(clf, chunks)
+    assert bg.fit_stream(clf, chunks, classes=[0, 1, 2]).model_.alpha.tolist() == [2.0, 5.0, 5.0]
+
+
+def test_a_classifier_without_statistics_is_refused():
+    with pytest.raises(ValueError, match=r"works on sufficient statistics, and .* has none"):
+        bg.fit_stream(bg.StudentTNB(), [(X2, Y2)])

@@ -1,0 +1,238 @@
+"""What must hold for every family that is fitted by MCMC; the folder is walked for them.
+
+theta is drawn from the prior of the PyMC model, rows from `simulate`; densities are held to PyMC's
+own. No sampling: what NUTS makes of them is in tests/families/.
+"""
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bayesgen as bg
+from bayesgen.families import registry
+from bayesgen.families.contract import ConjugateFamily
+from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS
+from bayesgen.families.sampled.student_t import StudentT
+from bayesgen.posterior.model import ClassModel
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
+    import pymc as pm
+    from pytensor.compile.mode import Mode
+
+PYTHON = Mode(linker="py", optimizer="fast_compile")
+N_CLASSES, N_FEATURES, N_ROWS, N_DRAWS = 3, 2, 7, 3
+SAMPLED = {k: f for k, f in registry().items() if not issubclass(f, ConjugateFamily)}
+CASES = {
+    f"{name}-{k}": example
+    for name, family in SAMPLED.items()
+    for k, example in enumerate(family.examples(N_CLASSES, N_FEATURES))
+}
+every_case = pytest.mark.parametrize("case", CASES)
+COORDS = {
+    CLASS: list("abc"),
+    FEATURE: ["u", "v"],
+    FEATURE_BIS: ["u", "v"],
+}
+Y = np.array([0, 1, 2, 2, 1, 0, 0])
+
+
+def draws(family: Any, n: int = N_DRAWS) -> dict[str, np.ndarray]:
+    """{name: (n, *dims)} from the prior, by PyMC."""
+    model = ClassModel(np.ones(N_CLASSES), family).to_pymc(COORDS)
+    names = list(family.params)
+    with model:
+        found = pm.draw([model[k] for k in names], draws=n, random_seed=4, mode=PYTHON)
+    return dict(zip(names, map(np.asarray, found), strict=True))
+
+
+def rows(family: Any, theta: dict[str, np.ndarray], y: np.ndarray = Y) -> np.ndarray:
+    """Rows of the first draw; of a discriminative family, any."""
+    if family.discriminative:
+        return np.random.default_rng(1).normal(size=(len(y), N_FEATURES))
+    own = {k: v[0] for k, v in theta.items()}
+    return np.asarray(family.simulate(np.random.default_rng(1), own, y))
+
+
+def conditioned(family: Any, X: np.ndarray) -> Any:
+    return ClassModel(np.ones(N_CLASSES), family).to_pymc(COORDS, X=X, y=Y)
+
+
+@every_case
+def test_parameters_have_their_dims(case):
+    family = CASES[case]
+    model = ClassModel(np.ones(N_CLASSES), family).to_pymc(COORDS)
+    for name, dims in family.params.items():
+        assert tuple(model.named_vars_to_dims[name]) == tuple(dims)
+    assert set(family.params) <= set(model.named_vars)
+
+
+@every_case
+def test_the_density_of_rows_is_that_of_pymc(case):
+    family = CASES[case]
+    theta = draws(family)
+    X = rows(family, theta)
+    model = conditioned(family, X)
+    name = "label" if family.discriminative else "x"
+    log_p = model.compile_logp(vars=[model[name]], sum=True, mode=PYTHON)
+    if beside := {v.name for v in model.free_RVs} - {*theta, "pi"}:
+        pytest.skip(f"theta is a function of {beside}: the family's own tests hold it to PyMC")
+    expected = []
+    for s in range(N_DRAWS):
+        point = model.initial_point()
+        for v in model.free_RVs:
+            transform, value = model.rvs_to_transforms[v], model.rvs_to_values[v]
+            if v.name in theta:
+                at = theta[v.name][s]
+                if transform is not None:
+                    at = transform.forward(at, *v.owner.inputs).eval(mode=PYTHON)
+                point[value.name] = np.asarray(at, dtype=value.dtype)
+        expected.append(float(log_p(point)))
+    found = family.log_likelihood(X, theta)[:, np.arange(len(Y)), Y].sum(axis=1)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@every_case
+def test_the_density_of_unlabelled_rows_is_the_same(case):
+    family = CASES[case]
+    theta = draws(family)
+    X = rows(family, theta)
+    with pm.Model(coords=COORDS | family.coords() | {"obs_id": np.arange(len(X))}):
+        one = {k: np.asarray(v[0], dtype=np.float64) for k, v in theta.items()}
+        tensor = family.pymc_log_likelihood(X, {k: pm.Data(f"{k}_", v) for k, v in one.items()})
+        found = tensor.eval(mode=PYTHON)
+    expected = family.log_likelihood(X, {k: v[0] for k, v in theta.items()})
+    assert found.shape == (len(X), N_CLASSES)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@every_case
+def test_draws_stand_side_by_side(case):
+    family = CASES[case]
+    theta = draws(family, 4)
+    X = rows(family, theta)
+    whole = family.log_likelihood(X, {k: v.reshape(2, 2, *v.shape[1:]) for k, v in theta.items()})
+    assert whole.shape == (2, 2, len(X), N_CLASSES)
+    for s in range(4):
+        one = family.log_likelihood(X, {k: v[s] for k, v in theta.items()})
+        np.testing.assert_allclose(whole[s // 2, s % 2], one, rtol=1e-12, atol=1e-12)
+
+
+@every_case
+def test_the_order_of_classes_and_columns_does_not_matter(case):
+    family = CASES[case]
+    theta = {k: v[0] for k, v in draws(family).items()}
+    X = rows(family, draws(family))
+    turned = {}
+    for name, value in theta.items():
+        for axis, dim in enumerate(family.params[name]):
+            if dim in (CLASS, FEATURE, FEATURE_BIS):
+                value = np.flip(value, axis=axis)
+        turned[name] = value
+    arrays = {
+        k: np.flip(a, axis=[i for i, d in enumerate(dims) if d in (CLASS, FEATURE)])
+        for k, (dims, a) in family.arrays().items()
+        if a.ndim == len(dims) and a.dtype != object
+    }
+    other = replace(family, **arrays)
+    np.testing.assert_allclose(
+        other.log_likelihood(X[:, ::-1], turned)[:, ::-1],
+        family.log_likelihood(X, theta),
+        rtol=1e-10,
+        atol=1e-10,
+    )
+
+
+@every_case
+def test_a_row_without_cells_says_nothing(case):
+    family = CASES[case]
+    if family.missing != "marginalised" or family.discriminative:
+        pytest.skip("missing cells are refused")
+    theta = draws(family)
+    X = np.asarray(rows(family, theta), dtype=np.float64)
+    X[2] = np.nan
+    found = family.log_likelihood(X, theta)
+    np.testing.assert_array_equal(found[:, 2], 0.0)
+    model = conditioned(family, X)
+    assert np.isfinite(model.compile_logp(mode=PYTHON)(model.initial_point()))
+
+
+@every_case
+def test_simulated_rows_are_of_their_class(case):
+    """The mean log density is larger under the class that made the rows than under another."""
+    family = CASES[case]
+    if family.discriminative:
+        pytest.skip("makes no rows")
+    theta = draws(family)
+    y = np.repeat(np.arange(N_CLASSES), 3000)
+    X = rows(family, theta, y)
+    density = family.log_likelihood(X, {k: v[0] for k, v in theta.items()})
+    own = density[np.arange(len(y)), y][:, None] - density
+    for c in range(N_CLASSES):
+        gap = own[y == c]
+        error = 4 * gap.std(axis=0) / np.sqrt(len(gap))
+        assert np.all(gap.mean(axis=0) >= -error)
+
+
+# ------------------------------------------------------------------------------ prior objects
+
+
+class _Extra:
+    """As pymc-extras' Prior: `dims`, `deepcopy`, `create_variable`."""
+
+    def __init__(self, dims: Any = None) -> None:
+        self.dims = dims
+
+    def deepcopy(self) -> "_Extra":
+        return _Extra(self.dims)
+
+    def create_variable(self, name: str) -> Any:
+        return pm.Gamma(name, 2, 0.5, dims=self.dims)
+
+
+def _preliz() -> Any:
+    pz = pytest.importorskip("preliz")
+    return pz.Gamma(2, 0.5)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: pm.Gamma.dist(2, 0.5),
+        _preliz,
+        _Extra,
+        lambda: lambda name, dims: pm.Gamma(name, 2, 0.5, dims=dims),
+    ],
+    ids=["pymc", "preliz", "pymc-extras", "function"],
+)
+def test_priors_come_in_many_forms(make):
+    given = make()
+    family = replace(StudentT.examples(N_CLASSES, N_FEATURES)[0], nu=given)
+    model = ClassModel(np.ones(N_CLASSES), family).to_pymc(COORDS)
+    plain = ClassModel(np.ones(N_CLASSES), replace(family, nu=None)).to_pymc(COORDS)
+    assert model.named_vars_to_dims["nu"] == (FEATURE,)
+    nu = [1.5, 4.0]
+    point = plain.initial_point() | {"nu_log__": np.log(nu)}
+    found = model.compile_logp(vars=[model["nu"]], jacobian=False, mode=PYTHON)(point)
+    shape, rate = 2.0, 0.5
+    expected = sum(shape * np.log(rate) + (shape - 1) * np.log(v) - rate * v for v in nu)
+    assert found == pytest.approx(expected, rel=1e-8)
+
+
+def test_what_is_no_prior_is_refused():
+    family = replace(StudentT.examples(N_CLASSES, N_FEATURES)[0], nu=3.0)
+    with pytest.raises(TypeError, match="prior of 'nu' must be a distribution"):
+        ClassModel(np.ones(N_CLASSES), family).to_pymc(COORDS)
+
+
+# ------------------------------------------------------------------------------------- the face
+
+
+def test_a_family_without_closed_forms_says_so():
+    clf = bg.StudentTNB()
+    with pytest.raises(ValueError, match="no closed form"):
+        clf.fit([[1.0], [2.0]], ["a", "b"], inference="closed form")
+    assert not hasattr(clf, "partial_fit")

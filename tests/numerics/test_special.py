@@ -1,0 +1,311 @@
+"""Special functions, sums of exponentials and draws against mpmath at 60 digits.
+
+Arguments are floats exactly as they are: mpmath sees the same binary numbers, so every difference
+is an error of ours. Tolerances are relative, with an absolute floor where a logarithm crosses 0.
+"""
+
+import math
+from itertools import product
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import settings
+from scipy import integrate, special, stats
+
+from bayesgen.numerics import special as nm
+
+mp.mp.dps = 60
+
+property_test = settings(max_examples=60, deadline=None, derandomize=True, database=None)
+
+
+def relative_error(value, exact, floor=1e-300) -> float:
+    """|value - exact|/|exact|, against numbers of mpmath."""
+    value = complex(value)
+    return float(abs(mp.mpc(value.real, value.imag) - exact) / max(abs(exact), mp.mpf(floor)))
+
+
+def exact_gamma_difference(a, n):
+    a, n = mp.mpf(float(a)), mp.mpc(complex(n).real, complex(n).imag)
+    return mp.loggamma(a + n) - mp.loggamma(a)
+
+
+# ------------------------------------------------------------------------------ gamma functions
+
+SHAPES = [1e-8, 1e-3, 0.5, 1.0, 2.0, 7.3, 31.0, 31.999, 32.0, 33.3, 1e3, 1e6, 1e9, 1e12, 1e15]
+STEPS = [1e-9, 0.5, 1.0, 3.0, 17.25, 100.0, 1e4, 1e8, 1e12]
+
+
+@pytest.mark.parametrize("a", SHAPES)
+def test_log_gamma_difference_real(a):
+    for n in STEPS:
+        exact = exact_gamma_difference(a, n)
+        value = nm.log_gamma_difference(a, n)
+        # below 32 two log-gammas, at most 80, are subtracted; above it two tails, at most 3e-3
+        floor = 10.0 if a < 40 else 1e-5
+        assert relative_error(value, exact, floor) < 1e-14, n
+
+
+@pytest.mark.parametrize("a", SHAPES)
+def test_log_gamma_difference_complex(a):
+    for size, angle in product((1e-6, 0.1, 1.0, 30.0, 1e3, 1e6), (0.3, np.pi / 2, -1.2, 1.8)):
+        n = size * np.exp(1j * angle)
+        if a + n.real <= 0:
+            continue
+        exact = exact_gamma_difference(a, n)
+        value = nm.log_gamma_difference(a, n)
+        assert value.dtype == np.complex128
+        error = complex(mp.mpc(complex(value)) - exact)
+        scale = 1e-13 * max(1.0, float(abs(exact)))
+        assert abs(error) < scale, (n, error)
+
+
+def test_log_gamma_difference_downwards():
+    for a, n in [(40.0, -10.0), (40.0, -3.5), (1e6, -5.0), (5.0, -4.5), (1e12, -1e6)]:
+        assert relative_error(nm.log_gamma_difference(a, n), exact_gamma_difference(a, n)) < 1e-13
+
+
+def test_log_gamma_difference_of_nothing_is_zero():
+    a = np.array(SHAPES)
+    assert np.all(nm.log_gamma_difference(a, 0.0) == 0)
+    assert np.all(np.abs(nm.log_gamma_difference(a, 0j)) < 1e-13)
+
+
+def test_log_gamma_difference_outside_its_domain_is_not_finite():
+    with np.errstate(all="ignore"):
+        out = nm.log_gamma_difference(np.array([0.5, 3.0, 50.0, 1e6]), -1e7 - 0.25)
+    assert not np.isfinite(out).any()
+
+
+def test_log_gamma_difference_broadcasts_and_keeps_small_and_large_apart():
+    a, n = np.array([[0.5], [31.9], [32.0], [1e9]]), np.array([0.0, 1.0, 40.0])
+    out = nm.log_gamma_difference(a, n)
+    one_by_one = [[nm.log_gamma_difference(x, k) for k in n] for x in a[:, 0]]
+    np.testing.assert_array_equal(out, one_by_one)
+    assert nm.log_gamma_difference(np.zeros((0, 3)) + 1, 1).shape == (0, 3)
+
+
+def test_the_recurrence_of_the_gamma_function():
+    """log Gamma(a + n + 1) - log Gamma(a) grows by log(a + n) from n to n + 1."""
+    rng = np.random.default_rng(0)
+    a, n = np.exp(rng.uniform(-5, 30, 300)), np.exp(rng.uniform(-5, 8, 300))
+    step = nm.log_gamma_difference(a + n, 1.0)
+    np.testing.assert_allclose(step, np.log(a + n), rtol=1e-14, atol=2e-13)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 5, 40])
+def test_log_multigamma_difference(dim):
+    for a, n in product((0.1, 3.0, 1e6, 1e12), (0.5, 4.0, 1e3)):
+        a += (dim - 1) / 2
+        exact = mp.fsum(exact_gamma_difference(a - i / 2, n) for i in range(dim))
+        assert relative_error(nm.log_multigamma_difference(a, n, dim), exact) < 1e-12
+    a = np.array([dim + 0.5, dim + 2.0])
+    expected = special.multigammaln(a[1], dim) - special.multigammaln(a[0], dim)
+    np.testing.assert_allclose(nm.log_multigamma_difference(a[0], a[1] - a[0], dim), expected)
+    assert nm.log_multigamma_difference(a, np.ones((3, 1)) * 1j, dim).shape == (3, 2)
+
+
+def test_log_beta_difference():
+    alpha, n = np.array([0.3, 2.0, 1e9, 40.0]), np.array([3.0, 0.0, 17.0, 1e6])
+
+    def log_beta(v):
+        return mp.fsum(map(mp.loggamma, v)) - mp.loggamma(mp.fsum(v))
+
+    before = [mp.mpf(float(x)) for x in alpha]
+    after = [x + mp.mpf(float(k)) for x, k in zip(before, n, strict=True)]
+    exact = log_beta(after) - log_beta(before)
+    assert relative_error(nm.log_beta_difference(alpha, n), exact) < 1e-13
+    padded = nm.log_beta_difference(np.r_[alpha, 0.0], np.r_[n, 0.0])
+    assert padded == pytest.approx(float(exact), rel=1e-13)
+    many = nm.log_beta_difference(np.tile(alpha, (3, 1)), np.stack([n, 0 * n, 2 * n]))
+    assert many.shape == (3,)
+    assert many[1] == 0
+
+
+def test_log1p_complex():
+    for r in (1e-18, 1e-9, 0.3, 5.0, 1e9):
+        for angle in (0.0, 0.4, np.pi / 2, 2.0, -3.0):
+            z = complex(r * np.exp(1j * angle))
+            exact = mp.log(1 + mp.mpc(z.real, z.imag))
+            assert relative_error(nm.log1p(np.array(z)), exact) < 1e-14, z
+    np.testing.assert_array_equal(nm.log1p(np.array([0.0, 1e-20])), [0.0, 1e-20])
+
+
+# --------------------------------------------------------------------------------------- counts
+
+
+def exact_poisson(x, rate):
+    x, rate = mp.mpf(float(x)), mp.mpf(float(rate))
+    return x * mp.log(rate) - rate - mp.loggamma(x + 1)
+
+
+def exact_negative_binomial(x, a, b):
+    x, a, b = (mp.mpf(float(v)) for v in (x, a, b))
+    log_gammas = mp.loggamma(a + x) - mp.loggamma(a) - mp.loggamma(x + 1)
+    return log_gammas + a * mp.log(b / (b + 1)) - x * mp.log(b + 1)
+
+
+def test_deviance_of_huge_counts():
+    for mean in (1e-3, 1.0, 50.0, 1e6, 1e12):
+        for e in (-1 + 1e-9, -0.9, -0.51, -0.3, -1e-3, -1e-6, 0.0, 1e-9, 1e-5, 0.4, 0.6, 30.0):
+            x = mean * (1 + e)
+            m, z = mp.mpf(mean), mp.mpf(x)
+            exact = z * mp.log(z / m) - z + m
+            # x log(x/mean) - x + mean ~ mean e^2/2, from numbers of size mean e
+            assert abs(float(nm.deviance(x, mean) - exact)) <= 4e-16 * mean * abs(e) + 1e-300, e
+    np.testing.assert_array_equal(nm.deviance([0.0, 3.0], 3.0), [3.0, 0.0])
+    x, m = 1e12 + 1e6, 1e12  # one standard deviation away: 1/2
+    assert nm.deviance(x, m) == pytest.approx(0.5 - 1e-6 / 6, abs=1e-9)
+
+
+def test_log_poisson():
+    for x, rate in product((0.0, 1.0, 3.0, 31.0, 32.0, 500.0), (1e-8, 0.7, 31.0, 40.0, 3e3)):
+        np.testing.assert_allclose(
+            nm.log_poisson(x, rate), float(exact_poisson(x, rate)), rtol=1e-13, atol=1e-13
+        )
+    for sd in (-30, -3, 0, 0.1, 5, 30):
+        rate = 1e12 + sd * 1e6
+        exact = exact_poisson(1e12, rate)
+        assert abs(float(nm.log_poisson(1e12, rate) - exact)) < 1e-10 + 4e-16 * abs(rate - 1e12)
+    np.testing.assert_array_equal(nm.log_poisson([0, 1, 40], 0.0), [0.0, -np.inf, -np.inf])
+    k = np.arange(200)
+    np.testing.assert_allclose(nm.log_poisson(k, 31.7), stats.poisson.logpmf(k, 31.7), rtol=1e-11)
+    assert np.exp(nm.log_poisson(np.arange(3000), 900.0)).sum() == pytest.approx(1, abs=1e-13)
+
+
+@pytest.mark.parametrize("a", [1e-3, 0.5, 1.0, 10.0, 31.0, 32.0, 1e3, 1e7])
+def test_log_negative_binomial(a):
+    for x, b in product((0.0, 1.0, 5.0, 31.0, 32.0, 1e3, 1e6), (1e-6, 0.1, 1.0, 100.0, 1e6)):
+        exact = float(exact_negative_binomial(x, a, b))
+        np.testing.assert_allclose(
+            nm.log_negative_binomial(x, a, b), exact, rtol=1e-12, atol=1e-12, err_msg=f"{x} {b}"
+        )
+    k = np.arange(300)
+    np.testing.assert_allclose(
+        nm.log_negative_binomial(k, a, 1.5), stats.nbinom.logpmf(k, a, 0.6), rtol=1e-9, atol=1e-9
+    )
+
+
+def test_log_negative_binomial_at_counts_of_1e12():
+    for a, b in [(1e12, 1.0), (1e12, 1.0 + 1e-6), (2e12, 2.0), (1e13, 10.0), (3.0, 3e-12)]:
+        for x in (1e12, 1e12 + 1e6):
+            exact = exact_negative_binomial(x, a, b)
+            assert abs(float(nm.log_negative_binomial(x, a, b) - exact)) < 1e-8, (a, b)
+
+
+def exact_poisson_power(x, a, b, t):
+    x, a, b = (mp.mpf(float(v)) for v in (x, a, b))
+    t = mp.mpc(complex(t).real, complex(t).imag)
+    out = mp.loggamma(a + t * x) - mp.loggamma(a) + a * mp.log(b)
+    return out - (a + t * x) * mp.log(b + t) - t * mp.loggamma(x + 1)
+
+
+def test_log_poisson_power():
+    for x, a, b in product((0.0, 2.0, 60.0, 1e5), (0.5, 3.0, 80.0, 1e5), (0.2, 5.0)):
+        for t in (1.0, 0.3, 0.5 + 1j, 2j, -1.5j):
+            exact = exact_poisson_power(x, a, b, t)
+            error = abs(complex(mp.mpc(complex(nm.log_poisson_power(x, a, b, t))) - exact))
+            assert error < 2e-12 * max(1.0, float(abs(exact))), (x, a, b, t)
+    x, a, b = 1e12, 1e12, 1.0
+    unit = nm.log_poisson_power(x, a, b, 1.0)
+    assert unit == pytest.approx(float(nm.log_negative_binomial(x, a, b)), abs=1e-8)
+    for t in (1j, 0.5):  # the terms that cancel are of size 1e13
+        exact = exact_poisson_power(x, a, b, t)
+        assert abs(complex(mp.mpc(complex(nm.log_poisson_power(x, a, b, t))) - exact)) < 1e-8
+
+
+def test_log_poisson_power_is_an_expectation():
+    x, a, b, t = 4.0, 2.5, 1.3, 0.7
+    value, _ = integrate.quad(
+        lambda r: stats.gamma.pdf(r, a, scale=1 / b) * stats.poisson.pmf(x, r) ** t, 0, np.inf
+    )
+    assert nm.log_poisson_power(x, a, b, t) == pytest.approx(math.log(value), abs=1e-9)
+
+
+def test_log_factorial():
+    x = np.r_[np.arange(400.0), 0.5, 3.7, 255.5, 1e6, 1e12]
+    np.testing.assert_allclose(nm.log_factorial(x), special.gammaln(x + 1), rtol=1e-15, atol=1e-15)
+    assert nm.log_factorial(np.zeros(0)).shape == (0,)
+
+
+# ------------------------------------------------------------------------- sums of exponentials
+
+
+def test_log_sum_exp_and_its_infinities():
+    a = np.array([[0.0, 1.0, 2.0], [-np.inf, 3.0, -np.inf], [-np.inf] * 3, [-1e4, -1e4, -1e5]])
+    a = np.vstack([a, a[:2] + 1e4])
+    expected = special.logsumexp(a, axis=1)
+    np.testing.assert_allclose(nm.log_sum_exp(a), expected, rtol=1e-15)
+    np.testing.assert_allclose(nm.log_sum_exp(a.T, axis=0), expected, rtol=1e-15)
+    assert nm.log_sum_exp(a)[2] == -np.inf
+    assert np.isnan(nm.log_sum_exp(np.array([1.0, np.nan])))
+    assert nm.log_sum_exp(np.zeros((0, 3))).shape == (0,)
+
+
+def test_log_mean_exp_averages_over_draws():
+    a = np.random.default_rng(0).normal(size=(50, 4, 3)) * 5 - 2000
+    expected = special.logsumexp(a, axis=0) - np.log(50)
+    np.testing.assert_allclose(nm.log_mean_exp(a), expected, rtol=1e-14)
+    same = np.full((7, 2), -3.25)
+    np.testing.assert_allclose(nm.log_mean_exp(same), -3.25, rtol=1e-15)
+
+
+def test_log_softmax_normalises_and_never_invents_a_uniform():
+    a = np.array([[700.0, 0.0, -700.0], [-np.inf, 0.0, 1.0], [-np.inf] * 3, [5e4, 5e4, -5e4]])
+    out = nm.log_softmax(a)
+    assert np.isnan(out[2]).all()
+    keep = [0, 1, 3]
+    np.testing.assert_allclose(np.exp(out[keep]).sum(axis=1), 1.0, rtol=1e-14)
+    np.testing.assert_allclose(out[keep], special.log_softmax(a[keep], axis=1), atol=1e-12)
+    assert out[1, 0] == -np.inf
+    np.testing.assert_allclose(nm.log_softmax(a[keep] + 123.0), out[keep], atol=1e-11)
+    far = nm.log_softmax(np.array([-1e12, -1e12 - 1, -1e12 - 3]))  # a million features
+    assert np.exp(far).sum() == pytest.approx(1, abs=1e-15)
+
+
+# ---------------------------------------------------------------------------------------- draws
+
+
+@pytest.mark.parametrize("shape", [1e-4, 0.01, 0.5, 0.999, 1.0, 3.0, 1e4])
+def test_draw_log_gamma_has_the_moments_of_a_log_gamma_variable(shape):
+    n = 20_000
+    draws = nm.draw_log_gamma(np.random.default_rng(8), np.array(shape), (n,))
+    assert np.isfinite(draws).all()
+    mean, variance = special.digamma(shape), special.polygamma(1, shape)
+    fourth = special.polygamma(3, shape)
+    assert abs(draws.mean() - mean) < 5 * np.sqrt(variance / n)
+    mcse = np.sqrt((fourth + 2 * variance**2) / n)
+    assert abs(np.square(draws - mean).mean() - variance) < 5 * mcse
+
+
+@pytest.mark.parametrize("scale", [1e-4, 0.1, 1.0, 1e6])
+def test_draw_dirichlet(scale):
+    alpha = scale * np.array([[1.0, 2.0, 5.0, 0.0], [3.0, 0.5, 0.25, 2.0]])
+    n = 20_000
+    draws = nm.draw_dirichlet(np.random.default_rng(9), alpha, n)
+    assert draws.shape == (n, 2, 4)
+    assert not np.isnan(draws).any()
+    assert np.all(draws[:, 0, 3] == 0)
+    np.testing.assert_allclose(draws.sum(axis=-1), 1.0, rtol=1e-12)
+    total = alpha.sum(axis=-1, keepdims=True)
+    mean = alpha / total
+    sd = np.sqrt(mean * (1 - mean) / (total + 1))
+    assert np.all(np.abs(draws.mean(axis=0) - mean) <= 5 * sd / np.sqrt(n) + 1e-15)
+    variance = np.square(draws - mean)
+    mcse = variance.std(axis=0) / np.sqrt(n)
+    assert np.all(np.abs(variance.mean(axis=0) - sd**2) <= 5 * mcse + 1e-15)
+
+
+@pytest.mark.parametrize("shape", [(7, 1), (5000, 9), (3, 40, 5), (0, 3), (2, 0, 3), (4,)])
+def test_softmax_is_the_exponential_of_log_softmax(shape):
+    a = 30 * np.random.default_rng(0).standard_normal(shape)
+    with np.errstate(invalid="ignore"):
+        expected = a - a.max(axis=-1, keepdims=True) if a.size else a
+        expected = np.exp(expected) / np.exp(expected).sum(axis=-1, keepdims=True)
+    for given in (a, np.asfortranarray(a), a[..., ::-1].copy()[..., ::-1]):
+        np.testing.assert_allclose(nm.softmax(given), expected, rtol=1e-14, atol=0)
+        np.testing.assert_allclose(np.exp(nm.log_softmax(given)), expected, rtol=1e-12)
+    for out in (a.copy(), np.asfortranarray(a)):  # in place, also where it cannot be flattened
+        assert nm.softmax(out, out=out) is out
+        np.testing.assert_allclose(out, expected, rtol=1e-14, atol=0)

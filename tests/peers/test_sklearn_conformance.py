@@ -1,0 +1,337 @@
+"""scikit-learn's own checks on every face, and the tools of scikit-learn that users combine with.
+
+An exception from a check stands in `expected_failures` with its reason; `xfail_strict` keeps the
+table honest: a listed check that passes is an error too.
+"""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.ensemble import StackingClassifier, VotingClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score, cross_validate
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, StandardScaler
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import bayesgen as bg
+from bayesgen.estimators import FACES
+from bayesgen.estimators.sampled import SampledClassifier
+from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
+from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
+
+VARIANCES = ("class", "tied", "spherical", "class_spherical")
+COVARIANCES = ("full", "diagonal", "spherical")
+UNSEEN = ("prior", "ignore", "raise")
+
+NEGATIVE = "counts are refused if negative (positive_only), and this check feeds negative numbers"
+PREDICTS_NAN = (
+    "missing cells are refused in fit, where they have no closed form with a full covariance, but "
+    "marginalised exactly in predict, which this check does not foresee"
+)
+UNSEEN_RAISES = (
+    "predicts numbers that training did not show; for categories that is what unseen='raise' is to "
+    "refuse"
+)
+PREDICT_OTHER_ROWS = (
+    "check_classifiers_one_label_sample_weights",
+    "check_decision_proba_consistency",
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weight_equivalence_on_sparse_data",
+)
+
+
+def configurations():
+    """Every face in its default and in several other configurations."""
+    # those that are sampled: tests/estimators/test_sampled_faces.py
+    yield from (face() for face in FACES if not issubclass(face, SampledClassifier))
+    yield bg.BernoulliNB(alpha=0.5, beta=2.0, class_alpha=3.0)
+    yield from (bg.CategoricalNB(0.5, unseen=unseen) for unseen in UNSEEN[1:])
+    yield bg.MultinomialNB(alpha=0.1, prior="empirical")
+    yield bg.PoissonNB(shape=2.0, rate=0.5)
+    yield from (bg.GaussianNB(variance=variance) for variance in VARIANCES[2:])
+    yield bg.GaussianNB(mu0=0.0, kappa0=1.0, nu0=1.0, sigma2_0=1.0, variance="tied")
+    yield bg.GaussianNB(prior="empirical")
+    yield from (bg.MixedNB(unseen=unseen, variance="tied") for unseen in UNSEEN[1:])
+    for face in (bg.LinearDiscriminant, bg.QuadraticDiscriminant):
+        yield from (face(covariance=covariance) for covariance in COVARIANCES[1:])
+    yield bg.QuadraticDiscriminant(mu0=0.0, kappa0=1.0, psi0=1.0, class_alpha=0.5)
+    yield bg.MarkovNB(order=1)
+    yield bg.MarkovNB(order=3, alpha=0.1)
+    yield bg.GenerativeClassifier(NormalInverseGamma(variance="tied"))
+    yield bg.GenerativeClassifier(NormalInverseWishart(shared=True))
+    yield bg.MutualInformationSelector()
+    yield bg.MutualInformationSelector(bg.GaussianNB(), n_features=0.5, method="map")
+
+
+def expected_failures(estimator):
+    """{check: reason}; nothing else may fail."""
+    if isinstance(estimator, bg.MultinomialNB | bg.PoissonNB):
+        return {"check_decision_proba_consistency": NEGATIVE}
+    if isinstance(estimator, bg.CategoricalNB) and estimator.unseen == "raise":
+        return dict.fromkeys(PREDICT_OTHER_ROWS, UNSEEN_RAISES)
+    discriminant = isinstance(estimator, bg.LinearDiscriminant | bg.QuadraticDiscriminant)
+    generic = getattr(estimator, "family", None)
+    if (discriminant and estimator.covariance == "full") or isinstance(
+        generic, NormalInverseWishart
+    ):
+        return {"check_estimators_nan_inf": PREDICTS_NAN}
+    return {}
+
+
+# the checks' little tables often ask for a degenerate prior, which is what the warning says
+@pytest.mark.filterwarnings("ignore:prior='empirical'. the evidence has no interior maximum")
+@parametrize_with_checks(list(configurations()), expected_failed_checks=expected_failures)
+def test_check(estimator, check):
+    check(estimator)
+
+
+# ------------------------------------------------------------------------------------- tags
+
+TAGS = [  # what each face says of X, and so must do: missing cells in training, sparse, positive
+    (bg.BernoulliNB(), True, True, False),
+    (bg.CategoricalNB(), True, True, False),
+    (bg.MultinomialNB(), False, True, True),
+    (bg.PoissonNB(), True, True, True),
+    (bg.GaussianNB(), True, False, False),
+    (bg.MixedNB(), True, False, False),
+    (bg.LinearDiscriminant(), False, False, False),
+    (bg.LinearDiscriminant(covariance="diagonal"), True, False, False),
+    (bg.QuadraticDiscriminant(), False, False, False),
+    (bg.QuadraticDiscriminant(covariance="spherical"), True, False, False),
+    (bg.GenerativeClassifier(), True, False, False),
+    (bg.GenerativeClassifier(NormalInverseWishart()), False, False, False),
+    (bg.MutualInformationSelector(bg.PoissonNB()), True, True, True),
+    (bg.MutualInformationSelector(bg.LinearDiscriminant()), False, False, False),
+]
+
+
+@pytest.mark.parametrize(("clf", "missing", "sparse_", "positive"), TAGS, ids=str)
+def test_tags_say_what_is_true(clf, missing, sparse_, positive):
+    tags = get_tags(clf).input_tags
+    assert (tags.allow_nan, tags.sparse, tags.positive_only) == (missing, sparse_, positive)
+    X, y = np.array([[0.0, 1], [1, 0], [1, 1], [0, 2], [2, 0], [2, 2]]), [0, 0, 0, 1, 1, 1]
+
+    def accepted(X):
+        try:
+            clone(clf).fit(X, y)
+        except (TypeError, ValueError):
+            return False
+        return True
+
+    assert accepted(X)
+    assert accepted(np.where(np.arange(12).reshape(6, 2) == 5, np.nan, X)) == missing
+    assert accepted(sparse.csr_matrix(X)) == sparse_
+    assert accepted(X - 1) != positive
+
+
+def test_string_and_categorical_tags():
+    for face in (bg.CategoricalNB, bg.MixedNB, bg.MarkovNB):
+        assert get_tags(face()).input_tags.string
+    assert get_tags(bg.CategoricalNB()).input_tags.categorical
+
+
+# ------------------------------------------------------------------- cross-validation, pipelines
+
+IRIS = load_iris(return_X_y=True)
+REAL = [  # faces for real numbers
+    bg.GaussianNB(),
+    bg.GaussianNB(variance="tied"),
+    bg.MixedNB(),
+    bg.LinearDiscriminant(),
+    bg.QuadraticDiscriminant(),
+    bg.GenerativeClassifier(),
+]
+
+
+@pytest.mark.parametrize("clf", REAL, ids=str)
+def test_cross_validation_by_accuracy_and_log_loss(clf):
+    X, y = IRIS
+    scores = cross_validate(clf, X, y, cv=5, scoring=("accuracy", "neg_log_loss"))
+    assert scores["test_accuracy"].mean() > 0.93
+    assert -scores["test_neg_log_loss"].mean() < 0.25
+    proba = cross_val_predict(clf, X, y, cv=5, method="predict_log_proba")
+    np.testing.assert_allclose(np.exp(proba).sum(axis=1), 1, rtol=1e-12)
+
+
+@pytest.mark.parametrize("face", [bg.BernoulliNB, bg.CategoricalNB, bg.MultinomialNB, bg.PoissonNB])
+def test_discrete_faces_at_the_end_of_a_pipeline(face):
+    X, y = IRIS
+    bins = KBinsDiscretizer(5, encode="onehot", quantile_method="averaged_inverted_cdf")
+    if face is bg.CategoricalNB:
+        bins.set_params(encode="ordinal")
+    pipeline = make_pipeline(bins, face())
+    assert cross_val_score(pipeline, X, y, cv=5).mean() > 0.85
+    pipeline.fit(X, y)
+    direct = face().fit(bins.fit_transform(X), y).predict_proba(bins.transform(X))
+    np.testing.assert_array_equal(pipeline.predict_proba(X), direct)
+
+
+def test_grid_search_over_hyper_parameters():
+    X, y = IRIS
+    grid = {"gaussiannb__variance": list(VARIANCES), "gaussiannb__kappa0": [0.1, 1.0]}
+    search = GridSearchCV(make_pipeline(StandardScaler(), bg.GaussianNB()), grid, cv=3).fit(X, y)
+    assert set(search.best_params_) == set(grid)
+    assert search.best_score_ > 0.93
+    assert len(search.cv_results_["params"]) == 8
+    arrays = {"alpha": [np.ones(4), np.full((3, 1), 0.5)]}  # per feature, per class
+    bits = X - X.mean(axis=0) > 0
+    best = GridSearchCV(bg.BernoulliNB(), arrays, cv=3).fit(bits, y).best_estimator_
+    assert best.classes_.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("clf", list(configurations()), ids=str)
+def test_clone_is_unfitted_and_has_the_same_parameters(clf):
+    again = clone(clf)
+    mine, theirs = clf.get_params(deep=False), again.get_params(deep=False)
+    assert mine.keys() == theirs.keys()
+    assert all(str(mine[name]) == str(theirs[name]) for name in mine)
+    assert not [name for name in vars(again) if name.endswith("_") and not name.startswith("_")]
+    assert set(clf.set_params(**mine).get_params(deep=False)) == set(mine)
+
+
+def test_mixed_columns_without_a_column_transformer_and_with_one():
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 2, 80)
+    X = pd.DataFrame(
+        {"kind": np.where(y ^ (rng.random(80) < 0.2), "p", "q"), "size": rng.normal(y)}
+    )
+    mixed = bg.MixedNB()
+    assert cross_val_score(mixed, X, y, cv=4).mean() > 0.65
+    # a transformer that hands the data frame on
+    columns = ColumnTransformer([("both", FunctionTransformer(), ["size", "kind"])])
+    columns.set_output(transform="pandas")
+    pipeline = make_pipeline(columns, mixed).fit(X, y)
+    np.testing.assert_allclose(
+        pipeline.predict_proba(X), clone(mixed).fit(X, y).predict_proba(X), rtol=1e-12
+    )
+
+
+def test_selector_hands_names_on():
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    selector = bg.MutualInformationSelector(bg.GaussianNB(), n_features=5)
+    selector.set_output(transform="pandas").fit(X, y)
+    kept = selector.transform(X)
+    assert kept.columns.tolist() == selector.get_feature_names_out().tolist()
+    pd.testing.assert_frame_equal(kept, X[kept.columns])
+    grid = {"mutualinformationselector__n_features": [2, 0.5, 1.0]}
+    pipeline = make_pipeline(selector, bg.GaussianNB())
+    assert GridSearchCV(pipeline, grid, cv=3).fit(X, y).best_score_ > 0.9
+
+
+def test_text_classifier_in_cross_validation():
+    rng = np.random.default_rng(0)
+    y = np.array(["ab", "xy"])[rng.integers(0, 2, 40)]
+    texts = ["".join(rng.choice(list(label + "z"), 12)) for label in y]
+    for X in (texts, np.array(texts), np.array(texts, dtype=object), pd.Series(texts)):
+        assert cross_val_score(bg.MarkovNB(order=2), X, y, cv=4).mean() > 0.95
+
+
+# ------------------------------------------------------------------------------ sample weights
+
+
+def weighted(seed=5):
+    X, y = IRIS
+    return X, y, np.random.default_rng(seed).integers(0, 4, len(y)).astype(float)
+
+
+def test_weights_are_routed_through_a_pipeline():
+    X, y, weight = weighted()
+    with config_context(enable_metadata_routing=True):
+        scaler = StandardScaler().set_fit_request(sample_weight=True)
+        clf = bg.LinearDiscriminant().set_fit_request(sample_weight=True)
+        routed = make_pipeline(scaler, clf).fit(X, y, sample_weight=weight)
+    rows = np.repeat(np.arange(len(y)), weight.astype(int))
+    repeated = make_pipeline(StandardScaler(), bg.LinearDiscriminant()).fit(X[rows], y[rows])
+    np.testing.assert_allclose(routed.predict_proba(X), repeated.predict_proba(X), rtol=1e-9)
+    unweighted = make_pipeline(StandardScaler(), bg.LinearDiscriminant()).fit(X, y)
+    assert np.abs(routed.predict_proba(X) - unweighted.predict_proba(X)).max() > 1e-3
+
+
+def test_weights_are_routed_through_cross_validation_and_grid_search():
+    X, y, weight = weighted()
+    with config_context(enable_metadata_routing=True):
+        clf = bg.GaussianNB().set_fit_request(sample_weight=True)
+        clf.set_score_request(sample_weight=True)
+        scores = cross_validate(clf, X, y, cv=3, params={"sample_weight": weight})["test_score"]
+        search = GridSearchCV(clf, {"variance": ["tied"]}, cv=3)
+        best = search.fit(X, y, sample_weight=weight).best_estimator_
+        with pytest.raises(ValueError, match="sample_weight"):  # not requested: said, not dropped
+            cross_validate(bg.GaussianNB(), X, y, cv=3, params={"sample_weight": weight})
+    assert len(scores) == 3
+    direct = bg.GaussianNB(variance="tied").fit(X, y, weight)
+    np.testing.assert_allclose(best.predict_proba(X), direct.predict_proba(X), rtol=1e-12)
+
+
+def test_weights_are_routed_to_the_selector():
+    X, y, weight = weighted()
+    with config_context(enable_metadata_routing=True):
+        selector = bg.MutualInformationSelector(bg.GaussianNB(), n_features=2)
+        selector.set_fit_request(sample_weight=True)
+        clf = bg.GaussianNB().set_fit_request(sample_weight=True)
+        routed = make_pipeline(selector, clf).fit(X, y, sample_weight=weight)
+    direct = bg.MutualInformationSelector(bg.GaussianNB(), n_features=2).fit(X, y, weight)
+    np.testing.assert_allclose(routed[0].scores_, direct.scores_, rtol=1e-12)
+
+
+def test_method_is_routed_to_predict():
+    X, y = IRIS
+    with config_context(enable_metadata_routing=True):
+        clf = bg.GaussianNB().set_predict_proba_request(method=True, class_prior=True)
+        pipeline = make_pipeline(StandardScaler(), clf).fit(X, y)
+        mle = pipeline.predict_proba(X, method="mle", class_prior=[0.2, 0.3, 0.5])
+    Z = StandardScaler().fit_transform(X)
+    expected = bg.GaussianNB().fit(Z, y).predict_proba(Z, "mle", [0.2, 0.3, 0.5])
+    np.testing.assert_array_equal(mle, expected)
+
+
+def test_partial_fit_can_be_routed():
+    with config_context(enable_metadata_routing=True):
+        clf = bg.GaussianNB().set_partial_fit_request(classes=True, sample_weight=True)
+        assert clf.get_metadata_routing().partial_fit.requests == {
+            "classes": True,
+            "sample_weight": True,
+        }
+
+
+# ------------------------------------------------------------------- calibration and ensembles
+
+
+def test_calibration_of_a_frozen_classifier():
+    X, y = load_breast_cancer(return_X_y=True)
+    fit = np.arange(len(y)) % 3
+    clf = bg.GaussianNB().fit(X[fit == 0], y[fit == 0])
+    before = clf.predict_proba(X)
+    calibrated = CalibratedClassifierCV(FrozenEstimator(clf), method="sigmoid")
+    calibrated.fit(X[fit == 1], y[fit == 1])
+    np.testing.assert_allclose(calibrated.predict_proba(X).sum(axis=1), 1, rtol=1e-12)
+    assert calibrated.score(X[fit == 2], y[fit == 2]) > 0.9
+    np.testing.assert_array_equal(clf.predict_proba(X), before)  # frozen
+
+
+def test_calibration_in_folds_votes_stacks_and_one_against_rest():
+    X, y = IRIS
+    parts = [("nb", bg.GaussianNB()), ("lda", bg.LinearDiscriminant())]
+    for clf in (
+        CalibratedClassifierCV(bg.QuadraticDiscriminant(), cv=3),
+        VotingClassifier(parts, voting="soft"),
+        StackingClassifier(parts, LogisticRegression(max_iter=1000), cv=3),
+        OneVsRestClassifier(bg.GaussianNB()),
+    ):
+        assert clf.fit(X, y).score(X, y) > 0.93
+
+
+def test_parallel_cross_validation():
+    X, y = IRIS
+    clf = bg.LinearDiscriminant()
+    alone = cross_val_score(clf, X, y, cv=4)
+    np.testing.assert_array_equal(cross_val_score(clf, X, y, cv=4, n_jobs=2), alone)

@@ -1,0 +1,212 @@
+"""Entropies against closed forms of the Dirichlet, Fourier integrals, and weighted draws."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.integrate import quad
+from scipy.special import digamma, entr, softmax
+
+from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
+from bayesgen.predict.interval.log_odds import log_odds
+from bayesgen.predict.probabilities import log_class_probability
+from bayesgen.predict.probabilities import log_joint as log_predictive_joint
+from bayesgen.predict.uncertainty import entropies
+from tests.predict.interval.cases import FAMILIES, case, fit, log_joint, thirteen, weights_alone
+
+NEW = np.array([[1.0, 1.0]])
+
+
+def predictive(model, X):
+    joint = log_predictive_joint(model, None, X)
+    return np.exp(log_class_probability(joint, "posterior_predictive"))
+
+
+def test_thirteen_samples():
+    found = entropies(thirteen(), NEW)
+    np.testing.assert_allclose(found.mean[0, 0], 0.334160, atol=5e-7)
+    np.testing.assert_allclose(found.sd[0], 0.211, atol=5e-4)
+    np.testing.assert_allclose([found.total[0], found.aleatoric[0]], [0.63709, 0.52908], atol=6e-6)
+    found = entropies(thirteen(), NEW, pair="predictive")
+    np.testing.assert_allclose(found.mean[0, 0], 0.348987, atol=5e-7)
+    values = found.total[0], found.aleatoric[0], found.epistemic[0]
+    np.testing.assert_allclose(values, [0.64682, 0.53259, 0.11422], atol=6e-6)
+
+
+def test_bits_are_nats_over_log_two():
+    nats, bits = (entropies(thirteen(), NEW, unit=unit) for unit in ("nats", "bits"))
+    for name in ("total", "aleatoric", "epistemic"):
+        np.testing.assert_allclose(getattr(bits, name), getattr(nats, name) / np.log(2))
+
+
+def dirichlet(alpha):
+    total = alpha.sum()
+    mean = alpha / total
+    return {
+        "mean": mean,
+        "sd": np.sqrt(mean * (1 - mean) / (total + 1)),
+        "total": entr(mean).sum(),
+        "aleatoric": digamma(total + 1) - (mean * digamma(alpha + 1)).sum(),
+    }
+
+
+@given(st.floats(0.05, 1e5), st.floats(0.05, 1e5))
+@settings(max_examples=60, deadline=None)
+def test_two_class_weights(a, b):
+    found = entropies(*weights_alone([a, b]))
+    for name, want in dirichlet(np.array([a, b])).items():
+        atol = 1e-5 if name == "sd" else 2e-7  # of the variance, below: it may be 1e-9
+        np.testing.assert_allclose(getattr(found, name)[0], want, atol=atol)
+    want = dirichlet(np.array([a, b]))["sd"][0]
+    np.testing.assert_allclose(found.sd[0] ** 2, want**2, rtol=1e-4, atol=1e-10)
+    np.testing.assert_allclose(found.top[0, 0], stats.beta(a, b).sf(0.5), atol=1e-7)
+
+
+@pytest.mark.parametrize("alpha", [[1.0, 2.0, 0.5], [30.0, 20.0, 5.0], [0.1, 0.2, 0.1, 3.0]])
+def test_more_class_weights(alpha):
+    alpha = np.array(alpha)
+    found = entropies(*weights_alone(alpha))
+    assert found.method[0] == "margins"
+    assert found.error[0] < 5e-3
+    for name, want in dirichlet(alpha).items():
+        np.testing.assert_allclose(getattr(found, name)[0], want, atol=5 * found.error[0])
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_two_classes_against_the_integrals_over_the_frequency(name):
+    model, X = case(name, 3, 6)
+    found = entropies(model, X)
+    for i in range(len(X)):
+        line = log_odds(model, X[[i]], 0, 1)
+
+        def phi(t, line=line):
+            return np.exp(line(np.array([0]), np.array([[1j * t]]))[0, 0])
+
+        def integral(function):
+            return quad(function, 0, 14, limit=2000, epsabs=1e-10)[0]
+
+        mean = 0.5 + integral(lambda t: phi(t).imag / np.sinh(np.pi * t))
+        square = mean - integral(lambda t: t * phi(t).real / np.sinh(np.pi * t))
+
+        def kernel(t):
+            if t < 1e-4:
+                return np.pi / 3
+            return (np.pi * t / np.tanh(np.pi * t) - 1) / (t * np.sinh(np.pi * t))
+
+        entropy = integral(lambda t: kernel(t) * phi(t).real)
+        np.testing.assert_allclose(found.mean[i, 0], mean, atol=1e-7)
+        np.testing.assert_allclose(found.sd[i, 0] ** 2, square - mean**2, atol=3e-7)
+        np.testing.assert_allclose(found.aleatoric[i], entropy, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_both_pairs_against_draws(name, n_classes):
+    model, X = case(name, 3, 5, n_classes=n_classes)
+    n = 40_000
+    a = log_joint(model, X, n)
+    rho = softmax(a, axis=-1)
+    weight = np.exp(a - a.max(axis=(0, 2), keepdims=True)).sum(axis=-1)
+    for pair, w in (("posterior", np.ones((n, len(X)))), ("predictive", weight)):
+        w = w / w.sum(axis=0)
+        ess = 1 / np.square(w).sum(axis=0).max()
+        mean = (w[..., None] * rho).sum(axis=0)
+        top = (w[..., None] * (rho == rho.max(axis=-1, keepdims=True))).sum(axis=0)
+        square = (w[..., None] * rho**2).sum(axis=0)
+        found = entropies(model, X, pair)
+        atol = 4 * found.error.max() + 2.5 / np.sqrt(ess)
+        np.testing.assert_allclose(found.mean, mean, atol=atol)
+        np.testing.assert_allclose(found.top, top, atol=atol)
+        np.testing.assert_allclose(found.sd**2, square - mean**2, atol=atol)
+        np.testing.assert_allclose(found.total, entr(mean).sum(axis=-1), atol=2 * atol)
+        aleatoric = (w * entr(rho).sum(axis=-1)).sum(axis=0)
+        np.testing.assert_allclose(found.aleatoric, aleatoric, atol=2 * atol)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_predictive_pair_belongs_to_predict_proba(name, n_classes):
+    model, X = case(name, 3, 5, n_classes=n_classes)
+    found, p = entropies(model, X, "predictive"), predictive(model, X)
+    np.testing.assert_allclose(found.mean, p, rtol=1e-9)
+    np.testing.assert_allclose(found.total, entr(p).sum(axis=1), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_mixture_of_posteriors_has_the_predictive_as_its_mean(name):
+    # the mean by the mixture is not used, for it is known: so it is a check of the integrals
+    model, X = case(name, 3, 5)
+    p = predictive(model, X)
+    mixture = np.zeros(len(X))
+    for c in (0, 1):
+        for i in range(len(X)):
+            seen = model.update(model.stats(X[[i]], np.array([c]), 2))
+            mixture[i] += p[i, c] * entropies(seen, X[[i]]).mean[0, 0]
+    np.testing.assert_allclose(mixture, p[:, 0], atol=1e-7)
+
+
+@pytest.mark.parametrize("pair", ["posterior", "predictive"])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_parts_add_up_and_are_never_negative(name, pair):
+    for n_classes in (2, 3):
+        model, X = case(name, 4, 3, 0.1, n_classes=n_classes, new=6)
+        found = entropies(model, X, pair)
+        np.testing.assert_allclose(found.total, found.aleatoric + found.epistemic, rtol=1e-12)
+        assert (found.epistemic >= 0).all()
+        assert (found.aleatoric >= 0).all()
+        assert (found.total <= np.log(n_classes) + 5 * found.error).all()
+        np.testing.assert_allclose(found.top.sum(axis=1), 1, atol=1e-9)
+
+
+def test_wide_and_narrow_distributions():
+    model, _ = case("gaussian", 2, 4)
+    X = np.outer(10.0 ** np.arange(0, 5), [1.0, -1.0])
+    found = entropies(model, X)
+    a = log_joint(model, X, 100_000)
+    rho = softmax(a, axis=-1)
+    np.testing.assert_allclose(found.mean, rho.mean(axis=0), atol=0.008)
+    np.testing.assert_allclose(found.aleatoric, entr(rho).sum(axis=-1).mean(axis=0), atol=0.008)
+
+
+@pytest.mark.parametrize("pair", ["posterior", "predictive"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("name", ["gaussian_tied", "lda", "qda"])
+def test_missing_cells(name, n_classes, pair):
+    model, X = case(name, 3, 5, n_classes=n_classes)
+    X[0, 1] = np.nan
+    X[1] = np.nan
+    a = log_joint(model, X, 40_000)
+    rho, weight = softmax(a, axis=-1), np.exp(a).sum(axis=-1)
+    w = (weight if pair == "predictive" else np.ones(weight.shape)) / len(weight)
+    w = w / w.sum(axis=0)
+    found = entropies(model, X, pair)
+    want = (w * entr(rho).sum(axis=-1)).sum(axis=0)
+    np.testing.assert_allclose(found.aleatoric, want, atol=0.02)
+
+
+def test_one_class_and_no_rows():
+    model = fit(BetaBernoulli(), np.ones((3, 2)), [0, 0, 0], n_classes=1)
+    found = entropies(model, NEW, "predictive")
+    assert found.total[0] == found.epistemic[0] == 0
+    assert found.mean.tolist() == found.top.tolist() == [[1.0]]
+    assert entropies(thirteen(), NEW[:0]).total.shape == (0,)
+
+
+def test_classes_that_are_out_have_no_mean():
+    model, X = case("bernoulli", 3, 5, n_classes=3)
+    found = entropies(model, X, class_prior=np.array([0.5, 0.0, 0.5]))
+    assert (found.mean[:, 1] == 0).all()
+    np.testing.assert_allclose(found.mean.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"pair": "mixed"}, "pair must be one of 'posterior', 'predictive', got 'mixed'"),
+        ({"unit": "bans"}, "unit must be one of 'nats', 'bits', got 'bans'"),
+    ],
+)
+def test_bad_arguments(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        entropies(thirteen(), NEW, **kwargs)

@@ -1,0 +1,380 @@
+"""Posterior class proportions: coverage, enumeration, quadrature, and what must hold."""
+
+import warnings
+from itertools import product
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy import sparse, stats
+from scipy.special import betaln, expit
+
+import bayesgen as bg
+from bayesgen.estimators.face import NoClosedFormError
+from bayesgen.predict.monte_carlo import MonteCarloWarning
+
+ROUTES = ["drawn", "updated", "integrated"]
+
+
+def binary(rng, n_features, per_class, m, rho):
+    """A fitted classifier and m unlabelled rows of a shifted population, all from the prior."""
+    theta = rng.uniform(size=(2, n_features))
+    y = np.repeat([0, 1], per_class)
+    X = (rng.uniform(size=(len(y), n_features)) < theta[y]).astype(float)
+    z = (rng.uniform(size=m) < rho).astype(int)
+    new = (rng.uniform(size=(m, n_features)) < theta[z]).astype(float)
+    return bg.BernoulliNB(alpha=1.0, beta=1.0).fit(X, y), new, z
+
+
+@pytest.fixture(scope="module")
+def gaussian():
+    """Three classes; of the new rows none is of the last."""
+    rng = np.random.default_rng(5)
+    means = np.array([[0.0, 0.0], [2.0, 0.5], [0.5, 2.5]])
+    y = np.repeat(["a", "b", "c"], 12)
+    X = rng.normal(size=(36, 2)) + means[np.repeat(range(3), 12)]
+    new = rng.normal(size=(60, 2)) + means[np.repeat([0, 1], [45, 15])]
+    return bg.QuadraticDiscriminant().fit(X, y), new
+
+
+def coverage(theta, replicates, per_class, m, seed, **options):
+    rng = np.random.default_rng(seed)
+    covered, width = 0, 0.0
+    for r in range(replicates):
+        rho = rng.uniform()
+        clf, new, _ = binary(rng, 5, per_class, m, rho)
+        shift = bg.estimate_class_prior(
+            clf, new, theta=theta, prob=0.9, kind="eti", random_state=r, **options
+        )
+        low, high = shift["summary"]["interval"].values[1]
+        covered += low <= rho <= high
+        width += (high - low) / replicates
+    return covered / replicates, width
+
+
+def test_intervals_cover():
+    """Rows and proportions from the prior; 240 replicates: two standard errors are 0.039."""
+    share, _ = coverage("drawn", 240, per_class=5, m=50, seed=0, draws=100, chains=2)
+    assert 0.86 <= share <= 0.97
+
+
+def test_integrating_theta_row_by_row_does_not_cover():
+    few, _ = coverage("integrated", 200, per_class=5, m=200, seed=1, draws=4, chains=1)
+    many, _ = coverage("integrated", 200, per_class=2000, m=200, seed=2, draws=4, chains=1)
+    assert few < 0.7  # as documented
+    assert many == pytest.approx(0.9, abs=0.065)  # 3 standard errors
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings(
+    "ignore::bayesgen.predict.monte_carlo.MonteCarloWarning"
+)  # 4 % of replicates
+def test_the_whole_models_posterior_is_calibrated():
+    share, narrow = coverage("updated", 100, per_class=5, m=30, seed=3, draws=150, chains=2)
+    assert share == pytest.approx(0.9, abs=0.09)  # 3 standard errors
+    _, wide = coverage("drawn", 100, per_class=5, m=30, seed=3, draws=100, chains=2)
+    assert narrow < wide
+
+
+@pytest.mark.parametrize("method", ["quadrature", "gibbs"])
+def test_drawn_against_a_grid(method):
+    clf, new, _ = binary(np.random.default_rng(7), 4, 6, 40, 0.3)
+    shift = bg.estimate_class_prior(clf, new, prior=[2, 1], draws=1000, method=method, prob=0.8)
+    theta = clf.model_.family.draw(np.random.default_rng(99), 4000)  # its own draws
+    rho = (np.arange(400) + 0.5) / 400
+    f = np.exp(clf.model_.family.log_likelihood(new, theta))  # (S, m, 2)
+    log_p = stats.beta.logpdf(rho, 1, 2) + sum(
+        np.log(f[:, i, :1] * (1 - rho) + f[:, i, 1:] * rho) for i in range(len(new))
+    )
+    p = np.exp(log_p - log_p.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    mean = p @ rho
+    summary = shift["summary"]
+    mcse = np.hypot(summary["sd"][1] / np.sqrt(summary["ess"][1]), mean.std() / np.sqrt(4000))
+    assert abs(summary["mean"][1] - mean.mean()) < 4 * mcse
+    below = np.interp(summary["interval"][1], rho, np.cumsum(p.mean(axis=0)))
+    np.testing.assert_allclose(below, [0.1, 0.9], atol=0.025)
+    np.testing.assert_allclose(shift["predictions"]["class_probability"].sum("class"), 1)
+    own = [
+        (p * (f[:, i, 1:] * rho / (f[:, i, :1] * (1 - rho) + f[:, i, 1:] * rho))).sum(axis=1)
+        for i in range(5)
+    ]
+    got = shift["predictions"]["class_probability"].values[:5, 1]
+    np.testing.assert_allclose(got, np.mean(own, axis=1), atol=0.03)
+
+
+def test_updated_against_enumeration():
+    """p(z | D, X) for all labels z of 5 rows, from evidences."""
+    clf, new, _ = binary(np.random.default_rng(8), 3, 3, 5, 0.5)
+    alpha = np.array([1.5, 1.0])
+    family, log_w, labels = clf.model_.family, [], list(product([0, 1], repeat=5))
+    for z in labels:
+        n = np.bincount(z, minlength=2)
+        stats_ = family.stats(new, np.array(z), 2)
+        log_w.append(family.log_evidence(stats_) + betaln(*(alpha + n)) - betaln(*alpha))
+    w = np.exp(log_w - np.max(log_w))
+    w /= w.sum()
+    ones = np.sum(labels, axis=1)
+    shift = bg.estimate_class_prior(clf, new, prior=alpha, theta="updated", draws=1500)
+    summary = shift["summary"]
+    exact = w @ ((alpha[1] + ones) / (alpha.sum() + 5))
+    mcse = summary["sd"][1] / np.sqrt(summary["ess"][1])
+    assert abs(summary["mean"][1] - exact) < 4 * mcse
+    got = shift["predictions"]["class_probability"].values[:, 1]
+    np.testing.assert_allclose(got, w @ np.array(labels), atol=0.03)
+
+
+def test_integrated_in_closed_form_for_one_row():
+    """E rho_c = (alpha_c + r_c) / (A + 1), with r the row's probabilities at the prior mean."""
+    clf, new, _ = binary(np.random.default_rng(9), 4, 5, 1, 0.5)
+    alpha = np.array([3.0, 1.0])
+    shift = bg.estimate_class_prior(clf, new, prior=alpha, theta="integrated")
+    share = clf.predict_proba(new, class_prior=alpha / 4)[0]
+    np.testing.assert_allclose(shift["summary"]["mean"], (alpha + share) / 5, rtol=1e-5)
+    # and the row's own class: rho integrated is the prior mean
+    shares = shift["predictions"]["class_probability"][0]
+    np.testing.assert_allclose(shares, share, atol=0.05)
+
+
+def test_a_new_row_under_integrated_proportions():
+    """As the note says: p(y | x, x_1..m) of another row is predict_proba at the mean."""
+    clf, new, _ = binary(np.random.default_rng(10), 4, 5, 12, 0.2)
+    shift = bg.estimate_class_prior(clf, new[:-1], theta="integrated")
+    f = np.exp(clf.predict_joint_log_proba(new, class_prior=[0.5, 0.5])) * 2
+    rho = (np.arange(20000) + 0.5) / 20000
+    like = np.prod(f[:-1, :1] * (1 - rho) + f[:-1, 1:] * rho, axis=0)
+    joint = np.array([(like * (1 - rho)).sum() * f[-1, 0], (like * rho).sum() * f[-1, 1]])
+    got = clf.predict_proba(new[-1:], class_prior=shift["summary"]["mean"])
+    np.testing.assert_allclose(got[0], joint / joint.sum(), rtol=1e-5)
+
+
+def test_quadrature_is_deterministic_and_agrees_with_gibbs():
+    clf, new, _ = binary(np.random.default_rng(11), 5, 20, 60, 0.7)
+    a, b = (
+        bg.estimate_class_prior(clf, new, theta="integrated", random_state=seed) for seed in (0, 1)
+    )
+    xr.testing.assert_equal(
+        a["summary"].to_dataset()[["mean", "sd", "interval", "map"]],
+        b["summary"].to_dataset()[["mean", "sd", "interval", "map"]],
+    )
+    gibbs = bg.estimate_class_prior(clf, new, theta="integrated", method="gibbs", draws=1000)
+    exact, drawn = a["summary"], gibbs["summary"]
+    assert (np.abs(drawn["mean"] - exact["mean"]) < 4 * drawn["sd"] / np.sqrt(drawn["ess"])).all()
+    np.testing.assert_allclose(drawn["sd"], exact["sd"], rtol=0.06)
+    np.testing.assert_allclose(drawn["interval"], exact["interval"], atol=0.02)
+    assert (drawn["r_hat"] < 1.02).all()
+
+
+def test_mode_is_that_of_expectation_maximisation_on_probabilities(gaussian):
+    """Saerens et al. (2002), equations 2.5 and 2.6, from predict_proba and its class weights."""
+    clf, new = gaussian
+    trained = clf.model_.alpha / clf.model_.alpha.sum()
+    p = clf.predict_proba(new)
+    rho = trained
+    for _ in range(5000):
+        q = p * rho / trained
+        rho = (q / q.sum(axis=1, keepdims=True)).mean(axis=0)
+    shift = bg.estimate_class_prior(clf, new, draws=10)
+    np.testing.assert_allclose(shift["summary"]["map"], rho, atol=1e-5)
+
+
+@pytest.mark.parametrize("theta", ROUTES)
+def test_a_class_that_is_absent(gaussian, theta):
+    clf, new = gaussian
+    shift = bg.estimate_class_prior(clf, new, theta=theta, prob=0.95)
+    summary = shift["summary"]
+    low, high = summary["interval"].sel({"class": "c"}).values
+    assert low < 0.03
+    assert high < 0.25
+    for name, share in {"a": 0.75, "b": 0.25, "c": 0.0}.items():
+        low, high = summary["interval"].sel({"class": name}).values
+        assert low - 0.02 <= share <= high + 0.02
+    np.testing.assert_allclose(summary["mean"].sum(), 1)
+
+
+def test_no_shift_covers_the_proportions_of_training():
+    rng = np.random.default_rng(12)
+    y = rng.choice(3, 300, p=[0.6, 0.3, 0.1])
+    X = rng.normal(size=(300, 2)) + 2.5 * np.eye(3)[y][:, :2]
+    clf = bg.LinearDiscriminant().fit(X[:150], y[:150])
+    shift = bg.estimate_class_prior(clf, X[150:], prob=0.95)
+    low, high = shift["summary"]["interval"].values.T
+    assert (low <= [0.6, 0.3, 0.1]).all()
+    assert (high >= [0.6, 0.3, 0.1]).all()
+
+
+@pytest.mark.parametrize("theta", ROUTES)
+@pytest.mark.parametrize("kind", ["eti", "hdi"])
+def test_no_rows_leave_the_prior(gaussian, theta, kind):
+    clf, new = gaussian
+    prior = {"c": 5, "a": 2, "b": 1.0}
+    shift = bg.estimate_class_prior(
+        clf, new[:0], prior=prior, theta=theta, draws=2000, prob=0.8, kind=kind
+    )
+    np.testing.assert_allclose(shift["summary"]["mean"], np.array([2, 1, 5]) / 8, atol=0.01)
+    low, high = shift["summary"]["interval"].sel({"class": "b"}).values
+    below = stats.beta(1, 7).cdf([low, high])
+    np.testing.assert_allclose(np.diff(below), 0.8, atol=0.02)
+    assert below[0] == pytest.approx(0.1 if kind == "eti" else 0.0, abs=0.02)
+    assert shift["predictions"]["class_probability"].shape == (0, 3)
+
+
+def test_shortest_interval_by_quadrature():
+    clf = bg.BernoulliNB().fit([[0], [1]], ["a", "b"])
+    shift = bg.estimate_class_prior(clf, [], prior=[3, 1], theta="integrated", kind="hdi", prob=0.9)
+    interval = shift["summary"]["interval"]
+    assert interval.sel({"class": "b"}).values == pytest.approx(
+        [0, stats.beta(1, 3).ppf(0.9)], abs=1e-5
+    )
+    assert interval.sel({"class": "a"}).values == pytest.approx(
+        [stats.beta(3, 1).ppf(0.1), 1], abs=1e-5
+    )
+
+
+def test_what_comes_back(gaussian):
+    import arviz as az
+
+    clf, new = gaussian
+    shift = bg.estimate_class_prior(clf, new, draws=50, chains=2)
+    drawn = shift["posterior"]["class_prior"]
+    assert drawn.dims == ("chain", "draw", "class")
+    assert drawn.shape == (2, 50, 3)
+    np.testing.assert_allclose(drawn.sum("class"), 1)
+    assert drawn["class"].values.tolist() == ["a", "b", "c"]
+    assert shift["summary"].attrs == {
+        "prob": az.rcParams["stats.ci_prob"],
+        "kind": az.rcParams["stats.ci_kind"],
+    }
+    assert shift.attrs["prior"] == [1, 1, 1]
+    assert (shift.attrs["theta"], shift.attrs["rows"]) == ("drawn", 60)
+    table = az.summary(shift)
+    assert list(table.index) == ["class_prior[a]", "class_prior[b]", "class_prior[c]"]
+    again = bg.estimate_class_prior(clf, new, draws=50, chains=2)
+    xr.testing.assert_identical(again["posterior"].to_dataset(), shift["posterior"].to_dataset())
+
+
+def test_draws_of_another_route_replace_the_closed_form(gaussian):
+    clf, new = gaussian
+    tree = clf.draw_posterior(300, 4, random_state=3)
+    own = bg.estimate_class_prior(clf, new, draws=300)["summary"]
+    for theta in ("drawn", "integrated"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MonteCarloWarning)  # 10 rows rest on few draws
+            given = bg.estimate_class_prior(clf, new, posterior=tree, theta=theta)["summary"]
+        if theta == "drawn":
+            error = np.hypot(*(s["sd"] / np.sqrt(s["ess"]) for s in (own, given)))
+            assert (np.abs(own["mean"] - given["mean"]) < 4 * error).all()
+        else:
+            exact = bg.estimate_class_prior(clf, new, theta=theta)["summary"]
+            np.testing.assert_allclose(given["mean"], exact["mean"], atol=0.03)
+
+
+def test_the_order_of_rows_and_a_unit_of_a_column_do_not_matter(gaussian):
+    clf, new = gaussian
+    plain = bg.estimate_class_prior(clf, new, theta="integrated", draws=4)["summary"]["map"]
+    turned = bg.estimate_class_prior(clf, new[::-1], theta="integrated", draws=4)["summary"]["map"]
+    np.testing.assert_allclose(turned, plain, atol=1e-8)
+
+
+def test_text_sparse_counts_missing_cells_and_one_class():
+    rng = np.random.default_rng(1)
+    counts = rng.poisson([[3, 1, 1], [1, 1, 3]], (40, 2, 3)).reshape(80, 3)
+    y = np.tile(["x", "z"], 40)
+    multinomial = bg.MultinomialNB().fit(sparse.csr_matrix(counts), y)
+    new = sparse.csr_matrix(counts[::2])  # all "x"
+    for theta in ROUTES:
+        shift = bg.estimate_class_prior(multinomial, new, theta=theta, draws=100)
+        assert shift["summary"]["mean"].sel({"class": "x"}) > 0.7
+
+    texts = ["abab", "abba", "cdcd", "dcdc"]
+    markov = bg.MarkovNB().fit(texts, ["l", "l", "r", "r"])
+    shift = bg.estimate_class_prior(markov, ["abab"] * 6, draws=100)
+    assert shift["summary"]["mean"].sel({"class": "l"}) > 0.6
+
+    X = rng.normal(size=(40, 2)) + 3 * (y[:40, None] == "z")
+    gaussian_nb = bg.GaussianNB().fit(X, y[:40])
+    X[0, 0] = X[1, 1] = np.nan
+    X[2] = np.nan
+    shift = bg.estimate_class_prior(gaussian_nb, X, draws=100)
+    assert np.isfinite(shift["summary"]["mean"]).all()
+
+    alone = bg.GaussianNB().fit(X[3:], ["only"] * 37)
+    summary = bg.estimate_class_prior(alone, X, draws=20)["summary"]
+    assert summary["mean"].values.tolist() == [1.0]
+    assert summary["interval"].values.tolist() == [[1.0, 1.0]]
+    assert summary["map"].values.tolist() == [1.0]
+
+
+def test_rows_of_hugely_different_density():
+    zeros, ones = np.zeros((1, 4000)), np.ones((1, 4000))
+    clf = bg.BernoulliNB().fit(np.r_[zeros, zeros, ones, ones], ["a", "a", "b", "b"])
+    for theta in ("drawn", "integrated"):
+        shift = bg.estimate_class_prior(clf, np.r_[zeros, zeros, zeros, ones], theta=theta)
+        tolerance = 1e-5 if theta == "integrated" else 0.025
+        np.testing.assert_allclose(shift["summary"]["mean"], [4 / 6, 2 / 6], atol=tolerance)
+
+
+def test_chains_that_disagree_are_reported(monkeypatch, gaussian):
+    from bayesgen.predict import label_shift, mixture_weights
+
+    clf, new = gaussian
+    monkeypatch.setattr(mixture_weights, "sweep", lambda rng, f, alpha, rho: rho)
+    with (
+        pytest.warns(MonteCarloWarning, match="chains disagree on the class proportions"),
+        np.errstate(all="ignore"),
+    ):
+        label_shift.estimate_class_prior(clf, new, draws=50)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"theta": "known"}, "theta must be one of 'drawn', 'updated', 'integrated', got 'known'"),
+        ({"method": "em"}, "method must be one of"),
+        ({"method": "quadrature"}, "for two classes at known theta, not for 3 classes"),
+        ({"prior": 0}, "prior must be > 0"),
+        ({"prior": [1, 2]}, r"prior has shape \(2,\)"),
+        ({"prior": {"a": 1, "b": 1}}, r"prior has no concentration for \['c'\]"),
+        ({"prior": {"a": 1, "b": 1, "d": 1}}, "'d' is not a class"),
+        ({"draws": 2}, "draws must be an integer >= 4, got 2"),
+        ({"chains": 1.5}, "chains must be an integer >= 1, got 1.5"),
+        ({"prob": 1.2}, "prob must be between 0 and 1"),
+        ({"kind": "sd"}, "kind must be one of 'eti', 'hdi'"),
+    ],
+)
+def test_bad_options(gaussian, options, message):
+    clf, new = gaussian
+    with pytest.raises(ValueError, match=message):
+        bg.estimate_class_prior(clf, new, **options)
+
+
+def test_bad_rows(gaussian):
+    clf, new = gaussian
+    with pytest.raises(ValueError, match="3 features"):
+        bg.estimate_class_prior(clf, np.ones((4, 3)))
+    with pytest.raises(ValueError, match="leave `posterior` out"):
+        bg.estimate_class_prior(clf, new, theta="updated", posterior=clf.posterior_)
+
+
+def test_log_odds_and_weights_agree():
+    from bayesgen.predict.label_shift import _on_simplex
+
+    np.testing.assert_allclose(_on_simplex(np.array([-800.0, 0, 3]))[:, 1], expit([-800, 0, 3]))
+
+
+@pytest.mark.slow
+def test_after_a_fit_by_nuts():
+    """Two labels are missing: theta is drawn by NUTS, and those draws are used."""
+    rng = np.random.default_rng(5)
+    y = np.repeat(["a", "b"], 20).astype(object)
+    X = rng.normal(size=(40, 1)) + 3 * (y[:, None] == "b")
+    exact = bg.GaussianNB(variance="tied").fit(X, y)
+    y[[3, 33]] = None
+    options = {"draws": 300, "tune": 300, "chains": 2, "random_seed": 1, "progressbar": False}
+    clf = bg.GaussianNB(variance="tied").fit(X, y, inference="nuts", **options)
+    new = rng.normal(size=(30, 1)) + 3 * (np.arange(30) < 10)[:, None]
+    ours, theirs = (bg.estimate_class_prior(c, new)["summary"] for c in (clf, exact))
+    np.testing.assert_allclose(ours["mean"], theirs["mean"], atol=0.03)
+    np.testing.assert_allclose(ours["interval"], theirs["interval"], atol=0.06)
+    with pytest.raises(NoClosedFormError, match="fit complete labelled rows"):
+        bg.estimate_class_prior(clf, new, theta="updated")

@@ -1,0 +1,608 @@
+"""Prediction from posterior draws: against closed forms, ArviZ, and the formulas written out.
+
+`Table` is a family whose draws are the log densities themselves, for what must hold whatever
+they are.
+"""
+
+import warnings
+from dataclasses import dataclass
+from typing import ClassVar
+
+import arviz as az
+import mpmath
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from arviz_stats.base import array_stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import sparse, stats
+from scipy.special import logsumexp
+
+import bayesgen as bg
+from bayesgen.datatree import tree
+from bayesgen.families.contract import Family
+from bayesgen.families.names import CLASS_WEIGHTS
+from bayesgen.predict import monte_carlo
+from bayesgen.predict import probabilities as predict
+from bayesgen.predict.monte_carlo import MonteCarloWarning, effective_sample_size
+
+LABELS = np.array(["ash", "birch", "cedar"])
+N_SIGMA = 5.0  # fixed seeds, some 500 comparisons
+
+
+@dataclass(frozen=True, eq=False)
+class Table(Family):
+    """theta["f"] (..., n, C) holds log p(x | theta) of n kinds of rows; X (N, 1) names the kind."""
+
+    params: ClassVar = {"f": ("kind", "class")}
+
+    def log_likelihood(self, X, theta):
+        return theta["f"][..., X[:, 0], :]
+
+    def simulate(self, rng, theta, y):
+        raise NotImplementedError
+
+
+def estimate(f, weights=None):
+    """`MonteCarlo` of log densities (chain, draw, n, C), one row of each kind."""
+    n, n_classes = f.shape[2:]
+    weights = np.full(n_classes, 1 / n_classes) if weights is None else np.asarray(weights)
+    return monte_carlo.estimate(Table(), {"f": f}, np.arange(n)[:, None], weights)
+
+
+# ----------------------------------------------------------------------- effective sample size
+
+
+def autoregressive(rng, shape, rho):
+    """(..., chain, draw) stationary standard Normal, correlation rho from draw to draw."""
+    z = rng.standard_normal(shape)
+    z[..., 1:] *= np.sqrt(1 - rho**2)
+    for t in range(1, shape[-1]):
+        z[..., t] += rho * z[..., t - 1]
+    return z
+
+
+@pytest.mark.parametrize("rho", [-0.9, -0.4, 0.0, 0.5, 0.95])
+@pytest.mark.parametrize("chains", [1, 2, 4])
+@pytest.mark.parametrize("draws", [4, 5, 6, 7, 8, 9, 10, 13, 50, 101, 400])
+def test_effective_sample_size_is_that_of_arviz(rho, chains, draws):
+    rng = np.random.default_rng([draws, chains])
+    for series in (autoregressive(rng, (5, chains, draws), rho), rng.exponential(1, (5, 1, draws))):
+        expected = [
+            array_stats.ess(one, method="mean", chain_axis=0, draw_axis=1) for one in series
+        ]
+        np.testing.assert_allclose(effective_sample_size(series), expected, rtol=1e-8)
+
+
+def test_effective_sample_size_has_no_unit():
+    series = autoregressive(np.random.default_rng(0), (2, 4, 100), 0.7)
+    for scale in (1e-100, 1e-20, 1e20):
+        np.testing.assert_allclose(
+            effective_sample_size(scale * series), effective_sample_size(series), rtol=1e-6
+        )
+    assert effective_sample_size(np.full((3, 2, 10), 7.1)).tolist() == [20, 20, 20]
+    assert effective_sample_size(np.zeros((2, 10))) == 20
+
+
+# ------------------------------------------------------------------------ the formulas, in loops
+
+
+def test_the_estimates_written_out_in_forty_digits():
+    rng = np.random.default_rng(3)
+    f = rng.normal([[-700.0, -702.0, -699.0], [3.0, 1.0, 0.0]], 1.2, (2, 6, 2, 3))
+    pi = [0.2, 0.3, 0.5]
+    got = estimate(f, pi)
+    with mpmath.workdps(40):
+        for i in range(2):
+            draws = [[mpmath.mpf(v) for v in f[k, s, i]] for k in range(2) for s in range(6)]
+            R = [[p * mpmath.exp(v) for p, v in zip(pi, row, strict=True)] for row in draws]
+            S = len(R)
+            mean = [mpmath.fsum(row[c] for row in R) / S for c in range(3)]
+            total = mpmath.fsum(mean)
+            for c in range(3):
+                p = mean[c] / total
+                assert got.log_joint[i, c] == pytest.approx(float(mpmath.log(mean[c])), rel=1e-14)
+                assert got.probability[i, c] == pytest.approx(float(p), rel=1e-12)
+                phi = [(row[c] - p * mpmath.fsum(row)) / total for row in R]
+                variance = mpmath.fsum(v * v for v in phi) / (S - 1)  # their mean is 0
+                ess = array_stats.ess(np.array(phi, float).reshape(2, 6), method="mean")
+                assert got.mcse[i, c] == pytest.approx(float(mpmath.sqrt(variance / ess)), rel=1e-9)
+                w = [row[c] for row in R]
+                kish = mpmath.fsum(w) ** 2 / mpmath.fsum(v * v for v in w)
+                w = np.array([float(v / max(w)) for v in w]).reshape(2, 6)
+                share = min(1.0, array_stats.ess(w, method="mean") / S)
+                assert got.weight_ess[i, c] == pytest.approx(float(kish * share), rel=1e-9)
+                assert got.log_density_sd[i, c] == pytest.approx(f[:, :, i, c].std(), rel=1e-12)
+
+
+def test_probability_is_a_ratio_of_means_not_a_mean_of_ratios():
+    """MATH.md, section B: exact .348987; the mean over draws of p(y | x, theta) is .334160."""
+    X = np.array([[1, 1]] + 4 * [[1, 0]] + 4 * [[0, 1]] + 4 * [[0, 0]])
+    y = np.array([1] + 12 * [2])
+    clf = bg.BernoulliNB().fit(X, y)
+    theta = draws_of(clf, draws=10_000)
+    result = predict.monte_carlo(clf.model_, theta, np.array([[1, 1]]))
+    p, mcse = result.probability[0, 0], result.mcse[0, 0]
+    assert mcse < 0.003
+    assert abs(p - 0.348987) < 4 * mcse
+    assert abs(p - 0.334160) > 5 * mcse
+    # the class weights enter by their mean: exactly, not drawn
+    f = clf.model_.family.log_likelihood(np.array([[1, 1]]), theta)[:, :, 0]
+    each = np.exp(np.log(theta[CLASS_WEIGHTS]) + f)
+    wrong = (each / each.sum(-1, keepdims=True))[..., 0].mean()
+    assert wrong == pytest.approx(0.334160, abs=0.006)
+    joint = [2 / 15, 13 / 15] * np.exp(f).mean(axis=(0, 1))
+    assert p == pytest.approx(joint[0] / joint.sum(), rel=1e-12)
+
+
+# ------------------------------------------------------------------------ against closed forms
+
+
+def bits(rng, y):
+    X = (rng.random((len(y), 4)) < np.array([[0.2, 0.8, 0.5, 0.9], [0.7, 0.3, 0.5, 0.6]])[y]) * 1.0
+    X[-3:, 0] = np.nan
+    return X
+
+
+def codes(rng, y):
+    return np.where(rng.random((len(y), 3)) < 0.5, y[:, None], rng.integers(0, 3, (len(y), 3)))
+
+
+def words(rng, y):
+    return rng.multinomial(6, [0.1, 0.2, 0.3, 0.4], len(y)) + (y[:, None] == [1, 0, 1, 0])
+
+
+def numbers(rng, y):
+    return rng.poisson(np.array([[2.0, 1.0, 7.0], [5.0, 2.0, 4.0]])[y])
+
+
+def reals(rng, y):
+    return np.array([[0.0, 2.0], [1.0, 0.0]])[y] + rng.standard_normal((len(y), 2))
+
+
+def texts(rng, y):
+    return np.array(["".join(rng.choice(list("abca" if c else "abbc"), 5)) for c in y], object)
+
+
+def frame(rng, y):
+    return pd.DataFrame(
+        {
+            "x": rng.standard_normal(len(y)) + y,
+            "kind": np.where(rng.random(len(y)) < 0.6, LABELS[y], "cedar"),
+            "bit": rng.random(len(y)) < 0.3 + 0.3 * y,
+        }
+    )
+
+
+VARIANCES = ("class", "tied", "class_spherical", "spherical")
+FACES = [
+    (bg.BernoulliNB(), bits),
+    (bg.CategoricalNB(), codes),
+    (bg.MultinomialNB(), words),
+    (bg.PoissonNB(), numbers),
+    *[(bg.GaussianNB(variance=v), reals) for v in VARIANCES],
+    (bg.LinearDiscriminant(), reals),
+    (bg.QuadraticDiscriminant(), reals),
+    (bg.MarkovNB(2), texts),
+    (bg.MixedNB(), frame),
+]
+IDS = [type(clf).__name__ + getattr(clf, "variance", "") for clf, _ in FACES]
+
+
+def draws_of(clf, draws=1000, seed=0):
+    posterior = clf.draw_posterior(draws=draws, chains=4, random_state=seed)
+    return tree.read_draws(posterior, clf.model_.params, clf._coords())
+
+
+def fitted(clf, make, n=40, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    return clf.fit(make(rng, y), LABELS[y]), make(rng, np.arange(24) % 2)
+
+
+def encoded(clf, X):
+    return clf._encode(clf._read(X, reset=False))
+
+
+@pytest.mark.parametrize(("clf", "make"), FACES, ids=IDS)
+def test_draws_give_the_closed_form_within_their_error(clf, make):
+    clf, X = fitted(clf, make)
+    theta, rows = draws_of(clf), encoded(clf, X)
+    got = predict.monte_carlo(clf.model_, theta, rows)
+    trusted = ~got.density_in_doubt()
+    assert trusted.sum() > 20
+    z = (got.probability - clf.predict_proba(X))[trusted] / got.mcse[trusted]
+    assert np.abs(z).max() < N_SIGMA
+    assert 0.3 < np.sqrt((z**2).mean()) < 2  # the error is neither too small nor too large
+    relative = np.sqrt((1 / got.weight_ess - 1 / 4000)[trusted]) + 1e-12
+    error = got.log_joint - clf.predict_joint_log_proba(X)
+    assert np.all(np.abs(error[trusted]) < N_SIGMA * relative)
+    np.testing.assert_allclose(got.probability.sum(axis=1), 1, rtol=1e-12)
+
+    weights = clf.model_.alpha / clf.model_.alpha.sum()
+    plain = monte_carlo.log_joint(clf.model_.family, theta, rows, weights)
+    np.testing.assert_allclose(plain, got.log_joint, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(("clf", "make"), FACES, ids=IDS)
+def test_a_plug_in_of_the_mean_over_draws(clf, make):
+    clf, X = fitted(clf, make)
+    theta, rows = draws_of(clf), encoded(clf, X)
+    got = predict.log_joint(clf.model_, clf.stats_, rows, "posterior_mean", None, theta)
+    mean = {name: value.mean(axis=(0, 1)) for name, value in theta.items()}
+    family = clf.model_.family.for_plug_in("posterior_mean")
+    expected = np.log(mean[CLASS_WEIGHTS]) + family.log_likelihood(rows, mean)
+    np.testing.assert_allclose(got, expected, rtol=1e-12)
+    closed = clf.predict_joint_log_proba(X, method="posterior_mean")
+    np.testing.assert_allclose(got, closed, atol=0.5)
+
+
+def test_error_bars_cover():
+    """+-2 MCSE around the estimate, over 60 posteriors drawn anew."""
+    clf, X = fitted(bg.GaussianNB(), reals)
+    exact = clf.predict_proba(X)[:, 0]
+    inside = []
+    for seed in range(60):
+        got = predict.monte_carlo(clf.model_, draws_of(clf, 300, seed), X)
+        assert not got.density_in_doubt().any()
+        inside.append(np.abs(got.probability[:, 0] - exact) < 2 * got.mcse[:, 0])
+    # of one posterior the 24 rows are dependent: the error of the mean is that over posteriors
+    each = np.mean(inside, axis=1)
+    assert abs(each.mean() - 0.954) < 4 * each.std() / np.sqrt(60) + 0.01
+
+
+def test_dependent_draws_have_a_larger_error_and_it_covers():
+    rng = np.random.default_rng(0)
+    clf = bg.BernoulliNB().fit([[1], [1], [0], [0], [0]], [0, 0, 0, 1, 1])
+    family, exact = clf.model_.family, clf.predict_proba([[1]])[0, 0]
+    z = {}
+    size = {}
+    for rho in (0.0, 0.9):
+        u = stats.norm.cdf(autoregressive(rng, (100, 2, 4, 500), rho))
+        u = np.moveaxis(u, 1, -1)[..., None]  # (replicate, chain, draw, class, feature)
+        theta = stats.beta.ppf(u, family.alpha, family.beta)
+        got = [predict.monte_carlo(clf.model_, {"theta": t}, np.array([[1]])) for t in theta]
+        error = np.array([r.probability[0, 0] - exact for r in got])
+        mcse = np.array([r.mcse[0, 0] for r in got])
+        z[rho], size[rho] = error / mcse, np.median(mcse)
+        assert abs(np.sqrt((z[rho] ** 2).mean()) - 1) < 4 / np.sqrt(2 * 100)
+    # variance of a mean of AR(1): (1 + rho)/(1 - rho) = 19 times that of independent draws
+    assert size[0.9] / size[0.0] == pytest.approx(np.sqrt(19), rel=0.15)
+
+
+@pytest.mark.parametrize("cells", [1, 500, 20_000])
+def test_blocks_do_not_matter(cells, monkeypatch):
+    clf, X = fitted(bg.QuadraticDiscriminant(), reals)
+    theta = draws_of(clf, 50)
+    whole = predict.monte_carlo(clf.model_, theta, X)
+    monkeypatch.setattr(monte_carlo, "_BLOCK", cells)
+    monkeypatch.setattr(monte_carlo, "_SLICE", cells // 2)
+    for a, b in zip(whole, predict.monte_carlo(clf.model_, theta, X), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+def test_sparse_rows_and_no_rows():
+    clf = bg.BernoulliNB().fit([[1, 0], [0, 1], [1, 1], [0, 0]], [0, 0, 1, 1])
+    theta, X = draws_of(clf, 50), np.array([[1, 0], [0, 0], [1, 1]])
+    dense = predict.monte_carlo(clf.model_, theta, X)
+    for a, b in zip(
+        dense, predict.monte_carlo(clf.model_, theta, sparse.csr_matrix(X)), strict=True
+    ):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+    empty = predict.monte_carlo(clf.model_, theta, X[:0])
+    assert empty.probability.shape == (0, 2)
+    assert not len(empty.density_in_doubt())
+
+
+def test_another_class_prior():
+    clf, X = fitted(bg.GaussianNB(), reals)
+    theta, new = draws_of(clf, 50), np.array([0.9, 0.1])
+    a, b = (predict.monte_carlo(clf.model_, theta, X, w) for w in (None, new))
+    shift = np.log(new) - np.log(clf.model_.alpha / clf.model_.alpha.sum())
+    np.testing.assert_allclose(b.log_joint, a.log_joint + shift, rtol=1e-12)
+    only = predict.monte_carlo(clf.model_, theta, X, np.array([1.0, 0.0]))
+    assert np.all(only.probability == [1.0, 0.0])
+    assert np.all(only.mcse == 0)
+
+
+# ---------------------------------------------------------------- whatever the log densities are
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 3).flatmap(
+        lambda c: arrays(
+            np.float64,
+            (2, 5, 3, c),
+            elements=st.one_of(st.floats(-1e6, 800), st.just(-np.inf), st.floats(-3, 3)),
+        )
+    )
+)
+def test_no_nan_and_nothing_outside_its_range(f):
+    got = estimate(f)
+    impossible = np.isneginf(f).all(axis=(0, 1)).all(axis=-1)
+    for value in got:
+        assert not np.isnan(value).any()
+    np.testing.assert_allclose(got.probability.sum(axis=1), np.where(impossible, 0, 1), rtol=1e-12)
+    assert np.all(got.mcse >= 0)
+    assert np.all(np.isinf(got.mcse) == impossible[:, None])
+    assert np.all((got.weight_ess >= 0) & (got.weight_ess <= 10 * (1 + 1e-9)))
+    assert np.all((got.lower <= got.log_joint) & (got.log_joint <= got.upper))
+    np.testing.assert_allclose(
+        got.log_joint, logsumexp(f, axis=(0, 1)) - np.log(10 * f.shape[-1]), rtol=1e-12, atol=1e-9
+    )
+    for doubt in (got.density_in_doubt(), got.probability_in_doubt()):
+        assert doubt.shape == (3,)
+        assert not doubt[impossible].any()
+    assert not (got.probability_in_doubt() & ~got.density_in_doubt()).any()
+
+
+def test_the_scale_of_x_changes_nothing_but_the_density():
+    f = np.random.default_rng(0).normal(0, 1.5, (4, 100, 5, 3))
+    a, b = estimate(f), estimate(f - 1e4)
+    np.testing.assert_allclose(b.log_joint + 1e4, a.log_joint, atol=1e-9)
+    for field in ("probability", "mcse", "weight_ess"):
+        np.testing.assert_allclose(getattr(b, field), getattr(a, field), rtol=1e-6)
+
+
+def test_one_class_is_certain():
+    got = estimate(np.random.default_rng(0).normal(size=(2, 50, 3, 1)))
+    assert np.all(got.probability == 1)
+    assert np.all(got.mcse == 0)
+    assert not got.probability_in_doubt().any()
+
+
+def test_a_category_impossible_under_some_draws_or_all():
+    clf = bg.CategoricalNB(categories=3).fit([[0], [1], [2], [0]], [0, 0, 1, 1])
+    theta = draws_of(clf, 100)["theta"].copy()
+    theta[:, ::2, 0] = [1.0, 0.0, 0.0]
+    got = predict.monte_carlo(clf.model_, {"theta": theta}, np.array([[1]]))
+    assert got.log_joint[0, 0] == pytest.approx(np.log(0.5 * theta[:, :, 0, 0, 1].mean()))
+    assert np.all(np.isfinite(got.log_density_sd))
+
+    theta[:] = [1.0, 0.0, 0.0]
+    stats_ = clf.stats_
+    rows = np.array([[0], [1]])
+    joint = predict.log_joint(clf.model_, stats_, rows, theta={"theta": theta})
+    assert np.isneginf(joint[1]).all()
+    with pytest.raises(predict.ImpossibleRowError, match=r"position 1.*under every posterior draw"):
+        predict.log_class_probability(joint, "posterior_predictive")
+    got = predict.monte_carlo(clf.model_, {"theta": theta}, rows)
+    assert got.probability[1].tolist() == [0, 0]
+    assert np.isinf(got.mcse[1]).all()
+
+
+# ---------------------------------------------------------------------------- what not to trust
+
+
+def few_rows():
+    """LDA, D = 2, three rows a class (MATH.md, section B), a row between and one far away."""
+    rng = np.random.default_rng(5)
+    y = np.repeat([0, 1], 3)
+    X = rng.standard_normal((6, 2)) + 2.0 * y[:, None]
+    return bg.LinearDiscriminant().fit(X, y), np.array([[1.0, 1.0], [40.0, -35.0]])
+
+
+def test_a_far_row_is_warned_of_and_an_ordinary_one_is_not():
+    clf, X = few_rows()
+    theta = draws_of(clf, 250)
+    with pytest.warns(MonteCarloWarning, match=r"1 of 2 row\(s\).*position 1, rests on") as caught:
+        predict.log_joint(clf.model_, clf.stats_, X, theta=theta, quantity="probability")
+    assert len(caught) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        predict.log_joint(clf.model_, clf.stats_, X[:1], theta=theta)
+    with pytest.warns(MonteCarloWarning, match="2 of 3") as caught:
+        predict.log_joint(clf.model_, clf.stats_, X[[1, 0, 1]], theta=theta)
+    assert len(caught) == 1
+
+
+def test_a_certain_class_is_not_in_doubt_though_its_density_is():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 20)
+    clf = bg.GaussianNB().fit(rng.standard_normal((40, 200)) + y[:, None], y)
+    X = rng.standard_normal((20, 200)) + 1.0
+    theta = draws_of(clf, 500)
+    got = predict.monte_carlo(clf.model_, theta, X)
+    assert got.density_in_doubt().all()
+    assert not got.probability_in_doubt().any()
+    np.testing.assert_allclose(got.probability, clf.predict_proba(X), atol=1e-3)
+    error = got.log_joint[:, 1] - clf.predict_joint_log_proba(X)[:, 1]
+    assert error.min() < -1  # the doubt is right: e^-1 of the density is missing
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        predict.log_joint(clf.model_, clf.stats_, X, theta=theta, quantity="probability")
+    with pytest.warns(MonteCarloWarning, match="log densities of 20 of 20"):
+        predict.log_joint(clf.model_, clf.stats_, X, theta=theta)
+
+
+def test_extrapolation_of_a_lognormal_and_of_a_gamma_tail():
+    """log E exp(d): Normal mean + variance/2; -Gamma(a)/b: -a log(1 + 1/b)."""
+    rng = np.random.default_rng(0)
+    d = 3 * rng.standard_normal((40, 4, 500))  # variance 9: the mean rests on a few draws
+    assert np.median(monte_carlo._extrapolated(d)) == pytest.approx(4.5, abs=0.5)
+    d = -rng.gamma(20.0, 1 / 0.2, (40, 4, 500))  # sd 22
+    exact, plain = -20 * np.log1p(1 / 0.2), np.log(np.exp(d).mean(axis=(1, 2)))
+    guess = monte_carlo._extrapolated(d)
+    lognormal = d.mean(axis=(1, 2)) + d.var(axis=(1, 2)) / 2
+    assert np.median(plain) < exact < np.median(guess) < np.median(lognormal) - 100
+    d = -rng.gamma(20.0, 1.0, (40, 4, 500))  # sd 4.5
+    np.testing.assert_allclose(monte_carlo._extrapolated(d), -20 * np.log(2), atol=1)
+
+
+@pytest.mark.slow
+def test_the_rule_separates_rows_by_whether_their_error_bars_cover():
+    rng = np.random.default_rng(1)
+    bad_named, good_named, covered = [], [], []
+    for face, d, n in [
+        (bg.GaussianNB, 2, 5),
+        (bg.GaussianNB, 10, 10),
+        (bg.GaussianNB, 50, 20),
+        (bg.LinearDiscriminant, 2, 3),
+        (bg.LinearDiscriminant, 5, 10),
+        (bg.QuadraticDiscriminant, 2, 10),
+    ]:
+        y = np.repeat([0, 1], n)
+        mean = 0.7 * rng.standard_normal((2, d))
+        clf = face().fit(mean[y] + rng.standard_normal((2 * n, d)), y)
+        X = mean[np.arange(20) % 2] + rng.standard_normal((20, d))
+        X = np.concatenate([X, 3 * X[:8], 8 * X[:8]])
+        exact = clf.predict_proba(X)
+        inside, doubt = [], []
+        for seed in range(40):
+            got = predict.monte_carlo(clf.model_, draws_of(clf, 500, seed), X)
+            error = np.abs(got.probability - exact)[:, 0]
+            inside.append(error <= 2 * got.mcse[:, 0] + 0.003)
+            doubt.append(got.probability_in_doubt())
+            covered.append((error <= 2 * got.mcse[:, 0] + 1e-4)[~doubt[-1]])
+        inside, doubt = np.array(inside), np.array(doubt)
+        bad = inside.mean(axis=0) < 0.8
+        bad_named.append(doubt[:, bad].ravel())
+        good_named.append(doubt[:, :20][:, ~bad[:20]].ravel())
+    assert np.concatenate(bad_named).size > 500
+    assert np.concatenate(bad_named).mean() > 0.97
+    assert np.concatenate(good_named).mean() < 0.25
+    assert np.concatenate(covered).mean() > 0.93
+
+
+# ------------------------------------------------------------------------------- what is refused
+
+
+def test_methods_that_draws_cannot_give():
+    clf, X = fitted(bg.GaussianNB(), reals)
+    theta = draws_of(clf, 10)
+    for method in ("map", "mle"):
+        with pytest.raises(ValueError, match=f"method='{method}' cannot be read from posterior"):
+            predict.log_joint(clf.model_, clf.stats_, X, method, None, theta)
+
+
+def test_too_few_draws_and_no_parameters():
+    clf, X = fitted(bg.GaussianNB(), reals)
+    theta = draws_of(clf, 3)
+    with pytest.raises(ValueError, match=r"3 draw\(s\) in a chain; 4 or more"):
+        predict.monte_carlo(clf.model_, theta, X)
+    theta = draws_of(clf, 10)
+    theta["sigma2"] = -theta["sigma2"]
+    with np.errstate(invalid="ignore"), pytest.raises(ValueError, match="NaN for draw 0, row 0"):
+        predict.monte_carlo(clf.model_, theta, X)
+
+
+# ------------------------------------------------------------------------- draws from a DataTree
+
+
+@pytest.fixture(scope="module")
+def three():
+    rng = np.random.default_rng(0)
+    y = np.arange(30) % 3
+    X = pd.DataFrame(rng.standard_normal((30, 2)) + y[:, None], columns=["length", "width"])
+    return bg.LinearDiscriminant().fit(X, LABELS[y]), X
+
+
+def read(clf, posterior):
+    return tree.read_draws(posterior, clf.model_.params, clf._coords())
+
+
+def same(a, b):
+    assert a.keys() == b.keys()
+    for name in a:
+        np.testing.assert_array_equal(a[name], b[name])
+
+
+def test_draws_are_read_from_a_tree_a_dataset_and_a_file(three, tmp_path):
+    clf, _ = three
+    posterior = clf.posterior_
+    theta = read(clf, posterior)
+    assert {k: v.shape for k, v in theta.items()} == {
+        "pi": (4, 500, 3),
+        "mu": (4, 500, 3, 2),
+        "Sigma": (4, 500, 2, 2),
+    }
+    same(read(clf, posterior["posterior"]), theta)
+    same(read(clf, posterior["posterior"].to_dataset()), theta)
+    posterior["posterior"].to_dataset().to_netcdf(tmp_path / "draws.nc", engine="h5netcdf")
+    with xr.open_dataset(tmp_path / "draws.nc", engine="h5netcdf") as file:
+        same(read(clf, file), theta)
+    same(
+        read(
+            clf,
+            az.from_dict(
+                {"posterior": {k: np.array(v) for k, v in theta.items()}},
+                dims={k: list(d) for k, d in clf.model_.params.items()},
+                coords=clf._coords(),
+            ),
+        ),
+        theta,
+    )
+
+
+def test_axes_and_labels_in_any_order(three):
+    clf, _ = three
+    posterior = clf.posterior_["posterior"].to_dataset()
+    theta = read(clf, posterior)
+    same(read(clf, posterior.transpose("feature_bis", "class", "draw", "feature", ...)), theta)
+    moved = posterior.isel({"class": [2, 0, 1], "feature": [1, 0]})
+    same(read(clf, moved), theta)
+    assert not np.array_equal(moved["Sigma"].values, theta["Sigma"])
+    same(read(clf, posterior.drop_vars(["class", "feature", "feature_bis"])), theta)
+    same(read(clf, posterior.assign(lp=("draw", np.zeros(500)))), theta)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d.drop_vars("mu"), "no variable 'mu' with dims .*to_pymc"),
+        (lambda d: d.rename(feature="column"), "'mu' of the posterior has dims .*'column'"),
+        (lambda d: d.stack(sample=("chain", "draw")), "has dims .*'sample'.*unstack"),
+        (lambda d: d.isel(chain=0), r"has dims \('draw', 'class'\)"),
+        (lambda d: d.isel({"class": [0, 1]}), "'pi' of the posterior has 2 along 'class'.* has 3"),
+        (
+            lambda d: d.assign_coords({"class": ["ash", "birch", "oak"]}),
+            "labels of 'class'.*'oak' where it has 'cedar'",
+        ),
+        (lambda d: d.assign_coords({"class": ["ash", "ash", "cedar"]}), "labels of 'class'"),
+        (lambda d: d.isel(draw=slice(0, 0)), "no draws"),
+        (
+            lambda d: d.assign(mu=d["mu"].where((d.chain != 1) | (d.draw != 7))),
+            "'mu' of the posterior is not finite, first in chain 1, draw 7",
+        ),
+    ],
+)
+def test_a_posterior_of_another_model_is_refused(three, change, message):
+    clf, _ = three
+    with pytest.raises(ValueError, match=message):
+        read(clf, change(clf.posterior_["posterior"].to_dataset()))
+
+
+def test_what_is_no_posterior_is_refused(three):
+    clf, _ = three
+    with pytest.raises(ValueError, match="no group 'posterior', only"):
+        read(clf, xr.DataTree.from_dict({"fit": xr.Dataset()}))
+    with pytest.raises(TypeError, match=r"must be an xarray.DataTree .* got dict"):
+        read(clf, {"mu": np.zeros(3)})
+
+
+def test_labels_that_are_no_strings(three):
+    clf = bg.GaussianNB().fit([[0.0], [1.0], [2.0], [4.0]], [True, True, False, False])
+    posterior = clf.posterior_["posterior"].to_dataset()
+    theta = read(clf, posterior)
+    same(read(clf, posterior.isel({"class": [1, 0]})), theta)
+
+
+def test_summaries_of_draws_do_not_depend_on_the_blocks(monkeypatch):
+    from bayesgen.predict import from_draws
+
+    joint = np.random.default_rng(3).standard_normal((2, 25, 11, 3))
+    blocks = [(slice(0, 4), joint[:, :, :4]), (slice(4, 11), joint[:, :, 4:])]
+    for summary in (from_draws.averages, lambda j: from_draws.interval(j, 0.9, "eti")):
+        whole = summary(joint)
+        for numbers in (1, 450, 1 << 19):
+            monkeypatch.setattr(from_draws, "_NUMBERS", numbers)
+            parts = from_draws.by_rows(summary, blocks)
+            for name, value in vars(whole).items():
+                if value.dtype.kind == "f":
+                    np.testing.assert_allclose(vars(parts)[name], value, rtol=1e-12)
+                else:
+                    np.testing.assert_array_equal(vars(parts)[name], value)
