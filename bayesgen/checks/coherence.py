@@ -18,7 +18,7 @@ from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.names import CLASS_WEIGHTS
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel, ClassStats
-from bayesgen.predict.monte_carlo import log_densities
+from bayesgen.posterior.monte_carlo import log_densities
 
 _THETAS = 50  # at which the formula is tried
 _ROWS = 5  # whose predictive is

@@ -32,7 +32,7 @@ from bayesgen.families.shared.densities import log_dirichlet_density
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_sum_exp
 from bayesgen.posterior.model import ClassModel, draw_shape, log_class_weights, log_weights
-from bayesgen.predict.monte_carlo import Quantity, log_densities
+from bayesgen.posterior.monte_carlo import Quantity, log_densities
 
 _BYTES = 4 << 30  # a group that would be larger is refused
 Variables = dict[str, tuple[tuple[str, ...], Array]]  # {name: (dims, values)}

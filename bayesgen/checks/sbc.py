@@ -33,7 +33,7 @@ from bayesgen.families.conjugate.dirichlet_markov import DirichletMarkov, Markov
 from bayesgen.families.names import CLASS, CLASS_WEIGHTS
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel, log_class_weights
-from bayesgen.predict.monte_carlo import effective_sample_size, log_densities
+from bayesgen.posterior.monte_carlo import effective_sample_size, log_densities
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -25,7 +25,7 @@ from bayesgen.datatree.tree import read_draws
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.names import CLASS_WEIGHTS, FEATURE, FEATURE_BIS
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
-from bayesgen.predict.monte_carlo import log_densities
+from bayesgen.posterior.monte_carlo import log_densities
 from bayesgen.predict.probabilities import log_joint, monte_carlo
 
 if TYPE_CHECKING:

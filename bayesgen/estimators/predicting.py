@@ -15,8 +15,8 @@ from bayesgen.families.contract import UndefinedEstimateError
 from bayesgen.families.names import CLASS, CLASS_WEIGHTS, OBS, Method
 from bayesgen.numerics.special import Array, log_sum_exp
 from bayesgen.posterior.model import ClassModel, log_weights
+from bayesgen.posterior.monte_carlo import Quantity
 from bayesgen.predict import probabilities as prediction
-from bayesgen.predict.monte_carlo import Quantity
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -33,11 +33,11 @@ from bayesgen.families.contract import broadcast_prior
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS, POSTERIOR, PREDICTIONS, SUMMARY
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, draw_dirichlet
+from bayesgen.posterior.monte_carlo import MonteCarloWarning
 from bayesgen.predict import from_draws
 from bayesgen.predict import mixture_weights as mixture
 from bayesgen.predict.interval.intervals import Kind, interval_of
 from bayesgen.predict.interval.shortest import shortest
-from bayesgen.predict.monte_carlo import MonteCarloWarning
 
 if TYPE_CHECKING:
     import xarray as xr

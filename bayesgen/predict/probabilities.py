@@ -18,7 +18,7 @@ from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.model import ClassModel, ClassStats, log_weights
-from bayesgen.predict.monte_carlo import MonteCarlo, Quantity, estimate, warn_in_doubt
+from bayesgen.posterior.monte_carlo import MonteCarlo, Quantity, estimate, warn_in_doubt
 
 
 def check_method(method: str) -> Method:

@@ -16,7 +16,7 @@ from scipy.special import logsumexp
 
 import bayesgen as bg
 from bayesgen.checks import criticism
-from bayesgen.predict import monte_carlo
+from bayesgen.posterior import monte_carlo
 
 RNG = np.random.default_rng(0)
 N, CODES = 12, np.arange(12) % 3

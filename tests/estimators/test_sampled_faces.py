@@ -75,7 +75,7 @@ def test_every_face_has_data():
 
 
 every_face = pytest.mark.parametrize("name", DATA)
-pytestmark = pytest.mark.filterwarnings("ignore::bayesgen.predict.monte_carlo.MonteCarloWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::bayesgen.posterior.monte_carlo.MonteCarloWarning")
 
 
 @every_face

@@ -12,7 +12,7 @@ from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWish
 from bayesgen.inference import gibbs
 from bayesgen.numerics.special import log_sum_exp
 from bayesgen.posterior.model import ClassModel
-from bayesgen.predict.monte_carlo import effective_sample_size
+from bayesgen.posterior.monte_carlo import effective_sample_size
 
 QUIET = {"progressbar": False, "random_seed": 3}
 RNG = np.random.default_rng(8)

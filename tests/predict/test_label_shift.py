@@ -11,7 +11,7 @@ from scipy.special import betaln, expit
 
 import bayesgen as bg
 from bayesgen.estimators.face import NoClosedFormError
-from bayesgen.predict.monte_carlo import MonteCarloWarning
+from bayesgen.posterior.monte_carlo import MonteCarloWarning
 
 ROUTES = ["drawn", "updated", "integrated"]
 
@@ -67,7 +67,7 @@ def test_integrating_theta_row_by_row_does_not_cover():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings(
-    "ignore::bayesgen.predict.monte_carlo.MonteCarloWarning"
+    "ignore::bayesgen.posterior.monte_carlo.MonteCarloWarning"
 )  # 4 % of replicates
 def test_the_whole_models_posterior_is_calibrated():
     share, narrow = coverage("updated", 100, per_class=5, m=30, seed=3, draws=150, chains=2)

@@ -14,7 +14,7 @@ from bayesgen.families.contract import Family
 from bayesgen.families.names import CLASS, DRAW
 from bayesgen.families.sampled.gaussian_mixture import GaussianMixture
 from bayesgen.inference.diagnostics import LARGEST_R_HAT, SamplingWarning
-from bayesgen.predict.monte_carlo import MonteCarloWarning
+from bayesgen.posterior.monte_carlo import MonteCarloWarning
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -176,7 +176,7 @@ def test_parameters_are_recovered(few_rows):
 
 
 # 1 row of 1458: the warning is right, and the row does not matter here
-@pytest.mark.filterwarnings("ignore::bayesgen.predict.monte_carlo.MonteCarloWarning")
+@pytest.mark.filterwarnings("ignore::bayesgen.posterior.monte_carlo.MonteCarloWarning")
 @pytest.mark.slow
 def test_few_rows_are_better_used_than_by_beta_priors(few_rows):
     clf, X, y, *_ = few_rows

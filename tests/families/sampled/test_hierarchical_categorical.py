@@ -175,7 +175,7 @@ def test_parameters_are_recovered(rare):
 
 
 # 1 row of 1450: the warning is right, and the row does not matter here
-@pytest.mark.filterwarnings("ignore::bayesgen.predict.monte_carlo.MonteCarloWarning")
+@pytest.mark.filterwarnings("ignore::bayesgen.posterior.monte_carlo.MonteCarloWarning")
 @pytest.mark.slow
 def test_rare_categories_are_better_used_than_by_dirichlet_priors(rare):
     clf, X, y, _, _, names = rare

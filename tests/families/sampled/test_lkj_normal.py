@@ -13,7 +13,7 @@ from bayesgen.families.shared.correlations import declare_correlation
 from bayesgen.inference.diagnostics import diagnose
 from bayesgen.numerics.kernels import correlation as kernels
 from bayesgen.posterior.model import ClassModel
-from bayesgen.predict.monte_carlo import MonteCarloWarning
+from bayesgen.posterior.monte_carlo import MonteCarloWarning
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours

@@ -25,9 +25,9 @@ import bayesgen as bg
 from bayesgen.datatree import tree
 from bayesgen.families.contract import Family
 from bayesgen.families.names import CLASS_WEIGHTS
-from bayesgen.predict import monte_carlo
+from bayesgen.posterior import monte_carlo
+from bayesgen.posterior.monte_carlo import MonteCarloWarning, effective_sample_size
 from bayesgen.predict import probabilities as predict
-from bayesgen.predict.monte_carlo import MonteCarloWarning, effective_sample_size
 
 LABELS = np.array(["ash", "birch", "cedar"])
 N_SIGMA = 5.0  # fixed seeds, some 500 comparisons
