@@ -1,23 +1,24 @@
-"""The scikit-learn face of every generative classifier: validate, call, name the classes.
+"""The scikit-learn interface of every generative classifier: read once, fit, delegate.
 
-No mathematics lives here. A face chooses a family and how to read X (`face`); the rest is done
-for all of them: `fitting`, `predicting`, `uncertainty`, `explaining`, the `posterior` as others
-read it, and `saving`.
+No mathematics lives here. `Estimator` says what a kind of estimator chooses. On it rest, side by
+side, what is said of new rows (`predicting`, `uncertainty`, `explaining`) and, one on the other,
+`learning` from rows, the `posterior` as others read it, and `saving`.
 """
 
 from typing import Any
 
+from bayesgen.estimators.estimator import Align
 from bayesgen.estimators.explaining import Explaining
-from bayesgen.estimators.face import Align
-from bayesgen.estimators.fitting import Fitting
-from bayesgen.estimators.predicting import LinearForm
+from bayesgen.estimators.predicting import LinearForm, Predicting
 from bayesgen.estimators.saving import Saving
 from bayesgen.estimators.uncertainty import Uncertainty
+from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
+from bayesgen.families.contract import Family
 
 __all__ = ["Align", "GenerativeClassifier", "LinearForm"]
 
 
-class GenerativeClassifier(Fitting, Uncertainty, Explaining, Saving):
+class GenerativeClassifier(Predicting, Uncertainty, Explaining, Saving):
     """Classifier from any conjugate family, the user's own included.
 
     Parameters
@@ -62,3 +63,15 @@ class GenerativeClassifier(Fitting, Uncertainty, Explaining, Saving):
         self.family = family
         self.class_alpha = class_alpha
         self.prior = prior
+
+    @property
+    def _family_type(self) -> type[Family]:  # type: ignore[override]
+        if self.family is None:
+            return NormalInverseGamma
+        if not isinstance(self.family, Family):
+            raise TypeError(f"family must be an instance of a Family, got {self.family!r}")
+        return type(self.family)
+
+    def _make_family(self) -> Family:
+        family: Family = NormalInverseGamma() if self.family is None else self.family
+        return family

@@ -10,7 +10,7 @@ from bayesgen.estimators.base import GenerativeClassifier
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
-from bayesgen.families.contract import ConjugateFamily
+from bayesgen.families.contract import ConjugateFamily, Family
 from bayesgen.families.shared.bits import Bits, Thresholded, first_strange_bit
 from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import Matrix, cell_of, each_cell_once, has_nan
@@ -56,6 +56,8 @@ class BernoulliNB(GenerativeClassifier):
     >>> clf.predict_proba([[1, 1]], method="mle").round(6)
     array([[0.428571, 0.571429]])
     """
+
+    _family_type: type[Family] = BetaBernoulli
 
     def __init__(
         self,
@@ -198,6 +200,8 @@ class MultinomialNB(_Counts):
     array([[0.9697, 0.0303]])
     """
 
+    _family_type: type[Family] = DirichletMultinomial
+
     def __init__(self, alpha: Any = 1.0, *, class_alpha: Any = 1.0, prior: str = "default") -> None:
         self.alpha = alpha
         self.class_alpha = class_alpha
@@ -246,6 +250,8 @@ class PoissonNB(_Counts):
     >>> clf.predict([[5, 1]])
     array(['b'], dtype='<U1')
     """
+
+    _family_type: type[Family] = GammaPoisson
 
     def __init__(
         self,

@@ -3,13 +3,12 @@
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.checks.criticism import log_joint_blocks
 from bayesgen.datatree import tree
-from bayesgen.estimators.predicting import Predicting
+from bayesgen.estimators.estimator import Estimator
+from bayesgen.explain.contributions import Request
+from bayesgen.explain.explanation import RULES, explanation, pairs_of, rule
 from bayesgen.families.names import BOUND, FEATURE, OBS
-from bayesgen.numerics.special import Array
 from bayesgen.predict.interval.intervals import interval_of
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 _BYTES = 4 << 30  # a table that would be larger is refused
 
 
-class Explaining(Predicting):
+class Explaining(Estimator):
     """Contributions of the features to the log-odds of two classes."""
 
     def explain(
@@ -101,14 +100,12 @@ class Explaining(Predicting):
         >>> table["interval"].sel(feature="x0").values.round(3)
         array([[-0.525,  1.509]])
         """
-        from bayesgen.explain import contributions
-
-        check_is_fitted(self, "prior_")
+        own = self._posterior_of(posterior)
         prob, kind = interval_of(prob, kind)
         weights = self._given_weights(class_prior)
         seed = int(np.random.default_rng(random_state).integers(2**63))
-        request = contributions.Request(prob, kind, method, weights, seed)
-        encoded = self._encode(self._read(X, reset=False))
+        request = Request(prob, kind, method, weights, seed)
+        encoded = self._encoded(X)
         names = self._term_names(encoded)
         size = 8 * 6 * encoded.shape[0] * (len(names) + 1)
         if size > _BYTES:
@@ -116,92 +113,46 @@ class Explaining(Predicting):
                 f"the contributions of {len(names)} features in {encoded.shape[0]} rows would take "
                 f"{size / (1 << 30):.1f} GiB: give fewer rows at a time"
             )
-        theta = self._draws_of(posterior)
-        model = self._scorer() if theta is not None else self.model_
-        joint = self._log_joint_of_rows(
-            encoded, "posterior_predictive", weights, theta, "probability"
-        )
-        pairs = self._pairs(classes, joint)
-        shape = (model, encoded, len(names), pairs, request)
-        totals = {}
-        if theta is None:
-            found = contributions.terms(*shape)
-            totals["mean"] = contributions.mean_log_odds(model, encoded, pairs, weights)
-            with np.errstate(invalid="ignore"):  # impossible under both
-                totals["predictive"] = _odds(joint, pairs)
-            if method == "draws":
-                rng = np.random.default_rng(seed)
-                own = tree.split_chains(model.draw(rng, contributions.N_DRAWS), 4)
-                drawn = contributions.terms_of_draws(shape[0], own, *shape[1:])
-                found = found._replace(lower=drawn.lower, upper=drawn.upper, error=drawn.error)
-        else:
-            found = contributions.terms_of_draws(shape[0], theta, *shape[1:])
-            blocks = log_joint_blocks(model.family, theta, encoded, weights)
-            each = [_odds(density, pairs[rows]).mean(axis=(0, 1)) for rows, density in blocks]
-            totals["mean"] = np.concatenate(each) if each else np.empty(0)
-        by_feature = (OBS, FEATURE)
-        ends = np.stack([found.lower, found.upper], axis=-1)
+        joint = own.log_joint(encoded, "posterior_predictive", weights, "probability")
+        how = rule(classes, len(self.classes_))
+        pairs = pairs_of(self._chosen(classes, how), joint)
+        found = explanation(own, encoded, len(names), joint, pairs, request)
+        terms, by_feature = found.terms, (OBS, FEATURE)
+        ends = np.stack([terms.lower, terms.upper], axis=-1)
         variables: dict[str, Any] = {
-            "mean": (by_feature, found.mean[:, :-1]),
+            "mean": (by_feature, terms.mean[:, :-1]),
             "interval": ((*by_feature, BOUND), ends[:, :-1]),
-            "error": (by_feature, found.error[:, :-1]),
-            "mean_intercept": ((OBS,), found.mean[:, -1]),
+            "error": (by_feature, terms.error[:, :-1]),
+            "mean_intercept": ((OBS,), terms.mean[:, -1]),
             "interval_intercept": ((OBS, BOUND), ends[:, -1]),
             "label": ((OBS,), self.classes_[pairs[:, 0]]),
             "against": ((OBS,), self.classes_[pairs[:, 1]]),
+            "mean_log_odds": ((OBS,), found.mean),
         }
-        if theta is None and contributions.additive(model.family):
-            variables["predictive"] = (by_feature, found.predictive[:, :-1])
-            variables["predictive_intercept"] = ((OBS,), found.predictive[:, -1])
-        variables |= {f"{name}_log_odds": ((OBS,), total) for name, total in totals.items()}
+        if found.additive:
+            variables["predictive"] = (by_feature, terms.predictive[:, :-1])
+            variables["predictive_intercept"] = ((OBS,), terms.predictive[:, -1])
+        if found.predictive is not None:
+            variables["predictive_log_odds"] = ((OBS,), found.predictive)
         out = tree.group(variables, {FEATURE: names, BOUND: ["lower", "upper"]})
-        return out.assign_attrs(prob=prob, kind=kind, unit="nats", pair=_RULES[self._rule(classes)])
+        return out.assign_attrs(prob=prob, kind=kind, unit="nats", pair=RULES[how])
 
-    def _term_names(self, encoded: Any) -> list[Any]:
-        """Names of the features that terms of the log-odds belong to."""
-        return self._feature_names()
-
-    def _rule(self, classes: Any) -> str:
-        if classes is None:
-            return "second" if len(self.classes_) == 2 else "top"
-        return "pair" if isinstance(classes, list | tuple | np.ndarray) else "label"
-
-    def _pairs(self, classes: Any, joint: Array) -> Array:
-        """(N, 2) class codes."""
-        n, n_classes = joint.shape
-        if n_classes < 2:
+    def _chosen(self, classes: Any, how: str) -> list[int] | None:
+        """Codes of the label or the two labels that the user names."""
+        if len(self.classes_) < 2:
             raise ValueError("explain: log-odds need two classes, and the classifier knows one")
-        rule = self._rule(classes)
-        if rule == "second":
-            return np.broadcast_to([1, 0], (n, 2))
-        if rule == "top":
-            return np.argsort(-joint, axis=1, kind="stable")[:, :2]
-        labels = list(classes) if rule == "pair" else [classes]
-        if rule == "pair" and len(labels) != 2:
+        if classes is None:
+            return None
+        labels = list(classes) if how == "pair" else [classes]
+        if how == "pair" and len(labels) != 2:
             raise ValueError(
                 f"classes must be one label or a pair of labels, got {len(labels)} of them"
             )
         codes = [int(k) for k in self._codes_of(labels)]
-        if len(codes) == 1:
-            others = np.array(joint)
-            others[:, codes[0]] = -np.inf
-            rival = np.argmax(others, axis=1)
-            rival[rival == codes[0]] = 0 if codes[0] else 1  # all others are impossible
-            return np.stack([np.full(n, codes[0]), rival], axis=1)
-        if codes[0] == codes[1]:
+        if len(codes) == 2 and codes[0] == codes[1]:
             raise ValueError(f"classes must be two different labels, got {labels[0]!r} twice")
-        return np.broadcast_to(codes, (n, 2))
+        return codes
 
-
-_RULES = {
-    "second": "the second class against the first",
-    "top": "the most probable class of each row against its runner-up",
-    "label": "the label given against the most probable other class of each row",
-    "pair": "the pair given",
-}
-
-
-def _odds(joint: Array, pairs: Array) -> Array:
-    """(..., N) of log joint densities (..., N, C)."""
-    rows = np.arange(len(pairs))
-    return np.asarray(joint[..., rows, pairs[:, 0]] - joint[..., rows, pairs[:, 1]])
+    def _term_names(self, encoded: Any) -> list[Any]:
+        """Names of the features that terms of the log-odds belong to."""
+        return self._feature_names()

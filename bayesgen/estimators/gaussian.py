@@ -9,7 +9,7 @@ from sklearn.utils import assert_all_finite
 from bayesgen.estimators.base import GenerativeClassifier
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
-from bayesgen.families.contract import ConjugateFamily, Stats
+from bayesgen.families.contract import ConjugateFamily, Family, Stats
 from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import has_nan
 from bayesgen.numerics.special import Array
@@ -20,16 +20,18 @@ Covariance = Literal["full", "diagonal", "spherical"]
 class _Gaussian(GenerativeClassifier):
     """Shared care for float32 data that have lost their digits."""
 
-    def _read(self, X: Any, *, reset: bool) -> Any:
-        X = super()._read(X, reset=reset)
-        self._warn_lost_digits(X)
-        return X
-
     def _read_to_fit(self, X: Any, *, reset: bool) -> Any:
         """Infinite cells of many rows show in their sums: a pass less over X."""
         X = self._validated(X, reset=reset, ensure_all_finite=False)
         if not kernels.pays(X.size):
             self._refuse_infinite(X)
+        return X
+
+    def _encode(self, X: Array) -> Array:
+        self._warn_lost_digits(X)
+        return X
+
+    def _encode_as_read(self, X: Array) -> Array:
         self._warn_lost_digits(X)
         return X
 
@@ -109,6 +111,8 @@ class GaussianNB(_Gaussian):
     array([[0.662, 0.338]])
     """
 
+    _family_type: type[Family] = NormalInverseGamma
+
     def __init__(
         self,
         mu0: Any = None,
@@ -159,6 +163,10 @@ class _Discriminant(_Gaussian):
         self.covariance = covariance
         self.class_alpha = class_alpha
         self.prior = prior
+
+    @property
+    def _family_type(self) -> type[Family]:  # type: ignore[override]
+        return NormalInverseWishart if self.covariance == "full" else NormalInverseGamma
 
     def _make_family(self) -> ConjugateFamily:
         if self.covariance == "full":

@@ -1,5 +1,6 @@
 """The posterior as others read it: evidence, draws by either route, the PyMC model."""
 
+import copy
 import warnings
 from collections.abc import Sequence
 from functools import partial
@@ -10,7 +11,8 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from bayesgen.checks import criticism
 from bayesgen.datatree import tree
-from bayesgen.estimators.face import Face, NoClosedFormError, package_version
+from bayesgen.estimators.estimator import package_version
+from bayesgen.estimators.learning import Learning
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.names import (
     CONSTANT_DATA,
@@ -22,6 +24,8 @@ from bayesgen.families.names import (
     REQUESTS,
     SAMPLE_STATS,
 )
+from bayesgen.inference import sampled
+from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
@@ -31,7 +35,7 @@ _DRAW_BYTES = 1 << 30  # posterior_ draws fewer parameters than asked rather tha
 _GROUPS_OF_ROWS = ("posterior_predictive", "log_likelihood")
 
 
-class Posterior(Face):
+class Posterior(Learning):
     """Evidence, draws and PyMC."""
 
     @property
@@ -202,7 +206,7 @@ class Posterior(Face):
         """A DataTree with what every route has: data, ``fit``, provenance."""
         import xarray as xr
 
-        stats, coords = self._scorer_stats(), self._coords()
+        stats, coords = self._fitted().stats, self._coords()
         groups = groups | {CONSTANT_DATA: tree.prior_dataset(self.prior_, stats, coords)}
         if "model_" in self.__dict__:
             fit = tree.fit_dataset(self.prior_, self.model_, stats, coords)
@@ -251,7 +255,7 @@ class Posterior(Face):
         replicate: Sequence[str],
     ) -> None:
         """The groups asked for; of the rows, what is replicated is observed, the rest constant."""
-        coords, stats = self._coords(), self._scorer_stats().features
+        coords, stats = self._coords(), self._fitted().stats.features
         draw_prior = None if self._conjugate() else partial(self._draw_prior, rng)
         made = criticism.groups(names, rng, self.prior_, theta, rows, stats, replicate, draw_prior)
         if rows is not None:
@@ -362,7 +366,7 @@ class Posterior(Face):
         if not observed:
             return self.prior_.to_pymc(coords)
         if "model_" not in self.__dict__:
-            return self._partial_pymc(X, y)
+            return self._pymc_of_rows(X, y)
         if likelihood == "statistics":
             return self.prior_.to_pymc(coords, stats=self.stats_)
         if likelihood != "rows":
@@ -375,6 +379,17 @@ class Posterior(Face):
         codes = self._codes_of(column_or_1d(y))
         return self.prior_.to_pymc(coords, X=encoded, y=codes, stats=self.stats_)
 
-    def _partial_pymc(self, X: Any, y: Any) -> Any:
+    def _pymc_of_rows(self, X: Any, y: Any) -> Any:
         """`to_pymc` where sufficient statistics do not hold the rows."""
-        raise NotImplementedError
+        if X is None or y is None:
+            raise NoClosedFormError(
+                "the rows of this fit have no sufficient statistics (labels or cells are "
+                "missing), and a classifier keeps no rows: call to_pymc(X, y)"
+            )
+        rows = self._labelled(X, y, None, reset=False, unlabelled=True)
+        codes = np.where(rows.codes < 0, -1, self._codes_of(rows.labels)[rows.codes])
+        data = sampled.Data(self._encode(rows.X), codes, len(self.classes_))
+        goal = sampled.target(self._unresolved(), self.prior, data)
+        other = copy.copy(self)
+        other._aim_at(goal)
+        return goal.to_pymc(other._coords())

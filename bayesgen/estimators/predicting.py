@@ -1,22 +1,22 @@
 """What a fitted classifier says of new rows."""
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.checks.criticism import simulate_from_draws
 from bayesgen.datatree import tree
-from bayesgen.encoding.labels import weights_by_class
+from bayesgen.estimators.estimator import Estimator
 from bayesgen.estimators.lazy_rows import row_by_row
-from bayesgen.estimators.posterior import Posterior
+from bayesgen.explain import feature_relevance
 from bayesgen.families.contract import UndefinedEstimateError
-from bayesgen.families.names import CLASS, CLASS_WEIGHTS, OBS, Method
+from bayesgen.families.names import CLASS, OBS, Method
 from bayesgen.numerics.special import Array, log_sum_exp
-from bayesgen.posterior.model import ClassModel, log_weights
+from bayesgen.posterior.exact import ExactPosterior
+from bayesgen.posterior.model import log_weights
 from bayesgen.posterior.monte_carlo import Quantity
-from bayesgen.predict import probabilities as prediction
+from bayesgen.predict.probabilities import check_method, log_class_probability
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -40,7 +40,7 @@ def _has_density(self: Any) -> bool:
     return True
 
 
-class Predicting(Posterior):
+class Predicting(Estimator):
     """Probabilities, labels, densities and new rows."""
 
     @row_by_row
@@ -81,20 +81,6 @@ class Predicting(Posterior):
         self._refuse_if_discriminative("predict_joint_log_proba")
         return self._log_joint(X, method, class_prior, posterior, "density", relevance)
 
-    def _refuse_if_discriminative(self, what: str) -> None:
-        if self._make_family().discriminative:
-            raise NotImplementedError(
-                f"{what} needs a density of x, and {type(self).__name__} is discriminative: it "
-                "knows p(y | x) and says nothing of x; use a generative classifier for that"
-            )
-
-    def _given_weights(self, class_prior: Any) -> Array | None:
-        """(C,) class weights that replace the fitted ones."""
-        if class_prior is None:
-            return None
-        self._refuse_if_discriminative("class_prior=")
-        return weights_by_class(class_prior, self.classes_)
-
     def _log_joint(
         self,
         X: Any,
@@ -105,51 +91,26 @@ class Predicting(Posterior):
         relevance: Any = None,
     ) -> Array:
         """As `predict_joint_log_proba`; `quantity` is what becomes of it."""
-        check_is_fitted(self, "prior_")
-        prediction.check_method(method)
-        if method in ("map", "mle") and posterior is None and self._drawn:
-            raise UndefinedEstimateError(
-                method,
-                "the posterior is known by draws, which do not tell a maximum; use "
-                "method='posterior_predictive' or 'posterior_mean', or a fit in closed form",
-            )
+        own = self._posterior_of(posterior, method)
         weights = self._given_weights(class_prior)
-        theta = self._draws_of(posterior)
         X = self._read(X, reset=False)
         if relevance is not None:
-            if method != "posterior_predictive" or theta is not None:
+            if method != "posterior_predictive" or posterior is not None:
                 raise ValueError(
                     "relevance= averages the posterior predictive in closed form: leave "
                     "`posterior` out, and method at 'posterior_predictive'"
                 )
             return self._log_joint_averaged(self._encode(X), weights, relevance)
         try:
-            encoded = self._encode_as_read(X)
-            return self._log_joint_of_rows(encoded, method, weights, theta, quantity)
+            return own.log_joint(self._encode_as_read(X), method, weights, quantity)
         except UndefinedEstimateError as error:
             raise error.renamed(self.classes_, self._feature_names()) from None
 
-    def _log_joint_of_rows(
-        self,
-        encoded: Any,
-        method: Method,
-        weights: Array | None,
-        theta: dict[str, Array] | None,
-        quantity: Quantity,
-    ) -> Array:
-        """`prediction.log_joint` of this classifier."""
-        stats: Any = self.stats_ if theta is None else self.__dict__.get("stats_")
-        exact = self.n_unlabelled_ == 0
-        return prediction.log_joint(
-            self._scorer(), stats, encoded, method, weights, theta, quantity, exact
-        )
-
     def _log_joint_averaged(self, encoded: Any, weights: Array | None, relevance: Any) -> Array:
-        from bayesgen.explain.feature_relevance import log_predictive
-
+        model, stats = self.model_, self.stats_
         if weights is None:
-            weights = self.model_.class_weights("posterior_predictive", self.stats_)
-        log_x = log_predictive(self.prior_, self.model_, self.stats_, encoded, relevance)
+            weights = model.class_weights("posterior_predictive", stats)
+        log_x = feature_relevance.log_predictive(self.prior_, model, stats, encoded, relevance)
         return log_x + log_weights(weights)
 
     @row_by_row
@@ -168,7 +129,7 @@ class Predicting(Posterior):
         self, X: Any, method: Method, class_prior: Any, posterior: Any, relevance: Any
     ) -> Array:
         joint = self._log_joint(X, method, class_prior, posterior, "probability", relevance)
-        return prediction.log_class_probability(joint, method)
+        return log_class_probability(joint, method)
 
     @row_by_row
     def predict_proba(
@@ -224,7 +185,7 @@ class Predicting(Posterior):
         joint = self._log_joint(X, method, class_prior, posterior, "probability", relevance)
         with np.errstate(invalid="ignore"):  # impossible rows are refused below
             log_odds = joint[:, 1] - joint[:, 0] if len(self.classes_) == 2 else None
-        log_p = prediction.log_class_probability(joint, method)  # refuses impossible rows
+        log_p = log_class_probability(joint, method)  # refuses impossible rows
         return log_p if log_odds is None else log_odds
 
     @available_if(_has_density)
@@ -269,27 +230,15 @@ class Predicting(Posterior):
         >>> table.probability.sel({"class": "a"}).round(2).values, bool(table.trusted.all())
         (array([0.97, 0.43]), True)
         """
-        check_is_fitted(self, "prior_")
         weights = self._given_weights(class_prior)
-        theta = self._draws_of(self.posterior_ if posterior is None else posterior)
-        encoded = self._encode(self._read(X, reset=False))
-        exact = self.n_unlabelled_ == 0
-        result = prediction.monte_carlo(self._scorer(), theta, encoded, weights, exact)
+        own = self._posterior_of(posterior)
+        if isinstance(own, ExactPosterior):
+            own = self._drawn_posterior(cast(Any, self).posterior_)
+        result = own.estimate(self._encoded(X), weights)
         names = ("probability", "mcse", "weight_ess", "log_density_sd")
         table = {name: ((OBS, CLASS), getattr(result, name)) for name in names}
         trusted = ~result.probability_in_doubt()
         return tree.group(table | {"trusted": ((OBS,), trusted)}, {CLASS: self.classes_})
-
-    def _draws_of(self, posterior: Any) -> Any:
-        """Parameters (chain, draw, *dims) of a posterior of this model; those of a sampled fit.
-
-        None: the closed form.
-        """
-        if posterior is None and self._drawn:
-            posterior = self.posterior_
-        if posterior is None:
-            return None
-        return tree.read_draws(posterior, self._scorer().params, self._coords())
 
     def simulate(
         self,
@@ -316,39 +265,14 @@ class Predicting(Posterior):
             Rows as the classifier reads them, and their labels.
         """
         self._refuse_if_discriminative("simulate")
-        check_is_fitted(self, "prior_")
+        own = self._fitted()
         if source not in ("predictive", "draw"):
             raise ValueError(f"source must be 'predictive' or 'draw', got {source!r}")
         if n < 0:
             raise ValueError(f"n must be >= 0, got {n}")
-        rng = np.random.default_rng(random_state)
-        model = self._scorer()
-        draws = self._draws_of(None)
-        if draws is not None:
-            given = None if y is None else np.broadcast_to(self._codes_of(y), (n,))
-            X, codes = simulate_from_draws(rng, model.family, draws, n, given, source == "draw")
-            return self._decode(X), self.classes_[codes]
-        theta = {k: v[0] for k, v in model.draw(rng, 1).items()} if source == "draw" else None
-        if y is None:
-            weights = self._class_weights("posterior_mean")
-            if theta is not None:
-                weights = theta["pi"]
-            codes = rng.choice(len(weights), size=n, p=weights)
-        else:
-            codes = np.broadcast_to(self._codes_of(y), (n,))
-        if theta is None:
-            X = model.family.simulate_predictive(rng, codes)
-        else:
-            X = model.family.simulate(rng, theta, codes)
+        codes = None if y is None else np.broadcast_to(self._codes_of(y), (n,))
+        X, codes = own.simulate(np.random.default_rng(random_state), n, codes, source == "draw")
         return self._decode(X), self.classes_[codes]
-
-    def _class_weights(self, method: Method) -> Array:
-        """(C,) p(y = c) under a method."""
-        if self.n_unlabelled_:
-            weights: Array = self._draws_of(None)[CLASS_WEIGHTS].mean(axis=(0, 1))
-            return weights
-        stats: Any = self.__dict__.get("stats_")
-        return self._scorer().class_weights(method, stats)
 
     def linear_form(self, method: Method = "posterior_predictive") -> LinearForm:
         """Weights (w, w0) of the rule, where it is linear in the features.
@@ -364,8 +288,8 @@ class Predicting(Posterior):
             With the reason: a full predictive is often curved where its plug-in is linear.
         """
         check_is_fitted(self, "model_")
-        prediction.check_method(method)
-        model: ClassModel = self.model_
+        check_method(method)
+        model = self.model_
         theta = None
         try:
             if method != "posterior_predictive":

@@ -5,13 +5,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.datatree import tree
-from bayesgen.estimators.face import package_version
+from bayesgen.estimators.estimator import package_version
 from bayesgen.estimators.posterior import Posterior
 from bayesgen.families.names import CLASS, CONSTANT_DATA, FIT
 from bayesgen.io import storage
+from bayesgen.posterior.drawn import DrawnPosterior
+from bayesgen.posterior.exact import ExactPosterior
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -26,7 +27,7 @@ class Saving(Posterior):
 
     def _record(self) -> tuple["xr.Dataset", dict[str, Any], dict[str, "xr.Dataset"]]:
         """What `storage.write` takes."""
-        check_is_fitted(self, "prior_")
+        own = self._fitted()
         parameters = {
             name: storage.to_json(value, name)
             for name, value in self.get_params(deep=False).items()
@@ -49,10 +50,10 @@ class Saving(Posterior):
             **self._state(),
         }
         coords = self._coords()
-        fit = tree.fit_dataset(self.prior_, self._scorer(), self._scorer_stats(), coords)
+        fit = tree.fit_dataset(own.prior, own.model, own.stats, coords)
         fit = fit.drop_vars([CLASS], errors="ignore")
         draws = {}
-        if self._drawn:
+        if isinstance(own, DrawnPosterior):
             state["draws"] = {
                 str(k): storage.to_json(v, str(k)) for k, v in self._draws.attrs.items()
             }
@@ -63,10 +64,6 @@ class Saving(Posterior):
                 if name not in (FIT, CONSTANT_DATA)
             }
         return fit, state, draws
-
-    def _unsaved(self) -> tuple[str, ...]:
-        """Constructor arguments that a file cannot hold."""
-        return ("family",)
 
     def _load(
         self, fit: "xr.Dataset", state: Mapping[str, Any], draws: Mapping[str, "xr.Dataset"]
@@ -90,16 +87,17 @@ class Saving(Posterior):
         self.prior_ = replace(prior, family=prior.family.with_prior_objects(given))
         if state.get("closed_form", True):
             self.model_, self.stats_ = model, stats
-        else:
-            self._rough, self._rough_stats = model, stats
-        if self._drawn:
-            coords = self._coords()
-            self._draws = self._tree(
-                {
-                    name: group.assign_coords({d: coords[d] for d in group.dims if d in coords})
-                    for name, group in draws.items()
-                }
-            )
-            attrs = {k: storage.from_json(v) for k, v in state["draws"].items()}
-            self._draws.attrs |= attrs
+        if self.inference_ == "closed form":
+            self._posterior = ExactPosterior(self.prior_, model, stats)
+            return self
+        self._posterior = DrawnPosterior(self.prior_, model, stats, {})
+        coords = self._coords()
+        self._draws = self._tree(
+            {
+                name: group.assign_coords({d: coords[d] for d in group.dims if d in coords})
+                for name, group in draws.items()
+            }
+        )
+        self._draws.attrs |= {k: storage.from_json(v) for k, v in state["draws"].items()}
+        self._posterior = self._drawn_posterior(self._draws)
         return self

@@ -19,7 +19,7 @@ from bayesgen.families.conjugate.dirichlet_categorical import DirichletCategoric
 from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
 from bayesgen.families.conjugate.normal_inverse_gamma.family import NormalInverseGamma, Variance
-from bayesgen.families.contract import ConjugateFamily, Stats
+from bayesgen.families.contract import ConjugateFamily, Family, Stats
 from bayesgen.families.names import CATEGORY, CLASS, FEATURE
 from bayesgen.families.shared.category_codes import Codes
 from bayesgen.numerics.rows import Matrix
@@ -100,6 +100,8 @@ class CategoricalNB(_Table):
     >>> clf.predict_proba([["red", "XL"]]).round(3)
     array([[0.286, 0.714]])
     """
+
+    _family_type: type[Family] = DirichletCategorical
 
     def __init__(
         self,
@@ -235,6 +237,8 @@ class MixedNB(_Table):
     >>> clf.predict(X[:1])
     array(['Adelie'], dtype='<U6')
     """
+
+    _family_type: type[Family] = Columns
 
     def __init__(
         self,

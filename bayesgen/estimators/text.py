@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from bayesgen.encoding.tokens import Split, Tokenizer, Vocabulary
 from bayesgen.estimators.base import Align, GenerativeClassifier
 from bayesgen.families.conjugate.dirichlet_markov import DirichletMarkov
-from bayesgen.families.contract import ConjugateFamily
+from bayesgen.families.contract import ConjugateFamily, Family
 from bayesgen.families.names import CLASS, CONTEXT, TOKEN, Method
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import log_weights
@@ -74,6 +74,8 @@ class MarkovNB(GenerativeClassifier):
     array([4.845])
     """
 
+    _family_type: type[Family] = DirichletMarkov
+
     def __init__(
         self,
         order: int = 2,
@@ -124,7 +126,7 @@ class MarkovNB(GenerativeClassifier):
             log_p = self.score_samples(X, method)
         else:
             codes = np.broadcast_to(self._codes_of(y), (len(documents),))
-            log_pi = log_weights(self._class_weights(method))
+            log_pi = log_weights(self._fitted().class_weights(method))
             log_p = joint[np.arange(len(codes)), codes] - log_pi[codes]
         length = np.array([len(d) or np.nan for d in documents], dtype=np.float64)
         return np.exp(-log_p / length)
@@ -149,9 +151,9 @@ class MarkovNB(GenerativeClassifier):
         check_is_fitted(self, "prior_")
         if length is None:
             return super().simulate(n, y, random_state, source)
-        writer = copy.copy(self)
-        model = self._scorer()
-        writer._rough = replace(model, family=replace(model.family, length=length))
+        writer, own = copy.copy(self), self._fitted()
+        model = replace(own.model, family=replace(own.model.family, length=length))
+        writer._posterior = replace(own, model=model)
         return GenerativeClassifier.simulate(writer, n, y, random_state, source)
 
     def to_pymc(
@@ -171,7 +173,7 @@ class MarkovNB(GenerativeClassifier):
             for each token, and ``x_row`` tells the document of each.
         """
         check_is_fitted(self, "prior_")
-        seen: DirichletMarkov = self._scorer().family
+        seen: DirichletMarkov = self._fitted().model.family
         family = replace(self.prior_.family, grams=seen.grams, counts=0.0 * seen.counts)
         spanning = copy.copy(self)  # the prior, with tables for the contexts of `posterior_`
         spanning.prior_ = replace(self.prior_, family=family)
@@ -232,7 +234,7 @@ class MarkovNB(GenerativeClassifier):
         """The contexts: what stands before a token."""
         between = "" if self.tokens == "char" else " "
         tokens = list(map(str, self.encoder_.tokens))
-        contexts = self._scorer().family.contexts.tolist()
+        contexts = self._fitted().model.family.contexts.tolist()
         return [between.join(_START if k < 0 else tokens[k] for k in c) for c in contexts]
 
     def _term_names(self, encoded: Any) -> list[Any]:

@@ -1,26 +1,21 @@
 """How sure a fitted classifier is: the distribution of p(y = c | x, theta), row by row."""
 
-from collections.abc import Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.checks.criticism import log_joint_blocks
 from bayesgen.datatree import tree
-from bayesgen.estimators.predicting import Predicting
+from bayesgen.estimators.estimator import Estimator
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS, PREDICTIONS
-from bayesgen.numerics.special import Array, log_softmax, softmax
-from bayesgen.posterior.model import draw_shape
+from bayesgen.numerics.special import log_softmax
+from bayesgen.predict import distribution
+from bayesgen.predict.interval.intervals import interval_of
 
 if TYPE_CHECKING:
     import xarray as xr
 
-_LEAST_SPARE, _MOST_SPARE = 1 << 26, 1 << 29  # bytes of the draws of theta held at a time
 
-
-class Uncertainty(Predicting):
+class Uncertainty(Estimator):
     """Intervals, draws and entropies of the class probabilities."""
 
     def predict_interval(
@@ -76,22 +71,14 @@ class Uncertainty(Predicting):
         >>> float(table["predictive"].sel({"class": 1})[0].round(3))
         0.349
         """
-        from bayesgen.predict import from_draws
-        from bayesgen.predict.interval.intervals import interval, interval_of
-
-        check_is_fitted(self, "prior_")
+        own = self._posterior_of(posterior)
         prob, kind = interval_of(prob, kind)
         weights = self._given_weights(class_prior)
-        encoded = self._encode(self._read(X, reset=False))
-        theta = self._draws_of(posterior)
-        if theta is None:
-            found = interval(self.model_, encoded, prob, kind, method, weights, random_state)
-        else:
-            blocks = self._log_joint_draws(theta, encoded, weights)
-            found = from_draws.by_rows(partial(from_draws.interval, prob=prob, kind=kind), blocks)
-        joint = self._log_joint_of_rows(
-            encoded, "posterior_predictive", weights, theta, "probability"
+        encoded = self._encoded(X)
+        found = distribution.credible_intervals(
+            own, encoded, prob, kind, method, weights, random_state
         )
+        joint = own.log_joint(encoded, "posterior_predictive", weights, "probability")
         by_class = (OBS, CLASS)
         with np.errstate(invalid="ignore"):
             predictive = np.exp(log_softmax(joint))
@@ -154,52 +141,22 @@ class Uncertainty(Predicting):
         """
         import xarray as xr
 
-        from bayesgen.predict.draws import log_joint_draws
-        from bayesgen.predict.from_draws import write_probabilities
-
-        check_is_fitted(self, "prior_")
+        own = self._posterior_of(posterior)
         weights = self._given_weights(class_prior)
-        encoded = self._encode(self._read(X, reset=False))
-        theta = self._draws_of(posterior)
-        if theta is not None:
-            chains, draws = draw_shape(self._scorer().family, theta)
+        encoded = self._encoded(X)
         for name, value in (("draws", draws), ("chains", chains)):
             if not isinstance(value, int | np.integer) or value < 1:
                 raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
         if not max_memory > 0:
             raise ValueError(f"max_memory must be > 0 GiB, got {max_memory!r}")
-        size = 8 * chains * draws * encoded.shape[0] * len(self.classes_)
-        spare = max_memory * (1 << 30) - size
-        if spare < 0:
-            raise ValueError(
-                f"{chains * draws} draws of {encoded.shape[0]} rows and {len(self.classes_)} "
-                f"classes would take {size / (1 << 30):.1f} GiB, more than max_memory: give fewer "
-                "rows at a time or fewer draws, or use predict_interval, which keeps none"
-            )
         rng = np.random.default_rng(random_state)
-        separate = per_row and theta is None
-        rho = np.empty((chains, draws, encoded.shape[0], len(self.classes_)))
-        flat = rho.reshape(-1, *rho.shape[2:])
-        if separate:
-            step = max(1, (1 << 23) // max(1, len(flat) * rho.shape[3]))
-            for start in range(0, rho.shape[2], step):
-                rows = slice(start, start + step)
-                flat[:, rows] = softmax(
-                    log_joint_draws(self.model_, encoded[rows], rng, len(flat), weights)
-                )
-        elif theta is not None:
-            write_probabilities(flat, self._scorer().family, theta, encoded, weights)
-        else:
-            budget = min(max(spare, _LEAST_SPARE), _MOST_SPARE)
-            step = max(1, int(budget / (8 * self.model_.family.n_parameters())))
-            for start in range(0, len(flat), step):
-                part = flat[start : start + step]
-                one = tree.split_chains(self.model_.draw(rng, len(part)), 1)
-                write_probabilities(part, self._scorer().family, one, encoded, weights)
+        rho, drawn = distribution.probability_draws(
+            own, encoded, draws, chains, weights, rng, per_row, max_memory
+        )
         dims = (CHAIN, DRAW, OBS, CLASS)
         group = tree.group({"class_probability": (dims, rho)}, {CLASS: self.classes_})
         out = xr.DataTree.from_dict({f"/{PREDICTIONS}": group})
-        out.attrs["draws"] = "each row on its own" if separate else "one theta for all rows"
+        out.attrs["draws"] = drawn
         return out
 
     def predict_uncertainty(
@@ -246,51 +203,26 @@ class Uncertainty(Predicting):
         >>> {k: round(float(table[k][0]), 3) for k in ("total", "aleatoric", "epistemic")}
         {'total': 0.637, 'aleatoric': 0.529, 'epistemic': 0.108}
         """
-        from bayesgen.predict import from_draws
-        from bayesgen.predict.uncertainty import entropies
-
-        check_is_fitted(self, "prior_")
-        pairs: dict[str, Any] = {"training": "posterior", "training and row": "predictive"}
-        if given not in pairs:
+        own = self._posterior_of(posterior)
+        if given not in ("training", "training and row"):
             raise ValueError(f"given must be 'training' or 'training and row', got {given!r}")
         if unit not in ("nats", "bits"):
             raise ValueError(f"unit must be 'nats' or 'bits', got {unit!r}")
         weights = self._given_weights(class_prior)
-        encoded = self._encode(self._read(X, reset=False))
-        theta = self._draws_of(posterior)
-        if theta is None:
-            found: Any = entropies(self.model_, encoded, pairs[given], unit, weights, random_state)
-            total, aleatoric, route = found.total, found.aleatoric, found.method
-        else:
-            if given != "training":
-                raise ValueError("given='training and row' has no route from posterior draws")
-            blocks = self._log_joint_draws(theta, encoded, weights)
-            found = from_draws.by_rows(from_draws.averages, blocks)
-            scale = 1.0 if unit == "nats" else 1 / np.log(2)
-            total, aleatoric = found.total * scale, found.aleatoric * scale
-            route = np.full(len(total), "draws")
+        encoded = self._encoded(X)
+        found = distribution.summary(own, encoded, given, unit, weights, random_state)
         by_row, by_class = (OBS,), (OBS, CLASS)
         out = tree.group(
             {
-                "total": (by_row, total),
-                "aleatoric": (by_row, aleatoric),
-                "epistemic": (by_row, total - aleatoric),
+                "total": (by_row, found.total),
+                "aleatoric": (by_row, found.aleatoric),
+                "epistemic": (by_row, found.total - found.aleatoric),
                 "mean": (by_class, found.mean),
                 "sd": (by_class, found.sd),
                 "top": (by_class, found.top),
-                "route": (by_row, route),
+                "route": (by_row, found.route),
                 "error": (by_row, found.error),
             },
             {CLASS: self.classes_},
         )
         return out.assign_attrs(unit=unit, given=given)
-
-    def _log_joint_draws(
-        self, theta: dict[str, Array], encoded: Any, weights: Array | None
-    ) -> Iterator[tuple[slice, Array]]:
-        """(rows, (chain, draw, n, C) log p(c, x_i | theta)) up to a term common to the classes.
-
-        In blocks of rows; with fixed class weights if given.
-        """
-        family = self._scorer().family
-        return log_joint_blocks(family, theta, encoded, weights, "probability")

@@ -3,14 +3,14 @@ r"""Training rows without a label, or with cells missing where that has no close
 A row of unknown class contributes :math:`\log \sum_c \pi_c\, p(x | \theta_c)`: its label is
 marginalised, not sampled. So are missing cells (`families.shared.gaps`). The posterior is then no
 longer conjugate, and a sampler needs two things from here: the rows that statistics cannot hold,
-few and weighted, and a rough posterior that tells it where to look.
+few and weighted, and the posterior of a pilot fit that tells it where to look.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from bayesgen.families.contract import ConjugateFamily
+from bayesgen.families.contract import ConjugateFamily, Family
 from bayesgen.numerics.rows import Matrix, has_nan
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.model import ClassModel, ClassStats, PartialRows, log_weights
@@ -20,12 +20,12 @@ _FEWEST_STEPS = 10  # where cells are missing
 _SETTLED = 0.01  # change of every p(y | x) in a step, below which it ends
 
 
-class PartialData(NamedTuple):
+class IncompleteData(NamedTuple):
     """What a sampler needs of rows of which something is not known."""
 
     labelled: ClassModel  # posterior given the rows with a label alone
-    rough: ClassModel  # posterior if the unknown were known to be as expected
-    rough_stats: ClassStats
+    pilot: ClassModel  # posterior if the unknown were known to be as expected
+    pilot_stats: ClassStats
     stats: ClassStats | None  # of the rows that statistics can hold
     rows: PartialRows  # the others
 
@@ -34,12 +34,16 @@ def is_complete(family: ConjugateFamily, X: Matrix, codes: Array) -> bool:
     """Whether the rows have a closed form: every label is known, and every cell that must be."""
     if (codes < 0).any():
         return False
-    return not has_nan(X) or family.condensed(X[:1], np.ones(1)) is None
+    return not has_nan(X) or not has_gaps(family, X)
+
+
+def has_gaps(family: Family, X: Matrix) -> bool:
+    """Whether missing cells of training rows have no closed form in this family."""
+    return isinstance(family, ConjugateFamily) and family.condensed(X[:1], np.ones(1)) is not None
 
 
 def resolved_prior(
-    family: ConjugateFamily,
-    class_alpha: Any,
+    unresolved: ClassModel,
     X: Matrix,
     codes: Array,
     n_classes: int,
@@ -51,24 +55,28 @@ def resolved_prior(
 
     Parameters
     ----------
+    unresolved : ClassModel
+        Hyper-parameters as the user gave them, of a conjugate family.
     X : (N, D)
     codes : (N,)
         Class codes; -1 where there is no label.
     """
-    share = _shares(codes, n_classes, 1 / n_classes)
-    row, c = np.nonzero(share)
-    part = share[row, c] if weight is None else share[row, c] * weight[row]
+    belongs = _responsibilities(codes, n_classes, 1 / n_classes)
+    row, c = np.nonzero(belongs)
+    part = belongs[row, c] if weight is None else belongs[row, c] * weight[row]
     count = np.bincount(c, part, n_classes)
-    stats = ClassStats(count, family.default_stats(X[row], c, n_classes, part))
-    return ClassModel(class_alpha, family).resolve(stats)
+    stats = ClassStats(count, unresolved.family.default_stats(X[row], c, n_classes, part))
+    return unresolved.resolve(stats)
 
 
-def partial_data(prior: ClassModel, X: Matrix, codes: Array, weight: Array | None) -> PartialData:
+def incomplete_data(
+    prior: ClassModel, X: Matrix, codes: Array, weight: Array | None
+) -> IncompleteData:
     """Split rows into statistics and the rest; X and codes as in `resolved_prior`."""
     n_classes = len(prior.alpha)
     weight = np.ones(len(codes)) if weight is None else weight
     known = codes >= 0
-    labelled, rough, rough_stats = _rough(prior, X, codes, weight)
+    labelled, pilot, pilot_stats = _pilot_fit(prior, X, codes, weight)
 
     loose = _distinct(X[~known], weight[~known])
     parts = [(*loose, np.ones((len(loose[1]), n_classes), dtype=bool))]
@@ -88,29 +96,31 @@ def partial_data(prior: ClassModel, X: Matrix, codes: Array, weight: Array | Non
         np.concatenate([p[2] for p in parts]),
         np.concatenate([p[1] for p in parts]),
     )
-    return PartialData(labelled, rough, rough_stats, stats, rows)
+    return IncompleteData(labelled, pilot, pilot_stats, stats, rows)
 
 
-def _shared_out(family: ConjugateFamily, X: Matrix, share: Array, weight: Array) -> ClassStats:
-    """Statistics of rows that belong to every class in the shares (N, C), completed by `family`."""
+def _expected_stats(
+    family: ConjugateFamily, X: Matrix, responsibility: Array, weight: Array
+) -> ClassStats:
+    """Statistics of rows with responsibilities (N, C), their cells completed by `family`."""
     out = None
-    n_classes = share.shape[1]
+    n_classes = responsibility.shape[1]
     for c in range(n_classes):
-        rows = np.flatnonzero(share[:, c] > 0)
-        own = weight[rows] * share[rows, c]
+        rows = np.flatnonzero(responsibility[:, c] > 0)
+        own = weight[rows] * responsibility[rows, c]
         part = family.stats(family.completed(X[rows], c), np.full(len(rows), c), n_classes, own)
         out = part if out is None else out.merge(part)
-    return ClassStats(weight @ share, out)
+    return ClassStats(weight @ responsibility, out)
 
 
-def _shares(codes: Array, n_classes: int, unknown: float) -> Array:
+def _responsibilities(codes: Array, n_classes: int, unknown: float) -> Array:
     """(N, C) 1 in the class of a row; `unknown` in all of them where that is not known."""
-    share = (codes[:, None] == np.arange(n_classes)).astype(np.float64)
-    share[codes < 0] = unknown
-    return share
+    responsibility = (codes[:, None] == np.arange(n_classes)).astype(np.float64)
+    responsibility[codes < 0] = unknown
+    return responsibility
 
 
-def _rough(
+def _pilot_fit(
     prior: ClassModel, X: Matrix, codes: Array, weight: Array
 ) -> tuple[ClassModel, ClassModel, ClassStats]:
     """Expectation-maximisation with the predictive in place of a maximum; near enough to start.
@@ -118,18 +128,18 @@ def _rough(
     Missing cells that statistics refuse are at their conditional means.
     """
     unknown = codes < 0
-    share = _shares(codes, len(prior.alpha), 0.0)
-    stats = _shared_out(prior.family, X, share, weight)
+    responsibility = _responsibilities(codes, len(prior.alpha), 0.0)
+    stats = _expected_stats(prior.family, X, responsibility, weight)
     model = labelled = prior.update(stats)
     refits = prior.family.condensed(X[:1], weight[:1]) is not None and has_nan(X)
     for step in range(_STEPS):
-        before = share[unknown]
+        before = responsibility[unknown]
         if unknown.any():
             joint = model.family.log_predictive(X[unknown])
-            share[unknown] = np.exp(log_softmax(joint + log_weights(model.alpha)))
-        stats = _shared_out(model.family, X, share, weight)
+            responsibility[unknown] = np.exp(log_softmax(joint + log_weights(model.alpha)))
+        stats = _expected_stats(model.family, X, responsibility, weight)
         model = prior.update(stats)
-        change = np.abs(share[unknown] - before).max(initial=0.0)
+        change = np.abs(responsibility[unknown] - before).max(initial=0.0)
         if change < _SETTLED and not (refits and step < _FEWEST_STEPS):
             break
     return labelled, model, stats

@@ -4,7 +4,7 @@ r"""Classes and features together: Dirichlet class weights times a family.
           x_i \mid y_i = c \sim p(\cdot \mid \theta_c)
 
 The weights and the features' parameters are independent a posteriori, so their log densities,
-evidences and cumulant generating functions add. Source: seed bayesian_naive_bayes, "Posterior".
+evidences and cumulant generating functions add. Source: Murphy (2012), section 3.5.
 """
 
 from collections.abc import Mapping
@@ -83,6 +83,11 @@ class ClassModel(Record):
     alpha: Any = array(CLASS)
     family: Any = None
 
+    @property
+    def generative(self) -> bool:
+        """Whether rows have a density and classes have weights; else p(y | x, theta) is all."""
+        return is_generative(self.family)
+
     def stats(self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None) -> ClassStats:
         """Statistics of labelled rows."""
         return ClassStats(
@@ -133,7 +138,7 @@ class ClassModel(Record):
 
         rows = {} if y is None else {OBS: np.arange(len(y))}
         with pm.Model(coords={**self._counted(coords), **coords, **rows}) as model:
-            pi = None if self.family.discriminative else self._declare_weights()
+            pi = self._declare_weights() if self.generative else None
             if y is not None:
                 codes = pm.Data("y", np.asarray(y, dtype=np.int64), dims=OBS)
                 if pi is not None:
@@ -185,7 +190,7 @@ class ClassModel(Record):
 
     def class_weights(self, method: Method, stats: ClassStats) -> Array:
         """(C,) p(y = c) under a method; the predictive's is the posterior mean."""
-        if self.family.discriminative:
+        if not self.generative:
             return self.mean_weights()
         if method == "mle":
             return stats.count / stats.count.sum()
@@ -203,7 +208,7 @@ class ClassModel(Record):
 
     def mean_weights(self) -> Array:
         """(C,) posterior mean of p(y = c); equal where p(y | x, theta) is the whole model."""
-        if self.family.discriminative:
+        if not self.generative:
             return np.full(len(self.alpha), 1 / len(self.alpha))
         weights: Array = self.alpha / self.alpha.sum()
         return weights
@@ -219,7 +224,7 @@ class ClassModel(Record):
     def params(self) -> dict[str, tuple[str, ...]]:
         """{name: dims} of every parameter, the class weights (of a generative model) first."""
         params: dict[str, tuple[str, ...]] = dict(self.family.params)
-        return params if self.family.discriminative else {CLASS_WEIGHTS: (CLASS,), **params}
+        return {CLASS_WEIGHTS: (CLASS,), **params} if self.generative else params
 
     def log_density(self, theta: Theta) -> Array:
         """(...) log density at the class weights and the features' theta, as in the family."""
@@ -253,6 +258,16 @@ def _log_mixture(log_joint: Any, rows: PartialRows) -> Any:
     return (weight * (top + pt.log(terms.sum(axis=1)))).sum()
 
 
+def is_generative(family: Family | type[Family]) -> bool:
+    """Whether a family describes rows; the one place that asks whether it is discriminative."""
+    return not family.discriminative
+
+
+def split_chains(draws: Mapping[str, Array], chains: int) -> dict[str, Array]:
+    """{name: (chains * n, ...)} to {name: (chains, n, ...)}."""
+    return {k: v.reshape(chains, -1, *v.shape[1:]) for k, v in draws.items()}
+
+
 def draw_shape(family: Family, theta: Theta) -> tuple[int, ...]:
     """The leading axes of draws of theta: (chain, draw)."""
     name, dims = next(iter(family.params.items()))
@@ -262,7 +277,7 @@ def draw_shape(family: Family, theta: Theta) -> tuple[int, ...]:
 
 def log_class_weights(family: Family, theta: Theta) -> Array:
     """(..., C) log pi of draws; of a discriminative model, which has none, (C,) zeros."""
-    if not family.discriminative:
+    if is_generative(family):
         return log_weights(theta[CLASS_WEIGHTS])
     name, dims = next((k, d) for k, d in family.params.items() if CLASS in d)
     return np.zeros(np.shape(theta[name])[dims.index(CLASS) - len(dims)])

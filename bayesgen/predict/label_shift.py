@@ -141,10 +141,9 @@ def estimate_class_prior(
     elif theta == "updated":
         result = _updated(rng, clf.model_.family, encoded, alpha, chains, draws)
     else:
-        drawn = clf._draws_of(posterior)
-        if drawn is None:
-            drawn = tree.split_chains(clf.model_.family.draw(rng, chains * draws), chains)
-        result = _drawn(rng, clf._scorer().family, drawn, encoded, alpha, line)
+        own = clf._posterior_of(posterior)
+        drawn = own.draw_features(rng, draws, chains)
+        result = _drawn(rng, own.model.family, drawn, encoded, alpha, line)
 
     coords = {CLASS: clf.classes_, BOUND: ["lower", "upper"]}
     group = tree.group({VARIABLE: ((CHAIN, DRAW, CLASS), result.rho)}, coords)

@@ -13,10 +13,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesgen as bg
 from bayesgen.estimators import FACES
-from bayesgen.estimators.face import NoClosedFormError
 from bayesgen.estimators.sampled import SampledClassifier
 from bayesgen.families.contract import UndefinedEstimateError
 from bayesgen.inference import nuts as mcmc
+from bayesgen.inference.closed_form import NoClosedFormError
 
 RNG = np.random.default_rng(6)
 N = 24

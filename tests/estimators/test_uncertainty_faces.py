@@ -284,10 +284,10 @@ def test_joint_draws_are_those_of_one_theta(case):
 
 
 def test_blocks_of_draws_are_draws(plain, monkeypatch):
-    from bayesgen.estimators import uncertainty
+    from bayesgen.predict import distribution
 
-    monkeypatch.setattr(uncertainty, "_LEAST_SPARE", 1)
-    monkeypatch.setattr(uncertainty, "_MOST_SPARE", 8 * plain.clf.model_.family.n_parameters() * 7)
+    monkeypatch.setattr(distribution, "_LEAST_SPARE", 1)
+    monkeypatch.setattr(distribution, "_MOST_SPARE", 8 * plain.clf.model_.family.n_parameters() * 7)
     rho = plain.clf.predict_posterior(plain.X, draws=400, chains=2)["predictions"]
     rho = rho["class_probability"].values.reshape(800, len(plain.X), -1)
     assert len(np.unique(rho[:, 0, 0])) == 800

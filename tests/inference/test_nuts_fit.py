@@ -17,15 +17,15 @@ from sklearn.base import clone
 import bayesgen as bg
 from bayesgen.checks.agreement import compare
 from bayesgen.encoding.labels import is_labelled, labels_and_mask
-from bayesgen.estimators.face import NoClosedFormError
 from bayesgen.families import registry
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.columns import Columns
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.families.contract import UndefinedEstimateError
 from bayesgen.families.shared import gaps
-from bayesgen.inference import diagnostics
+from bayesgen.inference import diagnostics, sampled
 from bayesgen.inference import nuts as mcmc
+from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.numerics.kernels import missing_cells
 
 with warnings.catch_warnings():
@@ -273,7 +273,10 @@ def modelled(clf: Any, X: Any, codes: Any, weight: Any = None) -> tuple[Any, Any
     clf.classes_, clf.encoder_ = np.unique(codes[codes >= 0]), clf._learn(rows)
     clf.n_unlabelled_ = int((codes < 0).sum())
     rows = clf._encode(rows)
-    model, clf.start = clf._model_to_sample(rows, codes, weight)
+    data = sampled.Data(rows, codes, len(clf.classes_), weight)
+    goal = sampled.target(clf._unresolved(), clf.prior, data)
+    clf._aim_at(goal)
+    clf.start, model = goal.start, goal.to_pymc(clf._coords())
     return clf, model, rows
 
 
@@ -290,8 +293,8 @@ def test_the_rows_have_the_likelihood_of_the_formula(case):
     _, weighted_model, _ = modelled(*CASES[case], Y, np.arange(N) / 10 + 0.1)
     differences = []
     for seed in range(3):
-        draws = clf._rough.draw(np.random.default_rng(seed), 1)
-        joint = clf._scorer().family.log_likelihood(X, draws)[0] + np.log(draws["pi"])
+        draws = clf._fitted().model.draw(np.random.default_rng(seed), 1)
+        joint = clf._fitted().model.family.log_likelihood(X, draws)[0] + np.log(draws["pi"])
         rows = np.where(Y < 0, logsumexp(joint, axis=1), joint[np.arange(N), Y])
         theta = {k: v[0] for k, v in draws.items()}
         found = [
@@ -305,15 +308,15 @@ def test_the_rows_have_the_likelihood_of_the_formula(case):
 @pytest.mark.parametrize("case", CASES)
 def test_every_family_gives_every_row_a_density_in_pymc(case):
     clf, _, X = modelled(*CASES[case], Y)
-    draws = clf._rough.draw(np.random.default_rng(0), 1)
-    prior = clf.prior_.family.prepared(clf._rough_stats.features)
+    draws = clf._fitted().model.draw(np.random.default_rng(0), 1)
+    prior = clf.prior_.family.prepared(clf._fitted().stats.features)
     coords = clf.prior_._counted(clf._coords()) | clf._coords()
     with pm.Model(coords=coords) as model:
         tensors = prior.to_pymc()
         density = prior.pymc_log_likelihood(X, tensors)
     theta = {name: draws[name][0] for name in prior.params}
     found = at(density, model, theta)
-    expected = clf._scorer().family.log_likelihood(X, draws)[0]
+    expected = clf._fitted().model.family.log_likelihood(X, draws)[0]
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 

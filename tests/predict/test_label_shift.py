@@ -10,7 +10,7 @@ from scipy import sparse, stats
 from scipy.special import betaln, expit
 
 import bayesgen as bg
-from bayesgen.estimators.face import NoClosedFormError
+from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.posterior.monte_carlo import MonteCarloWarning
 
 ROUTES = ["drawn", "updated", "integrated"]

@@ -4,13 +4,13 @@ from bayesgen.estimators.sampled.bits import (
     HierarchicalBernoulliNB,
     HierarchicalCategoricalNB,
 )
+from bayesgen.estimators.sampled.classifier import SampledClassifier
 from bayesgen.estimators.sampled.counts import (
     DirichletCompoundMultinomialNB,
     LogisticNormalNB,
     NegativeBinomialNB,
 )
 from bayesgen.estimators.sampled.discriminative import BayesianLogisticRegression
-from bayesgen.estimators.sampled.face import SampledClassifier
 from bayesgen.estimators.sampled.mixture import MixtureDiscriminant, choose_n_components
 from bayesgen.estimators.sampled.reals import LKJDiscriminant, StudentTNB
 

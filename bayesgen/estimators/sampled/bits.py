@@ -6,8 +6,9 @@ HierarchicalBernoulliNB, HierarchicalCategoricalNB.
 from typing import Any
 
 from bayesgen.estimators.counts import BernoulliNB
-from bayesgen.estimators.sampled.face import SampledClassifier
+from bayesgen.estimators.sampled.classifier import SampledClassifier
 from bayesgen.estimators.tables import CategoricalNB, Unseen, refuse_no_categories
+from bayesgen.families.contract import Family
 from bayesgen.families.sampled.hierarchical_bernoulli import HierarchicalBernoulli
 from bayesgen.families.sampled.hierarchical_categorical import HierarchicalCategorical
 
@@ -56,6 +57,8 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
 
     _priors = ("mu", "tau", "inequality")
     _target_accept = 0.98  # far out in the tail of tau, where classes are far apart
+
+    _family_type: type[Family] = HierarchicalBernoulli
 
     def __init__(
         self,
@@ -139,6 +142,8 @@ class HierarchicalCategoricalNB(SampledClassifier, CategoricalNB):
 
     _priors = ("tau", "inequality")
     _target_accept = 0.98  # as for bits
+
+    _family_type: type[Family] = HierarchicalCategorical
 
     def __init__(
         self,

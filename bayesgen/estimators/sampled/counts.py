@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.estimators.counts import _Counts
-from bayesgen.estimators.sampled.face import SampledClassifier
+from bayesgen.estimators.sampled.classifier import SampledClassifier
 from bayesgen.families.contract import Family
 from bayesgen.families.sampled.dirichlet_compound import DirichletCompound
 from bayesgen.families.sampled.logistic_normal.family import FACTOR, LogisticNormal
@@ -22,7 +22,7 @@ class _Documents(SampledClassifier, _Counts):
         X = super()._read(X, reset=reset)
         if has_nan(X):
             gone = np.isnan(X.data if sparse.issparse(X) else X)
-            why = type(self._make_family()).missing
+            why = self._family_type.missing
             raise ValueError(f"Input X contains NaN: {self._where(X, gone)}; {why}")
         return X
 
@@ -70,6 +70,8 @@ class DirichletCompoundMultinomialNB(_Documents):
     """
 
     _priors = ("mean", "concentration")
+
+    _family_type: type[Family] = DirichletCompound
 
     def __init__(
         self,
@@ -152,6 +154,8 @@ class LogisticNormalNB(_Documents):
     """
 
     _priors = ("centre", "spread")
+
+    _family_type: type[Family] = LogisticNormal
 
     def __init__(
         self,
@@ -240,6 +244,8 @@ class NegativeBinomialNB(SampledClassifier, _Counts):
     """
 
     _priors = ("mu", "delta", "spread")
+
+    _family_type: type[Family] = NegativeBinomial
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bayesgen.estimators.sampled.face import SampledClassifier
+from bayesgen.estimators.sampled.classifier import SampledClassifier
 from bayesgen.families.contract import Family
 from bayesgen.families.sampled.logistic_regression import Features, LogisticRegression
 
@@ -57,6 +57,8 @@ class BayesianLogisticRegression(SampledClassifier):
 
     _priors = ("coef", "intercept")
     class_alpha = 1.0  # there are no class weights
+
+    _family_type: type[Family] = LogisticRegression
 
     def __init__(
         self,

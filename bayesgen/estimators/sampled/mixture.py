@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
 from bayesgen.encoding.labels import is_labelled, labels_and_mask
-from bayesgen.estimators.sampled.face import SampledClassifier
+from bayesgen.estimators.sampled.classifier import SampledClassifier
 from bayesgen.families.contract import Family
 from bayesgen.families.names import CLASS, DRAW
 from bayesgen.families.sampled.gaussian_mixture import GaussianMixture
@@ -88,6 +88,8 @@ class MixtureDiscriminant(SampledClassifier):
 
     component_choice_: "xr.Dataset"
 
+    _family_type: type[Family] = GaussianMixture
+
     def __init__(
         self,
         n_components: Any = 2,
@@ -149,7 +151,7 @@ class MixtureDiscriminant(SampledClassifier):
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # the weight of one cluster is constant
             tables = az.rhat(posterior[["weight", "mu", "sigma"]])
-        real = self._scorer().family.concentration > 0  # (C, K), elsewhere padding
+        real = self._fitted().model.family.concentration > 0  # (C, K), elsewhere padding
         worst = np.zeros(len(real))
         for name in ("weight", "mu", "sigma"):
             by_cluster = tables[name].values.reshape(*real.shape, -1)

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from bayesgen.estimators.sampled.face import SampledClassifier
+from bayesgen.estimators.sampled.classifier import SampledClassifier
 from bayesgen.families.contract import Family
 from bayesgen.families.sampled.lkj_normal import LKJNormal
 from bayesgen.families.sampled.student_t import StudentT
@@ -56,6 +56,8 @@ class LKJDiscriminant(SampledClassifier):
 
     _priors = ("mu", "sigma")
     _target_accept = 0.95  # with few rows scales and strong correlations make a funnel
+
+    _family_type: type[Family] = LKJNormal
 
     def __init__(
         self,
@@ -121,6 +123,8 @@ class StudentTNB(SampledClassifier):
     """
 
     _priors = ("mu", "sigma", "nu")
+
+    _family_type: type[Family] = StudentT
 
     def __init__(
         self,

@@ -13,6 +13,7 @@ import bayesgen as bg
 from bayesgen.estimators.sampled import SampledClassifier, mixture
 from bayesgen.families.sampled.gaussian_mixture import GaussianMixture
 from bayesgen.inference.diagnostics import Diagnosis, diagnose
+from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.model import ClassModel
 
 with warnings.catch_warnings():
@@ -350,7 +351,8 @@ def test_the_warning_names_the_classes_whose_clusters_differ_between_chains(monk
     clf = bg.MixtureDiscriminant({"a": 2, "b": 2, "c": 1})
     clf.classes_ = np.array(["a", "b", "c"])
     prior = GaussianMixture(n_components=[2, 2, 1])._sized(3)
-    monkeypatch.setattr(clf, "_scorer", lambda: ClassModel(np.ones(3), prior))
+    model = ClassModel(np.ones(3), prior)
+    monkeypatch.setattr(clf, "_fitted", lambda: DrawnPosterior(model, model, None, {}))
     said = clf._chains_disagree(chains(1))
     assert "class 'b' (" in said
     assert "'a'" not in said

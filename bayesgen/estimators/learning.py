@@ -1,8 +1,8 @@
-"""Rows to statistics to posterior: fit, in parts, and merged."""
+"""Rows to posterior: fit, in parts, merged, forgotten; in closed form or by draws."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Literal, Self, get_args
+from typing import Any, NamedTuple, Self, get_args
 
 import numpy as np
 from sklearn.utils import _safe_indexing
@@ -15,34 +15,43 @@ from sklearn.utils.validation import (
 
 from bayesgen.encoding.labels import (
     code_labels,
+    is_labelled,
     labels_and_mask,
     refuse_mixed,
     refuse_two_types,
     refuse_unlabelled,
 )
-from bayesgen.estimators.face import NoClosedFormError
-from bayesgen.estimators.sampling import Sampling
+from bayesgen.estimators.estimator import Estimator
+from bayesgen.estimators.imputation import imputed
 from bayesgen.families.contract import Record, Stats
+from bayesgen.families.names import POSTERIOR, POSTERIOR_PREDICTIVE, SAMPLE_STATS
+from bayesgen.inference import approximation, diagnostics, sampled
+from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.inference.closed_form import posterior as closed_form_posterior
-from bayesgen.numerics.rows import class_counts
+from bayesgen.inference.sampled import SAMPLED, Inference
 from bayesgen.numerics.special import Array
+from bayesgen.posterior.drawn import DrawnPosterior
+from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.model import ClassStats
 
-Inference = Literal["closed form", "nuts", "gibbs", "laplace", "advi", "pathfinder"]
-_SAMPLED: tuple[str, ...] = get_args(Inference)[1:]
+
+class _Labelled(NamedTuple):
+    """Training rows, read but not encoded."""
+
+    X: Any
+    labels: Array  # (C,) sorted
+    codes: Array  # (N,) -1 where there is no label
+    weight: Array | None
+    at: Array | None  # (N,) positions among the rows given; None: these are all of them
 
 
 def _adds_up(self: Any) -> bool:
     """Whether rows can be added: scikit-learn tells it by the attribute ``partial_fit``."""
-    if not self._conjugate():
-        raise NoClosedFormError(
-            f"partial_fit adds up sufficient statistics, and the family of {type(self).__name__} "
-            "has none: fit all rows together"
-        )
+    self._refuse_no_statistics("partial_fit")
     return True
 
 
-class Fitting(Sampling):
+class Learning(Estimator):
     """Methods that learn from rows."""
 
     def fit(
@@ -107,7 +116,7 @@ class Fitting(Sampling):
             self._unlearn()
             if inference is None:
                 inference = "closed form" if self._conjugate() else "nuts"
-            if inference in _SAMPLED:
+            if inference in SAMPLED:
                 return self._sample(X, y, sample_weight, inference, sample_options)
             if inference != "closed form":
                 allowed = ", ".join(map(repr, get_args(Inference)))
@@ -116,7 +125,8 @@ class Fitting(Sampling):
                 raise TypeError(
                     f"fit() got {', '.join(sample_options)}, which is for inference='nuts' alone"
                 )
-            return self._add(X, y, sample_weight, None)
+            self._absorb(X, y, sample_weight)
+            return self._settle()
 
     @available_if(_adds_up)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -132,7 +142,8 @@ class Fitting(Sampling):
         """
         self._refuse_draws("partial_fit")
         with self._all_or_nothing():
-            return self._add(X, y, sample_weight, classes)
+            self._absorb(X, y, sample_weight, classes)
+            return self._settle()
 
     def merge(self, other: Self) -> Self:
         """Add another fitted classifier's rows, through its statistics alone; returns self.
@@ -203,14 +214,12 @@ class Fitting(Sampling):
             self.n_rows_seen_ = max(0, self.n_rows_seen_ - n_rows)
             return self._settle()
 
-    def _unlearn(self) -> None:
-        for name in _LEARNT:
-            self.__dict__.pop(name, None)
+    # -- what may be asked --------------------------------------------------------------------
 
     def _refuse_no_statistics(self, what: str) -> None:
         if not self._conjugate():
             raise NoClosedFormError(
-                f"{what} works on sufficient statistics, and {type(self._make_family()).__name__} "
+                f"{what} works on sufficient statistics, and {self._family_type.__name__} "
                 "has none: fit all rows together"
             )
 
@@ -222,17 +231,7 @@ class Fitting(Sampling):
                 f"{self.inference_.upper()}: its draws do not add up. Fit all rows together, or "
                 "without inference="
             )
-
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """A call that fails leaves what was learnt before: no attribute is changed in place."""
-        before = self.__dict__.copy()
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+        self.__dict__.pop("_made", None)  # arguments may have been set since
 
     def _check_same_arguments(self, other: Self) -> None:
         theirs = other.get_params(deep=False)
@@ -248,9 +247,60 @@ class Fitting(Sampling):
             if not np.array_equal(mine, theirs):
                 raise ValueError(f"cannot merge models that differ in {name}: {mine} and {theirs}")
 
-    def _add(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> Self:
-        self._absorb(X, y, sample_weight, classes)
-        return self._settle()
+    # -- fits ---------------------------------------------------------------------------------
+
+    def _unlearn(self) -> None:
+        for name in _LEARNT:
+            self.__dict__.pop(name, None)
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """A call that fails leaves what was learnt before: no attribute is changed in place."""
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _labelled(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool, unlabelled: bool
+    ) -> _Labelled:
+        """Rows, codes and weights of any fit; with `unlabelled` some rows may have no label.
+
+        Rows of weight 0 are no rows: they teach neither a label nor a category.
+        """
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
+        # whether all cells are finite may show in the statistics, but draws have none
+        looks_later = sample_weight is None and not unlabelled
+        X = (self._read_to_fit if looks_later else self._read)(X, reset=reset)
+        values, masked = labels_and_mask(y)
+        if not unlabelled:
+            refuse_unlabelled(masked)
+        check_consistent_length(X, values)
+        weight = at = None
+        if sample_weight is not None:
+            weight = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
+            at = np.flatnonzero(weight > 0)
+            if not len(at):
+                raise ValueError("sample_weight is 0 for every row: there is nothing to fit")
+            if len(at) < len(weight):
+                X, values, masked = _safe_indexing(X, at), values[at], masked[at]
+                weight = weight[at]
+        if not unlabelled:
+            return _Labelled(X, *code_labels(values), weight, at)
+        known = is_labelled(values, masked)
+        codes = np.full(len(values), -1)
+        labels, codes[known] = code_labels(_plain(values[known]))
+        return _Labelled(X, labels, codes, weight, at)
+
+    # -- in closed form
 
     def _absorb(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> None:
         """Add rows to ``stats_`` alone; streams and workers settle once, at the end."""
@@ -259,74 +309,31 @@ class Fitting(Sampling):
         self.stats_ = stats if first else self.stats_.merge(stats)
         self.n_rows_seen_ = n_rows if first else self.n_rows_seen_ + n_rows
 
-    def _merge_statistics(self, other: Self) -> None:
-        """Add the rows behind ``other.stats_`` to ``stats_`` alone."""
-        self._check_same_features(other)
-        codes = self._cover_classes(other.classes_)
-        align = self._widen(getattr(other, "encoder_", None))
-        stats = ClassStats(other.stats_.count, align(other.stats_.features))
-        self.stats_ = self.stats_.merge(stats.reindex_classes(codes, len(self.classes_)))
-        self.n_rows_seen_ += other.n_rows_seen_
-
     def _statistics(
         self, X: Any, y: Any, sample_weight: Any, classes: Any
     ) -> tuple[ClassStats, int]:
         """Of rows, and how many they are; what was learned before is made to cover them."""
         if not self._conjugate():
             raise NoClosedFormError(
-                f"{type(self._make_family()).__name__} has no closed form: leave inference= out, "
+                f"{self._family_type.__name__} has no closed form: leave inference= out, "
                 "or choose 'nuts'"
             )
         first = "stats_" not in self.__dict__
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None"
-            )
         self.inference_, self.n_unlabelled_ = "closed form", 0
-        read = self._read_to_fit if sample_weight is None else self._read
-        X = read(X, reset=first)
-        y, masked = labels_and_mask(y)
-        refuse_unlabelled(masked)
-        check_consistent_length(X, y)
-        X, y, weight = self._drop_weightless(X, y, sample_weight)
-        labels, codes = code_labels(y)
+        rows = self._labelled(X, y, sample_weight, reset=first, unlabelled=False)
+        labels, codes = rows.labels, rows.codes
         if classes is not None:
-            refuse_mixed(classes)
-            classes = np.unique(np.asarray(classes))
-            refuse_two_types(labels, classes)
-            strange = np.setdiff1d(labels, classes)
-            if strange.size:
-                raise ValueError(
-                    f"y holds labels that are not in classes: {strange.tolist()}; the classes are "
-                    f"{classes.tolist()}"
-                )
-            codes, labels = np.searchsorted(classes, labels)[codes], classes
-        encoder = self._learn(X)
+            labels, codes = _among(classes, labels, codes)
+        encoder = self._learn(rows.X)
         if first:
             self.classes_, self.encoder_ = labels, encoder
         else:
             codes = self._cover_classes(labels)[codes]
             self._widen(encoder)
-        encoded = self._encode_as_read(X)
-        family: Any = self._make_family()
-        stats = ClassStats(
-            class_counts(codes, len(self.classes_), weight),
-            family.stats(encoded, codes, len(self.classes_), weight),
-        )
-        self._refuse_infinite(X, stats.features)
-        return stats, len(y)
-
-    def _drop_weightless(self, X: Any, y: Array, sample_weight: Any) -> tuple[Any, Array, Any]:
-        """Rows of weight 0 are no rows: they teach neither a label nor a category."""
-        if sample_weight is None:
-            return X, y, None
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        keep = weight > 0
-        if not keep.any():
-            raise ValueError("sample_weight is 0 for every row: there is nothing to fit")
-        if keep.all():
-            return X, y, weight
-        return _safe_indexing(X, np.flatnonzero(keep)), y[keep], weight[keep]
+        encoded = self._encode_as_read(rows.X)
+        stats = self._unresolved().stats(encoded, codes, len(self.classes_), rows.weight)
+        self._refuse_infinite(rows.X, stats.features)
+        return stats, len(codes)
 
     def _cover_classes(self, labels: Array) -> Array:
         """Make ``classes_`` cover `labels`; their codes."""
@@ -338,20 +345,103 @@ class Fitting(Sampling):
             self.classes_ = union
         return np.searchsorted(self.classes_, labels)
 
+    def _merge_statistics(self, other: Self) -> None:
+        """Add the rows behind ``other.stats_`` to ``stats_`` alone."""
+        self._check_same_features(other)
+        codes = self._cover_classes(other.classes_)
+        align = self._widen(getattr(other, "encoder_", None))
+        stats = ClassStats(other.stats_.count, align(other.stats_.features))
+        self.stats_ = self.stats_.merge(stats.reindex_classes(codes, len(self.classes_)))
+        self.n_rows_seen_ += other.n_rows_seen_
+
     def _settle(self) -> Self:
         """Prior and posterior from ``stats_``."""
         self.__dict__.pop("_draws", None)
-        family: Any = self._make_family()
         self.prior_, self.model_ = closed_form_posterior(
-            family, self.class_alpha, self.prior, self.stats_
+            self._unresolved(), self.prior, self.stats_
         )
+        self._posterior = ExactPosterior(self.prior_, self.model_, self.stats_)
         return self
+
+    # -- by draws
+
+    def _sample(
+        self, X: Any, y: Any, sample_weight: Any, inference: Any, options: dict[str, Any]
+    ) -> Self:
+        """`fit` with an `inference` that draws."""
+        options = sampled.check_options(inference, self._sample_options(), options)
+        rows = self._labelled(X, y, sample_weight, reset=True, unlabelled=True)
+        self.inference_ = inference
+        self.classes_, self.encoder_ = rows.labels, self._learn(rows.X)
+        self.n_rows_seen_ = len(rows.codes)
+        self.n_unlabelled_ = int((rows.codes < 0).sum())
+        data = sampled.Data(self._encode(rows.X), rows.codes, len(rows.labels), rows.weight)
+        goal = sampled.target(self._unresolved(), self.prior, data)
+        self._aim_at(goal)
+        posterior, sample_stats = sampled.sample(goal, data, self._coords(), inference, options)
+        seed = options.get("random_seed")
+        out = self._tree({POSTERIOR: posterior, SAMPLE_STATS: sample_stats})
+        out.attrs["route"] = inference
+        if inference == "nuts":
+            out.attrs["sampler"] = options.get("sampler", "nutpie")
+        if inference in approximation.APPROXIMATIONS:
+            out.attrs |= {"approximation": "a Normal in unconstrained coordinates"}
+        if seed is not None:
+            out.attrs["seed"] = seed
+        self._draws = out
+        self._posterior = drawn = self._drawn_posterior(out)
+        group = imputed(drawn, goal.exact, np.random.default_rng(seed), data)
+        if group is not None:
+            out[POSTERIOR_PREDICTIVE] = group.named(self._feature_names(), rows.at)
+        if inference in approximation.APPROXIMATIONS:
+            approximation.warn_unless_close(inference, sample_stats)
+        else:
+            name = {"nuts": "NUTS", "gibbs": "Gibbs"}[inference]
+            why = self._chains_disagree(posterior)
+            diagnostics.warn_unless_sound(posterior, sample_stats, name, why)
+        return self
+
+    def _aim_at(self, goal: sampled.Target) -> None:
+        """Take prior and pilot fit, before there are draws."""
+        self.prior_ = goal.prior
+        if goal.exact:
+            self.model_, self.stats_ = goal.pilot, goal.pilot_stats
+        self._posterior = DrawnPosterior(goal.prior, goal.pilot, goal.pilot_stats, {})
+
+    def _chains_disagree(self, posterior: Any) -> str:
+        """What to say where they do, if this model knows more than that they do."""
+        return ""
+
+    def _sample_options(self) -> dict[str, Any]:
+        """Of the sampler, where `fit` is not told otherwise."""
+        return {}
 
 
 # attributes of an earlier fit, by either route
-_LEARNT = ("stats_", "model_", "prior_", "inference_", "_draws", "_rough", "_rough_stats")
+_LEARNT = ("stats_", "model_", "prior_", "inference_", "_draws", "_posterior", "_made")
 
 _FORGET = "forget takes away rows that were learned before"
+
+
+def _among(classes: Any, labels: Array, codes: Array) -> tuple[Array, Array]:
+    """All labels that may come, and the codes of rows among them."""
+    refuse_mixed(classes)
+    classes = np.unique(np.asarray(classes))
+    refuse_two_types(labels, classes)
+    unknown = np.setdiff1d(labels, classes)
+    if unknown.size:
+        raise ValueError(
+            f"y holds labels that are not in classes: {unknown.tolist()}; the classes are "
+            f"{classes.tolist()}"
+        )
+    return classes, np.searchsorted(classes, labels)[codes]
+
+
+def _plain(labels: Array) -> Array:
+    """Labels of an object array as what they are, if they are not text."""
+    if labels.dtype.kind != "O" or any(isinstance(v, str) for v in labels):
+        return labels
+    return np.array(labels.tolist())
 
 
 def _form(stats: Stats) -> Any:

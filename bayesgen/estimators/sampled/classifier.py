@@ -16,9 +16,6 @@ class SampledClassifier(GenerativeClassifier):
     chains: int
     random_state: int | None
 
-    def _conjugate(self) -> bool:
-        return False
-
     def _sample_options(self) -> dict[str, Any]:
         options: dict[str, Any] = {
             "draws": self.draws,

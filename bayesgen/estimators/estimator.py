@@ -1,0 +1,205 @@
+"""What an estimator chooses (its family, how it reads X, names), and the posterior it was given."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from bayesgen.datatree import tree
+from bayesgen.encoding.labels import codes_of, weights_by_class
+from bayesgen.families.contract import ConjugateFamily, Family, Stats
+from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, METHODS, Method
+from bayesgen.inference.closed_form import NoClosedFormError
+from bayesgen.numerics.special import Array
+from bayesgen.posterior.drawn import DrawnPosterior
+from bayesgen.posterior.exact import ExactPosterior
+from bayesgen.posterior.model import ClassModel, ClassStats, is_generative
+from bayesgen.predict.probabilities import check_method
+
+Align = Callable[[Stats], Stats]
+Posterior = ExactPosterior | DrawnPosterior
+
+
+class Estimator(ClassifierMixin, BaseEstimator):
+    """Choices of one estimator; the public methods rest on these alone, not on each other."""
+
+    family: Any
+    class_alpha: Any
+    prior: str = "default"
+    n_features_in_: int
+    feature_names_in_: Array
+    n_rows_seen_: int
+    stats_: ClassStats
+    model_: ClassModel
+    prior_: ClassModel
+    classes_: Array
+    encoder_: Any
+    inference_: str
+    n_unlabelled_: int
+    _posterior: Posterior
+
+    def __getattr__(self, name: str) -> Any:
+        """Say why a posterior in closed form is not there after a fit by draws."""
+        if name in ("model_", "stats_") and "_posterior" in self.__dict__:
+            conjugate = self._conjugate()
+            raise NoClosedFormError(
+                "the posterior has no closed form: "
+                + (
+                    "the fit had rows without a label or with missing cells"
+                    if conjugate
+                    else f"{self._family_type.__name__} has no conjugate prior"
+                )
+                + ". The posterior is in posterior_, as draws, and the predict methods use it; "
+                "what needs the closed form is not available (evidence, partial_fit, merge, "
+                "linear_form, mutual information, draws by draw_posterior and sample_posterior)"
+                + (": fit complete labelled rows for that" if conjugate else "")
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    # -- the fitted posterior ----------------------------------------------------------------
+
+    def _fitted(self) -> Posterior:
+        """The posterior of the fit: in closed form or as draws, with one interface."""
+        check_is_fitted(self, "prior_")
+        return self._posterior
+
+    def _posterior_of(self, posterior: Any, method: Method = "posterior_predictive") -> Posterior:
+        """The posterior of the fit, or the draws of a tree of this model's parameters.
+
+        `method`, of whatever will be asked of it, is checked.
+        """
+        own = self._fitted()
+        if method not in METHODS:
+            check_method(method)
+        return own if posterior is None else self._drawn_posterior(posterior)
+
+    def _drawn_posterior(self, draws: Any) -> DrawnPosterior:
+        """The posterior as a tree of draws has it."""
+        own = self._fitted()
+        theta = tree.read_draws(draws, own.params, self._coords())
+        return DrawnPosterior(own.prior, own.model, own.stats, theta, self.n_unlabelled_ == 0)
+
+    def _given_weights(self, class_prior: Any) -> Array | None:
+        """(C,) class weights that replace the fitted ones."""
+        if class_prior is None:
+            return None
+        self._refuse_if_discriminative("class_prior=")
+        return weights_by_class(class_prior, self.classes_)
+
+    def _refuse_if_discriminative(self, what: str) -> None:
+        if not is_generative(self._family_type):
+            raise NotImplementedError(
+                f"{what} needs a density of x, and {type(self).__name__} is discriminative: it "
+                "knows p(y | x) and says nothing of x; use a generative classifier for that"
+            )
+
+    # -- the family --------------------------------------------------------------------------
+
+    _family_type: type[Family]  # of what `_make_family` makes, known before any data are
+
+    def _make_family(self) -> Family:
+        """The unresolved prior; ``self.encoder_`` is known."""
+        raise NotImplementedError
+
+    def _unresolved(self) -> ClassModel:
+        """Hyper-parameters as the user gave them, made once for a fit and an encoder."""
+        made = self.__dict__.get("_made")
+        if made is None or made[0] is not self.encoder_:
+            self._made = made = (self.encoder_, ClassModel(self.class_alpha, self._make_family()))
+        model: ClassModel = made[1]
+        return model
+
+    def _conjugate(self) -> bool:
+        """Whether the family has closed forms."""
+        return issubclass(self._family_type, ConjugateFamily)
+
+    # -- rows --------------------------------------------------------------------------------
+
+    def _read(self, X: Any, *, reset: bool) -> Any:
+        """Check X, set the sklearn attributes; what `_learn` and `_encode` take."""
+        return self._validated(X, reset=reset, ensure_all_finite="allow-nan")
+
+    def _read_to_fit(self, X: Any, *, reset: bool) -> Any:
+        """As `_read`; infinite cells may be left to `_refuse_infinite`."""
+        return self._read(X, reset=reset)
+
+    def _refuse_infinite(self, X: Any, stats: Stats) -> None:
+        """Raise where `stats` show what `_read_to_fit` has not looked for."""
+
+    def _validated(self, X: Any, **options: Any) -> Any:
+        sparse = "csr" if self._accepts_sparse() else False
+        return validate_data(self, X, dtype="numeric", accept_sparse=sparse, **options)
+
+    def _accepts_sparse(self) -> bool:
+        return self._family_type.sparse
+
+    def _of_table(self, X: Any) -> Any:
+        """What `fit` takes of a data frame that was cut from a file: all columns but the labels."""
+        return X
+
+    def _learn(self, X: Any) -> Any:
+        """What must be known of X before it can be encoded (categories, vocabulary)."""
+        return None
+
+    def _widen(self, encoder: Any) -> Align:
+        """Make ``encoder_`` cover `encoder` too and realign ``stats_``; aligner of the other's."""
+        return lambda stats: stats
+
+    def _encode(self, X: Any) -> Any:
+        """What the family takes."""
+        return X
+
+    def _encode_as_read(self, X: Any) -> Any:
+        """The same for one pass (`stats`, densities of rows): may encode rows as they are read."""
+        return self._encode(X)
+
+    def _encoded(self, X: Any) -> Any:
+        """New rows as the family takes them."""
+        return self._encode(self._read(X, reset=False))
+
+    def _decode(self, X: Any) -> Any:
+        """Simulated rows as the user writes them."""
+        return X
+
+    # -- names -------------------------------------------------------------------------------
+
+    def _feature_names(self) -> list[Any]:
+        if hasattr(self, "feature_names_in_"):
+            return list(self.feature_names_in_)
+        return [f"x{j}" for j in range(self.n_features_in_)]
+
+    def _coords(self) -> dict[str, Any]:
+        names = self._feature_names()
+        return {CLASS: self.classes_, FEATURE: names, FEATURE_BIS: names}
+
+    def _codes_of(self, labels: Any) -> Array:
+        return codes_of(labels, self.classes_)
+
+    # -- files -------------------------------------------------------------------------------
+
+    def _state(self) -> dict[str, Any]:
+        """What `_learn` found, as JSON."""
+        return {}
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        """Inverse of `_state`."""
+
+    def _unsaved(self) -> tuple[str, ...]:
+        """Constructor arguments that a file cannot hold."""
+        return ("family",)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        family = self._family_type
+        tags.input_tags.allow_nan = family.missing == "marginalised" and family.fits_missing
+        tags.input_tags.sparse = self._accepts_sparse()
+        return tags
+
+
+def package_version() -> str:
+    """Of bayesgen."""
+    from bayesgen import __version__
+
+    return __version__

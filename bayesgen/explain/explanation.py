@@ -1,0 +1,121 @@
+"""Which log-odds are explained in each row, and their terms from either kind of posterior."""
+
+from functools import singledispatch
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayesgen.explain import contributions
+from bayesgen.explain.contributions import Request, Terms
+from bayesgen.numerics.rows import Matrix
+from bayesgen.numerics.special import Array
+from bayesgen.posterior.drawn import DrawnPosterior
+from bayesgen.posterior.exact import ExactPosterior
+from bayesgen.posterior.model import split_chains
+
+RULES = {
+    "second": "the second class against the first",
+    "top": "the most probable class of each row against its runner-up",
+    "label": "the label given against the most probable other class of each row",
+    "pair": "the pair given",
+}
+
+
+def rule(classes: Any, n_classes: int) -> str:
+    """The name among `RULES` of what the user's `classes` asks for."""
+    if classes is None:
+        return "second" if n_classes == 2 else "top"
+    return "pair" if isinstance(classes, list | tuple | np.ndarray) else "label"
+
+
+def pairs_of(codes: list[int] | None, joint: Array) -> Array:
+    """(N, 2) class codes: the log-odds of the first against the second are explained.
+
+    Parameters
+    ----------
+    codes : list of one or two class codes, optional
+    joint : (N, C)
+        Log joint densities, which say what is most probable in a row.
+    """
+    n, n_classes = joint.shape
+    if codes is None and n_classes == 2:
+        return np.broadcast_to([1, 0], (n, 2))
+    if codes is None:
+        return np.argsort(-joint, axis=1, kind="stable")[:, :2]
+    if len(codes) == 2:
+        return np.broadcast_to(codes, (n, 2))
+    others = np.array(joint)
+    others[:, codes[0]] = -np.inf
+    rival = np.argmax(others, axis=1)
+    rival[rival == codes[0]] = 0 if codes[0] else 1  # all others are impossible
+    return np.stack([np.full(n, codes[0]), rival], axis=1)
+
+
+class Explanation(NamedTuple):
+    """Terms of the log-odds of pairs of classes, and what they add up to."""
+
+    terms: Terms
+    mean: Array  # (N,) mean log-odds under the posterior
+    additive: bool  # whether the terms have predictives that add up to those of `predict_proba`
+    predictive: Array | None  # (N,) log-odds of `predict_proba`
+
+
+@singledispatch
+def explanation(
+    posterior: Any, X: Matrix, n_features: int, joint: Array, pairs: Array, request: Request
+) -> Explanation:
+    """Of the log-odds of class ``pairs[i, 0]`` against ``pairs[i, 1]`` in each row i.
+
+    Parameters
+    ----------
+    posterior : ExactPosterior or DrawnPosterior
+    X, n_features, pairs, request
+        As in `contributions.terms`.
+    joint : (N, C)
+        Log joint densities of the posterior predictive.
+    """
+    raise NotImplementedError
+
+
+@explanation.register
+def _(
+    posterior: ExactPosterior,
+    X: Matrix,
+    n_features: int,
+    joint: Array,
+    pairs: Array,
+    request: Request,
+) -> Explanation:
+    model = posterior.model
+    found = contributions.terms(model, X, n_features, pairs, request)
+    if request.method == "draws":
+        rng = np.random.default_rng(request.seed)
+        theta = split_chains(model.draw(rng, contributions.N_DRAWS), 4)
+        drawn = contributions.terms_of_draws(model, theta, X, n_features, pairs, request)
+        found = found._replace(lower=drawn.lower, upper=drawn.upper, error=drawn.error)
+    mean = contributions.mean_log_odds(model, X, pairs, request.class_prior)
+    with np.errstate(invalid="ignore"):  # impossible under both
+        predictive = _odds(joint, pairs)
+    return Explanation(found, mean, contributions.additive(model.family), predictive)
+
+
+@explanation.register
+def _(
+    posterior: DrawnPosterior,
+    X: Matrix,
+    n_features: int,
+    joint: Array,
+    pairs: Array,
+    request: Request,
+) -> Explanation:
+    model, theta = posterior.model, posterior.theta
+    found = contributions.terms_of_draws(model, theta, X, n_features, pairs, request)
+    blocks = posterior.log_joint_draws(X, request.class_prior)
+    each = [_odds(density, pairs[rows]).mean(axis=(0, 1)) for rows, density in blocks]
+    return Explanation(found, np.concatenate(each) if each else np.empty(0), False, None)
+
+
+def _odds(joint: Array, pairs: Array) -> Array:
+    """(..., N) of log joint densities (..., N, C)."""
+    rows = np.arange(len(pairs))
+    return np.asarray(joint[..., rows, pairs[:, 0]] - joint[..., rows, pairs[:, 1]])

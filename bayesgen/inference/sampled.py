@@ -1,0 +1,243 @@
+"""Fitting by draws: families without closed forms, labels or cells that are not known."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from bayesgen.datatree import tree
+from bayesgen.families.contract import ConjugateFamily, Family, Stats, broadcast_prior
+from bayesgen.families.names import CLASS_WEIGHTS
+from bayesgen.inference import approximation, gibbs, nuts
+from bayesgen.inference.closed_form import NoClosedFormError
+from bayesgen.inference.closed_form import posterior as closed_form_posterior
+from bayesgen.inference.incomplete import has_gaps, incomplete_data, is_complete, resolved_prior
+from bayesgen.numerics.rows import class_counts, has_nan
+from bayesgen.numerics.special import Array
+from bayesgen.posterior.model import ClassModel, ClassStats, PartialRows
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Coords = Mapping[str, Any]
+Start = Callable[[np.random.Generator], dict[str, Array]]
+Inference = Literal["closed form", "nuts", "gibbs", "laplace", "advi", "pathfinder"]
+SAMPLED: tuple[str, ...] = get_args(Inference)[1:]
+
+
+@dataclass(frozen=True)
+class Data:
+    """Training rows.
+
+    Parameters
+    ----------
+    X : (N, D) as the family takes it
+    codes : (N,)
+        Class codes; -1 where there is no label.
+    n_classes : int
+    weight : (N,), optional
+    """
+
+    X: Any
+    codes: Array
+    n_classes: int
+    weight: Array | None = None
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a sampler is given.
+
+    Parameters
+    ----------
+    prior : ClassModel
+        Resolved.
+    pilot, pilot_stats : ClassModel, ClassStats
+        A posterior near the one to be sampled, and what is behind it; that itself, if `exact`.
+    exact : bool
+        Whether the rows are complete and the family conjugate.
+    to_pymc : callable
+        Coords {dim: labels} to the PyMC model of the rows.
+    start : callable, optional
+        Where a chain starts.
+    """
+
+    prior: ClassModel
+    pilot: ClassModel
+    pilot_stats: ClassStats
+    exact: bool
+    to_pymc: Callable[[Coords], Any]
+    start: Start | None = None
+
+
+def target(unresolved: ClassModel, prior: str, data: Data) -> Target:
+    """The posterior of training rows, for a sampler.
+
+    Parameters
+    ----------
+    unresolved : ClassModel
+        Hyper-parameters as the user gave them.
+    prior : {"default", "empirical"}
+    data : Data
+
+    Raises
+    ------
+    ValueError
+        If the evidence is to be maximised and has no closed form.
+    """
+    family = unresolved.family
+    if not isinstance(family, ConjugateFamily):
+        if prior != "default":
+            raise ValueError(
+                f"prior={prior!r} maximises the evidence, which has no closed form for "
+                f"{type(family).__name__}: leave prior at 'default'"
+            )
+        return _of_rows(unresolved, data)
+    if is_complete(family, data.X, data.codes):
+        stats = unresolved.stats(data.X, data.codes, data.n_classes, data.weight)
+        resolved, model = closed_form_posterior(unresolved, prior, stats)
+        to_pymc = partial(prepared(resolved, stats).to_pymc, stats=stats)
+        return Target(resolved, model, stats, True, to_pymc)
+    if prior == "empirical":
+        raise ValueError(
+            "prior='empirical' maximises the evidence, which has no closed form where labels "
+            "or cells are missing: fit the complete rows first and give the hyper-parameters "
+            "of its prior_"
+        )
+    return _of_incomplete_rows(unresolved, data)
+
+
+def prepared(prior: ClassModel, stats: ClassStats) -> ClassModel:
+    """The same prior in the coordinates that suit a posterior given `stats`."""
+    return replace(prior, family=prior.family.prepared(stats.features))
+
+
+def _of_rows(unresolved: ClassModel, data: Data) -> Target:
+    """Of a family that has no sufficient statistics."""
+    X, codes, weight, n_classes = data.X, data.codes, data.weight, data.n_classes
+    known = codes >= 0
+    alpha = broadcast_prior("class_alpha", unresolved.alpha, (n_classes,))
+    family: Family = unresolved.family.with_defaults(X, codes, n_classes, weight)
+    own = None if weight is None else weight[known]
+    count = class_counts(codes[known], n_classes, own)
+    prior, pilot = ClassModel(alpha, family), ClassModel(alpha + count, family)
+    whole = known if weight is None else np.zeros_like(known)  # one by one, without weights
+    some = None
+    if not prior.generative and not whole.all():  # without a label it says nothing
+        X, codes, whole = X[known], codes[known], whole[known]
+        weight = own
+    if not whole.all():
+        loose = np.flatnonzero(~whole)
+        possible = codes[loose, None] == np.arange(n_classes)
+        possible |= codes[loose, None] < 0
+        ones = np.ones(len(loose))
+        some = PartialRows(X[loose], possible, ones if weight is None else weight[loose])
+    rows = {"X": X[whole], "y": codes[whole]} if whole.any() else {}
+    to_pymc = partial(prior.to_pymc, partial=some, **rows)
+    return Target(
+        prior, pilot, ClassStats(count, Stats()), False, to_pymc, _chosen_start(prior, pilot)
+    )
+
+
+def _chosen_start(prior: ClassModel, pilot: ClassModel) -> Start | None:
+    """Where chains start: the family's choice, if it has one."""
+    family = prior.family
+    if family.start(np.random.default_rng(0)) is None:
+        return None
+
+    def start(rng: np.random.Generator) -> dict[str, Array]:
+        return {CLASS_WEIGHTS: rng.dirichlet(pilot.alpha), **family.start(rng)}
+
+    return start
+
+
+def _of_incomplete_rows(unresolved: ClassModel, data: Data) -> Target:
+    """Of a conjugate family, where labels or cells are missing.
+
+    Chains start at draws of the posterior given the labelled rows alone: wider than what is
+    sampled, and on the side of the labels. Classes without rows in the right place would often
+    trade their meanings.
+    """
+    prior = resolved_prior(unresolved, data.X, data.codes, data.n_classes, data.weight)
+    found = incomplete_data(prior, data.X, data.codes, data.weight)
+    features = found.pilot_stats.features
+    ready, labelled = (prepared(m, found.pilot_stats) for m in (prior, found.labelled))
+
+    def start(rng: np.random.Generator) -> dict[str, Array]:
+        theta = labelled.draw(rng, 1)
+        free = ready.family.pymc_coordinates(theta, features)
+        return {k: v[0] for k, v in (theta | {k: v for k, (_, v) in free.items()}).items()}
+
+    to_pymc = partial(ready.to_pymc, stats=found.stats, partial=found.rows)
+    return Target(prior, found.pilot, found.pilot_stats, False, to_pymc, start)
+
+
+# ------------------------------------------------------------------------------------- sampling
+
+
+def check_options(inference: str, own: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Options of the sampler, checked before any work.
+
+    Parameters
+    ----------
+    own, given : dict
+        Of the classifier's constructor, and of the call, which go first.
+    """
+    if inference in approximation.APPROXIMATIONS:
+        own = dict(own)
+        for name in ("tune", "chains", "target_accept"):  # of a sampler
+            own.pop(name, None)
+            if name in given:
+                raise TypeError(f"fit() got {name}, which inference={inference!r} has not")
+        approximation.check((own | given).get("draws", 1))
+        return own | given
+    defaults = {"draws": 1, "tune": 1, "chains": 1, "sampler": "nutpie"}
+    asked: dict[str, Any] = defaults | own | given
+    nuts.check(*(asked[k] for k in defaults))
+    return own | given
+
+
+def sample(
+    goal: Target, data: Data, coords: Coords, inference: Any, options: dict[str, Any]
+) -> tuple["xr.Dataset", "xr.Dataset"]:
+    """Draws of a posterior by the inference named, and what the sampler says of them.
+
+    Returns
+    -------
+    posterior : xarray.Dataset
+        (chain, draw, *dims) of the variables of the PyMC model. Labels that the likelihood does
+        not distinguish (which cluster is the first) have one meaning in all draws.
+    sample_stats : xarray.Dataset
+    """
+    import xarray as xr
+
+    if inference == "gibbs":
+        _refuse_gibbs(goal.prior.family, data.X)
+        draws = gibbs.sample(goal.prior, data.X, data.codes, data.weight, **options)
+        return tree.draws_dataset(draws, goal.prior.params, coords), xr.Dataset()
+    graph = goal.to_pymc(coords)
+    if inference == "nuts":
+        posterior, sample_stats = nuts.sample(graph, start=goal.start, **options)
+    else:
+        posterior, sample_stats = approximation.sample(
+            graph, inference, start=goal.start, **options
+        )
+    draws = {str(k): np.asarray(v.values) for k, v in posterior.data_vars.items()}
+    changed = goal.pilot.family.relabelled(draws, data.X, data.codes)
+    posterior = posterior.assign({k: (posterior[k].dims, v) for k, v in changed.items()})
+    return posterior, sample_stats
+
+
+def _refuse_gibbs(family: Family, X: Any) -> None:
+    if not isinstance(family, ConjugateFamily):
+        raise NoClosedFormError(
+            f"inference='gibbs' draws theta from a conjugate posterior, and "
+            f"{type(family).__name__} has none: use 'nuts'"
+        )
+    if has_gaps(family, X) and has_nan(X):
+        raise NoClosedFormError(
+            "inference='gibbs' draws labels, not missing cells, which have no closed form "
+            "under a full covariance: use 'nuts', or leave those rows out"
+        )

@@ -1,0 +1,120 @@
+"""The posterior in closed form."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesgen.families.names import CLASS_WEIGHTS, Method
+from bayesgen.numerics.rows import Matrix
+from bayesgen.numerics.special import Array
+from bayesgen.posterior.model import ClassModel, ClassStats, log_weights, split_chains
+from bayesgen.posterior.monte_carlo import Quantity
+
+
+@dataclass(frozen=True, eq=False)
+class ExactPosterior:
+    """Hyper-parameters of prior and posterior, and the statistics between them.
+
+    It has the interface of `DrawnPosterior`; what an argument means is said here, and what differs
+    is said there.
+
+    Parameters
+    ----------
+    prior, model : ClassModel
+        Prior and posterior of one conjugate family.
+    stats : ClassStats
+        Of all training rows.
+    """
+
+    prior: ClassModel
+    model: ClassModel
+    stats: ClassStats
+
+    @property
+    def params(self) -> dict[str, tuple[str, ...]]:
+        """{name: dims} of every parameter."""
+        return self.model.params
+
+    def class_weights(self, method: Method = "posterior_predictive") -> Array:
+        """(C,) p(y = c) under a method."""
+        return self.model.class_weights(method, self.stats)
+
+    def log_joint(
+        self,
+        X: Matrix,
+        method: Method = "posterior_predictive",
+        class_prior: Array | None = None,
+        quantity: Quantity = "density",
+    ) -> Array:
+        """(N, C) log p(y = c, x_i) of each row on its own.
+
+        Parameters
+        ----------
+        X : (N, D) as the family takes it
+        method : one of `names.METHODS`
+            The parameters integrated out, or one estimate of them plugged in.
+        class_prior : (C,), optional
+            Class weights that replace the fitted ones (label shift).
+        quantity : {"density", "probability"}
+            What will be made of the result. For a probability a term that the classes of a row
+            have in common may be left out of a plug-in.
+
+        Raises
+        ------
+        UndefinedEstimateError
+            If the estimate that is plugged in does not exist.
+        """
+        if method != "posterior_predictive":
+            return self._plugged_in(X, method, class_prior, quantity)
+        weights = self.model.mean_weights() if class_prior is None else class_prior
+        log_pi = log_weights(weights)
+        log_x = self.model.family.log_predictive(X)
+        log_x += log_pi
+        return log_x
+
+    def _plugged_in(
+        self, X: Matrix, method: Method, class_prior: Array | None, quantity: Quantity
+    ) -> Array:
+        """`log_joint` under one estimate of all parameters."""
+        theta = self.model.estimate(method, self.stats)
+        weights = self.class_weights(method) if class_prior is None else class_prior
+        family = self.model.family.for_plug_in(method)
+        score = family.discriminant if quantity == "probability" else family.log_likelihood
+        log_x = score(X, theta)
+        log_x += log_weights(weights)
+        return log_x
+
+    def draw(self, rng: np.random.Generator, draws: int, chains: int) -> dict[str, Array]:
+        """{name: (chain, draw, *dims)} independent draws of every parameter."""
+        return split_chains(self.model.draw(rng, draws * chains), chains)
+
+    def draw_features(self, rng: np.random.Generator, draws: int, chains: int) -> dict[str, Array]:
+        """The same of the features' parameters alone, without class weights."""
+        return split_chains(self.model.family.draw(rng, draws * chains), chains)
+
+    def simulate(
+        self, rng: np.random.Generator, n: int, codes: Array | None, one_theta: bool
+    ) -> tuple[Any, Array]:
+        """New rows and their class codes (n,).
+
+        Parameters
+        ----------
+        codes : (n,), optional
+            Classes of the rows. None: drawn from the class weights.
+        one_theta : bool
+            One posterior draw for all rows; else a fresh theta for each, the posterior predictive.
+        """
+        family = self.model.family
+        if not one_theta:
+            if codes is None:
+                codes = _draw_codes(rng, self.class_weights("posterior_mean"), n)
+            return family.simulate_predictive(rng, codes), codes
+        theta = {name: value[0] for name, value in self.model.draw(rng, 1).items()}
+        if codes is None:
+            codes = _draw_codes(rng, theta[CLASS_WEIGHTS], n)
+        return family.simulate(rng, theta, codes), codes
+
+
+def _draw_codes(rng: np.random.Generator, weights: Array, n: int) -> Array:
+    return rng.choice(len(weights), size=n, p=weights)

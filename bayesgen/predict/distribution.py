@@ -1,0 +1,242 @@
+"""The distribution of p(y = c | x, theta) of rows, from either kind of posterior.
+
+Each function is generic in the posterior (`functools.singledispatch`): what has a closed form is
+computed, what is known by draws is estimated from them. Nothing above this page asks which it is.
+"""
+
+from functools import partial, singledispatch
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayesgen.numerics.rows import Matrix
+from bayesgen.numerics.special import Array, softmax
+from bayesgen.posterior.drawn import DrawnPosterior
+from bayesgen.posterior.exact import ExactPosterior
+from bayesgen.posterior.model import split_chains
+from bayesgen.predict import from_draws
+from bayesgen.predict.draws import log_joint_draws
+from bayesgen.predict.from_draws import write_probabilities
+from bayesgen.predict.interval.intervals import Intervals, interval
+from bayesgen.predict.uncertainty import entropies
+
+_LEAST_SPARE, _MOST_SPARE = 1 << 26, 1 << 29  # bytes of the draws of theta held at a time
+_ONE_THETA, _EACH_ROW = "one theta for all rows", "each row on its own"
+
+
+# ------------------------------------------------------------------------------------ intervals
+
+
+@singledispatch
+def credible_intervals(
+    posterior: Any,
+    X: Matrix,
+    prob: float,
+    kind: Any,
+    method: Any,
+    class_prior: Array | None,
+    rng: Any,
+) -> Intervals:
+    """Credible interval of each class probability of each row.
+
+    Parameters
+    ----------
+    posterior : ExactPosterior or DrawnPosterior
+    X : (N, D) as the family takes it
+    prob, kind, method, class_prior, rng
+        As in `predict.interval.intervals.interval`; draws have no `method` and no `rng`.
+    """
+    raise NotImplementedError
+
+
+@credible_intervals.register
+def _(
+    posterior: ExactPosterior,
+    X: Matrix,
+    prob: float,
+    kind: Any,
+    method: Any,
+    class_prior: Array | None,
+    rng: Any,
+) -> Intervals:
+    return interval(posterior.model, X, prob, kind, method, class_prior, rng)
+
+
+@credible_intervals.register
+def _(
+    posterior: DrawnPosterior,
+    X: Matrix,
+    prob: float,
+    kind: Any,
+    method: Any,
+    class_prior: Array | None,
+    rng: Any,
+) -> Intervals:
+    blocks = posterior.log_joint_draws(X, class_prior, "probability")
+    return from_draws.by_rows(partial(from_draws.interval, prob=prob, kind=kind), blocks)
+
+
+# ------------------------------------------------------------------------------------ entropies
+
+
+class Summary(NamedTuple):
+    """Of N rows and C classes; entropies in the unit asked for."""
+
+    total: Array  # (N,)
+    aleatoric: Array  # (N,)
+    mean: Array  # (N, C)
+    sd: Array  # (N, C)
+    top: Array  # (N, C)
+    route: Array  # (N,)
+    error: Array  # (N,)
+
+
+@singledispatch
+def summary(
+    posterior: Any, X: Matrix, given: str, unit: str, class_prior: Array | None, rng: Any
+) -> Summary:
+    """Entropies and moments of the class probabilities.
+
+    Parameters
+    ----------
+    posterior : ExactPosterior or DrawnPosterior
+    X : (N, D) as the family takes it
+    given : {"training", "training and row"}
+        Whose posterior of theta; the second is not known by draws.
+    unit : {"nats", "bits"}
+    class_prior : (C,), optional
+    rng : int, Generator
+    """
+    raise NotImplementedError
+
+
+@summary.register
+def _(
+    posterior: ExactPosterior,
+    X: Matrix,
+    given: str,
+    unit: Any,
+    class_prior: Array | None,
+    rng: Any,
+) -> Summary:
+    pairs: dict[str, Any] = {"training": "posterior", "training and row": "predictive"}
+    found = entropies(posterior.model, X, pairs[given], unit, class_prior, rng)
+    return Summary(
+        found.total, found.aleatoric, found.mean, found.sd, found.top, found.method, found.error
+    )
+
+
+@summary.register
+def _(
+    posterior: DrawnPosterior,
+    X: Matrix,
+    given: str,
+    unit: Any,
+    class_prior: Array | None,
+    rng: Any,
+) -> Summary:
+    if given != "training":
+        raise ValueError("given='training and row' has no route from posterior draws")
+    blocks = posterior.log_joint_draws(X, class_prior, "probability")
+    found = from_draws.by_rows(from_draws.averages, blocks)
+    scale = 1.0 if unit == "nats" else 1 / np.log(2)
+    route = np.full(len(found.total), "draws")
+    total, aleatoric = found.total * scale, found.aleatoric * scale
+    return Summary(total, aleatoric, found.mean, found.sd, found.top, route, found.error)
+
+
+# ---------------------------------------------------------------------------------------- draws
+
+
+@singledispatch
+def probability_draws(
+    posterior: Any,
+    X: Matrix,
+    draws: int,
+    chains: int,
+    class_prior: Array | None,
+    rng: np.random.Generator,
+    per_row: bool,
+    max_memory: float,
+) -> tuple[Array, str]:
+    """(chain, draw, N, C) draws of the class probabilities, and what a draw is.
+
+    Parameters
+    ----------
+    posterior : ExactPosterior or DrawnPosterior
+        A drawn one has its own number of draws and chains.
+    X : (N, D) as the family takes it
+    per_row : bool
+        Draw what each row's probabilities depend on in place of theta: rows are then not jointly
+        distributed.
+    max_memory : float
+        GiB for the result and what is held on the way.
+
+    Raises
+    ------
+    ValueError
+        If the result alone is larger.
+    """
+    raise NotImplementedError
+
+
+@probability_draws.register
+def _(
+    posterior: DrawnPosterior,
+    X: Matrix,
+    draws: int,
+    chains: int,
+    class_prior: Array | None,
+    rng: np.random.Generator,
+    per_row: bool,
+    max_memory: float,
+) -> tuple[Array, str]:
+    chains, draws = posterior.shape
+    out, _ = _room(chains, draws, X.shape[0], len(posterior.model.alpha), max_memory)
+    flat = out.reshape(-1, *out.shape[2:])
+    write_probabilities(flat, posterior.model.family, posterior.theta, X, class_prior)
+    return out, _ONE_THETA
+
+
+@probability_draws.register
+def _(
+    posterior: ExactPosterior,
+    X: Matrix,
+    draws: int,
+    chains: int,
+    class_prior: Array | None,
+    rng: np.random.Generator,
+    per_row: bool,
+    max_memory: float,
+) -> tuple[Array, str]:
+    model = posterior.model
+    out, spare = _room(chains, draws, X.shape[0], len(model.alpha), max_memory)
+    flat = out.reshape(-1, *out.shape[2:])
+    if per_row:
+        step = max(1, (1 << 23) // max(1, len(flat) * flat.shape[2]))
+        for start in range(0, flat.shape[1], step):
+            rows = slice(start, start + step)
+            flat[:, rows] = softmax(log_joint_draws(model, X[rows], rng, len(flat), class_prior))
+        return out, _EACH_ROW
+    budget = min(max(spare, _LEAST_SPARE), _MOST_SPARE)
+    step = max(1, int(budget / (8 * model.family.n_parameters())))
+    for start in range(0, len(flat), step):
+        part = flat[start : start + step]
+        theta = split_chains(model.draw(rng, len(part)), 1)
+        write_probabilities(part, model.family, theta, X, class_prior)
+    return out, _ONE_THETA
+
+
+def _room(
+    chains: int, draws: int, n_rows: int, n_classes: int, max_memory: float
+) -> tuple[Array, float]:
+    """An array for the result, and the bytes that are left beside it."""
+    size = 8 * chains * draws * n_rows * n_classes
+    spare = max_memory * (1 << 30) - size
+    if spare < 0:
+        raise ValueError(
+            f"{chains * draws} draws of {n_rows} rows and {n_classes} classes would take "
+            f"{size / (1 << 30):.1f} GiB, more than max_memory: give fewer rows at a time or "
+            "fewer draws, or use predict_interval, which keeps none"
+        )
+    return np.empty((chains, draws, n_rows, n_classes)), spare
