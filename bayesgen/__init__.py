@@ -1,61 +1,112 @@
 """Bayesian generative classifiers with the parameters integrated out.
 
 Public names are loaded on first use: importing the package costs milliseconds, and pymc, arviz,
-numba, dask and matplotlib are imported only by what needs them.
+numba, dask and matplotlib are imported only by what needs them. Type checkers and editors see the
+same names as ordinary imports.
 """
 
-import importlib
-from typing import Any
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "BayesianLogisticRegression": "estimators",
-    "BernoulliNB": "estimators",
-    "CategoricalNB": "estimators",
-    "DirichletCompoundMultinomialNB": "estimators",
-    "GaussianNB": "estimators",
-    "GenerativeClassifier": "estimators",
-    "HierarchicalBernoulliNB": "estimators",
-    "HierarchicalCategoricalNB": "estimators",
-    "LKJDiscriminant": "estimators",
-    "LinearDiscriminant": "estimators",
-    "LogisticNormalNB": "estimators",
-    "MarkovNB": "estimators",
-    "MixedNB": "estimators",
-    "MixtureDiscriminant": "estimators",
-    "MultinomialNB": "estimators",
-    "NegativeBinomialNB": "estimators",
-    "PoissonNB": "estimators",
-    "MutualInformationSelector": "estimators.selection",
-    "QuadraticDiscriminant": "estimators",
-    "StudentTNB": "estimators",
-    "choose_n_components": "estimators.sampled",
-    "compare_predictives": "checks.compare",
-    "decide": "predict.costs",
-    "estimate_class_prior": "predict.label_shift",
-    "feature_relevance": "explain.feature_relevance",
-    "fit_dask": "io.dask",
-    "fit_stream": "io.streams",
-    "load": "estimators",
-    "mutual_information": "explain.mutual_information",
-    "simulation_based_calibration": "checks.sbc",
-    "validate": "checks.validate",
-}
+__all__ = [
+    "BayesianLogisticRegression",
+    "BernoulliNB",
+    "CategoricalNB",
+    "DirichletCompoundMultinomialNB",
+    "GaussianNB",
+    "GenerativeClassifier",
+    "HierarchicalBernoulliNB",
+    "HierarchicalCategoricalNB",
+    "LKJDiscriminant",
+    "LinearDiscriminant",
+    "LogisticNormalNB",
+    "MarkovNB",
+    "MixedNB",
+    "MixtureDiscriminant",
+    "MultinomialNB",
+    "MutualInformationSelector",
+    "NegativeBinomialNB",
+    "PoissonNB",
+    "QuadraticDiscriminant",
+    "StudentTNB",
+    "choose_n_components",
+    "compare_predictives",
+    "datasets",
+    "decide",
+    "estimate_class_prior",
+    "feature_relevance",
+    "fit_dask",
+    "fit_stream",
+    "load",
+    "mutual_information",
+    "plots",
+    "simulation_based_calibration",
+    "validate",
+]
 
-_SUBMODULES = ("datasets", "plots")
+if TYPE_CHECKING:
+    from bayesgen import datasets, plots
+    from bayesgen.checks.compare import compare_predictives
+    from bayesgen.checks.sbc import simulation_based_calibration
+    from bayesgen.checks.validate import validate
+    from bayesgen.estimators import (
+        BayesianLogisticRegression,
+        BernoulliNB,
+        CategoricalNB,
+        DirichletCompoundMultinomialNB,
+        GaussianNB,
+        GenerativeClassifier,
+        HierarchicalBernoulliNB,
+        HierarchicalCategoricalNB,
+        LinearDiscriminant,
+        LKJDiscriminant,
+        LogisticNormalNB,
+        MarkovNB,
+        MixedNB,
+        MixtureDiscriminant,
+        MultinomialNB,
+        NegativeBinomialNB,
+        PoissonNB,
+        QuadraticDiscriminant,
+        StudentTNB,
+        load,
+    )
+    from bayesgen.estimators.sampled import choose_n_components
+    from bayesgen.estimators.selection import MutualInformationSelector
+    from bayesgen.explain.feature_relevance import feature_relevance
+    from bayesgen.explain.mutual_information import mutual_information
+    from bayesgen.io.dask import fit_dask
+    from bayesgen.io.streams import fit_stream
+    from bayesgen.predict.costs import decide
+    from bayesgen.predict.label_shift import estimate_class_prior
+else:  # a module with __getattr__ has every name, so that no checker would see a misspelt one
+    _HOME = {  # of the names that are not in estimators
+        "MutualInformationSelector": "estimators.selection",
+        "choose_n_components": "estimators.sampled",
+        "compare_predictives": "checks.compare",
+        "datasets": "datasets",
+        "decide": "predict.costs",
+        "estimate_class_prior": "predict.label_shift",
+        "feature_relevance": "explain.feature_relevance",
+        "fit_dask": "io.dask",
+        "fit_stream": "io.streams",
+        "mutual_information": "explain.mutual_information",
+        "plots": "plots",
+        "simulation_based_calibration": "checks.sbc",
+        "validate": "checks.validate",
+    }
 
-__all__ = sorted([*_HOME, *_SUBMODULES])
+    def __getattr__(name):
+        if name not in __all__:
+            raise AttributeError(f"module 'bayesgen' has no attribute {name!r}")
+        import importlib
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        value = getattr(importlib.import_module(f"bayesgen.{_HOME[name]}"), name)
+        home = _HOME.get(name, "estimators")
+        module = importlib.import_module(f"bayesgen.{home}")
+        value = module if name == home else getattr(module, name)
         globals()[name] = value
         return value
-    if name in _SUBMODULES:
-        return importlib.import_module(f"bayesgen.{name}")
-    raise AttributeError(f"module 'bayesgen' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -1,6 +1,6 @@
 """``bayesgen demo``: penguins, classified with the parameters integrated out."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import typer
 
@@ -16,6 +16,8 @@ from bayesgen.cli.console import (
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from bayesgen.families.names import Method
 
 _FEW = 4  # birds of each species in the second training set
 _DOUBTFUL = 5
@@ -144,7 +146,8 @@ class _Story:
 
         X, y = self.X[self.test], self.y[self.test]
         losses = self.scores["log_loss"].to_series().drop("posterior_predictive")
-        methods = ["posterior_predictive", str(losses.idxmin())]
+        best_plug_in = cast("Method", str(losses.idxmin()))
+        methods: list[Method] = ["posterior_predictive", best_plug_in]
         p = {method: self.clf.predict_proba(X, method=method) for method in methods}
         _head(console, "Which birds is it least certain of?")
         table = plain_table()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["POKEMON_STATS", "load_languages", "load_penguins", "load_pokemon"]
 
-POKEMON_STATS = ("hp", "attack", "defense", "sp_attack", "sp_defense", "speed")
+POKEMON_STATS: tuple[str, ...] = ("hp", "attack", "defense", "sp_attack", "sp_defense", "speed")
 
 _HERE = Path(__file__).parent
 

@@ -1,0 +1,140 @@
+"""What users may rely on: every public name of release 0.1.0 is there, called as it was.
+
+The tables are in tests/public_api. A new name, or a signature with one more optional parameter, is
+entered in added.txt on purpose: ``tools/public_api.py --new >> tests/public_api/added.txt``.
+"""
+
+import ast
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bayesgen as bg
+
+ROOT = Path(__file__).parents[1]
+PRESENT = runpy.run_path(str(ROOT / "tools" / "public_api.py"))["public_api"]
+
+
+def table(name: str) -> list[str]:
+    lines = (ROOT / "tests" / "public_api" / name).read_text().splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def extends(new: str, old: str) -> bool:
+    """Whether every call that fits the signature ``old``, "(a, b=1)", fits ``new`` and means it."""
+
+    def read(signature: str) -> tuple[list, dict, bool, bool]:
+        of = ast.parse(f"def f{signature}: ...").body[0].args
+        defaults = [*[None] * (len(of.args) - len(of.defaults)), *map(ast.unparse, of.defaults)]
+        by_position = list(zip([a.arg for a in of.args], defaults, strict=True))
+        by_name = {
+            a.arg: None if default is None else ast.unparse(default)
+            for a, default in zip(of.kwonlyargs, of.kw_defaults, strict=True)
+        }
+        return by_position, by_name, of.vararg is not None, of.kwarg is not None
+
+    position, name, starred, double = read(new)
+    old_position, old_name, old_starred, old_double = read(old)
+    n = len(old_position)
+    known = dict(position) | name
+    needed = [a for a, default in [*position[n:], *name.items()] if default is None]
+    return (
+        position[:n] == old_position
+        and all(known[a] == default if a in known else double for a, default in old_name.items())
+        and all(a in old_name for a in needed)
+        and starred >= old_starred
+        and double >= old_double
+    )
+
+
+def signatures(lines: list[str]) -> dict[str, str]:
+    """{name: "(parameters)"} of the lines that have parameters."""
+    cut = [line.partition("(") for line in lines if line.endswith(")") and " = " not in line]
+    return {name: f"({rest}" for name, bracket, rest in cut if bracket}
+
+
+@pytest.fixture(scope="module")
+def present() -> list[str]:
+    return PRESENT()
+
+
+def test_every_name_of_the_first_release_is_as_it_was(present):
+    now = signatures(present)
+    before = table("0.1.0.txt")
+    assert len(before) > 150
+    changed = [
+        line
+        for line in before
+        if line not in present
+        and not any(
+            name in now and extends(now[name], of) for name, of in signatures([line]).items()
+        )
+    ]
+    assert changed == []
+
+
+def test_what_is_new_was_entered_on_purpose(present):
+    assert set(present) - set(table("0.1.0.txt")) == set(table("added.txt"))
+
+
+def test_a_classifiers_own_methods_accept_the_calls_of_all(present):
+    now = signatures(present)
+    methods = {n.rpartition(".")[2]: s for n, s in now.items() if "GenerativeClassifier." in n}
+    for name, of in now.items():
+        cls, _, method = name.removeprefix("bayesgen.").rpartition(".")
+        if method in methods and isinstance(getattr(bg, cls, None), type):
+            assert extends(of, methods[method]) or not issubclass(
+                getattr(bg, cls), bg.GenerativeClassifier
+            ), name
+
+
+@pytest.mark.parametrize(
+    ("new", "accepted"),
+    [
+        ("(self, X, y=None, *, a=1)", True),
+        ("(self, X, y=None, z=2, *, a=1, b=None)", True),
+        ("(self, X, y=None, a=1)", True),
+        ("(self, X, y=None, **options)", True),
+        ("(self, X, y=0, *, a=1)", False),
+        ("(self, X, *, y=None, a=1)", False),
+        ("(self, Z, y=None, *, a=1)", False),
+        ("(self, X, y=None, *, a=2)", False),
+        ("(self, X, y=None, *, b=1)", False),
+        ("(self, X, y=None, *, a=1, b)", False),
+        ("(self, z, X, y=None, *, a=1)", False),
+    ],
+)
+def test_a_signature_that_breaks_calls_is_seen(new, accepted):
+    assert extends(new, "(self, X, y=None, *, a=1)") is accepted
+
+
+BITS = np.array([[1, 0], [1, 1], [0, 1], [0, 0]])
+REALS = BITS + np.array([0.5, 0.25])
+
+
+@pytest.mark.parametrize(
+    ("name", "X"),
+    [
+        ("BernoulliNB", BITS),
+        ("CategoricalNB", BITS),
+        ("GaussianNB", REALS),
+        ("GenerativeClassifier", REALS),
+        ("LinearDiscriminant", REALS),
+        ("MarkovNB", ["ab", "ba", "bc", "cb"]),
+        ("MixedNB", BITS),
+        ("MultinomialNB", BITS + 1),
+        ("PoissonNB", BITS),
+        ("QuadraticDiscriminant", REALS),
+    ],
+)
+def test_a_fitted_classifier_has_the_documented_attributes(name, X):
+    clf = getattr(bg, name)().fit(X, ["a", "a", "b", "b"])
+    documented = {
+        line.split(" has ")[1]
+        for line in table("0.1.0.txt")
+        if line.startswith((f"bayesgen.{name} has ", "bayesgen.GenerativeClassifier has "))
+    }
+    unnamed = {"feature_names_in_"} | ({"n_features_in_"} if name == "MarkovNB" else set())
+    assert [a for a in sorted(documented - unnamed) if not hasattr(clf, a)] == []
