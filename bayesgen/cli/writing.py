@@ -11,12 +11,19 @@ from bayesgen.cli.files import check_format
 from bayesgen.io import storage
 
 
-def check_writable(path: Path) -> None:
-    """Refuse a place where no file can be made, before any work is done."""
-    if not path.absolute().parent.is_dir():
-        raise UserError(f"cannot write {path}: {path.parent} is not a folder")
-    if path.exists() and not path.is_file():
-        raise UserError(f"cannot write {path}: it is there and not a file")
+def check_output(path: Path, *inputs: Path) -> None:
+    """Refuse, before any work, a place where no file can be made, or where an input is.
+
+    An input is the same file under whatever name: another path, a symbolic or a hard link.
+    """
+    try:
+        storage.check_target(path)
+    except (ValueError, OSError) as mistake:
+        raise UserError(str(mistake)) from None
+    for source in inputs:
+        if path.exists() and source.exists() and path.samefile(source):
+            same = "" if path == source else f", {source}"
+            raise UserError(f"-o {path} is the file to be read{same}; name another")
 
 
 class Writer(Protocol):

@@ -43,10 +43,7 @@ def write(
     import xarray as xr
 
     target = Path(path)
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"cannot save to {target}: {target.parent} is not a folder")
-    if target.exists() and not target.is_file():
-        raise ValueError(f"cannot save to {target}: it is a folder or a device, not a file")
+    check_target(target)
     draws = draws or {}
     tree = xr.DataTree.from_dict({f"/{name}": group for name, group in {FIT: fit, **draws}.items()})
     text = json.dumps({"format": FORMATS[bool(draws)], **state})
@@ -54,6 +51,29 @@ def write(
     with replacing(target) as temporary:
         tree.to_netcdf(temporary, engine="h5netcdf")
     return target
+
+
+def check_target(path: str | os.PathLike[str]) -> None:
+    """Refuse a place where no file can be made or replaced.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder does not exist.
+    PermissionError
+        If nothing can be written into the folder.
+    ValueError
+        If a folder, a pipe or a device has the name.
+    """
+    target = Path(path)
+    if target.exists() and not target.is_file():
+        raise ValueError(f"cannot write {target}: it is a folder or a device, not a file")
+    folder = Path(os.path.realpath(target)).parent  # a link is written through, not replaced
+    if not folder.is_dir():
+        shown = folder if target.is_symlink() else target.parent
+        raise FileNotFoundError(f"cannot write {target}: {shown} is not a folder")
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(f"cannot write {target}: there is no permission to write in {folder}")
 
 
 @contextmanager

@@ -663,6 +663,71 @@ def test_mistakes_in_predict_are_one_line(tmp_path, monkeypatch, penguin_model, 
     assert list(tmp_path.iterdir()) == []
 
 
+def linked(path, how):
+    """Another name of a file, and the folder that it lies in."""
+    if how == "path":
+        return path
+    if how == "detour":
+        return path.parent / "sub" / ".." / path.name
+    other = path.parent / "other.csv"
+    other.symlink_to(path) if how == "symlink" else other.hardlink_to(path)
+    return other
+
+
+@pytest.mark.parametrize("how", ["path", "detour", "symlink", "hard link"])
+@pytest.mark.parametrize("command", ["fit", "predict the model", "predict the table"])
+def test_an_input_is_not_overwritten(tmp_path, penguin_model, monkeypatch, command, how):
+    (tmp_path / "sub").mkdir()
+    table, model = tmp_path / "data.csv", tmp_path / "model.csv"
+    table.write_bytes(Path(PENGUINS).read_bytes())
+    model.write_bytes(penguin_model.read_bytes())
+    read = model if command == "predict the model" else table
+    output = linked(read, how)
+    before = {path: path.read_bytes() for path in (table, model)}
+    monkeypatch.setattr(files, "open_table", None)  # refused before anything is read
+    if command == "fit":
+        line = refused("fit", table, "--target", "species", "--drop", "year", "-o", output)
+    else:
+        line = refused("predict", model, table, "-o", output)
+    assert line.startswith(f"error: -o {output} is the file to be read")
+    assert str(read) in line
+    assert line.endswith("; name another")
+    assert {path: path.read_bytes() for path in (table, model)} == before
+    assert leftovers(tmp_path) == []
+
+
+@pytest.mark.parametrize("command", ["fit", "predict"])
+def test_what_is_no_file_is_not_replaced(tmp_path, penguin_model, command):
+    folder, pipe, lost = (tmp_path / name for name in ("folder.csv", "pipe.csv", "lost.csv"))
+    folder.mkdir()
+    os.mkfifo(pipe)
+    lost.symlink_to(tmp_path / "nowhere" / "out.csv")
+    messages = {
+        folder: f"cannot write {folder}: it is a folder or a device, not a file",
+        pipe: f"cannot write {pipe}: it is a folder or a device, not a file",
+        lost: f"cannot write {lost}: {tmp_path / 'nowhere'} is not a folder",
+        tmp_path
+        / "no"
+        / "o.csv": f"cannot write {tmp_path}/no/o.csv: {tmp_path}/no is not a folder",
+    }
+    arguments = {
+        "fit": ("fit", PENGUINS, "--target", "species", "-o"),
+        "predict": ("predict", penguin_model, PENGUINS, "-o"),
+    }[command]
+    for output, message in messages.items():
+        assert refused(*arguments, output) == f"error: {message}"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "folder.csv", "lost.csv", "pipe.csv"
+    ]  # fmt: skip
+
+
+def test_a_folder_without_permission_is_refused_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
+    monkeypatch.setattr(files, "open_table", None)
+    line = refused("fit", PENGUINS, "--target", "species", "-o", tmp_path / "m.nc")
+    assert "there is no permission to write in" in line
+
+
 def test_missing_columns_are_named(tmp_path, penguin_model):
     new = tmp_path / "new.csv"
     X, _ = load_penguins()
