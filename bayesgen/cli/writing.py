@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -35,21 +35,12 @@ class Writer(Protocol):
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A new file beside `path` that takes its place if nothing goes wrong."""
-    with ExitStack() as stack:
-        with blamed_on(f"cannot write {path}"):
-            temporary = stack.enter_context(storage.replacing(path))
-        yield temporary
-
-
-@contextmanager
 def open_writer(
     path: Path, names: Sequence[str], make_schema: Callable[[], Any]
 ) -> Iterator[Writer]:
     """Write a table atomically; `make_schema` gives the arrow schema of a Parquet file."""
     kind = check_format(path)
-    with replacing(path) as temporary:
+    with blamed_on(f"cannot write {path}", (OSError,)), storage.replacing(path) as temporary:
         if kind == "csv":
             with open(temporary, "w", encoding="utf-8", newline="") as file:
                 yield _CsvWriter(file, names, tabs=path.suffix.lower() == ".tsv")

@@ -1,6 +1,7 @@
 """The command line: what it prints, what it writes, and what it says when it cannot."""
 
 import csv
+import errno
 import os
 import signal
 import subprocess
@@ -487,6 +488,29 @@ def test_a_killed_run_leaves_no_half_file(tmp_path, penguin_model):
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=30) == 128 + signal.SIGTERM
     assert list(out.parent.iterdir()) == []
+
+
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+from bayesgen.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.tsv", "out.parquet", "model.nc"])
+def test_a_full_disk_is_one_line_and_leaves_the_old_file(tmp_path, penguin_model, name):
+    out = write(tmp_path / name, "old")
+    arguments = ["predict", penguin_model, PENGUINS]
+    if name == "model.nc":
+        arguments = ["fit", PENGUINS, "--target", "species", "--model", "mixed"]
+    command = [sys.executable, "-c", LIMITED, *map(str, arguments), "-o", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("note:")]
+    assert lines == [f"error: cannot write {out}: {os.strerror(errno.EFBIG)}"]
+    assert done.returncode == 2
+    assert out.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [out]
 
 
 def test_result_has_the_usual_permissions(tmp_path, penguin_model):
