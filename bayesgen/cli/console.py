@@ -27,11 +27,13 @@ class UserError(Exception):
 
 
 @contextmanager
-def blamed_on(what: Any) -> Iterator[None]:
+def blamed_on(
+    what: Any, errors: tuple[type[Exception], ...] = (ValueError, TypeError, OSError)
+) -> Iterator[None]:
     """Errors of the library about the user's input as a `UserError` about `what`."""
     try:
         yield
-    except (ValueError, TypeError, OSError) as mistake:
+    except errors as mistake:
         text = mistake.strerror if isinstance(mistake, OSError) and mistake.strerror else mistake
         raise UserError(f"{what}: {text}") from mistake
 

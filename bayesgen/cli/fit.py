@@ -141,7 +141,7 @@ def fit(
 
     from bayesgen.cli import columns, files, writing
 
-    writing.check_writable(output)
+    writing.check_output(output, data)
     table = files.open_table(data)
     columns.find(target, table)
     kinds = _parse_kinds(kind or [], model, table, {target, *(drop or [])})

@@ -81,10 +81,8 @@ def predict(
     from bayesgen.cli import columns, files, writing
 
     files.check_format(output)
-    writing.check_writable(output)
+    writing.check_output(output, model, new)
     table = files.open_table(new)
-    if output.exists() and output.samefile(new):
-        raise UserError(f"-o {output} is the file to be read; name another")
     clf = load(model)
     kept = list(dict.fromkeys(columns.find(name, table) for name in keep or []))
     reader = columns.reader_for(clf, table, text, kept)

@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,12 +11,19 @@ from bayesgen.cli.files import check_format
 from bayesgen.io import storage
 
 
-def check_writable(path: Path) -> None:
-    """Refuse a place where no file can be made, before any work is done."""
-    if not path.absolute().parent.is_dir():
-        raise UserError(f"cannot write {path}: {path.parent} is not a folder")
-    if path.exists() and not path.is_file():
-        raise UserError(f"cannot write {path}: it is there and not a file")
+def check_output(path: Path, *inputs: Path) -> None:
+    """Refuse, before any work, a place where no file can be made, or where an input is.
+
+    An input is the same file under whatever name: another path, a symbolic or a hard link.
+    """
+    try:
+        storage.check_target(path)
+    except (ValueError, OSError) as mistake:
+        raise UserError(str(mistake)) from None
+    for source in inputs:
+        if path.exists() and source.exists() and path.samefile(source):
+            same = "" if path == source else f", {source}"
+            raise UserError(f"-o {path} is the file to be read{same}; name another")
 
 
 class Writer(Protocol):
@@ -28,21 +35,12 @@ class Writer(Protocol):
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A new file beside `path` that takes its place if nothing goes wrong."""
-    with ExitStack() as stack:
-        with blamed_on(f"cannot write {path}"):
-            temporary = stack.enter_context(storage.replacing(path))
-        yield temporary
-
-
-@contextmanager
 def open_writer(
     path: Path, names: Sequence[str], make_schema: Callable[[], Any]
 ) -> Iterator[Writer]:
     """Write a table atomically; `make_schema` gives the arrow schema of a Parquet file."""
     kind = check_format(path)
-    with replacing(path) as temporary:
+    with blamed_on(f"cannot write {path}", (OSError,)), storage.replacing(path) as temporary:
         if kind == "csv":
             with open(temporary, "w", encoding="utf-8", newline="") as file:
                 yield _CsvWriter(file, names, tabs=path.suffix.lower() == ".tsv")

@@ -4,6 +4,7 @@ A model file is the DataTree group ``fit`` and a JSON attribute with the constru
 after a fit by NUTS also the groups of its draws.
 """
 
+import errno
 import glob
 import hashlib
 import json
@@ -33,32 +34,80 @@ def write(
     state: Mapping[str, Any],
     draws: Mapping[str, "xr.Dataset"] | None = None,
 ) -> Path:
-    """Write a model file atomically: a killed run leaves the old file or none.
+    """Write a model file atomically: a killed run or a full disk leaves the old file or none.
 
     Parameters
     ----------
     draws : {group: Dataset}, optional
         Further groups, of a posterior that is known by its draws.
     """
-    import xarray as xr
-
     target = Path(path)
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"cannot save to {target}: {target.parent} is not a folder")
-    if target.exists() and not target.is_file():
-        raise ValueError(f"cannot save to {target}: it is a folder or a device, not a file")
+    check_target(target)
     draws = draws or {}
-    tree = xr.DataTree.from_dict({f"/{name}": group for name, group in {FIT: fit, **draws}.items()})
     text = json.dumps({"format": FORMATS[bool(draws)], **state})
-    tree.attrs |= {_ATTRIBUTE: text, _CHECKSUM: _checksum(text, fit, draws)}
+    attrs = {_ATTRIBUTE: text, _CHECKSUM: _checksum(text, fit, draws)}
+    content = _netcdf({FIT: fit, **draws}, attrs)
     with replacing(target) as temporary:
-        tree.to_netcdf(temporary, engine="h5netcdf")
+        temporary.write_bytes(content)
     return target
+
+
+def _netcdf(groups: Mapping[str, "xr.Dataset"], attrs: Mapping[str, str]) -> bytes:
+    """The bytes of a netCDF file with some groups and global attributes.
+
+    Made in memory, because HDF5 ends the process where a disk is full; by HDF5's own driver for
+    that, because with a Python file object the garbage collector may run inside HDF5.
+    """
+    import h5netcdf
+    import h5py  # type: ignore[import-untyped]
+    import xarray as xr
+    from xarray.backends import H5NetCDFStore
+
+    name = secrets.token_hex(8)  # HDF5 takes two files of one name for the same one
+    options = {"driver": "core", "backing_store": False, "track_order": True}
+    with h5py.File(name, "w", **options) as memory:
+        with h5netcdf.File(memory, "w") as file:
+            xr.Dataset(attrs=attrs).dump_to_store(H5NetCDFStore(file, mode="a"))
+            for group, dataset in groups.items():
+                dataset.dump_to_store(H5NetCDFStore(file, group=f"/{group}", mode="a"))
+        memory.flush()
+        image: bytes = memory.id.get_file_image()
+    return image
+
+
+def check_target(path: str | os.PathLike[str]) -> None:
+    """Refuse a place where no file can be made or replaced.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder does not exist.
+    PermissionError
+        If nothing can be written into the folder.
+    ValueError
+        If a folder, a pipe or a device has the name.
+    """
+    target = Path(path)
+    if target.exists() and not target.is_file():
+        raise ValueError(f"cannot write {target}: it is a folder or a device, not a file")
+    folder = Path(os.path.realpath(target)).parent  # a link is written through, not replaced
+    if not folder.is_dir():
+        shown = folder if target.is_symlink() else target.parent
+        raise FileNotFoundError(f"cannot write {target}: {shown} is not a folder")
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(f"cannot write {target}: there is no permission to write in {folder}")
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A new file beside `path` that takes its place if nothing goes wrong, and else is gone."""
+    """A new file beside `path` that takes its place if nothing goes wrong, and else is removed.
+
+    Raises
+    ------
+    OSError
+        Of the block that writes, or of the renaming, with `path` for its file name; a file that
+        was there before is as it was.
+    """
     target = Path(path).resolve()
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:  # before the file is there: a signal may come at any time
@@ -66,6 +115,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield temporary
         _flush(temporary)  # or a power cut may leave the new name on an empty file
         temporary.replace(target)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise OSError(error.errno or errno.EIO, reason, str(path)) from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -87,7 +139,7 @@ def read(
     path: str | os.PathLike[str],
 ) -> tuple["xr.Dataset", dict[str, Any], dict[str, "xr.Dataset"]]:
     """(fit dataset, state, draws) of a model file, or one clear error."""
-    import h5py  # type: ignore[import-untyped]
+    import h5py
     import xarray as xr
 
     if not Path(path).is_file():

@@ -1,6 +1,7 @@
 """The command line: what it prints, what it writes, and what it says when it cannot."""
 
 import csv
+import errno
 import os
 import signal
 import subprocess
@@ -489,6 +490,29 @@ def test_a_killed_run_leaves_no_half_file(tmp_path, penguin_model):
     assert list(out.parent.iterdir()) == []
 
 
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+from bayesgen.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.tsv", "out.parquet", "model.nc"])
+def test_a_full_disk_is_one_line_and_leaves_the_old_file(tmp_path, penguin_model, name):
+    out = write(tmp_path / name, "old")
+    arguments = ["predict", penguin_model, PENGUINS]
+    if name == "model.nc":
+        arguments = ["fit", PENGUINS, "--target", "species", "--model", "mixed"]
+    command = [sys.executable, "-c", LIMITED, *map(str, arguments), "-o", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("note:")]
+    assert lines == [f"error: cannot write {out}: {os.strerror(errno.EFBIG)}"]
+    assert done.returncode == 2
+    assert out.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [out]
+
+
 def test_result_has_the_usual_permissions(tmp_path, penguin_model):
     out = tmp_path / "out.csv"
     old = os.umask(0o022)
@@ -661,6 +685,71 @@ def test_mistakes_in_predict_are_one_line(tmp_path, monkeypatch, penguin_model, 
     monkeypatch.chdir(tmp_path)
     assert message in refused("predict", penguin_model, PENGUINS, *arguments)
     assert list(tmp_path.iterdir()) == []
+
+
+def linked(path, how):
+    """Another name of a file, and the folder that it lies in."""
+    if how == "path":
+        return path
+    if how == "detour":
+        return path.parent / "sub" / ".." / path.name
+    other = path.parent / "other.csv"
+    other.symlink_to(path) if how == "symlink" else other.hardlink_to(path)
+    return other
+
+
+@pytest.mark.parametrize("how", ["path", "detour", "symlink", "hard link"])
+@pytest.mark.parametrize("command", ["fit", "predict the model", "predict the table"])
+def test_an_input_is_not_overwritten(tmp_path, penguin_model, monkeypatch, command, how):
+    (tmp_path / "sub").mkdir()
+    table, model = tmp_path / "data.csv", tmp_path / "model.csv"
+    table.write_bytes(Path(PENGUINS).read_bytes())
+    model.write_bytes(penguin_model.read_bytes())
+    read = model if command == "predict the model" else table
+    output = linked(read, how)
+    before = {path: path.read_bytes() for path in (table, model)}
+    monkeypatch.setattr(files, "open_table", None)  # refused before anything is read
+    if command == "fit":
+        line = refused("fit", table, "--target", "species", "--drop", "year", "-o", output)
+    else:
+        line = refused("predict", model, table, "-o", output)
+    assert line.startswith(f"error: -o {output} is the file to be read")
+    assert str(read) in line
+    assert line.endswith("; name another")
+    assert {path: path.read_bytes() for path in (table, model)} == before
+    assert leftovers(tmp_path) == []
+
+
+@pytest.mark.parametrize("command", ["fit", "predict"])
+def test_what_is_no_file_is_not_replaced(tmp_path, penguin_model, command):
+    folder, pipe, lost = (tmp_path / name for name in ("folder.csv", "pipe.csv", "lost.csv"))
+    folder.mkdir()
+    os.mkfifo(pipe)
+    lost.symlink_to(tmp_path / "nowhere" / "out.csv")
+    messages = {
+        folder: f"cannot write {folder}: it is a folder or a device, not a file",
+        pipe: f"cannot write {pipe}: it is a folder or a device, not a file",
+        lost: f"cannot write {lost}: {tmp_path / 'nowhere'} is not a folder",
+        tmp_path
+        / "no"
+        / "o.csv": f"cannot write {tmp_path}/no/o.csv: {tmp_path}/no is not a folder",
+    }
+    arguments = {
+        "fit": ("fit", PENGUINS, "--target", "species", "-o"),
+        "predict": ("predict", penguin_model, PENGUINS, "-o"),
+    }[command]
+    for output, message in messages.items():
+        assert refused(*arguments, output) == f"error: {message}"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "folder.csv", "lost.csv", "pipe.csv"
+    ]  # fmt: skip
+
+
+def test_a_folder_without_permission_is_refused_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
+    monkeypatch.setattr(files, "open_table", None)
+    line = refused("fit", PENGUINS, "--target", "species", "-o", tmp_path / "m.nc")
+    assert "there is no permission to write in" in line
 
 
 def test_missing_columns_are_named(tmp_path, penguin_model):

@@ -1,12 +1,14 @@
 """Model files: what was saved is what is loaded, and nothing else passes for it."""
 
 import copy
+import errno
 import json
 import os
 import pickle
 import re
 import subprocess
 import sys
+import textwrap
 import zipfile
 from pathlib import Path
 
@@ -448,11 +450,12 @@ def test_a_failed_write_leaves_the_old_file(model, tmp_path, monkeypatch):
     path = tmp_path / "model.nc"
     path.write_bytes(model[1])
 
-    def half(self, target, **options):
-        Path(target).write_bytes(b"half a file")
+    def half(self, content):
+        with open(self, "wb") as file:
+            file.write(content[:11])
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(xr.DataTree, "to_netcdf", half)
+    monkeypatch.setattr(Path, "write_bytes", half)
     with pytest.raises(OSError, match="no space left"):
         bg.GaussianNB().fit(REAL[:9], Y[:9]).save(path)
     assert path.read_bytes() == model[1]
@@ -460,6 +463,58 @@ def test_a_failed_write_leaves_the_old_file(model, tmp_path, monkeypatch):
     with pytest.raises(OSError, match="no space left"):
         model[0].save(tmp_path / "new.nc")
     assert list(tmp_path.iterdir()) == [path]
+
+
+def limited(code, *arguments, limit):
+    """Run Python code that can write no more than `limit` bytes into a file."""
+    head = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n"
+    command = [sys.executable, "-c", head + textwrap.dedent(code), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+SAVE = """
+    import sys, numpy as np, bayesgen as bg
+    rng = np.random.default_rng(0)
+    clf = bg.GaussianNB().fit(rng.normal(size=(20, 50)), np.arange(20) % 2)
+    for path in sys.argv[1:]:
+        try:
+            clf.save(path)
+        except OSError as error:
+            print(error.errno, error.filename, error.strerror)
+"""
+
+
+@pytest.mark.parametrize("limit", [0, 100, 5_000, 20_000])
+def test_a_full_disk_is_an_error_and_leaves_the_old_file(model, tmp_path, limit):
+    """HDF5 ended the process by a segmentation fault where a write failed."""
+    old, new = tmp_path / "old.nc", tmp_path / "new.nc"
+    old.write_bytes(model[1])
+    done = limited(SAVE, old, new, limit=limit)
+    assert done.returncode == 0, done.stderr
+    reason = os.strerror(errno.EFBIG)
+    assert done.stdout == "".join(f"{errno.EFBIG} {path} {reason}\n" for path in (old, new))
+    assert old.read_bytes() == model[1]
+    assert list(tmp_path.iterdir()) == [old]
+
+
+CHECKPOINT = """
+    import sys, numpy as np, bayesgen as bg
+    rng = np.random.default_rng(0)
+    chunks = [(rng.normal(size=(20, 50)), np.arange(20) % 2) for _ in range(3)]
+    clf = bg.GaussianNB()
+    try:
+        bg.fit_stream(clf, chunks, checkpoint=sys.argv[1], every=1)
+    except OSError as error:
+        print(error.errno, error.filename, hasattr(clf, "stats_"))
+"""
+
+
+def test_a_checkpoint_on_a_full_disk(tmp_path):
+    path = tmp_path / "stream.nc"
+    done = limited(CHECKPOINT, path, limit=5_000)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{errno.EFBIG} {path} False\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_interrupted_write_leaves_the_old_file(model, tmp_path, monkeypatch):

@@ -121,7 +121,7 @@ CHILD = """
     import os, signal, sys
     import bayesgen as bg
     sys.path.insert(0, {folder!r})
-    from test_streaming import cut, rows_of
+    from test_streams import cut, rows_of
 
     def die(*args):
         os.kill(os.getpid(), signal.SIGKILL)
