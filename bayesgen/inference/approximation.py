@@ -23,7 +23,8 @@ import numpy as np
 from scipy import linalg, optimize
 
 from bayesgen.families.names import CHAIN, DRAW
-from bayesgen.inference.diagnostics import SamplingWarning
+from bayesgen.inference.diagnostics import SamplingWarning, refuse_incomplete
+from bayesgen.inference.interrupts import Interrupts, not_swallowed
 from bayesgen.inference.nuts import Start, third_parties, turned
 from bayesgen.numerics.special import Array
 
@@ -89,18 +90,36 @@ def sample(
         ``lp``, and ``log_q`` of the approximation, both in unconstrained coordinates; attribute
         ``pareto_k``. Pathfinder: the attribute alone.
     """
-    with third_parties():
-        if method == "pathfinder":
-            return _pathfinder(model, draws, random_seed, progressbar, options)
-        value_and_gradient, origin = _log_density(model, random_seed, start)
-        rng = np.random.default_rng(random_seed)
-        if method == "laplace":
-            q = _laplace(value_and_gradient, origin, options)
-        else:
-            q = _advi(model, random_seed, progressbar, options)
-        points, log_q = q.draw(rng, draws)
-        log_p = np.array([value_and_gradient(u)[0] for u in points])
-        posterior = turned(model, points[None])
+    with third_parties(), not_swallowed() as interrupts:
+        posterior, stats = _sample(
+            model, method, draws, random_seed, progressbar, start, interrupts, options
+        )
+    found = {str(name): variable.values for name, variable in posterior.data_vars.items()}
+    refuse_incomplete(found, 1, options.get("num_draws", draws), method)
+    return posterior, stats
+
+
+def _sample(
+    model: Any,
+    method: Approximation,
+    draws: int,
+    random_seed: int | None,
+    progressbar: bool,
+    start: "Start | None",
+    interrupts: Interrupts,
+    options: dict[str, Any],
+) -> tuple["xr.Dataset", "xr.Dataset"]:
+    if method == "pathfinder":
+        return _pathfinder(model, draws, random_seed, progressbar, options)
+    value_and_gradient, origin = _log_density(model, random_seed, start)
+    rng = np.random.default_rng(random_seed)
+    if method == "laplace":
+        q = _laplace(value_and_gradient, origin, options)
+    else:
+        q = _advi(model, random_seed, progressbar, interrupts, options)
+    points, log_q = q.draw(rng, draws)
+    log_p = np.array([value_and_gradient(u)[0] for u in points])
+    posterior = turned(model, points[None])
     stats = _stats(log_p, log_q)
     return posterior, stats
 
@@ -206,12 +225,20 @@ def _laplace(
     return _Normal(mode, linalg.cholesky(inverse @ inverse.T, lower=True))
 
 
-def _advi(model: Any, seed: int | None, progressbar: bool, options: dict[str, Any]) -> _Normal:
+def _advi(
+    model: Any,
+    seed: int | None,
+    progressbar: bool,
+    interrupts: Interrupts,
+    options: dict[str, Any],
+) -> _Normal:
     import pymc as pm
 
     settings: dict[str, Any] = {"n": 20_000, "random_seed": seed, "progressbar": progressbar}
+    settings |= options
+    settings["callbacks"] = [interrupts, *(settings.get("callbacks") or ())]
     with model:
-        found = pm.fit(method="advi", **(settings | options))
+        found = pm.fit(method="advi", **settings)
     mean, sd = (np.asarray(v.eval()) for v in (found.mean, found.std))
     place = {name: part[1] for name, part in found.ordering.items()}
     order = np.concatenate(

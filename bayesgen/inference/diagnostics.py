@@ -5,11 +5,13 @@ Betancourt (2016), Diagnosing suboptimal cotangent disintegrations (divergences)
 """
 
 import warnings
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from bayesgen.families.names import CHAIN
+from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -20,6 +22,38 @@ FEWEST_DRAWS = 100  # effective, of each chain
 
 class SamplingWarning(UserWarning):
     """Draws that their sampler, or their chains, do not vouch for."""
+
+
+class SamplingError(RuntimeError):
+    """A sampler returned fewer draws than were asked for, or draws that are not finite."""
+
+
+def refuse_incomplete(draws: Mapping[str, Array], chains: int, n_draws: int, sampler: str) -> None:
+    """Raise a `SamplingError` that names the first chain without `n_draws` finite draws.
+
+    Parameters
+    ----------
+    draws : {name: (chain, draw, *dims)}
+    chains, n_draws : int
+        How many were asked for.
+    sampler : str
+        For the message.
+    """
+    retry = "nothing was kept; sample again, and if it stays, look at the priors"
+    for name, value in draws.items():
+        if value.shape[0] < chains:
+            raise SamplingError(
+                f"{sampler}: {value.shape[0]} of {chains} chains were returned; {retry}"
+            )
+        finite = np.ones(value.shape[:2], dtype=bool)
+        if value.dtype.kind in "fc":
+            finite = np.isfinite(value).all(axis=tuple(range(2, value.ndim)))
+        for chain, n in enumerate(finite.sum(axis=1)):
+            if n < n_draws:
+                raise SamplingError(
+                    f"{sampler}: chain {chain} has {n} of {n_draws} draws of {name!r}; the others "
+                    f"are missing or not finite; {retry}"
+                )
 
 
 class Diagnosis(NamedTuple):

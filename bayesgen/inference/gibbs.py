@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from bayesgen.families.names import CLASS_WEIGHTS
+from bayesgen.inference.diagnostics import refuse_incomplete
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.model import ClassModel, ClassStats, log_weights
@@ -77,6 +78,7 @@ def sample(
                             out[name] = np.empty((chains, draws, *np.shape(value)))
                         out[name][chain, sweep] = value
                 advance()
+    refuse_incomplete(out, chains, draws, "Gibbs")
     return out
 
 

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from bayesgen.families.names import CHAIN, DRAW
+from bayesgen.inference.diagnostics import refuse_incomplete
+from bayesgen.inference.interrupts import Interrupts, not_swallowed
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
@@ -68,13 +70,25 @@ def sample(
         Free variables and deterministics, (chain, draw, *dims).
     sample_stats : xarray.Dataset
         ``diverging``, ``step_size``, ``tree_depth`` and others of the sampler.
+
+    Raises
+    ------
+    SamplingError
+        If a chain ended early, or has draws that are not finite.
+    KeyboardInterrupt
+        On an interrupt, at once; no draws are returned then.
     """
     check(draws, tune, chains, sampler)
     if not model.free_RVs:
         raise ValueError("the model has no free variable: there is nothing to sample")
     run = _by_nutpie if sampler == "nutpie" else _by_pymc
-    with third_parties():
-        return run(model, draws, tune, chains, random_seed, progressbar, start, options)
+    with third_parties(), not_swallowed() as interrupts:
+        posterior, stats = run(
+            model, draws, tune, chains, random_seed, progressbar, start, interrupts, options
+        )
+    found = {str(name): variable.values for name, variable in posterior.data_vars.items()}
+    refuse_incomplete(found, chains, draws, f"NUTS ({sampler})")
+    return posterior, stats
 
 
 def check(draws: int, tune: int, chains: int, sampler: str) -> None:
@@ -105,6 +119,7 @@ def _by_pymc(
     random_seed: int | None,
     progressbar: bool,
     start: "Start | None",
+    interrupts: Interrupts,
     options: dict[str, Any],
 ) -> tuple["xr.Dataset", "xr.Dataset"]:
     import pymc as pm
@@ -114,6 +129,13 @@ def _by_pymc(
         free = {v.name for v in model.free_RVs}
         first = [{k: v for k, v in start(rng).items() if k in free} for _ in range(chains)]
         options = {"initvals": first, **options}
+    own = options.pop("callback", None)
+
+    def at_each_draw(**what: Any) -> None:
+        interrupts()
+        if own is not None:
+            own(**what)
+
     tree = pm.sample(
         draws=draws,
         tune=tune,
@@ -124,6 +146,7 @@ def _by_pymc(
         progressbar=progressbar,
         compute_convergence_checks=False,
         quiet=True,
+        callback=at_each_draw,
         **options,
     )
     return tree["posterior"].to_dataset(), tree["sample_stats"].to_dataset()
@@ -137,6 +160,7 @@ def _by_nutpie(
     random_seed: int | None,
     progressbar: bool,
     start: "Start | None",
+    interrupts: Interrupts,
     options: dict[str, Any],
 ) -> tuple["xr.Dataset", "xr.Dataset"]:
     import nutpie
@@ -148,6 +172,7 @@ def _by_nutpie(
                 compiled,
                 initial_point_func=starting_points(model, start, compiled.initial_point_func),
             )
+        interrupts()
         tree = nutpie.sample(
             compiled,
             draws=draws,

@@ -1,0 +1,256 @@
+"""An interrupt is a KeyboardInterrupt, and draws that are not all there are an error."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import bayesgen as bg
+from bayesgen.inference import approximation, gibbs
+from bayesgen.inference import nuts as mcmc
+from bayesgen.inference.diagnostics import SamplingError, refuse_incomplete
+from bayesgen.inference.interrupts import not_swallowed
+
+X = np.array([[0.1, 1.0], [0.7, 1.5], [0.4, 0.8], [2.0, 0.2], [2.6, 0.3], [2.2, 0.9]])
+Y = np.array([0, 0, 0, 1, 1, 1])
+
+
+@pytest.fixture(autouse=True)
+def _pythons_handler() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+# --------------------------------------------------------------------------------- interrupts
+
+
+def guarded(work: Any) -> None:
+    """Call `work` where no interrupt is swallowed, with what looks for one."""
+    with not_swallowed() as interrupts:
+        work(interrupts)
+
+
+def test_code_that_swallows_an_interrupt_does_not():
+    reached = []
+
+    def work(_: Any) -> None:
+        try:
+            signal.raise_signal(signal.SIGINT)
+            reached.append("after the signal")
+        except KeyboardInterrupt:
+            reached.append("swallowed")
+        reached.append("returned")
+
+    with pytest.raises(KeyboardInterrupt):
+        guarded(work)
+    assert reached == []
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_interrupt_lost_in_a_finalizer_is_raised_at_the_next_look(monkeypatch):
+    lost, reached = [], []
+    monkeypatch.setattr(sys, "unraisablehook", lambda what: lost.append(what.exc_type))
+
+    class Finalized:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    def work(interrupts: Any) -> None:
+        Finalized()
+        reached.append("after the finalizer")
+        interrupts(1, name="as a callback")
+        reached.append("after the look")
+
+    with pytest.raises(KeyboardInterrupt):
+        guarded(work)
+    assert len(lost) == 1
+    assert reached == ["after the finalizer"]
+    with pytest.raises(KeyboardInterrupt):
+        guarded(lambda _: Finalized())  # and at the end, if nobody looks
+
+
+def test_an_error_on_the_way_out_does_not_hide_the_interrupt():
+    def work(_: Any) -> None:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        finally:
+            raise OSError("the worker is dead")
+
+    with pytest.raises(KeyboardInterrupt):
+        guarded(work)
+
+
+def test_other_errors_and_other_handlers_are_left_alone():
+    with pytest.raises(OSError, match="full"), not_swallowed():
+        raise OSError("full")
+    seen = []
+    signal.signal(signal.SIGINT, lambda *_: seen.append("handled"))
+    with not_swallowed():
+        signal.raise_signal(signal.SIGINT)
+    assert seen == ["handled"]
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with not_swallowed():
+        signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def test_a_thread_that_gets_no_signals_changes_no_handler():
+    found: list[Any] = []
+
+    def work() -> None:
+        with not_swallowed() as interrupts:
+            interrupts()
+            found.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [signal.default_int_handler]
+
+
+# ------------------------------------------------------------------------------ incomplete draws
+
+
+def test_the_chain_and_its_number_of_draws_are_named():
+    draws = {"pi": np.ones((3, 10, 2)), "mu": np.ones((3, 10, 2, 2))}
+    refuse_incomplete(draws, 3, 10, "NUTS")
+    refuse_incomplete({"k": np.ones((3, 10), dtype=int)}, 3, 10, "NUTS")
+    draws["mu"][1, 7:] = np.nan
+    with pytest.raises(SamplingError, match="NUTS: chain 1 has 7 of 10 draws of 'mu'"):
+        refuse_incomplete(draws, 3, 10, "NUTS")
+    draws["mu"][0, 4, 1, 0] = np.inf
+    with pytest.raises(SamplingError, match=r"chain 0 has 9 of 10 draws of 'mu'; .* not finite"):
+        refuse_incomplete(draws, 3, 10, "NUTS")
+    with pytest.raises(SamplingError, match="chain 0 has 10 of 20 draws of 'pi'"):
+        refuse_incomplete(draws, 3, 20, "NUTS")
+    with pytest.raises(SamplingError, match="3 of 4 chains were returned"):
+        refuse_incomplete(draws, 4, 10, "NUTS")
+
+
+def dataset(n_chains: int, n_draws: int, nan_from: int | None = None) -> xr.Dataset:
+    """Draws of a `GaussianNB`, as a sampler returns them."""
+    shapes = {"pi": ("class",), "mu": ("class", "feature"), "sigma2": ("class", "feature")}
+    out = xr.Dataset()
+    for name, dims in shapes.items():
+        value = np.full((n_chains, n_draws, *[2 for _ in dims]), 0.5)
+        if nan_from is not None:
+            value[-1, nan_from:] = np.nan
+        out[name] = (("chain", "draw", *dims), value)
+    return out
+
+
+STUBS = {
+    "short": (dataset(2, 30), "chain 0 has 30 of 50 draws"),
+    "padded": (dataset(2, 50, nan_from=20), "chain 1 has 20 of 50 draws"),
+    "fewer chains": (dataset(1, 50), "1 of 2 chains"),
+}
+
+
+@pytest.mark.parametrize("sampler", ["nutpie", "pymc"])
+@pytest.mark.parametrize("kind", STUBS)
+def test_a_fit_by_truncated_draws_fails_and_keeps_the_earlier_one(kind, sampler, monkeypatch):
+    posterior, message = STUBS[kind]
+    monkeypatch.setattr(mcmc, f"_by_{sampler}", lambda *_, **__: (posterior, xr.Dataset()))
+    clf = bg.GaussianNB().fit(X, Y)
+    before, probability = clf.__dict__.copy(), clf.predict_proba(X)
+    options = {"draws": 50, "chains": 2, "sampler": sampler, "progressbar": False}
+    with pytest.raises(SamplingError, match=rf"NUTS \({sampler}\): {message}"):
+        clf.fit(X, 1 - Y, inference="nuts", **options)
+    with pytest.raises(SamplingError, match=message):
+        clf.sample_posterior(**options)
+    assert clf.__dict__ == before
+    np.testing.assert_array_equal(clf.predict_proba(X), probability)
+
+
+def test_sweeps_and_approximations_that_are_not_finite_are_refused(monkeypatch):
+    clf = bg.GaussianNB().fit(X, Y)
+    before = clf.__dict__.copy()
+    flat = (lambda u: (0.0, u), np.zeros(9))
+    nan = approximation._Normal(np.full(9, np.nan), np.ones(9))
+    monkeypatch.setattr(approximation, "_log_density", lambda *_: flat)  # nothing to compile
+    monkeypatch.setattr(approximation, "_laplace", lambda *_: nan)
+    with pytest.raises(SamplingError, match="laplace: chain 0 has 0 of 40 draws"):
+        clf.fit(X, Y, inference="laplace", draws=40, progressbar=False)
+    draw = gibbs.ClassModel.draw
+
+    def broken(self: Any, rng: Any, n: int) -> Any:
+        return draw(self, rng, n) | {"mu": np.full((n, 2, 2), np.nan)}
+
+    monkeypatch.setattr(gibbs.ClassModel, "draw", broken)
+    with pytest.raises(SamplingError, match="Gibbs: chain 0 has 0 of 40 draws of 'mu'"):
+        clf.fit(X, Y, inference="gibbs", draws=40, chains=2, progressbar=False)
+    assert clf.__dict__ == before
+
+
+def test_an_interrupt_of_gibbs_sweeps_keeps_the_earlier_fit(monkeypatch):
+    clf = bg.GaussianNB().fit(X, Y)
+    before = clf.__dict__.copy()
+    draw, sweeps = gibbs.ClassModel.draw, iter(range(100))
+
+    def interrupted(self: Any, rng: Any, n: int) -> Any:
+        if next(sweeps) == 20:
+            signal.raise_signal(signal.SIGINT)
+        return draw(self, rng, n)
+
+    monkeypatch.setattr(gibbs.ClassModel, "draw", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        clf.fit(X, Y, inference="gibbs", draws=40, progressbar=False)
+    assert clf.__dict__ == before
+
+
+SCRIPT = """
+import os, signal, sys, threading, warnings
+warnings.simplefilter("ignore")
+import nutpie
+import numpy as np
+import bayesgen as bg
+
+def interrupt(*_, draw=None, **__):
+    if draw is None or draw.draw_idx == 30:
+        os.kill(os.getpid(), signal.SIGINT)
+
+X, y = np.random.default_rng(0).normal(size=(30, 1)), np.arange(30) % 2
+clf = bg.GaussianNB().fit(X, y)
+before = clf.__dict__.copy()
+options = {"inference": "nuts", "draws": 3_000_000, "chains": 2, "progressbar": False}
+route = sys.argv[1]
+if route == "nutpie":
+    sample = nutpie.sample
+    def later(*args, **kwargs):
+        threading.Timer(0.5, interrupt).start()
+        return sample(*args, **kwargs)
+    nutpie.sample = later
+elif route == "pymc":
+    options |= {"sampler": "pymc", "callback": interrupt, "cores": 1}
+else:
+    options = {"inference": "advi", "n": 10_000_000, "callbacks": [interrupt], "progressbar": False}
+try:
+    clf.fit(X, 1 - y, **options)
+    print("returned")
+except KeyboardInterrupt:
+    print("interrupted, earlier fit kept:", clf.__dict__ == before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("route", ["nutpie", "pymc", "advi"])
+def test_ctrl_c_while_a_sampler_runs(route):
+    root = str(Path(bg.__file__).parents[1])
+    run = subprocess.run(
+        [sys.executable, "-c", SCRIPT, route],
+        env=os.environ | {"PYTHONPATH": root},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert "interrupted, earlier fit kept: True" in run.stdout, run.stdout + run.stderr
