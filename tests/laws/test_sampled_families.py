@@ -12,8 +12,6 @@ import numpy as np
 import pytest
 
 import bayesgen as bg
-from bayesgen.families import registry
-from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS
 from bayesgen.families.sampled.student_t import StudentT
 from bayesgen.posterior.model import ClassModel
@@ -25,13 +23,6 @@ with warnings.catch_warnings():
 
 PYTHON = Mode(linker="py", optimizer="fast_compile")
 N_CLASSES, N_FEATURES, N_ROWS, N_DRAWS = 3, 2, 7, 3
-SAMPLED = {k: f for k, f in registry().items() if not issubclass(f, ConjugateFamily)}
-CASES = {
-    f"{name}-{k}": example
-    for name, family in SAMPLED.items()
-    for k, example in enumerate(family.examples(N_CLASSES, N_FEATURES))
-}
-every_case = pytest.mark.parametrize("case", CASES)
 COORDS = {
     CLASS: list("abc"),
     FEATURE: ["u", "v"],
@@ -61,18 +52,14 @@ def conditioned(family: Any, X: np.ndarray) -> Any:
     return ClassModel(np.ones(N_CLASSES), family).to_pymc(COORDS, X=X, y=Y)
 
 
-@every_case
-def test_parameters_have_their_dims(case):
-    family = CASES[case]
+def test_parameters_have_their_dims(family):
     model = ClassModel(np.ones(N_CLASSES), family).to_pymc(COORDS)
     for name, dims in family.params.items():
         assert tuple(model.named_vars_to_dims[name]) == tuple(dims)
     assert set(family.params) <= set(model.named_vars)
 
 
-@every_case
-def test_the_density_of_rows_is_that_of_pymc(case):
-    family = CASES[case]
+def test_the_density_of_rows_is_that_of_pymc(family):
     theta = draws(family)
     X = rows(family, theta)
     model = conditioned(family, X)
@@ -95,9 +82,7 @@ def test_the_density_of_rows_is_that_of_pymc(case):
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
-@every_case
-def test_the_density_of_unlabelled_rows_is_the_same(case):
-    family = CASES[case]
+def test_the_density_of_unlabelled_rows_is_the_same(family):
     theta = draws(family)
     X = rows(family, theta)
     with pm.Model(coords=COORDS | family.coords() | {"obs_id": np.arange(len(X))}):
@@ -109,9 +94,7 @@ def test_the_density_of_unlabelled_rows_is_the_same(case):
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
-@every_case
-def test_draws_stand_side_by_side(case):
-    family = CASES[case]
+def test_draws_stand_side_by_side(family):
     theta = draws(family, 4)
     X = rows(family, theta)
     whole = family.log_likelihood(X, {k: v.reshape(2, 2, *v.shape[1:]) for k, v in theta.items()})
@@ -121,9 +104,7 @@ def test_draws_stand_side_by_side(case):
         np.testing.assert_allclose(whole[s // 2, s % 2], one, rtol=1e-12, atol=1e-12)
 
 
-@every_case
-def test_the_order_of_classes_and_columns_does_not_matter(case):
-    family = CASES[case]
+def test_the_order_of_classes_and_columns_does_not_matter(family):
     theta = {k: v[0] for k, v in draws(family).items()}
     X = rows(family, draws(family))
     turned = {}
@@ -146,9 +127,7 @@ def test_the_order_of_classes_and_columns_does_not_matter(case):
     )
 
 
-@every_case
-def test_a_row_without_cells_says_nothing(case):
-    family = CASES[case]
+def test_a_row_without_cells_says_nothing(family):
     if family.missing != "marginalised" or family.discriminative:
         pytest.skip("missing cells are refused")
     theta = draws(family)
@@ -160,10 +139,8 @@ def test_a_row_without_cells_says_nothing(case):
     assert np.isfinite(model.compile_logp(mode=PYTHON)(model.initial_point()))
 
 
-@every_case
-def test_simulated_rows_are_of_their_class(case):
+def test_simulated_rows_are_of_their_class(family):
     """The mean log density is larger under the class that made the rows than under another."""
-    family = CASES[case]
     if family.discriminative:
         pytest.skip("makes no rows")
     theta = draws(family)
