@@ -1,10 +1,9 @@
 """What must hold for every family that is fitted by MCMC; the folder is walked for them.
 
-theta is drawn from the prior of the PyMC model, rows from `simulate`; densities are held to PyMC's
-own. No sampling: what NUTS makes of them is in tests/families/.
+theta is drawn from the prior of the PyMC model, rows from `simulate`. Their densities are held to
+PyMC's in test_pymc. No sampling: what NUTS makes of them is in tests/families/.
 """
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -15,13 +14,8 @@ import bayesgen as bg
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS
 from bayesgen.families.sampled.student_t import StudentT
 from bayesgen.posterior.model import ClassModel
+from tests.graphs import PYTHON, pm
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
-    import pymc as pm
-    from pytensor.compile.mode import Mode
-
-PYTHON = Mode(linker="py", optimizer="fast_compile")
 N_CLASSES, N_FEATURES, N_ROWS, N_DRAWS = 3, 2, 7, 3
 COORDS = {
     CLASS: list("abc"),
@@ -57,41 +51,6 @@ def test_parameters_have_their_dims(family):
     for name, dims in family.params.items():
         assert tuple(model.named_vars_to_dims[name]) == tuple(dims)
     assert set(family.params) <= set(model.named_vars)
-
-
-def test_the_density_of_rows_is_that_of_pymc(family):
-    theta = draws(family)
-    X = rows(family, theta)
-    model = conditioned(family, X)
-    name = "label" if family.discriminative else "x"
-    log_p = model.compile_logp(vars=[model[name]], sum=True, mode=PYTHON)
-    if beside := {v.name for v in model.free_RVs} - {*theta, "pi"}:
-        pytest.skip(f"theta is a function of {beside}: the family's own tests hold it to PyMC")
-    expected = []
-    for s in range(N_DRAWS):
-        point = model.initial_point()
-        for v in model.free_RVs:
-            transform, value = model.rvs_to_transforms[v], model.rvs_to_values[v]
-            if v.name in theta:
-                at = theta[v.name][s]
-                if transform is not None:
-                    at = transform.forward(at, *v.owner.inputs).eval(mode=PYTHON)
-                point[value.name] = np.asarray(at, dtype=value.dtype)
-        expected.append(float(log_p(point)))
-    found = family.log_likelihood(X, theta)[:, np.arange(len(Y)), Y].sum(axis=1)
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
-
-
-def test_the_density_of_unlabelled_rows_is_the_same(family):
-    theta = draws(family)
-    X = rows(family, theta)
-    with pm.Model(coords=COORDS | family.coords() | {"obs_id": np.arange(len(X))}):
-        one = {k: np.asarray(v[0], dtype=np.float64) for k, v in theta.items()}
-        tensor = family.pymc_log_likelihood(X, {k: pm.Data(f"{k}_", v) for k, v in one.items()})
-        found = tensor.eval(mode=PYTHON)
-    expected = family.log_likelihood(X, {k: v[0] for k, v in theta.items()})
-    assert found.shape == (len(X), N_CLASSES)
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
 def test_draws_stand_side_by_side(family):
