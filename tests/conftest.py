@@ -5,6 +5,9 @@ from collections.abc import Iterator
 import pytest
 from threadpoolctl import threadpool_limits
 
+# modules of shared cases that are no tests themselves, but assert
+pytest.register_assert_rewrite("tests.laws.cases", "tests.estimators.cases", "tests.encoding.cases")
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``--family NAME`` runs the laws of one family only; may be given several times."""

@@ -1,10 +1,9 @@
 """What must hold for every family that is fitted by MCMC; the folder is walked for them.
 
-theta is drawn from the prior of the PyMC model, rows from `simulate`; densities are held to PyMC's
-own. No sampling: what NUTS makes of them is in tests/families/.
+theta is drawn from the prior of the PyMC model, rows from `simulate`. Their densities are held to
+PyMC's in test_pymc. No sampling: what NUTS makes of them is in tests/families/.
 """
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -12,26 +11,12 @@ import numpy as np
 import pytest
 
 import bayesgen as bg
-from bayesgen.families import registry
-from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS
 from bayesgen.families.sampled.student_t import StudentT
 from bayesgen.posterior.model import ClassModel
+from tests.graphs import PYTHON, pm
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
-    import pymc as pm
-    from pytensor.compile.mode import Mode
-
-PYTHON = Mode(linker="py", optimizer="fast_compile")
 N_CLASSES, N_FEATURES, N_ROWS, N_DRAWS = 3, 2, 7, 3
-SAMPLED = {k: f for k, f in registry().items() if not issubclass(f, ConjugateFamily)}
-CASES = {
-    f"{name}-{k}": example
-    for name, family in SAMPLED.items()
-    for k, example in enumerate(family.examples(N_CLASSES, N_FEATURES))
-}
-every_case = pytest.mark.parametrize("case", CASES)
 COORDS = {
     CLASS: list("abc"),
     FEATURE: ["u", "v"],
@@ -61,57 +46,14 @@ def conditioned(family: Any, X: np.ndarray) -> Any:
     return ClassModel(np.ones(N_CLASSES), family).to_pymc(COORDS, X=X, y=Y)
 
 
-@every_case
-def test_parameters_have_their_dims(case):
-    family = CASES[case]
+def test_parameters_have_their_dims(family):
     model = ClassModel(np.ones(N_CLASSES), family).to_pymc(COORDS)
     for name, dims in family.params.items():
         assert tuple(model.named_vars_to_dims[name]) == tuple(dims)
     assert set(family.params) <= set(model.named_vars)
 
 
-@every_case
-def test_the_density_of_rows_is_that_of_pymc(case):
-    family = CASES[case]
-    theta = draws(family)
-    X = rows(family, theta)
-    model = conditioned(family, X)
-    name = "label" if family.discriminative else "x"
-    log_p = model.compile_logp(vars=[model[name]], sum=True, mode=PYTHON)
-    if beside := {v.name for v in model.free_RVs} - {*theta, "pi"}:
-        pytest.skip(f"theta is a function of {beside}: the family's own tests hold it to PyMC")
-    expected = []
-    for s in range(N_DRAWS):
-        point = model.initial_point()
-        for v in model.free_RVs:
-            transform, value = model.rvs_to_transforms[v], model.rvs_to_values[v]
-            if v.name in theta:
-                at = theta[v.name][s]
-                if transform is not None:
-                    at = transform.forward(at, *v.owner.inputs).eval(mode=PYTHON)
-                point[value.name] = np.asarray(at, dtype=value.dtype)
-        expected.append(float(log_p(point)))
-    found = family.log_likelihood(X, theta)[:, np.arange(len(Y)), Y].sum(axis=1)
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
-
-
-@every_case
-def test_the_density_of_unlabelled_rows_is_the_same(case):
-    family = CASES[case]
-    theta = draws(family)
-    X = rows(family, theta)
-    with pm.Model(coords=COORDS | family.coords() | {"obs_id": np.arange(len(X))}):
-        one = {k: np.asarray(v[0], dtype=np.float64) for k, v in theta.items()}
-        tensor = family.pymc_log_likelihood(X, {k: pm.Data(f"{k}_", v) for k, v in one.items()})
-        found = tensor.eval(mode=PYTHON)
-    expected = family.log_likelihood(X, {k: v[0] for k, v in theta.items()})
-    assert found.shape == (len(X), N_CLASSES)
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
-
-
-@every_case
-def test_draws_stand_side_by_side(case):
-    family = CASES[case]
+def test_draws_stand_side_by_side(family):
     theta = draws(family, 4)
     X = rows(family, theta)
     whole = family.log_likelihood(X, {k: v.reshape(2, 2, *v.shape[1:]) for k, v in theta.items()})
@@ -121,9 +63,7 @@ def test_draws_stand_side_by_side(case):
         np.testing.assert_allclose(whole[s // 2, s % 2], one, rtol=1e-12, atol=1e-12)
 
 
-@every_case
-def test_the_order_of_classes_and_columns_does_not_matter(case):
-    family = CASES[case]
+def test_the_order_of_classes_and_columns_does_not_matter(family):
     theta = {k: v[0] for k, v in draws(family).items()}
     X = rows(family, draws(family))
     turned = {}
@@ -146,9 +86,7 @@ def test_the_order_of_classes_and_columns_does_not_matter(case):
     )
 
 
-@every_case
-def test_a_row_without_cells_says_nothing(case):
-    family = CASES[case]
+def test_a_row_without_cells_says_nothing(family):
     if family.missing != "marginalised" or family.discriminative:
         pytest.skip("missing cells are refused")
     theta = draws(family)
@@ -160,10 +98,8 @@ def test_a_row_without_cells_says_nothing(case):
     assert np.isfinite(model.compile_logp(mode=PYTHON)(model.initial_point()))
 
 
-@every_case
-def test_simulated_rows_are_of_their_class(case):
+def test_simulated_rows_are_of_their_class(family):
     """The mean log density is larger under the class that made the rows than under another."""
-    family = CASES[case]
     if family.discriminative:
         pytest.skip("makes no rows")
     theta = draws(family)

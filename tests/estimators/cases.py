@@ -1,0 +1,202 @@
+"""Every closed-form estimator with data of its kind.
+
+Three classes, missing cells where they may be, a category (a word, a letter) that only the last
+class knows.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayesgen as bg
+from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
+from bayesgen.families.contract import UndefinedEstimateError
+from bayesgen.families.names import METHODS
+
+NAN = np.nan
+LABELS = np.array(["ash", "birch", "cedar"])
+PLUG_INS = METHODS[1:]
+
+
+def holes(rng, X, share=0.1):
+    """X with missing cells, but none in the first rows."""
+    gone = rng.random(X.shape) < share
+    gone[:9] = False
+    return np.where(gone, NAN, X)
+
+
+def bits(rng, c):
+    p = np.array([[0.2, 0.8, 0.5, 0.9], [0.7, 0.3, 0.5, 0.6], [0.5, 0.5, 0.1, 0.3]])
+    return holes(rng, (rng.random((len(c), 4)) < p[c]).astype(float))
+
+
+def words(rng, c):
+    colours = np.array(["red", "blue", "green"], dtype=object)
+    sizes = np.array(["S", "M", "L", "XL"], dtype=object)
+    colour = colours[np.where(rng.random(len(c)) < 0.6, c, rng.integers(0, 2, len(c)))]
+    size = sizes[np.minimum(rng.integers(0, 3, len(c)) + (c == 2), 3)]
+    X = np.stack([colour, size], axis=1)
+    X[9 + np.flatnonzero(rng.random(len(c) - 9) < 0.1), 0] = None
+    return X
+
+
+def counts(rng, c):
+    rate = np.array([[2.0, 1, 7, 3], [5, 2, 1, 3], [1, 9, 2, 3]])
+    return rng.poisson(rate[c]).astype(float)
+
+
+def counts_with_holes(rng, c):
+    return holes(rng, counts(rng, c))
+
+
+def reals(rng, c):
+    mean = np.array([[0.0, 2, 5], [1, 0, 4], [3, 1, 9]])
+    spread = np.array([[1.0, 2, 0.5], [0.5, 1, 2], [1, 1, 1]])
+    X = mean[c] + spread[c] * rng.normal(size=(len(c), 3))
+    return X @ np.array([[1.0, 0.3, 0], [0, 1, 0.5], [0, 0, 1]])
+
+
+def reals_with_holes(rng, c):
+    return holes(rng, reals(rng, c))
+
+
+def table(rng, c):
+    real, word, count = reals_with_holes(rng, c), words(rng, c), counts(rng, c)
+    return pd.DataFrame(
+        {
+            "length": real[:, 0],
+            "colour": word[:, 0],
+            "eggs": count[:, 1],
+            "wild": rng.random(len(c)) < np.array([0.2, 0.5, 0.9])[c],
+            "weight": real[:, 2],
+            "size": word[:, 1],
+        }
+    )
+
+
+KINDS = {
+    "gaussian": ["length", "weight"],
+    "categorical": ["colour", "size"],
+    "poisson": ["eggs"],
+    "bernoulli": ["wild"],
+}
+
+
+def texts(rng, c):
+    letters = ["aab ", "abb ", "bccc "]
+    lengths = 1 + rng.integers(0, 8, len(c))
+    return ["".join(rng.choice(list(letters[k]), n)) for k, n in zip(c, lengths, strict=True)]
+
+
+class Case(NamedTuple):
+    make: Callable[[], Any]
+    rows: Callable[..., Any]
+    fixed: bool = True  # the prior does not look at the data
+    tol: float = 1e-9
+
+
+def gaussian(variance="class"):
+    groups = {"class": 3, "tied": 1, "spherical": 1, "class_spherical": 1}[variance]
+    return bg.GaussianNB(
+        mu0=[1.0, 0.0, 4.0],
+        kappa0=0.5,
+        nu0=4.0,
+        sigma2_0=np.array([1.5, 2.0, 1.0])[:groups] if groups == 3 else 1.5,
+        variance=variance,
+    )
+
+
+PSI = np.array([[2.0, 0.5, 0.0], [0.5, 3.0, 1.0], [0.0, 1.0, 4.0]])
+FULL = {"mu0": [1.0, 0.0, 4.0], "kappa0": 0.5, "nu0": 6.0, "psi0": PSI}
+FLAT = {"mu0": 1.0, "kappa0": 0.5, "nu0": 4.0, "psi0": 2.0}
+
+CASES = {
+    "BernoulliNB": Case(lambda: bg.BernoulliNB(1.5, [2.0, 1, 1, 3]), bits),
+    "CategoricalNB": Case(bg.CategoricalNB, words, fixed=False),
+    "CategoricalNB declared": Case(
+        lambda: bg.CategoricalNB(1.5, {0: ["red", "green", "blue"], 1: ["S", "M", "L", "XL"]}),
+        words,
+    ),
+    "MultinomialNB": Case(lambda: bg.MultinomialNB(1.5, class_alpha=2.0), counts),
+    "PoissonNB": Case(bg.PoissonNB, counts_with_holes, fixed=False),
+    "PoissonNB rate": Case(lambda: bg.PoissonNB(2.0, 0.5), counts_with_holes),
+    "GaussianNB": Case(bg.GaussianNB, reals_with_holes, fixed=False),
+    **{
+        f"GaussianNB {v}": Case(lambda v=v: gaussian(v), reals_with_holes)
+        for v in ("class", "tied", "spherical", "class_spherical")
+    },
+    "MixedNB": Case(lambda: bg.MixedNB(KINDS), table, fixed=False),
+    "LinearDiscriminant": Case(bg.LinearDiscriminant, reals, fixed=False),
+    "LinearDiscriminant full": Case(lambda: bg.LinearDiscriminant(**FULL), reals),
+    "QuadraticDiscriminant": Case(bg.QuadraticDiscriminant, reals, fixed=False),
+    "QuadraticDiscriminant full": Case(lambda: bg.QuadraticDiscriminant(**FULL), reals),
+    **{
+        f"{face.__name__} {v}": Case(lambda face=face, v=v: face(**FLAT, covariance=v), reals)
+        for face in (bg.LinearDiscriminant, bg.QuadraticDiscriminant)
+        for v in ("diagonal", "spherical")
+    },
+    "MarkovNB 1": Case(lambda: bg.MarkovNB(1, 1.5), texts, fixed=False),
+    "MarkovNB 2": Case(lambda: bg.MarkovNB(2, 1.5, vocabulary=list("abc ")), texts),
+    "GenerativeClassifier": Case(
+        lambda: bg.GenerativeClassifier(NormalInverseGamma(variance="tied")),
+        reals_with_holes,
+        fixed=False,
+    ),
+    # the evidence is flat at its top: the optimum is known to about 1e-6
+    "GaussianNB empirical": Case(
+        lambda: bg.GaussianNB(prior="empirical"), reals_with_holes, fixed=False, tol=1e-4
+    ),
+    "MultinomialNB empirical": Case(
+        lambda: bg.MultinomialNB(prior="empirical"), counts, fixed=False, tol=1e-4
+    ),
+}
+every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+FIXED = {name: case for name, case in CASES.items() if case.fixed}
+# small parts often ask for a degenerate prior, which is what the warning says
+degenerate = pytest.mark.filterwarnings("ignore:prior='empirical'. the evidence has no interior")
+
+
+def sample(case, n=60, seed=7):
+    """Rows, codes, labels: the classes one after another in turn, in random order after 9 rows."""
+    rng = np.random.default_rng(seed)
+    codes = np.arange(n) % 3
+    rng.shuffle(codes[9:])
+    return case.rows(rng, codes), codes, LABELS[codes]
+
+
+def fitted(case, **size):
+    X, _, y = sample(case, **size)
+    return case.make().fit(X, y), X, y
+
+
+def stack(X, Z):
+    """Rows of X, then rows of Z."""
+    if isinstance(X, pd.DataFrame):
+        return pd.concat([X, Z], ignore_index=True)
+    return [*X, *Z] if isinstance(X, list) else np.concatenate([X, Z])
+
+
+def defined(clf, X):
+    """The methods whose estimate exists, and their log joint densities."""
+    out = {}
+    for method in METHODS:
+        try:
+            out[method] = clf.predict_joint_log_proba(X, method=method)
+        except UndefinedEstimateError:
+            continue
+    assert "posterior_predictive" in out
+    return out
+
+
+def assert_same(a, b, X, tol=1e-9):
+    """Two classifiers that learnt the same from the same rows, in whatever order."""
+    np.testing.assert_array_equal(a.classes_, b.classes_)
+    assert a.n_rows_seen_ == b.n_rows_seen_
+    assert a.log_evidence_ == pytest.approx(b.log_evidence_, rel=tol)
+    mine, theirs = defined(a, X), defined(b, X)
+    assert mine.keys() == theirs.keys()
+    for method in mine:
+        np.testing.assert_allclose(mine[method], theirs[method], rtol=tol, atol=tol)

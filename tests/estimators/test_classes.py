@@ -1,0 +1,144 @@
+"""Classes, their labels, and what cannot be a label."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.utils import _safe_indexing as take
+
+import bayesgen as bg
+from bayesgen.families.contract import UndefinedEstimateError
+from tests.estimators.cases import CASES, LABELS, NAN, degenerate, every_case, sample
+
+
+@degenerate
+@every_case
+def test_one_class_is_certain(case):
+    X, codes, y = sample(case)
+    rows = np.flatnonzero(codes == 1)
+    clf = case.make().fit(take(X, rows), y[rows])
+    np.testing.assert_array_equal(clf.predict_proba(X), np.ones((60, 1)))
+    assert set(clf.predict(X)) == {"birch"}
+    assert np.isfinite(clf.log_evidence_)
+
+
+@every_case
+def test_a_class_without_rows_keeps_its_prior(case):
+    X, codes, y = sample(case)
+    rows = np.flatnonzero(codes < 2)
+    clf = case.make().partial_fit(take(X, rows), y[rows], classes=LABELS)
+    assert clf.classes_.tolist() == LABELS.tolist()
+    joint = clf.predict_joint_log_proba(X)
+    assert np.isfinite(joint).all()
+    alpha = np.broadcast_to(clf.class_alpha, 3)
+    weight = alpha + np.bincount(codes[rows], minlength=3)
+    np.testing.assert_allclose(clf.model_.alpha, weight)
+    # its density is the same whatever the other classes' rows say, if the prior does not look
+    with pytest.raises(UndefinedEstimateError, match="'cedar'"):
+        clf.predict(X, method="mle")
+    pooled = getattr(clf, "variance", "") in ("tied", "spherical")
+    if case.fixed and not pooled and not isinstance(clf, bg.LinearDiscriminant):
+        # its density is the same, whatever rows the other classes have
+        few = case.make().partial_fit(take(X, rows[:9]), y[rows[:9]], classes=LABELS)
+        mine, theirs = (m.predict_joint_log_proba(X)[:, 2] for m in (clf, few))
+        total = alpha.sum() + np.array([len(rows), 9])
+        np.testing.assert_allclose(mine + np.log(total[0]), theirs + np.log(total[1]), rtol=1e-9)
+
+
+LABEL_TYPES = {
+    "str": ["p", "q", "r"],
+    "object": np.array(["p", "q", "r"], dtype=object),
+    "int": [-3, 0, 12],
+    "int8": np.array([1, 2, 3], dtype=np.int8),
+    "float": [0.0, 1.0, 2.0],
+    "numpy str": np.array(["p", "qq", "rrr"]),
+}
+
+
+@pytest.mark.parametrize("labels", LABEL_TYPES.values(), ids=LABEL_TYPES)
+def test_labels_of_any_type(labels):
+    X, codes, _ = sample(CASES["GaussianNB"])
+    y = np.asarray(labels)[codes]
+    reference = bg.GaussianNB().fit(X, codes).predict_proba(X)
+    for given in (y, y.tolist(), pd.Series(y), pl.Series(y.tolist()), pd.Categorical(y)):
+        clf = bg.GaussianNB().fit(X, given)
+        assert clf.classes_.tolist() == sorted(np.asarray(labels).tolist())
+        np.testing.assert_array_equal(clf.predict_proba(X), reference)
+        assert set(clf.predict(X).tolist()) <= set(np.asarray(labels).tolist())
+        assert clf.score(X, given) > 0.7
+
+
+def test_boolean_and_date_labels():
+    X, codes, _ = sample(CASES["GaussianNB"])
+    clf = bg.GaussianNB().fit(X, codes == 1)
+    assert clf.classes_.dtype == bool
+    assert clf.predict(X).dtype == bool
+    p = clf.predict_proba(X, class_prior={True: 0.25, False: 0.75})
+    np.testing.assert_array_equal(p, clf.predict_proba(X, class_prior=[0.75, 0.25]))
+    days = np.array(["2020-01-01", "2021-01-01", "2022-01-01"], dtype="datetime64[D]")
+    assert bg.GaussianNB().fit(X, days[codes]).predict(X).dtype.kind == "M"
+    nullable = pd.Series(codes, dtype="Int64")
+    assert bg.GaussianNB().fit(X, nullable).classes_.tolist() == [0, 1, 2]
+
+
+def test_pandas_categories_that_do_not_occur_are_no_classes():
+    X, codes, _ = sample(CASES["GaussianNB"])
+    y = pd.Categorical(LABELS[codes], categories=["yew", *LABELS[::-1]])
+    assert bg.GaussianNB().fit(X, y).classes_.tolist() == LABELS.tolist()
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        [NAN, 1.0, 0.0],
+        np.array([0.0, NAN, 1.0]),
+        ["a", None, "b"],
+        np.array(["a", None, "b"], dtype=object),
+        pd.Series(["a", "b", None]),
+        pd.Series(["a", "b", pd.NA], dtype="string"),
+        pd.Series([0, 1, None], dtype="Int64"),
+        pd.Series([True, False, None], dtype="boolean"),
+        pd.Categorical(["a", "b", None]),
+        pl.Series(["a", "b", None]),
+        np.array(["2020-01-01", "NaT", "2021-01-01"], dtype="datetime64[D]"),
+    ],
+    ids=str,
+)
+def test_rows_without_a_label_are_refused(y):
+    with pytest.raises(ValueError, match="no label in 1 row"):
+        bg.GaussianNB().fit([[0.0], [1.0], [2.0]], y)
+
+
+@pytest.mark.parametrize(
+    ("y", "error", "message"),
+    [
+        ([1, "a", 2], TypeError, "of one type, got 1 in row 0 and 'a' in row 1"),
+        (np.array([1, "a", 2.5], dtype=object), ValueError, "[Uu]nknown label type"),
+        ([0.0, np.inf, 1.0], ValueError, "infinite label in row 1"),
+        ([0.1, 0.2, 0.35], ValueError, "[Uu]nknown label type"),
+        ([0, 1], ValueError, "inconsistent numbers of samples"),
+        (None, ValueError, "requires y"),
+        ([[0, 1], [1, 0], [1, 1]], ValueError, "1d array"),
+    ],
+    ids=str,
+)
+def test_bad_labels_are_refused(y, error, message):
+    with pytest.raises(error, match=message):
+        bg.GaussianNB().fit([[0.0], [1.0], [2.0]], y)
+
+
+def test_labels_of_two_types_do_not_become_strings():
+    X, codes, y = sample(CASES["GaussianNB"])
+    clf = bg.GaussianNB().fit(X, codes)
+    with pytest.raises(TypeError, match="labels of one type"):
+        clf.partial_fit(X, y)
+    with pytest.raises(TypeError, match="labels of one type"):
+        bg.GaussianNB().partial_fit(X, codes, classes=["0", "1", "2"])
+    assert clf.classes_.tolist() == [0, 1, 2]
+    assert bg.GaussianNB().fit(X, codes > 0).partial_fit(X, codes).classes_.tolist() == [0, 1, 2]
+
+
+def test_declared_classes_must_hold_the_labels():
+    X, _, y = sample(CASES["GaussianNB"])
+    with pytest.raises(ValueError, match=r"not in classes: \['cedar'\]"):
+        bg.GaussianNB().partial_fit(X, y, classes=["ash", "birch"])

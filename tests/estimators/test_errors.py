@@ -1,0 +1,217 @@
+"""Errors say what, where, and what to do; estimates that do not exist are named."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+import bayesgen as bg
+from bayesgen.families.contract import UndefinedEstimateError
+from bayesgen.families.names import METHODS
+from bayesgen.predict.probabilities import ImpossibleRowError
+from tests.estimators.cases import NAN, PSI
+
+
+def frame(X, names="bill wing mass"):
+    return pd.DataFrame(X, columns=names.split()[: np.shape(X)[1]])
+
+
+ERRORS = {
+    "bits": (
+        lambda: bg.BernoulliNB(binarize=None).fit(frame([[0, 1], [1, 0], [0, 2]]), [0, 1, 1]),
+        "0 and 1 only, got 2 in row 2, column 'wing'",
+    ),
+    "sparse bits": (
+        lambda: bg.BernoulliNB(binarize=None).fit(sparse.csr_matrix([[0, 1], [0, 3]]), [0, 1]),
+        "got 3 in row 1, column 'x1'",
+    ),
+    "negative counts": (
+        lambda: bg.PoissonNB().fit(frame([[0, 1], [4, -2]]), [0, 1]),
+        "must be >= 0, got -2 in row 1, column 'wing'",
+    ),
+    "negative sparse counts": (
+        lambda: bg.MultinomialNB().fit(sparse.csr_matrix([[0, 1], [-4, 0]]), [0, 1]),
+        "got -4 in row 1, column 'x0'",
+    ),
+    "missing counts": (
+        lambda: bg.MultinomialNB().fit(frame([[0, 1], [4, NAN]]), [0, 1]),
+        "NaN: nan in row 1, column 'wing'; a document with an unknown word count",
+    ),
+    "missing in training": (
+        lambda: bg.LinearDiscriminant().fit(frame([[0, 1], [4, NAN], [2, 2]]), [0, 1, 1]),
+        "column 'wing' in row 1.*covariance='diagonal' or GaussianNB",
+    ),
+    "mixed table": (
+        lambda: bg.MixedNB({"poisson": ["bill"], "gaussian": ["wing"]}).fit(
+            frame([[1, 2.5], [-3, 1]]), [0, 1]
+        ),
+        "column 'bill' holds -3 in row 1.*poisson",
+    ),
+    "unknown column": (
+        lambda: bg.MixedNB({"gaussian": ["bill", "wings"]}).fit(frame([[1, 2.5], [3, 1]]), [0, 1]),
+        "wings",
+    ),
+    "text among numbers": (
+        lambda: bg.CategoricalNB().fit(np.array([["a"], [3]], dtype=object), [0, 1]),
+        "column 0 mixes text",
+    ),
+    "nothing but missing cells": (
+        lambda: bg.CategoricalNB().fit(pd.DataFrame({"a": ["x", "y"], "b": [None, None]}), [0, 1]),
+        "column 'b' holds nothing but missing cells: declare its categories",
+    ),
+    "alpha by shape": (
+        lambda: bg.BernoulliNB(alpha=[1.0, 2, 3]).fit([[0, 1], [1, 0]], [0, 1]),
+        r"alpha has shape \(3,\).*\(class, feature\) = \(2, 2\)",
+    ),
+    "alpha by sign": (
+        lambda: bg.MultinomialNB(alpha=0).fit([[0, 1], [1, 0]], [0, 1]),
+        "alpha must be > 0, got 0: the prior would be improper",
+    ),
+    "class_alpha": (
+        lambda: bg.GaussianNB(class_alpha=[1.0, 2, 3]).fit([[0.0], [1]], [0, 1]),
+        r"class_alpha has shape \(3,\)",
+    ),
+    "nu0": (
+        lambda: bg.QuadraticDiscriminant(nu0=1.0).fit([[0.0, 1, 2], [1, 2, 5]], [0, 1]),
+        "nu0 must be > D - 1 = 2",
+    ),
+    "psi0": (
+        lambda: bg.QuadraticDiscriminant(psi0=[[1.0, 2], [2, 1]]).fit([[0.0, 1], [2, 5]], [0, 1]),
+        "psi0 must be symmetric positive definite",
+    ),
+    "diagonal psi0": (
+        lambda: bg.LinearDiscriminant(psi0=PSI, covariance="diagonal").fit(np.eye(3), [0, 1, 1]),
+        "psi0 has off-diagonal elements",
+    ),
+    "variance": (
+        lambda: bg.GaussianNB(variance="shared").fit([[0.0], [1]], [0, 1]),
+        "variance must be one of 'class'.*'shared'",
+    ),
+    "covariance": (
+        lambda: bg.LinearDiscriminant(covariance="tied").fit([[0.0], [1]], [0, 1]),
+        "covariance must be 'full', 'diagonal' or 'spherical', got 'tied'",
+    ),
+    "prior": (
+        lambda: bg.GaussianNB(prior="flat").fit([[0.0], [1]], [0, 1]),
+        "prior must be 'default' or 'empirical', got 'flat'",
+    ),
+    "unseen": (
+        lambda: bg.CategoricalNB(unseen="skip").fit([["a"], ["b"]], [0, 1]),
+        "unseen must be 'prior', 'ignore' or 'raise', got 'skip'",
+    ),
+    "tokens": (
+        lambda: bg.MarkovNB(tokens="line").fit(["a", "b"], [0, 1]),
+        "tokens must be 'char', 'word' or a callable, got 'line'",
+    ),
+    "order": (lambda: bg.MarkovNB(order=0).fit(["a", "b"], [0, 1]), "order"),
+    "missing document": (
+        lambda: bg.MarkovNB().fit(["a", None], [0, 1]),
+        "document 1 is missing",
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "message"), ERRORS.values(), ids=ERRORS)
+def test_errors_say_what_where_and_what_to_do(call, message):
+    with pytest.raises((TypeError, ValueError), match=f"(?s){message}"):
+        call()
+
+
+def test_a_family_must_be_a_family():
+    with pytest.raises(TypeError, match="must be an instance of a Family"):
+        bg.GenerativeClassifier(family="gaussian").fit([[0.0], [1]], [0, 1])
+
+
+UNDEFINED = {
+    "variance of a constant column": (
+        lambda: bg.GaussianNB().fit(
+            frame([[1, 5], [2, 6], [3, 7], [4, 7]]), ["ash", "ash", "birch", "birch"]
+        ),
+        "mle",
+        ("class 'birch'", "feature 'wing'"),
+    ),
+    "flat Beta": (
+        lambda: bg.BernoulliNB().partial_fit(
+            frame([[0, NAN], [1, 1]]), ["ash", "birch"], classes=["ash", "birch"]
+        ),
+        "map",
+        ("class 'ash'", "feature 'wing'"),
+    ),
+    "Gamma below 1": (
+        lambda: bg.PoissonNB(shape=0.5, rate=1.0).fit(frame([[3, 1], [2, 0]]), ["ash", "birch"]),
+        "map",
+        ("class 'birch'", "feature 'wing'", "shape >= 1"),
+    ),
+    "no words": (
+        lambda: bg.MultinomialNB().fit(frame([[3, 1], [0, 0]]), ["ash", "birch"]),
+        "mle",
+        ("class 'birch'", "0/0"),
+    ),
+    "singular covariance": (
+        lambda: bg.QuadraticDiscriminant().fit(
+            frame([[0, 1], [1, 3], [3, 1], [1, 2], [2, 4]]), ["ash"] * 3 + ["birch"] * 2
+        ),
+        "mle",
+        ("class 'birch'", "singular", "method='map'"),
+    ),
+    "a block of a table": (
+        lambda: bg.MixedNB({"bernoulli": ["wild"], "gaussian": ["bill", "wing"]}).fit(
+            pd.DataFrame({"bill": [1, 2, 3.0], "wild": [1, 0, 1], "wing": [1, 1, 2.0]}),
+            ["ash", "ash", "birch"],
+        ),
+        "mle",
+        ("feature 'wing'", "class 'ash'"),
+    ),
+    "variance without expectation": (
+        lambda: bg.GaussianNB(nu0=0.5).partial_fit(
+            frame([[1.0, 2], [2.0, 1], [3, 3]]), ["ash"] * 3, classes=["ash", "birch"]
+        ),
+        "posterior_mean",
+        ("class 'birch'", "nu0 > 2"),
+    ),
+    "class weights": (
+        lambda: bg.GaussianNB(class_alpha=0.5).partial_fit(
+            frame([[1.0], [2.0]]), ["ash", "ash"], classes=["ash", "birch"]
+        ),
+        "map",
+        ("class 'birch'", "class_alpha"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "method", "words_"), UNDEFINED.values(), ids=UNDEFINED)
+def test_an_estimate_that_does_not_exist_is_named(make, method, words_):
+    clf = make()
+    X = frame(np.ones((1, clf.n_features_in_)))
+    if isinstance(clf, bg.MixedNB):
+        X = pd.DataFrame({"bill": [1.0], "wild": [1], "wing": [1.0]})
+    for call in (clf.predict, clf.predict_proba, clf.score_samples):
+        with pytest.raises(UndefinedEstimateError) as error:
+            call(X, method=method)
+        for word in (f"method={method!r} is undefined", *words_):
+            assert word in str(error.value)
+    assert np.isfinite(clf.predict_joint_log_proba(X)).all()  # the predictive always exists
+
+
+def test_black_swan():
+    """A bit that no class has shown: impossible by maximum likelihood, unlikely by the rest."""
+    X, y = [[0, 1], [0, 0], [0, 1], [0, 0]], ["a", "a", "b", "b"]
+    clf = bg.BernoulliNB(alpha=2.0, beta=2.0).fit(X, y)
+    new = [[0, 1], [1, 1], [0, 0], [1, 0]]
+    for call in (clf.predict, clf.predict_proba, clf.predict_log_proba, clf.decision_function):
+        with pytest.raises(ImpossibleRowError, match=r"2 row\(s\), the first at position 1"):
+            call(new, method="mle")
+    joint = clf.predict_joint_log_proba(new, method="mle")
+    assert np.isneginf(joint).all(axis=1).tolist() == [False, True, False, True]
+    np.testing.assert_array_equal(np.isneginf(clf.score_samples(new, "mle")), [0, 1, 0, 1])
+    for method in METHODS[:3]:
+        np.testing.assert_allclose(clf.predict_proba(new, method=method), 0.5)
+    assert issubclass(ImpossibleRowError, ValueError)
+
+
+def test_a_row_that_one_class_alone_can_produce_is_certain_by_maximum_likelihood():
+    clf = bg.BernoulliNB().fit([[0], [1], [0], [0]], ["a", "a", "b", "b"])
+    np.testing.assert_array_equal(clf.predict_proba([[1]], method="mle"), [[1.0, 0.0]])
+    assert clf.decision_function([[1]], method="mle").tolist() == [-np.inf]
+    # (1 + 1)/(2 + 2) against 1/(2 + 2)
+    np.testing.assert_allclose(clf.predict_proba([[1]]), [[2 / 3, 1 / 3]])

@@ -1,0 +1,180 @@
+"""Parts, merges and weights are one fit."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import optimize
+from sklearn.utils import _safe_indexing as take
+
+import bayesgen as bg
+from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
+from tests.estimators.cases import (
+    CASES,
+    FIXED,
+    LABELS,
+    NAN,
+    assert_same,
+    defined,
+    degenerate,
+    every_case,
+    fitted,
+    sample,
+)
+
+
+@degenerate
+@every_case
+def test_partial_fit_in_parts_is_one_fit(case):
+    X, codes, y = sample(case)
+    order = np.argsort(codes, kind="stable")  # the last part brings a new class and new values
+    whole = case.make().fit(X, y)
+    parts = case.make()
+    for rows in np.split(order, [7, 25, 46]):
+        parts.partial_fit(take(X, rows), y[rows])
+    assert_same(parts, whole, X, case.tol)
+    declared = case.make()
+    for rows in np.split(order, [7, 25, 46]):
+        declared.partial_fit(take(X, rows), y[rows], classes=LABELS[::-1])
+    assert_same(declared, whole, X, case.tol)
+
+
+@degenerate
+@every_case
+def test_merge_is_one_fit(case):
+    X, codes, y = sample(case)
+    whole = case.make().fit(X, y)
+    for left in (codes == 2, codes < 2, np.arange(len(y)) % 4 == 0, codes == 1):
+        a, b = np.flatnonzero(left), np.flatnonzero(~left)
+        one = case.make().fit(take(X, a), y[a])
+        other = case.make().fit(take(X, b), y[b])
+        before = other.log_evidence_
+        assert one.merge(other) is one
+        assert_same(one, whole, X, case.tol)
+        assert other.log_evidence_ == before
+        assert other.n_rows_seen_ == len(b)
+
+
+@degenerate
+@every_case
+def test_integer_weights_are_repeated_rows_and_weight_zero_is_no_row(case):
+    X, codes, y = sample(case)
+    weight = np.random.default_rng(2).integers(0, 4, len(y))
+    weight[codes == 2] = 0  # a class, and the values that only it knows, that are not there
+    weighted = case.make().fit(X, y, sample_weight=weight)
+    assert weighted.classes_.tolist() == ["ash", "birch"]
+    rows = np.repeat(np.arange(len(y)), weight)
+    repeated = case.make().fit(take(X, rows), y[rows])
+    repeated.n_rows_seen_ = weighted.n_rows_seen_ = 0
+    assert_same(weighted, repeated, X, case.tol)
+    parts = case.make()
+    for rows in np.array_split(np.arange(len(y)), 3):
+        parts.partial_fit(take(X, rows), y[rows], sample_weight=weight[rows].tolist())
+    parts.n_rows_seen_ = 0
+    assert_same(parts, weighted, X, case.tol)
+
+
+def test_fractional_weights_multiply_the_statistics():
+    X, _, y = sample(CASES["BernoulliNB"])
+    half = bg.BernoulliNB().fit(X, y, sample_weight=np.full(len(y), 0.5))
+    whole = bg.BernoulliNB().fit(X, y)
+    np.testing.assert_allclose(half.stats_.features.ones, whole.stats_.features.ones / 2)
+    np.testing.assert_allclose(half.stats_.count, whole.stats_.count / 2)
+
+
+def test_the_empirical_prior_has_the_largest_evidence():
+    X, _, y = sample(CASES["MultinomialNB"])
+    best = bg.MultinomialNB(prior="empirical").fit(X, y)
+
+    def loss(log_alpha):
+        return -bg.MultinomialNB(alpha=np.exp(log_alpha)).fit(X, y).log_evidence_
+
+    top = optimize.minimize_scalar(loss, bounds=(-10, 10), options={"xatol": 1e-6})
+    assert best.log_evidence_ == pytest.approx(-top.fun, rel=1e-10)
+    np.testing.assert_allclose(best.prior_.family.alpha, np.exp(top.x), rtol=1e-3)
+    X, _, y = sample(CASES["GaussianNB"])
+    best = bg.GaussianNB(prior="empirical").fit(X, y)
+    assert best.log_evidence_ > bg.GaussianNB().fit(X, y).log_evidence_
+    hyper = {"kappa0": "kappa", "nu0": "nu", "sigma2_0": "sigma2"}
+    found = {name: getattr(best.prior_.family, own) for name, own in hyper.items()}
+    for name, value in found.items():
+        for factor in (0.8, 1.25):
+            near = bg.GaussianNB(**(found | {name: factor * value})).fit(X, y)
+            assert near.log_evidence_ < best.log_evidence_
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        ([1.0] * 59 + [-1.0], "[Nn]egative"),
+        ([1.0] * 59, r"\(59,\)"),
+        ([1.0] * 59 + [NAN], "NaN"),
+        ([0.0] * 60, "at least one non-zero"),
+    ],
+)
+def test_bad_weights_are_refused(weight, message):
+    X, _, y = sample(CASES["GaussianNB"])
+    with pytest.raises(ValueError, match=message):
+        bg.GaussianNB().fit(X, y, sample_weight=weight)
+
+
+@pytest.mark.parametrize("case", FIXED.values(), ids=FIXED)
+def test_log_evidence_is_the_product_of_one_step_predictives(case):
+    X, _, y = sample(case, n=30)
+    clf = case.make().partial_fit(take(X, [0, 1, 2]), y[:3], classes=LABELS)
+    total = clf.log_evidence_
+    for i in range(3, 30):
+        row = take(X, [i])
+        total += clf.predict_joint_log_proba(row)[0, clf.classes_ == y[i]].item()
+        clf.partial_fit(row, y[i : i + 1])
+    assert clf.log_evidence_ == pytest.approx(total, rel=1e-10)
+
+
+def test_merge_refuses_what_does_not_belong_together():
+    X, _, y = sample(CASES["LinearDiscriminant"])
+    clf = bg.LinearDiscriminant().fit(X, y)
+    with pytest.raises(TypeError, match="QuadraticDiscriminant into LinearDiscriminant"):
+        clf.merge(bg.QuadraticDiscriminant().fit(X, y))
+    with pytest.raises(ValueError, match="differ in covariance: 'full' and 'diagonal'"):
+        clf.merge(bg.LinearDiscriminant(covariance="diagonal").fit(X, y))
+    with pytest.raises(ValueError, match="differ in nu0"):
+        clf.merge(bg.LinearDiscriminant(nu0=9.0).fit(X, y))
+    with pytest.raises(ValueError, match="n_features_in_: 3 and 2"):
+        clf.merge(bg.LinearDiscriminant().fit(X[:, :2], y))
+    with pytest.raises(TypeError, match="labels of one type"):
+        clf.merge(bg.LinearDiscriminant().fit(X, np.arange(len(y)) % 3))
+    named = bg.LinearDiscriminant().fit(pd.DataFrame(X, columns=list("abc")), y)
+    with pytest.raises(ValueError, match="feature_names_in_"):
+        named.merge(bg.LinearDiscriminant().fit(pd.DataFrame(X, columns=list("abd")), y))
+    with pytest.raises(ValueError, match=r"binarize: 0\.0 and 0\.5"):
+        bg.BernoulliNB().fit(X, y).merge(bg.BernoulliNB(binarize=0.5).fit(X, y))
+    with pytest.raises(ValueError, match="differ in family"):
+        bg.GenerativeClassifier(NormalInverseGamma()).fit(X, y).merge(
+            bg.GenerativeClassifier(NormalInverseGamma(variance="tied")).fit(X, y)
+        )
+    assert_same(clf, bg.LinearDiscriminant().fit(X, y), X)  # and nothing of it stayed
+
+
+def test_equal_arguments_may_be_different_objects():
+    X, _, y = sample(CASES["LinearDiscriminant"])
+    make = [
+        lambda: bg.LinearDiscriminant(mu0=np.zeros(3), psi0=[1, 1, 1]),
+        lambda: bg.GenerativeClassifier(NormalInverseGamma(mu=np.zeros(3))),
+        lambda: bg.MixedNB({"gaussian": [0, 1, 2]}),
+    ]
+    for case in make:
+        assert_same(case().fit(X[:9], y[:9]).merge(case().fit(X[9:], y[9:])), case().fit(X, y), X)
+
+
+@pytest.mark.parametrize("name", ["CategoricalNB", "MultinomialNB", "QuadraticDiscriminant full"])
+def test_a_call_that_fails_changes_nothing(name):
+    case = CASES[name]
+    clf, X, y = fitted(case)
+    bad = pd.DataFrame(X).map(lambda v: v if isinstance(v, str) else NAN).to_numpy()
+    before = defined(clf, X), clf.log_evidence_, clf.n_rows_seen_, clf.classes_
+    if name == "CategoricalNB":
+        bad[:, 0] = [1j] * len(bad)
+    for call in (clf.fit, clf.partial_fit):
+        with pytest.raises((TypeError, ValueError)):
+            call(bad, np.full(len(y), "yew"))
+        after = defined(clf, X), clf.log_evidence_, clf.n_rows_seen_, clf.classes_
+        np.testing.assert_equal(after, before)

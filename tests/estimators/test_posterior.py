@@ -1,0 +1,111 @@
+"""`posterior_`: a tree that ArviZ takes, with the user's names."""
+
+import arviz as az
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import xarray as xr
+
+import bayesgen as bg
+from tests.estimators.cases import CASES, KINDS, LABELS, every_case, fitted, sample
+
+
+@every_case
+def test_posterior_is_a_tree_that_arviz_takes(case):
+    clf, X, y = fitted(case)
+    tree = clf.posterior_
+    assert isinstance(tree, xr.DataTree)
+    groups = {"posterior", "fit", "constant_data", "observed_data", "prior", "log_prior"}
+    assert set(tree.children) == groups
+    assert tree.attrs["route"] == "closed form"
+    assert tree.attrs["estimator"] == type(clf).__name__
+    assert "stats_class" in tree["observed_data"]
+    draws = tree["posterior"].to_dataset()
+    assert draws.sizes["chain"] == 4
+    assert draws.sizes["draw"] == 500
+    assert draws["pi"].dims == ("chain", "draw", "class")
+    np.testing.assert_allclose(draws["pi"].sum("class"), 1)
+    assert draws["class"].values.tolist() == LABELS.tolist()
+    order = ["chain", "draw", "class", "context", "feature", "feature_bis", "category", "token"]
+    for variable in draws.data_vars.values():
+        dims = [d.split("_", 1)[-1] if d.startswith(tuple(KINDS)) else d for d in variable.dims]
+        assert dims == sorted(dims, key=[*order, "axis", "axis_pair"].index)
+        assert dims[:2] == ["chain", "draw"]
+        assert np.isfinite(variable).all()
+    fit = tree["fit"].to_dataset()
+    np.testing.assert_array_equal(fit["stats_class"], np.bincount(np.searchsorted(LABELS, y)))
+    summary = az.summary(tree, var_names=["pi"])
+    assert len(summary) == 3
+    assert summary.index.tolist() == [f"pi[{label}]" for label in LABELS]
+    assert clf.posterior_ is tree  # made once
+    clf.partial_fit(X, y)
+    assert clf.posterior_ is not tree  # and made anew
+
+
+@every_case
+def test_draws_of_the_class_weights_and_parameters_have_the_posterior_means(case):
+    clf, _, y = fitted(case)
+    mean = clf.model_.family.mean()
+    alpha = np.broadcast_to(clf.class_alpha, 3) + np.unique(y, return_counts=True)[1]
+    mean["pi"] = alpha / alpha.sum()
+    draws = clf.draw_posterior(draws=1000, chains=2, random_state=3)["posterior"]
+    for name, exact in mean.items():
+        values = draws[name].values.reshape(2000, -1)
+        mcse = values.std(axis=0) / np.sqrt(2000)  # the draws are independent
+        z = (values.mean(axis=0) - np.ravel(exact)) / np.where(mcse > 0, mcse, 1)
+        assert np.abs(z).max() < 5, name
+
+
+def test_draws_are_reproducible_and_as_many_as_asked():
+    clf, _, _ = fitted(CASES["GaussianNB"])
+    a, b, c = (clf.draw_posterior(7, 3, seed)["posterior"].to_dataset() for seed in (1, 1, 2))
+    assert (a.sizes["chain"], a.sizes["draw"]) == (3, 7)
+    xr.testing.assert_identical(a, b)
+    assert not a.equals(c)
+    assert clf.draw_posterior(random_state=np.random.default_rng(0)).attrs.get("seed") is None
+    assert clf.draw_posterior(random_state=5).attrs["seed"] == 5
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_names_of_features_and_classes_reach_the_coordinates(frame):
+    names = ["bill", "flipper", "mass"]
+    X, _, y = sample(CASES["LinearDiscriminant"])
+    named = frame(dict(zip(names, X.T, strict=True)))
+    for face in (bg.GaussianNB, bg.LinearDiscriminant, bg.GenerativeClassifier, bg.MixedNB):
+        clf = face().fit(named, y)
+        draws = clf.posterior_["posterior"]
+        dim = "gaussian_feature" if face is bg.MixedNB else "feature"
+        assert draws.coords[dim].values.tolist() == names
+        assert draws.coords["class"].values.tolist() == LABELS.tolist()
+        plain = face().fit(X, y)
+        np.testing.assert_array_equal(clf.predict_proba(named), plain.predict_proba(X))
+        dims = plain.posterior_["posterior"].coords[dim].values.tolist()
+        assert dims == ["x0", "x1", "x2"]
+    assert draws.coords["class"].dtype.kind in "UTO"
+    assert bg.LinearDiscriminant().fit(named, y).feature_names_in_.tolist() == names
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_names_of_columns_of_several_kinds_reach_the_coordinates(frame):
+    X, _, y = sample(CASES["MixedNB"])
+    clf = bg.MixedNB(KINDS).fit(X if frame is pd.DataFrame else pl.from_pandas(X), y)
+    coords = clf.posterior_["posterior"].coords
+    for kind, names in KINDS.items():
+        assert coords[f"{kind}_feature"].values.tolist() == names
+    one = bg.CategoricalNB().fit(frame({"colour": ["red", "blue"]}), ["a", "b"])
+    posterior = one.posterior_["posterior"]
+    assert posterior.coords["feature"].values.tolist() == ["colour"]
+    assert posterior.coords["category"].values.tolist() == ["blue", "red"]
+
+
+def test_columns_in_another_order_are_refused_as_by_scikit_learn():
+    X, _, y = sample(CASES["MixedNB"])
+    for clf, frame in (
+        (bg.MixedNB(KINDS), X),
+        (bg.CategoricalNB(), X[["colour", "size"]]),
+        (bg.PoissonNB(), X[["eggs", "wild"]].astype(float)),
+    ):
+        clf.fit(frame, y)
+        with pytest.raises(ValueError, match="same order"):
+            clf.predict(frame[frame.columns[::-1]])

@@ -1,0 +1,257 @@
+"""What the laws share: one case for each example prior, and comparisons.
+
+A family makes its own data: theta is drawn from one of its `examples`, rows are simulated from
+theta. Nothing here knows a formula of a family; a new file in the folder of families is held to
+all of it. What only compares two roads to one closed form is held to 1e-9; what compares draws
+with a closed form is held to five Monte Carlo standard errors, with fixed seeds.
+
+``pytest tests/laws --family BetaBernoulli`` runs one family.
+"""
+
+import inspect
+import zlib
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from bayesgen.families import registry
+from bayesgen.families.contract import ConjugateFamily, Record, UndefinedEstimateError
+from bayesgen.families.names import FEATURE, FEATURE_BIS
+
+EXACT = 1e-9
+N_SIGMA = 5.0  # fixed seeds, about 1e4 comparisons in all: a true law fails with odds 1 in 200
+
+
+@dataclass(frozen=True)
+class Case:
+    """One example prior of one family, at one size."""
+
+    family: type[ConjugateFamily]
+    index: int
+    n_classes: int = 3
+    n_features: int = 4
+
+    def sized(self, n_classes: int, n_features: int) -> "Case":
+        return Case(self.family, self.index, n_classes, n_features)
+
+    @property
+    def prior(self) -> ConjugateFamily:
+        return examples(self.family, self.n_classes, self.n_features)[self.index]
+
+    def rng(self, salt: int = 0) -> np.random.Generator:
+        return np.random.default_rng([zlib.crc32(self.family.__name__.encode()), self.index, salt])
+
+    def rows(self, n: int, salt: int = 0):
+        """X, y of one theta of the prior. The same theta for every salt of one size."""
+        theta = first(self.prior.draw(self.rng(), 1))
+        rng = self.rng(1 + salt)
+        y = rng.integers(self.n_classes, size=n)
+        return self.prior.simulate(rng, theta, y), y
+
+    def stats(self, X, y, weight=None):
+        return self.prior.stats(X, y, self.n_classes, weight)
+
+    def fitted(self, n: int = 24):
+        """A posterior and the rows and statistics behind it."""
+        X, y = self.rows(n)
+        stats = self.stats(X, y)
+        return self.prior.update(stats), X, y, stats
+
+
+@cache
+def examples(family, n_classes, n_features):
+    return family.examples(n_classes, n_features)
+
+
+def conjugate_families():
+    return [f for f in _concrete() if issubclass(f, ConjugateFamily)]
+
+
+def _concrete():
+    return [f for f in registry().values() if not inspect.isabstract(f)]
+
+
+def pytest_generate_tests(metafunc):
+    """`case`: each example of each conjugate family; `family`: of each that is sampled."""
+    only = metafunc.config.getoption("--family", default=[])
+    known = {f.__name__: f for f in _concrete()}
+    if unknown := set(only) - set(known):
+        raise pytest.UsageError(f"--family {', '.join(unknown)}: known are {', '.join(known)}")
+    chosen = [f for name, f in known.items() if not only or name in only]
+    if "case" in metafunc.fixturenames:
+        cases = [
+            Case(family, i)
+            for family in chosen
+            if issubclass(family, ConjugateFamily)
+            for i in range(len(examples(family, 3, 4)))
+        ]
+        metafunc.parametrize("case", cases, ids=lambda c: f"{c.family.__name__}-{c.index}")
+    if "family" in metafunc.fixturenames:
+        found = {
+            f"{family.__name__}-{i}": example
+            for family in chosen
+            if not issubclass(family, ConjugateFamily)
+            for i, example in enumerate(examples(family, 3, 2))
+        }
+        metafunc.parametrize("family", found.values(), ids=found)
+
+
+def first(theta):
+    return {name: value[0] for name, value in theta.items()}
+
+
+def stack(parts):
+    """Rows of several blocks as one."""
+    return sparse.vstack(parts).tocsr() if sparse.issparse(parts[0]) else np.concatenate(parts)
+
+
+def is_table(X) -> bool:
+    """Whether X is a dense (N, D) array of numbers, as opposed to sequences of tokens."""
+    return isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "fiub"
+
+
+def is_real(X) -> bool:
+    """Whether every column is real-valued."""
+    return is_table(X) and bool((np.round(X) != X).any(axis=0).all())
+
+
+def with_missing(X, rng, share: float = 0.3):
+    """Float copy of X with NaN in some cells, in the whole first row, but not in the second."""
+    X = np.array(X, dtype=np.float64)
+    gone = rng.random(X.shape) < share
+    gone[0], gone[1] = True, False
+    X[gone] = np.nan
+    return X
+
+
+def needs_missing(case, *, in_training: bool):
+    """Skip unless NaN is marginalised; where it is refused, hold the family to refusing it."""
+    X, _ = case.rows(6)
+    if not is_table(X):
+        pytest.skip("X is not a float matrix, so no cell can be NaN")
+    if case.family.missing != "marginalised":
+        pytest.skip("refuses missing cells; see test_missing_cells_are_refused_with_the_reason")
+    if in_training and not fits_missing(case):
+        pytest.skip("marginalises missing cells in prediction, refuses them in training")
+
+
+def needs_density(case):
+    """Skip a family that leaves `log_density` out, as it may."""
+    if case.family.log_density is ConjugateFamily.log_density:
+        pytest.skip("the density of theta is not defined")
+
+
+def fits_missing(case) -> bool:
+    X, y = case.rows(6)
+    try:
+        case.stats(with_missing(X, case.rng()), y)
+    except ValueError:
+        return False
+    return True
+
+
+def close(actual, expected, tol: float = EXACT) -> None:
+    """|actual - expected| <= tol (1 + |expected|), with equal infinities; NaN is never close."""
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert actual.shape == expected.shape, f"shapes {actual.shape}, {expected.shape}"
+    assert not np.isnan(actual).any(), "NaN"
+    np.testing.assert_allclose(actual, expected, rtol=tol, atol=tol)
+
+
+def within_mcse(draws, expected, what: str) -> None:
+    """The mean over the leading axis of `draws` is `expected`, up to its own standard error."""
+    n = len(draws)
+    mean, mcse = draws.mean(axis=0), draws.std(axis=0) / np.sqrt(n)
+    slack = N_SIGMA * mcse + EXACT * (1 + np.abs(expected))
+    worst = np.max(np.abs(mean - expected) / slack, initial=0.0)
+    assert worst <= 1, f"{what}: {worst * N_SIGMA:.1f} Monte Carlo standard errors"
+
+
+def same_posterior(a, b, X, stats, tol: float = EXACT) -> None:
+    """Two families are the same distribution, as far as anything can be computed from them.
+
+    Not field by field: a family may hold its numbers about any reference point.
+    """
+    close(a.log_predictive(X), b.log_predictive(X), tol)
+    close(a.log_evidence(stats), b.log_evidence(stats), tol)
+    try:
+        mean = a.mean()
+    except UndefinedEstimateError:
+        return
+    for name, value in b.mean().items():
+        close(mean[name], value, tol)
+
+
+def same_stats(case, a, b, tol: float = EXACT) -> None:
+    """Two statistics say the same: same evidence, and the same posterior after them."""
+    X, y = case.rows(9, salt=99)
+    close(case.prior.log_evidence(a), case.prior.log_evidence(b), tol)
+    same_posterior(case.prior.update(a), case.prior.update(b), X, case.stats(X, y), tol)
+
+
+def identical(a: Record, b: Record) -> None:
+    """The same class and fields, bit for bit."""
+    assert type(a) is type(b)
+    assert a.settings() == b.settings()
+    left, right = a.arrays(), b.arrays()
+    assert left.keys() == right.keys()
+    for name, (dims, value) in left.items():
+        assert dims == right[name][0]
+        np.testing.assert_array_equal(value, right[name][1])
+
+
+def relative_variance(posterior, X):
+    """(N, C) variance over theta of p(x | theta_c), over its squared mean: from the cgf alone."""
+    unit = np.eye(posterior.log_predictive(X).shape[1])
+    first, second = (np.stack([posterior.cgf(X, k * e) for e in unit], axis=-1) for k in (1, 2))
+    return np.exp(second - 2 * first) - 1
+
+
+def likelihood_over_predictive_is_one(case, posterior, X, n_draws: int) -> None:
+    """Draws pushed through the likelihood average to the predictive.
+
+    Where a few draws carry all the weight (a row far from its class) the average of any number of
+    draws that a test can afford says nothing, and its estimated error neither: such cells are
+    known by the variance that the cgf tells, and left out.
+    """
+    variance = relative_variance(posterior, X)
+    sane = variance < 2.0
+    assert sane.mean() > 0.25
+    draws = posterior.log_likelihood(X, posterior.draw(case.rng(8), n_draws))
+    ratio = np.exp(draws - posterior.log_predictive(X))[:, sane]
+    within_mcse(ratio, np.ones(ratio.shape[1]), "likelihood over predictive")
+    mcse = np.sqrt(variance[sane] / n_draws)
+    assert np.all(np.abs(ratio.mean(axis=0) - 1) <= N_SIGMA * mcse + EXACT)
+
+
+def with_columns_moved(family: ConjugateFamily, new_of_old):
+    """The family for rows whose column k has moved to ``new_of_old[k]``."""
+    settings = family.settings()
+    if "columns" not in settings:
+        return renamed(family, (FEATURE, FEATURE_BIS), new_of_old)
+    arrays = {name: value for name, (_, value) in family.arrays().items()}
+    moved = [[int(new_of_old[k]) for k in block] for block in settings["columns"]]
+    return family.from_parts(arrays, settings | {"columns": moved})
+
+
+def renamed(record: Record, axes: tuple[str, ...], new_of_old):
+    """The record with index k of every such axis renamed ``new_of_old[k]``."""
+    old_of_new = np.argsort(new_of_old)
+    out = {}
+    for name, (dims, value) in record.arrays().items():
+        for axis, dim in enumerate(dims):
+            if dim in axes and value.shape[axis] == len(old_of_new):
+                value = value.take(old_of_new, axis=axis)
+        out[name] = value
+    return record.from_parts(out, record.settings())
+
+
+def defaults(case):
+    """The family as constructed without numbers, or skip."""
+    try:
+        return case.family(**case.prior.settings())
+    except TypeError:
+        pytest.skip("cannot be constructed without arguments")

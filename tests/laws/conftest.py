@@ -1,0 +1,3 @@
+"""The laws run once for each example prior of each family."""
+
+from tests.laws.cases import pytest_generate_tests  # noqa: F401 - pytest calls it

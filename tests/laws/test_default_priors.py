@@ -1,0 +1,62 @@
+"""Default priors: the same for chunks, equivariant under shift and scale."""
+
+import numpy as np
+import pytest
+
+from bayesgen.families.names import CLASS
+from tests.laws.cases import close, defaults, is_real, renamed, same_posterior
+
+
+def test_default_priors_resolve_alike_for_chunks(case):
+    X, y = case.rows(20)
+    default, stats = defaults(case), case.stats(X, y)
+    merged = case.stats(X[:3], y[:3]).merge(case.stats(X[3:], y[3:]))
+    resolved = default.resolve(stats)
+    same_posterior(resolved, default.resolve(merged), X, stats)
+    same_posterior(resolved, resolved.resolve(stats), X, stats, tol=1e-14)
+    new = np.array([2, 0, 1])
+    moved = stats.reindex_classes(new, 3)
+    same_posterior(renamed(resolved, (CLASS,), new), default.resolve(moved), X, moved)
+
+
+@pytest.mark.parametrize("each_column", [False, True], ids=["common", "each_column"])
+@pytest.mark.parametrize("n", [24, 3], ids=["many_rows", "few_rows"])
+def test_default_priors_are_equivariant_under_shift_and_scale(case, each_column, n):
+    X, y = case.rows(24)
+    if not is_real(X):
+        pytest.skip("columns are not all real-valued: there is no unit to change")
+    default = defaults(case)
+    if each_column and any("spherical" in str(v) for v in case.prior.settings().values()):
+        pytest.skip("one variance for all features: they have one unit")
+    scale = np.array([-3.7, 0.01, 25.0, 1.0]) if each_column else np.full(4, -3.7)
+    move = np.array([100.0, -7.0, 0.0, 3.0])
+
+    def density(X):
+        stats = case.stats(X[:n], y[:n])
+        prior = default.resolve(stats)
+        return prior.log_predictive(X), prior.update(stats).log_predictive(X)
+
+    jacobian = np.log(np.abs(scale)).sum()
+    for there, here in zip(density(X * scale + move), density(X), strict=True):
+        close(there + jacobian, here, 1e-8)  # the shifted data have lost a few digits themselves
+
+
+def test_an_offset_of_1e10_costs_no_digits(case):
+    X, y = case.rows(24)
+    if not is_real(X):
+        pytest.skip("columns are not all real-valued")
+    X = np.round(X * 1024) / 1024  # so that the offset is exact
+    default = defaults(case)
+
+    def density(X):
+        a, b, c = (case.stats(X[s], y[s]) for s in (slice(0, 9), slice(9, 15), slice(15, 24)))
+        stats = case.stats(X[:0], y[:0]).merge(a.merge(b).merge(c).remove(b))
+        prior = default.resolve(stats)
+        posterior = prior.update(stats)
+        moved = posterior.update(b)
+        yield from (f.log_predictive(X) for f in (prior, posterior, moved))
+        yield moved.cgf(X, np.array([0.3, 1.0, 0.2]) * 1j)
+        yield np.array(prior.log_evidence(stats))
+
+    for there, here in zip(density(X + 1e10), density(X), strict=True):
+        close(there, here)

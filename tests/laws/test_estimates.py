@@ -1,0 +1,54 @@
+"""Plug-in estimates: the largest likelihood, and agreement in large samples."""
+
+import numpy as np
+import pytest
+
+from bayesgen.families.contract import UndefinedEstimateError
+from tests.laws.cases import close, first
+
+
+def test_no_theta_explains_the_data_better_than_the_mle(case):
+    X, y = case.rows(60)
+    weight = case.rng().gamma(1.0, size=60)
+    stats = case.stats(X, y, weight)
+    try:
+        mle = case.prior.mle(stats)
+    except UndefinedEstimateError:
+        pytest.skip("this data set has no maximum-likelihood estimate")
+    rows = np.arange(len(y))
+    best = case.prior.update(stats).log_likelihood(X, mle)[rows, y] @ weight
+    assert np.isfinite(best)
+    assert mle.keys() >= case.prior.params.keys()
+    for _ in range(5):  # from far away to close by
+        posterior = case.prior.update(stats)
+        draws = posterior.draw(case.rng(12), 100)
+        assert all(v.shape[1:] == mle[name].shape for name, v in draws.items())
+        theirs = posterior.log_likelihood(X, draws)[:, rows, y] @ weight
+        assert theirs.max() <= best + 1e-9 * (1 + abs(best))
+        for _ in range(4):
+            stats = stats.merge(stats)
+
+
+def test_estimates_of_a_large_sample_meet(case):
+    X, y = case.rows(60)
+    stats = case.stats(X, y)
+    for _ in range(30):
+        stats = stats.merge(stats)  # 2^30 copies: the prior is worth 1e-9 of the data
+    posterior = case.prior.update(stats)
+    own = np.arange(len(y)), y
+    predictive = posterior.log_predictive(X)[own]
+    estimates = {
+        "mle": (lambda: case.prior.mle(stats), 1e-6),
+        "map": (posterior.map, 1e-6),
+        "mean": (posterior.mean, 1e-6),
+        "draw": (lambda: first(posterior.draw(case.rng(), 1)), 1e-2),
+    }
+    defined = 0
+    for estimate, tol in estimates.values():
+        try:
+            theta = estimate()
+        except UndefinedEstimateError:  # a cell that no copy of the data has shown
+            continue
+        close(posterior.log_likelihood(X, theta)[own], predictive, tol)
+        defined += 1
+    assert defined >= 2

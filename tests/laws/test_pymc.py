@@ -1,0 +1,246 @@
+"""`to_pymc` of every family is the model of its closed forms.
+
+At points theta, with l = `log_likelihood` of the rows under their classes: PyMC's log density of
+rows is l; that of statistics is l up to a constant; that of the prior is `log_density`, of the
+prior alone and beside either likelihood. Where PyMC's variables are not theta but what theta is a
+function of, `log_density` has their Jacobian in addition, here by differences of the model's
+graph. A sampled family has no `log_density`; its prior is the same beside rows as alone.
+"""
+
+import numpy as np
+import pytest
+
+from bayesgen.families.contract import ConjugateFamily
+from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS
+from tests.graphs import declare, draw, log_densities, pytensor, values_of
+from tests.laws.cases import close, first, needs_density, needs_missing, with_missing
+
+N_POINTS, N_CLASSES = 3, 3
+STEP = 1e-3  # relative; differences of fourth order have about ten digits
+Y = np.array([0, 1, 1, 0, 1, 0, 0])
+Y_OF_THREE = np.array([0, 1, 2, 2, 1, 0, 0])
+
+
+@pytest.fixture(autouse=True)
+def _graphs_of_others():
+    """No C compiler for constants of graphs that are evaluated once."""
+    with pytensor.config.change_flags(cxx=""):
+        yield
+
+
+# ------------------------------------------------------------------------------- models and points
+
+
+def on_rows(case):
+    """The prior of two classes and two columns, with rows and their classes."""
+    case = case.sized(2, 2)
+    X, _ = case.rows(len(Y))
+    return case, case.prior, X
+
+
+def coords_of(family):
+    """A label for each position along the dims of theta."""
+    if not isinstance(family, ConjugateFamily):
+        sizes = {CLASS: N_CLASSES, FEATURE: 2, FEATURE_BIS: 2}
+        return {dim: np.arange(n) for dim, n in sizes.items()} | family.coords()
+    theta = first(family.draw(np.random.default_rng(0), 1))
+    return family.coords() | {
+        dim: np.arange(n)
+        for name, dims in family.params.items()
+        for dim, n in zip(dims, theta[name].shape, strict=True)
+    }
+
+
+def conditioned(family, **on):
+    """The model, its parameters, points of its free variables, and the parameters there."""
+    model, theta = declare(family, coords_of(family), **on)
+    assert theta.keys() == family.params.keys()
+    points = draw(model, {f"theta {name}": t for name, t in theta.items()}, N_POINTS)
+    thetas = [{name: point.pop(f"theta {name}") for name in theta} for point in points]
+    return model, theta, points, thetas
+
+
+def rows_under(family, X, y, thetas, weight=1.0):
+    """Log likelihoods of labelled rows, one for each theta."""
+    each = [family.log_likelihood(X, theta)[np.arange(len(y)), y] for theta in thetas]
+    return np.array([(weight * row).sum() for row in each])
+
+
+def log_jacobians(family, model, theta, points):
+    """log |d theta / d free variables| at each point; 0 where PyMC's variables are theta."""
+    free = {v.name for v in model.free_RVs}
+    made = {name: t for name, t in theta.items() if getattr(t, "name", None) not in free}
+    moved = free - {t.name for name, t in theta.items() if name not in made}
+    if not moved:
+        return np.zeros(len(points))
+    values = values_of(model, made)
+
+    def entries(point):
+        parts = []
+        for name, value in values(point).items():
+            if any(d.endswith(FEATURE_BIS) for d in family.params[name]):  # symmetric
+                value = value[(..., *np.tril_indices(value.shape[-1]))]
+            parts.append(value.ravel())
+        return np.concatenate(parts)
+
+    def difference(point, name, index, h):
+        sides = []
+        for move in (h, -h):
+            value = np.array(point[name], dtype=np.float64)
+            value[index] += move
+            sides.append(entries(point | {name: value}))
+        return sides[0] - sides[1]
+
+    out = []
+    for point in points:
+        columns = []
+        for name in moved:
+            for index in np.ndindex(np.shape(point[name])):
+                h = STEP * float(np.abs(point[name][index])) or STEP
+                near, far = (difference(point, name, index, k * h) for k in (1, 2))
+                columns.append((8 * near - far) / (12 * h))
+        out.append(np.linalg.slogdet(np.array(columns))[1])
+    return np.array(out)
+
+
+def check_prior(family, model, theta, points, thetas, found):
+    expected = np.array([float(family.log_density(t)) for t in thetas])
+    jacobians = log_jacobians(family, model, theta, points)
+    close(found, expected + jacobians, 1e-7 if jacobians.any() else 1e-9)
+
+
+def check_unlabelled(family, X):
+    model, theta, points, thetas = conditioned(family)
+    with model:
+        log_x = family.pymc_log_likelihood(X, theta)
+    values = values_of(model, {"log_x": log_x})
+    for point, one in zip(points, thetas, strict=True):
+        close(values(point)["log_x"], family.log_likelihood(X, one))
+
+
+# ------------------------------------------------------------------------------ conjugate families
+
+
+def test_the_prior_in_pymc_is_log_density(case):
+    needs_density(case)
+    case, prior, X = on_rows(case)
+    for family in (prior, prior.update(case.stats(X, Y))):  # a posterior is a prior as well
+        model, theta, points, thetas = conditioned(family)
+        found = log_densities(model)(points)
+        check_prior(family, model, theta, points, thetas, found[:, 0])
+        close(found[:, 1], np.zeros(N_POINTS))
+
+
+@pytest.mark.parametrize("missing", [False, True], ids=["whole", "missing"])
+def test_rows_in_pymc_have_the_log_likelihood(case, missing):
+    if missing:
+        needs_missing(case, in_training=True)
+    case, prior, X = on_rows(case)
+    if missing:
+        X = with_missing(X, case.rng())
+    model, theta, points, thetas = conditioned(prior, X=X, y=Y)
+    found = log_densities(model)(points)
+    close(found[:, 1], rows_under(prior, X, Y, thetas))
+    if case.family.log_density is not ConjugateFamily.log_density:
+        check_prior(prior, model, theta, points, thetas, found[:, 0])
+
+
+@pytest.mark.parametrize("missing", [False, True], ids=["whole", "missing"])
+def test_statistics_in_pymc_have_the_log_likelihood_up_to_a_constant(case, missing):
+    if missing:
+        needs_missing(case, in_training=True)
+    case, prior, X = on_rows(case)
+    if missing:
+        X = with_missing(X, case.rng())
+    weight = case.rng().gamma(2.0, size=len(Y))
+    model, theta, points, thetas = conditioned(prior, stats=case.stats(X, Y, weight))
+    found = log_densities(model)(points)
+    expected = rows_under(prior, X, Y, thetas, weight)
+    assert np.ptp(expected) > 0
+    close(found[:, 1] - found[0, 1], expected - expected[0])
+    if case.family.log_density is not ConjugateFamily.log_density:
+        check_prior(prior, model, theta, points, thetas, found[:, 0])
+
+
+def test_rows_without_a_label_in_pymc_have_the_log_likelihood_of_every_class(case):
+    case, prior, X = on_rows(case)
+    if case.family.missing == "marginalised" and isinstance(X, np.ndarray) and X.dtype != object:
+        X = with_missing(X, case.rng())
+    check_unlabelled(prior, X)
+
+
+def test_a_block_of_columns_carries_its_prefix_in_pymc(case):
+    case, prior, X = on_rows(case)
+    plain, _, _, _ = conditioned(prior, X=X, y=Y)
+    block, theta, _, thetas = conditioned(prior, prefix="block_", X=X, y=Y)
+    assert theta.keys() == thetas[0].keys() == prior.params.keys()
+    names = {name for name in plain.named_vars if name != "y"}
+    prefixed = {name for name in block.named_vars if name != "y"}
+    assert len(prefixed) == len(names)
+    assert all("block_" in name for name in prefixed)
+    own = {v.name for v in plain.free_RVs + plain.deterministics + plain.observed_RVs}
+    assert {f"block_{name}" for name in own} <= prefixed
+    dims = {d for name in prefixed for d in block.named_vars_to_dims.get(name, ())}
+    assert all(d in (CLASS, "obs_id") or d.startswith("block_") for d in dims)
+
+
+def test_the_parameters_in_pymc_have_the_dims_of_params(case):
+    _, prior, X = on_rows(case)
+    for on in ({}, {"X": X, "y": Y}):
+        model, _, _, _ = conditioned(prior, **on)
+        for name, dims in prior.params.items():
+            assert tuple(model.named_vars_to_dims.get(name, ())) == tuple(dims)
+
+
+# ------------------------------------------------------------------------------- sampled families
+
+
+def rows_of(family, missing):
+    """Rows of one draw of the prior; of a discriminative family, any."""
+    rng = np.random.default_rng(1)
+    if family.discriminative:
+        return rng.normal(size=(len(Y), 2))
+    model, theta = declare(family, coords_of(family))
+    one = draw(model, {name: theta[name] for name in family.params}, 1)[0]
+    whole = np.asarray(family.simulate(rng, one, Y_OF_THREE))
+    if not missing:
+        return whole
+    X = with_missing(whole, rng)
+    try:
+        family.log_likelihood(X, one)
+    except ValueError:  # the first column is an exposure, without which a row has no density
+        X[:, 0] = whole[:, 0]
+    return X
+
+
+@pytest.fixture(params=[False, True], ids=["whole", "missing"])
+def missing(request, family):
+    if request.param and (family.discriminative or family.missing != "marginalised"):
+        pytest.skip("missing cells are refused")
+    return request.param
+
+
+def test_rows_of_a_sampled_family_in_pymc_have_the_log_likelihood(family, missing):
+    X = rows_of(family, missing)
+    model, _, points, thetas = conditioned(family, X=X, y=Y_OF_THREE)
+    found = log_densities(model)(points)
+    expected = rows_under(family, X, Y_OF_THREE, thetas)
+    assert np.ptp(expected) > 0
+    close(found[:, 1], expected)
+
+
+def test_the_prior_of_a_sampled_family_is_the_same_beside_rows(family):
+    model, _, points, thetas = conditioned(family, X=rows_of(family, False), y=Y_OF_THREE)
+    prior, theta, _, _ = conditioned(family)
+    if {v.name for v in prior.free_RVs} != {v.name for v in model.free_RVs}:
+        pytest.skip("its coordinates depend on the rows; see the tests of the family")
+    values = values_of(prior, theta)
+    for point, one in zip(points, thetas, strict=True):
+        for name, value in values(point).items():
+            if not np.allclose(value, one[name]):
+                pytest.skip("its coordinates depend on the rows; see the tests of the family")
+    close(log_densities(model)(points)[:, 0], log_densities(prior)(points)[:, 0])
+
+
+def test_unlabelled_rows_of_a_sampled_family_have_the_log_likelihood(family, missing):
+    check_unlabelled(family, rows_of(family, missing))

@@ -1,0 +1,67 @@
+"""Families and statistics survive files and pickles, and are never changed in place."""
+
+import json
+import pickle
+from dataclasses import FrozenInstanceError, fields
+
+import numpy as np
+import pytest
+
+from bayesgen.families.names import CLASS, FEATURE
+from tests.laws.cases import identical, same_posterior, same_stats
+
+
+def test_records_survive_files_and_pickles(case):
+    posterior, X, _, stats = case.fitted()
+    for record in (case.prior, posterior, stats):
+        arrays = {name: value for name, (_, value) in record.arrays().items()}
+        through_json = json.loads(json.dumps(record.settings()))
+        read = case.prior.read_stats if record is stats else type(record).from_parts
+        again = read(arrays, through_json)
+        pickled = pickle.loads(pickle.dumps(record))
+        for name, (dims, value) in record.arrays().items():
+            assert value.dtype.kind in "fiub", f"{name} cannot be stored"
+            assert value.ndim == len(dims), f"{name}: {value.shape} for {dims}"
+            if case.family.__name__ != "Columns":
+                sizes = {CLASS: case.n_classes, FEATURE: case.n_features}
+                for size, dim in zip(value.shape, dims, strict=True):
+                    assert dim not in sizes or size in (1, sizes[dim]), f"{name}: {dim} {size}"
+        for other in (again, pickled):
+            left, right = record.arrays(), other.arrays()
+            assert left.keys() == right.keys()
+            for name, (dims, value) in left.items():
+                assert right[name][0] == dims
+                np.testing.assert_array_equal(right[name][1], value)
+            assert json.dumps(other.settings()) == json.dumps(record.settings())
+        if record is not stats:
+            for other in (again, pickled):
+                same_posterior(other, record, X, stats, tol=1e-15)
+        else:
+            same_stats(case, again, stats, tol=1e-15)
+            same_stats(case, pickled, stats, tol=1e-15)
+
+
+def test_families_and_statistics_are_frozen(case):
+    posterior, _, _, stats = case.fitted(6)
+    for record in (posterior, stats):
+        for f in fields(record):
+            with pytest.raises(FrozenInstanceError):
+                setattr(record, f.name, None)
+
+
+def test_nothing_is_changed_in_place(case):
+    X, y = case.rows(12)
+    a, b = case.stats(X[:6], y[:6]), case.stats(X[6:], y[6:])
+    whole = a.merge(b)
+    records = (case.prior, a, b, whole)
+    before = pickle.dumps(records)
+    whole.remove(b)
+    posterior = case.prior.update(a).update(b)
+    posterior.log_predictive(X)
+    case.prior.log_evidence(whole)
+    case.prior.resolve(whole)
+    posterior.cgf(X, np.ones(case.n_classes))
+    posterior.draw(case.rng(), 2)
+    a.reindex_classes(np.array([1, 2, 0]), 3)
+    for record, original in zip(records, pickle.loads(before), strict=True):
+        identical(record, original)
