@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesgen.datatree.names import POSTERIOR
 from bayesgen.families.contract import Family
-from bayesgen.families.names import CHAIN, CLASS, DRAW, POSTERIOR
+from bayesgen.families.names import CHAIN, CLASS, DRAW
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel, ClassStats
 

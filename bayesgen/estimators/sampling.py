@@ -11,18 +11,12 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 
 from bayesgen.checks import criticism
 from bayesgen.datatree import tree
+from bayesgen.datatree.names import POSTERIOR, POSTERIOR_PREDICTIVE, SAMPLE_STATS
 from bayesgen.encoding.labels import code_labels, is_labelled, labels_and_mask
 from bayesgen.estimators.face import NoClosedFormError
 from bayesgen.estimators.posterior import Posterior
 from bayesgen.families.contract import ConjugateFamily, Family, Stats, broadcast_prior
-from bayesgen.families.names import (
-    CHAIN,
-    CLASS_WEIGHTS,
-    DRAW,
-    POSTERIOR,
-    POSTERIOR_PREDICTIVE,
-    SAMPLE_STATS,
-)
+from bayesgen.families.names import CHAIN, CLASS_WEIGHTS, DRAW
 from bayesgen.inference import approximation, diagnostics, gibbs
 from bayesgen.inference import nuts as mcmc
 from bayesgen.inference.closed_form import posterior as closed_form_posterior

@@ -8,9 +8,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.datatree import tree
+from bayesgen.datatree.names import CONSTANT_DATA, FIT
 from bayesgen.estimators.face import package_version
 from bayesgen.estimators.posterior import Posterior
-from bayesgen.families.names import CLASS, CONSTANT_DATA, FIT
+from bayesgen.families.names import CLASS
 from bayesgen.io import storage
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.checks.criticism import log_joint_blocks
 from bayesgen.datatree import tree
+from bayesgen.datatree.names import PREDICTIONS
 from bayesgen.estimators.predicting import Predicting
-from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS, PREDICTIONS
+from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.numerics.special import Array, log_softmax, softmax
 from bayesgen.posterior.model import draw_shape
 
