@@ -73,14 +73,15 @@ class Sampling(Posterior):
         draws = {str(k): np.asarray(v.values) for k, v in posterior.data_vars.items()}
         changed = self._scorer().family.relabelled(draws, rows, codes)
         posterior = posterior.assign({k: (posterior[k].dims, v) for k, v in changed.items()})
-        out = self._tree({POSTERIOR: posterior, SAMPLE_STATS: sample_stats})
-        out.attrs["route"] = inference
+        library = {"advi": "pymc", "pathfinder": "pymc-extras"}.get(inference, "bayesgen")
+        if inference == "nuts":
+            library = options.get("sampler", "nutpie")
+        groups = {POSTERIOR: posterior, SAMPLE_STATS: sample_stats}
+        out = self._tree(groups, inference, options.get("random_seed"), library)
         if inference == "nuts":
             out.attrs["sampler"] = options.get("sampler", "nutpie")
         if inference in approximation.APPROXIMATIONS:
             out.attrs |= {"approximation": "a Normal in unconstrained coordinates"}
-        if options.get("random_seed") is not None:
-            out.attrs["seed"] = options["random_seed"]
         rng = np.random.default_rng(options.get("random_seed"))
         self._draws = out
         self._impute(out, rng, rows, codes, at)
@@ -232,8 +233,15 @@ class Sampling(Posterior):
         known = is_labelled(values, masked)
         codes = np.full(len(values), -1)
         codes[known] = self._codes_of(_plain(values[known]))
-        model, _ = copy.copy(self)._model_to_sample(rows, codes, None)
-        return model
+        family, n_classes = self.prior_.family, len(self.classes_)
+        pilot = copy.copy(self)  # a pilot fit of these rows is not that of this classifier
+        if not isinstance(family, ConjugateFamily):
+            guided = family.guided_by(rows, codes, n_classes)
+            return pilot._model_of_rows(guided, rows, codes, None)
+        if is_complete(family, rows, codes):
+            stats = self.prior_.stats(rows, codes, n_classes)
+            return _prepared(self.prior_, stats).to_pymc(self._coords(), stats=stats)
+        return pilot._partial_model(rows, codes, None)[0]
 
     def _impute(self, out: Any, rng: np.random.Generator, X: Any, codes: Array, at: Array) -> None:
         """Add draws of what the training rows do not tell, given theta and what they do.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.datatree import tree
+from bayesgen.datatree.fit import fit_dataset, read_fit
 from bayesgen.datatree.names import CONSTANT_DATA, FIT
 from bayesgen.estimators.face import package_version
 from bayesgen.estimators.posterior import Posterior
@@ -50,7 +50,7 @@ class Saving(Posterior):
             **self._state(),
         }
         coords = self._coords()
-        fit = tree.fit_dataset(self.prior_, self._scorer(), self._scorer_stats(), coords)
+        fit = fit_dataset(self.prior_, self._scorer(), self._scorer_stats(), coords)
         fit = fit.drop_vars([CLASS], errors="ignore")
         draws = {}
         if self._drawn:
@@ -87,7 +87,7 @@ class Saving(Posterior):
             raise ValueError(f"the file holds a {fit.attrs['family']}, not a {family.__name__}")
         self.inference_ = state.get("inference", "closed form")
         self.n_unlabelled_ = state.get("n_unlabelled", 0)
-        prior, model, stats = tree.read_fit(fit, family)
+        prior, model, stats = read_fit(fit, family)
         self.prior_ = replace(prior, family=prior.family.with_prior_objects(given))
         if state.get("closed_form", True):
             self.model_, self.stats_ = model, stats
@@ -95,12 +95,15 @@ class Saving(Posterior):
             self._rough, self._rough_stats = model, stats
         if self._drawn:
             coords = self._coords()
+            attrs = {k: storage.from_json(v) for k, v in state["draws"].items()}
             self._draws = self._tree(
                 {
                     name: group.assign_coords({d: coords[d] for d in group.dims if d in coords})
                     for name, group in draws.items()
-                }
+                },
+                attrs["route"],
             )
-            attrs = {k: storage.from_json(v) for k, v in state["draws"].items()}
-            self._draws.attrs |= attrs
+            # who drew them and when: what a file of version 0.1 does not tell stays unknown
+            untold = ("created_at", "inference_library", "inference_library_version")
+            self._draws.attrs |= dict.fromkeys(untold, "unknown") | attrs
         return self

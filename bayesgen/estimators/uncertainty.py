@@ -200,6 +200,7 @@ class Uncertainty(Predicting):
         dims = (CHAIN, DRAW, OBS, CLASS)
         group = tree.group({"class_probability": (dims, rho)}, {CLASS: self.classes_})
         out = xr.DataTree.from_dict({f"/{PREDICTIONS}": group})
+        out.attrs |= self._provenance_of(posterior, random_state)
         out.attrs["draws"] = "each row on its own" if separate else "one theta for all rows"
         return out
 

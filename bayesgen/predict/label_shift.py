@@ -162,7 +162,10 @@ def estimate_class_prior(
             f"/{PREDICTIONS}": rows,
         }
     )
-    out.attrs |= {"theta": theta, "method": "quadrature" if line else "gibbs"}
+    route = "quadrature" if line else "gibbs"
+    family = type(clf._scorer().family).__name__
+    out.attrs |= tree.provenance(family, route, random_state)
+    out.attrs |= {"theta": theta, "method": route}
     out.attrs |= {"prior": alpha.tolist(), "rows": f.shape[1]}
     return out
 

@@ -26,6 +26,7 @@ with warnings.catch_warnings():
 PYTHON = Mode(linker="py", optimizer="fast_compile")  # tiny models: compiling would take longest
 PYMC: dict[str, Any] = {"progressbar": False, "compile_kwargs": {"mode": PYTHON}}
 JOINT: dict[str, Any] = {"likelihood_var_names": "joint"}
+GROUPS = ("prior", "log_prior", "log_likelihood", "posterior_predictive")
 
 
 @pytest.fixture(autouse=True)
@@ -69,12 +70,16 @@ class Case:
 
     @cached_property
     def tree(self) -> Any:
-        return self.fitted.draw_posterior(X=self.X, y=self.y, replicate=("label", "x"))
+        return self.fitted.draw_posterior(
+            X=self.X, y=self.y, groups=GROUPS, replicate=("label", "x")
+        )
 
     @cached_property
     def few(self) -> Any:
         """A tree for what PyMC computes draw by draw, in Python."""
-        return self.fitted.draw_posterior(60, 2, X=self.X, y=self.y, replicate=("label", "x"))
+        return self.fitted.draw_posterior(
+            60, 2, X=self.X, y=self.y, groups=GROUPS, replicate=("label", "x")
+        )
 
     @cached_property
     def rows(self) -> pm.Model:
@@ -314,8 +319,8 @@ def test_calibration_of_the_labels_is_drawn(case: Case) -> None:
         plain = case.fitted.draw_posterior(X=case.X, y=case.y)  # labels alone are replicated
         plots = az.plot_ppc_pava(plain, data_type="categorical")
     assert isinstance(plots, az.PlotCollection)
-    drawn = case.tree["posterior_predictive"]["label"]
-    mean = case.tree["log_likelihood"]["label_given_x"]
+    drawn = plain["posterior_predictive"]["label"]
+    mean = plain["log_likelihood"]["label"]
     for c in range(n_classes):
         x, calibrated = plots.viz["lines"][f"label {c} vs others"].item().get_data()
         np.testing.assert_allclose(x, np.sort((drawn == c).mean(("chain", "draw"))), atol=1e-12)
@@ -327,6 +332,7 @@ def test_calibration_of_the_labels_is_drawn(case: Case) -> None:
         assert (np.abs(seen - p) < 4.5 * np.sqrt(p * (1 - p) / 2000) + 1e-3).all()
     if n_classes == 2:
         plots = az.plot_ppc_pava(case.tree, var_names="label", data_type="binary")
+        drawn = case.tree["posterior_predictive"]["label"]
         x, _ = plots.viz["lines"]["label"].item().get_data()
         np.testing.assert_allclose(x, np.sort(drawn.mean(("chain", "draw"))), atol=1e-12)
 
@@ -367,7 +373,7 @@ def left_out(case: Case) -> tuple[np.ndarray, np.ndarray]:
 
 @every_case
 def test_loo_is_leave_one_out(case: Case) -> None:
-    for name, exact in zip(("joint", "label_given_x"), left_out(case), strict=True):
+    for name, exact in zip(("joint", "label"), left_out(case), strict=True):
         with warnings.catch_warnings():  # of large k where a label is as good as certain
             warnings.filterwarnings("ignore", message="Estimated shape parameter of Pareto")
             found = az.loo(case.tree, var_name=name, pointwise=True)
@@ -384,7 +390,7 @@ def test_compare_orders_models_by_leave_one_out() -> None:
     cases = [BY_NAME["gaussian"], BY_NAME["linear"]]
     exact = np.array([left_out(case) for case in cases])  # (model, kind, N)
     trees = {case.name: case.tree for case in cases}
-    for k, name in enumerate(("joint", "label_given_x")):
+    for k, name in enumerate(("joint", "label")):
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Estimated shape parameter of Pareto")
             table = az.compare(trees, var_name=name, round_to="none")
@@ -400,7 +406,7 @@ def test_loo_takes_rows_whose_labels_are_certain() -> None:
     far = IRIS.to_numpy() + 1e3 * (SPECIES == "setosa")[:, None]
     for y in (np.where(SPECIES == "setosa", "near", "far"), np.full(len(far), "all")):
         clf = bg.GaussianNB().fit(far, y)
-        found = az.loo(clf.draw_posterior(X=far, y=y), var_name="label_given_x", pointwise=True)
+        found = az.loo(clf.draw_posterior(X=far, y=y), var_name="label", pointwise=True)
         assert found.elpd == pytest.approx(0.0, abs=1e-7)
         assert np.isfinite(found.pareto_k).all()
         assert not found.warning
@@ -440,7 +446,7 @@ def test_prior_sensitivity_is_that_of_the_powered_prior() -> None:
     X = np.column_stack([RNG.random(60) < 0.2, RNG.random(60) < 0.75]).astype(float)
     a, b = np.array([12.0, 3.0]), np.array([3.0, 1.5])  # the first against its data
     clf = bg.BernoulliNB(alpha=a, beta=b).fit(X, y)
-    tree = clf.draw_posterior(2500, X=X, y=y)
+    tree = clf.draw_posterior(2500, X=X, y=y, groups=["log_prior", "log_likelihood"])
     found = az.psense(tree, var_names="theta", alphas=(0.8, 1.25))["theta"].values
     theta = tree["posterior"]["theta"].values
     ones = np.array([X[y == c].sum(axis=0) for c in (0, 1)])
@@ -470,7 +476,7 @@ def test_prior_sensitivity_is_that_of_the_powered_prior() -> None:
 def test_a_tree_by_nuts_is_taken_as_well() -> None:
     case = BY_NAME["gaussian"]
     tree = case.fitted.sample_posterior(
-        300, 300, 2, random_seed=1, X=case.X, y=case.y, progressbar=False
+        300, 300, 2, random_seed=1, X=case.X, y=case.y, groups=GROUPS, progressbar=False
     )
     sampled = Case("gaussian", case.clf, case.X, case.y, flat=False)
     sampled.__dict__ |= {"fitted": case.fitted, "tree": tree, "few": tree.isel(draw=slice(60))}
@@ -495,7 +501,7 @@ def test_a_tree_by_nuts_is_taken_as_well() -> None:
     assert az.loo(tree, var_name="joint").elpd == pytest.approx(joint.sum(), abs=1.0)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Estimated shape parameter of Pareto")
-        found = az.loo(tree, var_name="label_given_x")
+        found = az.loo(tree, var_name="label")
     assert found.elpd == pytest.approx(label.sum(), abs=1.0)
     assert (az.psense_summary(tree, **JOINT)["likelihood"] > 0.05).all()
     for plots in (
