@@ -412,6 +412,103 @@ def test_loo_takes_rows_whose_labels_are_certain() -> None:
         assert not found.warning
 
 
+# ------------------------------------------------- functions that pair the groups by their names
+
+
+def replicated(case: Case) -> Any:
+    """What a user calls."""
+    return case.fitted.posterior_groups(case.X, case.y)
+
+
+def left_out_law(case: Case) -> np.ndarray:
+    """(N, C) p(y_i = c | x_i, others): a fit without each row."""
+    prior, codes, n_classes = case.fitted.prior_, case.codes, len(case.fitted.classes_)
+    out = np.empty((len(codes), n_classes))
+    for i in range(len(codes)):
+        others = np.arange(len(codes)) != i
+        model = prior.update(prior.stats(case.encoded[others], codes[others], n_classes))
+        log_p = np.log(model.alpha / model.alpha.sum())
+        log_p = log_p + model.family.log_predictive(case.encoded[[i]])[0]
+        out[i] = np.exp(log_p - np.logaddexp.reduce(log_p))
+    return out
+
+
+@every_case
+def test_loo_pit_of_labels_lies_within_the_step_of_the_predictive(case: Case) -> None:
+    """Of a discrete label the transform is uniform between p(y~ < y) and p(y~ <= y)."""
+    pit = az.loo_pit(replicated(case))["label"].values
+    cdf = np.cumsum(left_out_law(case), axis=1)[np.arange(len(pit)), case.codes]
+    below = cdf - left_out_law(case)[np.arange(len(pit)), case.codes]
+    assert (pit > below - 0.08).all()
+    assert (pit < cdf + 0.08).all()
+
+
+@every_case
+def test_loo_score_is_the_ranked_probability_score(case: Case) -> None:
+    """CRPS of a class code k: minus the sum over codes of (F(k) - [y <= k])^2."""
+    tree = replicated(case)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Estimated shape parameter of Pareto")
+        found = az.loo_score(tree, var_name="label", pointwise=True)
+    cdf = np.cumsum(left_out_law(case), axis=1)
+    exact = -np.square(cdf - (case.codes[:, None] <= np.arange(cdf.shape[1]))).sum(axis=1)
+    good = found.pareto_k.values < 0.7
+    assert np.abs(found.pointwise.values - exact)[good].max() < 0.1
+    assert found.mean == pytest.approx(exact.mean(), abs=0.03)
+
+
+@every_case
+def test_leave_one_out_calibration_is_drawn(case: Case) -> None:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Estimated shape parameter of Pareto")
+        warnings.filterwarnings("ignore", message=".*appears to be binary")
+        plots = az.plot_loo_pava(replicated(case), data_type="categorical")
+    law = left_out_law(case)
+    for c in range(law.shape[1]):
+        x, calibrated = plots.viz["lines"][f"label {c} vs others"].item().get_data()
+        assert np.abs(x - np.sort(law[:, c])).max() < 0.1
+        assert calibrated.sum() == pytest.approx((case.codes == c).sum())
+
+
+def kin(tree: Any, binary: bool) -> Iterator[Any]:
+    """Every function of ArviZ that looks up the log likelihood by the observed variable."""
+    yield az.loo_metrics(tree, kind="acc", var_name="label")
+    yield az.loo_expectations(tree, var_name="label", log_likelihood_var_name="label")
+    yield az.loo_influence(tree, var_names="pi", group="posterior", log_likelihood_var_name="label")
+    yield az.loo_i(3, tree, var_name="label")
+    yield az.loo_subsample(tree, observations=20, var_name="label", seed=1)
+    yield az.metrics(tree, kind="acc", var_name="label")
+    yield az.plot_loo_pit(tree)
+    yield az.plot_loo_interval(tree)
+    yield az.plot_ppc_pit(tree)
+    yield az.plot_ppc_dist_pit(tree)
+    yield az.plot_ppc_dist(tree)
+    yield az.plot_ppc_interval(tree)
+    yield az.plot_ppc_tstat(tree)
+    yield az.plot_ppc_rootogram(tree)
+    yield az.plot_khat(az.loo(tree, var_name="label", pointwise=True))
+    x = np.arange(tree["observed_data"].sizes["obs_id"])
+    if binary:
+        yield az.plot_loo_pava(tree)
+        yield az.plot_ppc_pava(tree)
+        yield az.loo_r2(tree, var_name="label")
+        yield az.plot_ppc_pava_residuals(tree, x)
+    else:
+        yield az.plot_ppc_pava_residuals(tree, x, data_type="categorical")
+
+
+@pytest.mark.parametrize("name", ["gaussian", "multinomial"])
+def test_functions_of_arviz_find_what_scores_the_label(name: str) -> None:
+    case = BY_NAME[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # what labels look like, and of Pareto k
+        found = [*kin(replicated(case), binary=len(case.fitted.classes_) == 2)]
+    assert all(each is not None for each in found)
+    hits = (left_out_law(case).argmax(axis=1) == case.codes).mean()
+    if len(case.fitted.classes_) == 2:
+        assert found[0].mean == pytest.approx(hits, abs=1.5 / len(case.codes))
+
+
 # ---------------------------------------------------------------------------------- sensitivity
 
 
