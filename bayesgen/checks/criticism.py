@@ -12,22 +12,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesgen.datatree.tree import with_draws
-from bayesgen.families.conjugate.columns import Columns
-from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
-from bayesgen.families.contract import Family, Theta
-from bayesgen.families.names import (
-    CHAIN,
-    CLASS_WEIGHTS,
-    DRAW,
-    FEATURE,
+from bayesgen.datatree.names import (
+    FEATURES,
+    JOINT,
+    LABEL,
     LOG_LIKELIHOOD,
     LOG_PRIOR,
-    OBS,
     POSTERIOR_PREDICTIVE,
     PRIOR,
     PRIOR_PREDICTIVE,
 )
+from bayesgen.datatree.tree import with_draws
+from bayesgen.families.conjugate.columns import Columns
+from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
+from bayesgen.families.contract import Family, Theta
+from bayesgen.families.names import CHAIN, CLASS_WEIGHTS, DRAW, FEATURE, OBS
 from bayesgen.families.shared.densities import log_dirichlet_density
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_sum_exp
@@ -51,7 +50,7 @@ def data(family: Family, theta: Theta, rows: Rows) -> tuple[Variables, Variables
     `theta` as in `groups`: any draws of the family's parameters.
     """
     features = _features(family, theta, (), np.asarray(rows.X)) if _is_table(rows.X) else {}
-    return {"label": ((OBS,), rows.y)}, features
+    return {LABEL: ((OBS,), rows.y)}, features
 
 
 def groups(
@@ -83,14 +82,18 @@ def groups(
     """
     lead = draw_shape(prior.family, theta)
     refuse_rowless(names, rows)
-    with_label = "label" in replicate
-    with_x = rows is not None and "x" in replicate and _is_table(rows.X)
-    _refuse_large(names, lead, rows, with_x)
+    with_label = LABEL in replicate
+    with_x = rows is not None and FEATURES in replicate and _is_table(rows.X)
+    _refuse_large(names, lead, theta, rows, with_x)
     by_draw = (CHAIN, DRAW)
     out: dict[str, Variables] = {}
     if PRIOR in names or PRIOR_PREDICTIVE in names:
         n = lead[0] * lead[1]
-        drawn = prior.draw(rng, n) if draw_prior is None else draw_prior(n)
+        if draw_prior is None:  # of the tables that the posterior has, where those grow with rows
+            spanning = replace(prior, family=prior.family.prepared(stats))
+            drawn = spanning.draw(rng, n)
+        else:
+            drawn = draw_prior(n)
         at = {k: v.reshape(*lead, *v.shape[1:]) for k, v in drawn.items()}
         if PRIOR in names:
             out[PRIOR] = {k: (prior.params[k], v) for k, v in at.items()}
@@ -100,7 +103,7 @@ def groups(
                 codes = labels_given_x(rng, prior.family, at, rows.X)
             else:
                 codes = labels(rng, at, len(rows.y))
-            out[PRIOR_PREDICTIVE] = {"label": ((*by_draw, OBS), codes)} if with_label else {}
+            out[PRIOR_PREDICTIVE] = {LABEL: ((*by_draw, OBS), codes)} if with_label else {}
             if with_x:
                 x = features_given_label(rng, as_long(prior.family, rows.X), at, codes)
                 out[PRIOR_PREDICTIVE] |= _features(prior.family, at, by_draw, x)
@@ -108,17 +111,17 @@ def groups(
         out[POSTERIOR_PREDICTIVE] = {}
         if with_label:
             codes = labels_given_x(rng, prior.family, theta, rows.X)
-            out[POSTERIOR_PREDICTIVE]["label"] = ((*by_draw, OBS), codes)
+            out[POSTERIOR_PREDICTIVE][LABEL] = ((*by_draw, OBS), codes)
         if with_x:
             x = features_given_label(rng, as_long(prior.family, rows.X), theta, rows.y)
             out[POSTERIOR_PREDICTIVE] |= _features(prior.family, theta, by_draw, x)
     if LOG_LIKELIHOOD in names and rows is not None:
         density = log_likelihood(prior.family, theta, *rows)._asdict()
         if prior.family.discriminative:  # nothing is said of x
-            del density["joint"]
-        out[LOG_LIKELIHOOD] = {k: ((*by_draw, OBS), v) for k, v in density.items()}
+            del density[JOINT]
+        out[LOG_LIKELIHOOD] = {k: ((*by_draw, OBS), break_ties(v)) for k, v in density.items()}
     if LOG_PRIOR in names:
-        out[LOG_PRIOR] = {k: (by_draw, v) for k, v in log_prior(prior, theta).items()}
+        out[LOG_PRIOR] = {k: (by_draw, break_ties(v)) for k, v in log_prior(prior, theta).items()}
     return out
 
 
@@ -173,27 +176,38 @@ def refuse_rowless(names: Sequence[str], rows: Rows | None) -> None:
 
 
 def _refuse_large(
-    names: Sequence[str], lead: tuple[int, ...], rows: Rows | None, with_x: bool
+    names: Sequence[str], lead: tuple[int, ...], theta: Theta, rows: Rows | None, with_x: bool
 ) -> None:
-    if rows is None:
-        return
-    cells = 1 + (rows.X.shape[1] if with_x else 0)
-    numbers = {PRIOR_PREDICTIVE: cells, POSTERIOR_PREDICTIVE: cells, LOG_LIKELIHOOD: 2}
-    for name, each in numbers.items():
-        size = 8 * each * len(rows.y) * int(np.prod(lead))
+    draws = int(np.prod(lead))
+    parameters = sum(np.size(value) for value in theta.values()) // draws
+    # {group: numbers per draw, of what}; the prior predictive rests on draws of the prior
+    numbers = dict.fromkeys((PRIOR, PRIOR_PREDICTIVE), (parameters, f"{parameters} parameters"))
+    _refuse_above(names, numbers, draws)
+    if rows is not None:
+        n, cells = len(rows.y), 1 + (rows.X.shape[1] if with_x else 0)
+        by_row = {PRIOR_PREDICTIVE: cells, POSTERIOR_PREDICTIVE: cells, LOG_LIKELIHOOD: 2}
+        _refuse_above(names, {k: (n * each, f"{n} rows") for k, each in by_row.items()}, draws)
+
+
+def _refuse_above(names: Sequence[str], numbers: dict[str, tuple[int, str]], draws: int) -> None:
+    for name, (each, what) in numbers.items():
+        size = 8 * each * draws
         if name in names and size > _BYTES:
             raise ValueError(
-                f"the group {name!r} of {len(rows.y)} rows and {int(np.prod(lead))} draws would "
-                f"take {size / (1 << 30):.1f} GiB; give fewer rows or draws, or leave it out of "
-                "`groups`"
+                f"the group {name!r} of {what} and {draws} draws would take "
+                f"{size / (1 << 30):.1f} GiB; give fewer rows or draws, or leave it out of `groups`"
             )
 
 
 class LogLikelihood(NamedTuple):
-    """Two densities of a labelled row given theta; models are compared by either."""
+    """Two densities of a labelled row given theta; models are compared by either.
+
+    ArviZ pairs a log likelihood with the observed and the replicated variable of its name: the
+    one that scores `label` has that name.
+    """
 
     joint: Array  # (chain, draw, N) log p(y_i, x_i | theta)
-    label_given_x: Array  # (chain, draw, N) log p(y_i | x_i, theta)
+    label: Array  # (chain, draw, N) log p(y_i | x_i, theta)
 
 
 def log_likelihood(family: Family, theta: Theta, X: Matrix, y: Array) -> LogLikelihood:
@@ -212,7 +226,7 @@ def log_likelihood(family: Family, theta: Theta, X: Matrix, y: Array) -> LogLike
         density[here] = -np.inf
         with np.errstate(invalid="ignore"):  # no class can produce the row: 0/0
             given_x = -np.logaddexp(0.0, log_sum_exp(density) - own)  # of others against own
-        joint[..., rows], label[..., rows] = told_apart(own), told_apart(given_x)
+        joint[..., rows], label[..., rows] = own, given_x
     return LogLikelihood(joint, label)
 
 
@@ -287,17 +301,22 @@ def labels(rng: np.random.Generator, theta: Theta, n: int) -> Array:
 def log_prior(prior: ClassModel, theta: Theta) -> dict[str, Array]:
     """{name: (chain, draw)} log prior density of the class weights and of the features' theta."""
     return {
-        CLASS_WEIGHTS: told_apart(log_dirichlet_density(theta[CLASS_WEIGHTS], prior.alpha)),
-        "theta": told_apart(prior.family.log_density(theta)),
+        CLASS_WEIGHTS: log_dirichlet_density(theta[CLASS_WEIGHTS], prior.alpha),
+        "theta": prior.family.log_density(theta),
     }
 
 
-def told_apart(log_p: Array) -> Array:
-    """Log densities (chain, draw, ...) that are not the same in all draws.
+def break_ties(log_p: Array) -> Array:
+    """Log densities (chain, draw, ...) for a tree, not the same in all draws.
 
-    ArviZ fits a tail to the differences between draws, and stops or returns NaN where there are
-    none: under a flat prior, or where a row's label is certain. There, different numbers below
-    1e-10 are taken off: far above rounding, and far below anything that matters.
+    ArviZ fits a generalised Pareto distribution to the largest differences between draws, and
+    stops or returns NaN where there are none: under a flat prior, or where a row's label is
+    certain. Where all draws agree to 1e-10 + 1e-12 times the density, different numbers below that
+    are subtracted: far above rounding, and far below what a comparison of models can resolve.
+
+    A limitation: such densities in a tree are not exact in their last digits, and the Pareto k of
+    such a row describes the numbers subtracted, not the model. Nothing in the package reads them
+    back; `log_likelihood` and `log_prior` return the exact ones.
     """
     lead = log_p.shape[:2]
     height = 1e-10 + 1e-12 * np.abs(log_p[0, 0])

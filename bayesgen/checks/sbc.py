@@ -126,8 +126,6 @@ def simulation_based_calibration(
     """
     import xarray as xr
 
-    from bayesgen import __version__
-
     prior, coords = _prior_of(clf)
     whole = (("n_rows", n_rows), ("replicates", replicates), ("draws", draws), ("thin", thin))
     for name, value in whole:
@@ -176,17 +174,10 @@ def simulation_based_calibration(
         _warn_dependent(verdict, draws)
     transforms = tree.group(_as_variables(pit, quantities), coords)
     out = xr.DataTree.from_dict({PRIOR_SBC: transforms, CALIBRATION: verdict})
-    out.attrs |= {
-        "family": type(prior.family).__name__,
-        "route": route,
-        "n_rows": n_rows,
-        "replicates": replicates,
-        "draws": draws,
-        "false_alarm": false_alarm,
-        "bayesgen_version": __version__,
-    }
-    if isinstance(random_state, int):
-        out.attrs["seed"] = random_state
+    library = options.get("sampler", "nutpie") if route == "nuts" else "bayesgen"
+    out.attrs |= tree.provenance(type(prior.family).__name__, route, random_state, library)
+    out.attrs |= {"n_rows": n_rows, "replicates": replicates}
+    out.attrs |= {"draws": draws, "false_alarm": false_alarm}
     return out
 
 

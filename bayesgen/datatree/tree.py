@@ -1,110 +1,31 @@
 """The only builder and reader of the DataTree: arrays with named dims in and out.
 
-``posterior`` holds draws (chain, draw, *dims); ``fit`` holds prior and posterior hyper-parameters
-and the statistics, which is enough to resume, merge or predict.
+``posterior`` and its like hold draws (chain, draw, *dims); `bayesgen.datatree.fit` makes the group
+of hyper-parameters. Every tree says by whom, how and when it was made (`provenance`).
 """
 
-import json
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesgen.families.contract import Family
-from bayesgen.families.names import CHAIN, CLASS, DRAW, POSTERIOR
+from bayesgen.datatree.names import (
+    JOINT,
+    LABEL,
+    LOG_LIKELIHOOD,
+    LOG_PRIOR,
+    OBSERVED_DATA,
+    POSTERIOR,
+    POSTERIOR_PREDICTIVE,
+    PRIOR_PREDICTIVE,
+)
+from bayesgen.families.names import CHAIN, DRAW
 from bayesgen.numerics.special import Array
-from bayesgen.posterior.model import ClassModel, ClassStats
 
 if TYPE_CHECKING:
     import xarray as xr
 
 Coords = Mapping[str, Any]
-_ROLES = ("prior", "posterior", "stats")
-
-
-def fit_dataset(
-    prior: ClassModel, posterior: ClassModel, stats: ClassStats, coords: Coords
-) -> "xr.Dataset":
-    """Hyper-parameters and statistics as variables ``{role}_{name}``.
-
-    An axis of length 1 that stands for all (one variance for all classes) has no dim; the
-    attribute ``axes`` of each variable lists the full axes for `read_fit`.
-    """
-    import xarray as xr
-
-    variables: dict[str, xr.Variable] = {}
-    attrs: dict[str, str] = {}
-    sizes = {name: len(value) for name, value in coords.items()}
-    for role, weights, record in (
-        ("posterior", posterior.alpha, posterior.family),  # first: the plain dims are its own
-        ("prior", prior.alpha, prior.family),
-        ("stats", stats.count, stats.features),
-    ):
-        variables[f"{role}_class"] = xr.Variable((CLASS,), weights, {"axes": json.dumps([CLASS])})
-        for name, (dims, value) in record.arrays().items():
-            variables[f"{role}_{name}"] = _variable(role, dims, value, sizes)
-        attrs[f"{role}_settings"] = json.dumps(record.settings())
-    attrs["family"] = type(prior.family).__name__
-    used = {d for v in variables.values() for d in v.dims}
-    return xr.Dataset(variables, {k: v for k, v in coords.items() if k in used}, attrs)
-
-
-def prior_dataset(prior: ClassModel, stats: ClassStats, coords: Coords) -> "xr.Dataset":
-    """Hyper-parameters of the prior, as the data containers of its PyMC model hold them."""
-    dims = {f"prior_{name}": d for name, (d, _) in prior.family.arrays().items()}
-    variables: dict[str, tuple[tuple[str, ...], Array]] = {"prior_class": ((CLASS,), prior.alpha)}
-    for name, value in prior.family.pymc_data(stats.features).items():
-        known = dims.get(name, ())
-        full = known[len(known) - value.ndim :] if len(known) >= value.ndim else ("",) * value.ndim
-        own = [
-            d if d and n == len(coords.get(d, ())) else f"{name}_dim_{i}"
-            for i, (d, n) in enumerate(zip(full, value.shape, strict=True))
-        ]
-        variables[name] = (tuple(own), value)
-    return group(variables, coords)
-
-
-def _variable(
-    role: str, dims: tuple[str, ...], value: Array, sizes: dict[str, int]
-) -> "xr.Variable":
-    import xarray as xr
-
-    if value.ndim < len(dims):  # a scalar that stands for a whole array
-        value = value.reshape((1,) * (len(dims) - value.ndim) + value.shape)
-    kept, names = [], []
-    for axis, dim in enumerate(dims):
-        size = value.shape[axis]
-        if size == 1 and sizes.get(dim, 1) != 1:
-            continue
-        if sizes.setdefault(dim, size) != size:  # e.g. no n-grams in the prior
-            dim = f"{role}_{dim}"
-            sizes[dim] = size
-        kept.append(size)
-        names.append(dim)
-    return xr.Variable(names, value.reshape(kept), {"axes": json.dumps(list(dims))})
-
-
-def read_fit(
-    dataset: "xr.Dataset", family: type[Family]
-) -> tuple[ClassModel, ClassModel, ClassStats]:
-    """(prior, posterior, stats) of `fit_dataset`."""
-    arrays: dict[str, dict[str, Array]] = {role: {} for role in _ROLES}
-    for name, variable in dataset.data_vars.items():
-        role, field = str(name).split("_", 1)
-        axes = json.loads(variable.attrs["axes"])
-        shape = []
-        for axis in axes:
-            dim = next((d for d in (axis, f"{role}_{axis}") if d in variable.dims), None)
-            shape.append(1 if dim is None else variable.sizes[dim])
-        arrays[role][field] = np.asarray(variable.values).reshape(shape)
-    weights = {role: arrays[role].pop("class") for role in _ROLES}
-    settings = {role: json.loads(dataset.attrs[f"{role}_settings"]) for role in _ROLES}
-    models = {
-        role: ClassModel(weights[role], family.from_parts(arrays[role], settings[role]))
-        for role in ("prior", "posterior")
-    }
-    features = models["prior"].family.read_stats(arrays["stats"], settings["stats"])
-    return models["prior"], models["posterior"], ClassStats(weights["stats"], features)
 
 
 def draws_dataset(
@@ -236,6 +157,48 @@ def group(variables: Mapping[str, tuple[tuple[str, ...], Array]], coords: Coords
     return out.assign_coords(counted | labels)
 
 
+_LONG_NAMES = {  # {group: {variable: what it is}}
+    OBSERVED_DATA: {LABEL: "class code of the row: position in classes"},
+    POSTERIOR_PREDICTIVE: {
+        LABEL: "class code drawn from p(y | x, theta), given the features x of the row",
+    },
+    PRIOR_PREDICTIVE: {
+        LABEL: "class code drawn from the class weights pi, whatever the features of the row",
+    },
+    LOG_LIKELIHOOD: {
+        LABEL: "log p(y | x, theta) of the observed label",
+        JOINT: "log p(y, x | theta) of the observed label and features",
+    },
+    LOG_PRIOR: {
+        "pi": "log prior density of the class weights",
+        "theta": "log prior density of all parameters of the features",
+    },
+}
+
+
+def described(
+    dataset: "xr.Dataset",
+    name: str = OBSERVED_DATA,
+    *,
+    classes: Any = (),
+    discriminative: bool = False,
+) -> "xr.Dataset":
+    """The group `name` with variables that say what they are, in the attribute ``long_name``.
+
+    `label` is drawn from different distributions in different groups, and PyMC draws its own
+    from another one than we do: the name does not tell them apart, this does. Class codes have
+    the classes beside them, in the attribute ``classes``.
+    """
+    texts = _LONG_NAMES.get(name, {})
+    if discriminative and name == PRIOR_PREDICTIVE:  # no class weights: the prior of theta decides
+        texts = _LONG_NAMES[POSTERIOR_PREDICTIVE]
+    for variable in set(texts) & set(map(str, dataset.data_vars)):
+        dataset[variable].attrs["long_name"] = texts[variable]
+    if LABEL in dataset and dataset[LABEL].dtype.kind in "iu":
+        dataset[LABEL].attrs["classes"] = [str(c) for c in classes]
+    return dataset
+
+
 def with_draws(
     variables: Mapping[str, tuple[tuple[str, ...], Array]],
 ) -> dict[str, tuple[tuple[str, ...], Array]]:
@@ -246,3 +209,44 @@ def with_draws(
 def split_chains(draws: Mapping[str, Array], chains: int) -> dict[str, Array]:
     """{name: (chains * n, ...)} to {name: (chains, n, ...)}."""
     return {k: v.reshape(chains, -1, *v.shape[1:]) for k, v in draws.items()}
+
+
+def provenance(
+    family: str, route: str, random_state: Any = None, library: str = "bayesgen"
+) -> dict[Hashable, Any]:
+    """Attributes of a tree: what made it, how and when.
+
+    Parameters
+    ----------
+    family : str
+        Name of the family.
+    route : str
+        ``"closed form"``, ``"nuts"``, ``"gibbs"``, ...
+    random_state : int, optional
+        Recorded as ``seed``; a generator has no number to record, and there is no ``seed``.
+    library : str
+        The distribution that drew: ``bayesgen``, or a sampler such as ``nutpie``.
+
+    Returns
+    -------
+    dict
+        ``created_at`` (ISO 8601, UTC), ``inference_library``, ``inference_library_version``,
+        ``bayesgen_version``, ``family``, ``route``, and ``seed`` if it is known. They belong to
+        the tree as a whole: groups that hold the same numbers are identical.
+    """
+    from datetime import UTC, datetime
+    from importlib.metadata import version
+
+    from bayesgen import __version__
+
+    out: dict[Hashable, Any] = {
+        "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "inference_library": library,
+        "inference_library_version": __version__ if library == "bayesgen" else version(library),
+        "bayesgen_version": __version__,
+        "family": family,
+        "route": route,
+    }
+    if isinstance(random_state, int | np.integer):
+        out["seed"] = int(random_state)
+    return out

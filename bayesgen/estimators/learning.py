@@ -13,6 +13,7 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
+from bayesgen.datatree.names import POSTERIOR, POSTERIOR_PREDICTIVE, SAMPLE_STATS
 from bayesgen.encoding.labels import (
     code_labels,
     is_labelled,
@@ -24,7 +25,6 @@ from bayesgen.encoding.labels import (
 from bayesgen.estimators.estimator import Estimator
 from bayesgen.estimators.imputation import imputed
 from bayesgen.families.contract import Record, Stats
-from bayesgen.families.names import POSTERIOR, POSTERIOR_PREDICTIVE, SAMPLE_STATS
 from bayesgen.inference import approximation, diagnostics, sampled
 from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.inference.closed_form import posterior as closed_form_posterior
@@ -380,14 +380,15 @@ class Learning(Estimator):
         self._aim_at(goal)
         posterior, sample_stats = sampled.sample(goal, data, self._coords(), inference, options)
         seed = options.get("random_seed")
-        out = self._tree({POSTERIOR: posterior, SAMPLE_STATS: sample_stats})
-        out.attrs["route"] = inference
+        library = {"advi": "pymc", "pathfinder": "pymc-extras"}.get(inference, "bayesgen")
         if inference == "nuts":
-            out.attrs["sampler"] = options.get("sampler", "nutpie")
+            library = options.get("sampler", "nutpie")
+        groups = {POSTERIOR: posterior, SAMPLE_STATS: sample_stats}
+        out = self._tree(groups, inference, seed, library)
+        if inference == "nuts":
+            out.attrs["sampler"] = library
         if inference in approximation.APPROXIMATIONS:
             out.attrs |= {"approximation": "a Normal in unconstrained coordinates"}
-        if seed is not None:
-            out.attrs["seed"] = seed
         self._draws = out
         self._posterior = drawn = self._drawn_posterior(out)
         group = imputed(drawn, goal.exact, np.random.default_rng(seed), data)

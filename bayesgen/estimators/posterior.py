@@ -1,6 +1,5 @@
 """The posterior as others read it: evidence, draws by either route, the PyMC model."""
 
-import copy
 import warnings
 from collections.abc import Sequence
 from functools import partial
@@ -10,20 +9,22 @@ import numpy as np
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from bayesgen.checks import criticism
+from bayesgen.datatree import fit as fit_group
 from bayesgen.datatree import tree
-from bayesgen.estimators.estimator import package_version
-from bayesgen.estimators.learning import Learning
-from bayesgen.families.contract import ConjugateFamily
-from bayesgen.families.names import (
+from bayesgen.datatree.names import (
     CONSTANT_DATA,
+    FEATURES,
     FIT,
+    LABEL,
+    LOG_LIKELIHOOD,
     LOG_PRIOR,
     OBSERVED_DATA,
     POSTERIOR,
-    PRIOR,
+    POSTERIOR_PREDICTIVE,
     REQUESTS,
     SAMPLE_STATS,
 )
+from bayesgen.estimators.learning import Learning
 from bayesgen.inference import sampled
 from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.numerics.special import Array
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
 _DRAW_BYTES = 1 << 30  # posterior_ draws fewer parameters than asked rather than exceed this
-_GROUPS_OF_ROWS = ("posterior_predictive", "log_likelihood")
+_GROUPS_OF_ROWS = (POSTERIOR_PREDICTIVE, LOG_LIKELIHOOD)
+_RENAMED = {"label_given_x": LABEL}  # since 0.2
 
 
 class Posterior(Learning):
@@ -48,7 +50,8 @@ class Posterior(Learning):
     def posterior_(self) -> "xr.DataTree":
         """DataTree of 4 chains of 500 exact draws: `draw_posterior` with its defaults.
 
-        Made on first use, with seed 0. After ``fit(inference="nuts")``: the draws of that fit.
+        Groups ``posterior``, ``constant_data``, ``observed_data`` and ``fit``. Made on first use,
+        with seed 0. After ``fit(inference="nuts")``: the draws of that fit.
         """
         if "_draws" not in self.__dict__:
             check_is_fitted(self, "model_")
@@ -78,8 +81,8 @@ class Posterior(Learning):
             usually the training rows.
         groups : sequence of str, optional
             Of ``"prior"``, ``"prior_predictive"``, ``"posterior_predictive"``,
-            ``"log_likelihood"``, ``"log_prior"``. Default: ``prior`` and ``log_prior``, and with
-            rows ``log_likelihood`` and ``posterior_predictive``.
+            ``"log_likelihood"``, ``"log_prior"``. Default: with rows ``log_likelihood`` and
+            ``posterior_predictive``, else none.
         replicate : sequence of {"label", "x"}
             What of the rows is observed and drawn in the predictive groups; the other is constant.
 
@@ -90,19 +93,32 @@ class Posterior(Learning):
             prior), ``observed_data`` (the sufficient statistics, or the rows given), ``fit``, and
             those of `groups`:
 
-            - ``prior``: draws from the prior.
-            - ``prior_predictive``, ``posterior_predictive``: ``label``, a class code, of each
-              row. In the posterior predictive it is drawn given the row's x, and ``x`` given its
-              label; in the prior predictive they are drawn together. As in `to_pymc` there is one
+            - ``prior``: draws from the prior, as many as from the posterior.
+            - ``posterior_predictive``: ``label``, a class code, drawn from p(y | x, theta) given
+              the row's x, and ``x`` drawn given the row's label. As in `to_pymc` there is one
               ``x`` for each kind of columns, and none of sparse or text X.
-            - ``log_likelihood``: ``joint``, log p(y, x | theta), and ``label_given_x``.
+            - ``prior_predictive``: ``label`` drawn from the class weights pi, and ``x`` given
+              that label.
+            - ``log_likelihood``: ``joint``, log p(y, x | theta), and ``label``,
+              log p(y | x, theta), which scores the observed ``label``.
             - ``log_prior``: log densities of ``pi`` and of the features' ``theta``.
+
+            Attributes of the tree say how and when it was made (``created_at``,
+            ``inference_library``, ``route``, ``seed``, ...); attribute ``long_name`` of a
+            variable says which distribution it was drawn from.
 
         Notes
         -----
-        ArviZ must be told which of the two likelihoods is meant, as in ``az.loo(tree,
-        var_name="label_given_x")`` and ``az.psense_summary(tree, likelihood_var_names="joint")``,
-        which would add them up.
+        Two variables are called ``label``. Ours in ``posterior_predictive`` is the label *given
+        the row's features*, which is what a classifier predicts and what ``log_likelihood`` of
+        that name scores. ``pm.sample_posterior_predictive`` on the model of `to_pymc` draws
+        ``label`` from pi, as its graph has it, whatever the features are.
+
+        ArviZ takes the log likelihood of the name of the observed variable: ``az.loo_pit(tree)``,
+        ``az.loo_score(tree, var_name="label")``, ``az.plot_loo_pava(tree,
+        data_type="categorical")``. Functions that look at ``log_likelihood`` alone must be told
+        which one is meant: ``az.loo(tree, var_name="label")``, and
+        ``az.psense_summary(tree, likelihood_var_names="joint")``, which would add them up.
 
         Examples
         --------
@@ -110,7 +126,7 @@ class Posterior(Learning):
         >>> X, y = [[1.0], [1.4], [4.0], [4.4]], ["a", "a", "b", "b"]
         >>> tree = bg.GaussianNB().fit(X, y).draw_posterior(100, X=X, y=y)
         >>> sorted(tree["log_likelihood"].data_vars)
-        ['joint', 'label_given_x']
+        ['joint', 'label']
         """
         check_is_fitted(self, "model_")
         rows, names = self._requests(X, y, groups, replicate)
@@ -129,11 +145,9 @@ class Posterior(Learning):
         posterior = tree.draws_dataset(drawn, self.model_.params, self._coords())
         free = self.prior_.family.pymc_coordinates(drawn, self.stats_.features)
         coordinates = tree.with_draws(free)
-        out = self._tree({POSTERIOR: posterior.merge(tree.group(coordinates, self._coords()))})
+        posterior = posterior.merge(tree.group(coordinates, self._coords()))
+        out = self._tree({POSTERIOR: posterior}, "closed form", random_state)
         self._add_groups(out, drawn, rng, rows, names, replicate)
-        out.attrs["route"] = "closed form"
-        if isinstance(random_state, int):
-            out.attrs["seed"] = random_state
         return out
 
     def sample_posterior(
@@ -165,9 +179,10 @@ class Posterior(Learning):
         random_seed : int, optional
         sampler : {"nutpie", "pymc"}
         X, y, groups, replicate
-            As in `draw_posterior`. Rows are needed for ``likelihood="rows"``.
+            As in `draw_posterior`: what the groups of rows are about.
         likelihood : {"statistics", "rows"}
-            As in `to_pymc`.
+            What the posterior is conditioned on: the statistics of the fit, whatever X and y are,
+            or the rows X and y, which are needed for that and should be those of the fit.
         progressbar : bool
         **options
             To the sampler, e.g. ``target_accept=0.95``.
@@ -182,7 +197,8 @@ class Posterior(Learning):
         check_is_fitted(self, "model_")
         rows, names = self._requests(X, y, groups, replicate)
         mcmc.check(draws, tune, chains, sampler)
-        model = self.to_pymc(X, y, likelihood=likelihood)
+        of_rows = {} if likelihood == "statistics" else {"X": X, "y": y}
+        model = self.to_pymc(**of_rows, likelihood=likelihood)
         posterior, sample_stats = mcmc.sample(
             model,
             draws=draws,
@@ -193,29 +209,45 @@ class Posterior(Learning):
             progressbar=progressbar,
             **options,
         )
-        out = self._tree({POSTERIOR: posterior, SAMPLE_STATS: sample_stats})
+        out = self._tree(
+            {POSTERIOR: posterior, SAMPLE_STATS: sample_stats}, "nuts", random_seed, sampler
+        )
         drawn = tree.read_draws(posterior, self.model_.params, self._coords())
         self._add_groups(out, drawn, np.random.default_rng(random_seed), rows, names, replicate)
-        out.attrs["route"] = "nuts"
         out.attrs |= {"sampler": sampler, "tune": tune}
-        if random_seed is not None:
-            out.attrs["seed"] = random_seed
         return out
 
-    def _tree(self, groups: dict[str, "xr.Dataset"]) -> "xr.DataTree":
+    def _tree(
+        self,
+        groups: dict[str, "xr.Dataset"],
+        route: str,
+        random_state: Any = None,
+        library: str = "bayesgen",
+    ) -> "xr.DataTree":
         """A DataTree with what every route has: data, ``fit``, provenance."""
         import xarray as xr
 
         stats, coords = self._fitted().stats, self._coords()
-        groups = groups | {CONSTANT_DATA: tree.prior_dataset(self.prior_, stats, coords)}
+        groups = groups | {CONSTANT_DATA: fit_group.prior_dataset(self.prior_, stats, coords)}
         if "model_" in self.__dict__:
-            fit = tree.fit_dataset(self.prior_, self.model_, stats, coords)
+            fit = fit_group.fit_dataset(self.prior_, self.model_, stats, coords)
             observed = [name for name in fit.data_vars if str(name).startswith("stats_")]
             groups |= {OBSERVED_DATA: fit[observed].drop_attrs(deep=False), FIT: fit}
         out = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
-        out.attrs |= {"estimator": type(self).__name__, "family": type(self.prior_.family).__name__}
-        out.attrs["bayesgen_version"] = package_version()
+        family = type(self.prior_.family).__name__
+        out.attrs |= {"estimator": type(self).__name__}
+        out.attrs |= tree.provenance(family, route, random_state, library)
         return out
+
+    def _provenance_of(self, posterior: Any, random_state: Any) -> dict[Any, Any]:
+        """Attributes of a tree made from draws: those of `posterior`, None for the model's own."""
+        family = type(self.prior_.family).__name__
+        if posterior is None and self.inference_ == "closed form":
+            return tree.provenance(family, "closed form", random_state)
+        drawn = (self.posterior_ if posterior is None else posterior).attrs
+        of_draws = ("route", "seed", "inference_library", "inference_library_version")
+        own = tree.provenance(family, "posterior draws given")  # of a Dataset, or by other hands
+        return own | {k: drawn[k] for k in of_draws if k in drawn}
 
     def _requests(
         self, X: Any, y: Any, groups: Sequence[str] | None, replicate: Sequence[str]
@@ -223,24 +255,22 @@ class Posterior(Learning):
         """The rows, encoded, and the names of the groups to make; checked before any work."""
         if (X is None) != (y is None):
             raise ValueError("X and y must be given together")
-        rows = None
-        if X is not None:
-            codes = self._codes_of(column_or_1d(y))
-            rows = criticism.Rows(self._encode(self._read(X, reset=False)), codes)
-            check_consistent_length(codes, rows.X)
+        rows = None if X is None else self._rows(X, y)
         if groups is None:
             names = [] if rows is None else list(_GROUPS_OF_ROWS)
-            if self._conjugate():
-                names = [PRIOR, *names]
-                if type(self.prior_.family).log_density is not ConjugateFamily.log_density:
-                    names.append(LOG_PRIOR)  # which a user's own family may not tell
         else:
             names = [groups] if isinstance(groups, str) else list(groups)
+        variables = [replicate] if isinstance(replicate, str) else list(replicate)
+        for old, new in _RENAMED.items():
+            if old in (*names, *variables):
+                raise ValueError(
+                    f"{old!r} has been called {new!r} since bayesgen 0.2, as the observed variable "
+                    f"that it scores: write {new!r}"
+                )
         unknown = sorted(set(names) - set(REQUESTS))
         if unknown:
             raise ValueError(f"groups must be of {', '.join(REQUESTS)}; got {unknown}")
-        strange = sorted(set(replicate) - {"label", "x"})
-        if strange or isinstance(replicate, str):
+        if set(variables) - {LABEL, FEATURES} or isinstance(replicate, str):
             raise ValueError(f"replicate must be a sequence of 'label' and 'x', got {replicate!r}")
         criticism.refuse_rowless(names, rows)
         return rows, names
@@ -256,19 +286,22 @@ class Posterior(Learning):
     ) -> None:
         """The groups asked for; of the rows, what is replicated is observed, the rest constant."""
         coords, stats = self._coords(), self._fitted().stats.features
+        described = partial(
+            tree.described, classes=self.classes_, discriminative=not self.prior_.generative
+        )
         draw_prior = None if self._conjugate() else partial(self._draw_prior, rng)
         made = criticism.groups(names, rng, self.prior_, theta, rows, stats, replicate, draw_prior)
         if rows is not None:
             label, features = criticism.data(self.prior_.family, theta, rows)
-            observed = (label if "label" in replicate else {}) | (
-                features if "x" in replicate else {}
+            observed = (label if LABEL in replicate else {}) | (
+                features if FEATURES in replicate else {}
             )
             made = {OBSERVED_DATA: observed, **made}
             rest = {k: v for k, v in (label | features).items() if k not in observed}
             constants = out[CONSTANT_DATA].to_dataset()
-            out[CONSTANT_DATA] = constants.merge(tree.group(rest, coords))
+            out[CONSTANT_DATA] = constants.merge(described(tree.group(rest, coords)))
         for name, variables in made.items():
-            out[name] = tree.group(variables, coords)
+            out[name] = described(tree.group(variables, coords), name)
 
     def _draw_prior(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
         """{name: (n, *dims)} from the prior of a family that only PyMC can draw."""
@@ -303,8 +336,9 @@ class Posterior(Learning):
         Returns
         -------
         xarray.DataTree
-            ``log_likelihood`` has ``joint``, log p(y, x | theta), and ``label_given_x``; a
-            discriminative model has the latter alone.
+            As `draw_posterior`. ``log_likelihood`` has ``joint``, log p(y, x | theta), and
+            ``label``, log p(y | x, theta); a discriminative model has the latter alone.
+            Provenance is that of the posterior draws.
 
         Examples
         --------
@@ -314,7 +348,7 @@ class Posterior(Learning):
         >>> X, y = X[["bill_length_mm"]].dropna(), y[X["bill_length_mm"].notna()]
         >>> models = {"class": bg.GaussianNB(), "tied": bg.GaussianNB(variance="tied")}
         >>> trees = {k: m.fit(X, y).posterior_groups(X, y) for k, m in models.items()}
-        >>> table = az.compare(trees, var_name="label_given_x")
+        >>> table = az.compare(trees, var_name="label")
         >>> sorted(table.index)
         ['class', 'tied']
         """
@@ -346,38 +380,62 @@ class Posterior(Learning):
         Parameters
         ----------
         X, y : rows and labels, optional
-            A fitted classifier keeps statistics, not rows. They are needed for
-            ``likelihood="rows"``, and after a fit by NUTS to rows without a label or with missing
-            cells that have no closed form: then for either `likelihood`, and of weight 1.
+            What the model is conditioned on, in place of the statistics of the fit: these rows,
+            of weight 1, encoded as in the fit, under the prior as it was resolved there. A fitted
+            classifier keeps statistics, not rows: they are needed for ``likelihood="rows"``, and
+            for either `likelihood` after a fit by NUTS to rows that have no sufficient statistics
+            (no conjugate prior, no label, or missing cells under a full covariance).
         likelihood : {"statistics", "rows"}
             Potentials of the sufficient statistics, so that a gradient costs the same for 10^3
             rows as for 10^8; or the rows as given, ``label`` and ``x`` observed. The log
             posteriors differ by a constant.
         observed : bool
-            False: the prior alone.
+            False: the prior alone, without rows.
 
         Returns
         -------
         pymc.Model
             Variable names, dims and coords are those of ``posterior_``.
+
+        Examples
+        --------
+        >>> import bayesgen as bg
+        >>> clf = bg.PoissonNB().fit([[1], [3], [0], [7]], ["a", "b", "a", "b"])
+        >>> clf.to_pymc()["stats_class"].get_value()
+        array([2., 2.])
+        >>> clf.to_pymc([[2], [2], [5]], ["a", "a", "b"])["stats_class"].get_value()
+        array([2., 1.])
         """
         check_is_fitted(self, "prior_")
+        if likelihood not in ("statistics", "rows"):
+            raise ValueError(f"likelihood must be 'statistics' or 'rows', got {likelihood!r}")
+        if (X is None) != (y is None):
+            raise ValueError("X and y must be given together")
         coords = self._coords()
         if not observed:
+            if X is not None:
+                raise ValueError("observed=False is the prior alone: leave X and y out")
             return self.prior_.to_pymc(coords)
         if "model_" not in self.__dict__:
             return self._pymc_of_rows(X, y)
-        if likelihood == "statistics":
+        if X is None:
+            if likelihood == "rows":
+                raise ValueError(
+                    "likelihood='rows' needs the rows: call to_pymc(X, y, likelihood='rows')"
+                )
             return self.prior_.to_pymc(coords, stats=self.stats_)
-        if likelihood != "rows":
-            raise ValueError(f"likelihood must be 'statistics' or 'rows', got {likelihood!r}")
-        if X is None or y is None:
-            raise ValueError(
-                "likelihood='rows' needs the rows: call to_pymc(X, y, likelihood='rows')"
-            )
-        encoded = self._encode(self._read(X, reset=False))
+        rows = self._rows(X, y)
+        if likelihood == "rows":
+            return self.prior_.to_pymc(coords, X=rows.X, y=rows.y, stats=self.stats_)
+        stats = self.prior_.stats(rows.X, rows.y, len(self.classes_))
+        return self.prior_.to_pymc(coords, stats=stats)
+
+    def _rows(self, X: Any, y: Any) -> "criticism.Rows":
+        """Labelled rows as the fit encoded its own."""
         codes = self._codes_of(column_or_1d(y))
-        return self.prior_.to_pymc(coords, X=encoded, y=codes, stats=self.stats_)
+        rows = criticism.Rows(self._encode(self._read(X, reset=False)), codes)
+        check_consistent_length(codes, rows.X)
+        return rows
 
     def _pymc_of_rows(self, X: Any, y: Any) -> Any:
         """`to_pymc` where sufficient statistics do not hold the rows."""
@@ -389,7 +447,4 @@ class Posterior(Learning):
         rows = self._labelled(X, y, None, reset=False, unlabelled=True)
         codes = np.where(rows.codes < 0, -1, self._codes_of(rows.labels)[rows.codes])
         data = sampled.Data(self._encode(rows.X), codes, len(self.classes_))
-        goal = sampled.target(self._unresolved(), self.prior, data)
-        other = copy.copy(self)
-        other._aim_at(goal)
-        return goal.to_pymc(other._coords())
+        return sampled.target_under(self.prior_, data).to_pymc(self._coords())

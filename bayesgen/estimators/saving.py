@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bayesgen.datatree import tree
+from bayesgen.datatree.fit import fit_dataset, read_fit
+from bayesgen.datatree.names import CONSTANT_DATA, FIT
 from bayesgen.estimators.estimator import package_version
 from bayesgen.estimators.posterior import Posterior
-from bayesgen.families.names import CLASS, CONSTANT_DATA, FIT
+from bayesgen.families.names import CLASS
 from bayesgen.io import storage
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
@@ -50,7 +51,7 @@ class Saving(Posterior):
             **self._state(),
         }
         coords = self._coords()
-        fit = tree.fit_dataset(own.prior, own.model, own.stats, coords)
+        fit = fit_dataset(own.prior, own.model, own.stats, coords)
         fit = fit.drop_vars([CLASS], errors="ignore")
         draws = {}
         if isinstance(own, DrawnPosterior):
@@ -83,7 +84,7 @@ class Saving(Posterior):
             raise ValueError(f"the file holds a {fit.attrs['family']}, not a {family.__name__}")
         self.inference_ = state.get("inference", "closed form")
         self.n_unlabelled_ = state.get("n_unlabelled", 0)
-        prior, model, stats = tree.read_fit(fit, family)
+        prior, model, stats = read_fit(fit, family)
         self.prior_ = replace(prior, family=prior.family.with_prior_objects(given))
         if state.get("closed_form", True):
             self.model_, self.stats_ = model, stats
@@ -92,12 +93,16 @@ class Saving(Posterior):
             return self
         self._posterior = DrawnPosterior(self.prior_, model, stats, {})
         coords = self._coords()
+        attrs = {k: storage.from_json(v) for k, v in state["draws"].items()}
         self._draws = self._tree(
             {
                 name: group.assign_coords({d: coords[d] for d in group.dims if d in coords})
                 for name, group in draws.items()
-            }
+            },
+            attrs["route"],
         )
-        self._draws.attrs |= {k: storage.from_json(v) for k, v in state["draws"].items()}
+        # who drew them and when: what a file of version 0.1 does not tell stays unknown
+        untold = ("created_at", "inference_library", "inference_library_version")
+        self._draws.attrs |= dict.fromkeys(untold, "unknown") | attrs
         self._posterior = self._drawn_posterior(self._draws)
         return self

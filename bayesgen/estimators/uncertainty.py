@@ -1,12 +1,13 @@
 """How sure a fitted classifier is: the distribution of p(y = c | x, theta), row by row."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
 from bayesgen.datatree import tree
+from bayesgen.datatree.names import PREDICTIONS
 from bayesgen.estimators.estimator import Estimator
-from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS, PREDICTIONS
+from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.numerics.special import log_softmax
 from bayesgen.predict import distribution
 from bayesgen.predict.interval.intervals import interval_of
@@ -156,6 +157,7 @@ class Uncertainty(Estimator):
         dims = (CHAIN, DRAW, OBS, CLASS)
         group = tree.group({"class_probability": (dims, rho)}, {CLASS: self.classes_})
         out = xr.DataTree.from_dict({f"/{PREDICTIONS}": group})
+        out.attrs |= cast(Any, self)._provenance_of(posterior, random_state)
         out.attrs["draws"] = drawn
         return out
 

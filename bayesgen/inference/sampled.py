@@ -97,16 +97,33 @@ def target(unresolved: ClassModel, prior: str, data: Data) -> Target:
         return _of_rows(unresolved, data)
     if is_complete(family, data.X, data.codes):
         stats = unresolved.stats(data.X, data.codes, data.n_classes, data.weight)
-        resolved, model = closed_form_posterior(unresolved, prior, stats)
-        to_pymc = partial(prepared(resolved, stats).to_pymc, stats=stats)
-        return Target(resolved, model, stats, True, to_pymc)
+        return _of_stats(*closed_form_posterior(unresolved, prior, stats), stats)
     if prior == "empirical":
         raise ValueError(
             "prior='empirical' maximises the evidence, which has no closed form where labels "
             "or cells are missing: fit the complete rows first and give the hyper-parameters "
             "of its prior_"
         )
-    return _of_incomplete_rows(unresolved, data)
+    resolved = resolved_prior(unresolved, data.X, data.codes, data.n_classes, data.weight)
+    return _of_incomplete_rows(resolved, data)
+
+
+def target_under(prior: ClassModel, data: Data) -> Target:
+    """The posterior of other rows under a prior that is resolved; parameters as in `target`."""
+    family = prior.family
+    if not isinstance(family, ConjugateFamily):
+        guided = family.guided_by(data.X, data.codes, data.n_classes)
+        return _of_rows(replace(prior, family=guided), data)
+    if is_complete(family, data.X, data.codes):
+        stats = prior.stats(data.X, data.codes, data.n_classes, data.weight)
+        return _of_stats(prior, prior.update(stats), stats)
+    return _of_incomplete_rows(prior, data)
+
+
+def _of_stats(prior: ClassModel, model: ClassModel, stats: ClassStats) -> Target:
+    """Of complete rows and a conjugate family."""
+    to_pymc = partial(prepared(prior, stats).to_pymc, stats=stats)
+    return Target(prior, model, stats, True, to_pymc)
 
 
 def prepared(prior: ClassModel, stats: ClassStats) -> ClassModel:
@@ -153,14 +170,13 @@ def _chosen_start(prior: ClassModel, pilot: ClassModel) -> Start | None:
     return start
 
 
-def _of_incomplete_rows(unresolved: ClassModel, data: Data) -> Target:
+def _of_incomplete_rows(prior: ClassModel, data: Data) -> Target:
     """Of a conjugate family, where labels or cells are missing.
 
     Chains start at draws of the posterior given the labelled rows alone: wider than what is
     sampled, and on the side of the labels. Classes without rows in the right place would often
     trade their meanings.
     """
-    prior = resolved_prior(unresolved, data.X, data.codes, data.n_classes, data.weight)
     found = incomplete_data(prior, data.X, data.codes, data.weight)
     features = found.pilot_stats.features
     ready, labelled = (prepared(m, found.pilot_stats) for m in (prior, found.labelled))

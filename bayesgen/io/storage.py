@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesgen.families.names import FIT
-
 if TYPE_CHECKING:
     import xarray as xr
 
+FIT = "fit"  # `datatree.names.FIT`, which a reader of files does not import
 # raised when a change would make older versions misread a file; 2 has draws beside ``fit``
 FORMATS = (1, 2)
 _ATTRIBUTE = "bayesgen_model"

@@ -28,9 +28,10 @@ from scipy.special import expit
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from bayesgen.datatree import tree
+from bayesgen.datatree.names import POSTERIOR, PREDICTIONS, SUMMARY
 from bayesgen.encoding.labels import codes_of
 from bayesgen.families.contract import broadcast_prior
-from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS, POSTERIOR, PREDICTIONS, SUMMARY
+from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, draw_dirichlet
 from bayesgen.posterior.monte_carlo import MonteCarloWarning
@@ -160,7 +161,10 @@ def estimate_class_prior(
             f"/{PREDICTIONS}": rows,
         }
     )
-    out.attrs |= {"theta": theta, "method": "quadrature" if line else "gibbs"}
+    route = "quadrature" if line else "gibbs"
+    family = type(clf._fitted().model.family).__name__
+    out.attrs |= tree.provenance(family, route, random_state)
+    out.attrs |= {"theta": theta, "method": route}
     out.attrs |= {"prior": alpha.tolist(), "rows": f.shape[1]}
     return out
 

@@ -148,7 +148,7 @@ def test_log_likelihood_is_scipy_s_row_by_row(case: Case) -> None:
         at = {"chain": chain, "draw": draw}
         np.testing.assert_allclose(group["joint"].sel(at), own, rtol=1e-10)
         given_x = own - logsumexp(log_joint, axis=1)
-        np.testing.assert_allclose(group["label_given_x"].sel(at), given_x, rtol=1e-8, atol=2e-10)
+        np.testing.assert_allclose(group["label"].sel(at), given_x, rtol=1e-8, atol=2e-10)
 
 
 @every_case
@@ -157,7 +157,7 @@ def test_label_given_x_sums_to_1_over_the_labels(case: Case) -> None:
         np.exp(
             criticism.log_likelihood(
                 case.fitted.model_.family, case.theta, case.encoded, np.full(N, c)
-            ).label_given_x
+            ).label
         )
         for c in range(3)
     )
@@ -169,7 +169,7 @@ def test_a_row_without_cells_tells_of_the_class_weights_alone() -> None:
     log_pi = np.log(case.theta["pi"][..., CODES[2]])
     group = case.tree["log_likelihood"].sel(obs_id=2)
     np.testing.assert_allclose(group["joint"], log_pi, rtol=1e-12)
-    np.testing.assert_allclose(group["label_given_x"], log_pi, rtol=1e-12)
+    np.testing.assert_allclose(group["label"], log_pi, rtol=1e-12)
 
 
 class Given:
@@ -221,22 +221,22 @@ def test_label_given_x_is_a_log_probability(density: np.ndarray) -> None:
 def test_a_label_that_is_nearly_certain_keeps_its_digits() -> None:
     log_odds = np.array([[-15.0, -16.0, -15.5, -17.0, -14.0]])
     density = np.stack([np.zeros_like(log_odds), log_odds], axis=-1)[:, :, None]
-    label = of_given(density, np.zeros(1, dtype=int)).label_given_x
+    label = of_given(density, np.zeros(1, dtype=int)).label
     np.testing.assert_allclose(label[..., 0], -np.log1p(np.exp(log_odds)), rtol=1e-14)
 
 
-def test_densities_that_all_draws_share_are_told_apart() -> None:
+def test_densities_that_all_draws_share_are_made_different() -> None:
     log_p = np.zeros((2, 50, 4))
     log_p[..., 1] = RNG.normal(size=(2, 50))
     log_p[..., 2] = -np.inf
     log_p[..., 3] = 3e5
-    out = criticism.told_apart(log_p)
+    out = criticism.break_ties(log_p)
     np.testing.assert_array_equal(out[..., 1:3], log_p[..., 1:3])
     for k in (0, 3):
         assert np.unique(out[..., k]).size == 100
         np.testing.assert_allclose(out[..., k], log_p[..., k], rtol=2e-12, atol=2e-10)
     assert (out <= log_p).all()
-    np.testing.assert_array_equal(criticism.told_apart(log_p[:1, :1]), log_p[:1, :1])
+    np.testing.assert_array_equal(criticism.break_ties(log_p[:1, :1]), log_p[:1, :1])
 
 
 @every_case
@@ -294,7 +294,7 @@ def test_labels_are_drawn_given_x(case: Case) -> None:
         np.exp(
             criticism.log_likelihood(
                 case.fitted.model_.family, case.theta, case.encoded, np.full(N, c)
-            ).label_given_x
+            ).label
         ).reshape(-1, N)
         for c in range(2)
     ]
@@ -474,7 +474,7 @@ def test_one_class_and_one_row(rows: int) -> None:
     X, y = REAL[:rows, :1], ["only"] * rows
     tree = bg.GaussianNB().fit(X, y).draw_posterior(50, 2, X=X, y=y, groups=EVERY, replicate=BOTH)
     group = tree["log_likelihood"]
-    np.testing.assert_allclose(group["label_given_x"], 0.0, atol=2e-10)
+    np.testing.assert_allclose(group["label"], 0.0, atol=2e-10)
     assert group["joint"].shape == (2, 50, rows)
     assert (tree["posterior_predictive"]["label"] == 0).all()
 
@@ -482,7 +482,7 @@ def test_one_class_and_one_row(rows: int) -> None:
 def test_some_rows_give_what_all_rows_give_of_them(fitted: Any) -> None:
     whole = fitted.draw_posterior(20, X=REAL, y=LABELS)["log_likelihood"]
     some = fitted.draw_posterior(20, X=REAL[3:5], y=LABELS[3:5])["log_likelihood"]
-    for name in ("joint", "label_given_x"):
+    for name in ("joint", "label"):
         np.testing.assert_allclose(some[name], whole[name][..., 3:5], rtol=1e-9, atol=2e-10)
 
 

@@ -26,6 +26,7 @@ with warnings.catch_warnings():
 PYTHON = Mode(linker="py", optimizer="fast_compile")  # tiny models: compiling would take longest
 PYMC: dict[str, Any] = {"progressbar": False, "compile_kwargs": {"mode": PYTHON}}
 JOINT: dict[str, Any] = {"likelihood_var_names": "joint"}
+GROUPS = ("prior", "log_prior", "log_likelihood", "posterior_predictive")
 
 
 @pytest.fixture(autouse=True)
@@ -69,12 +70,16 @@ class Case:
 
     @cached_property
     def tree(self) -> Any:
-        return self.fitted.draw_posterior(X=self.X, y=self.y, replicate=("label", "x"))
+        return self.fitted.draw_posterior(
+            X=self.X, y=self.y, groups=GROUPS, replicate=("label", "x")
+        )
 
     @cached_property
     def few(self) -> Any:
         """A tree for what PyMC computes draw by draw, in Python."""
-        return self.fitted.draw_posterior(60, 2, X=self.X, y=self.y, replicate=("label", "x"))
+        return self.fitted.draw_posterior(
+            60, 2, X=self.X, y=self.y, groups=GROUPS, replicate=("label", "x")
+        )
 
     @cached_property
     def rows(self) -> pm.Model:
@@ -314,8 +319,8 @@ def test_calibration_of_the_labels_is_drawn(case: Case) -> None:
         plain = case.fitted.draw_posterior(X=case.X, y=case.y)  # labels alone are replicated
         plots = az.plot_ppc_pava(plain, data_type="categorical")
     assert isinstance(plots, az.PlotCollection)
-    drawn = case.tree["posterior_predictive"]["label"]
-    mean = case.tree["log_likelihood"]["label_given_x"]
+    drawn = plain["posterior_predictive"]["label"]
+    mean = plain["log_likelihood"]["label"]
     for c in range(n_classes):
         x, calibrated = plots.viz["lines"][f"label {c} vs others"].item().get_data()
         np.testing.assert_allclose(x, np.sort((drawn == c).mean(("chain", "draw"))), atol=1e-12)
@@ -327,6 +332,7 @@ def test_calibration_of_the_labels_is_drawn(case: Case) -> None:
         assert (np.abs(seen - p) < 4.5 * np.sqrt(p * (1 - p) / 2000) + 1e-3).all()
     if n_classes == 2:
         plots = az.plot_ppc_pava(case.tree, var_names="label", data_type="binary")
+        drawn = case.tree["posterior_predictive"]["label"]
         x, _ = plots.viz["lines"]["label"].item().get_data()
         np.testing.assert_allclose(x, np.sort(drawn.mean(("chain", "draw"))), atol=1e-12)
 
@@ -367,7 +373,7 @@ def left_out(case: Case) -> tuple[np.ndarray, np.ndarray]:
 
 @every_case
 def test_loo_is_leave_one_out(case: Case) -> None:
-    for name, exact in zip(("joint", "label_given_x"), left_out(case), strict=True):
+    for name, exact in zip(("joint", "label"), left_out(case), strict=True):
         with warnings.catch_warnings():  # of large k where a label is as good as certain
             warnings.filterwarnings("ignore", message="Estimated shape parameter of Pareto")
             found = az.loo(case.tree, var_name=name, pointwise=True)
@@ -384,7 +390,7 @@ def test_compare_orders_models_by_leave_one_out() -> None:
     cases = [BY_NAME["gaussian"], BY_NAME["linear"]]
     exact = np.array([left_out(case) for case in cases])  # (model, kind, N)
     trees = {case.name: case.tree for case in cases}
-    for k, name in enumerate(("joint", "label_given_x")):
+    for k, name in enumerate(("joint", "label")):
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Estimated shape parameter of Pareto")
             table = az.compare(trees, var_name=name, round_to="none")
@@ -400,10 +406,107 @@ def test_loo_takes_rows_whose_labels_are_certain() -> None:
     far = IRIS.to_numpy() + 1e3 * (SPECIES == "setosa")[:, None]
     for y in (np.where(SPECIES == "setosa", "near", "far"), np.full(len(far), "all")):
         clf = bg.GaussianNB().fit(far, y)
-        found = az.loo(clf.draw_posterior(X=far, y=y), var_name="label_given_x", pointwise=True)
+        found = az.loo(clf.draw_posterior(X=far, y=y), var_name="label", pointwise=True)
         assert found.elpd == pytest.approx(0.0, abs=1e-7)
         assert np.isfinite(found.pareto_k).all()
         assert not found.warning
+
+
+# ------------------------------------------------- functions that pair the groups by their names
+
+
+def replicated(case: Case) -> Any:
+    """What a user calls."""
+    return case.fitted.posterior_groups(case.X, case.y)
+
+
+def left_out_law(case: Case) -> np.ndarray:
+    """(N, C) p(y_i = c | x_i, others): a fit without each row."""
+    prior, codes, n_classes = case.fitted.prior_, case.codes, len(case.fitted.classes_)
+    out = np.empty((len(codes), n_classes))
+    for i in range(len(codes)):
+        others = np.arange(len(codes)) != i
+        model = prior.update(prior.stats(case.encoded[others], codes[others], n_classes))
+        log_p = np.log(model.alpha / model.alpha.sum())
+        log_p = log_p + model.family.log_predictive(case.encoded[[i]])[0]
+        out[i] = np.exp(log_p - np.logaddexp.reduce(log_p))
+    return out
+
+
+@every_case
+def test_loo_pit_of_labels_lies_within_the_step_of_the_predictive(case: Case) -> None:
+    """Of a discrete label the transform is uniform between p(y~ < y) and p(y~ <= y)."""
+    pit = az.loo_pit(replicated(case))["label"].values
+    cdf = np.cumsum(left_out_law(case), axis=1)[np.arange(len(pit)), case.codes]
+    below = cdf - left_out_law(case)[np.arange(len(pit)), case.codes]
+    assert (pit > below - 0.08).all()
+    assert (pit < cdf + 0.08).all()
+
+
+@every_case
+def test_loo_score_is_the_ranked_probability_score(case: Case) -> None:
+    """CRPS of a class code k: minus the sum over codes of (F(k) - [y <= k])^2."""
+    tree = replicated(case)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Estimated shape parameter of Pareto")
+        found = az.loo_score(tree, var_name="label", pointwise=True)
+    cdf = np.cumsum(left_out_law(case), axis=1)
+    exact = -np.square(cdf - (case.codes[:, None] <= np.arange(cdf.shape[1]))).sum(axis=1)
+    good = found.pareto_k.values < 0.7
+    assert np.abs(found.pointwise.values - exact)[good].max() < 0.1
+    assert found.mean == pytest.approx(exact.mean(), abs=0.03)
+
+
+@every_case
+def test_leave_one_out_calibration_is_drawn(case: Case) -> None:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Estimated shape parameter of Pareto")
+        warnings.filterwarnings("ignore", message=".*appears to be binary")
+        plots = az.plot_loo_pava(replicated(case), data_type="categorical")
+    law = left_out_law(case)
+    for c in range(law.shape[1]):
+        x, calibrated = plots.viz["lines"][f"label {c} vs others"].item().get_data()
+        assert np.abs(x - np.sort(law[:, c])).max() < 0.1
+        assert calibrated.sum() == pytest.approx((case.codes == c).sum())
+
+
+def kin(tree: Any, binary: bool) -> Iterator[Any]:
+    """Every function of ArviZ that looks up the log likelihood by the observed variable."""
+    yield az.loo_metrics(tree, kind="acc", var_name="label")
+    yield az.loo_expectations(tree, var_name="label", log_likelihood_var_name="label")
+    yield az.loo_influence(tree, var_names="pi", group="posterior", log_likelihood_var_name="label")
+    yield az.loo_i(3, tree, var_name="label")
+    yield az.loo_subsample(tree, observations=20, var_name="label", seed=1)
+    yield az.metrics(tree, kind="acc", var_name="label")
+    yield az.plot_loo_pit(tree)
+    yield az.plot_loo_interval(tree)
+    yield az.plot_ppc_pit(tree)
+    yield az.plot_ppc_dist_pit(tree)
+    yield az.plot_ppc_dist(tree)
+    yield az.plot_ppc_interval(tree)
+    yield az.plot_ppc_tstat(tree)
+    yield az.plot_ppc_rootogram(tree)
+    yield az.plot_khat(az.loo(tree, var_name="label", pointwise=True))
+    x = np.arange(tree["observed_data"].sizes["obs_id"])
+    if binary:
+        yield az.plot_loo_pava(tree)
+        yield az.plot_ppc_pava(tree)
+        yield az.loo_r2(tree, var_name="label")
+        yield az.plot_ppc_pava_residuals(tree, x)
+    else:
+        yield az.plot_ppc_pava_residuals(tree, x, data_type="categorical")
+
+
+@pytest.mark.parametrize("name", ["gaussian", "multinomial"])
+def test_functions_of_arviz_find_what_scores_the_label(name: str) -> None:
+    case = BY_NAME[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # what labels look like, and of Pareto k
+        found = [*kin(replicated(case), binary=len(case.fitted.classes_) == 2)]
+    assert all(each is not None for each in found)
+    hits = (left_out_law(case).argmax(axis=1) == case.codes).mean()
+    if len(case.fitted.classes_) == 2:
+        assert found[0].mean == pytest.approx(hits, abs=1.5 / len(case.codes))
 
 
 # ---------------------------------------------------------------------------------- sensitivity
@@ -440,7 +543,7 @@ def test_prior_sensitivity_is_that_of_the_powered_prior() -> None:
     X = np.column_stack([RNG.random(60) < 0.2, RNG.random(60) < 0.75]).astype(float)
     a, b = np.array([12.0, 3.0]), np.array([3.0, 1.5])  # the first against its data
     clf = bg.BernoulliNB(alpha=a, beta=b).fit(X, y)
-    tree = clf.draw_posterior(2500, X=X, y=y)
+    tree = clf.draw_posterior(2500, X=X, y=y, groups=["log_prior", "log_likelihood"])
     found = az.psense(tree, var_names="theta", alphas=(0.8, 1.25))["theta"].values
     theta = tree["posterior"]["theta"].values
     ones = np.array([X[y == c].sum(axis=0) for c in (0, 1)])
@@ -470,7 +573,7 @@ def test_prior_sensitivity_is_that_of_the_powered_prior() -> None:
 def test_a_tree_by_nuts_is_taken_as_well() -> None:
     case = BY_NAME["gaussian"]
     tree = case.fitted.sample_posterior(
-        300, 300, 2, random_seed=1, X=case.X, y=case.y, progressbar=False
+        300, 300, 2, random_seed=1, X=case.X, y=case.y, groups=GROUPS, progressbar=False
     )
     sampled = Case("gaussian", case.clf, case.X, case.y, flat=False)
     sampled.__dict__ |= {"fitted": case.fitted, "tree": tree, "few": tree.isel(draw=slice(60))}
@@ -495,7 +598,7 @@ def test_a_tree_by_nuts_is_taken_as_well() -> None:
     assert az.loo(tree, var_name="joint").elpd == pytest.approx(joint.sum(), abs=1.0)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Estimated shape parameter of Pareto")
-        found = az.loo(tree, var_name="label_given_x")
+        found = az.loo(tree, var_name="label")
     assert found.elpd == pytest.approx(label.sum(), abs=1.0)
     assert (az.psense_summary(tree, **JOINT)["likelihood"] > 0.05).all()
     for plots in (

@@ -16,8 +16,7 @@ def test_posterior_is_a_tree_that_arviz_takes(case):
     clf, X, y = fitted(case)
     tree = clf.posterior_
     assert isinstance(tree, xr.DataTree)
-    groups = {"posterior", "fit", "constant_data", "observed_data", "prior", "log_prior"}
-    assert set(tree.children) == groups
+    assert set(tree.children) == {"posterior", "fit", "constant_data", "observed_data"}
     assert tree.attrs["route"] == "closed form"
     assert tree.attrs["estimator"] == type(clf).__name__
     assert "stats_class" in tree["observed_data"]

@@ -137,7 +137,7 @@ def test_a_file_holds_it(name, tmp_path):
 def test_groups_for_arviz(name):
     clf, X = fitted(name)
     groups = clf.posterior_groups(X, Y, ["log_likelihood", "posterior_predictive", "prior"])
-    assert groups["log_likelihood"]["label_given_x"].shape == (2, 30, N)
+    assert groups["log_likelihood"]["label"].shape == (2, 30, N)
     assert ("joint" in groups["log_likelihood"]) != clf._make_family().discriminative
     assert set(groups["prior"].data_vars) == set(clf.prior_.params)
     with pytest.raises(ValueError, match=r"log_prior of .* is known to PyMC alone"):

@@ -175,9 +175,9 @@ def test_every_method_answers_or_refuses(curved, tmp_path):
         rtol=1e-10,
     )
     tree = clf.posterior_groups(X, y)
-    loo = az.loo(tree, var_name="label_given_x")
+    loo = az.loo(tree, var_name="label")
     assert np.isfinite(loo.elpd)
-    assert list(tree["log_likelihood"].data_vars) == ["label_given_x"]
+    assert list(tree["log_likelihood"].data_vars) == ["label"]
     table = clf.explain(X)
     total = table["mean"].sum("feature") + table["mean_intercept"]
     np.testing.assert_allclose(total, table["mean_log_odds"], rtol=1e-9)

@@ -1,0 +1,304 @@
+"""What every tree says of itself, and what is drawn only if it is asked for."""
+
+import datetime as dt
+import warnings
+from collections.abc import Iterator
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from scipy import stats
+
+import bayesgen as bg
+from bayesgen.checks import criticism
+from bayesgen.datatree import names
+from bayesgen.io import storage
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # warnings at import of these packages are not ours
+    import pymc as pm
+    from pytensor.compile.mode import Mode
+
+PYTHON = Mode(linker="py", optimizer="fast_compile")
+RNG = np.random.default_rng(5)
+N = 24
+Y = np.array(["ant", "bee", "cow"])[np.arange(N) % 3]
+REALS = RNG.normal(size=(N, 2)) + (np.arange(N) % 3)[:, None]
+BITS = (REALS > 1).astype(float)
+TEXTS = ["".join(RNG.choice(list("xyz"), 6)) for _ in range(N)]
+
+
+@pytest.fixture(autouse=True)
+def _third_parties() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=DeprecationWarning)
+        warnings.filterwarnings("ignore", category=FutureWarning)
+        yield
+
+
+@pytest.fixture(scope="module")
+def gaussian() -> Any:
+    return bg.GaussianNB().fit(REALS, Y)
+
+
+# ------------------------------------------------------------------------------------ provenance
+
+
+def assert_told(tree: Any, route: str, library: str = "bayesgen", seed: int | None = None) -> None:
+    attrs = tree.attrs
+    made = dt.datetime.fromisoformat(attrs["created_at"])
+    assert made.utcoffset() == dt.timedelta(0)
+    assert abs(dt.datetime.now(dt.UTC) - made) < dt.timedelta(minutes=10)
+    assert attrs["route"] == route
+    assert attrs["inference_library"] == library
+    expected = bg.__version__ if library == "bayesgen" else version(library)
+    assert attrs["inference_library_version"] == expected
+    assert attrs["bayesgen_version"] == bg.__version__
+    assert attrs["family"] == "NormalInverseGamma"
+    assert attrs.get("seed") == seed
+
+
+def test_trees_of_the_closed_form_say_who_made_them(gaussian: Any) -> None:
+    assert_told(gaussian.posterior_, "closed form", seed=0)
+    assert_told(gaussian.draw_posterior(9, 2, random_state=np.int64(4)), "closed form", seed=4)
+    assert_told(gaussian.draw_posterior(9, 2, np.random.default_rng(4)), "closed form")
+    assert_told(gaussian.posterior_groups(REALS, Y), "closed form", seed=0)
+    assert_told(gaussian.predict_posterior(REALS[:2], 9, random_state=3), "closed form", seed=3)
+    found = bg.simulation_based_calibration(
+        gaussian, replicates=20, draws=9, random_state=2, progressbar=False
+    )
+    assert_told(found, "closed form", seed=2)
+    shift = bg.estimate_class_prior(gaussian, REALS, draws=20, random_state=6)
+    assert_told(shift, "gibbs", seed=6)
+
+
+def test_what_is_made_of_given_draws_has_their_provenance(gaussian: Any) -> None:
+    drawn = gaussian.draw_posterior(9, 2, random_state=4)
+    drawn.attrs |= {"route": "nuts", "inference_library": "nutpie", "seed": 17}
+    drawn.attrs["inference_library_version"] = version("nutpie")
+    made = gaussian.predict_posterior(REALS[:2], posterior=drawn)
+    assert_told(made, "nuts", "nutpie", 17)
+    alone = gaussian.predict_posterior(REALS[:2], posterior=drawn["posterior"].to_dataset())
+    assert alone.attrs["route"] == "posterior draws given"
+    assert "seed" not in alone.attrs
+
+
+def test_gibbs_and_an_approximation_say_so() -> None:
+    some = np.where(np.arange(N) % 4 == 0, None, Y)
+    clf = bg.GaussianNB()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of 30 draws
+        clf.fit(REALS, some, inference="gibbs", draws=30, tune=10, chains=2, random_seed=8)
+    assert_told(clf.posterior_, "gibbs", seed=8)
+
+
+def test_time_is_an_attribute_of_the_tree_alone(gaussian: Any, tmp_path: Any) -> None:
+    a, b = (gaussian.draw_posterior(9, 2, X=REALS, y=Y) for _ in range(2))
+    b.attrs["created_at"] = "2001-01-01T00:00:00+00:00"
+    for name in a.children:
+        xr.testing.assert_identical(a[name].to_dataset(), b[name].to_dataset())
+    files = []
+    for name in ("a.nc", "b.nc"):  # of one posterior, on two occasions
+        gaussian.save(tmp_path / name)
+        with xr.open_datatree(tmp_path / name, engine="h5netcdf") as tree:
+            files.append(tree.attrs[storage._CHECKSUM])
+    assert files[0] == files[1]
+    a.to_netcdf(tmp_path / "tree.nc", engine="h5netcdf")  # attributes of every type are taken
+
+
+def test_storage_names_the_group_of_the_record_as_we_do() -> None:
+    assert storage.FIT == names.FIT
+
+
+# ------------------------------------------------------------------------------ what is called how
+
+
+def test_variables_say_what_they_were_drawn_from(gaussian: Any) -> None:
+    tree = gaussian.draw_posterior(9, 2, X=REALS, y=Y, groups=names.REQUESTS)
+    told = {name: tree[name]["label"].attrs for name in tree.children if "label" in tree[name]}
+    assert set(told) == {
+        "observed_data", "log_likelihood", "posterior_predictive", "prior_predictive"
+    }  # fmt: skip
+    assert "p(y | x, theta)" in told["posterior_predictive"]["long_name"]
+    assert "class weights pi" in told["prior_predictive"]["long_name"]
+    assert "log p(y | x, theta)" in told["log_likelihood"]["long_name"]
+    assert "log p(y, x | theta)" in tree["log_likelihood"]["joint"].attrs["long_name"]
+    for name in ("observed_data", "posterior_predictive", "prior_predictive"):
+        assert told[name]["classes"] == ["ant", "bee", "cow"]
+
+
+def test_the_two_labels_are_what_they_say_and_pymc_s_is_the_class_weights_one() -> None:
+    """Classes far apart: given x the label is certain, by the class weights it is not."""
+    far = REALS + 100.0 * (np.arange(N) % 3)[:, None]
+    clf = bg.GaussianNB().fit(far, Y)
+    tree = clf.draw_posterior(50, 2, X=far, y=Y, groups=["prior_predictive", *criticism_default()])
+    assert (tree["posterior_predictive"]["label"] == np.arange(N) % 3).all()
+    hit = (tree["prior_predictive"]["label"] == np.arange(N) % 3).mean()
+    assert abs(float(hit) - 1 / 3) < 5 * np.sqrt(stats.dirichlet([1, 1, 1]).var()[0] / 100)
+    with clf.to_pymc(far, Y, likelihood="rows"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*implicitly frozen")
+        new = pm.sample_posterior_predictive(
+            tree, random_seed=1, progressbar=False, compile_kwargs={"mode": PYTHON}
+        )
+    by_weights = new["posterior_predictive"]["label"]
+    hit = (by_weights == np.arange(N) % 3).mean()
+    assert abs(float(hit) - 1 / 3) < 5 * np.sqrt(2 / 9 / by_weights.size)
+
+
+def criticism_default() -> tuple[str, ...]:
+    return ("posterior_predictive", "log_likelihood")
+
+
+@pytest.mark.parametrize("where", ["groups", "replicate"])
+def test_the_old_name_is_refused_with_the_new_one(gaussian: Any, where: str) -> None:
+    for call in (gaussian.draw_posterior, gaussian.posterior_groups):
+        for given in (["label_given_x"], "label_given_x"):
+            with pytest.raises(ValueError, match=r"'label_given_x'.*'label' since bayesgen 0\.2"):
+                call(X=REALS, y=Y, **{where: given})
+
+
+def test_a_discriminative_prior_draws_labels_given_x() -> None:
+    from bayesgen.datatree.tree import described
+
+    drawn = xr.Dataset({"label": ("obs_id", np.zeros(2, dtype=int))})
+    told = described(drawn, "prior_predictive", classes=["a"], discriminative=True)
+    assert "given the features x" in told["label"].attrs["long_name"]
+
+
+# ------------------------------------------------------------------------------ on request only
+
+
+def test_the_posterior_alone_unless_more_is_asked_for(gaussian: Any) -> None:
+    alone = {"posterior", "constant_data", "observed_data", "fit"}
+    assert set(gaussian.posterior_.children) == alone
+    assert set(gaussian.draw_posterior(9).children) == alone
+    of_rows = {"log_likelihood", "posterior_predictive"}
+    assert set(gaussian.draw_posterior(9, X=REALS, y=Y).children) == alone | of_rows
+    assert "prior" in gaussian.draw_posterior(9, groups="prior").children
+
+
+def test_a_language_model_of_order_3_has_a_posterior() -> None:
+    """Its prior has a table for every context, more than fit in memory."""
+    X, y = bg.datasets.load_languages()
+    keep = np.arange(0, len(y), 100)
+    clf = bg.MarkovNB(order=3).fit([X[i] for i in keep], np.asarray(y)[keep])
+    tree = clf.draw_posterior(2, 2)
+    assert set(tree.children) == {"posterior", "constant_data", "observed_data", "fit"}
+    prior = clf.draw_posterior(2, 2, groups=["prior"])["prior"]["theta"]
+    assert prior.sizes["context"] == tree["posterior"].sizes["context"]
+    np.testing.assert_allclose(prior.sum("token"), 1.0)
+
+
+def test_draws_of_a_prior_of_tables_are_draws_of_the_prior() -> None:
+    clf = bg.MarkovNB(order=2, alpha=0.7).fit(TEXTS, Y)
+    theta = clf.draw_posterior(500, 4, groups=["prior"])["prior"]["theta"]
+    n_tokens = theta.sizes["token"]
+    law = stats.beta(0.7, 0.7 * (n_tokens - 1))
+    cells = theta.values.reshape(2000, -1)
+    for k in range(0, cells.shape[1], 5):
+        assert stats.kstest(cells[:, k], law.cdf).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("name", ["prior", "prior_predictive"])
+def test_draws_of_the_prior_that_would_not_fit_are_refused(
+    gaussian: Any, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    parameters = 3 + 2 * 3 * 2  # pi, mu and sigma2
+    monkeypatch.setattr(criticism, "_BYTES", 8 * parameters * 20)
+    gaussian.draw_posterior(10, 2, X=REALS[:4], y=Y[:4], groups=[name])
+    with pytest.raises(ValueError, match=f"'{name}' of 15 parameters and 22 draws would take"):
+        gaussian.draw_posterior(11, 2, X=REALS[:4], y=Y[:4], groups=[name])
+
+
+# ------------------------------------------------------------------------------ to_pymc of rows
+
+
+def log_p(model: pm.Model, seed: int) -> float:
+    """Log density of a model at a point that depends on `seed` alone."""
+    point = model.initial_point(0)
+    rng = np.random.default_rng(seed)
+    moved = {k: v + 0.3 * rng.normal(size=v.shape) for k, v in point.items()}
+    return float(model.compile_logp(mode=PYTHON)(moved))
+
+
+FACES: dict[str, tuple[Any, Any]] = {
+    "gaussian": (bg.GaussianNB(), REALS),
+    "linear": (bg.LinearDiscriminant(covariance="diagonal"), REALS),
+    "bernoulli": (bg.BernoulliNB(alpha=2.0), BITS),
+    "markov": (bg.MarkovNB(order=2), TEXTS),
+    "mixed": (bg.MixedNB(), pd.DataFrame({"size": REALS[:, 0], "bit": BITS[:, 0] > 0})),
+}
+
+
+@pytest.mark.parametrize("name", FACES)
+def test_a_graph_of_other_rows_is_conditioned_on_them(name: str) -> None:
+    """By statistics and by rows the log posteriors differ by a constant; the fit's do not."""
+    clf, X = FACES[name]
+    clf.fit(X, Y)
+    some = X[:11], Y[:11]
+    of_rows = clf.to_pymc(*some, likelihood="rows")
+    of_statistics, of_fit = clf.to_pymc(*some), clf.to_pymc()
+    np.testing.assert_array_equal(of_statistics["stats_class"].get_value(), [4, 4, 3])
+    gap, other = (
+        np.array([log_p(model, seed) - log_p(of_rows, seed) for seed in range(3)])
+        for model in (of_statistics, of_fit)
+    )
+    np.testing.assert_allclose(gap, gap[0], rtol=1e-9, atol=1e-9)
+    assert np.ptp(other) > 1e-2
+    for data in of_fit.data_vars:  # the prior is that of the fit, whatever the rows' scale
+        if data.name.startswith(("prior_", "bernoulli_prior", "gaussian_prior")):
+            np.testing.assert_array_equal(
+                data.get_value(), of_statistics[data.name].get_value(), err_msg=data.name
+            )
+
+
+def test_the_rows_of_the_fit_give_the_graph_of_the_fit(gaussian: Any) -> None:
+    with_rows, without = gaussian.to_pymc(REALS, Y), gaussian.to_pymc()
+    for seed in range(3):
+        assert log_p(with_rows, seed) == log_p(without, seed)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"X": REALS}, "X and y must be given together"),
+        ({"y": Y}, "X and y must be given together"),
+        ({"X": REALS, "y": Y, "observed": False}, "leave X and y out"),
+        ({"X": REALS, "y": Y[:-1]}, r"\[23, 24\]"),
+        ({"X": REALS, "y": np.full(N, "dog")}, "'dog' is not a class"),
+        ({"likelihood": "rows"}, "likelihood='rows' needs the rows"),
+        ({"likelihood": "cells"}, "likelihood must be 'statistics' or 'rows'"),
+    ],
+)
+def test_rows_that_cannot_be_used_are_refused(
+    gaussian: Any, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        gaussian.to_pymc(**options)
+
+
+def test_sampling_takes_rows_for_what_it_says(
+    gaussian: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Statistics are those of the fit whatever rows the groups are about; rows are the rows."""
+    from bayesgen.inference import nuts
+
+    seen: list[pm.Model] = []
+
+    def sample(model: pm.Model, **_: Any) -> tuple[xr.Dataset, xr.Dataset]:
+        seen.append(model)
+        return gaussian.posterior_["posterior"].to_dataset(), xr.Dataset()
+
+    monkeypatch.setattr(nuts, "sample", sample)
+    some = {"X": REALS[:5], "y": Y[:5]}
+    tree = gaussian.sample_posterior(**some, random_seed=3)
+    assert tree["observed_data"]["label"].values.tolist() == [0, 1, 2, 0, 1]
+    np.testing.assert_array_equal(seen[0]["stats_class"].get_value(), [8, 8, 8])
+    assert_told(tree, "nuts", "nutpie", 3)
+    gaussian.sample_posterior(**some, likelihood="rows", sampler="pymc")
+    assert seen[1]["label"].eval().shape == (5,)
+    with pytest.raises(ValueError, match="needs the rows"):
+        gaussian.sample_posterior(likelihood="rows")
