@@ -10,7 +10,7 @@ from bayesgen.datatree import tree
 from bayesgen.estimators.predicting import Predicting
 from bayesgen.families.names import BOUND, FEATURE, OBS
 from bayesgen.numerics.special import Array
-from bayesgen.predict.interval.intervals import interval_of
+from bayesgen.predict.interval.engine import interval_of
 
 if TYPE_CHECKING:
     import xarray as xr

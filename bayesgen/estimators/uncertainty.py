@@ -77,7 +77,7 @@ class Uncertainty(Predicting):
         0.349
         """
         from bayesgen.predict import from_draws
-        from bayesgen.predict.interval.intervals import interval, interval_of
+        from bayesgen.predict.interval.engine import interval, interval_of
 
         check_is_fitted(self, "prior_")
         prob, kind = interval_of(prob, kind)

@@ -32,8 +32,8 @@ from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_gamma_difference
 from bayesgen.posterior.model import ClassModel, draw_shape, log_class_weights, log_weights
 from bayesgen.posterior.monte_carlo import effective_sample_size
-from bayesgen.predict.interval.line_interval import IntervalRequest, interval_of_line
-from bayesgen.predict.interval.log_odds import Line, class_weights, log_odds
+from bayesgen.predict.interval.contrast import Line, class_weights, log_odds
+from bayesgen.predict.interval.contrast_interval import IntervalRequest, interval_of_line
 
 N_DRAWS = 4096
 _ITEMS = 1 << 14  # cells whose distributions are found at a time

@@ -17,7 +17,7 @@ from bayesgen.numerics.special import Array, softmax
 from bayesgen.posterior.model import log_class_weights, log_weights
 from bayesgen.posterior.monte_carlo import effective_sample_size, log_density_parts, no_parameters
 from bayesgen.predict.draws import log_odds_against_rest
-from bayesgen.predict.interval.intervals import Intervals, Kind
+from bayesgen.predict.interval.engine import Intervals, Kind
 
 _NUMBERS = 1 << 19  # log densities that are worked on at a time: 4 MiB
 _CERTAIN = 1e300  # log-odds of a class that no other draws away from

@@ -36,8 +36,8 @@ from bayesgen.numerics.special import Array, draw_dirichlet
 from bayesgen.posterior.monte_carlo import MonteCarloWarning
 from bayesgen.predict import from_draws
 from bayesgen.predict import mixture_weights as mixture
-from bayesgen.predict.interval.intervals import Kind, interval_of
-from bayesgen.predict.interval.shortest import shortest
+from bayesgen.predict.interval.engine import Kind, interval_of
+from bayesgen.predict.interval.kinds import shortest
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -25,8 +25,8 @@ from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.model import ClassModel, log_weights
 from bayesgen.predict.draws import REPLICATES, block_rows, log_joint_draws, replicates
 from bayesgen.predict.interval.against_rest import independent, margin, sobol
+from bayesgen.predict.interval.contrast import cumulants, log_density, log_odds, possible_classes
 from bayesgen.predict.interval.inversion import Inverse, invert
-from bayesgen.predict.interval.log_odds import cumulants, log_density, log_odds, possible_classes
 
 Pair = Literal["posterior", "predictive"]
 Unit = Literal["nats", "bits"]

@@ -9,7 +9,7 @@ from scipy.integrate import quad
 from scipy.special import digamma, entr, softmax
 
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
-from bayesgen.predict.interval.log_odds import log_odds
+from bayesgen.predict.interval.contrast import log_odds
 from bayesgen.predict.probabilities import log_class_probability
 from bayesgen.predict.probabilities import log_joint as log_predictive_joint
 from bayesgen.predict.uncertainty import entropies

@@ -25,8 +25,8 @@ from bayesgen.predict.draws import (
     order_statistic,
     replicates,
 )
+from bayesgen.predict.interval.contrast import Line, cumulants, log_density
 from bayesgen.predict.interval.inversion import invert
-from bayesgen.predict.interval.log_odds import Line, cumulants, log_density
 from bayesgen.predict.interval.tabulated import Table
 
 POINTS = {"auto": 1024, "exact": 4096}

@@ -22,7 +22,7 @@ from typing import Self
 import numpy as np
 
 from bayesgen.numerics.special import Array
-from bayesgen.predict.interval.log_odds import Cumulants, Line
+from bayesgen.predict.interval.contrast import Cumulants, Line
 from bayesgen.predict.interval.tabulated import Table, find
 
 _SMALL = 1e-9  # |phi| where the sum is cut

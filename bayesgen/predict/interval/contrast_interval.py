@@ -12,9 +12,9 @@ import numpy as np
 
 from bayesgen.numerics.special import Array
 from bayesgen.predict.interval import cornish_fisher
+from bayesgen.predict.interval.contrast import Line, cumulants
 from bayesgen.predict.interval.inversion import invert
-from bayesgen.predict.interval.log_odds import Line, cumulants
-from bayesgen.predict.interval.shortest import interval_of_draws, shortest
+from bayesgen.predict.interval.kinds import interval_of_draws, shortest
 
 
 @dataclass(frozen=True)

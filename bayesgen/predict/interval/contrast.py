@@ -134,7 +134,7 @@ def log_odds(
 
     >>> import numpy as np
     >>> from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
-    >>> from bayesgen.predict.interval.log_odds import cumulants, log_odds
+    >>> from bayesgen.predict.interval.contrast import cumulants, log_odds
     >>> X = np.array([[1, 1]] + 4 * [[1, 0], [0, 1], [0, 0]])
     >>> model = ClassModel(1.0, BetaBernoulli(alpha=1.0, beta=1.0))
     >>> stats = model.stats(X, np.array([0] + 12 * [1]), 2)

@@ -32,9 +32,9 @@ from bayesgen.predict.draws import (
 )
 from bayesgen.predict.interval import cornish_fisher
 from bayesgen.predict.interval.against_rest import POINTS, independent, margins, sobol
+from bayesgen.predict.interval.contrast import cumulants, log_odds, possible_classes
 from bayesgen.predict.interval.inversion import invert
-from bayesgen.predict.interval.log_odds import cumulants, log_odds, possible_classes
-from bayesgen.predict.interval.shortest import shortest
+from bayesgen.predict.interval.kinds import shortest
 
 Kind = Literal["eti", "hdi"]
 Route = Literal["auto", "exact", "approx", "draws"]
