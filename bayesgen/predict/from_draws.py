@@ -56,11 +56,11 @@ def write_probabilities(
     compiled = kernels.pays(8 * out.size)
     for rows, draws, f in log_density_parts(family, theta, X, n_classes, "probability"):
         if compiled:
-            strange = _softmax_of_draws(f, log_pi[draws], out, draws.start, rows.start)
+            undefined = _softmax_of_draws(f, log_pi[draws], out, draws.start, rows.start)
         else:
-            strange = bool(np.isnan(f.min()))
+            undefined = bool(np.isnan(f.min()))
             out[draws, rows] = softmax(f + log_pi[draws, None])
-        if strange:
+        if undefined:
             raise no_parameters(f, rows.start, draws.start)
 
 

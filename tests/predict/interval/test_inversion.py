@@ -21,8 +21,8 @@ P = np.array([0.001, 0.025, 0.05, 0.3, 0.5, 0.8, 0.95, 0.999])
 
 
 def inverse_of(model, X, **kwargs):
-    line = log_odds(model, X, 0, 1, **kwargs)
-    return invert(line, cumulants(line), np.arange(X.shape[0]))
+    contrast = log_odds(model, X, 0, 1, **kwargs)
+    return invert(contrast, cumulants(contrast), np.arange(X.shape[0]))
 
 
 def beta_log_odds(a, b):
