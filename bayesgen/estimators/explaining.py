@@ -9,7 +9,7 @@ from bayesgen.estimators.estimator import Estimator
 from bayesgen.explain.contributions import Request
 from bayesgen.explain.explanation import RULES, explanation, pairs_of, rule
 from bayesgen.families.names import BOUND, FEATURE, OBS
-from bayesgen.predict.interval.intervals import interval_of
+from bayesgen.predict.interval.engine import interval_of
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -10,7 +10,7 @@ from bayesgen.estimators.estimator import Estimator
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.numerics.special import log_softmax
 from bayesgen.predict import distribution
-from bayesgen.predict.interval.intervals import interval_of
+from bayesgen.predict.interval.engine import interval_of
 
 if TYPE_CHECKING:
     import xarray as xr

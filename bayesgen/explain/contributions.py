@@ -14,7 +14,7 @@ Two sums, which are not the same numbers:
 
 The terms of a mean come from the cumulant generating function of one cell, as if all others were
 missing; so do their intervals (`uncertainty`). Correlated features (one covariance: the linear
-form; several: shares of the quadratic forms) have means in closed form, and intervals by draws.
+form; several: parts of the quadratic forms) have means in closed form, and intervals by draws.
 
 N rows, D features, S draws.
 """
@@ -32,8 +32,8 @@ from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_gamma_difference
 from bayesgen.posterior.model import ClassModel, draw_shape, log_class_weights, log_weights
 from bayesgen.posterior.monte_carlo import effective_sample_size
-from bayesgen.predict.interval.line_interval import IntervalRequest, interval_of_line
-from bayesgen.predict.interval.log_odds import Line, class_weights, log_odds
+from bayesgen.predict.interval.contrast import Contrast, class_weights, log_odds
+from bayesgen.predict.interval.contrast_interval import IntervalRequest, contrast_interval
 
 N_DRAWS = 4096
 _ITEMS = 1 << 14  # cells whose distributions are found at a time
@@ -143,9 +143,9 @@ def _draws_tokens(family: ConjugateFamily) -> bool:
     return isinstance(family, ConjugateFamily) and type(family).urns is not ConjugateFamily.urns
 
 
-def _slope(line: Line, items: Array) -> Array:
-    """(n,) mean of the variable of a line."""
-    return line(items, np.full((1, 1), 1j * _TINY))[0].imag / _TINY
+def _slope(contrast: Contrast, items: Array) -> Array:
+    """(n,) mean of the variable of a contrast."""
+    return contrast(items, np.full((1, 1), 1j * _TINY))[0].imag / _TINY
 
 
 def _no_weights(t: Array) -> Array:
@@ -160,9 +160,9 @@ def _distributions(source: Any, predictive: Array, request: Request) -> Terms:
     finite = np.flatnonzero(np.isfinite(predictive))  # else impossible under one class
     for start in range(0, len(finite), _ITEMS):
         items = finite[start : start + _ITEMS]
-        line = Line(source, items, _no_weights, _ODDS)
-        out.mean[items] = _slope(line, np.arange(len(items)))
-        for mine, theirs in zip(out[1:4], interval_of_line(line, request), strict=True):
+        contrast = Contrast(source, items, _no_weights, _ODDS)
+        out.mean[items] = _slope(contrast, np.arange(len(items)))
+        for mine, theirs in zip(out[1:4], contrast_interval(contrast, request), strict=True):
             mine[items] = theirs
     return out
 
@@ -295,8 +295,8 @@ def _intercept(model: ClassModel, X: Matrix, a: int, b: int, request: Request) -
         return Terms(predictive, predictive, predictive, np.zeros(len(predictive)), predictive)
     direction = np.zeros(len(model.alpha))
     direction[a], direction[b] = _ODDS
-    line = Line(_Rest(model.family, X), rows, class_weights(model, prior), direction)
-    found = (_slope(line, np.arange(len(rows))), *interval_of_line(line, request))
+    contrast = Contrast(_Rest(model.family, X), rows, class_weights(model, prior), direction)
+    found = (_slope(contrast, np.arange(len(rows))), *contrast_interval(contrast, request))
     mean, lower, upper, error = (f[item.ravel()] for f in found)
     return Terms(mean, lower, upper, error, predictive)
 

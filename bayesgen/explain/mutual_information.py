@@ -25,7 +25,7 @@ from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel, ClassStats
 from bayesgen.posterior.monte_carlo import effective_sample_size
-from bayesgen.predict.interval.shortest import interval_of_draws
+from bayesgen.predict.interval.kinds import interval_of_draws
 
 if TYPE_CHECKING:
     import xarray as xr

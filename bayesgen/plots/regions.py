@@ -117,7 +117,7 @@ def _veil(
 ) -> None:
     from matplotlib.colors import LinearSegmentedColormap, to_rgb
 
-    from bayesgen.predict.interval.intervals import interval_of
+    from bayesgen.predict.interval.engine import interval_of
 
     prob, _ = interval_of(prob, None)
     tree = clf.predict_posterior(grid, _DRAWS)

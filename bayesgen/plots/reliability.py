@@ -77,7 +77,7 @@ def plot_reliability(
     -------
     matplotlib.axes.Axes
     """
-    from bayesgen.predict.interval.intervals import interval_of
+    from bayesgen.predict.interval.engine import interval_of
 
     prob, _ = interval_of(prob, None)
     if not isinstance(bins, int | np.integer) or bins < 1:

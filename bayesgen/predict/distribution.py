@@ -17,7 +17,7 @@ from bayesgen.posterior.model import split_chains
 from bayesgen.predict import from_draws
 from bayesgen.predict.draws import log_joint_draws
 from bayesgen.predict.from_draws import write_probabilities
-from bayesgen.predict.interval.intervals import Intervals, interval
+from bayesgen.predict.interval.engine import Intervals, interval
 from bayesgen.predict.uncertainty import entropies
 
 _LEAST_SPARE, _MOST_SPARE = 1 << 26, 1 << 29  # bytes of the draws of theta held at a time
@@ -44,7 +44,7 @@ def credible_intervals(
     posterior : ExactPosterior or DrawnPosterior
     X : (N, D) as the family takes it
     prob, kind, method, class_prior, rng
-        As in `predict.interval.intervals.interval`; draws have no `method` and no `rng`.
+        As in `predict.interval.engine.interval`; draws have no `method` and no `rng`.
     """
     raise NotImplementedError
 

@@ -17,7 +17,7 @@ from bayesgen.numerics.special import Array, softmax
 from bayesgen.posterior.model import log_class_weights, log_weights
 from bayesgen.posterior.monte_carlo import effective_sample_size, log_density_parts, no_parameters
 from bayesgen.predict.draws import log_odds_against_rest
-from bayesgen.predict.interval.intervals import Intervals, Kind
+from bayesgen.predict.interval.engine import Intervals, Kind
 
 _NUMBERS = 1 << 19  # log densities that are worked on at a time: 4 MiB
 _CERTAIN = 1e300  # log-odds of a class that no other draws away from
@@ -56,11 +56,11 @@ def write_probabilities(
     compiled = kernels.pays(8 * out.size)
     for rows, draws, f in log_density_parts(family, theta, X, n_classes, "probability"):
         if compiled:
-            strange = _softmax_of_draws(f, log_pi[draws], out, draws.start, rows.start)
+            undefined = _softmax_of_draws(f, log_pi[draws], out, draws.start, rows.start)
         else:
-            strange = bool(np.isnan(f.min()))
+            undefined = bool(np.isnan(f.min()))
             out[draws, rows] = softmax(f + log_pi[draws, None])
-        if strange:
+        if undefined:
             raise no_parameters(f, rows.start, draws.start)
 
 

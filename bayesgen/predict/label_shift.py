@@ -37,8 +37,8 @@ from bayesgen.numerics.special import Array, draw_dirichlet
 from bayesgen.posterior.monte_carlo import MonteCarloWarning
 from bayesgen.predict import from_draws
 from bayesgen.predict import mixture_weights as mixture
-from bayesgen.predict.interval.intervals import Kind, interval_of
-from bayesgen.predict.interval.shortest import shortest
+from bayesgen.predict.interval.engine import Kind, interval_of
+from bayesgen.predict.interval.kinds import shortest
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -47,7 +47,7 @@ VARIABLE = "class_prior"  # as the argument of `predict_proba`
 _WARM_UP = 25  # sweeps thrown away: each draws every weight anew
 _APART = 0.05  # R-hat minus 1 from which on it is said that chains disagree
 _BLOCK = 1 << 19  # densities held at a time: 4 MiB
-_NODES, _FEW_NODES = 2049, 129  # of the line of one density, and of each of many
+_NODES, _FEW_NODES = 2049, 129  # of the mesh of one density, and of each of many
 
 
 def estimate_class_prior(
@@ -121,7 +121,7 @@ def estimate_class_prior(
     _check(theta, method, n_classes, posterior, draws, chains)
     prob, kind = interval_of(prob, kind)
     alpha = _concentrations(prior, clf.classes_)
-    line = n_classes == 2 and method != "gibbs" and theta != "updated"
+    quadrature = n_classes == 2 and method != "gibbs" and theta != "updated"
     rng = np.random.default_rng(random_state)
 
     # for theta integrated row by row, and for the mode of every route
@@ -137,23 +137,23 @@ def estimate_class_prior(
         encoded = clf._encode(clf._read(X, reset=False))
     exact = None
     if encoded is None or theta == "integrated":
-        exact = mixture.on_a_line(f[None], alpha, _NODES) if line else None
+        exact = mixture.two_components(f[None], alpha, _NODES) if quadrature else None
         result = _integrated(rng, f, alpha, chains, draws, exact)
     elif theta == "updated":
         result = _updated(rng, clf.model_.family, encoded, alpha, chains, draws)
     else:
         own = clf._posterior_of(posterior)
         drawn = own.draw_features(rng, draws, chains)
-        result = _drawn(rng, own.model.family, drawn, encoded, alpha, line)
+        result = _drawn(rng, own.model.family, drawn, encoded, alpha, quadrature)
 
     coords = {CLASS: clf.classes_, BOUND: ["lower", "upper"]}
     group = tree.group({VARIABLE: ((CHAIN, DRAW, CLASS), result.rho)}, coords)
-    summary = _summary(result.rho, prob, kind) if exact is None else _of_line(exact, prob, kind)
+    summary = _summary(result.rho, prob, kind) if exact is None else _of_density(exact, prob, kind)
     diagnostics = _diagnostics(group)
     if exact is None:
         _warn_if_apart(diagnostics["r_hat"][1], result.rho.shape[1])
     summary |= {"map": ((CLASS,), mixture.mode(f, alpha)), **diagnostics}
-    rows = tree.group({"class_probability": ((OBS, CLASS), result.shares.T)}, coords)
+    rows = tree.group({"class_probability": ((OBS, CLASS), result.responsibilities.T)}, coords)
     out = xr.DataTree.from_dict(
         {
             f"/{POSTERIOR}": group,
@@ -161,7 +161,7 @@ def estimate_class_prior(
             f"/{PREDICTIONS}": rows,
         }
     )
-    route = "quadrature" if line else "gibbs"
+    route = "quadrature" if quadrature else "gibbs"
     family = type(clf._fitted().model.family).__name__
     out.attrs |= tree.provenance(family, route, random_state)
     out.attrs |= {"theta": theta, "method": route}
@@ -174,15 +174,15 @@ def estimate_class_prior(
 
 class _Result(NamedTuple):
     rho: Array  # (chain, draw, C)
-    shares: Array  # (C, m), mean over draws of p(y_i | rho, theta, x_i)
+    responsibilities: Array  # (C, m), mean over draws of p(y_i | rho, theta, x_i)
 
 
 def _integrated(
-    rng: np.random.Generator, f: Array, alpha: Array, chains: int, draws: int, line: Any
+    rng: np.random.Generator, f: Array, alpha: Array, chains: int, draws: int, density: Any
 ) -> _Result:
-    if line is not None:
-        rho = _on_simplex(line.quantile(rng.random((1, chains * draws)))[0])
-        return _Result(rho.reshape(chains, draws, 2), _mean_shares(f, rho))
+    if density is not None:
+        rho = _on_simplex(density.quantile(rng.random((1, chains * draws)))[0])
+        return _Result(rho.reshape(chains, draws, 2), _mean_responsibilities(f, rho))
     if f.shape[1] == 0:
         rho = draw_dirichlet(rng, alpha, chains * draws)
         return _Result(rho.reshape(chains, draws, -1), np.empty((len(alpha), 0)))
@@ -193,7 +193,7 @@ def _integrated(
         if step >= _WARM_UP:
             kept.append(now)
     rho = np.stack(kept, axis=1)
-    return _Result(rho, _mean_shares(f, rho.reshape(-1, len(alpha))))
+    return _Result(rho, _mean_responsibilities(f, rho.reshape(-1, len(alpha))))
 
 
 def _drawn(
@@ -202,7 +202,7 @@ def _drawn(
     theta: dict[str, Array],
     X: Matrix,
     alpha: Array,
-    line: bool,
+    quadrature: bool,
 ) -> _Result:
     """One draw of the proportions for each draw of theta, each with a sampler of its own."""
     theta = {name: theta[name] for name in family.params}
@@ -215,15 +215,15 @@ def _drawn(
     for first in range(0, n, step):
         some = slice(first, min(first + step, n))
         f = mixture.relative(family.log_likelihood(X, {k: v[some] for k, v in flat.items()}))
-        if line:
-            found = mixture.on_a_line(f, alpha, _FEW_NODES)
+        if quadrature:
+            found = mixture.two_components(f, alpha, _FEW_NODES)
             now = _on_simplex(found.quantile(rng.random((len(f), 1)))[:, 0])
         else:
             now = start[some]
             for _ in range(_WARM_UP):
                 now = mixture.sweep(rng, f, alpha, now)
         rho[some] = now
-        total += mixture.shares(f, now).sum(axis=0)
+        total += mixture.responsibilities(f, now).sum(axis=0)
     return _Result(rho.reshape(chains, draws, n_classes), total / n)
 
 
@@ -237,14 +237,14 @@ def _updated(
     for step in range(4 * _WARM_UP + draws):
         f = mixture.relative(family.log_likelihood(X, theta))
         now = mixture.sweep(rng, f, alpha, now)
-        shares = mixture.shares(f, now)
+        probability = mixture.responsibilities(f, now)
         u = rng.random((chains, 1, X.shape[0]))
-        codes = (u >= np.cumsum(shares, axis=1)[:, :-1]).sum(axis=1)
+        codes = (u >= np.cumsum(probability, axis=1)[:, :-1]).sum(axis=1)
         each = [family.update(family.stats(X, y, n_classes)).draw(rng, 1) for y in codes]
         theta = {name: np.concatenate([t[name] for t in each]) for name in each[0]}
         if step >= 4 * _WARM_UP:
             kept.append(now)
-            total += shares.mean(axis=0)
+            total += probability.mean(axis=0)
     return _Result(np.stack(kept, axis=1), total / draws)
 
 
@@ -253,12 +253,12 @@ def _on_simplex(l: Array) -> Array:
     return np.stack([expit(-l), expit(l)], axis=-1)
 
 
-def _mean_shares(f: Array, rho: Array) -> Array:
+def _mean_responsibilities(f: Array, rho: Array) -> Array:
     """(C, m) from f (C, m) and weights (S, C)."""
     total = np.zeros(f.shape)
     step = max(1, _BLOCK // max(1, f.size))
     for first in range(0, len(rho), step):
-        total += mixture.shares(f[None], rho[first : first + step]).sum(axis=0)
+        total += mixture.responsibilities(f[None], rho[first : first + step]).sum(axis=0)
     return total / len(rho)
 
 
@@ -277,14 +277,14 @@ def _summary(rho: Array, prob: float, kind: Kind) -> Variables:
     }
 
 
-def _of_line(line: mixture.Line, prob: float, kind: Kind) -> Variables:
+def _of_density(density: mixture.MeshDensity, prob: float, kind: Kind) -> Variables:
     tail = np.array([(1 - prob) / 2])
     if kind == "hdi":
-        tail, _ = shortest(line.quantile, 1, prob)
+        tail, _ = shortest(density.quantile, 1, prob)
     p = np.stack([tail, tail + prob], axis=1)
-    low, high = line.quantile(p)[0]
-    mean = line.expectation(_on_simplex(line.l))[0]
-    sd = np.sqrt(line.expectation(np.square(expit(line.l) - mean[1]))[0])
+    low, high = density.quantile(p)[0]
+    mean = density.expectation(_on_simplex(density.l))[0]
+    sd = np.sqrt(density.expectation(np.square(expit(density.l) - mean[1]))[0])
     ends = [[expit(-high), expit(-low)], [expit(low), expit(high)]]
     return {
         "mean": ((CLASS,), mean),

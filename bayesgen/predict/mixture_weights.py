@@ -2,8 +2,8 @@ r"""The weights of a mixture whose components are known: their posterior from un
 
 .. math:: \rho \sim \text{Dirichlet}(\alpha), \qquad x_i \sim \sum_c \rho_c f_c(x_i)
 
-Two components: :math:`p(\rho \mid x)` is a density on a line, integrated on a mesh. More: Gibbs
-sampling of two weights at a time, along the same line. The mode is that of expectation
+Two components: :math:`p(\rho \mid x)` is a density of one variable, integrated on a mesh. More:
+Gibbs sampling of two weights at a time, in the same variable. The mode is that of expectation
 maximisation: Saerens, Latinne and Decaestecker (2002), Adjusting the outputs of a classifier to new
 a priori probabilities.
 
@@ -33,10 +33,10 @@ def relative(log_f: Array) -> Array:
     return np.where(np.isneginf(top), 1.0, np.exp(log_f - np.where(np.isneginf(top), 0.0, top)))
 
 
-# ----------------------------------------------------------------------- two components: a line
+# ------------------------------------------------------------------ two components: quadrature
 
 
-class Line(NamedTuple):
+class MeshDensity(NamedTuple):
     """Posterior of the log-odds l of the second weight: piecewise linear on S meshes of K nodes."""
 
     l: Array  # (S, K)
@@ -52,7 +52,7 @@ class Line(NamedTuple):
         return np.einsum("sk,sk...->s...", _weights(self.l) * self.density, value)
 
 
-def on_a_line(f: Array, alpha: Array, nodes: int) -> Line:
+def two_components(f: Array, alpha: Array, nodes: int) -> MeshDensity:
     """Posterior for two components.
 
     Parameters
@@ -68,7 +68,7 @@ def on_a_line(f: Array, alpha: Array, nodes: int) -> Line:
     for _ in range(8):
         l = _mesh(l, _log_density(l, f, alpha), _SEARCH, 0.5)
     l = _mesh(l, _log_density(l, f, alpha), nodes, 0.0)
-    return _line(l, _log_density(l, f, alpha))
+    return _normalised(l, _log_density(l, f, alpha))
 
 
 def _log_density(l: Array, f: Array, alpha: Array) -> Array:
@@ -77,12 +77,12 @@ def _log_density(l: Array, f: Array, alpha: Array) -> Array:
     return log_p + _log_likelihood(f, np.stack([expit(-l), expit(l)], axis=1))
 
 
-def _line(l: Array, log_p: Array) -> Line:
+def _normalised(l: Array, log_p: Array) -> MeshDensity:
     density = np.exp(log_p - log_p.max(axis=1, keepdims=True))
     cells = (density[:, 1:] + density[:, :-1]) / 2 * np.diff(l)
     below = np.pad(np.cumsum(cells, axis=1), ((0, 0), (1, 0)))
     total = below[:, -1:]
-    return Line(l, density / total, below / total)
+    return MeshDensity(l, density / total, below / total)
 
 
 def _mesh(l: Array, log_p: Array, nodes: int, kept: float) -> Array:
@@ -90,7 +90,7 @@ def _mesh(l: Array, log_p: Array, nodes: int, kept: float) -> Array:
 
     `kept` is the part of them that follows the old mesh.
     """
-    share = (1 - kept) * _line(l, log_p / 3).below + kept * np.linspace(0, 1, l.shape[1])
+    share = (1 - kept) * _normalised(l, log_p / 3).below + kept * np.linspace(0, 1, l.shape[1])
     wanted = np.linspace(0, 1, nodes)
     return np.stack([np.interp(wanted, f, x) for f, x in zip(share, l, strict=True)])
 
@@ -175,7 +175,7 @@ def far_apart(chains: int, n_classes: int) -> Array:
     return rho
 
 
-def shares(f: Array, rho: Array) -> Array:
+def responsibilities(f: Array, rho: Array) -> Array:
     """(S, C, m) probability of each component for each row, given weights (S, C)."""
     p = f * rho[:, :, None]
     return p / p.sum(axis=1, keepdims=True)

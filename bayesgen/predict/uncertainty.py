@@ -25,8 +25,8 @@ from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.model import ClassModel, log_weights
 from bayesgen.predict.draws import REPLICATES, block_rows, log_joint_draws, replicates
 from bayesgen.predict.interval.against_rest import independent, margin, sobol
+from bayesgen.predict.interval.contrast import cumulants, log_density, log_odds, possible_classes
 from bayesgen.predict.interval.inversion import Inverse, invert
-from bayesgen.predict.interval.log_odds import cumulants, log_density, log_odds, possible_classes
 
 Pair = Literal["posterior", "predictive"]
 Unit = Literal["nats", "bits"]
@@ -227,8 +227,8 @@ class _Source:
         """Two classes; returns the rows that are left."""
         a, b = map(int, self.classes)
         at = None if tilt is None else int(self.classes[tilt])
-        line = log_odds(self.model, self.X, a, b, self.class_prior, at)
-        k = cumulants(line)
+        contrast = log_odds(self.model, self.X, a, b, self.class_prior, at)
+        k = cumulants(contrast)
         constant = (k.sd == 0) & (k.error == 0)
         l = k.mean[constant]
         top = np.where(l == 0, 0.5, l > 0)
@@ -237,7 +237,7 @@ class _Source:
             _both(expit(l), 0 * l, _entropy(l), top, 0 * l, "constant"),
         )
         left = []
-        for group in invert(line, k, np.flatnonzero(~constant)):
+        for group in invert(contrast, k, np.flatnonzero(~constant)):
             for _, part in group.blocks(1 << 12):
                 out.put(part.rows, _both(*expectations(part), part.error, "inversion"))
             left.append(group.rows[group.error > _CONVERGED])
@@ -253,8 +253,8 @@ class _Source:
         draws = np.empty((len(self.classes), len(rows), len(u)))
         good = np.ones(len(rows), dtype=bool)
         for j, c in enumerate(self.classes):
-            line = log_density(self.model, self.X[rows], int(c), self.class_prior, j == tilt)
-            draws[j], fine, _ = margin(line, u[:, j])
+            contrast = log_density(self.model, self.X[rows], int(c), self.class_prior, j == tilt)
+            draws[j], fine, _ = margin(contrast, u[:, j])
             good &= fine
         by_replicate = draws.reshape(len(self.classes), len(rows), REPLICATES, -1)
         out.put(rows, _averages(np.moveaxis(by_replicate, 0, -1), "margins"))

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import numpy as np
 from scipy.special import log_softmax
 
-from bayesgen.predict.interval.intervals import interval
+from bayesgen.predict.interval.engine import interval
 from tests.predict.interval.cases import FAMILIES, SHARED, case
 
 N_DRAWS = 1000

@@ -9,7 +9,7 @@ from scipy.integrate import quad
 from scipy.special import digamma, entr, softmax
 
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
-from bayesgen.predict.interval.log_odds import log_odds
+from bayesgen.predict.interval.contrast import log_odds
 from bayesgen.predict.probabilities import log_class_probability
 from bayesgen.predict.probabilities import log_joint as log_predictive_joint
 from bayesgen.predict.uncertainty import entropies
@@ -78,10 +78,10 @@ def test_two_classes_against_the_integrals_over_the_frequency(name):
     model, X = case(name, 3, 6)
     found = entropies(model, X)
     for i in range(len(X)):
-        line = log_odds(model, X[[i]], 0, 1)
+        contrast = log_odds(model, X[[i]], 0, 1)
 
-        def phi(t, line=line):
-            return np.exp(line(np.array([0]), np.array([[1j * t]]))[0, 0])
+        def phi(t, contrast=contrast):
+            return np.exp(contrast(np.array([0]), np.array([[1j * t]]))[0, 0])
 
         def integral(function):
             return quad(function, 0, 14, limit=2000, epsabs=1e-10)[0]

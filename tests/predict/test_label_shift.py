@@ -132,8 +132,8 @@ def test_integrated_in_closed_form_for_one_row():
     share = clf.predict_proba(new, class_prior=alpha / 4)[0]
     np.testing.assert_allclose(shift["summary"]["mean"], (alpha + share) / 5, rtol=1e-5)
     # and the row's own class: rho integrated is the prior mean
-    shares = shift["predictions"]["class_probability"][0]
-    np.testing.assert_allclose(shares, share, atol=0.05)
+    probability = shift["predictions"]["class_probability"][0]
+    np.testing.assert_allclose(probability, share, atol=0.05)
 
 
 def test_a_new_row_under_integrated_proportions():

@@ -32,24 +32,24 @@ def by_enumeration(f, alpha):
 
 
 @pytest.mark.parametrize("alpha", [(1, 1), (0.5, 3), (30, 0.2), (0.02, 0.05)])
-def test_line_without_rows_is_a_beta_distribution(alpha):
-    line = mixture.on_a_line(np.ones((1, 2, 0)), np.array(alpha, float), 2049)
+def test_quadrature_without_rows_is_a_beta_distribution(alpha):
+    density = mixture.two_components(np.ones((1, 2, 0)), np.array(alpha, float), 2049)
     p = np.array([[0.01, 0.05, 0.5, 0.95, 0.99]])
-    q = line.quantile(p)
+    q = density.quantile(p)
     beta = stats.beta(alpha[1], alpha[0])
     rho = expit(q)
     inside = (rho > 1e-300) & (rho < 1 - 1e-12)
     np.testing.assert_allclose(beta.cdf(rho)[inside], p[inside], atol=1e-5)
-    np.testing.assert_allclose(line.expectation(expit(line.l)), beta.mean(), atol=1e-5)
+    np.testing.assert_allclose(density.expectation(expit(density.l)), beta.mean(), atol=1e-5)
 
 
 @pytest.mark.parametrize(("m", "spread"), [(1, 1), (1, 500), (40, 1), (40, 0.01), (2000, 3)])
 @pytest.mark.parametrize("alpha", [(1.0, 1.0), (2.0, 0.7)])
-def test_line_against_adaptive_quadrature(m, spread, alpha):
+def test_quadrature_against_adaptive_quadrature(m, spread, alpha):
     f = densities(m, 2, m, spread)
-    line = mixture.on_a_line(f[None], np.array(alpha), 2049)
+    density = mixture.two_components(f[None], np.array(alpha), 2049)
     p = np.array([0.05, 0.5, 0.95])
-    rho = expit(line.quantile(p[None])[0])
+    rho = expit(density.quantile(p[None])[0])
 
     def log_density(r):
         return stats.beta.logpdf(r, alpha[1], alpha[0]) + np.log(f[0] * (1 - r) + f[1] * r).sum()
@@ -64,12 +64,12 @@ def test_line_against_adaptive_quadrature(m, spread, alpha):
     np.testing.assert_allclose(below, p, atol=2e-5)
 
 
-def test_meshes_of_many_lines_are_their_own():
+def test_meshes_of_many_densities_are_their_own():
     f = np.stack([densities(s, 2, 30, spread) for s, spread in enumerate([0.1, 1, 30])])
     alpha = np.ones(2)
     p = np.full((3, 1), 0.3)
-    together = mixture.on_a_line(f, alpha, 513).quantile(p)
-    alone = [mixture.on_a_line(f[[s]], alpha, 513).quantile(p[:1])[0] for s in range(3)]
+    together = mixture.two_components(f, alpha, 513).quantile(p)
+    alone = [mixture.two_components(f[[s]], alpha, 513).quantile(p[:1])[0] for s in range(3)]
     np.testing.assert_allclose(together, alone, rtol=1e-10)
 
 
@@ -101,10 +101,10 @@ def test_gibbs_forgets_its_start_where_rows_tell_nothing():
     assert stats.kstest(rho[:, 0], stats.beta(1, 2).cdf).pvalue > 0.001
 
 
-def test_shares_are_responsibilities():
+def test_responsibilities_by_hand():
     f, rho = densities(0, 3, 4), np.array([[0.2, 0.3, 0.5]])
     by_hand = f[1, 2] * 0.3 / (f[0, 2] * 0.2 + f[1, 2] * 0.3 + f[2, 2] * 0.5)
-    assert mixture.shares(f[None], rho)[0, 1, 2] == pytest.approx(by_hand)
+    assert mixture.responsibilities(f[None], rho)[0, 1, 2] == pytest.approx(by_hand)
 
 
 @settings(max_examples=60, deadline=None)

@@ -25,8 +25,8 @@ from bayesgen.predict.draws import (
     order_statistic,
     replicates,
 )
+from bayesgen.predict.interval.contrast import Contrast, cumulants, log_density
 from bayesgen.predict.interval.inversion import invert
-from bayesgen.predict.interval.log_odds import Line, cumulants, log_density
 from bayesgen.predict.interval.tabulated import Table
 
 POINTS = {"auto": 1024, "exact": 4096}
@@ -119,17 +119,17 @@ def sobol(rng: np.random.Generator, n_points: int, n_classes: int) -> Array:
     return np.concatenate([g.random(size) for g in replicates(rng, n_points)])
 
 
-def margin(line: Line, u: Array) -> tuple[Array, Array, list[tuple[Array, Table]]]:
-    """Draws (n, S) of one line at the probabilities u (S,), whether they are good, and the tables.
+def margin(contrast: Contrast, u: Array) -> tuple[Array, Array, list[tuple[Array, Table]]]:
+    """Draws (n, S) of one contrast at the probabilities u (S,), whether good, and the tables.
 
-    A line that does not vary has no table.
+    A contrast that does not vary has no table.
     """
-    k = cumulants(line)
+    k = cumulants(contrast)
     good = k.error < np.inf
     draws = np.repeat(k.mean[:, None], len(u), axis=1)
     tables = []
     order = np.argsort(u)  # look-ups in order stay in the cache
-    for group in invert(line, k, np.flatnonzero((k.sd > 0) | ~good)):
+    for group in invert(contrast, k, np.flatnonzero((k.sd > 0) | ~good)):
         good[group.rows] = group.error <= _WORST
         for _, part in group.blocks(16 * group.phi.shape[1]):
             table = part.table()

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from bayesgen.numerics.special import Array
-from bayesgen.predict.interval.log_odds import Cumulants
+from bayesgen.predict.interval.contrast import Cumulants
 
 # log-odds of beta variables of every shape, at every percentile: wrong by less than ERROR here;
 # without the third order it would be .0025, and .006 for skewness to .6 and kurtosis to 1

@@ -22,7 +22,7 @@ from typing import Self
 import numpy as np
 
 from bayesgen.numerics.special import Array
-from bayesgen.predict.interval.log_odds import Cumulants, Line
+from bayesgen.predict.interval.contrast import Contrast, Cumulants
 from bayesgen.predict.interval.tabulated import Table, find
 
 _SMALL = 1e-9  # |phi| where the sum is cut
@@ -128,14 +128,14 @@ class Inverse:
         return Table(self.centre - self.half_period, spacing, cdf, np.maximum(pdf, 0.0))
 
 
-def invert(line: Line, k: Cumulants, rows: Array) -> list[Inverse]:
+def invert(contrast: Contrast, k: Cumulants, rows: Array) -> list[Inverse]:
     """Invert the cgf of the given rows, in groups of equally many nodes.
 
     Parameters
     ----------
-    line : Line
+    contrast : Contrast
     k : Cumulants
-        Of all rows of the line; they set the grid, not the result.
+        Of all rows of the contrast; they set the grid, not the result.
     rows : (n,) int
         Rows with a positive sd.
 
@@ -150,13 +150,13 @@ def invert(line: Line, k: Cumulants, rows: Array) -> list[Inverse]:
         reach = 8 + 4 * np.abs(k.skewness) ** 1.5 + np.abs(k.kurtosis)
     reach = np.where(np.isfinite(k.error), np.clip(reach, 8.0, 64.0), 32.0)
     step = np.pi / (reach * np.where(k.sd > 0, k.sd, k.unit))
-    step = np.exp2(np.floor(2 * np.log2(step)) / 2)  # few different grids: see `Line.on_axis`
+    step = np.exp2(np.floor(2 * np.log2(step)) / 2)  # few different grids: see `Contrast.on_axis`
     todo = rows
     while todo.size:
         again = []
         for one in np.unique(step[todo]):
             same = todo[step[todo] == one]
-            for part in _sum_until_small(line, k.mean, one, same):
+            for part in _sum_until_small(contrast, k.mean, one, same):
                 edge = _beyond_half_period(part)
                 more = (edge > _EDGE) & (part.phi.shape[1] < MAX_NODES // 2)
                 out.append(_with_error(part.part(np.flatnonzero(~more)), edge[~more]))
@@ -166,14 +166,16 @@ def invert(line: Line, k: Cumulants, rows: Array) -> list[Inverse]:
     return _joined(out)
 
 
-def _sum_until_small(line: Line, mean: Array, step: float, rows: Array) -> Iterator[Inverse]:
+def _sum_until_small(
+    contrast: Contrast, mean: Array, step: float, rows: Array
+) -> Iterator[Inverse]:
     """Nodes in chunks until phi is small, each row as far as it needs."""
     chunks: list[Array] = []
     size, n_nodes = _CHUNK, 0
     while rows.size:
         t = step * (np.arange(n_nodes, n_nodes + size) + 0.5)[:, None]
         values = np.concatenate(
-            [line(part, 1j * t) - 1j * t * mean[part] for part in _slices(rows, size)], axis=1
+            [contrast(part, 1j * t) - 1j * t * mean[part] for part in _slices(rows, size)], axis=1
         )
         phi = np.exp(values).T
         n_nodes += size

@@ -9,11 +9,11 @@ from scipy.special import betaln, expit, log_expit, logit
 
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
 from bayesgen.posterior.model import ClassModel
+from bayesgen.predict.interval.contrast import cumulants, log_odds
 from bayesgen.predict.interval.cornish_fisher import ERROR, applies
 from bayesgen.predict.interval.cornish_fisher import quantile as cornish_fisher
 from bayesgen.predict.interval.inversion import invert
-from bayesgen.predict.interval.log_odds import cumulants, log_odds
-from bayesgen.predict.interval.shortest import shortest
+from bayesgen.predict.interval.kinds import shortest
 from bayesgen.predict.interval.tabulated import Table, find
 from tests.predict.interval.cases import case, weights_alone
 
@@ -21,8 +21,8 @@ P = np.array([0.001, 0.025, 0.05, 0.3, 0.5, 0.8, 0.95, 0.999])
 
 
 def inverse_of(model, X, **kwargs):
-    line = log_odds(model, X, 0, 1, **kwargs)
-    return invert(line, cumulants(line), np.arange(X.shape[0]))
+    contrast = log_odds(model, X, 0, 1, **kwargs)
+    return invert(contrast, cumulants(contrast), np.arange(X.shape[0]))
 
 
 def beta_log_odds(a, b):

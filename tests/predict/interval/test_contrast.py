@@ -11,7 +11,7 @@ from scipy.stats import kurtosis, skew
 
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
-from bayesgen.predict.interval.log_odds import cumulants, log_density, log_odds
+from bayesgen.predict.interval.contrast import cumulants, log_density, log_odds
 from tests.predict.interval.cases import FAMILIES, case, fit, log_joint, thirteen, weights_alone
 
 
@@ -122,7 +122,7 @@ def test_shared_variance_agrees_with_draws():
 
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("tilt", [0, 1])
-def test_a_tilted_line_is_that_of_the_posterior_which_has_seen_the_row(name, tilt):
+def test_a_tilted_contrast_is_that_of_the_posterior_which_has_seen_the_row(name, tilt):
     model, X = case(name, 4, 5)
     for i in range(len(X)):
         row = X[[i]]

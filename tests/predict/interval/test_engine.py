@@ -10,7 +10,7 @@ from scipy.special import expit
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.posterior.model import ClassModel
-from bayesgen.predict.interval.intervals import interval
+from bayesgen.predict.interval.engine import interval
 from tests.predict.interval.cases import (
     FAMILIES,
     SHARED,

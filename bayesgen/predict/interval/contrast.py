@@ -1,6 +1,7 @@
 r"""Cumulants of log-odds and of log densities, from the joint cgf of a model alone.
 
-A *line* through the joint cumulant generating function K is the cgf of one real variable:
+A *contrast* is the cgf of one real variable, along a line through the joint cumulant generating
+function K:
 
 .. math:: K_w(s) = K(t_0 + s w) - K(t_0) = \log E\, e^{s\, w \cdot a}, \quad
           a_c = \log p(c, x | \theta)
@@ -50,11 +51,11 @@ def fixed_cgf(weights: Array) -> WeightCGF:
     return lambda t: t @ log_weights
 
 
-# --------------------------------------------------------------------------------------- lines
+# ----------------------------------------------------------------------------------- contrasts
 
 
 @dataclass(frozen=True)
-class Line:
+class Contrast:
     """The cgf of ``w . a`` for each row, a function of one complex variable.
 
     Parameters
@@ -96,9 +97,9 @@ class Line:
             out[rows] = self(rows, 1j * one * nodes[:, None]).T
         return out
 
-    def at(self, rows: Array) -> "Line":
-        """The line of some of the rows."""
-        return Line(self.family, self.X[rows], self.weights, self.direction, self.tilt)
+    def at(self, rows: Array) -> "Contrast":
+        """The contrast of some of the rows."""
+        return Contrast(self.family, self.X[rows], self.weights, self.direction, self.tilt)
 
 
 def class_weights(model: ClassModel, class_prior: Array | None) -> WeightCGF:
@@ -113,8 +114,8 @@ def log_odds(
     b: int,
     class_prior: Array | None = None,
     tilt: int | None = None,
-) -> Line:
-    """The line of ``L = log p(a, x | theta) - log p(b, x | theta)``.
+) -> Contrast:
+    """The contrast ``L = log p(a, x | theta) - log p(b, x | theta)``.
 
     Parameters
     ----------
@@ -134,7 +135,7 @@ def log_odds(
 
     >>> import numpy as np
     >>> from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
-    >>> from bayesgen.predict.interval.log_odds import cumulants, log_odds
+    >>> from bayesgen.predict.interval.contrast import cumulants, log_odds
     >>> X = np.array([[1, 1]] + 4 * [[1, 0], [0, 1], [0, 0]])
     >>> model = ClassModel(1.0, BetaBernoulli(alpha=1.0, beta=1.0))
     >>> stats = model.stats(X, np.array([0] + 12 * [1]), 2)
@@ -146,20 +147,20 @@ def log_odds(
     direction = np.zeros(len(model.alpha))
     direction[a], direction[b] = 1.0, -1.0
     at = None if tilt is None else np.eye(len(model.alpha))[tilt]
-    return Line(model.family, X, class_weights(model, class_prior), direction, at)
+    return Contrast(model.family, X, class_weights(model, class_prior), direction, at)
 
 
 def log_density(
     model: ClassModel, X: Matrix, c: int, class_prior: Array | None = None, tilted: bool = False
-) -> Line:
-    """The line of ``log g_c + log p(x | theta_c)``, g_c the Gamma variable behind a class weight.
+) -> Contrast:
+    """The contrast ``log g_c + log p(x | theta_c)``, g_c the Gamma variable behind a class weight.
 
     Where classes are independent given the data, so are these variables, and their softmax is the
     vector of class probabilities.
     """
     weights = gamma_cgf(model.alpha) if class_prior is None else fixed_cgf(class_prior)
     own = np.eye(len(model.alpha))[c]
-    return Line(model.family, X, weights, own, own if tilted else None)
+    return Contrast(model.family, X, weights, own, own if tilted else None)
 
 
 def possible_classes(
@@ -192,7 +193,7 @@ def _taylor(n_nodes: int, degree: int) -> tuple[Array, Array]:
 
 
 _X, _EXACT = _taylor(_NODES, _NODES - 1)
-_, _ROUGH = _taylor(_NODES, _NODES - 2)
+_, _PILOT = _taylor(_NODES, _NODES - 2)
 
 
 class Cumulants(NamedTuple):
@@ -215,10 +216,10 @@ class Cumulants(NamedTuple):
         return Cumulants(*(f[rows] for f in self))
 
 
-def cumulants(line: Line) -> Cumulants:
+def cumulants(contrast: Contrast) -> Cumulants:
     """Mean, standard deviation, skewness and excess kurtosis of each row's variable."""
-    h, spread = _scale(line)
-    values = line.on_axis(h, _X)
+    h, spread = _scale(contrast)
+    values = contrast.on_axis(h, _X)
     odd, even = values.imag / _X, values.real / _X**2
 
     def moments(weights: Array) -> tuple[Array, ...]:
@@ -231,9 +232,9 @@ def cumulants(line: Line) -> Cumulants:
             return c[:, 0] / h, np.sqrt(k2) / h, *g
 
     mean, sd, skewness, kurtosis, fifth = moments(_EXACT)
-    _, _, rough3, rough4, _ = moments(_ROUGH)
+    _, _, pilot3, pilot4, _ = moments(_PILOT)
     with np.errstate(invalid="ignore"):
-        error = np.maximum(np.abs(rough3 - skewness), np.abs(rough4 - kurtosis))
+        error = np.maximum(np.abs(pilot3 - skewness), np.abs(pilot4 - kurtosis))
     constant = spread == 0
     error = np.where(constant, 0.0, np.where(np.isfinite(error) & (spread > 0), error, np.inf))
     return Cumulants(
@@ -247,19 +248,19 @@ def cumulants(line: Line) -> Cumulants:
     )
 
 
-def _scale(line: Line) -> tuple[Array, Array]:
+def _scale(contrast: Contrast) -> tuple[Array, Array]:
     """(N,) powers of 2 where |phi| is near exp(-1/8); and 1, 0 (constant) or -1 (near atom)."""
-    n = line.X.shape[0] if hasattr(line.X, "shape") else len(line.X)
+    n = contrast.X.shape[0] if hasattr(contrast.X, "shape") else len(contrast.X)
     h, drop = np.ones(n), np.zeros(n)
     todo = np.arange(n)
     for attempt in range(40):
         for one in np.unique(h[todo]):
             rows = todo[h[todo] == one]
-            drop[rows] = -line(rows, np.array([[1j * one]]))[0].real
+            drop[rows] = -contrast(rows, np.array([[1j * one]]))[0].real
         bad = ~np.isfinite(drop[todo])
         if bad.any():
             raise ValueError(
-                f"the cgf of {type(line.family).__name__} is not finite on the imaginary axis "
+                f"the cgf of {type(contrast.family).__name__} is not finite on the imaginary axis "
                 f"(row {todo[np.flatnonzero(bad)[0]]}, s = {h[todo][bad][0]:g}i)"
             )
         todo = todo[((drop[todo] < _DROP / 4) & (h[todo] < _REACH)) | (drop[todo] > 2 * _DROP)]

@@ -32,9 +32,9 @@ from bayesgen.predict.draws import (
 )
 from bayesgen.predict.interval import cornish_fisher
 from bayesgen.predict.interval.against_rest import POINTS, independent, margins, sobol
+from bayesgen.predict.interval.contrast import cumulants, log_odds, possible_classes
 from bayesgen.predict.interval.inversion import invert
-from bayesgen.predict.interval.log_odds import cumulants, log_odds, possible_classes
-from bayesgen.predict.interval.shortest import shortest
+from bayesgen.predict.interval.kinds import shortest
 
 Kind = Literal["eti", "hdi"]
 Route = Literal["auto", "exact", "approx", "draws"]
@@ -243,8 +243,8 @@ def _two_classes(model: ClassModel, X: Matrix, classes: Array, request: _Request
     if request.method == "draws":
         return _by_draws(model, X, classes, request)
     out = Ends.empty(X.shape[0], 2)
-    line = log_odds(model, X, int(classes[0]), int(classes[1]), request.class_prior)
-    k = cumulants(line)
+    contrast = log_odds(model, X, int(classes[0]), int(classes[1]), request.class_prior)
+    k = cumulants(contrast)
 
     def put(rows: Array, ends: tuple[Array, Array], method: str, error: Array | float) -> None:
         low, high = ends
@@ -260,7 +260,7 @@ def _two_classes(model: ClassModel, X: Matrix, classes: Array, request: _Request
     known = np.where(cornish_fisher.applies(own), cornish_fisher.ERROR, np.nan)
     ends = request.ends(int(quick.sum()), lambda p: cornish_fisher.quantile(own, p))
     put(np.flatnonzero(quick), ends, "cornish-fisher", known)
-    for group in invert(line, k, np.flatnonzero(~constant & ~quick)):
+    for group in invert(contrast, k, np.flatnonzero(~constant & ~quick)):
         for _, part in group.blocks(16 * group.phi.shape[1]):
             draft = part.table().quantile if request.kind == "hdi" else None
             ends = request.ends(len(part.rows), part.quantile, draft)

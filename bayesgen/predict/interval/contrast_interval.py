@@ -12,9 +12,9 @@ import numpy as np
 
 from bayesgen.numerics.special import Array
 from bayesgen.predict.interval import cornish_fisher
+from bayesgen.predict.interval.contrast import Contrast, cumulants
 from bayesgen.predict.interval.inversion import invert
-from bayesgen.predict.interval.log_odds import Line, cumulants
-from bayesgen.predict.interval.shortest import interval_of_draws, shortest
+from bayesgen.predict.interval.kinds import interval_of_draws, shortest
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,9 @@ class IntervalRequest:
         return interval_of_draws(draws, self.prob, self.kind)
 
 
-def interval_of_line(line: Line, request: IntervalRequest) -> tuple[Array, Array, Array]:
+def contrast_interval(contrast: Contrast, request: IntervalRequest) -> tuple[Array, Array, Array]:
     """(n,) lower and upper ends, and the error of the probability beyond them."""
-    k = cumulants(line)
+    k = cumulants(contrast)
     lower, upper, error = k.mean.copy(), k.mean.copy(), np.zeros(len(k.mean))
     varies = (k.sd > 0) | (k.error > 0)
     quick = varies & (request.method != "exact")
@@ -82,7 +82,7 @@ def interval_of_line(line: Line, request: IntervalRequest) -> tuple[Array, Array
         int(quick.sum()), lambda p: cornish_fisher.quantile(own, p)
     )
     error[quick] = np.where(good[quick], cornish_fisher.ERROR, np.nan)
-    for group in invert(line, k, np.flatnonzero(varies & ~quick)):
+    for group in invert(contrast, k, np.flatnonzero(varies & ~quick)):
         for _, part in group.blocks(16 * group.phi.shape[1]):
             draft = part.table().quantile if request.kind == "hdi" else None
             ends = request.ends(len(part.rows), part.quantile, draft)
