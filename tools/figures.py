@@ -141,51 +141,47 @@ def predictive_densities() -> Figure:
 
 # --------------------------------------------------------------------------------- architecture
 
-LAYERS = (  # modules, and what they are for
+LAYERS = (  # packages, and what they are for
     ("cli", "commands"),
-    ("streams · selection", "rows beyond memory: files, chunks, dask"),
-    ("estimators · classifier", "scikit-learn faces: check, call, name"),
-    ("decisions · label_shift", "least cost; proportions of a new population"),
-    ("reading", "tables, texts and labels to arrays and codes"),
-    ("plots · compare · relevance · dependence", "pictures, plug-ins; which features matter"),
-    ("contributions · validation · calibration", "log-odds by feature; is the posterior right?"),
-    ("uncertainty · mixture_weights", "distributions of p(class | x, theta)"),
-    ("predict · storage · criticism · relabelling", "one path for every method; netCDF"),
-    ("agreement · coherence · uniformity · replicates", "draws, densities, ranks of a right one"),
-    ("monte_carlo · inference · tree", "the posterior, and as a DataTree"),
-    ("model", "class weights times a family"),
-    ("families", "one file for one prior and likelihood"),
-    ("parts", "densities, statistics, pieces of PyMC graphs"),
-    ("family", "the contract of a family"),
-    ("rows · numerics · kernels · names · datasets", "passes over rows, stable sums; dims; tables"),
+    ("plots", "pictures"),
+    ("estimators", "scikit-learn interface: read once, fit, delegate"),
+    ("explain · checks", "why; is the posterior right? which model?"),
+    ("predict", "intervals, entropies, costs, new proportions"),
+    ("inference", "closed form, empirical Bayes, NUTS, Gibbs"),
+    ("datatree", "trees for ArviZ: built and read"),
+    ("posterior", "class weights x a family: exact, or draws"),
+    ("io", "one reader of tables; streams, dask, model files"),
+    ("encoding", "tables, texts and labels to arrays and codes"),
+    ("families", "one file or folder for one prior and likelihood"),
+    ("numerics · datasets", "stable sums, passes over rows, kernels; tables"),
 )
 DOWN, UP = 0.605, 0.87  # the lanes of fit and of predict
 JOURNEY = (  # lane, layer, what X has become there
     (DOWN, 2, "X, y"),
-    (DOWN, 4, "arrays, codes"),
-    (DOWN, 12, "statistics"),
-    (UP, 10, "posterior"),
-    (UP, 8, "log p(y, x | D)"),
+    (DOWN, 9, "arrays, codes"),
+    (DOWN, 10, "statistics"),
+    (UP, 7, "posterior"),
+    (UP, 4, "log p(y, x | D)"),
     (UP, 2, "p(y | x, D)"),
 )
 FITTED = 4  # so many of them are the fit's
 STEPS = (  # beside the arrow that leaves each but the last
+    "read once",
     "",
-    "one pass,\nparts add up",
     "prior.update",
     "new rows",
-    "one softmax\na row",
+    "one softmax\nper row",
 )
 
 
 def architecture() -> Figure:
     """Layers from the command line down to numerics, and the way of the data through them."""
     _refuse_drift()
-    fig, ax = plt.subplots(figsize=(7.4, 9.6))
+    fig, ax = plt.subplots(figsize=(7.4, 7.6))
     fig.subplots_adjust(0, 0, 1, 1)
     ax.set(xlim=(0, 1), ylim=(0, 1))
     ax.axis("off")
-    top, height = 0.922, 0.0435
+    top, height = 0.905, 0.054
     pitch = (top - height - 0.015) / (len(LAYERS) - 1)
     middle = [top - height / 2 - i * pitch for i in range(len(LAYERS))]
     head = {"size": 12, "weight": "bold", "va": "center"}
@@ -211,7 +207,7 @@ def architecture() -> Figure:
             ends = (x0 + 0.08, middle[i]), (x1, middle[j] - 0.0225)
             arrow["connectionstyle"] = "angle,angleA=0,angleB=90,rad=6"
         ax.annotate("", ends[1], ends[0], arrowprops=arrow)
-        beside = ends[0][0] + 0.012, (ends[0][1] + ends[1][1]) / 2
+        beside = (ends[0] if x0 == x1 else ends[1])[0] + 0.012, (ends[0][1] + ends[1][1]) / 2
         paper = {"fc": "white", "ec": "none", "pad": 0.3}  # hairlines pass behind the words
         if step:
             ax.text(*beside, step, va="center", size=9, bbox=paper)
