@@ -16,13 +16,12 @@ from bayesgen.families.sampled.logistic_normal.factor_mode import _Documents
 from bayesgen.families.sampled.logistic_normal.family import FACTOR, LogisticNormal
 from bayesgen.inference import diagnostics
 from bayesgen.posterior.model import ClassModel
+from tests.graphs import PYTHON
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
     from pytensor import function
-    from pytensor.compile.mode import Mode
 
-PYTHON = Mode(linker="py", optimizer="fast_compile")
 RNG = np.random.default_rng(7)
 C, D, N = 2, 5, 10
 Y = np.arange(N) % C
