@@ -118,6 +118,7 @@ def test_the_prior_and_the_likelihood_are_those_of_the_formulas():
     assert compiled(model, "x")(point) == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_the_coordinates_do_not_change_the_prior():
     """theta and tau have the same distributions whatever the shares."""
     import pymc as pm
