@@ -22,6 +22,7 @@ ROW = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_calls_alternate_and_the_first_of_each_is_reported_apart():
     calls = []
     found = measure.in_turn(lambda: calls.append("peer"), lambda: calls.append("ours"), budget=1e-9)
@@ -66,6 +67,7 @@ def test_disagreement_compares_the_compiled_form_with_numpys():
 
 
 @pytest.mark.skipif(not measure.STATUS.exists(), reason="the kernel's mark is Linux's")
+@pytest.mark.slow
 def test_peak_memory_is_what_a_call_needs_beside_its_result():
     code = (
         "import json, numpy as np; from tests.benchmarks.measure import _peak\n"
@@ -110,6 +112,7 @@ def test_the_readme_has_the_markers():
         assert re.search(rf"<!-- {marker}\b.*?-->.*?<!-- /{marker} -->", text, re.S), marker
 
 
+@pytest.mark.slow
 def test_a_run_on_few_rows_writes_a_record(tmp_path, capsys):
     path = tmp_path / "speed.json"
     arguments = ["--scale", "0.0005", "--no-memory", "--record", str(path)]

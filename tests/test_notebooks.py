@@ -72,6 +72,7 @@ def test_committed_notebook_was_executed_from_top_to_bottom(path):
 
 
 @by_name
+@pytest.mark.slow
 def test_notebook_runs_and_says_what_was_committed(path, tmp_path, monkeypatch):
     for name in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR"):
         monkeypatch.setenv(name, str(tmp_path / name.lower()))  # not the user's settings

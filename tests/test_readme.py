@@ -115,6 +115,7 @@ def test_the_family_of_the_readme_is_a_classifier(family_class, tmp_path):
     assert clf.posterior_["posterior"].dataset.lam.dims == ("chain", "draw", "class", "feature")
 
 
+@pytest.mark.slow
 def test_the_demo_prints_what_is_shown():
     (shown,) = re.findall(r"<!-- demo.*?```text\n(.*?)```", TEXT, re.S)
     run = subprocess.run(

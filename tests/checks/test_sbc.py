@@ -387,7 +387,8 @@ def test_simuk_comes_to_the_same_verdict(right):
     codes y are the design of x, apart from the label observed.
     """
     import simuk
-    from pytensor.compile.mode import Mode
+
+    from tests.graphs import PYTHON
 
     class Family(BetaBernoulli):
         def simulate(self, rng, theta, y):
@@ -419,7 +420,7 @@ def test_simuk_comes_to_the_same_verdict(right):
                 "chains": 1,
                 "cores": 1,
                 "nuts_sampler": "pymc",
-                "compile_kwargs": {"mode": Mode(linker="py", optimizer="fast_compile")},
+                "compile_kwargs": {"mode": PYTHON},
             },
         )
         theirs.run_simulations()

@@ -15,15 +15,14 @@ from sklearn.datasets import load_iris
 
 import bayesgen as bg
 from bayesgen.families.contract import Theta
+from tests.graphs import PYTHON
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of these packages are not ours
     import arviz as az
     import pymc as pm
     import pytensor
-    from pytensor.compile.mode import Mode
 
-PYTHON = Mode(linker="py", optimizer="fast_compile")  # tiny models: compiling would take longest
 PYMC: dict[str, Any] = {"progressbar": False, "compile_kwargs": {"mode": PYTHON}}
 JOINT: dict[str, Any] = {"likelihood_var_names": "joint"}
 GROUPS = ("prior", "log_prior", "log_likelihood", "posterior_predictive")

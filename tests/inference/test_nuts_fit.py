@@ -27,15 +27,14 @@ from bayesgen.inference import diagnostics, sampled
 from bayesgen.inference import nuts as mcmc
 from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.numerics.kernels import missing_cells
+from tests.graphs import PYTHON
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
     import pymc as pm
     import pytensor
     import pytensor.tensor as pt
-    from pytensor.compile.mode import Mode
 
-PYTHON = Mode(linker="py", optimizer="fast_compile")  # tiny models: compiling would take longest
 NAN = np.nan
 
 

@@ -12,20 +12,13 @@ import pytest
 
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS
-from tests.graphs import declare, draw, log_densities, pytensor, values_of
+from tests.graphs import declare, draw, log_densities, values_of
 from tests.laws.cases import close, first, needs_density, needs_missing, with_missing
 
 N_POINTS, N_CLASSES = 3, 3
 STEP = 1e-3  # relative; differences of fourth order have about ten digits
 Y = np.array([0, 1, 1, 0, 1, 0, 0])
 Y_OF_THREE = np.array([0, 1, 2, 2, 1, 0, 0])
-
-
-@pytest.fixture(autouse=True)
-def _graphs_of_others():
-    """No C compiler for constants of graphs that are evaluated once."""
-    with pytensor.config.change_flags(cxx=""):
-        yield
 
 
 # ------------------------------------------------------------------------------- models and points

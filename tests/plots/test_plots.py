@@ -444,7 +444,7 @@ def test_prior_predictive_of_one_class_has_its_rows_and_colour(three):
     assert thick(ax).get_color() == CLASSES[1]
 
 
-def test_prior_predictive_of_categories_words_and_sampled_classifiers():
+def test_prior_predictive_of_categories_and_words():
     from scipy import sparse
 
     rng = np.random.default_rng(0)
@@ -457,7 +457,12 @@ def test_prior_predictive_of_categories_words_and_sampled_classifiers():
         bg.MultinomialNB().fit(counts, y), sparse.csr_matrix(counts), y, 2, draws=3
     )
     np.testing.assert_allclose(thick(ax).get_xdata()[1:], np.sort(counts[:, 2]))
-    X = rng.normal(size=(30, 2))
+
+
+@pytest.mark.slow  # compiles: minutes where no cache is left
+def test_prior_predictive_of_sampled_classifiers():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 2)), np.arange(30) % 2
     for face in (bg.StudentTNB, bg.BayesianLogisticRegression):
         # its prior alone is asked for: by Laplace, which needs no compiler
         clf = face(random_state=0).fit(X, y, inference="laplace", progressbar=False)

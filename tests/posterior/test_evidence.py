@@ -20,6 +20,7 @@ from scipy import stats
 
 import bayesgen as bg
 from bayesgen.numerics.special import log_mean_exp
+from tests.graphs import PYTHON
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
@@ -27,13 +28,11 @@ with warnings.catch_warnings():
     import pytensor
     import pytensor.tensor as pt
     from pymc.smc.kernels import IMH
-    from pytensor.compile.mode import Mode
     from pytensor.graph.replace import vectorize_graph
     from pytensor.graph.rewriting.basic import dfs_rewriter
     from pytensor.graph.rewriting.utils import rewrite_graph
     from pytensor.tensor.rewriting.ofg import inline_symbolic_for_fusion
 
-PYTHON = Mode(linker="py", optimizer="fast_compile")  # tiny models: compiling would take longest
 CHAINS, PARTICLES = 10, 150
 ODDS = 0.9995  # each comparison fails by chance once in 1000 seeds
 RNG = np.random.default_rng(0)

@@ -52,12 +52,14 @@ def coverage(theta, replicates, per_class, m, seed, **options):
     return covered / replicates, width
 
 
+@pytest.mark.slow
 def test_intervals_cover():
     """Rows and proportions from the prior; 240 replicates: two standard errors are 0.039."""
     share, _ = coverage("drawn", 240, per_class=5, m=50, seed=0, draws=100, chains=2)
     assert 0.86 <= share <= 0.97
 
 
+@pytest.mark.slow
 def test_integrating_theta_row_by_row_does_not_cover():
     few, _ = coverage("integrated", 200, per_class=5, m=200, seed=1, draws=4, chains=1)
     many, _ = coverage("integrated", 200, per_class=2000, m=200, seed=2, draws=4, chains=1)

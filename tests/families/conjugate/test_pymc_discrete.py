@@ -13,14 +13,13 @@ from scipy import sparse, stats
 import bayesgen as bg
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.posterior.model import ClassModel
+from tests.graphs import PYTHON
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
     import pymc as pm
     import pytensor
-    from pytensor.compile.mode import Mode
 
-PYTHON = Mode(linker="py", optimizer="fast_compile")  # tiny models: compiling would take longest
 RNG = np.random.default_rng(0)
 N, Y = 30, np.array(list("abc"))[np.arange(30) % 3]
 

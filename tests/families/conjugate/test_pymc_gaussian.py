@@ -16,6 +16,7 @@ import bayesgen as bg
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.posterior.model import ClassModel
+from tests.graphs import PYTHON
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
@@ -23,7 +24,6 @@ with warnings.catch_warnings():
     import pytensor
     from pytensor.compile.mode import Mode
 
-PYTHON = Mode(linker="py", optimizer="fast_compile")  # tiny models: compiling would take longest
 RNG = np.random.default_rng(0)
 N, Y = 24, np.array(list("abc"))[np.arange(24) % 3]
 X = RNG.normal(size=(N, 3)) @ [[1.0, 0.8, 0.0], [0.0, 0.6, 0.0], [0.5, 0.0, 20.0]]

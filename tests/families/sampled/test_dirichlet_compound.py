@@ -13,13 +13,12 @@ from bayesgen.families.sampled.dirichlet_compound import DirichletCompound
 from bayesgen.families.shared.simplex import counted_simplex
 from bayesgen.inference import diagnostics
 from bayesgen.posterior.model import ClassModel
+from tests.graphs import PYTHON
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
     import pytensor.tensor as pt
-    from pytensor.compile.mode import Mode
 
-PYTHON = Mode(linker="py", optimizer="fast_compile")
 RNG = np.random.default_rng(6)
 C, D, N = 2, 4, 12
 THETA = {"mean": RNG.dirichlet(np.ones(D), C), "concentration": np.array([0.7, 60.0])}

@@ -15,14 +15,13 @@ from bayesgen.families.sampled.gaussian_mixture import GaussianMixture
 from bayesgen.inference.diagnostics import Diagnosis, diagnose
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.model import ClassModel
+from tests.graphs import PYTHON
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
     import pymc as pm
     import pytensor
-    from pytensor.compile.mode import Mode
 
-PYTHON = Mode(linker="py", optimizer="fast_compile")
 NAN = np.nan
 SIZES = [1, 3]
 COORDS = {"class": ["a", "b"], "feature": ["u", "v"], "feature_bis": ["u", "v"]}

@@ -13,12 +13,11 @@ import bayesgen as bg
 from bayesgen.families.sampled.hierarchical_bernoulli import HierarchicalBernoulli
 from bayesgen.inference.diagnostics import diagnose
 from bayesgen.posterior.model import ClassModel
+from tests.graphs import PYTHON
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
-    from pytensor.compile.mode import Mode
 
-PYTHON = Mode(linker="py", optimizer="fast_compile")
 RNG = np.random.default_rng(5)
 THETA = RNG.uniform(size=(2, 3, 4))  # two draws, three classes, four columns
 Y = np.array([0, 1, 2, 2, 1, 0])
@@ -119,6 +118,7 @@ def test_the_prior_and_the_likelihood_are_those_of_the_formulas():
     assert compiled(model, "x")(point) == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_the_coordinates_do_not_change_the_prior():
     """theta and tau have the same distributions whatever the shares."""
     import pymc as pm

@@ -14,12 +14,11 @@ import bayesgen as bg
 from bayesgen.families.sampled.hierarchical_categorical import HierarchicalCategorical
 from bayesgen.inference.diagnostics import diagnose
 from bayesgen.posterior.model import ClassModel
+from tests.graphs import PYTHON
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
-    from pytensor.compile.mode import Mode
 
-PYTHON = Mode(linker="py", optimizer="fast_compile")
 RNG = np.random.default_rng(5)
 K = np.array([2, 4, 3])
 REAL = np.arange(4) < K[:, None]

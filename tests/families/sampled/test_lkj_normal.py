@@ -14,14 +14,13 @@ from bayesgen.inference.diagnostics import diagnose
 from bayesgen.numerics.kernels import correlation as kernels
 from bayesgen.posterior.model import ClassModel
 from bayesgen.posterior.monte_carlo import MonteCarloWarning
+from tests.graphs import PYTHON
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
     import pymc as pm
     import pytensor
-    from pytensor.compile.mode import Mode
 
-PYTHON = Mode(linker="py", optimizer="fast_compile")
 NAN = np.nan
 COORDS = {"class": ["a", "b"], "feature": list("uvw"), "feature_bis": list("uvw")}
 

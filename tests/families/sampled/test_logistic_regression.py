@@ -14,13 +14,11 @@ import bayesgen as bg
 from bayesgen.families.sampled.logistic_regression import LogisticRegression
 from bayesgen.inference.diagnostics import diagnose
 from bayesgen.posterior.model import ClassModel
+from tests.graphs import PYTHON
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
     import arviz as az
-    from pytensor.compile.mode import Mode
-
-PYTHON = Mode(linker="py", optimizer="fast_compile")
 
 
 def rows(n: int, n_classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -73,7 +71,7 @@ def test_the_density_is_the_softmax_of_scipy_and_pymcs(features):
     coords = {"class": range(3), "feature": range(3), "feature_bis": range(3)}
     model = ClassModel(np.ones(3), family).to_pymc(coords, X=X, y=y)
     rng = np.random.default_rng(1)
-    point = {v.name: rng.normal(size=v.shape.eval()) for v in model.free_RVs}
+    point = {v.name: rng.normal(size=v.shape.eval(mode=PYTHON)) for v in model.free_RVs}
     names = list(family.params)
     outputs = model.replace_rvs_by_values([model[k] for k in names])
     compute = model.compile_fn(

@@ -14,13 +14,12 @@ from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.sampled.negative_binomial import NegativeBinomial
 from bayesgen.inference import diagnostics
 from bayesgen.posterior.model import ClassModel
+from tests.graphs import PYTHON
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
     import pymc as pm
-    from pytensor.compile.mode import Mode
 
-PYTHON = Mode(linker="py", optimizer="fast_compile")
 RNG = np.random.default_rng(5)
 C, D = 2, 4
 THETA = {"mu": RNG.gamma(2.0, 1.0, (C, D)), "delta": np.array([0.01, 0.5, 1.0, 4.0])}
