@@ -17,6 +17,7 @@ from bayesgen.estimators.face import NoClosedFormError
 from bayesgen.estimators.posterior import Posterior
 from bayesgen.families.contract import ConjugateFamily, Family, Stats, broadcast_prior
 from bayesgen.families.names import CHAIN, CLASS_WEIGHTS, DRAW
+from bayesgen.families.shared.cells import by_cell
 from bayesgen.inference import approximation, diagnostics, gibbs
 from bayesgen.inference import nuts as mcmc
 from bayesgen.inference.closed_form import posterior as closed_form_posterior
@@ -211,15 +212,16 @@ class Sampling(Posterior):
         """
         data = partial_data(self.prior_, X, codes, weight)
         self._rough, self._rough_stats = data.rough, data.rough_stats
-        features = data.rough_stats.features
+        features, coords = data.rough_stats.features, self._coords()
         prior, labelled = (_prepared(m, data.rough_stats) for m in (self.prior_, data.labelled))
 
         def start(rng: np.random.Generator) -> dict[str, Array]:
             theta = labelled.draw(rng, 1)
             free = prior.family.pymc_coordinates(theta, features)
-            return {k: v[0] for k, v in (theta | {k: v for k, (_, v) in free.items()}).items()}
+            listed = {k: by_cell(prior.params[k], v, coords)[1] for k, v in theta.items()}
+            return {k: v[0] for k, v in (listed | {k: v for k, (_, v) in free.items()}).items()}
 
-        return prior.to_pymc(self._coords(), stats=data.stats, partial=data.rows), start
+        return prior.to_pymc(coords, stats=data.stats, partial=data.rows), start
 
     def _partial_pymc(self, X: Any, y: Any) -> Any:
         """`to_pymc` where sufficient statistics do not hold the rows."""

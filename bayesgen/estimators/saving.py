@@ -94,13 +94,9 @@ class Saving(Posterior):
         else:
             self._rough, self._rough_stats = model, stats
         if self._drawn:
-            coords = self._coords()
             attrs = {k: storage.from_json(v) for k, v in state["draws"].items()}
             self._draws = self._tree(
-                {
-                    name: group.assign_coords({d: coords[d] for d in group.dims if d in coords})
-                    for name, group in draws.items()
-                },
+                dict(draws),
                 attrs["route"],
             )
             # who drew them and when: what a file of version 0.1 does not tell stays unknown
