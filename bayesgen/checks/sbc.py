@@ -31,6 +31,7 @@ from bayesgen.checks import uniformity
 from bayesgen.datatree import tree
 from bayesgen.families.conjugate.dirichlet_markov import DirichletMarkov, MarkovStats
 from bayesgen.families.names import CLASS, CLASS_WEIGHTS
+from bayesgen.families.shared.cells import by_cell
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel, log_class_weights
 from bayesgen.posterior.monte_carlo import effective_sample_size, log_densities
@@ -163,7 +164,7 @@ def simulation_based_calibration(
     with threadpool_limits(1, user_api="blas"):  # threads would fight for matrices this small
         for each, theta in zip(generators, thetas, strict=True):
             rows = routes.rows(prior, each, theta, n_rows, X)
-            run, quantities = _replicate(prior, theta, sampler(each, *rows), *rows, each)
+            run, quantities = _replicate(prior, theta, sampler(each, *rows), *rows, each, coords)
             runs.append(run)
     rank, constant, ess = (np.stack(part) for part in zip(*runs, strict=True))
     pit = (rank + rng.random(rank.shape)) / (draws + 1)
@@ -188,7 +189,7 @@ def _prior_of(clf: Any) -> tuple[ClassModel, dict[str, Any]]:
     """The prior, whose theta has the same shape in every replicate, and labels of its dims."""
     known: dict[str, Any] = {}
     if isinstance(clf, ClassModel):
-        prior = clf
+        prior, known = clf, clf.family.coords()
     else:
         check_is_fitted(clf, "prior_")
         prior, known = clf.prior_, clf._coords()
@@ -258,11 +259,12 @@ def _replicate(
     X: Any,
     y: Array,
     rng: np.random.Generator,
+    coords: Mapping[str, Any],
 ) -> tuple[_Replicate, Quantities]:
     """Rank one theta among the posterior draws given its rows; what has been ranked."""
     both = {name: np.concatenate([value, posterior[name]]) for name, value in theta.items()}
     draws = len(next(iter(both.values()))) - 1
-    quantities = _quantities(prior, both)
+    quantities = {k: by_cell(*v, coords) for k, v in _quantities(prior, both).items()}
     columns = [value.reshape(draws + 1, -1) for _, value in quantities.values()]
     values = np.column_stack([*columns, _log_likelihood(prior, both, X, y)])
     below = (values[1:] < values[0]).sum(axis=0)

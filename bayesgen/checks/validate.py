@@ -24,6 +24,7 @@ from bayesgen.checks.coherence import contradictions
 from bayesgen.datatree.tree import read_draws
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.names import CLASS_WEIGHTS, FEATURE, FEATURE_BIS
+from bayesgen.families.shared.cells import by_cell
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
 from bayesgen.posterior.monte_carlo import log_densities
 from bayesgen.predict.probabilities import log_joint, monte_carlo
@@ -222,7 +223,8 @@ def _compared(
 ) -> tuple[dict[str, list[str]], Agreement, Array]:
     """Names by variable, agreement and R-hat of every quantity."""
     model = fitted.model_
-    chain = read_draws(tree, model.params, fitted._coords())
+    coords = fitted._coords()
+    chain = read_draws(tree, model.params, coords)
     n = int(max(2000, min(_REFERENCE, _NUMBERS // model.family.n_parameters())))
     reference = model.draw(rng, n)
     names: dict[str, list[str]] = {}
@@ -236,8 +238,10 @@ def _compared(
 
     for name, value in chain.items():
         labels = _labels(name, fitted.posterior_["posterior"][name])
-        used = np.flatnonzero(_live(model.family, model.params[name], value.shape[2:]))
-        mine, other = value.reshape(*value.shape[:2], -1), reference[name].reshape(n, -1)
+        dims, mine = by_cell(model.params[name], value, coords)
+        _, other = by_cell(model.params[name], reference[name], coords)
+        used = np.flatnonzero(_live(model.family, dims, mine.shape[2:]))
+        mine, other = mine.reshape(*mine.shape[:2], -1), other.reshape(n, -1)
         add(name, [labels[k] for k in used], mine[..., used], other[:, used])
     places = [f"row {i}, {c}" for i in range(rows.shape[0]) for c in fitted.classes_]
     ours = {k: v[None] for k, v in reference.items()}

@@ -12,6 +12,7 @@ import numpy as np
 from bayesgen.datatree.tree import Coords, group
 from bayesgen.families.contract import Family
 from bayesgen.families.names import CLASS
+from bayesgen.families.shared.cells import Cells
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel, ClassStats
 
@@ -33,6 +34,7 @@ def fit_dataset(
 
     variables: dict[str, xr.Variable] = {}
     attrs: dict[str, str] = {}
+    coords = _padded(coords)
     sizes = {name: len(value) for name, value in coords.items()}
     for role, weights, record in (
         ("posterior", posterior.alpha, posterior.family),  # first: the plain dims are its own
@@ -60,7 +62,12 @@ def prior_dataset(prior: ClassModel, stats: ClassStats, coords: Coords) -> "xr.D
             for i, (d, n) in enumerate(zip(full, value.shape, strict=True))
         ]
         variables[name] = (tuple(own), value)
-    return group(variables, coords)
+    return group(variables, _padded(coords))
+
+
+def _padded(coords: Coords) -> Coords:
+    """Coordinates under which categories keep a dim of their own, padded as in NumPy and PyMC."""
+    return {name: labels for name, labels in coords.items() if not isinstance(labels, Cells)}
 
 
 def _variable(

@@ -19,7 +19,8 @@ from bayesgen.datatree.names import (
     POSTERIOR_PREDICTIVE,
     PRIOR_PREDICTIVE,
 )
-from bayesgen.families.names import CHAIN, DRAW
+from bayesgen.families.names import CATEGORY, CHAIN, DRAW, FEATURE, FEATURE_CATEGORY
+from bayesgen.families.shared.cells import Cells, by_cell, cells_dim, cells_of, padded
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
@@ -31,14 +32,20 @@ Coords = Mapping[str, Any]
 def draws_dataset(
     draws: Mapping[str, Array], params: Mapping[str, tuple[str, ...]], coords: Coords
 ) -> "xr.Dataset":
-    """Draws {name: (chain, draw, *dims)} as a Dataset."""
+    """Draws {name: (chain, draw, *dims)} as a Dataset.
+
+    Features with categories of their own (`Cells` among `coords`) are listed cell by cell.
+    """
     import xarray as xr
 
-    variables = {name: ((CHAIN, DRAW, *params[name]), value) for name, value in draws.items()}
-    used = {d for dims in params.values() for d in dims}
+    found = {
+        name: by_cell((CHAIN, DRAW, *params[name]), value, coords) for name, value in draws.items()
+    }
+    used = {d for dims, _ in found.values() for d in dims}
     n_chains, n_draws = next(iter(draws.values())).shape[:2]
     index = {CHAIN: np.arange(n_chains), DRAW: np.arange(n_draws)}
-    return xr.Dataset(variables, index | {k: v for k, v in coords.items() if k in used})
+    plain = {k: v for k, v in coords.items() if k in used and not isinstance(v, Cells)}
+    return labelled(xr.Dataset(found, index | plain), coords)
 
 
 def read_draws(
@@ -70,7 +77,12 @@ def read_draws(
     sizes = {name: len(labels) for name, labels in coords.items()}
     orders: dict[str, Array | None] = {}
     out = {}
-    for name, dims in params.items():
+    for name, padded_dims in params.items():
+        dims, cells = padded_dims, cells_of(padded_dims, coords)
+        if cells is not None and name in dataset and cells_dim(dims) in dataset[name].dims:
+            dims = (*dims[:-2], str(cells_dim(dims)))
+        else:  # two dims, as files of version 0.1 have them
+            cells = None
         wanted = (CHAIN, DRAW, *dims)
         if name not in dataset.data_vars:
             raise ValueError(
@@ -104,7 +116,7 @@ def read_draws(
                 f"{name!r} of the posterior is not finite, first in chain {chain}, draw {draw}; "
                 "drop the draws that failed, or sample again"
             )
-        out[name] = value
+        out[name] = value if cells is None else padded(value, cells)
     return out
 
 
@@ -151,10 +163,42 @@ def group(variables: Mapping[str, tuple[tuple[str, ...], Array]], coords: Coords
     """{name: (dims, values)} as a Dataset; what has no labels in `coords` is counted from 0."""
     import xarray as xr
 
-    out = xr.Dataset({name: (list(dims), value) for name, (dims, value) in variables.items()})
+    found = {name: by_cell(dims, value, coords) for name, (dims, value) in variables.items()}
+    out = xr.Dataset({name: (list(dims), value) for name, (dims, value) in found.items()})
     counted = {d: np.arange(n) for d, n in out.sizes.items()}
-    labels = {k: v for k, v in coords.items() if out.sizes.get(k) == len(v)}
-    return out.assign_coords(counted | labels)
+    return labelled(out.assign_coords(counted), coords)
+
+
+def labelled(dataset: "xr.Dataset", coords: Coords) -> "xr.Dataset":
+    """A group with labels on its dims.
+
+    Padded arrays, as files of version 0.1 have them, are listed cell by cell. Each cell's
+    ``feature`` and ``category`` are attributes of the coordinate ``feature_category``.
+    """
+    import xarray as xr
+
+    for dim, cells in coords.items():
+        prefix = str(dim).removesuffix(FEATURE_CATEGORY)
+        pair = f"{prefix}{FEATURE}", f"{prefix}{CATEGORY}"
+        if not isinstance(cells, Cells):
+            continue
+        two = [name for name, v in dataset.data_vars.items() if set(pair) <= set(v.dims)]
+        place = (xr.DataArray(at, dims=dim) for at in (cells.row, cells.column))
+        at = dict(zip(pair, place, strict=True))
+        found = {name: dataset[name].isel(at).variable for name in two}
+        dataset = dataset.drop_vars(two)
+        unused = [d for d in pair if d in dataset.dims and not _uses(dataset, d)]
+        dataset = dataset.drop_dims(unused).assign(found)
+        if dim in dataset.dims:
+            # attributes: ArviZ stacks variables, which must have all their coordinates in common
+            apart = {FEATURE: cells.feature.tolist(), CATEGORY: cells.category.tolist()}
+            dataset = dataset.assign_coords({dim: (dim, list(cells), apart)})
+    known = {k: v for k, v in coords.items() if dataset.sizes.get(k) == len(v)}
+    return dataset.assign_coords({k: v for k, v in known.items() if not isinstance(v, Cells)})
+
+
+def _uses(dataset: "xr.Dataset", dim: str) -> bool:
+    return any(dim in variable.dims for variable in dataset.data_vars.values())
 
 
 _LONG_NAMES = {  # {group: {variable: what it is}}
@@ -204,6 +248,14 @@ def with_draws(
 ) -> dict[str, tuple[tuple[str, ...], Array]]:
     """The same with dims (chain, draw) in front."""
     return {name: ((CHAIN, DRAW, *dims), value) for name, (dims, value) in variables.items()}
+
+
+def as_in_numpy(
+    draws: Mapping[str, Array], params: Mapping[str, tuple[str, ...]], coords: Coords
+) -> dict[str, Array]:
+    """Draws {name: (..., *dims)} of a PyMC model; what it lists by cell, padded again."""
+    found = {name: (value, cells_of(params[name], coords)) for name, value in draws.items()}
+    return {k: v if cells is None else padded(v, cells) for k, (v, cells) in found.items()}
 
 
 def split_chains(draws: Mapping[str, Array], chains: int) -> dict[str, Array]:

@@ -144,7 +144,7 @@ class Posterior(Learning):
         drawn = tree.split_chains(self.model_.draw(rng, draws * chains), chains)
         posterior = tree.draws_dataset(drawn, self.model_.params, self._coords())
         free = self.prior_.family.pymc_coordinates(drawn, self.stats_.features)
-        coordinates = tree.with_draws(free)
+        coordinates = tree.with_draws({k: v for k, v in free.items() if k not in drawn})
         posterior = posterior.merge(tree.group(coordinates, self._coords()))
         out = self._tree({POSTERIOR: posterior}, "closed form", random_state)
         self._add_groups(out, drawn, rng, rows, names, replicate)
@@ -228,6 +228,7 @@ class Posterior(Learning):
         import xarray as xr
 
         stats, coords = self._fitted().stats, self._coords()
+        groups = {name: tree.labelled(group, coords) for name, group in groups.items()}
         groups = groups | {CONSTANT_DATA: fit_group.prior_dataset(self.prior_, stats, coords)}
         if "model_" in self.__dict__:
             fit = fit_group.fit_dataset(self.prior_, self.model_, stats, coords)
@@ -307,8 +308,9 @@ class Posterior(Learning):
         """{name: (n, *dims)} from the prior of a family that only PyMC can draw."""
         from bayesgen.inference import nuts as mcmc
 
-        model = self.prior_.to_pymc(self._coords())
-        return mcmc.draw_prior(model, self.prior_.params, n, int(rng.integers(1 << 31)))
+        coords, params = self._coords(), self.prior_.params
+        drawn = mcmc.draw_prior(self.prior_.to_pymc(coords), params, n, int(rng.integers(1 << 31)))
+        return tree.as_in_numpy(drawn, params, coords)
 
     def posterior_groups(
         self,

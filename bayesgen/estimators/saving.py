@@ -92,15 +92,8 @@ class Saving(Posterior):
             self._posterior = ExactPosterior(self.prior_, model, stats)
             return self
         self._posterior = DrawnPosterior(self.prior_, model, stats, {})
-        coords = self._coords()
         attrs = {k: storage.from_json(v) for k, v in state["draws"].items()}
-        self._draws = self._tree(
-            {
-                name: group.assign_coords({d: coords[d] for d in group.dims if d in coords})
-                for name, group in draws.items()
-            },
-            attrs["route"],
-        )
+        self._draws = self._tree(dict(draws), attrs["route"])
         # who drew them and when: what a file of version 0.1 does not tell stays unknown
         untold = ("created_at", "inference_library", "inference_library_version")
         self._draws.attrs |= dict.fromkeys(untold, "unknown") | attrs

@@ -20,8 +20,9 @@ from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomi
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
 from bayesgen.families.conjugate.normal_inverse_gamma.family import NormalInverseGamma, Variance
 from bayesgen.families.contract import ConjugateFamily, Family, Stats
-from bayesgen.families.names import CATEGORY, CLASS, FEATURE
+from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.shared.category_codes import Codes
+from bayesgen.families.shared.cells import category_coords
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 
@@ -166,7 +167,7 @@ class CategoricalNB(_Table):
         return values
 
     def _coords(self) -> dict[str, Any]:
-        return super()._coords() | {CATEGORY: _category_coord(self.encoder_)}
+        return super()._coords() | category_coords(self._feature_names(), self.encoder_.values)
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         self.encoder_ = Categories.from_json(state["encoder"])
@@ -185,14 +186,6 @@ def refuse_no_categories(categories: Categories, names: Any) -> None:
             f"column {name!r} holds nothing but missing cells: declare its categories in "
             "categories=, or leave it out"
         )
-
-
-def _category_coord(categories: Categories) -> list[Any]:
-    """The categories themselves where all columns share them, else their codes."""
-    first = categories.values[0] if categories.values else ()
-    if first and all(v == first for v in categories.values):
-        return list(first)
-    return list(range(max(categories.n_categories, default=0)))
 
 
 class MixedNB(_Table):
@@ -346,7 +339,8 @@ class MixedNB(_Table):
         for kind, positions in self.schema_.blocks.items():
             out[f"{kind}_{FEATURE}"] = list(names[positions])
         if "categorical" in self.schema_.blocks:
-            out[f"categorical_{CATEGORY}"] = _category_coord(self.schema_.categories)
+            columns = out[f"categorical_{FEATURE}"]
+            out |= category_coords(columns, self.schema_.categories.values, "categorical_")
         return out
 
     def _restore(self, state: Mapping[str, Any]) -> None:

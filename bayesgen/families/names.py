@@ -13,6 +13,7 @@ CLASS: Final = "class"
 FEATURE: Final = "feature"
 FEATURE_BIS: Final = "feature_bis"  # second axis of a covariance matrix
 CATEGORY: Final = "category"
+FEATURE_CATEGORY: Final = "feature_category"  # both in one, where features differ in categories
 CONTEXT: Final = "context"  # the tokens before a token, in an n-gram model
 TOKEN: Final = "token"
 COMPONENT: Final = "component"  # of a mixture within a class

@@ -10,6 +10,7 @@ import numpy as np
 from bayesgen.datatree import tree
 from bayesgen.families.contract import ConjugateFamily, Family, Stats, broadcast_prior
 from bayesgen.families.names import CLASS_WEIGHTS
+from bayesgen.families.shared.cells import by_cell
 from bayesgen.inference import approximation, gibbs, nuts
 from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.inference.closed_form import posterior as closed_form_posterior
@@ -60,8 +61,8 @@ class Target:
         Whether the rows are complete and the family conjugate.
     to_pymc : callable
         Coords {dim: labels} to the PyMC model of the rows.
-    start : callable, optional
-        Where a chain starts.
+    start : callable
+        Coords to where a chain starts; None is near the centre of the prior.
     """
 
     prior: ClassModel
@@ -69,7 +70,7 @@ class Target:
     pilot_stats: ClassStats
     exact: bool
     to_pymc: Callable[[Coords], Any]
-    start: Start | None = None
+    start: Callable[[Coords], Start | None] = lambda coords: None
 
 
 def target(unresolved: ClassModel, prior: str, data: Data) -> Target:
@@ -154,11 +155,16 @@ def _of_rows(unresolved: ClassModel, data: Data) -> Target:
     rows = {"X": X[whole], "y": codes[whole]} if whole.any() else {}
     to_pymc = partial(prior.to_pymc, partial=some, **rows)
     return Target(
-        prior, pilot, ClassStats(count, Stats()), False, to_pymc, _chosen_start(prior, pilot)
+        prior,
+        pilot,
+        ClassStats(count, Stats()),
+        False,
+        to_pymc,
+        partial(_chosen_start, prior, pilot),
     )
 
 
-def _chosen_start(prior: ClassModel, pilot: ClassModel) -> Start | None:
+def _chosen_start(prior: ClassModel, pilot: ClassModel, coords: Coords) -> Start | None:
     """Where chains start: the family's choice, if it has one."""
     family = prior.family
     if family.start(np.random.default_rng(0)) is None:
@@ -181,10 +187,14 @@ def _of_incomplete_rows(prior: ClassModel, data: Data) -> Target:
     features = found.pilot_stats.features
     ready, labelled = (prepared(m, found.pilot_stats) for m in (prior, found.labelled))
 
-    def start(rng: np.random.Generator) -> dict[str, Array]:
-        theta = labelled.draw(rng, 1)
-        free = ready.family.pymc_coordinates(theta, features)
-        return {k: v[0] for k, v in (theta | {k: v for k, (_, v) in free.items()}).items()}
+    def start(coords: Coords) -> Start:
+        def point(rng: np.random.Generator) -> dict[str, Array]:
+            theta = labelled.draw(rng, 1)
+            free = ready.family.pymc_coordinates(theta, features)
+            listed = {k: by_cell(prior.params[k], v, coords)[1] for k, v in theta.items()}
+            return {k: v[0] for k, v in (listed | {k: v for k, (_, v) in free.items()}).items()}
+
+        return point
 
     to_pymc = partial(ready.to_pymc, stats=found.stats, partial=found.rows)
     return Target(prior, found.pilot, found.pilot_stats, False, to_pymc, start)
@@ -235,10 +245,10 @@ def sample(
         return tree.draws_dataset(draws, goal.prior.params, coords), xr.Dataset()
     graph = goal.to_pymc(coords)
     if inference == "nuts":
-        posterior, sample_stats = nuts.sample(graph, start=goal.start, **options)
+        posterior, sample_stats = nuts.sample(graph, start=goal.start(coords), **options)
     else:
         posterior, sample_stats = approximation.sample(
-            graph, inference, start=goal.start, **options
+            graph, inference, start=goal.start(coords), **options
         )
     draws = {str(k): np.asarray(v.values) for k, v in posterior.data_vars.items()}
     changed = goal.pilot.family.relabelled(draws, data.X, data.codes)

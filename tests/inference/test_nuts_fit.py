@@ -275,7 +275,7 @@ def modelled(clf: Any, X: Any, codes: Any, weight: Any = None) -> tuple[Any, Any
     data = sampled.Data(rows, codes, len(clf.classes_), weight)
     goal = sampled.target(clf._unresolved(), clf.prior, data)
     clf._aim_at(goal)
-    clf.start, model = goal.start, goal.to_pymc(clf._coords())
+    clf.start, model = goal.start(clf._coords()), goal.to_pymc(clf._coords())
     return clf, model, rows
 
 

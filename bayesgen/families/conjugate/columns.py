@@ -112,6 +112,14 @@ class Columns(ConjugateFamily):
             for param, dims in family.params.items()
         }
 
+    def coords(self) -> dict[str, Any]:
+        """Those of each block, under its name."""
+        return {
+            _prefixed(name, (dim,))[0]: labels
+            for name, family, _ in self._blocks()
+            for dim, labels in family.coords().items()
+        }
+
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
         """Sum over blocks."""
         return self._sum(

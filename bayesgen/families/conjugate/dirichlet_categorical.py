@@ -35,7 +35,7 @@ from bayesgen.families.contract import (
     refuse_negative,
     refuse_undefined,
 )
-from bayesgen.families.names import CATEGORY, CLASS, FEATURE, Method
+from bayesgen.families.names import CATEGORY, CLASS, FEATURE, FEATURE_CATEGORY, Method
 from bayesgen.families.shared.category_codes import (
     Codes,
     code_index,
@@ -44,6 +44,7 @@ from bayesgen.families.shared.category_codes import (
     look_up,
     n_codes,
 )
+from bayesgen.families.shared.cells import Cells, by_cell
 from bayesgen.families.shared.densities import log_dirichlet_density, log_product
 from bayesgen.families.shared.pymc_parts import (
     declare,
@@ -142,6 +143,12 @@ class DirichletCategorical(ConjugateFamily):
         """``theta``: p(x_j = k | y = c), 0 in the padding."""
         return {"theta": (CLASS, FEATURE, CATEGORY)}
 
+    def coords(self) -> dict[str, Any]:
+        """The cells that exist, where features have different numbers of categories."""
+        real = np.asarray(self.alpha) > 0
+        padding = real.ndim == 3 and not real.all()
+        return {FEATURE_CATEGORY: Cells.numbered(real[0])} if padding else {}
+
     def log_likelihood(self, X: Codes, theta: Theta) -> Array:
         """(..., N, C) sum of log probabilities of the observed cells.
 
@@ -169,7 +176,9 @@ class DirichletCategorical(ConjugateFamily):
     ) -> dict[str, Any]:
         """Dirichlet priors; Categorical rows (the observed cells), or the counts of categories.
 
-        ``theta`` is one variable whatever the numbers of categories: its padding is 0.
+        ``theta`` is one variable whatever the numbers of categories. Where features differ in
+        them it has one dim for the cells that exist, ``feature_category``; what is returned is
+        padded with 0.
         """
         import pymc as pm
         import pytensor.tensor as pt
@@ -191,6 +200,13 @@ class DirichletCategorical(ConjugateFamily):
                 prefix, X, lambda rows, columns: pm.Categorical.dist(p=theta[y[rows], columns])
             )
         return {"theta": theta}
+
+    def pymc_coordinates(
+        self, theta: Theta, stats: Any
+    ) -> dict[str, tuple[tuple[str, ...], Array]]:
+        """``theta`` by cell, where features have different numbers of categories."""
+        dims, value = by_cell(self.params["theta"], theta["theta"], self.coords())
+        return {"theta": (dims, value)} if FEATURE_CATEGORY in dims else {}
 
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
         """Sums of the log probabilities of the observed cells."""

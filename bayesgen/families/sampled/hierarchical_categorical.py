@@ -41,15 +41,21 @@ import numpy as np
 from scipy.linalg import helmert
 
 from bayesgen.families.contract import Family, Theta, array, guide, prior_object
-from bayesgen.families.names import CATEGORY, CLASS, FEATURE
+from bayesgen.families.names import CATEGORY, CLASS, FEATURE, FEATURE_CATEGORY
 from bayesgen.families.shared.category_codes import count_codes, draw_codes, look_up, n_codes
+from bayesgen.families.shared.cells import Cells
 from bayesgen.families.shared.pooled_log_odds import (
     SPREAD,
     declare_inequality,
     declare_spread,
     stretch,
 )
-from bayesgen.families.shared.pymc_parts import declare, prefixed, sum_codes
+from bayesgen.families.shared.pymc_parts import (
+    declare,
+    declare_probabilities,
+    prefixed,
+    sum_codes,
+)
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 
@@ -110,8 +116,10 @@ class HierarchicalCategorical(Family):
         ]
 
     def coords(self) -> dict[str, Any]:
-        """Codes of the categories."""
-        return {CATEGORY: np.arange(self._real().shape[1])}
+        """Codes of the categories; the cells that exist, where features differ in them."""
+        real = self._real()
+        own = {} if real.all() else {FEATURE_CATEGORY: Cells.numbered(real)}
+        return {CATEGORY: np.arange(real.shape[1]), **own}
 
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
         """(..., N, C) sums of log probabilities of the observed cells."""
@@ -212,9 +220,9 @@ class HierarchicalCategorical(Family):
 
         dims = prefixed(prefix, self.params["theta"])
         mu = cells(in_columns(level) - shift)
-        pm.Deterministic(f"{prefix}base", padded(log_softmax(mu)), dims=dims[1:])
+        declare_probabilities(f"{prefix}base", padded(log_softmax(mu)), real, dims[1:])
         log_p = log_softmax(mu + deviation)
-        theta = pm.Deterministic(f"{prefix}theta", padded(log_p), dims=dims)
+        theta = declare_probabilities(f"{prefix}theta", padded(log_p), real, dims)
         if X is not None:
             codes = np.asarray(y.get_value() if hasattr(y, "get_value") else y)
             counts = pm.Data(f"{prefix}counts", count_codes(X, codes, n_classes, width))

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.families.names import CLASS, FEATURE, OBS
+from bayesgen.families.shared.cells import Cells, cells_dim
 from bayesgen.numerics.rows import Matrix, has_nan
 from bayesgen.numerics.special import Array
 
@@ -206,104 +207,150 @@ def dirichlet(name: str, alpha: Array, a: Any, dims: tuple[str, ...]) -> Any:
     Returns
     -------
     tensor (C, ..., K), 0 in the padding
-        The Dirichlet of one category is a constant, no random variable.
+        The Dirichlet of one category is a constant, no random variable. The variable itself has
+        dims (class, feature_category) where features have categories of their own (`listed`).
     """
     import pymc as pm
     import pytensor.tensor as pt
 
     real = alpha > 0
-    if real.all() and alpha.shape[-1] > 1:
-        return pm.Dirichlet(name, a, dims=dims)
+    own = listed(dims, real[0])
     if not real[..., 1:].any():
-        return pm.Deterministic(name, pt.as_tensor(real.astype(np.float64)), dims=dims)
-    # one variable all the same, so that its draws have the shape and the name of the closed form's
-    return pm.CustomDist(
-        name,
-        a,
-        dist=_draw_padded,
-        logp=_log_padded,
-        support_point=_mean_padded,
-        signature="(k)->(k)",
-        class_name="PaddedDirichlet",
-        transform=_padded_simplex(real),
-        dims=dims,
+        return declare_probabilities(name, pt.as_tensor(real.astype(np.float64)), real[0], dims)
+    if own is None:
+        return pm.Dirichlet(name, a, dims=dims)
+    cells = _CellProbabilities(real[0])
+    return cells.padded(
+        pm.CustomDist(
+            name,
+            cells.flat(a),
+            dist=cells.draw,
+            logp=cells.log_p,
+            support_point=cells.mean,
+            signature="(k)->(k)",
+            class_name="CellsDirichlet",
+            transform=cells.transform(),
+            dims=(*dims[:-2], own),
+        )
     )
 
 
-def _draw_padded(a: Any, size: Any) -> Any:
-    """Gamma variates over their sum; 0 where the concentration is 0."""
+def listed(dims: tuple[str, ...], real: Array) -> str | None:
+    """The dim of the cells that stands for (feature, category) in the model on the stack.
+
+    None: features share their categories, and the two dims stay. Without labels in the model
+    features differ where there is padding (False in `real`), and cells are numbered.
+    """
     import pymc as pm
-    import pytensor.tensor as pt
-    from pymc.distributions.shape_utils import rv_size_is_none
 
-    if not rv_size_is_none(size):
-        a = pt.broadcast_to(a, (*size, a.shape[-1]))
-    gamma = pt.switch(a > 0, pm.Gamma.dist(pt.switch(a > 0, a, 1.0), 1.0), 0.0)
-    return gamma / gamma.sum(axis=-1, keepdims=True)
-
-
-def _log_padded(value: Any, a: Any) -> Any:
-    """Dirichlet log density over the categories whose concentration is not 0."""
-    import pytensor.tensor as pt
-    from pymc.distributions.dist_math import logpow
-
-    real = a > 0
-    cells = logpow(pt.switch(real, value, 1.0), a - 1) - pt.gammaln(pt.switch(real, a, 1.0))
-    log_p = cells.sum(axis=-1) + pt.gammaln(a.sum(axis=-1))
-    outside = pt.or_(pt.lt(value, 0), pt.and_(~real, pt.neq(value, 0)))
-    return pt.switch(outside.any(axis=-1), -np.inf, log_p)
+    own, model = cells_dim(dims), pm.modelcontext(None)
+    if own is None or (own not in model.coords and real.all()):
+        return None
+    if own not in model.coords:
+        model.add_coords({own: Cells.numbered(real, model.coords.get(dims[-2]))})
+    return own
 
 
-def _mean_padded(rv: Any, size: Any, a: Any) -> Any:
-    """Where sampling starts."""
-    import pytensor.tensor as pt
-    from pymc.distributions.shape_utils import rv_size_is_none
+def declare_probabilities(name: str, p: Any, real: Array, dims: tuple[str, ...]) -> Any:
+    """Deterministic `name` of padded probabilities (..., D, K); by cell where they are `listed`."""
+    import pymc as pm
 
-    mean = a / a.sum(axis=-1, keepdims=True)
-    return mean if rv_size_is_none(size) else pt.broadcast_to(mean, (*size, a.shape[-1]))
+    own = listed(dims, real)
+    if own is None:
+        return pm.Deterministic(name, p, dims=dims)
+    pm.Deterministic(name, p[(..., *np.nonzero(real))], dims=(*dims[:-2], own))
+    return p
 
 
-def _padded_simplex(real: Array) -> Any:
-    """Transform of rows (..., K) of probabilities to their free coordinates.
-
-    A row with K_j categories has K_j - 1: the centred logarithms, as in PyMC's simplex transform;
-    the last category's is minus their sum. Those of all rows of a class stand in one axis.
+class _CellProbabilities:
+    """A Dirichlet for each feature, over the cells that exist in one axis (..., F).
 
     Parameters
     ----------
-    real : (C, ..., K) bool
-        The same for every class; False is padding, at the end of a row.
+    real : (D, K) bool
+        False is padding, at the end of a row.
     """
-    import pytensor.tensor as pt
-    from pymc.logprob.transforms import Transform
 
-    shape, pattern = real.shape, real[0]
-    number = pattern.sum(axis=-1)
-    last = np.arange(shape[-1]) == number[..., None] - 1
-    free = pattern & ~last
-    place = np.flatnonzero(free)
-    # where each cell finds its coordinate; those that have none, at a zero behind the last one
-    source = np.full(pattern.size, len(place))
-    source[place] = np.arange(len(place))
+    def __init__(self, real: Array) -> None:
+        self.real, self.cells = real, np.nonzero(real)
+        # where each cell of the table finds its value; padding, at a zero behind the last one
+        self.source = np.full(real.shape, len(self.cells[0]))
+        self.source[self.cells] = np.arange(len(self.cells[0]))
 
-    class PaddedSimplex(Transform):
-        name = "ragged"  # one word: PyMC finds theta again in theta_ragged__
-        ndim_supp = 1
+    def flat(self, table: Any) -> Any:
+        """(..., F) of (..., D, K)."""
+        return table[(..., *self.cells)]
 
-        def forward(self, value: Any, *inputs: Any) -> Any:
-            log_value = pt.log(pt.switch(pattern, value, 1.0))
-            centred = log_value - log_value.sum(axis=-1, keepdims=True) / number[..., None]
-            return centred.reshape((shape[0], pattern.size))[:, place]
+    def padded(self, values: Any) -> Any:
+        """(..., D, K) of (..., F), 0 in the padding."""
+        import pytensor.tensor as pt
 
-        def backward(self, value: Any, *inputs: Any) -> Any:
-            with_zero = pt.concatenate([value, pt.zeros((shape[0], 1))], axis=1)
-            z = with_zero[:, source].reshape(shape)
-            z = z - last * z.sum(axis=-1, keepdims=True)
-            z = pt.switch(pattern, z, -np.inf)
-            return pt.special.softmax(z, axis=-1)
+        zero = pt.zeros_like(values[..., :1])
+        return pt.concatenate([values, zero], axis=-1)[..., self.source]
 
-        def log_jac_det(self, value: Any, *inputs: Any) -> Any:
-            p = self.backward(value, *inputs)
-            return np.log(number) + pt.log(pt.switch(pattern, p, 1.0)).sum(axis=-1)
+    def draw(self, a: Any, size: Any) -> Any:
+        """Gamma variates over the sum of each feature."""
+        import pymc as pm
+        import pytensor.tensor as pt
+        from pymc.distributions.shape_utils import rv_size_is_none
 
-    return PaddedSimplex()
+        if not rv_size_is_none(size):
+            a = pt.broadcast_to(a, (*size, a.shape[-1]))
+        gamma = self.padded(pm.Gamma.dist(a, 1.0))
+        return self.flat(gamma / gamma.sum(axis=-1, keepdims=True))
+
+    def log_p(self, value: Any, a: Any) -> Any:
+        """Sum over features of log Dirichlet densities."""
+        import pytensor.tensor as pt
+        from pymc.distributions.dist_math import logpow
+
+        cells = logpow(value, a - 1) - pt.gammaln(a)
+        log_p = cells.sum(axis=-1) + pt.gammaln(self.padded(a).sum(axis=-1)).sum(axis=-1)
+        return pt.switch(pt.lt(value, 0).any(axis=-1), -np.inf, log_p)
+
+    def mean(self, rv: Any, size: Any, a: Any) -> Any:
+        """Where sampling starts."""
+        import pytensor.tensor as pt
+        from pymc.distributions.shape_utils import rv_size_is_none
+
+        table = self.padded(a)
+        mean = self.flat(table / table.sum(axis=-1, keepdims=True))
+        return mean if rv_size_is_none(size) else pt.broadcast_to(mean, (*size, a.shape[-1]))
+
+    def transform(self) -> Any:
+        """Transform of the probabilities to their free coordinates.
+
+        A feature with K_j categories has K_j - 1: the centred logarithms, as in PyMC's simplex
+        transform; the last category's is minus their sum. Those of all features of a class stand
+        in one axis.
+        """
+        import pytensor.tensor as pt
+        from pymc.logprob.transforms import Transform
+
+        cells, pattern = self, self.real
+        number = pattern.sum(axis=-1)
+        last = np.arange(pattern.shape[-1]) == number[:, None] - 1
+        place = np.flatnonzero((pattern & ~last)[self.cells])  # of the free cells among the cells
+        source = np.full(pattern.shape, len(place))
+        source[pattern & ~last] = np.arange(len(place))
+
+        class CellsSimplex(Transform):
+            name = "ragged"  # one word: PyMC finds theta again in theta_ragged__
+            ndim_supp = 1
+
+            def forward(self, value: Any, *inputs: Any) -> Any:
+                log_value = cells.padded(pt.log(value))
+                centre = log_value.sum(axis=-1, keepdims=True) / number[:, None]
+                return cells.flat(log_value - centre)[..., place]
+
+            def backward(self, value: Any, *inputs: Any) -> Any:
+                zero = pt.zeros((*value.shape[:-1], 1))
+                z = pt.concatenate([value, zero], axis=-1)[..., source]
+                z = z - last * z.sum(axis=-1, keepdims=True)
+                return cells.flat(pt.special.softmax(pt.switch(pattern, z, -np.inf), axis=-1))
+
+            def log_jac_det(self, value: Any, *inputs: Any) -> Any:
+                p = self.backward(value, *inputs)
+                return np.log(number).sum() + pt.log(p).sum(axis=-1)
+
+        return CellsSimplex()
