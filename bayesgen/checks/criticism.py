@@ -6,7 +6,7 @@ the closed form and from NUTS alike.
 Shapes: theta is {name: (chain, draw, *dims)} with the class weights; results (chain, draw, N).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -30,8 +30,8 @@ from bayesgen.families.names import CHAIN, CLASS_WEIGHTS, DRAW, FEATURE, OBS
 from bayesgen.families.shared.densities import log_dirichlet_density
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_sum_exp
-from bayesgen.posterior.model import ClassModel, draw_shape, log_class_weights, log_weights
-from bayesgen.posterior.monte_carlo import Quantity, log_densities
+from bayesgen.posterior.drawn import log_joint_blocks
+from bayesgen.posterior.model import ClassModel, draw_shape, log_weights
 
 _BYTES = 4 << 30  # a group that would be larger is refused
 Variables = dict[str, tuple[tuple[str, ...], Array]]  # {name: (dims, values)}
@@ -254,43 +254,6 @@ def features_given_label(rng: np.random.Generator, family: Family, theta: Theta,
     return np.stack(draws).reshape(*lead, *draws[0].shape)
 
 
-def simulate_from_draws(
-    rng: np.random.Generator,
-    family: Family,
-    theta: Theta,
-    n: int,
-    y: Array | None = None,
-    one_theta: bool = False,
-) -> tuple[Any, Array]:
-    """New rows and their class codes (n,) from posterior draws.
-
-    Parameters
-    ----------
-    theta : {name: (chain, draw, *dims)}
-    y : (n,) class codes, optional
-        None: drawn with the rows. A row of a given class has a theta drawn with weight pi_c: class
-        weights and theta are dependent where labels were missing in training.
-    one_theta : bool
-        One draw for all rows; else one for each, the posterior predictive.
-    """
-    flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in theta.items()}
-    pi = flat[CLASS_WEIGHTS]
-    if one_theta:
-        s = int(rng.integers(len(pi)))
-        own = {k: v[s] for k, v in flat.items()}
-        codes = rng.choice(pi.shape[1], size=n, p=pi[s] / pi[s].sum()) if y is None else y
-        return family.simulate(rng, own, codes), codes
-    if y is None:
-        at = rng.integers(len(pi), size=n)
-        y = np.argmax(log_weights(pi[at]) + rng.gumbel(size=(n, pi.shape[1])), axis=1)
-    else:
-        at = np.empty(n, dtype=np.int64)
-        for c in np.unique(y):
-            own_rows = np.flatnonzero(y == c)
-            at[own_rows] = rng.choice(len(pi), size=len(own_rows), p=pi[:, c] / pi[:, c].sum())
-    return family.simulate(rng, {k: v[at] for k, v in flat.items()}, y), y
-
-
 def labels(rng: np.random.Generator, theta: Theta, n: int) -> Array:
     """(chain, draw, n) class codes drawn from the class weights of each draw."""
     weights = log_weights(theta[CLASS_WEIGHTS])[..., None, :]
@@ -326,23 +289,3 @@ def break_ties(log_p: Array) -> Array:
         return log_p
     spread = np.arange(lead[0] * lead[1]) * 0.6180339887498949 % 1  # no trend in it
     return log_p - spread.reshape(*lead, *(1,) * same.ndim) * np.where(same, height, 0.0)
-
-
-def log_joint_blocks(
-    family: Family,
-    theta: Theta,
-    X: Matrix,
-    class_weights: Array | None = None,
-    quantity: Quantity = "density",
-) -> Iterator[tuple[slice, Array]]:
-    """(rows, (chain, draw, n, C) log p(c, x_i | theta)) in blocks of rows.
-
-    `class_weights` (C,) replace those of the draws; `quantity` as in `log_densities`.
-    """
-    if class_weights is None:
-        log_pi = log_class_weights(family, theta)[..., None, :]
-    else:
-        log_pi = log_weights(class_weights)
-    for rows, density in log_densities(family, theta, X, log_pi.shape[-1], quantity):
-        density += log_pi
-        yield rows, density

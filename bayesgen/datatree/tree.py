@@ -258,11 +258,6 @@ def as_in_numpy(
     return {k: v if cells is None else padded(v, cells) for k, (v, cells) in found.items()}
 
 
-def split_chains(draws: Mapping[str, Array], chains: int) -> dict[str, Array]:
-    """{name: (chains * n, ...)} to {name: (chains, n, ...)}."""
-    return {k: v.reshape(chains, -1, *v.shape[1:]) for k, v in draws.items()}
-
-
 def provenance(
     family: str, route: str, random_state: Any = None, library: str = "bayesgen"
 ) -> dict[Hashable, Any]:

@@ -28,6 +28,7 @@ from bayesgen.estimators.learning import Learning
 from bayesgen.inference import sampled
 from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.numerics.special import Array
+from bayesgen.posterior.model import split_chains
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -141,7 +142,7 @@ class Posterior(Learning):
             )
             draws = fit
         rng = np.random.default_rng(random_state)
-        drawn = tree.split_chains(self.model_.draw(rng, draws * chains), chains)
+        drawn = split_chains(self.model_.draw(rng, draws * chains), chains)
         posterior = tree.draws_dataset(drawn, self.model_.params, self._coords())
         free = self.prior_.family.pymc_coordinates(drawn, self.stats_.features)
         coordinates = tree.with_draws({k: v for k, v in free.items() if k not in drawn})

@@ -154,14 +154,8 @@ def _of_rows(unresolved: ClassModel, data: Data) -> Target:
         some = PartialRows(X[loose], possible, ones if weight is None else weight[loose])
     rows = {"X": X[whole], "y": codes[whole]} if whole.any() else {}
     to_pymc = partial(prior.to_pymc, partial=some, **rows)
-    return Target(
-        prior,
-        pilot,
-        ClassStats(count, Stats()),
-        False,
-        to_pymc,
-        partial(_chosen_start, prior, pilot),
-    )
+    start = partial(_chosen_start, prior, pilot)
+    return Target(prior, pilot, ClassStats(count, Stats()), False, to_pymc, start)
 
 
 def _chosen_start(prior: ClassModel, pilot: ClassModel, coords: Coords) -> Start | None:
