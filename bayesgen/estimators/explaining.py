@@ -10,7 +10,6 @@ from bayesgen.datatree import tree
 from bayesgen.estimators.predicting import Predicting
 from bayesgen.families.names import BOUND, FEATURE, OBS
 from bayesgen.numerics.special import Array
-from bayesgen.predict.interval.engine import interval_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -104,10 +103,11 @@ class Explaining(Predicting):
         from bayesgen.explain import contributions
 
         check_is_fitted(self, "prior_")
-        prob, kind = interval_of(prob, kind)
         weights = self._given_weights(class_prior)
         seed = int(np.random.default_rng(random_state).integers(2**63))
-        request = contributions.Request(prob, kind, method, weights, seed)
+        request = contributions.Request.of(
+            prob, kind, method=method, class_prior=weights, seed=seed
+        )
         encoded = self._encode(self._read(X, reset=False))
         names = self._term_names(encoded)
         size = 8 * 6 * encoded.shape[0] * (len(names) + 1)
@@ -155,7 +155,9 @@ class Explaining(Predicting):
             variables["predictive_intercept"] = ((OBS,), found.predictive[:, -1])
         variables |= {f"{name}_log_odds": ((OBS,), total) for name, total in totals.items()}
         out = tree.group(variables, {FEATURE: names, BOUND: ["lower", "upper"]})
-        return out.assign_attrs(prob=prob, kind=kind, unit="nats", pair=_RULES[self._rule(classes)])
+        return out.assign_attrs(
+            prob=request.prob, kind=request.kind, unit="nats", pair=_RULES[self._rule(classes)]
+        )
 
     def _term_names(self, encoded: Any) -> list[Any]:
         """Names of the features that terms of the log-odds belong to."""

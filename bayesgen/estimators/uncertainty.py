@@ -77,21 +77,24 @@ class Uncertainty(Predicting):
         0.349
         """
         from bayesgen.predict import from_draws
-        from bayesgen.predict.interval.engine import interval, interval_of
+        from bayesgen.predict.interval.engine import class_probability_intervals
+        from bayesgen.predict.interval.request import IntervalRequest
 
         check_is_fitted(self, "prior_")
-        prob, kind = interval_of(prob, kind)
+        request = IntervalRequest.of(prob, kind, method=method)
         weights = self._given_weights(class_prior)
         encoded = self._encode(self._read(X, reset=False))
         theta = self._draws_of(posterior)
-        if theta is None:
-            found = interval(self.model_, encoded, prob, kind, method, weights, random_state)
-        else:
-            blocks = self._log_joint_draws(theta, encoded, weights)
-            found = from_draws.by_rows(partial(from_draws.interval, prob=prob, kind=kind), blocks)
         joint = self._log_joint_of_rows(
             encoded, "posterior_predictive", weights, theta, "probability"
         )
+        if theta is None:
+            found = class_probability_intervals(
+                self.model_, encoded, request, weights, random_state, joint=joint
+            )
+        else:
+            blocks = self._log_joint_draws(theta, encoded, weights)
+            found = from_draws.by_rows(partial(from_draws.interval, request=request), blocks)
         by_class = (OBS, CLASS)
         with np.errstate(invalid="ignore"):
             predictive = np.exp(log_softmax(joint))
@@ -108,7 +111,7 @@ class Uncertainty(Predicting):
             },
             {CLASS: self.classes_, BOUND: ["lower", "upper"]},
         )
-        return out.assign_attrs(prob=prob, kind=kind)
+        return out.assign_attrs(prob=request.prob, kind=request.kind)
 
     def predict_posterior(
         self,
