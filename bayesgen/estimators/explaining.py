@@ -9,7 +9,6 @@ from bayesgen.estimators.estimator import Estimator
 from bayesgen.explain.contributions import Request
 from bayesgen.explain.explanation import RULES, explanation, pairs_of, rule
 from bayesgen.families.names import BOUND, FEATURE, OBS
-from bayesgen.predict.interval.engine import interval_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -101,10 +100,9 @@ class Explaining(Estimator):
         array([[-0.525,  1.509]])
         """
         own = self._posterior_of(posterior)
-        prob, kind = interval_of(prob, kind)
         weights = self._given_weights(class_prior)
         seed = int(np.random.default_rng(random_state).integers(2**63))
-        request = Request(prob, kind, method, weights, seed)
+        request = Request.of(prob, kind, method=method, class_prior=weights, seed=seed)
         encoded = self._encoded(X)
         names = self._term_names(encoded)
         size = 8 * 6 * encoded.shape[0] * (len(names) + 1)
@@ -135,7 +133,7 @@ class Explaining(Estimator):
         if found.predictive is not None:
             variables["predictive_log_odds"] = ((OBS,), found.predictive)
         out = tree.group(variables, {FEATURE: names, BOUND: ["lower", "upper"]})
-        return out.assign_attrs(prob=prob, kind=kind, unit="nats", pair=RULES[how])
+        return out.assign_attrs(prob=request.prob, kind=request.kind, unit="nats", pair=RULES[how])
 
     def _chosen(self, classes: Any, how: str) -> list[int] | None:
         """Codes of the label or the two labels that the user names."""

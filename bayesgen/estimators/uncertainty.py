@@ -10,7 +10,7 @@ from bayesgen.estimators.estimator import Estimator
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.numerics.special import log_softmax
 from bayesgen.predict import distribution
-from bayesgen.predict.interval.engine import interval_of
+from bayesgen.predict.interval.request import IntervalRequest
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -73,13 +73,11 @@ class Uncertainty(Estimator):
         0.349
         """
         own = self._posterior_of(posterior)
-        prob, kind = interval_of(prob, kind)
+        request = IntervalRequest.of(prob, kind, method=method)
         weights = self._given_weights(class_prior)
         encoded = self._encoded(X)
-        found = distribution.credible_intervals(
-            own, encoded, prob, kind, method, weights, random_state
-        )
         joint = own.log_joint(encoded, "posterior_predictive", weights, "probability")
+        found = distribution.credible_intervals(own, encoded, joint, request, weights, random_state)
         by_class = (OBS, CLASS)
         with np.errstate(invalid="ignore"):
             predictive = np.exp(log_softmax(joint))
@@ -96,7 +94,7 @@ class Uncertainty(Estimator):
             },
             {CLASS: self.classes_, BOUND: ["lower", "upper"]},
         )
-        return out.assign_attrs(prob=prob, kind=kind)
+        return out.assign_attrs(prob=request.prob, kind=request.kind)
 
     def predict_posterior(
         self,
@@ -151,9 +149,8 @@ class Uncertainty(Estimator):
         if not max_memory > 0:
             raise ValueError(f"max_memory must be > 0 GiB, got {max_memory!r}")
         rng = np.random.default_rng(random_state)
-        rho, drawn = distribution.probability_draws(
-            own, encoded, draws, chains, weights, rng, per_row, max_memory
-        )
+        request = distribution.DrawRequest(draws, chains, per_row, max_memory)
+        rho, drawn = distribution.probability_draws(own, encoded, request, weights, rng)
         dims = (CHAIN, DRAW, OBS, CLASS)
         group = tree.group({"class_probability": (dims, rho)}, {CLASS: self.classes_})
         out = xr.DataTree.from_dict({f"/{PREDICTIONS}": group})

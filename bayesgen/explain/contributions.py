@@ -33,7 +33,8 @@ from bayesgen.numerics.special import Array, log_gamma_difference
 from bayesgen.posterior.model import ClassModel, draw_shape, log_class_weights, log_weights
 from bayesgen.posterior.monte_carlo import effective_sample_size
 from bayesgen.predict.interval.contrast import Contrast, class_weights, log_odds
-from bayesgen.predict.interval.contrast_interval import IntervalRequest, contrast_interval
+from bayesgen.predict.interval.engine import contrast_interval
+from bayesgen.predict.interval.request import IntervalRequest
 
 N_DRAWS = 4096
 _ITEMS = 1 << 14  # cells whose distributions are found at a time
@@ -58,7 +59,7 @@ class Request(IntervalRequest):
 
     Parameters
     ----------
-    prob, kind, method
+    prob, kind, method, given
         As in `IntervalRequest`.
     class_prior : (C,), optional
         Class weights that replace the fitted ones.
@@ -145,7 +146,7 @@ def _draws_tokens(family: ConjugateFamily) -> bool:
 
 def _slope(contrast: Contrast, items: Array) -> Array:
     """(n,) mean of the variable of a contrast."""
-    return contrast(items, np.full((1, 1), 1j * _TINY))[0].imag / _TINY
+    return contrast.on_axis([(items, np.array([_TINY]))])[0][:, 0].imag / _TINY
 
 
 def _no_weights(t: Array) -> Array:
@@ -160,10 +161,10 @@ def _distributions(source: Any, predictive: Array, request: Request) -> Terms:
     finite = np.flatnonzero(np.isfinite(predictive))  # else impossible under one class
     for start in range(0, len(finite), _ITEMS):
         items = finite[start : start + _ITEMS]
-        contrast = Contrast(source, items, _no_weights, _ODDS)
+        contrast = Contrast(source, items, _no_weights, _ODDS[None])
         out.mean[items] = _slope(contrast, np.arange(len(items)))
-        for mine, theirs in zip(out[1:4], contrast_interval(contrast, request), strict=True):
-            mine[items] = theirs
+        found = contrast_interval(contrast, request)
+        out.lower[items], out.upper[items], out.error[items] = found.low, found.high, found.error
     return out
 
 
@@ -247,7 +248,7 @@ def _correlated(family: ConjugateFamily, X: Matrix, request: Request) -> Terms:
     for start in range(0, len(mean), step):
         rows = slice(start, start + step)
         draws = _term_draws(family, X[rows], request.seed)
-        lower[rows], upper[rows] = request.ends_of_draws(draws)
+        lower[rows], upper[rows] = request.ends_of_draws(np.moveaxis(draws, 0, -1))
     tail = (1 - request.prob) / 2
     error = np.full(mean.shape, np.sqrt(tail * (1 - tail) / N_DRAWS))
     return Terms(
@@ -293,12 +294,12 @@ def _intercept(model: ClassModel, X: Matrix, a: int, b: int, request: Request) -
     predictive = np.full(X.shape[0], log_ratio)
     if not np.isfinite(log_ratio):  # a class that cannot be
         return Terms(predictive, predictive, predictive, np.zeros(len(predictive)), predictive)
-    direction = np.zeros(len(model.alpha))
-    direction[a], direction[b] = _ODDS
-    contrast = Contrast(_Rest(model.family, X), rows, class_weights(model, prior), direction)
-    found = (_slope(contrast, np.arange(len(rows))), *contrast_interval(contrast, request))
-    mean, lower, upper, error = (f[item.ravel()] for f in found)
-    return Terms(mean, lower, upper, error, predictive)
+    directions = np.zeros((1, len(model.alpha)))
+    directions[0, [a, b]] = _ODDS
+    contrast = Contrast(_Rest(model.family, X), rows, class_weights(model, prior), directions)
+    found, item = contrast_interval(contrast, request), item.ravel()
+    mean = _slope(contrast, np.arange(len(rows)))
+    return Terms(mean[item], found.low[item], found.high[item], found.error[item], predictive)
 
 
 # -------------------------------------------------------------------------- from given draws
@@ -317,7 +318,7 @@ def terms_of_draws(
     def put(rows: Array, columns: Array, draws: Array) -> None:
         """Draws (chain, draw, n, d)."""
         flat = draws.reshape(-1, *draws.shape[2:])
-        lower, upper = request.ends_of_draws(flat)
+        lower, upper = request.ends_of_draws(np.moveaxis(flat, 0, -1))
         at = np.ix_(rows, columns)
         out.mean[at], out.lower[at], out.upper[at] = flat.mean(axis=0), lower, upper
         for end in (lower, upper):

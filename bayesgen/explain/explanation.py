@@ -62,13 +62,13 @@ class Explanation(NamedTuple):
 
 @singledispatch
 def explanation(
-    posterior: Any, X: Matrix, n_features: int, joint: Array, pairs: Array, request: Request
+    own: Any, X: Matrix, n_features: int, joint: Array, pairs: Array, request: Request
 ) -> Explanation:
     """Of the log-odds of class ``pairs[i, 0]`` against ``pairs[i, 1]`` in each row i.
 
     Parameters
     ----------
-    posterior : ExactPosterior or DrawnPosterior
+    own : ExactPosterior or DrawnPosterior
     X, n_features, pairs, request
         As in `contributions.terms`.
     joint : (N, C)
@@ -78,15 +78,8 @@ def explanation(
 
 
 @explanation.register
-def _(
-    posterior: ExactPosterior,
-    X: Matrix,
-    n_features: int,
-    joint: Array,
-    pairs: Array,
-    request: Request,
-) -> Explanation:
-    model = posterior.model
+def _(own: ExactPosterior, X: Any, n_features: int, joint: Any, pairs: Any, request: Any) -> Any:
+    model = own.model
     found = contributions.terms(model, X, n_features, pairs, request)
     if request.method == "draws":
         rng = np.random.default_rng(request.seed)
@@ -100,17 +93,10 @@ def _(
 
 
 @explanation.register
-def _(
-    posterior: DrawnPosterior,
-    X: Matrix,
-    n_features: int,
-    joint: Array,
-    pairs: Array,
-    request: Request,
-) -> Explanation:
-    model, theta = posterior.model, posterior.theta
+def _(own: DrawnPosterior, X: Any, n_features: int, joint: Any, pairs: Any, request: Any) -> Any:
+    model, theta = own.model, own.theta
     found = contributions.terms_of_draws(model, theta, X, n_features, pairs, request)
-    blocks = posterior.log_joint_draws(X, request.class_prior)
+    blocks = own.log_joint_draws(X, request.class_prior)
     each = [_odds(density, pairs[rows]).mean(axis=(0, 1)) for rows, density in blocks]
     return Explanation(found, np.concatenate(each) if each else np.empty(0), False, None)
 

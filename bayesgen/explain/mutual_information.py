@@ -25,7 +25,7 @@ from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel, ClassStats
 from bayesgen.posterior.monte_carlo import effective_sample_size
-from bayesgen.predict.interval.kinds import interval_of_draws
+from bayesgen.predict.interval.request import IntervalRequest
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -165,15 +165,7 @@ def _posterior(
     """Variables in nats, and attributes."""
     if not isinstance(draws, int | np.integer) or draws < 2:
         raise ValueError(f"draws must be an integer >= 2, got {draws!r}")
-    if prob is None or kind is None:
-        from arviz_base import rcParams
-
-        prob = rcParams["stats.ci_prob"] if prob is None else prob
-        kind = rcParams["stats.ci_kind"] if kind is None else kind
-    if not 0 < prob < 1:
-        raise ValueError(f"prob must be between 0 and 1, got {prob}")
-    if kind not in ("eti", "hdi"):
-        raise ValueError(f"kind must be 'eti' or 'hdi', got {kind!r}")
+    request = IntervalRequest.of(prob, kind)
     rng = np.random.default_rng(random_state)
     prior, model, stats = margins(clf.prior_, clf.model_, clf.stats_)
     if sampled is None:
@@ -191,12 +183,17 @@ def _posterior(
         "mean": (by, found.mean(axis=0)),
         "sd": (by, found.std(axis=0)),
         "mcse": (by, error),
-        "interval": ((*by, BOUND), np.stack(interval_of_draws(found, prob, kind), axis=-1)),
+        "interval": ((*by, BOUND), np.stack(request.ends_of_draws(found.T), axis=-1)),
         "floor": (by, floor.mean(axis=0)),
-        "floor_interval": ((*by, BOUND), np.stack(interval_of_draws(floor, prob, kind), axis=-1)),
+        "floor_interval": ((*by, BOUND), np.stack(request.ends_of_draws(floor.T), axis=-1)),
         "above_floor": (by, _exceeds(found, floor)),
     }
-    return {"variables": variables, "prob": prob, "kind": kind, "draws": len(found)}
+    return {
+        "variables": variables,
+        "prob": request.prob,
+        "kind": request.kind,
+        "draws": len(found),
+    }
 
 
 def margins(

@@ -117,9 +117,9 @@ def _veil(
 ) -> None:
     from matplotlib.colors import LinearSegmentedColormap, to_rgb
 
-    from bayesgen.predict.interval.engine import interval_of
+    from bayesgen.predict.interval.request import IntervalRequest
 
-    prob, _ = interval_of(prob, None)
+    prob = IntervalRequest.of(prob).prob
     tree = clf.predict_posterior(grid, _DRAWS)
     rho = tree["predictions"]["class_probability"].values.reshape(-1, gx.size, len(clf.classes_))
     if overlay == "epistemic":

@@ -77,9 +77,9 @@ def plot_reliability(
     -------
     matplotlib.axes.Axes
     """
-    from bayesgen.predict.interval.engine import interval_of
+    from bayesgen.predict.interval.request import IntervalRequest
 
-    prob, _ = interval_of(prob, None)
+    prob = IntervalRequest.of(prob).prob
     if not isinstance(bins, int | np.integer) or bins < 1:
         raise ValueError(f"bins must be an integer >= 1, got {bins!r}")
     p = clf.predict_proba(X, method=method, class_prior=class_prior)

@@ -17,7 +17,8 @@ from bayesgen.posterior.model import split_chains
 from bayesgen.predict import from_draws
 from bayesgen.predict.draws import log_joint_draws
 from bayesgen.predict.from_draws import write_probabilities
-from bayesgen.predict.interval.engine import Intervals, interval
+from bayesgen.predict.interval.engine import Intervals, class_probability_intervals
+from bayesgen.predict.interval.request import IntervalRequest
 from bayesgen.predict.uncertainty import entropies
 
 _LEAST_SPARE, _MOST_SPARE = 1 << 26, 1 << 29  # bytes of the draws of theta held at a time
@@ -29,51 +30,33 @@ _ONE_THETA, _EACH_ROW = "one theta for all rows", "each row on its own"
 
 @singledispatch
 def credible_intervals(
-    posterior: Any,
-    X: Matrix,
-    prob: float,
-    kind: Any,
-    method: Any,
-    class_prior: Array | None,
-    rng: Any,
+    own: Any, X: Matrix, joint: Array, request: IntervalRequest, class_prior: Any, rng: Any
 ) -> Intervals:
     """Credible interval of each class probability of each row.
 
     Parameters
     ----------
-    posterior : ExactPosterior or DrawnPosterior
+    own : ExactPosterior or DrawnPosterior
     X : (N, D) as the family takes it
-    prob, kind, method, class_prior, rng
-        As in `predict.interval.engine.interval`; draws have no `method` and no `rng`.
+    joint : (N, C)
+        Log joint densities of the posterior predictive, which say what is impossible.
+    request : IntervalRequest
+    class_prior : (C,), optional
+    rng : int, Generator
+        Of routes that draw; a drawn posterior needs none.
     """
     raise NotImplementedError
 
 
 @credible_intervals.register
-def _(
-    posterior: ExactPosterior,
-    X: Matrix,
-    prob: float,
-    kind: Any,
-    method: Any,
-    class_prior: Array | None,
-    rng: Any,
-) -> Intervals:
-    return interval(posterior.model, X, prob, kind, method, class_prior, rng)
+def _(own: ExactPosterior, X: Any, joint: Any, request: Any, class_prior: Any, rng: Any) -> Any:
+    return class_probability_intervals(own.model, X, request, class_prior, rng, joint=joint)
 
 
 @credible_intervals.register
-def _(
-    posterior: DrawnPosterior,
-    X: Matrix,
-    prob: float,
-    kind: Any,
-    method: Any,
-    class_prior: Array | None,
-    rng: Any,
-) -> Intervals:
-    blocks = posterior.log_joint_draws(X, class_prior, "probability")
-    return from_draws.by_rows(partial(from_draws.interval, prob=prob, kind=kind), blocks)
+def _(own: DrawnPosterior, X: Any, joint: Any, request: Any, class_prior: Any, rng: Any) -> Any:
+    blocks = own.log_joint_draws(X, class_prior, "probability")
+    return from_draws.by_rows(partial(from_draws.interval, request=request), blocks)
 
 
 # ------------------------------------------------------------------------------------ entropies
@@ -93,13 +76,13 @@ class Summary(NamedTuple):
 
 @singledispatch
 def summary(
-    posterior: Any, X: Matrix, given: str, unit: str, class_prior: Array | None, rng: Any
+    own: Any, X: Matrix, given: str, unit: str, class_prior: Array | None, rng: Any
 ) -> Summary:
     """Entropies and moments of the class probabilities.
 
     Parameters
     ----------
-    posterior : ExactPosterior or DrawnPosterior
+    own : ExactPosterior or DrawnPosterior
     X : (N, D) as the family takes it
     given : {"training", "training and row"}
         Whose posterior of theta; the second is not known by draws.
@@ -111,33 +94,18 @@ def summary(
 
 
 @summary.register
-def _(
-    posterior: ExactPosterior,
-    X: Matrix,
-    given: str,
-    unit: Any,
-    class_prior: Array | None,
-    rng: Any,
-) -> Summary:
+def _(own: ExactPosterior, X: Any, given: str, unit: Any, class_prior: Any, rng: Any) -> Summary:
     pairs: dict[str, Any] = {"training": "posterior", "training and row": "predictive"}
-    found = entropies(posterior.model, X, pairs[given], unit, class_prior, rng)
-    return Summary(
-        found.total, found.aleatoric, found.mean, found.sd, found.top, found.method, found.error
-    )
+    found = entropies(own.model, X, pairs[given], unit, class_prior, rng)
+    moments = found.mean, found.sd, found.top
+    return Summary(found.total, found.aleatoric, *moments, found.method, found.error)
 
 
 @summary.register
-def _(
-    posterior: DrawnPosterior,
-    X: Matrix,
-    given: str,
-    unit: Any,
-    class_prior: Array | None,
-    rng: Any,
-) -> Summary:
+def _(own: DrawnPosterior, X: Any, given: str, unit: Any, class_prior: Any, rng: Any) -> Summary:
     if given != "training":
         raise ValueError("given='training and row' has no route from posterior draws")
-    blocks = posterior.log_joint_draws(X, class_prior, "probability")
+    blocks = own.log_joint_draws(X, class_prior, "probability")
     found = from_draws.by_rows(from_draws.averages, blocks)
     scale = 1.0 if unit == "nats" else 1 / np.log(2)
     route = np.full(len(found.total), "draws")
@@ -148,71 +116,63 @@ def _(
 # ---------------------------------------------------------------------------------------- draws
 
 
+class DrawRequest(NamedTuple):
+    """How many draws, of what, in how much memory.
+
+    Parameters
+    ----------
+    draws, chains : int
+        A drawn posterior has its own.
+    per_row : bool
+        Draw what each row's probabilities depend on in place of theta: rows are then not jointly
+        distributed. A drawn posterior has theta alone.
+    max_memory : float
+        GiB for the result and what is held on the way.
+    """
+
+    draws: int
+    chains: int
+    per_row: bool
+    max_memory: float
+
+
 @singledispatch
 def probability_draws(
-    posterior: Any,
-    X: Matrix,
-    draws: int,
-    chains: int,
-    class_prior: Array | None,
-    rng: np.random.Generator,
-    per_row: bool,
-    max_memory: float,
+    own: Any, X: Matrix, request: DrawRequest, class_prior: Array | None, rng: np.random.Generator
 ) -> tuple[Array, str]:
     """(chain, draw, N, C) draws of the class probabilities, and what a draw is.
 
     Parameters
     ----------
-    posterior : ExactPosterior or DrawnPosterior
-        A drawn one has its own number of draws and chains.
+    own : ExactPosterior or DrawnPosterior
     X : (N, D) as the family takes it
-    per_row : bool
-        Draw what each row's probabilities depend on in place of theta: rows are then not jointly
-        distributed.
-    max_memory : float
-        GiB for the result and what is held on the way.
+    request : DrawRequest
+    class_prior : (C,), optional
+    rng : numpy.random.Generator
 
     Raises
     ------
     ValueError
-        If the result alone is larger.
+        If the result alone is larger than the memory allowed.
     """
     raise NotImplementedError
 
 
 @probability_draws.register
-def _(
-    posterior: DrawnPosterior,
-    X: Matrix,
-    draws: int,
-    chains: int,
-    class_prior: Array | None,
-    rng: np.random.Generator,
-    per_row: bool,
-    max_memory: float,
-) -> tuple[Array, str]:
-    chains, draws = posterior.shape
-    out, _ = _room(chains, draws, X.shape[0], len(posterior.model.alpha), max_memory)
+def _(own: DrawnPosterior, X: Any, request: Any, class_prior: Any, rng: Any) -> Any:
+    chains, draws = own.shape
+    out, _ = _room(chains, draws, X.shape[0], len(own.model.alpha), request.max_memory)
     flat = out.reshape(-1, *out.shape[2:])
-    write_probabilities(flat, posterior.model.family, posterior.theta, X, class_prior)
+    write_probabilities(flat, own.model.family, own.theta, X, class_prior)
     return out, _ONE_THETA
 
 
 @probability_draws.register
-def _(
-    posterior: ExactPosterior,
-    X: Matrix,
-    draws: int,
-    chains: int,
-    class_prior: Array | None,
-    rng: np.random.Generator,
-    per_row: bool,
-    max_memory: float,
-) -> tuple[Array, str]:
-    model = posterior.model
-    out, spare = _room(chains, draws, X.shape[0], len(model.alpha), max_memory)
+def _(own: ExactPosterior, X: Any, request: Any, class_prior: Any, rng: Any) -> Any:
+    model, shape = own.model, (request.chains, request.draws)
+    out, spare = _room(*shape, X.shape[0], len(model.alpha), request.max_memory)
     flat = out.reshape(-1, *out.shape[2:])
-    if per_row:
+    if request.per_row:
         step = max(1, (1 << 23) // max(1, len(flat) * flat.shape[2]))
         for start in range(0, flat.shape[1], step):
             rows = slice(start, start + step)

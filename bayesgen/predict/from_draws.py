@@ -17,7 +17,8 @@ from bayesgen.numerics.special import Array, softmax
 from bayesgen.posterior.model import log_class_weights, log_weights
 from bayesgen.posterior.monte_carlo import effective_sample_size, log_density_parts, no_parameters
 from bayesgen.predict.draws import log_odds_against_rest
-from bayesgen.predict.interval.engine import Intervals, Kind
+from bayesgen.predict.interval.engine import Intervals
+from bayesgen.predict.interval.request import IntervalRequest
 
 _NUMBERS = 1 << 19  # log densities that are worked on at a time: 4 MiB
 _CERTAIN = 1e300  # log-odds of a class that no other draws away from
@@ -74,29 +75,17 @@ def _softmax_of_draws(f: Array, log_pi: Array, out: Array, draw: int, row: int) 
     return any(list(over_blocks(part, len(f), f[0].size)))
 
 
-def interval(joint: Array, prob: float, kind: Kind) -> Intervals:
+def interval(joint: Array, request: IntervalRequest) -> Intervals:
     """Credible interval of each class probability; ``error`` is a standard error in percentile.
 
     Parameters
     ----------
     joint : (chain, draw, N, C)
-    prob : float in (0, 1)
-    kind : {"eti", "hdi"}
-        Equal tails, or the shortest interval of the probability.
+    request : IntervalRequest
     """
     odds = np.clip(log_odds(joint), -_CERTAIN, _CERTAIN)  # infinities have no differences
     n, n_classes = odds.shape[:2]
-    flat = np.sort(odds.reshape(n, n_classes, -1), axis=-1)
-    if kind == "eti":
-        low, high = np.quantile(flat, [(1 - prob) / 2, (1 + prob) / 2], axis=-1)
-    else:
-        size = flat.shape[-1]
-        inside = min(size - 1, int(np.ceil(prob * size)))
-        rho = expit(flat)
-        width = rho[..., inside:] - rho[..., : size - inside]
-        first = width.argmin(axis=-1)[..., None]
-        low = np.take_along_axis(flat, first, axis=-1)[..., 0]
-        high = np.take_along_axis(flat, first + inside, axis=-1)[..., 0]
+    low, high = request.ends_of_log_odds(odds.reshape(n, n_classes, -1))
     error = np.zeros(n)
     for end in (low, high):
         below = odds <= end[..., None, None]

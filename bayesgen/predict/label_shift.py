@@ -37,8 +37,8 @@ from bayesgen.numerics.special import Array, draw_dirichlet
 from bayesgen.posterior.monte_carlo import MonteCarloWarning
 from bayesgen.predict import from_draws
 from bayesgen.predict import mixture_weights as mixture
-from bayesgen.predict.interval.engine import Kind, interval_of
-from bayesgen.predict.interval.kinds import shortest
+from bayesgen.predict.interval.kinds import KindName
+from bayesgen.predict.interval.request import IntervalRequest
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -59,7 +59,7 @@ def estimate_class_prior(
     draws: int = 250,
     chains: int = 4,
     prob: float | None = None,
-    kind: Kind | None = None,
+    kind: KindName | None = None,
     random_state: Any = 0,
     posterior: Any = None,
 ) -> "xr.DataTree":
@@ -119,7 +119,7 @@ def estimate_class_prior(
     check_is_fitted(clf, "classes_")
     n_classes = len(clf.classes_)
     _check(theta, method, n_classes, posterior, draws, chains)
-    prob, kind = interval_of(prob, kind)
+    request = IntervalRequest.of(prob, kind)
     alpha = _concentrations(prior, clf.classes_)
     quadrature = n_classes == 2 and method != "gibbs" and theta != "updated"
     rng = np.random.default_rng(random_state)
@@ -148,7 +148,7 @@ def estimate_class_prior(
 
     coords = {CLASS: clf.classes_, BOUND: ["lower", "upper"]}
     group = tree.group({VARIABLE: ((CHAIN, DRAW, CLASS), result.rho)}, coords)
-    summary = _summary(result.rho, prob, kind) if exact is None else _of_density(exact, prob, kind)
+    summary = _summary(result.rho, request) if exact is None else _of_density(exact, request)
     diagnostics = _diagnostics(group)
     if exact is None:
         _warn_if_apart(diagnostics["r_hat"][1], result.rho.shape[1])
@@ -157,7 +157,9 @@ def estimate_class_prior(
     out = xr.DataTree.from_dict(
         {
             f"/{POSTERIOR}": group,
-            f"/{SUMMARY}": tree.group(summary, coords).assign_attrs(prob=prob, kind=kind),
+            f"/{SUMMARY}": tree.group(summary, coords).assign_attrs(
+                prob=request.prob, kind=request.kind
+            ),
             f"/{PREDICTIONS}": rows,
         }
     )
@@ -267,9 +269,9 @@ def _mean_responsibilities(f: Array, rho: Array) -> Array:
 Variables = dict[str, tuple[tuple[str, ...], Array]]
 
 
-def _summary(rho: Array, prob: float, kind: Kind) -> Variables:
+def _summary(rho: Array, request: IntervalRequest) -> Variables:
     with np.errstate(divide="ignore"):
-        found = from_draws.interval(np.log(rho)[:, :, None], prob, kind)
+        found = from_draws.interval(np.log(rho)[:, :, None], request)
     return {
         "mean": ((CLASS,), rho.mean(axis=(0, 1))),
         "sd": ((CLASS,), rho.std(axis=(0, 1))),
@@ -277,12 +279,8 @@ def _summary(rho: Array, prob: float, kind: Kind) -> Variables:
     }
 
 
-def _of_density(density: mixture.MeshDensity, prob: float, kind: Kind) -> Variables:
-    tail = np.array([(1 - prob) / 2])
-    if kind == "hdi":
-        tail, _ = shortest(density.quantile, 1, prob)
-    p = np.stack([tail, tail + prob], axis=1)
-    low, high = density.quantile(p)[0]
+def _of_density(density: mixture.MeshDensity, request: IntervalRequest) -> Variables:
+    (low,), (high,) = request.ends(1, density.quantile)
     mean = density.expectation(_on_simplex(density.l))[0]
     sd = np.sqrt(density.expectation(np.square(expit(density.l) - mean[1]))[0])
     ends = [[expit(-high), expit(-low)], [expit(low), expit(high)]]

@@ -24,8 +24,9 @@ from bayesgen.numerics.rows import Matrix, has_nan
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.model import ClassModel, log_weights
 from bayesgen.predict.draws import REPLICATES, block_rows, log_joint_draws, replicates
-from bayesgen.predict.interval.against_rest import independent, margin, sobol
-from bayesgen.predict.interval.contrast import cumulants, log_density, log_odds, possible_classes
+from bayesgen.predict.interval.against_rest import independent, margins, sobol
+from bayesgen.predict.interval.contrast import log_densities, log_odds, possible_classes
+from bayesgen.predict.interval.cumulants import cumulants
 from bayesgen.predict.interval.inversion import Inverse, invert
 
 Pair = Literal["posterior", "predictive"]
@@ -250,13 +251,10 @@ class _Source:
         if not len(rows):
             return np.arange(len(apart))
         u = sobol(np.random.default_rng(self.rng), self.n_draws, len(self.classes))
-        draws = np.empty((len(self.classes), len(rows), len(u)))
-        good = np.ones(len(rows), dtype=bool)
-        for j, c in enumerate(self.classes):
-            contrast = log_density(self.model, self.X[rows], int(c), self.class_prior, j == tilt)
-            draws[j], fine, _ = margin(contrast, u[:, j])
-            good &= fine
-        by_replicate = draws.reshape(len(self.classes), len(rows), REPLICATES, -1)
+        own = log_densities(self.model, self.X[rows], self.classes, self.class_prior, tilt)
+        found = margins(own, u)
+        good = found.exact.all(axis=0)
+        by_replicate = found.draws.reshape(len(self.classes), len(rows), REPLICATES, -1)
         out.put(rows, _averages(np.moveaxis(by_replicate, 0, -1), "margins"))
         return np.flatnonzero(~apart | np.isin(np.arange(len(apart)), rows[~good]))
 

@@ -1,4 +1,4 @@
-"""Rows per second of `interval`, beside 1000 draws of theta: run it, it prints the table.
+"""Rows per second of intervals, beside 1000 draws of theta: run it, it prints the table.
 
     .venv/bin/python tests/benchmarks/interval_speed.py             about 2 minutes, one thread
     .venv/bin/python tests/benchmarks/interval_speed.py --update    and write it into the README
@@ -24,8 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import numpy as np
 from scipy.special import log_softmax
 
-from bayesgen.predict.interval.engine import interval
-from tests.predict.interval.cases import FAMILIES, SHARED, case
+from tests.predict.interval.cases import FAMILIES, SHARED, case, interval
 
 N_DRAWS = 1000
 
@@ -130,7 +129,7 @@ def update(found: list[Speed]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Rows per second of `interval`.")
+    parser = argparse.ArgumentParser(description="Rows per second of intervals.")
     parser.add_argument("rows", nargs="?", type=int, default=1000, help="rows asked for")
     parser.add_argument("--update", action="store_true", help="write the README's table")
     args = parser.parse_args()

@@ -593,10 +593,11 @@ def test_labels_that_are_no_strings(three):
 
 def test_summaries_of_draws_do_not_depend_on_the_blocks(monkeypatch):
     from bayesgen.predict import from_draws
+    from bayesgen.predict.interval.request import IntervalRequest
 
     joint = np.random.default_rng(3).standard_normal((2, 25, 11, 3))
     blocks = [(slice(0, 4), joint[:, :, :4]), (slice(4, 11), joint[:, :, 4:])]
-    for summary in (from_draws.averages, lambda j: from_draws.interval(j, 0.9, "eti")):
+    for summary in (from_draws.averages, lambda j: from_draws.interval(j, IntervalRequest(0.9))):
         whole = summary(joint)
         for numbers in (1, 450, 1 << 19):
             monkeypatch.setattr(from_draws, "_NUMBERS", numbers)

@@ -81,7 +81,7 @@ def test_two_classes_against_the_integrals_over_the_frequency(name):
         contrast = log_odds(model, X[[i]], 0, 1)
 
         def phi(t, contrast=contrast):
-            return np.exp(contrast(np.array([0]), np.array([[1j * t]]))[0, 0])
+            return np.exp(contrast.on_axis([(np.array([0]), np.array([t]))])[0][0, 0])
 
         def integral(function):
             return quad(function, 0, 14, limit=2000, epsabs=1e-10)[0]

@@ -14,20 +14,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import logit
 
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel
-from bayesgen.predict.draws import (
-    REPLICATES,
-    log_sum_of_others,
-    order_statistic,
-    replicates,
-)
-from bayesgen.predict.interval.contrast import Contrast, cumulants, log_density
-from bayesgen.predict.interval.inversion import invert
-from bayesgen.predict.interval.tabulated import Table
+from bayesgen.predict.draws import REPLICATES, Sample, log_sum_of_others, replicates
+from bayesgen.predict.interval.contrast import Contrast
+from bayesgen.predict.interval.cumulants import cumulants
+from bayesgen.predict.interval.inversion import Table, invert
 
 POINTS = {"auto": 1024, "exact": 4096}
 _MERGED = 4  # neighbours that stand for one point in the average
@@ -36,81 +30,68 @@ _WORST = 1e-5  # error of a margin that still counts as exact
 
 @dataclass(frozen=True)
 class Margins:
-    """The inverted margins of n rows.
+    """The inverted margins of n rows and C classes.
+
+    Items are the pairs of a class and a row, all rows of a class after each other.
 
     Parameters
     ----------
-    good : (n,) bool
-        Rows all of whose margins could be inverted.
+    exact : (C, n) bool
+        Whether the draws of a margin are through its exact quantile function.
     draws : (C, n, S)
         a_c at S Sobol points, those of one replicate after the other.
-    tables : for each class, [(rows (m,), Table of m rows)]
+    tables : [(items (m,), Table of m items)]
+        Of those that vary.
     """
 
-    good: Array
+    exact: Array
     draws: Array
-    tables: list[list[tuple[Array, Table]]]
+    tables: list[tuple[Array, Table]]
+
+    @property
+    def smooth(self) -> Array:
+        """(n,) rows all of whose margins are exact and vary: F of a constant is a step."""
+        varies = np.zeros(self.exact.size, dtype=bool)
+        for items, _ in self.tables:
+            varies[items] = True
+        return (self.exact & varies.reshape(self.exact.shape)).all(axis=0)
 
     @cached_property
-    def rest(self) -> Array:
-        """(C, n, S) log of the sum over the other classes."""
-        return log_sum_of_others(self.draws)
+    def _rest(self) -> Array:
+        """(C n, S) log of the sum over the other classes."""
+        return log_sum_of_others(self.draws).reshape(self.exact.size, -1)
 
-    def others(self, j: int) -> Array:
-        """(n, S/4) the same for one class: neighbours in size, within a replicate, are averaged.
+    @cached_property
+    def _sample(self) -> Sample:
+        """Draws of the log-odds of each class against the rest."""
+        return Sample(self.draws.reshape(self.exact.size, -1) - self._rest)
 
-        They are so close that F is linear between them.
+    def pilot(self, p: Array) -> Array:
+        """(C n, Q) the quantiles of the draws themselves."""
+        return self._sample.quantile(p)
+
+    def quantile(self, p: Array) -> tuple[Array, Array]:
+        """(C n, Q) quantiles at p (C n, Q) of the log-odds of each class against the rest.
+
+        And the largest standard error of their percentiles, (C n,), from the replicates.
         """
-        n = len(self.good)
-        ordered = np.sort(self.rest[j].reshape(n, REPLICATES, -1), axis=2)
-        return ordered.reshape(n, -1, _MERGED).mean(axis=2)
-
-    def quantile(self, j: int, p: Array) -> tuple[Array, Array]:
-        """(n, Q) quantiles at p (n, Q) of the log-odds of class j against the rest.
-
-        And the largest standard error of their percentiles, (n,), from the replicates.
-        """
-        rest, out, error = self.others(j), self.draft(j, p), np.zeros(len(p))
-        for rows, table in self.tables[j]:
+        out, error = self.pilot(p), np.zeros(len(p))
+        for items, table in self.tables:
+            # neighbours in size, within a replicate, are so close that F is linear between them
+            ordered = np.sort(self._rest[items].reshape(len(items), REPLICATES, -1), axis=2)
+            rest = ordered.reshape(len(items), -1, _MERGED).mean(axis=2)
             for q in range(p.shape[1]):
-                l, each = _solve(table, rest[rows], p[rows, q], out[rows, q])
-                out[rows, q], error[rows] = l, np.maximum(error[rows], each)
+                l, each = table.quantile_of_sum(rest, p[items, q], out[items, q])
+                out[items, q], error[items] = l, np.maximum(error[items], each)
         return out, error
-
-    def draft(self, j: int, p: Array) -> Array:
-        """The quantiles of the draws themselves."""
-        return order_statistic(np.sort(self.draws[j] - self.rest[j], axis=1), p)
-
-
-def _solve(table: Table, rest: Array, p: Array, l: Array) -> tuple[Array, Array]:
-    """Newton's method for the average of F(l + rest), and the error of that average; (n,) each.
-
-    On the scale of its logit, which is nearly straight far out, where F itself is flat and a step
-    would end anywhere.
-    """
-    low = table.start - rest.max(axis=1)
-    high = table.start + table.spacing * (table.cdf.shape[1] - 1) - rest.min(axis=1)
-    for _ in range(20):
-        value, slope = table.cdf_and_pdf(l[:, None] + rest)
-        each = value.reshape(len(l), REPLICATES, -1).mean(axis=2)
-        mean = np.clip(each.mean(axis=1), 0.0, 1.0)
-        low, high = np.where(mean < p, l, low), np.where(mean > p, l, high)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            miss = logit(mean) - logit(p)
-            step = l - miss * mean * (1 - mean) / slope.mean(axis=1)
-        l = np.where((step >= low) & (step <= high), step, (low + high) / 2)
-        if (np.abs(miss) < 0.01).all():  # about squared by the last step
-            break
-    return l, each.std(axis=1, ddof=1) / np.sqrt(REPLICATES)
 
 
 def independent(model: ClassModel, X: Matrix) -> Array:
     """(N,) whether the class densities of a row are independent: whether their cgf is additive."""
     n_classes = len(model.alpha)
     t = 1j * 0.4 * (1 + np.arange(n_classes) / n_classes) * (-1.0) ** np.arange(n_classes)
-    joint = model.family.cgf(X, t)
-    apart = sum(model.family.cgf(X, t * one) for one in np.eye(n_classes))
-    return np.abs(joint - apart) <= 1e-8 * (1 + np.abs(joint))
+    joint, *each = model.family.cgf(X, np.concatenate([t[None], np.diag(t)])[:, None])
+    return np.abs(joint - sum(each)) <= 1e-8 * (1 + np.abs(joint))
 
 
 def sobol(rng: np.random.Generator, n_points: int, n_classes: int) -> Array:
@@ -119,43 +100,19 @@ def sobol(rng: np.random.Generator, n_points: int, n_classes: int) -> Array:
     return np.concatenate([g.random(size) for g in replicates(rng, n_points)])
 
 
-def margin(contrast: Contrast, u: Array) -> tuple[Array, Array, list[tuple[Array, Table]]]:
-    """Draws (n, S) of one contrast at the probabilities u (S,), whether good, and the tables.
-
-    A contrast that does not vary has no table.
-    """
+def margins(contrast: Contrast, u: Array) -> Margins:
+    """Invert C contrasts of n rows, and send the points u (S, C) through them."""
+    shape = len(contrast.directions), contrast.X.shape[0]
     k = cumulants(contrast)
-    good = k.error < np.inf
+    exact = k.error < np.inf
     draws = np.repeat(k.mean[:, None], len(u), axis=1)
+    order = np.argsort(u, axis=0).T  # look-ups in order stay in the cache
+    ordered = np.take_along_axis(u.T, order, axis=1)
     tables = []
-    order = np.argsort(u)  # look-ups in order stay in the cache
-    for group in invert(contrast, k, np.flatnonzero((k.sd > 0) | ~good)):
-        good[group.rows] = group.error <= _WORST
+    for group in invert(contrast, k, np.flatnonzero((k.sd > 0) | ~exact)):
+        exact[group.rows] = group.error <= _WORST
         for _, part in group.blocks(16 * group.phi.shape[1]):
-            table = part.table()
-            draws[part.rows[:, None], order] = table.quantile(u[order])
+            table, which = part.table(), part.rows // shape[1]
+            draws[part.rows[:, None], order[which]] = table.quantile(ordered[which])
             tables.append((part.rows, table))
-    return draws, good, tables
-
-
-def margins(
-    model: ClassModel,
-    X: Matrix,
-    u: Array,
-    classes: Array,
-    class_prior: Array | None = None,
-) -> Margins:
-    """Invert the margin of each of `classes`, and send the points u (S, C) through it."""
-    good, draws = np.ones(X.shape[0], dtype=bool), np.empty((len(classes), X.shape[0], len(u)))
-    tables = []
-    for j, c in enumerate(classes):
-        draws[j], fine, own = margin(log_density(model, X, c, class_prior), u[:, j])
-        good &= fine
-        tables.append(own)
-        if len(own):
-            varies = np.zeros(len(good), dtype=bool)
-            varies[np.concatenate([rows for rows, _ in own])] = True
-            good &= varies  # F of a constant is a step: nothing is smooth
-        else:
-            good[:] = False
-    return Margins(good, draws, tables)
+    return Margins(exact.reshape(shape), draws.reshape(*shape, -1), tables)

@@ -1,7 +1,7 @@
-r"""Cumulants of log-odds and of log densities, from the joint cgf of a model alone.
+r"""Real variables of a posterior of which the cumulant generating function (cgf) is known.
 
-A *contrast* is the cgf of one real variable, along a line through the joint cumulant generating
-function K:
+A *contrast* is a linear combination of the log joint densities, :math:`w \cdot a`. Its cgf lies on
+a line through the joint cgf K of a model:
 
 .. math:: K_w(s) = K(t_0 + s w) - K(t_0) = \log E\, e^{s\, w \cdot a}, \quad
           a_c = \log p(c, x | \theta)
@@ -13,8 +13,9 @@ Everything is read off the imaginary axis, where every cgf exists: no family has
 cgf reaches, and a user's own family needs nothing but ``cgf``.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,12 +52,22 @@ def fixed_cgf(weights: Array) -> WeightCGF:
     return lambda t: t @ log_weights
 
 
+def class_weights(model: ClassModel, class_prior: Array | None) -> WeightCGF:
+    """Cgf of the log class weights: Dirichlet, or fixed where a class prior is given."""
+    return dirichlet_cgf(model.alpha) if class_prior is None else fixed_cgf(class_prior)
+
+
 # ----------------------------------------------------------------------------------- contrasts
+
+_CALL = 512  # values that take as long as one call of a cgf, roughly
+_CELLS = 1 << 19  # complex numbers of one temporary: 8 MiB
+
+Part = tuple[Array, Array]  # items (m,), points s (K,) on the imaginary axis over i
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """The cgf of ``w . a`` for each row, a function of one complex variable.
+    """M contrasts of each of N rows: M N variables, those of one direction after the other.
 
     Parameters
     ----------
@@ -64,47 +75,105 @@ class Contrast:
         The posterior.
     X : (N, D)
     weights : cgf of the log class weights
-    direction : (C,)
+    directions : (M, C)
         w.
-    tilt : (C,), optional
+    tilts : (M, C), optional
         t_0; default 0.
     """
 
     family: Any
     X: Matrix
     weights: WeightCGF
-    direction: Array
-    tilt: Array | None = None
+    directions: Array
+    tilts: Array | None = None
 
-    def __call__(self, rows: Array, s: Array) -> Array:
-        """(K, n) values at s, (K, 1) for all of the rows or (K, n) for each its own."""
-        t, X = s[..., None] * self.direction, self.X[rows]
-        if self.tilt is None:
-            return self.weights(t) + self.family.cgf(X, t)
-        t = t + self.tilt
-        start = self.weights(self.tilt) + self.family.cgf(X, self.tilt)
-        return self.weights(t) + self.family.cgf(X, t) - start
+    def __len__(self) -> int:
+        """M N."""
+        return len(self.directions) * self.X.shape[0]
 
-    def on_axis(self, scale: Array, nodes: Array) -> Array:
-        """(N, K) values at ``i scale nodes``; rows of one scale share a call.
+    def on_axis(self, parts: Sequence[Part]) -> list[Array]:
+        """[(m, K)] values of the cgf at ``i s``, for parts of the items and their points s.
 
-        Families make one table for all rows of a call, so a few scales are much cheaper than one
-        for each row.
+        Families make one table for all rows of a call, so that a few points common to many rows
+        cost much less than points of each row's own. Parts share a call while the values that
+        nobody asked for cost less than the calls saved.
         """
-        out = np.empty((len(scale), len(nodes)), dtype=np.complex128)
-        for one in np.unique(scale):
-            rows = np.flatnonzero(scale == one)
-            out[rows] = self(rows, 1j * one * nodes[:, None]).T
+        out = [np.empty((len(items), len(s)), dtype=np.complex128) for items, s in parts]
+        for batch in self._batches(parts):
+            rows, place = np.unique(np.concatenate([b.rows for b in batch]), return_inverse=True)
+            t = [1j * b.s[:, None] * self.directions[b.direction] for b in batch]
+            which = np.repeat([b.direction for b in batch], [len(b.s) for b in batch])
+            values = self._cgf(rows, np.concatenate(t), which)
+            row, point = 0, 0
+            for b in batch:
+                columns = place[row : row + len(b.rows)]
+                out[b.part][b.at] = values[point : point + len(b.s), columns].T
+                row, point = row + len(b.rows), point + len(b.s)
         return out
 
-    def at(self, rows: Array) -> "Contrast":
-        """The contrast of some of the rows."""
-        return Contrast(self.family, self.X[rows], self.weights, self.direction, self.tilt)
+    def scaled(self, items: Array, scale: Array, nodes: Array) -> Array:
+        """(m, K) values at ``i scale nodes`` for scales (m,), few of which differ."""
+        scales, which = np.unique(scale, return_inverse=True)
+        members = [np.flatnonzero(which == k) for k in range(len(scales))]
+        parts = [(items[own], one * nodes) for own, one in zip(members, scales, strict=True)]
+        out = np.empty((len(items), len(nodes)), dtype=np.complex128)
+        for own, values in zip(members, self.on_axis(parts), strict=True):
+            out[own] = values
+        return out
+
+    def _cgf(self, rows: Array, t: Array, which: Array) -> Array:
+        """(T, n) at t (T, C), each along the direction `which` (T,)."""
+        X = self.X if len(rows) == self.X.shape[0] else self.X[rows]
+        if self.tilts is None:
+            return self.weights(t)[:, None] + self.family.cgf(X, t[:, None])
+        t = t + self.tilts[which]
+        start = self._at_tilt[which][:, rows]
+        return self.weights(t)[:, None] + self.family.cgf(X, t[:, None]) - start
+
+    @cached_property
+    def _at_tilt(self) -> Array:
+        """(M, N) K(t_0)."""
+        t = np.asarray(self.tilts)
+        return self.weights(t)[:, None] + self.family.cgf(self.X, t[:, None])
+
+    def _blocks(self, parts: Sequence[Part]) -> Iterator["_Block"]:
+        """Parts by direction, and in blocks of rows that fit the memory."""
+        for k, (items, s) in enumerate(parts):
+            which, rows = np.divmod(items, self.X.shape[0])
+            step = max(1, _CELLS // len(s))
+            for w in np.unique(which).tolist():
+                own = np.flatnonzero(which == w)
+                for start in range(0, len(own), step):
+                    at = own[start : start + step]
+                    yield _Block(w, s, rows[at], k, at)
+
+    def _batches(self, parts: Sequence[Part]) -> Iterator[list["_Block"]]:
+        """Blocks that share a call."""
+        batch: list[_Block] = []
+        rows, points, wanted = np.empty(0, dtype=np.intp), 0, 0
+        for block in self._blocks(parts):
+            points, wanted = points + len(block.s), wanted + len(block.rows) * len(block.s)
+            free = wanted + _CALL * len(batch)
+            if points * max(len(rows), len(block.rows)) <= free:
+                union = np.union1d(rows, block.rows)
+                if points * len(union) <= free:
+                    batch, rows = [*batch, block], union
+                    continue
+            yield batch
+            batch, rows = [block], block.rows
+            points, wanted = len(block.s), len(block.rows) * len(block.s)
+        if batch:
+            yield batch
 
 
-def class_weights(model: ClassModel, class_prior: Array | None) -> WeightCGF:
-    """Cgf of the log class weights: Dirichlet, or fixed where a class prior is given."""
-    return dirichlet_cgf(model.alpha) if class_prior is None else fixed_cgf(class_prior)
+class _Block(NamedTuple):
+    """Some items of one direction, and their points."""
+
+    direction: int
+    s: Array  # (K,)
+    rows: Array  # (n,)
+    part: int
+    at: Array  # (n,) places in the part
 
 
 def log_odds(
@@ -135,7 +204,7 @@ def log_odds(
 
     >>> import numpy as np
     >>> from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
-    >>> from bayesgen.predict.interval.contrast import cumulants, log_odds
+    >>> from bayesgen.predict.interval.cumulants import cumulants
     >>> X = np.array([[1, 1]] + 4 * [[1, 0], [0, 1], [0, 0]])
     >>> model = ClassModel(1.0, BetaBernoulli(alpha=1.0, beta=1.0))
     >>> stats = model.stats(X, np.array([0] + 12 * [1]), 2)
@@ -144,135 +213,45 @@ def log_odds(
     >>> print(f"{k.mean[0]:.6f} {k.sd[0]:.6f} {k.skewness[0]:.6f}")
     -0.909610 1.232663 -0.433056
     """
-    direction = np.zeros(len(model.alpha))
-    direction[a], direction[b] = 1.0, -1.0
-    at = None if tilt is None else np.eye(len(model.alpha))[tilt]
-    return Contrast(model.family, X, class_weights(model, class_prior), direction, at)
+    one = np.eye(len(model.alpha))
+    at = None if tilt is None else one[[tilt]]
+    return Contrast(model.family, X, class_weights(model, class_prior), one[[a]] - one[[b]], at)
 
 
-def log_density(
-    model: ClassModel, X: Matrix, c: int, class_prior: Array | None = None, tilted: bool = False
+def log_densities(
+    model: ClassModel,
+    X: Matrix,
+    classes: Array,
+    class_prior: Array | None = None,
+    tilt: int | None = None,
 ) -> Contrast:
-    """The contrast ``log g_c + log p(x | theta_c)``, g_c the Gamma variable behind a class weight.
+    """The contrasts ``log g_c + log p(x | theta_c)``, g_c the Gamma variable behind a class weight.
 
     Where classes are independent given the data, so are these variables, and their softmax is the
-    vector of class probabilities.
+    vector of class probabilities. `tilt` is a position in `classes`.
     """
     weights = gamma_cgf(model.alpha) if class_prior is None else fixed_cgf(class_prior)
-    own = np.eye(len(model.alpha))[c]
-    return Contrast(model.family, X, weights, own, own if tilted else None)
+    own = np.eye(len(model.alpha))[classes]
+    at = None if tilt is None else own * (np.arange(len(classes)) == tilt)[:, None]
+    return Contrast(model.family, X, weights, own, at)
 
 
 def possible_classes(
-    model: ClassModel, X: Matrix, class_prior: Array | None = None
+    model: ClassModel,
+    X: Matrix,
+    class_prior: Array | None = None,
+    joint: Array | None = None,
 ) -> Iterator[tuple[Array, Array]]:
-    """(rows, classes) that can have produced them at all, a partition of the rows."""
-    possible = np.isfinite(model.family.log_predictive(X))
-    if class_prior is not None:
-        possible &= np.asarray(class_prior) > 0
+    """(rows, classes) that can have produced them at all, a partition of the rows.
+
+    `joint` (N, C) is log p(c, x | D) with the class prior, where it is known already.
+    """
+    if joint is None:
+        possible = np.isfinite(model.family.log_predictive(X))
+        if class_prior is not None:
+            possible &= np.asarray(class_prior) > 0
+    else:
+        possible = np.isfinite(joint)
     patterns, which = np.unique(possible, axis=0, return_inverse=True)
     for k, pattern in enumerate(patterns):
         yield np.flatnonzero(which.ravel() == k), np.flatnonzero(pattern)
-
-
-# ----------------------------------------------------------------------------------- cumulants
-
-_NODES = 8
-_DROP = 0.125  # -Re K at the outermost node: half a standard deviation, for a normal variable
-_REACH = 2.0**20  # of the search for the scale
-_NOISE = 1e-11  # of Re K, a sum over the features
-
-
-def _taylor(n_nodes: int, degree: int) -> tuple[Array, Array]:
-    """Chebyshev nodes x on (0, 1], and the least-squares map to coefficients of powers of x^2.
-
-    K(ix) is even in its real and odd in its imaginary part, so these are 2 n nodes on [-1, 1].
-    """
-    x = np.cos((2 * np.arange(1, n_nodes + 1) - 1) * np.pi / (4 * n_nodes))
-    return x, np.linalg.pinv(np.vander(x * x, degree + 1, increasing=True))
-
-
-_X, _EXACT = _taylor(_NODES, _NODES - 1)
-_, _PILOT = _taylor(_NODES, _NODES - 2)
-
-
-class Cumulants(NamedTuple):
-    """Of one variable for each row, (N,) each.
-
-    A row whose cgf does not vary has sd 0; one that varies without ever spreading (a near atom)
-    has infinite `error`.
-    """
-
-    mean: Array
-    sd: Array
-    skewness: Array
-    kurtosis: Array  # excess
-    fifth: Array  # fifth cumulant over sd^5
-    error: Array  # bound on the error of skewness and kurtosis
-    unit: Array  # a power of 2 near sd, shared by many rows
-
-    def part(self, rows: Array) -> "Cumulants":
-        """Some of the rows."""
-        return Cumulants(*(f[rows] for f in self))
-
-
-def cumulants(contrast: Contrast) -> Cumulants:
-    """Mean, standard deviation, skewness and excess kurtosis of each row's variable."""
-    h, spread = _scale(contrast)
-    values = contrast.on_axis(h, _X)
-    odd, even = values.imag / _X, values.real / _X**2
-
-    def moments(weights: Array) -> tuple[Array, ...]:
-        # of the variable times h, x = u/h: Im K/x = k1 - k3 x^2/6 + k5 x^4/120 - ...,
-        # Re K/x^2 = -k2/2 + k4 x^2/24 - ...
-        c, d = odd @ weights[:3].T, even @ weights[:2].T
-        k2 = np.maximum(-2 * d[:, 0], 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            g = -6 * c[:, 1] / k2**1.5, 24 * d[:, 1] / k2**2, 120 * c[:, 2] / k2**2.5
-            return c[:, 0] / h, np.sqrt(k2) / h, *g
-
-    mean, sd, skewness, kurtosis, fifth = moments(_EXACT)
-    _, _, pilot3, pilot4, _ = moments(_PILOT)
-    with np.errstate(invalid="ignore"):
-        error = np.maximum(np.abs(pilot3 - skewness), np.abs(pilot4 - kurtosis))
-    constant = spread == 0
-    error = np.where(constant, 0.0, np.where(np.isfinite(error) & (spread > 0), error, np.inf))
-    return Cumulants(
-        mean,
-        np.where(constant, 0.0, sd),
-        np.where(constant, 0.0, skewness),
-        np.where(constant, 0.0, kurtosis),
-        np.where(constant, 0.0, fifth),
-        error,
-        0.5 / h,
-    )
-
-
-def _scale(contrast: Contrast) -> tuple[Array, Array]:
-    """(N,) powers of 2 where |phi| is near exp(-1/8); and 1, 0 (constant) or -1 (near atom)."""
-    n = contrast.X.shape[0] if hasattr(contrast.X, "shape") else len(contrast.X)
-    h, drop = np.ones(n), np.zeros(n)
-    todo = np.arange(n)
-    for attempt in range(40):
-        for one in np.unique(h[todo]):
-            rows = todo[h[todo] == one]
-            drop[rows] = -contrast(rows, np.array([[1j * one]]))[0].real
-        bad = ~np.isfinite(drop[todo])
-        if bad.any():
-            raise ValueError(
-                f"the cgf of {type(contrast.family).__name__} is not finite on the imaginary axis "
-                f"(row {todo[np.flatnonzero(bad)[0]]}, s = {h[todo][bad][0]:g}i)"
-            )
-        todo = todo[((drop[todo] < _DROP / 4) & (h[todo] < _REACH)) | (drop[todo] > 2 * _DROP)]
-        if not todo.size:
-            break
-        with np.errstate(divide="ignore"):
-            factor = np.sqrt(_DROP / np.maximum(drop[todo], _NOISE))
-        # |phi| of a wide variable falls so slowly that it does not tell how wide
-        step = np.clip(np.rint(np.log2(factor)), -5, 8)
-        step = np.where(step == -5, -5 * (1 + attempt // 4), step)
-        h[todo] = np.minimum(
-            h[todo] * np.exp2(np.where(step == 0, np.sign(factor - 1), step)), _REACH
-        )
-    found = drop >= _DROP / 4
-    return np.where(found, h, 1.0), np.where(found, 1, np.where(drop <= 1e-9, 0, -1))

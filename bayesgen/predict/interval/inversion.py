@@ -17,19 +17,116 @@ characteristic function, for the grid and its error.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Self
+from functools import cached_property
+from typing import NamedTuple, Self
 
 import numpy as np
+from scipy.special import logit
 
 from bayesgen.numerics.special import Array
-from bayesgen.predict.interval.contrast import Contrast, Cumulants
-from bayesgen.predict.interval.tabulated import Table, find
+from bayesgen.predict.draws import REPLICATES
+from bayesgen.predict.interval.contrast import Contrast
+from bayesgen.predict.interval.cumulants import Cumulants
 
 _SMALL = 1e-9  # |phi| where the sum is cut
 _EDGE = 1e-8  # probability beyond half a period
-_CHUNK = 16
-MAX_NODES = 2048
+_SIZES = np.array([16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048])
+MAX_NODES = int(_SIZES[-1])
 _CELLS = 1 << 19  # complex numbers of one temporary: 8 MiB
+
+
+@dataclass(frozen=True)
+class Table:
+    """n distribution functions on G equidistant points each: look-up, row by row.
+
+    Between grid points F is the cubic with the right values and slopes (Hermite). Where one look-up
+    is not enough, `Inverse.quantile` sums the series itself.
+
+    Parameters
+    ----------
+    start, spacing : (n,)
+        Left end and distance of the grid points.
+    cdf : (n, G), non-decreasing from about 0 to about 1
+    pdf : (n, G)
+    """
+
+    start: Array
+    spacing: Array
+    cdf: Array
+    pdf: Array
+
+    @property
+    def grid(self) -> Array:
+        """(n, G) points."""
+        return self.start[:, None] + self.spacing[:, None] * np.arange(self.cdf.shape[1])
+
+    def part(self, rows: slice | Array) -> Self:
+        """Some of the n distributions."""
+        return type(self)(self.start[rows], self.spacing[rows], self.cdf[rows], self.pdf[rows])
+
+    def cdf_and_pdf(self, l: Array) -> tuple[Array, Array]:
+        """(n, Q) each at the points l (n, Q); 0 or 1 outside the grid."""
+        size = self.cdf.shape[1]
+        place = (l - self.start[:, None]) / self.spacing[:, None]
+        place = np.clip(place, 0.0, size - 1.0)
+        j = np.minimum(place.astype(np.intp), size - 2)
+        f0, a, b, c = self._cubic(j)
+        s = place - j
+        slope = (a + s * (2 * b + 3 * s * c)) / self.spacing[:, None]
+        return f0 + s * (a + s * (b + s * c)), slope
+
+    def quantile(self, p: Array) -> Array:
+        """(n, Q) quantiles at p, (Q,) or (n, Q); the ends of the grid for p beyond them."""
+        p = np.broadcast_to(p, (len(self.cdf), np.shape(p)[-1]))
+        j = find(self.cdf, p)
+        f0, a, b, c = self._cubic(j)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            s = np.clip(np.nan_to_num((p - f0) / (a + b + c)), 0.0, 1.0)
+            for _ in range(3):
+                miss = f0 + s * (a + s * (b + s * c)) - p
+                step = s - miss / (a + s * (2 * b + 3 * s * c))
+                s = np.where((step >= 0) & (step <= 1), step, s)
+        return self.start[:, None] + self.spacing[:, None] * (j + s)
+
+    def quantile_of_sum(self, rest: Array, p: Array, l: Array) -> tuple[Array, Array]:
+        """(n,) quantiles at p (n,) of a variable less another, and standard errors of p, (n,).
+
+        The other has the points `rest` (n, S), those of one replicate after the other: the average
+        of F(l + rest) is p. `l` (n,) are first values for Newton's method, which works on the scale
+        of the average's logit: that is nearly straight far out, where F is flat and a step would
+        end anywhere.
+        """
+        low = self.start - rest.max(axis=1)
+        high = self.start + self.spacing * (self.cdf.shape[1] - 1) - rest.min(axis=1)
+        for _ in range(20):
+            value, slope = self.cdf_and_pdf(l[:, None] + rest)
+            each = value.reshape(len(l), REPLICATES, -1).mean(axis=2)
+            mean = np.clip(each.mean(axis=1), 0.0, 1.0)
+            low, high = np.where(mean < p, l, low), np.where(mean > p, l, high)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                miss = logit(mean) - logit(p)
+                step = l - miss * mean * (1 - mean) / slope.mean(axis=1)
+            l = np.where((step >= low) & (step <= high), step, (low + high) / 2)
+            if (np.abs(miss) < 0.01).all():  # about squared by the last step
+                break
+        return l, each.std(axis=1, ddof=1) / np.sqrt(REPLICATES)
+
+    def _cubic(self, j: Array) -> tuple[Array, ...]:
+        """Coefficients of 1, s, s^2, s^3 in the cells j (n, Q)."""
+        size = self.cdf.shape[1]
+        at = j + size * np.arange(len(j))[:, None]
+        cdf, pdf = self.cdf.ravel(), self.pdf.ravel()
+        f0, rise = cdf[at], cdf[at + 1] - cdf[at]
+        d0, d1 = pdf[at] * self.spacing[:, None], pdf[at + 1] * self.spacing[:, None]
+        return f0, d0, 3 * rise - 2 * d0 - d1, d0 + d1 - 2 * rise
+
+
+def find(cdf: Array, p: Array) -> Array:
+    """(n, Q) cells j of each row with cdf[j] <= p <= cdf[j + 1], for non-decreasing cdf (n, G)."""
+    n, size = cdf.shape
+    offset = 2.0 * np.arange(n)[:, None]  # rows one after the other: one sorted array
+    j = np.searchsorted((cdf + offset).ravel(), (p + offset).ravel(), side="right") - 1
+    return np.clip(j.reshape(p.shape) - size * np.arange(n)[:, None], 0, size - 2)
 
 
 @dataclass(frozen=True)
@@ -86,6 +183,14 @@ class Inverse:
         beyond = np.abs(distance) > self.half_period[:, None]
         return np.where(beyond, distance > 0, cdf), np.where(beyond, 0.0, pdf)
 
+    def pilot(self, p: Array) -> Array:
+        """(n, Q) quantiles at p (n, Q) from one table: near those of `quantile`, at less cost."""
+        return self._table.quantile(p)
+
+    @cached_property
+    def _table(self) -> Table:
+        return self.table()
+
     def quantile(self, p: Array) -> Array:
         """(n, Q) quantiles at p, (Q,) or (n, Q): Newton's method inside one cell of the table."""
         p = np.broadcast_to(p, (len(self.rows), np.shape(p)[-1]))
@@ -128,73 +233,96 @@ class Inverse:
         return Table(self.centre - self.half_period, spacing, cdf, np.maximum(pdf, 0.0))
 
 
-def invert(contrast: Contrast, k: Cumulants, rows: Array) -> list[Inverse]:
-    """Invert the cgf of the given rows, in groups of equally many nodes.
+def invert(contrast: Contrast, k: Cumulants, items: Array) -> list[Inverse]:
+    """Invert the cgf of the given variables, in groups of equally many nodes.
 
     Parameters
     ----------
     contrast : Contrast
     k : Cumulants
-        Of all rows of the contrast; they set the grid, not the result.
-    rows : (n,) int
-        Rows with a positive sd.
+        Of all variables of the contrast; they set the grid, not the result.
+    items : (n,) int
+        Variables with a positive sd.
 
     Returns
     -------
     list of Inverse
-        Together they cover `rows`. Rows whose sum does not converge within 2048 nodes are there,
-        with the error that is left.
+        Together they cover `items`. Variables whose sum does not converge within 2048 nodes are
+        there, with the error that is left.
     """
     out: list[Inverse] = []
     with np.errstate(over="ignore", invalid="ignore"):
         reach = 8 + 4 * np.abs(k.skewness) ** 1.5 + np.abs(k.kurtosis)
     reach = np.where(np.isfinite(k.error), np.clip(reach, 8.0, 64.0), 32.0)
-    step = np.pi / (reach * np.where(k.sd > 0, k.sd, k.unit))
-    step = np.exp2(np.floor(2 * np.log2(step)) / 2)  # few different grids: see `Contrast.on_axis`
-    todo = rows
-    while todo.size:
+    sd = np.where(k.sd > 0, k.sd, k.unit)
+    step = np.exp2(np.floor(2 * np.log2(np.pi / (reach * sd))) / 2)  # few different grids
+    while items.size:
         again = []
-        for one in np.unique(step[todo]):
-            same = todo[step[todo] == one]
-            for part in _sum_until_small(contrast, k.mean, one, same):
-                edge = _beyond_half_period(part)
-                more = (edge > _EDGE) & (part.phi.shape[1] < MAX_NODES // 2)
-                out.append(_with_error(part.part(np.flatnonzero(~more)), edge[~more]))
-                again.append(part.rows[more])
-        todo = np.concatenate(again)
-        step[todo] /= 2
+        for part in _sums_until_small(contrast, k, step, step * sd, items):
+            edge = _beyond_half_period(part)
+            more = (edge > _EDGE) & (part.phi.shape[1] < MAX_NODES // 2)
+            out.append(_with_error(part.part(np.flatnonzero(~more)), edge[~more]))
+            again.append(part.rows[more])
+        items = np.concatenate(again)
+        step[items] /= 2
     return _joined(out)
 
 
-def _sum_until_small(
-    contrast: Contrast, mean: Array, step: float, rows: Array
+class _Sum(NamedTuple):
+    """Variables of one step that have come equally far."""
+
+    items: Array
+    step: float
+    size: int  # nodes to come to
+    phi: Array  # (n, K)
+
+    @property
+    def part(self) -> tuple[Array, Array]:
+        """What is evaluated next."""
+        return self.items, self.step * (np.arange(self.phi.shape[1], self.size) + 0.5)
+
+
+def _sums_until_small(
+    contrast: Contrast, k: Cumulants, step: Array, width: Array, items: Array
 ) -> Iterator[Inverse]:
-    """Nodes in chunks until phi is small, each row as far as it needs."""
-    chunks: list[Array] = []
-    size, n_nodes = _CHUNK, 0
-    while rows.size:
-        t = step * (np.arange(n_nodes, n_nodes + size) + 0.5)[:, None]
-        values = np.concatenate(
-            [contrast(part, 1j * t) - 1j * t * mean[part] for part in _slices(rows, size)], axis=1
-        )
-        phi = np.exp(values).T
-        n_nodes += size
-        chunks.append(phi)
-        done = np.abs(phi[:, -4:]).max(axis=1) < _SMALL
-        done |= n_nodes >= MAX_NODES
-        if done.any():
-            whole = np.concatenate([c[done] for c in chunks], axis=1)
-            ended = rows[done]
-            step_of = np.full(len(ended), step)
-            yield Inverse(ended, mean[ended], step_of, whole, np.zeros(len(ended)))
-            chunks, rows = [c[~done] for c in chunks], rows[~done]
-        size = min(max(_CHUNK, n_nodes // 2), MAX_NODES - n_nodes)
+    r"""Nodes until phi is small, for each variable as many as it needs.
+
+    First as many as one with its variance and kurtosis might need: for
+    :math:`-\text{Re} K = (\sqrt{1 + \beta \sigma^2 t^2} - 1)/\beta`, that is
+    beta = kurtosis/3. `width` is sigma times the step.
+    """
+    with np.errstate(invalid="ignore"):
+        beta = np.clip(np.where(k.error[items] < 1, k.kurtosis[items] / 3, 0.0), 0.0, 1.0)
+    level = -np.log(_SMALL)
+    wanted = np.sqrt(level * (2 + beta * level)) / width[items]
+    rung = np.minimum(np.searchsorted(_SIZES, wanted), len(_SIZES) - 1)
+    left = [
+        _Sum(own, float(one), int(_SIZES[r]), np.empty((len(own), 0), dtype=np.complex128))
+        for (one, r), own in _alike(items, step[items], rung)
+    ]
+    while left:
+        found, going = contrast.on_axis([each.part for each in left]), []
+        for each, values in zip(left, found, strict=True):
+            own, step_of, size, phi = each
+            values -= 1j * each.part[1] * k.mean[own][:, None]
+            phi = np.concatenate([phi, np.exp(values)], axis=1)
+            done = (np.abs(phi[:, -4:]).max(axis=1) < _SMALL) | (size == MAX_NODES)
+            if done.any():
+                n = int(done.sum())
+                yield Inverse(
+                    own[done], k.mean[own[done]], np.full(n, step_of), phi[done], np.zeros(n)
+                )
+            if not done.all():
+                larger = int(_SIZES[np.searchsorted(_SIZES, size) + 1])
+                going.append(_Sum(own[~done], step_of, larger, phi[~done]))
+        left = going
 
 
-def _slices(rows: Array, size: int) -> Iterator[Array]:
-    block = max(1, _CELLS // size)
-    for start in range(0, len(rows), block):
-        yield rows[start : start + block]
+def _alike(items: Array, step: Array, rung: Array) -> Iterator[tuple[tuple[float, int], Array]]:
+    """Items by step and by rung."""
+    keys, which = np.unique(np.stack([step, rung]), axis=1, return_inverse=True)
+    for j, (one, r) in enumerate(keys.T.tolist()):
+        yield (one, int(r)), items[which.ravel() == j]
 
 
 def _beyond_half_period(part: Inverse) -> Array:

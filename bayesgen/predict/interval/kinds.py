@@ -1,78 +1,188 @@
-r"""The shortest interval of a probability, from the quantiles of its log-odds.
+r"""The kinds of credible interval: which part of a distribution an interval of probability p takes.
 
-Quantiles go through the sigmoid, the length of an interval does not: a highest-density interval of
-the log-odds is none of the probability. So the length in probability,
+A kind is defined by the probability below its interval, u in [0, 1 - p]; the interval is from the
+quantile at u to that at u + p. Distributions come as quantile functions (closed forms, densities on
+a mesh) or as draws. To add a kind, add it to `KINDS`: all methods that give intervals then have it.
 
-.. math:: W(u) = \sigma(Q(u + p)) - \sigma(Q(u)), \qquad 0 \le u \le 1 - p,
+*Equal tails*, "eti": u = (1 - p)/2. Its ends go through every increasing function.
 
-is minimised over u. At u = 0 and u = 1 - p the interval ends at 0 or 1, as it should where the
-density of the probability grows without bound there. For a density with one mode this is the
-interval of highest density; for one with a mode at either end it is the shortest interval, as in
-ArviZ.
+*Highest density*, "hdi": u minimises the length of the interval. Quantiles go through the sigmoid,
+lengths do not: a highest-density interval of the log-odds is none of the probability. For a
+probability with quantile function Q of its log-odds, the length
+
+.. math:: W(u) = \sigma(Q(u + p)) - \sigma(Q(u))
+
+is minimised. At u = 0 and u = 1 - p the interval ends at 0 or 1, as it should where the density of
+the probability grows without bound there. For a density with one mode this is the interval of
+highest density; for one with a mode at either end it is the shortest interval, as in ArviZ.
+
+n rows, Q probabilities, S draws.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from scipy.special import expit
 
 from bayesgen.numerics.special import Array
+from bayesgen.predict.draws import Sample
+
+QuantileFunction = Callable[[Array], Array]  # probabilities (n, Q) -> (n, Q)
+Length = Callable[[Array, Array], Array]  # (lower, upper) -> length of the interval
+Ends = tuple[Array, Array]  # lower, upper
 
 _START = 128  # intervals of u in the first pass
 _ZOOM = 16
 
 
+@dataclass(frozen=True)
+class Kind:
+    """One kind of interval.
+
+    Parameters
+    ----------
+    below : (quantile, n, prob, length) -> (n,)
+        Probability below the interval of each of n distributions, from 0 to 1 - prob.
+    of_draws : (draws (..., S), prob) -> (lower, upper), optional
+        Interval of plain draws; default by `below` from their order statistics.
+    invariant : bool
+        Whether an increasing function takes intervals to intervals of the same kind, so that
+        `length` does not matter.
+    """
+
+    below: Callable[[QuantileFunction, int, float, Length], Array]
+    of_draws: Callable[[Array, float], Ends] | None = None
+    invariant: bool = True
+
+
+# --------------------------------------------------------------------------------- equal tails
+
+
+def equal_tails(quantile: QuantileFunction, n: int, prob: float, length: Length) -> Array:
+    """(n,) half of what the interval leaves out."""
+    return np.full(n, (1 - prob) / 2)
+
+
+def equal_tails_of_draws(draws: Array, prob: float) -> Ends:
+    """ArviZ's."""
+    from arviz_stats.base import array_stats
+
+    ends = array_stats.eti(draws, prob, axis=-1)
+    return ends[..., 0], ends[..., 1]
+
+
+# ------------------------------------------------------------------------------- highest density
+
+
 def in_probability(lower: Array, upper: Array) -> Array:
-    """sigma(upper) - sigma(lower) without cancellation."""
+    """Length in probability of intervals of log-odds: without cancellation."""
     with np.errstate(invalid="ignore"):
         return expit(upper) * expit(-lower) * -np.expm1(np.minimum(lower - upper, 0.0))
 
 
-def shortest(
-    quantile: Callable[[Array], Array],
-    n: int,
-    prob: float,
-    length: Callable[[Array, Array], Array] = in_probability,
-) -> tuple[Array, Array]:
-    """(n,) each: the lower tail probability u, and the length W(u).
+def difference(lower: Array, upper: Array) -> Array:
+    """Length of intervals on the variable's own scale."""
+    return upper - lower
 
-    Parameters
-    ----------
-    quantile : p (n, Q) in (0, 1) -> (n, Q) log-odds
-    n : int
-        Rows.
-    prob : float
-    length : (lower, upper) -> length of the interval; default that of the probability
-    """
+
+def shortest(
+    quantile: QuantileFunction, n: int, prob: float, length: Length = in_probability
+) -> tuple[Array, Array]:
+    """(n,) each: probability below the shortest interval, and its length; p is in (0, 1)."""
     # denser at both ends, where the quantiles run away
-    share = np.sin(np.linspace(0, np.pi / 2, _START + 1)) ** 2
-    u = np.broadcast_to(share * (1 - prob), (n, len(share)))
+    part = np.sin(np.linspace(0, np.pi / 2, _START + 1)) ** 2
+    u = np.broadcast_to(part * (1 - prob), (n, len(part)))
     rows = np.arange(n)
     for _ in range(3):
-        lengths = length(*_ends(quantile, u, prob))
+        first, last = beyond(u, prob)
+        inner = np.clip(u, 1e-12, (1 - prob) * (1 - 1e-12))
+        lower = np.where(first, -np.inf, quantile(inner))
+        upper = np.where(last, np.inf, quantile(inner + prob))
+        lengths = length(lower, upper)
         best = np.argmin(lengths, axis=1)
         low, high = u[rows, np.maximum(best - 1, 0)], u[rows, np.minimum(best + 1, u.shape[1] - 1)]
-        found, width = u[rows, best], lengths[rows, best]
+        found, least = u[rows, best], lengths[rows, best]
         u = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, _ZOOM + 1)
-    return found, width
+    return found, least
 
 
-def _ends(quantile: Callable[[Array], Array], u: Array, prob: float) -> tuple[Array, Array]:
-    first, last = u <= 0, u >= (1 - prob) * (1 - 1e-12)
-    inner = np.clip(u, 1e-12, (1 - prob) * (1 - 1e-12))
-    lower = np.where(first, -np.inf, quantile(inner))
-    upper = np.where(last, np.inf, quantile(inner + prob))
-    return lower, upper
+def highest_density(quantile: QuantileFunction, n: int, prob: float, length: Length) -> Array:
+    """(n,) probability below the shortest interval."""
+    return shortest(quantile, n, prob, length)[0]
 
 
-def interval_of_draws(draws: Array, prob: float, kind: str) -> tuple[Array, Array]:
-    """(...) ends of the interval of draws (S, ...): equal tails "eti", or the shortest "hdi"."""
-    if kind == "eti":
-        lower, upper = np.quantile(draws, [(1 - prob) / 2, (1 + prob) / 2], axis=0)
-        return lower, upper
-    ordered, size = np.sort(draws, axis=0), len(draws)
-    inside = min(size - 1, int(np.ceil(prob * size)))
+def shortest_of_draws(draws: Array, prob: float) -> Ends:
+    """ArviZ's: the nearest two draws that hold the probability."""
+    from arviz_stats.base import array_stats
+
     with np.errstate(invalid="ignore"):  # infinite draws
-        first = (ordered[inside:] - ordered[: size - inside]).argmin(axis=0)[None]
-    lower, upper = (np.take_along_axis(ordered, first + k, axis=0)[0] for k in (0, inside))
-    return lower, upper
+        ends = array_stats.hdi(draws, prob, axis=-1)
+    return ends[..., 0], ends[..., 1]
+
+
+KindName = Literal["eti", "hdi"]
+KINDS: dict[str, Kind] = {
+    "eti": Kind(equal_tails, equal_tails_of_draws),
+    "hdi": Kind(highest_density, shortest_of_draws, invariant=False),
+}
+
+
+# -------------------------------------------------------------------------- intervals of a kind
+
+
+def beyond(u: Array, prob: float) -> tuple[Array, Array]:
+    """Whether nothing is below an interval, and whether nothing is above it."""
+    return u <= 0, u >= (1 - prob) * (1 - 1e-12)
+
+
+def ends(
+    kind: Kind,
+    prob: float,
+    n: int,
+    quantile: QuantileFunction,
+    pilot: QuantileFunction | None = None,
+    length: Length = in_probability,
+) -> Ends:
+    """(n,) each: the ends of the intervals of n distributions.
+
+    Infinite where nothing is beyond an end. `pilot` is a quantile function that costs less than
+    `quantile` and is good enough to find the probability below the interval.
+    """
+    u = kind.below(pilot or quantile, n, prob, length)
+    first, last = beyond(u, prob)
+    middle = (1 - prob) / 2
+    p = np.stack([np.where(first, middle, u), np.where(last, middle, u) + prob], axis=1)
+    lower, upper = quantile(p).T
+    return np.where(first, -np.inf, lower), np.where(last, np.inf, upper)
+
+
+def ends_of_draws(kind: Kind, prob: float, draws: Array) -> Ends:
+    """(...) each, from draws (..., S) on their own scale."""
+    if kind.of_draws is not None:
+        return kind.of_draws(draws, prob)
+    flat = draws.reshape(-1, draws.shape[-1])
+    sample = Sample(flat)
+    u = kind.below(sample.quantile, len(flat), prob, difference)
+    found = sample.quantile(np.stack([u, u + prob], axis=1))
+    return found[:, 0].reshape(draws.shape[:-1]), found[:, 1].reshape(draws.shape[:-1])
+
+
+def ends_of_log_odds(kind: Kind, prob: float, draws: Array) -> Ends:
+    """(...) each, from draws (..., S) of log-odds: of an interval of the probability.
+
+    Returns
+    -------
+    lower, upper : (...)
+        Log-odds. Where an end is one of several draws that round to one probability, the interval
+        holds them all.
+    """
+    if kind.invariant:
+        return ends_of_draws(kind, prob, draws)
+    # rho, or rho - 1 where it is near 1: it has the digits
+    near_one = np.median(draws, axis=-1, keepdims=True) > 0
+    rho = np.where(near_one, -expit(-draws), expit(draws))
+    lower, upper = (end[..., None] for end in ends_of_draws(kind, prob, rho))
+    low = np.where(rho >= lower, draws, np.inf).min(axis=-1)
+    return low, np.where(rho <= upper, draws, -np.inf).max(axis=-1)

@@ -10,6 +10,8 @@ from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.posterior.model import ClassModel
+from bayesgen.predict.interval.engine import class_probability_intervals
+from bayesgen.predict.interval.request import IntervalRequest
 
 # the thirteen samples of MATH.md I: class 0 once (1, 1); class 1 four times each other row
 THIRTEEN = np.array([[1.0, 1.0]] + 4 * [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
@@ -19,6 +21,10 @@ def fit(family, X, y, n_classes=2, alpha=1.0):
     model = ClassModel(alpha, family)
     stats = model.stats(X, np.asarray(y), n_classes)
     return model.resolve(stats).update(stats)
+
+
+def interval(model, X, prob=0.9, kind="eti", method="auto", **kwargs):
+    return class_probability_intervals(model, X, IntervalRequest(prob, kind, method), **kwargs)
 
 
 def thirteen():

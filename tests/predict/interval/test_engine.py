@@ -10,12 +10,12 @@ from scipy.special import expit
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.posterior.model import ClassModel
-from bayesgen.predict.interval.engine import interval
 from tests.predict.interval.cases import (
     FAMILIES,
     SHARED,
     case,
     fit,
+    interval,
     log_joint,
     log_odds,
     thirteen,

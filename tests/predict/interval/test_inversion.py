@@ -9,12 +9,15 @@ from scipy.special import betaln, expit, log_expit, logit
 
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
 from bayesgen.posterior.model import ClassModel
-from bayesgen.predict.interval.contrast import cumulants, log_odds
-from bayesgen.predict.interval.cornish_fisher import ERROR, applies
-from bayesgen.predict.interval.cornish_fisher import quantile as cornish_fisher
-from bayesgen.predict.interval.inversion import invert
+from bayesgen.predict.interval.contrast import log_odds
+from bayesgen.predict.interval.cumulants import (
+    ERROR,
+    cornish_fisher,
+    cornish_fisher_applies,
+    cumulants,
+)
+from bayesgen.predict.interval.inversion import Table, find, invert
 from bayesgen.predict.interval.kinds import shortest
-from bayesgen.predict.interval.tabulated import Table, find
 from tests.predict.interval.cases import case, weights_alone
 
 P = np.array([0.001, 0.025, 0.05, 0.3, 0.5, 0.8, 0.95, 0.999])
@@ -103,7 +106,7 @@ def test_the_rule_for_cornish_fisher_keeps_percentiles_within_its_error():
     worst, used = 0.0, 0
     for a, b in 10 ** rng.uniform(-1.5, 3, size=(400, 2)):
         k = cumulants(log_odds(*weights_alone([a, b]), 0, 1))
-        if applies(k)[0]:
+        if cornish_fisher_applies(k)[0]:
             l, used = cornish_fisher(k, p)[0], used + 1
             worst = max(worst, np.abs(stats.beta(a, b).cdf(expit(l)) - p).max())
     assert used > 60
