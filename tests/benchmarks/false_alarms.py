@@ -1,7 +1,7 @@
 """How often `bg.validate` refuses a closed form that is right, and how its z-scores are spread.
 
-    .venv/bin/python tests/benchmarks/false_alarms.py              # 10 data sets for each classifier
-    .venv/bin/python tests/benchmarks/false_alarms.py --runs 2 --nuts   # sampled by NUTS
+    .venv/bin/python tests/benchmarks/false_alarms.py --runs 10         # of each classifier
+    .venv/bin/python tests/benchmarks/false_alarms.py --runs 1 --nuts   # sampled by NUTS
 
 Every conjugate family is fitted to rows of its own kind, new ones in each run. In place of NUTS
 stand independent draws of the closed form, unless ``--nuts``: then the verdict rests on the sampler
