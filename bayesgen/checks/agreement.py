@@ -12,6 +12,11 @@ Each has a z-score: deviation over the root of two variances, that of the chain 
 sample size, and that of the reference with R. Source: Vehtari et al. (2021), "Rank-normalization,
 folding, and localization", for the scale; the effective sample size is never taken to be more
 than the number of draws, though chains of NUTS can be that good.
+
+Against a number that is known exactly (`compare_mean`) the mean itself is compared, and only where
+its error is nearly Normal: the skewness of the draws over the root of their number, the first term
+of the Edgeworth expansion, must be small. Draws of an inverse Gamma with few degrees of freedom, or
+of a probability that is almost always 0, say nothing of their expectation.
 """
 
 from typing import NamedTuple
@@ -24,6 +29,7 @@ from bayesgen.posterior.monte_carlo import effective_sample_size
 
 PROBS = (0.05, 0.5, 0.95)
 STATISTICS = ("mean", "sd", *(f"q{100 * p:02.0f}" for p in PROBS))
+_SKEWNESS = 0.04  # of a mean: at |z| = 5 the tail is then at most twice that of the Normal
 _BLOCK = 1 << 22  # numbers of the chain worked on at a time: 32 MB a temporary
 
 
@@ -55,6 +61,40 @@ def compare(chain: Array, reference: Array) -> Agreement:
         for field, value in zip(out, _compare(block, reference[:, part].T), strict=True):
             field[part] = value
     return out
+
+
+def compare_mean(chain: Array, exact: Array, independent: bool = False) -> Agreement:
+    """Compare the means of K quantities with what they should be.
+
+    Parameters
+    ----------
+    chain : (chain, draw, K)
+    exact : (K,)
+    independent : bool
+        Whether all draws are independent.
+
+    Returns
+    -------
+    Agreement
+        The statistics but the mean are NaN, and z is where the error of the mean is not Normal.
+    """
+    exact = np.asarray(exact, dtype=np.float64)
+    series = np.ascontiguousarray(np.moveaxis(chain, -1, 0))
+    n = series[0].size
+    with np.errstate(all="ignore"):
+        mean, sd = series.mean(axis=(1, 2)), series.std(axis=(1, 2))
+        ess = np.full(len(exact), float(n))
+        if not independent:
+            ess = np.minimum(effective_sample_size(series), n)
+        step = (series - mean[:, None, None]) / sd[:, None, None]
+        skewness = np.abs((step**3).mean(axis=(1, 2))) / np.sqrt(ess)
+        z = (mean - exact) / (sd / np.sqrt(ess))
+        z[~(skewness <= _SKEWNESS)] = np.nan
+    constant = sd <= 1e-12 * np.abs(mean)
+    z[constant] = np.where(np.isclose(mean, exact, rtol=1e-9, atol=0)[constant], 0.0, np.inf)
+    table = np.full((3, len(exact), len(STATISTICS)), np.nan)
+    table[:, :, 0] = mean, exact, z
+    return Agreement(table[0], table[1], table[2], ess)
 
 
 def _compare(chain: Array, reference: Array) -> Agreement:

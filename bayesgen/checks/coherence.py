@@ -7,6 +7,14 @@ For every theta, with D the training rows,
 and the same for one more row: evidence, predictive, likelihood, prior and posterior are tied to
 each other at any point of the parameter space. Source: Chib (1995), "Marginal likelihood from the
 Gibbs output", equation 5 ("candidate's formula").
+
+The cumulant generating function K(t) of the log joint densities a_d = log p(y = d, x | theta) of a
+row is tied to the posterior after that row. With D' the rows and the row once more, in class c,
+
+.. math:: E[e^{a_c} e^{t \cdot a} | D] = p(y = c, x | D) \, E[e^{t \cdot a} | D'],
+          \quad K_D(t + e_c) = \log p(y = c, x | D) + K_{D'}(t),
+
+for every t, real or complex.
 """
 
 from collections.abc import Sequence
@@ -22,7 +30,69 @@ from bayesgen.posterior.monte_carlo import log_densities
 
 _THETAS = 50  # at which the formula is tried
 _ROWS = 5  # whose predictive is
+_ROWS_OF_CGF = 3
 _DIGITS = 1e-8  # of the sum of the magnitudes in it
+
+
+def class_weights(used: Array, expected: Array, classes: Sequence[Any]) -> str:
+    """What is wrong with the class weights (N, C) that prediction uses; "" if nothing is."""
+    gap = np.log(used) - np.log(expected)
+    if _is_rounding(gap, np.log(expected)):
+        return ""
+    row, c = np.unravel_index(np.argmax(np.abs(np.nan_to_num(gap, nan=np.inf))), gap.shape)
+    return (
+        f"p(y = {classes[int(c)]!r} | D) used by prediction is {used[row, c]:.6g}, and "
+        f"(class_alpha + rows of the class)/(their sum) is {expected[c]:.6g}: the class prior or "
+        "the count of rows is wrong"
+    )
+
+
+def unequal(name: str, found: Array, expected: Array) -> str:
+    """What two arrays of probabilities differ in; "" if in nothing but rounding."""
+    gap = np.abs(np.nan_to_num(found - expected, nan=np.inf))
+    if gap.max(initial=0.0) <= _DIGITS:
+        return ""
+    at = np.unravel_index(gap.argmax(), gap.shape)
+    return f"{name} is {found[at]:.8g}, and should be {expected[at]:.8g}"
+
+
+def cumulants(model: ClassModel, X: Any, weights: Array, classes: Sequence[Any]) -> str:
+    """What is wrong with the cumulant generating function; "" if nothing is.
+
+    Parameters
+    ----------
+    model : ClassModel
+        The posterior.
+    X : rows as the family takes them
+    weights : (C,)
+        p(y = c | D), computed elsewhere.
+    classes : sequence
+    """
+    n_classes = len(weights)
+    unit = np.eye(n_classes)
+    for i in np.unique(np.linspace(0, X.shape[0] - 1, _ROWS_OF_CGF).astype(int)):
+        row = X[i : i + 1]
+        log_joint = np.log(weights) + model.family.log_predictive(row)[0]
+        for c, label in enumerate(classes):
+            grown = model.update(model.stats(row, np.array([c]), n_classes))
+            own, other = unit[c], unit[(c + 1) % n_classes]
+            real = np.stack([0 * own, own, 2 * own, other, own + other, 0.5 * own + 0.25 * other])
+            for t in (real, real + 0j, 1j * (0.7 * own - 0.4 * other) + 0.3 * real[:2]):
+                before = model.cgf(row, (t + own)[:, None, :])[:, 0]
+                after = grown.cgf(row, t[:, None, :])[:, 0]
+                gap = before - log_joint[c] - after
+                if np.iscomplexobj(gap):  # a logarithm: up to whole turns
+                    gap = gap.real + 1j * ((gap.imag + np.pi) % (2 * np.pi) - np.pi)
+                if not _is_rounding(np.abs(gap), before, log_joint[c], after):
+                    size = np.nan_to_num(np.abs(gap), nan=np.inf)
+                    at = t[int(np.argmax(size))] + own
+                    shown = ", ".join(f"{v:.3g}" for v in at)
+                    return (
+                        f"the cumulant generating function of row {i} at t = ({shown}) is off by "
+                        f"{size.max():.2g} from log p(x, y = {label!r} | D) and the function after "
+                        "that row: the cgf, and with it the intervals, or the update is wrong"
+                    )
+    return ""
 
 
 def contradictions(

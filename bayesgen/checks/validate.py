@@ -5,121 +5,57 @@ compared:
 
 - every parameter, and for some rows log p(x | theta_c) and the log-odds of y given x and theta:
   their distributions over draws (`agreement`);
-- the exact predictive densities and p(y | x, D) with their estimates from the draws of NUTS;
+- the exact predictive densities and p(y | x, D) with their estimates from the draws of NUTS, and
+  so the class weights and the cumulant generating function of the log densities (`cumulants`);
+- the posterior probability of credible intervals with the share of draws in them, by NUTS and
+  independent (`coverage`); expectations and covariances with independent draws (`plug_ins`,
+  `score`);
 - the densities with each other, without a sampler (`coherence`): an error of the closed form that
-  is too small for a sampler to see on many rows shows there to many digits.
+  is too small for a sampler to see on many rows shows there to many digits. So do the maxima of
+  the likelihood and of the posterior density, and the class weights.
 """
 
-import itertools
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.stats import norm
 from sklearn.base import clone
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import column_or_1d
 
-from bayesgen.checks.agreement import STATISTICS, Agreement, compare
+from bayesgen.checks import coherence, plug_ins
+from bayesgen.checks.agreement import compare_mean
 from bayesgen.checks.coherence import contradictions
+from bayesgen.checks.coverage import add_coverage
+from bayesgen.checks.cumulants import add_cumulants
+from bayesgen.checks.quantities import (
+    INDEPENDENT,
+    NUTS,
+    Comparisons,
+    Draws,
+    distributions,
+    element_labels,
+    live_elements,
+    log_odds,
+    predictive,
+)
+from bayesgen.checks.score import covariances, off_diagonal_score
+from bayesgen.checks.validation import Validation, verdict_of
 from bayesgen.datatree.tree import read_draws
 from bayesgen.families.contract import ConjugateFamily
-from bayesgen.families.names import CLASS_WEIGHTS, FEATURE, FEATURE_BIS
-from bayesgen.families.shared.cells import by_cell
-from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
-from bayesgen.posterior.monte_carlo import log_densities
-from bayesgen.predict.probabilities import log_joint, monte_carlo
+from bayesgen.families.names import CLASS_WEIGHTS
+from bayesgen.numerics.special import Array, log_softmax
 
 if TYPE_CHECKING:
-    import pandas as pd
     import xarray as xr
+
+__all__ = ["Validation", "validate"]
 
 _REFERENCE = 20_000  # independent draws from the closed form, fewer where theta is large
 _NUMBERS = 1 << 26  # of the reference: 512 MB
+_SCORES = 40_000  # draws of covariances, of which only densities are kept
 _ROWS = 20  # whose densities and probabilities are compared
-_R_HAT = 1.01
-_FEWEST = 100.0  # effective draws of the worst quantity, below which nothing is concluded
-_SOUND = 1 / 3  # of the draws an estimate of p(x | D) must rest on: else its error is not Normal
-_NEGLIGIBLE = 20.0  # nats below the largest log density of a row
-
-
-@dataclass(frozen=True)
-class Validation:
-    """Outcome of `validate`; print it for the table.
-
-    Attributes
-    ----------
-    verdict : {"agree", "disagree", "inconclusive"}
-        ``"inconclusive"`` if NUTS itself cannot be trusted (R-hat, effective draws).
-    passed : bool
-        Whether the verdict is ``"agree"``.
-    reasons : tuple of str
-        What was found, if the verdict is another one.
-    checks : xarray.Dataset
-        dims (check, statistic): ``nuts``, ``closed_form``, ``z``; (check,) ``ess``, ``r_hat``,
-        ``variable``. The same as the group ``validation`` of `tree`.
-    threshold : float
-        |z| that the largest of all z-scores exceeds with probability `false_alarm`, or less, if
-        the closed form is right (Bonferroni).
-    false_alarm : float
-    tree : xarray.DataTree
-        Draws of NUTS, as from ``sample_posterior``, with the group ``validation``.
-    """
-
-    verdict: str
-    reasons: tuple[str, ...]
-    checks: "xr.Dataset"
-    threshold: float
-    false_alarm: float
-    tree: "xr.DataTree"
-
-    @property
-    def passed(self) -> bool:
-        """Whether closed form and NUTS agree."""
-        return self.verdict == "agree"
-
-    @property
-    def largest_z(self) -> float:
-        """Largest |z| of all comparisons."""
-        return float(np.nanmax(np.abs(self.checks["z"].values)))
-
-    def summary(self) -> "pd.DataFrame":
-        """One line a variable: how many numbers, largest |z| by statistic, R-hat, ESS."""
-        import pandas as pd
-
-        checks = self.checks
-        lines = {}
-        for name in dict.fromkeys(checks["variable"].values.tolist()):
-            part = checks.isel(check=np.flatnonzero(checks["variable"].values == name))
-            z = np.abs(part["z"].values)
-            quantiles = z[:, 2:]
-            lines[name] = {
-                "numbers": len(z),
-                "mean |z|": _largest(z[:, 0]),
-                "sd |z|": _largest(z[:, 1]),
-                "quantile |z|": _largest(quantiles),
-                "R-hat": _largest(part["r_hat"].values),
-                "ESS": float(np.min(part["ess"].values)),
-            }
-        return pd.DataFrame.from_dict(lines, orient="index")
-
-    def __str__(self) -> str:
-        table = self.summary()
-        digits = {"R-hat": 3, "ESS": 0}
-        shown = {
-            name: f"{{:.{digits.get(name, 2)}f}}".format for name in table if name != "numbers"
-        }
-        attrs = self.checks.attrs
-        lines = [
-            f"{attrs['estimator']}: closed form against NUTS "
-            f"({attrs['chains']} x {attrs['draws']} draws, {attrs['divergences']} divergences, "
-            f"{attrs['seconds']:.1f} s)",
-            table.to_string(formatters=shown, na_rep=""),
-            f"largest |z| {self.largest_z:.2f} of {self.checks.attrs['comparisons']}; beyond "
-            f"{self.threshold:.2f} with probability {self.false_alarm:g} if both are right",
-            f"verdict: {self.verdict}",
-            *(f"- {reason}" for reason in self.reasons),
-        ]
-        return "\n".join(lines)
+_FEW_ROWS = 5  # whose intervals and cumulants are
 
 
 def validate(
@@ -157,6 +93,7 @@ def validate(
     Returns
     -------
     Validation
+        With the verdict, what was compared, and what could not be.
 
     Examples
     --------
@@ -183,226 +120,215 @@ def validate(
         **options,
     )
     seconds = perf_counter() - start
-    rows = _encoded(fitted, X if X_test is None else X_test)
-    rows = rows[np.unique(np.linspace(0, rows.shape[0] - 1, _ROWS).astype(int))]
-    names, agreement, r_hat = _compared(fitted, tree, rows, np.random.default_rng(random_seed))
-    checks = _dataset(names, agreement, r_hat)
+    data = _Data.of(fitted, X, column_or_1d(y), sample_weight)
+    tested = X if X_test is None else X_test
+    rng = np.random.default_rng(random_seed)
+    comparisons, skipped = _compared(fitted, tree, data, tested, rng)
+    checks = comparisons.dataset()
     divergences = int(tree["sample_stats"]["diverging"].sum())
-    comparisons = int(np.isfinite(checks["z"].values).sum())
+    n_comparisons = int(np.isfinite(checks["z"].values).sum())
     checks.attrs |= {
         "estimator": type(fitted).__name__,
         "chains": chains,
         "draws": draws,
         "divergences": divergences,
         "seconds": seconds,
-        "comparisons": comparisons,
+        "comparisons": n_comparisons,
     }
-    threshold = float(norm.isf(false_alarm / (2 * max(1, comparisons))))
-    codes = fitted._codes_of(column_or_1d(y))
-    broken = contradictions(
-        fitted.prior_,
-        fitted.model_,
-        fitted.stats_,
-        _encoded(fitted, X),
-        codes,
-        sample_weight,
-        fitted.classes_.tolist(),
-    )
-    verdict, reasons = _verdict(checks, threshold, divergences, broken)
+    threshold = float(norm.isf(false_alarm / (2 * max(1, n_comparisons))))
+    exact = _exact(fitted, data)
+    broken = tuple(words for o in exact for words in o.wrong)
+    verdict, reasons = verdict_of(checks, threshold, divergences, broken)
     checks.attrs |= {"verdict": verdict, "threshold": threshold, "false_alarm": false_alarm}
     tree["validation"] = checks
-    return Validation(verdict, reasons, checks, threshold, false_alarm, tree)
+    return Validation(
+        verdict,
+        reasons,
+        checks,
+        threshold,
+        false_alarm,
+        tree,
+        tuple(o.what for o in exact if not o.skipped),
+        (*(f"{o.what}: {o.skipped}" for o in exact if o.skipped), *skipped),
+    )
+
+
+class _Data(NamedTuple):
+    """Training rows, as the user and as the family has them, and the class prior."""
+
+    X: Any
+    rows: Any  # encoded
+    codes: Array  # (N,)
+    weight: Array | None  # (N,)
+    alpha: Array  # (C,) the constructor's class_alpha
+    n_rows: Array  # (C,) rows of each class, by weight
+
+    @classmethod
+    def of(cls, fitted: Any, X: Any, y: Array, sample_weight: Any) -> "_Data":
+        codes = fitted._codes_of(y)
+        weight = None
+        if sample_weight is not None:
+            weight = np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), codes.shape)
+        n_classes = len(fitted.classes_)
+        alpha = np.broadcast_to(np.asarray(fitted.class_alpha, dtype=np.float64), n_classes)
+        own = [codes == c for c in range(n_classes)]
+        n_rows = np.array([own_c.sum() if weight is None else weight[own_c].sum() for own_c in own])
+        return cls(X, _encoded(fitted, X), codes, weight, alpha, n_rows.astype(np.float64))
+
+    @property
+    def class_weights(self) -> Array:
+        """(C,) p(y = c | D) = (alpha_c + n_c)/(A + N)."""
+        posterior: Array = self.alpha + self.n_rows
+        return posterior / posterior.sum()
 
 
 def _encoded(fitted: Any, X: Any) -> Any:
-    return fitted._encode(fitted._read(X, reset=False))
+    return fitted._encoded(X)
+
+
+def _spaced(n: int, most: int) -> Array:
+    """At most so many of n positions, evenly spaced."""
+    return np.unique(np.linspace(0, n - 1, most).astype(int))
+
+
+# ------------------------------------------------------------------------------ with draws
 
 
 def _compared(
-    fitted: Any, tree: "xr.DataTree", rows: Array, rng: np.random.Generator
-) -> tuple[dict[str, list[str]], Agreement, Array]:
-    """Names by variable, agreement and R-hat of every quantity."""
-    model = fitted.model_
-    coords = fitted._coords()
-    chain = read_draws(tree, model.params, coords)
+    fitted: Any, tree: "xr.DataTree", data: _Data, tested: Any, rng: np.random.Generator
+) -> tuple[Comparisons, list[str]]:
+    """Every comparison with draws, and what could not be compared."""
+    model, classes = fitted.model_, fitted.classes_
+    rows = _encoded(fitted, tested)
+    used = _spaced(rows.shape[0], _ROWS)
+    rows = rows[used]
+    places = [[f"row {i}, {c}" for c in classes] for i in range(rows.shape[0])]
+    every_place = [place for places_of_row in places for place in places_of_row]
     n = int(max(2000, min(_REFERENCE, _NUMBERS // model.family.n_parameters())))
-    reference = model.draw(rng, n)
-    names: dict[str, list[str]] = {}
-    parts: list[Agreement] = []
-    r_hats: list[Array] = []
+    chain = Draws.of(model.family, read_draws(tree, model.params, fitted._coords()), rows)
+    drawn = {name: value[None] for name, value in model.draw(rng, n).items()}
+    reference = Draws.of(model.family, drawn, rows)
 
-    def add(name: str, labels: list[str], mine: Array, other: Array) -> None:
-        names[name] = labels
-        parts.append(compare(mine, other))
-        r_hats.append(_r_hat(mine))
-
-    for name, value in chain.items():
-        labels = _labels(name, fitted.posterior_["posterior"][name])
-        dims, mine = by_cell(model.params[name], value, coords)
-        _, other = by_cell(model.params[name], reference[name], coords)
-        used = np.flatnonzero(_live(model.family, dims, mine.shape[2:]))
-        mine, other = mine.reshape(*mine.shape[:2], -1), other.reshape(n, -1)
-        add(name, [labels[k] for k in used], mine[..., used], other[:, used])
-    places = [f"row {i}, {c}" for i in range(rows.shape[0]) for c in fitted.classes_]
-    ours = {k: v[None] for k, v in reference.items()}
-    density, expected = (_densities(model.family, t, rows) for t in (chain, ours))
-    flat = expected.reshape(n, -1)
-    add("log p(x | theta)", places, density.reshape(*density.shape[:2], -1), flat)
-    if len(fitted.classes_) > 1:
-        odds = [
-            log_odds(f + np.log(t[CLASS_WEIGHTS])[..., None, :])
-            for f, t in ((density, chain), (expected, ours))
-        ]
-        mine, other = odds[0].reshape(*density.shape[:2], -1), odds[1].reshape(n, -1)
-        add("log odds of y | x, theta", places, mine, other)
-    for name, agreement in _predictive(fitted, chain, rows).items():
-        if np.isnan(agreement.z).all():
-            continue  # nowhere do the draws tell enough
-        names[name] = places
-        parts.append(agreement)
-        r_hats.append(np.full(len(places), np.nan))
-    joined = Agreement(*(np.concatenate(field) for field in zip(*parts, strict=True)))
-    return names, joined, np.concatenate(r_hats)
+    out, skipped = Comparisons(), []
+    distributions(out, fitted, chain, reference, every_place)
+    predictive(out, fitted, chain.theta, rows, every_place)
+    labels = [f"p(y = {c!r})" for c in classes.tolist()]
+    weights = compare_mean(chain.theta[CLASS_WEIGHTS], data.class_weights)
+    out.add("p(y | D)", labels, weights)
+    few = _spaced(rows.shape[0], _FEW_ROWS)
+    shown = [places[i] for i in few]
+    add_cumulants(out, model, rows[few], chain.log_joint[:, :, few], shown)
+    if len(classes) > 1:
+        odds = {
+            source: log_odds(draws.log_joint[:, :, few])
+            for source, draws in ((NUTS, chain), (INDEPENDENT, reference))
+        }
+        own = _safe_indexing(tested, used[few])
+        add_coverage(out, fitted, own, odds, [p for places_of_row in shown for p in places_of_row])
+    else:
+        skipped.append("credible intervals: one class has probability 1")
+    skipped += _add_expectations(out, fitted, drawn, rng)
+    skipped += _add_scores(out, fitted, rng)
+    return out, skipped
 
 
-def log_odds(joint: Array) -> Array:
-    """(..., C) log-odds of each class against the rest, from log joint densities (..., C).
+def _add_expectations(
+    into: Comparisons, fitted: Any, drawn: dict[str, Array], rng: np.random.Generator
+) -> list[str]:
+    """``posterior_mean`` with the mean of independent draws."""
+    model = fitted.model_
 
-    A probability rounds to 1 and its odds do not: draws that differ stay different.
-    """
-    out = np.empty(joint.shape)
-    for c in range(joint.shape[-1]):
-        out[..., c] = joint[..., c] - log_sum_exp(np.delete(joint, c, axis=-1))
+    def live(name: str, value: Array) -> Array:
+        return live_elements(model.family, model.params[name], value.shape)
+
+    reference = {name: value[0] for name, value in drawn.items()}
+    found, why = plug_ins.expectation(model, fitted.stats_, reference, rng, live)
+    if why:
+        return [f"method='posterior_mean': {why}"]
+    skipped = []
+    for name, (at, agreement) in found.items():
+        labels = element_labels(name, fitted.posterior_["posterior"][name])
+        own = [labels[k] for k in at]
+        into.add(f"E {name}", own, agreement, source=INDEPENDENT)
+        left = int(np.isnan(agreement.z[:, 0]).sum())
+        if left:
+            skipped.append(
+                f"method='posterior_mean' of {left} of {len(at)} elements of {name}: the mean of "
+                "independent draws has an error that is far from Normal"
+            )
+    return skipped
+
+
+def _add_scores(into: Comparisons, fitted: Any, rng: np.random.Generator) -> list[str]:
+    """Off-diagonals of covariances with the density that is claimed for them."""
+    skipped = []
+    for name in covariances(fitted.model_.family):
+        family = plug_ins.repeated_rows(fitted.model_, fitted.stats_).family
+        n = int(max(2000, min(_SCORES, _NUMBERS // (4 * family.n_parameters()))))
+        try:
+            score = off_diagonal_score(family, family.draw(rng, n), name)
+        except NotImplementedError as error:
+            skipped.append(f"off-diagonals of {name}: {error}")
+            continue
+        if score.any():  # a covariance of one column has no off-diagonal
+            found = compare_mean(score[None, :, None], np.zeros(1), independent=True)
+            labels = [f"score of the off-diagonals of {name}"]
+            into.add(f"density of {name}", labels, found, source=INDEPENDENT)
+    return skipped
+
+
+# ------------------------------------------------------------------------- without draws
+
+
+class _Exact(NamedTuple):
+    """What was compared to many digits; what is wrong with it; why it could not be compared."""
+
+    what: str
+    wrong: tuple[str, ...] = ()
+    skipped: str = ""
+
+
+def _exact(fitted: Any, data: _Data) -> list[_Exact]:
+    """Identities that hold to rounding."""
+    model, stats, classes = fitted.model_, fitted.stats_, fitted.classes_.tolist()
+    rows, codes, weight = data.rows, data.codes, data.weight
+    few = _spaced(rows.shape[0], _FEW_ROWS)
+    own, encoded = _safe_indexing(data.X, few), rows[few]
+    with np.errstate(all="ignore"):  # what is broken may well divide by zero
+        log_x = model.family.log_predictive(encoded)
+        log_joint = fitted.predict_joint_log_proba(own)
+        weights = coherence.class_weights(np.exp(log_joint - log_x), data.class_weights, classes)
+        probability = np.exp(log_softmax(log_x + np.log(data.class_weights)))
+        words = {
+            "class weights": weights
+            or plug_ins.class_weights(model, stats, data.alpha, data.n_rows),
+            "p(y | x, D)": coherence.unequal(
+                "predict_proba", fitted.predict_proba(own), probability
+            ),
+            "cumulant generating function": coherence.cumulants(
+                model, rows, data.class_weights, classes
+            ),
+        }
+        maxima = {
+            "mle": plug_ins.likelihood_maximum(model, stats, rows, codes, weight, classes),
+            "map": plug_ins.density_maximum(model, classes),
+        }
+    out = [_densities(fitted, data)]
+    out += [_Exact(what, (wrong,) if wrong else ()) for what, wrong in words.items()]
+    for method, found in maxima.items():
+        wrong = (found.wrong,) if found.wrong else ()
+        out.append(_Exact(f"method={method!r}", wrong, found.skipped))
     return out
 
 
-def _densities(family: ConjugateFamily, theta: dict[str, Array], rows: Array) -> Array:
-    """(chain, draw, N, C) log p(x_i | theta_c)."""
-    n_classes = theta[CLASS_WEIGHTS].shape[-1]
-    return np.concatenate([f for _, f in log_densities(family, theta, rows, n_classes)], axis=2)
-
-
-def _predictive(fitted: Any, chain: dict[str, Array], rows: Array) -> dict[str, Agreement]:
-    """Exact densities and probabilities of rows, and their estimates where those are sound."""
-    estimated = monte_carlo(fitted.model_, chain, rows)
-    joint = log_joint(fitted.model_, fitted.stats_, rows)
-    n_draws = chain[CLASS_WEIGHTS].shape[0] * chain[CLASS_WEIGHTS].shape[1]
-    sound = estimated.weight_ess >= _SOUND * n_draws
-    # the error of the log of a mean, to first order
-    error = np.sqrt(np.maximum(1 / np.maximum(estimated.weight_ess, 1.0) - 1 / n_draws, 0.0))
-    # a class that matters nowhere, were its density even as large as it may be, does no harm
-    top = estimated.log_joint.max(axis=1, keepdims=True)
-    harmless = sound | (estimated.upper < top - _NEGLIGIBLE)
-    pairs = {
-        "log p(x, y | D)": (estimated.log_joint, joint, error, sound),
-        "p(y | x, D)": (
-            estimated.probability,
-            np.exp(log_softmax(joint)),
-            estimated.mcse,
-            sound & harmless.all(axis=1, keepdims=True) & (estimated.mcse > 1e-7),
-        ),
-    }
-    out = {}
-    for name, (mine, exact, mcse, usable) in pairs.items():
-        table = np.full((3, exact.size, len(STATISTICS)), np.nan)
-        table[0, :, 0], table[1, :, 0] = mine.ravel(), exact.ravel()
-        with np.errstate(invalid="ignore", divide="ignore"):
-            table[2, :, 0] = np.where(usable & (mcse > 0), (mine - exact) / mcse, np.nan).ravel()
-        out[name] = Agreement(table[0], table[1], table[2], estimated.weight_ess.ravel())
-    return out
-
-
-def _labels(name: str, variable: "xr.DataArray") -> list[str]:
-    """``mu[setosa, x0]`` for each element, in the order of the array."""
-    dims = variable.dims[2:]
-    axes = [variable[d].values if d in variable.coords else range(variable.sizes[d]) for d in dims]
-    if not axes:
-        return [name]
-    return [f"{name}[{', '.join(map(str, at))}]" for at in itertools.product(*axes)]
-
-
-def _live(family: ConjugateFamily, dims: tuple[str, ...], shape: tuple[int, ...]) -> Array:
-    """Which elements of a parameter rows say anything about: not those of ignored columns."""
-    out = np.ones(shape, dtype=bool)
-    ignored = getattr(family, "ignored", None)
-    if ignored is not None:
-        for axis, dim in enumerate(dims):
-            if dim in (FEATURE, FEATURE_BIS):
-                np.moveaxis(out, axis, -1)[..., np.asarray(ignored, dtype=bool)] = False
-    return out
-
-
-def _r_hat(series: Array) -> Array:
-    """(K,) rank-normalised split R-hat of (chain, draw, K); NaN for a constant."""
-    import arviz as az
-    import xarray as xr
-
-    out = np.full(series.shape[-1], np.nan)
-    moving = np.flatnonzero((series != series[:1, :1]).any(axis=(0, 1)))
-    if moving.size:
-        data = xr.Dataset({"q": (("chain", "draw", "k"), series[..., moving])})
-        out[moving] = az.rhat(data)["q"].values
-    return out
-
-
-def _dataset(names: dict[str, list[str]], agreement: Agreement, r_hat: Array) -> "xr.Dataset":
-    import xarray as xr
-
-    check, both = ("check",), ("check", "statistic")
-    variables = [name for name, labels in names.items() for _ in labels]
-    return xr.Dataset(
-        {
-            "nuts": (both, agreement.chain),
-            "closed_form": (both, agreement.reference),
-            "z": (both, agreement.z),
-            "ess": (check, agreement.ess),
-            "r_hat": (check, r_hat),
-            "variable": (check, np.array(variables, dtype=str)),
-        },
-        {
-            "check": np.array([label for labels in names.values() for label in labels], dtype=str),
-            "statistic": np.array(STATISTICS),
-        },
-    )
-
-
-def _verdict(
-    checks: "xr.Dataset", threshold: float, divergences: int, broken: tuple[str, ...]
-) -> tuple[str, tuple[str, ...]]:
-    """The verdict and what speaks for it."""
-    reasons = list(broken)
-    z = np.nan_to_num(np.abs(checks["z"].values), nan=0.0)
-    r_hat, ess = _largest(checks["r_hat"].values), float(np.min(checks["ess"].values[_own(checks)]))
-    trouble = []
-    if r_hat > _R_HAT:
-        trouble.append(f"R-hat is {r_hat:.3f} (at most {_R_HAT} is wanted)")
-    if ess < _FEWEST:
-        trouble.append(f"the worst quantity has {ess:.0f} effective draws")
-    if divergences:
-        trouble.append(f"{divergences} draws diverged")
-    if z.max() > threshold:
-        k, s = np.unravel_index(z.argmax(), z.shape)
-        place, statistic = checks["check"].values[k], checks["statistic"].values[s]
-        if checks["variable"].values[k] not in place:
-            place = f"{checks['variable'].values[k]}, {place}"
-        reasons.append(
-            f"{statistic} of {place}: {float(checks['nuts'][k, s]):.6g} by NUTS, "
-            f"{float(checks['closed_form'][k, s]):.6g} in closed form (|z| = {z.max():.1f}); "
-            f"{int((z > threshold).sum())} of {z.size} comparisons are beyond {threshold:.2f}"
-        )
-    if broken or (z.max() > threshold and not trouble):
-        return "disagree", tuple(reasons)
-    if trouble and (z.max() > threshold or r_hat > _R_HAT or ess < _FEWEST):
-        advice = "sample longer (draws, tune) or with a larger target_accept"
-        return "inconclusive", (*reasons, *trouble, advice)
-    return "agree", ()
-
-
-def _own(checks: "xr.Dataset") -> Array:
-    """Which checks compare distributions: those with an R-hat."""
-    return ~np.isnan(checks["r_hat"].values)
-
-
-def _largest(values: Array) -> float:
-    finite = values[~np.isnan(values)]
-    return float(finite.max()) if finite.size else float("nan")
+def _densities(fitted: Any, data: _Data) -> _Exact:
+    what = "evidence and predictive against densities of theta"
+    family = fitted.model_.family
+    if type(family).log_density is ConjugateFamily.log_density:
+        return _Exact(what, skipped=f"{type(family).__name__} does not define log_density")
+    posterior = fitted.prior_, fitted.model_, fitted.stats_
+    rows = data.rows, data.codes, data.weight
+    try:
+        return _Exact(what, contradictions(*posterior, *rows, fitted.classes_.tolist()))
+    except NotImplementedError as error:  # of a block of columns
+        return _Exact(what, skipped=str(error))
