@@ -12,7 +12,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 unexport VIRTUAL_ENV CONDA_PREFIX PYTHONPATH PYTHONHOME PYTHONSTARTUP PYENV_VERSION
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-slow lint types imports format lock notebooks bench bench-suite figures clean
+.PHONY: help env demo test test-slow oldest lint types imports format lock notebooks bench bench-suite figures clean
 
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -29,13 +29,22 @@ test: env ## all tests and doctests but the slow ones
 test-slow: env ## the slow tests: sampling, simulation-based calibration
 	$(ONE_THREAD) $(BIN)/pytest -n $(WORKERS) --dist worksteal -m slow $(ARGS)
 
+# What the oldest releases of every dependency must pass, in about two minutes.
+OLDEST := tests/test_import.py tests/test_public_api.py
+
+oldest: ## tests on the lowest versions that pyproject.toml allows, in .venv-oldest
+	@tools/bootstrap --oldest
+	$(ONE_THREAD) .venv-oldest/bin/pytest -n $(WORKERS) --dist worksteal -m "not slow" \
+		-W ignore::DeprecationWarning -W ignore::FutureWarning $(ARGS) $(OLDEST)
+
 lint: env ## style, formatting, spelling: reports, changes nothing
 	$(BIN)/ruff check $(ARGS)
 	$(BIN)/ruff format --check
 	$(BIN)/codespell
 
-types: env ## mypy
+types: env ## mypy, and what mypy and pyright tell a user
 	$(BIN)/mypy $(ARGS)
+	$(BIN)/pytest tests/test_typing.py
 
 imports: env ## the layers of DESIGN: who may import whom
 	$(BIN)/lint-imports --no-logo $(ARGS)
@@ -44,9 +53,16 @@ format: env ## put files into the house style
 	$(BIN)/ruff check --fix-only $(ARGS)
 	$(BIN)/ruff format
 
-lock: ## write requirements.lock anew after a change to pyproject.toml (ARGS=--upgrade: newest versions)
+# What the tests themselves need, in the versions of requirements.lock.
+OLDEST_TOOLS := editables|hatchling|hypothesis|mpmath|packaging|polars|pytest|pytest-benchmark|pytest-xdist
+
+lock: ## write both locks anew after a change to pyproject.toml (ARGS=--upgrade: newest versions)
 	@uv=$$(tools/bootstrap --find-uv) && $$uv pip compile pyproject.toml --quiet --all-extras \
 		--universal --python-version 3.12 --generate-hashes --no-header -o requirements.lock $(ARGS)
+	@uv=$$(tools/bootstrap --find-uv) && grep -E '^($(OLDEST_TOOLS))==' requirements.lock | tr -d '\\' | \
+		$$uv pip compile pyproject.toml - --quiet --extra plots --extra parquet --extra dask \
+		--resolution lowest-direct --python-version 3.12 --only-binary :all: --generate-hashes \
+		--no-header -o requirements-oldest.lock $(ARGS)
 	@tools/bootstrap
 
 notebooks: env ## execute the notebooks in place
@@ -62,5 +78,5 @@ figures: env ## draw the README's figures anew
 	$(BIN)/python tools/figures.py $(ARGS)
 
 clean: ## remove the environment, the tools and every cache
-	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .benchmarks build dist
+	rm -rf .venv .venv-oldest .tools .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .benchmarks build dist
 	find bayesgen tests tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

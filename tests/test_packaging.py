@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 LOCK = (ROOT / "requirements.lock").read_text()
+OLDEST = (ROOT / "requirements-oldest.lock").read_text()
 
 # Spelt in parts, since this file is one of those that are searched.
 REGISTRY_HOSTS = [f"{name}.org" for name in ("pypi", "pythonhosted", "deb.debian", "npmjs")]
@@ -66,8 +68,12 @@ def test_license_is_apache_2():
     assert " ".join(words[-8:]).endswith("limitations under the License.")
 
 
+def versions(lock: str) -> dict[str, str]:
+    return dict(re.findall(r"^([A-Za-z0-9._-]+)==([^\s\\;]+)", lock, re.MULTILINE))
+
+
 def test_lock_satisfies_every_declared_dependency():
-    locked = dict(re.findall(r"^([A-Za-z0-9._-]+)==([^\s\\;]+)", LOCK, re.MULTILINE))
+    locked = versions(LOCK)
     extras = PROJECT["optional-dependencies"].values()
     declared = [*PROJECT["dependencies"], *itertools.chain.from_iterable(extras)]
     for requirement in map(Requirement, declared):
@@ -78,12 +84,32 @@ def test_lock_satisfies_every_declared_dependency():
         )
 
 
-def test_lock_gives_hashes_and_no_addresses():
-    entries = re.split(r"^(?=[A-Za-z0-9])", LOCK, flags=re.MULTILINE)[1:]
+def test_the_lower_bounds_are_what_make_oldest_installs():
+    """So that a bound is a claim that was tried."""
+    locked, extras = versions(OLDEST), PROJECT["optional-dependencies"]
+    used = [extras[name] for name in extras if name != "dev"]
+    for requirement in map(Requirement, [*PROJECT["dependencies"], *itertools.chain(*used)]):
+        (bound,) = requirement.specifier
+        assert bound.operator == ">=", requirement
+        assert Version(locked[canonicalize_name(requirement.name)]) == Version(bound.version), (
+            f"requirements-oldest.lock is not at {requirement}: run `make lock`"
+        )
+
+
+@pytest.mark.parametrize("lock", [LOCK, OLDEST], ids=["newest", "oldest"])
+def test_lock_gives_hashes_and_no_addresses(lock):
+    entries = re.split(r"^(?=[A-Za-z0-9])", lock, flags=re.MULTILINE)[1:]
     assert len(entries) > 50
     assert [entry.split()[0] for entry in entries if "--hash=sha256:" not in entry] == []
-    assert "://" not in LOCK
-    assert not re.search(r"^\s*--(?!hash)", LOCK, re.MULTILINE)
+    assert "://" not in lock
+    assert not re.search(r"^\s*--(?!hash)", lock, re.MULTILINE)
+
+
+@pytest.mark.parametrize("extra", ["plots", "parquet", "dask"])
+def test_what_names_an_extra_finds_it(extra):
+    sources = [path.read_text() for path in (ROOT / "bayesgen").rglob("*.py")]
+    assert sum(f'pip install "bayesgen[{extra}]"' in text for text in sources) == 1
+    assert PROJECT["optional-dependencies"][extra]
 
 
 def test_no_tracked_file_names_a_registry_host():

@@ -1,5 +1,6 @@
 """The named classifiers: each chooses a family, its hyper-parameters and how X is read."""
 
+import os
 from typing import Any
 
 from bayesgen.estimators.base import GenerativeClassifier
@@ -45,7 +46,7 @@ FACES: tuple[type[GenerativeClassifier], ...] = (
 __all__ = ["FACES", "load", *sorted(face.__name__ for face in FACES)]
 
 
-def load(path: Any, **arguments: Any) -> GenerativeClassifier:
+def load(path: str | os.PathLike[str], **arguments: Any) -> GenerativeClassifier:
     """Read a classifier written by ``clf.save(path)``; nothing in the file is executed.
 
     Parameters

@@ -1,7 +1,7 @@
 """What an estimator chooses (its family, how it reads X, names), and the posterior it was given."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
@@ -17,6 +17,14 @@ from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.model import ClassModel, ClassStats, is_generative
 from bayesgen.predict.probabilities import check_method
+
+if TYPE_CHECKING:  # scikit-learn's has no types: a method would be Any behind it
+
+    def available_if[Of](check: Callable[[Any], bool]) -> Callable[[Of], Of]:
+        """Mark a method that not every classifier has."""
+
+else:
+    from sklearn.utils.metaestimators import available_if  # noqa: F401 - for its neighbours
 
 Align = Callable[[Stats], Stats]
 Posterior = ExactPosterior | DrawnPosterior
@@ -40,23 +48,25 @@ class Estimator(ClassifierMixin, BaseEstimator):
     n_unlabelled_: int
     _posterior: Posterior
 
-    def __getattr__(self, name: str) -> Any:
-        """Say why a posterior in closed form is not there after a fit by draws."""
-        if name in ("model_", "stats_") and "_posterior" in self.__dict__:
-            conjugate = self._conjugate()
-            raise NoClosedFormError(
-                "the posterior has no closed form: "
-                + (
-                    "the fit had rows without a label or with missing cells"
-                    if conjugate
-                    else f"{self._family_type.__name__} has no conjugate prior"
+    if not TYPE_CHECKING:  # with __getattr__, every misspelt attribute would be right
+
+        def __getattr__(self, name: str) -> Any:
+            """Say why a posterior in closed form is not there after a fit by draws."""
+            if name in ("model_", "stats_") and "_posterior" in self.__dict__:
+                conjugate = self._conjugate()
+                raise NoClosedFormError(
+                    "the posterior has no closed form: "
+                    + (
+                        "the fit had rows without a label or with missing cells"
+                        if conjugate
+                        else f"{self._family_type.__name__} has no conjugate prior"
+                    )
+                    + ". The posterior is in posterior_, as draws, and the predict methods use it; "
+                    "what needs the closed form is not available (evidence, partial_fit, merge, "
+                    "linear_form, mutual information, draws by draw_posterior and sample_posterior)"
+                    + (": fit complete labelled rows for that" if conjugate else "")
                 )
-                + ". The posterior is in posterior_, as draws, and the predict methods use it; "
-                "what needs the closed form is not available (evidence, partial_fit, merge, "
-                "linear_form, mutual information, draws by draw_posterior and sample_posterior)"
-                + (": fit complete labelled rows for that" if conjugate else "")
-            )
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     # -- the fitted posterior ----------------------------------------------------------------
 

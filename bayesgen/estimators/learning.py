@@ -6,7 +6,6 @@ from typing import Any, NamedTuple, Self, get_args
 
 import numpy as np
 from sklearn.utils import _safe_indexing
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_consistent_length,
@@ -22,7 +21,7 @@ from bayesgen.encoding.labels import (
     refuse_two_types,
     refuse_unlabelled,
 )
-from bayesgen.estimators.estimator import Estimator
+from bayesgen.estimators.estimator import Estimator, available_if
 from bayesgen.estimators.imputation import imputed
 from bayesgen.families.contract import Record, Stats
 from bayesgen.inference import approximation, diagnostics, sampled

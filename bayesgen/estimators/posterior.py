@@ -31,6 +31,7 @@ from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import split_chains
 
 if TYPE_CHECKING:
+    import pymc as pm
     import xarray as xr
 
 _DRAW_BYTES = 1 << 30  # posterior_ draws fewer parameters than asked rather than exceed this
@@ -377,7 +378,7 @@ class Posterior(Learning):
         *,
         likelihood: Literal["statistics", "rows"] = "statistics",
         observed: bool = True,
-    ) -> Any:
+    ) -> "pm.Model":
         """The model as a PyMC graph: the same priors on the same data.
 
         Parameters

@@ -3,11 +3,10 @@
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.datatree import tree
-from bayesgen.estimators.estimator import Estimator
+from bayesgen.estimators.estimator import Estimator, available_if
 from bayesgen.estimators.lazy_rows import row_by_row
 from bayesgen.explain import feature_relevance
 from bayesgen.families.contract import UndefinedEstimateError

@@ -1,5 +1,6 @@
 """A fitted classifier as a netCDF file, and back."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 class Saving(Posterior):
     """Storage without pickle."""
 
-    def save(self, path: Any) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a netCDF file; `bayesgen.load` reads it. No pickle."""
         storage.write(path, *self._record())
 

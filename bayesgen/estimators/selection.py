@@ -8,7 +8,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from bayesgen.estimators import BernoulliNB
+from bayesgen.estimators import BernoulliNB, GenerativeClassifier
 from bayesgen.explain.mutual_information import PlugIn, mutual_information
 from bayesgen.numerics.special import Array
 
@@ -38,9 +38,12 @@ class MutualInformationSelector(SelectorMixin, BaseEstimator):
     array([ True, False, False])
     """
 
+    scores_: Array
+    estimator_: GenerativeClassifier
+
     def __init__(
         self,
-        estimator: Any = None,
+        estimator: GenerativeClassifier | None = None,
         *,
         n_features: int | float = 10,
         method: PlugIn = "posterior_mean",

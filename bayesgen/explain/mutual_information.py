@@ -11,7 +11,7 @@ incomplete data.
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -31,6 +31,32 @@ if TYPE_CHECKING:
     import xarray as xr
 
 PlugIn = Literal["posterior_mean", "map", "mle"]
+
+
+@overload
+def mutual_information(
+    clf: Any,
+    base: float | None = None,
+    method: PlugIn = "posterior_mean",
+    *,
+    posterior: Literal[False] = False,
+    unit: Literal["bits", "nats"] | None = None,
+) -> "xr.DataArray": ...
+
+
+@overload
+def mutual_information(
+    clf: Any,
+    base: float | None = None,
+    method: PlugIn = "posterior_mean",
+    *,
+    posterior: Any,
+    draws: int = 1000,
+    unit: Literal["bits", "nats"] | None = None,
+    prob: float | None = None,
+    kind: Literal["eti", "hdi"] | None = None,
+    random_state: Any = 0,
+) -> "xr.Dataset": ...
 
 
 def mutual_information(

@@ -68,8 +68,10 @@ def fit_dask[Classifier: "GenerativeClassifier"](
     >>> clf.predict(X)
     dask.array<predict, shape=(10000,), dtype=int64, chunksize=(2500,), ...>
     """
-    import dask
-
+    try:
+        import dask
+    except ImportError:
+        raise ImportError('fit_dask needs dask: pip install "bayesgen[dask]"') from None
     if not hasattr(clf, "_absorb"):
         raise TypeError(f"clf must be a classifier such as GaussianNB(), got {clf!r}")
     clf._refuse_no_statistics("fit_dask")

@@ -30,7 +30,9 @@ def file_format(path: Path) -> str:
         try:
             import pyarrow.parquet  # noqa: F401 - to see whether it is there
         except ImportError:
-            raise ImportError("Parquet files need pyarrow: pip install pyarrow") from None
+            raise ImportError(
+                'Parquet files need pyarrow: pip install "bayesgen[parquet]"'
+            ) from None
         return "parquet"
     raise ValueError(f"{path}: the name must end in .csv, .tsv or .parquet, to say what it holds")
 

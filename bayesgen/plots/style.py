@@ -52,7 +52,7 @@ def canvas(ax: "Axes | None", size: tuple[float, float]) -> Iterator["Axes"]:
         import matplotlib as mpl
         import matplotlib.pyplot as plt
     except ImportError:
-        raise ImportError("plots need matplotlib: pip install matplotlib") from None
+        raise ImportError('plots need matplotlib: pip install "bayesgen[plots]"') from None
     if ax is not None:
         yield ax
         return

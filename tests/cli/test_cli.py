@@ -591,7 +591,7 @@ def test_parquet_needs_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     path = write(tmp_path / "d.parquet", "")
     line = refused("fit", path, "--target", "y", "-o", tmp_path / "m.nc")
-    assert line == "error: Parquet files need pyarrow: pip install pyarrow"
+    assert line == 'error: Parquet files need pyarrow: pip install "bayesgen[parquet]"'
 
 
 def test_parquet_columns_of_other_types(tmp_path):

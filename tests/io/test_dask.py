@@ -1,5 +1,7 @@
 """fit_dask and lazy predictions: the numbers of one fit, wherever the blocks are."""
 
+import sys
+
 import dask
 import dask.array as da
 import dask.dataframe as dd
@@ -287,3 +289,10 @@ def test_a_cluster_that_loses_a_worker(rows, tmp_path):
 def test_a_classifier_without_statistics_is_refused():
     with pytest.raises(ValueError, match=r"works on sufficient statistics, and .* has none"):
         bg.fit_dask(bg.StudentTNB(), da.zeros((4, 2)), [0, 0, 1, 1])
+
+
+def test_without_dask_it_says_so(rows, monkeypatch):
+    X, y = rows[:2]
+    monkeypatch.setitem(sys.modules, "dask", None)
+    with pytest.raises(ImportError, match=r'pip install "bayesgen\[dask\]"'):
+        bg.fit_dask(bg.GaussianNB(), X, y)

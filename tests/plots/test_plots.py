@@ -112,10 +112,12 @@ def test_labels_are_checked(three, name):
         getattr(plots, name)(clf, X, ["dog", *y[1:]])
 
 
-def test_without_matplotlib_it_says_so(two, monkeypatch):
+@pytest.mark.parametrize("name", plots.__all__)
+def test_without_matplotlib_it_says_so(three, monkeypatch, name):
+    draw = every(*three)[name]
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match="pip install matplotlib"):
-        plots.plot_class_probability(two[0], two[1][:3])
+    with pytest.raises(ImportError, match=r'pip install "bayesgen\[plots\]"'):
+        draw(None)
 
 
 # -------------------------------------------------------------------------------------- forests
