@@ -94,7 +94,12 @@ class Case:
 
     @cached_property
     def theta(self) -> dict[str, np.ndarray]:
-        return {name: self.tree["posterior"][name].values for name in self.fitted.model_.params}
+        found = {name: self.tree["posterior"][name].values for name in self.fitted.model_.params}
+        if self.name == "categorical":  # u, v, w and p, q are listed one after the other
+            cells = found["theta"]
+            found["theta"] = np.zeros((*cells.shape[:-1], 2, 3))
+            found["theta"][..., 0, :], found["theta"][..., 1, :2] = cells[..., :3], cells[..., 3:]
+        return found
 
     def log_joint(self, chain: int, draw: int) -> np.ndarray:
         """(N, C) log p(c, x_i | theta) of one draw, one number at a time."""

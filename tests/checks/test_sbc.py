@@ -165,11 +165,12 @@ def test_constants_and_duplicates_are_not_tested_twice():
     assert one["note"].values.tolist() == ["constant", "", ""]
 
 
-def test_padding_is_a_constant():
+def test_padding_is_no_quantity():
     ragged = np.array([[[1.0, 2.0, 0.5], [1.0, 0.7, 0.0]]])
     table = calibrated(DirichletCategorical(ragged, new=1.0), n_classes=1, replicates=40)
     notes = dict(zip(table["quantity"].values.tolist(), table["note"].values.tolist(), strict=True))
-    assert notes["theta[0, 1, 2]"] == "constant"
+    cells = ["0, 0", "0, 1", "0, 2", "1, 0", "1, 1"]
+    assert [*notes] == ["pi[0]", *(f"theta[0, {k}]" for k in cells), "log_likelihood"]
     assert notes["theta[0, 1, 1]"] == "as theta[0, 1, 0]"
     assert table["passed"]
 

@@ -89,9 +89,12 @@ class Case:
         return list(self.fitted.model_.params)
 
     def mean(self) -> Theta:
-        """Posterior means of all parameters, in closed form."""
+        """Posterior means of all parameters, in closed form, as the tree has them."""
         model = self.fitted.model_
-        return {"pi": model.alpha / model.alpha.sum(), **model.family.mean()}
+        found = {"pi": model.alpha / model.alpha.sum(), **model.family.mean()}
+        if self.name == "categorical":  # listed by cell
+            found["theta"] = found["theta"][:, model.family.alpha[0] > 0]
+        return found
 
 
 RNG = np.random.default_rng(3)
@@ -210,7 +213,7 @@ def test_pymc_replicates_rows_as_we_do(case: Case) -> None:
 @every_case
 def test_summary_has_the_closed_form_means(case: Case) -> None:
     with warnings.catch_warnings():
-        if case.name == "categorical":  # categories that a column does not have are 0
+        if case.name == "categorical":  # the one category of a column is a constant, 1
             warnings.filterwarnings("ignore", message="invalid value", category=RuntimeWarning)
         table = az.summary(case.tree, var_names=case.params, round_to="none")
         r_hat, ess = (f(case.tree, var_names=case.params) for f in (az.rhat, az.ess))
@@ -235,6 +238,21 @@ def test_summary_speaks_of_the_user_s_classes_and_columns() -> None:
     assert "theta[spam, x, y]" in az.summary(BY_NAME["markov"].tree).index
 
 
+def test_summary_has_the_categories_that_exist_and_no_others() -> None:
+    case = BY_NAME["categorical"]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="invalid value", category=RuntimeWarning)
+        rows = [name for name in az.summary(case.tree).index if name.startswith("theta")]
+    cells = ("x0, u", "x0, v", "x0, w", "x1, p", "x2, r", "x2, s")
+    assert rows == [f"theta[{c}, {cell}]" for c in ("bull", "calf", "cow") for cell in cells]
+    named = case.tree["posterior"]["feature_category"]
+    assert named.attrs["feature"] == ["x0", "x0", "x0", "x1", "x2", "x2"]
+    assert named.attrs["category"] == ["u", "v", "w", "p", "r", "s"]
+    shared = bg.CategoricalNB().fit(WORDS[:, [0, 0]], CATTLE).posterior_["posterior"]["theta"]
+    assert shared.dims[2:] == ("class", "feature", "category")
+    assert shared["category"].values.tolist() == ["u", "v", "w"]
+
+
 # ------------------------------------------------------------------------------------------ plots
 
 
@@ -255,12 +273,12 @@ def cells(case: Case, visual: Any) -> Iterator[tuple[str, dict[str, Any], Any]]:
 
 
 def drawable(case: Case) -> Any:
-    """The tree without the constants 0 and 1 of a ragged table, whose density ArviZ warns of."""
+    """The tree without the one category of a column, a constant whose density ArviZ warns of."""
     if case.name != "categorical":
         return case.tree
     return case.tree.map_over_datasets(
         lambda group: (
-            group.isel(feature=[2], category=[0, 1]) if "category" in group.dims else group
+            group.drop_sel(feature_category="x1, p") if "feature_category" in group.dims else group
         )
     )
 

@@ -61,6 +61,7 @@ CASES = [
     Case(bg.BernoulliNB(0.7, 2.0), BITS, "bernoulli"),
     Case(bg.BernoulliNB(), _with_gaps(BITS), "bernoulli-missing"),
     Case(bg.CategoricalNB(0.7), _table(3, 3, 3), "categorical"),
+    Case(bg.CategoricalNB(0.7), RNG.integers(0, 3, (N, 3)), "categorical-shared"),
     Case(bg.CategoricalNB(0.7), _table(3, 1, 2, 4), "categorical-ragged"),
     Case(bg.CategoricalNB(2.0), _with_gaps(_table(2, 4, 1)), "categorical-ragged-missing"),
     Case(bg.CategoricalNB(), _table(1, 1), "categorical-constant"),
@@ -97,6 +98,8 @@ def compiled(model: Any) -> Any:
         for name, value in values.items():
             rv, transform = transforms[name]
             forward = theta[name]
+            if forward.ndim == rv.ndim + 1:  # listed by cell: padding is 0 in every class
+                forward = forward[:, (forward > 0).any(axis=0)]
             if transform is not None:
                 forward = transform.forward(forward, *rv.owner.inputs).eval(mode=PYTHON)
             point[value.name] = forward
@@ -186,15 +189,24 @@ def test_prior_is_sampled(case: Case) -> None:
         assert draws.shape[2:] == posterior[name].shape[2:]
     sums_to_one = {"multinomial": "feature", "categorical": "category", "markov": "token"}
     last = sums_to_one.get(case.name.split("-")[0])
-    if last:
+    if "feature_category" in prior.dims:
+        assert_cells(case, prior["theta"])
+    elif last:
         np.testing.assert_allclose(prior["theta"].sum(last), 1.0)
-        assert_padding_is_zero(case, prior["theta"].values)
 
 
-def assert_padding_is_zero(case: Case, theta: np.ndarray) -> None:
-    alpha = np.asarray(case.fitted.prior_.family.alpha)
-    if alpha.shape == theta.shape[2:]:  # not the tables of n-grams
-        np.testing.assert_array_equal((theta > 0).any((0, 1)), alpha > 0)
+def assert_cells(case: Case, theta: Any) -> None:
+    """The cells are the categories of each column by name, and add up to 1 in each."""
+    expected = [
+        (column, category)
+        for column, known in zip(case.fitted._feature_names(), case.fitted.categories_, strict=True)
+        for category in known
+    ]
+    assert theta["feature_category"].values.tolist() == [f"{j}, {k}" for j, k in expected]
+    assert (theta > 0).all()
+    for column in case.fitted._feature_names():
+        own = [j == column for j, _ in expected]
+        np.testing.assert_allclose(theta.isel(feature_category=own).sum("feature_category"), 1.0)
 
 
 @every_case
@@ -233,9 +245,12 @@ def test_closed_form_draws_feed_the_ragged_model() -> None:
         options: dict[str, Any] = {"progressbar": False, "compile_kwargs": {"mode": PYTHON}}
         rows = pm.compute_log_likelihood(draws, extend_inferencedata=False, **options)
         new = pm.sample_posterior_predictive(draws, random_seed=1, **options)
-    theta = draws["posterior"]["theta"].values[0]
-    ours = clf.model_.family.log_likelihood(case.encoded, {"theta": theta})
-    ours = ours[:, np.arange(N), clf._codes_of(Y)]
+    theta = draws["posterior"]["theta"].isel(chain=0)
+    ours = np.zeros((3, N))
+    for i, label in enumerate(Y):
+        for j, category in enumerate(case.X[i]):
+            p = theta.sel({"class": label, "feature_category": f"x{j}, {category}"})
+            ours[:, i] += np.log(p.values)
     np.testing.assert_allclose(rows["x"].values[0].sum(axis=-1), ours, rtol=1e-9)
     assert (new["posterior_predictive"]["x"].max(("chain", "draw", "obs_id")) < [3, 1, 2, 4]).all()
 
