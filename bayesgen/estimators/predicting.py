@@ -10,7 +10,7 @@ from bayesgen.datatree import tree
 from bayesgen.estimators.estimator import Estimator
 from bayesgen.estimators.lazy_rows import row_by_row
 from bayesgen.explain import feature_relevance
-from bayesgen.families.contract import UndefinedEstimateError
+from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CLASS, OBS, Method
 from bayesgen.numerics.special import Array, log_sum_exp
 from bayesgen.posterior.exact import ExactPosterior

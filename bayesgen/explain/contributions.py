@@ -26,7 +26,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from bayesgen.families.contract import ConjugateFamily, NotLinearError, Theta, Urns
+from bayesgen.families.contract import ConjugateFamily, Theta, Urns
+from bayesgen.families.errors import NotLinearError
 from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_gamma_difference

@@ -19,7 +19,8 @@ from bayesgen.datatree.tree import group, read_draws
 from bayesgen.explain.null_statistics import relabelled
 from bayesgen.families.conjugate.normal_inverse_gamma import GaussianStats, NormalInverseGamma
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
-from bayesgen.families.contract import Theta, UndefinedEstimateError
+from bayesgen.families.contract import Theta
+from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import BOUND, CLASS_WEIGHTS, FEATURE
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array

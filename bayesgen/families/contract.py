@@ -22,77 +22,20 @@ A family without closed forms implements `Family` alone and is fitted by MCMC: `
 """
 
 import abc
-import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import reduce
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from bayesgen.families.errors import NotLinearError, refuse_negative
 from bayesgen.families.names import CLASS, FEATURE, Method
+from bayesgen.families.records import Record
 from bayesgen.numerics.rows import Matrix, remainder, row_blocks
 from bayesgen.numerics.special import Array
 
 Theta = Mapping[str, Array]
-
-
-# ----------------------------------------------------------------------------------- records
-
-
-def array(*dims: str, default: Any = MISSING) -> Any:
-    """Dataclass field of an array with named dims; the names are its shape comment."""
-    return field(default=default, metadata={"dims": dims})
-
-
-def guide(*dims: str) -> Any:
-    """Dataclass field of an array that the rows fill in and no density of parameters depends on.
-
-    It says in which coordinates their posterior is best sampled.
-    """
-    return field(default=None, metadata={"dims": dims, "guide": True})
-
-
-def prior_object() -> Any:
-    """Dataclass field of a prior as an object (`pymc_parts.variable`), None for the default."""
-    return field(default=None, metadata={"prior": True})
-
-
-@dataclass(frozen=True, eq=False)
-class Record:
-    """Frozen dataclass whose array fields name their dims, so that it can be written to a file."""
-
-    def arrays(self) -> dict[str, tuple[tuple[str, ...], Array]]:
-        """{field: (dims, array)} of the array fields; an axis of length 1 may stand for all."""
-        return {
-            f.name: (f.metadata["dims"], np.asarray(getattr(self, f.name)))
-            for f in fields(self)
-            if "dims" in f.metadata
-        }
-
-    def settings(self) -> dict[str, Any]:
-        """The other fields: plain values that JSON can hold; prior objects are left out."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if not f.metadata}
-
-    def with_prior_objects(self, other: Self) -> Self:
-        """The same with the prior objects of `other`, which no file holds."""
-        names = [f.name for f in fields(self) if "prior" in f.metadata]
-        return replace(self, **{name: getattr(other, name) for name in names})
-
-    @classmethod
-    def from_parts(cls, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> Self:
-        """Inverse of `arrays` and `settings`."""
-        return cls(**{name: np.asarray(a) for name, a in arrays.items()}, **settings)
-
-    def at(self, dim: str, index: Any) -> Self:
-        """The record of some positions along a dim; an axis of length 1 stands for all of them."""
-        part = {}
-        for name, (dims, value) in self.arrays().items():
-            if dim in dims:
-                axis = dims.index(dim) - len(dims)
-                if value.ndim >= -axis and value.shape[axis] > 1:
-                    part[name] = value.take(index, axis)
-        return replace(self, **part)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,100 +87,6 @@ class Stats(Record):
             value.shape[0] for dims, value in self.arrays().values() if dims[:1] == (CLASS,)
         )
         return reduce(lambda a, b: a.merge(b), (self.at(CLASS, [c]) for c in range(n_classes)))
-
-
-def refuse_negative(name: str, value: Array, before: Array) -> None:
-    """Raise if removing rows left a count below zero by more than rounding."""
-    if value.size and np.any(value < -1e-9 * np.maximum(1.0, np.abs(before))):
-        raise ValueError(
-            f"remove: {name!r} would become negative ({float(np.min(value)):g}); "
-            "only rows that were merged before can be removed"
-        )
-
-
-# ------------------------------------------------------------------------------------ errors
-
-
-class UndefinedEstimateError(ValueError):
-    """A point estimate that does not exist, with the cell where it fails.
-
-    Parameters
-    ----------
-    estimate : str
-        "mle", "map" or "posterior_mean".
-    reason : str
-    class_index, feature_index : int or None
-    """
-
-    def __init__(
-        self,
-        estimate: str,
-        reason: str,
-        class_index: int | None = None,
-        feature_index: int | None = None,
-        class_name: Any = None,
-        feature_name: Any = None,
-    ) -> None:
-        self.estimate, self.reason = estimate, reason
-        self.class_index, self.feature_index = class_index, feature_index
-        where = []
-        if class_index is not None:
-            where.append(f"class {class_index if class_name is None else class_name!r}")
-        if feature_index is not None:
-            where.append(f"feature {feature_index if feature_name is None else feature_name!r}")
-        place = f" for {', '.join(where)}" if where else ""
-        super().__init__(f"method={estimate!r} is undefined{place}: {reason}")
-
-    def renamed(self, class_names: Any, feature_names: Any) -> "UndefinedEstimateError":
-        """The same error in the user's own names."""
-
-        def name(names: Any, k: int | None) -> Any:
-            value = None if k is None or k >= len(names) else names[k]
-            return value.item() if isinstance(value, np.generic) else value
-
-        c, j = self.class_index, self.feature_index
-        names = name(class_names, c), name(feature_names, j)
-        return UndefinedEstimateError(self.estimate, self.reason, c, j, *names)
-
-
-class NotLinearError(ValueError):
-    """The decision rule asked for is not linear in the features; the message says why."""
-
-
-def refuse_undefined(estimate: str, bad: Array, reason: str) -> None:
-    """Raise `UndefinedEstimateError` at the first True cell of `bad`, (C,) or (C, D, ...)."""
-    bad = np.asarray(bad)
-    if bad.any():
-        cell = [int(i) for i in np.argwhere(bad)[0]]
-        raise UndefinedEstimateError(estimate, reason, *cell[:2])
-
-
-def broadcast_prior(
-    name: str, value: Any, shape: tuple[int, ...], *, positive: bool = True
-) -> Array:
-    """A hyper-parameter as a float64 array of `shape`, or an error that names it.
-
-    `shape` is (class, feature) or (class,). NumPy's rules: a 1-D array is one value a *feature*
-    whatever the number of classes; one value a class is an array of shape (C, 1).
-    """
-    axes = "(class, feature)" if len(shape) == 2 else "(class,)"
-    try:
-        out = np.array(np.broadcast_to(np.asarray(value, dtype=np.float64), shape))
-    except ValueError:
-        raise ValueError(
-            f"{name} has shape {np.shape(value)}, which does not broadcast to {axes} = {shape}; "
-            f"give one number, one value a feature, or an array (C, 1) with one value a class"
-        ) from None
-    except TypeError:
-        raise TypeError(f"{name} must be a number or an array of numbers, got {value!r}") from None
-    if not np.all(np.isfinite(out)):
-        raise ValueError(f"{name} must be finite, got {value!r}")
-    if positive and not np.all(out > 0):
-        raise ValueError(f"{name} must be > 0, got {value!r}: the prior would be improper")
-    return out
-
-
-# ---------------------------------------------------------------------------------- families
 
 
 @dataclass(frozen=True, eq=False)
@@ -718,39 +567,3 @@ class ConjugateFamily(Family):
     def scaled(self, factors: Mapping[str, float]) -> Self:
         """The resolved prior with hyper-parameters multiplied, for empirical Bayes."""
         return replace(self, **{name: getattr(self, name) * f for name, f in factors.items()})
-
-
-def density_by_draws(
-    density: Callable[[dict[str, Array]], Array],
-    theta: Theta,
-    params: Mapping[str, tuple[str, ...]],
-) -> Array:
-    """Assemble a log density (...) from ``density({name: (n, *dims)}) -> (n,)``, block by block."""
-    arrays = {name: np.asarray(theta[name], dtype=np.float64) for name in params}
-    shapes = {name: a.shape[a.ndim - len(params[name]) :] for name, a in arrays.items()}
-    name, first = next(iter(arrays.items()))
-    lead = first.shape[: first.ndim - len(params[name])]
-    n = math.prod(lead)
-    flat = {name: a.reshape(n, *shapes[name]) for name, a in arrays.items()}
-    out = np.empty(n)
-    for draws in row_blocks(n, sum(map(math.prod, shapes.values()))):
-        out[draws] = density({name: a[draws] for name, a in flat.items()})
-    return out.reshape(lead)
-
-
-def cgf_by_rows(
-    cell: Callable[[slice, Array], Array], n_rows: int, n_features: int, t: Array
-) -> Array:
-    """Assemble a cgf (..., N) from ``cell(rows, t_rows) -> (..., n)``, in blocks of rows.
-
-    `t` is (..., C) as in `ConjugateFamily.cgf`; `t_rows` is (..., n or 1, C).
-    """
-    t = np.asarray(t)
-    if t.ndim == 1:
-        t = t[None]
-    lead = t.shape[:-2]
-    dtype = np.complex128 if np.iscomplexobj(t) else np.float64
-    out = np.empty((*lead, n_rows), dtype=dtype)
-    for rows in row_blocks(n_rows, n_features * max(1, int(np.prod(lead)))):
-        out[..., rows] = cell(rows, t if t.shape[-2] == 1 else t[..., rows, :])
-    return out

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from bayesgen.datatree import tree
-from bayesgen.families.contract import ConjugateFamily, Family, Stats, broadcast_prior
+from bayesgen.families.contract import ConjugateFamily, Family, Stats
 from bayesgen.families.names import CLASS_WEIGHTS
+from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.inference import approximation, gibbs, nuts
 from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.inference.closed_form import posterior as closed_form_posterior

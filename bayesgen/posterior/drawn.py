@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.families.contract import Theta, UndefinedEstimateError
+from bayesgen.families.contract import Theta
+from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CLASS_WEIGHTS, Method
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array

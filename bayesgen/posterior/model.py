@@ -13,18 +13,12 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from bayesgen.families.contract import (
-    ConjugateFamily,
-    Family,
-    Record,
-    Stats,
-    Theta,
-    array,
-    broadcast_prior,
-    refuse_undefined,
-)
+from bayesgen.families.contract import ConjugateFamily, Family, Stats, Theta
+from bayesgen.families.errors import refuse_undefined
 from bayesgen.families.names import CLASS, CLASS_WEIGHTS, OBS, Method
+from bayesgen.families.records import Record, array
 from bayesgen.families.shared.densities import log_dirichlet_density, log_product
+from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.numerics.rows import Matrix, class_counts
 from bayesgen.numerics.special import (
     Array,

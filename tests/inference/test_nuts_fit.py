@@ -21,7 +21,7 @@ from bayesgen.families import registry
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.columns import Columns
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
-from bayesgen.families.contract import UndefinedEstimateError
+from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.shared import gaps
 from bayesgen.inference import diagnostics, sampled
 from bayesgen.inference import nuts as mcmc

@@ -18,8 +18,10 @@ import pytest
 from scipy import sparse
 
 from bayesgen.families import registry
-from bayesgen.families.contract import ConjugateFamily, Record, UndefinedEstimateError
+from bayesgen.families.contract import ConjugateFamily
+from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import FEATURE, FEATURE_BIS
+from bayesgen.families.records import Record
 
 EXACT = 1e-9
 N_SIGMA = 5.0  # fixed seeds, about 1e4 comparisons in all: a true law fails with odds 1 in 200

@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayesgen.families.contract import Block, ConjugateFamily, Stats, Theta, UndefinedEstimateError
+from bayesgen.families.contract import Block, ConjugateFamily, Stats, Theta
+from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CLASS, Method
 from bayesgen.families.shared.densities import log_product
 from bayesgen.numerics.rows import Matrix

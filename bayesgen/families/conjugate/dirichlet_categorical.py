@@ -23,19 +23,11 @@ import numpy as np
 from scipy import sparse
 from scipy.special import xlogy
 
-from bayesgen.families.contract import (
-    ConjugateFamily,
-    NotLinearError,
-    Stats,
-    Theta,
-    array,
-    broadcast_prior,
-    cgf_by_rows,
-    density_by_draws,
-    refuse_negative,
-    refuse_undefined,
-)
+from bayesgen.families.contract import ConjugateFamily, Stats, Theta
+from bayesgen.families.errors import NotLinearError, refuse_negative, refuse_undefined
 from bayesgen.families.names import CATEGORY, CLASS, FEATURE, Method
+from bayesgen.families.records import array
+from bayesgen.families.shared.assembly import cgf_by_rows, density_by_draws
 from bayesgen.families.shared.category_codes import (
     Codes,
     code_index,
@@ -45,6 +37,7 @@ from bayesgen.families.shared.category_codes import (
     n_codes,
 )
 from bayesgen.families.shared.densities import log_dirichlet_density, log_product
+from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.pymc_parts import (
     declare,
     dirichlet,

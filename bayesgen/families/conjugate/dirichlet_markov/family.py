@@ -39,20 +39,13 @@ from bayesgen.families.conjugate.dirichlet_markov.ngrams import (
     distinct_ngrams,
     union_of_counts,
 )
-from bayesgen.families.contract import (
-    ConjugateFamily,
-    Stats,
-    Theta,
-    Urns,
-    array,
-    broadcast_prior,
-    cgf_by_rows,
-    density_by_draws,
-    refuse_negative,
-    refuse_undefined,
-)
+from bayesgen.families.contract import ConjugateFamily, Stats, Theta, Urns
+from bayesgen.families.errors import refuse_negative, refuse_undefined
 from bayesgen.families.names import CLASS, CONTEXT, TOKEN
+from bayesgen.families.records import array
+from bayesgen.families.shared.assembly import cgf_by_rows, density_by_draws
 from bayesgen.families.shared.densities import log_dirichlet_density, log_product
+from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.pymc_parts import dirichlet, prefixed, sum_cells
 from bayesgen.numerics.rows import dot_log, row_blocks, row_sums
 from bayesgen.numerics.special import Array, draw_dirichlet, log_gamma_difference

@@ -22,25 +22,18 @@ import numpy as np
 from scipy.sparse import issparse
 
 from bayesgen.families.conjugate.normal_inverse_gamma.normal_densities import normal_log_densities
-from bayesgen.families.contract import (
-    ConjugateFamily,
-    NotLinearError,
-    Stats,
-    Theta,
-    array,
-    broadcast_prior,
-    cgf_by_rows,
-    density_by_draws,
-    refuse_negative,
-    refuse_undefined,
-)
+from bayesgen.families.contract import ConjugateFamily, Stats, Theta
+from bayesgen.families.errors import NotLinearError, refuse_negative, refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE
+from bayesgen.families.records import array
+from bayesgen.families.shared.assembly import cgf_by_rows, density_by_draws
 from bayesgen.families.shared.densities import log_inverse_gamma_density, log_normal_density
 from bayesgen.families.shared.gaussian import (
     gaussian_information,
     unit_information,
     warn_lost_digits,
 )
+from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.pymc_parts import centred, declare, observe_cells, prefixed
 from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import (

@@ -24,22 +24,15 @@ from scipy.special import digamma
 
 from bayesgen.families.conjugate.normal_inverse_wishart import bartlett
 from bayesgen.families.conjugate.normal_inverse_wishart.scatter import ScatterStats
-from bayesgen.families.contract import (
-    ConjugateFamily,
-    NotLinearError,
-    Stats,
-    Theta,
-    UndefinedEstimateError,
-    array,
-    broadcast_prior,
-    cgf_by_rows,
-    density_by_draws,
-    refuse_undefined,
-)
+from bayesgen.families.contract import ConjugateFamily, Stats, Theta
+from bayesgen.families.errors import NotLinearError, UndefinedEstimateError, refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS
+from bayesgen.families.records import array
 from bayesgen.families.shared import gaps
+from bayesgen.families.shared.assembly import cgf_by_rows, density_by_draws
 from bayesgen.families.shared.densities import log_inverse_wishart_density
 from bayesgen.families.shared.gaussian import gaussian_information, unit_information
+from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.mahalanobis import (
     linear_scores,
     log_normal_of_draws,

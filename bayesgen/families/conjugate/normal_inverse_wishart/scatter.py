@@ -11,8 +11,10 @@ from typing import Self
 
 import numpy as np
 
-from bayesgen.families.contract import Stats, array, refuse_negative
+from bayesgen.families.contract import Stats
+from bayesgen.families.errors import refuse_negative
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS
+from bayesgen.families.records import array
 from bayesgen.families.shared.gaussian import warn_lost_digits
 from bayesgen.numerics.kernels import pays
 from bayesgen.numerics.kernels.blas import add_gram, sharing
