@@ -20,7 +20,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import column_or_1d
 
 from bayesgen.checks.agreement import STATISTICS, Agreement, compare
-from bayesgen.checks.coherence import contradictions
+from bayesgen.checks.coherence import contradictions, unchecked
 from bayesgen.datatree.tree import read_draws
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.names import CLASS_WEIGHTS, FEATURE, FEATURE_BIS
@@ -52,7 +52,7 @@ class Validation:
     passed : bool
         Whether the verdict is ``"agree"``.
     reasons : tuple of str
-        What was found, if the verdict is another one.
+        What was found, if the verdict is another one; and what could not be checked.
     checks : xarray.Dataset
         dims (check, statistic): ``nuts``, ``closed_form``, ``z``; (check,) ``ess``, ``r_hat``,
         ``variable``. The same as the group ``validation`` of `tree`.
@@ -208,6 +208,7 @@ def validate(
         fitted.classes_.tolist(),
     )
     verdict, reasons = _verdict(checks, threshold, divergences, broken)
+    reasons = (*reasons, *unchecked(fitted.model_.family))
     checks.attrs |= {"verdict": verdict, "threshold": threshold, "false_alarm": false_alarm}
     tree["validation"] = checks
     return Validation(verdict, reasons, checks, threshold, false_alarm, tree)

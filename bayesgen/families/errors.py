@@ -1,5 +1,6 @@
 """Errors that say which class and which feature they are about."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -68,3 +69,33 @@ def refuse_negative(name: str, value: Array, before: Array) -> None:
             f"remove: {name!r} would become negative ({float(np.min(value)):g}); "
             "only rows that were merged before can be removed"
         )
+
+
+class MissingCapabilityError(NotImplementedError):
+    """Something was asked of a family that it does not offer.
+
+    Parameters
+    ----------
+    what : str
+        What was asked for.
+    capability : str
+        Its protocol in `bayesgen.families.capabilities`.
+    members : sequence of str
+        The methods of the protocol.
+    families : sequence of str
+        The classes that lack them.
+    """
+
+    def __init__(
+        self, what: str, capability: str, members: Sequence[str], families: Sequence[str]
+    ) -> None:
+        self.what, self.capability = what, capability
+        self.members, self.families = tuple(members), tuple(families)
+        super().__init__(
+            f"{what} needs the capability {capability} ({', '.join(members)}), which "
+            f"{' and '.join(families)} does not offer; see bayesgen.families.capabilities"
+        )
+
+    def __reduce__(self) -> Any:
+        """Errors travel between processes by their arguments."""
+        return type(self), (self.what, self.capability, self.members, self.families)

@@ -51,6 +51,11 @@ class Record:
         names = [f.name for f in fields(self) if "prior" in f.metadata]
         return replace(self, **{name: getattr(other, name) for name in names})
 
+    def without_guides(self) -> Self:
+        """The same with the guides blank."""
+        names = [f.name for f in fields(self) if "guide" in f.metadata]
+        return replace(self, **dict.fromkeys(names))
+
     @classmethod
     def from_parts(cls, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> Self:
         """Inverse of `arrays` and `settings`."""

@@ -38,6 +38,7 @@ from bayesgen.families.shared.category_codes import (
 )
 from bayesgen.families.shared.densities import log_dirichlet_density, log_product
 from bayesgen.families.shared.hyperparameters import broadcast_prior
+from bayesgen.families.shared.null_tables import deal
 from bayesgen.families.shared.pymc_parts import (
     declare,
     dirichlet,
@@ -396,6 +397,10 @@ class DirichletCategorical(ConjugateFamily):
             "a categorical rule is linear in one 0/1 indicator for each category, with weights "
             "log theta, not in the codes: code 2 is not twice code 1; one-hot the columns"
         )
+
+    def draw_null(self, rng: np.random.Generator, stats: CategoricalStats) -> CategoricalStats:
+        """Permuted labels: hypergeometric tables with the observed margins."""
+        return replace(stats, counts=deal(rng, stats.counts))
 
     def information(self, theta: Theta, weights: Array) -> Array:
         """(D,) sum over classes and categories of pi theta log(theta / mean theta), in nats."""

@@ -30,6 +30,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
+from bayesgen.families.capabilities import Urns
 from bayesgen.families.conjugate.dirichlet_markov.ngrams import (
     START,
     UNKNOWN,
@@ -39,8 +40,8 @@ from bayesgen.families.conjugate.dirichlet_markov.ngrams import (
     distinct_ngrams,
     union_of_counts,
 )
-from bayesgen.families.contract import ConjugateFamily, Stats, Theta, Urns
-from bayesgen.families.errors import refuse_negative, refuse_undefined
+from bayesgen.families.contract import ConjugateFamily, Stats, Theta
+from bayesgen.families.errors import NotLinearError, refuse_negative, refuse_undefined
 from bayesgen.families.names import CLASS, CONTEXT, TOKEN
 from bayesgen.families.records import array
 from bayesgen.families.shared.assembly import cgf_by_rows, density_by_draws
@@ -355,9 +356,30 @@ class DirichletMarkov(ConjugateFamily):
         table = pt.log(theta["theta"][:, at, grams[:, -1]]).T
         return sum_cells(f"{prefix}ngrams", cells, table)
 
-    def prepared(self, stats: MarkovStats) -> Self:
-        """With tables for the contexts of `stats`."""
+    def prepared(self, stats: MarkovStats | None) -> Self:
+        """With tables for the contexts of `stats`; None: for all contexts there are."""
+        if stats is None:
+            stats = self._every_gram()
         return self.update(replace(stats, counts=np.zeros_like(stats.counts)))
+
+    def _every_gram(self) -> MarkovStats:
+        """Statistics that hold every n-gram, never seen."""
+        n_classes, order, n_tokens = len(self.alpha), self.order, self.n_tokens
+        none = np.empty((0, order), dtype=np.int64), np.empty((n_classes, 0))
+        try:
+            contexts = replace(self, grams=none[0], counts=none[1]).contexts
+        except ValueError:
+            raise ValueError(
+                f"a model of order {order} over {n_tokens} tokens has too many contexts for tables "
+                "of all of them, which calibration draws; calibrate a lower order or fewer tokens"
+            ) from None
+        tokens = np.tile(np.arange(n_tokens), len(contexts))
+        grams = np.column_stack([np.repeat(contexts, n_tokens, axis=0), tokens])
+        return MarkovStats(grams, np.zeros((n_classes, len(grams))), n_tokens)
+
+    def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
+        """Refused: a document is no vector of features."""
+        raise NotLinearError("the rule of DirichletMarkov is not linear in the features")
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
         """(N,) documents of `length` tokens; contexts that theta does not tell follow the prior.

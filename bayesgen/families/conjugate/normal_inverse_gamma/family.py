@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from scipy.sparse import issparse
 
+from bayesgen.families.capabilities import DensityDraws
 from bayesgen.families.conjugate.normal_inverse_gamma.normal_densities import normal_log_densities
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import NotLinearError, refuse_negative, refuse_undefined
@@ -532,7 +533,10 @@ class NormalInverseGamma(ConjugateFamily):
     def log_evidence_by_feature(self, stats: GaussianStats) -> Array:
         """(D,) terms of `log_evidence`, where columns share no variance."""
         if not self.independent:
-            return super().log_evidence_by_feature(stats)
+            raise NotImplementedError(
+                f"with variance={self.variance!r} the columns are dependent, and the evidence is "
+                "no sum over them"
+            )
         groups, means = self._log_evidence_terms(stats)
         return np.asarray(groups.sum(axis=0) + means.sum(axis=0))
 
@@ -611,6 +615,14 @@ class NormalInverseGamma(ConjugateFamily):
             out = sum(group(m) for m in ([every] if self._over_classes else [[c] for c in every]))
         return np.where(live, out, 0.0)
 
+    def capability[K](self, kind: type[K]) -> K | None:
+        """`DensityDraws` where its formula holds; the others as in `Family`."""
+        if kind is DensityDraws:
+            kappa = self.kappa[:, self._live]
+            if not self._over_classes or not kappa.size or np.ptp(kappa, axis=1).any():
+                return None
+        return super().capability(kind)
+
     def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
         r"""For variances shared by the classes, one number a class stands for all its means.
 
@@ -618,10 +630,7 @@ class NormalInverseGamma(ConjugateFamily):
         :math:`[(z + \sqrt{\kappa \sum_j w_j \delta_{cj}^2})^2 + \chi^2_{d-1}]/\kappa`, d the
         number of observed cells, if the columns have one kappa in each class.
         """
-        kappa = self.kappa[:, self._live]
-        if not self._over_classes or not kappa.size or np.ptp(kappa, axis=1).any():
-            return super().draw_log_density(rng, X, n)
-        n_classes = len(self.mu)
+        kappa, n_classes = self.kappa[:, self._live], len(self.mu)
         out = np.empty((n, X.shape[0], n_classes))
         z = rng.standard_normal(size=(n, n_classes))
         w = (rng.chisquare(self.nu, size=(n, *self.nu.shape)) / self._scale)[:, 0]  # (n, D or 1)
@@ -656,6 +665,21 @@ class NormalInverseGamma(ConjugateFamily):
             )
         w = theta["mu"] / self._variance_of(theta) * self._live
         return w, -0.5 * (w * theta["mu"]).sum(axis=-1)
+
+    def draw_null(self, rng: np.random.Generator, stats: GaussianStats) -> GaussianStats:
+        """Means and scatters of Normal rows, moved and scaled to the pooled ones."""
+        n = stats.n
+        total = np.maximum(n.sum(axis=0), np.finfo(float).tiny)
+        root = np.sqrt(np.where(n > 0, n, 1.0))
+        z = np.where(n > 0, rng.standard_normal(n.shape) / root, 0.0)
+        scatter = rng.chisquare(np.maximum(n - 1, 1e-9)) * (n > 1)
+        z -= (n * z).sum(axis=0) / total
+
+        centre = (n * stats.mean).sum(axis=0) / total
+        pooled = (stats.scatter + n * np.square(stats.mean - centre)).sum(axis=0)
+        drawn = (scatter + n * np.square(z)).sum(axis=0)
+        scale = np.divide(pooled, drawn, out=np.zeros_like(pooled), where=drawn > 0)
+        return replace(stats, mean=centre + z * np.sqrt(scale), scatter=scatter * scale)
 
     def information(self, theta: Theta, weights: Array) -> Array:
         """(D,) by quadrature of the mixture entropy, in nats."""

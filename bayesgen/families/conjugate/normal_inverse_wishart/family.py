@@ -22,7 +22,7 @@ import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.special import digamma
 
-from bayesgen.families.conjugate.normal_inverse_wishart import bartlett
+from bayesgen.families.conjugate.normal_inverse_wishart import bartlett, margins
 from bayesgen.families.conjugate.normal_inverse_wishart.scatter import ScatterStats
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import NotLinearError, UndefinedEstimateError, refuse_undefined
@@ -609,7 +609,7 @@ class NormalInverseWishart(ConjugateFamily):
     def rest_cgf(self, X: Matrix, t: Array) -> Array:
         """Of half the log determinant of each class's precision, over the observed columns."""
         if self.shared:
-            return super().rest_cgf(X, t)
+            return np.zeros((len(t), X.shape[0]), dtype=t.dtype)
         out = np.zeros((len(t), X.shape[0]), dtype=t.dtype)
         for rows, columns in pattern_blocks(X, self._live):
             part, dim = self.marginal(columns), len(columns)
@@ -642,6 +642,14 @@ class NormalInverseWishart(ConjugateFamily):
         variances = np.diagonal(theta["Sigma"], axis1=-2, axis2=-1)
         out = gaussian_information(mu, np.broadcast_to(variances, mu.shape), weights)
         return np.where(self.ignored, 0.0, out)
+
+    def margins(self) -> ConjugateFamily:
+        """Normal-inverse-gamma."""
+        return margins.of_family(self)
+
+    def margin_stats(self, stats: ScatterStats) -> Stats:
+        """Counts, means and scatters of the columns."""
+        return margins.of_stats(stats)
 
     def scaled(self, factors: Mapping[str, float]) -> Self:
         """As in `ConjugateFamily`; nu is scaled above its limit D - 1."""
