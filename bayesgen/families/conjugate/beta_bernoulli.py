@@ -135,12 +135,7 @@ class BetaBernoulli(ConjugateFamily):
         return (rng.random((len(y), p.shape[-1])) < p).astype(np.uint8)
 
     def to_pymc(
-        self,
-        *,
-        prefix: str = "",
-        X: Matrix | None = None,
-        y: Any = None,
-        stats: Any = None,
+        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
     ) -> dict[str, Any]:
         """Beta priors; Bernoulli rows (the observed cells), or the counts of ones and zeros."""
         import pymc as pm

@@ -154,12 +154,7 @@ class DirichletCategorical(ConjugateFamily):
         return draw_codes(rng, theta["theta"], y)
 
     def to_pymc(
-        self,
-        *,
-        prefix: str = "",
-        X: Matrix | None = None,
-        y: Any = None,
-        stats: Any = None,
+        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
     ) -> dict[str, Any]:
         """Dirichlet priors; Categorical rows (the observed cells), or the counts of categories.
 

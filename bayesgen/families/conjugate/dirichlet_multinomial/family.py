@@ -163,12 +163,7 @@ class DirichletMultinomial(ConjugateFamily):
         return replace(self, length=length)
 
     def to_pymc(
-        self,
-        *,
-        prefix: str = "",
-        X: Matrix | None = None,
-        y: Any = None,
-        stats: Any = None,
+        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
     ) -> dict[str, Any]:
         """Dirichlet priors; Multinomial rows of whole counts, or the sums of the counts."""
         import pymc as pm

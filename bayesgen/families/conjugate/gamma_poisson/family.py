@@ -162,12 +162,7 @@ class GammaPoisson(ConjugateFamily):
         return rng.poisson(rate, size=(len(y), rate.shape[-1]))
 
     def to_pymc(
-        self,
-        *,
-        prefix: str = "",
-        X: Matrix | None = None,
-        y: Any = None,
-        stats: Any = None,
+        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
     ) -> dict[str, Any]:
         """Gamma priors; Poisson rows (the observed cells, whole counts), or the sums of counts."""
         import pymc as pm
