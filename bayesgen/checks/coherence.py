@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesgen.families.capabilities import ThetaDensity, require
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.names import CLASS_WEIGHTS
 from bayesgen.numerics.special import Array
@@ -115,9 +116,13 @@ def contradictions(
     X, y, weight : rows as the family takes them, class codes (N,), weights (N,) or None
     classes : sequence
         Labels, for the words.
+
+    Raises
+    ------
+    MissingCapabilityError
+        If the family does not tell the density of theta.
     """
-    if type(model.family).log_density is ConjugateFamily.log_density:
-        return ()  # a user's own family may not tell
+    require(model.family, ThetaDensity, "whether the densities fit together, by Chib's formula,")
     theta = model.draw(np.random.default_rng(0), _THETAS)
     with np.errstate(all="ignore"):  # what is broken may well divide by zero
         found = [
@@ -155,14 +160,15 @@ def _evidence(
 
 def _predictive(model: ClassModel, theta: dict[str, Array], X: Any, classes: Sequence[Any]) -> str:
     family: ConjugateFamily = model.family
+    what = "a check of coherence"
     few = {name: value[:3] for name, value in theta.items()}
-    before = family.log_density(few)
+    before = require(family, ThetaDensity, what).log_density(few)
     for i in np.unique(np.linspace(0, X.shape[0] - 1, _ROWS).astype(int)):
         row = X[i : i + 1]
         predictive, likelihood = family.log_predictive(row)[0], family.log_likelihood(row, few)
         for c, label in enumerate(classes):
             grown = family.update(family.stats(row, np.array([c]), len(classes)))
-            after = grown.log_density(few)
+            after = require(grown, ThetaDensity, what).log_density(few)
             gap = likelihood[:, 0, c] + before - after - predictive[c]
             if not _is_rounding(gap, likelihood[:, 0, c], before, after, predictive[c]):
                 worst = float(gap[np.argmax(np.abs(gap))])

@@ -23,8 +23,13 @@ from bayesgen.datatree.names import (
     PRIOR_PREDICTIVE,
 )
 from bayesgen.datatree.tree import with_draws
-from bayesgen.families.conjugate.columns import Columns
-from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
+from bayesgen.families.capabilities import (
+    GivenRows,
+    PreparedPrior,
+    SamplerCoordinates,
+    ThetaDensity,
+    require,
+)
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CHAIN, CLASS_WEIGHTS, DRAW, FEATURE, OBS
 from bayesgen.families.shared.densities import log_dirichlet_density
@@ -90,14 +95,17 @@ def groups(
     if PRIOR in names or PRIOR_PREDICTIVE in names:
         n = lead[0] * lead[1]
         if draw_prior is None:  # of the tables that the posterior has, where those grow with rows
-            spanning = replace(prior, family=prior.family.prepared(stats))
-            drawn = spanning.draw(rng, n)
+            prepared = prior.family.capability(PreparedPrior)
+            spanning = prior.family if prepared is None else prepared.prepared(stats)
+            drawn = replace(prior, family=spanning).draw(rng, n)
         else:
             drawn = draw_prior(n)
         at = {k: v.reshape(*lead, *v.shape[1:]) for k, v in drawn.items()}
         if PRIOR in names:
             out[PRIOR] = {k: (prior.params[k], v) for k, v in at.items()}
-            out[PRIOR] = with_draws(out[PRIOR] | prior.family.pymc_coordinates(at, stats))
+            own = prior.family.capability(SamplerCoordinates)
+            free = {} if own is None else own.pymc_coordinates(at, stats)
+            out[PRIOR] = with_draws(out[PRIOR] | free)
         if PRIOR_PREDICTIVE in names and rows is not None:
             if prior.family.discriminative:
                 codes = labels_given_x(rng, prior.family, at, rows.X)
@@ -132,17 +140,13 @@ def _is_table(X: Any) -> bool:
 def _features(family: Family, theta: Theta, lead: tuple[str, ...], X: Array) -> Variables:
     """X (*lead, N, D), given or drawn, as the PyMC model of the rows has it.
 
-    ``x``, or ``{block}_x`` for each block of `Columns`; counts and codes are integers.
+    ``x``, or ``{block}_x`` for each of several blocks; counts and codes are integers.
     """
     if family.discriminative:
         return {"x": ((*lead, OBS, FEATURE), X)}
-    blocks: Any = [("", family, slice(None))]
-    if isinstance(family, Columns):
-        names = [f"{name}_" for name in family.names]
-        blocks = zip(names, family.families, map(list, family.columns), strict=True)
     out: Variables = {}
-    for prefix, block, columns in blocks:
-        one = {name: theta[f"{prefix}{name}"][0, 0] for name in block.params}
+    for columns, block, _, own, prefix in family.blocks(theta=theta):
+        one = {name: own[name][0, 0] for name in block.params}
         drawn = block.simulate(np.random.default_rng(0), one, np.zeros(1, dtype=np.int64))
         values = X[..., columns]
         if drawn.dtype.kind in "iu" and values.dtype.kind not in "iu" and _is_whole(values):
@@ -151,17 +155,10 @@ def _features(family: Family, theta: Theta, lead: tuple[str, ...], X: Array) -> 
     return out
 
 
-def as_long(family: Any, X: Array) -> Any:
+def as_long(family: Family, X: Array) -> Family:
     """The family that draws rows with the lengths or exposures of the rows X."""
-    if isinstance(family, DirichletMultinomial):
-        total = np.asarray(X.sum(axis=1)).ravel()  # one for each row to draw
-        length: Any = np.rint(total).astype(np.int64)
-        return replace(family, length=length)
-    if isinstance(family, Columns):
-        pairs = zip(family.families, family.columns, strict=True)
-        return replace(family, families=tuple(as_long(f, X[:, list(c)]) for f, c in pairs))
-    given: Family = family.given_rows(X)
-    return given
+    own = family.capability(GivenRows)
+    return family if own is None else own.given_rows(X)
 
 
 def _is_whole(values: Array) -> bool:
@@ -263,9 +260,10 @@ def labels(rng: np.random.Generator, theta: Theta, n: int) -> Array:
 
 def log_prior(prior: ClassModel, theta: Theta) -> dict[str, Array]:
     """{name: (chain, draw)} log prior density of the class weights and of the features' theta."""
+    density = require(prior.family, ThetaDensity, "the group 'log_prior'")
     return {
         CLASS_WEIGHTS: log_dirichlet_density(theta[CLASS_WEIGHTS], prior.alpha),
-        "theta": prior.family.log_density(theta),
+        "theta": density.log_density(theta),
     }
 
 

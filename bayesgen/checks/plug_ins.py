@@ -17,7 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesgen.checks.agreement import Agreement, compare_mean
-from bayesgen.families.contract import ConjugateFamily, UndefinedEstimateError
+from bayesgen.families.capabilities import ThetaDensity, require
+from bayesgen.families.contract import ConjugateFamily
+from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CLASS
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel, ClassStats
@@ -94,7 +96,8 @@ def density_maximum(model: ClassModel, classes: Sequence[Any]) -> Wrong:
     family: ConjugateFamily = model.family
     try:
         best = family.map()
-        at_best = family.log_density({k: v[None] for k, v in best.items()})
+        density = require(family, ThetaDensity, "the mode of the density")
+        at_best = density.log_density({k: v[None] for k, v in best.items()})
     except UndefinedEstimateError as error:
         return Wrong(skipped=str(error))
     except NotImplementedError as error:
@@ -216,7 +219,8 @@ def _inside(family: ConjugateFamily, theta: Theta) -> Array:
 def _log_density(family: ConjugateFamily, theta: Theta) -> Array:
     """(S,) log density; -inf where there is none."""
     try:
-        return np.nan_to_num(family.log_density(theta), nan=-np.inf, posinf=-np.inf)
+        density = require(family, ThetaDensity, "the mode of the density")
+        return np.nan_to_num(density.log_density(theta), nan=-np.inf, posinf=-np.inf)
     except (NotImplementedError, np.linalg.LinAlgError):
         return np.full(len(next(iter(theta.values()))), -np.inf)
 

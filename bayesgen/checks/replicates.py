@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from bayesgen.datatree import tree
-from bayesgen.families.contract import ConjugateFamily, Theta
+from bayesgen.families.capabilities import DataScaledDefaults, LearnedHyperparameters, StartingPoint
+from bayesgen.families.contract import Theta
 from bayesgen.families.names import CLASS, CLASS_WEIGHTS, FEATURE, FEATURE_BIS
 from bayesgen.inference import nuts as mcmc
 from bayesgen.numerics.rows import Matrix, class_counts
@@ -26,7 +27,13 @@ Generators = Sequence[np.random.Generator]
 
 def is_conjugate(prior: ClassModel) -> bool:
     """Whether the posterior has a closed form."""
-    return isinstance(prior.family, ConjugateFamily)
+    return prior.family.conjugate
+
+
+def hyperparameters(prior: ClassModel) -> dict[str, tuple[str, ...]]:
+    """{name: dims} of what theta has a prior of, and that is drawn with it."""
+    own = prior.family.capability(LearnedHyperparameters)
+    return {} if own is None else own.hyperparameters
 
 
 def sizes(prior: ClassModel) -> dict[str, int]:
@@ -57,7 +64,7 @@ def thetas(
         return
     with mcmc.third_parties():
         model = prior.to_pymc(coords)
-    names = [*prior.params, *(k for k in prior.family.hyperparameters if k in model.named_vars)]
+    names = [*prior.params, *(k for k in hyperparameters(prior) if k in model.named_vars)]
     seed = int(generators[0].integers(1 << 31))
     drawn = mcmc.draw_prior(model, names, len(generators), random_seed=seed)
     drawn = tree.as_in_numpy(drawn, prior.params | prior.family.hyperparameters, coords)
@@ -114,7 +121,7 @@ def by_nuts(
             start=start,
             **options,
         )
-        more = {k: d for k, d in prior.family.hyperparameters.items() if k in found}
+        more = {k: d for k, d in hyperparameters(prior).items() if k in found}
         drawn = tree.read_draws(found, prior.params | more, coords)
         flat = {name: value.reshape(-1, *value.shape[2:]) for name, value in drawn.items()}
         return {name: value[::thin][:draws] for name, value in flat.items()}
@@ -127,11 +134,15 @@ def _conditioned(
 ) -> tuple[Any, mcmc.Start | None]:
     """The PyMC model of labelled rows, and where a chain starts, as a fit would choose them."""
     n_classes = len(prior.alpha)
-    family = prior.family.guided_by(X, y, n_classes)
+    family = prior.family.without_guides()
+    defaults = family.capability(DataScaledDefaults)
+    if defaults is not None:
+        family = defaults.with_defaults(X, y, n_classes)
+    own = family.capability(StartingPoint)
     alpha = prior.alpha + class_counts(y, n_classes)
 
     def start(rng: np.random.Generator) -> dict[str, Array]:
-        return {CLASS_WEIGHTS: rng.dirichlet(alpha), **family.start(rng)}
+        return {CLASS_WEIGHTS: rng.dirichlet(alpha), **own.start(rng)}
 
-    some = family.start(np.random.default_rng(0)) is not None
+    some = own is not None and own.start(np.random.default_rng(0)) is not None
     return replace(prior, family=family).to_pymc(coords, X=X, y=y), start if some else None

@@ -9,7 +9,7 @@ in the statistics, in the update or in the sampler makes some rank not uniform.
 The functions are all elements of all parameters, and the log likelihood of the rows. The latter
 sees what no parameter alone can: the prior, returned as the posterior, has uniform ranks in
 every parameter. Where the likelihood does not tell some parameters apart (which cluster is the
-first, the sign of a loading), functions stand for them that it does (`Family.identified`).
+first, the sign of a loading), functions stand for them that it does (`PartlyIdentified`).
 
 Source: Talts et al. (2018), Validating Bayesian inference algorithms with simulation-based
 calibration; Modrák et al. (2023), Simulation-based calibration checking for Bayesian computation:
@@ -29,7 +29,7 @@ from threadpoolctl import threadpool_limits
 from bayesgen.checks import replicates as routes
 from bayesgen.checks import uniformity
 from bayesgen.datatree import tree
-from bayesgen.families.conjugate.dirichlet_markov import DirichletMarkov, MarkovStats
+from bayesgen.families.capabilities import PartlyIdentified, PreparedPrior
 from bayesgen.families.names import CLASS, CLASS_WEIGHTS
 from bayesgen.families.shared.cells import by_cell
 from bayesgen.numerics.special import Array
@@ -193,8 +193,9 @@ def _prior_of(clf: Any) -> tuple[ClassModel, dict[str, Any]]:
     else:
         check_is_fitted(clf, "prior_")
         prior, known = clf.prior_, clf._coords()
-    if isinstance(prior.family, DirichletMarkov):
-        prior = replace(prior, family=_with_every_context(prior.family))
+    prepared = prior.family.capability(PreparedPrior)
+    if prepared is not None:  # theta has one shape, whatever rows are drawn
+        prior = replace(prior, family=prepared.prepared(None))
     sizes = routes.sizes(prior)
     labels = {dim: known.get(dim, ()) for dim in {*sizes, *known}}
     coords = {d: np.arange(n) if len(labels[d]) != n else labels[d] for d, n in sizes.items()}
@@ -226,22 +227,6 @@ def _refuse_large(n: int, n_parameters: int) -> None:
             f"{n} values of {n_parameters} parameters would take {size / (1 << 30):.1f} GiB; "
             "calibrate a classifier with fewer features"
         )
-
-
-def _with_every_context(family: DirichletMarkov) -> DirichletMarkov:
-    """The same prior, whose tables span all contexts whatever documents it is updated with."""
-    n_classes, order, n_tokens = len(family.alpha), family.order, family.n_tokens
-    none = np.empty((0, order), dtype=np.int64), np.empty((n_classes, 0))
-    try:
-        contexts = replace(family, grams=none[0], counts=none[1]).contexts
-    except ValueError:
-        raise ValueError(
-            f"a model of order {order} over {n_tokens} tokens has too many contexts for tables of "
-            "all of them, which calibration draws; calibrate a lower order or fewer tokens"
-        ) from None
-    tokens = np.tile(np.arange(n_tokens), len(contexts))
-    grams = np.column_stack([np.repeat(contexts, n_tokens, axis=0), tokens])
-    return family.update(MarkovStats(grams, np.zeros((n_classes, len(grams))), n_tokens))
 
 
 class _Replicate(NamedTuple):
@@ -280,9 +265,12 @@ def _replicate(
 def _quantities(prior: ClassModel, theta: Mapping[str, Array]) -> Quantities:
     """What is ranked, of {name: (n, *dims)}: class weights, parameters, hyper-parameters."""
     own = {} if prior.family.discriminative else {CLASS_WEIGHTS: ((CLASS,), theta[CLASS_WEIGHTS])}
-    hyper = prior.family.hyperparameters.items()
+    hyper = routes.hyperparameters(prior).items()
     more = {name: (dims, theta[name]) for name, dims in hyper if name in theta}
-    return own | prior.family.identified(theta) | more
+    partly = prior.family.capability(PartlyIdentified)
+    if partly is not None:
+        return own | partly.identified(theta) | more
+    return own | {k: (d, np.asarray(theta[k])) for k, d in prior.family.params.items()} | more
 
 
 def _log_likelihood(prior: ClassModel, theta: Mapping[str, Array], X: Any, y: Array) -> Array:

@@ -12,6 +12,7 @@ comparison hardly sees an off-diagonal that is 3 % too small: its own spread is 
 
 import numpy as np
 
+from bayesgen.families.capabilities import ThetaDensity, require
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.names import FEATURE, FEATURE_BIS
 from bayesgen.numerics.special import Array
@@ -35,19 +36,20 @@ def off_diagonal_score(family: ConjugateFamily, theta: dict[str, Array], name: s
     ----------
     theta : {name: (S, *dims)}
     """
+    density = require(family, ThetaDensity, "the score of draws")
     value = theta[name]
     n_features = value.shape[-1]
     off = value * (1 - np.eye(n_features))
     ahead, behind = (
-        family.log_density(theta | {name: value + sign * _STEP * off}) for sign in (1, -1)
+        density.log_density(theta | {name: value + sign * _STEP * off}) for sign in (1, -1)
     )
     # columns that no density looks at do not count
     one = {k: np.repeat(v[:1], n_features, axis=0) for k, v in theta.items()}
     cross = np.eye(n_features)[:, :, None] + np.eye(n_features)[:, None, :]  # row and column j
     cross = cross.reshape(n_features, *[1] * (value.ndim - 3), n_features, n_features)
-    moved = family.log_density(
+    moved = density.log_density(
         one | {name: one[name] + _STEP * cross * np.repeat(off[:1], n_features, 0)}
     )
-    seen = int((moved != family.log_density(one)).sum())
+    seen = int((moved != density.log_density(one)).sum())
     n_matrices = value[0].size // n_features**2
     return (ahead - behind) / (2 * _STEP) + n_matrices * seen * (seen - 1) / 2

@@ -42,7 +42,7 @@ from bayesgen.checks.quantities import (
 from bayesgen.checks.score import covariances, off_diagonal_score
 from bayesgen.checks.validation import Validation, verdict_of
 from bayesgen.datatree.tree import read_draws
-from bayesgen.families.contract import ConjugateFamily
+from bayesgen.families.errors import MissingCapabilityError
 from bayesgen.families.names import CLASS_WEIGHTS
 from bayesgen.numerics.special import Array, log_softmax
 
@@ -323,12 +323,9 @@ def _exact(fitted: Any, data: _Data) -> list[_Exact]:
 
 def _densities(fitted: Any, data: _Data) -> _Exact:
     what = "evidence and predictive against densities of theta"
-    family = fitted.model_.family
-    if type(family).log_density is ConjugateFamily.log_density:
-        return _Exact(what, skipped=f"{type(family).__name__} does not define log_density")
     posterior = fitted.prior_, fitted.model_, fitted.stats_
     rows = data.rows, data.codes, data.weight
     try:
         return _Exact(what, contradictions(*posterior, *rows, fitted.classes_.tolist()))
-    except NotImplementedError as error:  # of a block of columns
+    except MissingCapabilityError as error:
         return _Exact(what, skipped=str(error))

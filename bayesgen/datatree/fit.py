@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesgen.datatree.tree import Coords, group
+from bayesgen.families.capabilities import SamplerCoordinates
 from bayesgen.families.contract import Family
 from bayesgen.families.names import CLASS
 from bayesgen.families.shared.cells import Cells
+from bayesgen.families.shared.pymc_parts import prior_data
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel, ClassStats
 
@@ -54,7 +56,11 @@ def prior_dataset(prior: ClassModel, stats: ClassStats, coords: Coords) -> "xr.D
     """Hyper-parameters of the prior, as the data containers of its PyMC model hold them."""
     dims = {f"prior_{name}": d for name, (d, _) in prior.family.arrays().items()}
     variables: dict[str, tuple[tuple[str, ...], Array]] = {"prior_class": ((CLASS,), prior.alpha)}
-    for name, value in prior.family.pymc_data(stats.features).items():
+    coordinates = prior.family.capability(SamplerCoordinates)
+    data = (
+        prior_data(prior.family) if coordinates is None else coordinates.pymc_data(stats.features)
+    )
+    for name, value in data.items():
         known = dims.get(name, ())
         full = known[len(known) - value.ndim :] if len(known) >= value.ndim else ("",) * value.ndim
         own = [

@@ -7,6 +7,7 @@ import numpy as np
 
 from bayesgen.checks import criticism
 from bayesgen.datatree import tree
+from bayesgen.families.capabilities import MissingCells, require
 from bayesgen.families.names import CHAIN, DRAW
 from bayesgen.inference.incomplete import has_gaps
 from bayesgen.inference.sampled import Data
@@ -63,7 +64,7 @@ def imputed(
     family, theta = model.family, posterior.theta
     unlabelled = np.flatnonzero(codes < 0)
     gaps = np.array([], dtype=int)
-    if not exact and has_gaps(family, X):
+    if not exact and has_gaps(family):
         gaps = np.flatnonzero(np.isnan(X).any(axis=1))
     if not (len(unlabelled) or len(gaps)) or not model.generative:
         return None
@@ -87,7 +88,8 @@ def imputed(
     if len(gaps):
         flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in theta.items()}
         own = drawn[..., gaps].reshape(-1, len(gaps))
-        values, row, column = family.draw_missing(rng, X[gaps], own, flat)
+        cells = require(family, MissingCells, "draws of missing cells")
+        values, row, column = cells.draw_missing(rng, X[gaps], own, flat)
         variables["imputed"] = ((CHAIN, DRAW, CELL), values.reshape(*lead, -1))
         row = gaps[row]
     return Imputed(variables, unlabelled, row, column)

@@ -23,7 +23,8 @@ from bayesgen.encoding.labels import (
 )
 from bayesgen.estimators.estimator import Estimator, available_if
 from bayesgen.estimators.imputation import imputed
-from bayesgen.families.contract import Record, Stats
+from bayesgen.families.contract import Stats
+from bayesgen.families.records import Record
 from bayesgen.inference import approximation, diagnostics, sampled
 from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.inference.closed_form import posterior as closed_form_posterior

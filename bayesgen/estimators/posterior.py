@@ -25,6 +25,7 @@ from bayesgen.datatree.names import (
     SAMPLE_STATS,
 )
 from bayesgen.estimators.learning import Learning
+from bayesgen.families.capabilities import SamplerCoordinates
 from bayesgen.inference import sampled
 from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.numerics.special import Array
@@ -145,7 +146,8 @@ class Posterior(Learning):
         rng = np.random.default_rng(random_state)
         drawn = split_chains(self.model_.draw(rng, draws * chains), chains)
         posterior = tree.draws_dataset(drawn, self.model_.params, self._coords())
-        free = self.prior_.family.pymc_coordinates(drawn, self.stats_.features)
+        own = self.prior_.family.capability(SamplerCoordinates)
+        free = {} if own is None else own.pymc_coordinates(drawn, self.stats_.features)
         coordinates = tree.with_draws({k: v for k, v in free.items() if k not in drawn})
         posterior = posterior.merge(tree.group(coordinates, self._coords()))
         out = self._tree({POSTERIOR: posterior}, "closed form", random_state)

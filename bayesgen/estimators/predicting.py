@@ -9,12 +9,13 @@ from bayesgen.datatree import tree
 from bayesgen.estimators.estimator import Estimator, available_if
 from bayesgen.estimators.lazy_rows import row_by_row
 from bayesgen.explain import feature_relevance
-from bayesgen.families.contract import UndefinedEstimateError
+from bayesgen.families.capabilities import LinearRule, require
+from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CLASS, OBS, Method
 from bayesgen.numerics.special import Array, log_sum_exp
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.model import log_weights
-from bayesgen.posterior.monte_carlo import Quantity
+from bayesgen.posterior.scores import Quantity
 from bayesgen.predict.probabilities import check_method, log_class_probability
 
 if TYPE_CHECKING:
@@ -296,7 +297,7 @@ class Predicting(Estimator):
             weights = model.class_weights(method, self.stats_)
         except UndefinedEstimateError as error:
             raise error.renamed(self.classes_, self._feature_names()) from None
-        w, w0 = model.family.linear_form(theta)
+        w, w0 = require(model.family, LinearRule, "linear_form").linear_form(theta)
         with np.errstate(divide="ignore"):
             w0 = w0 + np.log(weights)
         if len(self.classes_) == 2:

@@ -26,8 +26,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from bayesgen.families.contract import ConjugateFamily, NotLinearError, Theta, Urns
+from bayesgen.families.capabilities import (
+    FeatureTerms,
+    LinearRule,
+    SeparateColumns,
+    TokenDraws,
+    UnattributedTerm,
+    Urns,
+    require,
+)
+from bayesgen.families.contract import ConjugateFamily, Theta
+from bayesgen.families.errors import NotLinearError
 from bayesgen.families.names import CLASS, FEATURE
+from bayesgen.families.shared.separate_columns import separate_columns
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_gamma_difference
 from bayesgen.posterior.model import ClassModel, draw_shape, log_class_weights, log_weights
@@ -41,6 +52,7 @@ _ITEMS = 1 << 14  # cells whose distributions are found at a time
 _CELLS = 1 << 22  # numbers of one array of draws: 32 MiB
 _TINY = 2.0**-200  # of a step along the imaginary axis: Im K(ih)/h is K'(0) to the last digit
 _ODDS = np.array([1.0, -1.0])
+_TERMS = "the log-odds as a sum over features"
 
 
 class Terms(NamedTuple):
@@ -104,7 +116,8 @@ def terms(model: ClassModel, X: Matrix, n_features: int, pairs: Array, request: 
     every = np.arange(n_features)
     for columns, family, *_ in model.family.blocks():
         x = X if isinstance(columns, slice) else X[:, columns]
-        urns = None if family.separable or not _draws_tokens(family) else family.urns(x)
+        tokens = None if family.separable else family.capability(TokenDraws)
+        urns = None if tokens is None else tokens.urns(x)
         for (a, b), rows in _by_pair(pairs):
             two = family.at(CLASS, [a, b])
             if family.separable:
@@ -123,7 +136,8 @@ def terms(model: ClassModel, X: Matrix, n_features: int, pairs: Array, request: 
 
 def additive(family: ConjugateFamily) -> bool:
     """Whether the features have predictive terms that add up to the predictive log-odds."""
-    return all(f.independent or _draws_tokens(f) for _, f, *_ in family.blocks())
+    families = (block.family for block in family.blocks())
+    return all(f.independent or f.capability(TokenDraws) is not None for f in families)
 
 
 def mean_log_odds(model: ClassModel, X: Matrix, pairs: Array, class_prior: Any = None) -> Array:
@@ -138,10 +152,6 @@ def _by_pair(pairs: Array) -> Iterator[tuple[tuple[int, int], Array]]:
     distinct, which = np.unique(pairs, axis=0, return_inverse=True)
     for k, (a, b) in enumerate(distinct.tolist()):
         yield (a, b), np.flatnonzero(which.ravel() == k)
-
-
-def _draws_tokens(family: ConjugateFamily) -> bool:
-    return isinstance(family, ConjugateFamily) and type(family).urns is not ConjugateFamily.urns
 
 
 def _slope(contrast: Contrast, items: Array) -> Array:
@@ -172,12 +182,12 @@ def _distributions(source: Any, predictive: Array, request: Request) -> Terms:
 class _Cells:
     """Items: the cells of a family of two classes."""
 
-    family: ConjugateFamily
+    columns: SeparateColumns
     x: Array
     column: Array
 
     def cgf(self, items: Array, t: Array) -> Array:
-        return self.family.cell_cgf(self.x[items], self.column[items], t)
+        return self.columns.cell_cgf(self.x[items], self.column[items], t)
 
 
 def _separable(family: ConjugateFamily, X: Matrix, request: Request) -> Terms:
@@ -191,7 +201,7 @@ def _separable(family: ConjugateFamily, X: Matrix, request: Request) -> Terms:
     fresh[1:] = (values[1:] != values[:-1]) | (columns[1:] != columns[:-1])
     item = np.empty(len(order), dtype=np.intp)
     item[order] = np.cumsum(fresh) - 1
-    cells = _Cells(family, values[fresh], columns[fresh])
+    cells = _Cells(separate_columns(family), values[fresh], columns[fresh])
     every = np.arange(len(cells.x))
     log_p = [cells.cgf(every, t[None, None])[0] for t in np.eye(2)]
     with np.errstate(invalid="ignore"):  # impossible under both
@@ -242,7 +252,7 @@ def _of_urns(urns: Urns, pair: list[int], rows: Array, n_features: int, request:
 
 def _correlated(family: ConjugateFamily, X: Matrix, request: Request) -> Terms:
     """Means in closed form, intervals from draws that are the same for all rows."""
-    mean, _ = family.log_odds_terms(X, 0, 1)
+    mean, _ = require(family, FeatureTerms, _TERMS).log_odds_terms(X, 0, 1)
     lower, upper = np.empty(mean.shape), np.empty(mean.shape)
     step = max(1, _CELLS // (N_DRAWS * max(1, mean.shape[1])))
     for start in range(0, len(mean), step):
@@ -261,8 +271,9 @@ def _term_draws(family: ConjugateFamily, X: Matrix, seed: int) -> Array:
     rng = np.random.default_rng(seed)
     step = max(1, _CELLS // max(1, family.n_parameters()))
     sizes = [min(step, N_DRAWS - k) for k in range(0, N_DRAWS, step)]
+    own = require(family, FeatureTerms, _TERMS)
     return np.concatenate(
-        [family.log_odds_terms(X, 0, 1, family.draw(rng, size))[0] for size in sizes]
+        [own.log_odds_terms(X, 0, 1, family.draw(rng, size))[0] for size in sizes]
     )
 
 
@@ -274,10 +285,12 @@ class _Rest:
     X: Matrix
 
     def cgf(self, items: Array, t: Array) -> Array:
-        out: Any = 0.0
+        out = np.zeros((len(t), len(items)), dtype=t.dtype)
         for columns, family, *_ in self.family.blocks():
-            x = self.X if isinstance(columns, slice) else self.X[:, columns]
-            out = out + family.rest_cgf(x[items], t)
+            own = family.capability(UnattributedTerm)
+            if own is not None:
+                x = self.X if isinstance(columns, slice) else self.X[:, columns]
+                out = out + own.rest_cgf(x[items], t)
         return out
 
 
@@ -285,8 +298,7 @@ def _intercept(model: ClassModel, X: Matrix, a: int, b: int, request: Request) -
     """(n,) terms of the class weights, and of what no feature accounts for."""
     prior, rows = request.class_prior, np.array([0])
     item: Any = np.zeros(X.shape[0], dtype=np.intp)
-    blocks = [family for _, family, *_ in model.family.blocks()]
-    if any(type(f).rest_cgf is not ConjugateFamily.rest_cgf for f in blocks):
+    if any(b.family.capability(UnattributedTerm) is not None for b in model.family.blocks()):
         _, rows, item = np.unique(np.isnan(X), axis=0, return_index=True, return_inverse=True)
     weights = model.alpha / model.alpha.sum() if prior is None else prior
     with np.errstate(invalid="ignore"):
@@ -330,7 +342,7 @@ def terms_of_draws(
     for (a, b), rows in _by_pair(pairs):
         log_pi = _log_weights(model, theta, request.class_prior)
         rest = np.repeat((log_pi[..., a] - log_pi[..., b])[..., None], len(rows), axis=-1)
-        for columns, family, _, own in model.family.blocks(theta=theta):
+        for columns, family, _, own, _ in model.family.blocks(theta=theta):
             x = X[rows] if isinstance(columns, slice) else X[rows][:, columns]
             own = _theta_at(family, own, CLASS, [a, b])
             for j, term, left in _columns_of_draws(family.at(CLASS, [a, b]), own, x):
@@ -366,9 +378,9 @@ def _columns_of_draws(
             part = family.at(FEATURE, [j])
             log_p = part.log_likelihood(X[:, [j]], _theta_at(family, theta, FEATURE, [j]))
             yield [j], (log_p[..., 0] - log_p[..., 1])[..., None], 0.0
-    elif _draws_tokens(family):
+    elif family.capability(TokenDraws) is not None:
         try:
-            w, _ = family.linear_form(theta)
+            w, _ = require(family, LinearRule, _TERMS).linear_form(theta)
         except NotLinearError:
             raise NotImplementedError(
                 f"the terms of {type(family).__name__} are not read from draws; leave `posterior` "
@@ -379,5 +391,5 @@ def _columns_of_draws(
             term = (w[..., 0, j] - w[..., 1, j])[..., None, None]
             yield [j], np.where(x[:, [j]] == 0, 0.0, x[:, [j]] * term), 0.0
     else:
-        term, rest = family.log_odds_terms(X, 0, 1, theta)
+        term, rest = require(family, FeatureTerms, _TERMS).log_odds_terms(X, 0, 1, theta)
         yield slice(None), term, rest

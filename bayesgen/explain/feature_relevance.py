@@ -25,6 +25,7 @@ from scipy.special import log_expit
 
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.names import CLASS, FEATURE
+from bayesgen.families.shared.separate_columns import separate_columns
 from bayesgen.numerics.rows import Matrix, dense_block, row_blocks
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel, ClassStats
@@ -124,10 +125,11 @@ def log_bayes_factors(prior: ClassModel, stats: ClassStats) -> tuple[Array, Arra
     factors: list[Array] = []
     unit: dict[int, int] = {}
     n = 0
-    for columns, family, own, _ in prior.family.blocks(stats.features):
+    for columns, family, own, *_ in prior.family.blocks(stats.features):
         common, pooled = family.pooled(), own.pooled()
         if family.independent:
-            each = family.log_evidence_by_feature(own) - common.log_evidence_by_feature(pooled)
+            apart = separate_columns(family).log_evidence_by_feature(own)
+            each = apart - separate_columns(common).log_evidence_by_feature(pooled)
         else:
             each = np.array([family.log_evidence(own) - common.log_evidence(pooled)])
         width = _width(own)
@@ -178,7 +180,7 @@ def log_predictive(
     out = np.zeros((X.shape[0], len(model.alpha)))
     at = 0
     posteriors = model.family.blocks()
-    for (columns, family, own, _), (_, posterior, *_) in zip(
+    for (columns, family, own, *_), (_, posterior, *_) in zip(
         prior.family.blocks(stats.features), posteriors, strict=True
     ):
         common = family.pooled().update(own.pooled())
@@ -203,13 +205,15 @@ def _add_columns(
 ) -> None:
     """Add the mixtures of all observed cells to out (N, C), each column on its own."""
     one = np.ones((1, 1, 1))
+    shared = separate_columns(common)
+    apart = [separate_columns(own.at(CLASS, [c])) for c in range(out.shape[1])]
     for rows in row_blocks(*X.shape):
         x = dense_block(X, rows)
         i, j = np.nonzero(~np.isnan(x))
         values = x[i, j]
         for c in range(out.shape[1]):
-            log_p = own.at(CLASS, [c]).cell_cgf(values, j, one)[0]
-            cells = _mixture(l[j], log_p, common.cell_cgf(values, j, one)[0])
+            log_p = apart[c].cell_cgf(values, j, one)[0]
+            cells = _mixture(l[j], log_p, shared.cell_cgf(values, j, one)[0])
             out[rows, c] += np.bincount(i, cells, minlength=len(x))
 
 

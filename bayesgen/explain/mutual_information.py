@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from bayesgen.datatree.tree import group, read_draws
-from bayesgen.explain.null_statistics import relabelled
-from bayesgen.families.conjugate.normal_inverse_gamma import GaussianStats, NormalInverseGamma
-from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
-from bayesgen.families.contract import Theta, UndefinedEstimateError
+from bayesgen.families.capabilities import FeatureInformation, Margins, NullDistribution, require
+from bayesgen.families.contract import Theta
+from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import BOUND, CLASS_WEIGHTS, FEATURE
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array
@@ -30,6 +29,7 @@ from bayesgen.predict.interval.request import IntervalRequest
 if TYPE_CHECKING:
     import xarray as xr
 
+_FLOOR = "the floor of mutual_information(posterior=...), which plug-ins do without,"
 PlugIn = Literal["posterior_mean", "map", "mle"]
 
 
@@ -112,16 +112,18 @@ def mutual_information(
     ------
     ValueError
         If the estimate does not exist.
-    NotImplementedError
-        For a family whose features are not columns (token sequences).
+    MissingCapabilityError
+        For a family whose features are not columns (token sequences), and with `posterior` for a
+        family of the user's own that does not draw its floor (`capabilities.NullDistribution`). A
+        NotImplementedError.
 
     Notes
     -----
     *The floor.* Given the pooled statistics, those of the classes are drawn as if labels told
-    nothing (`relabelling`); each draw is fitted, and theta drawn from its posterior. This is exact
-    for any number of rows, where the usual (K - 1)(C - 1)/(2N) nats of K values and C classes is a
-    limit, and leaves out that chance also moves the estimate: for many rows the floor tends to
-    (K - 1)(C - 1)/N. NaN for a family of the user's own.
+    nothing (`capabilities.NullDistribution`); each draw is fitted, and theta drawn from its
+    posterior. This is exact for any number of rows, where the usual (K - 1)(C - 1)/(2N) nats of K
+    values and C classes is a limit, and leaves out that chance also moves the estimate: for many
+    rows the floor tends to (K - 1)(C - 1)/N.
 
     Examples
     --------
@@ -161,7 +163,8 @@ def mutual_information(
         weights = clf.model_.class_weights(method, clf.stats_)
     except UndefinedEstimateError as error:
         raise error.renamed(clf.classes_, names) from None
-    nats = clf.model_.family.information(theta, weights)
+    own = require(clf.model_.family, FeatureInformation, "mutual_information")
+    nats = own.information(theta, weights)
     return xr.DataArray(
         nats * scale,
         dims=[FEATURE],
@@ -194,6 +197,8 @@ def _posterior(
     request = IntervalRequest.of(prob, kind)
     rng = np.random.default_rng(random_state)
     prior, model, stats = margins(clf.prior_, clf.model_, clf.stats_)
+    require(model.family, FeatureInformation, "mutual_information")
+    require(prior.family, NullDistribution, _FLOOR)  # before any work
     if sampled is None:
         found = _information(model, _drawn(model, rng, draws), draws)
         error = found.std(axis=0) / np.sqrt(draws)
@@ -203,7 +208,7 @@ def _posterior(
         found = _information(clf.model_, iter([flat]), lead[0] * lead[1])
         by_chain = np.moveaxis(found.reshape(*lead, -1), -1, 0)
         error = found.std(axis=0) / np.sqrt(effective_sample_size(by_chain))
-    floor = _floor(prior, model, stats, rng, draws, found.shape[1])
+    floor = _floor(prior, model, stats, rng, draws)
     by = (FEATURE,)
     variables = {
         "mean": (by, found.mean(axis=0)),
@@ -225,34 +230,15 @@ def _posterior(
 def margins(
     prior: ClassModel, model: ClassModel, stats: ClassStats
 ) -> tuple[ClassModel, ClassModel, ClassStats]:
-    """The same with each feature on its own: correlated ones as independent Normal features.
-
-    A diagonal cell of an inverse Wishart is an inverse chi-squared with D - 1 degrees less.
-    """
-    family = prior.family
-    if not isinstance(family, NormalInverseWishart):
+    """The same with each feature on its own: correlated ones as independent features."""
+    own = prior.family.capability(Margins)
+    if own is None:
         return prior, model, stats
-
-    def alone(f: NormalInverseWishart) -> NormalInverseGamma:
-        nu = (f.nu - (f.mu.shape[1] - 1))[:, None]
-        psi = np.diagonal(f.psi, axis1=1, axis2=2)
-        variance: Any = "tied" if f.shared else "class"
-        shape = f.mu.shape
-        kappa = np.broadcast_to(f.kappa[:, None], shape)
-        nu = np.broadcast_to(nu, psi.shape)
-        return NormalInverseGamma(f.mu, kappa, nu, psi / nu, f.shift, f.ignored, variance)
-
-    own = stats.features
-    scatter = np.diagonal(own.scatter, axis1=1, axis2=2)
-    if own.shared:  # of all classes: only the sum is looked at
-        scatter = scatter * (np.arange(len(own.n)) == 0)[:, None]
-    cells = GaussianStats(
-        np.broadcast_to(own.n[:, None], own.mean.shape), own.mean, np.array(scatter), own.shift
-    )
+    posterior = require(model.family, Margins, "the information of each feature on its own")
     return (
-        replace(prior, family=alone(family)),
-        replace(model, family=alone(model.family)),
-        replace(stats, features=cells),
+        replace(prior, family=own.margins()),
+        replace(model, family=posterior.margins()),
+        replace(stats, features=own.margin_stats(stats.features)),
     )
 
 
@@ -264,8 +250,9 @@ def _drawn(model: ClassModel, rng: np.random.Generator, n: int) -> Any:
 
 def _information(model: ClassModel, blocks: Any, n: int) -> Array:
     """(n, D) of blocks of draws."""
+    own = require(model.family, FeatureInformation, "mutual_information")
     rows = [
-        model.family.information({k: v[s] for k, v in theta.items()}, theta[CLASS_WEIGHTS][s])
+        own.information({k: v[s] for k, v in theta.items()}, theta[CLASS_WEIGHTS][s])
         for theta in blocks
         for s in range(len(theta[CLASS_WEIGHTS]))
     ]
@@ -273,22 +260,15 @@ def _information(model: ClassModel, blocks: Any, n: int) -> Array:
 
 
 def _floor(
-    prior: ClassModel,
-    model: ClassModel,
-    stats: ClassStats,
-    rng: np.random.Generator,
-    n: int,
-    n_features: int,
+    prior: ClassModel, model: ClassModel, stats: ClassStats, rng: np.random.Generator, n: int
 ) -> Array:
     """(n, D) information of features that are independent of the class."""
-    try:
-        relabelled(stats.features, rng)
-    except NotImplementedError:
-        return np.full((n, n_features), np.nan)
+    null = require(prior.family, NullDistribution, _FLOOR)
+    null.draw_null(rng, stats.features)  # not used: a seed gives what it gave in release 0.1
 
     def blocks() -> Any:
         for _ in range(n):
-            chance = prior.family.update(relabelled(stats.features, rng))
+            chance = prior.family.update(null.draw_null(rng, stats.features))
             yield replace(model, family=chance).draw(rng, 1)
 
     return _information(model, blocks(), n)
@@ -296,8 +276,6 @@ def _floor(
 
 def _exceeds(a: Array, b: Array) -> Array:
     """(D,) share of the pairs of draws, one of a (n, D) and one of b (m, D), with a > b."""
-    if np.isnan(b).any():
-        return np.full(a.shape[1], np.nan)
     return np.array(
         [
             np.searchsorted(np.sort(floor), own, side="left").mean() / len(floor)

@@ -1,7 +1,10 @@
 """Prior-likelihood pairs: one file or folder each, in `conjugate` and `sampled`.
 
-The folders are the registry. Each family is also a name of this package, loaded on first use:
-``from bayesgen.families import NormalInverseGamma``.
+The folders are the registry. Each family is also a name of this package, and so is all that a
+family is written with, loaded on first use::
+
+    from bayesgen.families import NormalInverseGamma
+    from bayesgen.families import ConjugateFamily, Stats, array
 """
 
 import importlib
@@ -17,7 +20,14 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
     from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
     from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
     from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
-    from bayesgen.families.contract import Family
+    from bayesgen.families.contract import ConjugateFamily, Family, Stats, Theta
+    from bayesgen.families.errors import (
+        NotLinearError,
+        UndefinedEstimateError,
+        refuse_negative,
+        refuse_undefined,
+    )
+    from bayesgen.families.records import Record, array, guide, prior_object
     from bayesgen.families.sampled.dirichlet_compound import DirichletCompound
     from bayesgen.families.sampled.gaussian_mixture import GaussianMixture
     from bayesgen.families.sampled.hierarchical_bernoulli import HierarchicalBernoulli
@@ -27,14 +37,17 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
     from bayesgen.families.sampled.logistic_regression import LogisticRegression
     from bayesgen.families.sampled.negative_binomial import NegativeBinomial
     from bayesgen.families.sampled.student_t import StudentT
+    from bayesgen.families.shared.hyperparameters import broadcast_prior
 
     __all__ = [
         "BetaBernoulli",
         "Columns",
+        "ConjugateFamily",
         "DirichletCategorical",
         "DirichletCompound",
         "DirichletMarkov",
         "DirichletMultinomial",
+        "Family",
         "GammaPoisson",
         "GaussianMixture",
         "HierarchicalBernoulli",
@@ -45,11 +58,29 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
         "NegativeBinomial",
         "NormalInverseGamma",
         "NormalInverseWishart",
+        "NotLinearError",
+        "Record",
+        "Stats",
         "StudentT",
+        "Theta",
+        "UndefinedEstimateError",
+        "array",
+        "broadcast_prior",
+        "guide",
+        "prior_object",
+        "refuse_negative",
+        "refuse_undefined",
         "registry",
     ]
 
 _FOLDERS = ("conjugate", "sampled")
+# what a family is written with, by module; NumPy is imported when the first of them is asked for
+_WRITTEN_WITH = {
+    "contract": ("ConjugateFamily", "Family", "Stats", "Theta"),
+    "errors": ("NotLinearError", "UndefinedEstimateError", "refuse_negative", "refuse_undefined"),
+    "records": ("Record", "array", "guide", "prior_object"),
+    "shared.hyperparameters": ("broadcast_prior",),
+}
 
 
 def registry() -> "dict[str, type[Family]]":
@@ -74,6 +105,9 @@ def registry() -> "dict[str, type[Family]]":
 if not TYPE_CHECKING:  # a module with __getattr__ has every name, misspelt ones included
 
     def __getattr__(name):
+        for home, names in _WRITTEN_WITH.items():
+            if name in names:
+                return getattr(importlib.import_module(f"{__name__}.{home}"), name)
         if not name.startswith("_") and (family := registry().get(name)):
             return family
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -18,89 +18,33 @@ same class with new numbers. That is all there is to conjugacy here::
     posterior.log_predictive(X_new)  # (N, C): log p(x | y = c, data), no theta left
 
 A family without closed forms implements `Family` alone and is fitted by MCMC: `params`,
-`log_likelihood`, `simulate` and `to_pymc` are enough.
+`log_likelihood`, `simulate` and `to_pymc` are enough. What else a family may offer, and who asks
+for it: `capabilities`; `log_density` of theta is the first that a conjugate family should have.
 """
 
 import abc
-import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from bayesgen.families.names import CLASS, FEATURE, Method
+from bayesgen.families.errors import refuse_negative
+from bayesgen.families.names import CLASS
+from bayesgen.families.records import Record
 from bayesgen.numerics.rows import Matrix, remainder, row_blocks
 from bayesgen.numerics.special import Array
 
 Theta = Mapping[str, Array]
 
 
-# ----------------------------------------------------------------------------------- records
-
-
-def array(*dims: str, default: Any = MISSING) -> Any:
-    """Dataclass field of an array with named dims; the names are its shape comment."""
-    return field(default=default, metadata={"dims": dims})
-
-
-def guide(*dims: str) -> Any:
-    """Dataclass field of an array that the rows fill in and no density of parameters depends on.
-
-    It says in which coordinates their posterior is best sampled.
-    """
-    return field(default=None, metadata={"dims": dims, "guide": True})
-
-
-def prior_object() -> Any:
-    """Dataclass field of a prior as an object (`pymc_parts.variable`), None for the default."""
-    return field(default=None, metadata={"prior": True})
-
-
-@dataclass(frozen=True, eq=False)
-class Record:
-    """Frozen dataclass whose array fields name their dims, so that it can be written to a file."""
-
-    def arrays(self) -> dict[str, tuple[tuple[str, ...], Array]]:
-        """{field: (dims, array)} of the array fields; an axis of length 1 may stand for all."""
-        return {
-            f.name: (f.metadata["dims"], np.asarray(getattr(self, f.name)))
-            for f in fields(self)
-            if "dims" in f.metadata
-        }
-
-    def settings(self) -> dict[str, Any]:
-        """The other fields: plain values that JSON can hold; prior objects are left out."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if not f.metadata}
-
-    def with_prior_objects(self, other: Self) -> Self:
-        """The same with the prior objects of `other`, which no file holds."""
-        names = [f.name for f in fields(self) if "prior" in f.metadata]
-        return replace(self, **{name: getattr(other, name) for name in names})
-
-    @classmethod
-    def from_parts(cls, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> Self:
-        """Inverse of `arrays` and `settings`."""
-        return cls(**{name: np.asarray(a) for name, a in arrays.items()}, **settings)
-
-    def at(self, dim: str, index: Any) -> Self:
-        """The record of some positions along a dim; an axis of length 1 stands for all of them."""
-        part = {}
-        for name, (dims, value) in self.arrays().items():
-            if dim in dims:
-                axis = dims.index(dim) - len(dims)
-                if value.ndim >= -axis and value.shape[axis] > 1:
-                    part[name] = value.take(index, axis)
-        return replace(self, **part)
-
-
 @dataclass(frozen=True, eq=False)
 class Stats(Record):
     """Sufficient statistics of some rows: a commutative monoid that can be pickled.
 
-    The base class adds field by field; statistics that are not sums (means, scatter) override
-    `merge` and `remove`. An array field whose first dim is ``class`` has one entry a class.
+    The class adds field by field; statistics that are not sums (means, scatter) override `merge`
+    and `remove`. An array field whose first dim is ``class`` has one entry per class.
     """
 
     def merge(self, other: Self) -> Self:
@@ -120,13 +64,8 @@ class Stats(Record):
         return self._combine(other, remainder)
 
     def _combine(self, other: Self, operation: Callable[[Array, Array], Array]) -> Self:
-        return replace(
-            self,
-            **{
-                name: operation(value, getattr(other, name))
-                for name, (_, value) in self.arrays().items()
-            },
-        )
+        pairs = {name: (a, getattr(other, name)) for name, (_, a) in self.arrays().items()}
+        return replace(self, **{name: operation(a, b) for name, (a, b) in pairs.items()})
 
     def reindex_classes(self, codes: Array, n_classes: int) -> Self:
         """The same rows, with class k renamed ``codes[k]`` among `n_classes` classes."""
@@ -146,104 +85,22 @@ class Stats(Record):
         return reduce(lambda a, b: a.merge(b), (self.at(CLASS, [c]) for c in range(n_classes)))
 
 
-def refuse_negative(name: str, value: Array, before: Array) -> None:
-    """Raise if removing rows left a count below zero by more than rounding."""
-    if value.size and np.any(value < -1e-9 * np.maximum(1.0, np.abs(before))):
-        raise ValueError(
-            f"remove: {name!r} would become negative ({float(np.min(value)):g}); "
-            "only rows that were merged before can be removed"
-        )
+class Block(NamedTuple):
+    """Columns that one family describes, with their part of statistics and of theta."""
 
-
-# ------------------------------------------------------------------------------------ errors
-
-
-class UndefinedEstimateError(ValueError):
-    """A point estimate that does not exist, with the cell where it fails.
-
-    Parameters
-    ----------
-    estimate : str
-        "mle", "map" or "posterior_mean".
-    reason : str
-    class_index, feature_index : int or None
-    """
-
-    def __init__(
-        self,
-        estimate: str,
-        reason: str,
-        class_index: int | None = None,
-        feature_index: int | None = None,
-        class_name: Any = None,
-        feature_name: Any = None,
-    ) -> None:
-        self.estimate, self.reason = estimate, reason
-        self.class_index, self.feature_index = class_index, feature_index
-        where = []
-        if class_index is not None:
-            where.append(f"class {class_index if class_name is None else class_name!r}")
-        if feature_index is not None:
-            where.append(f"feature {feature_index if feature_name is None else feature_name!r}")
-        place = f" for {', '.join(where)}" if where else ""
-        super().__init__(f"method={estimate!r} is undefined{place}: {reason}")
-
-    def renamed(self, class_names: Any, feature_names: Any) -> "UndefinedEstimateError":
-        """The same error in the user's own names."""
-
-        def name(names: Any, k: int | None) -> Any:
-            value = None if k is None or k >= len(names) else names[k]
-            return value.item() if isinstance(value, np.generic) else value
-
-        c, j = self.class_index, self.feature_index
-        names = name(class_names, c), name(feature_names, j)
-        return UndefinedEstimateError(self.estimate, self.reason, c, j, *names)
-
-
-class NotLinearError(ValueError):
-    """The decision rule asked for is not linear in the features; the message says why."""
-
-
-def refuse_undefined(estimate: str, bad: Array, reason: str) -> None:
-    """Raise `UndefinedEstimateError` at the first True cell of `bad`, (C,) or (C, D, ...)."""
-    bad = np.asarray(bad)
-    if bad.any():
-        cell = [int(i) for i in np.argwhere(bad)[0]]
-        raise UndefinedEstimateError(estimate, reason, *cell[:2])
-
-
-def broadcast_prior(
-    name: str, value: Any, shape: tuple[int, ...], *, positive: bool = True
-) -> Array:
-    """A hyper-parameter as a float64 array of `shape`, or an error that names it.
-
-    `shape` is (class, feature) or (class,). NumPy's rules: a 1-D array is one value a *feature*
-    whatever the number of classes; one value a class is an array of shape (C, 1).
-    """
-    axes = "(class, feature)" if len(shape) == 2 else "(class,)"
-    try:
-        out = np.array(np.broadcast_to(np.asarray(value, dtype=np.float64), shape))
-    except ValueError:
-        raise ValueError(
-            f"{name} has shape {np.shape(value)}, which does not broadcast to {axes} = {shape}; "
-            f"give one number, one value a feature, or an array (C, 1) with one value a class"
-        ) from None
-    except TypeError:
-        raise TypeError(f"{name} must be a number or an array of numbers, got {value!r}") from None
-    if not np.all(np.isfinite(out)):
-        raise ValueError(f"{name} must be finite, got {value!r}")
-    if positive and not np.all(out > 0):
-        raise ValueError(f"{name} must be > 0, got {value!r}: the prior would be improper")
-    return out
-
-
-# ---------------------------------------------------------------------------------- families
+    columns: Any
+    family: Any
+    stats: Any
+    theta: Any
+    prefix: str = ""  # before the names of its variables in a PyMC model
 
 
 @dataclass(frozen=True, eq=False)
 class Family(Record, abc.ABC):
     """A class-conditional distribution p(x | theta_c) with a prior on theta: all MCMC needs."""
 
+    conjugate: ClassVar[bool] = False
+    statistics: ClassVar[type[Stats]] = Stats  # what `stats` returns, if there are any
     sparse: ClassVar[bool] = False  # whether X may be a CSR matrix
     missing: ClassVar[str] = "marginalised"  # what NaN means; else the reason why it is refused
     fits_missing: ClassVar[bool] = True  # False: NaN has a closed form in prediction alone
@@ -267,24 +124,12 @@ class Family(Record, abc.ABC):
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
         """(..., N, C) log p(x_i | theta_c) for any leading axes of draws in `theta`."""
 
-    def discriminant(self, X: Matrix, theta: Theta) -> Array:
-        """(..., N, C) `log_likelihood` up to a term that the classes of a row have in common.
-
-        All that p(y | x, theta) takes. For families in which the common term is what costs.
-        """
-        return self.log_likelihood(X, theta)
-
     @abc.abstractmethod
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Any:
         """(N, D) rows of the classes `y`; `theta` is one value, or one for each row (N, *dims)."""
 
     def to_pymc(
-        self,
-        *,
-        prefix: str = "",
-        X: Matrix | None = None,
-        y: Any = None,
-        stats: Any = None,
+        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
     ) -> dict[str, Any]:
         """Declare theta in the PyMC model on the stack, and condition it on rows or statistics.
 
@@ -298,7 +143,7 @@ class Family(Record, abc.ABC):
             Likelihood through the sufficient statistics, the potential ``x``: the same function
             of theta up to a constant, at a cost that does not depend on the number of rows.
             Neither: the prior alone. With rows as well: the statistics of the fit, which decide
-            on the coordinates that are sampled (`pymc_coordinates`), and on nothing else.
+            on the coordinates that are sampled (`SamplerCoordinates`), and on nothing else.
 
         Returns
         -------
@@ -307,150 +152,28 @@ class Family(Record, abc.ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} has no PyMC model")
 
-    def pymc_log_likelihood(self, X: Matrix, theta: Mapping[str, Any], *, prefix: str = "") -> Any:
-        """(N, C) tensor of log p(x_i | theta_c), for rows whose class is not known.
+    # -- what every family has ---------------------------------------------------------------
 
-        Parameters
-        ----------
-        X : rows as `log_likelihood` takes them
-            Data of the PyMC model on the stack.
-        theta : {name: tensor}
-            What `to_pymc` returned.
-        prefix : str
-            As in `to_pymc`.
-        """
-        raise NotImplementedError(
-            f"{type(self).__name__} has no pymc_log_likelihood: rows without a label need it"
-        )
+    def capability[K](self, kind: type[K]) -> K | None:
+        """The object that answers for a protocol of `capabilities`; None where there is none."""
+        return self if isinstance(self, kind) else None
 
-    def with_defaults(
-        self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
-    ) -> Self:
-        """The prior with its data-scaled defaults filled in; `y` is -1 where there is no label.
+    def blocks(self, stats: Any = None, theta: Any = None) -> Iterator[Block]:
+        """Blocks of columns with a family of their own."""
+        yield Block(slice(None), self, stats, theta)
 
-        For families that are fitted by MCMC; a conjugate one takes them from its statistics
-        (`ConjugateFamily.resolve`).
-        """
-        return self
-
-    def guided_by(self, X: Matrix, y: Array, n_classes: int) -> Self:
-        """The same prior, in coordinates that suit the posterior of these rows; as above."""
-        blank = {f.name: None for f in fields(self) if "guide" in f.metadata}
-        return replace(self, **blank).with_defaults(X, y, n_classes)
-
-    @property
-    def hyperparameters(self) -> dict[str, tuple[str, ...]]:
-        """{name: dims} of the variables of `to_pymc` that theta has a prior of.
-
-        Of those whose meaning does not depend on the rows; a prior object may stand for some.
-        """
-        return {}
-
-    def identified(self, theta: Theta) -> dict[str, tuple[tuple[str, ...], Array]]:
-        """{name: (dims, (..., *dims))} functions of theta that the likelihood tells apart.
-
-        `params` themselves, unless different values of them are the same density of x, and which
-        one a sampler finds is chance.
-        """
-        return {name: (dims, np.asarray(theta[name])) for name, dims in self.params.items()}
-
-    def start(self, rng: np.random.Generator) -> dict[str, Array] | None:
-        """Values of the free variables of `to_pymc` where a chain starts.
-
-        None: near the centre of the prior, which is right unless the posterior has several modes
-        or is far away.
-        """
-        return None
+    def with_blocks(self, families: Sequence[Any]) -> Any:
+        """The family of the same blocks, in their order, with other families."""
+        (family,) = families
+        return family
 
     def coords(self) -> dict[str, Any]:
         """{dim: labels} of the dims in `params` that are neither class nor feature."""
         return {}
 
-    def given_rows(self, X: Matrix) -> Self:
-        """The family whose `simulate` takes from the rows X what is given: lengths, exposures."""
-        return self
-
-    def for_plug_in(self, method: Method) -> Self:
-        """The family whose `log_likelihood` scores the theta of a plug-in method.
-
-        Self, unless the likelihood takes something from the prior that theta cannot carry (the
-        probability of a category never seen).
-        """
-        return self
-
-    def read_stats(self, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> "Stats":
-        """Statistics back from their `arrays` and `settings`: none, where none are sufficient."""
-        return Stats()
-
-    def prepared(self, stats: Any) -> Self:
-        """The same prior, for a PyMC model of rows of which `stats` gives a rough idea.
-
-        A family may choose by it what the density does not depend on: coordinates in which to
-        sample, contexts of a table.
-        """
-        return self
-
-    def pymc_coordinates(
-        self, theta: Theta, stats: Any
-    ) -> dict[str, tuple[tuple[str, ...], Array]]:
-        """Free variables of `to_pymc` that are not in `params`, behind draws of theta.
-
-        With them a posterior drawn in closed form has all that PyMC asks of one.
-
-        Parameters
-        ----------
-        theta : {name: (..., *dims)}
-        stats : Stats or None
-            Of the rows that the PyMC model is conditioned on; None is the prior.
-
-        Returns
-        -------
-        {name: (dims, (..., *dims))}
-        """
-        return {}
-
-    def relabelled(self, draws: dict[str, Array], X: Matrix, y: Array) -> dict[str, Array]:
-        """The same draws, with one meaning for each label that the likelihood does not tell apart.
-
-        Parameters
-        ----------
-        draws : {name: (chain, draw, *dims)}
-            All variables of the PyMC model.
-        X, y : training rows
-            `y` as in `with_defaults`.
-
-        Returns
-        -------
-        {name: (chain, draw, *dims)}
-            Of the variables that change.
-        """
-        return {}
-
-    def pymc_data(self, stats: Any) -> dict[str, Array]:
-        """{name: array} of the prior's data containers in `to_pymc`.
-
-        `stats` as in `pymc_coordinates`. PyMC takes a posterior for this model's own only if it
-        finds them in ``constant_data``.
-        """
-        return {
-            f"prior_{name}": a for name, (_, a) in self.arrays().items() if a.dtype.kind in "fiub"
-        }
-
-    def blocks(self, stats: Any = None, theta: Any = None) -> "Iterator[Block]":
-        """Blocks of columns with a family of their own."""
-        yield Block(slice(None), self, stats, theta)
-
-    def log_odds_terms(
-        self, X: Matrix, a: int, b: int, theta: Theta | None = None
-    ) -> tuple[Array, Array]:
-        """Terms (..., N, D) and rest (..., N) of log p(x | theta_a) - log p(x | theta_b).
-
-        For families whose columns are correlated. `theta` has any leading axes; None asks for the
-        expectations under this posterior. A missing cell contributes 0.
-        """
-        raise NotImplementedError(
-            f"the log-odds of {type(self).__name__} are not known as a sum over features"
-        )
+    def read_stats(self, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> Stats:
+        """Statistics back from their `arrays` and `settings`."""
+        return self.statistics.from_parts(arrays, settings)
 
     def rows_of(self, theta: Theta, name: str, y: Array) -> Array:
         """The parameter of each row's class: (N, *dims without class), for `simulate`."""
@@ -459,29 +182,6 @@ class Family(Record, abc.ABC):
         if dims[:1] == (CLASS,):
             return value[np.arange(len(y)), y] if one_each else value[y]
         return value if one_each else value[None]
-
-
-class Urns(NamedTuple):
-    """Tokens drawn from tables with Dirichlet priors (urns), as P different draws of rows.
-
-    Given theta, a row's log-density in class c is the sum of ``n log theta`` over its draws.
-    """
-
-    row: Array  # (P,)
-    feature: Array  # (P,)
-    n: Array  # (P,) how often the row has drawn this token
-    drawn: Array  # (P,) tokens that the row has drawn from this urn
-    cell: Array  # (C, P) pseudo-counts of the token
-    total: Array  # (C, P) pseudo-counts in the urn
-
-
-class Block(NamedTuple):
-    """Columns that one family describes, with their share of statistics and of theta."""
-
-    columns: Any
-    family: Any
-    stats: Any
-    theta: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -493,7 +193,7 @@ class ConjugateFamily(Family):
     this class works on a resolved family.
     """
 
-    statistics: ClassVar[type[Stats]] = Stats  # what `stats` returns
+    conjugate: ClassVar[bool] = True
     # hyper-parameters that empirical Bayes may multiply by a factor, and no others
     tunable: ClassVar[tuple[str, ...]] = ()
 
@@ -564,16 +264,7 @@ class ConjugateFamily(Family):
             domain (an argument of a gamma function or a logarithm is not positive): NaN or inf.
         """
 
-    def log_density(self, theta: Theta) -> Array:
-        """(...) log density of this prior or posterior at theta, for any leading axes of draws.
-
-        With respect to Lebesgue measure in the coordinates of `params`: all but one of
-        probabilities that sum to 1, the upper triangle of a covariance. -inf outside the support;
-        +inf at a pole. For every theta, ``log_evidence(stats)`` is the log likelihood of the
-        rows plus the prior's `log_density` minus the posterior's: Chib's (1995) "candidate's
-        formula".
-        """
-        raise NotImplementedError(f"{type(self).__name__} does not define log_density")
+    # -- what every conjugate family has -----------------------------------------------------
 
     def simulate_predictive(self, rng: np.random.Generator, y: Array) -> Any:
         """(N, D) rows of the posterior predictive: a fresh theta for every row."""
@@ -587,25 +278,17 @@ class ConjugateFamily(Family):
         """Numbers in one theta: what a draw costs in memory."""
         return sum(a.size for a in self.draw(np.random.default_rng(0), 1).values())
 
-    def read_stats(self, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> Stats:
-        """Statistics back from their `arrays` and `settings`."""
-        return self.statistics.from_parts(arrays, settings)
-
-    # -- columns on their own ----------------------------------------------------------------
-
     @property
     def independent(self) -> bool:
         """Whether the columns are independent given the class, theta integrated out."""
         return self.separable
 
-    def pooled(self) -> Self:
-        """The prior of one theta for all classes.
+    def scaled(self, factors: Mapping[str, float]) -> Self:
+        """The resolved prior with hyper-parameters multiplied, for empirical Bayes."""
+        return replace(self, **{name: getattr(self, name) * f for name, f in factors.items()})
 
-        Raises
-        ------
-        ValueError
-            If the classes have different priors: there is none for what they have in common.
-        """
+    def pooled(self) -> Self:
+        """The prior of one theta for all classes; raises ValueError if the classes' differ."""
         for name, (dims, value) in self.arrays().items():
             if dims[:1] == (CLASS,) and value.ndim == len(dims) and (value != value[:1]).any():
                 raise ValueError(
@@ -613,144 +296,3 @@ class ConjugateFamily(Family):
                     "parameter that the classes share; give all classes one prior"
                 )
         return self.at(CLASS, [0])
-
-    def log_evidence_by_feature(self, stats: Any) -> Array:
-        """(D,) the terms of `log_evidence`, for columns that are `independent`."""
-        raise NotImplementedError(f"the evidence of {type(self).__name__} is no sum over columns")
-
-    def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
-        """Joint cgf of single cells: a row in which all else is missing, for each of n cells.
-
-        Parameters
-        ----------
-        x, column : (n,)
-            Values, none missing, and where they stand.
-        t : (K, n or 1, C)
-
-        Returns
-        -------
-        (K, n)
-        """
-        if not self.separable:
-            raise NotImplementedError(f"the columns of {type(self).__name__} have no own density")
-        n = len(x)
-        out = np.empty((len(t), n), dtype=np.complex128 if np.iscomplexobj(t) else np.float64)
-        for j in np.unique(column):
-            own = np.flatnonzero(column == j)
-            t_own = t if t.shape[1] == 1 else t[:, own]
-            out[:, own] = self.at(FEATURE, [j]).cgf(x[own, None], t_own)
-        return out
-
-    def urns(self, X: Matrix) -> "Urns":
-        """What rows of tokens have drawn from tables with Dirichlet priors."""
-        raise NotImplementedError(f"{type(self).__name__} does not draw tokens")
-
-    def rest_cgf(self, X: Matrix, t: Array) -> Array:
-        """(K, N) joint cgf of what no feature of `log_odds_terms` accounts for, t (K, 1, C)."""
-        return np.zeros((len(t), X.shape[0]), dtype=t.dtype)
-
-    # -- rows without a closed form ----------------------------------------------------------
-
-    def default_stats(self, X: Matrix, y: Array, n_classes: int, weight: Array | None) -> Any:
-        """What `resolve` takes, also of rows whose missing cells have no closed form."""
-        return self.stats(X, y, n_classes, weight)
-
-    def completed(self, X: Matrix, c: int) -> Matrix:
-        """Rows that `stats` takes: missing cells that it refuses at their means in class `c`."""
-        return X
-
-    def condensed(self, X: Matrix, weight: Array) -> tuple[Matrix, Array] | None:
-        """Weighted rows, few, with the likelihood of rows of one class that `stats` cannot sum up.
-
-        None: `stats` can, whatever cells are missing.
-        """
-        return None
-
-    def draw_missing(
-        self, rng: np.random.Generator, X: Matrix, y: Array, theta: Theta
-    ) -> tuple[Array, Array, Array]:
-        """Missing cells that `stats` refuses, given the observed ones, for draws of theta.
-
-        Parameters
-        ----------
-        y : (S, N) class codes
-        theta : {name: (S, *dims)}
-
-        Returns
-        -------
-        values : (S, M)
-        row, column : (M,)
-        """
-        none = np.empty(0, dtype=np.int64)
-        return np.empty((len(y), 0)), none, none
-
-    # -- optional capabilities ---------------------------------------------------------------
-
-    def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
-        """(n, N, C) draws of the class log-densities of each row, for `uncertainty`.
-
-        Up to a term common to the classes of a row. Joint over the classes of a row; rows may be
-        dependent in any way, so that a family can draw what the density depends on instead of
-        theta. The first axis of every ``size`` asked of `rng` is n or the block's share of it.
-        """
-        out = np.empty((n, X.shape[0], 0))
-        for part in row_blocks(n, self.n_parameters() + X.shape[0]):
-            found = self.log_likelihood(X, self.draw(rng, part.stop - part.start))
-            if not out.shape[2]:
-                out = np.empty((n, *found.shape[1:]))
-            out[part] = found
-        return out
-
-    def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
-        """(w, w0): (C, D) and (C,) with log p(x | theta_c) = x w_c + w0_c + g(x).
-
-        `theta` is a plug-in, None asks for the posterior predictive. Raises `NotLinearError`
-        with the reason where there is no such form.
-        """
-        raise NotLinearError(f"the rule of {type(self).__name__} is not linear in the features")
-
-    def information(self, theta: Theta, weights: Array) -> Array:
-        """(D,) mutual information of each feature and the class at one theta, in nats."""
-        raise NotImplementedError(
-            f"mutual information per feature is not defined for {type(self).__name__}"
-        )
-
-    def scaled(self, factors: Mapping[str, float]) -> Self:
-        """The resolved prior with hyper-parameters multiplied, for empirical Bayes."""
-        return replace(self, **{name: getattr(self, name) * f for name, f in factors.items()})
-
-
-def density_by_draws(
-    density: Callable[[dict[str, Array]], Array],
-    theta: Theta,
-    params: Mapping[str, tuple[str, ...]],
-) -> Array:
-    """Assemble a log density (...) from ``density({name: (n, *dims)}) -> (n,)``, block by block."""
-    arrays = {name: np.asarray(theta[name], dtype=np.float64) for name in params}
-    shapes = {name: a.shape[a.ndim - len(params[name]) :] for name, a in arrays.items()}
-    name, first = next(iter(arrays.items()))
-    lead = first.shape[: first.ndim - len(params[name])]
-    n = math.prod(lead)
-    flat = {name: a.reshape(n, *shapes[name]) for name, a in arrays.items()}
-    out = np.empty(n)
-    for draws in row_blocks(n, sum(map(math.prod, shapes.values()))):
-        out[draws] = density({name: a[draws] for name, a in flat.items()})
-    return out.reshape(lead)
-
-
-def cgf_by_rows(
-    cell: Callable[[slice, Array], Array], n_rows: int, n_features: int, t: Array
-) -> Array:
-    """Assemble a cgf (..., N) from ``cell(rows, t_rows) -> (..., n)``, in blocks of rows.
-
-    `t` is (..., C) as in `ConjugateFamily.cgf`; `t_rows` is (..., n or 1, C).
-    """
-    t = np.asarray(t)
-    if t.ndim == 1:
-        t = t[None]
-    lead = t.shape[:-2]
-    dtype = np.complex128 if np.iscomplexobj(t) else np.float64
-    out = np.empty((*lead, n_rows), dtype=dtype)
-    for rows in row_blocks(n_rows, n_features * max(1, int(np.prod(lead)))):
-        out[..., rows] = cell(rows, t if t.shape[-2] == 1 else t[..., rows, :])
-    return out

@@ -8,12 +8,10 @@ Source: Bishop, Pattern Recognition and Machine Learning (2006), section 3.5.
 """
 
 import warnings
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from bayesgen.families.conjugate.columns import Columns
 from bayesgen.families.contract import ConjugateFamily
 
 _LOG_LIMIT = np.log(1e6)  # a factor beyond it means that the evidence has no interior maximum
@@ -24,11 +22,15 @@ def maximise_evidence(prior: ConjugateFamily, stats: Any) -> ConjugateFamily:
 
     Warns when a factor runs to the limit of 1e6: the data ask for a degenerate prior.
     """
+    blocks = prior.blocks(stats)  # their evidences add: one at a time
+    best: ConjugateFamily = prior.with_blocks([_maximised(b.family, b.stats) for b in blocks])
+    return best
+
+
+def _maximised(prior: ConjugateFamily, stats: Any) -> ConjugateFamily:
+    """The prior of one block."""
     from scipy.optimize import minimize  # 0.1 s of import that a plain fit does not need
 
-    if isinstance(prior, Columns):  # evidences add: one block at a time
-        pairs = zip(prior.families, stats.parts, strict=True)
-        return replace(prior, families=tuple(maximise_evidence(f, s) for f, s in pairs))
     names = prior.tunable
     if not names:
         raise ValueError(f"{type(prior).__name__} has no hyper-parameters for prior='empirical'")
@@ -60,7 +62,7 @@ def maximise_evidence(prior: ConjugateFamily, stats: Any) -> ConjugateFamily:
             f"prior='empirical': the evidence has no interior maximum in {', '.join(at_limit)}; "
             "the factor stopped at 1e6 or 1e-6 of the default",
             UserWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     # The evidence is flat at its top: digits beyond these are rounding, and would make repeated
     # rows and weighted rows differ.

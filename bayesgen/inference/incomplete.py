@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayesgen.families.capabilities import MissingCells
 from bayesgen.families.contract import ConjugateFamily, Family
 from bayesgen.numerics.rows import Matrix, has_nan
 from bayesgen.numerics.special import Array, log_softmax
@@ -34,12 +35,12 @@ def is_complete(family: ConjugateFamily, X: Matrix, codes: Array) -> bool:
     """Whether the rows have a closed form: every label is known, and every cell that must be."""
     if (codes < 0).any():
         return False
-    return not has_nan(X) or not has_gaps(family, X)
+    return not has_nan(X) or not has_gaps(family)
 
 
-def has_gaps(family: Family, X: Matrix) -> bool:
+def has_gaps(family: Family) -> bool:
     """Whether missing cells of training rows have no closed form in this family."""
-    return isinstance(family, ConjugateFamily) and family.condensed(X[:1], np.ones(1)) is not None
+    return family.capability(MissingCells) is not None
 
 
 def resolved_prior(
@@ -65,7 +66,9 @@ def resolved_prior(
     row, c = np.nonzero(belongs)
     part = belongs[row, c] if weight is None else belongs[row, c] * weight[row]
     count = np.bincount(c, part, n_classes)
-    stats = ClassStats(count, unresolved.family.default_stats(X[row], c, n_classes, part))
+    own = unresolved.family.capability(MissingCells)
+    of_rows = unresolved.family.stats if own is None else own.default_stats
+    stats = ClassStats(count, of_rows(X[row], c, n_classes, part))
     return unresolved.resolve(stats)
 
 
@@ -81,16 +84,14 @@ def incomplete_data(
     loose = _distinct(X[~known], weight[~known])
     parts = [(*loose, np.ones((len(loose[1]), n_classes), dtype=bool))]
     stats = None
-    condensed = []
-    for c in range(n_classes):
-        own = np.flatnonzero(codes == c)
-        found = prior.family.condensed(X[own], weight[own])
-        if found is not None:
-            condensed.append((*found, np.tile(np.arange(n_classes) == c, (len(found[1]), 1))))
-    if condensed:
-        parts += condensed
-    else:
+    missing = prior.family.capability(MissingCells)
+    if missing is None:
         stats = prior.stats(X[known], codes[known], n_classes, weight[known])
+    else:
+        for c in range(n_classes):
+            own = np.flatnonzero(codes == c)
+            found = missing.condensed(X[own], weight[own])
+            parts.append((*found, np.tile(np.arange(n_classes) == c, (len(found[1]), 1))))
     rows = PartialRows(
         _stacked([p[0] for p in parts]),
         np.concatenate([p[2] for p in parts]),
@@ -105,10 +106,12 @@ def _expected_stats(
     """Statistics of rows with responsibilities (N, C), their cells completed by `family`."""
     out = None
     n_classes = responsibility.shape[1]
+    missing = family.capability(MissingCells)
     for c in range(n_classes):
         rows = np.flatnonzero(responsibility[:, c] > 0)
         own = weight[rows] * responsibility[rows, c]
-        part = family.stats(family.completed(X[rows], c), np.full(len(rows), c), n_classes, own)
+        x = X[rows] if missing is None else missing.completed(X[rows], c)
+        part = family.stats(x, np.full(len(rows), c), n_classes, own)
         out = part if out is None else out.merge(part)
     return ClassStats(weight @ responsibility, out)
 
@@ -131,7 +134,7 @@ def _pilot_fit(
     responsibility = _responsibilities(codes, len(prior.alpha), 0.0)
     stats = _expected_stats(prior.family, X, responsibility, weight)
     model = labelled = prior.update(stats)
-    refits = prior.family.condensed(X[:1], weight[:1]) is not None and has_nan(X)
+    refits = prior.family.capability(MissingCells) is not None and has_nan(X)
     for step in range(_STEPS):
         before = responsibility[unknown]
         if unknown.any():

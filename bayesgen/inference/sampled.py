@@ -8,14 +8,22 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from bayesgen.datatree import tree
-from bayesgen.families.contract import ConjugateFamily, Family, Stats, broadcast_prior
+from bayesgen.families.capabilities import (
+    DataScaledDefaults,
+    PartlyIdentified,
+    PreparedPrior,
+    SamplerCoordinates,
+    StartingPoint,
+)
+from bayesgen.families.contract import Family, Stats
 from bayesgen.families.names import CLASS_WEIGHTS
 from bayesgen.families.shared.cells import by_cell
+from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.inference import approximation, gibbs, nuts
 from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.inference.closed_form import posterior as closed_form_posterior
 from bayesgen.inference.incomplete import has_gaps, incomplete_data, is_complete, resolved_prior
-from bayesgen.numerics.rows import class_counts, has_nan
+from bayesgen.numerics.rows import Matrix, class_counts, has_nan
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel, ClassStats, PartialRows
 
@@ -89,7 +97,7 @@ def target(unresolved: ClassModel, prior: str, data: Data) -> Target:
         If the evidence is to be maximised and has no closed form.
     """
     family = unresolved.family
-    if not isinstance(family, ConjugateFamily):
+    if not family.conjugate:
         if prior != "default":
             raise ValueError(
                 f"prior={prior!r} maximises the evidence, which has no closed form for "
@@ -112,8 +120,8 @@ def target(unresolved: ClassModel, prior: str, data: Data) -> Target:
 def target_under(prior: ClassModel, data: Data) -> Target:
     """The posterior of other rows under a prior that is resolved; parameters as in `target`."""
     family = prior.family
-    if not isinstance(family, ConjugateFamily):
-        guided = family.guided_by(data.X, data.codes, data.n_classes)
+    if not family.conjugate:
+        guided = with_defaults(family.without_guides(), data.X, data.codes, data.n_classes)
         return _of_rows(replace(prior, family=guided), data)
     if is_complete(family, data.X, data.codes):
         stats = prior.stats(data.X, data.codes, data.n_classes, data.weight)
@@ -129,7 +137,16 @@ def _of_stats(prior: ClassModel, model: ClassModel, stats: ClassStats) -> Target
 
 def prepared(prior: ClassModel, stats: ClassStats) -> ClassModel:
     """The same prior in the coordinates that suit a posterior given `stats`."""
-    return replace(prior, family=prior.family.prepared(stats.features))
+    own = prior.family.capability(PreparedPrior)
+    return prior if own is None else replace(prior, family=own.prepared(stats.features))
+
+
+def with_defaults(
+    family: Family, X: Matrix, codes: Array, n_classes: int, weight: Array | None = None
+) -> Family:
+    """The prior with the defaults that the rows set, as in `DataScaledDefaults`."""
+    own = family.capability(DataScaledDefaults)
+    return family if own is None else own.with_defaults(X, codes, n_classes, weight)
 
 
 def _of_rows(unresolved: ClassModel, data: Data) -> Target:
@@ -137,7 +154,7 @@ def _of_rows(unresolved: ClassModel, data: Data) -> Target:
     X, codes, weight, n_classes = data.X, data.codes, data.weight, data.n_classes
     known = codes >= 0
     alpha = broadcast_prior("class_alpha", unresolved.alpha, (n_classes,))
-    family: Family = unresolved.family.with_defaults(X, codes, n_classes, weight)
+    family = with_defaults(unresolved.family, X, codes, n_classes, weight)
     own = None if weight is None else weight[known]
     count = class_counts(codes[known], n_classes, own)
     prior, pilot = ClassModel(alpha, family), ClassModel(alpha + count, family)
@@ -160,12 +177,12 @@ def _of_rows(unresolved: ClassModel, data: Data) -> Target:
 
 def _chosen_start(prior: ClassModel, pilot: ClassModel, coords: Coords) -> Start | None:
     """Where chains start: the family's choice, if it has one."""
-    family = prior.family
-    if family.start(np.random.default_rng(0)) is None:
+    own = prior.family.capability(StartingPoint)
+    if own is None or own.start(np.random.default_rng(0)) is None:
         return None
 
     def start(rng: np.random.Generator) -> dict[str, Array]:
-        return {CLASS_WEIGHTS: rng.dirichlet(pilot.alpha), **family.start(rng)}
+        return {CLASS_WEIGHTS: rng.dirichlet(pilot.alpha), **(own.start(rng) or {})}
 
     return start
 
@@ -184,7 +201,8 @@ def _of_incomplete_rows(prior: ClassModel, data: Data) -> Target:
     def start(coords: Coords) -> Start:
         def point(rng: np.random.Generator) -> dict[str, Array]:
             theta = labelled.draw(rng, 1)
-            free = ready.family.pymc_coordinates(theta, features)
+            own = ready.family.capability(SamplerCoordinates)
+            free = {} if own is None else own.pymc_coordinates(theta, features)
             listed = {k: by_cell(prior.params[k], v, coords)[1] for k, v in theta.items()}
             return {k: v[0] for k, v in (listed | {k: v for k, (_, v) in free.items()}).items()}
 
@@ -245,18 +263,19 @@ def sample(
             graph, inference, start=goal.start(coords), **options
         )
     draws = {str(k): np.asarray(v.values) for k, v in posterior.data_vars.items()}
-    changed = goal.pilot.family.relabelled(draws, data.X, data.codes)
+    own = goal.pilot.family.capability(PartlyIdentified)
+    changed = {} if own is None else own.relabelled(draws, data.X, data.codes)
     posterior = posterior.assign({k: (posterior[k].dims, v) for k, v in changed.items()})
     return posterior, sample_stats
 
 
 def _refuse_gibbs(family: Family, X: Any) -> None:
-    if not isinstance(family, ConjugateFamily):
+    if not family.conjugate:
         raise NoClosedFormError(
             f"inference='gibbs' draws theta from a conjugate posterior, and "
             f"{type(family).__name__} has none: use 'nuts'"
         )
-    if has_gaps(family, X) and has_nan(X):
+    if has_gaps(family) and has_nan(X):
         raise NoClosedFormError(
             "inference='gibbs' draws labels, not missing cells, which have no closed form "
             "under a full covariance: use 'nuts', or leave those rows out"

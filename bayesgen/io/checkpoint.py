@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
-from bayesgen.families.contract import Record
+from bayesgen.families.records import Record
 from bayesgen.io import storage
 from bayesgen.io.sources import Position
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.families.contract import Theta, UndefinedEstimateError
+from bayesgen.families.contract import Theta
+from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CLASS_WEIGHTS, Method
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
@@ -19,11 +20,11 @@ from bayesgen.posterior.model import (
 )
 from bayesgen.posterior.monte_carlo import (
     MonteCarlo,
-    Quantity,
     estimate,
     log_densities,
     warn_in_doubt,
 )
+from bayesgen.posterior.scores import Quantity, plug_in_score
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +89,7 @@ class DrawnPosterior:
             warn_in_doubt(result, quantity)
             return result.log_joint
         theta = self._mean(method)
-        family = self.model.family.for_plug_in(method)
-        score = family.discriminant if quantity == "probability" else family.log_likelihood
-        log_x = score(X, theta)
+        log_x = plug_in_score(self.model.family, method, quantity)(X, theta)
         if class_prior is None:
             generative = CLASS_WEIGHTS in theta
             class_prior = theta[CLASS_WEIGHTS] if generative else self.class_weights(method)

@@ -9,7 +9,7 @@ from bayesgen.families.names import CLASS_WEIGHTS, Method
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel, ClassStats, log_weights, split_chains
-from bayesgen.posterior.monte_carlo import Quantity
+from bayesgen.posterior.scores import Quantity, plug_in_score
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,9 +79,7 @@ class ExactPosterior:
         """`log_joint` under one estimate of all parameters."""
         theta = self.model.estimate(method, self.stats)
         weights = self.class_weights(method) if class_prior is None else class_prior
-        family = self.model.family.for_plug_in(method)
-        score = family.discriminant if quantity == "probability" else family.log_likelihood
-        log_x = score(X, theta)
+        log_x = plug_in_score(self.model.family, method, quantity)(X, theta)
         log_x += log_weights(weights)
         return log_x
 

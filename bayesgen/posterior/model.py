@@ -13,18 +13,13 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from bayesgen.families.contract import (
-    ConjugateFamily,
-    Family,
-    Record,
-    Stats,
-    Theta,
-    array,
-    broadcast_prior,
-    refuse_undefined,
-)
+from bayesgen.families.capabilities import ThetaDensity, UnlabelledRows, require
+from bayesgen.families.contract import ConjugateFamily, Family, Stats, Theta
+from bayesgen.families.errors import refuse_undefined
 from bayesgen.families.names import CLASS, CLASS_WEIGHTS, OBS, Method
+from bayesgen.families.records import Record, array
 from bayesgen.families.shared.densities import log_dirichlet_density, log_product
+from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.numerics.rows import Matrix, class_counts
 from bayesgen.numerics.special import (
     Array,
@@ -152,7 +147,8 @@ class ClassModel(Record):
             else:
                 theta = self.family.to_pymc()
             if partial is not None:
-                log_x = self.family.pymc_log_likelihood(partial.X, theta, prefix="partial_")
+                own = require(self.family, UnlabelledRows, "a model of rows without a label")
+                log_x = own.pymc_log_likelihood(partial.X, theta, prefix="partial_")
                 log_joint = log_x if pi is None else log_x + pt.log(pi)
                 pm.Potential("partial", _log_mixture(log_joint, partial))
         return model
@@ -170,7 +166,7 @@ class ClassModel(Record):
         """Numbers for the dims of the parameters that have no labels."""
         known = set(coords) | set(self.family.coords())
         bare = {k: d for k, d in self.family.params.items() if not set(d) <= known}
-        if not bare or not isinstance(self.family, ConjugateFamily):
+        if not bare or not self.family.conjugate:
             return dict(self.family.coords())
         theta = self.family.draw(np.random.default_rng(0), 1)
         return {
@@ -229,7 +225,8 @@ class ClassModel(Record):
     def log_density(self, theta: Theta) -> Array:
         """(...) log density at the class weights and the features' theta, as in the family."""
         weights = log_dirichlet_density(theta[CLASS_WEIGHTS], self.alpha)
-        return log_product(np.stack([weights, self.family.log_density(theta)]), 0)
+        density = require(self.family, ThetaDensity, "the density of theta")
+        return log_product(np.stack([weights, density.log_density(theta)]), 0)
 
     def log_evidence(self, stats: ClassStats) -> float:
         """log p(X, y): the labelled sequence of rows, everything integrated out."""

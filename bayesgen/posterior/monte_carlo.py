@@ -16,7 +16,7 @@ Shapes as in `bayesgen.families.contract`; theta is {name: (chain, draw, *dims)}
 
 import warnings
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import fft
@@ -25,8 +25,7 @@ from bayesgen.families.contract import Family, Theta
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_mean_exp, log_softmax
 from bayesgen.posterior.model import log_weights
-
-Quantity = Literal["density", "probability"]  # what is made of log densities
+from bayesgen.posterior.scores import Quantity, score
 
 _BLOCK = 1 << 21  # log densities held at a time: 16 MiB of float64
 _SLICE = 1 << 19  # of these, worked on at a time: a few temporaries of 4 MiB
@@ -187,7 +186,7 @@ def log_density_parts(
 
     Of one block of rows all draws come before the next.
     """
-    score = family.discriminant if quantity == "probability" else family.log_likelihood
+    density = score(family, quantity)
     theta = {name: np.asarray(theta[name]) for name in family.params}
     n_draws = int(np.prod(next(iter(theta.values())).shape[:2]))
     flat = {name: value.reshape(n_draws, *value.shape[2:]) for name, value in theta.items()}
@@ -199,7 +198,7 @@ def log_density_parts(
         rows = slice(start, min(start + step, X.shape[0]))
         for first in range(0, n_draws, draws):
             some = slice(first, min(first + draws, n_draws))
-            yield rows, some, score(X[rows], {k: v[some] for k, v in flat.items()})
+            yield rows, some, density(X[rows], {k: v[some] for k, v in flat.items()})
 
 
 def no_parameters(f: Array, first_row: int, first_draw: int = 0) -> ValueError:

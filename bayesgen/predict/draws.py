@@ -12,7 +12,9 @@ import numpy as np
 from scipy.special import gammaincinv, ndtri
 from scipy.stats import qmc
 
-from bayesgen.numerics.rows import Matrix
+from bayesgen.families.capabilities import DensityDraws
+from bayesgen.families.contract import ConjugateFamily
+from bayesgen.numerics.rows import Matrix, row_blocks
 from bayesgen.numerics.special import Array, draw_log_gamma
 from bayesgen.posterior.model import ClassModel
 
@@ -102,7 +104,21 @@ def log_joint_draws(
     else:
         with np.errstate(divide="ignore"):
             log_weights = np.log(class_prior)[None]
-    return log_weights[:, None, :] + model.family.draw_log_density(rng, X, n)
+    own = model.family.capability(DensityDraws)
+    if own is not None:
+        return log_weights[:, None, :] + own.draw_log_density(rng, X, n)
+    return log_weights[:, None, :] + _draws_by_theta(model.family, rng, X, n)
+
+
+def _draws_by_theta(family: ConjugateFamily, rng: Any, X: Matrix, n: int) -> Array:
+    """(n, N, C) log densities of the rows at draws of theta, in blocks of draws."""
+    out = np.empty((n, X.shape[0], 0))
+    for part in row_blocks(n, family.n_parameters() + X.shape[0]):
+        found = family.log_likelihood(X, family.draw(rng, part.stop - part.start))
+        if not out.shape[2]:
+            out = np.empty((n, *found.shape[1:]))
+        out[part] = found
+    return out
 
 
 def log_sum_of_others(a: Array) -> Array:

@@ -30,8 +30,8 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from bayesgen.datatree import tree
 from bayesgen.datatree.names import POSTERIOR, PREDICTIONS, SUMMARY
 from bayesgen.encoding.labels import codes_of
-from bayesgen.families.contract import broadcast_prior
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
+from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, draw_dirichlet
 from bayesgen.posterior.monte_carlo import MonteCarloWarning

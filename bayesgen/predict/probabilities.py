@@ -18,7 +18,8 @@ from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.model import ClassModel, ClassStats, log_weights
-from bayesgen.posterior.monte_carlo import MonteCarlo, Quantity, estimate, warn_in_doubt
+from bayesgen.posterior.monte_carlo import MonteCarlo, estimate, warn_in_doubt
+from bayesgen.posterior.scores import Quantity, plug_in_score
 
 
 def check_method(method: str) -> Method:
@@ -76,9 +77,7 @@ def log_joint(
             weights = plug_in[CLASS_WEIGHTS]
         else:
             weights = model.class_weights(method, stats)
-        family = model.family.for_plug_in(method)
-        score = family.discriminant if quantity == "probability" else family.log_likelihood
-        log_x = score(X, plug_in)
+        log_x = plug_in_score(model.family, method, quantity)(X, plug_in)
     log_x += log_weights(weights)
     return log_x
 

@@ -11,6 +11,7 @@ import pytest
 
 from bayesgen.checks.sbc import simulation_based_calibration
 from bayesgen.families import registry
+from bayesgen.families.capabilities import DataScaledDefaults, require
 from bayesgen.families.contract import ConjugateFamily, Family
 from bayesgen.families.sampled.student_t import StudentT
 from bayesgen.inference import nuts as mcmc
@@ -139,13 +140,13 @@ def test_quantities_do_not_know_the_sign_of_a_loading():
 
 @pytest.mark.parametrize("name", SAMPLED)
 def test_coordinates_follow_the_rows_and_the_prior_does_not(name):
-    """`guided_by` other rows changes guides alone."""
+    """Guides by other rows change, and nothing else."""
     family: Family = SAMPLED[name].examples(2, 3)[0]
     rng = np.random.default_rng(1)
     X, y = rng.integers(0, 3, size=(30, 3)).astype(float), np.arange(30) % 2
     if name == "HierarchicalBernoulli":
         X = (X > 1).astype(np.uint8)
-    moved = family.guided_by(X, y, 2)
+    moved = require(family.without_guides(), DataScaledDefaults, "").with_defaults(X, y, 2)
     guides = {f.name for f in fields(family) if "guide" in f.metadata}
     for key, (_, value) in family.arrays().items():
         same = np.array_equal(

@@ -244,6 +244,18 @@ def test_columns_left_out_are_not_compared(monkeypatch):
     assert result.passed, str(result)
 
 
+def test_what_could_not_be_checked_is_said(monkeypatch):
+    class Mute(NormalInverseGamma):
+        log_density = None
+
+    Exact(monkeypatch)
+    result = bg.validate(bg.GenerativeClassifier(Mute()), X, Y, draws=200, **QUIET)
+    assert result.passed, str(result)
+    assert len(result.reasons) == 1
+    assert "- not checked: whether the densities fit together" in str(result)
+    assert "ThetaDensity (log_density), which Mute does not offer" in result.reasons[0]
+
+
 @pytest.mark.slow
 def test_false_alarms_are_as_rare_as_stated(monkeypatch):
     Exact(monkeypatch)

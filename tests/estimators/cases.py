@@ -13,7 +13,7 @@ import pytest
 
 import bayesgen as bg
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
-from bayesgen.families.contract import UndefinedEstimateError
+from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import METHODS
 
 NAN = np.nan

@@ -7,7 +7,7 @@ import pytest
 from sklearn.utils import _safe_indexing as take
 
 import bayesgen as bg
-from bayesgen.families.contract import UndefinedEstimateError
+from bayesgen.families.errors import UndefinedEstimateError
 from tests.estimators.cases import CASES, LABELS, NAN, degenerate, every_case, sample
 
 

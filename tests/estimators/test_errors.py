@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 
 import bayesgen as bg
-from bayesgen.families.contract import UndefinedEstimateError
+from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import METHODS
 from bayesgen.predict.probabilities import ImpossibleRowError
 from tests.estimators.cases import NAN, PSI

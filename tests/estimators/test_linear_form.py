@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bayesgen as bg
-from bayesgen.families.contract import NotLinearError
+from bayesgen.families.errors import NotLinearError
 from bayesgen.families.names import METHODS
 from tests.estimators.cases import CASES, PLUG_INS, fitted, sample
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import bayesgen as bg
-from bayesgen.families.contract import UndefinedEstimateError
+from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import METHODS
 from tests.estimators.cases import LABELS, reals
 

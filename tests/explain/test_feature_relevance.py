@@ -13,6 +13,7 @@ from scipy.special import betaln, gammaln, logsumexp
 import bayesgen as bg
 from bayesgen.families import registry
 from bayesgen.families.contract import ConjugateFamily
+from bayesgen.families.shared.separate_columns import OneByOne, separate_columns
 
 # ------------------------------------------------- log evidence of one column under one parameter
 
@@ -184,11 +185,13 @@ def test_every_family_pools_and_sums(name):
         X = family.simulate_predictive(rng, y)
         stat = family.stats(X, y, 3)
         if family.independent:
-            total = family.log_evidence_by_feature(stat).sum()
-            assert total == pytest.approx(family.log_evidence(stat), rel=1e-12)
+            each = separate_columns(family).log_evidence_by_feature(stat)
+            assert each.sum() == pytest.approx(family.log_evidence(stat), rel=1e-12)
+            apart = OneByOne(family).log_evidence_by_feature(stat)
+            np.testing.assert_allclose(each, apart, rtol=1e-12)
         else:
             with pytest.raises(NotImplementedError):
-                family.log_evidence_by_feature(stat)
+                separate_columns(family).log_evidence_by_feature(stat)
         pooled, direct = stat.pooled(), family.stats(X, np.zeros(12, dtype=int), 1)
         for key, (_, value) in direct.arrays().items():
             got = pooled.arrays()[key][1]

@@ -11,7 +11,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import bayesgen as bg
-from bayesgen.explain.null_statistics import relabelled
+from bayesgen.families import BetaBernoulli, Columns
 
 
 def from_table(joint):
@@ -208,7 +208,7 @@ def test_relabelling_keeps_the_margins(kind, n, seed):
         X[rng.random(X.shape) < 0.1] = np.nan
     clf = clf.fit(np.nan_to_num(X), y)
     before = clf.model_.family.stats(X, y, 2)
-    after = relabelled(before, rng)
+    after = clf.prior_.family.draw_null(rng, before)
     for name, (_, value) in before.pooled().arrays().items():
         np.testing.assert_allclose(
             after.pooled().arrays()[name][1], value, rtol=1e-9, atol=1e-9, err_msg=name
@@ -221,9 +221,10 @@ def test_relabelling_keeps_the_margins(kind, n, seed):
 
 def test_bits_are_dealt_as_fishers_exact_test_deals_them():
     X, y = np.array([[1.0]] * 7 + [[0.0]] * 9), np.arange(16) % 3 == 0
-    stat = bg.BernoulliNB().fit(X, y).stats_.features
+    clf = bg.BernoulliNB().fit(X, y)
+    family, stat = clf.prior_.family, clf.stats_.features
     rng = np.random.default_rng(8)
-    ones = np.array([relabelled(stat, rng).ones[1, 0] for _ in range(4000)])
+    ones = np.array([family.draw_null(rng, stat).ones[1, 0] for _ in range(4000)])
     expected = stats.hypergeom(16, 7, y.sum()).pmf(np.arange(8))
     seen = np.bincount(ones.astype(int), minlength=8) / 4000
     np.testing.assert_allclose(seen, expected, atol=4 * 0.5 / np.sqrt(4000))
@@ -231,8 +232,9 @@ def test_bits_are_dealt_as_fishers_exact_test_deals_them():
 
 def test_more_than_numpy_deals():
     clf = bg.BernoulliNB().fit([[1], [0], [1], [0]], [0, 0, 1, 1], sample_weight=[3e9, 1e9, 1e9, 1])
-    stat = clf.stats_.features
-    drawn = np.array([relabelled(stat, np.random.default_rng(s)).ones[0, 0] for s in range(200)])
+    family, stat = clf.prior_.family, clf.stats_.features
+    rngs = map(np.random.default_rng, range(200))
+    drawn = np.array([family.draw_null(rng, stat).ones[0, 0] for rng in rngs])
     n, good, total = 4e9, 4e9, 5e9 + 1
     mean, sd = n * good / total, np.sqrt(n * 0.8 * 0.2 * (total - n) / total)
     assert abs(drawn.mean() - mean) < 4 * sd / np.sqrt(200)
@@ -294,6 +296,21 @@ def test_arguments_of_the_posterior_are_checked():
             ask(clf, **options)
     with pytest.raises(NotImplementedError, match="DirichletMarkov"):
         ask(bg.MarkovNB().fit(["ab", "ba"], [0, 1]))
+
+
+def test_a_floor_that_a_family_cannot_draw_is_refused():
+    class Own(BetaBernoulli):
+        draw_null = None
+
+    X, y = [[0, 1], [1, 1], [1, 0]], [0, 1, 1]
+    clf = bg.GenerativeClassifier(Own()).fit(X, y)
+    plain = bg.mutual_information(bg.BernoulliNB().fit(X, y))
+    np.testing.assert_allclose(bg.mutual_information(clf), plain)
+    with pytest.raises(NotImplementedError, match=r"floor .* NullDistribution .* Own"):
+        ask(clf)
+    mixed = Columns(("a", "b"), (BetaBernoulli(), Own()), ((0,), (1,)))
+    with pytest.raises(NotImplementedError, match=r"NullDistribution \(draw_null\), which Own"):
+        ask(bg.GenerativeClassifier(mixed).fit(X, y))
 
 
 # ---------------------------------------------------------------------------------- selector

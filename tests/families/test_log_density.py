@@ -14,6 +14,7 @@ from sklearn.base import clone
 import bayesgen as bg
 from bayesgen.datasets import POKEMON_STATS, load_languages, load_penguins, load_pokemon
 from bayesgen.families import registry
+from bayesgen.families.capabilities import ThetaDensity
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.columns import Columns
 from bayesgen.families.conjugate.dirichlet_categorical import DirichletCategorical
@@ -150,10 +151,15 @@ def test_families_have_the_density_that_scipy_has(prior: Any) -> None:
 
 def test_a_family_may_leave_it_out() -> None:
     class Mute(BetaBernoulli):
-        log_density = ConjugateFamily.log_density
+        log_density = None
 
-    with pytest.raises(NotImplementedError, match="Mute does not define log_density"):
-        Mute().log_density({})
+    mixed = Columns(("a", "b"), (BetaBernoulli(), Mute()), ((0,), (1,)))
+    for family in (Mute(), mixed):
+        assert family.capability(ThetaDensity) is None
+        with pytest.raises(
+            NotImplementedError, match=r"\(log_density\), which Mute does not offer"
+        ):
+            ClassModel(np.ones(2), family).log_density({"pi": np.ones((1, 2)) / 2})
 
 
 def test_a_posterior_of_tables_has_the_pseudo_counts_of_its_n_grams() -> None:

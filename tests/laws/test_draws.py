@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayesgen.families.contract import UndefinedEstimateError
+from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS
 from tests.laws.cases import (
     EXACT,

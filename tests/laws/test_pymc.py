@@ -10,6 +10,7 @@ graph. A sampled family has no `log_density`; its prior is the same beside rows 
 import numpy as np
 import pytest
 
+from bayesgen.families.capabilities import ThetaDensity, UnlabelledRows, require
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS
 from tests.graphs import declare, draw, log_densities, values_of
@@ -105,7 +106,7 @@ def check_prior(family, model, theta, points, thetas, found):
 def check_unlabelled(family, X):
     model, theta, points, thetas = conditioned(family)
     with model:
-        log_x = family.pymc_log_likelihood(X, theta)
+        log_x = require(family, UnlabelledRows, "this law").pymc_log_likelihood(X, theta)
     values = values_of(model, {"log_x": log_x})
     for point, one in zip(points, thetas, strict=True):
         close(values(point)["log_x"], family.log_likelihood(X, one))
@@ -134,7 +135,7 @@ def test_rows_in_pymc_have_the_log_likelihood(case, missing):
     model, theta, points, thetas = conditioned(prior, X=X, y=Y)
     found = log_densities(model)(points)
     close(found[:, 1], rows_under(prior, X, Y, thetas))
-    if case.family.log_density is not ConjugateFamily.log_density:
+    if prior.capability(ThetaDensity) is not None:
         check_prior(prior, model, theta, points, thetas, found[:, 0])
 
 
@@ -151,7 +152,7 @@ def test_statistics_in_pymc_have_the_log_likelihood_up_to_a_constant(case, missi
     expected = rows_under(prior, X, Y, thetas, weight)
     assert np.ptp(expected) > 0
     close(found[:, 1] - found[0, 1], expected - expected[0])
-    if case.family.log_density is not ConjugateFamily.log_density:
+    if prior.capability(ThetaDensity) is not None:
         check_prior(prior, model, theta, points, thetas, found[:, 0])
 
 

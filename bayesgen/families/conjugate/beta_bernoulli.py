@@ -13,19 +13,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import xlogy
 
-from bayesgen.families.contract import (
-    ConjugateFamily,
-    Stats,
-    Theta,
-    array,
-    broadcast_prior,
-    cgf_by_rows,
-    density_by_draws,
-    refuse_undefined,
-)
+from bayesgen.families.contract import ConjugateFamily, Stats, Theta
+from bayesgen.families.errors import refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE
+from bayesgen.families.records import array
+from bayesgen.families.shared.assembly import cgf_by_rows, density_by_draws
 from bayesgen.families.shared.bits import Bits, checked_bits, large_bits, log_masses
 from bayesgen.families.shared.densities import log_beta_density, log_product
+from bayesgen.families.shared.hyperparameters import broadcast_prior
+from bayesgen.families.shared.null_tables import deal
 from bayesgen.families.shared.pymc_parts import declare, observe_cells, prefixed, sum_cells
 from bayesgen.numerics.rows import (
     Matrix,
@@ -139,12 +135,7 @@ class BetaBernoulli(ConjugateFamily):
         return (rng.random((len(y), p.shape[-1])) < p).astype(np.uint8)
 
     def to_pymc(
-        self,
-        *,
-        prefix: str = "",
-        X: Matrix | None = None,
-        y: Any = None,
-        stats: Any = None,
+        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
     ) -> dict[str, Any]:
         """Beta priors; Bernoulli rows (the observed cells), or the counts of ones and zeros."""
         import pymc as pm
@@ -332,6 +323,11 @@ class BetaBernoulli(ConjugateFamily):
             with np.errstate(divide="ignore"):
                 on, off = np.log(theta["theta"]), np.log1p(-theta["theta"])
         return on - off, off.sum(axis=-1)
+
+    def draw_null(self, rng: np.random.Generator, stats: BernoulliStats) -> BernoulliStats:
+        """Permuted labels: hypergeometric tables with the observed margins."""
+        ones, zeros = deal(rng, np.stack([stats.ones, stats.zeros], axis=-1)).transpose(2, 0, 1)
+        return replace(stats, ones=ones, zeros=zeros)
 
     def information(self, theta: Theta, weights: Array) -> Array:
         """(D,) sum over classes and values of pi p log(p / mean p), 0 log 0 = 0; in nats."""

@@ -23,19 +23,11 @@ import numpy as np
 from scipy import sparse
 from scipy.special import xlogy
 
-from bayesgen.families.contract import (
-    ConjugateFamily,
-    NotLinearError,
-    Stats,
-    Theta,
-    array,
-    broadcast_prior,
-    cgf_by_rows,
-    density_by_draws,
-    refuse_negative,
-    refuse_undefined,
-)
+from bayesgen.families.contract import ConjugateFamily, Stats, Theta
+from bayesgen.families.errors import NotLinearError, refuse_negative, refuse_undefined
 from bayesgen.families.names import CATEGORY, CLASS, FEATURE, FEATURE_CATEGORY, Method
+from bayesgen.families.records import array
+from bayesgen.families.shared.assembly import cgf_by_rows, density_by_draws
 from bayesgen.families.shared.category_codes import (
     Codes,
     code_index,
@@ -46,6 +38,8 @@ from bayesgen.families.shared.category_codes import (
 )
 from bayesgen.families.shared.cells import Cells, by_cell
 from bayesgen.families.shared.densities import log_dirichlet_density, log_product
+from bayesgen.families.shared.hyperparameters import broadcast_prior
+from bayesgen.families.shared.null_tables import deal
 from bayesgen.families.shared.pymc_parts import (
     declare,
     dirichlet,
@@ -167,12 +161,7 @@ class DirichletCategorical(ConjugateFamily):
         return draw_codes(rng, theta["theta"], y)
 
     def to_pymc(
-        self,
-        *,
-        prefix: str = "",
-        X: Matrix | None = None,
-        y: Any = None,
-        stats: Any = None,
+        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
     ) -> dict[str, Any]:
         """Dirichlet priors; Categorical rows (the observed cells), or the counts of categories.
 
@@ -419,6 +408,10 @@ class DirichletCategorical(ConjugateFamily):
             "a categorical rule is linear in one 0/1 indicator for each category, with weights "
             "log theta, not in the codes: code 2 is not twice code 1; one-hot the columns"
         )
+
+    def draw_null(self, rng: np.random.Generator, stats: CategoricalStats) -> CategoricalStats:
+        """Permuted labels: hypergeometric tables with the observed margins."""
+        return replace(stats, counts=deal(rng, stats.counts))
 
     def information(self, theta: Theta, weights: Array) -> Array:
         """(D,) sum over classes and categories of pi theta log(theta / mean theta), in nats."""

@@ -30,8 +30,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayesgen.families.contract import Family, Theta, array, broadcast_prior, guide, prior_object
+from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CLASS, FEATURE
+from bayesgen.families.records import array, guide, prior_object
+from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.pymc_parts import declare, dirichlet, prefixed, sum_cells, variable
 from bayesgen.families.shared.rising import (
     Factors,

@@ -38,8 +38,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
-from bayesgen.families.contract import Family, Theta, array, guide, prior_object
+from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CLASS, FEATURE
+from bayesgen.families.records import array, guide, prior_object
 from bayesgen.families.shared.pooled_log_odds import (
     SPREAD,
     declare_inequality,

@@ -40,8 +40,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.linalg import helmert
 
-from bayesgen.families.contract import Family, Theta, array, guide, prior_object
+from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CATEGORY, CLASS, FEATURE, FEATURE_CATEGORY
+from bayesgen.families.records import array, guide, prior_object
 from bayesgen.families.shared.category_codes import count_codes, draw_codes, look_up, n_codes
 from bayesgen.families.shared.cells import Cells
 from bayesgen.families.shared.pooled_log_odds import (

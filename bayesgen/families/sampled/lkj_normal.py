@@ -22,8 +22,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesgen.families.contract import Family, Theta, array, prior_object
+from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS
+from bayesgen.families.records import array, prior_object
 from bayesgen.families.shared import gaps
 from bayesgen.families.shared.correlations import declare_correlation
 from bayesgen.families.shared.gaussian import robust_location_and_scale

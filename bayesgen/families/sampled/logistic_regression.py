@@ -31,8 +31,9 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from scipy.linalg import helmert
 
-from bayesgen.families.contract import Family, Theta, array, prior_object
+from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, OBS
+from bayesgen.families.records import array, prior_object
 from bayesgen.families.shared.pymc_parts import prefixed, variable
 from bayesgen.numerics.rows import Matrix, dense_block, dot, row_blocks
 from bayesgen.numerics.special import Array, log_softmax

@@ -32,8 +32,9 @@ import numpy as np
 from scipy import sparse
 from scipy.special import gammaln
 
-from bayesgen.families.contract import Family, Theta, array, guide, prior_object
+from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CLASS, FEATURE
+from bayesgen.families.records import array, guide, prior_object
 from bayesgen.families.shared.pymc_parts import declare, prefixed, sum_cells, variable
 from bayesgen.families.shared.rising import (
     Factors,

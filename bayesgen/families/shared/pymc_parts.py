@@ -35,6 +35,13 @@ def declare(record: Any, role: str, prefix: str) -> dict[str, Any]:
     }
 
 
+def prior_data(family: Any) -> dict[str, Array]:
+    """{name: array} of the data containers that ``declare(family, "prior", "")`` makes."""
+    return {
+        f"prior_{name}": a for name, (_, a) in family.arrays().items() if a.dtype.kind in "fiub"
+    }
+
+
 def variable(name: str, given: Any, dims: tuple[str, ...], default: Callable[[], Any]) -> Any:
     """The free variable `name` of the model on the stack: the user's prior, or the default.
 

@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import polygamma
 
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
-from bayesgen.families.contract import UndefinedEstimateError
+from bayesgen.families.errors import UndefinedEstimateError
 
 # 13 samples of two bits: class 0 once (1, 1); class 1 four times each of the other three rows
 SAMPLES = np.array([[1, 1]] + 4 * [[1, 0], [0, 1], [0, 0]])

@@ -11,7 +11,7 @@ from scipy.special import polygamma
 
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.dirichlet_categorical import CategoricalStats, DirichletCategorical
-from bayesgen.families.contract import NotLinearError, UndefinedEstimateError
+from bayesgen.families.errors import NotLinearError, UndefinedEstimateError
 
 SIZES = (3, 2, 4, 1)
 

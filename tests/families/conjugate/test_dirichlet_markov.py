@@ -14,7 +14,7 @@ from scipy.special import gammaln, polygamma, psi
 
 from bayesgen.families.conjugate.dirichlet_markov import DirichletMarkov, MarkovStats
 from bayesgen.families.conjugate.dirichlet_markov.ngrams import START, UNKNOWN
-from bayesgen.families.contract import UndefinedEstimateError
+from bayesgen.families.errors import UndefinedEstimateError
 
 RNG = np.random.default_rng
 UDHR = Path("/work/shared/data/udhr_10.tsv")

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from scipy.special import polygamma
 
 from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
-from bayesgen.families.contract import NotLinearError, UndefinedEstimateError
+from bayesgen.families.errors import NotLinearError, UndefinedEstimateError
 
 
 def some_documents(seed=0, n=40, d=6, n_classes=3):

@@ -11,7 +11,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import gammaln, polygamma
 
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
-from bayesgen.families.contract import NotLinearError, UndefinedEstimateError
+from bayesgen.families.errors import NotLinearError, UndefinedEstimateError
 
 
 def some_rows(seed=0, n=40, d=5, n_classes=3, missing=0.0):

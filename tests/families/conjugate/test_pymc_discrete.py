@@ -294,5 +294,5 @@ def test_counts_of_a_markov_posterior_are_pseudo_counts() -> None:
     posterior: ClassModel = clf.model_
     at = compiled(posterior.to_pymc(clf._coords()))
     expected = log_dirichlet(theta["pi"], posterior.alpha)
-    expected += log_dirichlet(theta["theta"], posterior.family._dense())
+    expected += log_dirichlet(theta["theta"], posterior.family.dense())
     assert at(theta) == pytest.approx(expected, rel=1e-9)

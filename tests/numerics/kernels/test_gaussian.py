@@ -202,10 +202,10 @@ def test_batches_of_draws_are_scored_as_one_by_one(rows, variance, spread):
     theta = posterior.draw(np.random.default_rng(1), 7)
     middle = theta["mu"].mean(axis=0)
     theta["mu"] = middle + spread * (theta["mu"] - middle)
-    theta["mu"][3] += 100 * np.sqrt(posterior._scale / posterior.nu).max()
+    theta["mu"][3] += 100 * np.sqrt(posterior.sum_of_squares / posterior.nu).max()
     found = posterior.log_likelihood(X, theta)
     assert found.shape == (7, len(X), C)
-    x, live = np.asarray(X, dtype=np.float64), posterior._live
+    x, live = np.asarray(X, dtype=np.float64), posterior.live
     for s in range(7):
         sigma2 = posterior._variance_of({"sigma2": theta["sigma2"][s]})
         sigma2 = np.broadcast_to(sigma2, middle.shape)

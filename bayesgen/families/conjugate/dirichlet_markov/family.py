@@ -30,8 +30,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
+from bayesgen.families.capabilities import Urns
+from bayesgen.families.conjugate.dirichlet_markov import cumulants, documents, pymc_tables
 from bayesgen.families.conjugate.dirichlet_markov.ngrams import (
-    START,
     UNKNOWN,
     DocumentCounts,
     GramIndex,
@@ -39,82 +40,16 @@ from bayesgen.families.conjugate.dirichlet_markov.ngrams import (
     distinct_ngrams,
     union_of_counts,
 )
-from bayesgen.families.contract import (
-    ConjugateFamily,
-    Stats,
-    Theta,
-    Urns,
-    array,
-    broadcast_prior,
-    cgf_by_rows,
-    density_by_draws,
-    refuse_negative,
-    refuse_undefined,
-)
+from bayesgen.families.conjugate.dirichlet_markov.statistics import MarkovStats
+from bayesgen.families.contract import ConjugateFamily, Stats, Theta
+from bayesgen.families.errors import NotLinearError, refuse_undefined
 from bayesgen.families.names import CLASS, CONTEXT, TOKEN
+from bayesgen.families.records import array
+from bayesgen.families.shared.assembly import density_by_draws
 from bayesgen.families.shared.densities import log_dirichlet_density, log_product
-from bayesgen.families.shared.pymc_parts import dirichlet, prefixed, sum_cells
-from bayesgen.numerics.rows import dot_log, row_blocks, row_sums
+from bayesgen.families.shared.hyperparameters import broadcast_prior
+from bayesgen.numerics.rows import dot_log, row_blocks
 from bayesgen.numerics.special import Array, draw_dirichlet, log_gamma_difference
-
-# ---------------------------------------------------------------------------------- statistics
-
-
-@dataclass(frozen=True, eq=False)
-class MarkovStats(Stats):
-    """Weighted counts of the n-grams that occur in some class, in lexicographic order.
-
-    Codes are those of one vocabulary; `recode_tokens` brings two together before a merge.
-    """
-
-    grams: Array = array("gram", "position")  # codes, START before the document
-    counts: Array = array(CLASS, "gram")
-    n_tokens: int = 0
-
-    def merge(self, other: Self) -> Self:
-        """Sum of the counts over the union of the n-grams."""
-        grams, mine, theirs = self._aligned(other)
-        n_tokens = max(self.n_tokens, other.n_tokens)
-        return type(self)(grams, mine + theirs, n_tokens)
-
-    def remove(self, other: Self) -> Self:
-        """Counts after forgetting; n-grams that nobody has any more are dropped."""
-        grams, mine, theirs = self._aligned(other)
-        left = mine - theirs
-        refuse_negative("counts", left, mine)
-        left[left <= 8 * np.finfo(float).eps * mine] = 0.0  # rounding of fractional weights
-        keep = left.any(axis=0)
-        return type(self)(grams[keep], left[:, keep], self.n_tokens)
-
-    def recode_tokens(self, codes: Array, n_tokens: int) -> Self:
-        """The same documents in another vocabulary: token k becomes ``codes[k]``.
-
-        Parameters
-        ----------
-        codes : (V,) distinct codes in 0 .. n_tokens - 1
-        n_tokens : int
-            Size of the new vocabulary.
-        """
-        codes = np.asarray(codes, dtype=np.int64)
-        if codes.shape != (self.n_tokens,) or len(np.unique(codes)) != len(codes):
-            raise ValueError(f"codes must be {self.n_tokens} distinct numbers, one a token")
-        if codes.size and not (codes.min() >= 0 and codes.max() < n_tokens):
-            raise ValueError(f"codes must lie in 0 .. {n_tokens - 1}")
-        grams = np.where(self.grams >= 0, np.append(codes, 0)[self.grams], self.grams)
-        order = np.lexsort(grams.T[::-1])
-        return type(self)(grams[order], self.counts[:, order], n_tokens)
-
-    def _aligned(self, other: Self) -> tuple[Array, Array, Array]:
-        if self.grams.shape[1] != other.grams.shape[1]:
-            raise ValueError(
-                f"statistics of order {self.grams.shape[1]} and of order "
-                f"{other.grams.shape[1]} do not add up"
-            )
-        n_tokens = max(self.n_tokens, other.n_tokens)
-        return union_of_counts((self.grams, self.counts), (other.grams, other.counts), n_tokens)
-
-
-# -------------------------------------------------------------------------------------- family
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,18 +130,19 @@ class DirichletMarkov(ConjugateFamily):
     # -- the tables ----------------------------------------------------------------------------
 
     @cached_property
-    def _seen(self) -> GramIndex:
+    def index(self) -> GramIndex:
+        """The n-grams seen, and their contexts."""
         return GramIndex(self.grams, self.n_tokens)
 
     @cached_property
-    def _totals(self) -> Array:
+    def totals(self) -> Array:
         """(C, H + 1) counts of the contexts that have a continuation; the last is 0."""
-        return np.pad(self._seen.totals(self.counts), ((0, 0), (0, 1)))
+        return np.pad(self.index.totals(self.counts), ((0, 0), (0, 1)))
 
     @property
     def contexts(self) -> Array:
         """(M, order - 1) codes of the contexts of theta; `START` (-2) before the document."""
-        return self._seen.contexts
+        return self.index.contexts
 
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
@@ -240,7 +176,7 @@ class DirichletMarkov(ConjugateFamily):
         cells = int(np.prod([*lead, n_classes])) * (len(tokens) // max(1, len(X)) + 1)
         for rows in row_blocks(len(X), cells):
             docs = DocumentCounts.count(X[rows], self.order, self.n_tokens)
-            at = self._seen.context_tree.find(docs.grams[:, :-1])
+            at = self.index.context_tree.find(docs.grams[:, :-1])
             token = docs.grams[:, -1]
             known = (at >= 0) & (token >= 0)
             block = self._integrated(docs, at)
@@ -273,7 +209,7 @@ class DirichletMarkov(ConjugateFamily):
         if not (away.any() or split.any()):
             return out
         known = docs.run_n - docs.run_unknown
-        for c, (cell, total) in enumerate(self._cells(docs)):
+        for c, (cell, total) in enumerate(self.cells(docs)):
             entries = np.where(away[docs.run], log_gamma_difference(cell, docs.n), 0.0)
             runs = np.where(away | split, log_gamma_difference(total, docs.run_n), 0.0)
             mean = self.alpha[c].mean()
@@ -283,24 +219,19 @@ class DirichletMarkov(ConjugateFamily):
             out[:, c] = docs.sum(entries, runs)
         return out
 
-    def _cells(self, docs: DocumentCounts) -> Iterator[tuple[Array, Array]]:
+    def cells(self, docs: DocumentCounts) -> Iterator[tuple[Array, Array]]:
         """For each class the posterior pseudo-counts of the entries (P,) and of the runs (R,)."""
-        *_, context, gram = self._seen.tree.path(docs.grams)
+        *_, context, gram = self.index.tree.path(docs.grams)
         token = docs.grams[docs.gram, -1]
         gram, context = gram[docs.gram], context[docs.run_gram]
         strange = docs.run_unknown > 0
         for c, alpha in enumerate(self.alpha):
             mean = alpha.mean()
             cell = np.append(alpha, mean)[token] + np.append(self.counts[c], 0.0)[gram]
-            yield cell, alpha.sum() + self._totals[c, context] + np.where(strange, mean, 0.0)
+            yield cell, alpha.sum() + self.totals[c, context] + np.where(strange, mean, 0.0)
 
     def to_pymc(
-        self,
-        *,
-        prefix: str = "",
-        X: Array | None = None,
-        y: Any = None,
-        stats: Any = None,
+        self, *, prefix: str = "", X: Array | None = None, y: Any = None, stats: Any = None
     ) -> dict[str, Any]:
         """Dirichlet priors; Categorical tokens given their contexts, or the counts of n-grams.
 
@@ -309,62 +240,36 @@ class DirichletMarkov(ConjugateFamily):
         whatever it is conditioned on. The counts of the family itself are pseudo-counts. Rows are
         listed token by token, dim ``{prefix}cell``; ``{prefix}x_row`` tells their documents.
         """
-        import pymc as pm
-        import pytensor.tensor as pt
-
-        new = stats
-        if X is not None:
-            new = self.stats(X, np.zeros(len(X), dtype=np.int64), len(self.alpha))
-        whole = self
-        if new is not None:
-            whole = self.update(replace(new, counts=np.zeros_like(new.counts)))
-        index = whole._seen
-        dims = prefixed(prefix, self.params["theta"])
-        named = pm.modelcontext(None).coords.get(dims[1])
-        if named is not None and len(named) != len(index.contexts):
-            raise ValueError(
-                f"the documents have contexts that are not among the {len(named)} that were seen "
-                "in training: fit these documents first"
-            )
-        a = pm.Data(f"{prefix}prior_alpha", self.alpha)[:, None, :]
-        if whole.counts.any():
-            a = a + pm.Data(f"{prefix}prior_counts", index.dense(whole.counts))
-        theta = dirichlet(f"{prefix}theta", whole._dense(), a, dims)
-        if stats is not None and X is None:
-            # a table as large as theta: statistics over the same contexts have the same shape
-            counts = replace(whole, counts=np.zeros_like(whole.counts)).update(stats).counts
-            n = pm.Data(f"{prefix}stats_counts", index.dense(counts), dims=dims)
-            pm.Potential(f"{prefix}x", (n * pt.log(theta)).sum())
-        elif X is not None:
-            tokens, lengths = concatenate(X, self.n_tokens)
-            grams, gram = distinct_ngrams(tokens, lengths, self.order, self.n_tokens)
-            at = index.context_tree.find(grams[:, :-1])[gram]
-            cell = f"{prefix}cell"
-            row = pm.Data(f"{prefix}x_row", np.repeat(np.arange(len(X)), lengths), dims=cell)
-            context = pm.Data(f"{prefix}x_context", at, dims=cell)
-            p = theta[y[row], context]
-            pm.Categorical(f"{prefix}x", p=p, observed=tokens, dims=cell)
-        return {"theta": theta}
+        return pymc_tables.declare(self, prefix, X, y, stats)
 
     def pymc_log_likelihood(self, X: Array, theta: Any, *, prefix: str = "") -> Any:
         """Sums over the n-grams of each document, whose contexts this family must have."""
-        import pytensor.tensor as pt
+        return pymc_tables.log_likelihood(self, X, theta, prefix)
 
-        tokens, lengths = concatenate(X, self.n_tokens)
-        grams, gram = distinct_ngrams(tokens, lengths, self.order, self.n_tokens)
-        at = self._seen.context_tree.find(grams[:, :-1])
-        if len(at) and at.min() < 0:
-            raise ValueError("the documents have contexts that this family does not have")
-        cells = sparse.csr_matrix(
-            (np.ones(len(gram)), (np.repeat(np.arange(len(X)), lengths), gram)),
-            shape=(len(X), len(grams)),
-        )
-        table = pt.log(theta["theta"][:, at, grams[:, -1]]).T
-        return sum_cells(f"{prefix}ngrams", cells, table)
-
-    def prepared(self, stats: MarkovStats) -> Self:
-        """With tables for the contexts of `stats`."""
+    def prepared(self, stats: MarkovStats | None) -> Self:
+        """With tables for the contexts of `stats`; None: for all contexts there are."""
+        if stats is None:
+            stats = self._every_gram()
         return self.update(replace(stats, counts=np.zeros_like(stats.counts)))
+
+    def _every_gram(self) -> MarkovStats:
+        """Statistics that hold every n-gram, never seen."""
+        n_classes, order, n_tokens = len(self.alpha), self.order, self.n_tokens
+        none = np.empty((0, order), dtype=np.int64), np.empty((n_classes, 0))
+        try:
+            contexts = replace(self, grams=none[0], counts=none[1]).contexts
+        except ValueError:
+            raise ValueError(
+                f"a model of order {order} over {n_tokens} tokens has too many contexts for tables "
+                "of all of them, which calibration draws; calibrate a lower order or fewer tokens"
+            ) from None
+        tokens = np.tile(np.arange(n_tokens), len(contexts))
+        grams = np.column_stack([np.repeat(contexts, n_tokens, axis=0), tokens])
+        return MarkovStats(grams, np.zeros((n_classes, len(grams))), n_tokens)
+
+    def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
+        """Refused: a document is no vector of features."""
+        raise NotLinearError("the rule of DirichletMarkov is not linear in the features")
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
         """(N,) documents of `length` tokens; contexts that theta does not tell follow the prior.
@@ -379,59 +284,10 @@ class DirichletMarkov(ConjugateFamily):
             which = (np.arange(len(y))[rows],) if one_each else ()
             return table[(*which, y[rows], context)]
 
-        return self._documents(rng, y, rows_of_theta)
-
-    def _documents(self, rng: np.random.Generator, y: Array, rows_of_theta: Any = None) -> Array:
-        """Documents of the classes `y`, all in step, by urns or from the rows of a table."""
-        y = np.asarray(y)
-        out = np.empty(len(y), dtype=object)
-        back = self.order - 1
-        width = self.length if rows_of_theta is None else max(self.length, self.n_tokens)
-        for rows in row_blocks(len(y), width):
-            text = np.full((len(y[rows]), back + self.length), START, dtype=np.int64)
-            for i in range(self.length):
-                new = self._urn(rng, y[rows], text, i)
-                if rows_of_theta is not None:
-                    at = self._seen.context_tree.find(text[:, i : i + back])
-                    p = np.cumsum(rows_of_theta(rows, at), axis=-1)
-                    drawn = (p <= rng.random(len(p))[:, None] * p[:, -1:]).sum(axis=-1)
-                    new = np.where((at >= 0) & (p[:, -1] > 0), drawn, new)
-                text[:, back + i] = new
-            for k, document in enumerate(text[:, back:]):
-                out[rows.start + k] = document.copy()
-        return out
-
-    def _urn(self, rng: np.random.Generator, y: Array, text: Array, i: int) -> Array:
-        """Token `i` of each document: from the prior, the training counts, or a copy.
-
-        Polya's urn: after context h a token has weight alpha + its training count after h + how
-        often it followed h in this very document.
-        """
-        back = self.order - 1
-        same = np.ones((len(y), i), dtype=bool)  # earlier places with the same context
-        for k in range(back):
-            same &= text[:, k : k + i] == text[:, i + k, None]
-        context = self._seen.tree.find(text[:, i : i + back])
-        prior_sum, count_sum = self._cumulative
-        prior, seen = prior_sum[y, -1], self._totals[y, context]
-        u = rng.random(len(y)) * (prior + seen + same.sum(axis=1))
-        pick = np.floor(u - prior - seen)  # the how-manieth of the earlier places, if >= 0
-        new = np.zeros(len(y), dtype=np.int64)
-        for c in np.unique(y):
-            mine = (y == c) & (u < prior)
-            new[mine] = np.searchsorted(prior_sum[c], u[mine], side="right")
-            mine = (y == c) & (u >= prior) & (pick < 0)
-            below = count_sum[c, self._seen.starts[context[mine]]]
-            gram = np.searchsorted(count_sum[c], below + (u - prior)[mine], side="right") - 1
-            new[mine] = self.grams[np.minimum(gram, len(self.grams) - 1), -1]
-        new = np.minimum(new, self.n_tokens - 1)
-        if i:
-            place = np.argmax(np.cumsum(same, axis=1) > pick[:, None], axis=1)
-            new = np.where(pick >= 0, text[np.arange(len(y)), back + place], new)
-        return new
+        return documents.draw(self, rng, y, rows_of_theta)
 
     @cached_property
-    def _cumulative(self) -> tuple[Array, Array]:
+    def running_sums(self) -> tuple[Array, Array]:
         """Running sums of alpha (C, V), and of the counts (C, G + 1) from 0."""
         counts = np.pad(np.cumsum(self.counts, axis=1), ((0, 0), (1, 0)))
         return np.cumsum(self.alpha, axis=1), counts
@@ -479,7 +335,7 @@ class DirichletMarkov(ConjugateFamily):
         n_tokens = self.n_tokens or stats.n_tokens
         if n_tokens == 0:
             raise ValueError("the vocabulary is empty: every document is empty")
-        self._check(stats, n_tokens)
+        self.check(stats, n_tokens)
         empty = self.grams is None
         return replace(
             self,
@@ -489,7 +345,8 @@ class DirichletMarkov(ConjugateFamily):
             counts=np.empty((n_classes, 0)) if empty else self.counts,
         )
 
-    def _check(self, stats: MarkovStats, n_tokens: int) -> None:
+    def check(self, stats: MarkovStats, n_tokens: int) -> None:
+        """Refuse statistics of another order, or of more tokens."""
         if stats.grams.shape[1] != self.order:
             raise ValueError(
                 f"statistics of order {stats.grams.shape[1]} for a model of order {self.order}"
@@ -501,7 +358,7 @@ class DirichletMarkov(ConjugateFamily):
 
     def update(self, stats: MarkovStats) -> Self:
         """Counts added over the union of the n-grams; alpha stays the prior's."""
-        self._check(stats, self.n_tokens)
+        self.check(stats, self.n_tokens)
         grams, mine, new = union_of_counts(
             (self.grams, self.counts), (stats.grams, stats.counts), self.n_tokens
         )
@@ -526,7 +383,7 @@ class DirichletMarkov(ConjugateFamily):
         Undefined where a pseudo-count plus count is below 1, and where all are 1: with alpha = 1
         that is every context that some class has not seen.
         """
-        seen, alpha, n_tokens = self._seen, self.alpha, self.n_tokens
+        seen, alpha, n_tokens = self.index, self.alpha, self.n_tokens
         if n_tokens == 1:
             return {"theta": np.ones((len(alpha), len(seen.contexts), 1))}
         below = alpha < 1
@@ -555,24 +412,24 @@ class DirichletMarkov(ConjugateFamily):
 
     def mean(self) -> dict[str, Array]:
         """(alpha + counts)/total."""
-        table = self._dense()
+        table = self.dense()
         table /= table.sum(axis=-1, keepdims=True)
         return {"theta": table}
 
-    def _dense(self) -> Array:
+    def dense(self) -> Array:
         """(C, M, V) posterior pseudo-counts."""
-        table = self._seen.dense(self.counts)
+        table = self.index.dense(self.counts)
         table += self.alpha[:, None, :]
         return table
 
     def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
         """Independent Dirichlet draws of each row, never exactly 0: n C M V numbers."""
-        draws = draw_dirichlet(rng, self._dense(), n)
+        draws = draw_dirichlet(rng, self.dense(), n)
         return {"theta": np.maximum(draws, np.finfo(np.float64).tiny, out=draws)}
 
     def n_parameters(self) -> int:
         """Classes times contexts times tokens."""
-        return self.alpha.size * self._seen.n_contexts
+        return self.alpha.size * self.index.n_contexts
 
     def log_density(self, theta: Theta) -> Array:
         """(...) sum over classes and contexts of log Dirichlet densities.
@@ -580,7 +437,7 @@ class DirichletMarkov(ConjugateFamily):
         A prior that has seen nothing has one density for every context: theta may then be a table
         over any contexts, such as those of a posterior.
         """
-        alpha = self._dense() if len(self.grams) else self.alpha[:, None, :]
+        alpha = self.dense() if len(self.grams) else self.alpha[:, None, :]
         _, n_contexts, n_tokens = np.shape(theta["theta"])[-3:]
         if len(self.grams) and (n_contexts, n_tokens) != alpha.shape[1:]:
             raise ValueError(self._other_table(n_contexts, n_tokens))
@@ -594,18 +451,18 @@ class DirichletMarkov(ConjugateFamily):
         """(N, C) Dirichlet-multinomial of each context, without coefficient."""
         docs = DocumentCounts.count(X, self.order, self.n_tokens)
         out = np.empty((len(X), len(self.alpha)))
-        for c, (cell, total) in enumerate(self._cells(docs)):
+        for c, (cell, total) in enumerate(self.cells(docs)):
             runs = log_gamma_difference(total, docs.run_n)
             out[:, c] = docs.sum(log_gamma_difference(cell, docs.n), runs)
         return out
 
     def log_evidence(self, stats: MarkovStats) -> float:
         """Sum over classes and contexts of log B(posterior) - log B(prior)."""
-        self._check(stats, self.n_tokens)
+        self.check(stats, self.n_tokens)
         new = GramIndex(stats.grams, self.n_tokens)
-        *_, context, gram = self._seen.tree.path(stats.grams)
+        *_, context, gram = self.index.tree.path(stats.grams)
         cell = self.alpha[:, stats.grams[:, -1]] + np.pad(self.counts, ((0, 0), (0, 1)))[:, gram]
-        total = self.alpha.sum(axis=1)[:, None] + self._totals[:, context[new.starts]]
+        total = self.alpha.sum(axis=1)[:, None] + self.totals[:, context[new.starts]]
         cells = log_gamma_difference(cell, stats.counts)
         return float(cells.sum() - log_gamma_difference(total, new.totals(stats.counts)).sum())
 
@@ -614,12 +471,12 @@ class DirichletMarkov(ConjugateFamily):
 
         Each document is one walk through the urns of the contexts: the text that a class writes.
         """
-        return self._documents(rng, y)
+        return documents.draw(self, rng, y)
 
     def urns(self, X: Array) -> Urns:
         """The tokens of each document, an urn for each context; features as in `grams_of`."""
         docs = DocumentCounts.count(X, self.order, self.n_tokens)
-        cell, total = (np.array(parts) for parts in zip(*self._cells(docs), strict=True))
+        cell, total = (np.array(parts) for parts in zip(*self.cells(docs), strict=True))
         drawn = docs.run_n[docs.run]
         return Urns(docs.row, docs.gram, docs.n, drawn, cell, total[:, docs.run])
 
@@ -632,34 +489,4 @@ class DirichletMarkov(ConjugateFamily):
 
         Contexts never seen are Dirichlet(alpha) too. NaN or inf for real t where a + tn <= 0.
         """
-        docs = DocumentCounts.count(X, self.order, self.n_tokens)
-        tables = [docs.terms(cell, total) for cell, total in self._cells(docs)]
-
-        def cell(rows: slice, t: Array) -> Array:
-            own = t.shape[-2] > 1
-            n_rows = rows.stop - rows.start
-            out = np.zeros((*t.shape[:-2], n_rows), dtype=np.result_type(t, np.float64))
-            for c, (terms, kind, factor, indptr) in enumerate(tables):
-                tc = t[..., c]  # (..., n or 1)
-                part = slice(indptr[rows.start], indptr[rows.stop])
-                if part.start == part.stop or not tc.any():
-                    continue
-                edges = indptr[rows.start : rows.stop + 1] - part.start
-                if own:
-                    a, n = terms[:, kind[part]]
-                    row = np.repeat(np.arange(n_rows), np.diff(edges))
-                    out += row_sums(factor[part] * log_gamma_difference(a, tc[..., row] * n), edges)
-                else:  # each distinct term once, for all rows
-                    use, column = np.unique(kind[part], return_inverse=True)
-                    a, n = terms[:, use]
-                    values = log_gamma_difference(a, tc * n)
-                    matrix = sparse.csr_matrix(
-                        (factor[part], column, edges), shape=(n_rows, len(use))
-                    )
-                    out += (matrix @ values.reshape(-1, len(use)).T).T.reshape(out.shape)
-            return out
-
-        t = np.asarray(t)
-        shared = t.ndim == 1 or t.shape[-2] == 1
-        n_terms = max(terms.shape[1] for terms, *_ in tables) if shared else len(docs.n)
-        return cgf_by_rows(cell, len(X), n_terms // max(1, len(X)) + 1, t)
+        return cumulants.cgf(self, X, t)

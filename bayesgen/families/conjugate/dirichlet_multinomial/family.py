@@ -26,26 +26,21 @@ import numpy as np
 from scipy import sparse
 from scipy.special import xlogy
 
+from bayesgen.families.capabilities import Urns
 from bayesgen.families.conjugate.dirichlet_multinomial.documents import (
     log_coefficient,
     log_multinomial,
     power_moment,
     row_of_cells,
 )
-from bayesgen.families.contract import (
-    ConjugateFamily,
-    NotLinearError,
-    Stats,
-    Theta,
-    Urns,
-    array,
-    broadcast_prior,
-    cgf_by_rows,
-    density_by_draws,
-    refuse_undefined,
-)
+from bayesgen.families.contract import ConjugateFamily, Stats, Theta
+from bayesgen.families.errors import NotLinearError, refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE, OBS
+from bayesgen.families.records import array
+from bayesgen.families.shared.assembly import cgf_by_rows, density_by_draws
 from bayesgen.families.shared.densities import log_dirichlet_density, log_product
+from bayesgen.families.shared.hyperparameters import broadcast_prior
+from bayesgen.families.shared.null_tables import deal
 from bayesgen.families.shared.pymc_parts import (
     declare,
     dirichlet,
@@ -161,13 +156,14 @@ class DirichletMultinomial(ConjugateFamily):
         p = p / p.sum(axis=-1, keepdims=True)
         return rng.multinomial(self.length, np.broadcast_to(p, (len(y), p.shape[-1])))
 
+    def given_rows(self, X: Matrix) -> Self:
+        """Draws documents of the lengths of those in X."""
+        total = np.asarray(X.sum(axis=1)).ravel()  # one for each row to draw
+        length: Any = np.rint(total).astype(np.int64)
+        return replace(self, length=length)
+
     def to_pymc(
-        self,
-        *,
-        prefix: str = "",
-        X: Matrix | None = None,
-        y: Any = None,
-        stats: Any = None,
+        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
     ) -> dict[str, Any]:
         """Dirichlet priors; Multinomial rows of whole counts, or the sums of the counts."""
         import pymc as pm
@@ -386,6 +382,10 @@ class DirichletMultinomial(ConjugateFamily):
         p = theta["theta"]
         with np.errstate(divide="ignore"):
             return np.log(p), np.zeros(len(p))
+
+    def draw_null(self, rng: np.random.Generator, stats: MultinomialStats) -> MultinomialStats:
+        """Tokens dealt to the classes: hypergeometric, lengths as observed."""
+        return replace(stats, counts=deal(rng, stats.counts[:, None])[:, 0])
 
     def information(self, theta: Theta, weights: Array) -> Array:
         """(D,) each word's share of the mutual information of one token and the class, in nats.

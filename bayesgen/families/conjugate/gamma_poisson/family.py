@@ -15,19 +15,13 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.families.conjugate.gamma_poisson.count_information import count_information
-from bayesgen.families.contract import (
-    ConjugateFamily,
-    NotLinearError,
-    Stats,
-    Theta,
-    array,
-    broadcast_prior,
-    cgf_by_rows,
-    density_by_draws,
-    refuse_undefined,
-)
+from bayesgen.families.contract import ConjugateFamily, Stats, Theta
+from bayesgen.families.errors import NotLinearError, refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE
+from bayesgen.families.records import array
+from bayesgen.families.shared.assembly import cgf_by_rows, density_by_draws
 from bayesgen.families.shared.densities import log_gamma_density, log_product
+from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.pymc_parts import (
     declare,
     observe_cells,
@@ -168,12 +162,7 @@ class GammaPoisson(ConjugateFamily):
         return rng.poisson(rate, size=(len(y), rate.shape[-1]))
 
     def to_pymc(
-        self,
-        *,
-        prefix: str = "",
-        X: Matrix | None = None,
-        y: Any = None,
-        stats: Any = None,
+        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
     ) -> dict[str, Any]:
         """Gamma priors; Poisson rows (the observed cells, whole counts), or the sums of counts."""
         import pymc as pm
@@ -372,6 +361,16 @@ class GammaPoisson(ConjugateFamily):
         rate = theta["rate"]
         with np.errstate(divide="ignore"):
             return np.log(rate), -rate.sum(axis=-1)
+
+    def draw_null(self, rng: np.random.Generator, stats: PoissonStats) -> PoissonStats:
+        """The classes' totals given the total: multinomial in the numbers of rows."""
+        left, rows = np.rint(stats.total.sum(axis=0)), stats.rows.sum(axis=0)
+        total = np.empty_like(stats.total)
+        for c, own in enumerate(stats.rows):
+            share = np.divide(own, rows, out=np.ones_like(rows), where=rows > 0)
+            total[c] = rng.binomial(left.astype(np.int64), np.clip(share, 0.0, 1.0))
+            left, rows = left - total[c], rows - own
+        return replace(stats, total=total)
 
     def information(self, theta: Theta, weights: Array) -> Array:
         """(D,) mutual information of each count and the class, in nats, by summing the masses.

@@ -15,45 +15,30 @@ one shared variance.
 """
 
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from scipy.sparse import issparse
 
+from bayesgen.families.capabilities import DensityDraws
+from bayesgen.families.conjugate.normal_inverse_gamma import cumulants, density_draws, predictive
 from bayesgen.families.conjugate.normal_inverse_gamma.normal_densities import normal_log_densities
-from bayesgen.families.contract import (
-    ConjugateFamily,
-    NotLinearError,
-    Stats,
-    Theta,
-    array,
-    broadcast_prior,
-    cgf_by_rows,
-    density_by_draws,
-    refuse_negative,
-    refuse_undefined,
-)
+from bayesgen.families.conjugate.normal_inverse_gamma.statistics import GaussianStats
+from bayesgen.families.contract import ConjugateFamily, Stats, Theta
+from bayesgen.families.errors import NotLinearError, refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE
+from bayesgen.families.records import array
+from bayesgen.families.shared.assembly import density_by_draws
 from bayesgen.families.shared.densities import log_inverse_gamma_density, log_normal_density
 from bayesgen.families.shared.gaussian import (
     gaussian_information,
     unit_information,
-    warn_lost_digits,
 )
+from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.pymc_parts import centred, declare, observe_cells, prefixed
-from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import (
     Matrix,
-    class_counts,
-    dense_block,
-    first_observed,
-    has_nan,
-    one_hot,
-    row_blocks,
-    shared_sums,
 )
-from bayesgen.numerics.special import Array, log1p, log_gamma_difference
+from bayesgen.numerics.special import Array, log_gamma_difference
 
 Variance = Literal["class", "tied", "class_spherical", "spherical"]
 
@@ -63,54 +48,6 @@ _PARAM_DIMS: dict[Variance, tuple[str, ...]] = {
     "class_spherical": (CLASS,),
     "spherical": (),
 }
-
-
-@dataclass(frozen=True, eq=False)
-class GaussianStats(Stats):
-    """Count, mean and scatter of each cell, about a fixed reference row.
-
-    Means are relative to `shift`, so that an offset of 1e8 costs no digits. Merging is Chan's
-    update. Removal is exact up to rounding of the scatter *before* removal.
-    """
-
-    n: Array = array(CLASS, FEATURE)  # weight of the observed rows
-    mean: Array = array(CLASS, FEATURE)  # minus shift
-    scatter: Array = array(CLASS, FEATURE)  # sum of squares about the mean
-    shift: Array = array(FEATURE)
-
-    def merge(self, other: Self) -> Self:
-        """Chan, Golub and LeVeque's pairwise update."""
-        seen = self.n.sum(axis=0) > 0
-        shift = np.where(seen, self.shift, other.shift)
-        b = other._about(shift)
-        a = np.where(self.n > 0, self._about(shift), b)  # an empty cell has no mean to step from
-        n = self.n + other.n
-        share = np.divide(other.n, n, out=np.zeros_like(n), where=n > 0)
-        step = np.where(other.n > 0, b - a, 0.0)
-        scatter = self.scatter + other.scatter + step * step * self.n * share
-        return replace(self, n=n, mean=a + step * share, scatter=scatter, shift=shift)
-
-    def remove(self, other: Self) -> Self:
-        """The update run backwards; warns when the rows removed carried almost all the scatter."""
-        n = self.n - other.n
-        refuse_negative("n", n, self.n)
-        left = n > 1e-12 * self.n
-        n = np.where(left, n, 0.0)
-        mean, gone = self.mean, other._about(self.shift)
-        # mean_left = mean + (mean - mean_gone) n_gone/n_left
-        ratio = np.divide(other.n, n, out=np.zeros_like(n), where=left)
-        mean_left = np.where(left, mean + (mean - gone) * ratio, 0.0)
-        step = np.where(left & (other.n > 0), gone - mean_left, 0.0)
-        scatter = (
-            self.scatter - other.scatter - step * step * other.n * n / np.where(left, self.n, 1.0)
-        )
-        scatter = np.where(left, scatter, 0.0)
-        refuse_negative("scatter", scatter, self.scatter)
-        warn_lost_digits(scatter, self.scatter, n)
-        return replace(self, n=n, mean=mean_left, scatter=np.maximum(scatter, 0.0))
-
-    def _about(self, shift: Array) -> Array:
-        return self.mean + (self.shift - shift)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,27 +116,30 @@ class NormalInverseGamma(ConjugateFamily):
     # -- variance groups ---------------------------------------------------------------------
 
     @property
-    def _over_classes(self) -> bool:
+    def over_classes(self) -> bool:
+        """Whether the classes share variances."""
         return self.variance in ("tied", "spherical")
 
     @property
-    def _over_features(self) -> bool:
+    def over_features(self) -> bool:
+        """Whether the columns do."""
         return self.variance in ("class_spherical", "spherical")
 
     def _group_sum(self, cells: Array) -> Array:
         """Sum (C, D) cells over each variance group, keeping two axes."""
-        if self._over_classes:
+        if self.over_classes:
             cells = cells.sum(axis=0, keepdims=True)
-        if self._over_features:
+        if self.over_features:
             cells = cells.sum(axis=1, keepdims=True)
         return cells
 
     @property
-    def _scale(self) -> Array:
-        return self.nu * self.sigma2  # SS, a sum of squares
+    def sum_of_squares(self) -> Array:
+        """SS = nu sigma2, of the variance groups."""
+        return self.nu * self.sigma2
 
     @property
-    def _live(self) -> Array:
+    def live(self) -> Array:
         """(D,) False for the columns that are left out."""
         return ~np.broadcast_to(self.ignored, self.mu.shape[1])
 
@@ -209,21 +149,21 @@ class NormalInverseGamma(ConjugateFamily):
 
     def _with_axes(self, sigma2: Any) -> Any:
         """Array or tensor of the variances with its class and feature axes back."""
-        if self._over_classes:
+        if self.over_classes:
             sigma2 = sigma2[..., None, :] if self.variance == "tied" else sigma2[..., None]
-        return sigma2[..., None] if self._over_features else sigma2
+        return sigma2[..., None] if self.over_features else sigma2
 
     def _as_theta(self, sigma2: Any) -> Any:
         """Inverse of `_with_axes`, for the last two axes."""
-        if self._over_features:
+        if self.over_features:
             sigma2 = sigma2[..., 0]
-            return sigma2[..., 0] if self._over_classes else sigma2
-        return sigma2[..., 0, :] if self._over_classes else sigma2
+            return sigma2[..., 0] if self.over_classes else sigma2
+        return sigma2[..., 0, :] if self.over_classes else sigma2
 
     @property
     def independent(self) -> bool:
         """A variance that columns share makes them dependent once it is integrated out."""
-        return not self._over_features
+        return not self.over_features
 
     # -- contract ----------------------------------------------------------------------------
 
@@ -237,7 +177,7 @@ class NormalInverseGamma(ConjugateFamily):
         mu = np.asarray(theta["mu"])
         sigma2 = np.broadcast_to(self._variance_of(theta), mu.shape)
         *batch, n_classes, _ = mu.shape
-        n, live = int(np.prod(batch)), self._live
+        n, live = int(np.prod(batch)), self.live
         shape = n, n_classes, int(live.sum())
         mu, sigma2 = mu[..., live].reshape(shape), sigma2[..., live].reshape(shape)
         out = np.empty((n, n_classes, X.shape[0]))
@@ -249,17 +189,12 @@ class NormalInverseGamma(ConjugateFamily):
         """(N, D) Normal rows."""
         mean = self.rows_of(theta, "mu", y)
         sigma2 = self.rows_of(theta, "sigma2", y)
-        if self._over_features:
+        if self.over_features:
             sigma2 = sigma2[..., None]
         return mean + np.sqrt(sigma2) * rng.standard_normal((len(y), mean.shape[-1]))
 
     def to_pymc(
-        self,
-        *,
-        prefix: str = "",
-        X: Matrix | None = None,
-        y: Any = None,
-        stats: Any = None,
+        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
     ) -> dict[str, Any]:
         """Inverse-gamma variances, Normal means; Normal rows, or their counts, means and scatter.
 
@@ -290,9 +225,9 @@ class NormalInverseGamma(ConjugateFamily):
             dims=dims["mu"],
         )
         if stats is not None and X is None:
-            about = {"n": stats.n, "mean": stats._about(self.shift), "scatter": stats.scatter}
+            about = {"n": stats.n, "mean": stats.about(self.shift), "scatter": stats.scatter}
             n, mean, scatter = (
-                pm.Data(f"{prefix}stats_{name}", np.asarray(value * self._live, dtype=np.float64))
+                pm.Data(f"{prefix}stats_{name}", np.asarray(value * self.live, dtype=np.float64))
                 for name, value in about.items()
             )
             step = mean - (mu - prior["shift"])
@@ -302,7 +237,7 @@ class NormalInverseGamma(ConjugateFamily):
             sd = pt.broadcast_to(pt.sqrt(variance), mu.shape)
             observe_cells(
                 prefix,
-                X if self._live.all() else np.where(self._live, X, np.nan),
+                X if self.live.all() else np.where(self.live, X, np.nan),
                 lambda rows, columns: pm.Normal.dist(mu[y[rows], columns], sd[y[rows], columns]),
             )
         return {"mu": mu, "sigma2": sigma2}
@@ -312,7 +247,7 @@ class NormalInverseGamma(ConjugateFamily):
         import pymc as pm
         import pytensor.tensor as pt
 
-        seen = ~np.isnan(X) & self._live
+        seen = ~np.isnan(X) & self.live
         x = pm.Data(f"{prefix}rows", np.where(seen, X - self.shift, 0.0))[:, None, :]
         mask = pm.Data(f"{prefix}seen", seen.astype(np.float64))[:, None, :]
         variance = self._with_axes(theta["sigma2"])
@@ -346,29 +281,7 @@ class NormalInverseGamma(ConjugateFamily):
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
     ) -> GaussianStats:
         """Block by block: centred sums about the first observed value of each column."""
-        shape = (n_classes, X.shape[1])
-        shift = first_observed(X)
-        zero = np.zeros(shape)
-        out = GaussianStats(zero, zero, zero, shift)
-        if kernels.pays(X.shape[0] * X.shape[1]) and not issparse(X):
-            return _compiled_stats(X, y, weight, out)
-        for rows in row_blocks(*X.shape):
-            d = dense_block(X, rows) - shift
-            codes, w = y[rows], None if weight is None else weight[rows]
-            indicator = one_hot(codes, n_classes, w)
-            if has_nan(d):
-                seen = ~np.isnan(d)
-                n = indicator @ seen.astype(np.float64)
-                d = np.where(seen, d, 0.0)
-            else:
-                seen = None
-                n = np.broadcast_to(class_counts(codes, n_classes, w)[:, None], shape)
-            mean = np.divide(indicator @ d, n, out=np.zeros(shape), where=n > 0)
-            d -= mean[codes]
-            if seen is not None:
-                d[~seen] = 0.0
-            out = out.merge(GaussianStats(n, mean, indicator @ np.square(d, out=d), shift))
-        return out
+        return GaussianStats.of_rows(X, y, n_classes, weight)
 
     def resolve(self, stats: GaussianStats) -> Self:
         """Fill in the data-scaled defaults from the pooled statistics."""
@@ -380,7 +293,7 @@ class NormalInverseGamma(ConjugateFamily):
         else:
             mu = broadcast_prior("mu0", self.mu, shape, positive=False)
             shift = broadcast_prior("shift", self.shift, shape[1:], positive=False)
-        if self._over_features:  # one variance for columns of one unit, constant ones included
+        if self.over_features:  # one variance for columns of one unit, constant ones included
             sigma2 = default.variance[~default.constant] if (~default.constant).any() else [1.0]
             sigma2, ignored = np.mean(sigma2), np.zeros(shape[1], dtype=bool)
         else:
@@ -403,13 +316,13 @@ class NormalInverseGamma(ConjugateFamily):
         Columns that are `ignored` keep their prior.
         """
         prior = self.mu + (self.shift - stats.shift)
-        n = stats.n * self._live
+        n = stats.n * self.live
         kappa = self.kappa + n
         step = np.where(n > 0, stats.mean - prior, 0.0)
         share = n / kappa
         nu = self.nu + self._group_sum(n)
-        added = stats.scatter * self._live + self.kappa * share * step * step
-        scale = self._scale + self._group_sum(added)
+        added = stats.scatter * self.live + self.kappa * share * step * step
+        scale = self.sum_of_squares + self._group_sum(added)
         return replace(
             self, mu=prior + share * step, kappa=kappa, nu=nu, sigma2=scale / nu, shift=stats.shift
         )
@@ -433,7 +346,7 @@ class NormalInverseGamma(ConjugateFamily):
         shared = self._group_sum(np.ones(self.mu.shape))
         return {
             "mu": self.mu + self.shift,
-            "sigma2": self._as_theta(self._scale / (self.nu + 2 + shared)),
+            "sigma2": self._as_theta(self.sum_of_squares / (self.nu + 2 + shared)),
         }
 
     def mean(self) -> dict[str, Array]:
@@ -445,12 +358,12 @@ class NormalInverseGamma(ConjugateFamily):
         )
         return {
             "mu": self.mu + self.shift,
-            "sigma2": self._as_theta(self._scale / (self.nu - 2)),
+            "sigma2": self._as_theta(self.sum_of_squares / (self.nu - 2)),
         }
 
     def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
         """sigma2 = SS/chi2_nu, then mu given sigma2."""
-        sigma2 = self._scale / rng.chisquare(self.nu, size=(n, *self.nu.shape))
+        sigma2 = self.sum_of_squares / rng.chisquare(self.nu, size=(n, *self.nu.shape))
         z = rng.standard_normal((n, *self.mu.shape))
         mu = self.mu + self.shift + np.sqrt(sigma2 / self.kappa) * z
         return {"mu": mu, "sigma2": self._as_theta(sigma2)}
@@ -464,7 +377,7 @@ class NormalInverseGamma(ConjugateFamily):
 
         def density(t: dict[str, Array]) -> Array:
             sigma2 = self._variance_of(t)
-            variance = log_inverse_gamma_density(sigma2, self.nu / 2, self._scale / 2)
+            variance = log_inverse_gamma_density(sigma2, self.nu / 2, self.sum_of_squares / 2)
             safe = np.where(sigma2 <= 0, 1.0, sigma2) / self.kappa
             # the distance from `shift` first: the location itself may be 1e8 times the spread
             mean = log_normal_density(t["mu"] - self.shift, self.mu, safe)
@@ -473,64 +386,8 @@ class NormalInverseGamma(ConjugateFamily):
         return density_by_draws(density, theta, self.params)
 
     def log_predictive(self, X: Matrix) -> Array:
-        """(N, C): t with nu degrees of freedom at m, scale2 = s2 (1 + 1/kappa), group by group."""
-        n_classes = len(self.mu)
-        scale = np.broadcast_to(self._scale, (n_classes, self._scale.shape[1]))
-        nu = np.broadcast_to(self.nu, scale.shape)
-        spread = np.sqrt(scale * (1 + 1 / self.kappa))
-        fast = kernels.pays(X.shape[0] * self.mu.size) and not issparse(X)
-        if self._over_features:
-            d = np.arange(X.shape[1] + 1)
-            norm = log_gamma_difference(nu / 2, d / 2) - d / 2 * np.log(np.pi)
-            power, log_width = (nu + d) / 2, np.log(spread)
-            if fast:
-                return self._compiled_predictive(X, "joint_t", spread, log_width, norm, power)
-            out = np.empty((X.shape[0], n_classes))
-            for rows in row_blocks(*X.shape):
-                x = dense_block(X, rows) - self.shift
-                seen = ~np.isnan(x)
-                d = seen.sum(axis=1)
-                for c in range(n_classes):
-                    r = np.where(seen, (x - self.mu[c]) / spread[c], 0.0)
-                    distance = _log1p_sum_of_squares(r)
-                    out[rows, c] = norm[c, d] - seen @ log_width[c] - power[c, d] * distance
-            return out
-        log_norm = log_gamma_difference(nu / 2, 0.5) - 0.5 * np.log(np.pi) - np.log(spread)
-        log_norm, power = log_norm * self._live, (nu + 1) / 2 * self._live
-        if fast:
-            return self._compiled_predictive(X, "product_t", spread, log_norm, power)
-        out = np.empty((X.shape[0], n_classes))
-        for rows in row_blocks(*X.shape):
-            x = dense_block(X, rows) - self.shift
-            total = np.nansum if has_nan(x) else np.sum
-            for c in range(n_classes):
-                r = (x - self.mu[c]) / spread[c]
-                out[rows, c] = total(log_norm[c] - power[c] * _log1p_square(r), axis=1)
-        return out
-
-    def _compiled_predictive(self, X: Array, kernel: str, spread: Array, *tables: Array) -> Array:
-        """`log_predictive` of a large dense X by a kernel of `kernels.student`."""
-        from bayesgen.numerics.kernels import student
-        from bayesgen.numerics.kernels.compiling import as_data, as_rows, row_slices
-        from bayesgen.numerics.kernels.threads import over_blocks
-
-        live = np.flatnonzero(self._live)
-        if kernel == "product_t":  # columns with as many observed rows side by side
-            live = live[np.argsort(tables[1][0, live], kind="stable")]
-            tables = tuple(np.ascontiguousarray(table[:, live]) for table in tables)
-        shift = np.broadcast_to(self.shift, X.shape[1])[live]
-        columns = as_data(live.astype(np.uint64))
-        cells = (as_data(np.ascontiguousarray(a[:, live])) for a in (self.mu, 1 / spread))
-        arguments = (columns, as_data(shift), *cells, *map(as_data, tables))
-        out = np.empty((X.shape[0], len(self.mu)))
-
-        def part(start: int, stop: int) -> None:
-            for rows in row_slices(X, start, stop):
-                getattr(student, kernel)(as_rows(X[rows]), *arguments, out[rows])
-
-        for _ in over_blocks(part, X.shape[0], X.shape[1], most=32):
-            pass
-        return out
+        """(N, C) Student t, group by group: `predictive`."""
+        return predictive.log_predictive(self, X)
 
     def log_evidence(self, stats: GaussianStats) -> float:
         """log p(X | y) of the live columns, means and variances integrated out."""
@@ -539,115 +396,43 @@ class NormalInverseGamma(ConjugateFamily):
     def log_evidence_by_feature(self, stats: GaussianStats) -> Array:
         """(D,) terms of `log_evidence`, where columns share no variance."""
         if not self.independent:
-            return super().log_evidence_by_feature(stats)
+            raise NotImplementedError(
+                f"with variance={self.variance!r} the columns are dependent, and the evidence is "
+                "no sum over them"
+            )
         groups, means = self._log_evidence_terms(stats)
         return np.asarray(groups.sum(axis=0) + means.sum(axis=0))
 
     def _log_evidence_terms(self, stats: GaussianStats) -> tuple[Array, Array]:
         """Terms of the variance groups, and of the cells (C, D)."""
         posterior = self.update(stats)
-        seen = stats.n * self._live
+        seen = stats.n * self.live
         n = self._group_sum(seen)
-        growth = posterior._scale / self._scale
+        growth = posterior.sum_of_squares / self.sum_of_squares
         groups = (
             log_gamma_difference(self.nu / 2, n / 2)
-            - n / 2 * np.log(np.pi * posterior._scale)
+            - n / 2 * np.log(np.pi * posterior.sum_of_squares)
             - self.nu / 2 * np.log(growth)
         )
         return groups, -0.5 * np.log1p(seen / self.kappa)
 
     def cgf(self, X: Matrix, t: Array) -> Array:
         """Joint cgf of the class log-densities, variance group by group, over observed cells."""
-        n_classes = len(self.mu)
-        kappa, scale = self.kappa, self._scale
-
-        def norm(T: Array, nu: Array, ss: Array) -> Array:
-            return log_gamma_difference(nu / 2, T / 2) - T / 2 * np.log(np.pi * ss)
-
-        def sum_seen(seen: Array, table: Array) -> Array:  # table (..., n or 1, D)
-            if table.shape[-2] > 1 or not np.isfinite(table).all():
-                return np.sum(np.where(seen, table, 0.0), axis=-1)
-            return shared_sums(seen.astype(table.dtype), table[..., 0, :])
-
-        def cell(rows: slice, t: Array) -> Array:
-            x = dense_block(X, rows) - self.shift
-            seen = ~np.isnan(x) & self._live
-            x = np.where(seen, x, 0.0)
-            out: Any = 0.0
-            T: Any = 0.0
-            B: Any = 0.0
-            for c in range(n_classes):
-                tc = t[..., c, None]
-                mean = -0.5 * log1p(tc / kappa[c])
-                nu, ss = (v[0 if self._over_classes else c] for v in (self.nu, scale))
-                square = seen * np.square(x - self.mu[c]) / ss  # first: t may be tiny
-                own = tc * kappa[c] / (kappa[c] + tc) * square
-                T, B = (T + tc, B + own) if self._over_classes else (tc, own)
-                out = out + sum_seen(seen, mean)
-                if self._over_classes and c < n_classes - 1:
-                    continue
-                if self._over_features:
-                    T, B = T * seen.sum(axis=-1, keepdims=True), B.sum(axis=-1, keepdims=True)
-                    out = out + norm(T, nu, ss)[..., 0]
-                else:
-                    out = out + sum_seen(seen, norm(T, nu, ss))
-                    T = T * seen
-                out = out - ((nu + T) / 2 * log1p(B)).sum(axis=-1)
-            return out
-
-        with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
-            return cgf_by_rows(cell, X.shape[0], X.shape[1], t)
+        return cumulants.cgf(self, X, t)
 
     def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
         """As `cgf`, cell by cell: then a variance group is one cell of each class."""
-        live = self._live[column]
-        kappa = self.kappa[:, column]
-        nu, ss = (np.broadcast_to(v, self.mu.shape)[:, column] for v in (self.nu, self._scale))
-        square = np.square(x - self.shift[column] - self.mu[:, column]) / ss
+        return cumulants.cell_cgf(self, x, column, t)
 
-        def group(members: list[int]) -> Array:
-            T = t[..., members].sum(axis=-1)
-            B = sum(t[..., c] * kappa[c] / (kappa[c] + t[..., c]) * square[c] for c in members)
-            k = members[0]
-            mean = sum(-0.5 * log1p(t[..., c] / kappa[c]) for c in members)
-            norm = log_gamma_difference(nu[k] / 2, T / 2) - T / 2 * np.log(np.pi * ss[k])
-            return mean + norm - (nu[k] + T) / 2 * log1p(B)
-
-        every = list(range(len(self.mu)))
-        with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
-            out = sum(group(m) for m in ([every] if self._over_classes else [[c] for c in every]))
-        return np.where(live, out, 0.0)
+    def capability[K](self, kind: type[K]) -> K | None:
+        """`DensityDraws` where its formula holds; the others as in `Family`."""
+        if kind is DensityDraws and not density_draws.known(self):
+            return None
+        return super().capability(kind)
 
     def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
-        r"""For variances shared by the classes, one number a class stands for all its means.
-
-        With weights w = chi2_nu/SS of the features, the squared distance of class c is
-        :math:`[(z + \sqrt{\kappa \sum_j w_j \delta_{cj}^2})^2 + \chi^2_{d-1}]/\kappa`, d the
-        number of observed cells, if the columns have one kappa in each class.
-        """
-        kappa = self.kappa[:, self._live]
-        if not self._over_classes or not kappa.size or np.ptp(kappa, axis=1).any():
-            return super().draw_log_density(rng, X, n)
-        n_classes = len(self.mu)
-        out = np.empty((n, X.shape[0], n_classes))
-        z = rng.standard_normal(size=(n, n_classes))
-        w = (rng.chisquare(self.nu, size=(n, *self.nu.shape)) / self._scale)[:, 0]  # (n, D or 1)
-        chi = {1: np.zeros((n, n_classes))}
-        for rows in row_blocks(*X.shape):
-            x = dense_block(X, rows) - self.shift
-            seen = ~np.isnan(x) & self._live
-            d = seen.sum(axis=1)
-            for one in np.setdiff1d(d[d > 0], list(chi)):
-                chi[one] = rng.chisquare(int(one) - 1, size=(n, n_classes))
-            rest = np.stack([chi.get(one, chi[1]) for one in d], axis=1)  # (n, rows, C)
-            for c in range(n_classes):
-                delta2 = np.where(seen, np.square(x - self.mu[c]), 0.0)
-                if self._over_features:
-                    delta2 = delta2.sum(axis=1, keepdims=True)
-                u = np.sqrt(kappa[c, 0] * (w @ delta2.T))
-                q = np.square(z[:, c, None] + u) + rest[..., c]
-                out[:, rows, c] = np.where(d > 0, -0.5 / kappa[c, 0] * q, 0.0)
-        return out
+        """For variances shared by the classes, without a draw of theta: `density_draws`."""
+        return density_draws.draw(self, rng, X, n)
 
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
         """w = mu/sigma2 for plug-ins with variances shared by the classes."""
@@ -656,58 +441,31 @@ class NormalInverseGamma(ConjugateFamily):
                 "the posterior predictive is a Student t in each feature, so its log-odds are not "
                 "linear; a plug-in with variance='tied' or 'spherical' is"
             )
-        if not self._over_classes:
+        if not self.over_classes:
             raise NotLinearError(
                 f"with variance={self.variance!r} each class has its own variances and the rule "
                 "is quadratic; variance='tied' or 'spherical' makes it linear"
             )
-        w = theta["mu"] / self._variance_of(theta) * self._live
+        w = theta["mu"] / self._variance_of(theta) * self.live
         return w, -0.5 * (w * theta["mu"]).sum(axis=-1)
+
+    def draw_null(self, rng: np.random.Generator, stats: GaussianStats) -> GaussianStats:
+        """Means and scatters of Normal rows, moved and scaled to the pooled ones."""
+        n = stats.n
+        total = np.maximum(n.sum(axis=0), np.finfo(float).tiny)
+        root = np.sqrt(np.where(n > 0, n, 1.0))
+        z = np.where(n > 0, rng.standard_normal(n.shape) / root, 0.0)
+        scatter = rng.chisquare(np.maximum(n - 1, 1e-9)) * (n > 1)
+        z -= (n * z).sum(axis=0) / total
+
+        centre = (n * stats.mean).sum(axis=0) / total
+        pooled = (stats.scatter + n * np.square(stats.mean - centre)).sum(axis=0)
+        drawn = (scatter + n * np.square(z)).sum(axis=0)
+        scale = np.divide(pooled, drawn, out=np.zeros_like(pooled), where=drawn > 0)
+        return replace(stats, mean=centre + z * np.sqrt(scale), scatter=scatter * scale)
 
     def information(self, theta: Theta, weights: Array) -> Array:
         """(D,) by quadrature of the mixture entropy, in nats."""
         mu = np.asarray(theta["mu"])
         sigma2 = np.broadcast_to(self._variance_of(theta), mu.shape)
-        return gaussian_information(mu, sigma2, weights) * self._live
-
-
-def _compiled_stats(X: Array, y: Array, weight: Array | None, zero: GaussianStats) -> GaussianStats:
-    """`NormalInverseGamma.stats` of a large dense X."""
-    from bayesgen.numerics.kernels.compiling import as_data, as_rows, row_slices
-    from bayesgen.numerics.kernels.gaussian import add_moments
-    from bayesgen.numerics.kernels.threads import over_blocks
-
-    codes = as_data(np.ascontiguousarray(y, dtype=np.int64).view(np.uint64))
-    w = as_data(np.ascontiguousarray(() if weight is None else weight, dtype=np.float64))
-    shift = as_data(zero.shift)
-
-    def part(start: int, stop: int) -> GaussianStats:
-        sums = zero.n.copy(), zero.mean.copy(), zero.scatter.copy()
-        for rows in row_slices(X, start, stop):
-            add_moments(as_rows(X[rows]), codes[rows], w[rows], shift, *sums)
-        return GaussianStats(*sums, zero.shift)
-
-    most = min(16, max(1, (1 << 20) // zero.n.size))
-    with np.errstate(invalid="ignore", over="ignore"):  # as in the kernel: infinity, not a warning
-        parts = over_blocks(part, X.shape[0], X.shape[1], most)
-        return reduce(lambda a, b: a.merge(b), parts, zero)
-
-
-def _log1p_square(r: Array) -> Array:
-    """log(1 + r^2), also where r^2 overflows."""
-    with np.errstate(over="ignore"):
-        out = np.log1p(r * r)
-    if np.isposinf(out).any():
-        huge = np.abs(r) > 1e150
-        out[huge] = 2 * np.log(np.abs(r[huge]))
-    return out
-
-
-def _log1p_sum_of_squares(r: Array) -> Array:
-    """log(1 + sum of squares of each row), also where a square overflows."""
-    with np.errstate(over="ignore"):
-        out = np.log1p(np.einsum("ij,ij->i", r, r))
-    for i in np.flatnonzero(np.isposinf(out)):
-        top = np.abs(r[i]).max()
-        out[i] = 2 * np.log(top) + np.log(np.square(r[i] / top).sum())
-    return out
+        return gaussian_information(mu, sigma2, weights) * self.live

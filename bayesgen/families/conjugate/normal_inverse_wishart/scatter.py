@@ -11,12 +11,14 @@ from typing import Self
 
 import numpy as np
 
-from bayesgen.families.contract import Stats, array, refuse_negative
+from bayesgen.families.contract import Stats
+from bayesgen.families.errors import refuse_negative
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS
+from bayesgen.families.records import array
 from bayesgen.families.shared.gaussian import warn_lost_digits
 from bayesgen.numerics.kernels import pays
 from bayesgen.numerics.kernels.blas import add_gram, sharing
-from bayesgen.numerics.rows import Matrix, dense_block, row_blocks
+from bayesgen.numerics.rows import Matrix, class_sums, dense_block, first_observed, row_blocks
 from bayesgen.numerics.special import Array
 
 _CELLS = 1 << 18  # of a block of rows: 2 MiB of float64 ...
@@ -98,6 +100,22 @@ class ScatterStats(Stats):
         if self.shared:
             return (step.T * weight @ step)[None]
         return weight[:, None, None] * step[:, :, None] * step[:, None, :]
+
+    @classmethod
+    def of_observed_cells(
+        cls, X: Array, y: Array, n_classes: int, weight: Array | None = None, *, shared: bool
+    ) -> Self:
+        """Counts, means and variances of the observed cells: ``n`` is (C, D)."""
+        shift = first_observed(X)
+        n = class_sums(1.0 - np.isnan(X), y, n_classes, weight)
+        total = class_sums(np.nan_to_num(X - shift), y, n_classes, weight)
+        mean = total / np.where(n > 0, n, 1.0)
+        step = np.nan_to_num(X - shift - mean[y])
+        scatter = class_sums(step * step, y, n_classes, weight)
+        diagonal = scatter[:, :, None] * np.eye(X.shape[1])
+        if shared:
+            diagonal = diagonal.sum(axis=0, keepdims=True)
+        return cls(n, mean, diagonal, shift, shared)
 
     @classmethod
     def of_rows(

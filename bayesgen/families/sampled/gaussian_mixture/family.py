@@ -42,8 +42,9 @@ import numpy as np
 from scipy.cluster.vq import kmeans2
 from scipy.special import expit, logit
 
-from bayesgen.families.contract import Family, Theta, array, prior_object
+from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CLASS, COMPONENT, FEATURE, FEATURE_BIS
+from bayesgen.families.records import array, prior_object
 from bayesgen.families.sampled.gaussian_mixture.label_switching import renumbering
 from bayesgen.families.shared import gaps
 from bayesgen.families.shared.correlations import declare_correlation

@@ -48,9 +48,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import logsumexp
 
-from bayesgen.families.contract import Family, Theta, array, broadcast_prior, guide, prior_object
+from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS
+from bayesgen.families.records import array, guide, prior_object
 from bayesgen.families.sampled.logistic_normal.factor_mode import Guide
+from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.pymc_parts import declare, prefixed, sum_cells, variable
 from bayesgen.families.shared.rising import known_codes, refuse_fractional_counts, row_of_cells
 from bayesgen.families.shared.simplex import counted_simplex

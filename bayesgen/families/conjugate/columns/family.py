@@ -4,14 +4,17 @@ Given the class the blocks are independent, in the prior and in the posterior, s
 evidences and cumulant generating functions add.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayesgen.families.contract import Block, ConjugateFamily, Stats, Theta, UndefinedEstimateError
-from bayesgen.families.names import CLASS, Method
+from bayesgen.families.capabilities import ThetaDensity, require
+from bayesgen.families.conjugate.columns.products import product
+from bayesgen.families.contract import Block, ConjugateFamily, Stats, Theta
+from bayesgen.families.errors import UndefinedEstimateError
+from bayesgen.families.names import CLASS
 from bayesgen.families.shared.densities import log_product
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
@@ -78,7 +81,6 @@ class Columns(ConjugateFamily):
     """
 
     statistics: ClassVar[type[Stats]] = ColumnsStats
-    tunable: ClassVar[tuple[str, ...]] = ()
 
     names: tuple[str, ...] = ()
     families: tuple[ConjugateFamily, ...] = ()
@@ -92,11 +94,20 @@ class Columns(ConjugateFamily):
         """The blocks."""
         for k, (name, family, columns) in enumerate(self._blocks()):
             own = None if theta is None else _part(theta, name, family)
-            yield Block(columns, family, None if stats is None else stats.parts[k], own)
+            yield Block(columns, family, None if stats is None else stats.parts[k], own, f"{name}_")
+
+    def with_blocks(self, families: Sequence[ConjugateFamily]) -> Self:
+        """The same columns, described by other families."""
+        return replace(self, families=tuple(families))
+
+    def capability[K](self, kind: type[K]) -> K | None:
+        """What the blocks' own capabilities make up."""
+        found: K | None = product(self, kind)
+        return found
 
     def pooled(self) -> Self:
         """Block by block."""
-        return replace(self, families=tuple(f.pooled() for f in self.families))
+        return self.with_blocks([f.pooled() for f in self.families])
 
     @property
     def n_features(self) -> int:
@@ -137,12 +148,7 @@ class Columns(ConjugateFamily):
         return self._assemble(lambda _, family: family.simulate_predictive(rng, y), len(y))
 
     def to_pymc(
-        self,
-        *,
-        prefix: str = "",
-        X: Matrix | None = None,
-        y: Any = None,
-        stats: Any = None,
+        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
     ) -> dict[str, Any]:
         """Each block under its own name."""
         out: dict[str, Any] = {}
@@ -155,74 +161,6 @@ class Columns(ConjugateFamily):
             )
             out |= {f"{name}_{param}": value for param, value in theta.items()}
         return out
-
-    def pymc_log_likelihood(self, X: Matrix, theta: Mapping[str, Any], *, prefix: str = "") -> Any:
-        """Sum over blocks."""
-        return self._sum(
-            lambda name, family, x: family.pymc_log_likelihood(
-                x, _part(theta, name, family), prefix=f"{prefix}{name}_"
-            ),
-            X,
-        )
-
-    def prepared(self, stats: ColumnsStats) -> Self:
-        """Block by block."""
-        pairs = zip(self.families, stats.parts, strict=True)
-        return replace(self, families=tuple(f.prepared(s) for f, s in pairs))
-
-    def pymc_coordinates(
-        self, theta: Theta, stats: Any
-    ) -> dict[str, tuple[tuple[str, ...], Array]]:
-        """Those of each block, under its name."""
-        out = {}
-        for k, (name, family, _) in enumerate(self._blocks()):
-            part = None if stats is None else stats.parts[k]
-            for key, (dims, value) in family.pymc_coordinates(
-                _part(theta, name, family), part
-            ).items():
-                out[f"{name}_{key}"] = (_prefixed(name, dims), value)
-        return out
-
-    def default_stats(
-        self, X: Matrix, y: Array, n_classes: int, weight: Array | None
-    ) -> ColumnsStats:
-        """Of each block."""
-        parts = (f.default_stats(X[:, c], y, n_classes, weight) for _, f, c in self._blocks())
-        return ColumnsStats(self.names, tuple(parts))
-
-    def completed(self, X: Matrix, c: int) -> Matrix:
-        """Block by block."""
-        out = X.copy()
-        for _, family, columns in self._blocks():
-            out[:, columns] = family.completed(X[:, columns], c)
-        return out
-
-    def condensed(self, X: Matrix, weight: Array) -> tuple[Matrix, Array] | None:
-        """The rows as they are, if a block needs rows."""
-        blocks = (f.condensed(X[:, c], weight) for _, f, c in self._blocks())
-        return None if all(b is None for b in blocks) else (X, weight)
-
-    def pymc_data(self, stats: Any) -> dict[str, Array]:
-        """Those of each block; its name follows the role."""
-        out = {}
-        for k, (name, family, _) in enumerate(self._blocks()):
-            for key, value in family.pymc_data(None if stats is None else stats.parts[k]).items():
-                role, field = key.split("_", 1)
-                out[f"{role}_{name}_{field}"] = value
-        return out
-
-    def draw_missing(
-        self, rng: np.random.Generator, X: Matrix, y: Array, theta: Theta
-    ) -> tuple[Array, Array, Array]:
-        """Those of each block."""
-        parts = []
-        for name, family, columns in self._blocks():
-            own = _part(theta, name, family)
-            values, row, column = family.draw_missing(rng, X[:, columns], y, own)
-            parts.append((values, row, np.asarray(columns)[column]))
-        values, row, column = (np.concatenate(p, axis=-1) for p in zip(*parts, strict=True))
-        order = np.lexsort([column, row])
-        return values[:, order], row[order], column[order]
 
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
@@ -248,18 +186,17 @@ class Columns(ConjugateFamily):
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
     ) -> ColumnsStats:
         """The statistics of each block."""
-        parts = tuple(f.stats(X[:, c], y, n_classes, weight) for _, f, c in self._blocks())
-        return ColumnsStats(self.names, parts)
+        return self.join(f.stats(X[:, c], y, n_classes, weight) for _, f, c in self._blocks())
 
     def resolve(self, stats: ColumnsStats) -> Self:
         """Each block from its own statistics."""
         pairs = zip(self.families, stats.parts, strict=True)
-        return replace(self, families=tuple(f.resolve(s) for f, s in pairs))
+        return self.with_blocks([f.resolve(s) for f, s in pairs])
 
     def update(self, stats: ColumnsStats) -> Self:
         """Block by block."""
         pairs = zip(self.families, stats.parts, strict=True)
-        return replace(self, families=tuple(f.update(s) for f, s in pairs))
+        return self.with_blocks([f.update(s) for f, s in pairs])
 
     def mle(self, stats: ColumnsStats) -> dict[str, Array]:
         """Block by block."""
@@ -284,7 +221,11 @@ class Columns(ConjugateFamily):
 
     def log_density(self, theta: Theta) -> Array:
         """(...) sum over blocks."""
-        parts = [f.log_density(_part(theta, name, f)) for name, f, _ in self._blocks()]
+        what = "the density of theta"
+        parts = [
+            require(f, ThetaDensity, what).log_density(_part(theta, name, f))
+            for name, f, _ in self._blocks()
+        ]
         return log_product(np.stack(parts), 0)
 
     def log_predictive(self, X: Matrix) -> Array:
@@ -299,28 +240,6 @@ class Columns(ConjugateFamily):
     def cgf(self, X: Matrix, t: Array) -> Array:
         """Sum over blocks."""
         return self._sum(lambda _, family, x: family.cgf(x, t), X)
-
-    def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
-        """The blocks' weights in the order of the columns; linear if every block is."""
-        w: Any = None
-        w0: Any = 0.0
-        for name, family, columns in self._blocks():
-            part, part0 = family.linear_form(None if theta is None else _part(theta, name, family))
-            w = np.zeros((len(part), self.n_features)) if w is None else w
-            w[:, columns] = part
-            w0 = w0 + part0
-        return w, w0
-
-    def information(self, theta: Theta, weights: Array) -> Array:
-        """(D,) each feature by its own family."""
-        out = np.empty(self.n_features)
-        for name, family, columns in self._blocks():
-            out[columns] = family.information(_part(theta, name, family), weights)
-        return out
-
-    def for_plug_in(self, method: Method) -> Self:
-        """Block by block."""
-        return replace(self, families=tuple(f.for_plug_in(method) for f in self.families))
 
     # -- files -------------------------------------------------------------------------------
 
@@ -353,11 +272,14 @@ class Columns(ConjugateFamily):
 
     def read_stats(self, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> ColumnsStats:
         """Each block reads its own."""
-        parts = tuple(
+        return self.join(
             family.read_stats(_strip(arrays, name, family.statistics), own)
             for (name, family, _), own in zip(self._blocks(), settings["parts"], strict=True)
         )
-        return ColumnsStats(self.names, parts)
+
+    def join(self, parts: Iterable[Stats]) -> ColumnsStats:
+        """The statistics of the blocks as those of the product."""
+        return ColumnsStats(self.names, tuple(parts))
 
     # -- plumbing ----------------------------------------------------------------------------
 

@@ -1,0 +1,414 @@
+"""What a family may offer beyond the contract, and what is asked of it by whom.
+
+A family offers a capability by having its methods; nothing is registered. It is asked for by
+name, and what has to do without it says so::
+
+    rule = family.capability(LinearRule)  # the object that answers, or None
+    rule = require(family, LinearRule, "linear_form")  # or an error that names all three
+
+The object is the family itself, or, of a product of families over blocks of columns, one made of
+the blocks' own. Shapes as in `contract`.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from bayesgen.families.errors import MissingCapabilityError
+from bayesgen.families.names import Method
+from bayesgen.numerics.rows import Matrix
+from bayesgen.numerics.special import Array
+
+if TYPE_CHECKING:
+    from bayesgen.families.contract import ConjugateFamily, Family, Stats, Theta
+
+Variables = dict[str, tuple[tuple[str, ...], Array]]  # {name: (dims, array)}
+
+
+def require[K](family: "Family", kind: type[K], what: str) -> K:
+    """The object by which `family` answers for a capability.
+
+    Parameters
+    ----------
+    family : Family
+    kind : protocol of this module
+    what : str
+        What was asked for, for the error.
+
+    Raises
+    ------
+    MissingCapabilityError
+        If the family does not offer it.
+    """
+    found = family.capability(kind)
+    if found is None:
+        owners = [b.family for b in family.blocks() if b.family.capability(kind) is None]
+        members = [name for name in vars(kind) if not name.startswith("_")]
+        raise MissingCapabilityError(
+            what, kind.__name__, members, [type(f).__name__ for f in owners or [family]]
+        )
+    return found
+
+
+# ------------------------------------------------------------------------- prior and parameters
+
+
+@runtime_checkable
+class ThetaDensity(Protocol):
+    """The density of theta: for ``bg.validate`` (coherence) and the group ``log_prior``."""
+
+    def log_density(self, theta: "Theta") -> Array:
+        """(...) log density of this prior or posterior at theta, for any leading axes of draws.
+
+        With respect to Lebesgue measure in the coordinates of `params`: all but one of
+        probabilities that sum to 1, the upper triangle of a covariance. -inf outside the support;
+        +inf at a pole. For every theta, ``log_evidence(stats)`` is the log likelihood of the
+        rows plus the prior's `log_density` minus the posterior's: Chib's (1995) "candidate's
+        formula".
+        """
+        ...
+
+
+@runtime_checkable
+class DataScaledDefaults(Protocol):
+    """Defaults that the rows set, of a family fitted by MCMC: asked by ``fit``.
+
+    A conjugate family takes them from its statistics instead (`ConjugateFamily.resolve`).
+    """
+
+    def with_defaults(
+        self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
+    ) -> "Family":
+        """The prior with its data-scaled defaults filled in; `y` is -1 where there is no label.
+
+        Also in coordinates that suit the posterior of these rows, where they are not set.
+        """
+        ...
+
+
+@runtime_checkable
+class LearnedHyperparameters(Protocol):
+    """Hyper-parameters with a prior of their own: simulation-based calibration ranks them too."""
+
+    @property
+    def hyperparameters(self) -> dict[str, tuple[str, ...]]:
+        """{name: dims} of the variables of `to_pymc` that theta has a prior of.
+
+        Of those whose meaning does not depend on the rows; a prior object may stand for some.
+        """
+        ...
+
+
+@runtime_checkable
+class PartlyIdentified(Protocol):
+    """Theta of which different values are the same density of x: labels, signs.
+
+    Which one a sampler finds is chance. Asked by ``fit`` by MCMC, and by calibration.
+    """
+
+    def identified(self, theta: "Theta") -> Variables:
+        """{name: (dims, (..., *dims))} functions of theta that the likelihood determines."""
+        ...
+
+    def relabelled(self, draws: dict[str, Array], X: Matrix, y: Array) -> dict[str, Array]:
+        """The same draws, with one meaning for labels between which the likelihood cannot decide.
+
+        Parameters
+        ----------
+        draws : {name: (chain, draw, *dims)}
+            All variables of the PyMC model.
+        X, y : training rows
+            `y` as in `DataScaledDefaults.with_defaults`.
+
+        Returns
+        -------
+        {name: (chain, draw, *dims)}
+            Of the variables that change.
+        """
+        ...
+
+
+# ----------------------------------------------------------------------------------- the sampler
+
+
+@runtime_checkable
+class UnlabelledRows(Protocol):
+    """The density of rows of unknown class as a tensor: asked by ``fit`` with missing labels."""
+
+    def pymc_log_likelihood(self, X: Matrix, theta: Mapping[str, Any], *, prefix: str = "") -> Any:
+        """(N, C) tensor of log p(x_i | theta_c).
+
+        Parameters
+        ----------
+        X : rows as `log_likelihood` takes them
+            Data of the PyMC model on the stack.
+        theta : {name: tensor}
+            What `to_pymc` returned.
+        prefix : str
+            As in `to_pymc`.
+        """
+        ...
+
+
+@runtime_checkable
+class PreparedPrior(Protocol):
+    """A prior that is told of the rows before a PyMC model of them: asked by ``fit`` by NUTS.
+
+    By them it may choose what the density does not depend on: coordinates in which to sample,
+    contexts of a table.
+    """
+
+    def prepared(self, stats: Any) -> "Family":
+        """The same prior, for rows of which `stats` gives an idea.
+
+        None: whatever the rows will be, theta has the same shape (asked by calibration).
+        """
+        ...
+
+
+@runtime_checkable
+class SamplerCoordinates(Protocol):
+    """Free variables of `to_pymc` that are not in `params`.
+
+    With them a posterior drawn in closed form has all that PyMC asks of one: asked by
+    ``draw_posterior`` and for the group ``constant_data``. `stats` are those of the rows that the
+    PyMC model is conditioned on; None is the prior.
+    """
+
+    def pymc_coordinates(self, theta: "Theta", stats: Any) -> Variables:
+        """{name: (dims, (..., *dims))} behind draws of theta {name: (..., *dims)}."""
+        ...
+
+    def pymc_data(self, stats: Any) -> dict[str, Array]:
+        """{name: array} of the data containers in `to_pymc` that are not the rows'."""
+        ...
+
+
+@runtime_checkable
+class StartingPoint(Protocol):
+    """Where chains start, if not near the centre of the prior: asked by ``fit`` by MCMC.
+
+    For posteriors with several modes, or far away.
+    """
+
+    def start(self, rng: np.random.Generator) -> dict[str, Array] | None:
+        """Values of the free variables of `to_pymc`; None: near the centre of the prior."""
+        ...
+
+
+# -------------------------------------------------------------------------- missing cells, new rows
+
+
+@runtime_checkable
+class MissingCells(Protocol):
+    """Training rows with missing cells that `stats` cannot sum up: asked by ``fit`` by MCMC."""
+
+    def default_stats(self, X: Matrix, y: Array, n_classes: int, weight: Array | None) -> "Stats":
+        """What `resolve` takes, also of rows with missing cells."""
+        ...
+
+    def completed(self, X: Matrix, c: int) -> Matrix:
+        """Rows that `stats` takes: missing cells at their means in class `c`."""
+        ...
+
+    def condensed(self, X: Matrix, weight: Array) -> tuple[Matrix, Array]:
+        """Weighted rows, few, that have the likelihood of these rows of one class."""
+        ...
+
+    def draw_missing(
+        self, rng: np.random.Generator, X: Matrix, y: Array, theta: "Theta"
+    ) -> tuple[Array, Array, Array]:
+        """Missing cells given the observed ones, for draws of theta.
+
+        Parameters
+        ----------
+        y : (S, N) class codes
+        theta : {name: (S, *dims)}
+
+        Returns
+        -------
+        values : (S, M)
+        row, column : (M,)
+        """
+        ...
+
+
+@runtime_checkable
+class GivenRows(Protocol):
+    """A family of which rows have something given, lengths or exposures.
+
+    Asked where rows are replicated: predictive groups, plots of the prior predictive.
+    """
+
+    def given_rows(self, X: Matrix) -> "Family":
+        """The family whose `simulate` takes from the rows X what is given."""
+        ...
+
+
+# --------------------------------------------------------------------------------- prediction
+
+
+@runtime_checkable
+class PlugInScore(Protocol):
+    """A likelihood that takes from the prior what theta cannot carry: asked by ``predict_proba``.
+
+    The probability of a category never seen is such a thing.
+    """
+
+    def for_plug_in(self, method: Method) -> "Family":
+        """The family whose `log_likelihood` scores the theta of a plug-in method."""
+        ...
+
+
+@runtime_checkable
+class Discriminant(Protocol):
+    """A cheaper form of the likelihood that is enough for p(y | x, theta): asked by prediction."""
+
+    def discriminant(self, X: Matrix, theta: "Theta") -> Array:
+        """(..., N, C) `log_likelihood` up to a term that the classes of a row have in common."""
+        ...
+
+
+@runtime_checkable
+class DensityDraws(Protocol):
+    """Draws of the class log-densities without drawing theta: asked by ``predict_interval``."""
+
+    def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
+        """(n, N, C) draws of the class log-densities of each row.
+
+        Up to a term common to the classes of a row. Joint over the classes of a row; rows may be
+        dependent in any way. The first axis of every ``size`` asked of `rng` is n or the block's
+        share of it.
+        """
+        ...
+
+
+@runtime_checkable
+class LinearRule(Protocol):
+    """A decision rule that is linear in the features: asked by ``linear_form`` and ``explain``."""
+
+    def linear_form(self, theta: "Theta | None") -> tuple[Array, Array]:
+        """(w, w0): (..., C, D) and (..., C) with log p(x | theta_c) = x w_c + w0_c + g(x).
+
+        `theta` is a plug-in or draws; None asks for the posterior predictive. Raises
+        `NotLinearError` with the reason where there is no such form.
+        """
+        ...
+
+
+# -------------------------------------------------------------------------------- explanations
+
+
+@runtime_checkable
+class SeparateColumns(Protocol):
+    """Columns one by one, of a family that is `separable`: ``explain``, ``feature_relevance``.
+
+    A family that does not offer it is cut into its columns (`shared.separate_columns`).
+    """
+
+    def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
+        """Joint cgf of single cells: a row in which all else is missing, for each of n cells.
+
+        Parameters
+        ----------
+        x, column : (n,)
+            Values, none missing, and where they stand.
+        t : (K, n or 1, C)
+
+        Returns
+        -------
+        (K, n)
+        """
+        ...
+
+    def log_evidence_by_feature(self, stats: Any) -> Array:
+        """(D,) the terms of `log_evidence`, for columns that are `independent`."""
+        ...
+
+
+@runtime_checkable
+class FeatureTerms(Protocol):
+    """The log-odds as a sum over correlated features: asked by ``explain``."""
+
+    def log_odds_terms(
+        self, X: Matrix, a: int, b: int, theta: "Theta | None" = None
+    ) -> tuple[Array, Array]:
+        """Terms (..., N, D) and rest (..., N) of log p(x | theta_a) - log p(x | theta_b).
+
+        `theta` has any leading axes; None asks for the expectations under this posterior. A
+        missing cell contributes 0.
+        """
+        ...
+
+
+@runtime_checkable
+class UnattributedTerm(Protocol):
+    """A part of the log-odds that is no feature's (determinants): asked by ``explain``."""
+
+    def rest_cgf(self, X: Matrix, t: Array) -> Array:
+        """(K, N) joint cgf of what no feature of `log_odds_terms` accounts for, t (K, 1, C)."""
+        ...
+
+
+class Urns(NamedTuple):
+    """Tokens drawn from tables with Dirichlet priors (urns), as P different draws of rows.
+
+    Given theta, a row's log-density in class c is the sum of ``n log theta`` over its draws.
+    """
+
+    row: Array  # (P,)
+    feature: Array  # (P,)
+    n: Array  # (P,) how often the row has drawn this token
+    drawn: Array  # (P,) tokens that the row has drawn from this urn
+    cell: Array  # (C, P) pseudo-counts of the token
+    total: Array  # (C, P) pseudo-counts in the urn
+
+
+@runtime_checkable
+class TokenDraws(Protocol):
+    """Rows that are tokens drawn from tables with Dirichlet priors: asked by ``explain``."""
+
+    def urns(self, X: Matrix) -> Urns:
+        """What the rows have drawn."""
+        ...
+
+
+@runtime_checkable
+class FeatureInformation(Protocol):
+    """What each feature tells of the class: asked by ``bg.mutual_information``."""
+
+    def information(self, theta: "Theta", weights: Array) -> Array:
+        """(D,) mutual information of each feature and the class at one theta, in nats."""
+        ...
+
+
+@runtime_checkable
+class NullDistribution(Protocol):
+    """Statistics if the labels told nothing: the floor of ``bg.mutual_information``.
+
+    A sufficient statistic of one common theta is the pooled one; given it, how rows fall to the
+    classes does not depend on theta (Fisher's exact test conditions on the same). So the
+    statistics of each class can be drawn anew, whatever theta is.
+    """
+
+    def draw_null(self, rng: np.random.Generator, stats: Any) -> "Stats":
+        """Statistics of the same pooled rows, in classes of the same sizes, by chance alone.
+
+        Columns are drawn independently. Weights that are not whole numbers are rounded where
+        tables are drawn.
+        """
+        ...
+
+
+@runtime_checkable
+class Margins(Protocol):
+    """Correlated columns each on its own: asked by ``bg.mutual_information``."""
+
+    def margins(self) -> "ConjugateFamily":
+        """The family of independent columns with the same margins."""
+        ...
+
+    def margin_stats(self, stats: Any) -> "Stats":
+        """Its statistics, from those of this family."""
+        ...

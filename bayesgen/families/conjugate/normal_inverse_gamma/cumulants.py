@@ -1,0 +1,76 @@
+"""Joint cumulant generating functions of the class log-densities, variance group by group."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesgen.families.shared.assembly import cgf_by_rows
+from bayesgen.numerics.rows import Matrix, dense_block, shared_sums
+from bayesgen.numerics.special import Array, log1p, log_gamma_difference
+
+if TYPE_CHECKING:
+    from bayesgen.families.conjugate.normal_inverse_gamma.family import NormalInverseGamma
+
+
+def cgf(f: "NormalInverseGamma", X: Matrix, t: Array) -> Array:
+    """(..., N), as in `ConjugateFamily.cgf`, over the observed cells."""
+    n_classes = len(f.mu)
+    kappa, scale = f.kappa, f.sum_of_squares
+
+    def norm(T: Array, nu: Array, ss: Array) -> Array:
+        return log_gamma_difference(nu / 2, T / 2) - T / 2 * np.log(np.pi * ss)
+
+    def sum_seen(seen: Array, table: Array) -> Array:  # table (..., n or 1, D)
+        if table.shape[-2] > 1 or not np.isfinite(table).all():
+            return np.sum(np.where(seen, table, 0.0), axis=-1)
+        return shared_sums(seen.astype(table.dtype), table[..., 0, :])
+
+    def cell(rows: slice, t: Array) -> Array:
+        x = dense_block(X, rows) - f.shift
+        seen = ~np.isnan(x) & f.live
+        x = np.where(seen, x, 0.0)
+        out: Any = 0.0
+        T: Any = 0.0
+        B: Any = 0.0
+        for c in range(n_classes):
+            tc = t[..., c, None]
+            mean = -0.5 * log1p(tc / kappa[c])
+            nu, ss = (v[0 if f.over_classes else c] for v in (f.nu, scale))
+            square = seen * np.square(x - f.mu[c]) / ss  # first: t may be tiny
+            own = tc * kappa[c] / (kappa[c] + tc) * square
+            T, B = (T + tc, B + own) if f.over_classes else (tc, own)
+            out = out + sum_seen(seen, mean)
+            if f.over_classes and c < n_classes - 1:
+                continue
+            if f.over_features:
+                T, B = T * seen.sum(axis=-1, keepdims=True), B.sum(axis=-1, keepdims=True)
+                out = out + norm(T, nu, ss)[..., 0]
+            else:
+                out = out + sum_seen(seen, norm(T, nu, ss))
+                T = T * seen
+            out = out - ((nu + T) / 2 * log1p(B)).sum(axis=-1)
+        return out
+
+    with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
+        return cgf_by_rows(cell, X.shape[0], X.shape[1], t)
+
+
+def cell_cgf(f: "NormalInverseGamma", x: Array, column: Array, t: Array) -> Array:
+    """(K, n), as in `SeparateColumns`: a variance group is then one cell of each class."""
+    live = f.live[column]
+    kappa = f.kappa[:, column]
+    nu, ss = (np.broadcast_to(v, f.mu.shape)[:, column] for v in (f.nu, f.sum_of_squares))
+    square = np.square(x - f.shift[column] - f.mu[:, column]) / ss
+
+    def group(members: list[int]) -> Array:
+        T = t[..., members].sum(axis=-1)
+        B = sum(t[..., c] * kappa[c] / (kappa[c] + t[..., c]) * square[c] for c in members)
+        k = members[0]
+        mean = sum(-0.5 * log1p(t[..., c] / kappa[c]) for c in members)
+        norm = log_gamma_difference(nu[k] / 2, T / 2) - T / 2 * np.log(np.pi * ss[k])
+        return mean + norm - (nu[k] + T) / 2 * log1p(B)
+
+    every = list(range(len(f.mu)))
+    with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
+        out = sum(group(m) for m in ([every] if f.over_classes else [[c] for c in every]))
+    return np.where(live, out, 0.0)

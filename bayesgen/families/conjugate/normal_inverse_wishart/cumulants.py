@@ -1,0 +1,89 @@
+"""Joint cumulant generating function of the class log-densities, theta integrated out.
+
+For complete rows with a common Sigma the exponent is a determinant of the products of the rows'
+distances from the class means in the metric of psi^-1.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from bayesgen.families.shared.assembly import cgf_by_rows
+from bayesgen.families.shared.mahalanobis import pattern_blocks
+from bayesgen.numerics.rows import Matrix, dense_block
+from bayesgen.numerics.special import Array, log1p, log_multigamma_difference
+
+if TYPE_CHECKING:
+    from bayesgen.families.conjugate.normal_inverse_wishart.family import NormalInverseWishart
+
+
+def cgf(f: "NormalInverseWishart", X: Matrix, t: Array) -> Array:
+    """As `ConjugateFamily.cgf`, of the observed cells; one pattern of missing cells at a time."""
+    t = np.asarray(t)
+    t = t[None] if t.ndim == 1 else t
+    dtype = np.complex128 if np.iscomplexobj(t) else np.float64
+    out = np.empty((*t.shape[:-2], X.shape[0]), dtype=dtype)
+    with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
+        for rows, columns in pattern_blocks(X, f.live):
+            part = f if len(columns) == f.dim else f.marginal(columns)
+            x = dense_block(X, rows)[:, columns] - part.shift
+            t_rows = t if t.shape[-2] == 1 else t[..., rows, :]
+            out[..., rows] = _of_complete_rows(part, x, t_rows)
+    return out
+
+
+def _of_complete_rows(f: "NormalInverseWishart", x: Array, t: Array) -> Array:
+    n_classes, dim = len(f.mu), f.dim
+    whitened = [
+        solve_triangular(f.factor[0 if f.shared else c], (x - f.mu[c]).T, lower=True).T
+        for c in range(n_classes)
+    ]  # C arrays (n, D): their products are delta_c psi^-1 delta_d
+    groups = [list(range(n_classes))] if f.shared else [[c] for c in range(n_classes)]
+
+    def cell(rows: slice, t: Array) -> Array:
+        out: Any = 0.0
+        for k, members in enumerate(groups):
+            z = np.stack([whitened[c][rows] for c in members], axis=1)
+            gram = np.einsum("ncd,ned->nce", z, z)
+            tg = t[..., members]
+            total = tg.sum(axis=-1)
+            kappa = f.kappa[members]
+            tau = tg * kappa / (kappa + tg)
+            out = (
+                out
+                + log_multigamma_difference(f.nu[k] / 2, total / 2, dim)
+                - total / 2 * (dim * np.log(np.pi) + f.log_det[k])
+                - dim / 2 * log1p(tg / kappa).sum(axis=-1)
+                - (f.nu[k] + total) / 2 * _log_det_plus_identity(tau, gram)
+            )
+        return out
+
+    return cgf_by_rows(cell, len(x), n_classes * n_classes, t)
+
+
+def _log_det_plus_identity(tau: Array, gram: Array) -> Array:
+    """log det(I + diag(tau) G), tau (..., n, k), G (n, k, k) positive semi-definite.
+
+    Summed over eigenvalues: each 1 + lambda stays in the right half plane for imaginary t, so
+    principal logarithms add up to the continuous branch; the log of the determinant would not.
+    """
+    used = np.flatnonzero(tau.reshape(-1, tau.shape[-1]).any(axis=0))
+    if len(used) < tau.shape[-1]:
+        tau, gram = tau[..., used], gram[:, used[:, None], used]
+    if len(used) <= 1:  # none: the sum is 0
+        return log1p((tau * np.diagonal(gram, axis1=1, axis2=2)).sum(axis=-1))
+    if len(used) == 2 and np.iscomplexobj(tau):  # the log-odds of two classes: 50 times faster
+        half = (tau[..., 0] * gram[:, 0, 0] + tau[..., 1] * gram[:, 1, 1]) / 2
+        det = gram[:, 0, 0] * gram[:, 1, 1] - gram[:, 0, 1] ** 2
+        root = np.sqrt(half * half - tau[..., 0] * tau[..., 1] * det)
+        root = np.where((half.conj() * root).real < 0, -root, root)
+        larger = half + root  # no cancellation; the other by the product of both
+        with np.errstate(invalid="ignore", divide="ignore"):
+            smaller = tau[..., 0] * tau[..., 1] * det / larger
+        return log1p(larger) + np.where(larger == 0, 0.0, log1p(smaller))
+    product = tau[..., :, None] * gram
+    if np.iscomplexobj(tau):
+        return log1p(np.linalg.eigvals(product)).sum(axis=-1)
+    sign, log_det = np.linalg.slogdet(np.eye(tau.shape[-1]) + product)
+    return np.where(sign > 0, log_det, np.nan)

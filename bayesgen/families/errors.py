@@ -1,0 +1,101 @@
+"""Errors that say which class and which feature they are about."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bayesgen.numerics.special import Array
+
+
+class UndefinedEstimateError(ValueError):
+    """A point estimate that does not exist, with the cell where it fails.
+
+    Parameters
+    ----------
+    estimate : str
+        "mle", "map" or "posterior_mean".
+    reason : str
+    class_index, feature_index : int or None
+    """
+
+    def __init__(
+        self,
+        estimate: str,
+        reason: str,
+        class_index: int | None = None,
+        feature_index: int | None = None,
+        class_name: Any = None,
+        feature_name: Any = None,
+    ) -> None:
+        self.estimate, self.reason = estimate, reason
+        self.class_index, self.feature_index = class_index, feature_index
+        where = []
+        if class_index is not None:
+            where.append(f"class {class_index if class_name is None else class_name!r}")
+        if feature_index is not None:
+            where.append(f"feature {feature_index if feature_name is None else feature_name!r}")
+        place = f" for {', '.join(where)}" if where else ""
+        super().__init__(f"method={estimate!r} is undefined{place}: {reason}")
+
+    def renamed(self, class_names: Any, feature_names: Any) -> "UndefinedEstimateError":
+        """The same error in the user's own names."""
+
+        def name(names: Any, k: int | None) -> Any:
+            value = None if k is None or k >= len(names) else names[k]
+            return value.item() if isinstance(value, np.generic) else value
+
+        c, j = self.class_index, self.feature_index
+        names = name(class_names, c), name(feature_names, j)
+        return UndefinedEstimateError(self.estimate, self.reason, c, j, *names)
+
+
+class NotLinearError(ValueError):
+    """The decision rule asked for is not linear in the features; the message says why."""
+
+
+def refuse_undefined(estimate: str, bad: Array, reason: str) -> None:
+    """Raise `UndefinedEstimateError` at the first True cell of `bad`, (C,) or (C, D, ...)."""
+    bad = np.asarray(bad)
+    if bad.any():
+        cell = [int(i) for i in np.argwhere(bad)[0]]
+        raise UndefinedEstimateError(estimate, reason, *cell[:2])
+
+
+def refuse_negative(name: str, value: Array, before: Array) -> None:
+    """Raise if removing rows left a count below zero by more than rounding."""
+    if value.size and np.any(value < -1e-9 * np.maximum(1.0, np.abs(before))):
+        raise ValueError(
+            f"remove: {name!r} would become negative ({float(np.min(value)):g}); "
+            "only rows that were merged before can be removed"
+        )
+
+
+class MissingCapabilityError(NotImplementedError):
+    """Something was asked of a family that it does not offer.
+
+    Parameters
+    ----------
+    what : str
+        What was asked for.
+    capability : str
+        Its protocol in `bayesgen.families.capabilities`.
+    members : sequence of str
+        The methods of the protocol.
+    families : sequence of str
+        The classes that lack them.
+    """
+
+    def __init__(
+        self, what: str, capability: str, members: Sequence[str], families: Sequence[str]
+    ) -> None:
+        self.what, self.capability = what, capability
+        self.members, self.families = tuple(members), tuple(families)
+        super().__init__(
+            f"{what} needs the capability {capability} ({', '.join(members)}), which "
+            f"{' and '.join(families)} does not offer; see bayesgen.families.capabilities"
+        )
+
+    def __reduce__(self) -> Any:
+        """Errors travel between processes by their arguments."""
+        return type(self), (self.what, self.capability, self.members, self.families)

@@ -1,0 +1,72 @@
+"""Records: frozen dataclasses whose array fields name their dims.
+
+Priors and statistics are records: they can be written to a file, read back, and cut along a dim.
+"""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
+from typing import Any, Self
+
+import numpy as np
+
+from bayesgen.numerics.special import Array
+
+
+def array(*dims: str, default: Any = MISSING) -> Any:
+    """Dataclass field of an array with named dims; the names are its shape comment."""
+    return field(default=default, metadata={"dims": dims})
+
+
+def guide(*dims: str) -> Any:
+    """Dataclass field of an array that the rows fill in and no density of parameters depends on.
+
+    It says in which coordinates their posterior is best sampled.
+    """
+    return field(default=None, metadata={"dims": dims, "guide": True})
+
+
+def prior_object() -> Any:
+    """Dataclass field of a prior as an object (`pymc_parts.variable`), None for the default."""
+    return field(default=None, metadata={"prior": True})
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """Frozen dataclass whose array fields name their dims, so that it can be written to a file."""
+
+    def arrays(self) -> dict[str, tuple[tuple[str, ...], Array]]:
+        """{field: (dims, array)} of the array fields; an axis of length 1 may stand for all."""
+        return {
+            f.name: (f.metadata["dims"], np.asarray(getattr(self, f.name)))
+            for f in fields(self)
+            if "dims" in f.metadata
+        }
+
+    def settings(self) -> dict[str, Any]:
+        """The other fields: plain values that JSON can hold; prior objects are left out."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if not f.metadata}
+
+    def with_prior_objects(self, other: Self) -> Self:
+        """The same with the prior objects of `other`, which no file holds."""
+        names = [f.name for f in fields(self) if "prior" in f.metadata]
+        return replace(self, **{name: getattr(other, name) for name in names})
+
+    def without_guides(self) -> Self:
+        """The same with the guides blank."""
+        names = [f.name for f in fields(self) if "guide" in f.metadata]
+        return replace(self, **dict.fromkeys(names))
+
+    @classmethod
+    def from_parts(cls, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> Self:
+        """Inverse of `arrays` and `settings`."""
+        return cls(**{name: np.asarray(a) for name, a in arrays.items()}, **settings)
+
+    def at(self, dim: str, index: Any) -> Self:
+        """The record of some positions along a dim; an axis of length 1 stands for all of them."""
+        part = {}
+        for name, (dims, value) in self.arrays().items():
+            if dim in dims:
+                axis = dims.index(dim) - len(dims)
+                if value.ndim >= -axis and value.shape[axis] > 1:
+                    part[name] = value.take(index, axis)
+        return replace(self, **part)

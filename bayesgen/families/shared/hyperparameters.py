@@ -1,0 +1,32 @@
+"""Hyper-parameters as users give them, to full arrays."""
+
+from typing import Any
+
+import numpy as np
+
+from bayesgen.numerics.special import Array
+
+
+def broadcast_prior(
+    name: str, value: Any, shape: tuple[int, ...], *, positive: bool = True
+) -> Array:
+    """A hyper-parameter as a float64 array of `shape`, or an error that names it.
+
+    `shape` is (class, feature) or (class,). NumPy's rules: a 1-D array is one value a *feature*
+    whatever the number of classes; one value a class is an array of shape (C, 1).
+    """
+    axes = "(class, feature)" if len(shape) == 2 else "(class,)"
+    try:
+        out = np.array(np.broadcast_to(np.asarray(value, dtype=np.float64), shape))
+    except ValueError:
+        raise ValueError(
+            f"{name} has shape {np.shape(value)}, which does not broadcast to {axes} = {shape}; "
+            f"give one number, one value a feature, or an array (C, 1) with one value a class"
+        ) from None
+    except TypeError:
+        raise TypeError(f"{name} must be a number or an array of numbers, got {value!r}") from None
+    if not np.all(np.isfinite(out)):
+        raise ValueError(f"{name} must be finite, got {value!r}")
+    if positive and not np.all(out > 0):
+        raise ValueError(f"{name} must be > 0, got {value!r}: the prior would be improper")
+    return out

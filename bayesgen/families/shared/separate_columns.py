@@ -1,0 +1,48 @@
+"""The columns of a separable family, one by one: its own formulas, or the family of each column."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesgen.families.capabilities import SeparateColumns, require
+from bayesgen.families.contract import ConjugateFamily
+from bayesgen.families.names import FEATURE
+from bayesgen.numerics.special import Array
+
+
+def separate_columns(family: ConjugateFamily) -> SeparateColumns:
+    """What answers for the single columns of `family`.
+
+    Raises
+    ------
+    MissingCapabilityError
+        If the density is no product over the columns.
+    """
+    if family.separable and family.capability(SeparateColumns) is None:
+        return OneByOne(family)
+    return require(family, SeparateColumns, f"a column of {type(family).__name__} on its own")
+
+
+@dataclass(frozen=True)
+class OneByOne:
+    """A separable family, cut into its columns: each costs a call."""
+
+    family: ConjugateFamily
+
+    def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
+        """(K, n) joint cgf of single cells, as in `SeparateColumns`."""
+        n = len(x)
+        out = np.empty((len(t), n), dtype=np.complex128 if np.iscomplexobj(t) else np.float64)
+        for j in np.unique(column):
+            own = np.flatnonzero(column == j)
+            t_own = t if t.shape[1] == 1 else t[:, own]
+            out[:, own] = self.family.at(FEATURE, [j]).cgf(x[own, None], t_own)
+        return out
+
+    def log_evidence_by_feature(self, stats: Any) -> Array:
+        """(D,) evidences of the columns."""
+        dims, value = next((d, a) for d, a in stats.arrays().values() if FEATURE in d)
+        each = range(value.shape[dims.index(FEATURE)])
+        parts = ((self.family.at(FEATURE, [j]), stats.at(FEATURE, [j])) for j in each)
+        return np.array([family.log_evidence(own) for family, own in parts])
