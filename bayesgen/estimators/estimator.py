@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesgen.datatree import tree
 from bayesgen.encoding.labels import codes_of, weights_by_class
-from bayesgen.families.contract import ConjugateFamily, Family, Stats
+from bayesgen.families.contract import Family, Stats
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, METHODS, Method
 from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.numerics.special import Array
@@ -123,7 +123,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
 
     def _conjugate(self) -> bool:
         """Whether the family has closed forms."""
-        return issubclass(self._family_type, ConjugateFamily)
+        return bool(self._family_type.conjugate)
 
     # -- rows --------------------------------------------------------------------------------
 

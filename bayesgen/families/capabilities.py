@@ -51,9 +51,6 @@ def require[K](family: "Family", kind: type[K], what: str) -> K:
     return found
 
 
-# ------------------------------------------------------------------------- prior and parameters
-
-
 @runtime_checkable
 class ThetaDensity(Protocol):
     """The density of theta: for ``bg.validate`` (coherence) and the group ``log_prior``."""
@@ -89,7 +86,7 @@ class DataScaledDefaults(Protocol):
 
 @runtime_checkable
 class LearnedHyperparameters(Protocol):
-    """Hyper-parameters with a prior of their own: simulation-based calibration ranks them too."""
+    """Hyper-parameters with a prior of their own: asked by simulation-based calibration."""
 
     @property
     def hyperparameters(self) -> dict[str, tuple[str, ...]]:
@@ -127,9 +124,6 @@ class PartlyIdentified(Protocol):
             Of the variables that change.
         """
         ...
-
-
-# ----------------------------------------------------------------------------------- the sampler
 
 
 @runtime_checkable
@@ -197,9 +191,6 @@ class StartingPoint(Protocol):
         ...
 
 
-# -------------------------------------------------------------------------- missing cells, new rows
-
-
 @runtime_checkable
 class MissingCells(Protocol):
     """Training rows with missing cells that `stats` cannot sum up: asked by ``fit`` by MCMC."""
@@ -244,9 +235,6 @@ class GivenRows(Protocol):
     def given_rows(self, X: Matrix) -> "Family":
         """The family whose `simulate` takes from the rows X what is given."""
         ...
-
-
-# --------------------------------------------------------------------------------- prediction
 
 
 @runtime_checkable
@@ -295,9 +283,6 @@ class LinearRule(Protocol):
         `NotLinearError` with the reason where there is no such form.
         """
         ...
-
-
-# -------------------------------------------------------------------------------- explanations
 
 
 @runtime_checkable

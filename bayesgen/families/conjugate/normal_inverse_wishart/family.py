@@ -179,7 +179,7 @@ class NormalInverseWishart(ConjugateFamily):
         if X is not None:
             of_rows = self.stats(X, y.get_value(), len(self.mu))  # refuses missing cells
             stats = of_rows if stats is None else stats
-        at = bartlett.coordinates(self, self.__dict__.get("_rough") if stats is None else stats)
+        at = bartlett.coordinates(self, self.__dict__.get("_pilot") if stats is None else stats)
         return bartlett.declare(self, at, prefix, X, y, stats is not None)
 
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
@@ -190,7 +190,7 @@ class NormalInverseWishart(ConjugateFamily):
     def prepared(self, stats: ScatterStats) -> Self:
         """With coordinates in which the posterior of such rows is nearly standard Normal."""
         out = replace(self)
-        out.__dict__["_rough"] = stats
+        out.__dict__["_pilot"] = stats
         return out
 
     def _seen_cells(self, X: Matrix) -> Array:

@@ -39,12 +39,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from scipy.cluster.vq import kmeans2
 from scipy.special import expit, logit
 
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CLASS, COMPONENT, FEATURE, FEATURE_BIS
 from bayesgen.families.records import array, prior_object
+from bayesgen.families.sampled.gaussian_mixture.clusters import first_point
 from bayesgen.families.sampled.gaussian_mixture.label_switching import renumbering
 from bayesgen.families.shared import gaps
 from bayesgen.families.shared.correlations import declare_correlation
@@ -114,7 +114,7 @@ class GaussianMixture(Family):
         for name, dims in self.params.items():
             value = np.array(theta[name], dtype=np.float64)
             axis = dims.index(COMPONENT) - len(dims)
-            for c, k in enumerate(self._sizes):
+            for c, k in enumerate(self.sizes):
                 own: Any = (..., c, slice(0, k), *(slice(None),) * (-1 - axis))
                 value[own] = np.sort(value[own], axis=axis)
             out[name] = (dims, value)
@@ -162,7 +162,7 @@ class GaussianMixture(Family):
         return replace(self, concentration=concentration, n_components=plain)
 
     @property
-    def _sizes(self) -> Array:
+    def sizes(self) -> Array:
         """(C,) numbers of clusters."""
         return np.asarray((np.asarray(self.concentration) > 0).sum(axis=1))
 
@@ -234,7 +234,7 @@ class GaussianMixture(Family):
             scale=scale if self.scale is None else np.asarray(self.scale, np.float64),
             resolution=np.asarray(step, np.float64),
         )
-        out.__dict__["_first"] = out._first_point(X, y)
+        out.__dict__["_first"] = first_point(out, X, y)
         return out
 
     def to_pymc(
@@ -309,7 +309,7 @@ class GaussianMixture(Family):
         """(N,) tensor of log densities of rows in class c."""
         import pytensor.tensor as pt
 
-        own = slice(None, int(self._sizes[c]))
+        own = slice(None, int(self.sizes[c]))
         sigma = self._covariances({k: v[c, own] for k, v in theta.items()})
         density = gaps.log_density(X, theta["mu"][c, own], sigma, name)
         return pt.logsumexp(density + pt.log(theta["weight"][c, own]), axis=1)
@@ -320,7 +320,7 @@ class GaussianMixture(Family):
 
         X = np.asarray(X, dtype=np.float64)
         columns = [
-            self._log_mixture(X, theta, c, f"{prefix}rows{c}") for c in range(len(self._sizes))
+            self._log_mixture(X, theta, c, f"{prefix}rows{c}") for c in range(len(self.sizes))
         ]
         return pt.stack(columns, axis=1)
 
@@ -343,37 +343,6 @@ class GaussianMixture(Family):
             **beside,
         }
 
-    def _first_point(self, X: Matrix, y: Array) -> tuple[Array, Array, dict[str, Array]]:
-        """Means and scales of the clusters, in units of the columns, and the shares beside."""
-        X = (np.asarray(X, dtype=np.float64) - self.location) / self.scale
-        n_classes, n_components = np.shape(self.concentration)
-        dim = X.shape[1]
-        mu = np.zeros((n_classes, n_components, dim))
-        sigma = np.ones(mu.shape)
-        weight = np.array(self.concentration, dtype=np.float64)
-        for c, k in enumerate(self._sizes):
-            x = X[(y == c) & ~np.isnan(X).all(axis=1)]
-            if not len(x):
-                continue
-            mean = np.nan_to_num(np.where(np.isnan(x), 0.0, x).sum(axis=0))
-            mean = mean / np.maximum((~np.isnan(x)).sum(axis=0), 1)
-            x = np.where(np.isnan(x), mean, x)
-            centres, label = _clusters(x, int(k))
-            mu[c, :k] = centres
-            for cluster in range(k):
-                own = x[label == cluster]
-                weight[c, cluster] += len(own)
-                if len(own) > 1:
-                    sigma[c, cluster] = np.sqrt(np.square(own - own.mean(axis=0)).mean(axis=0))
-        sigma = np.maximum(sigma, 0.05)
-        left = weight[:, ::-1].cumsum(axis=1)[:, ::-1][:, :-1]
-        share = np.divide(weight[:, :-1], left, out=np.full(left.shape, 0.5), where=left > 0)
-        shares = {"stick": np.clip(share, 0.05, 0.95)} if n_components > 1 else {}
-        if self.covariance == "full" and dim > 1:
-            pairs = dim * (dim - 1) // 2
-            shares["correlation_partial"] = np.full((n_classes, n_components, pairs), 0.5)
-        return mu, sigma, shares
-
     # -- label switching ---------------------------------------------------------------------
 
     def relabelled(self, draws: dict[str, Array], X: Matrix, y: Array) -> dict[str, Array]:
@@ -384,7 +353,7 @@ class GaussianMixture(Family):
         n = math.prod(lead)
         flat = {k: np.array(draws[k]).reshape(n, *draws[k].shape[2:]) for k in names}
         X = np.asarray(X, dtype=np.float64)
-        for c, k in enumerate(self._sizes):
+        for c, k in enumerate(self.sizes):
             rows = X[(y == c) & ~np.isnan(X).all(axis=1)]
             if k < 2 or not len(rows):
                 continue
@@ -396,7 +365,7 @@ class GaussianMixture(Family):
         weight = flat["weight"]
         if "stick" in draws:
             left = 1 - weight.cumsum(axis=-1)[..., :-1] + weight[..., :-1]
-            last = np.arange(weight.shape[2] - 1) >= self._sizes[:, None] - 1
+            last = np.arange(weight.shape[2] - 1) >= self.sizes[:, None] - 1
             own = np.array(draws["stick"]).reshape(n, *last.shape)
             flat["stick"] = np.where(last, own, weight[..., :-1] / np.where(last, 1.0, left))
         return {k: v.reshape(*lead, *v.shape[1:]) for k, v in flat.items()}
@@ -413,28 +382,3 @@ class GaussianMixture(Family):
         order = renumbering(log_p, density)
         weight = np.take_along_axis(flat["weight"][:, 0], order, axis=1).mean(axis=0)
         return order[:, np.argsort(-weight, kind="stable")]
-
-
-def _clusters(x: Array, k: int) -> tuple[Array, Array]:
-    """Centres (k, D) and labels (n,) by k-means, the best of some starts; few rows are repeated."""
-    rng = np.random.default_rng(0)
-    if len(np.unique(x, axis=0)) <= k:
-        centres = np.resize(np.unique(x, axis=0), (k, x.shape[1]))
-        centres = centres + 0.1 * rng.standard_normal(centres.shape)
-        return centres, np.square(x[:, None] - centres).sum(axis=-1).argmin(axis=1)
-    best, least = None, np.inf
-    for _ in range(10):
-        first = x[rng.choice(len(x), k, replace=False)]
-        centres, label = (
-            kmeans2(x, first, minit="matrix", missing="warn")
-            if k > 1
-            else (
-                x.mean(axis=0, keepdims=True),
-                np.zeros(len(x), dtype=int),
-            )
-        )
-        loss = np.square(x - centres[label]).sum()
-        if loss < least:
-            best, least = (centres, label), loss
-    assert best is not None
-    return best

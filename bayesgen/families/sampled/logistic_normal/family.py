@@ -51,11 +51,9 @@ from scipy.special import logsumexp
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS
 from bayesgen.families.records import array, guide, prior_object
-from bayesgen.families.sampled.logistic_normal.factor_mode import Guide
+from bayesgen.families.sampled.logistic_normal import pymc_model
+from bayesgen.families.sampled.logistic_normal.directions import directions
 from bayesgen.families.shared.hyperparameters import broadcast_prior
-from bayesgen.families.shared.pymc_parts import declare, prefixed, sum_cells, variable
-from bayesgen.families.shared.rising import known_codes, refuse_fractional_counts, row_of_cells
-from bayesgen.families.shared.simplex import counted_simplex
 from bayesgen.numerics.rows import (
     Matrix,
     class_sums,
@@ -72,7 +70,6 @@ from bayesgen.numerics.special import Array, log_factorial
 FACTOR = "factor"
 _REACH = 4.5  # of the grid: a mass of 7e-6 is outside
 _TABLE = 1 << 20  # numbers of one table (draw, row, class, node): 8 MiB
-_ROUND = 1 << 21  # numbers of one matrix (class, word, coordinate) of a guide: 16 MiB
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +159,7 @@ class LogisticNormal(Family):
 
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
         """(..., N, C) log masses of the documents, coefficient included."""
-        self._check(X)
+        self.check(X)
         centre, loading = (np.asarray(theta[k], np.float64) for k in ("centre", "loading"))
         *batch, n_classes, n_features = centre.shape
         centre = centre.reshape(-1, n_classes, n_features)
@@ -211,7 +208,7 @@ class LogisticNormal(Family):
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
     ) -> Self:
         """Pseudo-counts as an array, rough counts, directions, the grid, the mean length."""
-        self._check(X)
+        self.check(X)
         n_features = X.shape[1]
         if not 1 <= self.factors < n_features:
             raise ValueError(
@@ -227,7 +224,7 @@ class LogisticNormal(Family):
         if direction is None:
             own = [y == c if (y == c).any() else np.ones(len(y), bool) for c in range(n_classes)]
             direction = [
-                _directions(cells[rows], count / count.sum(), self.factors)
+                directions(cells[rows], count / count.sum(), self.factors)
                 for rows, count in zip(own, counts, strict=True)
             ]
         spacing = 1 / (0.6 * np.sqrt(1 + np.quantile(length, 0.95)))
@@ -265,95 +262,7 @@ class LogisticNormal(Family):
         self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
     ) -> dict[str, Any]:
         """Dirichlet centres, zero-sum Normal loadings; of rows the potential ``x``."""
-        import pymc as pm
-        import pytensor.tensor as pt
-
-        if X is not None and self._has_guide():
-            return self._round(prefix, X, known_codes(y))
-        prior = declare(self, "prior", prefix)
-        dims = {name: prefixed(prefix, d) for name, d in self.params.items()}
-        names = {k: f"{prefix}{k}" for k in ("centre", "loading", "spread", "unit", "along")}
-        w, r = prior["reference"], prior["direction"]
-        centre = variable(
-            names["centre"],
-            self.centre,
-            dims["centre"],
-            lambda: pm.Dirichlet(
-                names["centre"],
-                prior["alpha"] + pt.zeros(w.shape),  # PyMC must meet w before the transform
-                default_transform=counted_simplex(w),
-                dims=dims["centre"],
-            ),
-        )
-        by_factor = dims["loading"][:2]
-        spread = variable(
-            names["spread"],
-            self.spread,
-            by_factor,
-            lambda: pm.HalfNormal(names["spread"], 1.0, dims=by_factor),
-        )
-        unit = pm.ZeroSumNormal(names["unit"], sigma=1.0, n_zerosum_axes=1, dims=dims["loading"])
-        along = pm.HalfNormal(names["along"], 1.0, dims=by_factor)
-        # the parts along r_l: of factor k itself `along`, of earlier ones those of `unit`, else 0
-        parts = []
-        for k in range(self.factors):
-            part = unit[:, k]
-            for l in range(k, self.factors):
-                part = part - r[:, l] * (r[:, l] * part).sum(axis=-1, keepdims=True)
-            parts.append(part + r[:, k] * along[:, k, None])
-        loading = pm.Deterministic(
-            names["loading"], spread[:, :, None] * pt.stack(parts, axis=1), dims=dims["loading"]
-        )
-        theta = {"centre": centre, "loading": loading}
-        if X is not None:
-            log_p = self._log_rows(f"{prefix}x", X, known_codes(y), theta)
-            pm.Potential(f"{prefix}x", log_p)
-        return theta
-
-    def _has_guide(self) -> bool:
-        default = self.centre is None and self.spread is None and self.factors == 1
-        return default and self.alpha.size * self.alpha.shape[1] <= _ROUND
-
-    def _round(self, prefix: str, X: Matrix, y: Array) -> dict[str, Any]:
-        """One factor under the default priors, given rows, in the coordinates of a `Guide`.
-
-        ``loading_white`` is Normal given the spread; ``centre_white`` has the density of a
-        Dirichlet centre, up to a constant, by the potential ``centre_prior``.
-        """
-        import pymc as pm
-        import pytensor.tensor as pt
-
-        self._check(X)
-        prior = declare(self, "prior", prefix)
-        n_classes, n_words = self.alpha.shape
-        cells = stored_cells(X, slice(None)).astype(np.float64)
-        z, log_w = self.grid()
-        first = 0.3 * np.sqrt(n_words) * self.direction[:, 0]
-        classes = [cells[y == c] for c in range(n_classes)]
-        found = Guide.of(classes, self.alpha, z[:, 0], log_w, first)
-        at = {k: pm.Data(f"{prefix}guide_{k}", v) for k, v in found._asdict().items()}
-        model: Any = pm.modelcontext(None)
-        model.add_coords({f"{prefix}contrast": np.arange(n_words - 1)})
-        each = (CLASS, f"{prefix}contrast")
-        dims = {name: prefixed(prefix, d) for name, d in self.params.items()}
-
-        spread = pm.HalfNormal(f"{prefix}spread", 1.0, dims=dims["loading"][:2])
-        s = spread[:, 0][:, None]
-        sd = 1 / pt.sqrt(at["information"] + s**-2)
-        mean = at["pull"] * sd**2
-        white = pm.Normal(f"{prefix}loading_white", -mean / sd, s / sd, dims=each)
-        b = mean + sd * white
-        loading = _times(at["axes"], b)
-        loading = pm.Deterministic(f"{prefix}loading", loading[:, None, :], dims=dims["loading"])
-        other = pm.Normal(f"{prefix}centre_white", 0.0, 1.0, dims=each)
-        ell = at["origin"] + _times(at["slope"], b - at["place"]) + _times(at["width"], other)
-        log_p = ell - _log_sum_exp(ell, 1)[:, None]
-        centre = pm.Deterministic(f"{prefix}centre", pt.exp(log_p), dims=dims["centre"])
-        density = (prior["alpha"] * log_p).sum() + (other**2).sum() / 2
-        pm.Potential(f"{prefix}centre_prior", density)
-        theta = {"centre": centre, "loading": loading}
-        pm.Potential(f"{prefix}x", self._log_rows(f"{prefix}x", X, y, theta))
-        return theta
+        return pymc_model.declare(self, prefix, X, y)
 
     def relabelled(self, draws: dict[str, Array], X: Matrix, y: Array) -> dict[str, Array]:
         """Loadings of either sign with their positive part along `direction`."""
@@ -363,112 +272,12 @@ class LogisticNormal(Family):
         along = (loading * self.direction).sum(axis=-1, keepdims=True)
         return {"loading": np.where(along < 0, -loading, loading)}
 
-    def _log_rows(self, name: str, X: Matrix, y: Array, theta: Any) -> Any:
-        """Tensor: log likelihood of labelled rows."""
-        import pymc as pm
-        import pytensor.tensor as pt
-
-        self._check(X)
-        cells = stored_cells(X, slice(None))
-        refuse_fractional_counts(cells.data)
-        centre, loading = theta["centre"], theta["loading"]
-        n_classes, n_features = self.alpha.shape
-        length = row_sums(cells.data, cells.indptr)
-        counts = pm.Data(f"{name}_counts", class_sums(cells, y, n_classes))
-        constant = float(np.sum(log_factorial(length)) - np.sum(log_factorial(cells.data)))
-        out = (counts * pt.log(centre)).sum() + pm.Data(f"{name}_constant", constant)
-        own = cells.copy()  # the words of a document, in the table of its class
-        own.indices = (y[row_of_cells(cells)] * n_features + cells.indices).astype(np.int64)
-        own = type(cells)((own.data, own.indices, own.indptr), (len(y), n_classes * n_features))
-        table = loading.dimshuffle(0, 2, 1).reshape((n_classes * n_features, self.factors))
-        along = sum_cells(f"{name}_cells", own, table)  # (N, K)
-        label = pm.Data(f"{name}_class", y.astype(np.int64))
-        n_words = pm.Data(f"{name}_length", length)
-        z, log_w = self.grid()
-        exponent = log_w - n_words[:, None] * _log_norm(theta, z)[label]
-        for k in range(self.factors):
-            exponent = exponent + along[:, k, None] * z[:, k]
-        return out + _log_sum_exp(exponent, 1).sum()
-
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
         """As `log_likelihood`, on the same grid."""
-        import pymc as pm
-        import pytensor.tensor as pt
+        return pymc_model.log_likelihood(self, X, theta, prefix)
 
-        self._check(X)
-        cells = stored_cells(X, slice(None))
-        length = row_sums(cells.data, cells.indptr)
-        coefficient = log_factorial(length) - row_sums(log_factorial(cells.data), cells.indptr)
-        z, log_w = self.grid()
-        n_words = pm.Data(f"{prefix}length", length)
-        exponent = log_w - n_words[:, None, None] * _log_norm(theta, z)
-        for k in range(self.factors):
-            along = sum_cells(f"{prefix}along_{k}", cells, theta["loading"][:, k].T)
-            exponent = exponent + along[:, :, None] * z[:, k]
-        words = sum_cells(f"{prefix}counts", cells, pt.log(theta["centre"]).T)
-        constant = pm.Data(f"{prefix}coefficient", coefficient)[:, None]
-        return _log_sum_exp(exponent, 2) + words + constant
-
-    def _check(self, X: Matrix) -> None:
+    def check(self, X: Matrix) -> None:
+        """Refuse missing and negative counts."""
         if has_nan(X):
             raise ValueError(f"missing counts (NaN) are refused: {self.missing}")
         refuse_negative_counts(X)
-
-
-def _times(matrix: Any, vector: Any) -> Any:
-    """(C, D) product of tensors (C, D, M) and (C, M)."""
-    import pytensor.tensor as pt
-
-    return pt.matmul(matrix, vector[:, :, None])[:, :, 0]
-
-
-def _log_norm(theta: Any, z: Array) -> Any:
-    """(C, Q) tensor: log of the sum of centre_j exp(z . loading_j)."""
-    import pytensor.tensor as pt
-
-    words = pt.log(theta["centre"])[:, :, None]
-    for k in range(z.shape[1]):
-        words = words + theta["loading"][:, k, :, None] * z[:, k]
-    return _log_sum_exp(words, 1)
-
-
-def _log_sum_exp(a: Any, axis: int) -> Any:
-    """PyTensor's, with one exponential for value and gradient together."""
-    import pytensor.tensor as pt
-    from pytensor.gradient import disconnected_grad
-
-    top = disconnected_grad(a.max(axis=axis, keepdims=True))
-    return pt.log(pt.exp(a - top).sum(axis=axis)) + top.squeeze(axis)
-
-
-def _directions(cells: Any, p: Array, n_factors: int) -> Array:
-    r"""(K, D) orthonormal contrasts of words, along which the documents vary beyond chance.
-
-    Leading eigenvectors e of :math:`P^{-1/2} (M - p p^\top) P^{-1/2}`, M the mean of
-    :math:`(x x^\top - \text{diag}(x))/(L(L - 1))`, whose expectation is that of theta theta':
-    what multinomial draws add is taken out. :math:`P^{1/2} e` weighs the words by what is known of
-    them.
-    """
-    from scipy.sparse.linalg import LinearOperator, eigsh
-
-    n_features = len(p)
-    length = row_sums(cells.data, cells.indptr)
-    pairs = float(np.sum(length * (length - 1)))
-    total = np.asarray(cells.sum(axis=0)).ravel()
-    root = np.sqrt(p)
-
-    def times(v: Array) -> Array:
-        u = v.ravel() / root
-        moment = (cells.T @ (cells @ u) - total * u) / max(pairs, 1.0)
-        return np.asarray((moment - p * (p @ u)) / root)
-
-    if n_features <= max(64, 2 * n_factors + 1):
-        matrix = np.stack([times(e) for e in np.eye(n_features)])
-        vectors = np.linalg.eigh((matrix + matrix.T) / 2)[1][:, ::-1]
-    else:
-        operator = LinearOperator((n_features, n_features), matvec=times, dtype=np.float64)
-        start = np.cos(np.arange(n_features))  # the same each time
-        vectors = eigsh(operator, k=n_factors, which="LA", v0=start)[1][:, ::-1]
-    basis = root[:, None] * vectors[:, :n_factors]
-    q = np.linalg.qr(basis - basis.mean(axis=0))[0].T
-    return q * np.sign(q[np.arange(n_factors), np.abs(q).argmax(axis=1)])[:, None]

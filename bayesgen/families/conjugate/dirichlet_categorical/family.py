@@ -20,17 +20,16 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import sparse
 from scipy.special import xlogy
 
+from bayesgen.families.conjugate.dirichlet_categorical import cumulants
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import NotLinearError, refuse_negative, refuse_undefined
 from bayesgen.families.names import CATEGORY, CLASS, FEATURE, FEATURE_CATEGORY, Method
 from bayesgen.families.records import array
-from bayesgen.families.shared.assembly import cgf_by_rows, density_by_draws
+from bayesgen.families.shared.assembly import density_by_draws
 from bayesgen.families.shared.category_codes import (
     Codes,
-    code_index,
     count_codes,
     draw_codes,
     look_up,
@@ -52,7 +51,6 @@ from bayesgen.numerics.special import (
     Array,
     draw_dirichlet,
     log_beta_difference,
-    log_gamma_difference,
 )
 
 
@@ -153,8 +151,8 @@ class DirichletCategorical(ConjugateFamily):
         """
         with np.errstate(divide="ignore"):
             log_p = np.log(np.asarray(theta["theta"], dtype=np.float64))
-            log_new = np.log(self._p_new())
-        return look_up(X, self._extended(log_p, log_new))
+            log_new = np.log(self.p_new())
+        return look_up(X, self.extended(log_p, log_new))
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
         """(N, D) codes, as int64."""
@@ -349,58 +347,11 @@ class DirichletCategorical(ConjugateFamily):
 
         A category never seen contributes t log(probability): it is the same under every theta.
         """
-        t = np.asarray(t)
-        total, p_new = self.alpha.sum(axis=-1), self._p_new()
-        n_classes, n_features, k = self.alpha.shape
-        real = self.alpha > 0
-        safe = np.where(real, self.alpha, 1.0)
-
-        def moments(c: int, tc: Array) -> Array:  # (..., 1, 1) -> (..., D, K)
-            norm = log_gamma_difference(total[c], tc[..., 0])[..., None]
-            return np.where(real[c], log_gamma_difference(safe[c], tc) - norm, 0.0)
-
-        def never(c: int, tc: Array) -> Array:  # (..., 1) -> (..., D)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                return np.where(tc == 0, 0.0, tc * np.log(p_new[c]))
-
-        if t.ndim == 1 or t.shape[-2] == 1:  # one t for all rows: a table for each feature
-            shared = t if t.ndim == 1 else t[..., 0, :]
-            table: Any = sum(moments(c, shared[..., c, None, None]) for c in range(n_classes))
-            new: Any = sum(never(c, shared[..., c, None]) for c in range(n_classes))
-            return look_up(X, self._extended(table, new)[..., None, :, :])[..., 0]
-
-        def cell(rows: slice, t: Array) -> Array:
-            block = X[rows].toarray() if sparse.issparse(X) else X[rows]
-            codes, column = code_index(block, k), np.arange(n_features)
-            known = codes < k
-            at = np.where(known, codes, 0)
-            out: Any = 0.0
-            for c in range(n_classes):
-                tc = t[..., c, None]
-                p, inside = safe[c][column, at], known & real[c][column, at]
-                some = log_gamma_difference(p, tc) - log_gamma_difference(total[c], tc)
-                none = np.where(codes <= k, never(c, tc), 0.0)
-                out = out + np.where(inside, some, none).sum(axis=-1)
-            return out
-
-        return cgf_by_rows(cell, X.shape[0], n_features, t)
+        return cumulants.cgf(self, X, t)
 
     def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
         """As `cgf`, cell by cell."""
-        codes = code_index(x, self.alpha.shape[2])
-        known = codes < self.alpha.shape[2]
-        counts = self.alpha[:, column, np.where(known, codes, 0)]
-        known &= counts[0] > 0
-        p_new = self._p_new()[:, column]
-        out: Any = 0.0
-        for c, p in enumerate(np.where(known, counts, 1.0)):
-            tc = t[..., c]
-            some = log_gamma_difference(p, tc)
-            some = some - log_gamma_difference(self.alpha[c, column].sum(axis=-1), tc)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                never = np.where(tc == 0, 0.0, tc * np.log(p_new[c]))
-            out = out + np.where(known, some, never)
-        return out
+        return cumulants.cell_cgf(self, x, column, t)
 
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
         """Refused: linear in one indicator for each category, not in the codes."""
@@ -425,11 +376,11 @@ class DirichletCategorical(ConjugateFamily):
             return int(max(self.n_categories))
         return int(np.shape(self.alpha)[2]) if np.ndim(self.alpha) == 3 else 0
 
-    def _p_new(self) -> Array:
+    def p_new(self) -> Array:
         """(C, D) probability of a category never seen."""
         return self.new / (self.alpha.sum(axis=-1) + self.new)
 
-    def _extended(self, table: Array, new: Array) -> Array:
+    def extended(self, table: Array, new: Array) -> Array:
         """(..., D, K + 2) values at the codes 0 .. K - 1, at one never seen, and at a missing cell.
 
         `table` is (..., D, K), `new` (..., D), which stands in the padding as well.

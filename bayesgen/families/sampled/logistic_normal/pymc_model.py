@@ -1,0 +1,189 @@
+"""The model in PyMC: in the coordinates of the prior, or in those that suit given rows."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesgen.families.names import CLASS
+from bayesgen.families.sampled.logistic_normal.factor_mode import Guide
+from bayesgen.families.shared.pymc_parts import declare as declare_data
+from bayesgen.families.shared.pymc_parts import prefixed, sum_cells, variable
+from bayesgen.families.shared.rising import known_codes, refuse_fractional_counts, row_of_cells
+from bayesgen.families.shared.simplex import counted_simplex
+from bayesgen.numerics.rows import Matrix, class_sums, row_sums, stored_cells
+from bayesgen.numerics.special import Array, log_factorial
+
+if TYPE_CHECKING:
+    from bayesgen.families.sampled.logistic_normal.family import LogisticNormal
+
+_ROUND = 1 << 21  # numbers of one matrix (class, word, coordinate) of a guide: 16 MiB
+
+
+def declare(f: "LogisticNormal", prefix: str, X: Matrix | None, y: Any) -> dict[str, Any]:
+    """As `Family.to_pymc`."""
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    if X is not None and _has_guide(f):
+        return _declare_round(f, prefix, X, known_codes(y))
+    prior = declare_data(f, "prior", prefix)
+    dims = {name: prefixed(prefix, d) for name, d in f.params.items()}
+    names = {k: f"{prefix}{k}" for k in ("centre", "loading", "spread", "unit", "along")}
+    w, r = prior["reference"], prior["direction"]
+    centre = variable(
+        names["centre"],
+        f.centre,
+        dims["centre"],
+        lambda: pm.Dirichlet(
+            names["centre"],
+            prior["alpha"] + pt.zeros(w.shape),  # PyMC must meet w before the transform
+            default_transform=counted_simplex(w),
+            dims=dims["centre"],
+        ),
+    )
+    by_factor = dims["loading"][:2]
+    spread = variable(
+        names["spread"],
+        f.spread,
+        by_factor,
+        lambda: pm.HalfNormal(names["spread"], 1.0, dims=by_factor),
+    )
+    unit = pm.ZeroSumNormal(names["unit"], sigma=1.0, n_zerosum_axes=1, dims=dims["loading"])
+    along = pm.HalfNormal(names["along"], 1.0, dims=by_factor)
+    # the parts along r_l: of factor k itself `along`, of earlier ones those of `unit`, else 0
+    parts = []
+    for k in range(f.factors):
+        part = unit[:, k]
+        for l in range(k, f.factors):
+            part = part - r[:, l] * (r[:, l] * part).sum(axis=-1, keepdims=True)
+        parts.append(part + r[:, k] * along[:, k, None])
+    loading = pm.Deterministic(
+        names["loading"], spread[:, :, None] * pt.stack(parts, axis=1), dims=dims["loading"]
+    )
+    theta = {"centre": centre, "loading": loading}
+    if X is not None:
+        log_p = _log_rows(f, f"{prefix}x", X, known_codes(y), theta)
+        pm.Potential(f"{prefix}x", log_p)
+    return theta
+
+
+def log_likelihood(f: "LogisticNormal", X: Matrix, theta: Any, prefix: str) -> Any:
+    """(N, C), as in `UnlabelledRows`."""
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    f.check(X)
+    cells = stored_cells(X, slice(None))
+    length = row_sums(cells.data, cells.indptr)
+    coefficient = log_factorial(length) - row_sums(log_factorial(cells.data), cells.indptr)
+    z, log_w = f.grid()
+    n_words = pm.Data(f"{prefix}length", length)
+    exponent = log_w - n_words[:, None, None] * _log_norm(theta, z)
+    for k in range(f.factors):
+        along = sum_cells(f"{prefix}along_{k}", cells, theta["loading"][:, k].T)
+        exponent = exponent + along[:, :, None] * z[:, k]
+    words = sum_cells(f"{prefix}counts", cells, pt.log(theta["centre"]).T)
+    constant = pm.Data(f"{prefix}coefficient", coefficient)[:, None]
+    return _log_sum_exp(exponent, 2) + words + constant
+
+
+def _has_guide(f: "LogisticNormal") -> bool:
+    """Whether rows set the coordinates."""
+    default = f.centre is None and f.spread is None and f.factors == 1
+    return default and f.alpha.size * f.alpha.shape[1] <= _ROUND
+
+
+def _declare_round(f: "LogisticNormal", prefix: str, X: Matrix, y: Array) -> dict[str, Any]:
+    """One factor under the default priors, given rows, in the coordinates of a `Guide`.
+
+    ``loading_white`` is Normal given the spread; ``centre_white`` has the density of a
+    Dirichlet centre, up to a constant, by the potential ``centre_prior``.
+    """
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    f.check(X)
+    prior = declare_data(f, "prior", prefix)
+    n_classes, n_words = f.alpha.shape
+    cells = stored_cells(X, slice(None)).astype(np.float64)
+    z, log_w = f.grid()
+    first = 0.3 * np.sqrt(n_words) * f.direction[:, 0]
+    classes = [cells[y == c] for c in range(n_classes)]
+    found = Guide.of(classes, f.alpha, z[:, 0], log_w, first)
+    at = {k: pm.Data(f"{prefix}guide_{k}", v) for k, v in found._asdict().items()}
+    model: Any = pm.modelcontext(None)
+    model.add_coords({f"{prefix}contrast": np.arange(n_words - 1)})
+    each = (CLASS, f"{prefix}contrast")
+    dims = {name: prefixed(prefix, d) for name, d in f.params.items()}
+
+    spread = pm.HalfNormal(f"{prefix}spread", 1.0, dims=dims["loading"][:2])
+    s = spread[:, 0][:, None]
+    sd = 1 / pt.sqrt(at["information"] + s**-2)
+    mean = at["pull"] * sd**2
+    white = pm.Normal(f"{prefix}loading_white", -mean / sd, s / sd, dims=each)
+    b = mean + sd * white
+    loading = _times(at["axes"], b)
+    loading = pm.Deterministic(f"{prefix}loading", loading[:, None, :], dims=dims["loading"])
+    other = pm.Normal(f"{prefix}centre_white", 0.0, 1.0, dims=each)
+    ell = at["origin"] + _times(at["slope"], b - at["place"]) + _times(at["width"], other)
+    log_p = ell - _log_sum_exp(ell, 1)[:, None]
+    centre = pm.Deterministic(f"{prefix}centre", pt.exp(log_p), dims=dims["centre"])
+    density = (prior["alpha"] * log_p).sum() + (other**2).sum() / 2
+    pm.Potential(f"{prefix}centre_prior", density)
+    theta = {"centre": centre, "loading": loading}
+    pm.Potential(f"{prefix}x", _log_rows(f, f"{prefix}x", X, y, theta))
+    return theta
+
+
+def _log_rows(f: "LogisticNormal", name: str, X: Matrix, y: Array, theta: Any) -> Any:
+    """Tensor: log likelihood of labelled rows."""
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    f.check(X)
+    cells = stored_cells(X, slice(None))
+    refuse_fractional_counts(cells.data)
+    centre, loading = theta["centre"], theta["loading"]
+    n_classes, n_features = f.alpha.shape
+    length = row_sums(cells.data, cells.indptr)
+    counts = pm.Data(f"{name}_counts", class_sums(cells, y, n_classes))
+    constant = float(np.sum(log_factorial(length)) - np.sum(log_factorial(cells.data)))
+    out = (counts * pt.log(centre)).sum() + pm.Data(f"{name}_constant", constant)
+    own = cells.copy()  # the words of a document, in the table of its class
+    own.indices = (y[row_of_cells(cells)] * n_features + cells.indices).astype(np.int64)
+    own = type(cells)((own.data, own.indices, own.indptr), (len(y), n_classes * n_features))
+    table = loading.dimshuffle(0, 2, 1).reshape((n_classes * n_features, f.factors))
+    along = sum_cells(f"{name}_cells", own, table)  # (N, K)
+    label = pm.Data(f"{name}_class", y.astype(np.int64))
+    n_words = pm.Data(f"{name}_length", length)
+    z, log_w = f.grid()
+    exponent = log_w - n_words[:, None] * _log_norm(theta, z)[label]
+    for k in range(f.factors):
+        exponent = exponent + along[:, k, None] * z[:, k]
+    return out + _log_sum_exp(exponent, 1).sum()
+
+
+def _times(matrix: Any, vector: Any) -> Any:
+    """(C, D) product of tensors (C, D, M) and (C, M)."""
+    import pytensor.tensor as pt
+
+    return pt.matmul(matrix, vector[:, :, None])[:, :, 0]
+
+
+def _log_norm(theta: Any, z: Array) -> Any:
+    """(C, Q) tensor: log of the sum of centre_j exp(z . loading_j)."""
+    import pytensor.tensor as pt
+
+    words = pt.log(theta["centre"])[:, :, None]
+    for k in range(z.shape[1]):
+        words = words + theta["loading"][:, k, :, None] * z[:, k]
+    return _log_sum_exp(words, 1)
+
+
+def _log_sum_exp(a: Any, axis: int) -> Any:
+    """PyTensor's, with one exponential for value and gradient together."""
+    import pytensor.tensor as pt
+    from pytensor.gradient import disconnected_grad
+
+    top = disconnected_grad(a.max(axis=axis, keepdims=True))
+    return pt.log(pt.exp(a - top).sum(axis=axis)) + top.squeeze(axis)
