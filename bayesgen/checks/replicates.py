@@ -67,7 +67,7 @@ def thetas(
     names = [*prior.params, *(k for k in hyperparameters(prior) if k in model.named_vars)]
     seed = int(generators[0].integers(1 << 31))
     drawn = mcmc.draw_prior(model, names, len(generators), random_seed=seed)
-    drawn = tree.as_in_numpy(drawn, prior.params | prior.family.hyperparameters, coords)
+    drawn = tree.as_in_numpy(drawn, prior.params | hyperparameters(prior), coords)
     for k in range(len(generators)):
         yield {name: value[k : k + 1] for name, value in drawn.items()}
 

@@ -347,9 +347,10 @@ def test_chains_start_inside_the_support(case):
             np.testing.assert_allclose(back.eval(mode=PYTHON), theta[variable.name])
 
 
-def test_every_family_has_the_hook():
-    for family in registry().values():
-        assert "pymc_log_likelihood" in vars(family), family
+def test_every_family_takes_rows_without_a_label():
+    for kind in registry().values():
+        for family in kind.examples(2, 2):
+            assert family.capability(UnlabelledRows) is not None, kind
 
 
 def test_default_priors_see_all_rows_and_complete_rows_as_the_closed_form_does():
