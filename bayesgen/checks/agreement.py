@@ -139,10 +139,48 @@ def _compare(chain: Array, reference: Array) -> Agreement:
     return Agreement(chains, references, scores, ess)
 
 
+def r_hat(chain: Array) -> Array:
+    """(K,) rank-normalised split R-hat of (chain, draw, K): the larger of bulk and tail.
+
+    As ArviZ's, of many series at once. NaN for a constant, and for fewer than 2 chains or 4 draws.
+    Source: Vehtari et al. (2021), section 4.
+    """
+    n_chains, n_draws, k = chain.shape
+    out = np.full(k, np.nan)
+    if n_chains < 2 or n_draws < 4:
+        return out
+    half = n_draws // 2
+    split = np.concatenate([chain[:, :half], chain[:, n_draws - half :]])
+    flat = np.ascontiguousarray(np.moveaxis(split, -1, 0)).reshape(k, -1)
+    moving = flat.min(axis=1) < flat.max(axis=1)
+    flat = flat[moving]
+    n = flat.shape[1]
+    found = []
+    for values in (flat, np.abs(flat - np.median(flat, axis=1, keepdims=True))):
+        rank = (_twice_rank(values, np.sort(values, axis=1)) + 1) / 2
+        z = ndtri((rank - 0.375) / (n + 0.25)).reshape(len(values), 2 * n_chains, half)
+        between = half * z.mean(axis=2).var(axis=1, ddof=1)
+        with np.errstate(invalid="ignore", divide="ignore"):  # two values, folded, are one
+            within = z.var(axis=2, ddof=1).mean(axis=1)
+            found.append(np.sqrt((between / within + half - 1) / half))
+    out[moving] = np.fmax(*found)
+    return out
+
+
 def _normal_scores(values: Array, ordered: Array) -> Array:
     """Normal scores of `values` (K, S) by their ranks among `ordered` (K, R)."""
-    n = ordered.shape[1]
+    return ndtri((_twice_rank(values, ordered) / 2 + 0.5) / (ordered.shape[1] + 1))
+
+
+def _twice_rank(values: Array, ordered: Array) -> Array:
+    """(K, S) how many of `ordered` (K, R) are smaller, twice; those that are equal count once."""
     rank = np.empty(values.shape)
-    for k, (v, r) in enumerate(zip(values, ordered, strict=True)):
-        rank[k] = np.searchsorted(r, v, "left") + np.searchsorted(r, v, "right")
-    return ndtri((rank / 2 + 0.5) / (n + 1))
+    order = np.argsort(values, axis=1)  # what is searched for in order is found sooner
+    for k, (v, r, at) in enumerate(zip(values, ordered, order, strict=True)):
+        smaller = np.searchsorted(r, v[at], "left")
+        twice = 2 * smaller
+        equal = r[np.minimum(smaller, len(r) - 1)] == v[at]
+        if equal.any():
+            twice[equal] += np.searchsorted(r, v[at][equal], "right") - smaller[equal]
+        rank[k, at] = twice
+    return rank

@@ -81,7 +81,6 @@ def likelihood_maximum(
         theta = {k: moved if k == name else _repeated(v, len(moved)) for k, v in best.items()}
         with np.errstate(all="ignore"):
             value, at_best = by_class(theta), at_best_of_class
-        value[~_inside(family, theta)] = -np.inf
         separate = family.params[name][:1] == (CLASS,)
         if not separate:  # a parameter that the classes share
             value, at_best = value.sum(axis=1, keepdims=True), at_best.sum(axis=1, keepdims=True)
@@ -113,7 +112,7 @@ def density_maximum(model: ClassModel, classes: Sequence[Any]) -> Wrong:
                 one[:, c] = moved[:, c]
             theta = {k: one if k == name else _repeated(v, len(moved)) for k, v in best.items()}
             with np.errstate(all="ignore"):
-                value = _log_density(family, theta)[:, None]
+                value = np.nan_to_num(family.log_density(theta), nan=-np.inf)[:, None]
             words = _gain(name, value, at_best[None], [classes[c]] if separate else ())
             if words:
                 return Wrong(f"method='map': {words} of log posterior density: it is no mode")
@@ -205,24 +204,19 @@ def _steps(family: ConjugateFamily, best: Theta) -> Iterator[tuple[str, Array]]:
     n = int(np.clip(_NUMBERS // (2 * len(_STEPS) * size), 2, _DIRECTIONS))
     draws = family.draw(np.random.default_rng(1), n)
     for name, value in best.items():
-        toward = draws[name] - value
-        yield name, np.concatenate([value + s * e * toward for e in _STEPS for s in (1, -1)])
+        step = np.concatenate([e * (draws[name] - value) for e in _STEPS])
+        away = [v for v in value - step if _is_inside(family, best | {name: v})]
+        yield name, np.concatenate([value + step, *(v[None] for v in away)])
 
 
-def _inside(family: ConjugateFamily, theta: Theta) -> Array:
-    """(S,) whether theta is in the support. The first of each pair of steps always is."""
-    n = len(next(iter(theta.values())))
-    toward = np.tile(np.repeat([True, False], n // (2 * len(_STEPS))), len(_STEPS))
-    return toward | np.isfinite(_log_density(family, theta))
-
-
-def _log_density(family: ConjugateFamily, theta: Theta) -> Array:
-    """(S,) log density; -inf where there is none."""
+def _is_inside(family: ConjugateFamily, theta: Theta) -> bool:
+    """Whether the density at one theta is known and not 0."""
     try:
         density = require(family, ThetaDensity, "the mode of the density")
-        return np.nan_to_num(density.log_density(theta), nan=-np.inf, posinf=-np.inf)
+        with np.errstate(all="ignore"):
+            return bool(np.isfinite(density.log_density(theta)))
     except (NotImplementedError, np.linalg.LinAlgError):
-        return np.full(len(next(iter(theta.values()))), -np.inf)
+        return False
 
 
 def _repeated(value: Array, n: int) -> Array:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayesgen.checks.agreement import STATISTICS, Agreement, compare
+from bayesgen.checks.agreement import STATISTICS, Agreement, compare, r_hat
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.names import CLASS_WEIGHTS, FEATURE, FEATURE_BIS
 from bayesgen.families.shared.cells import by_cell
@@ -43,16 +43,16 @@ class Comparisons:
         variable: str,
         labels: list[str],
         agreement: Agreement,
-        r_hat: Array | None = None,
+        r_hats: Array | None = None,
         source: str = NUTS,
     ) -> None:
         """Add K comparisons under one name; those that are NaN throughout are left out."""
         used = np.flatnonzero(~np.isnan(agreement.z).all(axis=1))
         if used.size:
-            r_hat = np.full(len(labels), np.nan) if r_hat is None else r_hat
+            r = np.full(len(labels), np.nan) if r_hats is None else r_hats
             kept = Agreement(*(field[used] for field in agreement))
             own = [labels[k] for k in used]
-            self._parts.append(_Part(variable, own, kept, r_hat[used], source))
+            self._parts.append(_Part(variable, own, kept, r[used], source))
 
     def dataset(self) -> "xr.Dataset":
         """dims (check, statistic), as in `Validation.checks`."""
@@ -111,7 +111,7 @@ def distributions(
     def add(name: str, labels: list[str], mine: Array, other: Array) -> None:
         mine = mine.reshape(*mine.shape[:2], -1)
         other = other.reshape(other.shape[0] * other.shape[1], -1)
-        into.add(name, labels, compare(mine, other), _r_hat(mine))
+        into.add(name, labels, compare(mine, other), r_hat(mine))
 
     model, coords = fitted.model_, fitted._coords()
     for name, value in chain.theta.items():
@@ -189,16 +189,3 @@ def live_elements(family: ConjugateFamily, dims: tuple[str, ...], shape: tuple[i
             if dim in (FEATURE, FEATURE_BIS):
                 np.moveaxis(out, axis, -1)[..., np.asarray(ignored, dtype=bool)] = False
     return np.flatnonzero(out)
-
-
-def _r_hat(series: Array) -> Array:
-    """(K,) rank-normalised split R-hat of (chain, draw, K); NaN for a constant."""
-    import arviz as az
-    import xarray as xr
-
-    out = np.full(series.shape[-1], np.nan)
-    moving = np.flatnonzero((series != series[:1, :1]).any(axis=(0, 1)))
-    if moving.size:
-        data = xr.Dataset({"q": (("chain", "draw", "k"), series[..., moving])})
-        out[moving] = az.rhat(data)["q"].values
-    return out

@@ -53,7 +53,7 @@ __all__ = ["Validation", "validate"]
 
 _REFERENCE = 20_000  # independent draws from the closed form, fewer where theta is large
 _NUMBERS = 1 << 26  # of the reference: 512 MB
-_SCORES = 40_000  # draws of covariances, of which only densities are kept
+_SCORES = 30_000  # draws of covariances, of which only densities are kept
 _ROWS = 20  # whose densities and probabilities are compared
 _FEW_ROWS = 5  # whose intervals and cumulants are
 

@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xarray as xr
 from scipy import signal, stats
 
 import bayesgen as bg
 from bayesgen.checks import validate as module
-from bayesgen.checks.agreement import PROBS, STATISTICS, compare
+from bayesgen.checks.agreement import PROBS, STATISTICS, compare, compare_mean, r_hat
 from bayesgen.checks.coherence import contradictions
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
@@ -82,6 +83,44 @@ def test_constants_and_atoms():
     assert np.all(z[0] == 0)
     assert np.all(np.isinf(z[1]))
     assert np.all(np.abs(z[2]) < 4)
+
+
+@pytest.mark.parametrize("n_draws", [500, 501])
+def test_r_hat_of_many_series_is_arvizs(n_draws):
+    import arviz as az
+
+    rng = np.random.default_rng(8)
+    chain = rng.normal(size=(4, n_draws, 6))
+    chain[..., 1] += np.arange(4)[:, None]
+    chain[..., 2] *= 1 + np.arange(4)[:, None]
+    chain[..., 3] = rng.integers(0, 3, (4, n_draws))  # ties
+    chain[..., 4] = np.cumsum(chain[..., 4], axis=1)
+    chain[..., 5] = 1.0
+    data = xr.Dataset({"q": (("chain", "draw", "k"), chain)})
+    np.testing.assert_allclose(r_hat(chain), az.rhat(data)["q"].values, rtol=1e-12)
+    assert np.isnan(r_hat(chain[:1])).all()
+    assert np.isnan(r_hat(chain[:, :3])).all()
+
+
+def test_a_mean_is_compared_where_its_error_is_normal():
+    rng = np.random.default_rng(9)
+    k = 300
+    series = np.concatenate(
+        [rng.exponential(size=(4, 1000, k)), ar1(rng, (4, 1000, k), 0.6)], axis=-1
+    )
+    exact = np.repeat([1.0, 0.0], k)
+    z = compare_mean(series, exact).z[:, 0]
+    for part in (z[:k], z[k:]):  # sd of 300 standard Normals: 1 +- .041
+        assert abs(part.std() - 1) < 0.16
+        assert abs(part.mean()) < 4.5 / np.sqrt(k)
+    shifted = compare_mean(series, exact + 0.1).z[:, 0]
+    assert (shifted < -2).mean() > 0.9
+    heavy = compare_mean(1 / rng.gamma(1.5, size=(4, 1000, 20)), np.full(20, 2.0))
+    assert np.isnan(heavy.z).all()  # no variance
+    rare = compare_mean((rng.random((4, 1000, 20)) < 2e-3) * 1.0, np.full(20, 2e-3))
+    assert np.isnan(rare.z).all()
+    constant = compare_mean(np.ones((4, 1000, 2)), np.array([1.0, 1.1])).z[:, 0]
+    assert constant.tolist() == [0.0, np.inf]
 
 
 def test_log_odds_keep_what_probabilities_round_away():
@@ -204,8 +243,6 @@ class Exact:
         from bayesgen.estimators.posterior import Posterior
 
         def sample(self: Any, draws: int, tune: int, chains: int, seed: int, *_: Any, **__: Any):
-            import xarray as xr
-
             tree = self.draw_posterior(draws, chains, seed, groups=())
             diverging = np.zeros((chains, draws), dtype=bool)
             stats = xr.Dataset({"diverging": (("chain", "draw"), diverging)})

@@ -1,0 +1,230 @@
+"""Classifiers, rows, and errors planted in their closed forms, for the tests of `bg.validate`."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import bayesgen as bg
+from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
+from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
+from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
+from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
+from bayesgen.posterior.model import ClassModel
+
+RNG = np.random.default_rng(17)
+Y = np.array(list("aabbbaabbbaabbb"))
+REALS = RNG.normal(size=(15, 2)) + (Y == "b")[:, None] * [1.5, -0.5]
+BITS = (REALS > 0).astype(int)
+COUNTS = RNG.poisson(2.0, (15, 2))
+
+CLASSIFIERS: dict[str, tuple[Any, Any, type]] = {
+    "BernoulliNB": (bg.BernoulliNB(class_alpha=3.0), BITS, BetaBernoulli),
+    "PoissonNB": (bg.PoissonNB(class_alpha=3.0), COUNTS, GammaPoisson),
+    "GaussianNB": (bg.GaussianNB(class_alpha=3.0), REALS, NormalInverseGamma),
+    "LinearDiscriminant": (
+        bg.LinearDiscriminant(class_alpha=3.0),
+        REALS,
+        NormalInverseWishart,
+    ),
+    "QuadraticDiscriminant": (
+        bg.QuadraticDiscriminant(class_alpha=3.0),
+        REALS,
+        NormalInverseWishart,
+    ),
+}
+
+
+def wrapped(name: str, wrong: Callable[..., Any]) -> Callable[[Any, type], None]:
+    """Replace a method of a class by ``wrong(right result, self, *arguments)``."""
+
+    def plant(monkeypatch: Any, cls: type) -> None:
+        right = getattr(cls, name)
+
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+            return wrong(right(self, *args, **kwargs), self, *args, **kwargs)
+
+        monkeypatch.setattr(cls, name, method)
+
+    return plant
+
+
+def in_model(name: str, wrong: Callable[..., Any]) -> Callable[[Any, type], None]:
+    """The same in `ClassModel`, whatever the family."""
+
+    def plant(monkeypatch: Any, _: type) -> None:
+        wrapped(name, wrong)(monkeypatch, ClassModel)
+
+    return plant
+
+
+def scaled(name: str, factor: float) -> Callable[..., Any]:
+    """A theta with one parameter times a factor."""
+    return lambda theta, *_: theta | {name: factor * theta[name]}
+
+
+def in_update(**fields: Callable[..., Any]) -> Callable[[Any, type], None]:
+    """Fields of the posterior as functions of (posterior, prior, statistics)."""
+
+    def wrong(out: Any, prior: Any, rows: Any) -> Any:
+        return replace(out, **{name: f(out, prior, rows) for name, f in fields.items()})
+
+    return wrapped("update", wrong)
+
+
+def t_over(limit: float) -> Callable[..., Any]:
+    """A cgf that is off where the elements of t sum to more than a limit."""
+
+    def wrong(value: Any, _: Any, __: Any, t: Any) -> Any:
+        return value + 1e-3 * (np.real(np.asarray(t).sum(axis=-1)) > limit)
+
+    return wrong
+
+
+def shrunk(theta: Any, *_: Any) -> Any:
+    """Draws of Sigma with off-diagonals 3 % too small."""
+    sigma = theta["Sigma"]
+    return theta | {"Sigma": sigma * np.where(np.eye(sigma.shape[-1]) > 0, 1.0, 0.97)}
+
+
+THREE = ("BernoulliNB", "GaussianNB", "QuadraticDiscriminant")
+GAUSSIAN = ("GaussianNB",)
+
+# {error: (classifiers, how it is planted, a word of the reason)}; all found without a sampler
+EXACT: dict[str, tuple[tuple[str, ...], Callable[[Any, type], None], str]] = {
+    "class_alpha ignored by prediction": (
+        THREE,
+        in_model("mean_weights", lambda _, m: (m.alpha - 3) / (m.alpha - 3).sum()),
+        "class_alpha",
+    ),
+    "class_alpha ignored by the prior": (
+        THREE,
+        in_model("resolve", lambda out, *_: replace(out, alpha=np.ones(2))),
+        "class_alpha",
+    ),
+    "tied class weights": (THREE, in_model("mean_weights", lambda *_: np.full(2, 0.5)), "p(y = "),
+    "class prior forgotten": (
+        THREE,
+        in_model("update", lambda out, _, rows: replace(out, alpha=rows.count)),
+        "log evidence",
+    ),
+    "cgf times 1.1": (THREE, wrapped("cgf", lambda value, *_: 1.1 * value), "cumulant"),
+    "cgf of sums beyond 2": (THREE, wrapped("cgf", t_over(2.0)), "cumulant"),
+    "cgf of sums beyond 1": (THREE, wrapped("cgf", t_over(1.2)), "cumulant"),
+    "cgf at imaginary t": (
+        THREE,
+        wrapped("cgf", lambda value, _, __, t: value * (1 + 1e-5 * np.abs(np.imag(t)).max())),
+        "cumulant",
+    ),
+    "mle is the mean": (
+        ("BernoulliNB", "PoissonNB"),
+        lambda patch, cls: patch.setattr(
+            cls, "mle", lambda self, stats: self.resolve(stats).update(stats).mean()
+        ),
+        "method='mle'",
+    ),
+    "mle with a Bessel factor": (
+        GAUSSIAN,
+        wrapped("mle", scaled("sigma2", 9 / 8)),
+        "method='mle'",
+    ),
+    "mle of Sigma with a Bessel factor": (
+        ("LinearDiscriminant", "QuadraticDiscriminant"),
+        wrapped("mle", scaled("Sigma", 15 / 14)),
+        "method='mle'",
+    ),
+    "map is the mean": (
+        ("BernoulliNB", "PoissonNB", *GAUSSIAN, "LinearDiscriminant", "QuadraticDiscriminant"),
+        lambda patch, cls: patch.setattr(cls, "map", cls.mean),
+        "method='map'",
+    ),
+    "map of the variance alone": (
+        GAUSSIAN,
+        wrapped(
+            "map", lambda theta, f: theta | {"sigma2": theta["sigma2"] * (f.nu + 3) / (f.nu + 2)}
+        ),
+        "method='map'",
+    ),
+    "map with class counts": (
+        THREE,
+        in_model(
+            "class_weights",
+            lambda value, m, method, _: m.alpha / m.alpha.sum() if method == "map" else value,
+        ),
+        "method='map'",
+    ),
+    # found before, and to stay so
+    "n - 1": (GAUSSIAN, in_update(nu=lambda out, *_: out.nu - 1), "log evidence"),
+    "nu0 + 1/2": (GAUSSIAN, in_update(nu=lambda out, *_: out.nu + 0.5), "log evidence"),
+    "nu0 - 1/2": (GAUSSIAN, in_update(nu=lambda out, *_: out.nu - 0.5), "log evidence"),
+    "Bessel factor": (
+        ("LinearDiscriminant", "QuadraticDiscriminant"),
+        in_update(psi=lambda out, prior, _: prior.psi + (out.psi - prior.psi) * 15 / 14),
+        "log evidence",
+    ),
+    "kappa dropped": (GAUSSIAN, in_update(kappa=lambda _, __, rows: rows.n), "log evidence"),
+    "pseudo-count off by one": (
+        ("BernoulliNB",),
+        in_update(alpha=lambda out, *_: out.alpha + 1),
+        "log evidence",
+    ),
+    "log 2 missing in the evidence": (
+        THREE,
+        wrapped("log_evidence", lambda value, *_: value - np.log(2)),
+        "log evidence",
+    ),
+    "1e-6 in the evidence": (
+        THREE,
+        wrapped("log_evidence", lambda value, *_: value * (1 + 1e-6)),
+        "log evidence",
+    ),
+    "1e-5 in the predictive": (
+        THREE,
+        wrapped("log_predictive", lambda value, *_: value + 1e-5),
+        "predictive",
+    ),
+}
+
+
+def narrow(prob: float) -> Callable[[Any, type], None]:
+    """``predict_interval`` of 0.9 with the posterior probability `prob`."""
+
+    def plant(monkeypatch: Any, _: type) -> None:
+        for clf, *_rest in CLASSIFIERS.values():
+            cls = type(clf)
+            right = cls.predict_interval
+
+            def method(self: Any, X: Any, p: Any = None, *args: Any, right: Any = right, **kw: Any):
+                kw["prob"] = prob
+                return right(self, X, *args, **kw)
+
+            monkeypatch.setattr(cls, "predict_interval", method)
+
+    return plant
+
+
+# found with draws
+DRAWN: dict[str, tuple[tuple[str, ...], Callable[[Any, type], None], str]] = {
+    "level 0.9 reported as 0.86": (THREE, narrow(0.86), "90 % interval"),
+    "mean is the mode": (
+        ("BernoulliNB", "PoissonNB"),
+        lambda patch, cls: patch.setattr(cls, "mean", cls.map),
+        "mean of E ",
+    ),
+    "mean of the variance is its scale": (
+        GAUSSIAN,
+        wrapped("mean", lambda theta, f: theta | {"sigma2": theta["sigma2"] * (f.nu - 2) / f.nu}),
+        "mean of E sigma2",
+    ),
+    "mean of Sigma off by one": (
+        ("LinearDiscriminant", "QuadraticDiscriminant"),
+        wrapped("mean", scaled("Sigma", 0.96)),
+        "mean of E Sigma",
+    ),
+    "off-diagonal draws of Sigma times 0.97": (
+        ("LinearDiscriminant", "QuadraticDiscriminant"),
+        wrapped("draw", shrunk),
+        "Sigma",
+    ),
+}
