@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from bayesgen.cli import compare, demo, fit, predict, validate
 from bayesgen.cli.console import UserError, error, note, warnings_as_notes, with_examples
+from bayesgen.io.formats import TableError
 
 __all__ = ["app", "main"]
 
@@ -29,7 +30,7 @@ class _Group(TyperGroup):
         try:
             with warnings_as_notes():
                 code = super().main(*args, **options)
-        except UserError as mistake:
+        except (UserError, TableError) as mistake:
             error(str(mistake))
             code = 2
         except _UsageError as mistake:

@@ -5,117 +5,19 @@ on. New cells are read as that kind asks, one by one: how a column is read depen
 chunk nor on the other cells in it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesgen.cli.console import UserError, count, did_you_mean, listed, note
+from bayesgen.io.cells import Cells, as_booleans
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
-    from bayesgen.cli.files import Cells, Chunk, Table
-
-# what pandas.read_csv takes for missing, so that the command line and Python read a file alike
-_NOTHING = "|#N/A|#N/A N/A|#NA|-1.#IND|-1.#QNAN|-NaN|-nan|1.#IND|1.#QNAN|<NA>|N/A|NA|NULL|NaN|None"
-MISSING = frozenset(f"{_NOTHING}|n/a|nan|null".split("|"))
-_BOOLEANS = {"true": 1.0, "false": 0.0}
-_EXACT = 2**53  # from here on a float64 does not hold every integer: such numbers are identifiers
-
-
-# --------------------------------------------------------------------------------------- cells
-
-
-def is_missing(cell: Any) -> bool:
-    """Whether a cell holds nothing."""
-    if isinstance(cell, str):
-        return cell in MISSING or cell.isspace()
-    return cell is None or cell != cell
-
-
-def missing(cells: "Cells") -> Array:
-    """(N,) bool: which cells hold nothing."""
-    if isinstance(cells, np.ndarray):
-        return cells != cells
-    return np.fromiter(map(is_missing, cells), bool, len(cells))
-
-
-def what_it_holds(cells: "Cells") -> str:
-    """``"boolean"``, ``"number"``, ``"text"`` or, if every cell is missing, ``"empty"``."""
-    if isinstance(cells, np.ndarray):
-        if cells.dtype == bool:
-            return "boolean"
-        if cells.dtype.kind == "f":
-            return "empty" if np.isnan(cells).all() else "number"
-        return "number" if np.all((cells < _EXACT) & (cells > -_EXACT)) else "text"
-    present = {cell for cell in cells if not is_missing(cell)}
-    if not present:
-        return "empty"
-    if all(_as_boolean(cell) is not None for cell in present):
-        return "boolean"
-    parsed = [None if isinstance(cell, bool) else _as_number(cell) for cell in present]
-    if any(value is None for value in parsed):
-        return "text"
-    # a long row of digits is an identifier: as a float it would be another one
-    return "text" if any(map(_is_identifier, present)) else "number"
-
-
-def _is_identifier(cell: Any) -> bool:
-    text = str(cell).strip().lstrip("+-")
-    return len(text) > 15 and text.isdigit() and int(text) >= _EXACT
-
-
-def _as_boolean(cell: Any) -> float | None:
-    if isinstance(cell, bool):
-        return float(cell)
-    return _BOOLEANS.get(cell.strip().lower()) if isinstance(cell, str) else None
-
-
-def _as_number(cell: Any) -> float | None:
-    if isinstance(cell, str) and "_" in cell:
-        return None  # Python reads 1_000 as a number, nobody else does
-    try:
-        return float(cell)
-    except ValueError:
-        return None
-
-
-def numbers(cells: "Cells", refuse: Callable[[Any, int], float]) -> Array:
-    """(N,) float64, NaN for missing cells, 1 and 0 for true and false.
-
-    `refuse` gets a cell that is no number, and its position, and raises or returns a substitute.
-    """
-    if isinstance(cells, np.ndarray):
-        return cells.astype(np.float64)
-    try:
-        if "_" not in "".join(cells):
-            known = ["nan" if cell in MISSING else cell for cell in cells]
-            return np.array(known, dtype=object).astype(np.float64)
-    except (TypeError, ValueError):
-        pass  # something else among them: one by one
-    out = np.empty(len(cells))
-    for i, cell in enumerate(cells):
-        value: float | None = np.nan
-        if not is_missing(cell):
-            value = _as_number(cell)
-            value = _as_boolean(cell) if value is None else value
-        out[i] = refuse(cell, i) if value is None else value
-    return out
-
-
-def texts(cells: "Cells") -> Array:
-    """(N,) object: str, None for missing cells. Whole numbers are written without a point."""
-    if isinstance(cells, np.ndarray):
-        cells = cells.tolist()
-    return np.array([None if is_missing(cell) else _as_text(cell) for cell in cells], dtype=object)
-
-
-def _as_text(cell: Any) -> str:
-    if isinstance(cell, float) and cell.is_integer():
-        cell = int(cell)
-    return str(cell)
-
+    from bayesgen.cli.files import Table
+    from bayesgen.io.tabular import Rows
 
 # ------------------------------------------------------------------------------------ features
 
@@ -131,20 +33,18 @@ class Feature:
     n_unseen: int = 0
     first_unseen: str = ""
 
-    def read(self, cells: "Cells", first: int) -> Array:
+    def read(self, cells: Cells, first: int) -> Array:
         """(N,) float64, or objects unless the form is number; `first` numbers the first row."""
         if self.kind == "documents":
             return self._documents(cells, first)
         if self.kind == "categorical" and self.form == "text":
-            values = texts(cells)
+            values = cells.texts()
         else:
-            values = numbers(cells, lambda cell, i: self._no_number(cell, first + i))
+            values = cells.numbers(lambda cell, i: self._no_number(cell, first + i))
             self._refuse_strange(values, first)
         if self.categories is not None:
             self._count_unseen(values, cells)
-        if self.form == "boolean":
-            return np.array([None if v != v else bool(v) for v in values], dtype=object)
-        return values
+        return as_booleans(values) if self.form == "boolean" else values
 
     def _no_number(self, cell: Any, row: int) -> float:
         if self.kind == "categorical" and self.categories:
@@ -167,15 +67,14 @@ class Feature:
                 f"{self.kind} takes {need} there"
             )
 
-    def _documents(self, cells: "Cells", first: int) -> Array:
-        if isinstance(cells, np.ndarray):
+    def _documents(self, cells: Cells, first: int) -> Array:
+        if not cells.is_text:
             raise UserError(f"column {self.name!r} holds numbers, not text")
-        for i, cell in enumerate(cells):
-            if not isinstance(cell, str):
-                raise UserError(f"column {self.name!r} holds no text in row {first + i}: {cell!r}")
-        return np.array(cells, dtype=object)
+        for i in np.flatnonzero(cells.null):
+            raise UserError(f"column {self.name!r} holds no text in row {first + i}: None")
+        return cells.raw()
 
-    def _count_unseen(self, values: Array, cells: "Cells") -> None:
+    def _count_unseen(self, values: Array, cells: Cells) -> None:
         assert self.categories is not None
         if self.form == "text":
             known = {*self.categories, None}
@@ -200,19 +99,19 @@ class Reader:
         """What is read from the file."""
         return [feature.name for feature in self.features if feature.kind != "unused"]
 
-    def read(self, chunk: "Chunk") -> Any:
-        """X of a chunk: a data frame, or a list of documents."""
+    def read(self, rows: "Rows") -> Any:
+        """X of some rows: a data frame, or a list of documents."""
         import pandas as pd
 
         if self.features[0].kind == "documents":
             name = self.features[0].name
-            return self.features[0].read(chunk.cells(name), chunk.first).tolist()
+            return self.features[0].read(rows.cells(name), rows.first).tolist()
         data: dict[Any, Any] = {}
         for k, feature in enumerate(self.features):
             if feature.kind == "unused":
-                values = np.full(chunk.n_rows, np.nan)
+                values = np.full(rows.n_rows, np.nan)
             else:
-                values = feature.read(chunk.cells(feature.name), chunk.first)
+                values = feature.read(rows.cells(feature.name), rows.first)
             if feature.n_unseen and self.unseen == "raise":
                 raise UserError(
                     f"column {feature.name!r} holds {feature.first_unseen!r}, which was not seen "
@@ -324,43 +223,34 @@ def find(name: str, table: "Table") -> str:
     raise UserError(f"{table.path} has no column {name!r}{did_you_mean(name, table.names)}")
 
 
-def labels(
-    cells: "Cells", name: str, table: "Table", like: Array | None = None
-) -> tuple[Array, Array]:
+def labels(cells: Cells, table: "Table", like: Array | None = None) -> tuple[Array, Array]:
     """Which rows have a label, and their labels; says how many rows have none.
 
     Parameters
     ----------
     cells : the column
-    name : its name
     table : its file
     like : array, optional
         Classes whose type the labels must have; None: text, booleans or numbers (whole ones as
         integers), as the column holds.
     """
-    labelled = ~missing(cells)
+    labelled = ~cells.missing
     n_lost = int((~labelled).sum())
     if n_lost == len(labelled):
-        raise UserError(f"{table.path}: column {name!r} is empty: there are no labels")
+        raise UserError(f"{table.path}: column {cells.name!r} is empty: there are no labels")
     if n_lost:
-        note(f"{table.path}: {count(n_lost, 'row')} without {name!r} dropped")
-    given = take(cells, labelled)
-    form = what_it_holds(given) if like is None else _form_of_labels(like)
-    return labelled, _labels(given, form, f"{table.path}: column {name!r}")
-
-
-def _labels(cells: "Cells", form: str, where: str) -> Array:
-    if form == "text":
-        return texts(cells).astype(str)
+        note(f"{table.path}: {count(n_lost, 'row')} without {cells.name!r} dropped")
+    given = cells.where(labelled)
+    form = given.holds() if like is None else _form_of_labels(like)
 
     def refuse(cell: Any, i: int) -> float:
-        raise UserError(f"{where} holds {cell!r}, but the model's classes are {form}s")
+        raise UserError(
+            f"{table.path}: column {cells.name!r} holds {cell!r}, but the model's classes are "
+            f"{form}s"
+        )
 
-    values = numbers(cells, refuse)
-    if form == "boolean":
-        return values == 1
-    whole = np.all(values == np.trunc(values))
-    return values.astype(np.int64) if whole else values
+    found = given.labels(form, refuse)
+    return labelled, found.astype(str) if form == "text" else found
 
 
 def _form_of_labels(classes: Array) -> str:
@@ -373,8 +263,6 @@ def _form_of_labels(classes: Array) -> str:
     return "text"
 
 
-def take(cells: "Cells", keep: Array) -> "Cells":
-    """The cells where `keep` is true."""
-    if isinstance(cells, np.ndarray):
-        return cells[keep]
-    return [cell for cell, kept in zip(cells, keep, strict=True) if kept]
+def take(documents: list[Any], keep: Array) -> list[Any]:
+    """The documents where `keep` is true."""
+    return [text for text, kept in zip(documents, keep, strict=True) if kept]

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from bayesgen.io.formats import TableError
+
 if TYPE_CHECKING:
     import xarray as xr
     from rich.console import Console
@@ -33,6 +35,8 @@ def blamed_on(
     """Errors of the library about the user's input as a `UserError` about `what`."""
     try:
         yield
+    except TableError:  # says itself what it is about
+        raise
     except errors as mistake:
         text = mistake.strerror if isinstance(mistake, OSError) and mistake.strerror else mistake
         raise UserError(f"{what}: {text}") from mistake

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
     from bayesgen.cli.columns import Feature
-    from bayesgen.cli.files import Chunk, Table
+    from bayesgen.cli.files import Table
+    from bayesgen.io.tabular import Rows
     from bayesgen.numerics.special import Array
 
 _MOST_SHOWN = 24  # columns in the summary
@@ -147,7 +148,7 @@ def fit(
     kinds = _parse_kinds(kind or [], model, table, {target, *(drop or [])})
     names = _choose_columns(table, target, drop or [], model, text)
     whole = files.read_whole(table, [target, *names])
-    labelled, labels = columns.labels(whole.cells(target), target, table)
+    labelled, labels = columns.labels(whole.cells(target), table)
     try:
         with busy("sorting out columns"):
             features = _features(table, whole, names, model, kinds)
@@ -253,16 +254,16 @@ def _complete_rows(
 
 
 def _features(
-    table: "Table", whole: "Chunk", names: list[str], model: Model, kinds: dict[str, str]
+    table: "Table", whole: "Rows", names: list[str], model: Model, kinds: dict[str, str]
 ) -> "list[Feature]":
     """Decide from whole columns how each is read."""
-    from bayesgen.cli.columns import Feature, what_it_holds
+    from bayesgen.cli.columns import Feature
 
     if model is Model.MARKOV:
         return [Feature(name, "documents") for name in names]
     out = []
     for name in names:
-        holds = what_it_holds(whole.cells(name))
+        holds = whole.cells(name).holds()
         if holds == "empty":
             raise UserError(f"column {name!r} is empty")
         natural = {"boolean": "bernoulli", "number": "gaussian", "text": "categorical"}[holds]

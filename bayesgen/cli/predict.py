@@ -16,11 +16,13 @@ from bayesgen.cli.console import (
     with_examples,
 )
 from bayesgen.families.names import METHODS
+from bayesgen.io.formats import file_format
 from bayesgen.io.progress import row_progress
 
 if TYPE_CHECKING:
     from bayesgen.cli.columns import Reader
-    from bayesgen.cli.files import Chunk, Table
+    from bayesgen.cli.files import Table
+    from bayesgen.io.tabular import Rows
     from bayesgen.numerics.special import Array
 
 Method = StrEnum("Method", list(METHODS))  # type: ignore[misc]  # from a list of names
@@ -80,7 +82,7 @@ def predict(
 
     from bayesgen.cli import columns, files, writing
 
-    files.check_format(output)
+    file_format(output)
     writing.check_output(output, model, new)
     table = files.open_table(new)
     clf = load(model)
@@ -93,9 +95,9 @@ def predict(
     n_rows = 0
     with (
         writing.open_writer(output, names, lambda: _schema(clf, table, kept, names)) as writer,
-        row_progress("predicting", table.size) as advance,
+        row_progress("predicting", 1.0) as advance,
     ):
-        chunks = table.chunks([*dict.fromkeys([*kept, *reader.columns])], chunk_rows)
+        chunks = table.rows([*dict.fromkeys([*kept, *reader.columns])], chunk_rows)
         for block in _blocks(chunks, reader, kept):
             with blamed_on(new):
                 codes, p = _classify(clf, block.X, str(method), n_rows)
@@ -127,10 +129,10 @@ class _Block(NamedTuple):
 
     X: Any
     copies: list[Any]  # of the kept columns
-    done: float  # how much of the file has been read
+    done: float  # the share of the file that has been read
 
 
-def _blocks(chunks: "Iterable[Chunk]", reader: "Reader", kept: Sequence[str]) -> Iterator[_Block]:
+def _blocks(chunks: "Iterable[Rows]", reader: "Reader", kept: Sequence[str]) -> Iterator[_Block]:
     """Regroup chunks so that the same rows stand together whatever the chunks are.
 
     The last bits of a product of matrices depend on how many rows it has, and the result must not
@@ -177,8 +179,7 @@ def _schema(clf: Any, table: "Table", kept: list[str], names: list[str]) -> Any:
     """The arrow schema of the result."""
     import pyarrow
 
-    source = getattr(table, "schema", None)
-    copied = [source.field(name).type if source else pyarrow.string() for name in kept]
+    copied = [table.schema.field(name).type if table.schema else pyarrow.string() for name in kept]
     copied = [t.value_type if pyarrow.types.is_dictionary(t) else t for t in copied]
     label = pyarrow.array(clf.classes_.tolist()).type
     types = [*copied, label, *([pyarrow.float64()] * len(clf.classes_))]

@@ -53,7 +53,7 @@ def validate(
     clf = load(model)
     reader = columns.reader_for(clf, table, text, [target])
     whole = files.read_whole(table, [target, *reader.columns])
-    labelled, labels = columns.labels(whole.cells(target), target, table, clf.classes_)
+    labelled, labels = columns.labels(whole.cells(target), table, clf.classes_)
     with blamed_on(data):
         X = reader.read(whole)
         X = columns.take(X, labelled) if isinstance(X, list) else X[labelled]

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bayesgen.cli.console import UserError, blamed_on
-from bayesgen.cli.files import check_format
 from bayesgen.io import storage
+from bayesgen.io.formats import file_format
 
 
 def check_output(path: Path, *inputs: Path) -> None:
@@ -30,7 +30,7 @@ class Writer(Protocol):
     """Takes columns chunk by chunk."""
 
     def write(self, columns: Sequence[Any]) -> None:
-        """Append rows, given as columns: lists, NumPy arrays or arrow arrays."""
+        """Append rows, given as columns: NumPy arrays or arrow columns."""
         ...
 
 
@@ -39,7 +39,7 @@ def open_writer(
     path: Path, names: Sequence[str], make_schema: Callable[[], Any]
 ) -> Iterator[Writer]:
     """Write a table atomically; `make_schema` gives the arrow schema of a Parquet file."""
-    kind = check_format(path)
+    kind = file_format(path)
     with blamed_on(f"cannot write {path}", (OSError,)), storage.replacing(path) as temporary:
         if kind == "csv":
             with open(temporary, "w", encoding="utf-8", newline="") as file:
@@ -60,7 +60,10 @@ class _CsvWriter:
         self._writer.writerow(names)
 
     def write(self, columns: Sequence[Any]) -> None:
-        lists = [column if isinstance(column, list) else column.tolist() for column in columns]
+        lists = [
+            column.tolist() if hasattr(column, "tolist") else column.to_pylist()
+            for column in columns
+        ]
         try:
             self._writer.writerows(zip(*lists, strict=True))
         except csv.Error as mistake:
@@ -76,7 +79,9 @@ class _ParquetWriter:
 
         schema = self._writer.schema
         arrays = [
-            column if isinstance(column, pyarrow.Array) else pyarrow.array(column, field.type)
+            column
+            if isinstance(column, pyarrow.ChunkedArray)
+            else pyarrow.array(column, field.type)
             for column, field in zip(columns, schema, strict=True)
         ]
-        self._writer.write_batch(pyarrow.RecordBatch.from_arrays(arrays, schema=schema))
+        self._writer.write_table(pyarrow.Table.from_arrays(arrays, schema=schema))

@@ -22,6 +22,7 @@ import numpy as np
 
 from bayesgen.encoding.categories import Categories
 from bayesgen.encoding.column import Column
+from bayesgen.encoding.literals import parse_number
 from bayesgen.encoding.tables import (
     Table,
     column_of_floats,
@@ -324,10 +325,10 @@ def _numbers(column: Column, kind: str) -> Array:
 
 def _parse(cell: Any, row: int, label: str, kind: str) -> float:
     """A number written as text, as in NumPy arrays of strings."""
-    try:
-        return float(cell) if isinstance(cell, str) else np.nan
-    except ValueError:
+    value = parse_number(cell) if isinstance(cell, str) else np.nan
+    if value is None:
         raise ValueError(
             f"{label} holds {str(cell)!r} in row {row}, but a {kind} column must hold numbers; "
             "correct it or choose another kind in columns="
-        ) from None
+        )
+    return value

@@ -8,17 +8,15 @@ import hashlib
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from bayesgen.families.records import Record
 from bayesgen.io import storage
+from bayesgen.io.additive import Additive
 from bayesgen.io.sources import Position
-
-if TYPE_CHECKING:
-    from bayesgen.estimators.base import GenerativeClassifier
 
 _SHARE = 20  # at most one part in so many of the time goes into writing, unless the user says when
 
@@ -29,7 +27,7 @@ class Checkpoint:
     Parameters
     ----------
     path : str or path
-    clf : GenerativeClassifier
+    clf : Additive
         Whose arguments must be those of the checkpoint.
     arguments : {name: JSON value}
         Those of the stream that decide what is learned.
@@ -40,7 +38,7 @@ class Checkpoint:
     def __init__(
         self,
         path: Any,
-        clf: "GenerativeClassifier",
+        clf: Additive,
         arguments: Mapping[str, Any],
         every: int | None,
     ) -> None:
@@ -54,7 +52,7 @@ class Checkpoint:
         self._every, self._chunks = every, 0
         self._written, self._cost = -np.inf, 0.0
 
-    def resume(self, clf: "GenerativeClassifier") -> Position | None:
+    def resume(self, clf: Additive) -> Position | None:
         """Fill `clf` with what the file holds; the position after it, None if there is no file.
 
         Raises
@@ -93,7 +91,7 @@ class Checkpoint:
             return self._chunks % self._every == 0
         return time.monotonic() - self._written >= _SHARE * self._cost
 
-    def write(self, clf: "GenerativeClassifier", position: Position) -> None:
+    def write(self, clf: Additive, position: Position) -> None:
         """Replace the file by the model of the rows up to a position."""
         start = time.monotonic()
         fit, state, draws = clf._record()
@@ -103,7 +101,7 @@ class Checkpoint:
         self._cost = self._written - start
 
 
-def _own(clf: "GenerativeClassifier") -> dict[str, Any]:
+def _own(clf: Additive) -> dict[str, Any]:
     """The part of a model file's state that is known before the fit."""
     parameters = clf.get_params(deep=False)
     return {

@@ -2,18 +2,17 @@
 
 import copy
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-if TYPE_CHECKING:
-    from bayesgen.estimators.base import GenerativeClassifier
+from bayesgen.io.additive import Additive, refuse_other
 
 _ARITY = 8  # parts merged at a time
 
 
-def fit_dask[Classifier: "GenerativeClassifier"](
+def fit_dask[Classifier: Additive](
     clf: Classifier, X: Any, y: Any, sample_weight: Any = None
 ) -> Classifier:
     """Fit a classifier to a dask array or data frame; only sufficient statistics travel.
@@ -72,9 +71,7 @@ def fit_dask[Classifier: "GenerativeClassifier"](
         import dask
     except ImportError:
         raise ImportError('fit_dask needs dask: pip install "bayesgen[dask]"') from None
-    if not hasattr(clf, "_absorb"):
-        raise TypeError(f"clf must be a classifier such as GaussianNB(), got {clf!r}")
-    clf._refuse_no_statistics("fit_dask")
+    refuse_other(clf, "fit_dask")
     blocks = _blocks(X, y, sample_weight)
     empty = dask.delayed(clone(clf))
     parts = [dask.delayed(_learned)(empty, place, *block) for place, block in enumerate(blocks)]
@@ -91,7 +88,7 @@ def fit_dask[Classifier: "GenerativeClassifier"](
     return clf
 
 
-def _learned[Classifier: "GenerativeClassifier"](
+def _learned[Classifier: Additive](
     clf: Classifier, place: int, X: Any, y: Any, weight: Any
 ) -> Classifier | None:
     """The classifier with the statistics of one block, not settled; None for a block of no rows."""
@@ -112,11 +109,11 @@ def _learned[Classifier: "GenerativeClassifier"](
     return part
 
 
-def _merged[Classifier: "GenerativeClassifier"](
+def _merged[Classifier: Additive](
     parts: Sequence[Classifier | None],
 ) -> Classifier | None:
     """One classifier with the statistics of all; None if there are none."""
-    out: GenerativeClassifier | None = None
+    out: Classifier | None = None
     for part in parts:
         if part is None:
             continue

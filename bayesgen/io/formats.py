@@ -13,28 +13,18 @@ CSV, PARQUET = (".csv", ".tsv"), (".parquet", ".pq")
 _SEPARATORS = ",;\t|"
 
 
-def file_format(path: Path) -> str:
-    """``"csv"`` or ``"parquet"``, by the ending.
+class TableError(ValueError):
+    """A file that is no table, or not the one that is needed; the text names it."""
 
-    Raises
-    ------
-    ValueError
-        If the ending is another.
-    ImportError
-        If it is Parquet and pyarrow is not there.
-    """
+
+def file_format(path: Path) -> str:
+    """``"csv"`` or ``"parquet"``, by the ending; TableError if it is another."""
     ending = path.suffix.lower()
     if ending in CSV:
         return "csv"
     if ending in PARQUET:
-        try:
-            import pyarrow.parquet  # noqa: F401 - to see whether it is there
-        except ImportError:
-            raise ImportError(
-                'Parquet files need pyarrow: pip install "bayesgen[parquet]"'
-            ) from None
         return "parquet"
-    raise ValueError(f"{path}: the name must end in .csv, .tsv or .parquet, to say what it holds")
+    raise TableError(f"{path}: the name must end in .csv, .tsv or .parquet, to say what it holds")
 
 
 def csv_dialect(path: Path, head: str) -> dict[str, Any]:

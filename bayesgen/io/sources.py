@@ -5,11 +5,9 @@ start or from a position recorded earlier, once it has seen that what lies befor
 of an iterable the contents, which are read again; of files names, sizes and times of change.
 """
 
-import csv
 import glob
 import json
 import os
-import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from hashlib import sha256
@@ -21,12 +19,12 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.encoding.tables import did_you_mean, n_rows
-from bayesgen.io.formats import CSV, PARQUET, csv_dialect, file_format
+from bayesgen.io.cells import joined
+from bayesgen.io.formats import CSV, PARQUET, TableError
+from bayesgen.io.tabular import CsvFile, Rows, open_file
+from bayesgen.numerics.special import Array
 
 Position = Mapping[str, Any]  # plain values that JSON can hold
-
-_CELLS = 1_000_000  # read from a file at a time
-_BUFFER = 1 << 16  # bytes of a Parquet column read ahead, in place of whole row groups
 
 
 class Chunk(NamedTuple):
@@ -60,16 +58,16 @@ class OtherSourceError(ValueError):
     """A position was recorded in rows that are not these."""
 
 
-def open_source(chunks: Any, target: Any, weight: Any, text: bool) -> Source:
+def open_source(chunks: Any, target: Any, weight: Any, wanted: str) -> Source:
     """A source from chunks, or from files if `chunks` is a path, a pattern, or a list of them.
 
     Parameters
     ----------
     target, weight : str or None
         Columns of data frames and files that hold labels and row weights.
-    text : bool
-        Whether columns of text are wanted: CSV files are then read twice, so that no column is
-        taken for numbers by the chunks in which it happens to hold nothing else.
+    wanted : "numbers", "cells" or "documents"
+        What columns of CSV files hold: numbers; what all their cells stand for, for which the files
+        are read twice; or text as it is written.
     """
     for name, value in (("target", target), ("sample_weight", weight)):
         if value is not None and not isinstance(value, str):
@@ -84,7 +82,7 @@ def open_source(chunks: Any, target: Any, weight: Any, text: bool) -> Source:
         if all(paths):
             if target is None:
                 raise ValueError("target must name the column of the files that holds the labels")
-            return Files(_expanded(chunks), target, weight, text)
+            return Files(_expanded(chunks), target, weight, wanted)
         if any(paths):
             raise TypeError("chunks mixes paths and rows; give the one or the other")
     if hasattr(chunks, "collect_batches"):  # a polars LazyFrame
@@ -220,51 +218,82 @@ def _plain(series: Any) -> Any:
 class Files:
     """Parquet and CSV files, read one after the other, about a million cells at a time.
 
-    All have the columns of the first. What a column of a CSV file holds is pandas' decision chunk
-    by chunk: numbers where all cells are; a column that holds text anywhere is text throughout.
+    All have the columns of the first. A column of a Parquet file has the type that the file says.
+    What the labels of a CSV file are is decided with its features if "cells" are wanted, else chunk
+    by chunk.
     """
 
-    def __init__(self, paths: list[Path], target: str, weight: str | None, text: bool) -> None:
-        self._tables: list[CsvFile | ParquetFile] = [
-            (CsvFile if file_format(path) == "csv" else ParquetFile)(path) for path in paths
-        ]
-        first = self._tables[0]
+    def __init__(self, paths: list[Path], target: str, weight: str | None, wanted: str) -> None:
+        self._files = [open_file(path) for path in paths]
+        first = self._files[0]
         for name in (target, weight):
             if name is not None and name not in first.names:
                 raise ValueError(
                     f"{first.path} has no column {name!r}{did_you_mean(name, first.names)}"
                 )
         self._names = first.names
-        for table in self._tables[1:]:
-            if set(table.names) != set(first.names):
-                differ = sorted(set(table.names) ^ set(first.names))
+        for file in self._files[1:]:
+            if set(file.names) != set(first.names):
+                differ = sorted(set(file.names) ^ set(first.names))
                 raise ValueError(
-                    f"{table.path} and {first.path} differ in their columns: {differ[0]!r} is in "
+                    f"{file.path} and {first.path} differ in their columns: {differ[0]!r} is in "
                     "one of them only"
                 )
-        self._target, self._weight = target, weight
-        self._text = text
-        self.size: float | None = float(sum(table.size for table in self._tables))
+        self._target, self._weight, self._wanted = target, weight, wanted
+        self.size: float | None = float(sum(file.size for file in self._files))
 
     def chunks(self, after: Position | None, record: bool) -> Iterator[Chunk]:
         """As in `Source`; files that came after those of the position are read too."""
-        marks = [[table.path.name, table.size, table.changed] for table in self._tables]
+        marks = [[f.path.name, f.size, f.path.stat().st_mtime_ns] for f in self._files]
         full, gone = self._locate(after, marks) if after is not None else (0, 0)
-        text = self._text_columns() if self._text else set()
-        rows = max(1, _CELLS // len(self._names))
-        done = float(sum(table.size for table in self._tables[:full]))
-        for k, table in enumerate(self._tables[full:], full):
-            first_row, skipped = 1, gone if k == full else 0
-            for b, (frame, share) in enumerate(table.frames(self._names, rows, text), 1):
-                place = f"{table.path}, rows from {first_row}"
-                first_row += len(frame)
-                if b <= skipped or not len(frame):
+        kinds = self._kinds() if self._wanted == "cells" else {}
+        done = float(sum(file.size for file in self._files[:full]))
+        for k, file in enumerate(self._files[full:], full):
+            skipped = gone if k == full else 0
+            for b, rows in enumerate(file.rows(self._names), 1):
+                if b <= skipped or not rows.n_rows:
                     continue
-                known = nw.from_native(frame)
-                X, y, weight = _split_frame(known, self._target, self._weight, place)
+                place = f"{file.path}, rows from {rows.first}"
+                frame = nw.from_native(self._typed(rows, kinds, place))
+                X, y, weight = _split_frame(frame, self._target, self._weight, place)
                 position = {"files": marks[: k + 1], "batch": b}
-                yield Chunk(X, y, weight, place, position, done + share * table.size)
-            done += table.size
+                yield Chunk(X, y, weight, place, position, done + rows.done * file.size)
+            done += file.size
+
+    def _typed(self, rows: Rows, kinds: Mapping[str, str], place: str) -> Any:
+        """A pandas data frame of rows."""
+        import pandas as pd
+
+        if not rows.written:
+            return rows.table.to_pandas()
+
+        def values(name: str) -> Array:
+            def refuse(cell: Any, i: int) -> float:
+                raise TableError(
+                    f"{place}: column {name!r} holds {cell!r} in row {rows.first + i}, which is "
+                    "not a number"
+                )
+
+            cells = rows.cells(name)
+            if name == self._target:
+                return cells.labels(kinds.get(name) or cells.holds())
+            if name == self._weight or self._wanted == "numbers":
+                return cells.numbers(refuse)
+            return cells.raw() if self._wanted == "documents" else cells.values(kinds[name])
+
+        columns = {name: values(name) for name in self._names}
+        return pd.DataFrame({k: pd.Series(v, dtype=v.dtype) for k, v in columns.items()})
+
+    def _kinds(self) -> dict[str, str]:
+        """What the columns of all CSV files hold."""
+        found: dict[str, set[str]] = {name: set() for name in self._names}
+        for file in self._files:
+            if isinstance(file, CsvFile):
+                for rows in file.rows(self._names):
+                    for name, kinds in found.items():
+                        if "text" not in kinds:
+                            kinds.add(rows.cells(name).holds())
+        return {name: joined(kinds) for name, kinds in found.items()}
 
     def _locate(self, after: Position, marks: list[list[Any]]) -> tuple[int, int]:
         """Files read in full before a position, and batches of the next one."""
@@ -278,105 +307,6 @@ class Files:
                 what = "has changed since" if marks[k][0] == mark[0] else "stands in its place"
                 raise OtherSourceError(f"file {k} was {mark[0]!r}; {marks[k][0]!r} {what}")
         return len(known) - 1, after["batch"]
-
-    def _text_columns(self) -> set[str]:
-        """Columns of CSV files that hold text in some chunk."""
-        from pandas.api.types import infer_dtype
-
-        found: set[str] = set()
-        rows = max(1, _CELLS // len(self._names))
-        for table in self._tables:
-            if isinstance(table, CsvFile):
-                for frame, _ in table.frames(self._names, rows, set()):
-                    rest = [name for name in frame if name not in found]
-                    found |= {n for n in rest if infer_dtype(frame[n], skipna=True) == "string"}
-        return found
-
-
-class ParquetFile:
-    """A Parquet file; the index that pandas writes beside the columns is left out."""
-
-    def __init__(self, path: Path) -> None:
-        import pyarrow.parquet
-
-        try:
-            self._file = pyarrow.parquet.ParquetFile(path)
-        except (ValueError, OSError) as mistake:
-            raise ValueError(f"{path} is not a readable Parquet file: {mistake}") from None
-        names = self._file.schema_arrow.names
-        self._file.close()
-        self.path, self.names = path, [n for n in names if not n.startswith("__index_level_")]
-        self.size, self.changed = path.stat().st_size, path.stat().st_mtime_ns
-
-    def frames(self, names: list[str], rows: int, text: set[str]) -> Iterator[tuple[Any, float]]:
-        """Frames of the named columns, and the share of the file read after each."""
-        import pyarrow.parquet
-
-        options = {"pre_buffer": False, "buffer_size": _BUFFER}
-        with pyarrow.parquet.ParquetFile(self.path, **options) as file:
-            n, seen = max(1, file.metadata.num_rows), 0
-            for batch in file.iter_batches(batch_size=rows, columns=names):
-                seen += batch.num_rows
-                yield batch.select(names).to_pandas(), seen / n
-
-
-class CsvFile:
-    """A CSV file; columns without a name are left out, lines too long or too short refused."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.size, self.changed = path.stat().st_size, path.stat().st_mtime_ns
-        with open(path, encoding="utf-8-sig", newline="") as text:
-            try:
-                head = text.readline()
-            except UnicodeDecodeError as mistake:
-                raise ValueError(f"{path} is not UTF-8 text ({mistake})") from None
-            self._dialect = csv_dialect(path, head)
-            text.seek(0)
-            header = next(csv.reader(text, **self._dialect), [])
-        self._header, self._no_line_is_short = header, False
-        self.names = [name for name in header if name.strip()]
-        if not self.names:
-            raise ValueError(f"{path} is empty: its first line must name the columns")
-        for k, name in enumerate(self.names):
-            if name in self.names[:k]:
-                raise ValueError(f"{path} has more than one column {name!r}; rename or remove one")
-
-    def frames(self, names: list[str], rows: int, text: set[str]) -> Iterator[tuple[Any, float]]:
-        """As of a Parquet file; columns of `text` are read as such."""
-        import pandas as pd
-
-        dialect = {"sep" if k == "delimiter" else k: v for k, v in self._dialect.items()}
-        options = {"chunksize": rows, "index_col": False, "dtype": dict.fromkeys(text, str)}
-        options["low_memory"] = False  # one type for all cells of a chunk
-        with open(self.path, "rb") as file, warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)  # cells without a column
-            try:
-                with pd.read_csv(file, encoding="utf-8-sig", **dialect, **options) as reader:
-                    for frame in reader:
-                        if frame.iloc[:, -1].isna().any():
-                            self._refuse_short_lines()
-                        yield frame[names], min(1.0, file.tell() / max(1, self.size))
-            except (pd.errors.ParserError, pd.errors.ParserWarning) as mistake:
-                raise ValueError(
-                    f"{self.path}: a line has more cells than the header ({mistake})"
-                ) from None
-            except UnicodeDecodeError as mistake:
-                raise ValueError(f"{self.path} is not UTF-8 text ({mistake})") from None
-
-    def _refuse_short_lines(self) -> None:
-        """To pandas the cells that a line lacks are missing ones; here a file was cut off."""
-        if self._no_line_is_short:
-            return
-        with open(self.path, encoding="utf-8-sig", newline="") as text:
-            lines = csv.reader(text, **self._dialect)
-            for row in lines:
-                if row and len(row) < len(self._header):
-                    raise ValueError(
-                        f"{self.path}: line {lines.line_num} has {len(row)} cells, but the header "
-                        f"names {len(self._header)} columns"
-                    )
-        self._no_line_is_short = True
 
 
 def _expanded(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:

@@ -3,20 +3,18 @@
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from bayesgen.io.additive import Absorbing, Additive, refuse_other
 from bayesgen.io.checkpoint import Checkpoint
 from bayesgen.io.progress import row_progress
 from bayesgen.io.sources import OtherSourceError, open_source
 from bayesgen.io.storage import labels_to_json
 
-if TYPE_CHECKING:
-    from bayesgen.estimators.base import GenerativeClassifier
 
-
-def fit_stream[Classifier: "GenerativeClassifier"](
+def fit_stream[Classifier: Absorbing](
     clf: Classifier,
     chunks: Any,
     *,
@@ -71,9 +69,13 @@ def fit_stream[Classifier: "GenerativeClassifier"](
 
     Notes
     -----
-    Columns of a CSV file are typed by pandas in each chunk; for classifiers that take text the file
-    is read twice, so that a column that holds text anywhere is text throughout. Files of a
-    checkpoint are known by name, size and time of change. A folder is not searched further down.
+    A Parquet file says what its columns hold. Cells of a CSV file stand for what they stand for on
+    the command line: a cell is missing if it is empty, NA, NaN, null, None or the like, or blank.
+    The features of most classifiers are numbers (true and false are 1 and 0). For those that take
+    text the file is read twice: a column holds booleans if all cells that are not missing are true
+    or false, numbers if all are, and text otherwise; whole numbers from 2**53 on are text. The
+    documents of a `MarkovNB` are the cells as they stand. Files of a checkpoint are known by name,
+    size and time of change. A folder is not searched further down.
 
     See Also
     --------
@@ -92,10 +94,8 @@ def fit_stream[Classifier: "GenerativeClassifier"](
     >>> clf.n_rows_seen_
     12000
     """
-    if not hasattr(clf, "_absorb"):
-        raise TypeError(f"clf must be a classifier such as GaussianNB(), got {clf!r}")
-    clf._refuse_no_statistics("fit_stream")
-    source = open_source(chunks, target, sample_weight, text=_takes_text(clf))
+    refuse_other(clf, "fit_stream")
+    source = open_source(chunks, target, sample_weight, _wanted(clf))
     saved = None
     if checkpoint is not None:
         listed = None if classes is None else labels_to_json(np.unique(np.asarray(classes)))
@@ -133,11 +133,15 @@ def fit_stream[Classifier: "GenerativeClassifier"](
     return clf
 
 
-def _takes_text(clf: "GenerativeClassifier") -> bool:
-    return bool(clf.__sklearn_tags__().input_tags.string)
+def _wanted(clf: Additive) -> str:
+    """What it takes of a CSV file: "numbers"; "cells", text and missing ones too; "documents"."""
+    tags = clf.__sklearn_tags__().input_tags
+    if not tags.string:
+        return "numbers"
+    return "cells" if tags.allow_nan else "documents"
 
 
-def _settle_so_far[Classifier: "GenerativeClassifier"](clf: Classifier, classes: Any) -> Classifier:
+def _settle_so_far[Classifier: Absorbing](clf: Classifier, classes: Any) -> Classifier:
     """The posterior of the rows so far; what they are warned of may be over with the next ones."""
     try:
         with warnings.catch_warnings():

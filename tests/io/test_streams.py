@@ -13,11 +13,13 @@ import pyarrow as pa
 import pyarrow.dataset
 import pytest
 from scipy import sparse
+from typer.testing import CliRunner
 
 import bayesgen as bg
+from bayesgen.cli import app
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.contract import Stats
-from bayesgen.io import sources, storage
+from bayesgen.io import storage, tabular
 
 N = 400
 
@@ -201,7 +203,7 @@ def test_a_failed_stream_leaves_the_classifier_as_it_was():
 
 @pytest.fixture
 def small_reads(monkeypatch):
-    monkeypatch.setattr(sources, "_CELLS", 300)
+    monkeypatch.setattr(tabular, "_CELLS", 300)
 
 
 def frame_of(kind):
@@ -264,6 +266,10 @@ def test_texts_in_a_file(tmp_path, small_reads):
     whole = rows_of("markov")[0].fit(X, y)
     assert clf.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-12)
     pd.DataFrame({"text": X, "more": X, "label": y}).to_csv(tmp_path / "two.csv", index=False)
+    documents = ["NA", "", '"quoted"', "ab", "ba", "null"]
+    pd.DataFrame({"text": documents, "label": [0, 1] * 3}).to_csv(tmp_path / "d.csv", index=False)
+    clf = bg.fit_stream(bg.MarkovNB(order=1), tmp_path / "d.csv", target="label")
+    assert clf.log_evidence_ == bg.MarkovNB(order=1).fit(documents, [0, 1] * 3).log_evidence_
     with pytest.raises(ValueError, match="one column of texts, and there are"):
         bg.fit_stream(clf, tmp_path / "two.csv", target="label")
 
@@ -388,6 +394,48 @@ def test_bad_chunks(chunks, options, error, match, tmp_path, monkeypatch):
         bg.fit_stream(bg.GaussianNB(), chunks, **options)
 
 
+def test_a_cell_that_is_no_number_is_named_with_its_row(tmp_path, small_reads):
+    rows = [f"{k},{k % 2}" for k in range(400)]
+    rows[321] = "wide,1"
+    (tmp_path / "a.csv").write_text("\n".join(["x,y", *rows]))
+    with pytest.raises(
+        ValueError, match=r"a.csv, rows from 301: column 'x' holds 'wide' in row 322"
+    ):
+        bg.fit_stream(bg.GaussianNB(), tmp_path / "a.csv", target="y")
+
+
+def test_a_csv_file_is_the_same_to_streams_and_to_the_command_line(tmp_path, small_reads):
+    """What is a number, a truth value, text or missing, in every chunk and in the whole file."""
+    cells = {
+        "size": ["1", " 2.5 ", "NA", "", " ", "1e3", "null", "-3", "+4", "nan"],
+        "wet": ["true", "FALSE", "True", "N/A", " true", "false", "", "true", "false", "true"],
+        "code": ["1", "2", "x", "", "1", "None", "true", "2", " ", "1"],
+        "id": [str(2**53 + k % 3) for k in range(10)],
+    }
+    frame = pd.DataFrame({name: column * 30 for name, column in cells.items()})
+    frame["y"] = np.arange(300) % 3
+    path, model = tmp_path / "data.csv", tmp_path / "model.nc"
+    frame.to_csv(path, index=False)
+    streamed = bg.fit_stream(bg.MixedNB(), path, target="y")
+    arguments = ["fit", str(path), "--target", "y", "-o", str(model)]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    whole = bg.load(model)
+    assert streamed.schema_.kinds == ("gaussian", "bernoulli", "categorical", "categorical")
+    assert streamed.schema_.kinds == tuple(
+        whole.schema_.kinds[k] for k in place_of(whole, streamed)
+    )
+    assert streamed.schema_.categories == whole.schema_.categories
+    assert streamed.schema_.categories.values[0] == ("1", "2", "true", "x")
+    assert streamed.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-12)
+    assert streamed.classes_.tolist() == whole.classes_.tolist() == [0, 1, 2]
+
+
+def place_of(whole, streamed):
+    """Where the columns of one schema stand in the other."""
+    return [whole.schema_.names.index(name) for name in streamed.schema_.names]
+
+
 def test_bad_files(tmp_path):
     def refused(name, text, match, error=ValueError, clf=None):
         path = tmp_path / name
@@ -400,9 +448,15 @@ def test_bad_files(tmp_path):
     refused("b.csv", b"a,y\n", "chunks holds no rows")
     refused("c.csv", b"a,b\n1,2\n", r"c.csv has no column 'y'; known are a, b")
     refused("d.csv", b"a,a,y\n1,2,3\n", "more than one column 'a'")
-    refused("e.csv", b"a,y\n1,2\n1,2,3\n", "e.csv: a line has more cells than the header")
+    refused(
+        "e.csv", b"a,y\n1,2\n1,2,3\n", r"e.csv: line 3 has 3 cells, but the header names 2 columns"
+    )
     refused("short.csv", b"y,a,b\n1,2,3\n2,3,\n1,2\n", "line 4 has 2 cells, but the header names 3")
-    refused("f.csv", b"a,y\n1,2,3\n1,2,3\n", "f.csv: a line has more cells than the header")
+    refused(
+        "f.csv",
+        b"a,y\n1,2,3\n1,2,3\n",
+        r"f.csv: line 2 has 3 cells, but the header names 2 columns",
+    )
     refused("g.csv", b"a,y\n\xff,1\n", "is not UTF-8 text")
     refused("h.parquet", b"PAR1", "h.parquet is not a readable Parquet file")
     refused("i.csv", b"a,y\n1,2\n3,\n", r"i.csv, rows from 1: y has no label in 1 row")

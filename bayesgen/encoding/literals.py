@@ -1,0 +1,29 @@
+"""What text stands for: a missing cell, a truth value, a number. The one place that decides it.
+
+A number is what Python's ``float`` takes, spaces around it included, but without an underscore:
+``1_000`` is a number to Python alone. A truth value is true or false, in capitals or not::
+
+    >>> parse_number(" 2.5e3 "), parse_number("1_000"), parse_boolean("TRUE")
+    (2500.0, None, True)
+"""
+
+# what pandas.read_csv takes for missing; beside it a cell of nothing but blanks
+_NOTHING = "|#N/A|#N/A N/A|#NA|-1.#IND|-1.#QNAN|-NaN|-nan|1.#IND|1.#QNAN|<NA>|N/A|NA|NULL|NaN|None"
+MISSING = frozenset(f"{_NOTHING}|n/a|nan|null".split("|"))
+
+_BOOLEANS = {"true": True, "false": False}
+
+
+def parse_number(text: str) -> float | None:
+    """The number that a text stands for, or None."""
+    if "_" in text:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def parse_boolean(text: str) -> bool | None:
+    """The truth value that a text stands for, or None."""
+    return _BOOLEANS.get(text.strip().lower())

@@ -1,0 +1,228 @@
+"""One column of some rows of a file, and what its cells stand for.
+
+- Of a CSV file every cell is text. It is missing if it is one of `literals.MISSING` (empty, NA,
+  NaN, null, None, ..., as in pandas) or nothing but blanks, quoted or not.
+- In a Parquet file a cell has the type that the file says: text is text, also if it is "1" or
+  "NA", and only nulls and NaN are missing.
+- A column holds booleans if all cells that are not missing are true or false; numbers if all are
+  numbers; text otherwise. Whole numbers from 2**53 on are identifiers, hence text: as float64 they
+  would be others.
+- Where numbers are needed, text is parsed by `literals.parse_number`; true and false are 1 and 0.
+"""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesgen.encoding.column import EXACT
+from bayesgen.encoding.literals import MISSING, parse_boolean, parse_number
+from bayesgen.io.formats import TableError
+from bayesgen.numerics.special import Array
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+def decoded(array: "pyarrow.ChunkedArray") -> "pyarrow.ChunkedArray":
+    """A column with categories replaced by what they stand for."""
+    from pyarrow import types
+
+    return array.cast(array.type.value_type) if types.is_dictionary(array.type) else array
+
+
+class Cells:
+    """One column of some rows.
+
+    Parameters
+    ----------
+    name : str
+        What errors call the column.
+    array : pyarrow.ChunkedArray (N,)
+    written : bool
+        Whether the cells are text of a CSV file.
+
+    Attributes
+    ----------
+    is_text : bool
+        Whether the cells are text in the file, whatever they stand for.
+
+    Raises
+    ------
+    TableError
+        If they are neither numbers nor booleans nor text.
+    """
+
+    def __init__(self, name: str, array: "pyarrow.ChunkedArray", written: bool) -> None:
+        from pyarrow import types
+
+        array = decoded(array)
+        t = array.type
+        self.is_text = types.is_string(t) or types.is_large_string(t) or types.is_string_view(t)
+        self._is_integer = types.is_integer(t)
+        is_number = self._is_integer or types.is_floating(t) or types.is_decimal(t)
+        if not (self.is_text or is_number or types.is_boolean(t) or types.is_null(t)):
+            raise TableError(
+                f"column {name!r} holds {t}: make it numbers, text or booleans, or leave it out"
+            )
+        self.name, self._array, self._written = name, array, written
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __getitem__(self, i: int) -> Any:
+        """One cell as it stands in the file."""
+        return self._array[i].as_py()
+
+    @property
+    def null(self) -> Array:
+        """(N,) bool: which cells the file says to be missing; none of a CSV file."""
+        return np.asarray(self._array.is_null())
+
+    @cached_property
+    def missing(self) -> Array:
+        """(N,) bool: which cells hold nothing."""
+        import pyarrow
+        from pyarrow import compute
+
+        if not self._written:
+            return np.asarray(compute.is_null(self._array, nan_is_null=True))
+        none = pyarrow.array(sorted(MISSING), self._array.type)
+        blank = compute.utf8_is_space(self._array)
+        return np.asarray(compute.or_(compute.is_in(self._array, none), blank))
+
+    def where(self, keep: Array) -> "Cells":
+        """The cells where `keep`, (N,) bool, is true."""
+        return Cells(self.name, self._array.filter(keep), self._written)
+
+    def holds(self) -> str:
+        """``"boolean"``, ``"number"``, ``"text"`` or, if every cell is missing, ``"empty"``."""
+        from pyarrow import compute, types
+
+        if self.missing.all():
+            return "empty"
+        if self.is_text:
+            return self._written_kind() if self._written else "text"
+        if types.is_boolean(self._array.type):
+            return "boolean"
+        if self._is_integer:
+            extremes = compute.min_max(self._array).as_py().values()
+            return "number" if all(-EXACT < value < EXACT for value in extremes) else "text"
+        return "number"
+
+    def _written_kind(self) -> str:
+        """What text stands for that is not all missing."""
+        from pyarrow import compute
+
+        values = self._cast()
+        if values is not None:
+            large = np.flatnonzero(np.abs(values) >= EXACT)
+            return "text" if any(_is_identifier(self[i]) for i in large.tolist()) else "number"
+        found = compute.unique(self._present).drop_null().to_pylist()
+        if all(parse_boolean(text) is not None for text in found):
+            return "boolean"
+        if any(parse_number(text) is None or _is_identifier(text) for text in found):
+            return "text"
+        return "number"
+
+    @cached_property
+    def _present(self) -> "pyarrow.ChunkedArray":
+        """The column with nulls for missing cells."""
+        import pyarrow
+
+        if not (self._written and self.missing.any()):
+            return self._array
+        return self._array.take(pyarrow.array(np.arange(len(self)), mask=self.missing))
+
+    def _cast(self) -> Array | None:
+        """(N,) float64 if all cells are numbers in the usual spelling, NaN where missing."""
+        import pyarrow
+
+        for column in (self._array, self._present) if self.is_text else (self._array,):
+            try:
+                return column.cast(pyarrow.float64(), safe=self.is_text).to_numpy()
+            except pyarrow.ArrowInvalid:
+                pass
+        return None
+
+    def numbers(self, refuse: Callable[[Any, int], float]) -> Array:
+        """(N,) float64, NaN for missing cells, 1 and 0 for true and false.
+
+        `refuse` gets a cell that is no number, and its position, and raises or returns another.
+        """
+        values = self._cast()
+        if values is not None:
+            return values
+        codes, found = self._factorised()
+        parsed = np.full(len(found) + 1, np.nan)  # the last for missing cells, of code -1
+        for k, text in enumerate(found):
+            value = parse_number(text)
+            value = parse_boolean(text) if value is None else value
+            if value is None:
+                value = refuse(text, int(np.argmax(codes == k)))
+            parsed[k] = value
+        return parsed[codes]
+
+    def texts(self) -> Array:
+        """(N,) object: str, None for missing cells. Whole numbers are written without a point."""
+        codes, found = self._factorised()
+        return np.array([*map(_as_text, found), None], dtype=object)[codes]
+
+    def raw(self) -> Array:
+        """(N,) object: the cells as they stand in the file."""
+        return np.array([*self._array.to_pylist(), None], dtype=object)[:-1]
+
+    def values(self, kind: str, refuse: Callable[[Any, int], float] | None = None) -> Array:
+        """(N,) the cells of a column of which `holds` has said that it is of this kind.
+
+        float64 with NaN for missing cells, bool (objects with None if cells are missing) or texts.
+        """
+        if kind == "text":
+            return self.texts()
+        values = self.numbers(refuse or _unexpected)
+        return as_booleans(values) if kind == "boolean" else values
+
+    def labels(self, kind: str, refuse: Callable[[Any, int], float] | None = None) -> Array:
+        """As `values`, with int64 for numbers that are all whole."""
+        values = self.values(kind, refuse)
+        whole = values.dtype == np.float64 and np.all(values == np.trunc(values))
+        return values.astype(np.int64) if whole else values
+
+    def _factorised(self) -> tuple[Array, list[Any]]:
+        """(N,) codes, -1 for missing cells, of the distinct cells in the order that they come."""
+        encoded = self._present.dictionary_encode().unify_dictionaries()
+        parts = [np.asarray(chunk.indices.fill_null(-1)) for chunk in encoded.chunks]
+        codes = np.concatenate(parts) if parts else np.empty(0, dtype=np.intp)
+        codes = np.where(self.missing, -1, codes)  # NaN is a value to Arrow
+        return codes, encoded.chunk(0).dictionary.to_pylist() if parts else []
+
+
+def _unexpected(cell: Any, i: int) -> float:
+    raise AssertionError(f"cell {i}, {cell!r}, is not of the kind that the column holds")
+
+
+def as_booleans(values: Array) -> Array:
+    """(N,) bool of numbers 0 and 1; objects with None if some are NaN."""
+    missing = np.isnan(values)
+    out: Array = values == 1
+    if missing.any():
+        out = out.astype(object)
+        out[missing] = None
+    return out
+
+
+def joined(kinds: set[str]) -> str:
+    """What a column holds whose parts hold these."""
+    kinds = kinds - {"empty"}
+    return kinds.pop() if len(kinds) == 1 else "text" if kinds else "empty"
+
+
+def _is_identifier(text: str) -> bool:
+    """Whether a text is a whole number that float64 does not hold."""
+    digits = text.strip().lstrip("+-")
+    return len(digits) > 15 and digits.isdigit() and int(digits) >= EXACT
+
+
+def _as_text(cell: Any) -> str:
+    return str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell)

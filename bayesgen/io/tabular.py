@@ -1,0 +1,287 @@
+"""Tables in files, CSV and Parquet (`bayesgen.io.formats`): the one reader, of rows by the chunk.
+
+Both formats are read by Arrow, in bounded memory. Nothing is guessed while reading: cells of a CSV
+file are text, those of a Parquet file have the type that the file says; `bayesgen.io.cells` tells
+what they stand for.
+
+A CSV file whose lines differ in length, with a quotation that does not end, or that is not UTF-8 is
+refused with the line. Text behind a closing quote belongs to the cell, as in Arrow and pandas.
+Blank lines are passed over, and columns without a name are left out.
+"""
+
+import csv
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bayesgen.io.cells import Cells, decoded
+from bayesgen.io.formats import TableError, csv_dialect, file_format
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_CELLS = 1_000_000  # of a chunk, unless it is said how many rows
+_BLOCK = 1 << 20  # bytes of a CSV file that are parsed at a time
+_LARGEST_BLOCK = (1 << 31) - 1
+_BUFFER = 1 << 16  # bytes of a Parquet column read ahead, in place of whole row groups
+
+
+class Rows(NamedTuple):
+    """Successive rows of a file."""
+
+    table: "pyarrow.Table"
+    written: bool  # whether the cells are text of a CSV file
+    first: int  # number of the first row in the file, from 1, the header not counted
+    done: float  # the share of the file that has been read after them
+
+    @property
+    def n_rows(self) -> int:
+        """How many they are."""
+        return int(self.table.num_rows)
+
+    def cells(self, name: str) -> Cells:
+        """One column, as models want it; TableError if its type is none for that."""
+        return Cells(name, self.table[name], self.written)
+
+    def copy(self, name: str) -> "pyarrow.ChunkedArray":
+        """One column, as it stands in the file; categories as what they stand for."""
+        return decoded(self.table[name])
+
+
+def open_file(path: Path) -> "CsvFile | ParquetFile":
+    """A file by the ending of its name; TableError if it cannot be read."""
+    return CsvFile(path) if file_format(path) == "csv" else ParquetFile(path)
+
+
+def concatenated(parts: Sequence[Rows]) -> Rows:
+    """Rows that follow each other as one."""
+    import pyarrow
+
+    table = pyarrow.concat_tables([part.table for part in parts])
+    return parts[0]._replace(table=table, done=parts[-1].done)
+
+
+class CsvFile:
+    """A CSV file: its header, and its rows as text.
+
+    Attributes
+    ----------
+    names : list of str
+        Of the columns that have one, each of them once.
+    n_nameless : int
+        Columns that have none, such as row numbers that another program wrote.
+    size : int
+        In bytes.
+    """
+
+    schema = None  # the file says nothing about its columns
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with self._readable(), open(path, encoding="utf-8", newline="") as text:
+            head = text.readline().removeprefix("\ufeff")
+            self._dialect = csv_dialect(path, head)
+            text.seek(0)
+            lines = _Lines(text)
+            rows = csv.reader(lines, **self._dialect)
+            header = next((row for row in rows if row), [])
+            self._start, self.size = lines.n_bytes, path.stat().st_size
+        self._header = header
+        self.names = _unique(path, [name for name in header if name.strip()])
+        if not self.names:
+            raise TableError(f"{path} is empty: its first line must name the columns")
+        self.n_nameless = len(header) - len(self.names)
+
+    def rows(self, names: Sequence[str], n_rows: int | None = None) -> Iterator[Rows]:
+        """The named columns, `n_rows` at a time (None: as many as make a million cells)."""
+        most = n_rows or max(1, _CELLS // len(self._header))
+        first = 1
+        with self._readable(), open(self.path, "rb", buffering=0) as file:
+            for table in _regrouped(self._batches(file, names), most):
+                table = table.select(range(len(names))).rename_columns(names)
+                yield Rows(table, True, first, file.tell() / self.size)
+                first += table.num_rows
+
+    def is_nominal(self, name: str) -> bool:
+        """Never: a CSV file says nothing about its columns."""
+        return False
+
+    def _batches(self, file: Any, names: Sequence[str]) -> Iterator["pyarrow.RecordBatch"]:
+        """All rows of the named columns, and of the last one, a block of bytes at a time."""
+        import pyarrow
+
+        block, n_given, last = _BLOCK, 0, ""
+        while True:
+            n_known = n_given
+            file.seek(self._start)
+            try:
+                for batch in self._parsed(file, names, block):
+                    new = batch.slice(n_known)
+                    n_known = max(0, n_known - batch.num_rows)
+                    if new.num_rows:
+                        yield new
+                        n_given += new.num_rows
+                        last = new.column(new.num_columns - 1)[-1].as_py()
+                break
+            except pyarrow.ArrowInvalid as error:
+                if "straddling" not in str(error) or block == _LARGEST_BLOCK:
+                    self._refuse(f"it cannot be read: {error}")
+                block = min(8 * block, _LARGEST_BLOCK)  # a cell may be longer than a block
+        if self._may_end_within_quotes(file, last):
+            self._refuse()
+
+    def _parsed(
+        self, file: Any, names: Sequence[str], block: int
+    ) -> Iterator["pyarrow.RecordBatch"]:
+        """What Arrow makes of the bytes from here on."""
+        import pyarrow
+        from pyarrow import csv as arrow
+
+        if file.tell() >= self.size:
+            return
+        header = [str(k) for k in range(len(self._header))]
+        quoted = "quoting" not in self._dialect
+        wanted = [header[self._header.index(name)] for name in names]
+        with arrow.open_csv(
+            file,
+            arrow.ReadOptions(block_size=block, column_names=header),
+            arrow.ParseOptions(
+                delimiter=self._dialect["delimiter"],
+                quote_char='"' if quoted else False,
+                newlines_in_values=quoted,
+            ),
+            arrow.ConvertOptions(
+                column_types=dict.fromkeys(header, pyarrow.string()),
+                include_columns=[*wanted, header[-1]],
+                null_values=[],
+            ),
+        ) as reader:
+            yield from reader
+
+    def _may_end_within_quotes(self, file: Any, last: str) -> bool:
+        """Whether a quotation may not have ended, which Arrow takes for the `last` cell."""
+        tail = ('"' + last.replace('"', '""')).encode()
+        if "quoting" in self._dialect or len(tail) > self.size:
+            return False
+        file.seek(-len(tail), os.SEEK_END)
+        return bool(file.read(len(tail)) == tail)
+
+    def _refuse(self, otherwise: str | None = None) -> None:
+        """Raise TableError with the line that is wrong, which Arrow does not know."""
+        limit = csv.field_size_limit(sys.maxsize)
+        try:
+            with open(self.path, encoding="utf-8-sig", newline="") as text:
+                lines = csv.reader(text, strict=True, **self._dialect)
+                for row in lines:
+                    if row and len(row) != len(self._header):
+                        raise TableError(
+                            f"{self.path}: line {lines.line_num} has {len(row)} cells, but the "
+                            f"header names {len(self._header)} columns"
+                        )
+        except csv.Error as mistake:
+            raise TableError(f"{self.path}: line {lines.line_num}: {mistake}") from None
+        finally:
+            csv.field_size_limit(limit)
+        if otherwise is not None:
+            raise TableError(f"{self.path}: {otherwise}")
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except UnicodeDecodeError as mistake:
+            raise TableError(
+                f"{self.path} is not UTF-8 text (byte 0x{mistake.object[mistake.start]:02x}); "
+                "save it as UTF-8"
+            ) from None
+        except OSError as mistake:
+            raise TableError(f"{self.path}: {mistake.strerror or mistake}") from mistake
+
+
+class ParquetFile:
+    """A Parquet file; the index that pandas writes beside the columns is left out.
+
+    Attributes
+    ----------
+    names : list of str
+    n_nameless : int
+        0: every column has a name.
+    size : int
+        In bytes.
+    schema : pyarrow.Schema
+    """
+
+    n_nameless = 0
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.size = path, path.stat().st_size
+        with self._open() as file:
+            self.schema = file.schema_arrow
+        names = [name for name in self.schema.names if not name.startswith("__index_level_")]
+        self.names = _unique(path, names)
+
+    def rows(self, names: Sequence[str], n_rows: int | None = None) -> Iterator[Rows]:
+        """The named columns, `n_rows` at a time (None: as many as make a million cells)."""
+        import pyarrow
+
+        most = n_rows or max(1, _CELLS // max(1, len(names)))
+        with self._open() as file:
+            n, first = max(1, file.metadata.num_rows), 1
+            for batch in file.iter_batches(batch_size=most, columns=list(names)):
+                table = pyarrow.Table.from_batches([batch]).select(names)
+                yield Rows(table, False, first, (first + table.num_rows - 1) / n)
+                first += table.num_rows
+
+    def is_nominal(self, name: str) -> bool:
+        """Whether the column is dictionary-encoded, as pandas and polars write categories."""
+        import pyarrow
+
+        return bool(pyarrow.types.is_dictionary(self.schema.field(name).type))
+
+    def _open(self) -> Any:
+        from pyarrow.parquet import ParquetFile as Arrow
+
+        try:
+            return Arrow(self.path, pre_buffer=False, buffer_size=_BUFFER)
+        except (ValueError, OSError) as mistake:
+            raise TableError(f"{self.path} is not a readable Parquet file: {mistake}") from None
+
+
+class _Lines:
+    """The lines of a text file, and how many bytes they take."""
+
+    def __init__(self, text: Any) -> None:
+        self._text, self.n_bytes = text, 0
+
+    def __iter__(self) -> Iterator[str]:
+        while line := self._text.readline():
+            self.n_bytes += len(line.encode())
+            yield line.removeprefix("\ufeff") if self.n_bytes == len(line.encode()) else line
+
+
+def _unique(path: Path, names: list[str]) -> list[str]:
+    """`names`, if none occurs twice."""
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise TableError(f"{path} has more than one column {min(twice)!r}; rename or remove one")
+    return names
+
+
+def _regrouped(batches: Iterable["pyarrow.RecordBatch"], most: int) -> Iterator["pyarrow.Table"]:
+    """The same rows, `most` at a time."""
+    import pyarrow
+
+    held: list[Any] = []
+    n_held = 0
+    for batch in batches:
+        rest = batch
+        while n_held + rest.num_rows >= most:
+            yield pyarrow.Table.from_batches([*held, rest.slice(0, most - n_held)])
+            rest, held, n_held = rest.slice(most - n_held), [], 0
+        if rest.num_rows:
+            held.append(rest)
+            n_held += rest.num_rows
+    if held:
+        yield pyarrow.Table.from_batches(held)
