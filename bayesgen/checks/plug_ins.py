@@ -112,7 +112,7 @@ def density_maximum(model: ClassModel, classes: Sequence[Any]) -> Wrong:
                 one[:, c] = moved[:, c]
             theta = {k: one if k == name else _repeated(v, len(moved)) for k, v in best.items()}
             with np.errstate(all="ignore"):
-                value = np.nan_to_num(family.log_density(theta), nan=-np.inf)[:, None]
+                value = np.nan_to_num(density.log_density(theta), nan=-np.inf)[:, None]
             words = _gain(name, value, at_best[None], [classes[c]] if separate else ())
             if words:
                 return Wrong(f"method='map': {words} of log posterior density: it is no mode")

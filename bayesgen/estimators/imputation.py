@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayesgen.checks import criticism
 from bayesgen.datatree import tree
+from bayesgen.datatree.groups import labels_given_x
 from bayesgen.families.capabilities import MissingCells, require
 from bayesgen.families.names import CHAIN, DRAW
 from bayesgen.inference.incomplete import has_gaps
@@ -82,7 +82,7 @@ def imputed(
     row = column = np.array([], dtype=int)
     drawn = np.broadcast_to(codes, (*lead, len(codes))).copy()
     if len(unlabelled):
-        found = criticism.labels_given_x(rng, family, theta, X[unlabelled])
+        found = labels_given_x(rng, family, theta, X[unlabelled])
         drawn[..., unlabelled] = found
         variables["imputed_label"] = ((CHAIN, DRAW, UNLABELLED), found)
     if len(gaps):

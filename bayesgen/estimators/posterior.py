@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from bayesgen.checks import criticism
 from bayesgen.datatree import fit as fit_group
 from bayesgen.datatree import tree
+from bayesgen.datatree.groups import Rows, refuse_rowless, requested_groups, row_variables
 from bayesgen.datatree.names import (
     CONSTANT_DATA,
     FEATURES,
@@ -256,7 +256,7 @@ class Posterior(Learning):
 
     def _requests(
         self, X: Any, y: Any, groups: Sequence[str] | None, replicate: Sequence[str]
-    ) -> tuple["criticism.Rows | None", list[str]]:
+    ) -> tuple[Rows | None, list[str]]:
         """The rows, encoded, and the names of the groups to make; checked before any work."""
         if (X is None) != (y is None):
             raise ValueError("X and y must be given together")
@@ -277,7 +277,7 @@ class Posterior(Learning):
             raise ValueError(f"groups must be of {', '.join(REQUESTS)}; got {unknown}")
         if set(variables) - {LABEL, FEATURES} or isinstance(replicate, str):
             raise ValueError(f"replicate must be a sequence of 'label' and 'x', got {replicate!r}")
-        criticism.refuse_rowless(names, rows)
+        refuse_rowless(names, rows)
         return rows, names
 
     def _add_groups(
@@ -285,7 +285,7 @@ class Posterior(Learning):
         out: "xr.DataTree",
         theta: dict[str, Array],
         rng: np.random.Generator,
-        rows: "criticism.Rows | None",
+        rows: Rows | None,
         names: list[str],
         replicate: Sequence[str],
     ) -> None:
@@ -295,9 +295,9 @@ class Posterior(Learning):
             tree.described, classes=self.classes_, discriminative=not self.prior_.generative
         )
         draw_prior = None if self._conjugate() else partial(self._draw_prior, rng)
-        made = criticism.groups(names, rng, self.prior_, theta, rows, stats, replicate, draw_prior)
+        made = requested_groups(names, rng, self.prior_, theta, rows, stats, replicate, draw_prior)
         if rows is not None:
-            label, features = criticism.data(self.prior_.family, theta, rows)
+            label, features = row_variables(self.prior_.family, theta, rows)
             observed = (label if LABEL in replicate else {}) | (
                 features if FEATURES in replicate else {}
             )
@@ -436,10 +436,10 @@ class Posterior(Learning):
         stats = self.prior_.stats(rows.X, rows.y, len(self.classes_))
         return self.prior_.to_pymc(coords, stats=stats)
 
-    def _rows(self, X: Any, y: Any) -> "criticism.Rows":
+    def _rows(self, X: Any, y: Any) -> Rows:
         """Labelled rows as the fit encoded its own."""
         codes = self._codes_of(column_or_1d(y))
-        rows = criticism.Rows(self._encode(self._read(X, reset=False)), codes)
+        rows = Rows(self._encode(self._read(X, reset=False)), codes)
         check_consistent_length(codes, rows.X)
         return rows
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from bayesgen.checks.criticism import as_long
+from bayesgen.datatree.groups import as_long
 from bayesgen.numerics.special import Array, softmax
 from bayesgen.plots.style import (
     HAIR,

@@ -13,8 +13,7 @@ import xarray as xr
 from scipy import stats
 
 import bayesgen as bg
-from bayesgen.checks import criticism
-from bayesgen.datatree import names
+from bayesgen.datatree import groups, names
 from bayesgen.io import storage
 
 with warnings.catch_warnings():
@@ -134,7 +133,7 @@ def test_the_two_labels_are_what_they_say_and_pymc_s_is_the_class_weights_one() 
     """Classes far apart: given x the label is certain, by the class weights it is not."""
     far = REALS + 100.0 * (np.arange(N) % 3)[:, None]
     clf = bg.GaussianNB().fit(far, Y)
-    tree = clf.draw_posterior(50, 2, X=far, y=Y, groups=["prior_predictive", *criticism_default()])
+    tree = clf.draw_posterior(50, 2, X=far, y=Y, groups=["prior_predictive", *of_rows()])
     assert (tree["posterior_predictive"]["label"] == np.arange(N) % 3).all()
     hit = (tree["prior_predictive"]["label"] == np.arange(N) % 3).mean()
     assert abs(float(hit) - 1 / 3) < 5 * np.sqrt(stats.dirichlet([1, 1, 1]).var()[0] / 100)
@@ -148,7 +147,7 @@ def test_the_two_labels_are_what_they_say_and_pymc_s_is_the_class_weights_one() 
     assert abs(float(hit) - 1 / 3) < 5 * np.sqrt(2 / 9 / by_weights.size)
 
 
-def criticism_default() -> tuple[str, ...]:
+def of_rows() -> tuple[str, ...]:
     return ("posterior_predictive", "log_likelihood")
 
 
@@ -207,7 +206,7 @@ def test_draws_of_the_prior_that_would_not_fit_are_refused(
     gaussian: Any, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     parameters = 3 + 2 * 3 * 2  # pi, mu and sigma2
-    monkeypatch.setattr(criticism, "_BYTES", 8 * parameters * 20)
+    monkeypatch.setattr(groups, "_BYTES", 8 * parameters * 20)
     gaussian.draw_posterior(10, 2, X=REALS[:4], y=Y[:4], groups=[name])
     with pytest.raises(ValueError, match=f"'{name}' of 15 parameters and 22 draws would take"):
         gaussian.draw_posterior(11, 2, X=REALS[:4], y=Y[:4], groups=[name])

@@ -49,16 +49,16 @@ class Rows(NamedTuple):
     y: Array
 
 
-def data(family: Family, theta: Theta, rows: Rows) -> tuple[Variables, Variables]:
+def row_variables(family: Family, theta: Theta, rows: Rows) -> tuple[Variables, Variables]:
     """``label``, and ``x`` if it is a dense matrix.
 
-    `theta` as in `groups`: any draws of the family's parameters.
+    `theta` as in `requested_groups`: any draws of the family's parameters.
     """
     features = _features(family, theta, (), np.asarray(rows.X)) if _is_table(rows.X) else {}
     return {LABEL: ((OBS,), rows.y)}, features
 
 
-def groups(
+def requested_groups(
     names: Sequence[str],
     rng: np.random.Generator,
     prior: ClassModel,

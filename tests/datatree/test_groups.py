@@ -15,7 +15,7 @@ from scipy import sparse, stats
 from scipy.special import logsumexp
 
 import bayesgen as bg
-from bayesgen.checks import criticism
+from bayesgen.datatree import groups
 from bayesgen.posterior import monte_carlo
 
 RNG = np.random.default_rng(0)
@@ -160,7 +160,7 @@ def test_log_likelihood_is_scipy_s_row_by_row(case: Case) -> None:
 def test_label_given_x_sums_to_1_over_the_labels(case: Case) -> None:
     total = sum(
         np.exp(
-            criticism.log_likelihood(
+            groups.log_likelihood(
                 case.fitted.model_.family, case.theta, case.encoded, np.full(N, c)
             ).label
         )
@@ -191,12 +191,12 @@ class Given:
         return self.density[..., rows, :]
 
 
-def of_given(density: np.ndarray, y: np.ndarray) -> criticism.LogLikelihood:
+def of_given(density: np.ndarray, y: np.ndarray) -> groups.LogLikelihood:
     *lead, n, n_classes = density.shape
     theta = {"pi": np.full((*lead, n_classes), 1 / n_classes)}
     theta["density"] = np.zeros((*lead, n_classes))
     family: Any = Given(density)
-    return criticism.log_likelihood(family, theta, np.arange(n, dtype=float)[:, None], y)
+    return groups.log_likelihood(family, theta, np.arange(n, dtype=float)[:, None], y)
 
 
 @settings(deadline=None)
@@ -235,24 +235,24 @@ def test_densities_that_all_draws_share_are_made_different() -> None:
     log_p[..., 1] = RNG.normal(size=(2, 50))
     log_p[..., 2] = -np.inf
     log_p[..., 3] = 3e5
-    out = criticism.break_ties(log_p)
+    out = groups.break_ties(log_p)
     np.testing.assert_array_equal(out[..., 1:3], log_p[..., 1:3])
     for k in (0, 3):
         assert np.unique(out[..., k]).size == 100
         np.testing.assert_allclose(out[..., k], log_p[..., k], rtol=2e-12, atol=2e-10)
     assert (out <= log_p).all()
-    np.testing.assert_array_equal(criticism.break_ties(log_p[:1, :1]), log_p[:1, :1])
+    np.testing.assert_array_equal(groups.break_ties(log_p[:1, :1]), log_p[:1, :1])
 
 
 @every_case
 def test_blocks_of_rows_give_the_same(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     family = case.fitted.model_.family
     few = {name: value[:, :20] for name, value in case.theta.items()}
-    whole = criticism.log_likelihood(family, few, case.encoded, CODES)
+    whole = groups.log_likelihood(family, few, case.encoded, CODES)
     monkeypatch.setattr(monte_carlo, "_BLOCK", 3 * 4 * 20 * 5)  # five rows at a time
     blocks = [rows for rows, _ in monte_carlo.log_densities(family, few, case.encoded, 3)]
     assert len(blocks) > 1
-    parts = criticism.log_likelihood(family, few, case.encoded, CODES)
+    parts = groups.log_likelihood(family, few, case.encoded, CODES)
     for a, b in zip(whole, parts, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
 
@@ -297,7 +297,7 @@ def test_labels_are_drawn_given_x(case: Case) -> None:
     drawn = case.tree["posterior_predictive"]["label"].values.reshape(-1, N)
     p = [
         np.exp(
-            criticism.log_likelihood(
+            groups.log_likelihood(
                 case.fitted.model_.family, case.theta, case.encoded, np.full(N, c)
             ).label
         ).reshape(-1, N)
@@ -465,7 +465,7 @@ def test_columns_must_agree(fitted: Any) -> None:
 def test_groups_that_would_not_fit_are_refused(
     fitted: Any, monkeypatch: pytest.MonkeyPatch, name: str, cells: int
 ) -> None:
-    monkeypatch.setattr(criticism, "_BYTES", 8 * cells * N * 20)
+    monkeypatch.setattr(groups, "_BYTES", 8 * cells * N * 20)
     fitted.draw_posterior(10, 2, X=REAL, y=LABELS, groups=[name], replicate=BOTH)
     with pytest.raises(ValueError, match=f"'{name}' of 12 rows and 22 draws would take .* GiB"):
         fitted.draw_posterior(11, 2, X=REAL, y=LABELS, groups=[name], replicate=BOTH)

@@ -1,0 +1,205 @@
+"""Features with categories of their own: NumPy pads, trees and PyMC list the cells that exist."""
+
+import json
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import bayesgen as bg
+from bayesgen.datatree import tree as trees
+from bayesgen.families.shared.cells import Cells, by_cell, category_coords, cells_dim, padded
+from bayesgen.io import storage
+from bayesgen.posterior.monte_carlo import MonteCarloWarning
+
+RNG = np.random.default_rng(11)
+N = 30
+Y = np.array(["ant", "bee", "cow"])[np.arange(N) % 3]
+TABLE = pd.DataFrame(
+    {
+        "size": RNG.choice(["S", "M", "L"], N),
+        "hue": RNG.choice(["red", "blue"], N),
+        "wing": RNG.choice(["yes", "no"], N),
+    }
+)
+CELLS = ["size, L", "size, M", "size, S", "hue, blue", "hue, red", "wing, no", "wing, yes"]
+
+
+@pytest.fixture(autouse=True)
+def _third_parties() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=DeprecationWarning)
+        warnings.filterwarnings("ignore", category=FutureWarning)
+        warnings.filterwarnings("ignore", category=MonteCarloWarning)  # draws are few on purpose
+        yield
+
+
+@pytest.fixture(scope="module")
+def clf() -> Any:
+    return bg.CategoricalNB().fit(TABLE, Y)
+
+
+def old(tree: Any) -> Any:
+    """The tree as version 0.1 made it: theta padded with zeros, categories by their codes."""
+    theta = np.zeros((*tree["posterior"]["theta"].shape[:3], 3, 3))
+    for f, name in enumerate(CELLS):
+        feature, column = (0, f) if f < 3 else (1, f - 3) if f < 5 else (2, f - 5)
+        own = tree["posterior"]["theta"].sel(feature_category=name)
+        theta[..., feature, column] = own
+    dims = ("chain", "draw", "class", "feature", "category")
+    posterior = xr.Dataset(
+        {"pi": tree["posterior"]["pi"], "theta": (dims, theta)},
+        {"feature": list(TABLE), "category": range(3)},
+    )
+    return xr.DataTree.from_dict({"/posterior": posterior})
+
+
+def test_names_of_the_cells(clf: Any) -> None:
+    theta = clf.posterior_["posterior"]["theta"]
+    assert theta.dims == ("chain", "draw", "class", "feature_category")
+    assert theta["feature_category"].values.tolist() == CELLS
+    for feature in TABLE:
+        own = np.array(theta["feature_category"].attrs["feature"]) == feature
+        np.testing.assert_allclose(theta.isel(feature_category=own).sum("feature_category"), 1.0)
+
+
+def test_as_many_categories_with_other_names_are_listed_as_well() -> None:
+    theta = bg.CategoricalNB().fit(TABLE[["hue", "wing"]], Y).posterior_["posterior"]["theta"]
+    assert theta["feature_category"].values.tolist() == CELLS[3:]
+
+
+def test_shared_categories_keep_their_dim() -> None:
+    X = TABLE[["hue"]].assign(eye=TABLE["hue"].iloc[::-1].to_numpy())
+    theta = bg.CategoricalNB().fit(X, Y).posterior_["posterior"]["theta"]
+    assert theta.dims[2:] == ("class", "feature", "category")
+    assert theta["category"].values.tolist() == ["blue", "red"]
+
+
+def test_draws_of_version_0_1_predict_the_same(clf: Any) -> None:
+    new = clf.draw_posterior(50, 2)
+    expected = clf.predict_proba(TABLE, posterior=new)
+    np.testing.assert_array_equal(clf.predict_proba(TABLE, posterior=old(new)), expected)
+    shuffled = new["posterior"].to_dataset().isel(feature_category=RNG.permutation(7))
+    np.testing.assert_array_equal(clf.predict_proba(TABLE, posterior=shuffled), expected)
+
+
+def test_draws_of_other_categories_are_refused(clf: Any) -> None:
+    other = TABLE.replace({"hue": {"red": "green"}})
+    draws = bg.CategoricalNB().fit(other, Y).draw_posterior(5)
+    with pytest.raises(ValueError, match=r"labels of 'feature_category'.*'hue, green'"):
+        clf.predict_proba(TABLE, posterior=draws)
+    fewer = bg.CategoricalNB().fit(TABLE.replace({"size": {"L": "M"}}), Y).draw_posterior(5)
+    with pytest.raises(
+        ValueError, match="has 6 along 'feature_category', but the classifier has 7"
+    ):
+        clf.predict_proba(TABLE, posterior=fewer)
+
+
+def drawn(clf: Any) -> Any:
+    """As after a fit by draws: by Gibbs, of a table with a row whose label is missing."""
+    labels = np.where(np.arange(N) == 4, None, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # 20 draws are few
+        return clf.fit(TABLE, labels, inference="gibbs", draws=20, tune=5, chains=2, random_seed=2)
+
+
+@pytest.mark.parametrize("make", [bg.CategoricalNB, bg.MixedNB])
+def test_a_file_of_draws_predicts_the_same(make: Any, tmp_path: Any) -> None:
+    clf = drawn(make())
+    clf.save(tmp_path / "model.nc")
+    again = bg.load(tmp_path / "model.nc")
+    assert again.posterior_.attrs == clf.posterior_.attrs
+    a, b = (c.posterior_["posterior"].to_dataset() for c in (clf, again))
+    xr.testing.assert_identical(a.drop_attrs(), b.drop_attrs())
+    dim = next(d for d in a.dims if str(d).endswith("feature_category"))
+    assert a[dim].attrs == b[dim].attrs
+    np.testing.assert_array_equal(again.predict_proba(TABLE), clf.predict_proba(TABLE))
+
+
+def test_a_file_of_version_0_1_predicts_the_same(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its draws are padded, and it does not tell when they were drawn."""
+    clf = drawn(bg.CategoricalNB())
+    record = clf._record
+
+    def as_before() -> Any:
+        fit, state, groups = record()
+        new = ("created_at", "inference_library", "inference_library_version")
+        state["draws"] = {k: v for k, v in state["draws"].items() if k not in new}
+        labels = {"class": clf.classes_, "feature_category": CELLS}
+        tree = xr.DataTree.from_dict({"/posterior": groups["posterior"].assign_coords(labels)})
+        groups["posterior"] = old(tree)["posterior"].to_dataset().drop_vars(["feature", "category"])
+        groups["posterior"] = groups["posterior"].drop_vars("class")
+        assert groups["posterior"]["theta"].dims[2:] == ("class", "feature", "category")
+        return fit, state, groups
+
+    monkeypatch.setattr(clf, "_record", as_before)
+    clf.save(tmp_path / "old.nc")
+    with xr.open_datatree(tmp_path / "old.nc", engine="h5netcdf") as tree:
+        assert "created_at" not in json.loads(tree.attrs[storage._ATTRIBUTE])["draws"]
+    again = bg.load(tmp_path / "old.nc")
+    np.testing.assert_array_equal(again.predict_proba(TABLE), clf.predict_proba(TABLE))
+    assert again.posterior_["posterior"]["feature_category"].values.tolist() == CELLS
+    assert again.posterior_.attrs["created_at"] == "unknown"
+    assert again.posterior_.attrs["route"] == "gibbs"
+
+
+@pytest.mark.slow
+def test_draws_of_nuts_have_the_cells_of_the_closed_form(clf: Any) -> None:
+    tree = clf.sample_posterior(400, 300, 2, random_seed=3, progressbar=False)
+    mine, exact = tree["posterior"]["theta"], clf.posterior_["posterior"]["theta"]
+    assert mine.dims == exact.dims
+    for dim in mine.dims[2:]:
+        assert mine[dim].values.tolist() == exact[dim].values.tolist()
+        assert mine[dim].attrs == exact[dim].attrs
+    alpha = clf.model_.family.alpha
+    mean = (alpha / alpha.sum(axis=-1, keepdims=True))[alpha > 0]
+    draws = mine.values.reshape(2, 400, -1)
+    from arviz_stats.base import array_stats
+
+    error = draws.std(axis=(0, 1)) / np.sqrt(array_stats.ess(draws, chain_axis=0, draw_axis=1))
+    assert (np.abs(draws.mean(axis=(0, 1)) - mean) < 5 * error).all()
+    close = np.abs(clf.predict_proba(TABLE, posterior=tree) - clf.predict_proba(TABLE))
+    assert close.max() < 0.05
+
+
+def test_cells_of_blocks_have_the_prefix_of_the_block() -> None:
+    coords = category_coords(["a", "b"], [["u"], ["u", "v"]], "categorical_")
+    cells = coords["categorical_feature_category"]
+    assert isinstance(cells, Cells)
+    dims = ("class", "categorical_feature", "categorical_category")
+    assert cells_dim(dims) == "categorical_feature_category"
+    for others in (("class", "feature"), ("class", "feature_bis", "category"), ("class",), ()):
+        assert cells_dim(others) is None
+    table = np.array([[[1.0, 0.0], [0.3, 0.7]]])
+    named, listed = by_cell(dims, table, coords)
+    assert named == ("class", "categorical_feature_category")
+    np.testing.assert_array_equal(listed, [[1.0, 0.3, 0.7]])
+    np.testing.assert_array_equal(padded(listed, cells), table)
+
+
+def test_labels_of_any_type_are_written(tmp_path: Any) -> None:
+    when = pd.to_datetime(["2024-01-01", "2024-02-01"])[np.arange(N) % 2]
+    mixed = TABLE[["hue"]].assign(n=np.arange(N) % 3, flag=np.arange(N) % 2 == 0, when=when)
+    mixed["when"] = mixed["when"].astype(str)
+    tree = bg.CategoricalNB().fit(mixed, Y).draw_posterior(4, 1)
+    tree.to_netcdf(tmp_path / "tree.nc", engine="h5netcdf")
+    with xr.open_datatree(tmp_path / "tree.nc", engine="h5netcdf") as back:
+        names = back["posterior"]["feature_category"]
+        assert {"n, 2", "flag, True", "hue, red"} <= set(names.values.tolist())
+        assert (
+            list(names.attrs["feature"]) == tree["posterior"]["feature_category"].attrs["feature"]
+        )
+
+
+def test_groups_without_cells_are_left_alone() -> None:
+    plain = xr.Dataset({"x": (("obs_id", "feature"), np.zeros((2, 2)))})
+    coords = category_coords(["a", "b"], [["u"], ["u", "v"]]) | {"feature": ["a", "b"]}
+    found = trees.labelled(plain, coords)
+    assert found["x"].dims == ("obs_id", "feature")
+    assert found["feature"].values.tolist() == ["a", "b"]
