@@ -35,7 +35,7 @@ from bayesgen.families.shared.category_codes import (
     look_up,
     n_codes,
 )
-from bayesgen.families.shared.cells import Cells, by_cell
+from bayesgen.families.shared.cells import Cells
 from bayesgen.families.shared.densities import log_dirichlet_density, log_product
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.null_tables import deal
@@ -187,13 +187,6 @@ class DirichletCategorical(ConjugateFamily):
                 prefix, X, lambda rows, columns: pm.Categorical.dist(p=theta[y[rows], columns])
             )
         return {"theta": theta}
-
-    def pymc_coordinates(
-        self, theta: Theta, stats: Any
-    ) -> dict[str, tuple[tuple[str, ...], Array]]:
-        """``theta`` by cell, where features have different numbers of categories."""
-        dims, value = by_cell(self.params["theta"], theta["theta"], self.coords())
-        return {"theta": (dims, value)} if FEATURE_CATEGORY in dims else {}
 
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
         """Sums of the log probabilities of the observed cells."""
