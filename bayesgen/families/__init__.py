@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
     from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
     from bayesgen.families.contract import ConjugateFamily, Family, Stats, Theta
     from bayesgen.families.errors import (
+        MissingCapabilityError,
         NotLinearError,
         UndefinedEstimateError,
         refuse_negative,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
         "LKJNormal",
         "LogisticNormal",
         "LogisticRegression",
+        "MissingCapabilityError",
         "NegativeBinomial",
         "NormalInverseGamma",
         "NormalInverseWishart",
@@ -77,7 +79,13 @@ _FOLDERS = ("conjugate", "sampled")
 # what a family is written with, by module; NumPy is imported when the first of them is asked for
 _WRITTEN_WITH = {
     "contract": ("ConjugateFamily", "Family", "Stats", "Theta"),
-    "errors": ("NotLinearError", "UndefinedEstimateError", "refuse_negative", "refuse_undefined"),
+    "errors": (
+        "MissingCapabilityError",
+        "NotLinearError",
+        "UndefinedEstimateError",
+        "refuse_negative",
+        "refuse_undefined",
+    ),
     "records": ("Record", "array", "guide", "prior_object"),
     "shared.hyperparameters": ("broadcast_prior",),
 }
