@@ -1,10 +1,10 @@
-"""Tables that the user names: `bayesgen.io.tabular`, with what the command line says of them."""
+"""Files that the user names: tables (`bayesgen.io.tabular`) and models, or one clear error."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bayesgen.cli.console import UserError, note
+from bayesgen.cli.console import UserError, busy, note
 from bayesgen.io.formats import TableError
 from bayesgen.io.progress import row_progress
 
@@ -30,6 +30,17 @@ def open_table(path: Path) -> "Table":
             "that another program wrote"
         )
     return table
+
+
+def load_model(path: Path) -> Any:
+    """A saved model, or one clear error."""
+    with busy("loading"):
+        from bayesgen.estimators import load
+
+        try:
+            return load(path)
+        except (ValueError, TypeError, OSError) as mistake:
+            raise UserError(str(mistake)) from mistake
 
 
 def _near(path: Path) -> str | None:

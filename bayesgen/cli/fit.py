@@ -157,10 +157,9 @@ def fit(
         other = "" if model is Model.MIXED else ", or use --model mixed"
         raise UserError(f"{data}: {mistake}; leave it out by --drop{other}") from None
     clf = _new(model, features, order, tokens)
-    if model is Model.MARKOV:
-        X = columns.take(X, labelled)
-    else:
-        X, labels = _complete_rows(X[labelled], labels, clf, model, drop_incomplete)
+    X = columns.take(X, labelled)
+    if model is not Model.MARKOV:
+        X, labels = _complete_rows(X, labels, clf, model, drop_incomplete)
     with busy("learning"), blamed_on(data):
         clf.fit(X, labels)
     if model is Model.MARKOV:  # so that `predict` finds the texts; the model does not need it

@@ -10,7 +10,6 @@ import typer
 from bayesgen.cli.console import (
     UserError,
     blamed_on,
-    busy,
     class_counts,
     stdout,
     with_examples,
@@ -85,7 +84,7 @@ def predict(
     file_format(output)
     writing.check_output(output, model, new)
     table = files.open_table(new)
-    clf = load(model)
+    clf = files.load_model(model)
     kept = list(dict.fromkeys(columns.find(name, table) for name in keep or []))
     reader = columns.reader_for(clf, table, text, kept)
     names = [*kept, _LABEL, *(f"p_{label}" for label in clf.classes_.tolist())]
@@ -94,14 +93,14 @@ def predict(
     counts = np.zeros(len(clf.classes_), dtype=int)
     n_rows = 0
     with (
-        writing.open_writer(output, names, lambda: _schema(clf, table, kept, names)) as writer,
+        writing.open_writer(output, names, lambda: _schema(clf, table, kept, names)) as write,
         row_progress("predicting", 1.0) as advance,
     ):
         chunks = table.rows([*dict.fromkeys([*kept, *reader.columns])], chunk_rows)
         for block in _blocks(chunks, reader, kept):
             with blamed_on(new):
                 codes, p = _classify(clf, block.X, str(method), n_rows)
-            writer.write([*block.copies, clf.classes_[codes], *p.T])
+            write([*block.copies, clf.classes_[codes], *p.T])
             counts += np.bincount(codes, minlength=len(counts))
             n_rows += len(codes)
             advance(block.done, n_rows)
@@ -111,17 +110,6 @@ def predict(
         markup=False,
         soft_wrap=True,
     )
-
-
-def load(path: Path) -> Any:
-    """A saved model, or one clear error."""
-    with busy("loading"):
-        from bayesgen.estimators import load
-
-        try:
-            return load(path)
-        except (ValueError, TypeError, OSError) as mistake:
-            raise UserError(str(mistake)) from mistake
 
 
 class _Block(NamedTuple):

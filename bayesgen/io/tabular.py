@@ -80,25 +80,23 @@ class CsvFile:
     schema = None  # the file says nothing about its columns
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        with self._readable(), open(path, encoding="utf-8", newline="") as text:
-            head = text.readline().removeprefix("\ufeff")
-            self._dialect = csv_dialect(path, head)
+        self.path, self.size = path, path.stat().st_size
+        with self._readable(), open(path, encoding="utf-8-sig", newline="") as text:
+            self._dialect = csv_dialect(path, text.readline())
             text.seek(0)
-            lines = _Lines(text)
-            rows = csv.reader(lines, **self._dialect)
-            header = next((row for row in rows if row), [])
-            self._start, self.size = lines.n_bytes, path.stat().st_size
-        self._header = header
-        self.names = _unique(path, [name for name in header if name.strip()])
+            lines = enumerate(csv.reader(text, **self._dialect), 1)
+            self._n_head, self._header = next(((k, row) for k, row in lines if row), (0, []))
+            self._has_rows = bool(text.read(1))
+        self.names = _unique(path, [name for name in self._header if name.strip()])
         if not self.names:
             raise TableError(f"{path} is empty: its first line must name the columns")
-        self.n_nameless = len(header) - len(self.names)
+        self.n_nameless = len(self._header) - len(self.names)
 
     def rows(self, names: Sequence[str], n_rows: int | None = None) -> Iterator[Rows]:
         """The named columns, `n_rows` at a time (None: as many as make a million cells)."""
-        most = n_rows or max(1, _CELLS // len(self._header))
-        first = 1
+        if not self._has_rows:
+            return
+        most, first = n_rows or max(1, _CELLS // len(names)), 1
         with self._readable(), open(self.path, "rb", buffering=0) as file:
             for table in _regrouped(self._batches(file, names), most):
                 table = table.select(range(len(names))).rename_columns(names)
@@ -116,15 +114,16 @@ class CsvFile:
         block, n_given, last = _BLOCK, 0, ""
         while True:
             n_known = n_given
-            file.seek(self._start)
+            file.seek(0)
             try:
-                for batch in self._parsed(file, names, block):
-                    new = batch.slice(n_known)
-                    n_known = max(0, n_known - batch.num_rows)
-                    if new.num_rows:
-                        yield new
-                        n_given += new.num_rows
-                        last = new.column(new.num_columns - 1)[-1].as_py()
+                with self._parsed(file, names, block) as reader:
+                    for batch in reader:
+                        new = batch.slice(n_known)
+                        n_known = max(0, n_known - batch.num_rows)
+                        if new.num_rows:
+                            yield new
+                            n_given += new.num_rows
+                            last = new.column(new.num_columns - 1)[-1].as_py()
                 break
             except pyarrow.ArrowInvalid as error:
                 if "straddling" not in str(error) or block == _LARGEST_BLOCK:
@@ -133,21 +132,19 @@ class CsvFile:
         if self._may_end_within_quotes(file, last):
             self._refuse()
 
-    def _parsed(
-        self, file: Any, names: Sequence[str], block: int
-    ) -> Iterator["pyarrow.RecordBatch"]:
-        """What Arrow makes of the bytes from here on."""
+    def _parsed(self, file: Any, names: Sequence[str], block: int) -> Any:
+        """Arrow's reader of the file, which yields record batches."""
         import pyarrow
         from pyarrow import csv as arrow
 
-        if file.tell() >= self.size:
-            return
         header = [str(k) for k in range(len(self._header))]
         quoted = "quoting" not in self._dialect
         wanted = [header[self._header.index(name)] for name in names]
-        with arrow.open_csv(
+        return arrow.open_csv(
             file,
-            arrow.ReadOptions(block_size=block, column_names=header),
+            arrow.ReadOptions(
+                block_size=block, column_names=header, skip_rows_after_names=self._n_head
+            ),
             arrow.ParseOptions(
                 delimiter=self._dialect["delimiter"],
                 quote_char='"' if quoted else False,
@@ -158,8 +155,7 @@ class CsvFile:
                 include_columns=[*wanted, header[-1]],
                 null_values=[],
             ),
-        ) as reader:
-            yield from reader
+        )
 
     def _may_end_within_quotes(self, file: Any, last: str) -> bool:
         """Whether a quotation may not have ended, which Arrow takes for the `last` cell."""
@@ -227,7 +223,7 @@ class ParquetFile:
         """The named columns, `n_rows` at a time (None: as many as make a million cells)."""
         import pyarrow
 
-        most = n_rows or max(1, _CELLS // max(1, len(names)))
+        most = n_rows or max(1, _CELLS // len(names))
         with self._open() as file:
             n, first = max(1, file.metadata.num_rows), 1
             for batch in file.iter_batches(batch_size=most, columns=list(names)):
@@ -248,18 +244,6 @@ class ParquetFile:
             return Arrow(self.path, pre_buffer=False, buffer_size=_BUFFER)
         except (ValueError, OSError) as mistake:
             raise TableError(f"{self.path} is not a readable Parquet file: {mistake}") from None
-
-
-class _Lines:
-    """The lines of a text file, and how many bytes they take."""
-
-    def __init__(self, text: Any) -> None:
-        self._text, self.n_bytes = text, 0
-
-    def __iter__(self) -> Iterator[str]:
-        while line := self._text.readline():
-            self.n_bytes += len(line.encode())
-            yield line.removeprefix("\ufeff") if self.n_bytes == len(line.encode()) else line
 
 
 def _unique(path: Path, names: list[str]) -> list[str]:
