@@ -66,19 +66,3 @@ def read_whole(table: "Table", names: Sequence[str]) -> "Rows":
     if not n_rows:
         raise TableError(f"{table.path} has a header and no rows")
     return concatenated(parts)
-
-
-def concatenate(parts: Sequence[Any]) -> Any:
-    """Lists, data frames or arrow columns one after the other."""
-    first = parts[0]
-    if len(parts) == 1:
-        return first
-    if isinstance(first, list):
-        return [cell for part in parts for cell in part]
-    if hasattr(first, "iloc"):
-        import pandas as pd
-
-        return pd.concat(parts, ignore_index=True)
-    import pyarrow
-
-    return pyarrow.chunked_array([chunk for part in parts for chunk in part.chunks])

@@ -85,12 +85,13 @@ class CsvFile:
             self._dialect = csv_dialect(path, text.readline())
             text.seek(0)
             lines = enumerate(csv.reader(text, **self._dialect), 1)
-            self._n_head, self._header = next(((k, row) for k, row in lines if row), (0, []))
+            self._n_head, header = next(((k, row) for k, row in lines if row), (0, []))
             self._has_rows = bool(text.read(1))
-        self.names = _unique(path, [name for name in self._header if name.strip()])
+        self.names = _unique(path, [name for name in header if name.strip()])
         if not self.names:
             raise TableError(f"{path} is empty: its first line must name the columns")
-        self.n_nameless = len(self._header) - len(self.names)
+        self.n_nameless = len(header) - len(self.names)
+        self._columns = [name if name.strip() else f"\0{k}" for k, name in enumerate(header)]
 
     def rows(self, names: Sequence[str], n_rows: int | None = None) -> Iterator[Rows]:
         """The named columns, `n_rows` at a time (None: as many as make a million cells)."""
@@ -99,8 +100,7 @@ class CsvFile:
         most, first = n_rows or max(1, _CELLS // len(names)), 1
         with self._readable(), open(self.path, "rb", buffering=0) as file:
             for table in _regrouped(self._batches(file, names), most):
-                table = table.select(range(len(names))).rename_columns(names)
-                yield Rows(table, True, first, file.tell() / self.size)
+                yield Rows(table.select(names), True, first, file.tell() / self.size)
                 first += table.num_rows
 
     def is_nominal(self, name: str) -> bool:
@@ -123,7 +123,7 @@ class CsvFile:
                         if new.num_rows:
                             yield new
                             n_given += new.num_rows
-                            last = new.column(new.num_columns - 1)[-1].as_py()
+                            last = new.column(self._columns[-1])[-1].as_py()
                 break
             except pyarrow.ArrowInvalid as error:
                 if "straddling" not in str(error) or block == _LARGEST_BLOCK:
@@ -137,13 +137,11 @@ class CsvFile:
         import pyarrow
         from pyarrow import csv as arrow
 
-        header = [str(k) for k in range(len(self._header))]
         quoted = "quoting" not in self._dialect
-        wanted = [header[self._header.index(name)] for name in names]
         return arrow.open_csv(
             file,
             arrow.ReadOptions(
-                block_size=block, column_names=header, skip_rows_after_names=self._n_head
+                block_size=block, column_names=self._columns, skip_rows_after_names=self._n_head
             ),
             arrow.ParseOptions(
                 delimiter=self._dialect["delimiter"],
@@ -151,8 +149,8 @@ class CsvFile:
                 newlines_in_values=quoted,
             ),
             arrow.ConvertOptions(
-                column_types=dict.fromkeys(header, pyarrow.string()),
-                include_columns=[*wanted, header[-1]],
+                column_types=dict.fromkeys(self._columns, pyarrow.string()),
+                include_columns=list({*names, self._columns[-1]}),
                 null_values=[],
             ),
         )
@@ -172,10 +170,10 @@ class CsvFile:
             with open(self.path, encoding="utf-8-sig", newline="") as text:
                 lines = csv.reader(text, strict=True, **self._dialect)
                 for row in lines:
-                    if row and len(row) != len(self._header):
+                    if row and len(row) != len(self._columns):
                         raise TableError(
                             f"{self.path}: line {lines.line_num} has {len(row)} cells, but the "
-                            f"header names {len(self._header)} columns"
+                            f"header names {len(self._columns)} columns"
                         )
         except csv.Error as mistake:
             raise TableError(f"{self.path}: line {lines.line_num}: {mistake}") from None
@@ -220,15 +218,18 @@ class ParquetFile:
         self.names = _unique(path, names)
 
     def rows(self, names: Sequence[str], n_rows: int | None = None) -> Iterator[Rows]:
-        """The named columns, `n_rows` at a time (None: as many as make a million cells)."""
-        import pyarrow
+        """The named columns, `n_rows` at a time.
 
-        most = n_rows or max(1, _CELLS // len(names))
+        None: as many as make a million cells, or fewer where a part of the file ends.
+        """
+        most, first = n_rows or max(1, _CELLS // len(names)), 1
         with self._open() as file:
-            n, first = max(1, file.metadata.num_rows), 1
-            for batch in file.iter_batches(batch_size=most, columns=list(names)):
-                table = pyarrow.Table.from_batches([batch]).select(names)
-                yield Rows(table, False, first, (first + table.num_rows - 1) / n)
+            n = max(1, file.metadata.num_rows)
+            batches = file.iter_batches(batch_size=most, columns=list(names))
+            # the positions of streams count the batches, which must remain what they were
+            tables = _regrouped(batches, most) if n_rows else map(_table, batches)
+            for table in tables:
+                yield Rows(table.select(names), False, first, (first + table.num_rows - 1) / n)
                 first += table.num_rows
 
     def is_nominal(self, name: str) -> bool:
@@ -253,19 +254,23 @@ def _unique(path: Path, names: list[str]) -> list[str]:
     return names
 
 
-def _regrouped(batches: Iterable["pyarrow.RecordBatch"], most: int) -> Iterator["pyarrow.Table"]:
-    """The same rows, `most` at a time."""
+def _table(*batches: "pyarrow.RecordBatch") -> "pyarrow.Table":
     import pyarrow
 
+    return pyarrow.Table.from_batches(batches)
+
+
+def _regrouped(batches: Iterable["pyarrow.RecordBatch"], most: int) -> Iterator["pyarrow.Table"]:
+    """The same rows, `most` at a time."""
     held: list[Any] = []
     n_held = 0
     for batch in batches:
         rest = batch
         while n_held + rest.num_rows >= most:
-            yield pyarrow.Table.from_batches([*held, rest.slice(0, most - n_held)])
+            yield _table(*held, rest.slice(0, most - n_held))
             rest, held, n_held = rest.slice(most - n_held), [], 0
         if rest.num_rows:
             held.append(rest)
             n_held += rest.num_rows
     if held:
-        yield pyarrow.Table.from_batches(held)
+        yield _table(*held)
