@@ -69,11 +69,11 @@ class Feature:
             )
 
     def _documents(self, cells: Cells, first: int) -> Array:
-        if not cells.is_text:
-            raise UserError(f"column {self.name!r} holds numbers, not text")
-        for i in np.flatnonzero(cells.null):
-            raise UserError(f"column {self.name!r} holds no text in row {first + i}: None")
-        return cells.raw()
+        texts = cells.raw()
+        for i, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise UserError(f"column {self.name!r} holds no text in row {first + i}: {text!r}")
+        return texts
 
     def _count_unseen(self, values: Array, cells: Cells) -> None:
         assert self.categories is not None

@@ -151,7 +151,7 @@ def fit(
     labelled, labels = columns.labels(whole.cells(target), table)
     try:
         with busy("sorting out columns"):
-            features = _features(table, whole, names, model, kinds)
+            features = _features(whole, names, model, kinds)
             X = columns.Reader(features).read(whole)
     except UserError as mistake:
         other = "" if model is Model.MIXED else ", or use --model mixed"
@@ -253,7 +253,7 @@ def _complete_rows(
 
 
 def _features(
-    table: "Table", whole: "Rows", names: list[str], model: Model, kinds: dict[str, str]
+    whole: "Rows", names: list[str], model: Model, kinds: dict[str, str]
 ) -> "list[Feature]":
     """Decide from whole columns how each is read."""
     from bayesgen.cli.columns import Feature
@@ -262,11 +262,12 @@ def _features(
         return [Feature(name, "documents") for name in names]
     out = []
     for name in names:
-        holds = whole.cells(name).holds()
+        cells = whole.cells(name)
+        holds = cells.holds()
         if holds == "empty":
             raise UserError(f"column {name!r} is empty")
         natural = {"boolean": "bernoulli", "number": "gaussian", "text": "categorical"}[holds]
-        if table.is_nominal(name):
+        if cells.is_nominal:
             natural = "categorical"
         if model is Model.MIXED:
             kind = kinds.get(name, natural)

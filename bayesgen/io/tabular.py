@@ -103,10 +103,6 @@ class CsvFile:
                 yield Rows(table.select(names), True, first, file.tell() / self.size)
                 first += table.num_rows
 
-    def is_nominal(self, name: str) -> bool:
-        """Never: a CSV file says nothing about its columns."""
-        return False
-
     def _batches(self, file: Any, names: Sequence[str]) -> Iterator["pyarrow.RecordBatch"]:
         """All rows of the named columns, and of the last one, a block of bytes at a time."""
         import pyarrow
@@ -231,12 +227,6 @@ class ParquetFile:
             for table in tables:
                 yield Rows(table.select(names), False, first, (first + table.num_rows - 1) / n)
                 first += table.num_rows
-
-    def is_nominal(self, name: str) -> bool:
-        """Whether the column is dictionary-encoded, as pandas and polars write categories."""
-        import pyarrow
-
-        return bool(pyarrow.types.is_dictionary(self.schema.field(name).type))
 
     def _open(self) -> Any:
         from pyarrow.parquet import ParquetFile as Arrow
