@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesgen.cli.console import UserError, count, did_you_mean, listed, note
+from bayesgen.cli.console import UserError, blamed_on, count, did_you_mean, listed, note
+from bayesgen.cli.files import read_whole
 from bayesgen.io.cells import Cells, as_booleans
 from bayesgen.numerics.special import Array
 
@@ -68,11 +69,11 @@ class Feature:
             )
 
     def _documents(self, cells: Cells, first: int) -> Array:
-        if not cells.is_text:
-            raise UserError(f"column {self.name!r} holds numbers, not text")
-        for i in np.flatnonzero(cells.null):
-            raise UserError(f"column {self.name!r} holds no text in row {first + i}: None")
-        return cells.raw()
+        texts = cells.raw()
+        for i, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise UserError(f"column {self.name!r} holds no text in row {first + i}: {text!r}")
+        return texts
 
     def _count_unseen(self, values: Array, cells: Cells) -> None:
         assert self.categories is not None
@@ -223,6 +224,18 @@ def find(name: str, table: "Table") -> str:
     raise UserError(f"{table.path} has no column {name!r}{did_you_mean(name, table.names)}")
 
 
+def labelled_rows(
+    clf: Any, table: "Table", target: str, text: str | None
+) -> tuple[Any, Array, Reader]:
+    """X and labels of all rows that have one, as a fitted model takes them, and how X was read."""
+    reader = reader_for(clf, table, text, [target])
+    rows = read_whole(table, [target, *reader.columns])
+    labelled, found = labels(rows.cells(target), table, clf.classes_)
+    with blamed_on(table.path):
+        X = reader.read(rows)
+        return take(X, labelled), found, reader
+
+
 def labels(cells: Cells, table: "Table", like: Array | None = None) -> tuple[Array, Array]:
     """Which rows have a label, and their labels; says how many rows have none.
 
@@ -263,6 +276,8 @@ def _form_of_labels(classes: Array) -> str:
     return "text"
 
 
-def take(documents: list[Any], keep: Array) -> list[Any]:
-    """The documents where `keep` is true."""
-    return [text for text, kept in zip(documents, keep, strict=True) if kept]
+def take(X: Any, keep: Array) -> Any:
+    """The rows of a frame, or the documents, where `keep` is true."""
+    if not isinstance(X, list):
+        return X[keep]
+    return [text for text, kept in zip(X, keep, strict=True) if kept]

@@ -42,17 +42,12 @@ def compare(
     """
     from bayesgen.checks.compare import compare_predictives
     from bayesgen.cli import columns, files
-    from bayesgen.cli.predict import load
 
     table = files.open_table(held_out)
     columns.find(target, table)
-    clf = load(model)
-    reader = columns.reader_for(clf, table, text, [target])
-    whole = files.read_whole(table, [target, *reader.columns])
-    labelled, labels = columns.labels(whole.cells(target), table, clf.classes_)
+    clf = files.load_model(model)
+    X, labels, reader = columns.labelled_rows(clf, table, target, text)
     with busy("scoring"), blamed_on(held_out):
-        X = reader.read(whole)
-        X = columns.take(X, labelled) if isinstance(X, list) else X[labelled]
         scores = compare_predictives(clf, X, labels)
     reader.report_unseen()
     title = f"{type(clf).__name__} on {count(len(labels), 'row')}"

@@ -1,10 +1,10 @@
-"""Tables that the user names: `bayesgen.io.tabular`, with what the command line says of them."""
+"""Files that the user names: tables (`bayesgen.io.tabular`) and models, or one clear error."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bayesgen.cli.console import UserError, note
+from bayesgen.cli.console import UserError, busy, note
 from bayesgen.io.formats import TableError
 from bayesgen.io.progress import row_progress
 
@@ -32,6 +32,17 @@ def open_table(path: Path) -> "Table":
     return table
 
 
+def load_model(path: Path) -> Any:
+    """A saved model, or one clear error."""
+    with busy("loading"):
+        from bayesgen.estimators import load
+
+        try:
+            return load(path)
+        except (ValueError, TypeError, OSError) as mistake:
+            raise UserError(str(mistake)) from mistake
+
+
 def _near(path: Path) -> str | None:
     from difflib import get_close_matches
 
@@ -55,19 +66,3 @@ def read_whole(table: "Table", names: Sequence[str]) -> "Rows":
     if not n_rows:
         raise TableError(f"{table.path} has a header and no rows")
     return concatenated(parts)
-
-
-def concatenate(parts: Sequence[Any]) -> Any:
-    """Lists, data frames or arrow columns one after the other."""
-    first = parts[0]
-    if len(parts) == 1:
-        return first
-    if isinstance(first, list):
-        return [cell for part in parts for cell in part]
-    if hasattr(first, "iloc"):
-        import pandas as pd
-
-        return pd.concat(parts, ignore_index=True)
-    import pyarrow
-
-    return pyarrow.chunked_array([chunk for part in parts for chunk in part.chunks])

@@ -151,16 +151,15 @@ def fit(
     labelled, labels = columns.labels(whole.cells(target), table)
     try:
         with busy("sorting out columns"):
-            features = _features(table, whole, names, model, kinds)
+            features = _features(whole, names, model, kinds)
             X = columns.Reader(features).read(whole)
     except UserError as mistake:
         other = "" if model is Model.MIXED else ", or use --model mixed"
         raise UserError(f"{data}: {mistake}; leave it out by --drop{other}") from None
     clf = _new(model, features, order, tokens)
-    if model is Model.MARKOV:
-        X = columns.take(X, labelled)
-    else:
-        X, labels = _complete_rows(X[labelled], labels, clf, model, drop_incomplete)
+    X = columns.take(X, labelled)
+    if model is not Model.MARKOV:
+        X, labels = _complete_rows(X, labels, clf, model, drop_incomplete)
     with busy("learning"), blamed_on(data):
         clf.fit(X, labels)
     if model is Model.MARKOV:  # so that `predict` finds the texts; the model does not need it
@@ -254,7 +253,7 @@ def _complete_rows(
 
 
 def _features(
-    table: "Table", whole: "Rows", names: list[str], model: Model, kinds: dict[str, str]
+    whole: "Rows", names: list[str], model: Model, kinds: dict[str, str]
 ) -> "list[Feature]":
     """Decide from whole columns how each is read."""
     from bayesgen.cli.columns import Feature
@@ -263,11 +262,12 @@ def _features(
         return [Feature(name, "documents") for name in names]
     out = []
     for name in names:
-        holds = whole.cells(name).holds()
+        cells = whole.cells(name)
+        holds = cells.holds()
         if holds == "empty":
             raise UserError(f"column {name!r} is empty")
         natural = {"boolean": "bernoulli", "number": "gaussian", "text": "categorical"}[holds]
-        if table.is_nominal(name):
+        if cells.is_nominal:
             natural = "categorical"
         if model is Model.MIXED:
             kind = kinds.get(name, natural)

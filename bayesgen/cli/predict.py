@@ -1,17 +1,16 @@
 """``bayesgen predict``: class probabilities for the rows of a file, chunk by chunk."""
 
-from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bayesgen.cli.console import (
     UserError,
     blamed_on,
-    busy,
     class_counts,
+    note,
     stdout,
     with_examples,
 )
@@ -20,16 +19,15 @@ from bayesgen.io.formats import file_format
 from bayesgen.io.progress import row_progress
 
 if TYPE_CHECKING:
-    from bayesgen.cli.columns import Reader
     from bayesgen.cli.files import Table
-    from bayesgen.io.tabular import Rows
     from bayesgen.numerics.special import Array
 
 Method = StrEnum("Method", list(METHODS))  # type: ignore[misc]  # from a list of names
 
 _EXACT = Method(METHODS[0])
 _LABEL = "prediction"
-_BLOCK_ROWS, _BLOCK_CELLS = 8192, 4_000_000  # what the model is given at once, whatever the chunk
+# what is read and given to the model at once: the last bits of a product of matrices depend on it
+_BLOCK_ROWS, _BLOCK_CELLS = 8192, 4_000_000
 
 
 def register(app: typer.Typer) -> None:
@@ -63,7 +61,7 @@ def predict(
     chunk_rows: Annotated[
         int | None,
         typer.Option(
-            "--chunk-rows", min=1, metavar="N", help="Rows read at a time; else a million cells."
+            "--chunk-rows", min=1, metavar="N", help="Of no effect: few rows are read at a time."
         ),
     ] = None,
     text: Annotated[
@@ -75,7 +73,7 @@ def predict(
 
     Writes a row for every row, in the same order: the most probable label in the column
     "prediction" and the probability of every class in columns "p_LABEL", by the exact posterior
-    predictive. The file is read in chunks, so it may be larger than memory. Columns that the model
+    predictive. The file is read in parts, so it may be larger than memory. Columns that the model
     does not know are left out; the result is written whole or not at all.
     """
     import numpy as np
@@ -85,77 +83,34 @@ def predict(
     file_format(output)
     writing.check_output(output, model, new)
     table = files.open_table(new)
-    clf = load(model)
+    clf = files.load_model(model)
+    if chunk_rows is not None:
+        note(f"--chunk-rows has no effect: at most {_BLOCK_ROWS} rows are read at a time")
     kept = list(dict.fromkeys(columns.find(name, table) for name in keep or []))
     reader = columns.reader_for(clf, table, text, kept)
     names = [*kept, _LABEL, *(f"p_{label}" for label in clf.classes_.tolist())]
     if twice := {name for name in names if names.count(name) > 1}:
         raise UserError(f"--keep {min(twice)}: the result has a column of that name")
     counts = np.zeros(len(clf.classes_), dtype=int)
-    n_rows = 0
+    n_rows, block = 0, max(1, min(_BLOCK_ROWS, _BLOCK_CELLS // len(reader.columns)))
     with (
-        writing.open_writer(output, names, lambda: _schema(clf, table, kept, names)) as writer,
+        writing.open_writer(output, names, lambda: _schema(clf, table, kept, names)) as write,
         row_progress("predicting", 1.0) as advance,
     ):
-        chunks = table.rows([*dict.fromkeys([*kept, *reader.columns])], chunk_rows)
-        for block in _blocks(chunks, reader, kept):
+        for rows in table.rows([*dict.fromkeys([*kept, *reader.columns])], block):
+            X = reader.read(rows)
             with blamed_on(new):
-                codes, p = _classify(clf, block.X, str(method), n_rows)
-            writer.write([*block.copies, clf.classes_[codes], *p.T])
+                codes, p = _classify(clf, X, str(method), n_rows)
+            write([*map(rows.copy, kept), clf.classes_[codes], *p.T])
             counts += np.bincount(codes, minlength=len(counts))
             n_rows += len(codes)
-            advance(block.done, n_rows)
+            advance(rows.done, n_rows)
     reader.report_unseen()
     stdout().print(
         f"Predicted {class_counts(clf.classes_, counts)}. Written to {output}.",
         markup=False,
         soft_wrap=True,
     )
-
-
-def load(path: Path) -> Any:
-    """A saved model, or one clear error."""
-    with busy("loading"):
-        from bayesgen.estimators import load
-
-        try:
-            return load(path)
-        except (ValueError, TypeError, OSError) as mistake:
-            raise UserError(str(mistake)) from mistake
-
-
-class _Block(NamedTuple):
-    """Rows that the model sees together."""
-
-    X: Any
-    copies: list[Any]  # of the kept columns
-    done: float  # the share of the file that has been read
-
-
-def _blocks(chunks: "Iterable[Rows]", reader: "Reader", kept: Sequence[str]) -> Iterator[_Block]:
-    """Regroup chunks so that the same rows stand together whatever the chunks are.
-
-    The last bits of a product of matrices depend on how many rows it has, and the result must not
-    depend on the chunks.
-    """
-    from bayesgen.cli.files import concatenate
-
-    most = max(1, min(_BLOCK_ROWS, _BLOCK_CELLS // len(reader.columns)))
-    parts: list[tuple[Any, ...]] = []
-    n_held, done = 0, 0.0
-    for chunk in chunks:
-        parts.append((reader.read(chunk), *map(chunk.copy, kept)))
-        n_held, done = n_held + chunk.n_rows, chunk.done
-        if n_held >= most:
-            held = [concatenate(column) for column in zip(*parts, strict=True)]
-            whole = n_held - n_held % most
-            for start in range(0, whole, most):
-                X, *copies = (column[start : start + most] for column in held)
-                yield _Block(X, copies, done)
-            parts, n_held = [tuple(column[whole:] for column in held)], n_held - whole
-    if n_held:
-        X, *copies = (concatenate(column) for column in zip(*parts, strict=True))
-        yield _Block(X, copies, done)
 
 
 def _classify(clf: Any, X: Any, method: str, n_before: int) -> "tuple[Array, Array]":

@@ -46,17 +46,12 @@ def validate(
     """
     from bayesgen.checks.validate import validate as compare
     from bayesgen.cli import columns, files
-    from bayesgen.cli.predict import load
 
     table = files.open_table(data)
     columns.find(target, table)
-    clf = load(model)
-    reader = columns.reader_for(clf, table, text, [target])
-    whole = files.read_whole(table, [target, *reader.columns])
-    labelled, labels = columns.labels(whole.cells(target), table, clf.classes_)
+    clf = files.load_model(model)
+    X, labels, _ = columns.labelled_rows(clf, table, target, text)
     with blamed_on(data):
-        X = reader.read(whole)
-        X = columns.take(X, labelled) if isinstance(X, list) else X[labelled]
         result = compare(clf, X, labels, draws=draws, random_seed=seed)
     _show(result)
     if not result.passed:

@@ -3,8 +3,9 @@
 import csv
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from bayesgen.cli.console import UserError, blamed_on
 from bayesgen.io import storage
@@ -26,62 +27,47 @@ def check_output(path: Path, *inputs: Path) -> None:
             raise UserError(f"-o {path} is the file to be read{same}; name another")
 
 
-class Writer(Protocol):
-    """Takes columns chunk by chunk."""
-
-    def write(self, columns: Sequence[Any]) -> None:
-        """Append rows, given as columns: NumPy arrays or arrow columns."""
-        ...
-
-
 @contextmanager
 def open_writer(
     path: Path, names: Sequence[str], make_schema: Callable[[], Any]
-) -> Iterator[Writer]:
-    """Write a table atomically; `make_schema` gives the arrow schema of a Parquet file."""
-    kind = file_format(path)
+) -> Iterator[Callable[[Sequence[Any]], None]]:
+    """Write a table atomically; what it yields appends rows.
+
+    They are given as columns, each a NumPy array or an arrow column; `make_schema` gives the arrow
+    schema of a Parquet file.
+    """
+    is_csv = file_format(path) == "csv"
     with blamed_on(f"cannot write {path}", (OSError,)), storage.replacing(path) as temporary:
-        if kind == "csv":
+        if is_csv:
             with open(temporary, "w", encoding="utf-8", newline="") as file:
-                yield _CsvWriter(file, names, tabs=path.suffix.lower() == ".tsv")
+                yield partial(_append_lines, _csv_writer(file, names, path))
         else:
             from pyarrow.parquet import ParquetWriter
 
             with ParquetWriter(temporary, make_schema()) as parquet:
-                yield _ParquetWriter(parquet)
+                yield partial(_append_table, parquet)
 
 
-class _CsvWriter:
-    def __init__(self, file: Any, names: Sequence[str], tabs: bool) -> None:
-        options: dict[str, Any] = {"lineterminator": "\n"}
-        if tabs:
-            options |= {"delimiter": "\t", "quoting": csv.QUOTE_NONE, "quotechar": None}
-        self._writer = csv.writer(file, **options)
-        self._writer.writerow(names)
-
-    def write(self, columns: Sequence[Any]) -> None:
-        lists = [
-            column.tolist() if hasattr(column, "tolist") else column.to_pylist()
-            for column in columns
-        ]
-        try:
-            self._writer.writerows(zip(*lists, strict=True))
-        except csv.Error as mistake:
-            raise UserError(f"a cell cannot be written to a .tsv file ({mistake})") from mistake
+def _csv_writer(file: Any, names: Sequence[str], path: Path) -> Any:
+    options: dict[str, Any] = {"lineterminator": "\n"}
+    if path.suffix.lower() == ".tsv":
+        options |= {"delimiter": "\t", "quoting": csv.QUOTE_NONE, "quotechar": None}
+    writer = csv.writer(file, **options)
+    writer.writerow(names)
+    return writer
 
 
-class _ParquetWriter:
-    def __init__(self, writer: Any) -> None:
-        self._writer = writer
+def _append_lines(writer: Any, columns: Sequence[Any]) -> None:
+    lists = [c.tolist() if hasattr(c, "tolist") else c.to_pylist() for c in columns]
+    try:
+        writer.writerows(zip(*lists, strict=True))
+    except csv.Error as mistake:
+        raise UserError(f"a cell cannot be written to a .tsv file ({mistake})") from mistake
 
-    def write(self, columns: Sequence[Any]) -> None:
-        import pyarrow
 
-        schema = self._writer.schema
-        arrays = [
-            column
-            if isinstance(column, pyarrow.ChunkedArray)
-            else pyarrow.array(column, field.type)
-            for column, field in zip(columns, schema, strict=True)
-        ]
-        self._writer.write_table(pyarrow.Table.from_arrays(arrays, schema=schema))
+def _append_table(writer: Any, columns: Sequence[Any]) -> None:
+    import pyarrow
+
+    pairs = zip(columns, writer.schema, strict=True)
+    arrays = [pyarrow.array(c, f.type) if hasattr(c, "tolist") else c for c, f in pairs]
+    writer.write_table(pyarrow.Table.from_arrays(arrays, schema=writer.schema))

@@ -17,53 +17,41 @@ class Additive(Protocol):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the constructor's arguments."""
-        ...
 
     def __sklearn_tags__(self) -> "Tags":
         """Tell what X may hold."""
-        ...
 
     def _refuse_no_statistics(self, what: str, /) -> None:
         """Raise if the model has no sufficient statistics, for the caller `what`."""
-        ...
 
     def _of_table(self, X: Any, /) -> Any:
         """X as `_absorb` takes it, of a data frame's columns but the labels."""
-        ...
 
     def _absorb(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None, /) -> None:
         """Add the statistics of rows, and nothing else."""
-        ...
 
     def _merge_statistics(self, other: Any, /) -> None:
         """Add the statistics that another classifier has absorbed."""
-        ...
 
     def _settle(self) -> Self:
         """Turn statistics into the posterior."""
-        ...
 
     def _unlearn(self) -> None:
         """Forget all rows."""
-        ...
 
     def _all_or_nothing(self) -> AbstractContextManager[None]:
         """Undo what an error has interrupted."""
-        ...
 
     def _unsaved(self) -> tuple[str, ...]:
         """Names of the constructor's arguments that a file cannot hold."""
-        ...
 
     def _record(self) -> tuple["xr.Dataset", dict[str, Any], dict[str, "xr.Dataset"]]:
         """What `storage.write` takes."""
-        ...
 
     def _load(
         self, fit: "xr.Dataset", state: Mapping[str, Any], draws: Mapping[str, "xr.Dataset"], /
     ) -> Self:
         """Fill a new classifier with what `storage.read` returns."""
-        ...
 
 
 class Absorbing(Additive, Protocol):

@@ -45,8 +45,9 @@ class Cells:
 
     Attributes
     ----------
-    is_text : bool
-        Whether the cells are text in the file, whatever they stand for.
+    is_nominal : bool
+        Whether the file itself says that the column is categorical: it is encoded by a dictionary,
+        as pandas and polars write categories.
 
     Raises
     ------
@@ -57,12 +58,13 @@ class Cells:
     def __init__(self, name: str, array: "pyarrow.ChunkedArray", written: bool) -> None:
         from pyarrow import types
 
+        self.is_nominal = types.is_dictionary(array.type)
         array = decoded(array)
         t = array.type
-        self.is_text = types.is_string(t) or types.is_large_string(t) or types.is_string_view(t)
+        self._is_text = types.is_string(t) or types.is_large_string(t) or types.is_string_view(t)
         self._is_integer = types.is_integer(t)
         is_number = self._is_integer or types.is_floating(t) or types.is_decimal(t)
-        if not (self.is_text or is_number or types.is_boolean(t) or types.is_null(t)):
+        if not (self._is_text or is_number or types.is_boolean(t) or types.is_null(t)):
             raise TableError(
                 f"column {name!r} holds {t}: make it numbers, text or booleans, or leave it out"
             )
@@ -74,11 +76,6 @@ class Cells:
     def __getitem__(self, i: int) -> Any:
         """One cell as it stands in the file."""
         return self._array[i].as_py()
-
-    @property
-    def null(self) -> Array:
-        """(N,) bool: which cells the file says to be missing; none of a CSV file."""
-        return np.asarray(self._array.is_null())
 
     @cached_property
     def missing(self) -> Array:
@@ -102,7 +99,7 @@ class Cells:
 
         if self.missing.all():
             return "empty"
-        if self.is_text:
+        if self._is_text:
             return self._written_kind() if self._written else "text"
         if types.is_boolean(self._array.type):
             return "boolean"
@@ -139,9 +136,9 @@ class Cells:
         """(N,) float64 if all cells are numbers in the usual spelling, NaN where missing."""
         import pyarrow
 
-        for column in (self._array, self._present) if self.is_text else (self._array,):
+        for column in (self._array, self._present) if self._is_text else (self._array,):
             try:
-                return column.cast(pyarrow.float64(), safe=self.is_text).to_numpy()
+                return column.cast(pyarrow.float64(), safe=self._is_text).to_numpy()
             except pyarrow.ArrowInvalid:
                 pass
         return None
@@ -173,17 +170,17 @@ class Cells:
         """(N,) object: the cells as they stand in the file."""
         return np.array([*self._array.to_pylist(), None], dtype=object)[:-1]
 
-    def values(self, kind: str, refuse: Callable[[Any, int], float] | None = None) -> Array:
-        """(N,) the cells of a column of which `holds` has said that it is of this kind.
+    def values(self, kind: str, refuse: Callable[[Any, int], float]) -> Array:
+        """(N,) the cells of a column that holds what `kind` says, else `refuse` as of `numbers`.
 
         float64 with NaN for missing cells, bool (objects with None if cells are missing) or texts.
         """
         if kind == "text":
             return self.texts()
-        values = self.numbers(refuse or _unexpected)
+        values = self.numbers(refuse)
         return as_booleans(values) if kind == "boolean" else values
 
-    def labels(self, kind: str, refuse: Callable[[Any, int], float] | None = None) -> Array:
+    def labels(self, kind: str, refuse: Callable[[Any, int], float]) -> Array:
         """As `values`, with int64 for numbers that are all whole."""
         values = self.values(kind, refuse)
         whole = values.dtype == np.float64 and np.all(values == np.trunc(values))
@@ -196,10 +193,6 @@ class Cells:
         codes = np.concatenate(parts) if parts else np.empty(0, dtype=np.intp)
         codes = np.where(self.missing, -1, codes)  # NaN is a value to Arrow
         return codes, encoded.chunk(0).dictionary.to_pylist() if parts else []
-
-
-def _unexpected(cell: Any, i: int) -> float:
-    raise AssertionError(f"cell {i}, {cell!r}, is not of the kind that the column holds")
 
 
 def as_booleans(values: Array) -> Array:

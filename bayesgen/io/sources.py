@@ -276,10 +276,10 @@ class Files:
 
             cells = rows.cells(name)
             if name == self._target:
-                return cells.labels(kinds.get(name) or cells.holds())
+                return cells.labels(kinds.get(name) or cells.holds(), refuse)
             if name == self._weight or self._wanted == "numbers":
                 return cells.numbers(refuse)
-            return cells.raw() if self._wanted == "documents" else cells.values(kinds[name])
+            return cells.raw() if self._wanted == "documents" else cells.values(kinds[name], refuse)
 
         columns = {name: values(name) for name in self._names}
         return pd.DataFrame({k: pd.Series(v, dtype=v.dtype) for k, v in columns.items()})

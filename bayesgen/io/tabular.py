@@ -80,34 +80,28 @@ class CsvFile:
     schema = None  # the file says nothing about its columns
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        with self._readable(), open(path, encoding="utf-8", newline="") as text:
-            head = text.readline().removeprefix("\ufeff")
-            self._dialect = csv_dialect(path, head)
+        self.path, self.size = path, path.stat().st_size
+        with self._readable(), open(path, encoding="utf-8-sig", newline="") as text:
+            self._dialect = csv_dialect(path, text.readline())
             text.seek(0)
-            lines = _Lines(text)
-            rows = csv.reader(lines, **self._dialect)
-            header = next((row for row in rows if row), [])
-            self._start, self.size = lines.n_bytes, path.stat().st_size
-        self._header = header
+            lines = enumerate(csv.reader(text, **self._dialect), 1)
+            self._n_head, header = next(((k, row) for k, row in lines if row), (0, []))
+            self._has_rows = bool(text.read(1))
         self.names = _unique(path, [name for name in header if name.strip()])
         if not self.names:
             raise TableError(f"{path} is empty: its first line must name the columns")
         self.n_nameless = len(header) - len(self.names)
+        self._columns = [name if name.strip() else f"\0{k}" for k, name in enumerate(header)]
 
     def rows(self, names: Sequence[str], n_rows: int | None = None) -> Iterator[Rows]:
         """The named columns, `n_rows` at a time (None: as many as make a million cells)."""
-        most = n_rows or max(1, _CELLS // len(self._header))
-        first = 1
+        if not self._has_rows:
+            return
+        most, first = n_rows or max(1, _CELLS // len(names)), 1
         with self._readable(), open(self.path, "rb", buffering=0) as file:
             for table in _regrouped(self._batches(file, names), most):
-                table = table.select(range(len(names))).rename_columns(names)
-                yield Rows(table, True, first, file.tell() / self.size)
+                yield Rows(table.select(names), True, first, file.tell() / self.size)
                 first += table.num_rows
-
-    def is_nominal(self, name: str) -> bool:
-        """Never: a CSV file says nothing about its columns."""
-        return False
 
     def _batches(self, file: Any, names: Sequence[str]) -> Iterator["pyarrow.RecordBatch"]:
         """All rows of the named columns, and of the last one, a block of bytes at a time."""
@@ -116,15 +110,16 @@ class CsvFile:
         block, n_given, last = _BLOCK, 0, ""
         while True:
             n_known = n_given
-            file.seek(self._start)
+            file.seek(0)
             try:
-                for batch in self._parsed(file, names, block):
-                    new = batch.slice(n_known)
-                    n_known = max(0, n_known - batch.num_rows)
-                    if new.num_rows:
-                        yield new
-                        n_given += new.num_rows
-                        last = new.column(new.num_columns - 1)[-1].as_py()
+                with self._parsed(file, names, block) as reader:
+                    for batch in reader:
+                        new = batch.slice(n_known)
+                        n_known = max(0, n_known - batch.num_rows)
+                        if new.num_rows:
+                            yield new
+                            n_given += new.num_rows
+                            last = new.column(self._columns[-1])[-1].as_py()
                 break
             except pyarrow.ArrowInvalid as error:
                 if "straddling" not in str(error) or block == _LARGEST_BLOCK:
@@ -133,33 +128,28 @@ class CsvFile:
         if self._may_end_within_quotes(file, last):
             self._refuse()
 
-    def _parsed(
-        self, file: Any, names: Sequence[str], block: int
-    ) -> Iterator["pyarrow.RecordBatch"]:
-        """What Arrow makes of the bytes from here on."""
+    def _parsed(self, file: Any, names: Sequence[str], block: int) -> Any:
+        """Arrow's reader of the file, which yields record batches."""
         import pyarrow
         from pyarrow import csv as arrow
 
-        if file.tell() >= self.size:
-            return
-        header = [str(k) for k in range(len(self._header))]
         quoted = "quoting" not in self._dialect
-        wanted = [header[self._header.index(name)] for name in names]
-        with arrow.open_csv(
+        return arrow.open_csv(
             file,
-            arrow.ReadOptions(block_size=block, column_names=header),
+            arrow.ReadOptions(
+                block_size=block, column_names=self._columns, skip_rows_after_names=self._n_head
+            ),
             arrow.ParseOptions(
                 delimiter=self._dialect["delimiter"],
                 quote_char='"' if quoted else False,
                 newlines_in_values=quoted,
             ),
             arrow.ConvertOptions(
-                column_types=dict.fromkeys(header, pyarrow.string()),
-                include_columns=[*wanted, header[-1]],
+                column_types=dict.fromkeys(self._columns, pyarrow.string()),
+                include_columns=list({*names, self._columns[-1]}),
                 null_values=[],
             ),
-        ) as reader:
-            yield from reader
+        )
 
     def _may_end_within_quotes(self, file: Any, last: str) -> bool:
         """Whether a quotation may not have ended, which Arrow takes for the `last` cell."""
@@ -176,10 +166,10 @@ class CsvFile:
             with open(self.path, encoding="utf-8-sig", newline="") as text:
                 lines = csv.reader(text, strict=True, **self._dialect)
                 for row in lines:
-                    if row and len(row) != len(self._header):
+                    if row and len(row) != len(self._columns):
                         raise TableError(
                             f"{self.path}: line {lines.line_num} has {len(row)} cells, but the "
-                            f"header names {len(self._header)} columns"
+                            f"header names {len(self._columns)} columns"
                         )
         except csv.Error as mistake:
             raise TableError(f"{self.path}: line {lines.line_num}: {mistake}") from None
@@ -224,22 +214,19 @@ class ParquetFile:
         self.names = _unique(path, names)
 
     def rows(self, names: Sequence[str], n_rows: int | None = None) -> Iterator[Rows]:
-        """The named columns, `n_rows` at a time (None: as many as make a million cells)."""
-        import pyarrow
+        """The named columns, `n_rows` at a time.
 
-        most = n_rows or max(1, _CELLS // max(1, len(names)))
+        None: as many as make a million cells, or fewer where a part of the file ends.
+        """
+        most, first = n_rows or max(1, _CELLS // len(names)), 1
         with self._open() as file:
-            n, first = max(1, file.metadata.num_rows), 1
-            for batch in file.iter_batches(batch_size=most, columns=list(names)):
-                table = pyarrow.Table.from_batches([batch]).select(names)
-                yield Rows(table, False, first, (first + table.num_rows - 1) / n)
+            n = max(1, file.metadata.num_rows)
+            batches = file.iter_batches(batch_size=most, columns=list(names))
+            # the positions of streams count the batches, which must remain what they were
+            tables = _regrouped(batches, most) if n_rows else map(_table, batches)
+            for table in tables:
+                yield Rows(table.select(names), False, first, (first + table.num_rows - 1) / n)
                 first += table.num_rows
-
-    def is_nominal(self, name: str) -> bool:
-        """Whether the column is dictionary-encoded, as pandas and polars write categories."""
-        import pyarrow
-
-        return bool(pyarrow.types.is_dictionary(self.schema.field(name).type))
 
     def _open(self) -> Any:
         from pyarrow.parquet import ParquetFile as Arrow
@@ -250,18 +237,6 @@ class ParquetFile:
             raise TableError(f"{self.path} is not a readable Parquet file: {mistake}") from None
 
 
-class _Lines:
-    """The lines of a text file, and how many bytes they take."""
-
-    def __init__(self, text: Any) -> None:
-        self._text, self.n_bytes = text, 0
-
-    def __iter__(self) -> Iterator[str]:
-        while line := self._text.readline():
-            self.n_bytes += len(line.encode())
-            yield line.removeprefix("\ufeff") if self.n_bytes == len(line.encode()) else line
-
-
 def _unique(path: Path, names: list[str]) -> list[str]:
     """`names`, if none occurs twice."""
     if twice := {name for name in names if names.count(name) > 1}:
@@ -269,19 +244,23 @@ def _unique(path: Path, names: list[str]) -> list[str]:
     return names
 
 
-def _regrouped(batches: Iterable["pyarrow.RecordBatch"], most: int) -> Iterator["pyarrow.Table"]:
-    """The same rows, `most` at a time."""
+def _table(*batches: "pyarrow.RecordBatch") -> "pyarrow.Table":
     import pyarrow
 
+    return pyarrow.Table.from_batches(batches)
+
+
+def _regrouped(batches: Iterable["pyarrow.RecordBatch"], most: int) -> Iterator["pyarrow.Table"]:
+    """The same rows, `most` at a time."""
     held: list[Any] = []
     n_held = 0
     for batch in batches:
         rest = batch
         while n_held + rest.num_rows >= most:
-            yield pyarrow.Table.from_batches([*held, rest.slice(0, most - n_held)])
+            yield _table(*held, rest.slice(0, most - n_held))
             rest, held, n_held = rest.slice(most - n_held), [], 0
         if rest.num_rows:
             held.append(rest)
             n_held += rest.num_rows
     if held:
-        yield pyarrow.Table.from_batches(held)
+        yield _table(*held)

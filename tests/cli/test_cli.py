@@ -219,7 +219,8 @@ def test_every_model_by_its_short_name(tmp_path, model):
     data, path, out = (tmp_path / name for name in ("data.csv", "model.nc", "out.csv"))
     X.assign(label=y).to_csv(data, index=False)
     run("fit", data, "--target", "label", "--model", model, "-o", path)
-    run("predict", path, data, "-o", out, "--chunk-rows", 7)
+    told = run("predict", path, data, "-o", out, "--chunk-rows", 7)
+    assert "--chunk-rows has no effect" in told.stderr
     clf = FACES[model].fit(X, y)
     assert type(bg.load(path)) is type(clf)
     assert bg.load(path).classes_.tolist() == [0, 1]
@@ -374,13 +375,14 @@ def tricky(tmp_path):
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
-def test_chunks_do_not_change_the_result(tmp_path, tricky, ending):
+def test_chunks_do_not_change_the_result(tmp_path, tricky, monkeypatch, ending):
     """Columns that are empty in a chunk, codes and flags in every spelling, new categories."""
     model, new = tricky
     results, notes = [], []
     for rows in (1, 3, 100):
         out = tmp_path / f"out{ending}"
-        notes.append(run("predict", model, new, "-o", out, "--chunk-rows", rows).stderr)
+        monkeypatch.setattr("bayesgen.cli.predict._BLOCK_ROWS", rows)
+        notes.append(run("predict", model, new, "-o", out).stderr)
         results.append(read(out))
     for other in results[1:]:
         pd.testing.assert_frame_equal(other, results[0])
@@ -408,8 +410,9 @@ def test_csv_is_the_same_byte_for_byte(tmp_path, monkeypatch, model):
     X.assign(y=y).to_csv(data, index=False)
     run("fit", data, "--target", "y", "--model", model, "-o", path)
     texts = set()
-    for rows in (3, 17, 40, 1000):
-        run("predict", path, data, "-o", out, "--chunk-rows", rows, "--keep", "body_mass_g")
+    for n_bytes in (100, 1000, 5000, 1 << 20):
+        monkeypatch.setattr("bayesgen.io.tabular._BLOCK", n_bytes)
+        run("predict", path, data, "-o", out, "--keep", "body_mass_g")
         texts.add(out.read_bytes())
     assert len(texts) == 1
     assert read(out)["body_mass_g"].tolist() == X["body_mass_g"].tolist()
@@ -417,7 +420,7 @@ def test_csv_is_the_same_byte_for_byte(tmp_path, monkeypatch, model):
     np.testing.assert_allclose(read(out).filter(like="p_"), expected, rtol=1e-9)
 
 
-def test_parquet_integers_with_nulls_in_some_chunks(tmp_path, tricky):
+def test_parquet_integers_with_nulls_in_some_chunks(tmp_path, tricky, monkeypatch):
     model, _ = tricky
     frame = pd.DataFrame({
         "number": pd.array([1, None, 3, 4], "Int64"),
@@ -428,8 +431,8 @@ def test_parquet_integers_with_nulls_in_some_chunks(tmp_path, tricky):
     frame.to_parquet(tmp_path / "new.parquet")
     frames = []
     for rows in (1, 4):
-        arguments = ("-o", tmp_path / "o.parquet", "--chunk-rows", rows)
-        run("predict", model, tmp_path / "new.parquet", *arguments)
+        monkeypatch.setattr("bayesgen.cli.predict._BLOCK_ROWS", rows)
+        run("predict", model, tmp_path / "new.parquet", "-o", tmp_path / "o.parquet")
         frames.append(read(tmp_path / "o.parquet"))
     frame.to_csv(tmp_path / "new.csv", index=False)
     run("predict", model, tmp_path / "new.csv", "-o", tmp_path / "o.csv")
@@ -443,7 +446,7 @@ def test_kept_columns_keep_their_type(tmp_path, penguin_model, monkeypatch):
     table = X.assign(when=when, nr=range(len(X)), isle=X["island"].astype("category"))
     table.to_parquet(tmp_path / "new.parquet", row_group_size=50)
     monkeypatch.setattr("bayesgen.cli.predict._BLOCK_ROWS", 64)
-    arguments = ("--keep", "when", "--keep", "nr", "--keep", "isle", "--chunk-rows", 100)
+    arguments = ("--keep", "when", "--keep", "nr", "--keep", "isle")
     for ending in (".parquet", ".csv"):
         out = tmp_path / f"out{ending}"
         run("predict", penguin_model, tmp_path / "new.parquet", "-o", out, *arguments)
@@ -453,11 +456,12 @@ def test_kept_columns_keep_their_type(tmp_path, penguin_model, monkeypatch):
         assert pd.to_datetime(got["when"]).eq(when).all()
 
 
-def test_an_error_in_the_middle_leaves_the_old_result(tmp_path, penguin_model):
+def test_an_error_in_the_middle_leaves_the_old_result(tmp_path, penguin_model, monkeypatch):
+    monkeypatch.setattr("bayesgen.cli.predict._BLOCK_ROWS", 10)
     text = Path(PENGUINS).read_text()
     new = write(tmp_path / "new.csv", text + "x,Dream,wide,,,,,\n")
     out = write(tmp_path / "out.csv", "old")
-    line = refused("predict", penguin_model, new, "-o", out, "--chunk-rows", 10)
+    line = refused("predict", penguin_model, new, "-o", out)
     assert "column 'bill_length_mm' holds 'wide' in row 345" in line
     assert out.read_text() == "old"
     assert leftovers(tmp_path) == []
@@ -742,12 +746,13 @@ def test_an_estimate_that_does_not_exist(tmp_path):
     assert "[1] " in out[out.index(mle) + len(mle) :]
 
 
-def test_a_row_that_no_class_can_produce(tmp_path):
+def test_a_row_that_no_class_can_produce(tmp_path, monkeypatch):
+    monkeypatch.setattr("bayesgen.cli.predict._BLOCK_ROWS", 1)
     data = write(tmp_path / "d.csv", "x,y\nu,a\nu,a\nv,b\n")
     new = write(tmp_path / "n.csv", "x\nu\nw\n")
     run("fit", data, "--target", "y", "-o", tmp_path / "m.nc")
     arguments = ("predict", tmp_path / "m.nc", new, "-o", tmp_path / "o.csv")
-    assert "row 2 has probability 0" in refused(*arguments, "--method", "mle", "--chunk-rows", 1)
+    assert "row 2 has probability 0" in refused(*arguments, "--method", "mle")
     assert "scored by the prior" in run(*arguments).stderr
 
 

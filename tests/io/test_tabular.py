@@ -132,7 +132,8 @@ def test_parquet(tmp_path):
     frame.to_parquet(tmp_path / "a.parquet", row_group_size=4)
     file = open_file(tmp_path / "a.parquet")
     assert file.names == ["a", "c"]
-    assert [file.is_nominal(name) for name in file.names] == [False, True]
+    rows = next(file.rows(file.names))
+    assert [rows.cells(name).is_nominal for name in file.names] == [False, True]
     found, sizes = columns_of(file, 3, ["c", "a"])
     assert found == {"c": list("uvuvuvuvuv"), "a": list(range(10))}
     assert max(sizes) <= 3
