@@ -6,8 +6,8 @@ binomial distribution,
 
 .. math:: p(x \mid D) = \frac{B(a + 1,\; b + x)}{B(a, b)}
 
-Source: Johnson, Kemp and Kotz, Univariate Discrete Distributions (2005), sections 5.2 and 6.2.3
-(the Waring distribution).
+Source: Johnson, Kemp and Kotz, Univariate Discrete Distributions (2005), chapter 5 and section
+6.2.3.
 """
 
 from dataclasses import dataclass, replace
