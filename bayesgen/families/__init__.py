@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
     from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
+    from bayesgen.families.conjugate.beta_geometric import BetaGeometric
     from bayesgen.families.conjugate.columns import Columns
     from bayesgen.families.conjugate.dirichlet_categorical import DirichletCategorical
     from bayesgen.families.conjugate.dirichlet_markov import DirichletMarkov
@@ -42,6 +43,7 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
 
     __all__ = [
         "BetaBernoulli",
+        "BetaGeometric",
         "Columns",
         "ConjugateFamily",
         "DirichletCategorical",

@@ -15,13 +15,12 @@ from scipy import stats
 import bayesgen as bg
 from bayesgen.datatree import groups, names
 from bayesgen.io import storage
+from tests.graphs import PYTHON
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of these packages are not ours
     import pymc as pm
-    from pytensor.compile.mode import Mode
 
-PYTHON = Mode(linker="py", optimizer="fast_compile")
 RNG = np.random.default_rng(5)
 N = 24
 Y = np.array(["ant", "bee", "cow"])[np.arange(N) % 3]

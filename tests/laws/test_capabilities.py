@@ -1,0 +1,182 @@
+"""Every capability that a family offers is what its protocol says, found by walking the folder.
+
+A conjugate family that does not offer one is skipped. What is asked of sampled families alone
+(starting points, identified functions) is in the tests of each family and of its sampler.
+"""
+
+import numpy as np
+import pytest
+from scipy.special import gammaln
+
+from bayesgen.families.capabilities import (
+    DensityDraws,
+    Discriminant,
+    FeatureInformation,
+    FeatureTerms,
+    LinearRule,
+    Margins,
+    NullDistribution,
+    SamplerCoordinates,
+    SeparateColumns,
+    TokenDraws,
+)
+from bayesgen.families.errors import NotLinearError
+from bayesgen.families.shared.separate_columns import separate_columns
+from tests.graphs import declare, values_of
+from tests.laws.cases import close, first, is_table, same_stats, within_mcse
+from tests.laws.test_pymc import Y, coords_of, on_rows
+
+
+def offered(case, kind):
+    """The posterior of two classes, its rows, and what answers for the capability."""
+    case = case.sized(2, 3)
+    posterior, X, y, stats = case.fitted(12)
+    found = posterior.capability(kind)
+    if found is None:
+        pytest.skip(f"does not offer {kind.__name__}")
+    return case, posterior, X, y, stats, found
+
+
+def contrast(log_p):
+    """Differences between the classes of a row: all that a common term leaves."""
+    return log_p - log_p[..., :1]
+
+
+def alone(X, j):
+    """Rows of which one column is observed."""
+    out = np.full(X.shape, np.nan)
+    out[:, j] = X[:, j]
+    return out
+
+
+def test_a_discriminant_is_the_likelihood_up_to_a_common_term(case):
+    case, posterior, X, _, _, found = offered(case, Discriminant)
+    theta = posterior.draw(case.rng(1), 3)
+    close(contrast(found.discriminant(X, theta)), contrast(posterior.log_likelihood(X, theta)))
+
+
+def test_a_linear_rule_is_the_likelihood_up_to_a_common_term(case):
+    case, posterior, X, _, _, found = offered(case, LinearRule)
+    draws = first(posterior.draw(case.rng(1), 1))
+    cases = {None: posterior.log_predictive(X), "theta": posterior.log_likelihood(X, draws)}
+    for name, expected in cases.items():
+        try:
+            w, w0 = found.linear_form(None if name is None else draws)
+        except NotLinearError:
+            continue
+        close(contrast(X @ w.T + w0), contrast(expected))
+
+
+def test_draws_of_densities_have_the_mean_of_the_cgf(case):
+    case, posterior, X, _, _, found = offered(case, DensityDraws)
+    draws = contrast(found.draw_log_density(case.rng(2), X, 4000))[..., 1]
+    h = 1e-3
+    t = 1j * h * np.array([-1.0, 1.0])
+    within_mcse(draws, posterior.cgf(X, t).imag / h, "mean of the log-odds")
+
+
+def test_single_columns_are_rows_in_which_all_else_is_missing(case):
+    if not case.prior.separable or case.family.missing != "marginalised":
+        pytest.skip("its columns are not independent")
+    case = case.sized(2, 3)
+    posterior, X, _, stats = case.fitted(12)
+    columns = separate_columns(posterior)
+    t = case.rng(3).normal(size=(4, 1, 2)) * 1j
+    whole = 0.0
+    for j in range(3):
+        column = np.full(len(X), j)
+        found = columns.cell_cgf(np.asarray(X[:, j], dtype=np.float64), column, t)
+        close(found, posterior.cgf(alone(X, j), t))
+        whole = whole + found
+    if not posterior.independent:  # columns that share a parameter
+        return
+    close(whole, posterior.cgf(X, t))
+    terms = separate_columns(case.prior).log_evidence_by_feature(stats)
+    close(terms.sum(), case.prior.log_evidence(stats))
+    assert case.prior.capability(SeparateColumns) is None or terms.shape == (3,)
+
+
+def test_terms_of_features_add_up_to_the_log_odds(case):
+    case, posterior, X, _, _, found = offered(case, FeatureTerms)
+    theta = posterior.draw(case.rng(4), 3)
+    terms, rest = found.log_odds_terms(X, 0, 1, theta)
+    log_p = posterior.log_likelihood(X, theta)
+    close(terms.sum(axis=-1) + rest, log_p[..., 0] - log_p[..., 1])
+    draws = posterior.log_likelihood(X, posterior.draw(case.rng(5), 4000))
+    terms, rest = found.log_odds_terms(X, 0, 1)
+    within_mcse(draws[..., 0] - draws[..., 1], terms.sum(axis=-1) + rest, "expected terms")
+
+
+def test_tokens_are_drawn_from_the_urns(case):
+    """The predictive of a row is the product of Polya's urns, up to a term of the classes."""
+    _, posterior, X, _, _, found = offered(case, TokenDraws)
+    urns = found.urns(X)
+    tokens = gammaln(urns.cell + urns.n) - gammaln(urns.cell)
+    whole = gammaln(urns.total + urns.drawn) - gammaln(urns.total)
+    tokens -= urns.n / urns.drawn * whole  # an urn is named once for each of its tokens
+    out = np.zeros((2, len(X)))
+    np.add.at(out.T, urns.row, tokens.T)
+    close(contrast(out.T), contrast(posterior.log_predictive(X)))
+
+
+def test_information_of_a_feature_is_that_of_simulated_rows(case):
+    case, posterior, X, _, _, found = offered(case, FeatureInformation)
+    if not is_table(X) or case.family.missing != "marginalised":
+        pytest.skip("its columns cannot be scored one by one")
+    theta = first(posterior.draw(case.rng(6), 1))
+    weights = np.array([0.4, 0.6])
+    rng, n = case.rng(7), 6000
+    y = (rng.random(n) < weights[1]).astype(np.int64)
+    rows = np.asarray(posterior.simulate(rng, theta, y), dtype=np.float64)
+    information = found.information(theta, weights)
+    for j in range(3):
+        log_p = posterior.log_likelihood(alone(rows, j), theta)
+        own = log_p[np.arange(n), y]
+        gain = own - np.logaddexp(*(log_p + np.log(weights)).T)
+        within_mcse(gain, information[j], f"information of feature {j}")
+
+
+def test_statistics_by_chance_keep_what_is_pooled_and_the_sizes_of_classes(case):
+    case, _, _, _, stats, found = offered(case, NullDistribution)
+    drawn = found.draw_null(case.rng(8), stats)
+    one = case.sized(1, 3)
+    for name, (_, value) in drawn.arrays().items():
+        assert value.shape == stats.arrays()[name][1].shape
+    same_stats(one, drawn.pooled(), stats.pooled())
+    again = found.draw_null(case.rng(9), stats)
+    assert any(
+        not np.array_equal(value, again.arrays()[name][1])
+        for name, (_, value) in drawn.arrays().items()
+    )
+
+
+def test_margins_are_the_columns_one_by_one(case):
+    case, posterior, X, _, stats, found = offered(case, Margins)
+    margins, theirs = found.margins(), found.margin_stats(stats)
+    for j in range(3):
+        close(margins.log_predictive(alone(X, j)), posterior.log_predictive(alone(X, j)))
+    prior = case.prior.capability(Margins)
+    close(
+        prior.margins().update(prior.margin_stats(stats)).log_predictive(alone(X, 0)),
+        posterior.log_predictive(alone(X, 0)),
+    )
+    assert theirs.arrays()
+
+
+def test_coordinates_behind_theta_give_theta_in_pymc(case):
+    case, prior, X = on_rows(case)
+    found = prior.capability(SamplerCoordinates)
+    if found is None:
+        pytest.skip("PyMC samples theta itself")
+    stats = case.stats(X, Y)
+    draws = prior.draw(case.rng(10), 2)
+    for given, on in ((None, {}), (stats, {"stats": stats}), (stats, {"X": X, "y": Y})):
+        model, theta = declare(prior, coords_of(prior), **on)
+        values = values_of(model, theta)
+        for s in range(2):
+            one = {name: value[s] for name, value in draws.items()}
+            behind = {k: v for k, (_, v) in found.pymc_coordinates(one, given).items()}
+            for name, value in values(one | behind).items():
+                close(value, one[name], 1e-8)
+        for name, value in found.pymc_data(given).items():
+            np.testing.assert_allclose(model[name].get_value(), value, err_msg=name)
