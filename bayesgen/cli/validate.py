@@ -78,6 +78,7 @@ def _show(result: "Validation") -> None:
         f"{result.threshold:.2f} with probability {result.false_alarm:g} if both are right.",
         f"{attrs['chains']} chains of {attrs['draws']} draws, {attrs['divergences']} divergences, "
         f"{attrs['seconds']:.1f} s.",
+        *(f"Not compared: {what}." for what in result.not_compared),
         f"Verdict: {result.verdict}.",
         *result.reasons,
         sep="\n",
