@@ -5,11 +5,13 @@ posterior, the prior as its PyMC model holds it, is made here too.
 """
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesgen.datatree.tree import Coords, group
+from bayesgen.datatree.names import CONSTANT_DATA, FIT, OBSERVED_DATA
+from bayesgen.datatree.tree import Coords, group, labelled
 from bayesgen.families.capabilities import SamplerCoordinates
 from bayesgen.families.contract import Family
 from bayesgen.families.names import CLASS
@@ -22,6 +24,29 @@ if TYPE_CHECKING:
     import xarray as xr
 
 _ROLES = ("prior", "posterior", "stats")
+
+
+def assembled(
+    groups: Mapping[str, "xr.Dataset"],
+    prior: ClassModel,
+    model: ClassModel | None,
+    stats: ClassStats,
+    coords: Coords,
+) -> "xr.DataTree":
+    """A tree of `groups` and of what every route has beside its draws.
+
+    That is ``constant_data``, and where there is a posterior in closed form, `model`, also
+    ``observed_data`` (the statistics) and ``fit``.
+    """
+    import xarray as xr
+
+    out = {name: labelled(group, coords) for name, group in groups.items()}
+    out[CONSTANT_DATA] = prior_dataset(prior, stats, coords)
+    if model is not None:
+        fit = fit_dataset(prior, model, stats, coords)
+        observed = [name for name in fit.data_vars if str(name).startswith("stats_")]
+        out |= {OBSERVED_DATA: fit[observed].drop_attrs(deep=False), FIT: fit}
+    return xr.DataTree.from_dict({f"/{name}": group for name, group in out.items()})
 
 
 def fit_dataset(

@@ -8,21 +8,25 @@ Shapes: theta is {name: (chain, draw, *dims)} with the class weights; results (c
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from bayesgen.datatree.names import (
+    CONSTANT_DATA,
     FEATURES,
     JOINT,
     LABEL,
     LOG_LIKELIHOOD,
     LOG_PRIOR,
+    OBSERVED_DATA,
     POSTERIOR_PREDICTIVE,
     PRIOR,
     PRIOR_PREDICTIVE,
+    REQUESTS,
 )
-from bayesgen.datatree.tree import with_draws
+from bayesgen.datatree.tree import Coords, described, group, with_draws
 from bayesgen.families.capabilities import (
     GivenRows,
     PreparedPrior,
@@ -38,7 +42,12 @@ from bayesgen.numerics.special import Array, log_sum_exp
 from bayesgen.posterior.drawn import log_joint_blocks
 from bayesgen.posterior.model import ClassModel, draw_shape, log_weights
 
+if TYPE_CHECKING:
+    import xarray as xr
+
 _BYTES = 4 << 30  # a group that would be larger is refused
+OF_ROWS = (POSTERIOR_PREDICTIVE, LOG_LIKELIHOOD)  # made of rows unless other groups are asked for
+_RENAMED = {"label_given_x": LABEL}  # since 0.2
 Variables = dict[str, tuple[tuple[str, ...], Array]]  # {name: (dims, values)}
 
 
@@ -47,6 +56,55 @@ class Rows(NamedTuple):
 
     X: Any
     y: Array
+
+
+def asked_for(
+    groups: Sequence[str] | None, replicate: Sequence[str], rows: Rows | None
+) -> list[str]:
+    """Names of the groups to make, checked before any work; None: `OF_ROWS`, if there are rows."""
+    if groups is None:
+        names = [] if rows is None else list(OF_ROWS)
+    else:
+        names = [groups] if isinstance(groups, str) else list(groups)
+    variables = [replicate] if isinstance(replicate, str) else list(replicate)
+    for old, new in _RENAMED.items():
+        if old in (*names, *variables):
+            raise ValueError(
+                f"{old!r} has been called {new!r} since bayesgen 0.2, as the observed variable "
+                f"that it scores: write {new!r}"
+            )
+    unknown = sorted(set(names) - set(REQUESTS))
+    if unknown:
+        raise ValueError(f"groups must be of {', '.join(REQUESTS)}; got {unknown}")
+    if set(variables) - {LABEL, FEATURES} or isinstance(replicate, str):
+        raise ValueError(f"replicate must be a sequence of 'label' and 'x', got {replicate!r}")
+    refuse_rowless(names, rows)
+    return names
+
+
+def add_groups(
+    out: "xr.DataTree",
+    made: dict[str, Variables],
+    family: Family,
+    theta: Theta,
+    rows: Rows | None,
+    replicate: Sequence[str],
+    coords: Coords,
+    classes: Array,
+) -> None:
+    """Put groups into a tree; of the rows, what is replicated is observed, the rest constant."""
+    say = partial(described, classes=classes, discriminative=family.discriminative)
+    if rows is not None:
+        label, features = row_variables(family, theta, rows)
+        observed = (label if LABEL in replicate else {}) | (
+            features if FEATURES in replicate else {}
+        )
+        made = {OBSERVED_DATA: observed, **made}
+        rest = {k: v for k, v in (label | features).items() if k not in observed}
+        constants = out[CONSTANT_DATA].to_dataset()
+        out[CONSTANT_DATA] = constants.merge(say(group(rest, coords)))
+    for name, variables in made.items():
+        out[name] = say(group(variables, coords), name)
 
 
 def row_variables(family: Family, theta: Theta, rows: Rows) -> tuple[Variables, Variables]:

@@ -8,22 +8,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from bayesgen.datatree import fit as fit_group
 from bayesgen.datatree import tree
-from bayesgen.datatree.groups import Rows, refuse_rowless, requested_groups, row_variables
-from bayesgen.datatree.names import (
-    CONSTANT_DATA,
-    FEATURES,
-    FIT,
-    LABEL,
-    LOG_LIKELIHOOD,
-    LOG_PRIOR,
-    OBSERVED_DATA,
-    POSTERIOR,
-    POSTERIOR_PREDICTIVE,
-    REQUESTS,
-    SAMPLE_STATS,
+from bayesgen.datatree.fit import assembled
+from bayesgen.datatree.groups import (
+    OF_ROWS,
+    Rows,
+    add_groups,
+    asked_for,
+    requested_groups,
 )
+from bayesgen.datatree.names import LOG_PRIOR, POSTERIOR, SAMPLE_STATS
 from bayesgen.estimators.learning import Learning
 from bayesgen.families.capabilities import SamplerCoordinates
 from bayesgen.inference import sampled
@@ -36,8 +30,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
 _DRAW_BYTES = 1 << 30  # posterior_ draws fewer parameters than asked rather than exceed this
-_GROUPS_OF_ROWS = (POSTERIOR_PREDICTIVE, LOG_LIKELIHOOD)
-_RENAMED = {"label_given_x": LABEL}  # since 0.2
 
 
 class Posterior(Learning):
@@ -229,16 +221,9 @@ class Posterior(Learning):
         library: str = "bayesgen",
     ) -> "xr.DataTree":
         """A DataTree with what every route has: data, ``fit``, provenance."""
-        import xarray as xr
-
+        model = self.__dict__.get("model_")
         stats, coords = self._fitted().stats, self._coords()
-        groups = {name: tree.labelled(group, coords) for name, group in groups.items()}
-        groups = groups | {CONSTANT_DATA: fit_group.prior_dataset(self.prior_, stats, coords)}
-        if "model_" in self.__dict__:
-            fit = fit_group.fit_dataset(self.prior_, self.model_, stats, coords)
-            observed = [name for name in fit.data_vars if str(name).startswith("stats_")]
-            groups |= {OBSERVED_DATA: fit[observed].drop_attrs(deep=False), FIT: fit}
-        out = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
+        out = assembled(groups, self.prior_, model, stats, coords)
         family = type(self.prior_.family).__name__
         out.attrs |= {"estimator": type(self).__name__}
         out.attrs |= tree.provenance(family, route, random_state, library)
@@ -261,24 +246,7 @@ class Posterior(Learning):
         if (X is None) != (y is None):
             raise ValueError("X and y must be given together")
         rows = None if X is None else self._rows(X, y)
-        if groups is None:
-            names = [] if rows is None else list(_GROUPS_OF_ROWS)
-        else:
-            names = [groups] if isinstance(groups, str) else list(groups)
-        variables = [replicate] if isinstance(replicate, str) else list(replicate)
-        for old, new in _RENAMED.items():
-            if old in (*names, *variables):
-                raise ValueError(
-                    f"{old!r} has been called {new!r} since bayesgen 0.2, as the observed variable "
-                    f"that it scores: write {new!r}"
-                )
-        unknown = sorted(set(names) - set(REQUESTS))
-        if unknown:
-            raise ValueError(f"groups must be of {', '.join(REQUESTS)}; got {unknown}")
-        if set(variables) - {LABEL, FEATURES} or isinstance(replicate, str):
-            raise ValueError(f"replicate must be a sequence of 'label' and 'x', got {replicate!r}")
-        refuse_rowless(names, rows)
-        return rows, names
+        return rows, asked_for(groups, replicate, rows)
 
     def _add_groups(
         self,
@@ -290,23 +258,11 @@ class Posterior(Learning):
         replicate: Sequence[str],
     ) -> None:
         """The groups asked for; of the rows, what is replicated is observed, the rest constant."""
-        coords, stats = self._coords(), self._fitted().stats.features
-        described = partial(
-            tree.described, classes=self.classes_, discriminative=not self.prior_.generative
-        )
         draw_prior = None if self._conjugate() else partial(self._draw_prior, rng)
+        stats = self._fitted().stats.features
         made = requested_groups(names, rng, self.prior_, theta, rows, stats, replicate, draw_prior)
-        if rows is not None:
-            label, features = row_variables(self.prior_.family, theta, rows)
-            observed = (label if LABEL in replicate else {}) | (
-                features if FEATURES in replicate else {}
-            )
-            made = {OBSERVED_DATA: observed, **made}
-            rest = {k: v for k, v in (label | features).items() if k not in observed}
-            constants = out[CONSTANT_DATA].to_dataset()
-            out[CONSTANT_DATA] = constants.merge(described(tree.group(rest, coords)))
-        for name, variables in made.items():
-            out[name] = described(tree.group(variables, coords), name)
+        family = self.prior_.family
+        add_groups(out, made, family, theta, rows, replicate, self._coords(), self.classes_)
 
     def _draw_prior(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
         """{name: (n, *dims)} from the prior of a family that only PyMC can draw."""
@@ -361,7 +317,7 @@ class Posterior(Learning):
         check_is_fitted(self, "prior_")
         if X is None or y is None:
             raise ValueError("posterior_groups is about labelled rows: give X and y")
-        names = list(_GROUPS_OF_ROWS) if groups is None else groups
+        names = list(OF_ROWS) if groups is None else groups
         rows, names = self._requests(X, y, names, replicate)
         if LOG_PRIOR in names and not self._conjugate():
             raise NoClosedFormError(

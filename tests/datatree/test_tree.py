@@ -259,6 +259,22 @@ def test_the_rows_of_the_fit_give_the_graph_of_the_fit(gaussian: Any) -> None:
         assert log_p(with_rows, seed) == log_p(without, seed)
 
 
+@pytest.mark.parametrize("label", ["bee", None])
+def test_a_fit_to_draws_keeps_its_prior_for_other_rows(label: str | None) -> None:
+    """Rows of another scale would have another default prior; complete or not."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of 20 draws
+        clf = bg.GaussianNB().fit(
+            REALS, np.where(Y == "ant", None, Y), inference="gibbs", draws=20, tune=5, chains=2
+        )
+    y = np.array(["bee", "cow", label], dtype=object)
+    model = clf.to_pymc(1e3 * REALS[:3], y)
+    for name in ("mu", "kappa", "nu", "sigma2"):
+        expected = clf.prior_.family.arrays()[name][1]
+        np.testing.assert_array_equal(model[f"prior_{name}"].get_value(), expected)
+    assert ("partial" in model.named_vars) == (label is None)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
