@@ -105,7 +105,7 @@ def test_lock_gives_hashes_and_no_addresses(lock):
     assert not re.search(r"^\s*--(?!hash)", lock, re.MULTILINE)
 
 
-@pytest.mark.parametrize("extra", ["plots", "parquet", "dask"])
+@pytest.mark.parametrize("extra", ["plots", "dask"])
 def test_what_names_an_extra_finds_it(extra):
     sources = [path.read_text() for path in (ROOT / "bayesgen").rglob("*.py")]
     assert sum(f'pip install "bayesgen[{extra}]"' in text for text in sources) == 1
