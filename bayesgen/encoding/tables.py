@@ -278,7 +278,7 @@ def _from_cells(cells: list[Any], label: str) -> Column:
         row = next(i for i, cell in enumerate(cells) if type(cell) in foreign)
         raise _unreadable(label, f"{cells[row]!r} ({type(cells[row]).__name__})", row)
     fractional = {t for t in number if not issubclass(t, numbers.Integral)}
-    if all(cell != cell for cell in cells if type(cell) in fractional):  # NaN alone
+    if fractional and all(cell != cell for cell in cells if type(cell) in fractional):  # NaN alone
         missing |= fractional
         number -= fractional
         fractional = set()
