@@ -31,7 +31,6 @@ N = 45
 
 def cases(rng: np.random.Generator) -> Iterator[tuple[str, Any, Any, Any]]:
     """Name, classifier, rows and labels; three classes, few rows of the last."""
-    y = np.array(list("abc"))[np.minimum(np.arange(N) % 4, 2) if N else 0]
     y = np.where(np.arange(N) < 30, np.where(np.arange(N) % 2, "a", "b"), "c")
     shift = (y == "b") * 1.0 - (y == "c") * 0.7
     mixed = rng.normal(size=(3, 3)) + 2 * np.eye(3)

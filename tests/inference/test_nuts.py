@@ -10,6 +10,7 @@ import pytest
 import xarray as xr
 
 import bayesgen as bg
+from bayesgen.inference import compiled
 from bayesgen.inference import nuts as mcmc
 
 with warnings.catch_warnings():
@@ -32,7 +33,7 @@ def _third_parties() -> Iterator[None]:
 
 
 def graph(clf: Any, X: Any, y: Any) -> Any:
-    return mcmc._Graph.of(clf.fit(X, y).to_pymc())
+    return compiled.Graph.of(clf.fit(X, y).to_pymc())
 
 
 # ------------------------------------------------------------------------- one program a shape
@@ -77,8 +78,8 @@ def test_a_constant_in_the_graph_tells_programs_apart():
             pm.Potential("p", (constant * data * z).sum())
         return out
 
-    assert mcmc._Graph.of(model(2.0)).same_as(mcmc._Graph.of(model(2.0)))
-    assert not mcmc._Graph.of(model(2.0)).same_as(mcmc._Graph.of(model(3.0)))
+    assert compiled.Graph.of(model(2.0)).same_as(compiled.Graph.of(model(2.0)))
+    assert not compiled.Graph.of(model(2.0)).same_as(compiled.Graph.of(model(3.0)))
 
 
 # ------------------------------------------------------------------------------------ refusals
@@ -100,7 +101,7 @@ def test_a_constant_in_the_graph_tells_programs_apart():
     ],
 )
 def test_arguments_are_checked_before_any_work(options, message, monkeypatch):
-    monkeypatch.setattr(mcmc, "_program", lambda *_: pytest.fail("compiled"))
+    monkeypatch.setattr(mcmc, "compiled_program", lambda *_: pytest.fail("compiled"))
     with pytest.raises(ValueError, match=message):
         bg.GaussianNB().fit(X, Y).sample_posterior(**(FEW | options))
 
@@ -119,7 +120,7 @@ def test_nothing_to_sample():
 def test_one_compilation_serves_other_rows(monkeypatch, capsys):
     import nutpie
 
-    monkeypatch.setattr(mcmc, "_PROGRAMS", deque(maxlen=4))  # what other tests have left
+    monkeypatch.setattr(compiled, "PROGRAMS", deque(maxlen=4))  # what other tests have left
     clf = bg.GaussianNB().fit(X, Y)
     tree = clf.sample_posterior(**(FEW | {"progressbar": True}))
     assert "compiling the model" in capsys.readouterr().err
