@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.families.names import CLASS, OBS
+from bayesgen.families.names import CATEGORY, CLASS, FEATURE, FEATURE_CATEGORY, OBS
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
@@ -32,6 +32,12 @@ def declare(
             on |= {"X": X, "y": pm.Data("y", y, dims=OBS)}
         theta = family.to_pymc(prefix=prefix, **on)
     return model, theta
+
+
+def dims_in_model(family: Any, dims: Sequence[str]) -> tuple[str, ...]:
+    """Those of a parameter in the model: cells are listed where features differ in categories."""
+    listed = FEATURE_CATEGORY in family.coords() and tuple(dims[-2:]) == (FEATURE, CATEGORY)
+    return (*dims[:-2], FEATURE_CATEGORY) if listed else tuple(dims)
 
 
 def log_densities(model: Any) -> Callable[[Sequence[Mapping[str, Any]]], np.ndarray]:

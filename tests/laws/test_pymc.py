@@ -13,7 +13,7 @@ import pytest
 from bayesgen.families.capabilities import ThetaDensity, UnlabelledRows, require
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS
-from tests.graphs import declare, draw, log_densities, values_of
+from tests.graphs import declare, dims_in_model, draw, log_densities, values_of
 from tests.laws.cases import close, first, needs_density, needs_missing, with_missing
 
 N_POINTS, N_CLASSES = 3, 3
@@ -63,8 +63,11 @@ def rows_under(family, X, y, thetas, weight=1.0):
 def log_jacobians(family, model, theta, points):
     """log |d theta / d free variables| at each point; 0 where PyMC's variables are theta."""
     free = {v.name for v in model.free_RVs}
-    made = {name: t for name, t in theta.items() if getattr(t, "name", None) not in free}
-    moved = free - {t.name for name, t in theta.items() if name not in made}
+    own = {name: getattr(t, "name", None) for name, t in theta.items()}
+    # what was listed by cell is returned padded, without a name
+    own = {name: name if found is None and name in free else found for name, found in own.items()}
+    made = {name: t for name, t in theta.items() if own[name] not in free}
+    moved = free - set(own.values())
     if not moved:
         return np.zeros(len(points))
     values = values_of(model, made)
@@ -183,7 +186,8 @@ def test_the_parameters_in_pymc_have_the_dims_of_params(case):
     for on in ({}, {"X": X, "y": Y}):
         model, _, _, _ = conditioned(prior, **on)
         for name, dims in prior.params.items():
-            assert tuple(model.named_vars_to_dims.get(name, ())) == tuple(dims)
+            found = tuple(model.named_vars_to_dims.get(name, ()))
+            assert found == dims_in_model(prior, dims)
 
 
 # ------------------------------------------------------------------------------- sampled families

@@ -14,7 +14,7 @@ import bayesgen as bg
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS
 from bayesgen.families.sampled.student_t import StudentT
 from bayesgen.posterior.model import ClassModel
-from tests.graphs import PYTHON, pm
+from tests.graphs import PYTHON, declare, dims_in_model, pm
 
 N_CLASSES, N_FEATURES, N_ROWS, N_DRAWS = 3, 2, 7, 3
 COORDS = {
@@ -27,11 +27,10 @@ Y = np.array([0, 1, 2, 2, 1, 0, 0])
 
 def draws(family: Any, n: int = N_DRAWS) -> dict[str, np.ndarray]:
     """{name: (n, *dims)} from the prior, by PyMC."""
-    model = ClassModel(np.ones(N_CLASSES), family).to_pymc(COORDS)
-    names = list(family.params)
+    model, theta = declare(family, family.coords() | COORDS)
     with model:
-        found = pm.draw([model[k] for k in names], draws=n, random_seed=4, mode=PYTHON)
-    return dict(zip(names, map(np.asarray, found), strict=True))
+        found = pm.draw(list(theta.values()), draws=n, random_seed=4, mode=PYTHON)
+    return dict(zip(theta, map(np.asarray, found), strict=True))
 
 
 def rows(family: Any, theta: dict[str, np.ndarray], y: np.ndarray = Y) -> np.ndarray:
@@ -49,7 +48,7 @@ def conditioned(family: Any, X: np.ndarray) -> Any:
 def test_parameters_have_their_dims(family):
     model = ClassModel(np.ones(N_CLASSES), family).to_pymc(COORDS)
     for name, dims in family.params.items():
-        assert tuple(model.named_vars_to_dims[name]) == tuple(dims)
+        assert tuple(model.named_vars_to_dims[name]) == dims_in_model(family, dims)
     assert set(family.params) <= set(model.named_vars)
 
 
