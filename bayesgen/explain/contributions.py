@@ -171,7 +171,7 @@ def _distributions(source: Any, predictive: Array, request: Request) -> Terms:
     finite = np.flatnonzero(np.isfinite(predictive))  # else impossible under one class
     for start in range(0, len(finite), _ITEMS):
         items = finite[start : start + _ITEMS]
-        contrast = Contrast(source, items, _no_weights, _ODDS[None])
+        contrast = Contrast(source, items, _no_weights, _ODDS)
         out.mean[items] = _slope(contrast, np.arange(len(items)))
         found = contrast_interval(contrast, request)
         out.lower[items], out.upper[items], out.error[items] = found.low, found.high, found.error
@@ -306,9 +306,9 @@ def _intercept(model: ClassModel, X: Matrix, a: int, b: int, request: Request) -
     predictive = np.full(X.shape[0], log_ratio)
     if not np.isfinite(log_ratio):  # a class that cannot be
         return Terms(predictive, predictive, predictive, np.zeros(len(predictive)), predictive)
-    directions = np.zeros((1, len(model.alpha)))
-    directions[0, [a, b]] = _ODDS
-    contrast = Contrast(_Rest(model.family, X), rows, class_weights(model, prior), directions)
+    direction = np.zeros(len(model.alpha))
+    direction[[a, b]] = _ODDS
+    contrast = Contrast(_Rest(model.family, X), rows, class_weights(model, prior), direction)
     found, item = contrast_interval(contrast, request), item.ravel()
     mean = _slope(contrast, np.arange(len(rows)))
     return Terms(mean[item], found.low[item], found.high[item], found.error[item], predictive)

@@ -25,7 +25,7 @@ from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.model import ClassModel, log_weights
 from bayesgen.predict.draws import REPLICATES, block_rows, log_joint_draws, replicates
 from bayesgen.predict.interval.against_rest import independent, margins, sobol
-from bayesgen.predict.interval.contrast import log_densities, log_odds, possible_classes
+from bayesgen.predict.interval.contrast import log_density, log_odds, possible_classes
 from bayesgen.predict.interval.cumulants import cumulants
 from bayesgen.predict.interval.inversion import Inverse, invert
 
@@ -251,7 +251,10 @@ class _Source:
         if not len(rows):
             return np.arange(len(apart))
         u = sobol(np.random.default_rng(self.rng), self.n_draws, len(self.classes))
-        own = log_densities(self.model, self.X[rows], self.classes, self.class_prior, tilt)
+        own = [
+            log_density(self.model, self.X[rows], c, self.class_prior, j == tilt)
+            for j, c in enumerate(self.classes)
+        ]
         found = margins(own, u)
         good = found.exact.all(axis=0)
         by_replicate = found.draws.reshape(len(self.classes), len(rows), REPLICATES, -1)

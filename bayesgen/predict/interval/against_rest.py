@@ -10,6 +10,7 @@ taken through their exact quantile functions. The integrand is smooth, so a few 
 what 10^5 draws would; independent scrambles give its error.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -100,19 +101,21 @@ def sobol(rng: np.random.Generator, n_points: int, n_classes: int) -> Array:
     return np.concatenate([g.random(size) for g in replicates(rng, n_points)])
 
 
-def margins(contrast: Contrast, u: Array) -> Margins:
-    """Invert C contrasts of n rows, and send the points u (S, C) through them."""
-    shape = len(contrast.directions), contrast.X.shape[0]
-    k = cumulants(contrast)
-    exact = k.error < np.inf
-    draws = np.repeat(k.mean[:, None], len(u), axis=1)
-    order = np.argsort(u, axis=0).T  # look-ups in order stay in the cache
-    ordered = np.take_along_axis(u.T, order, axis=1)
+def margins(contrasts: Sequence[Contrast], u: Array) -> Margins:
+    """Invert C contrasts of the same n rows, and send the points u (S, C) through them."""
+    n, n_points = contrasts[0].X.shape[0], len(u)
+    exact = np.empty((len(contrasts), n), dtype=bool)
+    draws = np.empty((len(contrasts), n, n_points))
     tables = []
-    for group in invert(contrast, k, np.flatnonzero((k.sd > 0) | ~exact)):
-        exact[group.rows] = group.error <= _WORST
-        for _, part in group.blocks(16 * group.phi.shape[1]):
-            table, which = part.table(), part.rows // shape[1]
-            draws[part.rows[:, None], order[which]] = table.quantile(ordered[which])
-            tables.append((part.rows, table))
-    return Margins(exact.reshape(shape), draws.reshape(*shape, -1), tables)
+    for c, contrast in enumerate(contrasts):
+        k = cumulants(contrast)
+        exact[c] = k.error < np.inf
+        draws[c] = k.mean[:, None]
+        order = np.argsort(u[:, c])  # look-ups in order stay in the cache
+        for group in invert(contrast, k, np.flatnonzero((k.sd > 0) | ~exact[c])):
+            exact[c, group.rows] = group.error <= _WORST
+            for _, part in group.blocks(16 * group.phi.shape[1]):
+                table = part.table()
+                draws[c, part.rows[:, None], order] = table.quantile(u[order, c])
+                tables.append((c * n + part.rows, table))
+    return Margins(exact, draws, tables)

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bayesgen.families.names import CLASS
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_gamma_difference
 from bayesgen.posterior.model import ClassModel
@@ -59,15 +60,15 @@ def class_weights(model: ClassModel, class_prior: Array | None) -> WeightCGF:
 
 # ----------------------------------------------------------------------------------- contrasts
 
-_CALL = 512  # values that take as long as one call of a cgf, roughly
+_CALL = 1024  # densities of one class that take as long as one call of a cgf, roughly
 _CELLS = 1 << 19  # complex numbers of one temporary: 8 MiB
 
-Part = tuple[Array, Array]  # items (m,), points s (K,) on the imaginary axis over i
+Part = tuple[Array, Array]  # rows (m,), and s (K,) of points i s on the imaginary axis
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """M contrasts of each of N rows: M N variables, those of one direction after the other.
+    """The cgf of ``w . a`` for each row, a function of one complex variable.
 
     Parameters
     ----------
@@ -75,105 +76,114 @@ class Contrast:
         The posterior.
     X : (N, D)
     weights : cgf of the log class weights
-    directions : (M, C)
+    direction : (C,)
         w.
-    tilts : (M, C), optional
+    tilt : (C,), optional
         t_0; default 0.
     """
 
     family: Any
     X: Matrix
     weights: WeightCGF
-    directions: Array
-    tilts: Array | None = None
-
-    def __len__(self) -> int:
-        """M N."""
-        return len(self.directions) * self.X.shape[0]
+    direction: Array
+    tilt: Array | None = None
 
     def on_axis(self, parts: Sequence[Part]) -> list[Array]:
-        """[(m, K)] values of the cgf at ``i s``, for parts of the items and their points s.
+        """[(m, K)] values at ``i s``, for some rows and their points each.
 
         Families make one table for all rows of a call, so that a few points common to many rows
         cost much less than points of each row's own. Parts share a call while the values that
         nobody asked for cost less than the calls saved.
         """
-        out = [np.empty((len(items), len(s)), dtype=np.complex128) for items, s in parts]
+        out = [np.empty((len(rows), len(s)), dtype=np.complex128) for rows, s in parts]
         for batch in self._batches(parts):
-            rows, place = np.unique(np.concatenate([b.rows for b in batch]), return_inverse=True)
-            t = [1j * b.s[:, None] * self.directions[b.direction] for b in batch]
-            which = np.repeat([b.direction for b in batch], [len(b.s) for b in batch])
-            values = self._cgf(rows, np.concatenate(t), which)
-            row, point = 0, 0
+            rows, column = np.unique(np.concatenate([b.rows for b in batch]), return_inverse=True)
+            points, line = np.unique(np.concatenate([b.s for b in batch]), return_inverse=True)
+            values, i, j = self._cgf(rows, points), 0, 0
             for b in batch:
-                columns = place[row : row + len(b.rows)]
-                out[b.part][b.at] = values[point : point + len(b.s), columns].T
-                row, point = row + len(b.rows), point + len(b.s)
+                m, n = len(b.rows), len(b.s)
+                out[b.part][b.at] = values[line[j : j + n], column[i : i + m, None]]
+                i, j = i + m, j + n
         return out
 
-    def scaled(self, items: Array, scale: Array, nodes: Array) -> Array:
+    def scaled(self, rows: Array, scale: Array, nodes: Array) -> Array:
         """(m, K) values at ``i scale nodes`` for scales (m,), few of which differ."""
         scales, which = np.unique(scale, return_inverse=True)
         members = [np.flatnonzero(which == k) for k in range(len(scales))]
-        parts = [(items[own], one * nodes) for own, one in zip(members, scales, strict=True)]
-        out = np.empty((len(items), len(nodes)), dtype=np.complex128)
+        parts = [(rows[own], one * nodes) for own, one in zip(members, scales, strict=True)]
+        out = np.empty((len(rows), len(nodes)), dtype=np.complex128)
         for own, values in zip(members, self.on_axis(parts), strict=True):
             out[own] = values
         return out
 
-    def _cgf(self, rows: Array, t: Array, which: Array) -> Array:
-        """(T, n) at t (T, C), each along the direction `which` (T,)."""
+    def _cgf(self, rows: Array, s: Array) -> Array:
+        """(K, n)."""
         X = self.X if len(rows) == self.X.shape[0] else self.X[rows]
-        if self.tilts is None:
+        t = 1j * s[:, None] * self.direction
+        if self.tilt is None:
             return self.weights(t)[:, None] + self.family.cgf(X, t[:, None])
-        t = t + self.tilts[which]
-        start = self._at_tilt[which][:, rows]
-        return self.weights(t)[:, None] + self.family.cgf(X, t[:, None]) - start
+        t = t + self.tilt
+        return self.weights(t)[:, None] + self.family.cgf(X, t[:, None]) - self._at_tilt[rows]
 
     @cached_property
     def _at_tilt(self) -> Array:
-        """(M, N) K(t_0)."""
-        t = np.asarray(self.tilts)
-        return self.weights(t)[:, None] + self.family.cgf(self.X, t[:, None])
-
-    def _blocks(self, parts: Sequence[Part]) -> Iterator["_Block"]:
-        """Parts by direction, and in blocks of rows that fit the memory."""
-        for k, (items, s) in enumerate(parts):
-            which, rows = np.divmod(items, self.X.shape[0])
-            step = max(1, _CELLS // len(s))
-            for w in np.unique(which).tolist():
-                own = np.flatnonzero(which == w)
-                for start in range(0, len(own), step):
-                    at = own[start : start + step]
-                    yield _Block(w, s, rows[at], k, at)
+        """(N,) K(t_0)."""
+        return self.weights(np.asarray(self.tilt)) + self.family.cgf(self.X, self.tilt)
 
     def _batches(self, parts: Sequence[Part]) -> Iterator[list["_Block"]]:
         """Blocks that share a call."""
         batch: list[_Block] = []
-        rows, points, wanted = np.empty(0, dtype=np.intp), 0, 0
-        for block in self._blocks(parts):
-            points, wanted = points + len(block.s), wanted + len(block.rows) * len(block.s)
-            free = wanted + _CALL * len(batch)
-            if points * max(len(rows), len(block.rows)) <= free:
-                union = np.union1d(rows, block.rows)
-                if points * len(union) <= free:
-                    batch, rows = [*batch, block], union
+        s, rows, asked = np.empty(0), np.empty(0), 0  # of the batch
+        for block in _blocks(parts):
+            asked += len(block.s) * len(block.rows)
+            free = asked + _CALL // len(self.direction) * len(batch)
+            if batch and max(len(s), len(block.s)) * max(len(rows), len(block.rows)) <= free:
+                both = np.union1d(s, block.s), np.union1d(rows, block.rows)
+                if len(both[0]) * len(both[1]) <= free:
+                    batch, (s, rows) = [*batch, block], both
                     continue
-            yield batch
-            batch, rows = [block], block.rows
-            points, wanted = len(block.s), len(block.rows) * len(block.s)
+            if batch:
+                yield batch
+            batch, s, rows = [block], block.s, block.rows
+            asked = len(s) * len(rows)
         if batch:
             yield batch
 
 
 class _Block(NamedTuple):
-    """Some items of one direction, and their points."""
+    """Some rows of a part."""
 
-    direction: int
-    s: Array  # (K,)
-    rows: Array  # (n,)
     part: int
-    at: Array  # (n,) places in the part
+    at: slice
+    rows: Array  # (n,)
+    s: Array  # (K,)
+
+
+def _blocks(parts: Sequence[Part]) -> Iterator[_Block]:
+    """Blocks of rows that fit the memory."""
+    for k, (rows, s) in enumerate(parts):
+        step = max(1, _CELLS // len(s))
+        for start in range(0, len(rows), step):
+            at = slice(start, start + step)
+            yield _Block(k, at, rows[at], s)
+
+
+@dataclass(frozen=True)
+class OneClass:
+    """The posterior density of one class, independent of all others.
+
+    Parameters
+    ----------
+    parts : [(columns, family)]
+        Independent parts of a row, each family with the one class alone.
+    """
+
+    parts: list[tuple[Any, Any]]
+
+    def cgf(self, X: Matrix, t: Array) -> Array:
+        """As that of a family, t (..., 1)."""
+        own = (f.cgf(X if isinstance(j, slice) else X[:, j], t) for j, f in self.parts)
+        return np.asarray(sum(own))
 
 
 def log_odds(
@@ -213,27 +223,24 @@ def log_odds(
     >>> print(f"{k.mean[0]:.6f} {k.sd[0]:.6f} {k.skewness[0]:.6f}")
     -0.909610 1.232663 -0.433056
     """
-    one = np.eye(len(model.alpha))
-    at = None if tilt is None else one[[tilt]]
-    return Contrast(model.family, X, class_weights(model, class_prior), one[[a]] - one[[b]], at)
+    direction = np.zeros(len(model.alpha))
+    direction[a], direction[b] = 1.0, -1.0
+    at = None if tilt is None else np.eye(len(model.alpha))[tilt]
+    return Contrast(model.family, X, class_weights(model, class_prior), direction, at)
 
 
-def log_densities(
-    model: ClassModel,
-    X: Matrix,
-    classes: Array,
-    class_prior: Array | None = None,
-    tilt: int | None = None,
+def log_density(
+    model: ClassModel, X: Matrix, c: int, class_prior: Array | None = None, tilted: bool = False
 ) -> Contrast:
-    """The contrasts ``log g_c + log p(x | theta_c)``, g_c the Gamma variable behind a class weight.
+    """The contrast ``log g_c + log p(x | theta_c)``, g_c the Gamma variable behind a class weight.
 
     Where classes are independent given the data, so are these variables, and their softmax is the
-    vector of class probabilities. `tilt` is a position in `classes`.
+    vector of class probabilities.
     """
-    weights = gamma_cgf(model.alpha) if class_prior is None else fixed_cgf(class_prior)
-    own = np.eye(len(model.alpha))[classes]
-    at = None if tilt is None else own * (np.arange(len(classes)) == tilt)[:, None]
-    return Contrast(model.family, X, weights, own, at)
+    own = [int(c)]
+    weights = gamma_cgf(model.alpha[own]) if class_prior is None else fixed_cgf(class_prior[own])
+    parts = [(columns, family.at(CLASS, own)) for columns, family, *_ in model.family.blocks()]
+    return Contrast(OneClass(parts), X, weights, np.ones(1), np.ones(1) if tilted else None)
 
 
 def possible_classes(

@@ -98,7 +98,7 @@ def _at_nodes(contrast: Contrast) -> tuple[Array, Array, Array]:
 
     And 1, or 0 (constant), or -1 (near atom), (n,).
     """
-    n = len(contrast)
+    n = contrast.X.shape[0]
     todo, h = np.arange(n), np.full(n, _START)
     values = np.empty((n, _NODES), dtype=np.complex128)
     drop = _finite_drop(contrast, todo, h, contrast.scaled(todo, h, np.ones(1)))
@@ -124,15 +124,15 @@ def _at_nodes(contrast: Contrast) -> tuple[Array, Array, Array]:
     return h, values, np.where(found, 1, np.where(drop <= 1e-9, 0, -1))
 
 
-def _finite_drop(contrast: Contrast, items: Array, h: Array, values: Array) -> Array:
+def _finite_drop(contrast: Contrast, rows: Array, h: Array, values: Array) -> Array:
     """(m,) -Re K at the first node."""
     drop = -values[:, 0].real
     bad = np.flatnonzero(~np.isfinite(drop))
     if bad.size:
-        item = items[bad[0]]
+        row = rows[bad[0]]
         raise ValueError(
             f"the cgf of {type(contrast.family).__name__} is not finite on the imaginary axis "
-            f"(row {item % contrast.X.shape[0]}, s = {h[item]:g}i)"
+            f"(row {row}, s = {h[row]:g}i)"
         )
     return np.asarray(drop)
 

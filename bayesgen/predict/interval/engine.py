@@ -30,7 +30,7 @@ from bayesgen.predict.draws import (
     replicates,
 )
 from bayesgen.predict.interval.against_rest import POINTS, independent, margins, sobol
-from bayesgen.predict.interval.contrast import Contrast, log_densities, log_odds, possible_classes
+from bayesgen.predict.interval.contrast import Contrast, log_density, log_odds, possible_classes
 from bayesgen.predict.interval.cumulants import (
     ERROR,
     cornish_fisher,
@@ -243,7 +243,7 @@ class _Source:
         rows = np.flatnonzero(np.broadcast_to(apart, n))
         if len(rows):
             u = sobol(self.generator, self.points, n_classes)
-            own = log_densities(self.model, X[rows], classes, self.class_prior)
+            own = [log_density(self.model, X[rows], c, self.class_prior) for c in classes]
             found = margins(own, u)
             error = np.zeros(len(rows))
 

@@ -233,22 +233,22 @@ class Inverse:
         return Table(self.centre - self.half_period, spacing, cdf, np.maximum(pdf, 0.0))
 
 
-def invert(contrast: Contrast, k: Cumulants, items: Array) -> list[Inverse]:
-    """Invert the cgf of the given variables, in groups of equally many nodes.
+def invert(contrast: Contrast, k: Cumulants, rows: Array) -> list[Inverse]:
+    """Invert the cgf of the given rows, in groups of equally many nodes.
 
     Parameters
     ----------
     contrast : Contrast
     k : Cumulants
-        Of all variables of the contrast; they set the grid, not the result.
-    items : (n,) int
-        Variables with a positive sd.
+        Of all rows of the contrast; they set the grid, not the result.
+    rows : (n,) int
+        Rows with a positive sd.
 
     Returns
     -------
     list of Inverse
-        Together they cover `items`. Variables whose sum does not converge within 2048 nodes are
-        there, with the error that is left.
+        Together they cover `rows`. Rows whose sum does not converge within 2048 nodes are there,
+        with the error that is left.
     """
     out: list[Inverse] = []
     with np.errstate(over="ignore", invalid="ignore"):
@@ -256,22 +256,22 @@ def invert(contrast: Contrast, k: Cumulants, items: Array) -> list[Inverse]:
     reach = np.where(np.isfinite(k.error), np.clip(reach, 8.0, 64.0), 32.0)
     sd = np.where(k.sd > 0, k.sd, k.unit)
     step = np.exp2(np.floor(2 * np.log2(np.pi / (reach * sd))) / 2)  # few different grids
-    while items.size:
+    while rows.size:
         again = []
-        for part in _sums_until_small(contrast, k, step, step * sd, items):
+        for part in _sums_until_small(contrast, k, step, step * sd, rows):
             edge = _beyond_half_period(part)
             more = (edge > _EDGE) & (part.phi.shape[1] < MAX_NODES // 2)
             out.append(_with_error(part.part(np.flatnonzero(~more)), edge[~more]))
             again.append(part.rows[more])
-        items = np.concatenate(again)
-        step[items] /= 2
+        rows = np.concatenate(again)
+        step[rows] /= 2
     return _joined(out)
 
 
 class _Sum(NamedTuple):
-    """Variables of one step that have come equally far."""
+    """Rows of one step that have come equally far."""
 
-    items: Array
+    rows: Array
     step: float
     size: int  # nodes to come to
     phi: Array  # (n, K)
@@ -279,26 +279,26 @@ class _Sum(NamedTuple):
     @property
     def part(self) -> tuple[Array, Array]:
         """What is evaluated next."""
-        return self.items, self.step * (np.arange(self.phi.shape[1], self.size) + 0.5)
+        return self.rows, self.step * (np.arange(self.phi.shape[1], self.size) + 0.5)
 
 
 def _sums_until_small(
-    contrast: Contrast, k: Cumulants, step: Array, width: Array, items: Array
+    contrast: Contrast, k: Cumulants, step: Array, width: Array, rows: Array
 ) -> Iterator[Inverse]:
-    r"""Nodes until phi is small, for each variable as many as it needs.
+    r"""Nodes until phi is small, for each row as many as it needs.
 
     First as many as one with its variance and kurtosis might need: for
     :math:`-\text{Re} K = (\sqrt{1 + \beta \sigma^2 t^2} - 1)/\beta`, that is
     beta = kurtosis/3. `width` is sigma times the step.
     """
     with np.errstate(invalid="ignore"):
-        beta = np.clip(np.where(k.error[items] < 1, k.kurtosis[items] / 3, 0.0), 0.0, 1.0)
+        beta = np.clip(np.where(k.error[rows] < 1, k.kurtosis[rows] / 3, 0.0), 0.0, 1.0)
     level = -np.log(_SMALL)
-    wanted = np.sqrt(level * (2 + beta * level)) / width[items]
+    wanted = np.sqrt(level * (2 + beta * level)) / width[rows]
     rung = np.minimum(np.searchsorted(_SIZES, wanted), len(_SIZES) - 1)
     left = [
         _Sum(own, float(one), int(_SIZES[r]), np.empty((len(own), 0), dtype=np.complex128))
-        for (one, r), own in _alike(items, step[items], rung)
+        for (one, r), own in _alike(rows, step[rows], rung)
     ]
     while left:
         found, going = contrast.on_axis([each.part for each in left]), []
@@ -318,11 +318,11 @@ def _sums_until_small(
         left = going
 
 
-def _alike(items: Array, step: Array, rung: Array) -> Iterator[tuple[tuple[float, int], Array]]:
-    """Items by step and by rung."""
+def _alike(rows: Array, step: Array, rung: Array) -> Iterator[tuple[tuple[float, int], Array]]:
+    """Rows by step and by rung."""
     keys, which = np.unique(np.stack([step, rung]), axis=1, return_inverse=True)
     for j, (one, r) in enumerate(keys.T.tolist()):
-        yield (one, int(r)), items[which.ravel() == j]
+        yield (one, int(r)), rows[which.ravel() == j]
 
 
 def _beyond_half_period(part: Inverse) -> Array:

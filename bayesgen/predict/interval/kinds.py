@@ -27,7 +27,6 @@ import numpy as np
 from scipy.special import expit
 
 from bayesgen.numerics.special import Array
-from bayesgen.predict.draws import Sample
 
 QuantileFunction = Callable[[Array], Array]  # probabilities (n, Q) -> (n, Q)
 Length = Callable[[Array, Array], Array]  # (lower, upper) -> length of the interval
@@ -113,6 +112,11 @@ def highest_density(quantile: QuantileFunction, n: int, prob: float, length: Len
     return shortest(quantile, n, prob, length)[0]
 
 
+def beyond(u: Array, prob: float) -> tuple[Array, Array]:
+    """Whether nothing is below an interval, and whether nothing is above it."""
+    return u <= 0, u >= (1 - prob) * (1 - 1e-12)
+
+
 def shortest_of_draws(draws: Array, prob: float) -> Ends:
     """ArviZ's: the nearest two draws that hold the probability."""
     from arviz_stats.base import array_stats
@@ -127,62 +131,3 @@ KINDS: dict[str, Kind] = {
     "eti": Kind(equal_tails, equal_tails_of_draws),
     "hdi": Kind(highest_density, shortest_of_draws, invariant=False),
 }
-
-
-# -------------------------------------------------------------------------- intervals of a kind
-
-
-def beyond(u: Array, prob: float) -> tuple[Array, Array]:
-    """Whether nothing is below an interval, and whether nothing is above it."""
-    return u <= 0, u >= (1 - prob) * (1 - 1e-12)
-
-
-def ends(
-    kind: Kind,
-    prob: float,
-    n: int,
-    quantile: QuantileFunction,
-    pilot: QuantileFunction | None = None,
-    length: Length = in_probability,
-) -> Ends:
-    """(n,) each: the ends of the intervals of n distributions.
-
-    Infinite where nothing is beyond an end. `pilot` is a quantile function that costs less than
-    `quantile` and is good enough to find the probability below the interval.
-    """
-    u = kind.below(pilot or quantile, n, prob, length)
-    first, last = beyond(u, prob)
-    middle = (1 - prob) / 2
-    p = np.stack([np.where(first, middle, u), np.where(last, middle, u) + prob], axis=1)
-    lower, upper = quantile(p).T
-    return np.where(first, -np.inf, lower), np.where(last, np.inf, upper)
-
-
-def ends_of_draws(kind: Kind, prob: float, draws: Array) -> Ends:
-    """(...) each, from draws (..., S) on their own scale."""
-    if kind.of_draws is not None:
-        return kind.of_draws(draws, prob)
-    flat = draws.reshape(-1, draws.shape[-1])
-    sample = Sample(flat)
-    u = kind.below(sample.quantile, len(flat), prob, difference)
-    found = sample.quantile(np.stack([u, u + prob], axis=1))
-    return found[:, 0].reshape(draws.shape[:-1]), found[:, 1].reshape(draws.shape[:-1])
-
-
-def ends_of_log_odds(kind: Kind, prob: float, draws: Array) -> Ends:
-    """(...) each, from draws (..., S) of log-odds: of an interval of the probability.
-
-    Returns
-    -------
-    lower, upper : (...)
-        Log-odds. Where an end is one of several draws that round to one probability, the interval
-        holds them all.
-    """
-    if kind.invariant:
-        return ends_of_draws(kind, prob, draws)
-    # rho, or rho - 1 where it is near 1: it has the digits
-    near_one = np.median(draws, axis=-1, keepdims=True) > 0
-    rho = np.where(near_one, -expit(-draws), expit(draws))
-    lower, upper = (end[..., None] for end in ends_of_draws(kind, prob, rho))
-    low = np.where(rho >= lower, draws, np.inf).min(axis=-1)
-    return low, np.where(rho <= upper, draws, -np.inf).max(axis=-1)

@@ -3,13 +3,19 @@
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
+import numpy as np
+from scipy.special import expit
+
 from bayesgen.numerics.special import Array
-from bayesgen.predict.interval import kinds
+from bayesgen.predict.draws import Sample
 from bayesgen.predict.interval.kinds import (
+    KINDS,
     Ends,
     KindName,
     Length,
     QuantileFunction,
+    beyond,
+    difference,
     in_probability,
 )
 
@@ -55,7 +61,7 @@ class IntervalRequest:
         if not 0 < self.prob < 1:
             raise ValueError(f"prob must be between 0 and 1, got {self.prob}")
         for name, value, known in (
-            ("kind", self.kind, tuple(kinds.KINDS)),
+            ("kind", self.kind, tuple(KINDS)),
             ("method", self.method, _METHODS),
             ("given", self.given, _GIVEN),
         ):
@@ -88,13 +94,51 @@ class IntervalRequest:
         pilot: QuantileFunction | None = None,
         length: Length = in_probability,
     ) -> Ends:
-        """(n,) each, of n distributions given by their quantile functions; see `kinds.ends`."""
-        return kinds.ends(kinds.KINDS[self.kind], self.prob, n, quantile, pilot, length)
+        """(n,) each: the ends of the intervals of n distributions.
+
+        Parameters
+        ----------
+        quantile : p (n, Q) -> (n, Q)
+        pilot : as `quantile`, optional
+            Costs less, and is good enough to find the probability below the interval.
+        length : (lower, upper) -> length
+            Default that of the probability whose log-odds the distributions are of.
+
+        Returns
+        -------
+        lower, upper : (n,)
+            Infinite where nothing is beyond an end.
+        """
+        u = KINDS[self.kind].below(pilot or quantile, n, self.prob, length)
+        first, last = beyond(u, self.prob)
+        middle = (1 - self.prob) / 2
+        p = np.stack([np.where(first, middle, u), np.where(last, middle, u) + self.prob], axis=1)
+        lower, upper = quantile(p).T
+        return np.where(first, -np.inf, lower), np.where(last, np.inf, upper)
 
     def ends_of_draws(self, draws: Array) -> Ends:
         """(...) each, from draws (..., S) on their own scale."""
-        return kinds.ends_of_draws(kinds.KINDS[self.kind], self.prob, draws)
+        kind = KINDS[self.kind]
+        if kind.of_draws is not None:
+            return kind.of_draws(draws, self.prob)
+        flat = draws.reshape(-1, draws.shape[-1])
+        sample = Sample(flat)
+        u = kind.below(sample.quantile, len(flat), self.prob, difference)
+        found = sample.quantile(np.stack([u, u + self.prob], axis=1)).T
+        lower, upper = found.reshape(2, *draws.shape[:-1])
+        return lower, upper
 
     def ends_of_log_odds(self, draws: Array) -> Ends:
-        """(...) each, as log-odds: intervals of probabilities, from draws (..., S) of log-odds."""
-        return kinds.ends_of_log_odds(kinds.KINDS[self.kind], self.prob, draws)
+        """(...) each, as log-odds: intervals of probabilities, from draws (..., S) of log-odds.
+
+        Where an end is one of several draws that round to one probability, the interval holds them
+        all.
+        """
+        if KINDS[self.kind].invariant:
+            return self.ends_of_draws(draws)
+        # rho, or rho - 1 where it is near 1: it has the digits
+        near_one = np.median(draws, axis=-1, keepdims=True) > 0
+        rho = np.where(near_one, -expit(-draws), expit(draws))
+        lower, upper = (end[..., None] for end in self.ends_of_draws(rho))
+        low = np.where(rho >= lower, draws, np.inf).min(axis=-1)
+        return low, np.where(rho <= upper, draws, -np.inf).max(axis=-1)
