@@ -44,6 +44,11 @@ class Columns(Protocol):
         ...
 
 
+def is_table(X: Any) -> bool:
+    """Whether X is a data frame: pandas, polars, pyarrow or another that narwhals takes."""
+    return isinstance(_narwhals(X), nw.DataFrame)
+
+
 def n_rows(X: Any) -> int:
     """Number of rows of anything that `read` takes."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
