@@ -94,7 +94,7 @@ MISTAKES = {
     "bg.datasets.load_pengins()": "load_pengins",
     "bg.plots.plot_region(clf, X)": "plot_region",
     "clf.predict_prob(X)": "predict_prob",
-    "clf.predict_proba(X, methd='map')": "methd",
+    "clf.predict_proba(X, metho='map')": "metho",
     "clf.predict_proba(X, method='plugin')": "plugin",
     "clf.predict_interval(X, kind='hpd')": "hpd",
     "from bayesgen import GausianNB": "GausianNB",

@@ -338,7 +338,7 @@ RIVALS = (("generative", BLUE, "o"), ("discriminative", ORANGE, "s"))
 
 
 def learning_curves() -> Figure:
-    """Log loss against rows a class: discriminants beside logistic regressions, four tables."""
+    """Log loss against rows per class: discriminants beside logistic regressions, four tables."""
     record = json.loads(CURVES.read_text(encoding="utf-8"))
     rows = record["rows"]
     tables = list(dict.fromkeys(row["data"] for row in rows))
@@ -368,14 +368,14 @@ def learning_curves() -> Figure:
             ax.text(3.6, guess * 0.985, "guessing", color=MUTED, size=8.5, va="top")
         if j == 0:
             ax.set_ylabel(f"{pair} features\nlog loss [nats a row]", linespacing=1.4)
-    for ax in axes[0]:  # few round numbers on the narrow axes, one scale a column
+    for ax in axes[0]:  # few round numbers on the narrow axes, one scale per column
         low, high = ax.get_ylim()
         ticks = [v for v in (0.02, 0.05, 0.1, 0.2, 0.5, 0.6, 0.7, 0.8, 1.0) if low < v < high]
         ticks = ticks if high / low < 3 else [v for v in ticks if v not in (0.6, 0.7, 0.8)]
         ax.set_yticks(ticks, [f"{v:g}" for v in ticks])
         ax.yaxis.set_minor_locator(NullLocator())
     for ax in axes[-1]:
-        ax.set_xlabel("training rows a class")
+        ax.set_xlabel("training rows per class")
     fig.text(
         0.015,
         0.985,

@@ -286,7 +286,7 @@ def _log_likelihood(prior: ClassModel, theta: Mapping[str, Array], X: Any, y: Ar
 
 
 def _tracked(items: list[Any], text: str, shown: bool) -> Iterable[Any]:
-    """The items, with a progress bar on a terminal that is gone at the end."""
+    """The items, with a progress bar on a terminal that is removed at the end."""
     from rich.console import Console
     from rich.progress import track
 

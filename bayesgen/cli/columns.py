@@ -162,12 +162,12 @@ def reader_for(
 
 def _features(clf: Any, table: "Table", text: str | None) -> tuple[list[Feature], bool]:
     """What the model reads, and whether it knows its columns by name."""
-    face = type(clf).__name__
+    estimator = type(clf).__name__
     names = getattr(clf, "feature_names_in_", None)
-    if face == "MarkovNB":
+    if estimator == "MarkovNB":
         return [Feature(_text_column(clf, table, text, names), "documents")], True
     if text is not None:
-        raise UserError(f"--text is for language models, but the model is a {face}")
+        raise UserError(f"--text is for language models, but the model is a {estimator}")
     if names is None:
         n = clf.n_features_in_
         if len(table.names) != n:
@@ -192,20 +192,20 @@ def _text_column(clf: Any, table: "Table", text: str | None, names: Any) -> str:
 
 
 def _kinds(clf: Any, names: list[str]) -> list[Feature]:
-    face = type(clf).__name__
-    if face == "MixedNB":
+    estimator = type(clf).__name__
+    if estimator == "MixedNB":
         out = [Feature(name, "unused") for name in names]
         categories = iter(clf.schema_.categories.values)
         for j, kind in zip(clf.schema_.positions, clf.schema_.kinds, strict=True):
             known = next(categories) if kind == "categorical" else None
             out[j] = Feature(names[j], kind, _form(known), known)
         return out
-    if face == "CategoricalNB":
+    if estimator == "CategoricalNB":
         pairs = zip(names, clf.categories_, strict=True)
         return [Feature(name, "categorical", _form(known), known) for name, known in pairs]
     counts = {"MultinomialNB": "multinomial", "PoissonNB": "poisson"}
-    kind = counts.get(face, "real")
-    if face == "BernoulliNB" and clf.binarize is None:
+    kind = counts.get(estimator, "real")
+    if estimator == "BernoulliNB" and clf.binarize is None:
         kind = "bernoulli"
     return [Feature(name, kind) for name in names]
 

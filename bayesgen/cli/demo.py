@@ -74,10 +74,10 @@ class _Story:
 
         measured = self.X[train].select_dtypes("number").dropna()
         self.n_complete, self.measurements = len(measured), list(measured.columns)
-        faces = {name: getattr(bg, name)() for name in _MODELS}
+        estimators = {name: getattr(bg, name)() for name in _MODELS}
         self.evidence = {
-            name: face.fit(measured, self.y[measured.index]).log_evidence_
-            for name, face in faces.items()
+            name: estimator.fit(measured, self.y[measured.index]).log_evidence_
+            for name, estimator in estimators.items()
         }
 
     def tell_start(self, console: "Console") -> None:

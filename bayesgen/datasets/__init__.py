@@ -62,11 +62,11 @@ def load_pokemon() -> tuple["pd.DataFrame", "pd.Series"]:
 
     References
     ----------
-    @pkmn/dex of Pokémon Showdown. MIT. The table of seed pokemon_generative_model.
+    @pkmn/dex of Pokémon Showdown. MIT.
 
     Examples
     --------
-    The split of the seed: numbers below 400 train, and two of the types.
+    Numbers below 400 train, and two of the types.
 
     >>> X, y = load_pokemon()
     >>> two = y.isin(["water", "normal"])

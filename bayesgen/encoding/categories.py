@@ -1,6 +1,6 @@
 r"""Categories: strings, numbers and booleans of a table's columns to codes 0 .. K-1, and back.
 
-N rows, D columns, K_j categories in column j. A table is what `reading.tables.read` returns::
+N rows, D columns, K_j categories in column j. A table is what `encoding.tables.read` returns::
 
     >>> from bayesgen.encoding.tables import read
     >>> table = read([["red", 1], ["blue", 2], [None, 1]])
@@ -11,7 +11,7 @@ N rows, D columns, K_j categories in column j. A table is what `reading.tables.r
     array([[ 1., -1.],
            [nan,  1.]])
 
-Numbers are compared by value, and learned categories are sorted (see `reading.column`). Those
+Numbers are compared by value, and learned categories are sorted (see `encoding.column`). Those
 that the user declares are all kept in the order of the declaration, those without rows included.
 Text and numbers do not mix: neither within a column, nor between learning and encoding.
 """

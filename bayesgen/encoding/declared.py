@@ -22,14 +22,14 @@ def declared_categories(
             entries[find_column(key, names, n_columns, "categories")] = entry
     elif isinstance(declared, str) or not isinstance(declared, Iterable):
         raise TypeError(
-            "categories must be None, a number, a list with one entry a column, or a dict "
+            "categories must be None, a number, a list with one entry per column, or a dict "
             f"{{column: entry}}, not {declared!r}"
         )
     else:
         entries = list(declared)
     if len(entries) != n_columns:
         raise ValueError(
-            f"categories has {len(entries)} entries for {n_columns} columns; give one a column, "
+            f"categories has {len(entries)} entries for {n_columns} columns; give one per column, "
             "None where a column is to be learned"
         )
     return [

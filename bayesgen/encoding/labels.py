@@ -63,11 +63,11 @@ def is_labelled(y: Array, masked: Array) -> Array:
         If no row has a label, or if -1 may as well be an ordinary label: beside it there is
         only one label other than 1, or another negative one.
     """
-    gone = masked | _has_no_label(y)
-    numbers = np.array(y.tolist()) if y.dtype.kind == "O" and not gone.any() else y
-    if not gone.any() and numbers.dtype.kind in "if" and np.any(numbers == -1):
-        gone = numbers == -1
-        others = np.unique(numbers[~gone])
+    unlabelled = masked | _has_no_label(y)
+    numbers = np.array(y.tolist()) if y.dtype.kind == "O" and not unlabelled.any() else y
+    if not unlabelled.any() and numbers.dtype.kind in "if" and np.any(numbers == -1):
+        unlabelled = numbers == -1
+        others = np.unique(numbers[~unlabelled])
         if others.tolist() == [1]:
             return np.ones(len(y), dtype=bool)
         if len(others) and (len(others) < 2 or others[0] < 0):
@@ -76,9 +76,9 @@ def is_labelled(y: Array, masked: Array) -> Array:
                 "np.ma.masked_array(y, mask), with True where there is no label (mask=False: "
                 "every row has one)"
             )
-    if gone.all():
+    if unlabelled.all():
         raise ValueError("no row of y has a label: a class must have at least one")
-    return ~gone
+    return ~unlabelled
 
 
 def _has_no_label(y: Array) -> Array:
@@ -136,9 +136,9 @@ def _code_small_integers(y: Array) -> tuple[Array, Array] | None:
     return labels, codes if seen.all() else (np.cumsum(seen) - 1)[codes]
 
 
-def refuse_unlabelled(gone: Array) -> None:
+def refuse_unlabelled(unlabelled: Array) -> None:
     """Raise where a label is needed and is not there."""
-    missing = np.flatnonzero(gone)
+    missing = np.flatnonzero(unlabelled)
     if missing.size:
         raise ValueError(
             f"y has no label in {len(missing)} row(s), the first is row {missing[0]} "
@@ -151,10 +151,10 @@ def codes_of(labels: Any, classes: Array) -> Array:
     """Codes of known labels, of the shape of `labels`; an error names one that is no class."""
     values = np.asarray(labels)
     codes = np.searchsorted(classes, values).clip(max=len(classes) - 1)
-    strange = classes[codes] != values
-    if np.any(strange):
+    unknown = classes[codes] != values
+    if np.any(unknown):
         raise ValueError(
-            f"{values[strange].tolist()[0]!r} is not a class; the classes are {classes.tolist()}"
+            f"{values[unknown].tolist()[0]!r} is not a class; the classes are {classes.tolist()}"
         )
     return codes
 
@@ -173,7 +173,7 @@ def weights_by_class(class_prior: Any, classes: Array) -> Array:
         weights = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(
-            "class_prior must be one weight a class, or a dict {label: weight}, got "
+            "class_prior must be one weight per class, or a dict {label: weight}, got "
             f"{class_prior!r}"
         ) from None
     if by_label:

@@ -142,7 +142,7 @@ def _documents(X: Any) -> tuple[list[Any], bool]:
             return _rows(X), False
         if X.ndim != 1:
             raise ValueError(
-                f"X must be a sequence of documents or a table with one a row, got an array of "
+                f"X must be a sequence of documents or a table with one per row, got an array of "
                 f"{X.ndim} dimensions"
             )
         X = X.tolist()

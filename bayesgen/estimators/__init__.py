@@ -43,7 +43,7 @@ FACES: tuple[type[GenerativeClassifier], ...] = (
     GenerativeClassifier,
 )
 
-__all__ = ["FACES", "load", *sorted(face.__name__ for face in FACES)]
+__all__ = ["FACES", "load", *sorted(estimator.__name__ for estimator in FACES)]
 
 
 def load(path: str | os.PathLike[str], **arguments: Any) -> GenerativeClassifier:
@@ -77,12 +77,12 @@ def load(path: str | os.PathLike[str], **arguments: Any) -> GenerativeClassifier
     True
     """
     fit, state, draws = storage.read(path)
-    faces = {face.__name__: face for face in FACES}
+    estimators = {estimator.__name__: estimator for estimator in FACES}
     name = state.get("estimator")
-    if name not in faces:
+    if name not in estimators:
         raise ValueError(
             f"{path} holds a {name!r}, which this version of bayesgen does not know; it knows "
-            f"{', '.join(sorted(faces))}"
+            f"{', '.join(sorted(estimators))}"
         )
     try:
         absent = [argument for argument in state["unsaved"] if argument not in arguments]
@@ -92,7 +92,7 @@ def load(path: str | os.PathLike[str], **arguments: Any) -> GenerativeClassifier
                 f"load(path, {absent[0]}=...) what the {name} was made with"
             )
         parameters = {k: storage.from_json(v) for k, v in state["parameters"].items()}
-        return faces[name](**(parameters | arguments))._load(fit, state, draws)
+        return estimators[name](**(parameters | arguments))._load(fit, state, draws)
     except (KeyError, AttributeError, TypeError) as error:
         raise ValueError(
             f"{path} does not hold a complete {name} ({type(error).__name__}: {error})"

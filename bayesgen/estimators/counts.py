@@ -11,7 +11,7 @@ from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
 from bayesgen.families.contract import ConjugateFamily, Family
-from bayesgen.families.shared.bits import Bits, Thresholded, first_strange_bit
+from bayesgen.families.shared.bits import Bits, Thresholded, first_invalid_bit
 from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import Matrix, cell_of, each_cell_once, has_nan
 from bayesgen.numerics.special import Array
@@ -27,7 +27,7 @@ class BernoulliNB(GenerativeClassifier):
     ----------
     alpha, beta : float or array broadcasting to (class, feature), default 1.0
         Pseudo-counts of 1 and of 0, in rows. 1 and 1 is the uniform prior; 1/2 Jeffreys'. A 1-D
-        array has one value a feature, (C, 1) one value a class.
+        array has one value per feature, (C, 1) one value per class.
     binarize : float or None, default 0.0
         Values above it are 1, the others 0, as in scikit-learn. None: X must hold only 0 and 1.
     class_alpha : float or array (class,), default 1.0
@@ -41,11 +41,11 @@ class BernoulliNB(GenerativeClassifier):
 
     References
     ----------
-    Seed bayesian_naive_bayes; Murphy (2012), section 3.5.
+    Murphy (2012), section 3.5.
 
     Examples
     --------
-    The thirteen rows of the seed pokemon_generative_model. Class 2 has never shown (1, 1), yet
+    Thirteen rows of two bits. Class 2 has never shown (1, 1), yet
     maximum likelihood prefers it; the predictive is 1568/4493.
 
     >>> import numpy as np
@@ -79,7 +79,7 @@ class BernoulliNB(GenerativeClassifier):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # on the checks' blobs: a bit a column is too little
+        tags.classifier_tags.poor_score = True  # a bit per column is too little for blobs
         return tags
 
     def _read(self, X: Any, *, reset: bool) -> Any:
@@ -95,13 +95,13 @@ class BernoulliNB(GenerativeClassifier):
             assert_all_finite(X, allow_nan=True, input_name="X")
         values = X.data[None] if sparse.issparse(X) else X
         if self.binarize is not None:
-            bits_already = 0 <= self.binarize < 1 and first_strange_bit(values) is None
+            bits_already = 0 <= self.binarize < 1 and first_invalid_bit(values) is None
             return X if bits_already else _binarize(X, self.binarize)
-        strange = first_strange_bit(values)
-        if strange is not None:
-            row, j = cell_of(X, strange[1]) if sparse.issparse(X) else strange
+        unknown = first_invalid_bit(values)
+        if unknown is not None:
+            row, j = cell_of(X, unknown[1]) if sparse.issparse(X) else unknown
             raise ValueError(
-                f"BernoulliNB(binarize=None) takes 0 and 1 only, got {values[strange]:g} in row "
+                f"BernoulliNB(binarize=None) takes 0 and 1 only, got {values[unknown]:g} in row "
                 f"{row}, column {self._feature_names()[j]!r}; give a threshold in binarize"
             )
         return X
@@ -188,7 +188,7 @@ class MultinomialNB(_Counts):
 
     References
     ----------
-    Seed generative_models_text_and_gaussians; Murphy (2012), section 3.4.
+    Murphy (2012), section 3.4.
 
     Examples
     --------

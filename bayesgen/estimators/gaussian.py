@@ -69,7 +69,7 @@ class GaussianNB(_Gaussian):
     .. math:: \sigma^2 \sim \text{scaled-inv-}\chi^2(\nu_0, \sigma^2_0), \qquad
               \mu_{cj} \mid \sigma^2 \sim \text{Normal}(\mu_0, \sigma^2/\kappa_0)
 
-    The predictive is a Student t, so three rows a class give honest doubt instead of 0 and 1.
+    The predictive is a Student t, so three rows per class give honest doubt instead of 0 and 1.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ class _Discriminant(_Gaussian):
 
 
 def _by_class(value: Any) -> Any:
-    """A 1-D hyper-parameter with one value a class, as a column."""
+    """A 1-D hyper-parameter with one value per class, as a column."""
     return np.asarray(value, dtype=float)[:, None] if np.ndim(value) == 1 else value
 
 
@@ -252,7 +252,7 @@ class LinearDiscriminant(_Discriminant):
 
     References
     ----------
-    Geisser (1964); seed generative_models_gda; seed pokemon_generative_model, "Modifying Model".
+    Geisser (1964); Murphy (2012), section 4.2.
 
     Examples
     --------
@@ -288,7 +288,7 @@ class QuadraticDiscriminant(_Discriminant):
         Scale matrix; a number or a vector is its diagonal. E Sigma = psi0/(nu0 - D - 1). None:
         nu0 times the diagonal of pooled within-class variances.
     covariance : {"full", "diagonal", "spherical"}
-        Diagonal: a variance for each class and feature (`GaussianNB`); spherical: one a class.
+        Diagonal: a variance for each class and feature (`GaussianNB`); spherical: one per class.
         Then each variance is scaled-inverse-chi2(nu0, psi0/nu0), with nu0 = 3 by default.
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
@@ -303,7 +303,7 @@ class QuadraticDiscriminant(_Discriminant):
 
     References
     ----------
-    Geisser (1964); seed generative_models_gda, "General covariance matrices".
+    Geisser (1964); Murphy (2012), section 4.2.
 
     Examples
     --------

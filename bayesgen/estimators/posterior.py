@@ -166,7 +166,7 @@ class Posterior(Learning):
 
         The closed form is exact and takes milliseconds; NUTS is there to check it. Compiling the
         model takes 5 to 60 s the first time; a model of the same shape (as many classes and
-        features, the same kind of prior) is compiled once a process.
+        features, the same kind of prior) is compiled once per process.
 
         Parameters
         ----------

@@ -92,7 +92,7 @@ class CategoricalNB(_Table):
 
     References
     ----------
-    Seed bayesian_naive_bayes; Murphy (2012), section 3.4.
+    Murphy (2012), section 3.4.
 
     Examples
     --------

@@ -62,7 +62,7 @@ class MarkovNB(GenerativeClassifier):
 
     References
     ----------
-    Seeds generative_models_text_and_gaussians and generative_models_gda, "Language models".
+    Jurafsky and Martin (2009), Speech and Language Processing, chapter 4.
 
     Examples
     --------
@@ -181,7 +181,7 @@ class MarkovNB(GenerativeClassifier):
             spanning, X, y, likelihood=likelihood, observed=observed
         )
 
-    # -- what a face decides -----------------------------------------------------------------
+    # -- what an estimator decides -----------------------------------------------------------------
 
     def _make_family(self) -> ConjugateFamily:
         encoder = getattr(self, "encoder_", None)

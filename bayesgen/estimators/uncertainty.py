@@ -118,12 +118,12 @@ class Uncertainty(Estimator):
         posterior : xarray.DataTree, optional
             As in `predict_interval`; all its draws are used, and `draws` and `chains` are not.
         per_row : bool
-            False: one theta a draw for all rows, so that a draw is a possible rule and rows can be
-            compared within it. True: what each row's probabilities depend on is drawn instead of
+            False: one theta per draw for all rows, so that a draw is a possible rule and rows can
+            be compared within it. True: what each row's probabilities depend on is drawn instead of
             theta, which is faster for Gaussian families with many features; every row has its
             exact distribution, but nothing can be said of two rows together.
         max_memory : float
-            GiB for the result and what is held on the way: theta is drawn, and rows are gone
+            GiB for the result and what is held on the way: theta is drawn, and rows are passed
             through, in blocks that fit. A result that alone is larger is refused.
 
         Returns

@@ -100,9 +100,9 @@ def _log_odds(prior_odds: Any, names: list[Any]) -> Array:
     """(D,) log prior odds."""
     if hasattr(prior_odds, "items"):
         given = dict(prior_odds.items())
-        strange = [name for name in given if name not in names]
-        if strange:
-            raise ValueError(f"prior_odds names {strange[0]!r}, which is no feature")
+        unknown = [name for name in given if name not in names]
+        if unknown:
+            raise ValueError(f"prior_odds names {unknown[0]!r}, which is no feature")
         prior_odds = [given.get(name, 1.0) for name in names]
     try:
         odds = np.broadcast_to(np.asarray(prior_odds, dtype=np.float64), len(names))

@@ -4,9 +4,8 @@ The information of theta is a number with a posterior distribution of its own, a
 has nothing to say has a positive one all the same: few rows make classes look different. The
 *floor* is the distribution that such a feature would show, with the same margins and class sizes.
 
-Source: seed bayesian_naive_bayes, "Feature Selection By Using Mutual Information"; Murphy (2012),
-section 3.5.4; Hutter and Zaffalon (2005), Distribution of mutual information from complete and
-incomplete data.
+Source: Murphy (2012), section 3.5.4; Hutter and Zaffalon (2005), Distribution of mutual information
+from complete and incomplete data.
 """
 
 import math

@@ -160,7 +160,7 @@ def _announced(progressbar: bool) -> Iterator[None]:
     from rich.console import Console
 
     text = (
-        "compiling the model: 5 to 60 s, once a process; the next model of this shape starts "
+        "compiling the model: 5 to 60 s, once per process; the next model of this shape starts "
         "sampling at once"
     )
     console = Console(stderr=True)

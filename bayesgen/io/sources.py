@@ -111,7 +111,7 @@ class Iterated:
 
     def chunks(self, after: Position | None, record: bool) -> Iterator[Chunk]:
         """As in `Source`; chunks without rows are passed over."""
-        gone, known = (after["chunks"], after["digest"]) if after else (0, "")
+        consumed, known = (after["chunks"], after["digest"]) if after else (0, "")
         digest, n = "", 0
         if after is not None and "digest" not in after:
             raise OtherSourceError("it was made from files")
@@ -120,19 +120,19 @@ class Iterated:
             X, y, weight = self._split(item, place)
             if record:
                 digest = _digest(digest, X, y, weight)
-            if n < gone:
+            if n < consumed:
                 continue
-            if n == gone:
+            if n == consumed:
                 if digest != known:
                     raise OtherSourceError(f"its first {n} chunks had other rows")
                 continue
             if n_rows(X) or n_rows(y):
                 position = {"chunks": n, "digest": digest}
                 yield Chunk(X, y, weight, place, position, float(n))
-        if n < gone:
+        if n < consumed:
             raise OtherSourceError(
-                f"it holds {gone} chunks, and the iterable ends after {n} (an iterator that was "
-                "used before starts where it was left: give a fresh one, from the first row)"
+                f"it holds {consumed} chunks, and the iterable ends after {n} (an iterator that "
+                "was used before starts where it was left: give a fresh one, from the first row)"
             )
 
     def _split(self, item: Any, place: str) -> tuple[Any, Any, Any]:
@@ -245,11 +245,11 @@ class Files:
     def chunks(self, after: Position | None, record: bool) -> Iterator[Chunk]:
         """As in `Source`; files that came after those of the position are read too."""
         marks = [[f.path.name, f.size, f.path.stat().st_mtime_ns] for f in self._files]
-        full, gone = self._locate(after, marks) if after is not None else (0, 0)
+        full, consumed = self._locate(after, marks) if after is not None else (0, 0)
         kinds = self._kinds() if self._wanted == "cells" else {}
         done = float(sum(file.size for file in self._files[:full]))
         for k, file in enumerate(self._files[full:], full):
-            skipped = gone if k == full else 0
+            skipped = consumed if k == full else 0
             for b, rows in enumerate(file.rows(self._names), 1):
                 if b <= skipped or not rows.n_rows:
                     continue

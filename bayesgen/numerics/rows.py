@@ -249,12 +249,12 @@ def split_missing(X: Matrix) -> tuple[Matrix, Matrix | None]:
         return X, None
     if sparse.issparse(X):
         filled, missing = X.copy(), X.copy()
-        gone = np.isnan(X.data)
-        filled.data = np.where(gone, 0.0, X.data)
-        missing.data = gone.astype(np.float64)
+        is_nan = np.isnan(X.data)
+        filled.data = np.where(is_nan, 0.0, X.data)
+        missing.data = is_nan.astype(np.float64)
         return filled, missing
-    gone = np.isnan(X)
-    return np.where(gone, 0.0, X), gone
+    is_nan = np.isnan(X)
+    return np.where(is_nan, 0.0, X), is_nan
 
 
 def first_observed(X: Matrix) -> Array:

@@ -192,7 +192,7 @@ def log_density_parts(
     flat = {name: value.reshape(n_draws, *value.shape[2:]) for name, value in theta.items()}
     size = sum(value[0].size for value in flat.values())  # of one theta
     draws = max(1, _BLOCK // max(1, size))
-    # what a family derives from theta it derives once a block: no fewer rows than that is worth
+    # what a family derives from theta it derives once per block: no fewer rows than that is worth
     step = max(1, max(_BLOCK, n_draws * size // 8) // (n_draws * n_classes))
     for start in range(0, X.shape[0], step):
         rows = slice(start, min(start + step, X.shape[0]))

@@ -15,7 +15,7 @@ product over rows: the m rows err together, and more of them do not cure it. Wha
 - ``"integrated"``: the product over rows of p(x_i | D), as EM on predicted probabilities assumes.
   Deterministic for two classes; its intervals are too short unless D is far larger than m.
 
-Over data drawn from the prior (5 binary features, 5 rows a class, m = 50; 150 replicates) nominal
+Over data drawn from the prior (5 binary features, 5 rows per class, m = 50; 150 replicates) nominal
 90 % intervals of the three covered 92, 92 and 69 %; with m = 500 the last one 34 %.
 """
 

@@ -11,7 +11,7 @@ of ordinary posteriors, :math:`p(\theta | D, x) = \sum_c p(c | x, D)\, p(\theta 
 reached by tilting the cgf, so nothing is weighted. H(p(y | x, D)) - E H(rho) under the posterior
 mixes the two; it is no information and can be negative.
 
-Source: MATH.md D; Depeweg et al. (2018) for the decomposition.
+Source: Depeweg et al. (2018), Decomposition of uncertainty in Bayesian deep learning.
 """
 
 from dataclasses import dataclass, replace
@@ -346,7 +346,7 @@ def expectations(part: Inverse) -> tuple[Array, Array, Array, Array]:
 
     Notes
     -----
-    The integrals of MATH.md C over the frequency are the same numbers (Parseval). They oscillate
+    Integrals over the frequency are the same numbers (Parseval). They oscillate
     when the mean is far from 0; these do not.
     """
     size = np.max(2 * part.half_period, initial=0.0) / _WIDEST

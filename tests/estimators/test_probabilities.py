@@ -86,7 +86,7 @@ def test_a_class_with_weight_zero_is_impossible():
         ({"ash": 0.5, "birch": 0.5}, r"no weight for \['cedar'\]"),
         ({"ash": 0.5, "birch": 0.3, "elm": 0.2}, "'elm' is not a class"),
         ({0: 0.5, 1: 0.3, 2: 0.2}, "0 is not a class; the classes are"),
-        ("uniform", "one weight a class.*'uniform'"),
+        ("uniform", "one weight per class.*'uniform'"),
         ([[0.2, 0.3, 0.5]], r"shape \(1, 3\)"),
     ],
 )

@@ -21,9 +21,9 @@ class _Documents(SampledClassifier, _Counts):
     def _read(self, X: Any, *, reset: bool) -> Any:
         X = super()._read(X, reset=reset)
         if has_nan(X):
-            gone = np.isnan(X.data if sparse.issparse(X) else X)
+            is_nan = np.isnan(X.data if sparse.issparse(X) else X)
             why = self._family_type.missing
-            raise ValueError(f"Input X contains NaN: {self._where(X, gone)}; {why}")
+            raise ValueError(f"Input X contains NaN: {self._where(X, is_nan)}; {why}")
         return X
 
 

@@ -1,4 +1,4 @@
-"""Real features in several clusters a class, fitted by NUTS: MixtureDiscriminant, and how many."""
+"""Real features in several clusters per class: MixtureDiscriminant, and how many clusters."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -180,11 +180,11 @@ class MixtureDiscriminant(SampledClassifier):
         elif isinstance(n_components, Mapping):
             labels = self.classes_.tolist()
             absent = [label for label in labels if label not in n_components]
-            strange = [label for label in n_components if label not in labels]
-            if absent or strange:
+            unknown = [label for label in n_components if label not in labels]
+            if absent or unknown:
                 raise ValueError(
                     f"n_components must name every class and no other: {absent} are missing, "
-                    f"{strange} are no classes"
+                    f"{unknown} are no classes"
                 )
             n_components = [n_components[label] for label in labels]
         return GaussianMixture(

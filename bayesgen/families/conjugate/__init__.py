@@ -1,1 +1,1 @@
-"""Families with closed forms: one prior-likelihood pair a file, or a folder."""
+"""Families with closed forms: one prior-likelihood pair per file, or a folder."""

@@ -3,8 +3,7 @@ r"""Bits with a Beta prior: x_j | y=c ~ Bernoulli(theta_cj), theta_cj ~ Beta(alp
 Posterior: alpha + number of ones, beta + number of zeros. Predictive of a bit: the posterior mean,
 so that for one row the plug-in of posterior means *is* the posterior predictive.
 
-Source: Murphy, Machine Learning: a Probabilistic Perspective (2012), section 3.5; seed
-bayesian_naive_bayes, "Posterior Predictive".
+Source: Murphy, Machine Learning: a Probabilistic Perspective (2012), section 3.5.
 """
 
 from dataclasses import dataclass, replace

@@ -1,1 +1,1 @@
-"""Families without a conjugate prior, fitted by MCMC: one a file, or a folder."""
+"""Families without a conjugate prior, fitted by MCMC: one per file, or a folder."""

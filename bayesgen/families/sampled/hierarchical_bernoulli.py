@@ -15,7 +15,7 @@ in log-odds; omega says how unequal the columns are. At 0 all deviations are Nor
 columns stand out, with tails as of the cube of a Normal variable. m and s^2 are the mean and 1 +
 variance of the columns' log-odds, all classes together.
 
-Prefer it to Beta priors where there are many columns or few rows a class: a rare word needs no
+Prefer it to Beta priors where there are many columns or few rows per class: a rare word needs no
 pseudo-count of its own, its classes share one base rate, and columns that tell little are shrunk
 to less. Log-odds rather than a Beta with learned concentration: at a base rate of 0.001 a Beta of
 small concentration has its mass at log-odds of -100 and beyond, where nothing is believed and no

@@ -8,7 +8,7 @@ m and s are the median of a column and its spread about the class medians. An in
 has one number, its degrees of freedom, for how sure it is of all scales and all correlations, ties
 large variances to strong correlations, and ties the prior of a mean to the covariance. Here each is
 said by itself. Prefer it to the conjugate discriminants where the scales of the features or of the
-classes differ by much and there are few rows a class, or where something is known of scales or
+classes differ by much and there are few rows per class, or where something is known of scales or
 means.
 
 Source: Barnard, McCulloch and Meng (2000), Modeling covariance matrices in terms of standard
@@ -70,7 +70,7 @@ class LKJNormal(Family):
 
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
-        """A covariance a class and one for all, of columns with different units."""
+        """A covariance per class and one for all, of columns with different units."""
         unit = np.exp2(np.arange(n_features))
         return [cls(location=unit - 2, scale=unit, shared=shared) for shared in (False, True)]
 

@@ -290,20 +290,20 @@ class NegativeBinomial(Family):
         counted = self._counted(X.shape[1]).astype(np.float64)
         zeros = -(growth[:, :, None] * (counted[:, None] * shape)).sum(axis=1)  # (W, C)
         owner = row_of_cells(cells)
-        gone = np.isnan(cells.data)
-        kinds = np.stack([cells.indices, at[owner], np.where(gone, -1.0, cells.data)])
+        is_nan = np.isnan(cells.data)
+        kinds = np.stack([cells.indices, at[owner], np.where(is_nan, -1.0, cells.data)])
         kinds, place = np.unique(kinds, axis=1, return_inverse=True)
-        gone = kinds[2] < 0
+        is_nan = kinds[2] < 0
         column = pm.Data(f"{prefix}column", kinds[0].astype(np.int64))
         which = pm.Data(f"{prefix}which", kinds[1].astype(np.int64))
-        seen = pm.Data(f"{prefix}seen", np.where(gone, 0.0, kinds[2]))[:, None]
-        mask = pm.Data(f"{prefix}missing", gone.astype(np.float64))[:, None]
+        seen = pm.Data(f"{prefix}seen", np.where(is_nan, 0.0, kinds[2]))[:, None]
+        mask = pm.Data(f"{prefix}missing", is_nan.astype(np.float64))[:, None]
         a, g = shape[column], growth[which, column][:, None]
         log_unit = pt.log(exposures[which] * delta[column])[:, None]
         table = pt.gammaln(a + seen) - pt.gammaln(a) + seen * (log_unit - g)
         table = table - pt.gammaln(seen + 1) + mask * a * g
         shared = sparse.csr_matrix(
-            (np.ones(len(cells.data)), place.ravel(), cells.indptr), shape=(len(w), len(gone))
+            (np.ones(len(cells.data)), place.ravel(), cells.indptr), shape=(len(w), len(is_nan))
         )
         row = pm.Data(f"{prefix}exposure_of", at.astype(np.int64))
         return zeros[row] + sum_cells(f"{prefix}counts", shared, table)

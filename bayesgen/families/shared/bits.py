@@ -41,7 +41,7 @@ class Thresholded:
 Bits = Matrix | Thresholded
 
 
-def first_strange_bit(values: Array) -> tuple[int, int] | None:
+def first_invalid_bit(values: Array) -> tuple[int, int] | None:
     """Position of the first of some numbers (N, D) that is not 0, 1 or NaN."""
     if values.dtype == bool:
         return None
@@ -51,9 +51,9 @@ def first_strange_bit(values: Array) -> tuple[int, int] | None:
         return bits.first_strange(values)
     for rows in row_blocks(*values.shape):
         block = values[rows]
-        strange = (block != 0) & (block != 1) & (block == block)
-        if strange.any():
-            i, j = np.argwhere(strange)[0]
+        unknown = (block != 0) & (block != 1) & (block == block)
+        if unknown.any():
+            i, j = np.argwhere(unknown)[0]
             return int(rows.start + i), int(j)
     return None
 
@@ -62,13 +62,13 @@ def checked_bits(X: Bits) -> Matrix:
     """The bits, all 0, 1 or NaN."""
     if not sparse.issparse(X):
         bits = X[:] if isinstance(X, Thresholded) else X
-        strange = first_strange_bit(bits)
+        unknown = first_invalid_bit(bits)
     else:
         bits = each_cell_once(X)
-        strange = first_strange_bit(bits.data[None])
-        strange = cell_of(bits, strange[1]) if strange else None
-    if strange:
-        row, j = strange
+        unknown = first_invalid_bit(bits.data[None])
+        unknown = cell_of(bits, unknown[1]) if unknown else None
+    if unknown:
+        row, j = unknown
         raise ValueError(f"bits must be 0, 1 or NaN: row {row}, feature {j} is {bits[row, j]:g}")
     return bits
 

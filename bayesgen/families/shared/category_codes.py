@@ -129,9 +129,9 @@ def _not_a_code(value: Any, row: int, feature: int, k: int) -> ValueError:
 
 def _first_that_is_no_code(X: Array, k: int) -> ValueError:
     for rows in row_blocks(*X.shape):
-        strange = np.argwhere(code_index(X[rows], k) == k)
-        if len(strange):
-            i, j = strange[0]
+        unknown = np.argwhere(code_index(X[rows], k) == k)
+        if len(unknown):
+            i, j = unknown[0]
             return _not_a_code(X[rows][i, j], rows.start + i, j, k)
     raise AssertionError("every cell is a code or missing")
 

@@ -75,10 +75,10 @@ def sigma_points(X: Array, weight: Array) -> tuple[Array, Array]:
 def conditional_mean(X: Array, mu: Array, sigma: Array) -> Array:
     """X (N, D) with the missing cells at their means given the observed ones; mu (D,)."""
     out = X.copy()
-    for rows, seen, gone in Patterns.of(X):
-        if len(gone):
-            K = np.linalg.solve(sigma[np.ix_(seen, seen)], sigma[np.ix_(seen, gone)])
-            out[np.ix_(rows, gone)] = mu[gone] + (X[np.ix_(rows, seen)] - mu[seen]) @ K
+    for rows, seen, missing in Patterns.of(X):
+        if len(missing):
+            K = np.linalg.solve(sigma[np.ix_(seen, seen)], sigma[np.ix_(seen, missing)])
+            out[np.ix_(rows, missing)] = mu[missing] + (X[np.ix_(rows, seen)] - mu[seen]) @ K
     return out
 
 
@@ -105,23 +105,23 @@ def draw_missing(
     place[row, column] = np.arange(len(row))
     codes = np.broadcast_to(y, (len(mu), len(X)))
     out = np.empty((len(mu), len(row)))
-    for rows, seen, gone in Patterns.of(X):
-        if not len(gone):
+    for rows, seen, missing in Patterns.of(X):
+        if not len(missing):
             continue
         part = sigma[..., seen[:, None], seen]
-        K = np.linalg.solve(part, sigma[..., seen[:, None], gone])  # (S, G, o, m)
-        rest = sigma[..., gone[:, None], gone] - sigma[..., gone[:, None], seen] @ K
+        K = np.linalg.solve(part, sigma[..., seen[:, None], missing])  # (S, G, o, m)
+        rest = sigma[..., missing[:, None], missing] - sigma[..., missing[:, None], seen] @ K
         root = np.linalg.cholesky(rest)
-        z = rng.standard_normal((len(mu), len(rows), len(gone)))
+        z = rng.standard_normal((len(mu), len(rows), len(missing)))
         for c in range(mu.shape[1]):
             g = c if sigma.shape[1] > 1 else 0
             own = codes[:, rows] == c
             for k in np.flatnonzero(own.any(axis=0)):
                 s = np.flatnonzero(own[:, k])
                 step = X[rows[k], seen] - mu[s, c][:, seen]
-                value = mu[s, c][:, gone] + np.einsum("so,som->sm", step, K[s, g])
+                value = mu[s, c][:, missing] + np.einsum("so,som->sm", step, K[s, g])
                 value += np.einsum("sij,sj->si", root[s, g], z[s, k])
-                out[np.ix_(s, place[rows[k], gone])] = value
+                out[np.ix_(s, place[rows[k], missing])] = value
     return out, row, column
 
 

@@ -13,7 +13,7 @@ def broadcast_prior(
     """A hyper-parameter as a float64 array of `shape`, or an error that names it.
 
     `shape` is (class, feature) or (class,). NumPy's rules: a 1-D array is one value a *feature*
-    whatever the number of classes; one value a class is an array of shape (C, 1).
+    whatever the number of classes; one value per class is an array of shape (C, 1).
     """
     axes = "(class, feature)" if len(shape) == 2 else "(class,)"
     try:
@@ -21,7 +21,7 @@ def broadcast_prior(
     except ValueError:
         raise ValueError(
             f"{name} has shape {np.shape(value)}, which does not broadcast to {axes} = {shape}; "
-            f"give one number, one value a feature, or an array (C, 1) with one value a class"
+            f"give one number, one value per feature, or an array (C, 1) with one value per class"
         ) from None
     except TypeError:
         raise TypeError(f"{name} must be a number or an array of numbers, got {value!r}") from None

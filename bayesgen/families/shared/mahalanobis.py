@@ -154,7 +154,7 @@ def squared_distances_of_draws(read: Block, n: int, mu: Array, sigma_factor: Arr
             centre = mu[s].mean(axis=0)
             out[s] = squared_distances(read, n, centre, mu[s] - centre, sigma_factor[s])
         return out
-    # all draws of a class in one product: (n, D) by (D, D S), the draws innermost
+    # all draws of one class in one product: (n, D) by (D, D S), the draws innermost
     centre = mu.mean(axis=0)
     whiten = inverse_of_lower(sigma_factor)
     height = max(1, _NUMBERS // (dim * _DRAWS))

@@ -55,7 +55,7 @@ def softmax_of_draws(
     Added to them is `log_pi` (S, C). Those of draw s, row r go to ``out[draw + s, row + r]``.
     """
     n_draws, n_rows, n_classes = f.shape
-    strange = False
+    unknown = False
     t = np.empty((n_classes, _ROWS))
     top, total = np.empty(_ROWS), np.empty(_ROWS)
     for s in range(n_draws):
@@ -67,7 +67,7 @@ def softmax_of_draws(
             top[:], total[:] = -np.inf, 0.0
             for c in range(n_classes):
                 for r in range(n):
-                    strange |= t[c, r] != t[c, r]
+                    unknown |= t[c, r] != t[c, r]
                     top[r] = t[c, r] if t[c, r] > top[r] else top[r]
             for c in range(n_classes):
                 for r in range(n):
@@ -83,4 +83,4 @@ def softmax_of_draws(
                 once = 1.0 / total[r]
                 for c in range(n_classes):
                     out[draw + s, row + start + r, c] = t[c, r] * once
-    return strange
+    return unknown

@@ -7,7 +7,7 @@ a line through the joint cgf K of a model:
           a_c = \log p(c, x | \theta)
 
 :math:`w = e_a - e_b` gives the log-odds of two classes. :math:`t_0 = e_c` tilts: expectations are
-then under the posterior that has also seen the row as one of class c (MATH.md D).
+then under the posterior that has also seen the row as one of class c.
 
 Everything is read off the imaginary axis, where every cgf exists: no family has to say how far its
 cgf reaches, and a user's own family needs nothing but ``cgf``.

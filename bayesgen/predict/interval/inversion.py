@@ -216,7 +216,7 @@ class Inverse:
     # -- on a grid ---------------------------------------------------------------------------
 
     def table(self, fine: int = 8) -> Table:
-        """The distributions on a grid over one period, by one fast Fourier transform a row.
+        """The distributions on a grid over one period, by one fast Fourier transform per row.
 
         The grid has at least `fine` points for each wave of the last node, and is a power of 2.
         """

@@ -359,15 +359,15 @@ def test_unknown_token_in_higher_orders():
             told = documents([3 if v < 0 else v for v in document])
             excess = posterior.log_predictive(documents(document)) - full.log_predictive(told)
             inside = Counter()
-            strange = set()
+            unknown = set()
             for (h, v), n in ngram_counts(told, order).items():
                 inside[h] += n
                 if v == 3:
-                    strange.add(h)
+                    unknown.add(h)
             for c in range(2):
                 train = ngram_counts(X[y == c], order)
                 want = 0.0
-                for h in set(inside) - strange:
+                for h in set(inside) - unknown:
                     total = posterior.alpha[c].sum() + sum(train[h, v] for v in range(3))
                     a = posterior.alpha[c].mean()
                     want += sum(np.log((total + a + k) / (total + k)) for k in range(inside[h]))

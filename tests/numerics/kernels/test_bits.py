@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import bayesgen as bg
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
-from bayesgen.families.shared.bits import Thresholded, first_strange_bit
+from bayesgen.families.shared.bits import Thresholded, first_invalid_bit
 from bayesgen.numerics import kernels
 from bayesgen.numerics.kernels import bits, threads
 
@@ -129,7 +129,7 @@ def test_the_first_strange_cell_is_named(dtype):
     X = np.nan_to_num(rows(700, 600)[0]).astype(dtype)
     assert bits.first_strange(X) is None
     X[650, 7] = X[650, 9] = X[699, 0] = 3
-    assert bits.first_strange(X) == first_strange_bit(X) == (650, 7)
+    assert bits.first_strange(X) == first_invalid_bit(X) == (650, 7)
 
 
 @pytest.mark.parametrize("row", [0, 3, 698, 699])

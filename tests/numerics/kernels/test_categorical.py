@@ -57,7 +57,7 @@ def rows(request):
     return X, np.resize(y, len(X))
 
 
-def strange(X):
+def unknown(X):
     """The same rows with a few cells that are no codes."""
     X = X.copy()
     X[0, 0] = 77
@@ -89,7 +89,7 @@ def test_a_number_that_is_no_code_is_refused_by_name(rows, monkeypatch):
     for way in (plain, compiled):
         way(monkeypatch)
         with pytest.raises(ValueError, match="row 0, feature 0: 77") as error:
-            family.stats(strange(X), y, C)
+            family.stats(unknown(X), y, C)
         messages.append(str(error.value))
     assert messages[0] == messages[1]
 
@@ -105,7 +105,7 @@ def test_sums_are_those_of_numpy(rows, monkeypatch):
     theta = {"theta": draws["theta"].reshape(2, 3, *draws["theta"].shape[1:])}
     one = {"theta": draws["theta"][0]}
     mle = posterior.for_plug_in("mle")
-    for rows_ in (X, strange(X)):
+    for rows_ in (X, unknown(X)):
         plain(monkeypatch)
         expected = posterior.log_predictive(rows_), posterior.log_likelihood(rows_, theta)
         impossible = mle.log_likelihood(rows_, one)
@@ -153,7 +153,7 @@ def test_a_classifier_says_the_same_either_way(rows, unseen, declared, monkeypat
         before = X.copy()
         log_p = clf.predict_log_proba(X)
         try:
-            new = clf.predict_log_proba(strange(X))
+            new = clf.predict_log_proba(unknown(X))
         except ValueError as error:
             new = str(error)
         np.testing.assert_array_equal(X, before)

@@ -11,8 +11,7 @@ model in which the category had been declared with that pseudo-count.
 Features may have different numbers of categories K_j. Arrays are padded to the largest, K, and
 ``alpha == 0`` marks the padding.
 
-Source: Murphy, Machine Learning: a Probabilistic Perspective (2012), section 3.4; seed
-bayesian_naive_bayes.
+Source: Murphy, Machine Learning: a Probabilistic Perspective (2012), section 3.4.
 """
 
 from collections.abc import Sequence
@@ -85,9 +84,9 @@ class CategoricalStats(Stats):
     def remove(self, other: Self) -> Self:
         """Statistics after forgetting the rows of `other`; the categories stay."""
         k = max(self.counts.shape[2], other.counts.shape[2])
-        before, gone = _padded(self.counts, k), _padded(other.counts, k)
-        refuse_negative("counts", before - gone, before)
-        return replace(self, counts=remainder(before, gone))
+        before, removed = _padded(self.counts, k), _padded(other.counts, k)
+        refuse_negative("counts", before - removed, before)
+        return replace(self, counts=remainder(before, removed))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,11 +1,11 @@
-r"""N-gram language models: each token depends on the n-1 tokens before it, one table a class.
+r"""N-gram language models: each token depends on the n-1 tokens before it, one table per class.
 
 .. math:: x_i \mid x_{<i}, y=c \sim \text{Categorical}(\theta_{c,h}), \quad
           h = (x_{i-n+1}, \dots, x_{i-1}), \qquad
           \theta_{c,h} \sim \text{Dirichlet}(\alpha_c)
 
 for every context h; positions before the document hold a start symbol. n = 1 is the unigram model:
-the product over words of the seeds. The length of a document is given, not modelled (no symbol
+a product over tokens. The length of a document is given, not modelled (no symbol
 ends it), and the probability is that of the token *sequence*: no multinomial coefficient.
 
 Posterior: alpha + counts of the n-grams. Predictive of a whole document, theta integrated out:
@@ -16,9 +16,7 @@ with n_h the counts in the document after h. It is not the product of posterior 
 that repeats itself teaches the model while it is read. Only n-grams seen in training are held; a
 context never seen still has its prior.
 
-Source: seeds generative_models_gda ("Language models and NB classifiers") and
-generative_models_text_and_gaussians; MacKay and Peto (1995), A hierarchical Dirichlet language
-model, section 2.
+Source: MacKay and Peto (1995), A hierarchical Dirichlet language model, section 2.
 """
 
 import operator
@@ -189,8 +187,8 @@ class DirichletMarkov(ConjugateFamily):
                 )
                 block = block + dot_log(matrix, table[..., at[known], token[known]])
             if closed is not None:
-                strange = np.bincount(docs.run_row, docs.run_unknown, docs.n_rows) > 0
-                block = np.where(closed & strange[:, None], -np.inf, block)
+                unknown = np.bincount(docs.run_row, docs.run_unknown, docs.n_rows) > 0
+                block = np.where(closed & unknown[:, None], -np.inf, block)
             out[..., rows, :] = block
         return out
 
@@ -224,11 +222,11 @@ class DirichletMarkov(ConjugateFamily):
         *_, context, gram = self.index.tree.path(docs.grams)
         token = docs.grams[docs.gram, -1]
         gram, context = gram[docs.gram], context[docs.run_gram]
-        strange = docs.run_unknown > 0
+        unknown = docs.run_unknown > 0
         for c, alpha in enumerate(self.alpha):
             mean = alpha.mean()
             cell = np.append(alpha, mean)[token] + np.append(self.counts[c], 0.0)[gram]
-            yield cell, alpha.sum() + self.totals[c, context] + np.where(strange, mean, 0.0)
+            yield cell, alpha.sum() + self.totals[c, context] + np.where(unknown, mean, 0.0)
 
     def to_pymc(
         self, *, prefix: str = "", X: Array | None = None, y: Any = None, stats: Any = None

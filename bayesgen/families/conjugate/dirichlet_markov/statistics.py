@@ -50,7 +50,7 @@ class MarkovStats(Stats):
         """
         codes = np.asarray(codes, dtype=np.int64)
         if codes.shape != (self.n_tokens,) or len(np.unique(codes)) != len(codes):
-            raise ValueError(f"codes must be {self.n_tokens} distinct numbers, one a token")
+            raise ValueError(f"codes must be {self.n_tokens} distinct numbers, one per token")
         if codes.size and not (codes.min() >= 0 and codes.max() < n_tokens):
             raise ValueError(f"codes must lie in 0 .. {n_tokens - 1}")
         grams = np.where(self.grams >= 0, np.append(codes, 0)[self.grams], self.grams)

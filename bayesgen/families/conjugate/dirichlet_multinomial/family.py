@@ -363,7 +363,7 @@ class DirichletMultinomial(ConjugateFamily):
         return cgf_by_rows(cell, X.shape[0], width, t)
 
     def urns(self, X: Matrix) -> Urns:
-        """The words of each document: one urn a class."""
+        """The words of each document: one urn per class."""
         self._check(X)
         cells = stored_cells(X, slice(None))
         row, length = row_of_cells(cells), row_sums(cells.data, cells.indptr)

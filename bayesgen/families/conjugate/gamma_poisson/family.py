@@ -93,7 +93,7 @@ class GammaPoisson(ConjugateFamily):
         by the column's mean count over all classes, so that the prior mean is that mean and
         weighs `shape` events in every column, rare or frequent. A column with nothing but zeros,
         or with no observed cell, has no scale of its own: there the rate is 1, one row, since
-        one event a row is the scale of the smallest count there is.
+        one event per row is the scale of the smallest count there is.
 
     Examples
     --------
@@ -206,8 +206,8 @@ class GammaPoisson(ConjugateFamily):
         if not sparse.issparse(X) and kernels.pays(_STEPS * n_stored(X)):
             from bayesgen.numerics.kernels import counts as counting
 
-            total, factorials, gone = counting.sums(X, y, n_classes, weight)
-            return PoissonStats(total, remainder(n_rows, gone), factorials)
+            total, factorials, is_nan = counting.sums(X, y, n_classes, weight)
+            return PoissonStats(total, remainder(n_rows, is_nan), factorials)
         counts, missing = split_missing(X)
         total = class_sums(counts, y, n_classes, weight)
         rows = np.broadcast_to(n_rows, total.shape)
@@ -383,11 +383,11 @@ class GammaPoisson(ConjugateFamily):
 
 def _observed(cells: sparse.csr_matrix) -> sparse.csr_matrix:
     """Without the NaN cells."""
-    gone = np.isnan(cells.data)
-    if not gone.any():
+    is_nan = np.isnan(cells.data)
+    if not is_nan.any():
         return cells
-    kept = np.concatenate([[0], np.cumsum(~gone)])
-    parts = (cells.data[~gone], cells.indices[~gone], kept[cells.indptr])
+    kept = np.concatenate([[0], np.cumsum(~is_nan)])
+    parts = (cells.data[~is_nan], cells.indices[~is_nan], kept[cells.indptr])
     return sparse.csr_matrix(parts, shape=cells.shape)
 
 

@@ -10,8 +10,7 @@ multivariate Student t: with one variance for all features (``"spherical"``) the
 are dependent although they are independent given theta.
 
 Source: Gelman et al., Bayesian Data Analysis (3rd ed.), section 3.3; Murphy (2007), Conjugate
-Bayesian analysis of the Gaussian distribution; seed generative_models_text_and_gaussians for the
-one shared variance.
+Bayesian analysis of the Gaussian distribution.
 """
 
 from dataclasses import dataclass, replace

@@ -83,11 +83,11 @@ class GaussianStats(Stats):
         refuse_negative("n", n, self.n)
         left = n > 1e-12 * self.n
         n = np.where(left, n, 0.0)
-        mean, gone = self.mean, other.about(self.shift)
+        mean, removed = self.mean, other.about(self.shift)
         # mean_left = mean + (mean - mean_gone) n_gone/n_left
         ratio = np.divide(other.n, n, out=np.zeros_like(n), where=left)
-        mean_left = np.where(left, mean + (mean - gone) * ratio, 0.0)
-        step = np.where(left & (other.n > 0), gone - mean_left, 0.0)
+        mean_left = np.where(left, mean + (mean - removed) * ratio, 0.0)
+        step = np.where(left & (other.n > 0), removed - mean_left, 0.0)
         scatter = (
             self.scatter - other.scatter - step * step * other.n * n / np.where(left, self.n, 1.0)
         )

@@ -9,7 +9,7 @@ kappa n/(kappa + n) (xbar - m)(xbar - m)^T, to Psi. The predictive is a multivar
 nu - D + 1 degrees of freedom; it exists for n_c <= D, and for no rows at all.
 
 Source: Gelman et al., Bayesian Data Analysis (3rd ed.), section 3.6; Murphy (2007), section 9;
-Geisser (1964), Posterior odds for multivariate normal classifications; seed generative_models_gda.
+Geisser (1964), Posterior odds for multivariate normal classifications.
 """
 
 import math

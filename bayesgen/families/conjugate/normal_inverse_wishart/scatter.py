@@ -60,10 +60,10 @@ class ScatterStats(Stats):
         refuse_negative("n", n, self.n)
         left = n > 1e-12 * self.n
         n = np.where(left, n, 0.0)
-        gone = other.mean_about(self.shift)
+        removed = other.mean_about(self.shift)
         ratio = np.divide(other.n, n, out=np.zeros_like(n), where=left)
-        mean = np.where(left[:, None], self.mean + (self.mean - gone) * ratio[:, None], 0.0)
-        step = np.where((left & (other.n > 0))[:, None], gone - mean, 0.0)
+        mean = np.where(left[:, None], self.mean + (self.mean - removed) * ratio[:, None], 0.0)
+        step = np.where((left & (other.n > 0))[:, None], removed - mean, 0.0)
         # a class that is emptied takes its scatter about its own mean with it
         back = np.where(left, other.n * n / np.maximum(self.n, np.finfo(float).tiny), 0.0)
         scatter = self.scatter - other.scatter - self.outer(back, step)
@@ -96,7 +96,7 @@ class ScatterStats(Stats):
         return self.mean + (self.shift - shift)
 
     def outer(self, weight: Array, step: Array) -> Array:
-        """(G, D, D) weighted outer products of one step a class (C, D)."""
+        """(G, D, D) weighted outer products of one step per class (C, D)."""
         if self.shared:
             return (step.T * weight @ step)[None]
         return weight[:, None, None] * step[:, :, None] * step[:, None, :]
@@ -270,9 +270,9 @@ def _blocks(n_rows: int, n_features: int, n_classes: int) -> Iterator[slice]:
 
 def _refuse_missing(X: Array, rows: slice, weight: Array | None) -> None:
     """Raise at the first NaN of a row that counts; values that overflowed are let pass."""
-    gone = np.isnan(np.asarray(X[rows], dtype=np.float64))
+    is_nan = np.isnan(np.asarray(X[rows], dtype=np.float64))
     if weight is not None:
-        gone &= weight[rows, None] > 0
-    if gone.any():
-        row, column = np.argwhere(gone)[0]
+        is_nan &= weight[rows, None] > 0
+    if is_nan.any():
+        row, column = np.argwhere(is_nan)[0]
         raise MissingCellError(rows.start + int(row), int(column))

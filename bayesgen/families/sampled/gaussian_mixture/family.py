@@ -60,7 +60,7 @@ from bayesgen.families.shared.pymc_parts import (
 from bayesgen.numerics.rows import Matrix, row_blocks
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
 
-_ROWS = 200  # of a class, that clusters are told apart by
+_ROWS = 200  # of a class, by which clusters are distinguished
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ class GaussianMixture(Family):
     concentration : array (class, component), optional
         Of the Dirichlet priors of the weights; 0 is padding: no cluster. None: `component_alpha`
         for as many as `n_components` says.
-    n_components : int or one int a class
+    n_components : int or one int per class
     component_alpha : float, > 0
     eta : float, > 0
         Shape of the LKJ prior.
