@@ -280,14 +280,16 @@ def _summary(rho: Array, request: IntervalRequest) -> Variables:
 
 
 def _of_density(density: mixture.MeshDensity, request: IntervalRequest) -> Variables:
-    (low,), (high,) = request.ends(1, density.quantile)
+    low, high = request.ends(1, density.quantile)
+    back = -high, -low
+    if not request.symmetric:
+        back = request.ends(1, lambda p: -density.quantile(1 - p))
     mean = density.expectation(_on_simplex(density.l))[0]
     sd = np.sqrt(density.expectation(np.square(expit(density.l) - mean[1]))[0])
-    ends = [[expit(-high), expit(-low)], [expit(low), expit(high)]]
     return {
         "mean": ((CLASS,), mean),
         "sd": ((CLASS,), np.array([sd, sd])),
-        "interval": ((CLASS, BOUND), np.array(ends)),
+        "interval": ((CLASS, BOUND), expit([[*back[0], *back[1]], [*low, *high]])),
     }
 
 

@@ -91,6 +91,11 @@ class Ends(NamedTuple):
         for mine, theirs in zip(self, other, strict=True):
             mine[rows] = theirs
 
+    @property
+    def mirrored(self) -> Self:
+        """Of the negative variables."""
+        return self._replace(low=-self.high, high=-self.low)
+
 
 # -------------------------------------------------------------------------------- one contrast
 
@@ -223,17 +228,21 @@ class _Source:
         if self.request.method == "draws":
             return self.by_draws(X, classes)
         a, b = map(int, classes)
-        contrast = log_odds(self.model, X, a, b, self.class_prior)
-        found = contrast_interval(contrast, self.request, in_probability)
-        sides = (
-            np.stack([found.low, -found.high], axis=1),
-            np.stack([found.high, -found.low], axis=1),
+        found = self.of_log_odds(X, a, b)
+        back = found.mirrored if self.request.symmetric else self.of_log_odds(X, b, a)
+        out = found._replace(
+            low=np.stack([found.low, back.low], axis=1),
+            high=np.stack([found.high, back.high], axis=1),
         )
-        out = found._replace(low=sides[0], high=sides[1])
         left = np.flatnonzero((found.method == "inversion") & (found.error > _CONVERGED))
         if len(left):
             out.put(left, self.by_draws(X[left], classes))
         return out
+
+    def of_log_odds(self, X: Matrix, a: int, b: int) -> Ends:
+        """(n,) of the probability of a, where it and b alone are possible."""
+        contrast = log_odds(self.model, X, a, b, self.class_prior)
+        return contrast_interval(contrast, self.request, in_probability)
 
     def many_classes(self, X: Matrix, classes: Array) -> Ends:
         """Each class against all others."""

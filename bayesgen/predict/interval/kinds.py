@@ -49,11 +49,14 @@ class Kind:
     invariant : bool
         Whether an increasing function takes intervals to intervals of the same kind, so that
         `length` does not matter.
+    symmetric : bool
+        Whether the interval of -x is that of x, mirrored.
     """
 
     below: Callable[[QuantileFunction, int, float, Length], Array]
     of_draws: Callable[[Array, float], Ends] | None = None
     invariant: bool = True
+    symmetric: bool = True
 
 
 # --------------------------------------------------------------------------------- equal tails

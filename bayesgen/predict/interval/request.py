@@ -85,6 +85,11 @@ class IntervalRequest:
             kind = rcParams["stats.ci_kind"] if kind is None else kind
         return cls(prob, kind, **options)
 
+    @property
+    def symmetric(self) -> bool:
+        """Whether the interval of -x is that of x, mirrored."""
+        return KINDS[self.kind].symmetric
+
     # -- intervals ---------------------------------------------------------------------------
 
     def ends(
