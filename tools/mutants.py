@@ -3,7 +3,8 @@
 Each error is put into a copy of the tree, never into the tree itself; the fast tests that its
 entry names run there until the first fails. `killed`: a test failed, or none could be collected.
 `survived`: all passed. `slow`: the time limit came first. `stale`: the text to change is no longer
-there, or there more than once: write the entry anew.
+there, or there more than once: write the entry anew. `broken`: the tests could not be run. With
+`--control` nothing is planted, and all must survive.
 
     .venv/bin/python tools/mutants.py                       # all, with two processes
     .venv/bin/python tools/mutants.py --only to_pymc        # one subject
@@ -14,25 +15,28 @@ the list holds for trees with another layout; tests are patterns of file names f
 """
 
 import argparse
+import importlib
+import multiprocessing
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 import tomllib
+import warnings
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from queue import Queue
 
 HERE = Path(__file__).resolve().parents[1]
 LIST = Path(__file__).with_suffix(".toml")
 LEFT_OUT = shutil.ignore_patterns(
     ".*", "__pycache__", "docs", "notebooks", "build", "dist", "*.log"
 )
-ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
-FAILED, NOTHING_COLLECTED = (1, 2), 5
+# what the tests load that is none of ours: once, before each error has a process of its own
+LOADED = "numpy pandas polars pymc arviz numba sklearn scipy.stats xarray hypothesis pytest"
+PASSED, FAILED, INTERRUPTED = 0, 1, 2
+STATES = ("killed", "survived", "slow", "stale", "broken")
 
 
 def place(tree: Path, entry: dict) -> Path | None:
@@ -56,37 +60,51 @@ def tests_of(tree: Path, entry: dict) -> list[str]:
     return sorted(str(p.relative_to(tree)) for p in kept)
 
 
-def run(tree: Path, entry: dict, limit: float) -> tuple[str, float, str]:
-    """State, seconds, and the test that failed first."""
+def run(tree: Path, entry: dict, limit: float) -> tuple[str, float]:
+    """State and seconds."""
     file = place(tree, entry)
     tests = tests_of(tree, entry)
     if file is None or not tests:
-        return "stale", 0.0, "no such text" if file is None else "no such test"
+        return "stale", 0.0
     before = file.read_text()
     options = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", "--tb=no", "-rN"]
+    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of what is loaded already
     if "family" in entry:
         options += ["--family", entry["family"]]
     start = time.monotonic()
     try:
         write(file, before.replace(entry["old"], entry["new"]))
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", *options, *tests],
-            cwd=tree,
-            env=os.environ | ONE_THREAD | {"PYTHONPATH": str(tree)},
-            capture_output=True,
-            text=True,
-            timeout=limit,
+        child = multiprocessing.get_context("fork").Process(
+            target=test, args=(tree, [*options, *tests])
         )
-    except subprocess.TimeoutExpired:
-        return "slow", time.monotonic() - start, ""
+        child.start()
+        child.join(limit)
+        slow = child.is_alive()
+        if slow:
+            child.kill()
+            child.join()
     finally:
         write(file, before)
-    seconds = time.monotonic() - start
-    if done.returncode in FAILED:
-        return "killed", seconds, ""
-    if done.returncode == NOTHING_COLLECTED:
-        return "stale", seconds, "no such test"
-    return "survived" if done.returncode == 0 else "killed", seconds, ""
+    if slow:
+        return "slow", limit
+    states = {PASSED: "survived", FAILED: "killed", INTERRUPTED: "killed"}  # or cannot be imported
+    return states.get(child.exitcode, "broken"), time.monotonic() - start
+
+
+def test(tree: Path, arguments: list[str]) -> None:
+    """In a process of its own: the tests of a tree, without a word."""
+    silent = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silent, 1)
+    os.dup2(silent, 2)
+    os.chdir(tree)
+    sys.path.insert(0, str(tree))
+    import pytest
+
+    try:
+        code = int(pytest.main(arguments))
+    except BaseException:  # noqa: BLE001 - of the tool or of pytest: says nothing of the error
+        code = 70
+    os._exit(code)
 
 
 def write(file: Path, text: str) -> None:
@@ -96,46 +114,60 @@ def write(file: Path, text: str) -> None:
         compiled.unlink()
 
 
+TREE: Path | None = None  # of this process
+
+
+def settle(trees: "multiprocessing.Queue[Path]") -> None:
+    """Take one of the copies."""
+    global TREE
+    TREE = trees.get()
+
+
+def one(entry: dict, limit: float) -> tuple[str, float]:
+    """Plant one error in the copy of this process."""
+    assert TREE is not None
+    return run(TREE, entry, limit)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tree", type=Path, default=HERE, help="the tree to copy")
     parser.add_argument("--only", default="", help="subjects or files that contain this text")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for each error")
+    parser.add_argument("--control", action="store_true", help="plant nothing: all must survive")
     given = parser.parse_args()
     entries = [
         e
         for e in tomllib.loads(LIST.read_text())["mutant"]
         if given.only in e["subject"] or given.only in e["file"]
     ]
+    if given.control:
+        entries = [e | {"new": e["old"]} for e in entries]
+    os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in LOADED.split():
+            importlib.import_module(name)
+    fork = multiprocessing.get_context("fork")
     counts: dict[str, Counter] = {}
     with tempfile.TemporaryDirectory() as scratch:
-        trees: Queue[Path] = Queue()
+        trees = fork.Queue()
         for k in range(given.workers):
             shutil.copytree(given.tree, copy := Path(scratch, str(k)), ignore=LEFT_OUT)
             trees.put(copy)
-
-        def one(entry: dict) -> None:
-            tree = trees.get()
-            try:
-                state, seconds, why = run(tree, entry, given.limit)
-            finally:
-                trees.put(tree)
-            counts.setdefault(entry["subject"], Counter())[state] += 1
-            file = entry["file"].removeprefix("bayesgen/")
-            what = " ".join(f"{entry['old']}  ->  {entry['new']}".split())
-            print(f"{state:8} {seconds:5.0f} s  {file}: {what} {why}", flush=True)
-
-        with ThreadPoolExecutor(given.workers) as pool:
-            list(pool.map(one, entries))
-    states = ("killed", "survived", "slow", "stale")
-    print(f"\n{'subject':12}" + "".join(f"{s:>10}" for s in states))
-    total: Counter = Counter()
+        with ProcessPoolExecutor(given.workers, fork, settle, (trees,)) as pool:
+            found = pool.map(one, entries, [given.limit] * len(entries))
+            for entry, (state, seconds) in zip(entries, found, strict=True):
+                counts.setdefault(entry["subject"], Counter())[state] += 1
+                file = entry["file"].removeprefix("bayesgen/")
+                what = " ".join(f"{entry['old']}  ->  {entry['new']}".split())
+                print(f"{state:8} {seconds:5.0f} s  {file}: {what}", flush=True)
+    print(f"\n{'subject':12}" + "".join(f"{s:>10}" for s in STATES))
+    counts["all"] = sum(counts.values(), Counter())
     for subject, found in counts.items():
-        print(f"{subject:12}" + "".join(f"{found[s]:10}" for s in states))
-        total.update(found)
-    print(f"{'all':12}" + "".join(f"{total[s]:10}" for s in states))
-    return int(total["survived"] > 0)
+        print(f"{subject:12}" + "".join(f"{found[s]:10}" for s in STATES))
+    return int(counts["all"]["survived"] > 0)
 
 
 if __name__ == "__main__":
