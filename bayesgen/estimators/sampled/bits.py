@@ -20,8 +20,8 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
               \text{logit}\, \theta_{cj} = \mu_j + \tau z_{cj} e^{\text{asinh}\, \omega u_j}
 
     Prefer it to `BernoulliNB` where there are many columns or few rows per class: each class
-    borrows the base rate of a column from the others, and columns that do not tell the classes apart are
-    shrunk to nothing. With many rows of every class the two agree.
+    borrows the base rate of a column from the others, and columns that do not tell the classes
+    apart are shrunk to nothing. With many rows of every class the two agree.
 
     Parameters
     ----------
