@@ -14,6 +14,7 @@ import bayesgen as bg
 from bayesgen.checks import validate as module
 from bayesgen.checks.score import off_diagonal_score
 from bayesgen.estimators.posterior import Posterior
+from bayesgen.families.capabilities import ThetaDensity
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
 from tests.checks.planted import CLASSIFIERS, DRAWN, EXACT, RNG, Y
 
@@ -119,7 +120,10 @@ def test_the_outcome_says_what_was_and_what_could_not_be_compared(monkeypatch):
 
 def test_a_family_without_a_log_density_is_named(monkeypatch):
     clf, X, family = CLASSIFIERS["BernoulliNB"]
-    monkeypatch.setattr(family, "log_density", None)
+    offered = family.capability
+    monkeypatch.setattr(
+        family, "capability", lambda f, kind: None if kind is ThetaDensity else offered(f, kind)
+    )
     fitted = clone(clf).fit(X, Y)
     outcomes = module._exact(fitted, module._Data.of(fitted, X, Y, None))
     skipped = [outcome.skipped for outcome in outcomes if outcome.skipped]
