@@ -124,9 +124,9 @@ def expectation(
     stats: ClassStats,
     reference: Theta,
     rng: np.random.Generator,
-    live: Callable[[str, Array], Array],
-) -> tuple[dict[str, tuple[Array, Agreement]], str]:
-    """Compare ``mean`` with draws: {name: (which elements, agreement)}, or why it cannot be.
+    elements: Callable[[str, Array], Array],
+) -> tuple[dict[str, Agreement], str]:
+    """Compare ``mean`` with draws: {name: agreement of its elements}, or why it cannot be.
 
     Where the expectation of few rows cannot be estimated by draws (its error is not Normal), it is
     that of the same rows many times over, where the tails are light.
@@ -135,25 +135,23 @@ def expectation(
     ----------
     reference : {name: (R, *dims)}
         Independent draws of `model`.
-    live : callable
-        Positions of the elements of an estimate, raveled, that rows say anything of.
+    elements : callable
+        (..., K) those of a parameter (..., *dims) that rows say anything of.
     """
     family: ConjugateFamily = model.family
     try:
         exact = family.mean()
     except UndefinedEstimateError as error:
         return {}, str(error)
-    out: dict[str, tuple[Array, Agreement]] = {}
+    out: dict[str, Agreement] = {}
     more: ConjugateFamily | None = None
     for name, value in exact.items():
-        at = live(name, value)
-        n = len(reference[name])
-        found = _means(reference[name].reshape(n, -1)[:, at], value.ravel()[at])
+        found = _means(elements(name, reference[name]), elements(name, value))
         if np.isnan(found.z[:, 0]).any():
             if more is None:
                 more = repeated_rows(model, stats).family
-                draws, mean_of_more = more.draw(rng, n), more.mean()
-            other = _means(draws[name].reshape(n, -1)[:, at], mean_of_more[name].ravel()[at])
+                draws, mean_of_more = more.draw(rng, len(reference[name])), more.mean()
+            other = _means(elements(name, draws[name]), elements(name, mean_of_more[name]))
             fallback = np.isnan(found.z[:, 0])
             found = Agreement(
                 *(
@@ -161,7 +159,7 @@ def expectation(
                     for a, b in zip(found, other, strict=True)
                 )
             )
-        out[name] = at, found
+        out[name] = found
     return out, ""
 
 

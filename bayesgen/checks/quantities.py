@@ -113,14 +113,9 @@ def distributions(
         other = other.reshape(other.shape[0] * other.shape[1], -1)
         into.add(name, labels, compare(mine, other), r_hat(mine))
 
-    model, coords = fitted.model_, fitted._coords()
     for name, value in chain.theta.items():
-        labels = element_labels(name, fitted.posterior_["posterior"][name])
-        dims, mine = by_cell(model.params[name], value, coords)
-        _, other = by_cell(model.params[name], reference.theta[name], coords)
-        used = live_elements(model.family, dims, mine.shape[2:])
-        mine, other = (v.reshape(*v.shape[:2], -1)[..., used] for v in (mine, other))
-        add(name, [labels[k] for k in used], mine, other)
+        mine, other = (elements(fitted, name, v) for v in (value, reference.theta[name]))
+        add(name, element_labels(fitted, name), mine, other)
     add("log p(x | theta)", places, chain.log_density, reference.log_density)
     if len(fitted.classes_) > 1:
         odds = log_odds(chain.log_joint), log_odds(reference.log_joint)
@@ -171,17 +166,31 @@ def predictive(
         )
 
 
-def element_labels(name: str, variable: "xr.DataArray") -> list[str]:
-    """``mu[setosa, x0]`` for each element, in the order of the array."""
+def elements(fitted: Any, name: str, value: Array) -> Array:
+    """(..., K) the elements of a parameter (..., *dims) that rows say anything of.
+
+    Not those of ignored columns, nor of categories that do not exist.
+    """
+    lead = np.ndim(value) - len(fitted.model_.params[name])
+    dims, value = by_cell(fitted.model_.params[name], value, fitted._coords())
+    used = _live(fitted.model_.family, dims, value.shape[lead:])
+    return value.reshape(*value.shape[:lead], -1)[..., used]
+
+
+def element_labels(fitted: Any, name: str) -> list[str]:
+    """``mu[setosa, x0]`` for each of the `elements`, in their order."""
+    variable = fitted.posterior_["posterior"][name]
     dims = variable.dims[2:]
     axes = [variable[d].values if d in variable.coords else range(variable.sizes[d]) for d in dims]
+    used = _live(fitted.model_.family, dims, variable.shape[2:])
     if not axes:
         return [name]
-    return [f"{name}[{', '.join(map(str, at))}]" for at in itertools.product(*axes)]
+    every = [f"{name}[{', '.join(map(str, at))}]" for at in itertools.product(*axes)]
+    return [every[k] for k in used]
 
 
-def live_elements(family: ConjugateFamily, dims: tuple[str, ...], shape: tuple[int, ...]) -> Array:
-    """Positions of the elements that rows say anything of: not those of ignored columns."""
+def _live(family: ConjugateFamily, dims: tuple[Any, ...], shape: tuple[int, ...]) -> Array:
+    """Positions of the elements that do not belong to ignored columns."""
     out = np.ones(shape, dtype=bool)
     ignored = getattr(family, "ignored", None)
     if ignored is not None:

@@ -15,6 +15,7 @@ compared:
   the likelihood and of the posterior density, and the class weights.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -35,7 +36,7 @@ from bayesgen.checks.quantities import (
     Draws,
     distributions,
     element_labels,
-    live_elements,
+    elements,
     log_odds,
     predictive,
 )
@@ -236,25 +237,19 @@ def _add_expectations(
     into: Comparisons, fitted: Any, drawn: dict[str, Array], rng: np.random.Generator
 ) -> list[str]:
     """``posterior_mean`` with the mean of independent draws."""
-    model = fitted.model_
-
-    def live(name: str, value: Array) -> Array:
-        return live_elements(model.family, model.params[name], value.shape)
-
     reference = {name: value[0] for name, value in drawn.items()}
-    found, why = plug_ins.expectation(model, fitted.stats_, reference, rng, live)
+    own = partial(elements, fitted)
+    found, why = plug_ins.expectation(fitted.model_, fitted.stats_, reference, rng, own)
     if why:
         return [f"method='posterior_mean': {why}"]
     skipped = []
-    for name, (at, agreement) in found.items():
-        labels = element_labels(name, fitted.posterior_["posterior"][name])
-        own = [labels[k] for k in at]
-        into.add(f"E {name}", own, agreement, source=INDEPENDENT)
+    for name, agreement in found.items():
+        into.add(f"E {name}", element_labels(fitted, name), agreement, source=INDEPENDENT)
         left = int(np.isnan(agreement.z[:, 0]).sum())
         if left:
             skipped.append(
-                f"method='posterior_mean' of {left} of {len(at)} elements of {name}: the mean of "
-                "independent draws has an error that is far from Normal"
+                f"method='posterior_mean' of {left} of {len(agreement.ess)} elements of {name}: "
+                "the mean of independent draws has an error that is far from Normal"
             )
     return skipped
 

@@ -14,6 +14,7 @@ import bayesgen as bg
 from bayesgen.checks import validate as module
 from bayesgen.checks.score import off_diagonal_score
 from bayesgen.estimators.posterior import Posterior
+from bayesgen.families.capabilities import ThetaDensity
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
 from tests.checks.planted import CLASSIFIERS, DRAWN, EXACT, RNG, Y
 
@@ -117,9 +118,22 @@ def test_the_outcome_says_what_was_and_what_could_not_be_compared(monkeypatch):
     assert "compared to many digits: evidence and predictive" in str(result)
 
 
+def test_categories_that_do_not_exist_are_not_compared(monkeypatch):
+    X = np.column_stack([np.arange(15) % 3, np.arange(15) % 2])
+    clf = bg.CategoricalNB()
+    draws_in_place_of_nuts(monkeypatch, clf, X, Y)
+    result = bg.validate(clf, X, Y, progressbar=False)
+    assert result.passed, str(result)
+    variables = result.checks["variable"].values.tolist()
+    assert variables.count("theta") == variables.count("E theta") == 2 * (3 + 2)
+
+
 def test_a_family_without_a_log_density_is_named(monkeypatch):
     clf, X, family = CLASSIFIERS["BernoulliNB"]
-    monkeypatch.setattr(family, "log_density", None)
+    offered = family.capability
+    monkeypatch.setattr(
+        family, "capability", lambda f, kind: None if kind is ThetaDensity else offered(f, kind)
+    )
     fitted = clone(clf).fit(X, Y)
     outcomes = module._exact(fitted, module._Data.of(fitted, X, Y, None))
     skipped = [outcome.skipped for outcome in outcomes if outcome.skipped]
