@@ -1,10 +1,12 @@
 """Planted errors that the fast tests must refuse: what `tools/mutants.toml` lists, one at a time.
 
 Each error is put into a copy of the tree, never into the tree itself; the fast tests that its
-entry names run there until the first fails. `killed`: a test failed, or none could be collected.
-`survived`: all passed. `slow`: the time limit came first. `stale`: the text to change is no longer
-there, or there more than once: write the entry anew. `broken`: the tests could not be run. With
-`--control` nothing is planted, and all must survive.
+entry names run there until the first fails.
+
+killed: a test failed, or none could be collected. survived: all passed. slow: the limit of
+processor time came first. stale: the text to change is not there, or there more than once: write
+the entry anew. broken: the tests could not be run. With --control nothing is planted, and all must
+survive.
 
     .venv/bin/python tools/mutants.py                       # all, with two processes
     .venv/bin/python tools/mutants.py --only to_pymc        # one subject
@@ -18,7 +20,9 @@ import argparse
 import importlib
 import multiprocessing
 import os
+import resource
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -30,6 +34,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parents[1]
 LIST = Path(__file__).with_suffix(".toml")
+LAWS = ("laws/test_pymc.py", "laws/test_*.py", "test_family_laws.py", "test_log_density.py")
 LEFT_OUT = shutil.ignore_patterns(
     ".*", "__pycache__", "docs", "notebooks", "build", "dist", "*.log"
 )
@@ -39,33 +44,35 @@ PASSED, FAILED, INTERRUPTED = 0, 1, 2
 STATES = ("killed", "survived", "slow", "stale", "broken")
 
 
-def place(tree: Path, entry: dict) -> Path | None:
-    """The one file of the package that has the text to change once."""
-    file, old = tree / entry["file"], entry["old"]
-    if file.exists() and file.read_text().count(old) == 1:
-        return file
-    found = [p for p in sorted((tree / "bayesgen").rglob("*.py")) if old in p.read_text()]
-    named = [p for p in found if p.stem == file.stem or p.stem == file.parent.name]
-    for some in (found, named):
-        if len(some) == 1 and some[0].read_text().count(old) == 1:
-            return some[0]
+def place(tree: Path, entry: dict) -> tuple[Path, str, str] | None:
+    """The one file of the package that has the text to change once, the text, and the new one."""
+    old, new = ([x] if isinstance(x, str) else x for x in (entry["old"], entry["new"]))
+    file = tree / entry["file"]
+    for before, after in zip(old, new, strict=True):
+        if file.exists() and file.read_text().count(before) == 1:
+            return file, before, after
+        found = [p for p in sorted((tree / "bayesgen").rglob("*.py")) if before in p.read_text()]
+        named = [p for p in found if p.stem in (file.stem, file.parent.name)]
+        for some in (found, named):
+            if len(some) == 1 and some[0].read_text().count(before) == 1:
+                return some[0], before, after
     return None
 
 
 def tests_of(tree: Path, entry: dict) -> list[str]:
-    """Files that the patterns of an entry name, in whatever folder they are."""
-    root = tree / "tests"
-    found = {p for pattern in entry["tests"] for p in root.rglob(pattern)}
-    kept = {p for p in found if "kernels" not in p.parts or p.name != "test_laws.py"}
-    return sorted(str(p.relative_to(tree)) for p in kept)
+    """Files that the patterns of an entry name, in any folder; those of laws first."""
+    patterns = [*(LAWS if "family" in entry else ()), *entry["tests"]]
+    found = (p for pattern in patterns for p in sorted((tree / "tests").rglob(pattern)))
+    kept = (p for p in found if "kernels" not in p.parts or p.name != "test_laws.py")
+    return list(dict.fromkeys(str(p.relative_to(tree)) for p in kept))
 
 
 def run(tree: Path, entry: dict, limit: float) -> tuple[str, float]:
     """State and seconds."""
-    file = place(tree, entry)
-    tests = tests_of(tree, entry)
-    if file is None or not tests:
+    found, tests = place(tree, entry), tests_of(tree, entry)
+    if found is None or not tests:
         return "stale", 0.0
+    file, old, new = found
     before = file.read_text()
     options = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", "--tb=no", "-rN"]
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of what is loaded already
@@ -73,26 +80,22 @@ def run(tree: Path, entry: dict, limit: float) -> tuple[str, float]:
         options += ["--family", entry["family"]]
     start = time.monotonic()
     try:
-        write(file, before.replace(entry["old"], entry["new"]))
+        write(file, before.replace(old, new))
         child = multiprocessing.get_context("fork").Process(
-            target=test, args=(tree, [*options, *tests])
+            target=test, args=(tree, [*options, *tests], limit)
         )
         child.start()
-        child.join(limit)
-        slow = child.is_alive()
-        if slow:
-            child.kill()
-            child.join()
+        child.join()
     finally:
         write(file, before)
-    if slow:
-        return "slow", limit
     states = {PASSED: "survived", FAILED: "killed", INTERRUPTED: "killed"}  # or cannot be imported
+    states |= {-signal.SIGXCPU: "slow", -signal.SIGKILL: "slow"}
     return states.get(child.exitcode, "broken"), time.monotonic() - start
 
 
-def test(tree: Path, arguments: list[str]) -> None:
+def test(tree: Path, arguments: list[str], limit: float) -> None:
     """In a process of its own: the tests of a tree, without a word."""
+    resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit) + 5))
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, 1)
     os.dup2(silent, 2)
@@ -134,7 +137,7 @@ def main() -> int:
     parser.add_argument("--tree", type=Path, default=HERE, help="the tree to copy")
     parser.add_argument("--only", default="", help="subjects or files that contain this text")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--limit", type=float, default=300.0, help="seconds for each error")
+    parser.add_argument("--limit", type=float, default=120.0, help="processor seconds")
     parser.add_argument("--control", action="store_true", help="plant nothing: all must survive")
     given = parser.parse_args()
     entries = [
@@ -161,7 +164,7 @@ def main() -> int:
             for entry, (state, seconds) in zip(entries, found, strict=True):
                 counts.setdefault(entry["subject"], Counter())[state] += 1
                 file = entry["file"].removeprefix("bayesgen/")
-                what = " ".join(f"{entry['old']}  ->  {entry['new']}".split())
+                what = " ".join(f"{entry['old']}  ->  {entry['new']}".split())  # on one line
                 print(f"{state:8} {seconds:5.0f} s  {file}: {what}", flush=True)
     print(f"\n{'subject':12}" + "".join(f"{s:>10}" for s in STATES))
     counts["all"] = sum(counts.values(), Counter())

@@ -477,6 +477,7 @@ def test_interrupt_leaves_nothing(tmp_path, penguin_model, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_killed_run_leaves_no_half_file(tmp_path, penguin_model):
     header, *rows = Path(PENGUINS).read_text().splitlines()
     new = write(tmp_path / "new.csv", "\n".join([header, *(rows * 400), ""]))

@@ -94,7 +94,26 @@ CASES = {
     "MarkovNB numbers": (lambda: bg.MarkovNB(2), COUNTS),
     "GenerativeClassifier": (bg.GenerativeClassifier, REAL),
 }
-every_case = pytest.mark.parametrize(("make", "X"), CASES.values(), ids=CASES)
+# one of each kind and each container; their variants in the slow tests, as each writes files
+FIRST = {
+    "BernoulliNB",
+    "BernoulliNB sparse",
+    "CategoricalNB declared",
+    "MultinomialNB",
+    "PoissonNB",
+    "GaussianNB",
+    "GaussianNB tied",
+    "GaussianNB constant",
+    "GaussianNB offset",
+    "MixedNB named",
+    "MixedNB polars",
+    "LinearDiscriminant full",
+    "QuadraticDiscriminant full",
+    "QuadraticDiscriminant psi0",
+    "MarkovNB 3",
+    "MarkovNB tokens",
+    "GenerativeClassifier",
+}
 
 
 def head(X, n):
@@ -127,7 +146,13 @@ def assert_equal(a, b, X):
 
 
 @pytest.mark.filterwarnings("ignore:prior='empirical'. the evidence has no interior")
-@every_case
+@pytest.mark.parametrize(
+    ("make", "X"),
+    [
+        pytest.param(*case, id=name, marks=() if name in FIRST else pytest.mark.slow)
+        for name, case in CASES.items()
+    ],
+)
 def test_what_was_saved_is_loaded(make, X, tmp_path):
     path = tmp_path / "model.nc"
     clf = make().fit(head(X, 16), Y[:16])
@@ -574,6 +599,7 @@ def test_a_file_holds_no_objects(model):
     assert pickle.dumps(model[0])[:2] not in model[1][:8]
 
 
+@pytest.mark.slow
 def test_a_new_process_predicts_the_same(model, tmp_path):
     path = tmp_path / "model.nc"
     path.write_bytes(model[1])

@@ -64,6 +64,7 @@ KINDS = [
     "mixed",
     "markov",
 ]
+FAST = ("mixed", "markov", "family")  # the others in the slow tests: each writes ten files
 
 
 def cut(X, y, size=90, stop=None):
@@ -103,7 +104,14 @@ def test_chunks_are_one_fit(kind):
     np.testing.assert_allclose(streamed.predict_proba(X), whole.predict_proba(X), rtol=1e-7)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("empirical", "lda")])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        kind if kind in FAST else pytest.param(kind, marks=pytest.mark.slow)
+        for kind in KINDS
+        if kind not in ("empirical", "lda")
+    ],
+)
 def test_taken_up_again_bit_for_bit(kind, tmp_path):
     clf, X, y = rows_of(kind)
     whole = bg.fit_stream(rows_of(kind)[0], cut(X, y))

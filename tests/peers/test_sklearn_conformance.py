@@ -330,6 +330,7 @@ def test_calibration_in_folds_votes_stacks_and_one_against_rest():
         assert clf.fit(X, y).score(X, y) > 0.93
 
 
+@pytest.mark.slow
 def test_parallel_cross_validation():
     X, y = IRIS
     clf = bg.LinearDiscriminant()

@@ -255,6 +255,7 @@ def test_what_comes_back(gaussian):
     xr.testing.assert_identical(again["posterior"].to_dataset(), shift["posterior"].to_dataset())
 
 
+@pytest.mark.slow
 def test_draws_of_another_route_replace_the_closed_form(gaussian):
     clf, new = gaussian
     tree = clf.draw_posterior(300, 4, random_state=3)

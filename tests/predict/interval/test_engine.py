@@ -314,7 +314,9 @@ def covered(name, n_classes, repeats, n_features=3, per_class=4, prob=0.9):
     return hits
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize(
+    "name", [f if f == "bernoulli" else pytest.param(f, marks=pytest.mark.slow) for f in FAMILIES]
+)
 def test_coverage(name):
     repeats = 150
     low, high = stats.binom.ppf([1e-4, 1 - 1e-4], repeats, 0.9)
