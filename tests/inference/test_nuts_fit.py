@@ -282,14 +282,13 @@ def modelled(clf: Any, X: Any, codes: Any, weight: Any = None) -> tuple[Any, Any
 
 def at(tensor: Any, model: Any, theta: dict[str, np.ndarray]) -> Any:
     """A tensor of a model as a function of the parameters themselves."""
-    inputs = [model[name] for name in theta]
-    run = pytensor.function(inputs, tensor, mode=PYTHON, on_unused_input="ignore")
-    # categories that do not exist have probability 0, and no place in the model
-    values = [
-        v if v.ndim == i.ndim else v[:, v[0] > 0]
-        for i, v in zip(inputs, theta.values(), strict=True)
-    ]
-    return run(*values)
+    inputs = {name: model[name] for name in theta}
+    values = {  # listed by cell: padding is 0 in every class
+        name: v[:, (v > 0).any(axis=0)] if v.ndim == inputs[name].ndim + 1 else v
+        for name, v in theta.items()
+    }
+    run = pytensor.function([*inputs.values()], tensor, mode=PYTHON, on_unused_input="ignore")
+    return run(*values.values())
 
 
 @pytest.mark.parametrize("case", CASES)
