@@ -19,6 +19,7 @@ import pytest
 from scipy import stats
 
 import bayesgen as bg
+from bayesgen.datatree.tree import as_in_numpy
 from bayesgen.numerics.special import log_mean_exp
 from tests.graphs import PYTHON
 
@@ -103,6 +104,8 @@ def test_statistics_leave_out_no_constant(case: Case) -> None:
         point = {k: v + np.random.default_rng(seed).normal(size=v.shape) for k, v in point.items()}
         names = [v.name for v in model.unobserved_value_vars]
         theta = dict(zip(names, theta_of(point), strict=True))
+        for name in set(theta) & set(clf.model_.params):  # listed by cell in the model
+            theta |= as_in_numpy({name: theta[name]}, clf.model_.params, clf._coords())
         rows = clf.model_.family.log_likelihood(encoded, theta)[np.arange(6), codes]
         ours = rows.sum() + np.log(theta["pi"])[codes].sum()
         assert float(log_p(point)) == pytest.approx(ours, rel=1e-9)
