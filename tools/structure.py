@@ -121,11 +121,16 @@ class Trace:
         self.files: set[str] = set()
         self.names: list[str] = []
         self.last = ""
+        self.generators: set[Any] = set()
 
     def __call__(self, frame: Any, event: str, argument: Any) -> None:
         file, name = frame.f_code.co_filename, frame.f_code.co_name
         if event != "call" or not file.startswith(self.root) or name.startswith("<"):
             return  # not ours, or a comprehension, a lambda, a module
+        if frame in self.generators:
+            return  # resumed, not called
+        if frame.f_code.co_flags & inspect.CO_GENERATOR:
+            self.generators.add(frame)
         self.calls += 1
         self.changes += file != self.last
         self.last = file

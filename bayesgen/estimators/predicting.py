@@ -92,6 +92,11 @@ class Predicting(Estimator):
     ) -> Array:
         """As `predict_joint_log_proba`; `quantity` is what becomes of it."""
         own = self._posterior_of(posterior, method)
+        if posterior is not None and method in ("map", "mle"):
+            raise ValueError(
+                f"method={method!r} cannot be read from posterior draws; leave `posterior` out, or "
+                "use method='posterior_predictive' or 'posterior_mean'"
+            )
         weights = self._given_weights(class_prior)
         X = self._read(X, reset=False)
         if relevance is not None:

@@ -166,8 +166,8 @@ class DrawnPosterior:
         if method != "posterior_mean":
             raise UndefinedEstimateError(
                 method,
-                "it cannot be read from posterior draws; use method='posterior_predictive' or "
-                "'posterior_mean', or the closed form, where there is one, without `posterior`",
+                "the posterior is known by draws, which do not tell a maximum; use "
+                "method='posterior_predictive' or 'posterior_mean', or a fit in closed form",
             )
         return {name: np.asarray(value).mean(axis=(0, 1)) for name, value in self.theta.items()}
 

@@ -27,11 +27,25 @@ from bayesgen.families.capabilities import PlugInScore
 from bayesgen.families.contract import Family
 from bayesgen.families.names import CLASS_WEIGHTS
 from bayesgen.posterior import monte_carlo
+from bayesgen.posterior.drawn import DrawnPosterior
+from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.monte_carlo import MonteCarloWarning, effective_sample_size
-from bayesgen.predict import probabilities as predict
+from bayesgen.predict.probabilities import ImpossibleRowError, log_class_probability
 
 LABELS = np.array(["ash", "birch", "cedar"])
 N_SIGMA = 5.0  # fixed seeds, some 500 comparisons
+
+
+def estimated(model, theta, X, class_prior=None):
+    return DrawnPosterior(model, model, None, theta).estimate(X, class_prior)
+
+
+def log_joint(
+    model, stats, X, method="posterior_predictive", class_prior=None, theta=None, **quantity
+):
+    exact = ExactPosterior(model, model, stats)
+    own = exact if theta is None else DrawnPosterior(model, model, stats, theta)
+    return own.log_joint(X, method, class_prior, **quantity)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +139,7 @@ def test_probability_is_a_ratio_of_means_not_a_mean_of_ratios():
     y = np.array([1] + 12 * [2])
     clf = bg.BernoulliNB().fit(X, y)
     theta = draws_of(clf, draws=10_000)
-    result = predict.monte_carlo(clf.model_, theta, np.array([[1, 1]]))
+    result = estimated(clf.model_, theta, np.array([[1, 1]]))
     p, mcse = result.probability[0, 0], result.mcse[0, 0]
     assert mcse < 0.003
     assert abs(p - 0.348987) < 4 * mcse
@@ -212,7 +226,7 @@ def encoded(clf, X):
 def test_draws_give_the_closed_form_within_their_error(clf, make):
     clf, X = fitted(clf, make)
     theta, rows = draws_of(clf), encoded(clf, X)
-    got = predict.monte_carlo(clf.model_, theta, rows)
+    got = estimated(clf.model_, theta, rows)
     trusted = ~got.density_in_doubt()
     assert trusted.sum() > 20
     z = (got.probability - clf.predict_proba(X))[trusted] / got.mcse[trusted]
@@ -232,7 +246,7 @@ def test_draws_give_the_closed_form_within_their_error(clf, make):
 def test_a_plug_in_of_the_mean_over_draws(clf, make):
     clf, X = fitted(clf, make)
     theta, rows = draws_of(clf), encoded(clf, X)
-    got = predict.log_joint(clf.model_, clf.stats_, rows, "posterior_mean", None, theta)
+    got = log_joint(clf.model_, clf.stats_, rows, "posterior_mean", None, theta)
     mean = {name: value.mean(axis=(0, 1)) for name, value in theta.items()}
     family = clf.model_.family
     if (own := family.capability(PlugInScore)) is not None:
@@ -249,7 +263,7 @@ def test_error_bars_cover():
     exact = clf.predict_proba(X)[:, 0]
     inside = []
     for seed in range(60):
-        got = predict.monte_carlo(clf.model_, draws_of(clf, 300, seed), X)
+        got = estimated(clf.model_, draws_of(clf, 300, seed), X)
         assert not got.density_in_doubt().any()
         inside.append(np.abs(got.probability[:, 0] - exact) < 2 * got.mcse[:, 0])
     # of one posterior the 24 rows are dependent: the error of the mean is that over posteriors
@@ -267,7 +281,7 @@ def test_dependent_draws_have_a_larger_error_and_it_covers():
         u = stats.norm.cdf(autoregressive(rng, (100, 2, 4, 500), rho))
         u = np.moveaxis(u, 1, -1)[..., None]  # (replicate, chain, draw, class, feature)
         theta = stats.beta.ppf(u, family.alpha, family.beta)
-        got = [predict.monte_carlo(clf.model_, {"theta": t}, np.array([[1]])) for t in theta]
+        got = [estimated(clf.model_, {"theta": t}, np.array([[1]])) for t in theta]
         error = np.array([r.probability[0, 0] - exact for r in got])
         mcse = np.array([r.mcse[0, 0] for r in got])
         z[rho], size[rho] = error / mcse, np.median(mcse)
@@ -280,22 +294,20 @@ def test_dependent_draws_have_a_larger_error_and_it_covers():
 def test_blocks_do_not_matter(cells, monkeypatch):
     clf, X = fitted(bg.QuadraticDiscriminant(), reals)
     theta = draws_of(clf, 50)
-    whole = predict.monte_carlo(clf.model_, theta, X)
+    whole = estimated(clf.model_, theta, X)
     monkeypatch.setattr(monte_carlo, "_BLOCK", cells)
     monkeypatch.setattr(monte_carlo, "_SLICE", cells // 2)
-    for a, b in zip(whole, predict.monte_carlo(clf.model_, theta, X), strict=True):
+    for a, b in zip(whole, estimated(clf.model_, theta, X), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
 def test_sparse_rows_and_no_rows():
     clf = bg.BernoulliNB().fit([[1, 0], [0, 1], [1, 1], [0, 0]], [0, 0, 1, 1])
     theta, X = draws_of(clf, 50), np.array([[1, 0], [0, 0], [1, 1]])
-    dense = predict.monte_carlo(clf.model_, theta, X)
-    for a, b in zip(
-        dense, predict.monte_carlo(clf.model_, theta, sparse.csr_matrix(X)), strict=True
-    ):
+    dense = estimated(clf.model_, theta, X)
+    for a, b in zip(dense, estimated(clf.model_, theta, sparse.csr_matrix(X)), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12)
-    empty = predict.monte_carlo(clf.model_, theta, X[:0])
+    empty = estimated(clf.model_, theta, X[:0])
     assert empty.probability.shape == (0, 2)
     assert not len(empty.density_in_doubt())
 
@@ -303,10 +315,10 @@ def test_sparse_rows_and_no_rows():
 def test_another_class_prior():
     clf, X = fitted(bg.GaussianNB(), reals)
     theta, new = draws_of(clf, 50), np.array([0.9, 0.1])
-    a, b = (predict.monte_carlo(clf.model_, theta, X, w) for w in (None, new))
+    a, b = (estimated(clf.model_, theta, X, w) for w in (None, new))
     shift = np.log(new) - np.log(clf.model_.alpha / clf.model_.alpha.sum())
     np.testing.assert_allclose(b.log_joint, a.log_joint + shift, rtol=1e-12)
-    only = predict.monte_carlo(clf.model_, theta, X, np.array([1.0, 0.0]))
+    only = estimated(clf.model_, theta, X, np.array([1.0, 0.0]))
     assert np.all(only.probability == [1.0, 0.0])
     assert np.all(only.mcse == 0)
 
@@ -362,18 +374,18 @@ def test_a_category_impossible_under_some_draws_or_all():
     clf = bg.CategoricalNB(categories=3).fit([[0], [1], [2], [0]], [0, 0, 1, 1])
     theta = draws_of(clf, 100)["theta"].copy()
     theta[:, ::2, 0] = [1.0, 0.0, 0.0]
-    got = predict.monte_carlo(clf.model_, {"theta": theta}, np.array([[1]]))
+    got = estimated(clf.model_, {"theta": theta}, np.array([[1]]))
     assert got.log_joint[0, 0] == pytest.approx(np.log(0.5 * theta[:, :, 0, 0, 1].mean()))
     assert np.all(np.isfinite(got.log_density_sd))
 
     theta[:] = [1.0, 0.0, 0.0]
     stats_ = clf.stats_
     rows = np.array([[0], [1]])
-    joint = predict.log_joint(clf.model_, stats_, rows, theta={"theta": theta})
+    joint = log_joint(clf.model_, stats_, rows, theta={"theta": theta})
     assert np.isneginf(joint[1]).all()
-    with pytest.raises(predict.ImpossibleRowError, match=r"position 1.*under every posterior draw"):
-        predict.log_class_probability(joint, "posterior_predictive")
-    got = predict.monte_carlo(clf.model_, {"theta": theta}, rows)
+    with pytest.raises(ImpossibleRowError, match=r"position 1.*under every posterior draw"):
+        log_class_probability(joint, "posterior_predictive")
+    got = estimated(clf.model_, {"theta": theta}, rows)
     assert got.probability[1].tolist() == [0, 0]
     assert np.isinf(got.mcse[1]).all()
 
@@ -393,13 +405,13 @@ def test_a_far_row_is_warned_of_and_an_ordinary_one_is_not():
     clf, X = few_rows()
     theta = draws_of(clf, 250)
     with pytest.warns(MonteCarloWarning, match=r"1 of 2 row\(s\).*position 1, rests on") as caught:
-        predict.log_joint(clf.model_, clf.stats_, X, theta=theta, quantity="probability")
+        log_joint(clf.model_, clf.stats_, X, theta=theta, quantity="probability")
     assert len(caught) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        predict.log_joint(clf.model_, clf.stats_, X[:1], theta=theta)
+        log_joint(clf.model_, clf.stats_, X[:1], theta=theta)
     with pytest.warns(MonteCarloWarning, match="2 of 3") as caught:
-        predict.log_joint(clf.model_, clf.stats_, X[[1, 0, 1]], theta=theta)
+        log_joint(clf.model_, clf.stats_, X[[1, 0, 1]], theta=theta)
     assert len(caught) == 1
 
 
@@ -409,7 +421,7 @@ def test_a_certain_class_is_not_in_doubt_though_its_density_is():
     clf = bg.GaussianNB().fit(rng.standard_normal((40, 200)) + y[:, None], y)
     X = rng.standard_normal((20, 200)) + 1.0
     theta = draws_of(clf, 500)
-    got = predict.monte_carlo(clf.model_, theta, X)
+    got = estimated(clf.model_, theta, X)
     assert got.density_in_doubt().all()
     assert not got.probability_in_doubt().any()
     np.testing.assert_allclose(got.probability, clf.predict_proba(X), atol=1e-3)
@@ -417,9 +429,9 @@ def test_a_certain_class_is_not_in_doubt_though_its_density_is():
     assert error.min() < -1  # the doubt is right: e^-1 of the density is missing
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        predict.log_joint(clf.model_, clf.stats_, X, theta=theta, quantity="probability")
+        log_joint(clf.model_, clf.stats_, X, theta=theta, quantity="probability")
     with pytest.warns(MonteCarloWarning, match="log densities of 20 of 20"):
-        predict.log_joint(clf.model_, clf.stats_, X, theta=theta)
+        log_joint(clf.model_, clf.stats_, X, theta=theta)
 
 
 def test_extrapolation_of_a_lognormal_and_of_a_gamma_tail():
@@ -456,7 +468,7 @@ def test_the_rule_separates_rows_by_whether_their_error_bars_cover():
         exact = clf.predict_proba(X)
         inside, doubt = [], []
         for seed in range(40):
-            got = predict.monte_carlo(clf.model_, draws_of(clf, 500, seed), X)
+            got = estimated(clf.model_, draws_of(clf, 500, seed), X)
             error = np.abs(got.probability - exact)[:, 0]
             inside.append(error <= 2 * got.mcse[:, 0] + 0.003)
             doubt.append(got.probability_in_doubt())
@@ -478,19 +490,19 @@ def test_methods_that_draws_cannot_give():
     clf, X = fitted(bg.GaussianNB(), reals)
     theta = draws_of(clf, 10)
     for method in ("map", "mle"):
-        with pytest.raises(ValueError, match=f"method='{method}' cannot be read from posterior"):
-            predict.log_joint(clf.model_, clf.stats_, X, method, None, theta)
+        with pytest.raises(ValueError, match=f"method='{method}' is undefined: the posterior is known by draws"):
+            log_joint(clf.model_, clf.stats_, X, method, None, theta)
 
 
 def test_too_few_draws_and_no_parameters():
     clf, X = fitted(bg.GaussianNB(), reals)
     theta = draws_of(clf, 3)
     with pytest.raises(ValueError, match=r"3 draw\(s\) in a chain; 4 or more"):
-        predict.monte_carlo(clf.model_, theta, X)
+        estimated(clf.model_, theta, X)
     theta = draws_of(clf, 10)
     theta["sigma2"] = -theta["sigma2"]
     with np.errstate(invalid="ignore"), pytest.raises(ValueError, match="NaN for draw 0, row 0"):
-        predict.monte_carlo(clf.model_, theta, X)
+        estimated(clf.model_, theta, X)
 
 
 # ------------------------------------------------------------------------- draws from a DataTree

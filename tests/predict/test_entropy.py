@@ -9,9 +9,9 @@ from scipy.integrate import quad
 from scipy.special import digamma, entr, softmax
 
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
+from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.predict.interval.contrast import log_odds
 from bayesgen.predict.probabilities import log_class_probability
-from bayesgen.predict.probabilities import log_joint as log_predictive_joint
 from bayesgen.predict.uncertainty import entropies
 from tests.predict.interval.cases import FAMILIES, case, fit, log_joint, thirteen, weights_alone
 
@@ -19,7 +19,7 @@ NEW = np.array([[1.0, 1.0]])
 
 
 def predictive(model, X):
-    joint = log_predictive_joint(model, None, X)
+    joint = ExactPosterior(model, model, None).log_joint(X)
     return np.exp(log_class_probability(joint, "posterior_predictive"))
 
 

@@ -14,11 +14,8 @@ if TYPE_CHECKING:
 
 def cgf(f: "NormalInverseGamma", X: Matrix, t: Array) -> Array:
     """(..., N), as in `ConjugateFamily.cgf`, over the observed cells."""
-    n_classes = len(f.mu)
-    kappa, scale = f.kappa, f.sum_of_squares
-
-    def norm(T: Array, nu: Array, ss: Array) -> Array:
-        return log_gamma_difference(nu / 2, T / 2) - T / 2 * np.log(np.pi * ss)
+    n_classes, kappa, scale, live = len(f.mu), f.kappa, f.sum_of_squares, f.live
+    over_classes, over_features = f.over_classes, f.over_features
 
     def sum_seen(seen: Array, table: Array) -> Array:  # table (..., n or 1, D)
         if table.shape[-2] > 1 or not np.isfinite(table).all():
@@ -27,28 +24,28 @@ def cgf(f: "NormalInverseGamma", X: Matrix, t: Array) -> Array:
 
     def cell(rows: slice, t: Array) -> Array:
         x = dense_block(X, rows) - f.shift
-        seen = ~np.isnan(x) & f.live
+        seen = ~np.isnan(x) & live
         x = np.where(seen, x, 0.0)
         out: Any = 0.0
         T: Any = 0.0
         B: Any = 0.0
+        by_cell: Any = 0.0  # the terms of a cell that do not depend on its value
         for c in range(n_classes):
             tc = t[..., c, None]
-            mean = -0.5 * log1p(tc / kappa[c])
-            nu, ss = (v[0 if f.over_classes else c] for v in (f.nu, scale))
+            by_cell = by_cell - 0.5 * log1p(tc / kappa[c])
+            nu, ss = (v[0 if over_classes else c] for v in (f.nu, scale))
             square = seen * np.square(x - f.mu[c]) / ss  # first: t may be tiny
             own = tc * kappa[c] / (kappa[c] + tc) * square
-            T, B = (T + tc, B + own) if f.over_classes else (tc, own)
-            out = out + sum_seen(seen, mean)
-            if f.over_classes and c < n_classes - 1:
+            T, B = (T + tc, B + own) if over_classes else (tc, own)
+            if over_classes and c < n_classes - 1:
                 continue
-            if f.over_features:
+            if over_features:
                 T, B = T * seen.sum(axis=-1, keepdims=True), B.sum(axis=-1, keepdims=True)
-                out = out + norm(T, nu, ss)[..., 0]
-            else:
-                out = out + sum_seen(seen, norm(T, nu, ss))
-                T = T * seen
-            out = out - ((nu + T) / 2 * log1p(B)).sum(axis=-1)
+            norm = log_gamma_difference(nu / 2, T / 2) - T / 2 * np.log(np.pi * ss)
+            out = out - ((nu + T * (1.0 if over_features else seen)) / 2 * log1p(B)).sum(axis=-1)
+            out = out + (norm[..., 0] if over_features else 0.0)
+            out = out + sum_seen(seen, by_cell if over_features else by_cell + norm)
+            by_cell = 0.0
         return out
 
     with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN

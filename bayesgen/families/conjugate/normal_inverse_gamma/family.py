@@ -14,6 +14,7 @@ Bayesian analysis of the Gaussian distribution.
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -114,12 +115,12 @@ class NormalInverseGamma(ConjugateFamily):
 
     # -- variance groups ---------------------------------------------------------------------
 
-    @property
+    @cached_property
     def over_classes(self) -> bool:
         """Whether the classes share variances."""
         return self.variance in ("tied", "spherical")
 
-    @property
+    @cached_property
     def over_features(self) -> bool:
         """Whether the columns do."""
         return self.variance in ("class_spherical", "spherical")
@@ -132,12 +133,12 @@ class NormalInverseGamma(ConjugateFamily):
             cells = cells.sum(axis=1, keepdims=True)
         return cells
 
-    @property
+    @cached_property
     def sum_of_squares(self) -> Array:
         """SS = nu sigma2, of the variance groups."""
         return self.nu * self.sigma2
 
-    @property
+    @cached_property
     def live(self) -> Array:
         """(D,) False for the columns that are left out."""
         return ~np.broadcast_to(self.ignored, self.mu.shape[1])

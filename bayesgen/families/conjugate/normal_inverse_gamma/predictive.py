@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 def log_predictive(f: "NormalInverseGamma", X: Matrix) -> Array:
     """(N, C), as in `ConjugateFamily.log_predictive`."""
-    n_classes = len(f.mu)
-    scale = np.broadcast_to(f.sum_of_squares, (n_classes, f.sum_of_squares.shape[1]))
+    n_classes, live = len(f.mu), f.live
+    over_features, scale = f.over_features, f.sum_of_squares
+    scale = np.broadcast_to(scale, (n_classes, scale.shape[1]))
     nu = np.broadcast_to(f.nu, scale.shape)
     spread = np.sqrt(scale * (1 + 1 / f.kappa))
     fast = kernels.pays(X.shape[0] * f.mu.size) and not issparse(X)
-    if f.over_features:
+    if over_features:
         d = np.arange(X.shape[1] + 1)
         norm = log_gamma_difference(nu / 2, d / 2) - d / 2 * np.log(np.pi)
         power, log_width = (nu + d) / 2, np.log(spread)
@@ -41,7 +42,7 @@ def log_predictive(f: "NormalInverseGamma", X: Matrix) -> Array:
                 out[rows, c] = norm[c, d] - seen @ log_width[c] - power[c, d] * distance
         return out
     log_norm = log_gamma_difference(nu / 2, 0.5) - 0.5 * np.log(np.pi) - np.log(spread)
-    log_norm, power = log_norm * f.live, (nu + 1) / 2 * f.live
+    log_norm, power = log_norm * live, (nu + 1) / 2 * live
     if fast:
         return _compiled(f, X, "product_t", spread, log_norm, power)
     out = np.empty((X.shape[0], n_classes))
