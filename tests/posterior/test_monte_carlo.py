@@ -490,7 +490,9 @@ def test_methods_that_draws_cannot_give():
     clf, X = fitted(bg.GaussianNB(), reals)
     theta = draws_of(clf, 10)
     for method in ("map", "mle"):
-        with pytest.raises(ValueError, match=f"method='{method}' is undefined: the posterior is known by draws"):
+        with pytest.raises(
+            ValueError, match=f"method='{method}' is undefined: the posterior is known by draws"
+        ):
             log_joint(clf.model_, clf.stats_, X, method, None, theta)
 
 
