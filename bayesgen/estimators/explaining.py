@@ -13,6 +13,8 @@ from bayesgen.families.names import BOUND, FEATURE, OBS
 if TYPE_CHECKING:
     import xarray as xr
 
+    from bayesgen.predict.interval.kinds import KindName
+
 _BYTES = 4 << 30  # a table that would be larger is refused
 
 
@@ -24,7 +26,7 @@ class Explaining(Estimator):
         X: Any,
         classes: Any = None,
         prob: float | None = None,
-        kind: Literal["eti", "hdi"] | None = None,
+        kind: "KindName | None" = None,
         method: Literal["auto", "exact", "approx", "draws"] = "auto",
         posterior: Any = None,
         class_prior: Any = None,

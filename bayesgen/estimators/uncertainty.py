@@ -15,6 +15,8 @@ from bayesgen.predict.interval.request import IntervalRequest
 if TYPE_CHECKING:
     import xarray as xr
 
+    from bayesgen.predict.interval.kinds import KindName
+
 
 class Uncertainty(Estimator):
     """Intervals, draws and entropies of the class probabilities."""
@@ -23,7 +25,7 @@ class Uncertainty(Estimator):
         self,
         X: Any,
         prob: float | None = None,
-        kind: Literal["eti", "hdi"] | None = None,
+        kind: "KindName | None" = None,
         method: Literal["auto", "exact", "approx", "draws"] = "auto",
         class_prior: Any = None,
         random_state: Any = 0,

@@ -28,6 +28,8 @@ from bayesgen.predict.interval.request import IntervalRequest
 if TYPE_CHECKING:
     import xarray as xr
 
+    from bayesgen.predict.interval.kinds import KindName
+
 _FLOOR = "the floor of mutual_information(posterior=...), which plug-ins do without,"
 PlugIn = Literal["posterior_mean", "map", "mle"]
 
@@ -53,7 +55,7 @@ def mutual_information(
     draws: int = 1000,
     unit: Literal["bits", "nats"] | None = None,
     prob: float | None = None,
-    kind: Literal["eti", "hdi"] | None = None,
+    kind: "KindName | None" = None,
     random_state: Any = 0,
 ) -> "xr.Dataset": ...
 
@@ -67,7 +69,7 @@ def mutual_information(
     draws: int = 1000,
     unit: Literal["bits", "nats"] | None = None,
     prob: float | None = None,
-    kind: Literal["eti", "hdi"] | None = None,
+    kind: "KindName | None" = None,
     random_state: Any = 0,
 ) -> "xr.DataArray | xr.Dataset":
     r"""Mutual information of each feature and the class.

@@ -1,7 +1,7 @@
 """Forest of class probabilities: one line an interval, and the two means that it may miss."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -9,6 +9,8 @@ from bayesgen.plots.style import HAIR, INK, canvas, colour, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from bayesgen.predict.interval.kinds import KindName
 
 _ROWS = 60
 
@@ -20,7 +22,7 @@ def plot_class_probability(
     *,
     names: Sequence[Any] | None = None,
     prob: float | None = None,
-    kind: Literal["eti", "hdi"] | None = None,
+    kind: "KindName | None" = None,
     class_prior: Any = None,
     posterior: Any = None,
     ax: "Axes | None" = None,
