@@ -1,0 +1,138 @@
+"""Each dependency does what this package asks of it: one small use of each.
+
+`make oldest` runs this file on the lowest versions that pyproject.toml allows.
+"""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import bayesgen as bg
+
+pytestmark = [pytest.mark.slow, pytest.mark.oldest]
+
+RNG = np.random.default_rng(12)
+Y = np.repeat(["a", "b"], 20)
+X = RNG.normal(size=(40, 2)) + (Y == "b")[:, None] * [1.0, 2.0]
+
+
+@pytest.fixture(scope="module")
+def clf():
+    return bg.GaussianNB().fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    pd = pytest.importorskip("pandas")
+    path = tmp_path_factory.mktemp("tables") / "rows.csv"
+    pd.DataFrame({"length": X[:, 0], "width": X[:, 1], "label": Y}).to_csv(path, index=False)
+    return path
+
+
+def test_h5netcdf(clf, tmp_path):
+    clf.save(tmp_path / "model.nc")
+    again = bg.load(tmp_path / "model.nc").predict_proba(X)
+    np.testing.assert_array_equal(again, clf.predict_proba(X))
+
+
+def test_scikit_learn():
+    from sklearn.model_selection import cross_val_score
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    scores = cross_val_score(make_pipeline(StandardScaler(), bg.QuadraticDiscriminant()), X, Y)
+    assert scores.mean() > 0.7
+
+
+def test_pandas():
+    X, y = bg.datasets.load_penguins()
+    clf = bg.MixedNB().fit(X, y)
+    assert np.mean(clf.predict(X) == y) > 0.95
+    assert list(clf.simulate(3)[0].columns) == list(X.columns)
+
+
+def test_narwhals():
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({"length": X[:, 0], "colour": np.where(X[:, 1] > 1, "red", "blue")})
+    assert bg.MixedNB().fit(frame, Y).predict(frame).shape == Y.shape
+
+
+def test_pyarrow(clf, table, tmp_path):
+    pd = pytest.importorskip("pandas")
+    pd.read_csv(table).to_parquet(tmp_path / "rows.parquet")
+    for path in (table, tmp_path / "rows.parquet"):
+        streamed = bg.fit_stream(bg.GaussianNB(), path, target="label", progressbar=False)
+        np.testing.assert_allclose(streamed.predict_proba(X), clf.predict_proba(X), rtol=1e-9)
+
+
+def test_numba():
+    """Rows enough to be compiled for, against the density of each row in scipy."""
+    n = 200_000
+    rows = RNG.normal(size=(n, 3))
+    y = (rows[:, 0] > 0.5).astype(int)
+    clf = bg.GaussianNB(0.0, 1.0, 3.0, 1.0).fit(rows, y)
+    density = np.zeros((5, 2))
+    for c in (0, 1):
+        mine = rows[y == c]
+        count, mean = len(mine), mine.mean(axis=0)
+        kappa, nu = 1.0 + count, 3.0 + count
+        scatter = ((mine - mean) ** 2).sum(axis=0) + count / kappa * mean**2
+        sigma2 = (3.0 + scatter) / nu
+        scale = np.sqrt(sigma2 * (1 + 1 / kappa))
+        x = stats.t.logpdf(rows[:5], nu, count * mean / kappa, scale).sum(axis=1)
+        density[:, c] = x + np.log((count + 1) / (n + 2))
+    expected = np.exp(density - np.logaddexp(*density.T)[:, None])
+    np.testing.assert_allclose(clf.predict_proba(rows)[:5], expected, rtol=1e-8)
+
+
+def test_arviz_intervals_and_summaries(clf):
+    az = pytest.importorskip("arviz")
+    assert np.isfinite(clf.predict_interval(X[:3], kind="hdi")).to_dataarray().all()
+    assert len(az.summary(clf.posterior_, var_names=["pi"])) == 2
+    tree = clf.draw_posterior(100, X=X, y=Y, groups=["log_likelihood"])
+    assert az.loo(tree, var_name="joint").elpd < 0
+
+
+def test_pymc_and_nutpie(clf):
+    tree = clf.sample_posterior(draws=300, tune=300, chains=2, random_seed=3, progressbar=False)
+    pi = tree["posterior"]["pi"].to_numpy()[..., 0]
+    exact = stats.beta(21, 21)
+    assert pi.mean() == pytest.approx(exact.mean(), abs=6 * exact.std() / np.sqrt(300))
+
+
+def test_matplotlib(clf):
+    mpl = pytest.importorskip("matplotlib")
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    ax = bg.plots.plot_regions(clf, X, Y)
+    ax.figure.canvas.draw()
+    plt.close("all")
+
+
+def test_dask(clf):
+    da = pytest.importorskip("dask.array")
+    rows, labels = da.from_array(X, chunks=(10, 2)), da.from_array(Y, chunks=10)
+    spread = bg.fit_dask(bg.GaussianNB(), rows, labels)
+    np.testing.assert_allclose(spread.predict_proba(X), clf.predict_proba(X), rtol=1e-9)
+    assert spread.predict(rows).compute().shape == Y.shape
+
+
+@pytest.mark.parametrize("command", [["--help"], ["fit", "--help"], ["demo"]])
+def test_typer_and_rich(command):
+    run = subprocess.run([sys.executable, "-m", "bayesgen", *command], capture_output=True)
+    assert run.returncode == 0, run.stderr.decode()
+    assert run.stdout
+
+
+def test_command_line(table, tmp_path):
+    for command in (
+        ["fit", table, "--target", "label", "-o", tmp_path / "model.nc"],
+        ["predict", tmp_path / "model.nc", table, "-o", tmp_path / "out.csv"],
+    ):
+        run = subprocess.run([sys.executable, "-m", "bayesgen", *command], capture_output=True)
+        assert run.returncode == 0, run.stderr.decode()
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == 41
