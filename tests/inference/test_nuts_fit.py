@@ -463,6 +463,8 @@ def z_scores(clf: Any, reference: dict[str, np.ndarray]) -> np.ndarray:
         chain = posterior[name].values
         flat = chain.reshape(*chain.shape[:2], -1)
         drawn = drawn.reshape(len(drawn), -1)
+        if flat.shape[-1] < drawn.shape[1]:  # listed by cell: padding is 0 in every draw
+            drawn = drawn[:, (drawn > 0).any(axis=0)]
         use = drawn.std(axis=0) > 0
         out.append(compare(flat[..., use], drawn[:, use]).z)
     return np.concatenate(out)

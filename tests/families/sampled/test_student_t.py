@@ -89,7 +89,8 @@ def test_tied_values_are_no_point_without_width():
     rng = np.random.default_rng(6)
     X = np.round(rng.normal(scale=0.6, size=(80, 1))) + 3.0 * (np.arange(80) % 2)[:, None]
     clf = bg.StudentTNB(chains=2, draws=500, tune=500, random_state=1)
-    draws = clf.fit(X, np.arange(80) % 2, progressbar=False).posterior_["posterior"]
+    clf.fit(X, np.arange(80) % 2, progressbar=False, target_accept=0.95)  # a step less bold
+    draws = clf.posterior_["posterior"]
     assert float(draws["sigma"].min()) > 0.28
     assert 0.35 < float(draws["sigma"].mean()) < 0.9
 
