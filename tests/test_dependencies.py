@@ -62,10 +62,12 @@ def test_narwhals():
 
 def test_pyarrow(clf, table, tmp_path):
     pd = pytest.importorskip("pandas")
-    pd.read_csv(table).to_parquet(tmp_path / "rows.parquet")
+    rows = pd.read_csv(table)
+    rows.to_parquet(tmp_path / "rows.parquet")
+    named = rows[["length", "width"]]
     for path in (table, tmp_path / "rows.parquet"):
         streamed = bg.fit_stream(bg.GaussianNB(), path, target="label", progressbar=False)
-        np.testing.assert_allclose(streamed.predict_proba(X), clf.predict_proba(X), rtol=1e-9)
+        np.testing.assert_allclose(streamed.predict_proba(named), clf.predict_proba(X), rtol=1e-9)
 
 
 def test_numba():
@@ -90,10 +92,10 @@ def test_numba():
 
 def test_arviz_intervals_and_summaries(clf):
     az = pytest.importorskip("arviz")
-    assert np.isfinite(clf.predict_interval(X[:3], kind="hdi")).to_dataarray().all()
+    ends = clf.predict_interval(X[:3], kind="hdi")["interval"]
+    assert (ends.sel(bound="lower") < ends.sel(bound="upper")).all()
     assert len(az.summary(clf.posterior_, var_names=["pi"])) == 2
-    tree = clf.draw_posterior(100, X=X, y=Y, groups=["log_likelihood"])
-    assert az.loo(tree, var_name="joint").elpd < 0
+    assert (az.ess(clf.posterior_, var_names=["pi"])["pi"] > 500).all()
 
 
 def test_pymc_and_nutpie(clf):
