@@ -13,7 +13,7 @@ import csv
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -98,19 +98,23 @@ class CsvFile:
         if not self._has_rows:
             return
         most, first = n_rows or max(1, _CELLS // len(names)), 1
-        with self._readable(), open(self.path, "rb", buffering=0) as file:
-            for table in _regrouped(self._batches(file, names), most):
-                yield Rows(table.select(names), True, first, file.tell() / self.size)
+        with self._readable(), ExitStack() as files:
+            for table in _regrouped(self._batches(files, names), most):
+                yield Rows(table.select(names), True, first, self._file.tell() / self.size)
                 first += table.num_rows
 
-    def _batches(self, file: Any, names: Sequence[str]) -> Iterator["pyarrow.RecordBatch"]:
-        """All rows of the named columns, and of the last one, a block of bytes at a time."""
+    def _batches(self, files: ExitStack, names: Sequence[str]) -> Iterator["pyarrow.RecordBatch"]:
+        """All rows of the named columns, and of the last one, a block of bytes at a time.
+
+        Each attempt opens the file anew, for `files` to close at the end: Arrow reads ahead in
+        another thread, and one that was given up would move the position of the next.
+        """
         import pyarrow
 
         block, n_given, last = _BLOCK, 0, ""
         while True:
             n_known = n_given
-            file.seek(0)
+            self._file = file = files.enter_context(self.path.open("rb", buffering=0))
             try:
                 with self._parsed(file, names, block) as reader:
                     for batch in reader:

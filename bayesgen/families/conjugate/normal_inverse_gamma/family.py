@@ -14,7 +14,6 @@ Bayesian analysis of the Gaussian distribution.
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -115,12 +114,12 @@ class NormalInverseGamma(ConjugateFamily):
 
     # -- variance groups ---------------------------------------------------------------------
 
-    @cached_property
+    @property
     def over_classes(self) -> bool:
         """Whether the classes share variances."""
         return self.variance in ("tied", "spherical")
 
-    @cached_property
+    @property
     def over_features(self) -> bool:
         """Whether the columns do."""
         return self.variance in ("class_spherical", "spherical")
@@ -133,12 +132,12 @@ class NormalInverseGamma(ConjugateFamily):
             cells = cells.sum(axis=1, keepdims=True)
         return cells
 
-    @cached_property
+    @property
     def sum_of_squares(self) -> Array:
         """SS = nu sigma2, of the variance groups."""
         return self.nu * self.sigma2
 
-    @cached_property
+    @property
     def live(self) -> Array:
         """(D,) False for the columns that are left out."""
         return ~np.broadcast_to(self.ignored, self.mu.shape[1])
