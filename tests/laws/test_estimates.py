@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bayesgen.families.errors import UndefinedEstimateError
-from tests.laws.cases import close, first
+from tests.laws.cases import close, first, needs_density
 
 
 def test_no_theta_explains_the_data_better_than_the_mle(case):
@@ -52,3 +52,19 @@ def test_estimates_of_a_large_sample_meet(case):
         close(posterior.log_likelihood(X, theta)[own], predictive, tol)
         defined += 1
     assert defined >= 2
+
+
+def test_no_theta_is_denser_than_the_map(case):
+    """Nor a little away from it: the parameters of every family are a convex set."""
+    needs_density(case)
+    posterior, _, _, _ = case.fitted(60)
+    try:
+        mode = posterior.map()
+    except UndefinedEstimateError:
+        pytest.skip("this posterior has no mode")
+    draws = posterior.draw(case.rng(23), 100)
+    top = posterior.log_density({name: mode[name] for name in draws})
+    assert np.isfinite(top)
+    for step in (1.0, 0.1, 0.01, 1e-3):
+        near = {name: mode[name] + step * (value - mode[name]) for name, value in draws.items()}
+        assert posterior.log_density(near).max() <= top + 1e-9 * (1 + abs(top))
