@@ -88,7 +88,7 @@ def test_tied_values_are_no_point_without_width():
     """Rounded to whole numbers, 60 % ties: the posterior knows the scale of what was rounded."""
     rng = np.random.default_rng(6)
     X = np.round(rng.normal(scale=0.6, size=(80, 1))) + 3.0 * (np.arange(80) % 2)[:, None]
-    clf = bg.StudentTNB(chains=2, draws=500, tune=500, random_state=1)
+    clf = bg.StudentTNB(random_state=1)  # 2 x 500 draws leave R-hat above 1.01 in half of the seeds
     clf.fit(X, np.arange(80) % 2, progressbar=False, target_accept=0.95)  # a step less bold
     draws = clf.posterior_["posterior"]
     assert float(draws["sigma"].min()) > 0.28
