@@ -259,6 +259,31 @@ class Discriminant(Protocol):
 
 
 @runtime_checkable
+class RowRemoval(Protocol):
+    """The predictive without a training row in a form of its own: asked by ``loo``.
+
+    A family that does not offer it is asked for its `cgf` at negative arguments
+    (`posterior.removal`): as exact, and slower where classes share parameters.
+    """
+
+    def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
+        """(N, C) log p(x_i | y_i = c) of each row, this posterior less the row itself.
+
+        Parameters
+        ----------
+        X, y, weight : rows of this posterior, their classes and weights (N,)
+
+        Returns
+        -------
+        log_x : (N, C)
+        left : (N,)
+            The least share of a sum of squares that is left without the row: relative rounding
+            errors of the result grow as its inverse.
+        """
+        ...
+
+
+@runtime_checkable
 class DensityDraws(Protocol):
     """Draws of the class log-densities without drawing theta: asked by ``predict_interval``."""
 

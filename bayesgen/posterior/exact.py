@@ -1,6 +1,7 @@
 """The posterior in closed form."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,14 @@ import numpy as np
 from bayesgen.families.names import CLASS_WEIGHTS, Method
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
-from bayesgen.posterior.model import ClassModel, ClassStats, log_weights, split_chains
+from bayesgen.posterior.model import (
+    ClassModel,
+    ClassStats,
+    log_weights,
+    log_weights_without,
+    split_chains,
+)
+from bayesgen.posterior.removal import fragile, leave_out_each, log_predictive_without
 from bayesgen.posterior.scores import Quantity, plug_in_score
 
 
@@ -82,6 +90,67 @@ class ExactPosterior:
         log_x = plug_in_score(self.model.family, method, quantity)(X, theta)
         log_x += log_weights(weights)
         return log_x
+
+    def log_joint_without(self, X: Matrix, codes: Array, weight: Array) -> tuple[Array, None]:
+        """(N, C) log p(y = c, x_i) of training rows, each without itself.
+
+        Parameters
+        ----------
+        X : (N, D) training rows, all or some
+        codes : (N,)
+            Their classes; -1: a row that is not in the posterior, so that nothing leaves.
+        weight : (N,)
+            Weight of each row in the fit, which leaves whole.
+
+        Returns
+        -------
+        log_joint : (N, C)
+        pareto_k : None
+            There is nothing to diagnose: it is exact.
+        """
+        inside = (codes >= 0) & (weight > 0)
+        if not inside.all():
+            log_joint = self.log_joint(X)
+            rows = np.flatnonzero(inside)
+            if len(rows):
+                log_joint[rows], _ = self.log_joint_without(X[rows], codes[rows], weight[rows])
+            return log_joint, None
+        log_x, left = log_predictive_without(self.model.family, X, codes, weight)
+        out = log_x + log_weights_without(self.model.alpha, codes, weight)
+        lost = fragile(left, log_x)
+        if len(lost):
+            self._leave_out([lost[i : i + 1] for i in range(len(lost))], X, codes, weight, out)
+        return out, None
+
+    def log_joint_without_groups(
+        self, X: Matrix, codes: Array, weight: Array, groups: Sequence[Array]
+    ) -> Array:
+        """The same where each row is without its whole group; `groups` are positions of rows."""
+        out = np.empty((X.shape[0], len(self.model.alpha)))
+        self._leave_out(groups, X, codes, weight, out)
+        return out
+
+    def _leave_out(
+        self, groups: Sequence[Array], X: Matrix, codes: Array, weight: Array, out: Array
+    ) -> None:
+        """Fill rows of `out` by adding up the statistics of all rows but their group's."""
+
+        def stats_of(rows: Array) -> ClassStats:
+            return self.prior.stats(X[rows], codes[rows], len(self.model.alpha), weight[rows])
+
+        def visit(rows: Array, stats: ClassStats) -> None:
+            out[rows] = replace(self, model=self.prior.update(stats), stats=stats).log_joint(
+                X[rows]
+            )
+
+        left_out = np.concatenate(groups)
+        outside = np.ones(X.shape[0], dtype=bool)
+        outside[left_out] = False
+        if np.isclose(weight.sum(), self.stats.count.sum(), rtol=1e-9):
+            rest = stats_of(np.flatnonzero(outside))
+        else:  # some of the training rows: what the others have added is known by subtraction
+            rest = self.stats.remove(stats_of(left_out))
+        leave_out_each(groups, stats_of, rest, visit)
 
     def draw(self, rng: np.random.Generator, draws: int, chains: int) -> dict[str, Array]:
         """{name: (chain, draw, *dims)} independent draws of every parameter."""

@@ -284,3 +284,18 @@ def log_weights(weights: Array) -> Array:
     """log of class weights; -inf for a class that cannot occur."""
     with np.errstate(divide="ignore"):
         return np.log(weights)
+
+
+def log_weights_without(alpha: Array, codes: Array, weight: Array) -> Array:
+    """(N, C) log of the posterior mean class weights without each of the rows.
+
+    Parameters
+    ----------
+    alpha : (C,) Dirichlet concentration given all rows
+    codes, weight : (N,) of rows behind it
+    """
+    if len(alpha) == 1:
+        return np.zeros((len(codes), 1))
+    left = np.repeat(alpha[None], len(codes), axis=0)
+    left[np.arange(len(codes)), codes] -= weight
+    return log_weights(left / left.sum(axis=1, keepdims=True))

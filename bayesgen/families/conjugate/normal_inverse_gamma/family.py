@@ -19,7 +19,12 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from bayesgen.families.capabilities import DensityDraws
-from bayesgen.families.conjugate.normal_inverse_gamma import cumulants, density_draws, predictive
+from bayesgen.families.conjugate.normal_inverse_gamma import (
+    cumulants,
+    density_draws,
+    predictive,
+    removal,
+)
 from bayesgen.families.conjugate.normal_inverse_gamma.normal_densities import normal_log_densities
 from bayesgen.families.conjugate.normal_inverse_gamma.statistics import GaussianStats
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
@@ -387,6 +392,10 @@ class NormalInverseGamma(ConjugateFamily):
     def log_predictive(self, X: Matrix) -> Array:
         """(N, C) Student t, group by group: `predictive`."""
         return predictive.log_predictive(self, X)
+
+    def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
+        """By sums of squares less the row's own: `removal`."""
+        return removal.log_predictive_without(self, X, y, weight)
 
     def log_evidence(self, stats: GaussianStats) -> float:
         """log p(X | y) of the live columns, means and variances integrated out."""

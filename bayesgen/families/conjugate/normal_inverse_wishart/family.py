@@ -28,6 +28,7 @@ from bayesgen.families.conjugate.normal_inverse_wishart import (
     linear_rule,
     log_odds,
     margins,
+    removal,
 )
 from bayesgen.families.conjugate.normal_inverse_wishart.scatter import ScatterStats
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
@@ -399,6 +400,10 @@ class NormalInverseWishart(ConjugateFamily):
             q += log_norm
             out[rows] = q
         return out
+
+    def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
+        """By a rank-one change of psi: `removal`."""
+        return removal.log_predictive_without(self, X, y, weight)
 
     def log_evidence(self, stats: ScatterStats) -> float:
         """log p(X | y) of the live columns, means and covariances integrated out."""

@@ -1,0 +1,251 @@
+"""What a fitted classifier says of each training row without that row."""
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length
+
+from bayesgen.encoding.labels import is_labelled, labels_and_mask, refuse_unlabelled
+from bayesgen.estimators.estimator import Estimator
+from bayesgen.inference.closed_form import NoClosedFormError
+from bayesgen.numerics.special import Array, log_softmax
+from bayesgen.posterior.exact import ExactPosterior
+
+if TYPE_CHECKING:
+    from arviz_stats.utils import ELPDData
+
+_SAME = 1e-7  # relative: two sums of the same rows in another order differ by 1e-12 or so
+
+_TRAINING_ROWS = (
+    "leave-one-out needs the training rows, labels and weights: all of them, or some with "
+    "partial=True"
+)
+
+
+class TrainingRows(NamedTuple):
+    """Training rows as the family takes them."""
+
+    X: Any
+    codes: Array  # (N,) -1 where there is no label
+    weight: Array  # (N,)
+
+    @property
+    def scored(self) -> Array:
+        """Positions of the rows that have a label and a weight."""
+        return np.flatnonzero((self.codes >= 0) & (self.weight > 0))
+
+
+class LeaveOneOut(Estimator):
+    """Exact leave-one-out, without a refit; of draws, by Pareto-smoothed importance sampling."""
+
+    def loo_log_joint(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        partial: bool = False,
+    ) -> Array:
+        r"""(N, C) log p(y = c, x_i \| D without row i) of the training rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight : the training rows
+            As given to `fit`. They are checked against the statistics of the fit.
+        groups : (N,) or int, optional
+            Labels of groups (sites, subjects, folds): each row is scored without its whole group.
+            An integer K makes K folds, row i in fold ``i % K``.
+        partial : bool
+            `X` and `y` are some of the training rows, as a sample of a stream: their statistics
+            are checked to be part of those of the fit.
+
+        Returns
+        -------
+        (N, C)
+            Normalised over the classes it is p(y = c | x_i, D without row i). A row of weight w
+            leaves whole; a row of weight 0, or without a label, was never in.
+
+        Raises
+        ------
+        ValueError
+            If these are not the training rows.
+
+        Notes
+        -----
+        One pass over the rows, at the cost of a prediction. What was learned from all rows before
+        the prior was fixed stays as it was: scales of data-scaled default priors, bins,
+        categories, vocabularies. After a fit by draws, Pareto-smoothed importance sampling.
+
+        Examples
+        --------
+        >>> import bayesgen as bg
+        >>> X, y = [[0, 1], [1, 1], [1, 0], [0, 0]], ["a", "a", "b", "b"]
+        >>> joint = bg.BernoulliNB().fit(X, y).loo_log_joint(X, y)
+        >>> np.exp(joint[0]).round(4)  # 2/5 * 1/3 * 2/3 and 3/5 * 1/2 * 1/4
+        array([0.0889, 0.075 ])
+        """
+        own = self._fitted()
+        rows = self._training_rows(X, y, sample_weight, partial)
+        if groups is None:
+            return own.log_joint_without(*rows)[0]
+        return self._without_groups(own, rows, groups)
+
+    def loo(
+        self,
+        X: Any,
+        y: Any,
+        target: Literal["label", "joint"] = "label",
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        partial: bool = False,
+    ) -> "ELPDData":
+        """Leave-one-out score of the fit, as ArviZ holds it.
+
+        Parameters
+        ----------
+        X, y, sample_weight, groups, partial
+            As in `loo_log_joint`.
+        target : {"label", "joint"}
+            Sum over rows of log p(y_i | x_i, D without row i), by which to choose a classifier; or
+            of log p(x_i, y_i | D without row i), in which the features outweigh the label.
+
+        Returns
+        -------
+        arviz_stats ELPDData
+            ``elpd``, ``se``, ``p`` (effective number of parameters: the score with the row less
+            the score without), ``elpd_i`` (obs_id) of the rows that have a label and a weight.
+            `arviz.compare` and `arviz.plot_compare` take it beside others of the same rows and
+            target. After a fit by draws also ``pareto_k``, and ``warning`` where it is too large.
+
+        Notes
+        -----
+        The whole row leaves, features and label. ``az.loo(tree, var_name="label")`` of a
+        generative model takes out the label alone: x_i then still tells of theta.
+
+        Examples
+        --------
+        >>> import bayesgen as bg
+        >>> X, y = bg.datasets.load_penguins()
+        >>> X, y = X[["bill_length_mm"]].dropna(), y[X["bill_length_mm"].notna()]
+        >>> round(bg.GaussianNB().fit(X, y).loo(X, y).elpd, 2)
+        -218.31
+        """
+        if target not in ("label", "joint"):
+            raise ValueError(f"target must be 'label' or 'joint', got {target!r}")
+        if target == "joint":
+            self._refuse_if_discriminative("target='joint'")
+        own = self._fitted()
+        rows = self._training_rows(X, y, sample_weight, partial)
+        at = rows.scored
+        if not len(at):
+            raise ValueError("no row has a label and a weight above 0: there is nothing to score")
+        n_groups = k = None
+        if groups is None:
+            log_joint, k = own.log_joint_without(*rows)
+        else:
+            log_joint = self._without_groups(own, rows, groups)
+            n_groups = len(np.unique(_groups(groups, len(rows.codes))))
+        nobody = np.full(len(at), -1)
+        full, _ = own.log_joint_without(rows.X[at], nobody, rows.weight[at])
+        left_out = log_joint[at]
+        if target == "label":
+            full, left_out = log_softmax(full), log_softmax(left_out)
+        own_class = np.arange(len(at)), rows.codes[at]
+        from bayesgen.checks.loo import elpd
+
+        return elpd(
+            left_out[own_class],
+            full[own_class],
+            at,
+            target,
+            None if k is None else k[at],
+            0 if isinstance(own, ExactPosterior) else int(np.prod(own.shape)),
+            n_groups,
+        )
+
+    def _without_groups(self, own: Any, rows: TrainingRows, groups: Any) -> Array:
+        if not isinstance(own, ExactPosterior):
+            raise NoClosedFormError(
+                "groups= leaves many rows out at once, which draws cannot (importance weights "
+                "would rest on a few of them); fit again without each group"
+            )
+        inside = rows.scored
+        found = _groups(groups, len(rows.codes))[inside]
+        order = np.argsort(found, kind="stable")
+        cuts = np.flatnonzero(np.diff(found[order])) + 1
+        parts = np.split(order, cuts)
+        out = own.log_joint(rows.X)
+        out[inside] = own.log_joint_without_groups(
+            rows.X[inside], rows.codes[inside], rows.weight[inside], parts
+        )
+        return out
+
+    def _training_rows(self, X: Any, y: Any, sample_weight: Any, partial: bool) -> TrainingRows:
+        """Rows, codes and weights; raises unless they are (some of) those of the fit."""
+        own = self._fitted()
+        X = self._read(X, reset=False)
+        values, masked = labels_and_mask(y)
+        check_consistent_length(X, values)
+        exact = isinstance(own, ExactPosterior)
+        if exact:
+            refuse_unlabelled(masked)
+            codes = self._codes_of(values)
+        else:
+            known = is_labelled(values, masked)
+            codes = np.full(len(values), -1)
+            codes[known] = self._codes_of(values[known])
+        weight = np.ones(len(codes))
+        if sample_weight is not None:
+            weight = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
+        rows = TrainingRows(self._encode(X), codes, weight)
+        if exact:
+            self._check_rows_of_fit(rows, partial)
+        else:
+            self._check_number(rows, partial)
+        return rows
+
+    def _check_number(self, rows: TrainingRows, partial: bool) -> None:
+        n, seen = len(rows.codes), getattr(self, "n_rows_seen_", None)
+        if seen is not None and not partial and n != seen:
+            raise ValueError(f"{_TRAINING_ROWS}; got {n} rows, and the fit had {seen}")
+
+    def _check_rows_of_fit(self, rows: TrainingRows, partial: bool) -> None:
+        """By the class counts and the evidence: a change of any cell changes it."""
+        at = rows.scored
+        some = TrainingRows(rows.X[at], rows.codes[at], rows.weight[at])
+        prior, stats = self.prior_, self.stats_
+        own = prior.stats(*some[:2], len(self.classes_), some.weight)
+        if partial:
+            try:
+                stats.remove(own)
+            except ValueError as error:
+                raise ValueError(f"{_TRAINING_ROWS}; some of these were not: {error}") from None
+            return
+        if not np.allclose(own.count, stats.count, rtol=_SAME):
+            raise ValueError(
+                f"{_TRAINING_ROWS}; got weights {own.count.round(6).tolist()} of the classes "
+                f"{self.classes_.tolist()}, and the fit had {stats.count.round(6).tolist()}"
+            )
+        fitted, given = prior.log_evidence(stats), prior.log_evidence(own)
+        if not np.isclose(given, fitted, rtol=_SAME, atol=_SAME * len(some.codes)):
+            raise ValueError(
+                f"{_TRAINING_ROWS}; these have the same classes and other features: their log "
+                f"evidence is {given:.6f}, that of the fit {fitted:.6f}"
+            )
+
+
+def _groups(groups: Any, n: int) -> Array:
+    """(N,) codes of the groups."""
+    if isinstance(groups, int | np.integer):
+        if not 2 <= groups <= n:
+            raise ValueError(f"groups must be at least 2 folds and at most {n} rows, got {groups}")
+        return np.arange(n) % int(groups)
+    found = np.asarray(groups)
+    if found.shape != (n,):
+        raise ValueError(f"groups must have one entry for each of {n} rows, got {found.shape}")
+    codes: Array = np.unique(found, return_inverse=True)[1].ravel()
+    return codes

@@ -1,0 +1,143 @@
+"""`loo` and `loo_log_joint` of fitted classifiers: refits, NUTS, ArviZ, refusals."""
+
+import arviz as az
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris, load_wine
+
+import bayesgen as bg
+from bayesgen.inference.closed_form import NoClosedFormError
+
+MIXED = ["island", "bill_length_mm", "sex"]
+
+
+@pytest.fixture(scope="module")
+def penguins():
+    return bg.datasets.load_penguins()
+
+
+@pytest.fixture(scope="module")
+def iris():
+    return load_iris(return_X_y=True)
+
+
+def refit(clf, X, y, rows, weight=None):
+    """(n, C) under fresh clones whose prior is the fitted one: it was scaled by all rows."""
+    others = np.setdiff1d(np.arange(len(y)), rows)
+    model = clf.prior_
+    X, codes = clf._encoded(X), clf._codes_of(y)
+    w = np.ones(len(y)) if weight is None else weight
+    posterior = model.update(model.stats(X[others], codes[others], len(clf.classes_), w[others]))
+    return posterior.family.log_predictive(X[rows]) + np.log(posterior.mean_weights())
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_mixed_table(penguins, weighted):
+    X, y = penguins
+    X = X[MIXED]
+    weight = np.random.default_rng(0).choice([0.0, 0.5, 2.0], size=len(y)) if weighted else None
+    clf = bg.MixedNB().fit(X, y, sample_weight=weight)
+    found = clf.loo_log_joint(X, y, weight)
+    assert found.shape == (len(y), 3)
+    for i in range(0, len(y), 23):
+        np.testing.assert_allclose(found[[i]], refit(clf, X, y, [i], weight), rtol=1e-9)
+
+
+def test_scores_and_their_error(iris):
+    X, y = iris
+    clf = bg.QuadraticDiscriminant().fit(X, y)
+    joint = clf.loo_log_joint(X, y)
+    scores = joint[np.arange(150), y] - np.logaddexp.reduce(joint, axis=1)
+    label, both = clf.loo(X, y), clf.loo(X, y, target="joint")
+    np.testing.assert_allclose(label.elpd_i, scores, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(label.elpd, scores.sum())
+    np.testing.assert_allclose(label.se, np.sqrt(150) * scores.std())
+    np.testing.assert_allclose(both.elpd, joint[np.arange(150), y].sum())
+    full = clf.predict_log_proba(X)[np.arange(150), y]
+    np.testing.assert_allclose(label.p, (full - scores).sum())
+    assert label.kind == "loo"
+    assert not label.warning
+    assert label.elpd_i.dims == ("obs_id",)
+    assert "Exact leave-one-out" in str(label)
+
+
+def test_arviz_compares_exact_and_smoothed(iris):
+    X, y = iris
+    nuts = bg.GaussianNB().fit(X, y, inference="nuts", random_seed=1, progressbar=False)
+    exact = bg.GaussianNB().fit(X, y)
+    scores = {
+        "exact": exact.loo(X, y),
+        "smoothed": nuts.loo(X, y),
+        "lda": bg.LinearDiscriminant().fit(X, y).loo(X, y),
+    }
+    table = az.compare(scores)
+    assert set(table.index) == set(scores)
+    az.plot_compare(table, backend="none")
+    assert scores["smoothed"].pareto_k.max() < 0.7
+    for target, tolerance in (("label", 0.1), ("joint", 0.3)):  # of 150 rows with 4000 draws
+        a, b = exact.loo(X, y, target), nuts.loo(X, y, target)
+        assert abs(a.elpd - b.elpd) < tolerance
+        np.testing.assert_allclose(a.elpd_i, b.elpd_i, atol=0.1)
+
+
+def test_groups_and_folds(penguins):
+    X, y = penguins
+    X = X[MIXED[1:]]
+    clf = bg.MixedNB().fit(X, y)
+    site = np.random.default_rng(1).choice(["a", "b", "c"], size=len(y))
+    found = clf.loo_log_joint(X, y, groups=site)
+    rows = np.flatnonzero(site == "b")
+    np.testing.assert_allclose(found[rows], refit(clf, X, y, rows), rtol=1e-9)
+    folds = clf.loo_log_joint(X, y, groups=5)
+    rows = np.arange(2, len(y), 5)
+    np.testing.assert_allclose(folds[rows], refit(clf, X, y, rows), rtol=1e-9)
+    each = clf.loo_log_joint(X, y, groups=np.arange(len(y)))
+    np.testing.assert_allclose(each, clf.loo_log_joint(X, y), rtol=1e-9)
+    assert "3 groups" in str(clf.loo(X, y, groups=site))
+    with pytest.raises(ValueError, match="one entry for each"):
+        clf.loo(X, y, groups=site[1:])
+
+
+def test_other_rows_are_refused(iris):
+    X, y = iris
+    clf = bg.GaussianNB().fit(X, y)
+    with pytest.raises(ValueError, match="got weights"):
+        clf.loo(X[:100], y[:100])
+    with pytest.raises(ValueError, match="same classes and other features"):
+        clf.loo(X + 1e-3, y)
+    with pytest.raises(ValueError, match="some of these were not"):
+        clf.loo(np.concatenate([X, X]), np.concatenate([y, y]), partial=True)
+    with pytest.raises(ValueError, match="target must be"):
+        clf.loo(X, y, target="x")
+    part = clf.loo(X[::10], y[::10], partial=True)
+    np.testing.assert_allclose(part.elpd_i, clf.loo(X, y).elpd_i[::10], rtol=1e-9)
+
+
+def test_after_parts_and_merges(iris):
+    X, y = iris
+    clf = bg.LinearDiscriminant()
+    for k in range(3):
+        clf.partial_fit(X[k::3], y[k::3], classes=[0, 1, 2])
+    whole = bg.LinearDiscriminant().fit(X, y)
+    np.testing.assert_allclose(clf.loo(X, y).elpd, whole.loo(X, y).elpd, rtol=1e-9)
+
+
+def test_draws_without_a_closed_form():
+    X, y = load_wine(return_X_y=True)
+    X = X[:, :2]
+    clf = bg.GaussianNB().fit(X, y, inference="gibbs", random_seed=0, progressbar=False)
+    with pytest.raises(NoClosedFormError, match="groups="):
+        clf.loo(X, y, groups=5)
+    labels = np.array(y, dtype=float)
+    labels[:7] = np.nan
+    part = bg.GaussianNB().fit(X, labels, inference="gibbs", random_seed=0, progressbar=False)
+    score = part.loo(X, labels)
+    assert score.n_data_points == len(y) - 7
+    assert list(score.elpd_i.obs_id.values) == list(range(7, len(y)))
+
+
+def test_one_class_and_text():
+    clf = bg.MarkovNB(order=2).fit(["abab", "abba", "ccc", "cac"], ["x", "x", "y", "y"])
+    assert clf.loo(["abab", "abba", "ccc", "cac"], ["x", "x", "y", "y"]).elpd < 0
+    one = bg.PoissonNB().fit([[1], [4]], ["a", "a"])
+    assert one.loo([[1], [4]], ["a", "a"]).elpd == 0

@@ -1,0 +1,95 @@
+"""Every row without itself, in closed form, is what removing it and fitting again gives."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from bayesgen.posterior.exact import ExactPosterior
+from bayesgen.posterior.model import ClassModel
+from tests.laws.cases import close, is_real, is_table, needs_missing, stack, with_missing
+
+N = 30
+WEIGHTS = {"ones": None, "fractions": (0.5, 1.0, 2.0), "one row of none": (0.0, 1.0)}
+
+
+def posterior(case, X, y, weight):
+    prior = ClassModel(np.array([0.5, 1.0, 2.0]), case.prior)
+    stats = prior.stats(X, y, case.n_classes, weight)
+    return ExactPosterior(prior, prior.update(stats), stats)
+
+
+def refitted(case, X, y, weight, rows):
+    """(n, C) log joint densities of some rows after a fit to all others."""
+    others = np.setdiff1d(np.arange(len(y)), rows)
+    left = posterior(case, X[others], y[others], weight[others])
+    return left.model.family.log_predictive(X[rows]) + np.log(left.model.mean_weights())
+
+
+def weights(case, kind):
+    values = WEIGHTS[kind]
+    return np.ones(N) if values is None else case.rng(8).choice(values, size=N)
+
+
+@pytest.mark.parametrize("kind", WEIGHTS)
+def test_a_row_leaves_as_it_came(case, kind):
+    X, y = case.rows(N)
+    weight = weights(case, kind)
+    found, k = posterior(case, X, y, weight).log_joint_without(X, y, weight)
+    assert k is None
+    for i in range(N):
+        close(found[i : i + 1], refitted(case, X, y, weight, [i]), 1e-11)
+
+
+def test_a_group_leaves_as_it_came(case):
+    X, y = case.rows(N)
+    weight = weights(case, "fractions")
+    groups = np.split(case.rng(9).permutation(N), [3, 4, 15])
+    found = posterior(case, X, y, weight).log_joint_without_groups(X, y, weight, groups)
+    for rows in groups:
+        close(found[rows], refitted(case, X, y, weight, rows), 1e-11)
+
+
+def test_missing_cells_of_a_row_take_nothing_with_them(case):
+    needs_missing(case, in_training=True)
+    X, y = case.rows(N)
+    X, weight = with_missing(X, case.rng(10)), np.ones(N)
+    found, _ = posterior(case, X, y, weight).log_joint_without(X, y, weight)
+    for i in range(N):
+        close(found[i : i + 1], refitted(case, X, y, weight, [i]), 1e-11)
+
+
+def test_sparse_rows_leave_as_dense_ones(case):
+    X, y = case.rows(N)
+    if not (is_table(X) and case.family.sparse):
+        pytest.skip("dense rows only")
+    weight, S = np.ones(N), sparse.csr_matrix(X)
+    dense, _ = posterior(case, X, y, weight).log_joint_without(X, y, weight)
+    close(posterior(case, S, y, weight).log_joint_without(S, y, weight)[0], dense, 1e-12)
+
+
+def test_a_row_that_is_nearly_all_of_a_sum_leaves_no_rounding_error(case):
+    """One cell of 1e6 among values near 1: a subtraction would keep 4 digits of the others."""
+    X, y = case.rows(N)
+    if not is_real(X):
+        pytest.skip("columns are not all real-valued")
+    X = np.array(X)
+    X[0, 0] = 1e6
+    X[1, 1] = -3e5
+    weight = np.ones(N)
+    found, _ = posterior(case, X, y, weight).log_joint_without(X, y, weight)
+    for i in (0, 1, 2, 3):
+        close(found[i : i + 1], refitted(case, X, y, weight, [i]), 1e-9)
+
+
+def test_some_rows_leave_as_among_all(case):
+    X, y = case.rows(N)
+    weight = np.ones(N)
+    whole = posterior(case, X, y, weight)
+    every, _ = whole.log_joint_without(X, y, weight)
+    some = np.array([3, 4, 17])
+    part, _ = whole.log_joint_without(X[some], y[some], weight[some])
+    close(part, every[some], 1e-12)
+    codes = np.where(np.arange(N) < 5, -1, y)  # rows that were never in keep the whole posterior
+    outside, _ = whole.log_joint_without(X, codes, weight)
+    close(outside[:5], whole.log_joint(X[:5]), 1e-13)
+    close(stack([outside[5:]]), every[5:], 1e-12)
