@@ -6,6 +6,7 @@ from typing import Any
 from bayesgen.estimators.base import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, MultinomialNB, PoissonNB
 from bayesgen.estimators.gaussian import GaussianNB, LinearDiscriminant, QuadraticDiscriminant
+from bayesgen.estimators.pool import LogLinearPool
 from bayesgen.estimators.sampled import (
     BayesianLogisticRegression,
     DirichletCompoundMultinomialNB,
@@ -43,10 +44,10 @@ FACES: tuple[type[GenerativeClassifier], ...] = (
     GenerativeClassifier,
 )
 
-__all__ = ["FACES", "load", *sorted(estimator.__name__ for estimator in FACES)]
+__all__ = ["FACES", "LogLinearPool", "load", *sorted(estimator.__name__ for estimator in FACES)]
 
 
-def load(path: str | os.PathLike[str], **arguments: Any) -> GenerativeClassifier:
+def load(path: str | os.PathLike[str], **arguments: Any) -> Any:
     """Read a classifier written by ``clf.save(path)``; nothing in the file is executed.
 
     Parameters
@@ -77,7 +78,7 @@ def load(path: str | os.PathLike[str], **arguments: Any) -> GenerativeClassifier
     True
     """
     fit, state, draws = storage.read(path)
-    estimators = {estimator.__name__: estimator for estimator in FACES}
+    estimators: dict[str, Any] = {e.__name__: e for e in (*FACES, LogLinearPool)}
     name = state.get("estimator")
     if name not in estimators:
         raise ValueError(
