@@ -47,7 +47,7 @@ FACES: tuple[type[GenerativeClassifier], ...] = (
 __all__ = ["FACES", "LogLinearPool", "load", *sorted(estimator.__name__ for estimator in FACES)]
 
 
-def load(path: str | os.PathLike[str], **arguments: Any) -> Any:
+def load(path: str | os.PathLike[str], **arguments: Any) -> GenerativeClassifier:
     """Read a classifier written by ``clf.save(path)``; nothing in the file is executed.
 
     Parameters
@@ -59,7 +59,8 @@ def load(path: str | os.PathLike[str], **arguments: Any) -> Any:
 
     Returns
     -------
-    The fitted classifier, of the class that was saved: it predicts, resumes and merges.
+    The fitted classifier, of the class that was saved: it predicts, resumes and merges. A file of a
+    `LogLinearPool` gives one, which shares the predict methods.
 
     Raises
     ------
@@ -93,7 +94,8 @@ def load(path: str | os.PathLike[str], **arguments: Any) -> Any:
                 f"load(path, {absent[0]}=...) what the {name} was made with"
             )
         parameters = {k: storage.from_json(v) for k, v in state["parameters"].items()}
-        return estimators[name](**(parameters | arguments))._load(fit, state, draws)
+        found: GenerativeClassifier = estimators[name](**(parameters | arguments))
+        return found._load(fit, state, draws)
     except (KeyError, AttributeError, TypeError) as error:
         raise ValueError(
             f"{path} does not hold a complete {name} ({type(error).__name__}: {error})"
