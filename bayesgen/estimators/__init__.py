@@ -6,6 +6,7 @@ from typing import Any
 from bayesgen.estimators.base import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, MultinomialNB, PoissonNB
 from bayesgen.estimators.gaussian import GaussianNB, LinearDiscriminant, QuadraticDiscriminant
+from bayesgen.estimators.pool import LogLinearPool
 from bayesgen.estimators.sampled import (
     BayesianLogisticRegression,
     DirichletCompoundMultinomialNB,
@@ -43,7 +44,7 @@ FACES: tuple[type[GenerativeClassifier], ...] = (
     GenerativeClassifier,
 )
 
-__all__ = ["FACES", "load", *sorted(estimator.__name__ for estimator in FACES)]
+__all__ = ["FACES", "LogLinearPool", "load", *sorted(estimator.__name__ for estimator in FACES)]
 
 
 def load(path: str | os.PathLike[str], **arguments: Any) -> GenerativeClassifier:
@@ -58,7 +59,8 @@ def load(path: str | os.PathLike[str], **arguments: Any) -> GenerativeClassifier
 
     Returns
     -------
-    The fitted classifier, of the class that was saved: it predicts, resumes and merges.
+    The fitted classifier, of the class that was saved: it predicts, resumes and merges. A file of a
+    `LogLinearPool` gives one, which shares the predict methods.
 
     Raises
     ------
@@ -77,7 +79,7 @@ def load(path: str | os.PathLike[str], **arguments: Any) -> GenerativeClassifier
     True
     """
     fit, state, draws = storage.read(path)
-    estimators = {estimator.__name__: estimator for estimator in FACES}
+    estimators: dict[str, Any] = {e.__name__: e for e in (*FACES, LogLinearPool)}
     name = state.get("estimator")
     if name not in estimators:
         raise ValueError(
@@ -92,7 +94,8 @@ def load(path: str | os.PathLike[str], **arguments: Any) -> GenerativeClassifier
                 f"load(path, {absent[0]}=...) what the {name} was made with"
             )
         parameters = {k: storage.from_json(v) for k, v in state["parameters"].items()}
-        return estimators[name](**(parameters | arguments))._load(fit, state, draws)
+        found: GenerativeClassifier = estimators[name](**(parameters | arguments))
+        return found._load(fit, state, draws)
     except (KeyError, AttributeError, TypeError) as error:
         raise ValueError(
             f"{path} does not hold a complete {name} ({type(error).__name__}: {error})"

@@ -1,0 +1,113 @@
+"""The log-odds of a pool as sums over its members and their features."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesgen.datatree import tree
+from bayesgen.encoding.labels import codes_of
+from bayesgen.estimators.gaussian import QuadraticDiscriminant
+from bayesgen.estimators.pool.features import feature_scores
+from bayesgen.estimators.pool.members import Member
+from bayesgen.families.errors import MissingCapabilityError
+from bayesgen.families.names import FEATURE, OBS
+from bayesgen.inference.exponents import comparable
+from bayesgen.numerics.special import Array
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from bayesgen.estimators.pool.log_linear_pool import LogLinearPool
+
+
+def explained(pool: "LogLinearPool", X: Any, classes: Any) -> "xr.Dataset":
+    """As `LogLinearPool.explain`."""
+    if len(pool.classes_) < 2:
+        raise ValueError("explain: log-odds need two classes, and the pool knows one")
+    log_p = pool.predict_log_proba(X)
+    n = len(log_p)
+    if classes is None:
+        pairs = np.argsort(-log_p, axis=1, kind="stable")[:, :2]
+    else:
+        labels = list(classes)
+        if len(labels) != 2:
+            raise ValueError(f"classes must be a pair of labels, got {len(labels)} of them")
+        pairs = np.tile(codes_of(labels, pool.classes_), (n, 1))
+    a, b = pairs.T
+    rows = np.arange(n)
+    by_member = np.empty((n, len(pool._members_)))
+    features = _feature_names(pool)
+    by_feature = np.zeros((n, len(features)))
+    first = 0
+    for m, member in enumerate(pool._members_):
+        if pool.exponents == "feature":
+            scores = feature_scores(member, X, None, np.zeros(n))
+            eta = pool.exponents_[first : first + len(scores)]
+            first += len(scores)
+            terms = (scores[:, rows, a] - scores[:, rows, b]).T * eta
+            by_member[:, m] = terms.sum(axis=1)
+            _add(by_feature, terms, features, member, pool)
+            continue
+        eta = pool.exponents_[m]
+        joint = comparable(member.log_joint(X))
+        by_member[:, m] = eta * (joint[rows, a] - joint[rows, b])
+        if isinstance(member.clf, QuadraticDiscriminant):
+            continue  # products of features are no feature's own: they are in `rest`
+        try:
+            terms = eta * _contributions(member, X, pairs)
+        except (MissingCapabilityError, NotImplementedError, ValueError):
+            continue  # its log-odds are known as a whole: they are in `rest`
+        _add(by_feature, terms, features, member, pool)
+    b_c = pool.intercepts_ + pool._offset_
+    intercept = b_c[a] - b_c[b]
+    return tree.group(
+        {
+            "by_member": ((OBS, "member"), by_member),
+            "by_feature": ((OBS, FEATURE), by_feature),
+            "rest": ((OBS,), by_member.sum(axis=1) - by_feature.sum(axis=1)),
+            "intercept": ((OBS,), intercept),
+            "log_odds": ((OBS,), by_member.sum(axis=1) + intercept),
+            "label": ((OBS,), pool.classes_[a]),
+            "against": ((OBS,), pool.classes_[b]),
+        },
+        {"member": list(pool.members_), FEATURE: features},
+    ).assign_attrs(unit="nats")
+
+
+def _contributions(member: Member, X: Any, pairs: Array) -> Array:
+    """(N, D of the member) posterior mean contributions to each row's log-odds."""
+    from bayesgen.explain.contributions import Request
+    from bayesgen.explain.explanation import explanation
+
+    clf = member.clf
+    encoded = clf._encoded(member.rows(X))
+    names = clf._term_names(encoded)
+    joint = clf._fitted().log_joint(encoded, quantity="probability")
+    request = Request.of(0.9, "eti", method="approx", class_prior=None, seed=0)
+    found = explanation(clf._fitted(), encoded, len(names), joint, pairs, request)
+    terms: Array = found.terms.mean[:, :-1]
+    return terms
+
+
+def _feature_names(pool: "LogLinearPool") -> list[str]:
+    if hasattr(pool, "feature_names_in_"):
+        return [str(name) for name in pool.feature_names_in_]
+    for member in pool._members_:
+        if member.view is not None:
+            names = member.view.schema.names
+            return [f"x{j}" for j in member.view.schema.positions] if names is None else list(names)
+    return [str(name) for name in pool._members_[0].clf._feature_names()]
+
+
+def _add(
+    out: Array, terms: Array, features: list[str], member: Member, pool: "LogLinearPool"
+) -> None:
+    """Add a member's terms to those of the table's columns, if it says which they are."""
+    if member.origin is not None:
+        np.add.at(out.T, member.origin, terms.T)
+        return
+    at = {name: j for j, name in enumerate(features)}
+    own = [str(name) for name in member.clf._feature_names()]
+    if terms.shape[1] == len(own) and all(name in at for name in own):
+        for k, name in enumerate(own):
+            out[:, at[name]] += terms[:, k]

@@ -1,0 +1,670 @@
+"""A pool of classifiers with exponents learned from exact leave-one-out: LogLinearPool."""
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags, get_tags
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _num_samples,
+    check_consistent_length,
+    check_is_fitted,
+)
+
+from bayesgen.datatree import tree
+from bayesgen.encoding.labels import codes_of, labels_and_mask, refuse_unlabelled, weights_by_class
+from bayesgen.encoding.tables import feature_names
+from bayesgen.estimators.lazy_rows import row_by_row
+from bayesgen.estimators.pool.explanation import explained
+from bayesgen.estimators.pool.features import feature_draws, feature_scores
+from bayesgen.estimators.pool.members import Member, chosen, fitted, named, unfitted
+from bayesgen.estimators.pool.record import read_record, record
+from bayesgen.estimators.pool.summary import PoolSummary
+from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
+from bayesgen.inference import exponents as pooling
+from bayesgen.inference.exponents import ExponentPrior, Exponents, comparable, pooled
+from bayesgen.io import storage
+from bayesgen.numerics.rows import row_blocks
+from bayesgen.numerics.special import Array, log_softmax
+from bayesgen.predict import from_draws
+from bayesgen.predict.interval.request import IntervalRequest
+
+if TYPE_CHECKING:
+    import pymc as pm
+    import xarray as xr
+
+    from bayesgen.predict.interval.kinds import KindName
+
+MEMBER = "member"
+_DRAWS_SEED = 0
+_NUMBERS = 1 << 21  # of the scores of some rows under all draws: 16 MiB
+
+
+class LogLinearPool(ClassifierMixin, BaseEstimator):
+    r"""Log-linear pool of generative classifiers, calibrated by exact leave-one-out.
+
+    .. math:: p(y = c \mid x) \propto \exp\Big(\sum_m \eta_m J_{mc}(x) + b_c\Big)
+
+    :math:`J_{mc}(x) = \log p_m(y = c, x \mid D)` is the joint predictive of member m, its
+    parameters integrated out. Exponents :math:`\eta_m > 0` and intercepts b are learned from the
+    members' leave-one-out joints, in which no row has scored itself. A single member is
+    calibrated: an exponent below 1 says that it counts evidence more than once, as naive Bayes
+    does with dependent columns.
+
+    It is a pool of predictives with a discriminative layer of M + C numbers; not Bayesian model
+    averaging, which weighs members by their evidence and ends with one of them
+    (`bayesgen.compare_models` shows both).
+
+    Parameters
+    ----------
+    members : "auto", list, or {name: estimator}
+        Classifiers of this package, conjugate or sampled, or scikit-learn pipelines that end in
+        one; also as (name, estimator) pairs. They are cloned and fitted once. ``"auto"`` chooses
+        for the columns: independent columns, quantile bins, linear and quadratic discriminants on
+        numbers (categories as indicators) and on normal scores; bits and counts of sparse
+        matrices; language models of documents.
+    exponents : {"model", "feature"}
+        One exponent per member, or one for each feature of each member (whose density must be a
+        product over columns).
+    intercepts : bool
+        Learn b. An exponent tempers the class weights too: with unequal classes intercepts are
+        needed.
+    inference : {"laplace", "nuts"}
+        Posterior of exponents and intercepts: a Normal in (log exponents, intercepts) around the
+        mode, or NUTS on the model of `to_pymc`. Predictions use the mode (Laplace) or the
+        posterior median (NUTS); intervals use the draws.
+    prefit : bool
+        The members are fitted: X and y of `fit` are their training rows, or, of a stream, a sample
+        of them.
+    shape : float, default 0.5
+        Shape of the Gamma prior of an exponent; its mean is 1 / M (``"feature"``: 1).
+    intercept_scale : float, default 2.0
+        Prior standard deviation of an intercept, in nats.
+    max_rows : int, default 20000
+        Exponents are learned from at most so many rows, drawn at random.
+    random_state : int, optional
+        Of that draw, and of NUTS.
+
+    Attributes
+    ----------
+    classes_ : array (class,)
+    members_ : {name: fitted classifier}
+    exponents_ : array (member,) or (feature of a member,)
+    intercepts_ : array (class,)
+    posterior_ : xarray.DataTree
+        Draws of exponents and intercepts.
+    left_out_ : {name: reason}
+        Members that ``"auto"`` did not take.
+
+    Notes
+    -----
+    The prior of an exponent is Gamma(shape, shape M) and the mode is taken in log exponents, where
+    the log posterior is unimodal; scores are taken relative to each row's best class and cut at
+    -300 nats. With few rows that the members separate without error exponents stay near their
+    prior mean 1 / M, and the pool is more timid than its best member. Views of ``"auto"`` (bins,
+    normal scores, means in place of missing cells for full covariances) are learned from all rows
+    without labels and stay when a row is left out.
+
+    References
+    ----------
+    Genest, Weerahandi and Zidek (1984), Aggregating opinions through logarithmic pooling. Raina,
+    Shen, Ng and McCallum (2003), Classification with hybrid generative/discriminative models.
+
+    Examples
+    --------
+    >>> import bayesgen as bg
+    >>> X, y = bg.datasets.load_penguins()
+    >>> pool = bg.LogLinearPool([bg.MixedNB(), bg.MixedNB(variance="tied")]).fit(X, y)
+    >>> pool.predict(X[:2])
+    array(['Adelie', 'Adelie'], dtype=object)
+    >>> pool.exponents_.round(1)
+    array([0.3, 0.6])
+    """
+
+    classes_: Array
+    exponents_: Array
+    intercepts_: Array
+    n_features_in_: int
+
+    def __init__(
+        self,
+        members: Any = "auto",
+        *,
+        exponents: Literal["model", "feature"] = "model",
+        intercepts: bool = True,
+        inference: Literal["laplace", "nuts"] = "laplace",
+        prefit: bool = False,
+        shape: float = 0.5,
+        intercept_scale: float = 2.0,
+        max_rows: int = 20_000,
+        random_state: int | None = None,
+    ) -> None:
+        self.members = members
+        self.exponents = exponents
+        self.intercepts = intercepts
+        self.inference = inference
+        self.prefit = prefit
+        self.shape = shape
+        self.intercept_scale = intercept_scale
+        self.max_rows = max_rows
+        self.random_state = random_state
+
+    # -- fit -----------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **sample_options: Any) -> Self:
+        """Fit the members, then exponents and intercepts to their leave-one-out joints.
+
+        Parameters
+        ----------
+        X : (N, D) table, sparse counts, or documents, as the members take them
+        y : (N,) labels, none missing
+        sample_weight : (N,), optional
+        **sample_options
+            Of NUTS: ``draws``, ``tune``, ``chains``, ``random_seed``, ``progressbar``, ...
+
+        Raises
+        ------
+        ValueError
+            If members know different classes, or (``prefit``) these are not their training rows.
+        """
+        self._check_arguments(sample_options)
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
+        X = _as_rows(X)
+        values, masked = labels_and_mask(y)
+        refuse_unlabelled(masked)
+        check_consistent_length(X, values)
+        weight = np.ones(len(values))
+        if sample_weight is not None:
+            weight = _check_sample_weight(
+                sample_weight,
+                np.empty((len(values), 1)),
+                dtype=np.float64,
+                ensure_non_negative=True,
+            )
+            at = np.flatnonzero(weight > 0)
+            if not len(at):
+                raise ValueError("sample_weight is 0 for every row: there is nothing to fit")
+            X, values, weight = _take(X, at), values[at], weight[at]
+        members, left_out = self._members(X, values, None if sample_weight is None else weight)
+        classes = _common_classes(members)
+        codes = codes_of(values, classes)
+        rows = self._sample_of(codes)
+        scores = self._leave_one_out(members, X, values, weight, rows)
+        prior = self._prior(scores)
+        offset = self._offset(members)
+        found = pooling.fit(scores, codes[rows], weight[rows], prior, offset)
+        self.classes_, self._members_, self.left_out_ = classes, members, left_out
+        self.members_ = {member.name: member.clf for member in members}
+        self._exponents, self._prior_, self._offset_ = found, prior, offset
+        self._data: tuple[Array, Array, Array] | None = (scores, codes[rows], weight[rows])
+        self._draws: Any = None
+        self.n_rows_ = len(rows)
+        self._set_features(X)
+        if self.inference == "nuts":
+            self._sample(sample_options)
+        self.exponents_, self.intercepts_ = self._exponents.exponents, self._exponents.intercepts
+        return self
+
+    def _check_arguments(self, sample_options: Mapping[str, Any]) -> None:
+        for name, allowed in (
+            ("exponents", ("model", "feature")),
+            ("inference", ("laplace", "nuts")),
+        ):
+            if getattr(self, name) not in allowed:
+                raise ValueError(
+                    f"{name} must be one of {', '.join(map(repr, allowed))}, "
+                    f"got {getattr(self, name)!r}"
+                )
+        for name in ("shape", "intercept_scale", "max_rows"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be > 0, got {getattr(self, name)!r}")
+        if isinstance(self.members, str) and self.members != "auto":
+            raise ValueError(
+                f"members must be 'auto' or a list of classifiers, got {self.members!r}"
+            )
+        if self.prefit and isinstance(self.members, str):
+            raise ValueError("prefit=True needs fitted members, not members='auto'")
+        if sample_options and self.inference != "nuts":
+            raise TypeError(
+                f"fit() got {', '.join(sample_options)}, which is for inference='nuts' alone"
+            )
+
+    def _members(
+        self, X: Any, y: Array, sample_weight: Array | None
+    ) -> tuple[list[Member], dict[str, str]]:
+        """Fitted members."""
+        if self.prefit:
+            return fitted(self.members), {}
+        left_out: dict[str, str] = {}
+        if isinstance(self.members, str):
+            n_classes = len(np.unique(y))
+            per_feature = self.exponents == "feature"
+            members, left_out = chosen(X, n_classes, separable=per_feature)
+        else:
+            members = unfitted(self.members)
+        return [member.fit(X, y, sample_weight) for member in members], left_out
+
+    def _sample_of(self, codes: Array) -> Array:
+        """Rows that exponents are learned from: all, or `max_rows` of them."""
+        rows = np.arange(len(codes))
+        if len(rows) > self.max_rows:
+            rng = np.random.default_rng(self.random_state)
+            rows = np.sort(rng.choice(rows, size=self.max_rows, replace=False))
+        return rows
+
+    def _leave_one_out(
+        self, members: list[Member], X: Any, y: Array, weight: Array, rows: Array
+    ) -> Array:
+        """(M, n, C) comparable scores of the rows, without themselves."""
+        some = len(rows) < len(y)
+        X = _take(X, rows) if some else X
+        y, weight = y[rows], weight[rows]
+        if self.exponents == "feature":
+            return np.concatenate([feature_scores(m, X, y, weight) for m in members])
+        out = []
+        for member in members:
+            seen = getattr(member.clf, "n_rows_seen_", len(y))
+            partial = len(y) != seen
+            out.append(comparable(member.scores(X, y, weight, partial=partial)))
+        return np.stack(out)
+
+    def _prior(self, scores: Array) -> ExponentPrior:
+        mean = 1.0 if self.exponents == "feature" else 1 / len(scores)
+        return ExponentPrior(self.shape, mean, self.intercept_scale if self.intercepts else None)
+
+    def _offset(self, members: list[Member]) -> Array:
+        """(C,) log class weights, where scores are of features alone."""
+        if self.exponents == "model":
+            return np.zeros(len(members[0].clf.classes_))
+        weights: Array = members[0].log_class_weights
+        return weights
+
+    def _set_features(self, X: Any) -> None:
+        shape = getattr(X, "shape", None)
+        names = feature_names(X) if shape is not None and len(shape) == 2 else None
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+        if shape is not None and len(shape) == 2:
+            self.n_features_in_ = int(shape[1])
+        elif isinstance(X, list) and X and isinstance(X[0], list | tuple):
+            self.n_features_in_ = len(X[0])
+        if names is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+
+    def _sample(self, options: Mapping[str, Any]) -> None:
+        """NUTS on the model of `to_pymc`; the medians replace the mode."""
+        from bayesgen.inference import diagnostics, nuts
+
+        seed = self.random_state
+        posterior, stats = nuts.sample(self.to_pymc(), **({"random_seed": seed} | dict(options)))
+        diagnostics.warn_unless_sound(posterior, stats, "NUTS", "")
+        self._draws = posterior, stats
+        eta = posterior["exponent"].values.reshape(-1, posterior["exponent"].shape[-1])
+        b = np.zeros((len(eta), len(self.classes_)))
+        if "intercept" in posterior:
+            b = posterior["intercept"].values.reshape(len(eta), -1)
+        columns = np.concatenate([np.log(eta), b], axis=1) if self.intercepts else np.log(eta)
+        covariance = np.atleast_2d(np.cov(columns.T))
+        self._exponents = Exponents(np.median(eta, axis=0), np.median(b, axis=0), covariance)
+
+    # -- predict -------------------------------------------------------------------------------
+
+    @row_by_row
+    def predict_log_proba(self, X: Any, class_prior: Any = None) -> Array:
+        """(N, C) log of `predict_proba`."""
+        check_is_fitted(self, "exponents_")
+        X = _as_rows(X)
+        intercepts = self._shifted(class_prior)
+        n = _num_samples(X)
+        if self.exponents == "feature":
+            nobody = np.zeros(n)
+            scores = [feature_scores(m, X, None, nobody) for m in self._members_]
+            return pooled(np.concatenate(scores), self.exponents_, intercepts + self._offset_)
+        total = np.broadcast_to(intercepts, (n, len(self.classes_))).copy()
+        for exponent, member in zip(self.exponents_, self._members_, strict=True):
+            total += exponent * comparable(member.log_joint(X))
+        out: Array = log_softmax(total)
+        return out
+
+    @row_by_row
+    def predict_proba(self, X: Any, class_prior: Any = None) -> Array:
+        """(N, C) pooled class probabilities.
+
+        Parameters
+        ----------
+        X : rows as in `fit`
+        class_prior : array (class,) or {label: weight}, optional
+            Class weights of the population that X comes from: the odds are multiplied by their
+            ratio to the class weights of training.
+
+        Returns
+        -------
+        (N, C)
+            In the order of ``classes_``; members' parameters are integrated out, exponents and
+            intercepts are at their posterior mode.
+        """
+        return np.exp(self.predict_log_proba(X, class_prior))
+
+    @row_by_row
+    def predict(self, X: Any, class_prior: Any = None) -> Array:
+        """(N,) the most probable label of each row."""
+        check_is_fitted(self, "exponents_")
+        labels: Array = self.classes_[self.predict_log_proba(X, class_prior).argmax(axis=1)]
+        return labels
+
+    def _shifted(self, class_prior: Any) -> Array:
+        """(C,) intercepts under other class weights."""
+        if class_prior is None:
+            return self.intercepts_
+        weights = weights_by_class(class_prior, self.classes_)
+        with np.errstate(divide="ignore"):
+            shifted: Array = self.intercepts_ + np.log(weights) - self._log_frequencies()
+        return shifted
+
+    def _log_frequencies(self) -> Array:
+        """(C,) log class weights of training."""
+        return np.asarray(self._members_[0].log_class_weights)
+
+    # -- uncertainty ---------------------------------------------------------------------------
+
+    def predict_interval(
+        self,
+        X: Any,
+        prob: float | None = None,
+        kind: "KindName | None" = None,
+        given: Literal["training", "training and row"] = "training",
+        class_prior: Any = None,
+        draws: int = 1000,
+        random_state: Any = 0,
+    ) -> "xr.Dataset":
+        """Credible interval of p(y = c | x, parameters, exponents), by draws of both.
+
+        Parameters
+        ----------
+        X : rows
+        prob, kind, class_prior
+            As in `GenerativeClassifier.predict_interval`.
+        given : {"training"}
+            ``"training and row"`` is refused: a pool has no density of a row to learn from.
+        draws : int
+            Of the members' parameters, each member's independent of the others', with as many of
+            exponents and intercepts.
+        random_state : int or numpy.random.Generator
+
+        Returns
+        -------
+        xarray.Dataset
+            ``interval`` and ``log_odds`` (obs_id, class, bound), ``predictive`` (obs_id, class),
+            ``error`` (obs_id), as of a generative classifier.
+        """
+        if given != "training":
+            raise NotImplementedError(
+                "given='training and row' needs a density of x, and a pool of predictives has "
+                "none; ask a member: pool.members_[name].predict_interval(X, given=...)"
+            )
+        check_is_fitted(self, "exponents_")
+        request = IntervalRequest.of(prob, kind)
+        blocks = self._joint_draws(X, draws, random_state, class_prior)
+        found = from_draws.by_rows(lambda joint: from_draws.interval(joint, request), blocks)
+        by_class = (OBS, CLASS)
+        out = tree.group(
+            {
+                "interval": ((*by_class, BOUND), np.stack([found.lower, found.upper], axis=-1)),
+                "log_odds": (
+                    (*by_class, BOUND),
+                    np.stack([found.log_odds_lower, found.log_odds_upper], axis=-1),
+                ),
+                "predictive": (by_class, self.predict_proba(X, class_prior)),
+                "route": ((OBS,), found.method),
+                "error": ((OBS,), found.error),
+            },
+            {CLASS: self.classes_, BOUND: ["lower", "upper"]},
+        )
+        return out.assign_attrs(prob=request.prob, kind=request.kind)
+
+    def predict_uncertainty(
+        self,
+        X: Any,
+        unit: Literal["nats", "bits"] = "nats",
+        class_prior: Any = None,
+        draws: int = 1000,
+        random_state: Any = 0,
+    ) -> "xr.Dataset":
+        """Entropy of the label, and how much of it is of parameters and exponents.
+
+        As `GenerativeClassifier.predict_uncertainty`, by draws of the members' parameters and of
+        the exponents.
+        """
+        if unit not in ("nats", "bits"):
+            raise ValueError(f"unit must be 'nats' or 'bits', got {unit!r}")
+        check_is_fitted(self, "exponents_")
+        blocks = self._joint_draws(X, draws, random_state, class_prior)
+        found = from_draws.by_rows(from_draws.averages, blocks)
+        scale = 1.0 if unit == "nats" else 1 / np.log(2)
+        by_row, by_class = (OBS,), (OBS, CLASS)
+        out = tree.group(
+            {
+                "total": (by_row, found.total * scale),
+                "aleatoric": (by_row, found.aleatoric * scale),
+                "epistemic": (by_row, (found.total - found.aleatoric) * scale),
+                "mean": (by_class, found.mean),
+                "sd": (by_class, found.sd),
+                "top": (by_class, found.top),
+                "route": (by_row, np.full(len(found.total), "draws")),
+                "error": (by_row, found.error),
+            },
+            {CLASS: self.classes_},
+        )
+        return out.assign_attrs(unit=unit, given="training")
+
+    def predict_posterior(
+        self, X: Any, draws: int = 1000, class_prior: Any = None, random_state: Any = 0
+    ) -> "xr.DataTree":
+        """Draws of the class probabilities, of parameters and exponents together."""
+        import xarray as xr
+
+        check_is_fitted(self, "exponents_")
+        blocks = self._joint_draws(X, draws, random_state, class_prior)
+        rho = np.concatenate([np.exp(log_softmax(joint)) for _, joint in blocks], axis=2)
+        group = tree.group(
+            {"class_probability": ((CHAIN, DRAW, OBS, CLASS), rho)}, {CLASS: self.classes_}
+        )
+        return xr.DataTree.from_dict({"/predictions": group})
+
+    def _joint_draws(
+        self, X: Any, draws: int, random_state: Any, class_prior: Any
+    ) -> Iterator[tuple[slice, Array]]:
+        """(rows, (1, draws, n, C) pooled scores), blocks of rows."""
+        if not isinstance(draws, int | np.integer) or draws < 2:
+            raise ValueError(f"draws must be an integer >= 2, got {draws!r}")
+        rng = np.random.default_rng(random_state)
+        thetas = [member.draw(rng, draws) for member in self._members_]
+        eta, b = self._draw_exponents(rng, draws)
+        b = b + (self._shifted(class_prior) - self.intercepts_)
+        n = _num_samples(X)
+        for rows in row_blocks(n, max(1, draws * len(self.classes_) // 8)):
+            part = _take(X, np.arange(rows.start, rows.stop))
+            total = np.repeat(b[:, None, :], rows.stop - rows.start, axis=1)
+            first = 0
+            for member, theta in zip(self._members_, thetas, strict=True):
+                encoded = member.clf._encoded(member.rows(part))
+                if self.exponents == "feature":
+                    own, used = feature_draws(member, encoded, theta, eta[:, first:])
+                    total += own
+                    first += used
+                else:
+                    own = comparable(member.log_joint_of_draws(encoded, theta))
+                    total += eta[:, first, None, None] * own
+                    first += 1
+            if self.exponents == "feature":
+                total += self._offset_
+            yield rows, total[None]
+
+    def _draw_exponents(self, rng: np.random.Generator, draws: int) -> tuple[Array, Array]:
+        """(draws, M) and (draws, C)."""
+        if self._draws is None:
+            return self._exponents.draw(rng, draws)
+        posterior, _ = self._draws
+        eta = posterior["exponent"].values
+        eta = eta.reshape(-1, eta.shape[-1])
+        at = rng.integers(len(eta), size=draws)
+        b = np.zeros((draws, len(self.classes_)))
+        if "intercept" in posterior:
+            b = posterior["intercept"].values.reshape(len(eta), -1)[at]
+        return eta[at], b
+
+    # -- what it is ----------------------------------------------------------------------------
+
+    def to_pymc(self) -> "pm.Model":
+        """Model of the exponents: Gamma and Normal priors, labels given the members' scores.
+
+        Members' scores are data: leave-one-out log joint densities (member, obs_id, class).
+        """
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        check_is_fitted(self, "classes_")
+        scores, codes, weight = self._rows_behind()
+        prior = self._prior_
+        coords = {MEMBER: self._names(), CLASS: self.classes_, OBS: np.arange(len(codes))}
+        with pm.Model(coords=coords) as model:
+            j = pm.Data("score", scores, dims=(MEMBER, OBS, CLASS))
+            eta = pm.Gamma("exponent", prior.shape, prior.shape / prior.mean, dims=MEMBER)
+            logit = pt.tensordot(eta, j, axes=1) + self._offset_
+            if prior.intercept_scale is not None:
+                logit += pm.Normal("intercept", 0.0, prior.intercept_scale, dims=CLASS)
+            if (weight == 1).all():
+                pm.Categorical("label", logit_p=logit, observed=codes, dims=OBS)
+            else:
+                log_p = pt.special.log_softmax(logit, axis=1)
+                pm.Potential("label", (weight * log_p[pt.arange(len(codes)), codes]).sum())
+        return model
+
+    def _rows_behind(self) -> tuple[Array, Array, Array]:
+        if self._data is None:
+            raise ValueError(
+                "a pool that was read from a file holds no rows: fit it again for its PyMC model"
+            )
+        return self._data
+
+    def _names(self) -> list[str]:
+        if self.exponents == "model":
+            return list(self.members_)
+        return [
+            f"{m.name}: {feature}" for m in self._members_ for feature in m.clf._feature_names()
+        ]
+
+    @property
+    def posterior_(self) -> "xr.DataTree":
+        """Draws of exponents and intercepts: of NUTS, or 4 x 1000 of Laplace's approximation."""
+        import xarray as xr
+
+        check_is_fitted(self, "exponents_")
+        coords = {MEMBER: self._names(), CLASS: self.classes_}
+        if self._draws is not None:
+            posterior, stats = self._draws
+            groups = {"/posterior": posterior, "/sample_stats": stats}
+        else:
+            eta, b = self._exponents.draw(np.random.default_rng(_DRAWS_SEED), 4000)
+            variables = {"exponent": ((CHAIN, DRAW, MEMBER), eta.reshape(4, 1000, -1))}
+            if self.intercepts:
+                variables["intercept"] = ((CHAIN, DRAW, CLASS), b.reshape(4, 1000, -1))
+            groups = {"/posterior": tree.group(variables, coords)}
+        out = xr.DataTree.from_dict(groups)
+        out.attrs |= tree.provenance("LogLinearPool", self.inference, self.random_state)
+        return out
+
+    def summary(self, prob: float | None = None) -> PoolSummary:
+        """Exponents and intercepts with intervals, and what they say of the members.
+
+        Parameters
+        ----------
+        prob : float in (0, 1), optional
+            Of the intervals; default ``az.rcParams["stats.ci_prob"]``.
+        """
+        check_is_fitted(self, "exponents_")
+        return PoolSummary.of(self, prob)
+
+    def explain(self, X: Any, classes: Any = None) -> "xr.Dataset":
+        """Log-odds of two classes as a sum over members and, where they tell, features.
+
+        Parameters
+        ----------
+        X : rows
+        classes : (label, label), optional
+            The log-odds are those of the first against the second. None: the most probable of
+            each row against its runner-up.
+
+        Returns
+        -------
+        xarray.Dataset
+            In nats: ``by_member`` (obs_id, member), exponents times the members' log-odds;
+            ``intercept`` (obs_id); their sum ``log_odds``; ``by_feature`` (obs_id, feature), the
+            members' own contributions (posterior means) times their exponents; ``rest``
+            (obs_id), what no feature accounts for alone: quadratic discriminants, pipelines;
+            ``label`` and ``against``.
+        """
+        check_is_fitted(self, "exponents_")
+        return explained(self, X, classes)
+
+    # -- files ---------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the pool, members and all, to one netCDF file; `bayesgen.load` reads it."""
+        check_is_fitted(self, "exponents_")
+        storage.write(path, *record(self))
+
+    def _load(
+        self, fit: "xr.Dataset", state: Mapping[str, Any], groups: Mapping[str, "xr.Dataset"]
+    ) -> Self:
+        """Fill a new instance from a model file."""
+        read_record(self, fit, state, groups)
+        return self
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        own = tags.input_tags
+        if isinstance(self.members, str):
+            own.allow_nan = own.sparse = own.string = own.categorical = True
+            return tags
+        inner = [get_tags(estimator).input_tags for _, estimator in named(self.members)]
+        for name in ("allow_nan", "sparse", "string", "categorical", "positive_only"):
+            some = any if name == "positive_only" else all
+            setattr(own, name, some(getattr(of, name) for of in inner))
+        return tags
+
+
+def _common_classes(members: list[Member]) -> Array:
+    """The classes that all members know."""
+    first = members[0]
+    for member in members[1:]:
+        if not np.array_equal(member.clf.classes_, first.clf.classes_):
+            raise ValueError(
+                f"members know different classes: {first.name!r} {first.clf.classes_.tolist()}, "
+                f"{member.name!r} {member.clf.classes_.tolist()}; fit them to the same rows"
+            )
+    classes: Array = first.clf.classes_
+    return classes
+
+
+def _take(X: Any, rows: Array) -> Any:
+    """Some rows of whatever the user gave."""
+    from sklearn.utils import _safe_indexing
+
+    return _safe_indexing(X, rows)
+
+
+def _as_rows(X: Any) -> Any:
+    """X, or the array that it stands for; sparse formats as CSR."""
+    if sparse.issparse(X):
+        return X.tocsr()
+    if hasattr(X, "shape") or isinstance(X, list | tuple):
+        return X
+    return np.asarray(X)

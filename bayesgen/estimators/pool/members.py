@@ -1,0 +1,243 @@
+"""Members of a pool: a classifier, and how it sees the rows."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from bayesgen.encoding.views import TableView
+from bayesgen.estimators.base import GenerativeClassifier
+from bayesgen.estimators.counts import BernoulliNB, MultinomialNB
+from bayesgen.estimators.gaussian import LinearDiscriminant, QuadraticDiscriminant
+from bayesgen.estimators.tables import CategoricalNB, MixedNB
+from bayesgen.estimators.text import MarkovNB
+from bayesgen.families.contract import Theta
+from bayesgen.numerics.special import Array
+from bayesgen.posterior.drawn import DrawnPosterior, log_joint_blocks
+from bayesgen.posterior.exact import ExactPosterior
+from bayesgen.posterior.model import is_generative
+
+_WIDEST = 1000  # columns of a view for which a member with full covariances is considered
+_MOST_WORK = 4e9  # rows x columns^2 x covariances
+
+
+@dataclass
+class Member:
+    """One classifier of a pool.
+
+    Parameters
+    ----------
+    name : str
+    clf : GenerativeClassifier
+    view : TableView, optional
+        What the classifier sees of a table; None: the rows as they come.
+    front : Pipeline, optional
+        Fitted steps of a user's pipeline before the classifier.
+    """
+
+    name: str
+    clf: GenerativeClassifier
+    view: TableView | None = None
+    front: Any = None
+
+    def rows(self, X: Any) -> Any:
+        """Rows as the classifier takes them."""
+        if self.front is not None:
+            return self.front.transform(X)
+        return X if self.view is None else self.view.encode(X)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Fit the classifier to rows; the view or the pipeline first."""
+        if self.front is not None:
+            return replace(
+                self,
+                clf=self.clf.fit(self.front.fit_transform(X, y), y, sample_weight=sample_weight),
+            )
+        return replace(self, clf=self.clf.fit(self.rows(X), y, sample_weight=sample_weight))
+
+    def scores(self, X: Any, y: Any, sample_weight: Any, *, partial: bool) -> Array:
+        """(N, C) log joint densities of training rows, each without itself."""
+        return self.clf.loo_log_joint(self.rows(X), y, sample_weight, partial=partial)
+
+    def log_joint(self, X: Any) -> Array:
+        """(N, C) of new rows, up to a term that classes share."""
+        return self.clf._log_joint(
+            self.rows(X), "posterior_predictive", None, None, "probability", None
+        )
+
+    def draw(self, rng: np.random.Generator, draws: int) -> Theta:
+        """{name: (1, draws, *dims)} of the posterior."""
+        own = self.clf._fitted()
+        if isinstance(own, ExactPosterior):
+            return own.draw(rng, draws, 1)
+        flat = {k: np.asarray(v).reshape(-1, *np.shape(v)[2:]) for k, v in own.theta.items()}
+        at = rng.integers(len(next(iter(flat.values()))), size=draws)
+        return {k: v[at][None] for k, v in flat.items()}
+
+    def log_joint_of_draws(self, rows: Any, theta: Theta) -> Array:
+        """(draws, N, C) of encoded rows under each draw."""
+        family = self.clf._fitted().model.family
+        parts = [part[0] for _, part in log_joint_blocks(family, theta, rows)]
+        return np.concatenate(parts, axis=1)
+
+    @property
+    def origin(self) -> Array | None:
+        """Column of the table that each feature of the classifier shows; None: not known."""
+        if self.front is not None:
+            return None
+        return None if self.view is None else self.view.origin
+
+    @property
+    def log_class_weights(self) -> Array:
+        """(C,) log of the fitted class weights; 0 of a discriminative member."""
+        own = self.clf._fitted()
+        if not is_generative(self.clf._family_type):
+            return np.zeros(len(self.clf.classes_))
+        return np.log(own.class_weights())
+
+    @property
+    def smoothed(self) -> bool:
+        """Whether its leave-one-out scores are importance-sampled."""
+        return isinstance(self.clf._fitted(), DrawnPosterior)
+
+
+def named(members: Any) -> list[tuple[str, Any]]:
+    """(name, estimator) of what the user gave."""
+    given = list(members.items()) if isinstance(members, dict) else list(members)
+    if not given:
+        raise ValueError("members: a pool needs at least one classifier")
+    pairs = [g if isinstance(g, tuple) and len(g) == 2 else (None, g) for g in given]
+    out: list[tuple[str, Any]] = []
+    taken = {name for name, _ in pairs if name is not None}
+    for name, estimator in pairs:
+        last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+        if not isinstance(last, GenerativeClassifier):
+            raise TypeError(
+                f"members: {type(last).__name__} has no exact leave-one-out; a member is a "
+                "classifier of this package, or a scikit-learn Pipeline that ends in one"
+            )
+        if name is None:
+            stem = name = type(last).__name__
+            k = 1
+            while name in taken:
+                k += 1
+                name = f"{stem}-{k}"
+            taken.add(name)
+        elif not isinstance(name, str):
+            raise TypeError(f"members: a name must be a string, got {name!r}")
+        out.append((name, estimator))
+    names = [name for name, _ in out]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ValueError(f"members: the name {sorted(twice)[0]!r} is given twice")
+    return out
+
+
+def unfitted(members: Any) -> list[Member]:
+    """Members from copies of the user's estimators."""
+    out = []
+    for name, estimator in named(members):
+        copy = clone(estimator)
+        if isinstance(copy, Pipeline):
+            front = copy[:-1] if len(copy.steps) > 1 else None
+            out.append(Member(name, copy.steps[-1][1], None, front))
+        else:
+            out.append(Member(name, copy))
+    return out
+
+
+def fitted(members: Any) -> list[Member]:
+    """Members that the user has fitted before."""
+    out = []
+    for name, estimator in named(members):
+        check_is_fitted(estimator)
+        if isinstance(estimator, Pipeline):
+            front = estimator[:-1] if len(estimator.steps) > 1 else None
+            out.append(Member(name, estimator.steps[-1][1], None, front))
+        else:
+            out.append(Member(name, estimator))
+    return out
+
+
+# ----------------------------------------------------------------------------- chosen by columns
+
+
+def chosen(X: Any, n_classes: int, *, separable: bool) -> tuple[list[Member], dict[str, str]]:
+    """Members for the columns at hand, and why others were left out.
+
+    Parameters
+    ----------
+    X : training rows: a table, sparse counts, or documents
+    n_classes : int
+    separable : bool
+        Only those whose density is a product over the columns.
+    """
+    if sparse.issparse(X):
+        return _of_counts(X), {}
+    if _is_text(X):
+        return _of_documents(), {}
+    return _of_table(X, n_classes, separable)
+
+
+def _is_text(X: Any) -> bool:
+    if len(getattr(X, "shape", (0,))) == 2 or hasattr(X, "columns"):
+        return False
+    cells: Sequence[Any] = list(X[:5] if not hasattr(X, "iloc") else X.iloc[:5])
+    return bool(cells) and all(isinstance(cell, str) for cell in cells)
+
+
+def _of_documents() -> list[Member]:
+    orders = [Member(f"characters, order {n}", MarkovNB(order=n)) for n in (1, 2, 3, 4)]
+    words = [Member(f"words, order {n}", MarkovNB(order=n, tokens="word")) for n in (1, 2)]
+    return orders + words
+
+
+def _of_counts(X: Any) -> list[Member]:
+    values = X.data[X.data != 0]
+    members = [Member("bits", BernoulliNB(binarize=0.0))]
+    if (values > 0).all() and (np.round(values) == values).all():
+        members.append(Member("counts", MultinomialNB()))
+    return members
+
+
+def _of_table(X: Any, n_classes: int, separable: bool) -> tuple[list[Member], dict[str, str]]:
+    numbers = TableView.learn(X, "numbers")
+    kinds = set(numbers.schema.kinds)
+    left_out: dict[str, str] = {}
+    members = [Member("independent columns", MixedNB())]
+    if "gaussian" in kinds:
+        if not separable:
+            members.append(Member("independent, common variances", MixedNB(variance="tied")))
+        bins = TableView.learn(X, "bins")
+        members.append(Member("bins", CategoricalNB(categories=bins.n_categories), bins))
+    if separable:
+        return members, left_out
+    views = [("", numbers)]
+    if "gaussian" in kinds:
+        views.append((", normal scores", TableView.learn(X, "normal scores")))
+    n_rows = len(numbers.encode(X))
+    width = numbers.n_columns
+    for suffix, view in views:
+        for name, clf, n in (
+            ("linear", LinearDiscriminant(), 1),
+            ("quadratic", QuadraticDiscriminant(), n_classes),
+        ):
+            work = n_rows * width**2 + n * width**3
+            if width > _WIDEST or work > _MOST_WORK:
+                left_out[name + suffix] = (
+                    f"a full covariance of {width} columns and {n_rows} rows would take "
+                    f"{work:.0e} operations"
+                )
+            else:
+                members.append(Member(name + suffix, clf, view))
+    return members, left_out
+
+
+def plain_name(name: str) -> str:
+    """A member's name as the group of a file."""
+    return re.sub(r"\W+", "_", name).strip("_")

@@ -1,0 +1,125 @@
+"""A pool as the content of one model file: its own numbers, and a record of each member."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesgen.encoding.views import TableView
+from bayesgen.estimators.estimator import package_version
+from bayesgen.estimators.pool.members import Member
+from bayesgen.inference.exponents import ExponentPrior, Exponents
+from bayesgen.io import storage
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from bayesgen.estimators.pool.log_linear_pool import LogLinearPool
+
+_FIT = "fit"
+
+
+def record(pool: "LogLinearPool") -> tuple["xr.Dataset", dict[str, Any], dict[str, "xr.Dataset"]]:
+    """What `storage.write` takes."""
+    import xarray as xr
+
+    members, groups = [], {}
+    for k, member in enumerate(pool._members_):
+        if member.front is not None:
+            raise TypeError(
+                f"cannot save the pool: member {member.name!r} is a pipeline, and its steps before "
+                "the classifier have no place in a model file; transform X before the pool"
+            )
+        fit, state, draws = member.clf._record()
+        for name, group in {_FIT: fit, **draws}.items():
+            groups[f"member_{k}_{name}"] = group
+        view = None if member.view is None else member.view.to_json()
+        members.append({"name": member.name, "state": state, "view": view, "draws": list(draws)})
+    if pool._draws is not None:
+        for name, group in zip(("posterior", "sample_stats"), pool._draws, strict=True):
+            groups[name] = group.drop_vars(["member", "class"], errors="ignore")
+    found, prior = pool._exponents, pool._prior_
+    own = xr.Dataset(
+        {
+            "exponents": (("member",), found.exponents),
+            "intercepts": (("class",), found.intercepts),
+            "covariance": (("parameter", "parameter_bis"), found.covariance),
+            "offset": (("class",), pool._offset_),
+        }
+    )
+    parameters = {
+        name: storage.to_json(value, name)
+        for name, value in pool.get_params(deep=False).items()
+        if name != "members"
+    }
+    state = {
+        "estimator": type(pool).__name__,
+        "version": package_version(),
+        "parameters": parameters,
+        "unsaved": [],
+        "auto": isinstance(pool.members, str),
+        "classes": storage.labels_to_json(pool.classes_),
+        "n_features": getattr(pool, "n_features_in_", None),
+        "feature_names": (
+            [str(name) for name in pool.feature_names_in_]
+            if hasattr(pool, "feature_names_in_")
+            else None
+        ),
+        "n_rows": pool.n_rows_,
+        "prior": [prior.shape, prior.mean, prior.intercept_scale],
+        "left_out": pool.left_out_,
+        "members": members,
+    }
+    return own, state, groups
+
+
+def read_record(
+    pool: "LogLinearPool",
+    fit: "xr.Dataset",
+    state: Mapping[str, Any],
+    groups: Mapping[str, "xr.Dataset"],
+) -> None:
+    """Fill a new pool from a model file."""
+    from bayesgen.estimators import FACES
+
+    known = {estimator.__name__: estimator for estimator in FACES}
+    pool.classes_ = storage.labels_from_json(state["classes"])
+    members = []
+    for k, entry in enumerate(state["members"]):
+        own = entry["state"]
+        if own["unsaved"]:
+            raise ValueError(
+                f"member {entry['name']!r} was saved with {own['unsaved'][0]}=..., which a file "
+                "cannot hold: save the members one by one, and pool them with prefit=True"
+            )
+        if own["estimator"] not in known:
+            raise ValueError(f"member {entry['name']!r} is of an unknown class")
+        arguments = {name: storage.from_json(v) for name, v in own["parameters"].items()}
+        draws = {name: groups[f"member_{k}_{name}"] for name in entry["draws"]}
+        clf = known[own["estimator"]](**arguments)._load(groups[f"member_{k}_{_FIT}"], own, draws)
+        if not np.array_equal(clf.classes_, pool.classes_):
+            raise ValueError(f"member {entry['name']!r} knows other classes than the pool")
+        view = None if entry["view"] is None else TableView.from_json(entry["view"])
+        members.append(Member(entry["name"], clf, view))
+    pool._members_ = members
+    pool.members_ = {member.name: member.clf for member in members}
+    pool.members = "auto" if state["auto"] else [(m.name, m.clf) for m in members]
+    exponents, intercepts, covariance, offset = (
+        np.asarray(fit[name].values) for name in ("exponents", "intercepts", "covariance", "offset")
+    )
+    pool._exponents = Exponents(exponents, intercepts, covariance)
+    pool.exponents_, pool.intercepts_, pool._offset_ = exponents, intercepts, offset
+    pool._prior_ = ExponentPrior(*state["prior"])
+    pool._data = None
+    pool._draws = None
+    if "posterior" in groups:
+        coords = {"member": pool._names(), "class": pool.classes_}
+        pool._draws = tuple(
+            group.assign_coords({k: v for k, v in coords.items() if k in group.dims})
+            for group in (groups["posterior"], groups["sample_stats"])
+        )
+    pool.n_rows_, pool.left_out_ = int(state["n_rows"]), dict(state["left_out"])
+    if state["n_features"] is not None:
+        pool.n_features_in_ = state["n_features"]
+    if state["feature_names"] is not None:
+        pool.feature_names_in_ = np.array(state["feature_names"], dtype=object)

@@ -1,0 +1,111 @@
+"""What exponents say of the members of a pool, as a table and in sentences."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesgen.datatree import tree
+from bayesgen.families.names import BOUND
+from bayesgen.predict.interval.request import IntervalRequest
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+    from bayesgen.estimators.pool.log_linear_pool import LogLinearPool
+
+_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class PoolSummary:
+    """Exponents, intercepts and sentences; `print` shows it.
+
+    Parameters
+    ----------
+    table : xarray.Dataset
+        ``exponent`` and ``interval`` (member), ``intercept`` and ``intercept_interval`` (class).
+    sentences : tuple of str
+    """
+
+    table: "xr.Dataset"
+    sentences: tuple[str, ...]
+
+    @classmethod
+    def of(cls, pool: "LogLinearPool", prob: float | None) -> "PoolSummary":
+        """Of a fitted pool."""
+        request = IntervalRequest.of(prob, "eti")
+        draws = pool.posterior_["posterior"]
+        tails = [(1 - request.prob) / 2, (1 + request.prob) / 2]
+
+        def ends(name: str) -> Any:
+            return np.moveaxis(draws[name].quantile(tails, dim=["chain", "draw"]).values, 0, -1)
+
+        variables: dict[str, Any] = {
+            "exponent": (("member",), pool.exponents_),
+            "interval": (("member", BOUND), ends("exponent")),
+            "intercept": (("class",), pool.intercepts_),
+        }
+        if "intercept" in draws:
+            variables["intercept_interval"] = (("class", BOUND), ends("intercept"))
+        coords = {"member": pool._names(), "class": pool.classes_, BOUND: ["lower", "upper"]}
+        table = tree.group(variables, coords).assign_attrs(
+            prob=request.prob, rows=pool.n_rows_, inference=pool.inference
+        )
+        return cls(table, tuple(_sentences(pool, table)))
+
+    def to_dataframe(self) -> "pd.DataFrame":
+        """One row per member: exponent and interval."""
+        interval = self.table["interval"].to_pandas()
+        frame: pd.DataFrame = interval.assign(exponent=self.table["exponent"].values)
+        return frame[["exponent", "lower", "upper"]]
+
+    def __repr__(self) -> str:
+        """The table and the sentences."""
+        lines = [f"LogLinearPool: exponents from {self.table.attrs['rows']} rows left out in turn"]
+        names = [str(name) for name in self.table["member"].values]
+        width = max(map(len, names[:_SHOWN]))
+        interval = self.table["interval"].values
+        for k, name in enumerate(names[:_SHOWN]):
+            low, high = interval[k]
+            lines.append(
+                f"  {name:<{width}}  {float(self.table['exponent'][k]):6.3f}  "
+                f"[{low:.3f}, {high:.3f}]"
+            )
+        if len(names) > _SHOWN:
+            lines.append(f"  ... and {len(names) - _SHOWN} more")
+        return "\n".join([*lines, *self.sentences])
+
+
+def _sentences(pool: "LogLinearPool", table: "xr.Dataset") -> list[str]:
+    total = float(pool.exponents_.sum())
+    out = []
+    if pool.exponents == "feature":
+        below = float((pool.exponents_ < 1).mean())
+        out.append(
+            f"{below:.0%} of the columns have an exponent below 1: together they repeat evidence, "
+            "as dependent columns do."
+        )
+    elif len(pool.members_) == 1:
+        low, high = table["interval"].values[0]
+        if high < 1:
+            meaning = "the model is overconfident: it counts evidence more than once"
+        elif low > 1:
+            meaning = "the model is too timid: its probabilities are less extreme than its evidence"
+        else:
+            meaning = "the interval holds 1: no sign that its evidence is over- or undercounted"
+        out.append(f"Exponent {total:.2f} in place of 1: {meaning}.")
+    else:
+        k = int(np.argmax(pool.exponents_))
+        top = list(pool.members_)[k]
+        share = pool.exponents_[k] / total
+        out.append(
+            f"{top!r} has {share:.0%} of the exponents. Their sum is {total:.2f}; a single model "
+            "that were right would have 1."
+        )
+    if any(member.smoothed for member in pool._members_):
+        out.append("Scores of sampled members are by Pareto-smoothed importance sampling.")
+    for name, reason in pool.left_out_.items():
+        out.append(f"Left out: {name} ({reason}).")
+    return out

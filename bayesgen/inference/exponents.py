@@ -1,0 +1,203 @@
+r"""Exponents and intercepts of a log-linear pool of predictives, by convex optimisation.
+
+.. math:: p(y_i = c) \propto \exp\Big(\sum_m \eta_m J_{imc} + b_c\Big), \qquad
+          \eta_m \sim \text{Gamma}(a, a M), \qquad b_c \sim \text{Normal}(0, s^2)
+
+J are log joint densities of M members for row i *without that row*: a multinomial logistic
+regression on M + C columns whose coefficients of scores are positive. The mode is taken in the
+coordinates (log eta, b), where the prior of log eta_m has no boundary; in eta the objective
+
+.. math:: -\sum_i w_i \log p(y_i) - a \sum_m \log \eta_m + a M \sum_m \eta_m
+          + \sum_c b_c^2 / 2 s^2
+
+is convex, so that Newton's method finds its only minimum. The posterior near it is Normal in
+(log eta, b): Laplace's method. Source: Genest, Weerahandi and Zidek (1984), Aggregating opinions
+through logarithmic pooling; Raina et al. (2003), Classification with hybrid generative and
+discriminative models.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesgen.numerics.rows import row_blocks
+from bayesgen.numerics.special import Array, log_softmax
+
+FURTHEST = 300.0  # nats below the row's best class: further away is no evidence of more
+_STEPS = 200
+_CONVERGED = 1e-10  # of the objective, relative
+
+
+@dataclass(frozen=True)
+class ExponentPrior:
+    """Prior of exponents and intercepts.
+
+    Parameters
+    ----------
+    shape : float, > 0
+        Shape of the Gamma prior of each exponent, whose mean is `mean`.
+    mean : float, > 0
+        1 / M for the members of a pool; 1 for the features of one model.
+    intercept_scale : float, > 0, or None
+        Standard deviation of each intercept; None: there are none.
+    """
+
+    shape: float
+    mean: float
+    intercept_scale: float | None
+
+
+class Exponents(NamedTuple):
+    """The mode, and the Normal around it in (log exponents, intercepts)."""
+
+    exponents: Array  # (M,)
+    intercepts: Array  # (C,) zeros where there are none
+    covariance: Array  # (M + C or M, ...) of log exponents and intercepts
+
+    def draw(self, rng: np.random.Generator, n: int) -> tuple[Array, Array]:
+        """(n, M) and (n, C) draws of Laplace's approximation."""
+        n_members = len(self.exponents)
+        values, vectors = np.linalg.eigh(self.covariance)
+        z = rng.standard_normal((n, len(values))) * np.sqrt(np.maximum(values, 0.0))
+        step = z @ vectors.T
+        eta = self.exponents * np.exp(step[:, :n_members])
+        with_intercepts = step.shape[1] > n_members
+        return eta, self.intercepts + (step[:, n_members:] if with_intercepts else 0.0)
+
+
+def comparable(scores: Array) -> Array:
+    """Log joint densities (..., C) relative to the row's best class, none below -`FURTHEST`.
+
+    A row that no class can produce says nothing.
+    """
+    top = scores.max(axis=-1, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    out: Array = np.maximum(scores - top, -FURTHEST)
+    out[~np.isfinite(scores).any(axis=-1)] = 0.0
+    return out
+
+
+def pooled(scores: Array, exponents: Array, intercepts: Array) -> Array:
+    """(N, C) log probabilities from `comparable` scores (M, N, C)."""
+    out: Array = log_softmax(np.tensordot(exponents, scores, axes=1) + intercepts)
+    return out
+
+
+def fit(
+    scores: Array,
+    codes: Array,
+    weight: Array,
+    prior: ExponentPrior,
+    offset: Array | None = None,
+) -> Exponents:
+    """Mode and Laplace approximation.
+
+    Parameters
+    ----------
+    scores : (M, N, C) `comparable` log joint densities of rows without themselves
+    codes, weight : (N,) classes and weights of the rows
+    prior : ExponentPrior
+    offset : (C,), optional
+        Added to the pooled scores of every row.
+
+    Raises
+    ------
+    ValueError
+        If there are no rows.
+    """
+    n_members, n_rows, n_classes = scores.shape
+    if not n_rows:
+        raise ValueError("exponents need rows to be fitted to")
+    target = _Objective(scores, codes, weight, prior, offset)
+    point = np.zeros(n_members + target.n_intercepts)
+    point[:n_members] = prior.mean
+    value = target.value(point)
+    for _ in range(_STEPS):
+        gradient, hessian = target.slopes(point)
+        step = -np.linalg.solve(hessian, gradient)
+        down = step[:n_members] < 0
+        room = point[:n_members][down] / -step[:n_members][down]
+        length = min(1.0, 0.95 * room.min(initial=np.inf))  # exponents stay positive
+        while length > 1e-12:
+            trial = point + length * step
+            new = target.value(trial)
+            if new <= value + 1e-4 * length * (gradient @ step):
+                break
+            length /= 2
+        else:
+            break
+        point, change, value = trial, value - new, new
+        if change <= _CONVERGED * (1 + abs(value)):
+            break
+    _, hessian = target.slopes(point)
+    unit = np.ones(len(point))
+    unit[:n_members] = point[:n_members]  # d eta / d log eta
+    covariance = np.linalg.inv(hessian * unit * unit[:, None])
+    intercepts = np.zeros(n_classes)
+    if target.n_intercepts:
+        intercepts = point[n_members:]
+    return Exponents(point[:n_members], intercepts, covariance)
+
+
+class _Objective:
+    """Minus the log posterior density of (log eta, b) at (eta, b), up to a constant."""
+
+    def __init__(
+        self,
+        scores: Array,
+        codes: Array,
+        weight: Array,
+        prior: ExponentPrior,
+        offset: Array | None,
+    ) -> None:
+        self.offset = 0.0 if offset is None else offset
+        self.scores, self.codes, self.weight, self.prior = scores, codes, weight, prior
+        self.n_members, self.n_rows, self.n_classes = scores.shape
+        self.n_intercepts = 0 if prior.intercept_scale is None else self.n_classes
+
+    def _parts(self, point: Array) -> tuple[Array, Array]:
+        m = self.n_members
+        return point[:m], point[m:] if self.n_intercepts else np.zeros(self.n_classes)
+
+    def value(self, point: Array) -> float:
+        eta, b = self._parts(point)
+        rows = np.arange(self.n_rows)
+        loss = -self.weight @ pooled(self.scores, eta, b + self.offset)[rows, self.codes]
+        a, mean = self.prior.shape, self.prior.mean
+        loss += a * (eta / mean - np.log(eta)).sum()
+        if self.prior.intercept_scale is not None:
+            loss += np.square(b / self.prior.intercept_scale).sum() / 2
+        return float(loss)
+
+    def slopes(self, point: Array) -> tuple[Array, Array]:
+        """Gradient and Hessian, blocks of rows at a time."""
+        m, k = self.n_members, self.n_intercepts
+        eta, b = self._parts(point)
+        gradient, hessian = np.zeros(m + k), np.zeros((m + k, m + k))
+        for rows in row_blocks(self.n_rows, (m + 1) * self.n_classes):
+            j = self.scores[:, rows]
+            p = np.exp(pooled(j, eta, b + self.offset))
+            w = self.weight[rows, None]
+            error = p.copy()
+            error[np.arange(len(p)), self.codes[rows]] -= 1
+            error *= w
+            p_w = p * w
+            mean = np.einsum("mnc,nc->mn", j, p)
+            centred = (j - mean[:, :, None]).reshape(m, -1)
+            gradient[:m] += np.einsum("mnc,nc->m", j, error)
+            hessian[:m, :m] += (centred * p_w.ravel()) @ centred.T
+            if k:
+                gradient[m:] += error.sum(axis=0)
+                cross = np.einsum("mnc,nc->mc", centred.reshape(j.shape), p_w)
+                hessian[:m, m:] += cross
+                hessian[m:, :m] += cross.T
+                hessian[m:, m:] += np.diag(p_w.sum(axis=0)) - p.T @ p_w
+        a, mean_eta = self.prior.shape, self.prior.mean
+        gradient[:m] += a / mean_eta - a / eta
+        hessian[range(m), range(m)] += a / eta**2
+        if self.prior.intercept_scale is not None:
+            variance = self.prior.intercept_scale**2
+            gradient[m:] += b / variance
+            hessian[range(m, m + k), range(m, m + k)] += 1 / variance
+        return gradient, hessian

@@ -1,0 +1,268 @@
+"""Pools: definition, routes, refusals, files."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from scipy.special import log_softmax
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.naive_bayes import GaussianNB as PlugInNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import bayesgen as bg
+from bayesgen.inference.exponents import ExponentPrior, comparable, fit
+from tests.inference.test_exponents import minus_log_posterior
+
+LEAVES_WHOLE = "a row of weight 2 leaves whole, and of two equal rows one stays: exponents differ"
+FULL = (
+    "missing cells are refused in fit and marginalised in predict, which the check does not foresee"
+)
+
+
+@pytest.fixture(scope="module")
+def penguins():
+    return bg.datasets.load_penguins()
+
+
+@pytest.fixture(scope="module")
+def iris():
+    return load_iris(return_X_y=True)
+
+
+@parametrize_with_checks(
+    [bg.LogLinearPool(), bg.LogLinearPool([bg.GaussianNB(), bg.LinearDiscriminant()])],
+    expected_failed_checks=lambda pool: (
+        {"check_sample_weight_equivalence_on_dense_data": LEAVES_WHOLE}
+        | (
+            {"check_sample_weight_equivalence_on_sparse_data": LEAVES_WHOLE}
+            if pool.members == "auto"
+            else {"check_estimators_nan_inf": FULL}
+        )
+    ),
+)
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_definition(iris):
+    X, y = iris
+    members = [bg.GaussianNB(), bg.QuadraticDiscriminant()]
+    pool = bg.LogLinearPool(members).fit(X, y)
+    fits = [m.fit(X, y) for m in members]
+    scores = comparable(np.stack([f.loo_log_joint(X, y) for f in fits]))
+    found = fit(scores, y, np.ones(150), ExponentPrior(0.5, 0.5, 2.0))
+    np.testing.assert_allclose(pool.exponents_, found.exponents)
+    joint = sum(
+        e * f.predict_joint_log_proba(X) for e, f in zip(found.exponents, fits, strict=True)
+    )
+    np.testing.assert_allclose(
+        pool.predict_log_proba(X), log_softmax(joint + found.intercepts, axis=1), atol=1e-9
+    )
+    assert set(pool.members_) == {"GaussianNB", "QuadraticDiscriminant"}
+
+
+def test_one_member_is_calibrated():
+    X, y = load_breast_cancer(return_X_y=True)
+    train = np.arange(len(y)) % 3 != 2
+    plain = bg.GaussianNB().fit(X[train], y[train])
+    pool = bg.LogLinearPool([bg.GaussianNB()]).fit(X[train], y[train])
+    test = np.flatnonzero(~train)
+
+    def loss(clf):
+        return -clf.predict_log_proba(X[test])[np.arange(len(test)), y[test]].mean()
+
+    assert pool.exponents_[0] < 0.2
+    assert loss(pool) < 0.35 * loss(plain)
+    assert "overconfident" in repr(pool.summary())
+
+
+@pytest.mark.parametrize("members", [[bg.MixedNB()], "auto"])
+def test_an_exponent_for_each_feature(penguins, members):
+    X, y = penguins
+    pool = bg.LogLinearPool(members, exponents="feature").fit(X, y)
+    n = 6 if members != "auto" else 12
+    assert pool.exponents_.shape == (n,)
+    np.testing.assert_allclose(pool.predict_proba(X).sum(axis=1), 1)
+    uniform = bg.LogLinearPool([bg.MixedNB()], exponents="feature").fit(X, y)
+    uniform.exponents_ = np.ones(6)  # exponents of 1, intercepts of 0: the member itself
+    uniform.intercepts_ = np.zeros(3)
+    plain = bg.MixedNB().fit(X, y)
+    np.testing.assert_allclose(uniform.predict_proba(X), plain.predict_proba(X), atol=1e-12)
+    assert "columns have an exponent below 1" in repr(pool.summary())
+
+
+def test_scores_of_features_leave_each_row_out(penguins):
+    """Exponents of 1 and no intercepts: the sum over features is the member's leave-one-out."""
+    X, y = penguins
+    for member in (bg.MixedNB(), bg.MixedNB(variance="tied")):
+        pool = bg.LogLinearPool([member], exponents="feature").fit(X, y)
+        scores, codes, _ = pool._data
+        whole = log_softmax(scores.sum(axis=0), axis=1)
+        clf = pool._members_[0].clf
+        joint = clf.loo_log_joint(X, y)
+        alpha = clf.model_.alpha - np.eye(3)[codes]
+        expected = log_softmax(joint - np.log(alpha), axis=1)
+        np.testing.assert_allclose(whole, expected, atol=1e-9)
+
+
+def test_class_prior(penguins):
+    X, y = penguins
+    pool = bg.LogLinearPool([bg.MixedNB()]).fit(X, y)
+    weights = {"Adelie": 0.1, "Chinstrap": 0.6, "Gentoo": 0.3}
+    shifted = pool.predict_log_proba(X, class_prior=weights)
+    trained = np.log(pool.members_["MixedNB"].model_.mean_weights())
+    own = pool.predict_log_proba(X) - trained + np.log(list(weights.values()))
+    np.testing.assert_allclose(shifted, log_softmax(own, axis=1), atol=1e-12)
+
+
+def test_intervals_hold_parameters_and_exponents(penguins):
+    X, y = penguins
+    X = X[["bill_length_mm", "sex"]]
+    pool = bg.LogLinearPool([bg.MixedNB(), bg.MixedNB(variance="tied")]).fit(X, y)
+    table = pool.predict_interval(X[:40], prob=0.9, kind="eti", draws=400)
+    assert table["interval"].dims == ("obs_id", "class", "bound")
+    width = table["interval"].diff("bound").values
+    assert (width >= 0).all()
+    assert width.max() > 0.1
+    inside = (table["interval"][..., 0] <= table["predictive"]) & (
+        table["predictive"] <= table["interval"][..., 1]
+    )
+    assert inside.mean() > 0.9
+    one = bg.MixedNB().fit(X, y).predict_interval(X[:40], prob=0.9, kind="eti")
+    single = bg.LogLinearPool([bg.MixedNB()]).fit(X, y)
+    both = single.predict_interval(X[:40], prob=0.9, kind="eti", draws=400)
+    wider = both["log_odds"].diff("bound").mean() / one["log_odds"].diff("bound").mean()
+    assert 0.7 < float(wider) < 2.5  # the exponent is about 1 and uncertain
+    with pytest.raises(NotImplementedError, match="a pool of predictives has none"):
+        pool.predict_interval(X[:2], given="training and row")
+    entropy = pool.predict_uncertainty(X[:40], draws=400, unit="bits")
+    assert (entropy["epistemic"] > -1e-9).all()
+    draws = pool.predict_posterior(X[:3], draws=50)["predictions"]["class_probability"]
+    assert draws.dims == ("chain", "draw", "obs_id", "class")
+    features = bg.LogLinearPool([bg.MixedNB()], exponents="feature").fit(X, y)
+    assert features.predict_interval(X[:5], draws=100)["interval"].shape == (5, 3, 2)
+
+
+def test_explanation_adds_up(penguins):
+    X, y = penguins
+    for pool in (
+        bg.LogLinearPool().fit(X, y),
+        bg.LogLinearPool([bg.MixedNB()], exponents="feature").fit(X, y),
+    ):
+        table = pool.explain(X[:20], classes=("Gentoo", "Adelie"))
+        log_p = pool.predict_log_proba(X[:20])
+        np.testing.assert_allclose(table["log_odds"], log_p[:, 2] - log_p[:, 0], rtol=1e-6)
+        total = table["by_feature"].sum("feature") + table["rest"] + table["intercept"]
+        np.testing.assert_allclose(total, table["log_odds"], rtol=1e-9)
+        assert list(table["feature"].values) == list(X.columns)
+    np.testing.assert_allclose(table["rest"], 0, atol=1e-9)
+
+
+@pytest.mark.parametrize("exponents", ["model", "feature"])
+def test_files(penguins, tmp_path, exponents):
+    X, y = penguins
+    pool = bg.LogLinearPool(exponents=exponents).fit(X, y)
+    pool.save(tmp_path / "pool.nc")
+    again = bg.load(tmp_path / "pool.nc")
+    np.testing.assert_array_equal(again.predict_proba(X), pool.predict_proba(X))
+    np.testing.assert_array_equal(again.predict(X), pool.predict(X))
+    assert repr(again.summary()) == repr(pool.summary())
+    a, b = (p.predict_interval(X[:3], draws=50)["interval"] for p in (pool, again))
+    np.testing.assert_allclose(a, b)
+    with pytest.raises(ValueError, match="holds no rows"):
+        again.to_pymc()
+
+
+def test_pipelines_and_names(iris):
+    X, y = iris
+    pool = bg.LogLinearPool(
+        [("scaled", make_pipeline(StandardScaler(), bg.GaussianNB())), bg.GaussianNB()]
+    ).fit(X, y)
+    assert list(pool.members_) == ["scaled", "GaussianNB"]
+    a, b = (m.log_joint(X) for m in pool._members_)
+    np.testing.assert_allclose(log_softmax(a, axis=1), log_softmax(b, axis=1), atol=1e-9)
+    with pytest.raises(TypeError, match="is a pipeline"):
+        pool.save("nowhere.nc")
+
+
+def test_documents_and_counts():
+    texts = np.array(["aab", "abb", "aba", "ccd", "cdc", "ddc"] * 3, dtype=object)
+    y = np.repeat(["x", "y"], 3).tolist() * 3
+    pool = bg.LogLinearPool().fit(texts, y)
+    assert "characters, order 2" in pool.members_
+    assert (pool.predict(texts) == y).all()
+    counts = sparse.csr_matrix(np.random.default_rng(0).poisson(1.0, size=(18, 5)))
+    assert set(bg.LogLinearPool().fit(counts, y).members_) == {"bits", "counts"}
+
+
+def test_a_sample_of_a_stream(penguins):
+    X, y = penguins
+    X = X[["bill_length_mm", "bill_depth_mm"]]
+    streamed = bg.MixedNB()
+    for k in range(4):
+        streamed.partial_fit(X[k::4], y[k::4])
+    whole = bg.MixedNB().fit(X, y)
+    a = bg.LogLinearPool([streamed], prefit=True).fit(X, y)
+    b = bg.LogLinearPool([whole]).fit(X, y)
+    np.testing.assert_allclose(a.exponents_, b.exponents_, rtol=1e-6)
+    some = bg.LogLinearPool([streamed], prefit=True).fit(X[::3], y[::3])
+    assert some.n_rows_ == len(X[::3])
+    with pytest.raises(ValueError, match="training rows"):
+        bg.LogLinearPool([whole], prefit=True).fit(X + 1.0, y)
+
+
+def test_refusals(iris):
+    X, y = iris
+    with pytest.raises(TypeError, match="no exact leave-one-out"):
+        bg.LogLinearPool([PlugInNB()]).fit(X, y)
+    with pytest.raises(ValueError, match="at least one"):
+        bg.LogLinearPool([]).fit(X, y)
+    with pytest.raises(ValueError, match="given twice"):
+        bg.LogLinearPool([("a", bg.GaussianNB()), ("a", bg.GaussianNB())]).fit(X, y)
+    with pytest.raises(ValueError, match="members must be 'auto'"):
+        bg.LogLinearPool("all").fit(X, y)
+    with pytest.raises(ValueError, match="exponents must be one of"):
+        bg.LogLinearPool(exponents="class").fit(X, y)
+    with pytest.raises(ValueError, match="different classes"):
+        bg.LogLinearPool(
+            [bg.GaussianNB().fit(X[:100], y[:100]), bg.GaussianNB().fit(X, y)], prefit=True
+        ).fit(X, y)
+    with pytest.raises(NotImplementedError, match="a column of"):
+        bg.LogLinearPool([bg.LinearDiscriminant()], exponents="feature").fit(X, y)
+    with pytest.raises(ValueError, match=r"missing|label"):
+        bg.LogLinearPool().fit(X, np.where(y == 0, np.nan, y))
+    with pytest.raises(TypeError, match="for inference='nuts' alone"):
+        bg.LogLinearPool().fit(X, y, draws=10)
+
+
+def test_pymc_density_is_the_objective(iris):
+    """The compiled log density of (log eta, b) less that of the mode, against the fit's own."""
+    X, y = iris
+    pool = bg.LogLinearPool([bg.GaussianNB(), bg.LinearDiscriminant()]).fit(X, y)
+    logp = pool.to_pymc().compile_logp(mode="FAST_COMPILE")
+    rng = np.random.default_rng(0)
+    values = []
+    for _ in range(3):
+        point = rng.normal(size=5)
+        own = minus_log_posterior(point, *pool._data, pool._prior_)
+        values.append(float(logp({"exponent_log__": point[:2], "intercept": point[2:]})) + own)
+    np.testing.assert_allclose(values, 0, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_nuts_agrees_with_laplace_where_rows_are_many():
+    X, y = load_breast_cancer(return_X_y=True)
+    members = [bg.GaussianNB(), bg.LinearDiscriminant()]
+    pool = bg.LogLinearPool(members, inference="nuts", random_state=1)
+    pool.fit(X[:, :8], y, progressbar=False, target_accept=0.95)
+    laplace = bg.LogLinearPool(members).fit(X[:, :8], y)
+    a, b = (
+        np.log(p.posterior_["posterior"]["exponent"].values.reshape(-1, 2)) for p in (pool, laplace)
+    )
+    assert np.all(np.abs(a.mean(axis=0) - b.mean(axis=0)) < 0.5 * a.std(axis=0))
+    np.testing.assert_allclose(
+        pool.predict_proba(X[:, :8]), laplace.predict_proba(X[:, :8]), atol=0.1
+    )
+    assert isinstance(pool.summary().to_dataframe(), pd.DataFrame)
