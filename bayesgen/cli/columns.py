@@ -164,6 +164,11 @@ def _features(clf: Any, table: "Table", text: str | None) -> tuple[list[Feature]
     """What the model reads, and whether it knows its columns by name."""
     estimator = type(clf).__name__
     names = getattr(clf, "feature_names_in_", None)
+    if estimator == "LogLinearPool":  # its members read the same table: as the first does
+        own = next(iter(clf.members_.values()))
+        if names is not None and not hasattr(own, "feature_names_in_"):
+            own.feature_names_in_ = names
+        return _features(own, table, text)
     if estimator == "MarkovNB":
         return [Feature(_text_column(clf, table, text, names), "documents")], True
     if text is not None:

@@ -44,6 +44,7 @@ class Model(StrEnum):
     LDA = "lda"
     QDA = "qda"
     MARKOV = "markov"
+    AUTO = "auto"
 
 
 class Tokens(StrEnum):
@@ -63,6 +64,7 @@ _FACES = {
     Model.LDA: "LinearDiscriminant",
     Model.QDA: "QuadraticDiscriminant",
     Model.MARKOV: "MarkovNB",
+    Model.AUTO: "LogLinearPool",
 }
 _ONE_KIND = {  # what all columns are read as, where the model has no choice
     Model.GAUSSIAN: "gaussian",
@@ -83,6 +85,7 @@ def register(app: typer.Typer) -> None:
         "bayesgen fit visits.parquet --target ill --kind visits=poisson -o ill.nc",
         "bayesgen fit iris.csv --target kind --model lda -o iris.nc",
         "bayesgen fit sms.tsv --target label --model markov --text text -o sms.nc",
+        "bayesgen fit penguins.csv --target species --model auto -o pool.nc",
     )
     app.command("fit", help=text)(fit)
 
@@ -122,7 +125,7 @@ def fit(
     ] = False,
     text: Annotated[
         str | None,
-        typer.Option("--text", metavar="COLUMN", help="Column with the texts (markov)."),
+        typer.Option("--text", metavar="COLUMN", help="Column with the texts (markov, auto)."),
     ] = None,
     order: Annotated[
         int, typer.Option("--order", min=1, metavar="N", help="Tokens of an n-gram (markov).")
@@ -135,7 +138,8 @@ def fit(
     """Learn a classifier from a table and save it.
 
     A mixed model takes numbers for gaussian, text for categorical, true and false for bernoulli
-    columns, unless --kind says otherwise; in the other models all columns are alike. An empty cell,
+    columns, unless --kind says otherwise; auto pools several models of the same columns, with
+    exponents from exact leave-one-out; in the other models all columns are alike. An empty cell,
     NA, NaN, null or None is missing and is left out exactly. Rows without a label are dropped.
     """
     import numpy as np
@@ -146,23 +150,24 @@ def fit(
     table = files.open_table(data)
     columns.find(target, table)
     kinds = _parse_kinds(kind or [], model, table, {target, *(drop or [])})
-    names = _choose_columns(table, target, drop or [], model, text)
+    documents = model is Model.MARKOV or (model is Model.AUTO and text is not None)
+    names = _choose_columns(table, target, drop or [], documents, text)
     whole = files.read_whole(table, [target, *names])
     labelled, labels = columns.labels(whole.cells(target), table)
     try:
         with busy("sorting out columns"):
-            features = _features(whole, names, model, kinds)
+            features = _features(whole, names, model, kinds, documents)
             X = columns.Reader(features).read(whole)
     except UserError as mistake:
-        other = "" if model is Model.MIXED else ", or use --model mixed"
+        other = "" if model in (Model.MIXED, Model.AUTO) else ", or use --model mixed"
         raise UserError(f"{data}: {mistake}; leave it out by --drop{other}") from None
     clf = _new(model, features, order, tokens)
     X = columns.take(X, labelled)
-    if model is not Model.MARKOV:
+    if not documents:
         X, labels = _complete_rows(X, labels, clf, model, drop_incomplete)
     with busy("learning"), blamed_on(data):
         clf.fit(X, labels)
-    if model is Model.MARKOV:  # so that `predict` finds the texts; the model does not need it
+    if documents:  # so that `predict` finds the texts; the model does not need it
         clf.feature_names_in_ = np.array(names, dtype=object)
     with blamed_on(f"cannot write {output}"):
         clf.save(output.resolve())
@@ -194,7 +199,7 @@ def _parse_kinds(given: list[str], model: Model, table: "Table", taken: set[str]
 
 
 def _choose_columns(
-    table: "Table", target: str, drop: list[str], model: Model, text: str | None
+    table: "Table", target: str, drop: list[str], documents: bool, text: str | None
 ) -> list[str]:
     """The columns of X, in the order of the file."""
     from bayesgen.cli.columns import find
@@ -205,9 +210,9 @@ def _choose_columns(
     names = [name for name in table.names if name != target and name not in dropped]
     if not names:
         raise UserError(f"{table.path} has no column left to learn from")
-    if model is not Model.MARKOV:
+    if not documents:
         if text is not None:
-            raise UserError("--text is for --model markov")
+            raise UserError("--text is for --model markov or auto")
         return names
     if text is None:
         if len(names) > 1:
@@ -253,12 +258,12 @@ def _complete_rows(
 
 
 def _features(
-    whole: "Rows", names: list[str], model: Model, kinds: dict[str, str]
+    whole: "Rows", names: list[str], model: Model, kinds: dict[str, str], documents: bool
 ) -> "list[Feature]":
     """Decide from whole columns how each is read."""
     from bayesgen.cli.columns import Feature
 
-    if model is Model.MARKOV:
+    if documents:
         return [Feature(name, "documents") for name in names]
     out = []
     for name in names:
@@ -269,7 +274,7 @@ def _features(
         natural = {"boolean": "bernoulli", "number": "gaussian", "text": "categorical"}[holds]
         if cells.is_nominal:
             natural = "categorical"
-        if model is Model.MIXED:
+        if model in (Model.MIXED, Model.AUTO):
             kind = kinds.get(name, natural)
         else:
             kind = _ONE_KIND.get(model, "categorical")
@@ -302,13 +307,18 @@ def _summary(clf: Any, X: Any, features: "list[Feature]", output: Path) -> None:
         console.print()
         console.print(_column_table(X, features))
     console.print()
-    console.print(
-        f"{type(clf).__name__} has learned from {class_counts(clf.classes_, clf.stats_.count)}.",
-        f"Log evidence {clf.log_evidence_:.2f} nats. Written to {output}.",
-        sep="\n",
-        markup=False,
-        soft_wrap=True,
-    )
+    lines = [_learned(clf), f"Written to {output}."]
+    if hasattr(clf, "log_evidence_"):
+        lines[1] = f"Log evidence {clf.log_evidence_:.2f} nats. {lines[1]}"
+    console.print(*lines, sep="\n", markup=False, soft_wrap=True)
+
+
+def _learned(clf: Any) -> str:
+    """What the model is, and of how many rows of each class."""
+    if hasattr(clf, "stats_"):
+        rows = class_counts(clf.classes_, clf.stats_.count)
+        return f"{type(clf).__name__} has learned from {rows}."
+    return f"{clf.summary()}"
 
 
 def _column_table(X: Any, features: "list[Feature]") -> "RichTable":

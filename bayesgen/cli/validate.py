@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayesgen.cli.console import blamed_on, plain_table, stdout, with_examples
+from bayesgen.cli.console import UserError, blamed_on, plain_table, stdout, with_examples
 
 if TYPE_CHECKING:
     from bayesgen.checks.validate import Validation
@@ -50,6 +50,11 @@ def validate(
     table = files.open_table(data)
     columns.find(target, table)
     clf = files.load_model(model)
+    if not hasattr(clf, "prior_"):
+        raise UserError(
+            f"{model} holds a {type(clf).__name__}, which is a pool of several models: validate "
+            f"each of them, {', '.join(clf.members_)}, on its own"
+        )
     X, labels, _ = columns.labelled_rows(clf, table, target, text)
     with blamed_on(data):
         result = compare(clf, X, labels, draws=draws, random_seed=seed)

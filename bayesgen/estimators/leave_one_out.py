@@ -182,8 +182,13 @@ class LeaveOneOut(Estimator):
         )
         return out
 
-    def _training_rows(self, X: Any, y: Any, sample_weight: Any, partial: bool) -> TrainingRows:
-        """Rows, codes and weights; raises unless they are (some of) those of the fit."""
+    def _training_rows(
+        self, X: Any, y: Any, sample_weight: Any, partial: bool, *, known: bool = False
+    ) -> TrainingRows:
+        """Rows, codes and weights; raises unless they are (some of) those of the fit.
+
+        `known`: that they are is known, and not checked.
+        """
         own = self._fitted()
         X = self._read(X, reset=False)
         values, masked = labels_and_mask(y)
@@ -193,15 +198,17 @@ class LeaveOneOut(Estimator):
             refuse_unlabelled(masked)
             codes = self._codes_of(values)
         else:
-            known = is_labelled(values, masked)
+            labelled = is_labelled(values, masked)
             codes = np.full(len(values), -1)
-            codes[known] = self._codes_of(values[known])
+            codes[labelled] = self._codes_of(values[labelled])
         weight = np.ones(len(codes))
         if sample_weight is not None:
             weight = _check_sample_weight(
                 sample_weight, X, dtype=np.float64, ensure_non_negative=True
             )
         rows = TrainingRows(self._encode(X), codes, weight)
+        if known:
+            return rows
         if exact:
             self._check_rows_of_fit(rows, partial)
         else:

@@ -787,3 +787,32 @@ def test_csv_written_can_be_read_by_anyone(tmp_path):
     run("predict", tmp_path / "m.nc", data, "-o", tmp_path / "o.csv")
     assert list(read(tmp_path / "o.csv")) == ["prediction", 'p_a,"b"', "p_c"]
     assert read(tmp_path / "o.csv")["prediction"].tolist() == ['a,"b"', "c"]
+
+
+# ------------------------------------------------------------------------------------- pools
+
+
+def test_a_pool_chosen_for_the_columns(tmp_path):
+    model, out = tmp_path / "pool.nc", tmp_path / "out.csv"
+    result = run("fit", PENGUINS, "--target", "species", "--model", "auto", "-o", model)
+    assert "exponents from 344 rows" in result.output
+    run("predict", model, PENGUINS, "-o", out)
+    table = pd.read_csv(out)
+    pool = bg.load(model)
+    _, y = bg.datasets.load_penguins()
+    assert (table["prediction"] == y.to_numpy()).mean() > 0.98
+    assert list(table.columns[1:]) == [f"p_{label}" for label in pool.classes_]
+    assert "posterior predictive" in run("compare", model, PENGUINS, "--target", "species").output
+    message = refused("validate", model, PENGUINS, "--target", "species")
+    assert "validate each of them" in message
+
+
+def test_a_pool_of_language_models(tmp_path):
+    lines = "".join(
+        f"{'x' if i % 2 else 'y'}\t{'abab' if i % 2 else 'cdcd'}{i}\n" for i in range(20)
+    )
+    data = write(tmp_path / "texts.tsv", "label\ttext\n" + lines)
+    model, out = tmp_path / "pool.nc", tmp_path / "out.csv"
+    run("fit", data, "--target", "label", "--model", "auto", "--text", "text", "-o", model)
+    run("predict", model, data, "-o", out)
+    assert (pd.read_csv(out)["prediction"] == pd.read_csv(data, sep="\t")["label"]).all()

@@ -24,6 +24,7 @@ from bayesgen.estimators.pool.features import feature_draws, feature_scores
 from bayesgen.estimators.pool.members import Member, chosen, fitted, named, unfitted
 from bayesgen.estimators.pool.record import read_record, record
 from bayesgen.estimators.pool.summary import PoolSummary
+from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.inference import exponents as pooling
 from bayesgen.inference.exponents import ExponentPrior, Exponents, comparable, pooled
@@ -272,7 +273,8 @@ class LogLinearPool(ClassifierMixin, BaseEstimator):
         for member in members:
             seen = getattr(member.clf, "n_rows_seen_", len(y))
             partial = len(y) != seen
-            out.append(comparable(member.scores(X, y, weight, partial=partial)))
+            found = member.scores(X, y, weight, partial=partial, known=not self.prefit)
+            out.append(comparable(found))
         return np.stack(out)
 
     def _prior(self, scores: Array) -> ExponentPrior:
@@ -358,6 +360,19 @@ class LogLinearPool(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "exponents_")
         labels: Array = self.classes_[self.predict_log_proba(X, class_prior).argmax(axis=1)]
         return labels
+
+    def _log_joint(
+        self, X: Any, method: str, class_prior: Any, posterior: Any, quantity: str
+    ) -> Array:
+        """(N, C) log probabilities, for what compares methods of one classifier."""
+        if method != "posterior_predictive":
+            raise UndefinedEstimateError(
+                method, "a pool is of predictives, and plugs no estimate of its members in"
+            )
+        return np.asarray(self.predict_log_proba(X, class_prior))
+
+    def _codes_of(self, labels: Any) -> Array:
+        return codes_of(labels, self.classes_)
 
     def _shifted(self, class_prior: Any) -> Array:
         """(C,) intercepts under other class weights."""

@@ -61,9 +61,16 @@ class Member:
             )
         return replace(self, clf=self.clf.fit(self.rows(X), y, sample_weight=sample_weight))
 
-    def scores(self, X: Any, y: Any, sample_weight: Any, *, partial: bool) -> Array:
-        """(N, C) log joint densities of training rows, each without itself."""
-        return self.clf.loo_log_joint(self.rows(X), y, sample_weight, partial=partial)
+    def scores(
+        self, X: Any, y: Any, sample_weight: Any, *, partial: bool, known: bool = False
+    ) -> Array:
+        """(N, C) log joint densities of training rows, each without itself.
+
+        `partial`, `known`: as in `leave_one_out`.
+        """
+        rows = self.clf._training_rows(self.rows(X), y, sample_weight, partial, known=known)
+        log_joint, _ = self.clf._fitted().log_joint_without(*rows)
+        return log_joint
 
     def log_joint(self, X: Any) -> Array:
         """(N, C) of new rows, up to a term that classes share."""
@@ -212,14 +219,16 @@ def _of_table(X: Any, n_classes: int, separable: bool) -> tuple[list[Member], di
     members = [Member("independent columns", MixedNB())]
     if "gaussian" in kinds:
         if not separable:
-            members.append(Member("independent, common variances", MixedNB(variance="tied")))
+            members.append(
+                Member("independent columns with tied variances", MixedNB(variance="tied"))
+            )
         bins = TableView.learn(X, "bins")
         members.append(Member("bins", CategoricalNB(categories=bins.n_categories), bins))
     if separable:
         return members, left_out
     views = [("", numbers)]
     if "gaussian" in kinds:
-        views.append((", normal scores", TableView.learn(X, "normal scores")))
+        views.append((" on normal scores", TableView.learn(X, "normal scores")))
     n_rows = len(numbers.encode(X))
     width = numbers.n_columns
     for suffix, view in views:

@@ -10,7 +10,7 @@ changes for all of them. Source: the update of Gelman et al. (2013), section 3.3
 prior.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -27,73 +27,117 @@ def log_predictive_without(
     f: "NormalInverseGamma", X: Matrix, y: Array, weight: Array
 ) -> tuple[Array, Array]:
     """(N, C) and (N,), as in `RowRemoval`."""
-    n_classes, live = len(f.mu), f.live
-    if f.over_classes:
-        out = np.empty((X.shape[0], n_classes))
-    else:
-        out = f.log_predictive(X)
+    out = np.empty((X.shape[0], len(f.mu))) if f.over_classes else f.log_predictive(X)
     left = np.ones(X.shape[0])
     step = max(1, _CELLS // max(1, X.shape[1]))
-    for k in range(n_classes):
-        own = np.flatnonzero(y == k)
-        targets = list(range(n_classes)) if f.over_classes else [k]
-        for start in range(0, len(own), step):
-            rows = own[start : start + step]
-            x = (dense_block(X, rows) - f.shift)[:, live]
-            w = weight[rows, None]
-            if (w == w[0]).all():  # tables of a row, not of every row
-                w = w[:1]
-            part, left[rows] = _of_class(f, k, targets, x, w)
-            out[rows[:, None], targets] = part
+    cells = _Cells.of(f)
+    for start in range(0, X.shape[0], step):
+        rows = slice(start, start + step)
+        x = (dense_block(X, rows) - f.shift)[:, f.live]
+        own, w = y[rows], weight[rows, None]
+        n = np.arange(len(own))
+        block = _Block.of(cells, x, own, w[:1] if (w == w[0]).all() else w)
+        left[rows] = block.left
+        if f.over_classes:
+            for c in range(len(f.mu)):
+                out[rows, c] = block.of_class(c)
+        out[n + start, own] = block.of_own_class()
     return out, left
 
 
-def _of_class(
-    f: "NormalInverseGamma", k: int, targets: list[int], x: Array, w: Array
-) -> tuple[Array, Array]:
-    """Rows x (n, live columns) of class k and weights (n or 1, 1): (n, targets) and (n,)."""
-    live = f.live
+class _Cells(NamedTuple):
+    """The posterior of the columns that count; G classes (1 if they share), H columns (or 1)."""
 
-    def columns(table: Array) -> Array:
-        return table[:, live] if table.shape[1] > 1 else table
+    mu: Array  # (C, D)
+    kappa: Array  # (C, D)
+    nu: Array  # (G, H)
+    ss: Array  # (G, H)
+    over_classes: bool
+    over_features: bool
 
-    mu, kappa = columns(f.mu), columns(np.broadcast_to(f.kappa, f.mu.shape))
-    nu, ss = columns(f.nu), columns(f.sum_of_squares)
-    seen = ~np.isnan(x)
-    complete = bool(seen.all())
+    @classmethod
+    def of(cls, f: "NormalInverseGamma") -> Self:
+        """Without the ignored columns."""
 
-    def step(c: int) -> Array:
-        return x - mu[c] if complete else np.where(seen, x - mu[c], 0.0)
+        def live(table: Array) -> Array:
+            return table[:, f.live] if table.shape[1] > 1 else table
 
-    delta = step(k)
-    kappa_left = kappa[k] - w
-    taken: Any = np.square(delta) * (w * kappa[k] / kappa_left)
-    n_taken: Any = w
-    if f.over_features:
-        m = seen.sum(axis=1, keepdims=True)
-        taken, n_taken = taken.sum(axis=1, keepdims=True), w * m
-    out = np.empty((len(x), len(targets)))
-    left = np.ones(len(x))
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        for i, c in enumerate(targets):
-            g = 0 if f.over_classes else c
-            scale = ss[g] - taken
-            if taken.size:
-                left = np.minimum(left, (scale / ss[g]).min(axis=1))
-            nu_left = nu[g] - n_taken
-            if c == k:
-                d, kappa_c = delta * (kappa[k] / kappa_left), kappa_left
-            else:
-                d, kappa_c = step(c), kappa[c]
-            scale = scale * (1 + 1 / kappa_c)
-            if f.over_features:
-                widths = np.log(np.broadcast_to(scale, x.shape))
-                total = np.sum(widths if complete else np.where(seen, widths, 0.0), axis=1)
-                distance = np.log1p((np.square(d) / scale).sum(axis=1, keepdims=True))
-                row = log_gamma_difference(nu_left / 2, m / 2) - m / 2 * np.log(np.pi)
-                out[:, i] = (row - (nu_left + m) / 2 * distance)[:, 0] - total / 2
-            else:
-                cells = log_gamma_difference(nu_left / 2, 0.5) - 0.5 * np.log(np.pi * scale)
-                cells = cells - (nu_left + 1) / 2 * np.log1p(np.square(d) / scale)
-                out[:, i] = np.sum(cells if complete else np.where(seen, cells, 0.0), axis=1)
-    return out, left
+        kappa = np.broadcast_to(f.kappa, f.mu.shape)
+        return cls(
+            live(f.mu),
+            live(kappa),
+            live(f.nu),
+            live(f.sum_of_squares),
+            f.over_classes,
+            f.over_features,
+        )
+
+
+class _Block(NamedTuple):
+    """Some rows, what their own class loses without them, and what is left."""
+
+    cells: _Cells
+    x: Array  # (n, D)
+    own: Array  # (n,) classes
+    seen: Array | None  # (n, D), None if no cell is missing
+    n_seen: Array  # (n, 1) or a number
+    delta: Array  # (n, D) x less the mean of its class
+    kappa: Array  # (n, D) of its class
+    kappa_left: Array  # (n, D)
+    nu: Array  # (n or 1, H) degrees of freedom of the row's variances without it
+    ss: Array  # (n, H) sums of squares without it
+    left: Array  # (n,) the least share of a sum of squares that is left
+
+    @classmethod
+    def of(cls, cells: _Cells, x: Array, own: Array, w: Array) -> Self:
+        """`x` (n, D) with NaN; `own` (n,); `w` (n or 1, 1)."""
+        missing = np.isnan(x)
+        seen = ~missing if missing.any() else None
+        delta = x - cells.mu[own]
+        if seen is not None:
+            delta[missing] = 0.0
+        kappa = cells.kappa[own]
+        kappa_left = kappa - w
+        taken: Array = np.square(delta) * (w * kappa / kappa_left)
+        n_seen: Any = x.shape[1] if seen is None else seen.sum(axis=1, keepdims=True)
+        n_taken = w
+        if cells.over_features:
+            taken, n_taken = taken.sum(axis=1, keepdims=True), w * n_seen
+        group = np.zeros_like(own) if cells.over_classes else own
+        whole = cells.ss[group]
+        ss = whole - taken
+        left = np.ones(len(x))
+        if taken.size:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                left = np.minimum((ss / whole).min(axis=1), 1.0)
+        nu = (cells.nu if cells.over_classes else cells.nu[group]) - n_taken
+        return cls(cells, x, own, seen, np.asarray(n_seen), delta, kappa, kappa_left, nu, ss, left)
+
+    def of_class(self, c: int) -> Array:
+        """(n,) log densities in a class that is not the row's own but shares its variances."""
+        d = self.x - self.cells.mu[c]
+        if self.seen is not None:
+            d[~self.seen] = 0.0
+        return self._log_t(d, self.cells.kappa[c])
+
+    def of_own_class(self) -> Array:
+        """(n,) log densities in the row's own class."""
+        return self._log_t(self.delta * (self.kappa / self.kappa_left), self.kappa_left)
+
+    def _log_t(self, d: Array, kappa: Array) -> Array:
+        def over_cells(values: Array) -> Array:
+            if self.seen is not None:
+                values = np.where(self.seen, values, 0.0)
+            total: Array = values.sum(axis=1)
+            return total
+
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            scale = self.ss * (1 + 1 / kappa)
+            if not self.cells.over_features:
+                t = log_gamma_difference(self.nu / 2, 0.5) - 0.5 * np.log(np.pi * scale)
+                return over_cells(t - (self.nu + 1) / 2 * np.log1p(np.square(d) / scale))
+            m = self.n_seen
+            norm = log_gamma_difference(self.nu / 2, m / 2) - m / 2 * np.log(np.pi)
+            distance = np.log1p((np.square(d) / scale).sum(axis=1, keepdims=True))
+            rest: Array = (norm - (self.nu + m) / 2 * distance)[:, 0]
+            return rest - over_cells(np.log(np.broadcast_to(scale, d.shape))) / 2
