@@ -180,7 +180,7 @@ def test_values_do_not_depend_on_which_rows_and_points_share_a_call(monkeypatch,
     monkeypatch.setattr(contrast_module, "_CALL", call)
     monkeypatch.setattr(contrast_module, "_CELLS", cells)
     model, X = case(name, 3, 4, new=9)
-    contrast = log_odds(model, X, 0, 1, tilt=1)
+    contrast = log_odds(model, X, 0, 1, tilts=[1])
     parts = [
         (np.array([4, 0, 7]), np.array([0.3, 0.9])),
         (np.array([8]), np.array([0.9, 2.0, 5.0])),
