@@ -62,6 +62,7 @@ N_DRAWS = 1 << 14
 _BLOCK = 2048  # rows
 _CELLS = 1 << 20  # numbers of one array: 8 MiB
 _NAMES = "U14"
+_FEWEST = 32  # draws of one label in one replicate
 _CONVERGED = 5e-4  # error of a percentile with which an inverted series still counts as exact
 
 
@@ -343,20 +344,22 @@ class _Source:
         p = responsibilities(self.model, X, classes, self.class_prior)
         for row in range(X.shape[0]):
             labels = np.flatnonzero(p[row] > LEAST / len(classes))
-            parts = []
+            parts, weights = [], []
             for k in labels:
                 model, x = seen(self.model, X[[row]], int(classes[k]))
+                size = max(_FEWEST, each >> round(-np.log2(p[row, k])))  # about its part of `each`
                 a = [
-                    log_joint_draws(model, x, g, each, self.class_prior)[:, 0, classes].T
-                    for g in replicates(self.generator, self.n_draws)
+                    log_joint_draws(model, x, g, size, self.class_prior)[:, 0, classes].T
+                    for g in replicates(self.generator, size * REPLICATES)
                 ]
                 parts.append(log_odds_against_rest(np.stack(a, axis=-1)))
+                weights.append(np.full(size, p[row, k] / p[row, labels].sum() / size))
             l = np.concatenate(parts, axis=1)  # (C, draw, replicate)
-            weights = np.repeat(p[row, labels] / p[row, labels].sum(), each) / each
-            flat = np.broadcast_to(weights[:, None], l.shape).reshape(len(classes), -1)
+            weight = np.concatenate(weights)
+            flat = np.broadcast_to(weight[:, None], l.shape).reshape(len(classes), -1)
             sample = Sample(l.reshape(len(classes), -1), flat)
             out.low[row], out.high[row] = self.request.ends(len(classes), sample.quantile)
             out.error[row] = LEAST + max(
-                percentile_error(l, e[row], weights).max() for e in (out.low, out.high)
+                percentile_error(l, e[row], weight).max() for e in (out.low, out.high)
             )
         return out
