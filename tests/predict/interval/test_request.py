@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import bayesgen as bg
+from bayesgen.explain.contributions import Request
 from bayesgen.predict.interval import contrast as contrast_module
 from bayesgen.predict.interval.contrast import log_odds
 from bayesgen.predict.interval.kinds import KINDS, Kind, KindName
@@ -33,9 +34,10 @@ def test_what_is_refused(wrong, message):
         IntervalRequest(**{"prob": 0.9, **wrong})
 
 
-def test_the_posterior_that_has_seen_the_row_is_refused_by_name():
-    with pytest.raises(NotImplementedError, match=r"training and row.*is not available"):
-        IntervalRequest(0.9, given="training and row")
+def test_the_term_of_one_feature_is_given_the_training_rows_alone():
+    assert Request(0.9).given == "training"
+    with pytest.raises(ValueError, match=r"given='training' only: given the row too it would"):
+        Request(0.9, given="training and row")
 
 
 def test_arviz_is_asked_for_what_the_user_leaves_open():
