@@ -10,12 +10,14 @@ from bayesgen.estimators.estimator import Estimator
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.numerics.special import log_softmax
 from bayesgen.predict import distribution
+from bayesgen.predict.from_draws import WeightedIntervals
 from bayesgen.predict.interval.request import IntervalRequest
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from bayesgen.predict.interval.kinds import KindName
+    from bayesgen.predict.interval.request import Given
 
 
 class Uncertainty(Estimator):
@@ -30,6 +32,7 @@ class Uncertainty(Estimator):
         class_prior: Any = None,
         random_state: Any = 0,
         posterior: Any = None,
+        given: "Given" = "training",
     ) -> "xr.Dataset":
         """Credible interval of p(y = c | x, theta): what the training rows leave open.
 
@@ -55,13 +58,39 @@ class Uncertainty(Estimator):
             Of routes that draw; the same numbers at every call by default.
         posterior : xarray.DataTree, optional
             Draws of this model's parameters that replace the closed form.
+        given : {"training", "training and row"}
+            Whose posterior of theta: p(theta | D), or p(theta | D, x), to which the row itself has
+            been added without its label. See Notes.
 
         Returns
         -------
         xarray.Dataset
             ``interval`` (obs_id, class, bound); ``log_odds``, its ends as log p/(1 - p);
             ``predictive`` (obs_id, class), p(y | x, D); (obs_id) ``route``, how it was computed,
-            and ``error`` of the posterior probability beyond an end.
+            and ``error`` of the posterior probability beyond an end. Of draws weighted by the row
+            also ``weight_ess``, the number of draws that the weights leave.
+
+        Warns
+        -----
+        MonteCarloWarning
+            Where a posterior known by draws is weighted by p(x | theta) and too few draws carry the
+            weight; it names the rows.
+
+        Notes
+        -----
+        Coverage, where theta is drawn from the prior and rows from theta: both intervals hold
+        p(y = c | x, theta) as often as they say, of different rows. ``"training"``: of rows x that
+        have nothing to do with theta, such as points of a grid. A row drawn from the same theta
+        tells of it, which that interval does not use: with few training rows it covers less
+        (two classes of Poisson counts in 100 columns with Gamma(1, 1) priors: .83 in place of .90
+        with 40 training rows, .65 with 10). ``"training and row"``: of new rows from the same
+        source as the training rows (.90 in both cases), and of no others: of rows from elsewhere it
+        held the truth .26 and .13 of the time. Its mean is `predict_proba`.
+
+        A posterior in closed form given the row is a mixture of ordinary posteriors, one for each
+        label that the row may have. One that is known by draws is weighted by p(x | theta). Of a
+        discriminative model (`BayesianLogisticRegression`) a row without its label says nothing:
+        both intervals are one.
 
         Examples
         --------
@@ -75,7 +104,7 @@ class Uncertainty(Estimator):
         0.349
         """
         own = self._posterior_of(posterior)
-        request = IntervalRequest.of(prob, kind, method=method)
+        request = IntervalRequest.of(prob, kind, method=method, given=given)
         weights = self._given_weights(class_prior)
         encoded = self._encoded(X)
         joint = own.log_joint(encoded, "posterior_predictive", weights, "probability")
@@ -96,6 +125,10 @@ class Uncertainty(Estimator):
             },
             {CLASS: self.classes_, BOUND: ["lower", "upper"]},
         )
+        if isinstance(found, WeightedIntervals):
+            out["weight_ess"] = (OBS,), found.weight_ess
+        if given != "training":
+            out.attrs["given"] = given
         return out.assign_attrs(prob=request.prob, kind=request.kind)
 
     def predict_posterior(

@@ -71,8 +71,11 @@ class Request(IntervalRequest):
 
     Parameters
     ----------
-    prob, kind, method, given
+    prob, kind, method
         As in `IntervalRequest`.
+    given : {"training"}
+        A term of one feature has no interval given the row: its distribution would depend on all
+        other features of the row.
     class_prior : (C,), optional
         Class weights that replace the fitted ones.
     seed : int
@@ -81,6 +84,16 @@ class Request(IntervalRequest):
 
     class_prior: Array | None = None
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what is not one of these."""
+        super().__post_init__()
+        if self.given != "training":
+            raise ValueError(
+                "the interval of the term of one feature is given='training' only: given the row "
+                "too it would depend on every other feature of the row, and no longer be that "
+                "feature's own; predict_interval(given='training and row') is of all together"
+            )
 
 
 # ------------------------------------------------------------------------------- closed form

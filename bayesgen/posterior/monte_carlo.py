@@ -39,6 +39,7 @@ _FEWEST_DRAWS = 4  # of a chain, below which no autocorrelation can be estimated
 _ENOUGH = 50.0
 _MATTERS = 1e-3  # a class below this probability at its best is left aside
 _OPEN = 0.02  # a probability may be anywhere in an interval of this width, and no wider
+_NAMED = 10  # rows in a warning
 _HALVINGS = 12  # of the exponent of weights, until they rest on enough draws
 
 
@@ -213,7 +214,6 @@ def no_parameters(f: Array, first_row: int, first_draw: int = 0) -> ValueError:
 def _of_block(f: Array, log_pi: Array) -> tuple[Array, ...]:
     """The fields of `MonteCarlo` from (n, C, chain, draw) log densities."""
     draws = (-2, -1)
-    n_draws = f.shape[-2] * f.shape[-1]
     top = f.max(axis=draws)
     shift = np.where(np.isfinite(top), top, 0.0)
     weight = np.exp(f - shift[..., None, None])
@@ -231,10 +231,7 @@ def _of_block(f: Array, log_pi: Array) -> tuple[Array, ...]:
     influence = ratio - probability[..., None, None] * ratio.sum(axis=1, keepdims=True)
     mcse = np.sqrt(influence.var(axis=draws, ddof=1) / effective_sample_size(influence))
 
-    square = np.einsum("...cd,...cd->...", weight, weight)
-    kish = n_draws * n_draws * mean * mean / np.where(square > 0, square, 1.0)
-    share = np.minimum(effective_sample_size(weight) / n_draws, 1.0)
-    weight_ess = kish * share
+    weight_ess = weighted_sample_size(weight)
 
     lower, upper = joint.copy(), joint.copy()
     poor = (weight_ess < _ENOUGH) & np.isfinite(joint)
@@ -245,6 +242,37 @@ def _of_block(f: Array, log_pi: Array) -> tuple[Array, ...]:
         upper[poor] = np.maximum(upper[poor], guess) + margin
     mcse = np.where(possible, mcse, np.inf)
     return joint, probability, mcse, weight_ess, _finite_sd(f), lower, upper
+
+
+def weighted_sample_size(weight: Array) -> Array:
+    """(...,) number of independent draws that weights (..., chain, draw) leave.
+
+    Kish's, times the share that autocorrelation leaves.
+    """
+    n_draws = weight.shape[-2] * weight.shape[-1]
+    mean = weight.mean(axis=(-2, -1))
+    square = np.einsum("...cd,...cd->...", weight, weight)
+    kish = n_draws * n_draws * mean * mean / np.where(square > 0, square, 1.0)
+    share = np.minimum(effective_sample_size(weight) / n_draws, 1.0)
+    return np.asarray(kish * share)
+
+
+def warn_of_weights(weight_ess: Array) -> None:
+    """One `MonteCarloWarning` for all rows of which too few draws carry the weight (N,)."""
+    rows = np.flatnonzero(weight_ess < _ENOUGH)
+    if not len(rows):
+        return
+    named = ", ".join(map(str, rows[:_NAMED])) + (", ..." if len(rows) > _NAMED else "")
+    worst = rows[weight_ess[rows].argmin()]
+    warnings.warn(
+        "posterior draws are too few for the intervals given='training and row' of "
+        f"{len(rows)} of {len(weight_ess)} row(s), at positions {named}: weighted by "
+        f"p(x | theta), {_ENOUGH:g} draws are enough, and that at position {worst} rests on "
+        f"{weight_ess[worst]:.1f}. Do not trust these rows; use the closed form where there is one "
+        "(leave `posterior` and inference='nuts' out), or given='training'",
+        MonteCarloWarning,
+        stacklevel=4,
+    )
 
 
 def _extrapolated(d: Array) -> Array:

@@ -14,6 +14,7 @@ from bayesgen.numerics.special import Array, softmax
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.model import split_chains
+from bayesgen.posterior.monte_carlo import warn_of_weights
 from bayesgen.predict import from_draws
 from bayesgen.predict.draws import log_joint_draws
 from bayesgen.predict.from_draws import write_probabilities
@@ -55,8 +56,14 @@ def _(own: ExactPosterior, X: Any, joint: Any, request: Any, class_prior: Any, r
 
 @credible_intervals.register
 def _(own: DrawnPosterior, X: Any, joint: Any, request: Any, class_prior: Any, rng: Any) -> Any:
-    blocks = own.log_joint_draws(X, class_prior, "probability")
-    return from_draws.by_rows(partial(from_draws.interval, request=request), blocks)
+    # p(y | x, theta) alone says nothing of theta where x has no density
+    if request.given == "training" or not own.model.generative:
+        blocks = own.log_joint_draws(X, class_prior, "probability")
+        return from_draws.by_rows(partial(from_draws.interval, request=request), blocks)
+    blocks = own.log_joint_draws(X, class_prior, "density")
+    found = from_draws.by_rows(partial(from_draws.weighted_interval, request=request), blocks)
+    warn_of_weights(found.weight_ess)
+    return found
 
 
 # ------------------------------------------------------------------------------------ entropies

@@ -144,10 +144,10 @@ def log_odds_against_rest(a: Array) -> Array:
         return np.where(np.isneginf(a), -np.inf, a - log_sum_of_others(a))
 
 
-def order_statistic(ordered: Array, p: Array) -> Array:
-    """(n, Q) quantiles at p (n, Q) of the sorted draws (n, S), linear between them."""
+def order_statistic(ordered: Array, place: Array) -> Array:
+    """(n, Q) values at places (n, Q) among the sorted draws (n, S), linear between them."""
     n, size = ordered.shape
-    place = np.clip(p * size - 0.5, 0.0, size - 1.0)
+    place = np.clip(place, 0.0, size - 1.0)
     j = np.minimum(place.astype(np.intp), size - 2)
     at = j + size * np.arange(n)[:, None]
     flat = ordered.ravel()
@@ -162,26 +162,43 @@ class Sample:
     Parameters
     ----------
     draws : (n, S), in any order
+    weights : (n, S), optional
+        In proportion to which a draw counts.
     """
 
-    def __init__(self, draws: Array) -> None:
-        self._draws, self._sorted = draws, False
+    def __init__(self, draws: Array, weights: Array | None = None) -> None:
+        self._draws, self._sorted, self._below = draws, False, None
+        if weights is not None:
+            order = np.argsort(draws, axis=1)
+            self._draws, self._sorted = np.take_along_axis(draws, order, axis=1), True
+            each = np.take_along_axis(weights, order, axis=1)
+            upto = np.cumsum(each, axis=1)
+            self._below = (upto - each / 2) / upto[:, -1:]
 
     def quantile(self, p: Array) -> Array:
         """(n, Q) quantiles at p (n, Q), linear between draws; at 0 and 1 the extreme draws."""
+        if self._below is not None:
+            upto = np.arange(self._draws.shape[1])
+            at = [np.interp(*own, upto) for own in zip(p, self._below, strict=True)]
+            return order_statistic(self._draws, np.reshape(at, p.shape))
+        place = p * self._draws.shape[1] - 0.5
         if not self._sorted and p.shape[1] <= _FEW and (p == p[:1]).all():
             size = self._draws.shape[1]
-            j = np.clip(p[:1] * size - 0.5, 0, size - 2).astype(np.intp).ravel()
+            j = np.clip(place[:1], 0, size - 2).astype(np.intp).ravel()
             part = np.partition(self._draws, np.union1d(j, j + 1), axis=1)
-            return order_statistic(part, p)
+            return order_statistic(part, place)
         if not self._sorted:
             self._draws, self._sorted = np.sort(self._draws, axis=1), True
-        return order_statistic(self._draws, p)
+        return order_statistic(self._draws, place)
 
 
-def percentile_error(l: Array, end: Array) -> Array:
-    """(n,) standard error of the share of the draws (n, draw, replicate) below an end (n,)."""
-    share = (l <= end[:, None, None]).mean(axis=1)
+def percentile_error(l: Array, end: Array, weights: Array | None = None) -> Array:
+    """(n,) standard error of the share of the draws (n, draw, replicate) below an end (n,).
+
+    `weights` (draw,) sum to 1.
+    """
+    below = l <= end[:, None, None]
+    share = below.mean(axis=1) if weights is None else np.einsum("ndr,d->nr", below, weights)
     return share.std(axis=1, ddof=1) / np.sqrt(l.shape[2])
 
 

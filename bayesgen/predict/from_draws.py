@@ -15,8 +15,13 @@ from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, softmax
 from bayesgen.posterior.model import log_class_weights, log_weights
-from bayesgen.posterior.monte_carlo import effective_sample_size, log_density_parts, no_parameters
-from bayesgen.predict.draws import log_odds_against_rest
+from bayesgen.posterior.monte_carlo import (
+    effective_sample_size,
+    log_density_parts,
+    no_parameters,
+    weighted_sample_size,
+)
+from bayesgen.predict.draws import Sample, log_odds_against_rest
 from bayesgen.predict.interval.engine import Intervals
 from bayesgen.predict.interval.request import IntervalRequest
 
@@ -78,6 +83,8 @@ def _softmax_of_draws(f: Array, log_pi: Array, out: Array, draw: int, row: int) 
 def interval(joint: Array, request: IntervalRequest) -> Intervals:
     """Credible interval of each class probability; ``error`` is a standard error in percentile.
 
+    Given the training rows alone.
+
     Parameters
     ----------
     joint : (chain, draw, N, C)
@@ -92,9 +99,63 @@ def interval(joint: Array, request: IntervalRequest) -> Intervals:
         share = below.mean(axis=(-2, -1))
         ess = effective_sample_size(below.astype(float))
         error = np.maximum(error, np.sqrt(share * (1 - share) / ess).max(axis=1))
+    return Intervals(*_both_scales(low, high), error)
+
+
+def _both_scales(low: Array, high: Array) -> tuple[Array, Array, Array, Array, Array]:
+    """The fields of `Intervals` up to ``method`` from ends (N, C) as log-odds."""
     low, high = (np.where(np.abs(l) < _CERTAIN, l, np.copysign(np.inf, l)) for l in (low, high))
-    method = np.full(n, "draws")
-    return Intervals(expit(low), expit(high), low, high, method, error)
+    method = np.full(len(low), "draws")
+    return expit(low), expit(high), low, high, method
+
+
+@dataclass(frozen=True)
+class WeightedIntervals(Intervals):
+    """From draws that do not count alike.
+
+    Parameters
+    ----------
+    weight_ess : (N,)
+        Number of draws that the weights leave.
+    """
+
+    weight_ess: Array
+
+
+def weighted_interval(joint: Array, request: IntervalRequest) -> WeightedIntervals:
+    r"""The same given the training rows and the row itself: draws weighted by p(x | theta).
+
+    The weights are :math:`p(x | \theta_s) = \sum_c p(c, x | \theta_s)`; ``weight_ess`` is the
+    number of draws that they leave. A row that no draw can produce has NaN, and an ESS of 0.
+
+    Parameters
+    ----------
+    joint : (chain, draw, N, C)
+        log p(c, x_i | theta), nothing left out.
+    request : IntervalRequest
+    """
+    odds = np.clip(log_odds(joint), -_CERTAIN, _CERTAIN)
+    n, n_classes = odds.shape[:2]
+    log_x = np.moveaxis(np.logaddexp.reduce(joint, axis=-1), -1, 0)  # (N, chain, draw)
+    top = log_x.max(axis=(1, 2), keepdims=True)
+    possible = np.isfinite(top[:, 0, 0])
+    weights = np.exp(log_x - np.where(np.isfinite(top), top, 0.0))
+    weights[~possible] = 1.0
+    weights /= weights.mean(axis=(1, 2), keepdims=True)
+    flat = np.repeat(weights.reshape(n, 1, -1), n_classes, axis=1).reshape(n * n_classes, -1)
+    sample = Sample(odds.reshape(n * n_classes, -1), flat)
+    ends = request.ends(n * n_classes, sample.quantile)
+    low, high = (np.where(possible[:, None], l.reshape(n, n_classes), np.nan) for l in ends)
+    error = np.zeros(n)
+    for end in (low, high):
+        below = odds <= end[..., None, None]
+        share = (below * weights[:, None]).mean(axis=(-2, -1), keepdims=True)
+        influence = weights[:, None] * (below - share)
+        mcse = np.sqrt(influence.var(axis=(-2, -1)) / effective_sample_size(influence))
+        error = np.maximum(error, mcse.max(axis=1))
+    ess = np.where(possible, weighted_sample_size(weights), 0.0)
+    error = np.where(possible, error, np.nan)
+    return WeightedIntervals(*_both_scales(low, high), error, ess)
 
 
 def by_rows[T](summary: Callable[[Array], T], blocks: Iterable[tuple[slice, Array]]) -> T:

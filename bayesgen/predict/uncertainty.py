@@ -14,18 +14,24 @@ mixes the two; it is no information and can be negative.
 Source: Depeweg et al. (2018), Decomposition of uncertainty in Bayesian deep learning.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from scipy.special import entr, expit, log_expit
 
-from bayesgen.numerics.rows import Matrix, has_nan
+from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_softmax
-from bayesgen.posterior.model import ClassModel, log_weights
+from bayesgen.posterior.model import ClassModel
 from bayesgen.predict.draws import REPLICATES, block_rows, log_joint_draws, replicates
 from bayesgen.predict.interval.against_rest import independent, margins, sobol
-from bayesgen.predict.interval.contrast import log_density, log_odds, possible_classes
+from bayesgen.predict.interval.contrast import (
+    log_density,
+    log_odds,
+    possible_classes,
+    responsibilities,
+    seen,
+)
 from bayesgen.predict.interval.cumulants import cumulants
 from bayesgen.predict.interval.inversion import Inverse, invert
 
@@ -168,7 +174,7 @@ def entropies(
                 bias = (part.noise / (2 * np.maximum(part.mean, 1e-300))).sum(axis=1)
                 total[rows + start] = entr(part.mean).sum(axis=1) + bias
             else:
-                p = source.predictive()
+                p = responsibilities(model, x[rows], classes, class_prior)
                 part = Moments.empty(len(rows), len(classes))._replace(mean=p)  # it is known
                 for j in range(len(classes)):
                     part.add(p[:, j], source.moments(j))
@@ -206,12 +212,6 @@ class _Source:
     rng: Any
     n_draws: int
 
-    def predictive(self) -> Array:
-        """(n, C) p(y = c | x, D)."""
-        weights = self.model.alpha if self.class_prior is None else np.asarray(self.class_prior)
-        joint = self.model.family.log_predictive(self.X) + log_weights(weights)
-        return np.exp(log_softmax(joint[:, self.classes]))
-
     def moments(self, tilt: int | None) -> Moments:
         """Under the posterior, or that which has seen the rows as the class at `tilt`."""
         n = self.X.shape[0]
@@ -227,7 +227,7 @@ class _Source:
     def _inverted(self, out: Moments, tilt: int | None) -> Array:
         """Two classes; returns the rows that are left."""
         a, b = map(int, self.classes)
-        at = None if tilt is None else int(self.classes[tilt])
+        at = [] if tilt is None else [int(self.classes[tilt])]
         contrast = log_odds(self.model, self.X, a, b, self.class_prior, at)
         k = cumulants(contrast)
         constant = (k.sd == 0) & (k.error == 0)
@@ -269,7 +269,7 @@ class _Source:
         for start in range(0, len(rows), size):
             model, X = self.model, self.X[rows[start : start + size]]
             if tilt is not None:
-                model, X = _seen(model, X, int(self.classes[tilt]))
+                model, X = seen(model, X, int(self.classes[tilt]))
             a = np.stack(
                 [
                     log_joint_draws(model, X, g, each, self.class_prior)[..., self.classes]
@@ -279,17 +279,6 @@ class _Source:
             # (replicate, draw, n, C) -> (n, replicate, draw, C)
             out.put(slice(start, start + size), _averages(np.moveaxis(a, 2, 0), "draws"))
         return out
-
-
-def _seen(model: ClassModel, X: Matrix, c: int) -> tuple[ClassModel, Matrix]:
-    """The posterior after one row of class c, and the row; both without its missing cells."""
-    if not model.family.fits_missing and has_nan(X):
-        observed = np.flatnonzero(~np.isnan(X[0]) & ~model.family.ignored)
-        if not len(observed):
-            own = np.eye(len(model.alpha))[c]
-            return replace(model, alpha=model.alpha + own), X
-        model, X = replace(model, family=model.family.marginal(observed)), X[:, observed]
-    return model.update(model.stats(X, np.array([c]), len(model.alpha))), X
 
 
 def _averages(a: Array, method: str) -> Moments:

@@ -7,23 +7,28 @@ a line through the joint cgf K of a model:
           a_c = \log p(c, x | \theta)
 
 :math:`w = e_a - e_b` gives the log-odds of two classes. :math:`t_0 = e_c` tilts: expectations are
-then under the posterior that has also seen the row as one of class c.
+then under the posterior that has also seen the row as one of class c. The posterior that has seen
+the row without its label is the mixture of these, with weights p(y = c | x, D) in the ratio of
+:math:`e^{K(e_c)}`, so that
+
+.. math:: \log E[e^{s\, w \cdot a} \mid D, x]
+          = \log \sum_c e^{K(e_c + s w)} - \log \sum_c e^{K(e_c)}.
 
 Everything is read off the imaginary axis, where every cgf exists: no family has to say how far its
 cgf reaches, and a user's own family needs nothing but ``cgf``.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayesgen.families.names import CLASS
-from bayesgen.numerics.rows import Matrix
-from bayesgen.numerics.special import Array, log_gamma_difference
-from bayesgen.posterior.model import ClassModel
+from bayesgen.numerics.rows import Matrix, has_nan
+from bayesgen.numerics.special import Array, log_gamma_difference, log_softmax
+from bayesgen.posterior.model import ClassModel, log_weights
 
 # ------------------------------------------------------------------------------- class weights
 
@@ -78,15 +83,20 @@ class Contrast:
     weights : cgf of the log class weights
     direction : (C,)
         w.
-    tilt : (C,), optional
-        t_0; default 0.
+    tilts : (M, C), optional
+        t_0; default 0. The mixture of the distributions of several, in the ratio of exp K(t_0).
     """
 
     family: Any
     X: Matrix
     weights: WeightCGF
     direction: Array
-    tilt: Array | None = None
+    tilts: Array | None = None
+
+    @property
+    def mixture(self) -> bool:
+        """Whether the distribution is a mixture."""
+        return self.tilts is not None and len(self.tilts) > 1
 
     def on_axis(self, parts: Sequence[Part]) -> list[Array]:
         """[(m, K)] values at ``i s``, for some rows and their points each.
@@ -120,15 +130,28 @@ class Contrast:
         """(K, n)."""
         X = self.X if len(rows) == self.X.shape[0] else self.X[rows]
         t = 1j * s[:, None] * self.direction
-        if self.tilt is None:
-            return self.weights(t)[:, None] + self.family.cgf(X, t[:, None])
-        t = t + self.tilt
-        return self.weights(t)[:, None] + self.family.cgf(X, t[:, None]) - self._at_tilt[rows]
+        if self.tilts is None:
+            return self._joint(X, t)
+        heaviest, total = self._at_tilts
+        if len(self.tilts) == 1:
+            return self._joint(X, t + self.tilts[0]) - total[rows]
+        each = np.stack([self._joint(X, t + one) for one in self.tilts])
+        # of what is summed the first is 1 and the largest near s = 0: far from the logarithm's cut
+        first = np.take_along_axis(each, heaviest[None, None, rows], axis=0)[0]
+        each -= first
+        top = each.real.max(axis=0)
+        return first + top + np.log(np.exp(each - top).sum(axis=0)) - total[rows]
+
+    def _joint(self, X: Matrix, t: Array) -> Array:
+        """(K, n) K at t (K, C)."""
+        values: Array = self.weights(t)[:, None] + self.family.cgf(X, t[:, None])
+        return values
 
     @cached_property
-    def _at_tilt(self) -> Array:
-        """(N,) K(t_0)."""
-        return self.weights(np.asarray(self.tilt)) + self.family.cgf(self.X, self.tilt)
+    def _at_tilts(self) -> tuple[Array, Array]:
+        """(N,) the tilt with the largest K(t_0), and the log of the sum of exp K(t_0)."""
+        each = self._joint(self.X, np.asarray(self.tilts))
+        return each.argmax(axis=0), np.logaddexp.reduce(each, axis=0)
 
     def _batches(self, parts: Sequence[Part]) -> Iterator[list["_Block"]]:
         """Blocks that share a call."""
@@ -192,7 +215,7 @@ def log_odds(
     a: int,
     b: int,
     class_prior: Array | None = None,
-    tilt: int | None = None,
+    tilts: Sequence[int] = (),
 ) -> Contrast:
     """The contrast ``L = log p(a, x | theta) - log p(b, x | theta)``.
 
@@ -205,8 +228,8 @@ def log_odds(
         Class codes.
     class_prior : (C,), optional
         Fixed class weights that replace the fitted ones.
-    tilt : int, optional
-        The distribution after the row itself was seen with this label.
+    tilts : class codes
+        The distribution after the row itself was seen, with one of these labels.
 
     Examples
     --------
@@ -225,7 +248,7 @@ def log_odds(
     """
     direction = np.zeros(len(model.alpha))
     direction[a], direction[b] = 1.0, -1.0
-    at = None if tilt is None else np.eye(len(model.alpha))[tilt]
+    at = np.eye(len(model.alpha))[list(tilts)] if len(tilts) else None
     return Contrast(model.family, X, class_weights(model, class_prior), direction, at)
 
 
@@ -240,7 +263,28 @@ def log_density(
     own = [int(c)]
     weights = gamma_cgf(model.alpha[own]) if class_prior is None else fixed_cgf(class_prior[own])
     parts = [(columns, family.at(CLASS, own)) for columns, family, *_ in model.family.blocks()]
-    return Contrast(OneClass(parts), X, weights, np.ones(1), np.ones(1) if tilted else None)
+    return Contrast(OneClass(parts), X, weights, np.ones(1), np.ones((1, 1)) if tilted else None)
+
+
+def responsibilities(
+    model: ClassModel, X: Matrix, classes: Array, class_prior: Array | None = None
+) -> Array:
+    """(N, C) p(y = c | x, D) where only `classes` (C,) are possible."""
+    weights = model.alpha if class_prior is None else np.asarray(class_prior)
+    joint = model.family.log_predictive(X) + log_weights(weights)
+    p: Array = np.exp(log_softmax(joint[:, classes]))
+    return p
+
+
+def seen(model: ClassModel, X: Matrix, c: int) -> tuple[ClassModel, Matrix]:
+    """The posterior after the one row of X, of class c, and the row; both without missing cells."""
+    if not model.family.fits_missing and has_nan(X):
+        observed = np.flatnonzero(~np.isnan(X[0]) & ~model.family.ignored)
+        if not len(observed):
+            own = np.eye(len(model.alpha))[c]
+            return replace(model, alpha=model.alpha + own), X
+        model, X = replace(model, family=model.family.marginal(observed)), X[:, observed]
+    return model.update(model.stats(X, np.array([c]), len(model.alpha))), X
 
 
 def possible_classes(

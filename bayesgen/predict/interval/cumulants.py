@@ -143,6 +143,9 @@ def _finite_drop(contrast: Contrast, rows: Array, h: Array, values: Array) -> Ar
 # without the third order it would be .0025, and .006 for skewness to .6 and kurtosis to 1
 MAX_SKEWNESS, MAX_KURTOSIS = 0.4, 0.4
 ERROR = 0.0015
+# two posteriors that differ by one row are apart by the variance in the log-odds: a mixture of them
+# has two modes, and moments as small as a normal's, where the sd is large (wrong by .06)
+MAX_SD_OF_MIXTURE = 1.0
 
 
 def cornish_fisher(k: Cumulants, p: Array) -> Array:
@@ -155,7 +158,8 @@ def cornish_fisher(k: Cumulants, p: Array) -> Array:
     return k.mean[:, None] + k.sd[:, None] * w
 
 
-def cornish_fisher_applies(k: Cumulants) -> Array:
+def cornish_fisher_applies(k: Cumulants, mixture: bool = False) -> Array:
     """(n,) whether the probability below a quantile is right to `ERROR`."""
     small = (np.abs(k.skewness) <= MAX_SKEWNESS) & (np.abs(k.kurtosis) <= MAX_KURTOSIS)
+    small &= (k.sd <= MAX_SD_OF_MIXTURE) | (not mixture)
     return small & (k.error < 0.01)

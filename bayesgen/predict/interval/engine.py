@@ -1,8 +1,9 @@
 r"""Credible intervals under the posterior of the parameters.
 
 Of class probabilities: the interval is of :math:`\rho_c(x) = p(y=c \mid x, \theta)`, theta
-distributed as the data leave it. It is not an interval around p(y=c | x, D), which is another mean
-(`predict`), and need not be centred on it.
+distributed as the training rows leave it, or as they and the row itself leave it: that is a mixture
+over the labels of the row, of which every route below takes the average. Neither is an interval
+around p(y=c | x, D), though that is the mean of the second, and need not be centred on it.
 
 Two classes: quantiles of the log-odds, by Cornish-Fisher or by inversion, and through the sigmoid,
 which is monotone: exact. More classes: `against_rest` if they are independent given the data, else
@@ -29,8 +30,24 @@ from bayesgen.predict.draws import (
     percentile_error,
     replicates,
 )
-from bayesgen.predict.interval.against_rest import POINTS, independent, margins, sobol
-from bayesgen.predict.interval.contrast import Contrast, log_density, log_odds, possible_classes
+from bayesgen.predict.interval.against_rest import (
+    LEAST,
+    POINTS,
+    Margins,
+    MixedMargins,
+    independent,
+    margins,
+    mixed_margins,
+    sobol,
+)
+from bayesgen.predict.interval.contrast import (
+    Contrast,
+    log_density,
+    log_odds,
+    possible_classes,
+    responsibilities,
+    seen,
+)
 from bayesgen.predict.interval.cumulants import (
     ERROR,
     cornish_fisher,
@@ -45,6 +62,7 @@ N_DRAWS = 1 << 14
 _BLOCK = 2048  # rows
 _CELLS = 1 << 20  # numbers of one array: 8 MiB
 _NAMES = "U14"
+_FEWEST = 32  # draws of one label in one replicate
 _CONVERGED = 5e-4  # error of a percentile with which an inverted series still counts as exact
 
 
@@ -111,7 +129,7 @@ def contrast_interval(
     n = len(k.mean)
     out = Ends(k.mean.copy(), k.mean.copy(), np.full(n, "constant", dtype=_NAMES), np.zeros(n))
     varies = (k.sd > 0) | (k.error > 0)
-    good = cornish_fisher_applies(k)
+    good = cornish_fisher_applies(k, contrast.mixture)
     quick = varies & (request.method != "exact") & (good | (request.method == "approx"))
     if quick.any():
         own = k.part(quick)
@@ -176,7 +194,7 @@ def class_probability_intervals(
     """
     source = _Source(model, request, class_prior, rng, n_draws)
     n, n_classes = X.shape[0], len(model.alpha)
-    size = _BLOCK if n_classes <= 2 else max(1, _CELLS // (source.points * n_classes))
+    size = source.block_size
     parts = [Ends.empty(0, n_classes)]
     for start in range(0, n, size):
         rows = slice(start, start + size)
@@ -204,6 +222,20 @@ class _Source:
     def generator(self) -> np.random.Generator:
         """The same for every block of rows, unless the caller's own generator moves on."""
         return np.random.default_rng(self.rng)
+
+    @property
+    def with_row(self) -> bool:
+        """Whether theta is given the row too."""
+        return self.request.given == "training and row"
+
+    @property
+    def block_size(self) -> int:
+        """Rows worked on at a time."""
+        n_classes = len(self.model.alpha)
+        if n_classes <= 2:
+            return _BLOCK
+        labels = n_classes if self.with_row else 1
+        return max(1, _CELLS // (self.points * n_classes * labels))
 
     def block(self, X: Matrix, joint: Array | None) -> Ends:
         """Rows by the classes that can produce them at all."""
@@ -241,7 +273,8 @@ class _Source:
 
     def of_log_odds(self, X: Matrix, a: int, b: int) -> Ends:
         """(n,) of the probability of a, where it and b alone are possible."""
-        contrast = log_odds(self.model, X, a, b, self.class_prior)
+        tilts = [a, b] if self.with_row else []
+        contrast = log_odds(self.model, X, a, b, self.class_prior, tilts)
         return contrast_interval(contrast, self.request, in_probability)
 
     def many_classes(self, X: Matrix, classes: Array) -> Ends:
@@ -252,8 +285,7 @@ class _Source:
         rows = np.flatnonzero(np.broadcast_to(apart, n))
         if len(rows):
             u = sobol(self.generator, self.points, n_classes)
-            own = [log_density(self.model, X[rows], c, self.class_prior) for c in classes]
-            found = margins(own, u)
+            found = self.margins(X[rows], classes, u)
             error = np.zeros(len(rows))
 
             def quantile(p: Array) -> Array:
@@ -270,8 +302,20 @@ class _Source:
             out.put(rows, self.by_draws(X[rows], classes))
         return out
 
+    def margins(self, X: Matrix, classes: Array, u: Array) -> Margins | MixedMargins:
+        """Of classes that are independent."""
+        own = [log_density(self.model, X, c, self.class_prior) for c in classes]
+        found = margins(own, u)
+        if not self.with_row:
+            return found
+        tilted = [log_density(self.model, X, c, self.class_prior, tilted=True) for c in classes]
+        p = responsibilities(self.model, X, classes, self.class_prior)
+        return mixed_margins(found, tilted, p, u)
+
     def by_draws(self, X: Matrix, classes: Array) -> Ends:
         """Quantiles of quasi-random draws, row by row."""
+        if self.with_row:
+            return self.by_mixed_draws(X, classes)
         out = Ends.empty(X.shape[0], len(classes))
         out.method[:] = "draws"
         size = block_rows(self.n_draws, len(self.model.alpha))
@@ -290,4 +334,32 @@ class _Source:
                 sample = Sample(l.reshape(len(classes), -1))
                 out.low[row], out.high[row] = self.request.ends(len(classes), sample.quantile)
                 out.error[row] = max(percentile_error(l, e[row]).max() for e in (out.low, out.high))
+        return out
+
+    def by_mixed_draws(self, X: Matrix, classes: Array) -> Ends:
+        """The same under the mixture over the labels that a row may have: draws of each."""
+        out = Ends.empty(X.shape[0], len(classes))
+        out.method[:] = "draws"
+        each = self.n_draws // REPLICATES
+        p = responsibilities(self.model, X, classes, self.class_prior)
+        for row in range(X.shape[0]):
+            labels = np.flatnonzero(p[row] > LEAST / len(classes))
+            parts, weights = [], []
+            for k in labels:
+                model, x = seen(self.model, X[[row]], int(classes[k]))
+                size = max(_FEWEST, each >> round(-np.log2(p[row, k])))  # about its part of `each`
+                a = [
+                    log_joint_draws(model, x, g, size, self.class_prior)[:, 0, classes].T
+                    for g in replicates(self.generator, size * REPLICATES)
+                ]
+                parts.append(log_odds_against_rest(np.stack(a, axis=-1)))
+                weights.append(np.full(size, p[row, k] / p[row, labels].sum() / size))
+            l = np.concatenate(parts, axis=1)  # (C, draw, replicate)
+            weight = np.concatenate(weights)
+            flat = np.broadcast_to(weight[:, None], l.shape).reshape(len(classes), -1)
+            sample = Sample(l.reshape(len(classes), -1), flat)
+            out.low[row], out.high[row] = self.request.ends(len(classes), sample.quantile)
+            out.error[row] = LEAST + max(
+                percentile_error(l, e[row], weight).max() for e in (out.low, out.high)
+            )
         return out

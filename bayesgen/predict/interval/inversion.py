@@ -15,7 +15,7 @@ Source: Gil-Pelaez (1951), Note on the inversion theorem; Davies (1973), Numeric
 characteristic function, for the grid and its error.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Self
@@ -92,24 +92,19 @@ class Table:
         """(n,) quantiles at p (n,) of a variable less another, and standard errors of p, (n,).
 
         The other has the points `rest` (n, S), those of one replicate after the other: the average
-        of F(l + rest) is p. `l` (n,) are first values for Newton's method, which works on the scale
-        of the average's logit: that is nearly straight far out, where F is flat and a step would
-        end anywhere.
+        of F(l + rest) is p. `l` (n,) are first values.
         """
-        low = self.start - rest.max(axis=1)
-        high = self.start + self.spacing * (self.cdf.shape[1] - 1) - rest.min(axis=1)
-        for _ in range(20):
-            value, slope = self.cdf_and_pdf(l[:, None] + rest)
-            each = value.reshape(len(l), REPLICATES, -1).mean(axis=2)
-            mean = np.clip(each.mean(axis=1), 0.0, 1.0)
-            low, high = np.where(mean < p, l, low), np.where(mean > p, l, high)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                miss = logit(mean) - logit(p)
-                step = l - miss * mean * (1 - mean) / slope.mean(axis=1)
-            l = np.where((step >= low) & (step <= high), step, (low + high) / 2)
-            if (np.abs(miss) < 0.01).all():  # about squared by the last step
-                break
-        return l, each.std(axis=1, ddof=1) / np.sqrt(REPLICATES)
+        return solve(lambda at: self.average(rest, at), p, l, *self.span(rest))
+
+    def average(self, rest: Array, l: Array) -> tuple[Array, Array]:
+        """(n, replicate) averages of F(l + rest) over points (n, S), and (n,) their slope."""
+        value, slope = self.cdf_and_pdf(l[:, None] + rest)
+        return value.reshape(len(l), REPLICATES, -1).mean(axis=2), slope.mean(axis=1)
+
+    def span(self, rest: Array) -> tuple[Array, Array]:
+        """(n,) each: where the average is still 0, and where it is 1."""
+        end = self.start + self.spacing * (self.cdf.shape[1] - 1)
+        return self.start - rest.max(axis=1), end - rest.min(axis=1)
 
     def _cubic(self, j: Array) -> tuple[Array, ...]:
         """Coefficients of 1, s, s^2, s^3 in the cells j (n, Q)."""
@@ -119,6 +114,33 @@ class Table:
         f0, rise = cdf[at], cdf[at + 1] - cdf[at]
         d0, d1 = pdf[at] * self.spacing[:, None], pdf[at + 1] * self.spacing[:, None]
         return f0, d0, 3 * rise - 2 * d0 - d1, d0 + d1 - 2 * rise
+
+
+def solve(
+    average: Callable[[Array], tuple[Array, Array]], p: Array, l: Array, low: Array, high: Array
+) -> tuple[Array, Array]:
+    """(n,) points at which averages are p (n,), and standard errors of p, (n,).
+
+    Newton's method works on the scale of the average's logit: that is nearly straight far out,
+    where a distribution function is flat and a step would end anywhere.
+
+    Parameters
+    ----------
+    average : (n,) points -> averages of each replicate (n, replicate), and slopes (n,)
+    l, low, high : (n,)
+        First values, and bounds.
+    """
+    for _ in range(20):
+        each, slope = average(l)
+        mean = np.clip(each.mean(axis=1), 0.0, 1.0)
+        low, high = np.where(mean < p, l, low), np.where(mean > p, l, high)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            miss = logit(mean) - logit(p)
+            step = l - miss * mean * (1 - mean) / slope
+        l = np.where((step >= low) & (step <= high), step, (low + high) / 2)
+        if (np.abs(miss) < 0.01).all():  # about squared by the last step
+            break
+    return l, each.std(axis=1, ddof=1) / np.sqrt(REPLICATES)
 
 
 def find(cdf: Array, p: Array) -> Array:

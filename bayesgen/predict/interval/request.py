@@ -40,15 +40,14 @@ class IntervalRequest:
         "exact" inverts characteristic functions; "auto" replaces that by Cornish-Fisher where its
         error is below .0015 in percentile; "approx" is Cornish-Fisher whatever its error; "draws"
         draws theta.
-    given : {"training"}
-        Whose posterior of theta: p(theta | D).
+    given : {"training", "training and row"}
+        Whose posterior of theta: p(theta | D), or p(theta | D, x), to which the row itself has been
+        added without its label.
 
     Raises
     ------
     ValueError
         If one is not one of these.
-    NotImplementedError
-        For ``given="training and row"``, p(theta | D, x).
     """
 
     prob: float
@@ -69,11 +68,6 @@ class IntervalRequest:
                 raise ValueError(
                     f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}"
                 )
-        if self.given == "training and row":
-            raise NotImplementedError(
-                "an interval given='training and row', under p(theta | D, x), is not available; "
-                "ask for given='training', or for predict_uncertainty(given='training and row')"
-            )
 
     @classmethod
     def of(cls, prob: float | None = None, kind: Any = None, **options: Any) -> Self:

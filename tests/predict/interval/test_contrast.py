@@ -129,7 +129,7 @@ def test_a_tilted_contrast_is_that_of_the_posterior_which_has_seen_the_row(name,
         row = X[[i]]
         seen = model.update(model.stats(row, np.array([tilt]), 2))
         want = cumulants(log_odds(seen, row, 0, 1))
-        got = cumulants(log_odds(model, row, 0, 1, tilt=tilt))
+        got = cumulants(log_odds(model, row, 0, 1, tilts=[tilt]))
         np.testing.assert_allclose(got[:4], want[:4], rtol=1e-5, atol=1e-6)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import bayesgen as bg
+from bayesgen.explain.contributions import Request
 from bayesgen.predict.interval import contrast as contrast_module
 from bayesgen.predict.interval.contrast import log_odds
 from bayesgen.predict.interval.kinds import KINDS, Kind, KindName
@@ -33,9 +34,10 @@ def test_what_is_refused(wrong, message):
         IntervalRequest(**{"prob": 0.9, **wrong})
 
 
-def test_the_posterior_that_has_seen_the_row_is_refused_by_name():
-    with pytest.raises(NotImplementedError, match=r"training and row.*is not available"):
-        IntervalRequest(0.9, given="training and row")
+def test_the_term_of_one_feature_is_given_the_training_rows_alone():
+    assert Request(0.9).given == "training"
+    with pytest.raises(ValueError, match=r"given='training' only: given the row too it would"):
+        Request(0.9, given="training and row")
 
 
 def test_arviz_is_asked_for_what_the_user_leaves_open():
@@ -180,7 +182,7 @@ def test_values_do_not_depend_on_which_rows_and_points_share_a_call(monkeypatch,
     monkeypatch.setattr(contrast_module, "_CALL", call)
     monkeypatch.setattr(contrast_module, "_CELLS", cells)
     model, X = case(name, 3, 4, new=9)
-    contrast = log_odds(model, X, 0, 1, tilt=1)
+    contrast = log_odds(model, X, 0, 1, tilts=[1])
     parts = [
         (np.array([4, 0, 7]), np.array([0.3, 0.9])),
         (np.array([8]), np.array([0.9, 2.0, 5.0])),

@@ -1,0 +1,76 @@
+"""Intervals of class probabilities given the row too, against draws weighted by p(x | theta)."""
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+from bayesgen.families.names import CLASS_WEIGHTS
+from bayesgen.posterior.model import ClassModel
+from bayesgen.predict.interval.engine import class_probability_intervals
+from bayesgen.predict.interval.request import IntervalRequest
+from tests.laws.cases import N_SIGMA, is_table, needs_missing, with_missing
+
+ENOUGH = 400.0  # draws that the weights of a row must leave
+
+
+def weighted(model, X, rng, n, class_prior=None):
+    """(n, N) weights of sum 1 and (n, N, C) log-odds of plain draws of theta."""
+    theta = model.draw(rng, n)
+    pi = theta.pop(CLASS_WEIGHTS) if class_prior is None else np.asarray(class_prior)[None]
+    a = np.log(pi)[:, None] + model.family.log_likelihood(X, theta)
+    log_x = logsumexp(a, axis=-1)
+    rest = [logsumexp(np.delete(a, c, axis=-1), axis=-1) for c in range(a.shape[-1])]
+    return np.exp(log_x - logsumexp(log_x, axis=0)), a - np.stack(rest, axis=-1)
+
+
+def held_to_weighted_draws(case, X, model, n=6000, **options):
+    """The posterior probability below each end, by the weighted draws, in their own MCSE."""
+    prior = options.get("class_prior")
+    weights, odds = weighted(model, X, case.rng(31), n, prior)
+    sane = 1 / np.square(weights).sum(axis=0) > ENOUGH
+    assert sane.any()
+    request = IntervalRequest(0.8, "eti", options.pop("method", "auto"), "training and row")
+    found = class_probability_intervals(model, X, request, n_draws=1 << 12, **options)
+    assert (found.log_odds_lower < found.log_odds_upper).all()
+    for tail, end in ((0.1, found.log_odds_lower), (0.9, found.log_odds_upper)):
+        below = odds <= end
+        miss = np.einsum("sn,snc->nc", weights, below - tail)
+        mcse = np.sqrt(np.einsum("sn,snc->nc", weights**2, (below - tail) ** 2))
+        slack = N_SIGMA * np.hypot(mcse, found.error[:, None]) + 1e-3
+        assert (np.abs(miss) <= slack)[sane].all(), np.abs(miss / slack)[sane].max()
+
+
+def posterior(case, n_rows=30):
+    family, *_ = case.fitted(n_rows)
+    X, _ = case.rows(5, salt=6)
+    return ClassModel(np.arange(2.0, 2 + case.n_classes), family), X
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_given_the_row_draws_are_weighted_by_its_density(case, n_classes):
+    case = case.sized(n_classes, 2)
+    model, X = posterior(case)
+    held_to_weighted_draws(case, X, model)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_class_weights_that_replace_the_fitted_ones(case, n_classes):
+    case = case.sized(n_classes, 2)
+    model, X = posterior(case)
+    prior = np.arange(1.0, n_classes + 1)
+    held_to_weighted_draws(case, X, model, class_prior=prior / prior.sum())
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_missing_cells(case, n_classes):
+    case = case.sized(n_classes, 3)
+    needs_missing(case, in_training=False)
+    model, X = posterior(case)
+    assert is_table(X)
+    held_to_weighted_draws(case, with_missing(X, case.rng(32)), model)
+
+
+def test_the_route_by_draws(case):
+    case = case.sized(2, 2)
+    model, X = posterior(case)
+    held_to_weighted_draws(case, X[:3], model, method="draws")

@@ -1,0 +1,263 @@
+"""Intervals given the training rows, and given the row too: mixtures, kinds, weights, coverage."""
+
+import numpy as np
+import pytest
+from scipy import sparse, stats
+from scipy.special import expit, logsumexp
+
+from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
+from bayesgen.posterior.model import ClassModel
+from bayesgen.posterior.monte_carlo import MonteCarloWarning
+from bayesgen.predict.draws import Sample
+from bayesgen.predict.interval.contrast import log_odds as contrast_of
+from bayesgen.predict.interval.cumulants import ERROR, cornish_fisher, cornish_fisher_applies
+from bayesgen.predict.interval.cumulants import cumulants as cumulants_of
+from bayesgen.predict.interval.engine import class_probability_intervals
+from bayesgen.predict.interval.inversion import invert
+from bayesgen.predict.interval.request import IntervalRequest
+from tests.predict.interval.cases import (
+    FAMILIES,
+    case,
+    fit,
+    interval,
+    log_joint,
+    log_odds,
+    thirteen,
+    weights_alone,
+)
+
+
+def given_row(model, X, prob=0.9, kind="eti", method="auto", **options):
+    request = IntervalRequest(prob, kind, method, "training and row")
+    return class_probability_intervals(model, X, request, **options)
+
+
+def weighted(model, X, n):
+    """(n, N) weights of sum 1 and (n, N, C) log-odds of exact draws of theta | D."""
+    a = log_joint(model, X, n)
+    log_x = logsumexp(a, axis=-1)
+    return np.exp(log_x - logsumexp(log_x, axis=0)), log_odds(a)
+
+
+def miss(end, tail, weights, odds):
+    """(N, C) error of the probability below an end, and its standard error."""
+    below = odds <= end
+    found = np.einsum("sn,snc->nc", weights, below - tail)
+    return found, np.sqrt(np.einsum("sn,snc->nc", weights**2, (below - tail) ** 2))
+
+
+# -------------------------------------------------------------------------------- closed forms
+
+
+@pytest.mark.parametrize("kind", ["eti", "hdi"])
+@pytest.mark.parametrize("alpha", [[1.5, 3.0], [1.5, 3.0, 0.7]])
+def test_a_row_of_which_nothing_is_observed_says_nothing(alpha, kind):
+    # the mixture over labels of Dirichlet(alpha + e_c), in the ratio of alpha, is Dirichlet(alpha)
+    model, X = weights_alone(alpha)
+    plain, found = interval(model, X, kind=kind), given_row(model, X, kind=kind)
+    slack = 5 * (plain.error[0] + found.error[0]) + 1e-6
+    for c, a in enumerate(alpha):
+        law = stats.beta(a, sum(alpha) - a)
+        low, high = law.cdf([found.lower[0, c], found.upper[0, c]])
+        np.testing.assert_allclose(high - low, 0.9, atol=slack)
+        if kind == "eti":
+            np.testing.assert_allclose(low, 0.05, atol=slack)
+
+
+def test_the_density_of_the_log_odds_of_two_bits():
+    # thirteen samples, theta on a grid: p(theta | D) p(x | theta), and the log-odds of each node
+    model, X = thirteen(), np.array([[1.0, 1.0]])
+    rng, n = np.random.default_rng(1), 400_000
+    pi = rng.beta(2, 13, n)
+    one = rng.beta(2, 1, (2, n)).prod(axis=0)
+    two = rng.beta(5, 9, (2, n)).prod(axis=0)
+    weight = pi * one + (1 - pi) * two
+    l = np.log(pi * one) - np.log((1 - pi) * two)
+    found = given_row(model, X, method="exact")
+    assert found.method[0] == "inversion"
+    for tail, end in ((0.05, found.log_odds_lower[0, 0]), (0.95, found.log_odds_upper[0, 0])):
+        share = (weight * (l <= end)).mean() / weight.mean()
+        se = np.sqrt((weight**2 * ((l <= end) - tail) ** 2).mean() / n) / weight.mean()
+        assert abs(share - tail) < 4 * se
+    # the mean of the mixture is the predictive 1568/4493, which the plain posterior's is not
+    assert abs((weight * expit(l)).mean() / weight.mean() - 1568 / 4493) < 0.002
+
+
+@pytest.mark.parametrize("kind", ["eti", "hdi"])
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_against_weighted_draws(name, n_classes, kind):
+    model, X = case(name, 3, 5, n_classes=n_classes)
+    weights, odds = weighted(model, X, 20_000)
+    found = given_row(model, X, 0.8, kind, n_draws=1 << 12)
+    below, se_low = miss(found.log_odds_lower, 0.1, weights, odds)
+    above, se_high = miss(found.log_odds_upper, 0.9, weights, odds)
+    slack = 4 * (np.hypot(se_low, se_high) + found.error[:, None]) + 1e-3
+    if kind == "eti":
+        assert (np.abs(below) < slack).all()
+        assert (np.abs(above) < slack).all()
+    assert (np.abs(above - below) < 2 * slack).all()
+
+
+def test_the_shortest_interval_is_not_longer():
+    for n_classes in (2, 3):
+        model, X = case("gaussian", 3, 4, n_classes=n_classes)
+        eti, hdi = (given_row(model, X, 0.8, kind) for kind in ("eti", "hdi"))
+        assert (hdi.upper - hdi.lower <= eti.upper - eti.lower + 1e-3).all()
+
+
+def test_two_classes_are_one_pair_of_three_with_a_class_left_out():
+    model, X = case("poisson", 3, 5, n_classes=3)
+    prior = np.array([0.5, 0.0, 0.5])
+    found = given_row(model, X, class_prior=prior, method="exact")
+    assert (found.upper[:, 1] == 0).all()
+    np.testing.assert_allclose(found.lower[:, 0], 1 - found.upper[:, 2], rtol=1e-9)
+
+
+def test_sparse_rows_and_blocks_of_rows():
+    for n_classes in (2, 3):
+        model, X = case("multinomial", 5, 4, n_classes=n_classes, new=6)
+        dense, csr = given_row(model, X), given_row(model, sparse.csr_matrix(X))
+        np.testing.assert_allclose(csr.lower, dense.lower, rtol=1e-7)
+        np.testing.assert_allclose(given_row(model, X[[4]]).lower[0], dense.lower[4], rtol=1e-3)
+
+
+def test_one_class_and_no_rows():
+    model = fit(FAMILIES["bernoulli"](1.0), np.ones((3, 2)), [0, 0, 0], n_classes=1)
+    found = given_row(model, np.array([[1.0, 0.0]]))
+    assert found.lower.tolist() == found.upper.tolist() == [[1.0]]
+    assert given_row(thirteen(), np.empty((0, 2))).lower.shape == (0, 2)
+
+
+def test_many_training_rows_leave_nothing_for_the_row_to_say():
+    model, X = case("gaussian", 2, 3000, n_classes=3)
+    plain, found = interval(model, X, method="exact"), given_row(model, X, method="exact")
+    np.testing.assert_allclose(found.lower, plain.lower, atol=2e-3)
+
+
+# ------------------------------------------------------------------------ parts of the machinery
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_cornish_fisher_of_a_mixture_keeps_its_bound(name):
+    # an expansion in moments knows one mode; two that are apart have the moments of none
+    p = np.array([0.005, 0.05, 0.2, 0.5, 0.8, 0.95, 0.995])
+    passed = 0
+    for n_features, per_class in ((2, 5), (5, 20), (2, 100), (5, 100)):
+        model, X = case(name, n_features, per_class, new=40)
+        contrast = contrast_of(model, X, 0, 1, tilts=[0, 1])
+        k = cumulants_of(contrast)
+        rows = np.flatnonzero(cornish_fisher_applies(k, contrast.mixture))
+        passed += len(rows)
+        for group in invert(contrast, k, rows):
+            at = group.cdf_and_pdf(cornish_fisher(k.part(group.rows), p))[0]
+            assert np.abs(at - p).max() < ERROR
+    assert passed
+
+
+@pytest.mark.parametrize("sizes", [[50, 30], [7, 200]])
+def test_a_weighted_sample_is_a_sample_with_draws_repeated(sizes):
+    rng = np.random.default_rng(0)
+    draws, times = rng.normal(size=(2, sum(sizes))), rng.integers(1, 4, (2, sum(sizes)))
+    p = np.tile([[0.0, 0.1, 0.33, 0.8, 1.0]], (2, 1))
+    found = Sample(draws, times.astype(float)).quantile(p)
+    for i in range(2):
+        every = np.sort(np.repeat(draws[i], times[i]))
+        gap = np.abs(np.subtract.outer(found[i], every))
+        at = np.quantile(every, p[i], method="hazen")
+        share = (np.searchsorted(every, found[i]) - np.searchsorted(every, at)) / len(every)
+        assert np.abs(share).max() <= 3 / len(every)
+        assert gap.min(axis=1).max() < 1
+    np.testing.assert_allclose(
+        Sample(draws, np.ones(draws.shape)).quantile(p), Sample(draws).quantile(p), rtol=1e-12
+    )
+
+
+# -------------------------------------------------------------------------------------- coverage
+
+
+def covered(given, of_theta, repeats, n_features, n_rows, n_classes=2, per_theta=6, seed=5):
+    """How often intervals of .9 hold the truth, and its standard error, by simulation of the prior.
+
+    theta ~ Gamma(1, 1), training rows of theta; new rows of the same theta, or of another that has
+    nothing to do with it.
+    """
+    ones = np.ones((n_classes, n_features))
+    prior = ClassModel(np.full(n_classes, 2.0), GammaPoisson(shape=ones, rate=ones))
+    rng, hits = np.random.default_rng(seed), []
+    for _ in range(repeats):
+        theta, other = ({k: v[0] for k, v in prior.draw(rng, 1).items()} for _ in range(2))
+        y = rng.choice(n_classes, p=theta["pi"], size=n_rows)
+        X = prior.family.simulate(rng, theta, y)
+        source = theta if of_theta else other
+        labels = rng.choice(n_classes, p=source["pi"], size=per_theta)
+        new = prior.family.simulate(rng, source, labels)
+        truth = log_odds(np.log(theta["pi"]) + prior.family.log_likelihood(new, theta))[:, 0]
+        model = prior.update(prior.stats(X, y, n_classes))
+        request = IntervalRequest(0.9, "eti", "auto", given)
+        found = class_probability_intervals(model, new, request)
+        inside = (found.log_odds_lower[:, 0] <= truth) & (truth <= found.log_odds_upper[:, 0])
+        hits.append(inside.mean())
+    return np.mean(hits), np.std(hits, ddof=1) / np.sqrt(repeats)
+
+
+def test_which_rows_an_interval_covers():
+    share, se = covered("training and row", True, 40, 30, 10)
+    assert abs(share - 0.9) < 4 * se
+    share, se = covered("training", True, 40, 30, 10)
+    assert share + 3 * se < 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_rows", [10, 40])
+def test_coverage_of_both(n_rows, n_classes):
+    """A hundred columns: .65 with 10 rows and .83 with 40 where theta is given the rows alone."""
+    for given, of_theta in (("training", False), ("training and row", True)):
+        share, se = covered(given, of_theta, 200, 100, n_rows, n_classes)
+        assert abs(share - 0.9) < 3.5 * se, (given, share, se)
+    share, se = covered("training", True, 200, 100, n_rows, n_classes)
+    assert share + 3 * se < 0.9
+    if n_classes == 2:
+        assert abs(share - {10: 0.65, 40: 0.83}[n_rows]) < 0.04
+
+
+# ---------------------------------------------------------------------------- posteriors by draws
+
+
+def test_rows_on_which_too_few_draws_carry_the_weight_are_named():
+    import bayesgen as bg
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12, 2)) + (np.arange(12) % 2)[:, None]
+    clf = bg.GaussianNB().fit(X, np.arange(12) % 2)
+    theta = clf.draw_posterior(1000, 1, random_state=1, groups=[])
+    new = np.array([[0.5, 0.5], [60.0, -60.0], [0.2, 0.1]])
+    with pytest.warns(MonteCarloWarning) as caught:
+        found = clf.predict_interval(new, posterior=theta, given="training and row")
+    (message,) = [str(w.message) for w in caught if "given='training and row'" in str(w.message)]
+    assert "1 of 3 row(s), at positions 1: weighted by p(x | theta), 50 draws are enough" in message
+    ess = found["weight_ess"].values
+    assert ess[1] < 50 < min(ess[0], ess[2])
+    assert "weight_ess" not in clf.predict_interval(new[:1], posterior=theta)
+
+
+def test_draws_and_closed_form_agree():
+    import bayesgen as bg
+
+    rng = np.random.default_rng(2)
+    y = np.arange(20) % 2
+    X = rng.normal(size=(20, 2)) + 0.5 * y[:, None]
+    clf = bg.LinearDiscriminant().fit(X, y)
+    theta = clf.draw_posterior(4000, 1, random_state=1, groups=[])
+    for kind in ("eti", "hdi"):
+        exact, drawn = (
+            clf.predict_interval(
+                X[:4], prob=0.8, kind=kind, given="training and row", posterior=posterior
+            )
+            for posterior in (None, theta)
+        )
+        assert drawn.attrs["given"] == "training and row"
+        gap = np.abs(exact["interval"] - drawn["interval"]).max()
+        assert gap < 0.03
+        assert (drawn["error"] < 0.02).all()
