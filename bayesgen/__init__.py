@@ -32,6 +32,7 @@ __all__ = [
     "QuadraticDiscriminant",
     "StudentTNB",
     "choose_n_components",
+    "compare_models",
     "compare_predictives",
     "datasets",
     "decide",
@@ -49,6 +50,7 @@ __all__ = [
 if TYPE_CHECKING:
     from bayesgen import datasets, plots
     from bayesgen.checks.compare import compare_predictives
+    from bayesgen.checks.compare_models import compare_models
     from bayesgen.checks.sbc import simulation_based_calibration
     from bayesgen.checks.validate import validate
     from bayesgen.estimators import (
@@ -86,6 +88,7 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
     _HOME = {  # of the names that are not in estimators
         "MutualInformationSelector": "estimators.selection",
         "choose_n_components": "estimators.sampled",
+        "compare_models": "checks.compare_models",
         "compare_predictives": "checks.compare",
         "datasets": "datasets",
         "decide": "predict.costs",

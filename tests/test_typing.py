@@ -61,6 +61,7 @@ TYPES = {
     "clf.predict_monte_carlo(X)": "xr.Dataset",
     "clf.explain(X)": "xr.Dataset",
     "clf.save('model.nc')": "None",
+    "bg.compare_models({'a': clf}, X, y).table": "xr.Dataset",
     "bg.compare_predictives(clf, X, y)": "xr.Dataset",
     "bg.decide(clf, X, [[0, 1], [5, 0]])": "xr.Dataset",
     "bg.estimate_class_prior(clf, X)": "xr.DataTree",
