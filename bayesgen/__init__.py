@@ -43,6 +43,7 @@ __all__ = [
     "load",
     "mutual_information",
     "plots",
+    "row_influence",
     "simulation_based_calibration",
     "validate",
 ]
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from bayesgen import datasets, plots
     from bayesgen.checks.compare import compare_predictives
     from bayesgen.checks.compare_models import compare_models
+    from bayesgen.checks.influence import row_influence
     from bayesgen.checks.sbc import simulation_based_calibration
     from bayesgen.checks.validate import validate
     from bayesgen.estimators import (
@@ -98,6 +100,7 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
         "fit_stream": "io.streams",
         "mutual_information": "explain.mutual_information",
         "plots": "plots",
+        "row_influence": "checks.influence",
         "simulation_based_calibration": "checks.sbc",
         "validate": "checks.validate",
     }
