@@ -84,11 +84,11 @@ def row_influence(
     >>> y = y[X.index].to_numpy().copy()
     >>> y[[3, 200]] = "Gentoo", "Adelie"  # two wrong labels
     >>> found = bg.row_influence(bg.QuadraticDiscriminant().fit(X, y), X, y)
-    >>> worst = found.sortby("probability")[["label", "other", "change"]].isel(obs_id=[0, 1])
+    >>> worst = found.sortby("probability").isel(obs_id=[0, 1])
     >>> worst["obs_id"].values.tolist(), worst["other"].values.tolist()
     ([3, 200], ['Adelie', 'Gentoo'])
-    >>> bool((worst["change"] > 5).all())  # nats, of the labels of the other rows
-    True
+    >>> worst["change"].values.round(2)  # nats: the others lose by forgetting one, and gain
+    array([-0.94,  0.6 ])
     """
     own = clf._fitted()
     exact = isinstance(own, ExactPosterior)
