@@ -40,6 +40,7 @@ __all__ = [
     "feature_relevance",
     "fit_dask",
     "fit_stream",
+    "learning_curve",
     "load",
     "mutual_information",
     "plots",
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from bayesgen.checks.compare import compare_predictives
     from bayesgen.checks.compare_models import compare_models
     from bayesgen.checks.influence import row_influence
+    from bayesgen.checks.learning_curve import learning_curve
     from bayesgen.checks.sbc import simulation_based_calibration
     from bayesgen.checks.validate import validate
     from bayesgen.estimators import (
@@ -98,6 +100,7 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
         "feature_relevance": "explain.feature_relevance",
         "fit_dask": "io.dask",
         "fit_stream": "io.streams",
+        "learning_curve": "checks.learning_curve",
         "mutual_information": "explain.mutual_information",
         "plots": "plots",
         "row_influence": "checks.influence",

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesgen.checks.compare import score
+from bayesgen.checks.compare import refuse_other_classes, rows_of_each, score
+from bayesgen.families.names import MODEL
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     import xarray as xr
     from arviz_stats.utils import ELPDData
 
-MODEL = "model"
 _WIDTH = 100  # of notes
 _APART = 2  # standard errors of a difference that is more than chance
 # families whose evidence is a density of real numbers; that of the others is a probability
@@ -133,10 +133,8 @@ def compare_models(
 
     if not isinstance(models, Mapping) or not models:
         raise ValueError("models must be {name: fitted classifier}, with one or more of them")
-    _refuse_other_classes(models)
-    rows = X if isinstance(X, Mapping) else dict.fromkeys(models, X)
-    if missing := [name for name in models if name not in rows]:
-        raise ValueError(f"X has no rows for the model(s) {missing}")
+    _refuse_others(models)
+    rows = rows_of_each(models, X)
     loo, columns = {}, {}
     for name, clf in models.items():
         try:
@@ -179,7 +177,7 @@ def compare_models(
     return ModelComparison(table, {name: loo[name] for name in order}, notes)
 
 
-def _refuse_other_classes(models: Mapping[str, Any]) -> None:
+def _refuse_others(models: Mapping[str, Any]) -> None:
     for name, clf in models.items():
         if not hasattr(clf, "_loo"):
             raise TypeError(
@@ -188,13 +186,7 @@ def _refuse_other_classes(models: Mapping[str, Any]) -> None:
                 "rows as it was given them)"
             )
         clf._fitted()
-    first, *others = models.items()
-    for name, clf in others:
-        if not np.array_equal(clf.classes_, first[1].classes_):
-            raise ValueError(
-                f"the models differ in their classes: {first[0]!r} has "
-                f"{first[1].classes_.tolist()}, {name!r} has {clf.classes_.tolist()}"
-            )
+    refuse_other_classes(models)
 
 
 def _log_evidence(clf: Any) -> float:
