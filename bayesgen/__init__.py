@@ -32,6 +32,7 @@ __all__ = [
     "QuadraticDiscriminant",
     "StudentTNB",
     "choose_n_components",
+    "compare_models",
     "compare_predictives",
     "datasets",
     "decide",
@@ -39,9 +40,11 @@ __all__ = [
     "feature_relevance",
     "fit_dask",
     "fit_stream",
+    "learning_curve",
     "load",
     "mutual_information",
     "plots",
+    "row_influence",
     "simulation_based_calibration",
     "validate",
 ]
@@ -49,6 +52,9 @@ __all__ = [
 if TYPE_CHECKING:
     from bayesgen import datasets, plots
     from bayesgen.checks.compare import compare_predictives
+    from bayesgen.checks.compare_models import compare_models
+    from bayesgen.checks.influence import row_influence
+    from bayesgen.checks.learning_curve import learning_curve
     from bayesgen.checks.sbc import simulation_based_calibration
     from bayesgen.checks.validate import validate
     from bayesgen.estimators import (
@@ -86,6 +92,7 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
     _HOME = {  # of the names that are not in estimators
         "MutualInformationSelector": "estimators.selection",
         "choose_n_components": "estimators.sampled",
+        "compare_models": "checks.compare_models",
         "compare_predictives": "checks.compare",
         "datasets": "datasets",
         "decide": "predict.costs",
@@ -93,8 +100,10 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
         "feature_relevance": "explain.feature_relevance",
         "fit_dask": "io.dask",
         "fit_stream": "io.streams",
+        "learning_curve": "checks.learning_curve",
         "mutual_information": "explain.mutual_information",
         "plots": "plots",
+        "row_influence": "checks.influence",
         "simulation_based_calibration": "checks.sbc",
         "validate": "checks.validate",
     }

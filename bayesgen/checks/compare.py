@@ -1,27 +1,30 @@
 """Plug-in against full predictive on held-out rows."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from bayesgen.families.errors import UndefinedEstimateError
-from bayesgen.families.names import METHODS, PREDICTIVE
+from bayesgen.families.names import METHODS, MODEL, PREDICTIVE
 from bayesgen.numerics.special import Array, log_softmax
 
 if TYPE_CHECKING:
     import xarray as xr
 
 ECE_BINS = 15
+PROPER: Final = ("log_loss", "brier")
 
 
 def compare_predictives(clf: Any, X: Any, y: Any) -> "xr.Dataset":
-    """Score the posterior predictive and every plug-in of one fitted model on the same rows.
+    """Score the posterior predictive and every plug-in of fitted models on the same rows.
 
     Parameters
     ----------
-    clf : fitted classifier
+    clf : fitted classifier, or {name: fitted classifier}
+        Several must have the same classes.
     X : (N, D)
-        Held-out rows.
+        Held-out rows. Where several models read different columns, {name: rows}.
     y : (N,)
         Their labels, all among ``clf.classes_``.
 
@@ -29,15 +32,21 @@ def compare_predictives(clf: Any, X: Any, y: Any) -> "xr.Dataset":
     -------
     xarray.Dataset
         Dim ``predictive`` (``method`` is an option of ``Dataset.sel``), one entry for each of
-        `names.METHODS`. ``accuracy``; ``log_loss``, mean of -log p(y | x) in nats; ``brier``, mean
-        of the squared error summed over classes; ``ece``, expected calibration error of the top
-        probability in 15 equal bins; ``impossible``, the number of rows that have probability 0
-        under every class; ``note``, why a method has no numbers (its estimate does not exist).
+        `names.METHODS`; of several models (model, predictive). ``accuracy``; ``log_loss``, mean of
+        -log p(y | x) in nats; ``brier``, mean of the squared error summed over classes; ``ece``,
+        expected calibration error of the top probability in 15 equal bins; ``impossible``, the
+        number of rows that have probability 0 under every class; ``note``, why a method has no
+        numbers (its estimate does not exist). Of log loss and Brier score also, here for log loss:
+        ``log_loss_se``, standard error over rows; ``log_loss_diff``, what it is above that of the
+        same model's posterior predictive, and ``log_loss_diff_se``, the standard error of that
+        paired difference; of several models ``log_loss_above_best`` and ``log_loss_above_best_se``
+        likewise, relative to the posterior predictive of the model that has the least.
 
     Notes
     -----
     A row that is impossible under every class gets no probability anywhere: it counts as wrong,
-    with an infinite log loss and a Brier error of 1.
+    with an infinite log loss and a Brier error of 1. An infinite mean has no standard error (NaN).
+    Standard errors are about other rows, not about other training sets: see `learning_curve`.
 
     Examples
     --------
@@ -49,11 +58,36 @@ def compare_predictives(clf: Any, X: Any, y: Any) -> "xr.Dataset":
     """
     import xarray as xr
 
+    if not isinstance(clf, Mapping):
+        return _compared(clf, X, y)[0]
+    if not clf:
+        raise ValueError("clf is {}: there is no model to compare")
+    refuse_other_classes(clf)
+    rows = rows_of_each(clf, X)
+    found = {name: _compared(model, rows[name], y) for name, model in clf.items()}
+    tables = [table for table, _ in found.values()]
+    out = xr.concat(tables, MODEL, combine_attrs="drop").assign_coords({MODEL: list(found)})
+    out = out.assign_coords(estimator=(MODEL, [table.attrs["estimator"] for table in tables]))
+    for name in PROPER:
+        mean = out[name].sel({PREDICTIVE: METHODS[0]}).values
+        best = found[list(found)[int(np.nanargmin(mean))]][1][name][0]
+        gaps = [[_paired(own, best) for own in terms[name]] for _, terms in found.values()]
+        for k, key in enumerate(("", "_se")):
+            value = np.array([[gap[k] for gap in row] for row in gaps])
+            out[f"{name}_above_best{key}"] = ((MODEL, PREDICTIVE), value)
+    return out.assign_attrs(rows=tables[0].attrs["rows"])
+
+
+def _compared(clf: Any, X: Any, y: Any) -> tuple["xr.Dataset", dict[str, list[Array]]]:
+    """`compare_predictives` of one model, and {proper score: terms (N,) of each predictive}."""
+    import xarray as xr
+
     labels = np.asarray(y)
     codes = clf._codes_of(labels)
     rows: dict[str, list[float]] = {
         name: [] for name in ("accuracy", "log_loss", "brier", "ece", "impossible")
     }
+    terms: dict[str, list[Array]] = {name: [] for name in PROPER}
     notes = []
     for method in METHODS:
         try:
@@ -61,19 +95,71 @@ def compare_predictives(clf: Any, X: Any, y: Any) -> "xr.Dataset":
         except UndefinedEstimateError as error:
             for values in rows.values():
                 values.append(np.nan)
+            for unknown in terms.values():
+                unknown.append(np.full(len(codes), np.nan))
             notes.append(str(error))
             continue
         if codes.shape != joint.shape[:1]:
             raise ValueError(f"X has {len(joint)} rows, but y has shape {codes.shape}")
         for name, value in score(joint, codes).items():
             rows[name].append(value)
+        for name, errors_of_rows in proper_scores(joint, codes).items():
+            terms[name].append(errors_of_rows)
         notes.append("")
-    return xr.Dataset(
+    errors = {}
+    for name, every in terms.items():
+        errors[f"{name}_se"] = [_paired(own, 0.0)[1] for own in every]
+        errors[f"{name}_diff"], errors[f"{name}_diff_se"] = map(
+            list, zip(*[_paired(own, every[0]) for own in every], strict=True)
+        )
+    table = xr.Dataset(
         {name: (PREDICTIVE, values) for name, values in rows.items()}
-        | {"note": (PREDICTIVE, notes)},
+        | {"note": (PREDICTIVE, notes)}
+        | {name: (PREDICTIVE, values) for name, values in errors.items()},
         coords={PREDICTIVE: list(METHODS)},
         attrs={"estimator": type(clf).__name__, "rows": len(codes)},
     )
+    return table, terms
+
+
+def _paired(a: Array, b: Array | float) -> tuple[float, float]:
+    """Mean of a - b over rows and its standard error; the same infinity twice is no difference."""
+    with np.errstate(invalid="ignore"):
+        gap = np.where(a == b, 0.0, a - b)
+    mean = float(gap.mean())
+    if not np.isfinite(mean) or len(gap) < 2:
+        return mean, float("nan")
+    return mean, float(gap.std(ddof=1) / np.sqrt(len(gap)))
+
+
+def proper_scores(joint: Array, codes: Array) -> dict[str, Array]:
+    """{"log_loss", "brier"}: (N,) errors of log joint densities (N, C), whose means `score` has."""
+    impossible = np.isneginf(joint).all(axis=1)
+    log_p = np.where(impossible[:, None], -np.inf, log_softmax(joint))
+    hit = np.eye(joint.shape[1])[codes]
+    return {
+        "log_loss": -log_p[np.arange(len(codes)), codes],
+        "brier": np.square(np.exp(log_p) - hit).sum(axis=1),
+    }
+
+
+def refuse_other_classes(models: Mapping[str, Any]) -> None:
+    """Raise unless all are fitted to the same classes."""
+    (first, reference), *others = models.items()
+    for name, clf in others:
+        if not np.array_equal(clf.classes_, reference.classes_):
+            raise ValueError(
+                f"the models differ in their classes: {first!r} has "
+                f"{reference.classes_.tolist()}, {name!r} has {clf.classes_.tolist()}"
+            )
+
+
+def rows_of_each(models: Mapping[str, Any], X: Any) -> Mapping[str, Any]:
+    """{name: rows} of models that may read different columns."""
+    rows = X if isinstance(X, Mapping) else dict.fromkeys(models, X)
+    if absent := [name for name in models if name not in rows]:
+        raise ValueError(f"X has no rows for the model(s) {absent}")
+    return rows
 
 
 def score(joint: Array, codes: Array) -> dict[str, float]:

@@ -17,6 +17,7 @@ CONSTANT_DATA: Final = "constant_data"
 PREDICTIONS: Final = "predictions"
 SUMMARY: Final = "summary"  # mean, interval, diagnostics
 FIT: Final = "fit"
+LEAVE_ONE_OUT: Final = "leave_one_out"  # in a model file, scores of the training rows
 # groups that are made on request
 REQUESTS: Final = (PRIOR, PRIOR_PREDICTIVE, POSTERIOR_PREDICTIVE, LOG_LIKELIHOOD, LOG_PRIOR)
 

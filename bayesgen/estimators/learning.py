@@ -23,6 +23,7 @@ from bayesgen.encoding.labels import (
 )
 from bayesgen.estimators.estimator import Estimator, available_if
 from bayesgen.estimators.imputation import imputed
+from bayesgen.estimators.training import Training, kept
 from bayesgen.families.contract import Stats
 from bayesgen.families.records import Record
 from bayesgen.inference import approximation, diagnostics, sampled
@@ -53,6 +54,12 @@ def _adds_up(self: Any) -> bool:
 
 class Learning(Estimator):
     """Methods that learn from rows."""
+
+    _training: Training | None  # what `fit` was given, while it is in memory
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy or a pickle does not carry the training rows."""
+        return {k: v for k, v in super().__getstate__().items() if k != "_training"}
 
     def fit(
         self,
@@ -117,7 +124,9 @@ class Learning(Estimator):
             if inference is None:
                 inference = "closed form" if self._conjugate() else "nuts"
             if inference in SAMPLED:
-                return self._sample(X, y, sample_weight, inference, sample_options)
+                self._sample(X, y, sample_weight, inference, sample_options)
+                self._training = kept(X, y, sample_weight)
+                return self
             if inference != "closed form":
                 allowed = ", ".join(map(repr, get_args(Inference)))
                 raise ValueError(f"inference must be one of {allowed}, got {inference!r}")
@@ -126,7 +135,9 @@ class Learning(Estimator):
                     f"fit() got {', '.join(sample_options)}, which is for inference='nuts' alone"
                 )
             self._absorb(X, y, sample_weight)
-            return self._settle()
+            self._settle()
+            self._training = kept(X, y, sample_weight)
+            return self
 
     @available_if(_adds_up)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -356,7 +367,8 @@ class Learning(Estimator):
 
     def _settle(self) -> Self:
         """Prior and posterior from ``stats_``."""
-        self.__dict__.pop("_draws", None)
+        for name in ("_draws", *_OF_ONE_FIT):
+            self.__dict__.pop(name, None)
         self.prior_, self.model_ = closed_form_posterior(
             self._unresolved(), self.prior, self.stats_
         )
@@ -419,7 +431,11 @@ class Learning(Estimator):
 
 
 # attributes of an earlier fit, by either route
-_LEARNT = ("stats_", "model_", "prior_", "inference_", "_draws", "_posterior", "_made")
+_OF_ONE_FIT = ("_training", "_loo_scores")  # not known of rows that come in parts
+_LEARNT = (
+    *("stats_", "model_", "prior_", "inference_", "_draws", "_posterior", "_made"),
+    *_OF_ONE_FIT,
+)
 
 _FORGET = "forget takes away rows that were learned before"
 

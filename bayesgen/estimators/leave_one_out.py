@@ -132,6 +132,18 @@ class LeaveOneOut(Estimator):
         >>> round(bg.GaussianNB().fit(X, y).loo(X, y).elpd, 2)
         -218.31
         """
+        return self._loo(X, y, target, sample_weight, groups, partial)[0]
+
+    def _loo(
+        self,
+        X: Any,
+        y: Any,
+        target: str = "label",
+        sample_weight: Any = None,
+        groups: Any = None,
+        partial: bool = False,
+    ) -> "tuple[ELPDData, Array, Array]":
+        """`loo`; (n, C) log joint densities of the rows that it scores, and their codes (n,)."""
         if target not in ("label", "joint"):
             raise ValueError(f"target must be 'label' or 'joint', got {target!r}")
         if target == "joint":
@@ -149,13 +161,13 @@ class LeaveOneOut(Estimator):
             n_groups = len(np.unique(_groups(groups, len(rows.codes))))
         nobody = np.full(len(at), -1)
         full, _ = own.log_joint_without(rows.X[at], nobody, rows.weight[at])
-        left_out = log_joint[at]
+        log_joint = left_out = log_joint[at]
         if target == "label":
             full, left_out = log_softmax(full), log_softmax(left_out)
         own_class = np.arange(len(at)), rows.codes[at]
         from bayesgen.checks.loo import elpd
 
-        return elpd(
+        scores = elpd(
             left_out[own_class],
             full[own_class],
             at,
@@ -164,6 +176,7 @@ class LeaveOneOut(Estimator):
             0 if isinstance(own, ExactPosterior) else int(np.prod(own.shape)),
             n_groups,
         )
+        return scores, log_joint, rows.codes[at]
 
     def _without_groups(self, own: Any, rows: TrainingRows, groups: Any) -> Array:
         if not isinstance(own, ExactPosterior):

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bayesgen.datatree.fit import fit_dataset, read_fit
-from bayesgen.datatree.names import CONSTANT_DATA, FIT
+from bayesgen.datatree.names import CONSTANT_DATA, FIT, LEAVE_ONE_OUT
 from bayesgen.estimators.estimator import package_version
 from bayesgen.estimators.posterior import Posterior
 from bayesgen.families.names import CLASS
 from bayesgen.io import storage
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
+from bayesgen.predict.left_out import LeftOut
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -65,6 +66,11 @@ class Saving(Posterior):
                 for name, group in draws.items()
                 if name not in (FIT, CONSTANT_DATA)
             }
+        scores = self.__dict__.get("_loo_scores")
+        if scores is not None:
+            import xarray as xr
+
+            draws[LEAVE_ONE_OUT] = xr.Dataset(scores.arrays())
         return fit, state, draws
 
     def _load(
@@ -85,6 +91,10 @@ class Saving(Posterior):
             raise ValueError(f"the file holds a {fit.attrs['family']}, not a {family.__name__}")
         self.inference_ = state.get("inference", "closed form")
         self.n_unlabelled_ = state.get("n_unlabelled", 0)
+        draws = dict(draws)
+        if LEAVE_ONE_OUT in draws:
+            held = draws.pop(LEAVE_ONE_OUT)
+            self._loo_scores = LeftOut(**{str(k): held[k].values for k in held.data_vars})
         prior, model, stats = read_fit(fit, family)
         self.prior_ = replace(prior, family=prior.family.with_prior_objects(given))
         if state.get("closed_form", True):
@@ -94,7 +104,7 @@ class Saving(Posterior):
             return self
         self._posterior = DrawnPosterior(self.prior_, model, stats, {})
         attrs = {k: storage.from_json(v) for k, v in state["draws"].items()}
-        self._draws = self._tree(dict(draws), attrs["route"])
+        self._draws = self._tree(draws, attrs["route"])
         # who drew them and when: what a file of version 0.1 does not tell stays unknown
         untold = ("created_at", "inference_library", "inference_library_version")
         self._draws.attrs |= dict.fromkeys(untold, "unknown") | attrs

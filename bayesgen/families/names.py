@@ -21,6 +21,7 @@ COMPONENT: Final = "component"  # of a mixture within a class
 ACTION: Final = "action"  # what can be decided
 BOUND: Final = "bound"  # lower, upper
 PREDICTIVE: Final = "predictive"  # which predictive, in a comparison
+MODEL: Final = "model"  # which model, in a comparison
 
 CLASS_WEIGHTS: Final = "pi"  # p(y = c), the Dirichlet-distributed class weights
 

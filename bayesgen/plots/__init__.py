@@ -6,6 +6,7 @@ in the house style. Classes have the same colours in every picture: those of the
 """
 
 from bayesgen.plots.class_probability import plot_class_probability
+from bayesgen.plots.comparison import plot_comparison
 from bayesgen.plots.contributions import plot_contributions
 from bayesgen.plots.prior_predictive import plot_prior_predictive
 from bayesgen.plots.regions import plot_regions
@@ -15,6 +16,7 @@ from bayesgen.plots.ternary import plot_ternary
 
 __all__ = [
     "plot_class_probability",
+    "plot_comparison",
     "plot_contributions",
     "plot_prior_predictive",
     "plot_regions",

@@ -31,6 +31,7 @@ def decide(
     class_prior: Any = None,
     method: Method = "posterior_predictive",
     posterior: Any = None,
+    typicality: float | None = None,
 ) -> "xr.Dataset":
     """The decision of least expected cost for each row.
 
@@ -47,18 +48,26 @@ def decide(
         Cost of leaving the row undecided, whatever its class. Adds the decision ``"reject"``.
     class_prior, method, posterior
         As in ``clf.predict_proba``.
+    typicality : float in (0, 1), optional
+        Rows that no class finds typical, with ``clf.typicality(X)`` below this for every class, get
+        the decision ``"reject"`` whatever the costs: they are like no training row, and
+        p(y | x, D) is then an extrapolation. Of rows like the training rows about this share, or
+        less, is rejected. A class of n rows finds nothing less typical than 1 / (n + 1).
 
     Returns
     -------
     xarray.Dataset
         ``decision`` (obs_id); ``expected_cost`` (obs_id, action), of every
         decision; ``margin`` (obs_id), by how much the second best would cost more: inf where
-        there is no second. Of equally good decisions the first one is taken, ``"reject"`` last.
+        there is no second, NaN of a row that is rejected because it is not typical. Of equally
+        good decisions the first one is taken, ``"reject"`` last. With `typicality` also
+        ``typicality`` (obs_id), the largest of any class.
 
     Raises
     ------
     ValueError
-        If a cost is missing, negative or not finite, or if classes and costs do not match.
+        If a cost is missing, negative or not finite, or if classes and costs do not match; if
+        `typicality` is asked for and the scores of the training rows are not known.
 
     Examples
     --------
@@ -70,6 +79,8 @@ def decide(
     >>> cost = {"fine": {"fault": 1.0}, "fault": {"fine": 10.0}}
     >>> bg.decide(clf, [[1.2], [2.2], [4.2]], cost, reject=0.4)["decision"].values
     array(['fine', 'reject', 'fault'], dtype='<U6')
+    >>> bg.decide(clf, [[1.2], [90.0]], cost, typicality=0.35)["decision"].values
+    array(['fine', 'reject'], dtype='<U6')
     """
     table = _read(cost, clf.classes_)
     if reject is not None:
@@ -83,14 +94,32 @@ def decide(
         margin = second - first
     else:
         margin = np.full(len(expected), np.inf)
+    decision, known = table.decisions[best], {}
+    if typicality is not None:
+        known["typicality"] = ((OBS,), largest := _largest_typicality(clf, X, typicality))
+        odd = largest < typicality
+        decision = _labels(
+            [REJECT if o else d for o, d in zip(odd, decision.tolist(), strict=True)]
+        )
+        margin = np.where(odd, np.nan, margin)
     return tree.group(
         {
-            "decision": ((OBS,), table.decisions[best]),
+            "decision": ((OBS,), decision),
             "expected_cost": ((OBS, ACTION), expected),
             "margin": ((OBS,), margin),
+            **known,
         },
         {ACTION: table.decisions},
     )
+
+
+def _largest_typicality(clf: Any, X: Any, least: Any) -> Array:
+    """(N,) tail probability of the class that finds the row most typical."""
+    value = np.asarray(least)
+    if value.shape != () or value.dtype.kind not in "fiu" or not 0 < value < 1:
+        raise ValueError(f"typicality must be a number between 0 and 1, got {least!r}")
+    found: Array = clf.typicality(X)["by_class"].values.max(axis=1)
+    return found
 
 
 class _Costs(NamedTuple):

@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.metrics import accuracy_score, log_loss
 
 import bayesgen as bg
 from bayesgen.checks.compare import score
+from bayesgen.families.names import METHODS
 
 
 @pytest.fixture(scope="module")
@@ -95,3 +97,57 @@ def test_rows_and_labels_are_checked(iris):
         bg.compare_predictives(clf, X, ["tulip", *y[1:]])
     with pytest.raises(ValueError, match="50 rows"):
         bg.compare_predictives(clf, X, y[:-1])
+
+
+def test_standard_errors_and_paired_differences(iris):
+    clf, X, y, table = iris
+    truth = y[:, None] == clf.classes_
+    terms = {"log_loss": {}, "brier": {}}
+    for method in METHODS:
+        p = clf.predict_proba(X, method=method)
+        terms["log_loss"][method] = -np.log(p[truth])
+        terms["brier"][method] = ((p - truth) ** 2).sum(axis=1)
+    for name, own in terms.items():
+        for method in METHODS:
+            row = table.sel(predictive=method)
+            assert float(row[f"{name}_se"]) == pytest.approx(stats.sem(own[method]), rel=1e-9)
+            gap = own[method] - own["posterior_predictive"]
+            assert float(row[f"{name}_diff"]) == pytest.approx(gap.mean(), rel=1e-9, abs=1e-15)
+            assert float(row[f"{name}_diff_se"]) == pytest.approx(stats.sem(gap), rel=1e-9)
+
+
+def test_several_models(iris):
+    lda_rows = load_iris().data
+    clf, X, y, alone = iris
+    labels = np.array(["setosa", "versicolor", "virginica"])[load_iris().target]
+    train = np.arange(150) % 3 != 2
+    other = bg.GaussianNB().fit(lda_rows[train][:, :2], labels[train])
+    table = bg.compare_predictives({"q": clf, "n": other}, {"q": X, "n": X[:, :2]}, y)
+    assert table.log_loss.dims == ("model", "predictive")
+    assert table.estimator.values.tolist() == ["QuadraticDiscriminant", "GaussianNB"]
+    for name in alone.data_vars:
+        np.testing.assert_array_equal(table[name].sel(model="q"), alone[name])
+    truth = np.searchsorted(clf.classes_, y)
+    own, best = (
+        -np.log(model.predict_proba(rows)[np.arange(50), truth])
+        for model, rows in ((other, X[:, :2]), (clf, X))
+    )
+    row = table.sel(model="n", predictive="posterior_predictive")
+    assert float(row.log_loss_above_best) == pytest.approx((own - best).mean())
+    assert float(row.log_loss_above_best_se) == pytest.approx(stats.sem(own - best))
+    assert float(table.brier_above_best.sel(model="q", predictive="posterior_predictive")) == 0
+    two = bg.GaussianNB().fit(lda_rows[:100], labels[:100])
+    with pytest.raises(ValueError, match="differ in their classes"):
+        bg.compare_predictives({"q": clf, "two": two}, X, y)
+    with pytest.raises(ValueError, match="no model"):
+        bg.compare_predictives({}, X, y)
+
+
+def test_infinite_losses_have_no_error():
+    X, y = np.array([[0], [1], [1], [0]]), ["a", "a", "b", "b"]
+    clf = bg.BernoulliNB().fit([[0], [0], [1], [1]], ["a", "a", "b", "b"])
+    table = bg.compare_predictives(clf, X, y).sel(predictive="mle")
+    assert float(table.log_loss) == np.inf == float(table.log_loss_diff)
+    assert np.isnan(table.log_loss_se)
+    assert np.isnan(table.log_loss_diff_se)
+    assert float(table.brier_se) > 0

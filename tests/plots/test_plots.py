@@ -76,6 +76,10 @@ def every(clf, X, y):
     rows = X[:4]
     return {
         "plot_class_probability": lambda ax: plots.plot_class_probability(clf, rows, ax=ax),
+        "plot_comparison": lambda ax: plots.plot_comparison(
+            bg.compare_models({"a": clf, "b": clf}, X[: clf.n_rows_seen_], y[: clf.n_rows_seen_]),
+            ax=ax,
+        ),
         "plot_contributions": lambda ax: plots.plot_contributions(clf.explain(rows), ax=ax),
         "plot_prior_predictive": lambda ax: plots.plot_prior_predictive(clf, X, y, ax=ax),
         "plot_regions": lambda ax: plots.plot_regions(clf, X, y, overlay=None, ax=ax),
@@ -166,6 +170,18 @@ def test_forest_of_too_many_rows_or_names(two):
 
 def paths(ax):
     return [c for c in ax.collections if type(c).__name__ == "QuadContourSet"]
+
+
+def test_comparison_of_models(two):
+    clf, X, y = two
+    X, y = X[:12], y[:12]
+    tied = bg.GaussianNB(variance="tied").fit(X, y)
+    found = bg.compare_models({"own": clf, "tied": tied}, X, y)
+    ax = plots.plot_comparison(found)
+    gap, se = found.table["elpd_diff"].values, found.table["dse"].values
+    np.testing.assert_array_equal(marks(ax, "o"), np.column_stack([gap, [0, 1]]))
+    np.testing.assert_allclose(bars(ax)[:, :, 0], np.column_stack([gap - se, gap + se]))
+    assert [t.get_text() for t in ax.get_yticklabels()] == found.table.model.values.tolist()
 
 
 def test_regions_and_boundaries(three):

@@ -1,0 +1,318 @@
+"""Several models of the same training rows, compared by exact leave-one-out."""
+
+import textwrap
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesgen.checks.compare import refuse_other_classes, rows_of_each, score
+from bayesgen.families.names import MODEL
+from bayesgen.numerics.special import Array
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+    from arviz_stats.utils import ELPDData
+
+_WIDTH = 100  # of notes
+_APART = 2  # standard errors of a difference that is more than chance
+# families whose evidence is a density of real numbers; that of the others is a probability
+_REAL = ("NormalInverseGamma", "NormalInverseWishart")
+# families that describe something else than the cells as they are
+_OF_PART = {"DirichletMultinomial": "counts given their total", "DirichletMarkov": "tokens"}
+
+
+@dataclass(frozen=True)
+class ModelComparison:
+    """Outcome of `compare_models`; print it for the table and its notes.
+
+    Attributes
+    ----------
+    table : xarray.Dataset
+        (model), the best first: ``elpd``, sum over rows of log p(y_i | x_i, D without row i), and
+        its standard error ``se``; ``elpd_diff``, what it has less than the best (0 or negative),
+        and ``dse``, the standard error of that paired difference; ``log_loss``, mean of
+        -log p(y_i | x_i, D without row i) in nats; ``accuracy`` and ``ece`` (15 bins) of the
+        leave-one-out predictions; ``log_evidence``, log p(X, y), NaN without a closed form;
+        ``stacking``, weights of a mixture of the models; ``evidence_weight``, p(model | X, y) at
+        equal prior weights; ``pool``, exponents of a log-linear pool, NaN where there is none.
+    loo : {name: ELPDData}
+        What `arviz.compare` and `arviz.plot_compare` take.
+    notes : tuple of str
+        What to think of before a choice.
+    """
+
+    table: "xr.Dataset"
+    loo: "Mapping[str, ELPDData]"
+    notes: tuple[str, ...]
+
+    def to_dataframe(self) -> "pd.DataFrame":
+        """One line a model."""
+        return self.table.to_dataframe()
+
+    def __repr__(self) -> str:
+        attrs = self.table.attrs
+        return "\n".join(
+            [
+                f"{len(self.loo)} models by leave-one-out of {attrs['rows']} labels",
+                self._shown().to_string(na_rep="-"),
+                *(textwrap.fill(note, _WIDTH, subsequent_indent="  ") for note in self.notes),
+            ]
+        )
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        return f"{self._shown().to_html(na_rep='-')}<ul>{notes}</ul>"
+
+    def _shown(self) -> "pd.DataFrame":
+        """Columns that say something, to the digits that are known."""
+        digits = dict.fromkeys(("elpd", "se", "elpd_diff", "dse", "log_evidence"), 1)
+        table = self.to_dataframe().dropna(axis="columns", how="all").rename_axis(None)
+        for name in table:
+            form = f"{{:.{digits.get(str(name), 3)}f}}".format
+            table[name] = [form(value) if value == value else "-" for value in table[name]]
+        return table
+
+
+def compare_models(
+    models: Mapping[str, Any], X: Any, y: Any, sample_weight: Any = None
+) -> ModelComparison:
+    """Compare fitted classifiers by what they say of each training label without its row.
+
+    Parameters
+    ----------
+    models : {name: fitted classifier}
+        All with the same classes; fitted in closed form or by draws.
+    X, y, sample_weight : the training rows
+        As given to `fit`; they are checked against the statistics of each model. Where the models
+        read different columns, `X` is {name: rows}, with the rows in the same order.
+
+    Returns
+    -------
+    ModelComparison
+        ``table``, ``loo`` (entries for `arviz.compare`), ``notes``, ``to_dataframe()``;
+        `plots.plot_comparison` draws it.
+
+    Raises
+    ------
+    ValueError
+        If the models differ in their classes, or were fitted to other rows.
+
+    Notes
+    -----
+    Exact where the posterior has a closed form: one pass over the rows, no refit. After a fit by
+    draws, Pareto-smoothed importance sampling, with a note where it cannot be trusted. A row counts
+    once, whatever its weight. What was read from all rows before the prior was fixed (scales of
+    default priors, bins, vocabularies) is not left out.
+
+    Which weights: ``stacking`` for the mixture of the models' probabilities that predicts best
+    (Yao et al. 2018, Using stacking to average Bayesian predictive distributions);
+    ``evidence_weight``, Bayesian model averaging, only where one of the models may be taken for
+    the truth about x and y. Evidence is that of p(x, y), which is dominated by x: a model can
+    describe x better and tell the classes apart worse.
+
+    Examples
+    --------
+    >>> import bayesgen as bg
+    >>> X, y = bg.datasets.load_penguins()
+    >>> X = X[["bill_length_mm", "bill_depth_mm"]].dropna()
+    >>> y = y[X.index]
+    >>> models = {"naive": bg.GaussianNB(), "full": bg.QuadraticDiscriminant()}
+    >>> found = bg.compare_models({k: clf.fit(X, y) for k, clf in models.items()}, X, y)
+    >>> found.table["elpd"].to_series().round(1).to_dict()
+    {'full': -32.3, 'naive': -57.2}
+    >>> found.table["elpd_diff"].sel(model="naive").item() < -2 * found.table["dse"].max().item()
+    True
+    """
+    import xarray as xr
+
+    if not isinstance(models, Mapping) or not models:
+        raise ValueError("models must be {name: fitted classifier}, with one or more of them")
+    _refuse_others(models)
+    rows = rows_of_each(models, X)
+    loo, columns = {}, {}
+    for name, clf in models.items():
+        try:
+            loo[name], joint, codes = clf._loo(rows[name], y, "label", sample_weight)
+        except ValueError as error:
+            raise ValueError(f"model {name!r}: {error}") from error
+        scores = score(joint, codes)
+        columns[name] = {
+            "elpd": loo[name].elpd,
+            "se": loo[name].se,
+            "log_loss": -loo[name].elpd / len(codes),
+            "accuracy": scores["accuracy"],
+            "ece": scores["ece"],
+            "log_evidence": _log_evidence(clf),
+        }
+    order = sorted(models, key=lambda name: -np.nan_to_num(loo[name].elpd, nan=-np.inf))
+    best = loo[order[0]]
+    for name in order:
+        gap = _gap(loo[name].elpd_i.values, best.elpd_i.values)
+        columns[name]["elpd_diff"] = float(gap.sum())
+        columns[name]["dse"] = _se(gap)
+    stacking, remarks = _stacking({name: loo[name] for name in order})
+    evidence = np.array([columns[name]["log_evidence"] for name in order])
+    same = len({_what_is_described(clf) for clf in models.values()}) == 1
+    weights = {
+        "stacking": stacking,
+        "pool": np.full(len(order), np.nan),  # filled once a log-linear pool can be fitted
+        "evidence_weight": _evidence_weights(evidence, same),
+    }
+    names = ("elpd", "se", "elpd_diff", "dse", "log_loss", "accuracy", "ece")
+    table = xr.Dataset(
+        {key: (MODEL, [columns[name][key] for name in order]) for key in names}
+        | {"stacking": (MODEL, weights["stacking"]), "pool": (MODEL, weights["pool"])}
+        | {"log_evidence": (MODEL, evidence)}
+        | {"evidence_weight": (MODEL, weights["evidence_weight"])},
+        coords={MODEL: order},
+        attrs={"rows": best.n_data_points},
+    )
+    notes = (*_of_differences(table), *_of_draws(loo), *remarks, *_of_evidence(table, same, loo))
+    return ModelComparison(table, {name: loo[name] for name in order}, notes)
+
+
+def _refuse_others(models: Mapping[str, Any]) -> None:
+    for name, clf in models.items():
+        if not hasattr(clf, "_loo"):
+            raise TypeError(
+                f"model {name!r} is a {type(clf).__name__}: leave-one-out without a refit is for "
+                "the classifiers of bayesgen alone (of a pipeline, give the last step and the "
+                "rows as it was given them)"
+            )
+        clf._fitted()
+    refuse_other_classes(models)
+
+
+def _log_evidence(clf: Any) -> float:
+    return float(clf.log_evidence_) if clf.inference_ == "closed form" else float("nan")
+
+
+def _gap(a: Array, b: Array) -> Array:
+    """a - b, and 0 where both are the same infinity."""
+    with np.errstate(invalid="ignore"):
+        return np.where(a == b, 0.0, a - b)
+
+
+def _se(terms: Array) -> float:
+    """Standard error of the sum of independent terms; NaN where one is infinite."""
+    if not np.isfinite(terms).all():
+        return float("nan")
+    return float(np.sqrt(len(terms) * terms.var()))
+
+
+def _stacking(loo: "Mapping[str, ELPDData]") -> tuple[Array, tuple[str, ...]]:
+    """ArviZ's stacking weights, and what it warns of; a model that is impossible gets none."""
+    import arviz as az
+
+    sound = {name: scores for name, scores in loo.items() if np.isfinite(scores.elpd)}
+    out = np.zeros(len(loo))
+    if len(sound) < 2:
+        out[[name in sound for name in loo]] = 1.0
+        return (out if sound else np.full(len(loo), np.nan)), ()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        table = az.compare(sound, method="stacking", round_to="none")
+    # those of Pareto k are said once, with the names of the models
+    remarks = {str(w.message) for w in caught if "chance" in str(w.message)}
+    weight = table["weight"].clip(0, 1)
+    at = {name: i for i, name in enumerate(loo)}
+    for name in sound:
+        out[at[name]] = weight[name] / weight.sum()
+    return out, tuple(sorted(remarks))
+
+
+def _what_is_described(clf: Any) -> tuple[Any, ...]:
+    """What the evidence is a density of: it compares only models of the same."""
+    n_real, parts = 0, set()
+    family = clf.prior_.family
+    for block in family.blocks() if hasattr(family, "blocks") else ():
+        kind = type(block.family).__name__
+        if kind in _REAL:
+            columns = np.arange(getattr(clf, "n_features_in_", 0))[block.columns]
+            n_real += np.size(columns)
+        elif kind in _OF_PART:
+            parts.add(_OF_PART[kind])
+    threshold = getattr(clf, "binarize", None)
+    return n_real, tuple(sorted(parts)), threshold
+
+
+def _evidence_weights(log_evidence: Array, same: bool) -> Array:
+    if not same or np.isnan(log_evidence).any():
+        return np.full(len(log_evidence), np.nan)
+    weight = np.exp(log_evidence - log_evidence.max())
+    return np.asarray(weight / weight.sum())
+
+
+# ------------------------------------------------------------------------------------------ notes
+
+
+def _of_differences(table: "xr.Dataset") -> list[str]:
+    names = table[MODEL].values.tolist()
+    pairs = zip(names, table["elpd_diff"].values, table["dse"].values, strict=True)
+    close = [name for name, gap, se in [*pairs][1:] if abs(gap) <= _APART * se]
+    out = []
+    if close:
+        out.append(
+            f"{_listed(close)} may be as good as {names[0]!r}: the difference is within {_APART} "
+            "standard errors"
+        )
+    if impossible := [n for n, v in zip(names, table["elpd"].values, strict=True) if v == -np.inf]:
+        out.append(
+            f"{_listed(impossible)} gave some row probability 0 of being what it is: the score is "
+            "minus infinity"
+        )
+    return out
+
+
+def _of_draws(loo: "Mapping[str, ELPDData]") -> list[str]:
+    out = []
+    for name, scores in loo.items():
+        if scores.warning:
+            bad = int((scores.pareto_k > scores.good_k).sum())
+            out.append(
+                f"{name!r} was fitted by draws, and for {bad} of {scores.n_data_points} rows they "
+                f"cannot tell what it is without the row (Pareto k above {scores.good_k:.2f}): its "
+                "score is too high, perhaps by much"
+            )
+    return out
+
+
+def _of_evidence(table: "xr.Dataset", same: bool, loo: "Mapping[str, ELPDData]") -> list[str]:
+    evidence = table["log_evidence"].values
+    known = ~np.isnan(evidence)
+    if not known.any():
+        return []
+    names = table[MODEL].values.tolist()
+    note = (
+        "log evidence is that of p(x, y), which x dominates: it is no guide to classification; "
+        "choose by elpd"
+    )
+    if not same:
+        return [
+            f"{note}. Nor can it be compared here: the models describe different things (real "
+            "numbers, categories, counts given their total), so there are no evidence weights"
+        ]
+    favourite = int(np.nanargmax(evidence))
+    if favourite and known.sum() > 1:
+        gap, se = float(table["elpd_diff"][favourite]), float(table["dse"][favourite])
+        note += (
+            f". Here it would choose {names[favourite]!r}, whose elpd is {-gap:.1f} (standard "
+            f"error {se:.1f}) below that of {names[0]!r}"
+        )
+    out = [note]
+    if len(loo) > 1:
+        text = "weights: stacking for the mixture of probabilities that predicts labels best"
+        if not np.isnan(table["evidence_weight"]).any():
+            text += "; evidence_weight (Bayesian model averaging) only if one of these is the truth"
+        out.append(text)
+    return out
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(repr(name) for name in names)

@@ -1,0 +1,158 @@
+"""Held-out scores against the number of training rows."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+
+from bayesgen.checks.compare import score
+from bayesgen.families.errors import UndefinedEstimateError
+from bayesgen.families.names import METHODS, MODEL, PREDICTIVE, Method
+from bayesgen.io.progress import row_progress
+from bayesgen.numerics.special import Array
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+TRAIN_SIZE, REPEAT = "train_size", "repeat"
+_SCORES = ("accuracy", "log_loss", "brier", "ece")
+
+
+def learning_curve(
+    models: Mapping[str, Any],
+    X: Any,
+    y: Any,
+    train_sizes: Sequence[int] = (4, 8, 16, 32, 64),
+    repeats: int = 20,
+    random_state: Any = 0,
+    methods: Sequence[Method] = ("posterior_predictive",),
+    progressbar: bool = True,
+) -> "xr.Dataset":
+    """Scores on held-out rows of models fitted to few rows of each class, and to more.
+
+    Parameters
+    ----------
+    models : {name: classifier}
+        Not fitted, or fitted to other rows: they are cloned. Any scikit-learn classifier that has
+        ``predict_proba``.
+    X, y : labelled rows
+        Every repeat draws a training set of n rows of each class; all other rows are the test. All
+        models have the same.
+    train_sizes : sequence of int
+        Rows of each class, fewer than the smallest class has. Sizes that are too large are left
+        out; if all are, that is an error.
+    repeats : int, >= 2
+    random_state : int or numpy.random.Generator
+    methods : sequence of {"posterior_predictive", "posterior_mean", "map", "mle"}
+        Plug-ins beside the posterior predictive. Of other classifiers the probabilities count as
+        the first.
+    progressbar : bool
+        On stderr, if that is a terminal.
+
+    Returns
+    -------
+    xarray.Dataset
+        (model, predictive, train_size, repeat) ``accuracy``, ``log_loss``, ``brier``, ``ece`` as
+        in `compare_predictives`, NaN where an estimate does not exist; (model, predictive,
+        train_size) ``log_loss_mean``, ``log_loss_se``; ``log_loss_diff``, above the first model
+        and method, and ``log_loss_diff_se``, paired over repeats.
+
+    Notes
+    -----
+    Standard errors over repeats are about training sets of these rows. Repeats share test rows, so
+    of other rows they understate the uncertainty a little.
+
+    Examples
+    --------
+    >>> import bayesgen as bg
+    >>> X, y = bg.datasets.load_penguins()
+    >>> X = X[["bill_length_mm", "bill_depth_mm", "body_mass_g"]].dropna()
+    >>> models = {"lda": bg.LinearDiscriminant(), "qda": bg.QuadraticDiscriminant()}
+    >>> found = bg.learning_curve(models, X, y[X.index], train_sizes=(5, 40), repeats=10)
+    >>> for name in models:
+    ...     print(name, found["log_loss_mean"].sel(model=name).values.round(2))
+    lda [[0.06 0.02]]
+    qda [[0.11 0.03]]
+    """
+    import xarray as xr
+
+    if not isinstance(models, Mapping) or not models:
+        raise ValueError("models must be {name: classifier}, with one or more of them")
+    if repeats < 2:
+        raise ValueError(f"repeats must be at least 2, for a standard error; got {repeats}")
+    if not methods or any(method not in METHODS for method in methods):
+        raise ValueError(f"methods must be some of {METHODS}, got {methods!r}")
+    classes, codes = np.unique(np.asarray(y), return_inverse=True)
+    fewest = int(np.bincount(codes).min())
+    sizes = [int(n) for n in train_sizes if 1 <= n < fewest]
+    if not sizes:
+        raise ValueError(
+            f"train_sizes must be from 1 to {fewest - 1}, or the smallest class, of {fewest} rows, "
+            f"has none left to test on; got {list(train_sizes)}"
+        )
+    rng = np.random.default_rng(random_state)
+    shape = (len(models), len(methods), len(sizes), repeats)
+    out = {name: np.full(shape, np.nan) for name in _SCORES}
+    total = len(sizes) * repeats
+    with row_progress("fitting", float(total), progressbar) as advance:
+        for k, n in enumerate(sizes):
+            for r in range(repeats):
+                train, test = _split(codes, n, rng)
+                parts = [_safe_indexing(part, at) for at in (train, test) for part in (X, y)]
+                for m, clf in enumerate(models.values()):
+                    fitted = clone(clf).fit(*parts[:2])
+                    for p, method in enumerate(methods):
+                        joint = _log_joint(fitted, parts[2], method)
+                        if joint is not None:
+                            found = score(joint, codes[test])
+                            for name in _SCORES:
+                                out[name][m, p, k, r] = found[name]
+                advance(k * repeats + r + 1, len(codes))
+    dims = (MODEL, PREDICTIVE, TRAIN_SIZE, REPEAT)
+    loss = out["log_loss"]
+    with np.errstate(invalid="ignore"):  # infinite losses have no finite error
+        gap = loss - loss[:1, :1]
+        se = [a.std(axis=-1, ddof=1) / np.sqrt(repeats) for a in (loss, gap)]
+    means = {
+        "log_loss_mean": loss.mean(axis=-1),
+        "log_loss_se": se[0],
+        "log_loss_diff": gap.mean(axis=-1),
+        "log_loss_diff_se": se[1],
+    }
+    return xr.Dataset(
+        {name: (dims, value) for name, value in out.items()}
+        | {name: (dims[:-1], value) for name, value in means.items()},
+        coords={
+            MODEL: list(models),
+            PREDICTIVE: list(methods),
+            TRAIN_SIZE: sizes,
+            REPEAT: np.arange(repeats),
+        },
+        attrs={"rows": len(codes), "classes": len(classes)},
+    )
+
+
+def _split(codes: Array, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Positions of n training rows of each class, and of all others."""
+    train = np.concatenate(
+        [rng.choice(np.flatnonzero(codes == c), n, replace=False) for c in np.unique(codes)]
+    )
+    return np.sort(train), np.setdiff1d(np.arange(len(codes)), train)
+
+
+def _log_joint(clf: Any, X: Any, method: Method) -> Array | None:
+    """(N, C) up to a constant of the row; None where the estimate does not exist."""
+    if not hasattr(clf, "_log_joint"):
+        if method != METHODS[0]:
+            return None
+        if hasattr(clf, "predict_log_proba"):  # a p of less than 1e-308 too
+            return np.asarray(clf.predict_log_proba(X))
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(clf.predict_proba(X)))
+    try:
+        joint: Array = clf._log_joint(X, method, None, None, "probability")
+    except UndefinedEstimateError:
+        return None
+    return joint

@@ -1,0 +1,56 @@
+"""The rows of a fit, kept while they are in memory anyway."""
+
+import sys
+from typing import Any, NamedTuple
+
+import numpy as np
+
+_MOST = 64 << 20  # bytes: more are not kept alive
+_LOOKED_AT = 200  # objects of a column whose size is taken for that of all
+
+
+class Training(NamedTuple):
+    """What `fit` was given, by reference."""
+
+    X: Any
+    y: Any
+    sample_weight: Any = None
+
+
+def kept(X: Any, y: Any, sample_weight: Any) -> Training | None:
+    """A reference to rows of at most 64 MiB; None for more, and for what has no known size."""
+    sizes = [_size(part) for part in (X, y, sample_weight) if part is not None]
+    known = [size for size in sizes if size is not None]
+    small = len(known) == len(sizes) and sum(known) <= _MOST
+    return Training(X, y, sample_weight) if small else None
+
+
+def _size(values: Any) -> float | None:
+    """Bytes that a reference keeps alive, about."""
+    if isinstance(values, np.ndarray):
+        base = values.base if isinstance(values.base, np.ndarray) else values  # a view keeps all
+        return base.nbytes + (_of_objects(values.ravel()) if values.dtype.kind == "O" else 0)
+    if hasattr(values, "memory_usage"):  # pandas
+        columns = [values[name] for name in values] if hasattr(values, "columns") else [values]
+        objects = [c for c in columns if getattr(c.dtype, "kind", "") == "O"]
+        return float(np.sum(values.memory_usage())) + sum(_of_objects(c.array) for c in objects)
+    if hasattr(values, "estimated_size"):  # polars
+        return float(values.estimated_size())
+    if hasattr(values, "indptr"):
+        return float(values.data.nbytes + values.indices.nbytes + values.indptr.nbytes)
+    if isinstance(values, list | tuple):
+        return sys.getsizeof(values) + _of_objects(values)
+    size = getattr(values, "nbytes", None)
+    return float(size) if isinstance(size, int | np.integer) else None
+
+
+def _of_objects(values: Any) -> float:
+    """Bytes of objects, from the size of some of them."""
+    n = len(values)
+    if not n:
+        return 0.0
+    some = [values[i] for i in np.linspace(0, n - 1, min(n, _LOOKED_AT)).astype(int)]
+    sizes = [
+        sys.getsizeof(v) + (_of_objects(v) if isinstance(v, list | tuple) else 0) for v in some
+    ]
+    return float(np.mean(sizes)) * n

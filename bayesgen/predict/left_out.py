@@ -1,0 +1,94 @@
+r"""New rows against training rows that were left out one at a time.
+
+Leave-one-out scores of the training rows are nearly what new rows like them would have. So the
+rank of a new row's density among them is a tail probability,
+
+.. math:: t_c(x) = \frac{1 + \sum_{i: y_i = c} w_i \, [\, s_i \le s \,]}{1 + \sum_{i: y_i = c} w_i},
+          \quad s_i = \log p(x_i \mid c, D_{-i}), \quad s = \log p(x \mid c, D),
+
+and a quantile of the log-odds of their labels is the limit of a conformal prediction set.
+Source: Vovk, Gammerman and Shafer (2005), Algorithmic learning in a random world, chapters 2 and 4;
+Barber, Candès, Ramdas and Tibshirani (2021), Predictive inference with the jackknife+, section 1.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesgen.families.records import Record, array
+from bayesgen.numerics.special import Array, log_sum_exp
+
+SCORED = "scored_row"  # dim: training rows with a label and a weight, in no order of theirs
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOut(Record):
+    """What a posterior says of each training row without that row.
+
+    Parameters
+    ----------
+    codes, weight : (n,) class codes, row weights
+    of_class : (n,) log p(x_i | y_i, D without i); NaN of a discriminative model
+    overall : (n,) log p(x_i | D without i); NaN likewise
+    label : (n,) log-odds of y_i given x_i and D without i
+    """
+
+    codes: Array = array(SCORED)
+    weight: Array = array(SCORED)
+    of_class: Array = array(SCORED)
+    overall: Array = array(SCORED)
+    label: Array = array(SCORED)
+
+    def sorted(self) -> "LeftOut":
+        """By class and score: the order of the training rows is nobody's business."""
+        return self.at(SCORED, np.lexsort((self.label, self.of_class, self.codes)))
+
+    def typical_of_class(self, log_x: Array) -> Array:
+        """(N, C) tail probabilities of log p(x | y = c, D) (N, C); 1 for a class without rows."""
+        out = np.ones(log_x.shape)
+        for c in range(log_x.shape[1]):
+            own = self.codes == c
+            out[:, c] = tail_probability(log_x[:, c], self.of_class[own], self.weight[own])
+        return out
+
+    def typical_overall(self, log_x: Array) -> Array:
+        """(N,) tail probabilities of log p(x | D) (N,)."""
+        return tail_probability(log_x, self.overall, self.weight)
+
+    def least_log_odds(self, coverage: float, n_classes: int, by_class: bool) -> Array:
+        """(C,) log-odds of a class from which on it belongs to the prediction set."""
+        if not by_class:
+            return np.full(n_classes, lower_limit(self.label, self.weight, coverage))
+        every = [self.codes == c for c in range(n_classes)]
+        return np.array([lower_limit(self.label[c], self.weight[c], coverage) for c in every])
+
+
+def log_odds(joint: Array) -> Array:
+    """(N, C) log p_c / (1 - p_c) from log joint densities: what p near 1 cannot tell, this can."""
+    if joint.shape[1] == 1:
+        return np.full(joint.shape, np.inf)
+    others = [log_sum_exp(np.delete(joint, c, axis=1)) for c in range(joint.shape[1])]
+    with np.errstate(invalid="ignore"):
+        out: Array = joint - np.stack(others, axis=1)
+    return out
+
+
+def tail_probability(score: Array, reference: Array, weight: Array) -> Array:
+    """(N,) (1 + weight of the references <= score) / (1 + weight of all): ties count in full."""
+    order = np.argsort(reference)
+    below = np.append(0.0, np.cumsum(weight[order]))
+    rank = np.searchsorted(reference[order], score, side="right")
+    found: Array = (1 + below[rank]) / (1 + below[-1])
+    return np.where(np.isnan(score), np.nan, found)
+
+
+def lower_limit(score: Array, weight: Array, coverage: float) -> float:
+    """The largest score that references reach with weight >= coverage (1 + weight of all).
+
+    With weights of 1 the ceil((n + 1) coverage)-th largest of n; -inf if they are too few.
+    """
+    order = np.argsort(-score)
+    reached = np.cumsum(weight[order])
+    needed = coverage * (1 + weight.sum())
+    enough = np.flatnonzero(reached >= needed * (1 - 1e-12))  # 0.7 * 10 is 7.000000000000001
+    return float(score[order[enough[0]]]) if len(enough) else -np.inf

@@ -1,0 +1,327 @@
+"""typicality and predict_set: refits, uniformity and coverage by simulation, what is kept."""
+
+import copy
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse, stats
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+
+import bayesgen as bg
+from bayesgen.estimators.training import kept
+from bayesgen.posterior.monte_carlo import MonteCarloWarning
+from tests.estimators.cases import CASES, sample
+
+NO_SCORES = "pass training="
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True)
+    return X, np.array(["setosa", "versicolor", "virginica"])[y]
+
+
+# ------------------------------------------------------------------------------- against refits
+
+
+def by_refits(clf, X, codes, Z):
+    """Tail probabilities (by class, overall) and label probabilities, posterior by posterior."""
+    n, n_classes = len(codes), len(clf.classes_)
+    prior = clf.prior_
+
+    def densities(rows, others):
+        model = prior.update(prior.stats(X[others], codes[others], n_classes))
+        return model.family.log_predictive(rows), np.log(model.mean_weights())
+
+    own, overall, label = np.empty(n), np.empty(n), np.empty(n)  # label: 1 - p, in logs
+    for i in range(n):
+        log_x, log_pi = densities(X[i : i + 1], np.arange(n) != i)
+        joint = (log_x + log_pi)[0]
+        own[i], overall[i] = log_x[0, codes[i]], np.logaddexp.reduce(joint)
+        label[i] = np.logaddexp.reduce(np.delete(joint, codes[i])) - overall[i]
+    log_x, log_pi = densities(Z, np.ones(n, dtype=bool))
+    by_class = np.array(
+        [
+            [(1 + np.sum(own[codes == c] <= s)) / (1 + np.sum(codes == c)) for c, s in enumerate(r)]
+            for r in log_x
+        ]
+    )
+    total = np.logaddexp.reduce(log_x + log_pi, axis=1)
+    everyone = np.array([(1 + np.sum(overall <= s)) / (1 + n) for s in total])
+    joint = log_x + log_pi
+    wrong = [np.logaddexp.reduce(np.delete(joint, c, axis=1), axis=1) - total for c in range(3)]
+    return by_class, everyone, label, np.stack(wrong, axis=1)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [bg.GaussianNB, lambda: bg.GaussianNB(variance="tied"), bg.LinearDiscriminant],
+    ids=["own", "tied", "LDA"],
+)
+def test_ranks_are_those_of_refits(iris, make):
+    X, y = iris
+    Z = X[::10] + np.random.default_rng(0).normal(scale=0.4, size=(15, 4))
+    clf = make().fit(X, y)
+    codes = np.searchsorted(clf.classes_, y)
+    by_class, overall, error, wrong = by_refits(clf, X, codes, Z)
+    found = clf.typicality(Z)
+    np.testing.assert_allclose(found["by_class"], by_class)
+    np.testing.assert_allclose(found["overall"], overall)
+    assert found["by_class"].dims == ("obs_id", "class")
+    sets = clf.predict_set(Z, coverage=0.8)
+    most = np.sort(error)[int(np.ceil(151 * 0.8)) - 1]
+    np.testing.assert_array_equal(sets["included"], wrong <= most)
+    np.testing.assert_array_equal(sets["size"], sets["included"].sum("class"))
+    np.testing.assert_allclose(sets["limit"], -np.expm1(most))
+    sets = clf.predict_set(Z, coverage=0.8, by_class=True)
+    for c in range(3):
+        most = np.sort(error[codes == c])[int(np.ceil(51 * 0.8)) - 1]
+        np.testing.assert_array_equal(sets["included"][:, c], wrong[:, c] <= most)
+
+
+def test_weights_are_rows(iris):
+    X, y = iris
+    rng = np.random.default_rng(5)
+    w = rng.choice([0.0, 1.0, 3.0], size=150)
+    clf = bg.GaussianNB().fit(X, y, sample_weight=w)
+    log_x = clf.predict_joint_log_proba(X[:7]) - np.log(clf.model_.mean_weights())
+    joint = clf.loo_log_joint(X, y, w)
+    codes = np.searchsorted(clf.classes_, y)
+    alpha = clf.model_.alpha
+    for c in range(3):
+        own = (codes == c) & (w > 0)
+        left = [(alpha[c] - wi) / (alpha.sum() - wi) for wi in w[own]]
+        score = joint[own, c] - np.log(left)
+        want = [(1 + w[own][score <= s].sum()) / (1 + w[own].sum()) for s in log_x[:, c]]
+        np.testing.assert_allclose(clf.typicality(X[:7])["by_class"][:, c], want)
+
+
+# --------------------------------------------------------------------------------- simulations
+
+
+SIMULATED = {
+    "GaussianNB": lambda: bg.GaussianNB([1.0, 0.0], 0.5, 4.0, 1.5),
+    "QuadraticDiscriminant": lambda: bg.QuadraticDiscriminant([1.0, 0.0], 0.5, 5.0, np.eye(2)),
+    "LinearDiscriminant": lambda: bg.LinearDiscriminant([1.0, 0.0], 0.5, 5.0, np.eye(2)),
+    "PoissonNB": lambda: bg.PoissonNB(2.0, 0.02),
+}
+
+
+def simulated(make, repeats, n=30):
+    """Classifiers fitted to rows of one theta of the prior, and one more row of that theta."""
+    X = np.random.default_rng(0).normal(size=(6, 2)) ** 2 // 1
+    prior = make().fit(X, [0, 1] * 3).prior_
+    for r in range(repeats):
+        rng = np.random.default_rng([r, 11])
+        theta = {k: v[0] for k, v in prior.family.draw(rng, 1).items()}
+        codes = np.concatenate([[0, 1], rng.integers(0, 2, n - 2), rng.integers(0, 2, 1)])
+        rows = prior.family.simulate(rng, theta, codes)
+        yield make().fit(rows[:n], codes[:n]), rows[n:], int(codes[n])
+
+
+@pytest.mark.parametrize("name", SIMULATED)
+def test_uniform_for_rows_like_the_training_rows(name):
+    own, overall = [], []
+    for clf, row, code in simulated(SIMULATED[name], 400):
+        found = clf.typicality(row)
+        own.append(float(found["by_class"][0, code]))
+        overall.append(float(found["overall"][0]))
+    steps = np.random.default_rng(1).uniform(size=400) / 15  # within the steps of 1/(n_c + 1)
+    assert stats.kstest(np.clip(np.array(own) - steps, 0, 1), "uniform").pvalue > 0.01
+    steps = np.random.default_rng(2).uniform(size=400) / 31
+    assert stats.kstest(np.clip(np.array(overall) - steps, 0, 1), "uniform").pvalue > 0.01
+
+
+@pytest.mark.parametrize("by_class", [False, True])
+def test_sets_cover(by_class):
+    hits = []
+    for clf, row, code in simulated(SIMULATED["GaussianNB"], 500, n=60):
+        hits.append(bool(clf.predict_set(row, 0.8, by_class)["included"][0, code]))
+    se = np.sqrt(0.8 * 0.2 / len(hits))
+    assert np.mean(hits) > 0.8 - 3 * se
+    assert np.mean(hits) < 0.8 + 3 * se + (0.06 if by_class else 0.02)  # 1/(n + 1), n_c about 30
+
+
+def test_sets_cover_although_the_model_is_wrong():
+    """Copies of one column: naive Bayes is far too sure, its sets are not."""
+    hits, sure = [], []
+    for r in range(300):
+        rng = np.random.default_rng([r, 3])
+        y = rng.integers(0, 2, 80)
+        y[:2] = 0, 1
+        X = np.repeat(rng.normal(size=(80, 1)) + y[:, None], 12, axis=1)
+        clf = bg.GaussianNB().fit(X[:79], y[:79])
+        hits.append(bool(clf.predict_set(X[79:], 0.9)["included"][0, y[79]]))
+        sure.append(clf.predict_proba(X[79:]).max() - (clf.predict(X[79:])[0] == y[79]))
+    assert abs(np.mean(hits) - 0.9) < 3 * np.sqrt(0.09 / 300)
+    assert np.mean(sure) > 0.1
+
+
+# -------------------------------------------------------------------------------- what is kept
+
+
+@pytest.mark.parametrize("name", ["MixedNB", "MarkovNB 2", "CategoricalNB", "MultinomialNB"])
+def test_every_kind_of_rows(name):
+    X, _, y = sample(CASES[name])
+    clf = CASES[name].make().fit(X, y)
+    found = clf.typicality(X)
+    assert found["by_class"].shape == (len(y), 3)
+    assert (found["overall"] > 0).all()
+    assert (found["overall"] <= 1).all()
+    assert clf.predict_set(X, 0.9)["included"].sel({"class": "ash"}).dtype == bool
+
+
+def test_fit_keeps_a_reference_and_no_copy(iris):
+    X, y = iris
+    clf = bg.GaussianNB().fit(X, y)
+    assert clf._training.X is X
+    assert clf._training.y is y
+    for other in (pickle.loads(pickle.dumps(clf)), copy.copy(clf), copy.deepcopy(clf), clone(clf)):
+        assert "_training" not in other.__dict__
+    with pytest.raises(ValueError, match=NO_SCORES):
+        pickle.loads(pickle.dumps(clf)).typicality(X)
+
+
+def test_rows_that_changed_since_are_noticed(iris):
+    X, y = iris
+    X = X.copy()
+    clf = bg.GaussianNB().fit(X, y)
+    X *= 2
+    with pytest.raises(ValueError, match="were changed since then"):
+        clf.predict_set(X)
+    found = clf.typicality(iris[0], training=iris)
+    assert found.identical(bg.GaussianNB().fit(*iris).typicality(iris[0]))
+
+
+def test_scores_once_known_are_kept(iris, tmp_path):
+    X, y = iris
+    clf = bg.GaussianNB().fit(X, y)
+    plain = tmp_path / "plain.nc"
+    clf.save(plain)
+    want = clf.typicality(X)
+    clf.save(tmp_path / "scored.nc")
+    again = bg.load(tmp_path / "scored.nc")
+    for other in (again, pickle.loads(pickle.dumps(clf))):
+        assert other.typicality(X).identical(want)
+        assert other.predict_set(X).identical(clf.predict_set(X))
+    again.save(tmp_path / "again.nc")
+    assert bg.load(tmp_path / "again.nc").typicality(X).identical(want)
+    with pytest.raises(ValueError, match=NO_SCORES):
+        bg.load(plain).typicality(X)
+    assert bg.load(plain).typicality(X, training=(X, y)).identical(want)
+    kept_order = clf._loo_scores.codes
+    assert (np.diff(kept_order) >= 0).all()  # not the order of the rows
+
+
+def test_parts_have_no_scores_until_they_are_given(iris):
+    X, y = iris
+    parts = bg.GaussianNB().fit(X[::2], y[::2])
+    parts.typicality(X)
+    for change in (
+        lambda clf: clf.partial_fit(X[1::2], y[1::2]),
+        lambda clf: clf.merge(bg.GaussianNB().fit(X[1::2], y[1::2])),
+        lambda clf: clf.forget(X[:2], y[:2]),
+        lambda clf: bg.fit_stream(clf, [(X, y)]),
+    ):
+        clf = bg.GaussianNB().fit(X[::2], y[::2])
+        clf.typicality(X)
+        change(clf)
+        with pytest.raises(ValueError, match=NO_SCORES):
+            clf.predict_set(X)
+    clf = bg.fit_stream(bg.GaussianNB(), [(X, y)])
+    want = clf.typicality(X, training=(X, y, None))
+    assert clf.typicality(X).identical(want)
+    assert clf.typicality(X, (X[::3], y[::3]), partial=True)["overall"].shape == (150,)
+    with pytest.raises(ValueError, match="needs the training rows"):
+        clf.typicality(X, training=(X[::3], y[::3]))
+    with pytest.raises(ValueError, match="must be \\(X, y\\)"):
+        clf.typicality(X, training=X)
+    with pytest.raises(ValueError, match="coverage must be"):
+        clf.predict_set(X, coverage=1.0)
+
+
+def test_only_small_and_known_rows_are_kept():
+    big = np.zeros((1 << 20, 9))
+    y = np.zeros(3)
+    assert kept(big, y, None) is None
+    assert kept(big[:3], y, None) is None  # a view keeps all of it alive
+    assert kept(big[:3].copy(), y, None) is not None
+    assert kept(iter([]), y, None) is None
+    assert kept(["a text"] * 3, y, y) is not None
+    assert kept(["x" * 1000 + str(i) for i in range(3)] * 30_000, y, None) is None
+    assert kept(pd.DataFrame({"a": ["x" * 2000] * 40_000}, dtype=object), y, None) is None
+    assert kept(pd.DataFrame({"a": [1.0, 2]}), pd.Series(["a", "b"]), None) is not None
+    assert kept(sparse.csr_matrix(np.eye(3)), y, None) is not None
+    assert kept(np.array(["a", "b"], dtype=object), y, None) is not None
+
+
+# ------------------------------------------------------------------------------ other posteriors
+
+
+@pytest.mark.filterwarnings("ignore::bayesgen.posterior.monte_carlo.MonteCarloWarning")
+def test_draws_give_nearly_the_same(iris):
+    X, y = iris
+    exact = bg.GaussianNB().fit(X, y)
+    drawn = bg.GaussianNB().fit(X, y, inference="gibbs", random_seed=1, progressbar=False)
+    for name in ("by_class", "overall"):
+        gap = exact.typicality(X)[name] - drawn.typicality(X)[name]
+        assert float(abs(gap).max()) < 0.06
+    same = exact.predict_set(X)["included"] == drawn.predict_set(X)["included"]
+    assert float(same.mean()) > 0.98
+
+
+@pytest.mark.filterwarnings("ignore::bayesgen.inference.diagnostics.SamplingWarning")
+def test_draws_that_cannot_leave_a_row_out_say_so(iris):
+    X, y = iris
+    few = {"draws": 30, "tune": 30, "chains": 2, "random_seed": 0, "progressbar": False}
+    drawn = bg.QuadraticDiscriminant().fit(X, y, inference="gibbs", **few)
+    with pytest.warns(MonteCarloWarning, match="Pareto k"):
+        drawn._left_out(None, False)
+
+
+def test_unlabelled_rows_are_not_scored(iris):
+    X, y = iris
+    labels = np.array(y, dtype=object)
+    labels[::10] = None
+    clf = bg.GaussianNB().fit(X, labels, inference="gibbs", random_seed=1, progressbar=False)
+    found = clf.typicality(X)
+    assert len(clf._loo_scores.codes) == 135
+    assert float(found["overall"].min()) >= 1 / 136
+
+
+@pytest.mark.slow
+def test_a_discriminative_classifier_has_sets_alone(iris):
+    X, y = iris
+    clf = bg.BayesianLogisticRegression(draws=300, tune=300, chains=2, random_state=0)
+    clf.fit(X, y, progressbar=False)
+    with pytest.raises(NotImplementedError, match="typicality needs a density of x"):
+        clf.typicality(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MonteCarloWarning)  # of a row or two
+        sets = clf.predict_set(X, 0.9)
+    right = sets["included"].values[np.arange(150), np.searchsorted(clf.classes_, y)]
+    assert right.mean() > 0.88
+
+
+def test_decisions_reject_what_is_not_typical(iris):
+    X, y = iris
+    clf = bg.GaussianNB().fit(X, y)
+    Z = np.array([X[0], 40 + X[1]])
+    cost = 1 - np.eye(3)
+    found = bg.decide(clf, Z, cost, typicality=0.02)
+    assert found["decision"].values.tolist() == ["setosa", "reject"]
+    np.testing.assert_allclose(found["typicality"], clf.typicality(Z)["by_class"].max("class"))
+    assert np.isnan(found["margin"][1])
+    plain = bg.decide(clf, Z, cost)
+    assert "typicality" not in plain
+    np.testing.assert_array_equal(found["expected_cost"], plain["expected_cost"])
+    both = bg.decide(clf, Z, cost, reject=0.2, typicality=0.02)
+    assert both["decision"].values.tolist() == ["setosa", "reject"]
+    with pytest.raises(ValueError, match="typicality must be"):
+        bg.decide(clf, Z, cost, typicality=2)
+    with pytest.raises(ValueError, match=NO_SCORES):
+        bg.decide(clone(clf).partial_fit(X, y), Z, cost, typicality=0.02)
