@@ -112,7 +112,7 @@ def _refuse_early(
 ) -> tuple[tuple[int, ...], Any]:
     """(shape of the result of one row, dtype); errors that need no row are raised here and now."""
     call = inspect.signature(method).bind(clf, X, *args, **options).arguments
-    check_is_fitted(clf, "prior_")
+    check_is_fitted(clf, ("prior_", "exponents_"), all_or_any=any)
     prediction.check_method(call.get("method", "posterior_predictive"))
     if call.get("class_prior") is not None:
         weights_by_class(call["class_prior"], clf.classes_)

@@ -213,6 +213,38 @@ def test_a_sample_of_a_stream(penguins):
         bg.LogLinearPool([whole], prefit=True).fit(X + 1.0, y)
 
 
+def test_dask_and_xarray_rows(iris):
+    import dask.array as da
+    import xarray as xr
+
+    X, y = iris
+    pool = bg.LogLinearPool([bg.GaussianNB(), bg.LinearDiscriminant()]).fit(X, y)
+    lazy = pool.predict_proba(da.from_array(X, chunks=(40, 4)))
+    assert lazy.chunks[0] == (40, 40, 40, 30)
+    np.testing.assert_allclose(lazy.compute(), pool.predict_proba(X), rtol=1e-12)
+    named = pool.predict_proba(xr.DataArray(X, dims=("flower", "feature")))
+    assert named.dims == ("obs_id", "class")
+
+
+def test_many_rows_give_exponents_from_some(iris):
+    X, y = iris
+    pool = bg.LogLinearPool([bg.GaussianNB()], max_rows=50, random_state=1).fit(X, y)
+    assert pool.n_rows_ == 50
+    assert pool.members_["GaussianNB"].stats_.count.sum() == 150
+
+
+def test_a_sampled_member_takes_part_by_importance_sampling(iris):
+    X, y = iris
+    options = {"inference": "gibbs", "random_seed": 0, "progressbar": False, "draws": 400}
+    drawn = bg.GaussianNB().fit(X, y, **options)
+    pool = bg.LogLinearPool([drawn, bg.GaussianNB().fit(X, y)], prefit=True).fit(X, y)
+    scores, codes, _ = pool._data
+    a, b = log_softmax(scores, axis=2)[:, np.arange(150), codes]
+    np.testing.assert_allclose(a, b, atol=0.1)
+    assert "importance sampling" in repr(pool.summary())
+    assert pool.predict_interval(X[:3], draws=100)["interval"].shape == (3, 3, 2)
+
+
 def test_refusals(iris):
     X, y = iris
     with pytest.raises(TypeError, match="no exact leave-one-out"):
