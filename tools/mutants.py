@@ -11,7 +11,7 @@ survive.
     .venv/bin/python tools/mutants.py                       # all, with two processes
     .venv/bin/python tools/mutants.py --only to_pymc        # one subject
     .venv/bin/python tools/mutants.py --tree ../older       # the same errors in another tree
-    .venv/bin/python tools/mutants.py --log found.jsonl     # outcomes are kept: taken up again there
+    .venv/bin/python tools/mutants.py --log found.jsonl     # keeps outcomes, and runs the rest
 
 An entry gives a file, but its text is looked for in the whole package if it is not there, so that
 the list holds for trees with another layout; tests are patterns of file names for that reason.
@@ -141,9 +141,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--limit", type=float, default=120.0, help="processor seconds")
     parser.add_argument("--control", action="store_true", help="plant nothing: all must survive")
-    parser.add_argument(
-        "--log", type=Path, help="add outcomes here; what it holds is not run again"
-    )
+    parser.add_argument("--log", type=Path, help="keep outcomes here; those it has are not run")
     given = parser.parse_args()
     entries = [
         e
