@@ -151,6 +151,7 @@ def main() -> int:
     if given.control:
         entries = [e | {"new": e["old"]} for e in entries]
     os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"))
+    os.environ["PYTENSOR_FLAGS"] = "cxx="  # as in tests/conftest.py, before PyTensor is loaded
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in LOADED.split():

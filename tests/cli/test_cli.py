@@ -2,6 +2,7 @@
 
 import csv
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -495,26 +496,30 @@ def test_a_killed_run_leaves_no_half_file(tmp_path, penguin_model):
 
 
 LIMITED = """
-import resource, sys
+import json, resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 from bayesgen.cli import main
-main()
+for arguments in json.loads(sys.argv[1]):
+    sys.argv[1:] = arguments
+    try:
+        main()
+    except SystemExit as end:
+        print(end.code)
 """
 
 
-@pytest.mark.parametrize("name", ["out.csv", "out.tsv", "out.parquet", "model.nc"])
-def test_a_full_disk_is_one_line_and_leaves_the_old_file(tmp_path, penguin_model, name):
-    out = write(tmp_path / name, "old")
-    arguments = ["predict", penguin_model, PENGUINS]
-    if name == "model.nc":
-        arguments = ["fit", PENGUINS, "--target", "species", "--model", "mixed"]
-    command = [sys.executable, "-c", LIMITED, *map(str, arguments), "-o", str(out)]
+def test_a_full_disk_is_one_line_and_leaves_the_old_file(tmp_path, penguin_model):
+    fit = ["fit", PENGUINS, "--target", "species", "--model", "mixed"]
+    predict = ["predict", str(penguin_model), PENGUINS]
+    outs = [write(tmp_path / name, "old") for name in ("a.csv", "a.tsv", "a.parquet", "model.nc")]
+    commands = [[*(fit if out.suffix == ".nc" else predict), "-o", str(out)] for out in outs]
+    command = [sys.executable, "-c", LIMITED, json.dumps(commands)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     lines = [line for line in done.stderr.splitlines() if not line.startswith("note:")]
-    assert lines == [f"error: cannot write {out}: {os.strerror(errno.EFBIG)}"]
-    assert done.returncode == 2
-    assert out.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [out]
+    assert lines == [f"error: cannot write {out}: {os.strerror(errno.EFBIG)}" for out in outs]
+    assert done.stdout.split() == ["2"] * 4
+    assert [out.read_text() for out in outs] == ["old"] * 4
+    assert sorted(tmp_path.iterdir()) == sorted(outs)
 
 
 def test_result_has_the_usual_permissions(tmp_path, penguin_model):

@@ -21,7 +21,6 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of these packages are not ours
     import arviz as az
     import pymc as pm
-    import pytensor
 
 PYMC: dict[str, Any] = {"progressbar": False, "compile_kwargs": {"mode": PYTHON}}
 JOINT: dict[str, Any] = {"likelihood_var_names": "joint"}
@@ -36,7 +35,6 @@ def _third_parties() -> Iterator[None]:
 
     with (
         warnings.catch_warnings(),
-        pytensor.config.change_flags(cxx=""),
         az.rc_context({"plot.backend": "matplotlib"}),
     ):
         warnings.filterwarnings("ignore", category=DeprecationWarning)

@@ -41,7 +41,7 @@ NAN = np.nan
 
 @pytest.fixture(autouse=True)
 def _third_parties() -> Iterator[None]:
-    with warnings.catch_warnings(), pytensor.config.change_flags(cxx=""):
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=DeprecationWarning)
         warnings.filterwarnings("ignore", category=FutureWarning)
         yield

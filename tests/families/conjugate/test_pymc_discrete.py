@@ -18,7 +18,6 @@ from tests.graphs import PYTHON
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
     import pymc as pm
-    import pytensor
 
 RNG = np.random.default_rng(0)
 N, Y = 30, np.array(list("abc"))[np.arange(30) % 3]
@@ -77,11 +76,8 @@ every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 @pytest.fixture(autouse=True)
 def _third_parties() -> Iterator[None]:
-    """Deprecations inside PyTensor, PyMC and ArviZ are for them to mend.
-
-    Without a C compiler PyTensor folds constants in Python: seconds less for each new operation.
-    """
-    with warnings.catch_warnings(), pytensor.config.change_flags(cxx=""):
+    """Deprecations inside PyTensor, PyMC and ArviZ are for them to mend."""
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=DeprecationWarning)
         warnings.filterwarnings("ignore", category=FutureWarning)
         yield

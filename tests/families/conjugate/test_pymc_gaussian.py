@@ -84,11 +84,8 @@ every_case = pytest.mark.parametrize("case", SEPARATE + FULL, ids=lambda case: c
 
 @pytest.fixture(autouse=True)
 def _third_parties() -> Iterator[None]:
-    """Deprecations inside PyTensor, PyMC and ArviZ are for them to mend.
-
-    Without a C compiler PyTensor folds constants in Python: seconds less for each new operation.
-    """
-    with warnings.catch_warnings(), pytensor.config.change_flags(cxx=""):
+    """Deprecations inside PyTensor, PyMC and ArviZ are for them to mend."""
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=DeprecationWarning)
         warnings.filterwarnings("ignore", category=FutureWarning)
         yield
