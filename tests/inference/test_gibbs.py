@@ -72,7 +72,7 @@ def test_a_row_of_weight_two_is_two_rows():
         gibbs.sample(prior, rows, CODES, weight, **QUIET)
 
 
-@pytest.mark.filterwarnings("ignore::bayesgen.inference.diagnostics.SamplingWarning")  # few draws
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of few draws
 def test_the_estimator():
     y = np.where(CODES < 0, None, np.array(list("ab"))[CODES])
     few = {"draws": 100, "tune": 20, "chains": 2}
