@@ -22,6 +22,7 @@ from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.posterior.model import ClassModel
+from tests.selection import rest_is_slow
 
 ALPHA = np.array([2.0, 1.0, 3.0])  # of the class weights
 LABELS = np.array(["a", "b", "c"])[np.arange(30) % 3]
@@ -292,7 +293,10 @@ ERRORS = {
 }
 
 
-@pytest.mark.parametrize("name", ERRORS)
+FAST = ["pseudo-count of bits", "nu of covariances", "kappa of means", "prior of columns"]
+
+
+@pytest.mark.parametrize("name", rest_is_slow(ERRORS, FAST))
 def test_planted_errors_are_found_where_they_are(name):
     kind, update, example, where = ERRORS[name]
     family = broken(kind, update).examples(3, 2)[example]

@@ -16,6 +16,7 @@ from sklearn.datasets import load_iris
 import bayesgen as bg
 from bayesgen.families.contract import Theta
 from tests.graphs import PYTHON
+from tests.selection import rest_is_slow
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of these packages are not ours
@@ -121,6 +122,12 @@ CASES = [
 ]
 BY_NAME = {case.name: case for case in CASES}
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+PICTURES = [BY_NAME[name] for name in ("gaussian", "categorical", "mixed")]
+case_of_pictures = pytest.mark.parametrize(
+    "case",
+    [c if c in PICTURES else pytest.param(c, marks=pytest.mark.slow) for c in CASES],
+    ids=lambda case: case.name,
+)
 
 
 # ------------------------------------------------------------------------------------------ PyMC
@@ -281,7 +288,7 @@ def drawable(case: Case) -> Any:
     )
 
 
-@every_case
+@case_of_pictures
 def test_dist_is_drawn(case: Case) -> None:
     tree = drawable(case)
     plots = az.plot_dist(tree)
@@ -296,7 +303,7 @@ def test_dist_is_drawn(case: Case) -> None:
     assert drawn == sum(tree["posterior"][name][0, 0].size for name in case.params)
 
 
-@every_case
+@case_of_pictures
 def test_forest_is_drawn(case: Case) -> None:
     plots = az.plot_forest(case.tree, combined=True)
     assert isinstance(plots, az.PlotCollection)
@@ -310,7 +317,7 @@ def test_forest_is_drawn(case: Case) -> None:
     assert [text.get_text() for text in labels] == [str(c) for c in case.fitted.classes_]
 
 
-@every_case
+@case_of_pictures
 def test_prior_and_posterior_are_drawn(case: Case) -> None:
     tree = drawable(case)
     plots = az.plot_prior_posterior(tree)
@@ -324,7 +331,7 @@ def test_prior_and_posterior_are_drawn(case: Case) -> None:
             assert prior == pytest.approx(1 / len(case.fitted.classes_), abs=0.05)
 
 
-@every_case
+@case_of_pictures
 def test_calibration_of_the_labels_is_drawn(case: Case) -> None:
     """The x axis is p(y = c | x_i), averaged over draws, in order."""
     n_classes = len(case.fitted.classes_)
@@ -448,7 +455,7 @@ def left_out_law(case: Case) -> np.ndarray:
     return out
 
 
-@every_case
+@case_of_pictures
 def test_loo_pit_of_labels_lies_within_the_step_of_the_predictive(case: Case) -> None:
     """Of a discrete label the transform is uniform between p(y~ < y) and p(y~ <= y)."""
     pit = az.loo_pit(replicated(case))["label"].values
@@ -458,7 +465,7 @@ def test_loo_pit_of_labels_lies_within_the_step_of_the_predictive(case: Case) ->
     assert (pit < cdf + 0.08).all()
 
 
-@every_case
+@case_of_pictures
 def test_loo_score_is_the_ranked_probability_score(case: Case) -> None:
     """CRPS of a class code k: minus the sum over codes of (F(k) - [y <= k])^2."""
     tree = replicated(case)
@@ -472,7 +479,7 @@ def test_loo_score_is_the_ranked_probability_score(case: Case) -> None:
     assert found.mean == pytest.approx(exact.mean(), abs=0.03)
 
 
-@every_case
+@case_of_pictures
 def test_leave_one_out_calibration_is_drawn(case: Case) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Estimated shape parameter of Pareto")
@@ -512,7 +519,7 @@ def kin(tree: Any, binary: bool) -> Iterator[Any]:
         yield az.plot_ppc_pava_residuals(tree, x, data_type="categorical")
 
 
-@pytest.mark.parametrize("name", ["gaussian", "multinomial"])
+@pytest.mark.parametrize("name", rest_is_slow(["gaussian", "multinomial"], ["multinomial"]))
 def test_functions_of_arviz_find_what_scores_the_label(name: str) -> None:
     case = BY_NAME[name]
     with warnings.catch_warnings():

@@ -16,6 +16,7 @@ import bayesgen as bg
 from bayesgen.datatree import groups, names
 from bayesgen.io import storage
 from tests.graphs import PYTHON
+from tests.selection import rest_is_slow
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of these packages are not ours
@@ -231,7 +232,7 @@ FACES: dict[str, tuple[Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", FACES)
+@pytest.mark.parametrize("name", rest_is_slow(FACES, ["gaussian", "markov", "mixed"]))
 def test_a_graph_of_other_rows_is_conditioned_on_them(name: str) -> None:
     """By statistics and by rows the log posteriors differ by a constant; the fit's do not."""
     clf, X = FACES[name]

@@ -71,7 +71,14 @@ CASES = [
     Case(bg.MarkovNB(order=1, alpha=0.8), TEXTS, "markov-1"),
     Case(bg.MarkovNB(order=2, alpha=1.3), TEXTS, "markov-2"),
 ]
-every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+# the laws hold the families to their graphs; here are what classifiers make of them
+FAST = ["bernoulli-missing", "categorical-ragged-missing", "categorical-constant", "markov-2"]
+FAST += ["multinomial-sparse", "poisson"]
+every_case = pytest.mark.parametrize(
+    "case",
+    [case if case.name in FAST else pytest.param(case, marks=pytest.mark.slow) for case in CASES],
+    ids=lambda case: case.name,
+)
 
 
 @pytest.fixture(autouse=True)
