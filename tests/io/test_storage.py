@@ -97,20 +97,12 @@ CASES = {
 # one of each kind and each container; their variants in the slow tests, as each writes files
 FIRST = {
     "BernoulliNB",
-    "BernoulliNB sparse",
     "CategoricalNB declared",
     "MultinomialNB",
     "PoissonNB",
     "GaussianNB",
-    "GaussianNB tied",
-    "GaussianNB constant",
-    "GaussianNB offset",
     "MixedNB named",
-    "MixedNB polars",
-    "LinearDiscriminant full",
     "QuadraticDiscriminant full",
-    "QuadraticDiscriminant psi0",
-    "MarkovNB 3",
     "MarkovNB tokens",
     "GenerativeClassifier",
 }

@@ -64,7 +64,7 @@ KINDS = [
     "mixed",
     "markov",
 ]
-FAST = ("mixed", "markov", "family")  # the others in the slow tests: each writes ten files
+FAST = ("mixed", "markov")  # the others in the slow tests: each writes ten files
 
 
 def cut(X, y, size=90, stop=None):

@@ -137,7 +137,7 @@ def _preliz() -> Any:
     "make",
     [
         lambda: pm.Gamma.dist(2, 0.5),
-        _preliz,
+        pytest.param(_preliz, marks=pytest.mark.slow),  # a second to import
         _Extra,
         lambda: lambda name, dims: pm.Gamma(name, 2, 0.5, dims=dims),
     ],

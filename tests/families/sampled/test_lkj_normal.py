@@ -114,8 +114,7 @@ def test_densities_of_the_observed_cells_are_scipys(shared):
         assert found[s, i, c] == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("holes", [0.0, 0.3])
+@pytest.mark.parametrize(("holes", "shared"), [(0.3, False), (0.0, True)])
 def test_the_density_of_rows_in_pymc_is_that_of_numpy(shared, holes):
     """Of the potential, and of the gradient that NUTS follows."""
     rng = np.random.default_rng(5)
