@@ -5,6 +5,7 @@ PyMC's in test_pymc. No sampling: what NUTS makes of them is in tests/families/.
 """
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ COORDS = {
 Y = np.array([0, 1, 2, 2, 1, 0, 0])
 
 
+@cache
 def draws(family: Any, n: int = N_DRAWS) -> dict[str, np.ndarray]:
     """{name: (n, *dims)} from the prior, by PyMC."""
     model, theta = declare(family, family.coords() | COORDS)
