@@ -10,6 +10,8 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 # An activated environment, or a user's own module path, has no say in here.
 unexport VIRTUAL_ENV CONDA_PREFIX PYTHONPATH PYTHONHOME PYTHONSTARTUP PYENV_VERSION
+# Tests start Python some twenty times: without bytecode each compiles the whole package.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help env demo test test-slow oldest lint types imports format lock notebooks bench bench-suite figures clean

@@ -158,9 +158,10 @@ def absent(module: str) -> pytest.MarkDecorator:
     "checker",
     [
         pytest.param(pyright, marks=absent("basedpyright")),
-        pytest.param(mypy, marks=[absent("mypy"), pytest.mark.slow]),
+        pytest.param(mypy, marks=absent("mypy")),
     ],
 )
+@pytest.mark.slow  # ten seconds each; `make types` runs them
 def test_a_users_script(checker, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)

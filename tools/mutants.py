@@ -11,6 +11,7 @@ survive.
     .venv/bin/python tools/mutants.py                       # all, with two processes
     .venv/bin/python tools/mutants.py --only to_pymc        # one subject
     .venv/bin/python tools/mutants.py --tree ../older       # the same errors in another tree
+    .venv/bin/python tools/mutants.py --log found.jsonl     # keeps outcomes, and runs the rest
 
 An entry gives a file, but its text is looked for in the whole package if it is not there, so that
 the list holds for trees with another layout; tests are patterns of file names for that reason.
@@ -18,6 +19,7 @@ the list holds for trees with another layout; tests are patterns of file names f
 
 import argparse
 import importlib
+import json
 import multiprocessing
 import os
 import resource
@@ -139,6 +141,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--limit", type=float, default=120.0, help="processor seconds")
     parser.add_argument("--control", action="store_true", help="plant nothing: all must survive")
+    parser.add_argument("--log", type=Path, help="keep outcomes here; those it has are not run")
     given = parser.parse_args()
     entries = [
         e
@@ -148,11 +151,20 @@ def main() -> int:
     if given.control:
         entries = [e | {"new": e["old"]} for e in entries]
     os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"))
+    os.environ["PYTENSOR_FLAGS"] = "cxx="  # as in tests/conftest.py, before PyTensor is loaded
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in LOADED.split():
             importlib.import_module(name)
     fork = multiprocessing.get_context("fork")
+    log = given.log or Path(os.devnull)
+    known = {
+        key: outcome
+        for line in (log.read_text().splitlines() if log.exists() else ())
+        for key, *outcome in [json.loads(line)]
+    }
+    keys = [json.dumps([e["file"], e["old"], e["new"]]) for e in entries]
+    left = [e for e, key in zip(entries, keys, strict=True) if key not in known]
     counts: dict[str, Counter] = {}
     with tempfile.TemporaryDirectory() as scratch:
         trees = fork.Queue()
@@ -160,12 +172,17 @@ def main() -> int:
             shutil.copytree(given.tree, copy := Path(scratch, str(k)), ignore=LEFT_OUT)
             trees.put(copy)
         with ProcessPoolExecutor(given.workers, fork, settle, (trees,)) as pool:
-            found = pool.map(one, entries, [given.limit] * len(entries))
-            for entry, (state, seconds) in zip(entries, found, strict=True):
+            found = pool.map(one, left, [given.limit] * len(left))
+            for entry, key in zip(entries, keys, strict=True):
+                if key not in known:
+                    known[key] = next(found)
+                    with log.open("a") as file:
+                        file.write(json.dumps([key, *known[key]]) + "\n")
+                state, seconds = known[key]
                 counts.setdefault(entry["subject"], Counter())[state] += 1
-                file = entry["file"].removeprefix("bayesgen/")
+                path = entry["file"].removeprefix("bayesgen/")
                 what = " ".join(f"{entry['old']}  ->  {entry['new']}".split())  # on one line
-                print(f"{state:8} {seconds:5.0f} s  {file}: {what}", flush=True)
+                print(f"{state:8} {seconds:5.0f} s  {path}: {what}", flush=True)
     print(f"\n{'subject':12}" + "".join(f"{s:>10}" for s in STATES))
     counts["all"] = sum(counts.values(), Counter())
     for subject, found in counts.items():

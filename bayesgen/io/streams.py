@@ -39,7 +39,7 @@ def fit_stream[Classifier: Absorbing](
         ``(X, y)`` or ``(X, y, weight)``, or data frames with `target`; or a path, a folder, a
         pattern such as ``"visits-*.parquet"``, or a list of these: Parquet and CSV files, read
         about a million cells at a time. All columns but `target` and `sample_weight` are features.
-        A polars LazyFrame or a pyarrow Dataset is a source of data frames.
+        A LazyFrame of polars 1.34 or newer, or a pyarrow Dataset, is a source of data frames.
     target, sample_weight : str, optional
         The columns of data frames and files that hold labels and weights.
     classes : array, optional

@@ -81,6 +81,7 @@ def test_an_error_that_draws_find(error, name, monkeypatch):
     assert (np.abs(result.checks["z"].values) > result.threshold).any()
 
 
+@pytest.mark.slow
 def test_off_diagonals_of_three_classes(monkeypatch):
     clf, X, y = bg.QuadraticDiscriminant(), CORRELATED, THREE_CLASSES
     draws_in_place_of_nuts(monkeypatch, clf, X, y)

@@ -34,8 +34,20 @@ def ar1(rng: np.random.Generator, shape: tuple[int, ...], rho: float) -> np.ndar
     return signal.lfilter([1.0], [1.0, -rho], noise, axis=1)[:, 200:]
 
 
-@pytest.mark.parametrize("rho", [0.0, 0.5, -0.3])
-@pytest.mark.parametrize("quantile", [stats.norm.ppf, stats.cauchy.ppf], ids=["normal", "cauchy"])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("quantile", "rho"),
+    [
+        pytest.param(stats.norm.ppf, 0.0, id="normal-0.0", marks=SLOW),
+        pytest.param(stats.norm.ppf, 0.5, id="normal-0.5"),
+        pytest.param(stats.norm.ppf, -0.3, id="normal-antithetic"),
+        pytest.param(stats.cauchy.ppf, 0.0, id="cauchy-0.0"),
+        pytest.param(stats.cauchy.ppf, 0.5, id="cauchy-0.5", marks=SLOW),
+        pytest.param(stats.cauchy.ppf, -0.3, id="cauchy-antithetic", marks=SLOW),
+    ],
+)
 def test_z_scores_are_standard_normal_if_both_are_right(rho, quantile):
     rng = np.random.default_rng(3)
     k = 400

@@ -16,12 +16,12 @@ from sklearn.datasets import load_iris
 import bayesgen as bg
 from bayesgen.families.contract import Theta
 from tests.graphs import PYTHON
+from tests.selection import rest_is_slow
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of these packages are not ours
     import arviz as az
     import pymc as pm
-    import pytensor
 
 PYMC: dict[str, Any] = {"progressbar": False, "compile_kwargs": {"mode": PYTHON}}
 JOINT: dict[str, Any] = {"likelihood_var_names": "joint"}
@@ -36,7 +36,6 @@ def _third_parties() -> Iterator[None]:
 
     with (
         warnings.catch_warnings(),
-        pytensor.config.change_flags(cxx=""),
         az.rc_context({"plot.backend": "matplotlib"}),
     ):
         warnings.filterwarnings("ignore", category=DeprecationWarning)
@@ -123,6 +122,12 @@ CASES = [
 ]
 BY_NAME = {case.name: case for case in CASES}
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+PICTURES = [BY_NAME[name] for name in ("gaussian", "categorical", "mixed")]
+case_of_pictures = pytest.mark.parametrize(
+    "case",
+    [c if c in PICTURES else pytest.param(c, marks=pytest.mark.slow) for c in CASES],
+    ids=lambda case: case.name,
+)
 
 
 # ------------------------------------------------------------------------------------------ PyMC
@@ -283,7 +288,7 @@ def drawable(case: Case) -> Any:
     )
 
 
-@every_case
+@case_of_pictures
 def test_dist_is_drawn(case: Case) -> None:
     tree = drawable(case)
     plots = az.plot_dist(tree)
@@ -298,7 +303,7 @@ def test_dist_is_drawn(case: Case) -> None:
     assert drawn == sum(tree["posterior"][name][0, 0].size for name in case.params)
 
 
-@every_case
+@case_of_pictures
 def test_forest_is_drawn(case: Case) -> None:
     plots = az.plot_forest(case.tree, combined=True)
     assert isinstance(plots, az.PlotCollection)
@@ -312,7 +317,7 @@ def test_forest_is_drawn(case: Case) -> None:
     assert [text.get_text() for text in labels] == [str(c) for c in case.fitted.classes_]
 
 
-@every_case
+@case_of_pictures
 def test_prior_and_posterior_are_drawn(case: Case) -> None:
     tree = drawable(case)
     plots = az.plot_prior_posterior(tree)
@@ -326,7 +331,7 @@ def test_prior_and_posterior_are_drawn(case: Case) -> None:
             assert prior == pytest.approx(1 / len(case.fitted.classes_), abs=0.05)
 
 
-@every_case
+@case_of_pictures
 def test_calibration_of_the_labels_is_drawn(case: Case) -> None:
     """The x axis is p(y = c | x_i), averaged over draws, in order."""
     n_classes = len(case.fitted.classes_)
@@ -450,7 +455,7 @@ def left_out_law(case: Case) -> np.ndarray:
     return out
 
 
-@every_case
+@case_of_pictures
 def test_loo_pit_of_labels_lies_within_the_step_of_the_predictive(case: Case) -> None:
     """Of a discrete label the transform is uniform between p(y~ < y) and p(y~ <= y)."""
     pit = az.loo_pit(replicated(case))["label"].values
@@ -460,7 +465,7 @@ def test_loo_pit_of_labels_lies_within_the_step_of_the_predictive(case: Case) ->
     assert (pit < cdf + 0.08).all()
 
 
-@every_case
+@case_of_pictures
 def test_loo_score_is_the_ranked_probability_score(case: Case) -> None:
     """CRPS of a class code k: minus the sum over codes of (F(k) - [y <= k])^2."""
     tree = replicated(case)
@@ -474,7 +479,7 @@ def test_loo_score_is_the_ranked_probability_score(case: Case) -> None:
     assert found.mean == pytest.approx(exact.mean(), abs=0.03)
 
 
-@every_case
+@case_of_pictures
 def test_leave_one_out_calibration_is_drawn(case: Case) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Estimated shape parameter of Pareto")
@@ -514,7 +519,7 @@ def kin(tree: Any, binary: bool) -> Iterator[Any]:
         yield az.plot_ppc_pava_residuals(tree, x, data_type="categorical")
 
 
-@pytest.mark.parametrize("name", ["gaussian", "multinomial"])
+@pytest.mark.parametrize("name", rest_is_slow(["gaussian", "multinomial"], ["multinomial"]))
 def test_functions_of_arviz_find_what_scores_the_label(name: str) -> None:
     case = BY_NAME[name]
     with warnings.catch_warnings():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayesgen.encoding.labels import code_labels
+from bayesgen.encoding.labels import code_labels, is_labelled
 
 RNG = np.random.default_rng(1)
 
@@ -34,3 +34,17 @@ def test_codes_are_those_of_sorted_labels(y):
 def test_a_missing_label_among_strings_is_refused(missing):
     with pytest.raises(ValueError, match=r"no label in 1 row\(s\), the first is row 2"):
         code_labels(np.array(["a", "b", missing, "a", "b"], dtype=object))
+
+
+def test_minus_one_is_no_label_but_beside_one_alone():
+    none = np.zeros(3, dtype=bool)
+    for y, known in (
+        ([-1, 1, -1], [True, True, True]),
+        ([-1, 0, 1], [False, True, True]),
+        ([-1, 3, 2], [False, True, True]),
+        (["-1", "a", "b"], [True, True, True]),
+    ):
+        assert is_labelled(np.array(y), none).tolist() == known
+    for y in ([-1, 2, 2], [-1, -2, 3]):
+        with pytest.raises(ValueError, match="is -1 a label, or a row without one"):
+            is_labelled(np.array(y), none)

@@ -27,6 +27,8 @@ def test_helpers():
     named = xr.DataArray(np.ones((2, 2)), dims=("row", "col"), coords={"col": ["a", "b"]})
     assert feature_names(named) == ["a", "b"]
     assert Table(named).label(1) == "column 'b'"
+    with pytest.raises(ValueError, match="more than one column 'a'"):
+        feature_names(named.assign_coords(col=["a", "a"]))
     assert feature_names(xr.DataArray(np.ones((2, 2)))) is None
     assert is_table(frame)
     assert is_table(pl.from_pandas(frame))

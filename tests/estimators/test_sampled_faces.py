@@ -17,6 +17,7 @@ from bayesgen.estimators.sampled import SampledClassifier
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.inference import nuts as mcmc
 from bayesgen.inference.closed_form import NoClosedFormError
+from tests.selection import rest_is_slow
 
 RNG = np.random.default_rng(6)
 N = 24
@@ -75,6 +76,18 @@ def test_every_face_has_data():
 
 
 every_face = pytest.mark.parametrize("name", DATA)
+some_faces = pytest.mark.parametrize(
+    "name",
+    rest_is_slow(
+        DATA,
+        [
+            "BayesianLogisticRegression",
+            "HierarchicalCategoricalNB",
+            "LogisticNormalNB",
+            "StudentTNB",
+        ],
+    ),
+)
 pytestmark = pytest.mark.filterwarnings("ignore::bayesgen.posterior.monte_carlo.MonteCarloWarning")
 
 
@@ -106,7 +119,7 @@ def test_predictions(name):
             clf.predict_proba(X, method=method)
 
 
-@every_face
+@some_faces
 def test_contributions_add_up_or_are_refused(name):
     clf, X = fitted(name)
     try:
@@ -117,7 +130,7 @@ def test_contributions_add_up_or_are_refused(name):
     np.testing.assert_allclose(total, table["mean_log_odds"], rtol=1e-9, atol=1e-9)
 
 
-@every_face
+@some_faces
 def test_new_rows(name):
     clf, X = fitted(name)
     if clf._make_family().discriminative:
@@ -130,7 +143,7 @@ def test_new_rows(name):
     assert np.isfinite(clf.score_samples(X)).all()
 
 
-@every_face
+@some_faces
 def test_a_file_holds_it(name, tmp_path):
     clf, X = fitted(name)
     clf.save(tmp_path / "m.nc")
@@ -140,7 +153,7 @@ def test_a_file_holds_it(name, tmp_path):
     assert again.get_params() == clf.get_params()
 
 
-@every_face
+@some_faces
 def test_groups_for_arviz(name):
     clf, X = fitted(name)
     groups = clf.posterior_groups(X, Y, ["log_likelihood", "posterior_predictive", "prior"])
@@ -151,7 +164,7 @@ def test_groups_for_arviz(name):
         clf.posterior_groups(X, Y, ["log_prior"])
 
 
-@every_face
+@some_faces
 def test_labels_that_are_missing_and_weights(name):
     y = np.where(np.arange(N) % 4 == 3, None, Y)
     clf, X = fitted(name, y=y)
@@ -163,7 +176,7 @@ def test_labels_that_are_missing_and_weights(name):
     assert np.isfinite(clf.predict_proba(X)).all()
 
 
-@every_face
+@some_faces
 def test_what_needs_a_closed_form_says_so(name):
     clf, X = fitted(name)
     for use in (
@@ -182,7 +195,7 @@ def test_what_needs_a_closed_form_says_so(name):
     assert "label" in clf.to_pymc(X, Y).named_vars
 
 
-@every_face
+@some_faces
 def test_it_is_a_scikit_learn_estimator(name):
     clf, X = fitted(name)
     twin = clone(clf)

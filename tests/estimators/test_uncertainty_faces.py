@@ -16,6 +16,7 @@ from scipy.special import entr, expit, logsumexp, softmax
 
 import bayesgen as bg
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
+from tests.selection import rest_is_slow
 
 LABELS = np.array(["ant", "bee", "cat"])
 N_DRAWS = 4000
@@ -137,24 +138,15 @@ class Draws:
         )
 
 
-QUICK = {
-    "BernoulliNB",
-    "PoissonNB",
-    "GaussianNB class",
-    "LinearDiscriminant",
-    "MixedNB",
-    "MarkovNB",
-}
-CASES = [
-    pytest.param(
-        (name, c), marks=[] if c == 2 or name in QUICK else pytest.mark.slow, id=f"{name} {c}"
-    )
-    for name in FACES
-    for c in (2, 3)
+CASES = [(name, n_classes) for name in FACES for n_classes in (2, 3)]
+FAST = [
+    *((name, 2) for name in ("CategoricalNB", "MultinomialNB sparse", "PoissonNB", "MarkovNB")),
+    *((name, 2) for name in ("GaussianNB tied", "QuadraticDiscriminant", "MixedNB")),
+    *((name, 3) for name in ("BernoulliNB", "GaussianNB class", "LinearDiscriminant")),
 ]
 
 
-@pytest.fixture(scope="module", params=CASES)
+@pytest.fixture(scope="module", params=rest_is_slow(CASES, FAST), ids="{0[0]} {0[1]}".format)
 def case(request):
     name, n_classes = request.param
     return fit(FACES[name], n_classes)
@@ -396,7 +388,7 @@ def test_averages_of_given_draws(case):
 # ------------------------------------------------------------------------------------ the edges
 
 
-@pytest.mark.parametrize("name", FACES)
+@pytest.mark.parametrize("name", rest_is_slow(FACES, [name for name, _ in FAST]))
 def test_one_class_is_certain(name):
     face = FACES[name]
     rng = np.random.default_rng(2)

@@ -173,13 +173,13 @@ CHANCE = ["bits", "categories", "counts", "reals", "tied", "linear", "words"]
 def test_floor_is_what_permuted_labels_show(kind):
     rng = np.random.default_rng(6)
     clf, X, y = chance(kind, 30, rng)
-    table = ask(clf.fit(X, y), draws=1000)
+    table = ask(clf.fit(X, y), draws=400)
     shown = []
     for _ in range(60):
         other = clone(clf).fit(X, rng.permutation(y))
-        shown.append(ask(other, draws=20)["mean"].values)
+        shown.append(ask(other, draws=10)["mean"].values)
     shown = np.array(shown)
-    error = np.hypot(shown.std(axis=0) / np.sqrt(60), table["floor"] / np.sqrt(500))
+    error = np.hypot(shown.std(axis=0) / np.sqrt(60), table["floor"] / np.sqrt(200))
     assert np.all(np.abs(shown.mean(axis=0) - table["floor"]) < 4 * error)
     assert np.all(table["floor_interval"][:, 0] < table["floor"])
     assert np.all(table["floor_interval"][:, 1] > table["floor"])

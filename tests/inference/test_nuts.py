@@ -12,6 +12,7 @@ import xarray as xr
 import bayesgen as bg
 from bayesgen.inference import compiled
 from bayesgen.inference import nuts as mcmc
+from tests.selection import rest_is_slow
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
@@ -49,7 +50,7 @@ SAME = {
 }
 
 
-@pytest.mark.parametrize("name", SAME)
+@pytest.mark.parametrize("name", rest_is_slow(SAME, ["categorical", "Gaussian", "quadratic"]))
 def test_other_rows_and_hyperparameters_are_the_same_program(name):
     face, rows = SAME[name]
     first = graph(face(), rows, Y)

@@ -29,6 +29,7 @@ from bayesgen.inference import nuts as mcmc
 from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.numerics.kernels import missing_cells
 from tests.graphs import PYTHON
+from tests.selection import rest_is_slow
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
@@ -41,7 +42,7 @@ NAN = np.nan
 
 @pytest.fixture(autouse=True)
 def _third_parties() -> Iterator[None]:
-    with warnings.catch_warnings(), pytensor.config.change_flags(cxx=""):
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=DeprecationWarning)
         warnings.filterwarnings("ignore", category=FutureWarning)
         yield
@@ -265,6 +266,10 @@ CASES = {
 }
 
 
+FAST = ["categories", "documents", "normal", "mixed", "quadratic", "constant", "ngrams"]
+every_case = pytest.mark.parametrize("case", rest_is_slow(CASES, FAST))
+
+
 def modelled(clf: Any, X: Any, codes: Any, weight: Any = None) -> tuple[Any, Any, Any]:
     """The classifier as it is before sampling, its PyMC model, and the rows encoded."""
     clf = clone(clf)
@@ -291,7 +296,7 @@ def at(tensor: Any, model: Any, theta: dict[str, np.ndarray]) -> Any:
     return run(*values.values())
 
 
-@pytest.mark.parametrize("case", CASES)
+@every_case
 def test_the_rows_have_the_likelihood_of_the_formula(case):
     clf, model, X = modelled(*CASES[case], Y)
     _, weighted_model, _ = modelled(*CASES[case], Y, np.arange(N) / 10 + 0.1)
@@ -309,7 +314,7 @@ def test_the_rows_have_the_likelihood_of_the_formula(case):
     np.testing.assert_allclose(np.ptp(differences, axis=0), 0, atol=1e-8)
 
 
-@pytest.mark.parametrize("case", CASES)
+@every_case
 def test_every_family_gives_every_row_a_density_in_pymc(case):
     clf, _, X = modelled(*CASES[case], Y)
     draws = clf._fitted().model.draw(np.random.default_rng(0), 1)
@@ -326,7 +331,7 @@ def test_every_family_gives_every_row_a_density_in_pymc(case):
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("case", CASES)
+@every_case
 def test_chains_start_inside_the_support(case):
     clf, model, _ = modelled(*CASES[case], Y)
     points = mcmc.starting_points(model, clf.start, None)

@@ -159,7 +159,7 @@ def test_schedulers_agree_bit_for_bit(rows):
             r"block \d of X has \d+ rows and that of y has",
         ),
         (lambda X, y: (X[:0], y[:0]), ValueError, "X has no rows"),
-        (lambda X, y: (X.map_blocks(np.log, dtype=float) / 0, y), ValueError, r"block \d .*infin"),
+        (lambda X, y: (X + np.inf, y), ValueError, r"block \d .*infin"),
     ],
     ids=range(7),
 )
@@ -167,7 +167,7 @@ def test_refusals(rows, make, error, match):
     X, y = rows
     X, y = make(da.from_array(X, chunks=(100, 4)), da.from_array(y, chunks=100))
     clf = bg.GaussianNB()
-    with np.errstate(divide="ignore"), pytest.raises(error, match=match):
+    with pytest.raises(error, match=match):
         bg.fit_dask(clf, X, y)
     assert not hasattr(clf, "stats_")
 

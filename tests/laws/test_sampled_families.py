@@ -5,6 +5,7 @@ PyMC's in test_pymc. No sampling: what NUTS makes of them is in tests/families/.
 """
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ COORDS = {
 Y = np.array([0, 1, 2, 2, 1, 0, 0])
 
 
+@cache
 def draws(family: Any, n: int = N_DRAWS) -> dict[str, np.ndarray]:
     """{name: (n, *dims)} from the prior, by PyMC."""
     model, theta = declare(family, family.coords() | COORDS)
@@ -137,7 +139,7 @@ def _preliz() -> Any:
     "make",
     [
         lambda: pm.Gamma.dist(2, 0.5),
-        _preliz,
+        pytest.param(_preliz, marks=pytest.mark.slow),  # a second to import
         _Extra,
         lambda: lambda name, dims: pm.Gamma(name, 2, 0.5, dims=dims),
     ],

@@ -50,12 +50,19 @@ PREDICT_OTHER_ROWS = (
 )
 
 
-def configurations():
-    """Every face in its default and in several other configurations."""
+def defaults():
+    """Every estimator as it is, and one configuration for each failure that is expected."""
     # those that are sampled: tests/estimators/test_sampled_faces.py
     yield from (face() for face in FACES if not issubclass(face, SampledClassifier))
+    yield bg.CategoricalNB(0.5, unseen="raise")
+    yield bg.GenerativeClassifier(NormalInverseWishart(shared=True))
+    yield bg.MutualInformationSelector()
+
+
+def configurations():
+    """Other configurations."""
     yield bg.BernoulliNB(alpha=0.5, beta=2.0, class_alpha=3.0)
-    yield from (bg.CategoricalNB(0.5, unseen=unseen) for unseen in UNSEEN[1:])
+    yield bg.CategoricalNB(0.5, unseen="ignore")
     yield bg.MultinomialNB(alpha=0.1, prior="empirical")
     yield bg.PoissonNB(shape=2.0, rate=0.5)
     yield from (bg.GaussianNB(variance=variance) for variance in VARIANCES[2:])
@@ -68,8 +75,6 @@ def configurations():
     yield bg.MarkovNB(order=1)
     yield bg.MarkovNB(order=3, alpha=0.1)
     yield bg.GenerativeClassifier(NormalInverseGamma(variance="tied"))
-    yield bg.GenerativeClassifier(NormalInverseWishart(shared=True))
-    yield bg.MutualInformationSelector()
     yield bg.MutualInformationSelector(bg.GaussianNB(), n_features=0.5, method="map")
 
 
@@ -88,10 +93,16 @@ def expected_failures(estimator):
     return {}
 
 
+@parametrize_with_checks(list(defaults()), expected_failed_checks=expected_failures)
+def test_check(estimator, check):
+    check(estimator)
+
+
 # the checks' little tables often ask for a degenerate prior, which is what the warning says
 @pytest.mark.filterwarnings("ignore:prior='empirical'. the evidence has no interior maximum")
+@pytest.mark.slow
 @parametrize_with_checks(list(configurations()), expected_failed_checks=expected_failures)
-def test_check(estimator, check):
+def test_check_of_other_configurations(estimator, check):
     check(estimator)
 
 

@@ -78,11 +78,11 @@ every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 @pytest.fixture(autouse=True)
 def _third_parties() -> Iterator[None]:
-    """Deprecations inside PyTensor and PyMC are for them to mend; no C, for it compiles slowly."""
+    """Deprecations inside PyTensor and PyMC are for them to mend."""
     logger = logging.getLogger("pymc")
     level = logger.level
     logger.setLevel(logging.ERROR)
-    with warnings.catch_warnings(), pytensor.config.change_flags(cxx="", mode="FAST_COMPILE"):
+    with warnings.catch_warnings(), pytensor.config.change_flags(mode="FAST_COMPILE"):
         warnings.filterwarnings("ignore", category=DeprecationWarning)
         warnings.filterwarnings("ignore", category=FutureWarning)
         yield

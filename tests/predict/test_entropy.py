@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from scipy.integrate import quad
 from scipy.special import digamma, entr, softmax
 
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
@@ -73,6 +72,12 @@ def test_more_class_weights(alpha):
         np.testing.assert_allclose(getattr(found, name)[0], want, atol=5 * found.error[0])
 
 
+# Gauss-Legendre, of 20 points in each of 70 parts of [0, 14]
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(20)
+T = (np.arange(70)[:, None] + (NODES + 1) / 2).ravel() / 5
+WEIGHT = np.tile(WEIGHTS / 10, 70)
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 def test_two_classes_against_the_integrals_over_the_frequency(name):
     model, X = case(name, 3, 6)
@@ -80,21 +85,11 @@ def test_two_classes_against_the_integrals_over_the_frequency(name):
     for i in range(len(X)):
         contrast = log_odds(model, X[[i]], 0, 1)
 
-        def phi(t, contrast=contrast):
-            return np.exp(contrast.on_axis([(np.array([0]), np.array([t]))])[0][0, 0])
-
-        def integral(function):
-            return quad(function, 0, 14, limit=2000, epsabs=1e-10)[0]
-
-        mean = 0.5 + integral(lambda t: phi(t).imag / np.sinh(np.pi * t))
-        square = mean - integral(lambda t: t * phi(t).real / np.sinh(np.pi * t))
-
-        def kernel(t):
-            if t < 1e-4:
-                return np.pi / 3
-            return (np.pi * t / np.tanh(np.pi * t) - 1) / (t * np.sinh(np.pi * t))
-
-        entropy = integral(lambda t: kernel(t) * phi(t).real)
+        phi = np.exp(contrast.on_axis([(np.array([0]), T)])[0][0])
+        sinh = np.sinh(np.pi * T)
+        mean = 0.5 + WEIGHT @ (phi.imag / sinh)
+        square = mean - WEIGHT @ (T * phi.real / sinh)
+        entropy = WEIGHT @ ((np.pi * T / np.tanh(np.pi * T) - 1) / (T * sinh) * phi.real)
         np.testing.assert_allclose(found.mean[i, 0], mean, atol=1e-7)
         np.testing.assert_allclose(found.sd[i, 0] ** 2, square - mean**2, atol=3e-7)
         np.testing.assert_allclose(found.aleatoric[i], entropy, atol=1e-7)
@@ -150,7 +145,7 @@ def test_the_mixture_of_posteriors_has_the_predictive_as_its_mean(name):
 @pytest.mark.parametrize("name", FAMILIES)
 def test_parts_add_up_and_are_never_negative(name, pair):
     for n_classes in (2, 3):
-        model, X = case(name, 4, 3, 0.1, n_classes=n_classes, new=6)
+        model, X = case(name, 4, 3, 0.1, n_classes=n_classes, new=2)
         found = entropies(model, X, pair)
         np.testing.assert_allclose(found.total, found.aleatoric + found.epistemic, rtol=1e-12)
         assert (found.epistemic >= 0).all()
@@ -169,20 +164,17 @@ def test_wide_and_narrow_distributions():
     np.testing.assert_allclose(found.aleatoric, entr(rho).sum(axis=-1).mean(axis=0), atol=0.008)
 
 
-@pytest.mark.parametrize("pair", ["posterior", "predictive"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("name", ["gaussian_tied", "lda", "qda"])
-def test_missing_cells(name, n_classes, pair):
+def test_missing_cells(name, n_classes):
     model, X = case(name, 3, 5, n_classes=n_classes)
     X[0, 1] = np.nan
     X[1] = np.nan
     a = log_joint(model, X, 40_000)
     rho, weight = softmax(a, axis=-1), np.exp(a).sum(axis=-1)
-    w = (weight if pair == "predictive" else np.ones(weight.shape)) / len(weight)
-    w = w / w.sum(axis=0)
-    found = entropies(model, X, pair)
-    want = (w * entr(rho).sum(axis=-1)).sum(axis=0)
-    np.testing.assert_allclose(found.aleatoric, want, atol=0.02)
+    for pair, w in (("posterior", np.ones(weight.shape)), ("predictive", weight)):
+        want = (w * entr(rho).sum(axis=-1)).sum(axis=0) / w.sum(axis=0)
+        np.testing.assert_allclose(entropies(model, X, pair).aleatoric, want, atol=0.02)
 
 
 def test_one_class_and_no_rows():

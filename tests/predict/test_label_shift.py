@@ -117,7 +117,7 @@ def test_updated_against_enumeration():
     w = np.exp(log_w - np.max(log_w))
     w /= w.sum()
     ones = np.sum(labels, axis=1)
-    shift = bg.estimate_class_prior(clf, new, prior=alpha, theta="updated", draws=1500)
+    shift = bg.estimate_class_prior(clf, new, prior=alpha, theta="updated", draws=600)
     summary = shift["summary"]
     exact = w @ ((alpha[1] + ones) / (alpha.sum() + 5))
     mcse = summary["sd"][1] / np.sqrt(summary["ess"][1])
@@ -153,7 +153,8 @@ def test_a_new_row_under_integrated_proportions():
 def test_quadrature_is_deterministic_and_agrees_with_gibbs():
     clf, new, _ = binary(np.random.default_rng(11), 5, 20, 60, 0.7)
     a, b = (
-        bg.estimate_class_prior(clf, new, theta="integrated", random_state=seed) for seed in (0, 1)
+        bg.estimate_class_prior(clf, new, theta="integrated", draws=100, random_state=seed)
+        for seed in (0, 1)
     )
     xr.testing.assert_equal(
         a["summary"].to_dataset()[["mean", "sd", "interval", "map"]],
@@ -183,7 +184,7 @@ def test_mode_is_that_of_expectation_maximisation_on_probabilities(gaussian):
 @pytest.mark.parametrize("theta", ROUTES)
 def test_a_class_that_is_absent(gaussian, theta):
     clf, new = gaussian
-    shift = bg.estimate_class_prior(clf, new, theta=theta, prob=0.95)
+    shift = bg.estimate_class_prior(clf, new, theta=theta, prob=0.95, draws=200)
     summary = shift["summary"]
     low, high = summary["interval"].sel({"class": "c"}).values
     assert low < 0.03

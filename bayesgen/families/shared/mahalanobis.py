@@ -197,7 +197,7 @@ def linear_scores(
         return _compiled_scores(X, columns, centre, w, level)
     read, n = reader(X, rows, columns)
     out = np.empty((n_draws, n, n_classes))
-    flat, last = w.reshape(-1, dim).T, level.ravel()
+    flat, last = w.reshape(n_draws * n_classes, dim).T, level.ravel()
 
     def fill(part: slice) -> None:
         scores = read(part, centre) @ flat

@@ -437,6 +437,7 @@ def test_huge_counts():
         )
 
 
+@pytest.mark.slow
 def test_a_million_features():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 3, (5, 1_000_000)).astype(np.float32)

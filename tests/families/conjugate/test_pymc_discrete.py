@@ -18,7 +18,6 @@ from tests.graphs import PYTHON
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
     import pymc as pm
-    import pytensor
 
 RNG = np.random.default_rng(0)
 N, Y = 30, np.array(list("abc"))[np.arange(30) % 3]
@@ -72,16 +71,20 @@ CASES = [
     Case(bg.MarkovNB(order=1, alpha=0.8), TEXTS, "markov-1"),
     Case(bg.MarkovNB(order=2, alpha=1.3), TEXTS, "markov-2"),
 ]
-every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+# the laws hold the families to their graphs; here are what classifiers make of them
+FAST = ["bernoulli-missing", "categorical-ragged-missing", "categorical-constant", "markov-2"]
+FAST += ["multinomial-sparse", "poisson"]
+every_case = pytest.mark.parametrize(
+    "case",
+    [case if case.name in FAST else pytest.param(case, marks=pytest.mark.slow) for case in CASES],
+    ids=lambda case: case.name,
+)
 
 
 @pytest.fixture(autouse=True)
 def _third_parties() -> Iterator[None]:
-    """Deprecations inside PyTensor, PyMC and ArviZ are for them to mend.
-
-    Without a C compiler PyTensor folds constants in Python: seconds less for each new operation.
-    """
-    with warnings.catch_warnings(), pytensor.config.change_flags(cxx=""):
+    """Deprecations inside PyTensor, PyMC and ArviZ are for them to mend."""
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=DeprecationWarning)
         warnings.filterwarnings("ignore", category=FutureWarning)
         yield

@@ -79,16 +79,22 @@ FULL = [
     Case(bg.QuadraticDiscriminant(), CONSTANT, "quadratic-constant"),
     Case(bg.QuadraticDiscriminant(), X[:, :1], "quadratic-one-feature"),
 ]
-every_case = pytest.mark.parametrize("case", SEPARATE + FULL, ids=lambda case: case.name)
+# the laws hold the families to their graphs; here are what classifiers make of them
+FAST = ["class", "missing", "mixed", "linear", "linear-constant", "quadratic-own-prior"]
+every_case = pytest.mark.parametrize(
+    "case",
+    [
+        case if case.name in FAST else pytest.param(case, marks=pytest.mark.slow)
+        for case in SEPARATE + FULL
+    ],
+    ids=lambda case: case.name,
+)
 
 
 @pytest.fixture(autouse=True)
 def _third_parties() -> Iterator[None]:
-    """Deprecations inside PyTensor, PyMC and ArviZ are for them to mend.
-
-    Without a C compiler PyTensor folds constants in Python: seconds less for each new operation.
-    """
-    with warnings.catch_warnings(), pytensor.config.change_flags(cxx=""):
+    """Deprecations inside PyTensor, PyMC and ArviZ are for them to mend."""
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=DeprecationWarning)
         warnings.filterwarnings("ignore", category=FutureWarning)
         yield

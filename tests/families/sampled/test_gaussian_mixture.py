@@ -84,30 +84,29 @@ def test_the_density_of_rows_in_pymc_is_that_of_numpy(covariance):
     X, y = rng.normal(size=(30, 2)), np.repeat([0, 1], 15)
     X[3, 0] = X[20, 1] = NAN
     own = family(covariance)
-    with pytensor.config.change_flags(cxx=""):
-        model = ClassModel(np.ones(2), own).to_pymc(COORDS | own.coords(), X=X, y=y)
-        at = model.initial_point()
-        for name in at:
-            at[name] = rng.normal(scale=0.5, size=np.shape(at[name]))
-        values = [model.rvs_to_values[v] for v in model.free_RVs]
-        names = list(own.params)
-        outputs = model.replace_rvs_by_values([model[k] for k in names])
-        turn = pytensor.function(values, outputs, mode=PYTHON, on_unused_input="ignore")
-        theta = dict(zip(names, turn(*(at[v.name] for v in values)), strict=True))
-        np.testing.assert_allclose(theta["weight"].sum(axis=1), 1.0, rtol=1e-12)
-        assert np.all(theta["weight"][0, 1:] == 0)
-        expected = own.log_likelihood(X, theta)[np.arange(30), y].sum()
-        log_p = model.compile_logp(vars=[model["x"]], mode=PYTHON)
-        assert float(log_p(at)) == pytest.approx(expected, rel=1e-10)
-        slope = model.compile_dlogp(mode=PYTHON)(at)
-        whole = model.compile_logp(mode=PYTHON)
-        direction = {v.name: rng.normal(size=np.shape(at[v.name])) for v in values}
-        up, down = ({k: at[k] + h * direction[k] for k in at} for h in (1e-6, -1e-6))
-        along = sum(
-            float(np.sum(part * direction[v.name].ravel()))
-            for v, part in zip(values, _parts(slope, values, at), strict=True)
-        )
-        assert along == pytest.approx(float(whole(up) - whole(down)) / 2e-6, rel=1e-5)
+    model = ClassModel(np.ones(2), own).to_pymc(COORDS | own.coords(), X=X, y=y)
+    at = model.initial_point()
+    for name in at:
+        at[name] = rng.normal(scale=0.5, size=np.shape(at[name]))
+    values = [model.rvs_to_values[v] for v in model.free_RVs]
+    names = list(own.params)
+    outputs = model.replace_rvs_by_values([model[k] for k in names])
+    turn = pytensor.function(values, outputs, mode=PYTHON, on_unused_input="ignore")
+    theta = dict(zip(names, turn(*(at[v.name] for v in values)), strict=True))
+    np.testing.assert_allclose(theta["weight"].sum(axis=1), 1.0, rtol=1e-12)
+    assert np.all(theta["weight"][0, 1:] == 0)
+    expected = own.log_likelihood(X, theta)[np.arange(30), y].sum()
+    log_p = model.compile_logp(vars=[model["x"]], mode=PYTHON)
+    assert float(log_p(at)) == pytest.approx(expected, rel=1e-10)
+    slope = model.compile_dlogp(mode=PYTHON)(at)
+    whole = model.compile_logp(mode=PYTHON)
+    direction = {v.name: rng.normal(size=np.shape(at[v.name])) for v in values}
+    up, down = ({k: at[k] + h * direction[k] for k in at} for h in (1e-6, -1e-6))
+    along = sum(
+        float(np.sum(part * direction[v.name].ravel()))
+        for v, part in zip(values, _parts(slope, values, at), strict=True)
+    )
+    assert along == pytest.approx(float(whole(up) - whole(down)) / 2e-6, rel=1e-5)
 
 
 def _parts(flat: np.ndarray, values: list[Any], at: dict[str, np.ndarray]) -> list[np.ndarray]:

@@ -15,6 +15,7 @@ from bayesgen.families.shared.mahalanobis import (
     squared_distances_of_draws,
 )
 from bayesgen.numerics import kernels
+from tests.selection import rest_is_slow
 
 RNG = np.random.default_rng(8)
 
@@ -97,13 +98,14 @@ FORMS = {
     "int64": lambda X: np.rint(5 * X).astype(np.int64),
     "bool": lambda X: X > 0,
     "missing cells": lambda X: np.where(RNG.random(X.shape) < 0.3, np.nan, X),
+    "empty rows": lambda X: np.where(np.arange(len(X))[:, None] % 7 == 3, np.nan, X),
     "offset 1e6": lambda X: X + 1e6,
     "huge": lambda X: X * 1e100,
 }
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("shared", rest_is_slow([True, False], [False]))
 def test_densities_in_every_form_of_data(form, shared, both_ways):
     family = NormalInverseWishart.examples(3, 4)[int(shared)]
     X = FORMS[form](RNG.standard_normal((60, 4)))

@@ -11,6 +11,7 @@ from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.shared.bits import Thresholded, first_invalid_bit
 from bayesgen.numerics import kernels
 from bayesgen.numerics.kernels import bits, threads
+from tests.selection import rest_is_slow
 
 N_CLASSES = 4
 
@@ -48,13 +49,19 @@ def every_form(X):
     return forms
 
 
+# the others are float32 and int64, for which the kernels are compiled anew
+every_form_of_memory = pytest.mark.parametrize(
+    "form", rest_is_slow(range(16), {*range(16)} - {1, 13})
+)
+
+
 def counted(X, y, w, c, j, what):
     """By a loop over plain Python numbers."""
     return sum(w[i] for i in range(len(y)) if y[i] == c and what(float(X[i, j])))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("form", range(16))
+@every_form_of_memory
 def test_counts_by_class(form, weighted):
     X, y, w = rows()
     X = every_form(X)[form]
@@ -68,7 +75,7 @@ def test_counts_by_class(form, weighted):
         )
 
 
-@pytest.mark.parametrize("form", range(16))
+@every_form_of_memory
 def test_sums_of_log_masses(form):
     X, _, _ = rows(missing=0.03)
     X[5] = np.nan
@@ -197,7 +204,7 @@ def test_what_is_no_bit_is_refused(monkeypatch, least):
             call()
 
 
-@pytest.mark.parametrize("binarize", [-0.5, 0.0, 0.4, 1.0])
+@pytest.mark.parametrize("binarize", rest_is_slow([-0.5, 0.0, 0.4, 1.0], [0.0, 0.4]))
 @pytest.mark.parametrize("missing", [0.0, 0.1])
 def test_the_classifier_is_the_same_at_every_size(monkeypatch, binarize, missing):
     rng = np.random.default_rng(3)

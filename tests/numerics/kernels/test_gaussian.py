@@ -8,6 +8,7 @@ import pytest
 import bayesgen as bg
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.numerics import kernels
+from tests.selection import rest_is_slow
 
 N, D, C = 700, 7, 4  # the last class has no rows
 
@@ -54,7 +55,11 @@ FORMS = {
 }
 
 
-@pytest.fixture(params=FORMS, ids=str)
+# of each of these the kernels are compiled anew
+OF_SINGLE_PRECISION = ("float32", "float32 with an offset", "float16")
+
+
+@pytest.fixture(params=rest_is_slow(FORMS, set(FORMS).difference(OF_SINGLE_PRECISION)))
 def rows(request):
     rng = np.random.default_rng(3)
     X, y = some_rows(rng)

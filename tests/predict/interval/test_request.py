@@ -12,6 +12,7 @@ from bayesgen.predict.interval.contrast import log_odds
 from bayesgen.predict.interval.kinds import KINDS, Kind, KindName
 from bayesgen.predict.interval.request import IntervalRequest
 from tests.predict.interval.cases import FAMILIES, case
+from tests.selection import rest_is_slow
 
 
 def test_the_names_of_kinds_are_those_of_the_table():
@@ -72,13 +73,19 @@ def assert_one_sided(found, tails, least=0.0, **tolerance):
     np.testing.assert_allclose(upper, np.take(tails, 1, axis=-1), **tolerance)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("face", ["GaussianNB", "LinearDiscriminant"])
-def test_a_third_kind_of_predict_interval(lower, face, n_classes):
+@pytest.mark.parametrize(
+    "estimator",
+    rest_is_slow(
+        [(name, c) for name in ("GaussianNB", "LinearDiscriminant") for c in (2, 3)],
+        [("GaussianNB", 2), ("LinearDiscriminant", 3)],
+    ),
+)
+def test_a_third_kind_of_predict_interval(lower, estimator):
+    name, n_classes = estimator
     rng = np.random.default_rng(0)
     y = np.arange(24) % n_classes
     X = rng.normal(size=(24, 2)) + y[:, None]
-    clf = getattr(bg, face)().fit(X, y)
+    clf = getattr(bg, name)().fit(X, y)
     for method in ("exact", "draws"):
         found = clf.predict_interval(X, method=method, **lower)
         tails = clf.predict_interval(X, method=method, **TAILS)
@@ -86,7 +93,7 @@ def test_a_third_kind_of_predict_interval(lower, face, n_classes):
         if drawn:  # the least draw
             found["interval"][..., 0] = 0.0
         assert_one_sided(found["interval"].values, tails["interval"].values, rtol=1e-6)
-        assert drawn == (method == "draws" or (face == "LinearDiscriminant" and n_classes == 3))
+        assert drawn == (method == "draws" or (name == "LinearDiscriminant" and n_classes == 3))
 
 
 def test_a_third_kind_of_given_draws(lower):
