@@ -10,6 +10,7 @@ import numpy as np
 
 from bayesgen.checks.compare import refuse_other_classes, rows_of_each, score
 from bayesgen.families.names import MODEL
+from bayesgen.inference.exponents import ExponentPrior, comparable, fit
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class ModelComparison:
         -log p(y_i | x_i, D without row i) in nats; ``accuracy`` and ``ece`` (15 bins) of the
         leave-one-out predictions; ``log_evidence``, log p(X, y), NaN without a closed form;
         ``stacking``, weights of a mixture of the models; ``evidence_weight``, p(model | X, y) at
-        equal prior weights; ``pool``, exponents of a log-linear pool, NaN where there is none.
+        equal prior weights; ``pool``, exponents of a `LogLinearPool` of these models.
     loo : {name: ELPDData}
         What `arviz.compare` and `arviz.plot_compare` take.
     notes : tuple of str
@@ -111,7 +112,9 @@ def compare_models(
     default priors, bins, vocabularies) is not left out.
 
     Which weights: ``stacking`` for the mixture of the models' probabilities that predicts best
-    (Yao et al. 2018, Using stacking to average Bayesian predictive distributions);
+    (Yao et al. 2018, Using stacking to average Bayesian predictive distributions); ``pool`` for
+    the product of their powers, which also calibrates: `LogLinearPool` has it with its intercepts,
+    and its exponents are no shares: one far below 1 says that the model is too sure;
     ``evidence_weight``, Bayesian model averaging, only where one of the models may be taken for
     the truth about x and y. Evidence is that of p(x, y), which is dominated by x: a model can
     describe x better and tell the classes apart worse.
@@ -135,13 +138,14 @@ def compare_models(
         raise ValueError("models must be {name: fitted classifier}, with one or more of them")
     _refuse_others(models)
     rows = rows_of_each(models, X)
-    loo, columns = {}, {}
+    loo, columns, joints = {}, {}, {}
     for name, clf in models.items():
         try:
-            loo[name], joint, codes = clf._loo(rows[name], y, "label", sample_weight)
+            loo[name], joints[name], scored = clf._loo(rows[name], y, "label", sample_weight)
         except ValueError as error:
             raise ValueError(f"model {name!r}: {error}") from error
-        scores = score(joint, codes)
+        codes = scored.codes
+        scores = score(joints[name], codes)
         columns[name] = {
             "elpd": loo[name].elpd,
             "se": loo[name].se,
@@ -161,7 +165,7 @@ def compare_models(
     same = len({_what_is_described(clf) for clf in models.values()}) == 1
     weights = {
         "stacking": stacking,
-        "pool": np.full(len(order), np.nan),  # filled once a log-linear pool can be fitted
+        "pool": _exponents([joints[name] for name in order], codes, scored.weight),
         "evidence_weight": _evidence_weights(evidence, same),
     }
     names = ("elpd", "se", "elpd_diff", "dse", "log_loss", "accuracy", "ece")
@@ -225,6 +229,12 @@ def _stacking(loo: "Mapping[str, ELPDData]") -> tuple[Array, tuple[str, ...]]:
     for name in sound:
         out[at[name]] = weight[name] / weight.sum()
     return out, tuple(sorted(remarks))
+
+
+def _exponents(joints: list[Array], codes: Array, weight: Array) -> Array:
+    """Exponents of the pool of all models, under the default prior of `LogLinearPool`."""
+    prior = ExponentPrior(shape=0.5, mean=1 / len(joints), intercept_scale=2.0)
+    return fit(np.stack([comparable(joint) for joint in joints]), codes, weight, prior).exponents
 
 
 def _what_is_described(clf: Any) -> tuple[Any, ...]:
@@ -307,7 +317,10 @@ def _of_evidence(table: "xr.Dataset", same: bool, loo: "Mapping[str, ELPDData]")
         )
     out = [note]
     if len(loo) > 1:
-        text = "weights: stacking for the mixture of probabilities that predicts labels best"
+        text = (
+            "weights: stacking for the mixture of probabilities that predicts labels best; pool, "
+            "exponents of bg.LogLinearPool, which calibrates too"
+        )
         if not np.isnan(table["evidence_weight"]).any():
             text += "; evidence_weight (Bayesian model averaging) only if one of these is the truth"
         out.append(text)

@@ -1,11 +1,42 @@
-"""``bayesgen compare``: full predictive against plug-ins on held-out rows."""
+"""``bayesgen compare``: predictives on held-out rows, models by exact leave-one-out."""
 
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from bayesgen.cli.console import blamed_on, busy, count, show_scores, stdout, with_examples
+from bayesgen.cli.console import (
+    UserError,
+    blamed_on,
+    busy,
+    count,
+    note,
+    show_comparison,
+    show_scores,
+    stdout,
+    with_examples,
+)
+from bayesgen.cli.fit import Model
+
+if TYPE_CHECKING:
+    from bayesgen.cli.files import Table
+    from bayesgen.numerics.special import Array
+
+
+class Rows(StrEnum):
+    """What the rows are to the models."""
+
+    TRAINING = "training"
+    HELD_OUT = "held-out"
+
+
+class _Entry(NamedTuple):
+    """A fitted model, and the labelled rows as it takes them."""
+
+    clf: Any
+    X: Any
+    labels: "Array"
 
 
 def register(app: typer.Typer) -> None:
@@ -14,41 +45,199 @@ def register(app: typer.Typer) -> None:
         compare,
         "bayesgen compare penguins.nc held_out.csv --target species",
         "bayesgen compare sms.nc held_out.tsv --target label --text text",
+        "bayesgen compare mixed.nc lda.nc penguins.csv --target species --drop-incomplete",
+        "bayesgen compare iris.csv --target kind --model gaussian --model lda --model qda",
     )
     app.command("compare", help=text)(compare)
 
 
 def compare(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that fit has written.")],
-    held_out: Annotated[
+    model: Annotated[
         Path,
-        typer.Argument(
-            metavar="HELDOUT",
-            help="Labelled rows that the model has not seen: .csv, .tsv or .parquet.",
-        ),
+        typer.Argument(metavar="MODEL", help="A model that fit has written; none with --model."),
     ],
+    held_out: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="TABLE",
+            help="Further models, and at the end labelled rows, .csv, .tsv or .parquet: of one "
+            "model rows that it has not seen, of several the rows that they were fitted to.",
+        ),
+    ] = None,
     target: Annotated[
         str, typer.Option("--target", "-t", metavar="COLUMN", help="Column with the labels.")
-    ],
+    ] = ...,  # type: ignore[assignment] # required, behind an argument that is not
     text: Annotated[
         str | None,
         typer.Option("--text", metavar="COLUMN", help="Column with the texts (language models)."),
     ] = None,
+    named: Annotated[
+        list[Model] | None,
+        typer.Option(
+            "--model", "-m", metavar="NAME", help="Fit this model to the table too; repeatable."
+        ),
+    ] = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option("--drop", metavar="COLUMN", help="Leave a column out of --model; repeatable."),
+    ] = None,
+    drop_incomplete: Annotated[
+        bool,
+        typer.Option(
+            "--drop-incomplete",
+            help="Leave out rows with a missing cell, as the models were fitted without them.",
+        ),
+    ] = False,
+    rows: Annotated[
+        Rows | None,
+        typer.Option(
+            "--rows",
+            metavar="WHICH",
+            help="training or held-out; default: held-out for one model, training for several.",
+        ),
+    ] = None,
 ) -> None:
-    """Score the posterior predictive and every plug-in estimate on the same held-out rows.
+    """Score models by the probabilities that they give to labels they have not seen.
 
-    Accuracy; log loss in nats, and Brier score, which reward honest probabilities; and the expected
-    calibration error of the top probability (ECE). Rows without a label are dropped.
+    One model on held-out rows: the posterior predictive and every plug-in estimate. Accuracy; log
+    loss in nats, and Brier score, which reward honest probabilities; and the expected calibration
+    error of the top probability (ECE). Rows without a label are dropped.
+
+    Several models on the rows that they were fitted to: exact leave-one-out. Every label is scored
+    by each model without its row, with no refit; elpd is the sum of log probabilities, with the
+    paired difference to the best model. With --model NAME models are fitted here, with their
+    defaults.
     """
-    from bayesgen.checks.compare import compare_predictives
     from bayesgen.cli import columns, files
 
-    table = files.open_table(held_out)
+    *saved, data = [model, *(held_out or [])]
+    if not saved and not named:
+        raise UserError(
+            f"Missing argument 'TABLE'. There is only {str(data)!r}: name a model file before the "
+            "table, or models to fit by --model"
+        )
+    table = files.open_table(data)
     columns.find(target, table)
-    clf = files.load_model(model)
-    X, labels, reader = columns.labelled_rows(clf, table, target, text)
-    with busy("scoring"), blamed_on(held_out):
-        scores = compare_predictives(clf, X, labels)
-    reader.report_unseen()
-    title = f"{type(clf).__name__} on {count(len(labels), 'row')}"
-    show_scores(stdout(), [(title, scores)])
+    entries = _of_files(saved, table, target, text) | _of_names(
+        named or [], table, target, drop or [], text
+    )
+    if drop_incomplete:
+        entries = _complete(entries)
+    training = rows is Rows.TRAINING or (rows is None and (len(entries) > 1 or bool(named)))
+    if training:
+        entries = _learned(entries, {str(name) for name in named or []}, data)
+        _leave_one_out(entries, data)
+    elif named:
+        raise UserError("--model fits models to the table: its rows cannot be held out")
+    else:
+        _held_out(entries, data)
+
+
+# ----------------------------------------------------------------------------------------- models
+
+
+def _of_files(
+    paths: list[Path], table: "Table", target: str, text: str | None
+) -> dict[str, _Entry]:
+    from bayesgen.cli import columns, files
+
+    out = {}
+    for path in paths:
+        clf = files.load_model(path)
+        X, labels, reader = columns.labelled_rows(clf, table, target, text)
+        reader.report_unseen()
+        name = path.stem if path.stem not in out else str(path)
+        out[name] = _Entry(clf, X, labels)
+    return out
+
+
+def _of_names(
+    names: list[Model], table: "Table", target: str, drop: list[str], text: str | None
+) -> dict[str, _Entry]:
+    """Models that are not fitted yet."""
+    from bayesgen.cli import columns, files
+    from bayesgen.cli.fit import choose_columns, untrained
+
+    out = {}
+    for model in names:
+        if model is Model.AUTO:
+            raise UserError(
+                "--model auto is a pool of several models: name its members, the column pool has "
+                "their exponents"
+            )
+        documents = model is Model.MARKOV
+        used = choose_columns(table, target, drop, documents, text if documents else None)
+        if not documents and text in used:
+            used.remove(str(text))
+        whole = files.read_whole(table, [target, *used])
+        labelled, labels = columns.labels(whole.cells(target), table)
+        clf, X, _ = untrained(whole, table, used, model, {}, documents)
+        out[str(model)] = _Entry(clf, columns.take(X, labelled), labels)
+    return out
+
+
+def _complete(entries: dict[str, _Entry]) -> dict[str, _Entry]:
+    """Without the rows that have a missing cell in a column of any model."""
+    import numpy as np
+
+    from bayesgen.cli.columns import take
+
+    keep = np.ones(len(next(iter(entries.values())).labels), dtype=bool)
+    for entry in entries.values():
+        if hasattr(entry.X, "notna"):
+            keep &= entry.X.notna().all(axis=1).to_numpy()
+    if not keep.any():
+        raise UserError("every row has a missing cell: --drop-incomplete leaves none")
+    if not keep.all():
+        note(f"{count(int((~keep).sum()), 'row')} with missing cells dropped")
+    return {
+        name: _Entry(clf, take(X, keep), labels[keep]) for name, (clf, X, labels) in entries.items()
+    }
+
+
+def _learned(entries: dict[str, _Entry], named: set[str], data: Path) -> dict[str, _Entry]:
+    """With the models fitted that were given by name."""
+    from sklearn.utils import get_tags
+
+    for name in sorted(named):
+        clf, X, labels = entries[name]
+        gaps = hasattr(X, "isna") and bool(X.isna().any(axis=None))
+        if gaps and not get_tags(clf).input_tags.allow_nan:
+            raise UserError(
+                f"--model {name} cannot learn from rows with missing cells: leave them out by "
+                "--drop-incomplete"
+            )
+        with busy(f"learning {name}"), blamed_on(f"{data}: --model {name}"):
+            clf.fit(X, labels)
+    return entries
+
+
+# ----------------------------------------------------------------------------------------- scores
+
+
+def _leave_one_out(entries: dict[str, _Entry], data: Path) -> None:
+    from bayesgen.checks.compare_models import compare_models
+
+    models = {name: entry.clf for name, entry in entries.items()}
+    labels = next(iter(entries.values())).labels
+    with busy("leaving out"):
+        try:
+            found = compare_models(models, {k: entry.X for k, entry in entries.items()}, labels)
+        except (ValueError, TypeError, NotImplementedError) as mistake:
+            raise UserError(
+                f"{data}: {mistake}; models are compared on the rows that they were fitted to, on "
+                "others by --rows held-out"
+            ) from mistake
+    show_comparison(stdout(), found)
+
+
+def _held_out(entries: dict[str, _Entry], data: Path) -> None:
+    from bayesgen.checks.compare import compare_predictives
+
+    parts = []
+    for name, (clf, X, labels) in entries.items():
+        with busy("scoring"), blamed_on(data):
+            scores = compare_predictives(clf, X, labels)
+        title = f"{type(clf).__name__} on {count(len(labels), 'row')}"
+        parts.append((title if len(entries) == 1 else f"{name}: {title}", scores))
+    show_scores(stdout(), parts)

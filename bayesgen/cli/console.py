@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from bayesgen.checks.compare_models import ModelComparison
+
 _DECIMALS = 4  # of scores
 
 METHOD_NAMES = {
@@ -159,6 +161,35 @@ def show_scores(console: "Console", parts: "Sequence[tuple[str, xr.Dataset]]") -
         console.print()
     for number, text in enumerate(footnotes, 1):
         show_caption(console, f"[{number}] {text}")
+
+
+def show_comparison(console: "Console", found: "ModelComparison") -> None:
+    """Print a result of `compare_models`: a line for each model, notes below."""
+    from rich.text import Text
+
+    table = found.table
+    heads = {  # column: (head, decimals)
+        "elpd": ("elpd", 1), "elpd_diff": ("diff", 1), "dse": ("se", 1),
+        "log_loss": ("log loss", 4), "accuracy": ("accuracy", 4), "ece": ("ECE", 4),
+        "stacking": ("stacking", 2), "pool": ("pool", 2), "log_evidence": ("evidence", 1),
+    }  # fmt: skip
+    console.print(f"Leave-one-out of {count(table.attrs['rows'], 'row')}")
+    console.print()
+    out = plain_table()
+    out.add_column("model")
+    for head, _ in heads.values():
+        out.add_column(head, justify="right", no_wrap=True)
+    for i, name in enumerate(table["model"].values):
+        values = {key: float(table[key][i]) for key in heads}
+        cells = [
+            "-" if values[key] != values[key] else f"{values[key]:.{digits}f}"
+            for key, (_, digits) in heads.items()
+        ]
+        out.add_row(Text(str(name)), *cells, style="" if i else "bold")
+    console.print(out)
+    console.print()
+    for text in found.notes:
+        show_caption(console, text)
 
 
 def show_caption(console: "Console", text: str) -> None:

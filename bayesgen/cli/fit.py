@@ -151,17 +151,10 @@ def fit(
     columns.find(target, table)
     kinds = _parse_kinds(kind or [], model, table, {target, *(drop or [])})
     documents = model is Model.MARKOV or (model is Model.AUTO and text is not None)
-    names = _choose_columns(table, target, drop or [], documents, text)
+    names = choose_columns(table, target, drop or [], documents, text)
     whole = files.read_whole(table, [target, *names])
     labelled, labels = columns.labels(whole.cells(target), table)
-    try:
-        with busy("sorting out columns"):
-            features = _features(whole, names, model, kinds, documents)
-            X = columns.Reader(features).read(whole)
-    except UserError as mistake:
-        other = "" if model in (Model.MIXED, Model.AUTO) else ", or use --model mixed"
-        raise UserError(f"{data}: {mistake}; leave it out by --drop{other}") from None
-    clf = _new(model, features, order, tokens)
+    clf, X, features = untrained(whole, table, names, model, kinds, documents, order, tokens)
     X = columns.take(X, labelled)
     if not documents:
         X, labels = _complete_rows(X, labels, clf, model, drop_incomplete)
@@ -198,7 +191,7 @@ def _parse_kinds(given: list[str], model: Model, table: "Table", taken: set[str]
     return out
 
 
-def _choose_columns(
+def choose_columns(
     table: "Table", target: str, drop: list[str], documents: bool, text: str | None
 ) -> list[str]:
     """The columns of X, in the order of the file."""
@@ -255,6 +248,29 @@ def _complete_rows(
 
 
 # -------------------------------------------------------------------------------------- model
+
+
+def untrained(
+    whole: "Rows",
+    table: "Table",
+    names: list[str],
+    model: Model,
+    kinds: dict[str, str],
+    documents: bool,
+    order: int = 2,
+    tokens: Tokens = Tokens.CHAR,
+) -> "tuple[Any, Any, list[Feature]]":
+    """The classifier, not yet fitted; all rows as it takes them; and how they were read."""
+    from bayesgen.cli.columns import Reader
+
+    try:
+        with busy("sorting out columns"):
+            features = _features(whole, names, model, kinds, documents)
+            X = Reader(features).read(whole)
+    except UserError as mistake:
+        other = "" if model in (Model.MIXED, Model.AUTO) else ", or use --model mixed"
+        raise UserError(f"{table.path}: {mistake}; leave it out by --drop{other}") from None
+    return _new(model, features, order, tokens), X, features
 
 
 def _features(

@@ -142,8 +142,8 @@ class LeaveOneOut(Estimator):
         sample_weight: Any = None,
         groups: Any = None,
         partial: bool = False,
-    ) -> "tuple[ELPDData, Array, Array]":
-        """`loo`; (n, C) log joint densities of the rows that it scores, and their codes (n,)."""
+    ) -> "tuple[ELPDData, Array, TrainingRows]":
+        """`loo`; (n, C) log joint densities of the n rows that it scores; those rows."""
         if target not in ("label", "joint"):
             raise ValueError(f"target must be 'label' or 'joint', got {target!r}")
         if target == "joint":
@@ -176,7 +176,7 @@ class LeaveOneOut(Estimator):
             0 if isinstance(own, ExactPosterior) else int(np.prod(own.shape)),
             n_groups,
         )
-        return scores, log_joint, rows.codes[at]
+        return scores, log_joint, TrainingRows(rows.X[at], rows.codes[at], rows.weight[at])
 
     def _without_groups(self, own: Any, rows: TrainingRows, groups: Any) -> Array:
         if not isinstance(own, ExactPosterior):

@@ -82,6 +82,12 @@ def test_stacking_weights_are_the_best_mixture(models, found, wine):
     assert found.table.stacking.sum() == pytest.approx(1)
 
 
+def test_exponents_are_those_of_the_pool(models, found, wine):
+    names = found.table.model.values.tolist()
+    pool = bg.LogLinearPool({name: models[name] for name in names}, prefit=True).fit(*wine)
+    np.testing.assert_allclose(found.table.pool, pool.exponents_, rtol=1e-6)
+
+
 def test_evidence_weights_do_not_underflow(models, found):
     evidence = found.table.log_evidence.values
     gap = evidence - evidence.max()
@@ -102,8 +108,6 @@ def test_what_it_shows(found):
     text = repr(found)
     assert "no guide to classification" in text
     assert "by leave-one-out of 178 labels" in text
-    assert "pool" not in text.splitlines()[1]  # nothing known of it yet
-    assert "pool" in found.table
     assert list(found.to_dataframe().index) == found.table.model.values.tolist()
     assert "<table" in found._repr_html_()
 
@@ -132,7 +136,12 @@ def test_weights_of_rows_and_rows_of_each_model(wine):
         float(found.table.elpd.sel(model="two")) == models["two"].loo(X[:, :2], y, "label", w).elpd
     )
     assert np.isnan(found.table.evidence_weight).all()  # of other columns
-    assert "Nor can it be compared" in repr(found)
+    assert "Nor can it be compared" in " ".join(repr(found).split())
+    pool = bg.LogLinearPool([models[str(found.table.model.values[0])]], prefit=True)
+    assert found.table.pool.dtype == float
+    rows = {"two": X[:, :2], "six": X}[str(found.table.model.values[0])]
+    alone = bg.compare_models({"only": pool.members[0]}, rows, y, w)
+    np.testing.assert_allclose(alone.table.pool, pool.fit(rows, y, w).exponents_, rtol=1e-6)
 
 
 def test_one_model(models, wine):

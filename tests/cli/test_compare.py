@@ -1,0 +1,111 @@
+"""``bayesgen compare`` of several models: exact leave-one-out, held-out rows, refusals."""
+
+import pytest
+
+import bayesgen as bg
+from tests.cli.test_cli import PENGUINS, refused, run
+
+DROP = [f"--drop={name}" for name in ("island", "sex", "year")]
+BILL = ["bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g"]
+ON = ["--target", "species"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("models")
+    run("fit", PENGUINS, *ON, "-o", path / "mixed.nc")
+    run("fit", PENGUINS, *ON, *DROP, "--model", "gaussian", "-o", path / "nb.nc")
+    run("fit", PENGUINS, *ON, *DROP, "--model=lda", "--drop-incomplete", "-o", path / "lda.nc")
+    return path
+
+
+@pytest.fixture(scope="module")
+def rows():
+    X, y = bg.datasets.load_penguins()
+    return X[BILL], y
+
+
+def shown(out, name):
+    """The numbers in the line of a model."""
+    line = next(line for line in out.splitlines() if line.startswith(f"{name} "))
+    return line.split()[1:]
+
+
+def test_saved_models_by_leave_one_out(folder, rows):
+    out = run("compare", folder / "mixed.nc", folder / "nb.nc", PENGUINS, *ON).stdout
+    loo = bg.load(folder / "nb.nc").loo(*rows)
+    elpd, gap, se, loss, *_ = shown(out, "nb")
+    assert elpd == f"{loo.elpd:.1f}"
+    assert loss == f"{-loo.elpd / 344:.4f}"
+    assert float(gap) < -2 * float(se)
+    assert shown(out, "mixed")[1] == "0.0"
+    assert "Leave-one-out of 344 rows" in out
+    assert "no guide to classification" in " ".join(out.split())
+
+
+def test_models_by_name_are_fitted_to_the_table(folder, rows):
+    X, y = rows
+    complete = X.notna().all(axis=1)
+    X, y = X[complete], y[complete]
+    models = {"lda": bg.LinearDiscriminant(), "qda": bg.QuadraticDiscriminant()}
+    want = bg.compare_models({k: clf.fit(X, y) for k, clf in models.items()}, X, y).table
+    names = ["--model", "lda", "--model", "qda"]
+    result = run("compare", PENGUINS, *ON, *DROP, *names, "--drop-incomplete")
+    for name in models:
+        row = want.sel(model=name)
+        numbers = shown(result.stdout, name)
+        assert numbers[:2] == [f"{row[key].item():.1f}" for key in ("elpd", "elpd_diff")]
+        assert numbers[-2:] == [f"{row.pool.item():.2f}", f"{row.log_evidence.item():.1f}"]
+    assert "2 rows with missing cells dropped" in result.stderr
+    both = run("compare", folder / "lda.nc", PENGUINS, *ON, *DROP, *names[2:], "--drop-incomplete")
+    assert shown(both.stdout, "lda")[0] == shown(result.stdout, "lda")[0]
+
+
+def test_which_rows(folder):
+    one = [folder / "lda.nc", PENGUINS, *ON, "--drop-incomplete"]
+    assert "plug-in" in run("compare", *one).stdout
+    assert "stacking" in run("compare", *one, "--rows", "training").stdout
+    both = run("compare", folder / "nb.nc", *one, "--rows", "held-out").stdout
+    assert "nb: GaussianNB on 342 rows" in both
+    assert "lda: LinearDiscriminant on 342 rows" in both
+
+
+def test_names_that_are_taken(folder, tmp_path):
+    other = tmp_path / "nb.nc"
+    other.write_bytes((folder / "nb.nc").read_bytes())
+    out = run("compare", folder / "nb.nc", other, PENGUINS, *ON).stdout
+    assert out.count(shown(out, "nb")[0]) == 2
+
+
+def test_texts():
+    from bayesgen.datasets import load_languages
+    from tests.cli.test_cli import LANGUAGES
+
+    out = run("compare", LANGUAGES, "--target=lang", "--text=text", "--model=markov").stdout
+    X, y = load_languages()
+    want = bg.MarkovNB().fit(list(X), y).loo(list(X), y).elpd
+    assert float(shown(out, "markov")[0]) == pytest.approx(want, abs=0.06)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([PENGUINS, *ON], "Missing argument 'TABLE'"),
+        ([PENGUINS, *ON, *DROP, "--model=lda"], "cannot learn from rows with missing cells"),
+        ([PENGUINS, *ON, "--model=lda"], "leave it out by --drop"),
+        ([PENGUINS, *ON, "--model=auto"], "name its members"),
+        ([PENGUINS, *ON, "--model=mixed", "--rows=held-out"], "cannot be held out"),
+        ([PENGUINS, *ON, "--model=mixed", "--rows=other"], "other"),
+    ],
+)
+def test_refusals(arguments, message):
+    assert message in refused("compare", *arguments)
+
+
+def test_other_rows_are_refused(folder, tmp_path):
+    some = tmp_path / "some.csv"
+    with open(PENGUINS, encoding="utf-8") as file:
+        some.write_text("".join(file.readlines()[:200]), encoding="utf-8")
+    line = refused("compare", folder / "mixed.nc", folder / "nb.nc", some, *ON)
+    assert "the fit had" in line or "needs the training rows" in line
+    assert "--rows held-out" in line
