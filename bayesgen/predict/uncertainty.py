@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from scipy.special import entr, expit, log_expit
+from scipy.special import entr, expit, log_expit, log_ndtr, ndtr, stdtrit
 
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_softmax
@@ -43,6 +43,9 @@ _METHODS = np.array(["constant", "inversion", "margins", "draws"])
 _CODE = {name: code for code, name in enumerate(_METHODS)}
 _BLOCK = 1024  # rows
 _CONVERGED = 1e-5
+_BOUND = 1e-5  # error of an inverted margin; draws have none
+_FEW = 16  # draws that show a class: below, replicates do not tell the error
+_WIDER = float(stdtrit(REPLICATES - 1, 0.975) / 1.96)  # of an error that eight replicates tell
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,9 @@ class Uncertainty:
     method : (N,) str
         "constant", "inversion", "margins" or "draws".
     error : (N,)
-        Bound (inversion) or largest standard error (margins, draws) of any of the numbers, in nats.
+        Of any of the numbers (of `sd`, its square), in nats: a bound (inversion); for margins and
+        draws twice the error holds each number in at least 95 of 100 rows. It comes from randomised
+        replicates of the points, and bounds on what these have in common.
     """
 
     total: Array
@@ -81,7 +86,8 @@ class Moments(NamedTuple):
     top: Array  # (n, C)
     entropy: Array  # (n,) E H(rho)
     noise: Array  # (n, C) variance of `mean` as an estimate
-    error: Array  # (n,)
+    error: Array  # (n,) of mean, variance, top and entropy
+    error_of_total: Array  # (n,) of H(mean), and of its difference from `entropy`
     method: Array  # (n,) position in _METHODS
 
     @classmethod
@@ -89,7 +95,8 @@ class Moments(NamedTuple):
         """Zeros, "constant"."""
         wide = [np.zeros((n, n_classes)) for _ in range(4)]
         method = np.zeros(n, dtype=np.intp)
-        return cls(wide[0], wide[1], wide[2], np.zeros(n), wide[3], np.zeros(n), method)
+        zero = [np.zeros(n) for _ in range(3)]
+        return cls(wide[0], wide[1], wide[2], zero[0], wide[3], zero[1], zero[2], method)
 
     def put(self, rows: Array | slice, other: "Moments") -> None:
         """Overwrite some of the rows."""
@@ -173,18 +180,20 @@ def entropies(
                 part = source.moments(None)
                 bias = (part.noise / (2 * np.maximum(part.mean, 1e-300))).sum(axis=1)
                 total[rows + start] = entr(part.mean).sum(axis=1) + bias
+                error = np.maximum(part.error, part.error_of_total)
             else:
                 p = responsibilities(model, x[rows], classes, class_prior)
                 part = Moments.empty(len(rows), len(classes))._replace(mean=p)  # it is known
                 for j in range(len(classes)):
                     part.add(p[:, j], source.moments(j))
                 total[rows + start] = entr(p).sum(axis=1)
+                error = part.error
             wide = Moments.empty(len(rows), n_classes)
             for name in ("mean", "variance", "top", "noise"):
                 getattr(wide, name)[:, classes] = getattr(part, name)
             moments.put(
                 rows + start,
-                wide._replace(entropy=part.entropy, error=part.error, method=part.method),
+                wide._replace(entropy=part.entropy, error=error, method=part.method),
             )
     scale = 1 / np.log(2) if unit == "bits" else 1.0
     # the difference is an information: what rounding leaves below 0 is 0
@@ -283,7 +292,9 @@ class _Source:
 
 def _averages(a: Array, method: str) -> Moments:
     """Moments of draws (n, replicate, draw, C) of log joint densities."""
-    rho = np.exp(log_softmax(a))
+    log_rho = log_softmax(a)
+    rare = _rare(log_rho.mean(axis=(1, 2)), log_rho.std(axis=(1, 2)), a.shape[1] * a.shape[2])
+    rho = np.exp(log_rho)
     mean = rho.mean(axis=(1, 2))
     first = rho == rho.max(axis=-1, keepdims=True)
     each = [
@@ -292,11 +303,46 @@ def _averages(a: Array, method: str) -> Moments:
         (first / first.sum(axis=-1, keepdims=True)).mean(axis=2),
         entr(rho).sum(axis=-1).mean(axis=2),
     ]
-    noise = [v.var(axis=1, ddof=1) / REPLICATES for v in each]
-    worst = [v if v.ndim == 1 else v.max(axis=1) for v in noise]
+    noise = each[0].var(axis=1, ddof=1) / REPLICATES
     _, variance, top, entropy = (v.mean(axis=1) for v in each)
-    error = np.sqrt(np.max(worst, axis=0))
-    return Moments(mean, variance, top, entropy, noise[0], error, np.full(len(a), _CODE[method]))
+    error, of_total = _errors(each, *rare)
+    method_code = np.full(len(a), _CODE[method])
+    return Moments(mean, variance, top, entropy, noise, error, of_total, method_code)
+
+
+def _rare(mean: Array, sd: Array, n_draws: int) -> tuple[Array, Array]:
+    """(n,) what a class that few of the draws may show, or none, can add to a mean and to a total.
+
+    A class of which log p(c | x, theta) has this mean and sd (n, C) has about the probability
+    E min(1, e^L), L normal: q. Where q n_draws is small, replicates do not tell their error. It is
+    q itself, or that of a share of n_draws.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        tail = np.exp(mean + sd**2 / 2 + log_ndtr(-mean / sd - sd))
+        q = np.nan_to_num(np.clip(ndtr(mean / sd) + tail, 0.0, 1.0))
+        seen = q * n_draws
+        part = np.where(seen < _FEW, np.minimum(1.0, 1 / np.sqrt(seen)), 0.0)
+    return (part * q).sum(axis=1), (part * entr(q)).sum(axis=1)
+
+
+def _errors(each: list[Array], rare: Array, rare_total: Array) -> tuple[Array, Array]:
+    """(n,) each: errors of the averages, and of the total and the epistemic entropy.
+
+    By the jackknife over replicates, `each` (n, replicate, ...) of the averages: the total is a
+    function of a mean, and where that is small, a steep one. Widened so that, as in a normal
+    distribution, 95 % are within twice the error. Added is what replicates have in common: `_BOUND`
+    for each class, and what `_rare` tells, (n,).
+    """
+    without = [(v.sum(axis=1, keepdims=True) - v) / (REPLICATES - 1) for v in each]
+    total = entr(without[0]).sum(axis=-1)
+    bound = _BOUND * each[0].shape[2]
+
+    def worst(values: list[Array]) -> Array:
+        errors = [np.sqrt((REPLICATES - 1) * v.var(axis=1)) for v in values]
+        flat = np.concatenate([e.reshape(len(e), -1) for e in errors], axis=1)
+        return bound + _WIDER * flat.max(axis=1)
+
+    return worst(without) + rare, worst([total, total - without[3]]) + rare_total
 
 
 def _both(
@@ -310,6 +356,7 @@ def _both(
         entropy,
         np.zeros((len(mean), 2)),
         error,
+        error * (1 - np.log(np.clip(np.minimum(mean, 1 - mean), np.maximum(error, 1e-300), 1.0))),
         np.full(len(mean), _CODE[method]),
     )
 

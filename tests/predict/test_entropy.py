@@ -78,6 +78,61 @@ T = (np.arange(70)[:, None] + (NODES + 1) / 2).ravel() / 5
 WEIGHT = np.tile(WEIGHTS / 10, 70)
 
 
+def within_twice_the_error(misses):
+    """95 % of each number and none far out, of {number: [|estimate - exact|/error]}."""
+    for name, each in misses.items():
+        ratio = np.concatenate(each)
+        assert (ratio < 2).mean() >= 0.95, (name, np.sort(ratio)[-10:])
+        assert ratio.max() < 5, (name, np.sort(ratio)[-10:])
+
+
+@pytest.mark.parametrize("spread", [0.3, 1.5])  # of the logs of the weights: classes alike, or not
+def test_the_error_is_true_for_class_weights(spread):
+    rng = np.random.default_rng(11)
+    misses = {name: [] for name in ("total", "aleatoric", "epistemic", "mean", "variance")}
+    for n_classes in (3, 6):
+        for scale in np.geomspace(0.05, 50, 10):
+            alpha = scale * np.exp(spread * rng.normal(size=n_classes))
+            found, want = entropies(*weights_alone(alpha)), dirichlet(alpha)
+            want["epistemic"] = want["total"] - want["aleatoric"]
+            want["variance"] = want["sd"] ** 2
+            for name, each in misses.items():
+                value = found.sd[0] ** 2 if name == "variance" else getattr(found, name)[0]
+                each.append(np.atleast_1d(np.abs(value - want[name]).max() / found.error[0]))
+    within_twice_the_error(misses)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_classes", [3, 6])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_error_is_true(name, n_classes):
+    """Classes far apart and alike, few columns and many: rare classes, and all of them likely."""
+    misses = {}
+    sizes = ((2, 5, 60_000), (10, 5, 40_000), (10, 50, 40_000), (30, 20, 20_000))
+    for n_features, per_class, n_draws in sizes:
+        model, X = case(name, n_features, per_class, n_classes=n_classes, new=5)
+        found = entropies(model, X)
+        parts = []
+        for seed in range(20):
+            rho = softmax(log_joint(model, X, n_draws // 20, seed=seed), axis=-1)
+            parts.append((rho.mean(axis=0), entr(rho).sum(axis=-1).mean(axis=0)))
+        means, entropy = (np.stack(part) for part in zip(*parts, strict=True))
+
+        def numbers(chosen, means=means, entropy=entropy):
+            mean, aleatoric = means[chosen].mean(axis=0), entropy[chosen].mean(axis=0)
+            total = entr(mean).sum(axis=-1)
+            return {"total": total, "aleatoric": aleatoric, "epistemic": total - aleatoric}
+
+        every = np.arange(20)
+        without = [numbers(every != k) for k in every]
+        for key, want in numbers(every).items():
+            each = np.stack([w[key] for w in without])
+            noise = np.sqrt(19 * each.var(axis=0))  # of the draws: jackknife
+            miss = np.maximum(np.abs(getattr(found, key) - want) - 2 * noise, 0)
+            misses.setdefault(key, []).append(miss / found.error)
+    within_twice_the_error(misses)
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 def test_two_classes_against_the_integrals_over_the_frequency(name):
     model, X = case(name, 3, 6)

@@ -17,11 +17,6 @@ def cgf(f: "NormalInverseGamma", X: Matrix, t: Array) -> Array:
     n_classes, kappa, scale, live = len(f.mu), f.kappa, f.sum_of_squares, f.live
     over_classes, over_features = f.over_classes, f.over_features
 
-    def sum_seen(seen: Array, table: Array) -> Array:  # table (..., n or 1, D)
-        if table.shape[-2] > 1 or not np.isfinite(table).all():
-            return np.sum(np.where(seen, table, 0.0), axis=-1)
-        return shared_sums(seen.astype(table.dtype), table[..., 0, :])
-
     def cell(rows: slice, t: Array) -> Array:
         x = dense_block(X, rows) - f.shift
         seen = ~np.isnan(x) & live
@@ -29,10 +24,10 @@ def cgf(f: "NormalInverseGamma", X: Matrix, t: Array) -> Array:
         out: Any = 0.0
         T: Any = 0.0
         B: Any = 0.0
-        by_cell: Any = 0.0  # the terms of a cell that do not depend on its value
+        table: Any = 0.0  # (..., n or 1, D) the terms of a cell that do not depend on its value
         for c in range(n_classes):
             tc = t[..., c, None]
-            by_cell = by_cell - 0.5 * log1p(tc / kappa[c])
+            table = table - 0.5 * log1p(tc / kappa[c])
             nu, ss = (v[0 if over_classes else c] for v in (f.nu, scale))
             square = seen * np.square(x - f.mu[c]) / ss  # first: t may be tiny
             own = tc * kappa[c] / (kappa[c] + tc) * square
@@ -43,10 +38,10 @@ def cgf(f: "NormalInverseGamma", X: Matrix, t: Array) -> Array:
                 T, B = T * seen.sum(axis=-1, keepdims=True), B.sum(axis=-1, keepdims=True)
             norm = log_gamma_difference(nu / 2, T / 2) - T / 2 * np.log(np.pi * ss)
             out = out - ((nu + T * (1.0 if over_features else seen)) / 2 * log1p(B)).sum(axis=-1)
-            out = out + (norm[..., 0] if over_features else 0.0)
-            out = out + sum_seen(seen, by_cell if over_features else by_cell + norm)
-            by_cell = 0.0
-        return out
+            out, table = (out + norm[..., 0], table) if over_features else (out, table + norm)
+        if table.shape[-2] > 1 or not np.isfinite(table).all():
+            return out + np.sum(np.where(seen, table, 0.0), axis=-1)
+        return out + shared_sums(seen.astype(table.dtype), table[..., 0, :])
 
     with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
         return cgf_by_rows(cell, X.shape[0], X.shape[1], t)
