@@ -87,8 +87,9 @@ class GaussianNB(_Gaussian):
         everything; one for each class.
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
-    prior : {"default", "empirical"}
-        ``"empirical"`` rescales kappa0, nu0 and sigma2_0 to the largest evidence.
+    prior : {"default", "empirical", "loo"}
+        ``"empirical"`` rescales kappa0, nu0 and sigma2_0 to the largest evidence p(X, y), ``"loo"``
+        to the largest leave-one-out score of the labels, in `fit` alone (`GenerativeClassifier`).
 
     Notes
     -----
@@ -240,8 +241,9 @@ class LinearDiscriminant(_Discriminant):
         default.
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
-    prior : {"default", "empirical"}
-        ``"empirical"`` rescales kappa0, nu0 and psi0 to the largest evidence.
+    prior : {"default", "empirical", "loo"}
+        ``"empirical"`` rescales kappa0, nu0 and psi0 to the largest evidence p(X, y), ``"loo"`` to
+        the largest leave-one-out score of the labels, in `fit` alone (`GenerativeClassifier`).
 
     Notes
     -----
@@ -294,8 +296,9 @@ class QuadraticDiscriminant(_Discriminant):
         Then each variance is scaled-inverse-chi2(nu0, psi0/nu0), with nu0 = 3 by default.
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
-    prior : {"default", "empirical"}
-        ``"empirical"`` rescales kappa0, nu0 and psi0 to the largest evidence.
+    prior : {"default", "empirical", "loo"}
+        ``"empirical"`` rescales kappa0, nu0 and psi0 to the largest evidence p(X, y), ``"loo"`` to
+        the largest leave-one-out score of the labels, in `fit` alone (`GenerativeClassifier`).
 
     Notes
     -----

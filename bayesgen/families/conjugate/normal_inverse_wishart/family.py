@@ -485,6 +485,19 @@ class NormalInverseWishart(ConjugateFamily):
         limit = self.dim - 1
         return replace(out, nu=limit + (self.nu - limit) * factors.get("nu", 1.0))
 
+    def strengthened(self, factors: Mapping[str, float]) -> Self:
+        """nu above its limit, or all of it; psi in proportion, so that E Sigma^-1 stays."""
+        f = factors.get("nu", 1.0)
+        out = self.scaled(factors)
+        nu = self.nu * f if f > 1 else out.nu
+        return replace(out, nu=nu, psi=out.psi * (nu / self.nu)[:, None, None])
+
+    def other_scales(self, given: Self) -> list[Self]:
+        """Variances without correlations, where psi is the default."""
+        if given.psi is not None:
+            return []
+        return [replace(self, psi=self.psi * np.eye(self.dim))]
+
 
 def _scale_matrices(psi: Any, groups: int, n_features: int) -> Array:
     """psi as (groups, D, D) symmetric matrices."""
