@@ -28,6 +28,7 @@ from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, Multinom
 from threadpoolctl import threadpool_limits
 
 import bayesgen as bg
+from bayesgen.inference import label_score
 from tests.benchmarks import open_sets
 
 MARGIN = 1.02
@@ -320,13 +321,29 @@ def scan(folder: Path, n: int) -> None:
     against_default(folder, "GaussianNB", lambda v: {str(o): ours(v, **o) for o in naive}, n)
 
 
+def _penalised(view: View, factor: float) -> Log:
+    """prior="loo" where half a nat is worth another factor than 3."""
+
+    def log_p(X: Any, y: Any, T: Any) -> np.ndarray:
+        before, label_score._PENALTY = label_score._PENALTY, 0.5 / np.log(factor) ** 2
+        try:
+            return ours(view, prior="loo")(X, y, T)
+        finally:
+            label_score._PENALTY = before
+
+    return log_p
+
+
 def chosen(folder: Path, n: int, most: int) -> None:
     """prior="loo" and prior="empirical" over the default; sets of at most `most` rows."""
     for model in (*GAUSSIAN, "BernoulliNB", "CategoricalNB", "MultinomialNB"):
         against_default(
             folder,
             model,
-            lambda v: {p: ours(v, prior=p) for p in ("loo", "empirical")},
+            lambda v: (
+                {p: ours(v, prior=p) for p in ("loo", "empirical")}
+                | {f"loo, {w:g} for half a nat": _penalised(v, w) for w in (2.0, 5.0, 10.0)}
+            ),
             n,
             most,
         )

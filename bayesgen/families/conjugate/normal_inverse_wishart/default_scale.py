@@ -11,9 +11,9 @@ Strimmer (2005), A shrinkage approach to large-scale covariance matrix estimatio
 of a correlation under a Normal, :math:`(1 - r^2)^2/f`, which needs no moment but the second: T is a
 function of statistics that add up, equivariant under shift and scale of each column. Their loss is
 that of single correlations; what classes are told apart by is the inverse, to which errors of all D
-columns add. The factor was chosen by ``tests/benchmarks/default_priors.py``: correlations that are
-clear are kept, so that directions with little variance in all classes are not drowned, and doubtful
-ones are dropped.
+columns add. The factor was chosen by ``tests/benchmarks/priors_on_open_sets.py --scan``:
+correlations that are clear are kept, so that directions with little variance in all classes are not
+drowned, and doubtful ones are dropped.
 """
 
 import numpy as np
