@@ -307,6 +307,7 @@ def scan(folder: Path, n: int) -> None:
     """What the defaults were chosen from."""
     kinds = ("diagonal", "rows 5", "OAS 3", "Ledoit-Wolf", "clear fixed 10")
     kinds += ("clear 1", "clear 2", "clear 3")
+    collinear(kinds)
     for model in GAUSSIAN[1:]:
         against_default(
             folder,
@@ -319,6 +320,30 @@ def scan(folder: Path, n: int) -> None:
         )
     naive = [{"nu0": v} for v in (1.0, 2.0, 5.0, 10.0)] + [{"kappa0": v} for v in (0.01, 1.0)]
     against_default(folder, "GaussianNB", lambda v: {str(o): ours(v, **o) for o in naive}, n)
+
+
+def lengths(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Five lengths of animals of four kinds, `n` of each: one size, small differences of shape."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(4), n)
+    size = rng.normal(15, 4, (len(y), 1)) * [1.0, 0.8, 2.1, 2.4, 0.9]
+    shape = [[0, 0, 0, 0, 0], [6, -3, -3, 0, 5], [-3, 5, 0, 3, -3], [3, 5, -6, 6, 3]]
+    return size + 0.12 * np.array(shape)[y] + rng.normal(0, 0.35, (len(y), 5)), y
+
+
+def collinear(kinds: tuple[str, ...]) -> None:
+    """Log loss where columns nearly repeat each other: what the diagonal drowns."""
+    for model, n in ((m, n) for m in GAUSSIAN[1:] for n in (20, 60)):
+        losses: dict[str, list[float]] = {}
+        for seed in range(10):
+            (X, y), (T, t) = lengths(n, seed), lengths(200, 100 + seed)
+            view = View(model, "lengths", X, y, {})
+            tried = {k: discriminant(view, k, lambda D: D + 2) for k in kinds}
+            for name, method in ({"default": ours(view)} | tried).items():
+                loss = -method(X, y, T)[np.arange(len(t)), t].mean()
+                losses.setdefault(name, []).append(loss)
+        cells = ", ".join(f"{k} {np.mean(v):.3f}" for k, v in losses.items())
+        print(f"{model}, lengths, {n} rows per class: {cells}")
 
 
 def _penalised(view: View, factor: float) -> Log:
