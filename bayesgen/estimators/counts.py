@@ -32,8 +32,9 @@ class BernoulliNB(GenerativeClassifier):
         Values above it are 1, the others 0, as in scikit-learn. None: X must hold only 0 and 1.
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
-    prior : {"default", "empirical"}
-        ``"empirical"`` rescales alpha and beta to the largest evidence.
+    prior : {"default", "empirical", "loo"}
+        ``"empirical"`` rescales alpha and beta to the largest evidence p(X, y), ``"loo"`` to the
+        largest leave-one-out score of the labels, in `fit` alone (`GenerativeClassifier`).
 
     See Also
     --------
@@ -173,8 +174,9 @@ class MultinomialNB(_Counts):
         Dirichlet concentration, in words.
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
-    prior : {"default", "empirical"}
-        ``"empirical"`` rescales alpha to the largest evidence.
+    prior : {"default", "empirical", "loo"}
+        ``"empirical"`` rescales alpha to the largest evidence p(X, y), ``"loo"`` to the largest
+        leave-one-out score of the labels, in `fit` alone (`GenerativeClassifier`).
 
     Notes
     -----
@@ -237,8 +239,9 @@ class PoissonNB(_Counts):
         mean count of the column, so that the prior mean is the pooled mean.
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
-    prior : {"default", "empirical"}
-        ``"empirical"`` rescales shape and rate to the largest evidence.
+    prior : {"default", "empirical", "loo"}
+        ``"empirical"`` rescales shape and rate to the largest evidence p(X, y), ``"loo"`` to the
+        largest leave-one-out score of the labels, in `fit` alone (`GenerativeClassifier`).
 
     References
     ----------

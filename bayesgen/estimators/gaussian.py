@@ -87,8 +87,9 @@ class GaussianNB(_Gaussian):
         everything; one for each class.
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
-    prior : {"default", "empirical"}
-        ``"empirical"`` rescales kappa0, nu0 and sigma2_0 to the largest evidence.
+    prior : {"default", "empirical", "loo"}
+        ``"empirical"`` rescales kappa0, nu0 and sigma2_0 to the largest evidence p(X, y), ``"loo"``
+        to the largest leave-one-out score of the labels, in `fit` alone (`GenerativeClassifier`).
 
     Notes
     -----
@@ -232,15 +233,17 @@ class LinearDiscriminant(_Discriminant):
         Degrees of freedom, > D - 1. None: D + 2, the least integer with a finite prior mean.
     psi0 : float, array (feature,) or (feature, feature), optional
         Scale matrix; a number or a vector is its diagonal. E Sigma = psi0/(nu0 - D - 1). None:
-        nu0 times the diagonal of pooled within-class variances.
+        nu0 times pooled within-class variances and correlations, the correlations shrunken towards
+        0 by how doubtful they are.
     covariance : {"full", "diagonal", "spherical"}
         Diagonal: a variance for each feature; spherical: one for all. Then each variance is
         scaled-inverse-chi2(nu0, psi0/nu0), the inverse Wishart of one dimension, with nu0 = 3 by
         default.
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
-    prior : {"default", "empirical"}
-        ``"empirical"`` rescales kappa0, nu0 and psi0 to the largest evidence.
+    prior : {"default", "empirical", "loo"}
+        ``"empirical"`` rescales kappa0, nu0 and psi0 to the largest evidence p(X, y), ``"loo"`` to
+        the largest leave-one-out score of the labels, in `fit` alone (`GenerativeClassifier`).
 
     Notes
     -----
@@ -262,7 +265,7 @@ class LinearDiscriminant(_Discriminant):
     array(['a'], dtype='<U1')
     >>> w, w0 = clf.linear_form(method="posterior_mean")
     >>> w.round(2)
-    array([ 4.5 , -2.16])
+    array([ 7.46, -6.69])
     """
 
     _shared = True
@@ -286,14 +289,16 @@ class QuadraticDiscriminant(_Discriminant):
         Degrees of freedom, > D - 1. None: D + 2, the least integer with a finite prior mean.
     psi0 : float, array (feature,), (feature, feature) or (class, feature, feature), optional
         Scale matrix; a number or a vector is its diagonal. E Sigma = psi0/(nu0 - D - 1). None:
-        nu0 times the diagonal of pooled within-class variances.
+        nu0 times pooled within-class variances and correlations, the correlations shrunken towards
+        0 by how doubtful they are.
     covariance : {"full", "diagonal", "spherical"}
         Diagonal: a variance for each class and feature (`GaussianNB`); spherical: one per class.
         Then each variance is scaled-inverse-chi2(nu0, psi0/nu0), with nu0 = 3 by default.
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
-    prior : {"default", "empirical"}
-        ``"empirical"`` rescales kappa0, nu0 and psi0 to the largest evidence.
+    prior : {"default", "empirical", "loo"}
+        ``"empirical"`` rescales kappa0, nu0 and psi0 to the largest evidence p(X, y), ``"loo"`` to
+        the largest leave-one-out score of the labels, in `fit` alone (`GenerativeClassifier`).
 
     Notes
     -----
@@ -310,7 +315,7 @@ class QuadraticDiscriminant(_Discriminant):
     >>> X = [[1.0, 2.0], [2.0, 3.5], [1.5, 2.0], [6.0, 1.0], [7.0, 2.5], [6.5, 1.5]]
     >>> clf = QuadraticDiscriminant().fit(X, ["a"] * 3 + ["b"] * 3)
     >>> clf.predict_proba([[4.0, 2.0]]).round(2)
-    array([[0.47, 0.53]])
+    array([[0.46, 0.54]])
     """
 
     _shared = False

@@ -27,8 +27,9 @@ from bayesgen.estimators.training import Training, kept
 from bayesgen.families.contract import Stats
 from bayesgen.families.records import Record
 from bayesgen.inference import approximation, diagnostics, sampled
-from bayesgen.inference.closed_form import NoClosedFormError
+from bayesgen.inference.closed_form import NEEDS_ROWS, NoClosedFormError
 from bayesgen.inference.closed_form import posterior as closed_form_posterior
+from bayesgen.inference.label_score import LabelledRows
 from bayesgen.inference.sampled import SAMPLED, Inference
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.drawn import DrawnPosterior
@@ -48,7 +49,7 @@ class _Labelled(NamedTuple):
 
 def _adds_up(self: Any) -> bool:
     """Whether rows can be added: scikit-learn tells it by the attribute ``partial_fit``."""
-    self._refuse_no_statistics("partial_fit")
+    self._refuse_no_conjugate("partial_fit")
     return True
 
 
@@ -135,7 +136,11 @@ class Learning(Estimator):
                     f"fit() got {', '.join(sample_options)}, which is for inference='nuts' alone"
                 )
             self._absorb(X, y, sample_weight)
-            self._settle()
+            rows = None
+            if self.prior == "loo":
+                own = self._labelled(X, y, sample_weight, reset=False, unlabelled=False)
+                rows = LabelledRows(self._encode(own.X), own.codes, own.weight)
+            self._settle(rows)
             self._training = kept(X, y, sample_weight)
             return self
 
@@ -228,6 +233,15 @@ class Learning(Estimator):
     # -- what may be asked --------------------------------------------------------------------
 
     def _refuse_no_statistics(self, what: str) -> None:
+        self._refuse_no_conjugate(what)
+        if self.prior == "loo":
+            raise NoClosedFormError(
+                f"{what} works on sufficient statistics, and {NEEDS_ROWS}: fit all rows together, "
+                "or leave prior at 'default' and give the hyper-parameters of the prior_ of a fit "
+                "to some of them"
+            )
+
+    def _refuse_no_conjugate(self, what: str) -> None:
         if not self._conjugate():
             raise NoClosedFormError(
                 f"{what} works on sufficient statistics, and {self._family_type.__name__} "
@@ -365,12 +379,12 @@ class Learning(Estimator):
         self.stats_ = self.stats_.merge(stats.reindex_classes(codes, len(self.classes_)))
         self.n_rows_seen_ += other.n_rows_seen_
 
-    def _settle(self) -> Self:
-        """Prior and posterior from ``stats_``."""
+    def _settle(self, rows: LabelledRows | None = None) -> Self:
+        """Prior and posterior from ``stats_``, and from the `rows` behind it if need be."""
         for name in ("_draws", *_OF_ONE_FIT):
             self.__dict__.pop(name, None)
         self.prior_, self.model_ = closed_form_posterior(
-            self._unresolved(), self.prior, self.stats_
+            self._unresolved(), self.prior, self.stats_, rows
         )
         self._posterior = ExactPosterior(self.prior_, self.model_, self.stats_)
         return self

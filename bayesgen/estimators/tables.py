@@ -82,8 +82,9 @@ class CategoricalNB(_Table):
         error that names column and category.
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
-    prior : {"default", "empirical"}
-        ``"empirical"`` rescales alpha to the largest evidence.
+    prior : {"default", "empirical", "loo"}
+        ``"empirical"`` rescales alpha to the largest evidence p(X, y), ``"loo"`` to the largest
+        leave-one-out score of the labels, in `fit` alone (`GenerativeClassifier`).
 
     Attributes
     ----------
@@ -211,8 +212,10 @@ class MixedNB(_Table):
         As in `PoissonNB`, for the poisson columns.
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
-    prior : {"default", "empirical"}
-        ``"empirical"`` rescales each block's hyper-parameters to the largest evidence.
+    prior : {"default", "empirical", "loo"}
+        ``"empirical"`` rescales each block's hyper-parameters to the largest evidence p(X, y),
+        ``"loo"`` to the largest leave-one-out score of the labels, in `fit` alone
+        (`GenerativeClassifier`).
 
     Attributes
     ----------

@@ -47,8 +47,9 @@ class MarkovNB(GenerativeClassifier):
         Tokens of a simulated document; no part of the model, which takes lengths as given.
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
-    prior : {"default", "empirical"}
-        ``"empirical"`` rescales alpha to the largest evidence.
+    prior : {"default", "empirical", "loo"}
+        ``"empirical"`` rescales alpha to the largest evidence p(X, y), ``"loo"`` to the largest
+        leave-one-out score of the labels, in `fit` alone (`GenerativeClassifier`).
 
     Attributes
     ----------

@@ -4,6 +4,11 @@ Type-II maximum likelihood over one multiplicative factor for each name in ``fam
 that unequal hyper-parameters keep their proportions. The prior then depends on the data: the
 evidence it reaches is optimistic when models are compared.
 
+It is p(X, y) that is maximised, in which the features outweigh the labels. Where most columns say
+nothing of the class the evidence asks for class means that are all equal (kappa without bound:
+every row gets the class weights), and where columns repeat each other, for a scale of 0. Factors
+therefore stay between 1/100 and 100.
+
 Source: Bishop, Pattern Recognition and Machine Learning (2006), section 3.5.
 """
 
@@ -14,13 +19,15 @@ import numpy as np
 
 from bayesgen.families.contract import ConjugateFamily
 
-_LOG_LIMIT = np.log(1e6)  # a factor beyond it means that the evidence has no interior maximum
+_LIMIT = 100  # of a factor: kappa0 = 0.1 grows to 10 rows, so that no class mean is given up
+_LOG_LIMIT = np.log(_LIMIT)
 
 
 def maximise_evidence(prior: ConjugateFamily, stats: Any) -> ConjugateFamily:
     """The resolved `prior` rescaled to the largest log evidence of `stats`.
 
-    Warns when a factor runs to the limit of 1e6: the data ask for a degenerate prior.
+    Warns when a factor runs to the limit of 100 or 1/100: the data ask for a prior that says more
+    than they do, or next to nothing.
     """
     blocks = prior.blocks(stats)  # their evidences add: one at a time
     best: ConjugateFamily = prior.with_blocks([_maximised(b.family, b.stats) for b in blocks])
@@ -60,7 +67,7 @@ def _maximised(prior: ConjugateFamily, stats: Any) -> ConjugateFamily:
     if at_limit:
         warnings.warn(
             f"prior='empirical': the evidence has no interior maximum in {', '.join(at_limit)}; "
-            "the factor stopped at 1e6 or 1e-6 of the default",
+            f"the factor stopped at {_LIMIT} or 1/{_LIMIT} of the default",
             UserWarning,
             stacklevel=3,
         )

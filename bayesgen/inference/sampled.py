@@ -23,6 +23,7 @@ from bayesgen.inference import approximation, gibbs, nuts
 from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.inference.closed_form import posterior as closed_form_posterior
 from bayesgen.inference.incomplete import has_gaps, incomplete_data, is_complete, resolved_prior
+from bayesgen.inference.label_score import LabelledRows
 from bayesgen.numerics.rows import Matrix, class_counts, has_nan
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel, ClassStats, PartialRows
@@ -88,33 +89,38 @@ def target(unresolved: ClassModel, prior: str, data: Data) -> Target:
     ----------
     unresolved : ClassModel
         Hyper-parameters as the user gave them.
-    prior : {"default", "empirical"}
+    prior : {"default", "empirical", "loo"}
     data : Data
 
     Raises
     ------
     ValueError
-        If the evidence is to be maximised and has no closed form.
+        If the evidence, or a leave-one-out score, is to be maximised and has no closed form.
     """
     family = unresolved.family
     if not family.conjugate:
         if prior != "default":
             raise ValueError(
-                f"prior={prior!r} maximises the evidence, which has no closed form for "
+                f"prior={prior!r} maximises {_goal(prior)}, which has no closed form for "
                 f"{type(family).__name__}: leave prior at 'default'"
             )
         return _of_rows(unresolved, data)
     if is_complete(family, data.X, data.codes):
         stats = unresolved.stats(data.X, data.codes, data.n_classes, data.weight)
-        return _of_stats(*closed_form_posterior(unresolved, prior, stats), stats)
-    if prior == "empirical":
+        rows = LabelledRows(data.X, data.codes, data.weight)
+        return _of_stats(*closed_form_posterior(unresolved, prior, stats, rows), stats)
+    if prior != "default":
         raise ValueError(
-            "prior='empirical' maximises the evidence, which has no closed form where labels "
+            f"prior={prior!r} maximises {_goal(prior)}, which has no closed form where labels "
             "or cells are missing: fit the complete rows first and give the hyper-parameters "
             "of its prior_"
         )
     resolved = resolved_prior(unresolved, data.X, data.codes, data.n_classes, data.weight)
     return _of_incomplete_rows(resolved, data)
+
+
+def _goal(prior: str) -> str:
+    return "the leave-one-out score of the labels" if prior == "loo" else "the evidence"
 
 
 def target_under(prior: ClassModel, data: Data) -> Target:

@@ -45,6 +45,19 @@ def split(X, y):
 # ------------------------------------------------------------------------------------ by formula
 
 
+def default_scale(groups):
+    """Variances and shrunken correlations of (n_c, D) rows of each class, cell by cell."""
+    rows = np.concatenate(groups)
+    residuals = np.concatenate([g - g.mean(axis=0) for g in groups])
+    f, D = len(rows) - len(groups), rows.shape[1]
+    s2 = ((residuals**2).sum(axis=0) + rows.var(axis=0)) / (1 + f)
+    r = np.corrcoef(residuals, rowvar=False)  # the mean of residuals is 0
+    cells = [r[j, k] for j in range(D) for k in range(D) if j != k]
+    shrinkage = 2 * D * np.mean([(1 - c**2) ** 2 / f for c in cells]) / np.mean(np.square(cells))
+    shrinkage = min(1, max(shrinkage, 1 / f, 0.001))
+    return np.sqrt(np.outer(s2, s2)) * ((1 - shrinkage) * r + shrinkage * np.eye(D))
+
+
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer, load_digits])
 @pytest.mark.parametrize("model", ["GaussianNB", "LinearDiscriminant", "QuadraticDiscriminant"])
 def test_defaults_by_formula(model, load):
@@ -73,7 +86,7 @@ def test_defaults_by_formula(model, load):
             density = stats.t.logpdf(T, nu, loc, scale).sum(axis=1)
         else:
             df = D + 2 + rows[c] - D + 1
-            shape = ((D + 2) * np.diag(s2) + added[c]) / df * (1 + 1 / kappa)
+            shape = ((D + 2) * default_scale(groups) + added[c]) / df * (1 + 1 / kappa)
             unit = np.sqrt(s2)  # SciPy refuses matrices that only look singular
             t = stats.multivariate_t(loc / unit, shape / np.outer(unit, unit), df)
             density = t.logpdf(T / unit)
@@ -200,14 +213,39 @@ def test_constant_columns_change_neither_evidence_nor_empirical_prior(clf):
     "clf", [bg.LinearDiscriminant(nu0=20.0), bg.QuadraticDiscriminant(nu0=20.0)]
 )
 def test_default_scale_goes_with_the_given_degrees_of_freedom(clf):
-    """psi0 = nu0 s2: the prior precision is 1/s2 whatever nu0 is."""
+    """psi0 = nu0 T: the prior precision is that of T whatever nu0 is."""
     X, y = load_iris(return_X_y=True)
+    T = default_scale([X[y == c] for c in range(3)])
     s2 = bg.GaussianNB().fit(X, y).prior_.family.sigma2[0]
+    np.testing.assert_allclose(np.diag(T), s2, rtol=1e-12)
     psi = clf.fit(X, y).prior_.family.psi
-    np.testing.assert_allclose(psi, np.broadcast_to(20.0 * np.diag(s2), psi.shape), rtol=1e-12)
+    np.testing.assert_allclose(psi, np.broadcast_to(20.0 * T, psi.shape), rtol=1e-12)
     X = np.insert(X, 1, 7.0, axis=1)
     live = clf.fit(X, y).prior_.family.marginal(np.array([0, 2, 3, 4]))
-    np.testing.assert_allclose(live.psi, live.nu[:, None, None] * np.diag(s2), rtol=1e-12)
+    np.testing.assert_allclose(
+        live.psi, np.broadcast_to(live.nu[:, None, None] * T, live.psi.shape), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("clf", [bg.LinearDiscriminant(), bg.QuadraticDiscriminant()])
+def test_default_scale_keeps_clear_correlations_and_drops_doubtful_ones(clf):
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], 20)
+    size = rng.normal(size=(60, 1))
+    lengths = size * [1.0, 2.0, -3.0, 0.5] + 0.05 * rng.normal(size=(60, 4))
+    noise = rng.normal(size=(60, 30))
+
+    def correlations(X):
+        psi = clf.fit(X, y).prior_.family.psi[0]
+        width = np.sqrt(np.diag(psi))
+        return psi / width / width[:, None]
+
+    assert np.abs(correlations(lengths)).min() > 0.95
+    np.testing.assert_allclose(correlations(noise), np.eye(30), atol=1e-12)
+    assert np.all(np.isfinite(clf.fit(np.c_[size, size], y).predict_log_proba(np.c_[size, -size])))
+    two = [0, 1, 20, 40]  # one degree of freedom: every correlation is 1 or -1
+    psi = clf.fit(noise[two], y[two]).prior_.family.psi[0]
+    np.testing.assert_array_equal(psi, np.diag(np.diag(psi)))
 
 
 @pytest.mark.parametrize("clf", BY_COLUMN)

@@ -93,7 +93,7 @@ ERRORS = {
     ),
     "prior": (
         lambda: bg.GaussianNB(prior="flat").fit([[0.0], [1]], [0, 1]),
-        "prior must be 'default' or 'empirical', got 'flat'",
+        "prior must be 'default', 'empirical' or 'loo', got 'flat'",
     ),
     "unseen": (
         lambda: bg.CategoricalNB(unseen="skip").fit([["a"], ["b"]], [0, 1]),

@@ -30,13 +30,18 @@ from bayesgen.families.conjugate.normal_inverse_wishart import (
     margins,
     removal,
 )
+from bayesgen.families.conjugate.normal_inverse_wishart.default_scale import shrunken_correlations
 from bayesgen.families.conjugate.normal_inverse_wishart.scatter import ScatterStats
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import UndefinedEstimateError, refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS
 from bayesgen.families.records import array
 from bayesgen.families.shared import gaps
-from bayesgen.families.shared.gaussian import gaussian_information, unit_information
+from bayesgen.families.shared.gaussian import (
+    UnitInformation,
+    gaussian_information,
+    unit_information,
+)
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.mahalanobis import (
     log_normal_of_draws,
@@ -67,8 +72,8 @@ class NormalInverseWishart(ConjugateFamily):
         prior mean.
     psi : float, (D,), (D, D) or (class, D, D), positive definite, or None
         Scale matrix of the inverse Wishart: a number or a vector is its diagonal. E Sigma =
-        psi/(nu - D - 1), E Sigma^-1 = nu psi^-1. None: nu times the diagonal matrix of pooled
-        within-class variances (`gaussian.unit_information`), which matches the precision.
+        psi/(nu - D - 1), E Sigma^-1 = nu psi^-1. None: nu times the matrix of pooled within-class
+        variances and shrunken correlations (`default_scale`), which matches the precision.
     shift : array (feature,)
         Reference row: locations are held relative to it.
     ignored : bool array (feature,)
@@ -280,7 +285,7 @@ class NormalInverseWishart(ConjugateFamily):
             )
         if self.psi is None:  # the live columns have nu - n_ignored degrees of freedom
             weight = nu - ignored.sum() if not ignored.all() else np.ones(groups)
-            psi = weight[:, None, None] * np.diag(default.variance)
+            psi = weight[:, None, None] * self._default_scale(stats, default, n)
         else:
             psi = _scale_matrices(self.psi, groups[0], n_features)
         out = replace(
@@ -294,6 +299,17 @@ class NormalInverseWishart(ConjugateFamily):
         )
         out.factor  # noqa: B018 - raises where psi is not positive definite
         return out
+
+    @staticmethod
+    def _default_scale(stats: ScatterStats, default: UnitInformation, n: Array) -> Array:
+        """(D, D) pooled within-class variances and shrunken correlations of the live columns."""
+        live = np.flatnonzero(~default.constant)
+        freedom = np.maximum(n - 1, 0).sum(axis=0).min(initial=np.inf)
+        pooled = stats.scatter.sum(axis=0)[live[:, None], live]
+        out = np.eye(len(default.variance))
+        out[live[:, None], live] = shrunken_correlations(pooled, freedom)
+        width = np.sqrt(default.variance)
+        return out * width * width[:, None]
 
     def update(self, stats: ScatterStats) -> Self:
         """Add rows to kappa and nu, scatter and the step of the mean to psi."""
@@ -468,6 +484,19 @@ class NormalInverseWishart(ConjugateFamily):
         out = super().scaled({k: f for k, f in factors.items() if k != "nu"})
         limit = self.dim - 1
         return replace(out, nu=limit + (self.nu - limit) * factors.get("nu", 1.0))
+
+    def strengthened(self, factors: Mapping[str, float]) -> Self:
+        """nu above its limit, or all of it; psi in proportion, so that E Sigma^-1 stays."""
+        f = factors.get("nu", 1.0)
+        out = self.scaled(factors)
+        nu = self.nu * f if f > 1 else out.nu
+        return replace(out, nu=nu, psi=out.psi * (nu / self.nu)[:, None, None])
+
+    def other_scales(self, given: Self) -> list[Self]:
+        """Variances without correlations, where psi is the default."""
+        if given.psi is not None:
+            return []
+        return [replace(self, psi=self.psi * np.eye(self.dim))]
 
 
 def _scale_matrices(psi: Any, groups: int, n_features: int) -> Array:

@@ -1,0 +1,399 @@
+"""Default and chosen priors on the open sets, beside scikit-learn's class of the same name.
+
+    python tests/benchmarks/priors_on_open_sets.py              every pair at two sizes, 5 splits
+    python tests/benchmarks/priors_on_open_sets.py --scan       other scale matrices and weights
+    python tests/benchmarks/priors_on_open_sets.py --chosen     prior="loo" and prior="empirical"
+
+Rows, splits and sizes are those of `open_sets`: two thirds of each class, or 20 rows of it, and the
+same third tests both; of a set with more than 5000 rows a fixed sample, of a test third at most
+1500 rows. A pair is *lost* where our mean log loss is above 1.02 times scikit-learn's by more than
+two standard errors of the paired difference. Two errors are computed and the larger one counts:
+that of the mean over splits, and that of the mean over rows, each row averaged over the splits in
+which it is tested, because splits of a small set share their test rows. A lost pair is measured
+once more with 40 splits. Left out are peers that raise or return a probability of 0 or NaN.
+"""
+
+import argparse
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, MultinomialNB
+from threadpoolctl import threadpool_limits
+
+import bayesgen as bg
+from bayesgen.inference import label_score
+from tests.benchmarks import open_sets
+
+MARGIN = 1.02
+MOST_ROWS, MOST_TEST_ROWS = 5000, 1500
+GAUSSIAN = ("GaussianNB", "LinearDiscriminant", "QuadraticDiscriminant")
+Log = Callable[[Any, Any, Any], np.ndarray]  # rows, labels, new rows to log p(class | new row)
+
+
+class View(NamedTuple):
+    """A set as one class of scikit-learn can read it."""
+
+    model: str
+    name: str
+    X: Any
+    y: np.ndarray
+    options: dict[str, Any]
+
+
+class Scored(NamedTuple):
+    """One classifier in one split."""
+
+    rows: np.ndarray
+    losses: np.ndarray
+    ece: float
+
+
+# ------------------------------------------------------------------------------------------- views
+
+
+def views(folder: Path) -> Iterator[View]:
+    """Each set as each class."""
+    for found in open_sets.load(folder).values():
+        y = np.unique(found.y, return_inverse=True)[1]
+        for model, X in _readings(found):
+            keep = np.ones(len(y), bool) if sp.issparse(X) else ~np.isnan(X).any(axis=1)
+            rows = np.flatnonzero(keep)
+            if len(rows) > MOST_ROWS:
+                rows = np.sort(np.random.default_rng(0).permutation(rows)[:MOST_ROWS])
+            options = {}
+            if model == "CategoricalNB":
+                X = np.nan_to_num(X, nan=-1).astype(int)
+                options = {"categories": [range(k + 1) for k in X.max(axis=0)]}
+            yield View(model, found.name, X[rows], y[rows], options)
+
+
+def _readings(found: open_sets.OpenSet) -> Iterator[tuple[str, Any]]:
+    if found.kind == "text":
+        words = CountVectorizer(min_df=2).fit_transform(found.X).astype(float)
+        yield "MultinomialNB", words
+        yield "BernoulliNB", (words > 0).astype(float)
+        return
+    table = found.X
+    numeric = [c for c in table if pd.api.types.is_numeric_dtype(table[c])]
+    text = [c for c in table if c not in numeric]
+    if found.kind == "bits":
+        X = table.to_numpy(float)
+        yield from (("BernoulliNB", X), ("MultinomialNB", X))
+        return
+    if text:
+        codes = [pd.factorize(table[c], sort=True, use_na_sentinel=False)[0] for c in text]
+        if found.kind == "mixed":  # complete rows: a blank is no category there
+            blank = table[text].isna().any(axis=1).to_numpy()
+            yield "CategoricalNB", np.where(blank[:, None], np.nan, np.array(codes, float).T)
+        else:
+            yield "CategoricalNB", np.array(codes, float).T
+        if found.name == "votes":
+            yield "BernoulliNB", table.replace({"y": 1, "n": 0}).astype(float).to_numpy()
+    if numeric:
+        X = table[numeric].to_numpy(float)
+        yield from ((model, X) for model in GAUSSIAN)
+        if found.name in ("digits", "pokemon"):
+            yield "MultinomialNB", X
+        if found.name == "digits":
+            yield from (("BernoulliNB", (X > 0).astype(float)), ("CategoricalNB", X))
+
+
+def peers(view: View) -> dict[str, Any]:
+    """{label: estimator}; the first is what a user would call."""
+    return {
+        "GaussianNB": {"": GaussianNB()},
+        "BernoulliNB": {"": BernoulliNB()},
+        "MultinomialNB": {"": MultinomialNB()},
+        "CategoricalNB": {
+            "": CategoricalNB(min_categories=[len(c) for c in view.options.get("categories", ())])
+        },
+        "LinearDiscriminant": {
+            "": LinearDiscriminantAnalysis(),
+            "lsqr, auto": LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto"),
+        },
+        "QuadraticDiscriminant": {"": QuadraticDiscriminantAnalysis()},
+    }[view.model]
+
+
+# --------------------------------------------------------------------------------------- measuring
+
+
+def splits(view: View, n: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """(size, training rows, test rows)."""
+    for size, seed, train, test in open_sets.splits(view.y, n):
+        if len(test) > MOST_TEST_ROWS:
+            test = np.random.default_rng(seed).permutation(test)[:MOST_TEST_ROWS]
+        yield size, train, test
+
+
+def ours(view: View, **options: Any) -> Log:
+    """Our class with its default prior, or other arguments."""
+
+    def log_p(X: Any, y: Any, T: Any) -> np.ndarray:
+        return getattr(bg, view.model)(**view.options | options).fit(X, y).predict_log_proba(T)
+
+    return log_p
+
+
+def theirs(estimator: Any) -> Log:
+    """Of scikit-learn."""
+    return lambda X, y, T: estimator.fit(X, y).predict_log_proba(T)
+
+
+def measured(view: View, methods: dict[str, Log], n: int) -> dict[tuple[str, str], list[Scored]]:
+    """{(size, method): one `Scored` a split}; without the methods that fail in some split."""
+    out: dict[tuple[str, str], list[Scored]] = {}
+    for size, train, test in splits(view, n):
+        X, y, T, t = view.X[train], view.y[train], view.X[test], view.y[test]
+        for name, method in methods.items():
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                try:
+                    log_p = method(X, y, T)
+                    losses = -log_p[np.arange(len(t)), t]
+                except (ValueError, np.linalg.LinAlgError):
+                    losses = np.full(len(t), np.nan)
+            if np.isfinite(losses).all():
+                ece = open_sets.scores(np.exp(log_p), t)[1]
+                out.setdefault((size, name), []).append(Scored(test, losses, ece))
+    return {k: v for k, v in out.items() if len(v) == n}
+
+
+def mean_loss(own: list[Scored]) -> float:
+    return float(np.mean([s.losses.mean() for s in own]))
+
+
+def excess(own: list[Scored], peer: list[Scored]) -> tuple[float, float]:
+    """Mean of our log loss less 1.02 times theirs, and its standard error."""
+    gaps = [a.losses - MARGIN * b.losses for a, b in zip(own, peer, strict=True)]
+    means = np.array([g.mean() for g in gaps])
+    total = np.zeros(max(s.rows.max() for s in own) + 1)
+    times = np.zeros_like(total)
+    for s, gap in zip(own, gaps, strict=True):
+        total[s.rows] += gap
+        times[s.rows] += 1
+    by_row = total[times > 0] / times[times > 0]
+    errors = [v.std(ddof=1) / np.sqrt(len(v)) for v in (means, by_row)]
+    return float(means.mean()), float(max(errors))
+
+
+def compare(folder: Path, only: list[str] | None, n: int) -> None:
+    """The table of pairs, and the pairs that are lost."""
+    print(f"{'class':22s}{'set':15s}{'size':13s}{'peer':12s}", end="")
+    print(f"{'ours':>9s}{'theirs':>11s}{'ratio':>9s}{'excess/se':>10s}{'ECE':>7s}{'theirs':>7s}")
+    lost, above, n_pairs = [], 0, 0
+    for view in views(folder):
+        if only and view.model not in only:
+            continue
+        estimators = peers(view)
+        methods = {"ours": ours(view)} | {f"sk {k}": theirs(e) for k, e in estimators.items()}
+        found = measured(view, methods, n)
+        for (size, name), own in found.items():
+            if name == "ours":
+                continue
+            a, line = found[size, "ours"], _line(view, size, name, found[size, "ours"], own)
+            gap, error = excess(a, own)
+            print(line, flush=True)
+            n_pairs += 1
+            above += gap > 0
+            if gap > 2 * error:
+                lost.append((view, size, name))
+        for name in methods:
+            for size in ("two thirds", "20 per class"):
+                if (size, name) not in found:
+                    print(f"{view.model:22s}{view.name:15s}{size:13s}{name[3:]:12s} fails")
+    print(f"\n{n_pairs} pairs; {above} above 1.02; {len(lost)} of them by more than 2 errors")
+    for view, size, name in lost:
+        methods = {"ours": ours(view), name: theirs(peers(view)[name[3:]])}
+        found = measured(view, methods, 40)
+        print("40 splits:", _line(view, size, name, found[size, "ours"], found[size, name]))
+
+
+def _line(view: View, size: str, name: str, own: list[Scored], peer: list[Scored]) -> str:
+    gap, error = excess(own, peer)
+    a, b = mean_loss(own), mean_loss(peer)
+    text = f"{view.model:22s}{view.name:15s}{size:13s}{name[3:]:12s}{a:9.4f}{b:11.4g}{a / b:9.3f}"
+    calibration = "".join(f"{np.mean([s.ece for s in v]):7.3f}" for v in (own, peer))
+    return f"{text}{gap / max(error, 1e-300):10.1f}{calibration}"
+
+
+# --------------------------------------------------------------------------------- other constants
+
+
+def scale_matrix(X: np.ndarray, y: np.ndarray, kind: str) -> np.ndarray:
+    """Pooled within-class variances and correlations, the correlations shrunken by `kind`.
+
+    ``"diagonal"``; ``"rows 5"``: as if 5 D rows had shown none; ``"OAS 3"``: 3 times the share of
+    Chen et al. (2010); ``"clear 2"``: 2 D times that of Schäfer and Strimmer (2005), the default;
+    ``"clear fixed 10"``: 10 times that; ``"Ledoit-Wolf"``, which needs fourth moments.
+    """
+    from sklearn.covariance import ledoit_wolf_shrinkage
+
+    centred = np.vstack([X[y == c] - X[y == c].mean(axis=0) for c in np.unique(y)])
+    W, f, D = centred.T @ centred, len(X) - len(np.unique(y)), X.shape[1]
+    s = np.sqrt((np.diag(W) + X.var(axis=0)) / (1 + f))
+    width = np.sqrt(np.where(np.diag(W) > 0, np.diag(W), 1.0))
+    r = W / np.outer(width, width)
+    np.fill_diagonal(r, 1.0)
+    apart = ~np.eye(D, dtype=bool)
+    r2, name = np.square(r[apart]), kind.split()[0]
+    factor = float(kind.split()[-1]) if kind[-1].isdigit() else 1.0
+    clear = (np.square(1 - r2).sum() / f) / r2.sum() if r2.sum() else np.inf
+    if "fixed" not in kind:
+        clear *= D
+    t2 = np.square(r).sum()
+    share = {
+        "diagonal": 1.0,
+        "rows": factor * D / (f + factor * D),
+        "OAS": factor * ((1 - 2 / D) * t2 + D * D) / max((f + 1 - 2 / D) * (t2 - D), 1e-300),
+        "clear": factor * clear,
+        "Ledoit-Wolf": ledoit_wolf_shrinkage(centred / width, assume_centered=True),
+    }[name]
+    share = min(1.0, max(share, 1 / f, 1e-3))
+    return np.outer(s, s) * ((1 - share) * r + share * np.eye(D))
+
+
+def discriminant(view: View, kind: str, nu: Callable[[int], float]) -> Log:
+    """Another scale matrix, nu0 times which is psi0."""
+
+    def log_p(X: Any, y: Any, T: Any) -> np.ndarray:
+        varies = X.min(axis=0) < X.max(axis=0)
+        X, T = X[:, varies], T[:, varies]
+        nu0 = nu(X.shape[1])
+        clf = getattr(bg, view.model)(nu0=nu0, psi0=nu0 * scale_matrix(X, y, kind))
+        return clf.fit(X, y).predict_log_proba(T)
+
+    return log_p
+
+
+def against_default(
+    folder: Path, model: str, methods: Callable[[View], dict[str, Log]], n: int, most: int = 10**9
+) -> None:
+    """Log loss over the default's: geometric mean, least and largest over sets; pairs lost."""
+    ratios: dict[tuple[str, str], list[float]] = {}
+    lost: dict[str, list[str]] = {}
+    for view in views(folder):
+        if view.model != model or view.X.shape[0] > most:
+            continue
+        tried = {"default": ours(view), **methods(view)}
+        rivals = {f"sk {k}": theirs(e) for k, e in peers(view).items()}
+        found = measured(view, tried | rivals, n)
+        for (size, name), own in found.items():
+            if name in tried:
+                ratio = mean_loss(own) / mean_loss(found[size, "default"])
+                ratios.setdefault((name, size), []).append(ratio)
+                for rival in rivals:
+                    if (size, rival) in found:
+                        gap, error = excess(own, found[size, rival])
+                        if gap > 2 * error:
+                            lost.setdefault(name, []).append(f"{view.name}, {size}")
+    for name in dict.fromkeys(k for k, _ in ratios):
+        cells = ""
+        for size in ("20 per class", "two thirds"):
+            r = ratios[name, size]
+            mean = np.exp(np.mean(np.log(r)))
+            cells += f"   {size} x {mean:.3f} [{min(r):.2f}, {max(r):.2f}]"
+        print(f"{model:22s}{name:28s}{cells}   lost: {'; '.join(lost.get(name, [])) or 'none'}")
+
+
+def scan(folder: Path, n: int) -> None:
+    """What the defaults were chosen from."""
+    kinds = ("diagonal", "rows 5", "OAS 3", "Ledoit-Wolf", "clear fixed 10")
+    kinds += ("clear 1", "clear 2", "clear 3")
+    collinear(kinds)
+    for model in GAUSSIAN[1:]:
+        against_default(
+            folder,
+            model,
+            lambda v: (
+                {k: discriminant(v, k, lambda D: D + 2) for k in kinds}
+                | {"clear 2, nu0 = 2 D + 2": discriminant(v, "clear 2", lambda D: 2 * D + 2)}
+            ),
+            n,
+        )
+    naive = [{"nu0": v} for v in (1.0, 2.0, 5.0, 10.0)] + [{"kappa0": v} for v in (0.01, 1.0)]
+    against_default(folder, "GaussianNB", lambda v: {str(o): ours(v, **o) for o in naive}, n)
+
+
+def lengths(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Five lengths of animals of four kinds, `n` of each: one size, small differences of shape."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(4), n)
+    size = rng.normal(15, 4, (len(y), 1)) * [1.0, 0.8, 2.1, 2.4, 0.9]
+    shape = [[0, 0, 0, 0, 0], [6, -3, -3, 0, 5], [-3, 5, 0, 3, -3], [3, 5, -6, 6, 3]]
+    return size + 0.12 * np.array(shape)[y] + rng.normal(0, 0.35, (len(y), 5)), y
+
+
+def collinear(kinds: tuple[str, ...]) -> None:
+    """Log loss where columns nearly repeat each other: what the diagonal drowns."""
+    for model, n in ((m, n) for m in GAUSSIAN[1:] for n in (20, 60)):
+        losses: dict[str, list[float]] = {}
+        for seed in range(10):
+            (X, y), (T, t) = lengths(n, seed), lengths(200, 100 + seed)
+            view = View(model, "lengths", X, y, {})
+            tried = {k: discriminant(view, k, lambda D: D + 2) for k in kinds}
+            for name, method in ({"default": ours(view)} | tried).items():
+                loss = -method(X, y, T)[np.arange(len(t)), t].mean()
+                losses.setdefault(name, []).append(loss)
+        cells = ", ".join(f"{k} {np.mean(v):.3f}" for k, v in losses.items())
+        print(f"{model}, lengths, {n} rows per class: {cells}")
+
+
+def _penalised(view: View, factor: float) -> Log:
+    """prior="loo" where half a nat is worth another factor than 3."""
+
+    def log_p(X: Any, y: Any, T: Any) -> np.ndarray:
+        before, label_score._PENALTY = label_score._PENALTY, 0.5 / np.log(factor) ** 2
+        try:
+            return ours(view, prior="loo")(X, y, T)
+        finally:
+            label_score._PENALTY = before
+
+    return log_p
+
+
+def chosen(folder: Path, n: int, most: int) -> None:
+    """prior="loo" and prior="empirical" over the default; sets of at most `most` rows."""
+    for model in (*GAUSSIAN, "BernoulliNB", "CategoricalNB", "MultinomialNB"):
+        against_default(
+            folder,
+            model,
+            lambda v: (
+                {p: ours(v, prior=p) for p in ("loo", "empirical")}
+                | {f"loo, {w:g} for half a nat": _penalised(v, w) for w in (2.0, 5.0, 10.0)}
+            ),
+            n,
+            most,
+        )
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, default=open_sets.SHARED, help="folder of DATA.md")
+    parser.add_argument("--only", nargs="*", help="classes to run, as GaussianNB")
+    parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--scan", action="store_true", help="other constants than the defaults")
+    parser.add_argument("--chosen", action="store_true", help="prior='loo' and 'empirical'")
+    parser.add_argument("--most-rows", type=int, default=2500, help="of a set, with --chosen")
+    args = parser.parse_args()
+    if args.scan:
+        scan(args.data, args.splits)
+    elif args.chosen:
+        chosen(args.data, args.splits, args.most_rows)
+    else:
+        compare(args.data, args.only, args.splits)
+
+
+if __name__ == "__main__":
+    with threadpool_limits(limits=1, user_api="blas"):
+        main()
