@@ -88,7 +88,7 @@ def row_influence(
     >>> worst["obs_id"].values.tolist(), worst["other"].values.tolist()
     ([3, 200], ['Adelie', 'Gentoo'])
     >>> worst["change"].values.round(2)  # nats: the others lose by forgetting one, and gain
-    array([-0.94,  0.6 ])
+    array([-1.25,  0.6 ])
     """
     own = clf._fitted()
     exact = isinstance(own, ExactPosterior)

@@ -33,7 +33,10 @@ def _size(values: Any) -> float | None:
     if hasattr(values, "memory_usage"):  # pandas
         columns = [values[name] for name in values] if hasattr(values, "columns") else [values]
         objects = [c for c in columns if getattr(c.dtype, "kind", "") == "O"]
-        return float(np.sum(values.memory_usage())) + sum(_of_objects(c.array) for c in objects)
+        return float(np.sum(values.memory_usage())) + sum(
+            _of_objects(getattr(c, "array", c))
+            for c in objects  # a Categorical is its own array
+        )
     if hasattr(values, "estimated_size"):  # polars
         return float(values.estimated_size())
     if hasattr(values, "indptr"):

@@ -82,7 +82,7 @@ class Typicality(LeaveOneOut):
         >>> found["by_class"].sel({"class": "Adelie"}).values.round(3)
         array([0.974, 0.007])
         >>> found["overall"].values.round(3)
-        array([0.974, 0.003])
+        array([0.971, 0.003])
         """
         self._refuse_if_discriminative("typicality")
         left_out = self._left_out(training, partial)

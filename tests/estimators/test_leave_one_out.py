@@ -63,11 +63,11 @@ def test_scores_and_their_error(iris):
 
 def test_arviz_compares_exact_and_smoothed(iris):
     X, y = iris
-    nuts = bg.GaussianNB().fit(X, y, inference="nuts", random_seed=1, progressbar=False)
+    draws = bg.GaussianNB().fit(X, y, inference="gibbs", random_seed=1, progressbar=False)
     exact = bg.GaussianNB().fit(X, y)
     scores = {
         "exact": exact.loo(X, y),
-        "smoothed": nuts.loo(X, y),
+        "smoothed": draws.loo(X, y),
         "lda": bg.LinearDiscriminant().fit(X, y).loo(X, y),
     }
     table = az.compare(scores)
@@ -75,7 +75,7 @@ def test_arviz_compares_exact_and_smoothed(iris):
     az.plot_compare(table, backend="none")
     assert scores["smoothed"].pareto_k.max() < 0.7
     for target, tolerance in (("label", 0.1), ("joint", 0.3)):  # of 150 rows with 4000 draws
-        a, b = exact.loo(X, y, target), nuts.loo(X, y, target)
+        a, b = exact.loo(X, y, target), draws.loo(X, y, target)
         assert abs(a.elpd - b.elpd) < tolerance
         np.testing.assert_allclose(a.elpd_i, b.elpd_i, atol=0.1)
 
