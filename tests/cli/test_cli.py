@@ -63,7 +63,12 @@ def penguin_model(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def demo():
-    """Standard output of a run that is piped."""
+    """Standard output."""
+    return run("demo").stdout
+
+
+@pytest.mark.slow
+def test_demo_piped_is_the_same(demo):
     result = subprocess.run(
         [sys.executable, "-m", "bayesgen", "demo"],
         env=os.environ | {"COLUMNS": "100"},
@@ -72,10 +77,10 @@ def demo():
         text=True,
     )
     assert result.stderr == ""
-    return result.stdout
+    assert result.stdout == demo
 
 
-def test_demo_piped_has_no_colour_codes(demo):
+def test_demo_without_a_terminal_has_no_colour_codes(demo):
     assert "\x1b" not in demo
 
 

@@ -122,7 +122,7 @@ CASES = [
 ]
 BY_NAME = {case.name: case for case in CASES}
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-PICTURES = [BY_NAME[name] for name in ("gaussian", "categorical", "mixed")]
+PICTURES = [BY_NAME[name] for name in ("gaussian", "categorical")]
 case_of_pictures = pytest.mark.parametrize(
     "case",
     [c if c in PICTURES else pytest.param(c, marks=pytest.mark.slow) for c in CASES],

@@ -13,8 +13,12 @@ from bayesgen.predict.interval.contrast import log_odds
 from bayesgen.predict.probabilities import log_class_probability
 from bayesgen.predict.uncertainty import entropies
 from tests.predict.interval.cases import FAMILIES, case, fit, log_joint, thirteen, weights_alone
+from tests.selection import rest_is_slow
 
 NEW = np.array([[1.0, 1.0]])
+every_family = pytest.mark.parametrize(
+    "name", rest_is_slow(FAMILIES, set(FAMILIES) - {"multinomial", "gaussian_spherical"})
+)
 
 
 def predictive(model, X):
@@ -133,7 +137,7 @@ def test_the_error_is_true(name, n_classes):
     within_twice_the_error(misses)
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@every_family
 def test_two_classes_against_the_integrals_over_the_frequency(name):
     model, X = case(name, 3, 6)
     found = entropies(model, X)
@@ -150,7 +154,7 @@ def test_two_classes_against_the_integrals_over_the_frequency(name):
         np.testing.assert_allclose(found.aleatoric[i], entropy, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@every_family
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_both_pairs_against_draws(name, n_classes):
     model, X = case(name, 3, 5, n_classes=n_classes)
@@ -174,7 +178,7 @@ def test_both_pairs_against_draws(name, n_classes):
         np.testing.assert_allclose(found.aleatoric, aleatoric, atol=2 * atol)
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@every_family
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_predictive_pair_belongs_to_predict_proba(name, n_classes):
     model, X = case(name, 3, 5, n_classes=n_classes)
@@ -183,7 +187,7 @@ def test_the_predictive_pair_belongs_to_predict_proba(name, n_classes):
     np.testing.assert_allclose(found.total, entr(p).sum(axis=1), rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@every_family
 def test_the_mixture_of_posteriors_has_the_predictive_as_its_mean(name):
     # the mean by the mixture is not used, for it is known: so it is a check of the integrals
     model, X = case(name, 3, 5)
@@ -197,7 +201,7 @@ def test_the_mixture_of_posteriors_has_the_predictive_as_its_mean(name):
 
 
 @pytest.mark.parametrize("pair", ["posterior", "predictive"])
-@pytest.mark.parametrize("name", FAMILIES)
+@every_family
 def test_parts_add_up_and_are_never_negative(name, pair):
     for n_classes in (2, 3):
         model, X = case(name, 4, 3, 0.1, n_classes=n_classes, new=2)
