@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaincinv, ndtri
+from scipy.special import entr, gammaincinv, log_ndtr, ndtr, ndtri
 from scipy.stats import qmc
 
 from bayesgen.families.capabilities import DensityDraws
@@ -21,6 +21,7 @@ from bayesgen.posterior.model import ClassModel
 REPLICATES = 8
 _COORDINATES = 64
 _CELLS = 3 << 20  # numbers of one block of draws: 24 MiB
+_FEW_SHOW = 16  # draws that show a class: below, replicates do not tell the error
 _FEW = 4  # quantiles that take less time by partition than by sorting
 
 
@@ -200,6 +201,21 @@ def percentile_error(l: Array, end: Array, weights: Array | None = None) -> Arra
     below = l <= end[:, None, None]
     share = below.mean(axis=1) if weights is None else np.einsum("ndr,d->nr", below, weights)
     return share.std(axis=1, ddof=1) / np.sqrt(l.shape[2])
+
+
+def rare_classes(mean: Array, sd: Array, n_draws: int) -> tuple[Array, Array]:
+    """(n,) what a class that few of the draws may show, or none, can add to a mean and to a total.
+
+    A class of which log p(c | x, theta) has this mean and sd (n, C) has about the probability
+    E min(1, e^L), L normal: q. Where q n_draws is small, replicates do not tell their error. It is
+    q itself, or that of a share of n_draws.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        tail = np.exp(mean + sd**2 / 2 + log_ndtr(-mean / sd - sd))
+        q = np.nan_to_num(np.clip(ndtr(mean / sd) + tail, 0.0, 1.0))
+        seen = q * n_draws
+        part = np.where(seen < _FEW_SHOW, np.minimum(1.0, 1 / np.sqrt(seen)), 0.0)
+    return (part * q).sum(axis=1), (part * entr(q)).sum(axis=1)
 
 
 def block_rows(n_draws: int, n_classes: int) -> int:

@@ -18,12 +18,18 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from scipy.special import entr, expit, log_expit, log_ndtr, ndtr, stdtrit
+from scipy.special import entr, expit, log_expit, stdtrit
 
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.model import ClassModel
-from bayesgen.predict.draws import REPLICATES, block_rows, log_joint_draws, replicates
+from bayesgen.predict.draws import (
+    REPLICATES,
+    block_rows,
+    log_joint_draws,
+    rare_classes,
+    replicates,
+)
 from bayesgen.predict.interval.against_rest import independent, margins, sobol
 from bayesgen.predict.interval.contrast import (
     log_density,
@@ -44,7 +50,6 @@ _CODE = {name: code for code, name in enumerate(_METHODS)}
 _BLOCK = 1024  # rows
 _CONVERGED = 1e-5
 _BOUND = 1e-5  # error of an inverted margin; draws have none
-_FEW = 16  # draws that show a class: below, replicates do not tell the error
 _WIDER = float(stdtrit(REPLICATES - 1, 0.975) / 1.96)  # of an error that eight replicates tell
 
 
@@ -293,7 +298,9 @@ class _Source:
 def _averages(a: Array, method: str) -> Moments:
     """Moments of draws (n, replicate, draw, C) of log joint densities."""
     log_rho = log_softmax(a)
-    rare = _rare(log_rho.mean(axis=(1, 2)), log_rho.std(axis=(1, 2)), a.shape[1] * a.shape[2])
+    rare = rare_classes(
+        log_rho.mean(axis=(1, 2)), log_rho.std(axis=(1, 2)), a.shape[1] * a.shape[2]
+    )
     rho = np.exp(log_rho)
     mean = rho.mean(axis=(1, 2))
     first = rho == rho.max(axis=-1, keepdims=True)
@@ -310,28 +317,13 @@ def _averages(a: Array, method: str) -> Moments:
     return Moments(mean, variance, top, entropy, noise, error, of_total, method_code)
 
 
-def _rare(mean: Array, sd: Array, n_draws: int) -> tuple[Array, Array]:
-    """(n,) what a class that few of the draws may show, or none, can add to a mean and to a total.
-
-    A class of which log p(c | x, theta) has this mean and sd (n, C) has about the probability
-    E min(1, e^L), L normal: q. Where q n_draws is small, replicates do not tell their error. It is
-    q itself, or that of a share of n_draws.
-    """
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        tail = np.exp(mean + sd**2 / 2 + log_ndtr(-mean / sd - sd))
-        q = np.nan_to_num(np.clip(ndtr(mean / sd) + tail, 0.0, 1.0))
-        seen = q * n_draws
-        part = np.where(seen < _FEW, np.minimum(1.0, 1 / np.sqrt(seen)), 0.0)
-    return (part * q).sum(axis=1), (part * entr(q)).sum(axis=1)
-
-
 def _errors(each: list[Array], rare: Array, rare_total: Array) -> tuple[Array, Array]:
     """(n,) each: errors of the averages, and of the total and the epistemic entropy.
 
     By the jackknife over replicates, `each` (n, replicate, ...) of the averages: the total is a
     function of a mean, and where that is small, a steep one. Widened so that, as in a normal
     distribution, 95 % are within twice the error. Added is what replicates have in common: `_BOUND`
-    for each class, and what `_rare` tells, (n,).
+    for each class, and what `rare_classes` tells, (n,).
     """
     without = [(v.sum(axis=1, keepdims=True) - v) / (REPLICATES - 1) for v in each]
     total = entr(without[0]).sum(axis=-1)
