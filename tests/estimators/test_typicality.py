@@ -187,6 +187,20 @@ def test_fit_keeps_a_reference_and_no_copy(iris):
         pickle.loads(pickle.dumps(clf)).typicality(X)
 
 
+def test_a_pool_does_not_keep_what_it_made_for_its_members(iris):
+    X, y = iris
+    pool = bg.LogLinearPool("auto").fit(X, y)
+    held = [clf.__dict__["_training"] for clf in pool.members_.values()]
+    assert None in held
+    assert all(training is None or training.X is X for training in held)
+    one = bg.LogLinearPool([bg.GaussianNB()]).fit(X, y)
+    (member,) = one.members_.values()
+    assert (
+        member.typicality(X[:1])["overall"].item()
+        == bg.GaussianNB().fit(X, y).typicality(X[:1])["overall"].item()
+    )
+
+
 def test_rows_that_changed_since_are_noticed(iris):
     X, y = iris
     X = X.copy()
