@@ -12,7 +12,18 @@ import pytest
 
 from bayesgen.estimators import sampled as faces
 from bayesgen.numerics import kernels
-from tests.benchmarks import growth, learning_curves, measure, sampled, speed, tables, variants
+from tests.benchmarks import (
+    growth,
+    learning_curves,
+    measure,
+    mislabels,
+    real_sets,
+    sampled,
+    speed,
+    tables,
+    typicality,
+    variants,
+)
 from tests.benchmarks.workloads import all_workloads
 
 ROW = {
@@ -250,3 +261,44 @@ def test_a_learning_curve_is_won_where_the_interval_leaves_out_zero():
     loss = np.column_stack([gap, 0 * gap]).tolist()
     text = learning_curves.page([{"data": "A", "features": "linear", "n": 8, "losses": loss}])
     assert text.splitlines()[0] == "| data | features | n = 8 |"
+
+
+def test_flipped_labels_are_others_and_precision_is_theirs():
+    y = np.arange(200) % 3
+    changed, wrong = mislabels.flipped(y, np.random.default_rng(0))
+    assert len(wrong) == 10
+    np.testing.assert_array_equal(np.flatnonzero(changed != y), np.sort(wrong))
+    perfect = np.where(changed == y, 0.9, 0.1)
+    assert mislabels.precision(perfect, wrong) == 1
+    assert mislabels.precision(1 - perfect, wrong) == 0
+
+
+def test_sets_are_counted_and_splits_are_of_every_class():
+    included = np.array([[True, False], [True, True], [False, False], [False, True]])
+    found = typicality.summary(included, np.array([0, 1, 0, 0]))
+    assert found == {"coverage": 0.5, "size": 1.0, "empty": 0.25}
+    _, y = real_sets.SETS["iris"]()
+    train, test = real_sets.split(y, 0)
+    assert np.bincount(y[train]).tolist() == [33, 33, 33]
+    assert np.sort(np.concatenate([train, test])).tolist() == list(range(150))
+
+
+def test_the_kept_figures_are_those_of_the_readme():
+    text = (tables.ROOT / "README.md").read_text(encoding="utf-8")
+    text = " ".join(text.split())
+    auroc = json.loads(typicality.KEPT.read_text(encoding="utf-8"))["auroc"]
+
+    def mean(method):
+        return f"{np.mean([np.mean(row[method]) for row in auroc.values()]):.3f}".lstrip("0")
+
+    kinds = (f"`{kind}` {mean(f'{kind}, overall')}" for kind in reversed(typicality.KINDS))
+    assert ", of ".join(kinds) in text
+    assert f"IsolationForest {mean('IsolationForest')}" in text
+    share = json.loads(mislabels.KEPT.read_text(encoding="utf-8"))["precision"]
+    for method, words in (
+        ("QuadraticDiscriminant", "quadratic discriminant"),
+        ("best by elpd", "leave-one-out score"),
+        ("logistic regression, 5 folds", "logistic regression"),
+    ):
+        average = np.mean([np.mean(row[method]) for row in share.values()])
+        assert f"{words} {average:.2f}".replace(" 0.", " .") in text

@@ -183,6 +183,12 @@ def compare_models(
 
 def _refuse_others(models: Mapping[str, Any]) -> None:
     for name, clf in models.items():
+        if hasattr(clf, "members_"):
+            raise TypeError(
+                f"model {name!r} is a {type(clf).__name__}: every row has had a part in its "
+                "exponents, so leave-one-out would need a fit for each; compare it on held-out "
+                "rows (compare_predictives), and its members here"
+            )
         if not hasattr(clf, "_loo"):
             raise TypeError(
                 f"model {name!r} is a {type(clf).__name__}: leave-one-out without a refit is for "

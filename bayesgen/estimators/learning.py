@@ -119,6 +119,9 @@ class Learning(Estimator):
         Priors that the data set (defaults) come from all rows; those without a label count for
         every class in equal parts. Missing cells and labels are assumed missing at random: that
         they are missing says nothing of their values beyond what is observed.
+
+        A reference to the rows, not a copy, is kept if they are at most 64 MiB, for `typicality`
+        and `predict_set`; copies, pickles and model files are without it.
         """
         with self._all_or_nothing():
             self._unlearn()

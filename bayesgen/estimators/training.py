@@ -30,8 +30,10 @@ def _size(values: Any) -> float | None:
     if isinstance(values, np.ndarray):
         base = values.base if isinstance(values.base, np.ndarray) else values  # a view keeps all
         return base.nbytes + (_of_objects(values.ravel()) if values.dtype.kind == "O" else 0)
-    if hasattr(values, "memory_usage"):  # pandas
-        columns = [values[name] for name in values] if hasattr(values, "columns") else [values]
+    if hasattr(values, "iloc"):  # pandas
+        columns = (
+            [values] if values.ndim == 1 else [values.iloc[:, j] for j in range(values.shape[1])]
+        )
         objects = [c for c in columns if getattr(c.dtype, "kind", "") == "O"]
         return float(np.sum(values.memory_usage())) + sum(
             _of_objects(getattr(c, "array", c))
@@ -39,8 +41,8 @@ def _size(values: Any) -> float | None:
         )
     if hasattr(values, "estimated_size"):  # polars
         return float(values.estimated_size())
-    if hasattr(values, "indptr"):
-        return float(values.data.nbytes + values.indices.nbytes + values.indptr.nbytes)
+    if hasattr(values, "tocsr"):
+        return 16.0 * values.nnz + 8.0 * values.shape[0]
     if isinstance(values, list | tuple):
         return sys.getsizeof(values) + _of_objects(values)
     size = getattr(values, "nbytes", None)

@@ -171,6 +171,9 @@ def test_refusals(models, wine):
         bg.compare_models({**models, "iris": other}, X, y)
     with pytest.raises(TypeError, match="LogisticRegression"):
         bg.compare_models({"lr": LogisticRegression()}, X, y)
+    pool = bg.LogLinearPool([bg.GaussianNB()]).fit(X, y)
+    with pytest.raises(TypeError, match="'pool' is a LogLinearPool: every row"):
+        bg.compare_models({**models, "pool": pool}, X, y)
     with pytest.raises(ValueError, match="one or more"):
         bg.compare_models({}, X, y)
     with pytest.raises(ValueError, match="no rows for"):

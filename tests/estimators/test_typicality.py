@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy import sparse, stats
 from sklearn.base import clone
@@ -186,6 +187,20 @@ def test_fit_keeps_a_reference_and_no_copy(iris):
         pickle.loads(pickle.dumps(clf)).typicality(X)
 
 
+def test_a_pool_does_not_keep_what_it_made_for_its_members(iris):
+    X, y = iris
+    pool = bg.LogLinearPool("auto").fit(X, y)
+    held = [clf.__dict__["_training"] for clf in pool.members_.values()]
+    assert None in held
+    assert all(training is None or training.X is X for training in held)
+    one = bg.LogLinearPool([bg.GaussianNB()]).fit(X, y)
+    (member,) = one.members_.values()
+    assert (
+        member.typicality(X[:1])["overall"].item()
+        == bg.GaussianNB().fit(X, y).typicality(X[:1])["overall"].item()
+    )
+
+
 def test_rows_that_changed_since_are_noticed(iris):
     X, y = iris
     X = X.copy()
@@ -255,7 +270,11 @@ def test_only_small_and_known_rows_are_kept():
     assert kept(["x" * 1000 + str(i) for i in range(3)] * 30_000, y, None) is None
     assert kept(pd.DataFrame({"a": ["x" * 2000] * 40_000}, dtype=object), y, None) is None
     assert kept(pd.DataFrame({"a": [1.0, 2]}), pd.Series(["a", "b"]), None) is not None
+    two = pd.DataFrame([["a", 1], ["b", 2]], columns=["same", "same"])
+    assert kept(two, pd.Categorical(["a", "b"]), None) is not None
+    assert kept(pl.DataFrame({"a": [1, 2]}), pl.Series(["a", "b"]), None) is not None
     assert kept(sparse.csr_matrix(np.eye(3)), y, None) is not None
+    assert kept(sparse.coo_array(np.eye(3)), y, None) is not None
     assert kept(np.array(["a", "b"], dtype=object), y, None) is not None
 
 

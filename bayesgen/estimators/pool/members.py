@@ -55,11 +55,13 @@ class Member:
     def fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Fit the classifier to rows; the view or the pipeline first."""
         if self.front is not None:
-            return replace(
-                self,
-                clf=self.clf.fit(self.front.fit_transform(X, y), y, sample_weight=sample_weight),
-            )
-        return replace(self, clf=self.clf.fit(self.rows(X), y, sample_weight=sample_weight))
+            rows = self.front.fit_transform(X, y)
+        else:
+            rows = self.rows(X)
+        clf = self.clf.fit(rows, y, sample_weight=sample_weight)
+        if rows is not X:
+            clf._training = None  # made for this fit: nobody else keeps them
+        return replace(self, clf=clf)
 
     def scores(
         self, X: Any, y: Any, sample_weight: Any, *, partial: bool, known: bool = False
