@@ -1,7 +1,7 @@
 """A pool of classifiers with exponents learned from exact leave-one-out: LogLinearPool."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -15,37 +15,40 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from bayesgen.datatree import tree
 from bayesgen.encoding.labels import codes_of, labels_and_mask, refuse_unlabelled, weights_by_class
 from bayesgen.encoding.tables import feature_names
 from bayesgen.estimators.lazy_rows import row_by_row
 from bayesgen.estimators.pool.explanation import explained
-from bayesgen.estimators.pool.features import feature_draws, feature_scores
-from bayesgen.estimators.pool.members import Member, chosen, fitted, named, unfitted
+from bayesgen.estimators.pool.features import feature_scores
+from bayesgen.estimators.pool.members import (
+    Member,
+    chosen,
+    fitted,
+    named,
+    taken,
+    unfitted,
+)
 from bayesgen.estimators.pool.record import read_record, record
+from bayesgen.estimators.pool.sampling import draws_of, pymc_model, sampled
 from bayesgen.estimators.pool.summary import PoolSummary
+from bayesgen.estimators.pool.uncertainty import PoolUncertainty
 from bayesgen.families.errors import UndefinedEstimateError
-from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.inference import exponents as pooling
-from bayesgen.inference.exponents import ExponentPrior, Exponents, comparable, pooled
+from bayesgen.inference.exponents import ExponentPrior, comparable, pooled
 from bayesgen.io import storage
-from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array, log_softmax
-from bayesgen.predict import from_draws
-from bayesgen.predict.interval.request import IntervalRequest
 
 if TYPE_CHECKING:
     import pymc as pm
     import xarray as xr
 
-    from bayesgen.predict.interval.kinds import KindName
 
 MEMBER = "member"
 _DRAWS_SEED = 0
 _NUMBERS = 1 << 21  # of the scores of some rows under all draws: 16 MiB
 
 
-class LogLinearPool(ClassifierMixin, BaseEstimator):
+class LogLinearPool(PoolUncertainty, ClassifierMixin, BaseEstimator):
     r"""Log-linear pool of generative classifiers, calibrated by exact leave-one-out.
 
     .. math:: p(y = c \mid x) \propto \exp\Big(\sum_m \eta_m J_{mc}(x) + b_c\Big)
@@ -192,7 +195,7 @@ class LogLinearPool(ClassifierMixin, BaseEstimator):
             at = np.flatnonzero(weight > 0)
             if not len(at):
                 raise ValueError("sample_weight is 0 for every row: there is nothing to fit")
-            X, values, weight = _take(X, at), values[at], weight[at]
+            X, values, weight = taken(X, at), values[at], weight[at]
         members, left_out = self._members(X, values, None if sample_weight is None else weight)
         classes = _common_classes(members)
         codes = codes_of(values, classes)
@@ -209,7 +212,7 @@ class LogLinearPool(ClassifierMixin, BaseEstimator):
         self.n_rows_ = len(rows)
         self._set_features(X)
         if self.inference == "nuts":
-            self._sample(sample_options)
+            self._draws, self._exponents = sampled(self, sample_options)
         self.exponents_, self.intercepts_ = self._exponents.exponents, self._exponents.intercepts
         return self
 
@@ -265,7 +268,7 @@ class LogLinearPool(ClassifierMixin, BaseEstimator):
     ) -> Array:
         """(M, n, C) comparable scores of the rows, without themselves."""
         some = len(rows) < len(y)
-        X = _take(X, rows) if some else X
+        X = taken(X, rows) if some else X
         y, weight = y[rows], weight[rows]
         if self.exponents == "feature":
             return np.concatenate([feature_scores(m, X, y, weight) for m in members])
@@ -299,22 +302,6 @@ class LogLinearPool(ClassifierMixin, BaseEstimator):
             self.n_features_in_ = len(X[0])
         if names is not None:
             self.feature_names_in_ = np.asarray(names, dtype=object)
-
-    def _sample(self, options: Mapping[str, Any]) -> None:
-        """NUTS on the model of `to_pymc`; the medians replace the mode."""
-        from bayesgen.inference import diagnostics, nuts
-
-        seed = self.random_state
-        posterior, stats = nuts.sample(self.to_pymc(), **({"random_seed": seed} | dict(options)))
-        diagnostics.warn_unless_sound(posterior, stats, "NUTS", "")
-        self._draws = posterior, stats
-        eta = posterior["exponent"].values.reshape(-1, posterior["exponent"].shape[-1])
-        b = np.zeros((len(eta), len(self.classes_)))
-        if "intercept" in posterior:
-            b = posterior["intercept"].values.reshape(len(eta), -1)
-        columns = np.concatenate([np.log(eta), b], axis=1) if self.intercepts else np.log(eta)
-        covariance = np.atleast_2d(np.cov(columns.T))
-        self._exponents = Exponents(np.median(eta, axis=0), np.median(b, axis=0), covariance)
 
     # -- predict -------------------------------------------------------------------------------
 
@@ -387,154 +374,6 @@ class LogLinearPool(ClassifierMixin, BaseEstimator):
         """(C,) log class weights of training."""
         return np.asarray(self._members_[0].log_class_weights)
 
-    # -- uncertainty ---------------------------------------------------------------------------
-
-    def predict_interval(
-        self,
-        X: Any,
-        prob: float | None = None,
-        kind: "KindName | None" = None,
-        given: Literal["training", "training and row"] = "training",
-        class_prior: Any = None,
-        draws: int = 1000,
-        random_state: Any = 0,
-    ) -> "xr.Dataset":
-        """Credible interval of p(y = c | x, parameters, exponents), by draws of both.
-
-        Parameters
-        ----------
-        X : rows
-        prob, kind, class_prior
-            As in `GenerativeClassifier.predict_interval`.
-        given : {"training"}
-            ``"training and row"`` is refused: a pool has no density of a row to learn from.
-        draws : int
-            Of the members' parameters, each member's independent of the others', with as many of
-            exponents and intercepts.
-        random_state : int or numpy.random.Generator
-
-        Returns
-        -------
-        xarray.Dataset
-            ``interval`` and ``log_odds`` (obs_id, class, bound), ``predictive`` (obs_id, class),
-            ``error`` (obs_id), as of a generative classifier.
-        """
-        if given != "training":
-            raise NotImplementedError(
-                "given='training and row' needs a density of x, and a pool of predictives has "
-                "none; ask a member: pool.members_[name].predict_interval(X, given=...)"
-            )
-        check_is_fitted(self, "exponents_")
-        request = IntervalRequest.of(prob, kind)
-        blocks = self._joint_draws(X, draws, random_state, class_prior)
-        found = from_draws.by_rows(lambda joint: from_draws.interval(joint, request), blocks)
-        by_class = (OBS, CLASS)
-        out = tree.group(
-            {
-                "interval": ((*by_class, BOUND), np.stack([found.lower, found.upper], axis=-1)),
-                "log_odds": (
-                    (*by_class, BOUND),
-                    np.stack([found.log_odds_lower, found.log_odds_upper], axis=-1),
-                ),
-                "predictive": (by_class, self.predict_proba(X, class_prior)),
-                "route": ((OBS,), found.method),
-                "error": ((OBS,), found.error),
-            },
-            {CLASS: self.classes_, BOUND: ["lower", "upper"]},
-        )
-        return out.assign_attrs(prob=request.prob, kind=request.kind)
-
-    def predict_uncertainty(
-        self,
-        X: Any,
-        unit: Literal["nats", "bits"] = "nats",
-        class_prior: Any = None,
-        draws: int = 1000,
-        random_state: Any = 0,
-    ) -> "xr.Dataset":
-        """Entropy of the label, and how much of it is of parameters and exponents.
-
-        As `GenerativeClassifier.predict_uncertainty`, by draws of the members' parameters and of
-        the exponents.
-        """
-        if unit not in ("nats", "bits"):
-            raise ValueError(f"unit must be 'nats' or 'bits', got {unit!r}")
-        check_is_fitted(self, "exponents_")
-        blocks = self._joint_draws(X, draws, random_state, class_prior)
-        found = from_draws.by_rows(from_draws.averages, blocks)
-        scale = 1.0 if unit == "nats" else 1 / np.log(2)
-        by_row, by_class = (OBS,), (OBS, CLASS)
-        out = tree.group(
-            {
-                "total": (by_row, found.total * scale),
-                "aleatoric": (by_row, found.aleatoric * scale),
-                "epistemic": (by_row, (found.total - found.aleatoric) * scale),
-                "mean": (by_class, found.mean),
-                "sd": (by_class, found.sd),
-                "top": (by_class, found.top),
-                "route": (by_row, np.full(len(found.total), "draws")),
-                "error": (by_row, found.error),
-            },
-            {CLASS: self.classes_},
-        )
-        return out.assign_attrs(unit=unit, given="training")
-
-    def predict_posterior(
-        self, X: Any, draws: int = 1000, class_prior: Any = None, random_state: Any = 0
-    ) -> "xr.DataTree":
-        """Draws of the class probabilities, of parameters and exponents together."""
-        import xarray as xr
-
-        check_is_fitted(self, "exponents_")
-        blocks = self._joint_draws(X, draws, random_state, class_prior)
-        rho = np.concatenate([np.exp(log_softmax(joint)) for _, joint in blocks], axis=2)
-        group = tree.group(
-            {"class_probability": ((CHAIN, DRAW, OBS, CLASS), rho)}, {CLASS: self.classes_}
-        )
-        return xr.DataTree.from_dict({"/predictions": group})
-
-    def _joint_draws(
-        self, X: Any, draws: int, random_state: Any, class_prior: Any
-    ) -> Iterator[tuple[slice, Array]]:
-        """(rows, (1, draws, n, C) pooled scores), blocks of rows."""
-        if not isinstance(draws, int | np.integer) or draws < 2:
-            raise ValueError(f"draws must be an integer >= 2, got {draws!r}")
-        rng = np.random.default_rng(random_state)
-        thetas = [member.draw(rng, draws) for member in self._members_]
-        eta, b = self._draw_exponents(rng, draws)
-        b = b + (self._shifted(class_prior) - self.intercepts_)
-        n = _num_samples(X)
-        for rows in row_blocks(n, max(1, draws * len(self.classes_) // 8)):
-            part = _take(X, np.arange(rows.start, rows.stop))
-            total = np.repeat(b[:, None, :], rows.stop - rows.start, axis=1)
-            first = 0
-            for member, theta in zip(self._members_, thetas, strict=True):
-                encoded = member.clf._encoded(member.rows(part))
-                if self.exponents == "feature":
-                    own, used = feature_draws(member, encoded, theta, eta[:, first:])
-                    total += own
-                    first += used
-                else:
-                    own = comparable(member.log_joint_of_draws(encoded, theta))
-                    total += eta[:, first, None, None] * own
-                    first += 1
-            if self.exponents == "feature":
-                total += self._offset_
-            yield rows, total[None]
-
-    def _draw_exponents(self, rng: np.random.Generator, draws: int) -> tuple[Array, Array]:
-        """(draws, M) and (draws, C)."""
-        if self._draws is None:
-            return self._exponents.draw(rng, draws)
-        posterior, _ = self._draws
-        eta = posterior["exponent"].values
-        eta = eta.reshape(-1, eta.shape[-1])
-        at = rng.integers(len(eta), size=draws)
-        b = np.zeros((draws, len(self.classes_)))
-        if "intercept" in posterior:
-            b = posterior["intercept"].values.reshape(len(eta), -1)[at]
-        return eta[at], b
-
     # -- what it is ----------------------------------------------------------------------------
 
     def to_pymc(self) -> "pm.Model":
@@ -542,25 +381,8 @@ class LogLinearPool(ClassifierMixin, BaseEstimator):
 
         Members' scores are data: leave-one-out log joint densities (member, obs_id, class).
         """
-        import pymc as pm
-        import pytensor.tensor as pt
-
         check_is_fitted(self, "classes_")
-        scores, codes, weight = self._rows_behind()
-        prior = self._prior_
-        coords = {MEMBER: self._names(), CLASS: self.classes_, OBS: np.arange(len(codes))}
-        with pm.Model(coords=coords) as model:
-            j = pm.Data("score", scores, dims=(MEMBER, OBS, CLASS))
-            eta = pm.Gamma("exponent", prior.shape, prior.shape / prior.mean, dims=MEMBER)
-            logit = pt.tensordot(eta, j, axes=1) + self._offset_
-            if prior.intercept_scale is not None:
-                logit += pm.Normal("intercept", 0.0, prior.intercept_scale, dims=CLASS)
-            if (weight == 1).all():
-                pm.Categorical("label", logit_p=logit, observed=codes, dims=OBS)
-            else:
-                log_p = pt.special.log_softmax(logit, axis=1)
-                pm.Potential("label", (weight * log_p[pt.arange(len(codes)), codes]).sum())
-        return model
+        return pymc_model(self)
 
     def _rows_behind(self) -> tuple[Array, Array, Array]:
         if self._data is None:
@@ -579,22 +401,8 @@ class LogLinearPool(ClassifierMixin, BaseEstimator):
     @property
     def posterior_(self) -> "xr.DataTree":
         """Draws of exponents and intercepts: of NUTS, or 4 x 1000 of Laplace's approximation."""
-        import xarray as xr
-
         check_is_fitted(self, "exponents_")
-        coords = {MEMBER: self._names(), CLASS: self.classes_}
-        if self._draws is not None:
-            posterior, stats = self._draws
-            groups = {"/posterior": posterior, "/sample_stats": stats}
-        else:
-            eta, b = self._exponents.draw(np.random.default_rng(_DRAWS_SEED), 4000)
-            variables = {"exponent": ((CHAIN, DRAW, MEMBER), eta.reshape(4, 1000, -1))}
-            if self.intercepts:
-                variables["intercept"] = ((CHAIN, DRAW, CLASS), b.reshape(4, 1000, -1))
-            groups = {"/posterior": tree.group(variables, coords)}
-        out = xr.DataTree.from_dict(groups)
-        out.attrs |= tree.provenance("LogLinearPool", self.inference, self.random_state)
-        return out
+        return draws_of(self)
 
     def summary(self, prob: float | None = None) -> PoolSummary:
         """Exponents and intercepts with intervals, and what they say of the members.
@@ -667,13 +475,6 @@ def _common_classes(members: list[Member]) -> Array:
             )
     classes: Array = first.clf.classes_
     return classes
-
-
-def _take(X: Any, rows: Array) -> Any:
-    """Some rows of whatever the user gave."""
-    from sklearn.utils import _safe_indexing
-
-    return _safe_indexing(X, rows)
 
 
 def _as_rows(X: Any) -> Any:

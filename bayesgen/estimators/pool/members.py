@@ -252,3 +252,10 @@ def _of_table(X: Any, n_classes: int, separable: bool) -> tuple[list[Member], di
 def plain_name(name: str) -> str:
     """A member's name as the group of a file."""
     return re.sub(r"\W+", "_", name).strip("_")
+
+
+def taken(X: Any, rows: Array) -> Any:
+    """Some rows of whatever the user gave."""
+    from sklearn.utils import _safe_indexing
+
+    return _safe_indexing(X, rows)

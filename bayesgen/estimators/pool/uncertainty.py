@@ -1,0 +1,188 @@
+"""How sure a pool is: class probabilities under draws of the members' parameters and exponents."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from bayesgen.datatree import tree
+from bayesgen.estimators.pool.features import feature_draws
+from bayesgen.estimators.pool.members import Member, taken
+from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
+from bayesgen.inference.exponents import Exponents, comparable
+from bayesgen.numerics.rows import row_blocks
+from bayesgen.numerics.special import Array, log_softmax
+from bayesgen.predict import from_draws
+from bayesgen.predict.interval.request import IntervalRequest
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from bayesgen.predict.interval.kinds import KindName
+
+
+class PoolUncertainty:
+    """Intervals, entropies and draws of the class probabilities of a fitted pool."""
+
+    classes_: Array
+    exponents: str
+    intercepts_: Array
+    _members_: list[Member]
+    _exponents: Exponents
+    _draws: Any
+    _offset_: Array
+
+    def predict_proba(self, X: Any, class_prior: Any = None) -> Array:
+        """(N, C) pooled class probabilities."""
+        raise NotImplementedError
+
+    def _shifted(self, class_prior: Any) -> Array:
+        """(C,) intercepts under other class weights."""
+        raise NotImplementedError
+
+    def predict_interval(
+        self,
+        X: Any,
+        prob: float | None = None,
+        kind: "KindName | None" = None,
+        given: Literal["training", "training and row"] = "training",
+        class_prior: Any = None,
+        draws: int = 1000,
+        random_state: Any = 0,
+    ) -> "xr.Dataset":
+        """Credible interval of p(y = c | x, parameters, exponents), by draws of both.
+
+        Parameters
+        ----------
+        X : rows
+        prob, kind, class_prior
+            As in `GenerativeClassifier.predict_interval`.
+        given : {"training"}
+            ``"training and row"`` is refused: a pool has no density of a row to learn from.
+        draws : int
+            Of the members' parameters, each member's independent of the others', with as many of
+            exponents and intercepts.
+        random_state : int or numpy.random.Generator
+
+        Returns
+        -------
+        xarray.Dataset
+            ``interval`` and ``log_odds`` (obs_id, class, bound), ``predictive`` (obs_id, class),
+            ``error`` (obs_id), as of a generative classifier.
+        """
+        if given != "training":
+            raise NotImplementedError(
+                "given='training and row' needs a density of x, and a pool of predictives has "
+                "none; ask a member: pool.members_[name].predict_interval(X, given=...)"
+            )
+        check_is_fitted(self, "exponents_")
+        request = IntervalRequest.of(prob, kind)
+        blocks = self._joint_draws(X, draws, random_state, class_prior)
+        found = from_draws.by_rows(lambda joint: from_draws.interval(joint, request), blocks)
+        by_class = (OBS, CLASS)
+        out = tree.group(
+            {
+                "interval": ((*by_class, BOUND), np.stack([found.lower, found.upper], axis=-1)),
+                "log_odds": (
+                    (*by_class, BOUND),
+                    np.stack([found.log_odds_lower, found.log_odds_upper], axis=-1),
+                ),
+                "predictive": (by_class, self.predict_proba(X, class_prior)),
+                "route": ((OBS,), found.method),
+                "error": ((OBS,), found.error),
+            },
+            {CLASS: self.classes_, BOUND: ["lower", "upper"]},
+        )
+        return out.assign_attrs(prob=request.prob, kind=request.kind)
+
+    def predict_uncertainty(
+        self,
+        X: Any,
+        unit: Literal["nats", "bits"] = "nats",
+        class_prior: Any = None,
+        draws: int = 1000,
+        random_state: Any = 0,
+    ) -> "xr.Dataset":
+        """Entropy of the label, and how much of it is of parameters and exponents.
+
+        As `GenerativeClassifier.predict_uncertainty`, by draws of the members' parameters and of
+        the exponents.
+        """
+        if unit not in ("nats", "bits"):
+            raise ValueError(f"unit must be 'nats' or 'bits', got {unit!r}")
+        check_is_fitted(self, "exponents_")
+        blocks = self._joint_draws(X, draws, random_state, class_prior)
+        found = from_draws.by_rows(from_draws.averages, blocks)
+        scale = 1.0 if unit == "nats" else 1 / np.log(2)
+        by_row, by_class = (OBS,), (OBS, CLASS)
+        out = tree.group(
+            {
+                "total": (by_row, found.total * scale),
+                "aleatoric": (by_row, found.aleatoric * scale),
+                "epistemic": (by_row, (found.total - found.aleatoric) * scale),
+                "mean": (by_class, found.mean),
+                "sd": (by_class, found.sd),
+                "top": (by_class, found.top),
+                "route": (by_row, np.full(len(found.total), "draws")),
+                "error": (by_row, found.error),
+            },
+            {CLASS: self.classes_},
+        )
+        return out.assign_attrs(unit=unit, given="training")
+
+    def predict_posterior(
+        self, X: Any, draws: int = 1000, class_prior: Any = None, random_state: Any = 0
+    ) -> "xr.DataTree":
+        """Draws of the class probabilities, of parameters and exponents together."""
+        import xarray as xr
+
+        check_is_fitted(self, "exponents_")
+        blocks = self._joint_draws(X, draws, random_state, class_prior)
+        rho = np.concatenate([np.exp(log_softmax(joint)) for _, joint in blocks], axis=2)
+        group = tree.group(
+            {"class_probability": ((CHAIN, DRAW, OBS, CLASS), rho)}, {CLASS: self.classes_}
+        )
+        return xr.DataTree.from_dict({"/predictions": group})
+
+    def _joint_draws(
+        self, X: Any, draws: int, random_state: Any, class_prior: Any
+    ) -> Iterator[tuple[slice, Array]]:
+        """(rows, (1, draws, n, C) pooled scores), blocks of rows."""
+        if not isinstance(draws, int | np.integer) or draws < 2:
+            raise ValueError(f"draws must be an integer >= 2, got {draws!r}")
+        rng = np.random.default_rng(random_state)
+        thetas = [member.draw(rng, draws) for member in self._members_]
+        eta, b = self._draw_exponents(rng, draws)
+        b = b + (self._shifted(class_prior) - self.intercepts_)
+        n = _num_samples(X)
+        for rows in row_blocks(n, max(1, draws * len(self.classes_) // 8)):
+            part = taken(X, np.arange(rows.start, rows.stop))
+            total = np.repeat(b[:, None, :], rows.stop - rows.start, axis=1)
+            first = 0
+            for member, theta in zip(self._members_, thetas, strict=True):
+                encoded = member.clf._encoded(member.rows(part))
+                if self.exponents == "feature":
+                    own, used = feature_draws(member, encoded, theta, eta[:, first:])
+                    total += own
+                    first += used
+                else:
+                    own = comparable(member.log_joint_of_draws(encoded, theta))
+                    total += eta[:, first, None, None] * own
+                    first += 1
+            if self.exponents == "feature":
+                total += self._offset_
+            yield rows, total[None]
+
+    def _draw_exponents(self, rng: np.random.Generator, draws: int) -> tuple[Array, Array]:
+        """(draws, M) and (draws, C)."""
+        if self._draws is None:
+            return self._exponents.draw(rng, draws)
+        posterior, _ = self._draws
+        eta = posterior["exponent"].values
+        eta = eta.reshape(-1, eta.shape[-1])
+        at = rng.integers(len(eta), size=draws)
+        b = np.zeros((draws, len(self.classes_)))
+        if "intercept" in posterior:
+            b = posterior["intercept"].values.reshape(len(eta), -1)[at]
+        return eta[at], b
