@@ -164,7 +164,7 @@ def _fill(
     n_classes = len(own.model.alpha)
     before = log_softmax(joint)[np.arange(len(codes)), codes]
     # log p(x_j | c) alone: the class weights change with every row that leaves
-    log_x = joint - log_weights_without(own.model.alpha, codes, weight)
+    log_x = joint - log_weights_without(own.prior.alpha, own.stats.count, codes, weight)
     apart = all(
         dims[:1] == (CLASS,)
         for block in own.model.family.blocks()
@@ -222,5 +222,5 @@ def _one_class(
         return None
     out = log_x.copy()
     out[:, k] = column
-    out += log_weights_without(less.model.alpha, codes, weight)
+    out += log_weights_without(less.prior.alpha, less.stats.count, codes, weight)
     return out

@@ -242,6 +242,6 @@ class Typicality(LeaveOneOut):
         """(n, C) log of the class weights that are in the leave-one-out joint densities."""
         own = self._fitted()
         if isinstance(own, ExactPosterior) or own.exact_weights:
-            return log_weights_without(own.model.alpha, codes, weight)
+            return log_weights_without(own.prior.alpha, own.stats.count, codes, weight)
         # of rows without a label too: one row more or less is nothing to the mean of the draws
         return log_weights(own.class_weights())[None]

@@ -160,7 +160,9 @@ class DrawnPosterior:
             alpha = self.model.alpha
             out += log_weights(alpha / alpha.sum())
             at = np.flatnonzero(inside)
-            out[at] += log_weights_without(alpha, codes[at], weight[at])
+            out[at] += log_weights_without(
+                self.prior.alpha, self.stats.count, codes[at], weight[at]
+            )
             out[at] -= log_weights(alpha / alpha.sum())
         return out, k
 

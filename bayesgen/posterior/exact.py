@@ -116,7 +116,7 @@ class ExactPosterior:
                 log_joint[rows], _ = self.log_joint_without(X[rows], codes[rows], weight[rows])
             return log_joint, None
         log_x, left = log_predictive_without(self.model.family, X, codes, weight)
-        out = log_x + log_weights_without(self.model.alpha, codes, weight)
+        out = log_x + log_weights_without(self.prior.alpha, self.stats.count, codes, weight)
         lost = fragile(left, log_x)
         if len(lost):
             self._leave_out([lost[i : i + 1] for i in range(len(lost))], X, codes, weight, out)

@@ -286,16 +286,18 @@ def log_weights(weights: Array) -> Array:
         return np.log(weights)
 
 
-def log_weights_without(alpha: Array, codes: Array, weight: Array) -> Array:
+def log_weights_without(alpha: Array, count: Array, codes: Array, weight: Array) -> Array:
     """(N, C) log of the posterior mean class weights without each of the rows.
 
     Parameters
     ----------
-    alpha : (C,) Dirichlet concentration given all rows
-    codes, weight : (N,) of rows behind it
+    alpha : (C,) Dirichlet concentration of the prior
+    count : (C,) weight of all rows
+    codes, weight : (N,) of rows behind `count`
     """
     if len(alpha) == 1:
         return np.zeros((len(codes), 1))
-    left = np.repeat(alpha[None], len(codes), axis=0)
-    left[np.arange(len(codes)), codes] -= weight
+    others = np.repeat(count[None], len(codes), axis=0)
+    others[np.arange(len(codes)), codes] -= weight
+    left = alpha + np.maximum(others, 0.0)
     return log_weights(left / left.sum(axis=1, keepdims=True))

@@ -22,7 +22,11 @@ import numpy as np
 
 from bayesgen.families.capabilities import RowRemoval
 from bayesgen.families.contract import ConjugateFamily, Stats
-from bayesgen.families.names import CLASS
+from bayesgen.families.shared.removal_by_cgf import (
+    classes_are_apart,
+    one_per_class,
+    removal_by_cgf,
+)
 from bayesgen.families.shared.separate_columns import separate_columns
 from bayesgen.numerics.rows import Matrix, dense_block, row_blocks
 from bayesgen.numerics.special import Array
@@ -52,41 +56,11 @@ def log_predictive_without(
             part, kept = removal.log_predictive_without(own, y, weight)
             left = np.minimum(left, kept)
         else:
-            part = _by_cgf(block.family, own, y, weight)
+            part = removal_by_cgf(block.family, own, y, weight)
         log_x = part if log_x is None else log_x + part
     if log_x is None:
         raise ValueError("the family has no columns")
     return log_x, left
-
-
-def _by_cgf(family: ConjugateFamily, X: Matrix, y: Array, weight: Array) -> Array:
-    """By the cgf at negative arguments, a class at a time."""
-    n_classes = len(_by_class(family))
-    apart = _are_apart(family)
-    out = family.log_predictive(X) if apart else np.empty((X.shape[0], n_classes))
-    for k in range(n_classes):
-        rows = np.flatnonzero(y == k)
-        if not len(rows):
-            continue
-        x, w = X[rows], weight[rows]
-        w = w[:1] if (w == w[0]).all() else w
-        if apart:
-            single, t = family.at(CLASS, [k]), -w[:, None]
-            own = -single.cgf(x, t)
-            out[rows, k] = own if (w == 1).all() else own + single.cgf(x, 1 + t)
-            continue
-        t = np.zeros((len(w), n_classes))
-        t[:, k] = -w
-        base = family.cgf(x, t)
-        for c in range(n_classes):
-            out[rows, c] = family.cgf(x, t + np.eye(n_classes)[c]) - base
-    return out
-
-
-def _by_class(family: ConjugateFamily) -> Array:
-    """Some array of the family with one entry per class."""
-    sizes = [a for dims, a in family.arrays().values() if dims[:1] == (CLASS,)]
-    return max(sizes, key=len)
 
 
 def fragile(left: Array, log_x: Array) -> Array:
@@ -158,8 +132,8 @@ def log_predictive_by_column(family: ConjugateFamily, X: Matrix, y: Array, weigh
 
 def _block_by_column(family: ConjugateFamily, X: Matrix, y: Array, weight: Array) -> Array:
     columns = separate_columns(family)
-    n_classes = len(_by_class(family))
-    apart = _are_apart(family)
+    n_classes = len(one_per_class(family))
+    apart = classes_are_apart(family)
     out = np.zeros((X.shape[1], X.shape[0], n_classes))
     unit = np.eye(n_classes)
     for rows in row_blocks(X.shape[0], X.shape[1] * n_classes):
@@ -181,8 +155,3 @@ def _block_by_column(family: ConjugateFamily, X: Matrix, y: Array, weight: Array
                 terms[c, own] = whole - base
         out[column, rows.start + row] = terms.T
     return out
-
-
-def _are_apart(family: ConjugateFamily) -> bool:
-    """Whether no parameter is common to the classes, so that their posteriors are independent."""
-    return all(dims[:1] == (CLASS,) for dims in family.params.values())

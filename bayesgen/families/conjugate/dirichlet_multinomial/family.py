@@ -48,6 +48,7 @@ from bayesgen.families.shared.pymc_parts import (
     refuse_fractional,
     sum_cells,
 )
+from bayesgen.families.shared.removal_by_cgf import removal_by_cgf
 from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import (
     Matrix,
@@ -327,6 +328,13 @@ class DirichletMultinomial(ConjugateFamily):
             for c in range(len(self.alpha))
         ]
         return float(np.sum(mass) + given_totals.sum())
+
+    def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
+        """By the cgf; a long document that is nearly all words of its class leaves few digits."""
+        length = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
+        total = self.alpha.sum(axis=-1)[y]
+        left = np.where(length >= _LONG, 1 - weight * length / total, 1.0)
+        return removal_by_cgf(self, X, y, weight), left
 
     def cgf(self, X: Matrix, t: Array) -> Array:
         """t log coefficient + sum_j [lG(a_j+t x_j) - lG(a_j)] - lG(A+tL) + lG(A), over classes."""

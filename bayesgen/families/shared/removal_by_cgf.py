@@ -1,0 +1,48 @@
+"""The predictive of training rows without themselves, from the cgf at negative arguments.
+
+With K the joint cgf of the class log-densities under the whole posterior, and a row of class k and
+weight w, log p(x_i | y_i = c) without it is K(e_c - w e_k) - K(-w e_k): dividing a posterior by
+the likelihood of a row gives the posterior of the others.
+"""
+
+import numpy as np
+
+from bayesgen.families.contract import ConjugateFamily
+from bayesgen.families.names import CLASS
+from bayesgen.numerics.rows import Matrix
+from bayesgen.numerics.special import Array
+
+
+def removal_by_cgf(family: ConjugateFamily, X: Matrix, y: Array, weight: Array) -> Array:
+    """By the cgf at negative arguments, a class at a time."""
+    n_classes = len(one_per_class(family))
+    apart = classes_are_apart(family)
+    out = family.log_predictive(X) if apart else np.empty((X.shape[0], n_classes))
+    for k in range(n_classes):
+        rows = np.flatnonzero(y == k)
+        if not len(rows):
+            continue
+        x, w = X[rows], weight[rows]
+        w = w[:1] if (w == w[0]).all() else w
+        if apart:
+            single, t = family.at(CLASS, [k]), -w[:, None]
+            own = -single.cgf(x, t)
+            out[rows, k] = own if (w == 1).all() else own + single.cgf(x, 1 + t)
+            continue
+        t = np.zeros((len(w), n_classes))
+        t[:, k] = -w
+        base = family.cgf(x, t)
+        for c in range(n_classes):
+            out[rows, c] = family.cgf(x, t + np.eye(n_classes)[c]) - base
+    return out
+
+
+def one_per_class(family: ConjugateFamily) -> Array:
+    """Some array of the family with one entry per class."""
+    sizes = [a for dims, a in family.arrays().values() if dims[:1] == (CLASS,)]
+    return max(sizes, key=len)
+
+
+def classes_are_apart(family: ConjugateFamily) -> bool:
+    """Whether no parameter is common to the classes, so that their posteriors are independent."""
+    return all(dims[:1] == (CLASS,) for dims in family.params.values())
