@@ -9,9 +9,10 @@ from scipy.special import digamma, entr, softmax
 
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.posterior.exact import ExactPosterior
+from bayesgen.predict.draws import rare_classes
 from bayesgen.predict.interval.contrast import log_odds
 from bayesgen.predict.probabilities import log_class_probability
-from bayesgen.predict.uncertainty import entropies
+from bayesgen.predict.uncertainty import _errors, entropies
 from tests.predict.interval.cases import FAMILIES, case, fit, log_joint, thirteen, weights_alone
 from tests.selection import rest_is_slow
 
@@ -104,6 +105,26 @@ def test_the_error_is_true_for_class_weights(spread):
                 value = found.sd[0] ** 2 if name == "variance" else getattr(found, name)[0]
                 each.append(np.atleast_1d(np.abs(value - want[name]).max() / found.error[0]))
     within_twice_the_error(misses)
+
+
+def test_the_error_of_a_total_is_steep_where_a_mean_is_small():
+    rare = 1e-3 * (1 + 0.2 * np.random.default_rng(0).normal(size=8))
+    zero, none = np.zeros((1, 8, 2)), np.zeros(1)
+    mean = np.stack([rare, 1 - rare], axis=1)[None]
+    error, of_total = _errors([mean, zero, zero, np.zeros((1, 8))], none, none)
+    se, p = rare.std(ddof=1) / np.sqrt(8), rare.mean()
+    wider = stats.t(7).ppf(0.975) / 1.96
+    np.testing.assert_allclose(error, wider * se, atol=3e-5)
+    np.testing.assert_allclose(of_total, wider * se * np.log((1 - p) / p), rtol=0.05, atol=3e-5)
+
+
+def test_a_class_that_no_draw_shows_has_an_error():
+    mean, sd = np.array([[-40.0, -14.0, 0.0]]), np.array([[1.0, 4.0, 0.0]])
+    own, total = rare_classes(mean, sd, 1 << 13)
+    q = np.minimum(np.exp(mean[0, 1] + sd[0, 1] * np.random.default_rng(0).normal(size=10**6)), 1)
+    q = q.mean()  # 0.001, of which 8192 draws show eight
+    np.testing.assert_allclose(own, q / np.sqrt(8192 * q), rtol=0.05)
+    np.testing.assert_allclose(total, -np.log(q) * q / np.sqrt(8192 * q), rtol=0.05)
 
 
 @pytest.mark.slow
