@@ -13,7 +13,8 @@ function of statistics that add up, equivariant under shift and scale of each co
 that of single correlations; what classes are told apart by is the inverse, to which errors of all D
 columns add. The factor was chosen by ``tests/benchmarks/priors_on_open_sets.py --scan``:
 correlations that are clear are kept, so that directions with little variance in all classes are not
-drowned, and doubtful ones are dropped.
+drowned, and doubtful ones are dropped. Training rows with missing cells (of a fit by draws) tell of
+variances alone: there T is diagonal.
 """
 
 import numpy as np
