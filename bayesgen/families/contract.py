@@ -287,14 +287,6 @@ class ConjugateFamily(Family):
         """The resolved prior with hyper-parameters multiplied, for empirical Bayes."""
         return replace(self, **{name: getattr(self, name) * f for name, f in factors.items()})
 
-    def strengthened(self, factors: Mapping[str, float]) -> Self:
-        """The same for ``prior="loo"``: the weight of a scale moves without the scale."""
-        return self.scaled(factors)
-
-    def other_scales(self, given: Self) -> list[Self]:
-        """Resolved priors that ``prior="loo"`` tries beside this one; `given`: unresolved."""
-        return []
-
     def pooled(self) -> Self:
         """The prior of one theta for all classes; raises ValueError if the classes' differ."""
         for name, (dims, value) in self.arrays().items():

@@ -391,7 +391,9 @@ class NormalInverseGamma(ConjugateFamily):
 
     def log_predictive(self, X: Matrix) -> Array:
         """(N, C) Student t, group by group: `predictive`."""
-        return predictive.log_predictive(self, X)
+        return predictive.log_predictive(
+            self, X, self.live, self.sum_of_squares, self.over_features
+        )
 
     def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
         """By sums of squares less the row's own: `removal`."""

@@ -17,10 +17,17 @@ if TYPE_CHECKING:
     from bayesgen.families.conjugate.normal_inverse_gamma.family import NormalInverseGamma
 
 
-def log_predictive(f: "NormalInverseGamma", X: Matrix) -> Array:
-    """(N, C), as in `ConjugateFamily.log_predictive`."""
-    n_classes, live = len(f.mu), f.live
-    over_features, scale = f.over_features, f.sum_of_squares
+def log_predictive(
+    f: "NormalInverseGamma", X: Matrix, live: Array, scale: Array, over_features: bool
+) -> Array:
+    """(N, C), as in `ConjugateFamily.log_predictive`.
+
+    Parameters
+    ----------
+    live, scale, over_features
+        Columns that count (D,), sums of squares of the variance groups, whether columns share.
+    """
+    n_classes = len(f.mu)
     scale = np.broadcast_to(scale, (n_classes, scale.shape[1]))
     nu = np.broadcast_to(f.nu, scale.shape)
     spread = np.sqrt(scale * (1 + 1 / f.kappa))
