@@ -85,7 +85,10 @@ def decide(
     table = _read(cost, clf.classes_)
     if reject is not None:
         table = _with_reject(table, reject)
-    p = clf.predict_proba(X, method=method, class_prior=class_prior, posterior=posterior)
+    options: dict[str, Any] = {"class_prior": class_prior}
+    if method != "posterior_predictive" or posterior is not None:  # which a pool does not have
+        options |= {"method": method, "posterior": posterior}
+    p = clf.predict_proba(X, **options)
     least = table.values.min(axis=0)  # apart: what is the same for every class is no sum of shares
     expected = least + p @ (table.values - least)
     best = expected.argmin(axis=1)
@@ -118,6 +121,11 @@ def _largest_typicality(clf: Any, X: Any, least: Any) -> Array:
     value = np.asarray(least)
     if value.shape != () or value.dtype.kind not in "fiu" or not 0 < value < 1:
         raise ValueError(f"typicality must be a number between 0 and 1, got {least!r}")
+    if not hasattr(clf, "typicality"):
+        raise NotImplementedError(
+            f"typicality= needs a density of rows, and a {type(clf).__name__} has none: ask one of "
+            "its members"
+        )
     found: Array = clf.typicality(X)["by_class"].values.max(axis=1)
     return found
 

@@ -226,6 +226,18 @@ def test_dask_and_xarray_rows(iris):
     assert named.dims == ("obs_id", "class")
 
 
+def test_decisions(iris):
+    X, y = iris
+    pool = bg.LogLinearPool([bg.GaussianNB(), bg.LinearDiscriminant()]).fit(X, y)
+    table = bg.decide(pool, X, 1 - np.eye(3), reject=0.1)
+    sure = pool.predict_proba(X).max(axis=1) > 0.9
+    chosen = pool.predict(X)[sure].astype(str)
+    np.testing.assert_array_equal(table["decision"].values[sure], chosen)
+    assert (table["decision"].values[~sure] == "reject").all()
+    with pytest.raises(NotImplementedError, match="ask one of"):
+        bg.decide(pool, X, 1 - np.eye(3), typicality=0.01)
+
+
 def test_many_rows_give_exponents_from_some(iris):
     X, y = iris
     pool = bg.LogLinearPool([bg.GaussianNB()], max_rows=50, random_state=1).fit(X, y)
