@@ -113,7 +113,7 @@ def test_pokemon_maximum_likelihood():
 
 
 @pytest.mark.parametrize(
-    ("face", "columns", "right"),
+    ("estimator", "columns", "right"),
     [
         (bg.QuadraticDiscriminant, ["defense", "sp_defense"], 36),
         (bg.QuadraticDiscriminant, POKEMON_STATS, 45),
@@ -121,9 +121,9 @@ def test_pokemon_maximum_likelihood():
     ],
     ids=["two-features", "six-features", "six-features-shared"],
 )
-def test_pokemon_accuracy(face, columns, right):
+def test_pokemon_accuracy(estimator, columns, right):
     X, y, X_test, y_test = _water_or_normal(columns)
-    clf = face().fit(X, y)
+    clf = estimator().fit(X, y)
     assert len(y_test) == 70
     assert (clf.predict(X_test, method="mle") == y_test).sum() == right
 
@@ -137,10 +137,10 @@ def test_pokemon_discriminative_counterpart():
 # ---------------------------------------------------- generative_models_text_and_gaussians
 
 
-@pytest.mark.parametrize("face", ["multinomial", "markov"])
-def test_four_word_documents(face):
+@pytest.mark.parametrize("estimator", ["multinomial", "markov"])
+def test_four_word_documents(estimator):
     """dog dog cat dog cat tulip: .001 against .000005, 200 times likelier."""
-    if face == "markov":  # the sequence itself
+    if estimator == "markov":  # the sequence itself
         family = DirichletMarkov(order=1, n_tokens=4)
         X = np.empty(1, dtype=object)
         X[0] = np.array([WORDS.index(w) for w in DOCUMENT])

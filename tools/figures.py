@@ -229,8 +229,8 @@ def _refuse_drift() -> None:
     there = {p.stem for p in paths if p.suffix == ".py" or (p / "__init__.py").exists()}
     drawn = [modules.split(" · ") for modules, _ in LAYERS]
     names = {name for row in drawn for name in row}
-    if strange := names ^ {name for name in there if not name.startswith("__")}:
-        raise SystemExit(f"LAYERS in {__file__} and the package differ in {sorted(strange)}")
+    if unknown := names ^ {name for name in there if not name.startswith("__")}:
+        raise SystemExit(f"LAYERS in {__file__} and the package differ in {sorted(unknown)}")
     for above, below in pairwise(drawn):
         if max(rank[n] for n in above) > min(rank[n] for n in below):
             raise SystemExit(f"the import contract does not put {above} above {below}")

@@ -42,7 +42,7 @@ class Feature:
             values = cells.texts()
         else:
             values = cells.numbers(lambda cell, i: self._no_number(cell, first + i))
-            self._refuse_strange(values, first)
+            self._refuse_unfit(values, first)
         if self.categories is not None:
             self._count_unseen(values, cells)
         return as_booleans(values) if self.form == "boolean" else values
@@ -54,7 +54,7 @@ class Feature:
             f"column {self.name!r} holds {cell!r} in row {row}, but the model needs a number there"
         )
 
-    def _refuse_strange(self, values: Array, first: int) -> None:
+    def _refuse_unfit(self, values: Array, first: int) -> None:
         """Refuse numbers that do not fit the kind."""
         bad, need = np.isinf(values), "finite numbers"
         if self.kind == "bernoulli":

@@ -54,7 +54,7 @@ class Tokens(StrEnum):
     WORD = "word"
 
 
-_FACES = {
+_ESTIMATORS = {
     Model.MIXED: "MixedNB",
     Model.GAUSSIAN: "GaussianNB",
     Model.BERNOULLI: "BernoulliNB",
@@ -310,7 +310,7 @@ def _new(model: Model, features: "list[Feature]", order: int, tokens: Tokens) ->
         options["binarize"] = None
     elif model is Model.MARKOV:
         options |= {"order": order, "tokens": str(tokens)}
-    return getattr(estimators, _FACES[model])(**options)
+    return getattr(estimators, _ESTIMATORS[model])(**options)
 
 
 # ------------------------------------------------------------------------------------- summary

@@ -108,7 +108,7 @@ class Tokenizer:
 
 @cache
 def _word_pattern() -> re.Pattern[str]:
-    # \w has no combining marks, without which Turkish in lower case, Hindi and Arabic fall apart
+    # \w has no combining marks, without which words of Turkish, Hindi and Arabic are split
     marks = "".join(map(chr, filter(_is_mark, range(0x300, 0x1F000))))
     return re.compile(rf"\w+(?:(?:[{marks}]+|['’](?=\w))\w*)*")
 

@@ -22,7 +22,7 @@ from bayesgen.estimators.tables import CategoricalNB, MixedNB
 from bayesgen.estimators.text import MarkovNB
 from bayesgen.io import storage
 
-FACES: tuple[type[GenerativeClassifier], ...] = (
+ESTIMATORS: tuple[type[GenerativeClassifier], ...] = (
     BernoulliNB,
     CategoricalNB,
     MultinomialNB,
@@ -44,7 +44,12 @@ FACES: tuple[type[GenerativeClassifier], ...] = (
     GenerativeClassifier,
 )
 
-__all__ = ["FACES", "LogLinearPool", "load", *sorted(estimator.__name__ for estimator in FACES)]
+__all__ = [
+    "ESTIMATORS",
+    "LogLinearPool",
+    "load",
+    *sorted(estimator.__name__ for estimator in ESTIMATORS),
+]
 
 
 def load(path: str | os.PathLike[str], **arguments: Any) -> GenerativeClassifier:
@@ -79,7 +84,7 @@ def load(path: str | os.PathLike[str], **arguments: Any) -> GenerativeClassifier
     True
     """
     fit, state, draws = storage.read(path)
-    estimators: dict[str, Any] = {e.__name__: e for e in (*FACES, LogLinearPool)}
+    estimators: dict[str, Any] = {e.__name__: e for e in (*ESTIMATORS, LogLinearPool)}
     name = state.get("estimator")
     if name not in estimators:
         raise ValueError(

@@ -2,7 +2,7 @@
 
 Every function draws into the axes that it is given, in the figure's own style, or makes a figure
 in the house style. Classes have the same colours in every picture: those of their place in
-``classes_``, told apart by people with any common kind of colour blindness.
+``classes_``, distinct to people with any common kind of colour blindness.
 """
 
 from bayesgen.plots.class_probability import plot_class_probability

@@ -54,7 +54,7 @@ def plot_class_probability(
     mean = clf.predict_uncertainty(X, class_prior=class_prior, posterior=posterior)["mean"].values
     n, n_classes = table["predictive"].shape
     if n > _ROWS:
-        raise ValueError(f"{n} rows cannot be told apart in one picture: give at most {_ROWS}")
+        raise ValueError(f"{n} rows cannot be distinguished in one picture: give at most {_ROWS}")
     if classes is None:
         shown = [1] if n_classes == 2 else list(range(n_classes))
     else:

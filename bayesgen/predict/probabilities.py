@@ -37,7 +37,7 @@ def log_class_probability(joint: Array, method: Method) -> Array:
             why = "under every posterior draw"
             instead = "leave `posterior` out for the closed form"
         else:
-            why = "the black swan of maximum likelihood"
+            why = "what training did not show has likelihood 0"
             instead = "use method='posterior_predictive', or predict_joint_log_proba to see which"
         raise ImpossibleRowError(
             f"{len(rows)} row(s), the first at position {rows[0]}, have probability 0 under every "

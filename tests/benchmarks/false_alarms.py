@@ -39,7 +39,7 @@ def cases(rng: np.random.Generator) -> Iterator[tuple[str, Any, Any, Any]]:
     counts = rng.poisson(1.0 + (y == "b")[:, None] * [2, 0, 1, 0], (N, 4))
     codes = rng.integers(0, 3, (N, 3))
     words = ["".join(rng.choice(list("aab"), 6)) for _ in range(N)]
-    holes = np.where(rng.random(reals.shape) < 0.1, np.nan, reals)
+    missing_cells = np.where(rng.random(reals.shape) < 0.1, np.nan, reals)
     frame = pd.DataFrame(reals[:, :2], columns=["u", "v"]).assign(
         bit=bits[:, 0], colour=np.array(list("rgb"))[codes[:, 0]]
     )
@@ -48,7 +48,7 @@ def cases(rng: np.random.Generator) -> Iterator[tuple[str, Any, Any, Any]]:
     yield "CategoricalNB", bg.CategoricalNB(), codes, y
     yield "MultinomialNB", bg.MultinomialNB(alpha=0.5), counts, y
     yield "PoissonNB", bg.PoissonNB(), counts, y
-    yield "GaussianNB", bg.GaussianNB(), holes, y
+    yield "GaussianNB", bg.GaussianNB(), missing_cells, y
     yield "GaussianNB tied", bg.GaussianNB(variance="tied"), reals, y
     yield "GaussianNB spherical", bg.GaussianNB(variance="spherical"), reals[two], y[two]
     yield "LinearDiscriminant", bg.LinearDiscriminant(), reals, y

@@ -8,6 +8,9 @@ import numpy as np
 
 import bayesgen as bg
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
+from bayesgen.families.conjugate.columns import Columns
+from bayesgen.families.conjugate.dirichlet_categorical import DirichletCategorical
+from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
@@ -18,6 +21,9 @@ Y = np.array(list("aabbbaabbbaabbb"))
 REALS = RNG.normal(size=(15, 2)) + (Y == "b")[:, None] * [1.5, -0.5]
 BITS = (REALS > 0).astype(int)
 COUNTS = RNG.poisson(2.0, (15, 2))
+BLOCKS = Columns(
+    ("full", "bits"), (NormalInverseWishart(), BetaBernoulli(alpha=1.0, beta=1.0)), ((0, 1), (2,))
+)
 
 CLASSIFIERS: dict[str, tuple[Any, Any, type]] = {
     "BernoulliNB": (bg.BernoulliNB(class_alpha=3.0), BITS, BetaBernoulli),
@@ -31,6 +37,14 @@ CLASSIFIERS: dict[str, tuple[Any, Any, type]] = {
     "QuadraticDiscriminant": (
         bg.QuadraticDiscriminant(class_alpha=3.0),
         REALS,
+        NormalInverseWishart,
+    ),
+    "CategoricalNB": (bg.CategoricalNB(class_alpha=3.0), COUNTS.clip(max=2), DirichletCategorical),
+    "MultinomialNB": (bg.MultinomialNB(class_alpha=3.0), BITS, DirichletMultinomial),
+    # errors go into the block of correlated columns
+    "Columns": (
+        bg.GenerativeClassifier(BLOCKS, class_alpha=3.0),
+        np.column_stack([REALS, BITS[:, 0]]),
         NormalInverseWishart,
     ),
 }
@@ -90,6 +104,9 @@ def shrunk(theta: Any, *_: Any) -> Any:
 
 THREE = ("BernoulliNB", "GaussianNB", "QuadraticDiscriminant")
 GAUSSIAN = ("GaussianNB",)
+FULL = ("LinearDiscriminant", "QuadraticDiscriminant", "Columns")
+NORMAL = (*GAUSSIAN, *FULL)
+DISCRETE = ("BernoulliNB", "PoissonNB", "CategoricalNB", "MultinomialNB")
 
 # {error: (classifiers, how it is planted, a word of the reason)}; all found without a sampler
 EXACT: dict[str, tuple[tuple[str, ...], Callable[[Any, type], None], str]] = {
@@ -118,7 +135,7 @@ EXACT: dict[str, tuple[tuple[str, ...], Callable[[Any, type], None], str]] = {
         "cumulant",
     ),
     "mle is the mean": (
-        ("BernoulliNB", "PoissonNB"),
+        DISCRETE,
         lambda patch, cls: patch.setattr(
             cls, "mle", lambda self, stats: self.resolve(stats).update(stats).mean()
         ),
@@ -130,12 +147,12 @@ EXACT: dict[str, tuple[tuple[str, ...], Callable[[Any, type], None], str]] = {
         "method='mle'",
     ),
     "mle of Sigma with a Bessel factor": (
-        ("LinearDiscriminant", "QuadraticDiscriminant"),
+        FULL,
         wrapped("mle", scaled("Sigma", 15 / 14)),
         "method='mle'",
     ),
     "map is the mean": (
-        ("BernoulliNB", "PoissonNB", *GAUSSIAN, "LinearDiscriminant", "QuadraticDiscriminant"),
+        ("BernoulliNB", "PoissonNB", *NORMAL),
         lambda patch, cls: patch.setattr(cls, "map", cls.mean),
         "method='map'",
     ),
@@ -155,18 +172,23 @@ EXACT: dict[str, tuple[tuple[str, ...], Callable[[Any, type], None], str]] = {
         "method='map'",
     ),
     # found before, and to stay so
-    "n - 1": (GAUSSIAN, in_update(nu=lambda out, *_: out.nu - 1), "log evidence"),
-    "nu0 + 1/2": (GAUSSIAN, in_update(nu=lambda out, *_: out.nu + 0.5), "log evidence"),
-    "nu0 - 1/2": (GAUSSIAN, in_update(nu=lambda out, *_: out.nu - 0.5), "log evidence"),
+    "n - 1": (NORMAL, in_update(nu=lambda out, *_: out.nu - 1), "log evidence"),
+    "nu0 + 1/2": (NORMAL, in_update(nu=lambda out, *_: out.nu + 0.5), "log evidence"),
+    "nu0 - 1/2": (NORMAL, in_update(nu=lambda out, *_: out.nu - 0.5), "log evidence"),
     "Bessel factor": (
-        ("LinearDiscriminant", "QuadraticDiscriminant"),
+        FULL,
         in_update(psi=lambda out, prior, _: prior.psi + (out.psi - prior.psi) * 15 / 14),
         "log evidence",
     ),
-    "kappa dropped": (GAUSSIAN, in_update(kappa=lambda _, __, rows: rows.n), "log evidence"),
+    "kappa dropped": (NORMAL, in_update(kappa=lambda _, __, rows: rows.n), "log evidence"),
     "pseudo-count off by one": (
-        ("BernoulliNB",),
+        ("BernoulliNB", "CategoricalNB", "MultinomialNB"),
         in_update(alpha=lambda out, *_: out.alpha + 1),
+        "log evidence",
+    ),
+    "shape off by one": (
+        ("PoissonNB",),
+        in_update(shape=lambda out, *_: out.shape + 1),
         "log evidence",
     ),
     "log 2 missing in the evidence": (
@@ -208,7 +230,7 @@ def narrow(prob: float) -> Callable[[Any, type], None]:
 DRAWN: dict[str, tuple[tuple[str, ...], Callable[[Any, type], None], str]] = {
     "level 0.9 reported as 0.86": (THREE, narrow(0.86), "90 % interval"),
     "mean is the mode": (
-        ("BernoulliNB", "PoissonNB"),
+        ("BernoulliNB", "PoissonNB", "MultinomialNB"),
         lambda patch, cls: patch.setattr(cls, "mean", cls.map),
         "mean of E ",
     ),
@@ -218,12 +240,12 @@ DRAWN: dict[str, tuple[tuple[str, ...], Callable[[Any, type], None], str]] = {
         "mean of E sigma2",
     ),
     "mean of Sigma off by one": (
-        ("LinearDiscriminant", "QuadraticDiscriminant"),
+        FULL,
         wrapped("mean", scaled("Sigma", 0.96)),
-        "mean of E Sigma",
+        "mean of E ",
     ),
     "off-diagonal draws of Sigma times 0.97": (
-        ("LinearDiscriminant", "QuadraticDiscriminant"),
+        FULL,
         wrapped("draw", shrunk),
         "Sigma",
     ),

@@ -23,7 +23,7 @@ ALPHA = np.full(2, 10.0)  # of the class weights: both classes have rows, which 
 REPLICATES = 40
 SAMPLED = {k: f for k, f in registry().items() if not issubclass(f, ConjugateFamily)}
 WORDS = ("DirichletCompound", "LogisticNormal")
-# steps below NUTS's own, as the faces take them; theirs are smaller still
+# steps below NUTS's own, as the estimators take them; theirs are smaller still
 CAREFUL = {
     "GaussianMixture": 0.95,
     "HierarchicalBernoulli": 0.95,

@@ -45,7 +45,7 @@ def conjugate_examples():
 
 
 def classifiers():
-    """{name: fitted classifier} of every face, with its own default prior."""
+    """{name: fitted classifier} of every estimator, with its own default prior."""
     rng = np.random.default_rng(0)
     real, counts = rng.normal(size=(30, 3)), rng.integers(0, 4, size=(30, 4))
     names = np.column_stack([rng.choice(["u", "v", "w"], 30), rng.choice(["p", "q"], 30)])

@@ -146,7 +146,7 @@ def test_log_odds_keep_what_probabilities_round_away():
 
 # ------------------------------------------------------------------- the densities, no sampler
 
-FACES: dict[str, tuple[Any, Any]] = {
+ESTIMATORS: dict[str, tuple[Any, Any]] = {
     "BernoulliNB": (bg.BernoulliNB(), BITS),
     "CategoricalNB": (bg.CategoricalNB(), BITS + 1),
     "MultinomialNB": (bg.MultinomialNB(), BITS * 3 + 1),
@@ -171,9 +171,9 @@ def of(fitted: Any, data: Any, y: Any, weight: Any = None) -> tuple[str, ...]:
     return contradictions(*parts, rows, codes, weight, fitted.classes_.tolist())
 
 
-@pytest.mark.parametrize("name", FACES)
+@pytest.mark.parametrize("name", ESTIMATORS)
 def test_densities_of_a_right_closed_form_fit_together(name):
-    assert formula(*FACES[name]) == ()
+    assert formula(*ESTIMATORS[name]) == ()
 
 
 def test_densities_fit_together_with_weights_and_on_many_rows():
@@ -223,9 +223,9 @@ PLANTED = {
 
 @pytest.mark.parametrize("error", PLANTED)
 def test_a_planted_error_shows_in_the_densities(error, monkeypatch):
-    face, cls, fields = PLANTED[error]
+    estimator, cls, fields = PLANTED[error]
     patched(monkeypatch, cls, **fields)
-    found = formula(*FACES[face])
+    found = formula(*ESTIMATORS[estimator])
     assert found
     assert "log evidence" in found[0]
 
@@ -233,7 +233,7 @@ def test_a_planted_error_shows_in_the_densities(error, monkeypatch):
 def test_a_wrong_predictive_shows_in_the_densities(monkeypatch):
     right = NormalInverseGamma.log_predictive
     monkeypatch.setattr(NormalInverseGamma, "log_predictive", lambda s, rows: right(s, rows) + 1e-6)
-    found = formula(*FACES["GaussianNB"])
+    found = formula(*ESTIMATORS["GaussianNB"])
     assert len(found) == 1
     assert "the predictive or the update is wrong" in found[0]
     assert "row 0, class 'a'" in found[0]
@@ -267,7 +267,7 @@ class Exact:
 @pytest.mark.parametrize("name", ["BernoulliNB", "GaussianNB", "LinearDiscriminant", "MarkovNB"])
 def test_verdict_of_equal_distributions(name, monkeypatch):
     Exact(monkeypatch)
-    clf, data = FACES[name]
+    clf, data = ESTIMATORS[name]
     result = bg.validate(clf, data, Y, **QUIET)
     assert result.passed, str(result)
     assert result.verdict == "agree"
@@ -312,7 +312,7 @@ def test_false_alarms_are_as_rare_as_stated(monkeypatch):
     alarms, n = 0, 0
     for name in ("BernoulliNB", "GaussianNB", "QuadraticDiscriminant"):
         for seed in range(12):
-            clf, data = FACES[name]
+            clf, data = ESTIMATORS[name]
             result = bg.validate(clf, data, Y, random_seed=seed, draws=500, false_alarm=0.1)
             alarms, n = alarms + (result.verdict == "disagree"), n + 1
     assert alarms <= stats.binom.ppf(0.999, n, 0.1)
@@ -336,9 +336,9 @@ def test_a_sampler_that_cannot_be_trusted_is_inconclusive(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("face", ["BernoulliNB", "GaussianNB", "LinearDiscriminant"])
-def test_closed_form_and_nuts_agree_and_planted_errors_are_refused(face, monkeypatch):
-    clf, data = FACES[face]
+@pytest.mark.parametrize("estimator", ["BernoulliNB", "GaussianNB", "LinearDiscriminant"])
+def test_closed_form_and_nuts_agree_and_planted_errors_are_refused(estimator, monkeypatch):
+    clf, data = ESTIMATORS[estimator]
     result = bg.validate(clf, data, Y, **QUIET)
     assert result.passed, str(result)
     assert result.tree.attrs["route"] == "nuts"
@@ -346,7 +346,7 @@ def test_closed_form_and_nuts_agree_and_planted_errors_are_refused(face, monkeyp
     off, mcse = percentile_errors(clf.fit(data, Y), data, result.tree)
     assert np.abs(off / mcse).max() < stats.norm.isf(5e-3 / off.size), np.abs(off).max()
     for error, (where, cls, fields) in PLANTED.items():
-        if where == face:  # compiled once: the model's shape is the same
+        if where == estimator:  # compiled once: the model's shape is the same
             with monkeypatch.context() as patch:
                 patched(patch, cls, **fields)
                 patch.setattr(module, "_exact", lambda *_: [])  # NUTS alone

@@ -109,9 +109,9 @@ def test_demo_compares_three_models_on_equal_terms(demo):
     X, y = load_penguins()
     measured = X[np.arange(len(X)) % 3 != 2].select_dtypes("number").dropna()
     assert f"same {len(measured)} complete training rows" in demo
-    for face in (bg.LinearDiscriminant, bg.QuadraticDiscriminant, bg.GaussianNB):
-        evidence = face().fit(measured, y[measured.index]).log_evidence_
-        line = next(line for line in demo.splitlines() if line.startswith(face.__name__))
+    for estimator in (bg.LinearDiscriminant, bg.QuadraticDiscriminant, bg.GaussianNB):
+        evidence = estimator().fit(measured, y[measured.index]).log_evidence_
+        line = next(line for line in demo.splitlines() if line.startswith(estimator.__name__))
         assert f"{evidence:.2f}" in line
 
 
@@ -205,7 +205,7 @@ def test_method_is_passed_on(tmp_path, penguin_model):
     np.testing.assert_allclose(read(out).iloc[:, 1:], expected, rtol=1e-12)
 
 
-FACES = {
+ESTIMATORS = {
     "gaussian": bg.GaussianNB(),
     "lda": bg.LinearDiscriminant(),
     "qda": bg.QuadraticDiscriminant(),
@@ -216,7 +216,7 @@ FACES = {
 }
 
 
-@pytest.mark.parametrize("model", rest_is_slow(FACES, ["lda", "multinomial", "categorical"]))
+@pytest.mark.parametrize("model", rest_is_slow(ESTIMATORS, ["lda", "multinomial", "categorical"]))
 def test_every_model_by_its_short_name(tmp_path, model):
     rng = np.random.default_rng(1)
     y = rng.integers(0, 2, 60)
@@ -227,7 +227,7 @@ def test_every_model_by_its_short_name(tmp_path, model):
     run("fit", data, "--target", "label", "--model", model, "-o", path)
     told = run("predict", path, data, "-o", out, "--chunk-rows", 7)
     assert "--chunk-rows has no effect" in told.stderr
-    clf = FACES[model].fit(X, y)
+    clf = ESTIMATORS[model].fit(X, y)
     assert type(bg.load(path)) is type(clf)
     assert bg.load(path).classes_.tolist() == [0, 1]
     assert read(out)["prediction"].tolist() == clf.predict(X).tolist()

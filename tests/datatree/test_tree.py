@@ -14,6 +14,9 @@ from scipy import stats
 
 import bayesgen as bg
 from bayesgen.datatree import groups, names
+from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
+from bayesgen.families.conjugate.columns import Columns
+from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.io import storage
 from tests.graphs import PYTHON
 from tests.selection import rest_is_slow
@@ -223,7 +226,7 @@ def log_p(model: pm.Model) -> np.ndarray:
     return np.array([float(density(at)) for at in moved])
 
 
-FACES: dict[str, tuple[Any, Any]] = {
+ESTIMATORS: dict[str, tuple[Any, Any]] = {
     "gaussian": (bg.GaussianNB(), REALS),
     "linear": (bg.LinearDiscriminant(covariance="diagonal"), REALS),
     "bernoulli": (bg.BernoulliNB(alpha=2.0), BITS),
@@ -232,10 +235,10 @@ FACES: dict[str, tuple[Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", rest_is_slow(FACES, ["gaussian", "markov", "mixed"]))
+@pytest.mark.parametrize("name", rest_is_slow(ESTIMATORS, ["gaussian", "markov", "mixed"]))
 def test_a_graph_of_other_rows_is_conditioned_on_them(name: str) -> None:
     """By statistics and by rows the log posteriors differ by a constant; the fit's do not."""
-    clf, X = FACES[name]
+    clf, X = ESTIMATORS[name]
     clf.fit(X, Y)
     some = X[:11], Y[:11]
     of_rows = clf.to_pymc(*some, likelihood="rows")
@@ -254,6 +257,19 @@ def test_a_graph_of_other_rows_is_conditioned_on_them(name: str) -> None:
 def test_the_rows_of_the_fit_give_the_graph_of_the_fit(gaussian: Any) -> None:
     with_rows, without = gaussian.to_pymc(REALS, Y), gaussian.to_pymc()
     np.testing.assert_array_equal(log_p(with_rows), log_p(without))
+
+
+def test_constants_of_blocks_have_the_names_and_values_of_the_graph() -> None:
+    """Of a block with coordinates of its own, and of one with the data of its prior."""
+    full, bits = NormalInverseWishart(), BetaBernoulli(alpha=1.0, beta=1.0)
+    family = Columns(("full", "bits"), (full, bits), ((0, 1), (2,)))
+    X = np.column_stack([REALS, BITS[:, 0]])
+    clf = bg.GenerativeClassifier(family).fit(X, Y)
+    found, graph = clf.draw_posterior(3, 1, X=X, y=Y)["constant_data"], clf.to_pymc()
+    assert {"full_base", "full_prior_nu", "prior_bits_alpha"} <= set(found.data_vars)
+    for name in set(found.data_vars) & {v.name for v in graph.data_vars}:
+        np.testing.assert_allclose(found[name], graph[name].get_value(), err_msg=name)
+    assert set(found.data_vars) - {v.name for v in graph.data_vars} <= {"bits_x", "full_x"}
 
 
 @pytest.mark.parametrize("label", ["bee", None])

@@ -21,16 +21,16 @@ LABELS = np.array(["ash", "birch", "cedar"])
 PLUG_INS = METHODS[1:]
 
 
-def holes(rng, X, share=0.1):
+def missing_cells(rng, X, share=0.1):
     """X with missing cells, but none in the first rows."""
-    gone = rng.random(X.shape) < share
-    gone[:9] = False
-    return np.where(gone, NAN, X)
+    missing = rng.random(X.shape) < share
+    missing[:9] = False
+    return np.where(missing, NAN, X)
 
 
 def bits(rng, c):
     p = np.array([[0.2, 0.8, 0.5, 0.9], [0.7, 0.3, 0.5, 0.6], [0.5, 0.5, 0.1, 0.3]])
-    return holes(rng, (rng.random((len(c), 4)) < p[c]).astype(float))
+    return missing_cells(rng, (rng.random((len(c), 4)) < p[c]).astype(float))
 
 
 def words(rng, c):
@@ -48,8 +48,8 @@ def counts(rng, c):
     return rng.poisson(rate[c]).astype(float)
 
 
-def counts_with_holes(rng, c):
-    return holes(rng, counts(rng, c))
+def counts_with_missing(rng, c):
+    return missing_cells(rng, counts(rng, c))
 
 
 def reals(rng, c):
@@ -59,12 +59,12 @@ def reals(rng, c):
     return X @ np.array([[1.0, 0.3, 0], [0, 1, 0.5], [0, 0, 1]])
 
 
-def reals_with_holes(rng, c):
-    return holes(rng, reals(rng, c))
+def reals_with_missing(rng, c):
+    return missing_cells(rng, reals(rng, c))
 
 
 def table(rng, c):
-    real, word, count = reals_with_holes(rng, c), words(rng, c), counts(rng, c)
+    real, word, count = reals_with_missing(rng, c), words(rng, c), counts(rng, c)
     return pd.DataFrame(
         {
             "length": real[:, 0],
@@ -121,11 +121,11 @@ CASES = {
         words,
     ),
     "MultinomialNB": Case(lambda: bg.MultinomialNB(1.5, class_alpha=2.0), counts),
-    "PoissonNB": Case(bg.PoissonNB, counts_with_holes, fixed=False),
-    "PoissonNB rate": Case(lambda: bg.PoissonNB(2.0, 0.5), counts_with_holes),
-    "GaussianNB": Case(bg.GaussianNB, reals_with_holes, fixed=False),
+    "PoissonNB": Case(bg.PoissonNB, counts_with_missing, fixed=False),
+    "PoissonNB rate": Case(lambda: bg.PoissonNB(2.0, 0.5), counts_with_missing),
+    "GaussianNB": Case(bg.GaussianNB, reals_with_missing, fixed=False),
     **{
-        f"GaussianNB {v}": Case(lambda v=v: gaussian(v), reals_with_holes)
+        f"GaussianNB {v}": Case(lambda v=v: gaussian(v), reals_with_missing)
         for v in ("class", "tied", "spherical", "class_spherical")
     },
     "MixedNB": Case(lambda: bg.MixedNB(KINDS), table, fixed=False),
@@ -134,20 +134,22 @@ CASES = {
     "QuadraticDiscriminant": Case(bg.QuadraticDiscriminant, reals, fixed=False),
     "QuadraticDiscriminant full": Case(lambda: bg.QuadraticDiscriminant(**FULL), reals),
     **{
-        f"{face.__name__} {v}": Case(lambda face=face, v=v: face(**FLAT, covariance=v), reals)
-        for face in (bg.LinearDiscriminant, bg.QuadraticDiscriminant)
+        f"{estimator.__name__} {v}": Case(
+            lambda estimator=estimator, v=v: estimator(**FLAT, covariance=v), reals
+        )
+        for estimator in (bg.LinearDiscriminant, bg.QuadraticDiscriminant)
         for v in ("diagonal", "spherical")
     },
     "MarkovNB 1": Case(lambda: bg.MarkovNB(1, 1.5), texts, fixed=False),
     "MarkovNB 2": Case(lambda: bg.MarkovNB(2, 1.5, vocabulary=list("abc ")), texts),
     "GenerativeClassifier": Case(
         lambda: bg.GenerativeClassifier(NormalInverseGamma(variance="tied")),
-        reals_with_holes,
+        reals_with_missing,
         fixed=False,
     ),
     # the evidence is flat at its top: the optimum is known to about 1e-6
     "GaussianNB empirical": Case(
-        lambda: bg.GaussianNB(prior="empirical"), reals_with_holes, fixed=False, tol=1e-4
+        lambda: bg.GaussianNB(prior="empirical"), reals_with_missing, fixed=False, tol=1e-4
     ),
     "MultinomialNB empirical": Case(
         lambda: bg.MultinomialNB(prior="empirical"), counts, fixed=False, tol=1e-4

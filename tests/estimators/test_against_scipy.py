@@ -17,7 +17,7 @@ from tests.estimators.cases import (
     NAN,
     PLUG_INS,
     PSI,
-    holes,
+    missing_cells,
     sample,
 )
 
@@ -199,7 +199,7 @@ def markov(documents, codes, new, order, alphabet, alpha):
 
 
 def check_against(clf, new, densities, codes, class_alpha=1.0, tol=1e-9):
-    """All methods of a fitted face against an oracle."""
+    """All methods of a fitted estimator against an oracle."""
     weights = log_class_weights(codes, class_alpha)
     for method, log_x in densities.items():
         joint = clf.predict_joint_log_proba(new, method=method)
@@ -209,7 +209,7 @@ def check_against(clf, new, densities, codes, class_alpha=1.0, tol=1e-9):
 
 
 def split(case, n_new=15):
-    """A fitted face, its training rows and codes, and new rows of the same kind."""
+    """A fitted estimator, its training rows and codes, and new rows of the same kind."""
     X, codes, y = sample(case)
     new, _, _ = sample(case, n=n_new, seed=8)
     return case.make().fit(X, y), X, codes, new
@@ -230,10 +230,10 @@ def test_bernoulli_by_scipy():
 def test_sparse_bits_are_dense_bits():
     X, _, y = sample(CASES["BernoulliNB"])
     X = np.nan_to_num(X)
-    for face in (bg.BernoulliNB, bg.MultinomialNB, bg.PoissonNB, bg.CategoricalNB):
-        dense = face().fit(X, y)
+    for estimator in (bg.BernoulliNB, bg.MultinomialNB, bg.PoissonNB, bg.CategoricalNB):
+        dense = estimator().fit(X, y)
         for form in (sparse.csr_matrix, sparse.csc_matrix, sparse.coo_array, sparse.csr_array):
-            clf = face().fit(form(X), y)
+            clf = estimator().fit(form(X), y)
             np.testing.assert_allclose(
                 clf.predict_joint_log_proba(form(X)), dense.predict_joint_log_proba(X), rtol=1e-12
             )
@@ -313,7 +313,7 @@ def test_gaussian_by_scipy(variance):
 
 
 @pytest.mark.parametrize(
-    ("face", "covariance", "variance"),
+    ("estimator", "covariance", "variance"),
     [
         (bg.LinearDiscriminant, "diagonal", "tied"),
         (bg.LinearDiscriminant, "spherical", "spherical"),
@@ -321,21 +321,21 @@ def test_gaussian_by_scipy(variance):
         (bg.QuadraticDiscriminant, "spherical", "class_spherical"),
     ],
 )
-def test_discriminants_without_correlations_by_scipy(face, covariance, variance):
-    clf, X, codes, new = split(CASES[f"{face.__name__} {covariance}"])
-    new = holes(np.random.default_rng(1), np.repeat(new, 2, axis=0), 0.3)
+def test_discriminants_without_correlations_by_scipy(estimator, covariance, variance):
+    clf, X, codes, new = split(CASES[f"{estimator.__name__} {covariance}"])
+    new = missing_cells(np.random.default_rng(1), np.repeat(new, 2, axis=0), 0.3)
     # E Sigma^-1 = nu0/psi0: a scaled-inverse-chi2(nu0, psi0/nu0)
     oracle = normal_inverse_gamma(X, codes, new, 1.0, 0.5, 4.0, 2.0 / 4.0, variance)
     check_against(clf, new, oracle, codes)
 
 
-@pytest.mark.parametrize("face", [bg.LinearDiscriminant, bg.QuadraticDiscriminant])
-def test_discriminants_by_scipy(face):
-    clf, X, codes, new = split(CASES[f"{face.__name__} full"])
-    new = np.vstack([new, holes(np.random.default_rng(1), np.repeat(new, 2, axis=0), 0.4)])
+@pytest.mark.parametrize("estimator", [bg.LinearDiscriminant, bg.QuadraticDiscriminant])
+def test_discriminants_by_scipy(estimator):
+    clf, X, codes, new = split(CASES[f"{estimator.__name__} full"])
+    new = np.vstack([new, missing_cells(np.random.default_rng(1), np.repeat(new, 2, axis=0), 0.4)])
     new = new[~np.isnan(new).all(axis=1)]
     assert np.isnan(new).any()
-    shared = face is bg.LinearDiscriminant
+    shared = estimator is bg.LinearDiscriminant
     m0 = np.array(FULL["mu0"])
     check_against(
         clf, new, normal_inverse_wishart(X, codes, new, m0, 0.5, 6.0, PSI, shared), codes, tol=1e-8

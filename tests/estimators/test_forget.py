@@ -17,7 +17,7 @@ FRAME = pd.DataFrame(
     {"size": REAL[:, 0], "colour": RNG.choice(["red", "blue"], N), "wet": RNG.random(N) < 0.5}
 )
 TEXTS = np.array(["".join(RNG.choice(list("abc"), 6)) for _ in range(N)], dtype=object)
-GONE = np.arange(N) % 4 == 1
+FORGOTTEN = np.arange(N) % 4 == 1
 
 CASES = {
     "gaussian": (bg.GaussianNB, np.where(RNG.random(REAL.shape) < 0.1, np.nan, REAL)),
@@ -39,9 +39,9 @@ def test_forgetting_is_the_fit_of_the_rest(name, weighted):
     make, X = CASES[name]
     weight = RNG.random(N) + 0.5 if weighted else np.ones(N)
     clf = make().fit(X, Y, sample_weight=weight)
-    assert clf.forget(X[GONE], Y[GONE], sample_weight=weight[GONE]) is clf
-    rest = make().fit(X[~GONE], Y[~GONE], sample_weight=weight[~GONE])
-    assert clf.n_rows_seen_ == rest.n_rows_seen_ == N - GONE.sum()
+    assert clf.forget(X[FORGOTTEN], Y[FORGOTTEN], sample_weight=weight[FORGOTTEN]) is clf
+    rest = make().fit(X[~FORGOTTEN], Y[~FORGOTTEN], sample_weight=weight[~FORGOTTEN])
+    assert clf.n_rows_seen_ == rest.n_rows_seen_ == N - FORGOTTEN.sum()
     assert clf.log_evidence_ == pytest.approx(rest.log_evidence_, rel=1e-8)
     np.testing.assert_allclose(clf.predict_proba(X), rest.predict_proba(X), rtol=1e-6, atol=1e-12)
 
@@ -55,7 +55,7 @@ def test_a_class_that_is_forgotten_stays_known():
 
 def test_learn_again():
     clf = bg.GaussianNB().fit(REAL, Y)
-    clf.forget(REAL[GONE], Y[GONE]).partial_fit(REAL[GONE], Y[GONE])
+    clf.forget(REAL[FORGOTTEN], Y[FORGOTTEN]).partial_fit(REAL[FORGOTTEN], Y[FORGOTTEN])
     assert clf.log_evidence_ == pytest.approx(bg.GaussianNB().fit(REAL, Y).log_evidence_, rel=1e-9)
 
 
@@ -92,9 +92,9 @@ def test_rows_that_were_never_learned_are_refused():
 
 
 def test_rows_of_missing_cells_count_too():
-    holes = np.full((50, 3), np.nan)
+    missing_cells = np.full((50, 3), np.nan)
     clf = bg.GaussianNB().fit(REAL, Y)
-    refused(clf, holes, ["a"] * 50, "'count' would become negative")
+    refused(clf, missing_cells, ["a"] * 50, "'count' would become negative")
 
 
 def test_neither_unfitted_nor_by_nuts():

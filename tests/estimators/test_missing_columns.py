@@ -22,25 +22,25 @@ def test_a_missing_column_at_prediction_is_a_column_less(name):
         if np.ndim(v) == 1 and np.size(v) == X.shape[1]
     }
     less = case.make().set_params(**hyper).fit(X[:, 1:], y)
-    gone = X.copy()
-    gone[:, 0] = None if X.dtype == object else NAN
+    missing = X.copy()
+    missing[:, 0] = None if X.dtype == object else NAN
     clf.fit(X, y)
     for method, joint in defined(less, X[:, 1:]).items():
-        got = clf.predict_joint_log_proba(gone, method=method)
+        got = clf.predict_joint_log_proba(missing, method=method)
         np.testing.assert_allclose(got, joint, rtol=1e-10)
 
 
-@pytest.mark.parametrize("face", [bg.LinearDiscriminant, bg.QuadraticDiscriminant])
-def test_a_missing_column_of_a_discriminant_is_a_margin(face):
+@pytest.mark.parametrize("estimator", [bg.LinearDiscriminant, bg.QuadraticDiscriminant])
+def test_a_missing_column_of_a_discriminant_is_a_margin(estimator):
     X, _, y = sample(CASES["LinearDiscriminant"])
-    clf = face(**FULL).fit(X, y)
+    clf = estimator(**FULL).fit(X, y)
     margin = {"mu0": FULL["mu0"][1:], "nu0": FULL["nu0"] - 1, "psi0": PSI[1:, 1:]}
-    less = face(**(FULL | margin)).fit(X[:, 1:], y)
-    gone = np.column_stack([np.full(len(X), NAN), X[:, 1:]])
+    less = estimator(**(FULL | margin)).fit(X[:, 1:], y)
+    missing = np.column_stack([np.full(len(X), NAN), X[:, 1:]])
     np.testing.assert_allclose(
-        clf.predict_joint_log_proba(gone), less.predict_joint_log_proba(X[:, 1:]), rtol=1e-10
+        clf.predict_joint_log_proba(missing), less.predict_joint_log_proba(X[:, 1:]), rtol=1e-10
     )
-    only_some = np.vstack([X[:30], gone[30:]])  # several patterns in one table
+    only_some = np.vstack([X[:30], missing[30:]])  # several patterns in one table
     np.testing.assert_allclose(clf.predict_proba(only_some)[:30], clf.predict_proba(X[:30]))
     np.testing.assert_allclose(clf.predict_proba(only_some)[30:], less.predict_proba(X[30:, 1:]))
 

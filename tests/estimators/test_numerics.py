@@ -15,8 +15,8 @@ DYADIC = {  # cells are multiples of 1/64: an offset of 1e8 loses nothing
         for v in ("class", "tied", "spherical", "class_spherical")
     },
     **{
-        f"{face.__name__} {v}": (lambda face=face, v=v: face(covariance=v))
-        for face in (bg.LinearDiscriminant, bg.QuadraticDiscriminant)
+        f"{estimator.__name__} {v}": (lambda estimator=estimator, v=v: estimator(covariance=v))
+        for estimator in (bg.LinearDiscriminant, bg.QuadraticDiscriminant)
         for v in ("full", "diagonal", "spherical")
     },
     "MixedNB": bg.MixedNB,

@@ -75,13 +75,13 @@ def test_names_of_features_and_classes_reach_the_coordinates(frame):
     names = ["bill", "flipper", "mass"]
     X, _, y = sample(CASES["LinearDiscriminant"])
     named = frame(dict(zip(names, X.T, strict=True)))
-    for face in (bg.GaussianNB, bg.LinearDiscriminant, bg.GenerativeClassifier, bg.MixedNB):
-        clf = face().fit(named, y)
+    for estimator in (bg.GaussianNB, bg.LinearDiscriminant, bg.GenerativeClassifier, bg.MixedNB):
+        clf = estimator().fit(named, y)
         draws = clf.posterior_["posterior"]
-        dim = "gaussian_feature" if face is bg.MixedNB else "feature"
+        dim = "gaussian_feature" if estimator is bg.MixedNB else "feature"
         assert draws.coords[dim].values.tolist() == names
         assert draws.coords["class"].values.tolist() == LABELS.tolist()
-        plain = face().fit(X, y)
+        plain = estimator().fit(X, y)
         np.testing.assert_array_equal(clf.predict_proba(named), plain.predict_proba(X))
         dims = plain.posterior_["posterior"].coords[dim].values.tolist()
         assert dims == ["x0", "x1", "x2"]

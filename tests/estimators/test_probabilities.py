@@ -7,13 +7,13 @@ import pytest
 from scipy.special import logsumexp, softmax
 from sklearn.utils import _safe_indexing as take
 
-from bayesgen.estimators import FACES
+from bayesgen.estimators import ESTIMATORS
 from bayesgen.estimators.sampled import SampledClassifier
 from tests.estimators.cases import CASES, NAN, defined, every_case, fitted, sample
 
 
-def test_every_face_has_a_case():
-    closed = {face for face in FACES if not issubclass(face, SampledClassifier)}
+def test_every_estimator_has_a_case():
+    closed = {estimator for estimator in ESTIMATORS if not issubclass(estimator, SampledClassifier)}
     assert {type(case.make()) for case in CASES.values()} == closed
 
 

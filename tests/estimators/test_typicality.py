@@ -315,7 +315,7 @@ def test_unlabelled_rows_are_not_scored(iris):
 @pytest.mark.slow
 def test_a_discriminative_classifier_has_sets_alone(iris):
     X, y = iris
-    clf = bg.BayesianLogisticRegression(draws=300, tune=300, chains=2, random_state=0)
+    clf = bg.BayesianLogisticRegression(draws=1000, tune=500, random_state=0)
     clf.fit(X, y, progressbar=False)
     with pytest.raises(NotImplementedError, match="typicality needs a density of x"):
         clf.typicality(X)

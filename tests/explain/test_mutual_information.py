@@ -341,7 +341,7 @@ def test_selector_in_a_pipeline(noisy):
     assert score > cross_val_score(bg.BernoulliNB(), X, y, scoring="neg_log_loss").mean()
 
 
-def test_selector_takes_any_face_and_names(noisy):
+def test_selector_takes_any_estimator_and_names(noisy):
     X, y = noisy
     frame = pd.DataFrame(X + 0.0, columns=[f"f{j}" for j in range(40)])
     selector = bg.MutualInformationSelector(bg.GaussianNB(), n_features=2, method="map")

@@ -1,4 +1,4 @@
-"""Log densities of theta: SciPy's and mpmath's, at the edges of the support, through the faces."""
+"""Log densities of theta: SciPy's and mpmath's, at the edges of the support, by estimators."""
 
 from functools import partial
 from typing import Any
@@ -419,15 +419,15 @@ def test_columns_without_a_unit() -> None:
                 np.testing.assert_array_equal(after[..., 1], before[..., 1])
             np.testing.assert_allclose((family.mu + family.shift)[:, 1], 3.0)
         _candidate(clf, X, y)
-    for face in (bg.LinearDiscriminant, bg.QuadraticDiscriminant):
-        _candidate(face().fit(X, y), X, y)
-        every = face().fit(np.ones((8, 2)), y)  # no column is left
+    for estimator in (bg.LinearDiscriminant, bg.QuadraticDiscriminant):
+        _candidate(estimator().fit(X, y), X, y)
+        every = estimator().fit(np.ones((8, 2)), y)  # no column is left
         theta = every.model_.family.draw(RNG, 3)
         np.testing.assert_array_equal(every.model_.family.log_density(theta), 0.0)
         assert every.prior_.family.log_evidence(every.stats_.features) == 0.0
 
 
-# -------------------------------------------------------------------------------- through the faces
+# -------------------------------------------------------------------------- by estimators
 
 
 def _candidate(clf: Any, X: Any, y: Any, weight: Any = None) -> None:
@@ -476,25 +476,25 @@ SYNTHETIC: dict[str, tuple[Any, Any]] = {
     "unigram": (bg.MarkovNB(order=1), SYLLABLES),
     "trigram": (bg.MarkovNB(order=3, alpha=0.3), SYLLABLES),
 }
-every_face = pytest.mark.parametrize(("clf", "X"), SYNTHETIC.values(), ids=SYNTHETIC.keys())
+every_estimator = pytest.mark.parametrize(("clf", "X"), SYNTHETIC.values(), ids=SYNTHETIC.keys())
 LABELS = np.array(list("abca" * 8))[:30]
 
 
-@every_face
+@every_estimator
 @pytest.mark.parametrize("labels", [LABELS, np.full(30, "a")], ids=["classes", "one_class"])
 @pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weighted"])
-def test_evidence_of_every_face(clf: Any, X: Any, labels: Any, weighted: bool) -> None:
+def test_evidence_of_every_estimator(clf: Any, X: Any, labels: Any, weighted: bool) -> None:
     weight = np.random.default_rng(1).gamma(1.0, size=30) if weighted else None
     _candidate(clone(clf).fit(X, labels, sample_weight=weight), X, labels, weight)
 
 
-@every_face
+@every_estimator
 def test_evidence_with_a_class_that_has_no_rows(clf: Any, X: Any) -> None:
     clf = clone(clf).partial_fit(X, LABELS, classes=["a", "b", "c", "never"])
     _candidate(clf, X, LABELS)
 
 
-@every_face
+@every_estimator
 def test_evidence_of_one_row(clf: Any, X: Any) -> None:
     _candidate(clone(clf).fit(X[1:2], LABELS[1:2]), X[1:2], LABELS[1:2])
 

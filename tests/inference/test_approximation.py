@@ -68,7 +68,7 @@ def test_laplace_is_exact_for_a_normal_posterior():
 
 
 @pytest.mark.slow
-def test_the_face():
+def test_the_estimator():
     clf = bg.GaussianNB().fit(X, Y, inference="laplace", random_seed=1, progressbar=False)
     assert clf.posterior_.attrs["route"] == "laplace"
     assert "Normal" in clf.posterior_.attrs["approximation"]

@@ -96,10 +96,10 @@ def test_nuts_says_the_same_of_more_labels_than_can_be_enumerated():
     y[y == -1] = None
     found = []
     for inference in ("gibbs", "nuts"):
-        clf = bg.GaussianNB().fit(rows, y, inference=inference, draws=1000, chains=2, **QUIET)
+        clf = bg.GaussianNB().fit(rows, y, inference=inference, draws=1000, chains=4, **QUIET)
         draws = clf.posterior_["posterior"].to_dataset()
         chain = np.concatenate(
-            [np.moveaxis(draws[k].values.reshape(2, 1000, -1), -1, 0) for k in ("pi", "mu")]
+            [np.moveaxis(draws[k].values.reshape(4, 1000, -1), -1, 0) for k in ("pi", "mu")]
         )
         rho = clf.predict_posterior(rows, posterior=clf.posterior_)["predictions"]
         rho = np.moveaxis(rho["class_probability"].values[..., 0], -1, 0)

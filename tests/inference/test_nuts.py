@@ -52,12 +52,12 @@ SAME = {
 
 @pytest.mark.parametrize("name", rest_is_slow(SAME, ["categorical", "Gaussian", "quadratic"]))
 def test_other_rows_and_hyperparameters_are_the_same_program(name):
-    face, rows = SAME[name]
-    first = graph(face(), rows, Y)
-    assert first.same_as(graph(face(), rows[6:], Y[6:]))
-    assert first.same_as(graph(face(class_alpha=2.5), rows, Y))
+    estimator, rows = SAME[name]
+    first = graph(estimator(), rows, Y)
+    assert first.same_as(graph(estimator(), rows[6:], Y[6:]))
+    assert first.same_as(graph(estimator(class_alpha=2.5), rows, Y))
     labels = np.where(Y == "a", "first", Y)  # other names of as many classes
-    assert first.same_as(graph(face(), rows, labels))
+    assert first.same_as(graph(estimator(), rows, labels))
 
 
 def test_another_shape_or_prior_of_another_kind_is_another_program():

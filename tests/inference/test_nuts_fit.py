@@ -142,12 +142,12 @@ def test_missing_cells_are_drawn_from_their_conditional():
     values, row, column = gaps.draw_missing(rng, X, codes, *theta)
     assert np.array_equal(np.argwhere(np.isnan(X)), np.stack([row, column], axis=1))
     for i in range(6):
-        seen, gone = np.flatnonzero(~np.isnan(X[i])), np.flatnonzero(np.isnan(X[i]))
+        seen, missing = np.flatnonzero(~np.isnan(X[i])), np.flatnonzero(np.isnan(X[i]))
         m, S = mu[codes[0, i]], sigma[codes[0, i]]
-        K = S[np.ix_(gone, seen)] @ np.linalg.inv(S[np.ix_(seen, seen)])
-        mean = m[gone] + K @ (X[i, seen] - m[seen])
-        covariance = S[np.ix_(gone, gone)] - K @ S[np.ix_(seen, gone)]
-        if not len(gone):
+        K = S[np.ix_(missing, seen)] @ np.linalg.inv(S[np.ix_(seen, seen)])
+        mean = m[missing] + K @ (X[i, seen] - m[seen])
+        covariance = S[np.ix_(missing, missing)] - K @ S[np.ix_(seen, missing)]
+        if not len(missing):
             continue
         drawn = values[:, row == i]
         sd = np.sqrt(np.diagonal(covariance))
@@ -367,9 +367,9 @@ def test_default_priors_see_all_rows_and_complete_rows_as_the_closed_form_does()
     closed = bg.QuadraticDiscriminant().fit(REALS, np.arange(N) % 2)
     np.testing.assert_array_equal(clf.prior_.family.psi, closed.prior_.family.psi)
     assert clf.log_evidence_ == closed.log_evidence_
-    gone = REALS.copy()
-    gone[3, 1] = NAN
-    near, _, _ = modelled(bg.QuadraticDiscriminant(), gone, np.arange(N) % 2)
+    missing = REALS.copy()
+    missing[3, 1] = NAN
+    near, _, _ = modelled(bg.QuadraticDiscriminant(), missing, np.arange(N) % 2)
     np.testing.assert_allclose(near.prior_.family.psi, closed.prior_.family.psi, rtol=0.2, atol=9)
     # a column that varies among the unlabelled rows alone is used
     some = np.where((Y < 0)[:, None] | [True, False, True], REALS, 0.0)
@@ -632,11 +632,13 @@ LOOSE = np.array([[0.9, 0.8], [2.6, 2.5], [1.7, 1.9], [0.1, -0.4], [3.0, 2.0]])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("face", [bg.GaussianNB, bg.LinearDiscriminant], ids=["diagonal", "full"])
-def test_normal_rows_without_labels(face):
+@pytest.mark.parametrize(
+    "estimator", [bg.GaussianNB, bg.LinearDiscriminant], ids=["diagonal", "full"]
+)
+def test_normal_rows_without_labels(estimator):
     X = np.vstack([SMALL, LOOSE])
     y = np.ma.masked_array([0] * 3 + [1] * 8, [False] * 6 + [True] * 5)
-    clf = face().fit(X, y, inference="nuts", target_accept=0.9, **FEW)
+    clf = estimator().fit(X, y, inference="nuts", target_accept=0.9, **FEW)
     exact = Enumeration(clf, X, np.where(y.mask, -1, y.data))
     check(clf, exact, X, X, X)
 
@@ -676,9 +678,9 @@ def gibbs(prior: Any, X: np.ndarray, y: np.ndarray, n: int) -> tuple[dict[str, A
     """Data augmentation (Tanner and Wong, 1987): cells given theta, theta given cells."""
     rng = np.random.default_rng(9)
     family, n_classes, dim = prior.family, 2, X.shape[1]
-    full, gone = np.where(np.isnan(X), np.nanmean(X, axis=0), X), np.isnan(X)
+    full, missing = np.where(np.isnan(X), np.nanmean(X, axis=0), X), np.isnan(X)
     mu, sigma = np.empty((n, n_classes, dim)), np.empty((n, n_classes, dim, dim))
-    cells = np.empty((n, gone.sum()))
+    cells = np.empty((n, missing.sum()))
     for s in range(n):
         for c in range(n_classes):
             own = full[y == c]
@@ -690,13 +692,13 @@ def gibbs(prior: Any, X: np.ndarray, y: np.ndarray, n: int) -> tuple[dict[str, A
             sigma[s, c] = stats.invwishart.rvs(family.nu[c] + k, psi, random_state=rng)
             centre = (kappa * m0 + k * mean) / (kappa + k)
             mu[s, c] = rng.multivariate_normal(centre, sigma[s, c] / (kappa + k))
-        for i in np.flatnonzero(gone.any(axis=1)):
+        for i in np.flatnonzero(missing.any(axis=1)):
             m, S = mu[s, y[i]], sigma[s, y[i]]
-            a, b = np.flatnonzero(gone[i]), np.flatnonzero(~gone[i])
+            a, b = np.flatnonzero(missing[i]), np.flatnonzero(~missing[i])
             K = S[np.ix_(a, b)] @ np.linalg.inv(S[np.ix_(b, b)])
             step = rng.multivariate_normal(np.zeros(len(a)), S[np.ix_(a, a)] - K @ S[np.ix_(b, a)])
             full[i, a] = m[a] + K @ (full[i, b] - m[b]) + step
-        cells[s] = full[gone]
+        cells[s] = full[missing]
     return {"mu": mu, "Sigma": sigma}, cells
 
 

@@ -21,7 +21,7 @@ import xarray as xr
 from scipy import sparse
 
 import bayesgen as bg
-from bayesgen.estimators import FACES
+from bayesgen.estimators import ESTIMATORS
 from bayesgen.estimators.sampled import SampledClassifier
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
@@ -41,13 +41,13 @@ def rng():
 
 
 REAL = rng().normal(size=(N, 3)) + np.arange(N)[:, None] % 3
-HOLES = np.where(rng().random((N, 3)) < 0.1, np.nan, REAL)
+MISSING_CELLS = np.where(rng().random((N, 3)) < 0.1, np.nan, REAL)
 COUNTS = rng().poisson(1 + 2 * (np.arange(N)[:, None] % 3), (N, 4)).astype(float)
 BITS = (COUNTS > 2).astype(float)
 WORDS = np.array([["red", "S"], ["blue", "M"], ["red", None], ["green", "L"]], dtype=object)[
     rng().integers(0, 4, N)
 ]
-TABLE = pd.DataFrame(HOLES, columns=["length", "weight", "depth"]).assign(
+TABLE = pd.DataFrame(MISSING_CELLS, columns=["length", "weight", "depth"]).assign(
     colour=WORDS[:, 0], size=pd.Categorical(WORDS[:, 1], ["S", "M", "L", "XL"]), wild=BITS[:, 0] > 0
 )
 TEXTS = ["".join(rng().permutation(list("abac bc"))[: 2 + i % 5]) for i in range(N)]
@@ -63,9 +63,9 @@ CASES = {
     "CategoricalNB codes": (lambda: bg.CategoricalNB(categories=12), COUNTS % 12),
     "MultinomialNB": (bg.MultinomialNB, COUNTS),
     "PoissonNB": (bg.PoissonNB, pd.DataFrame(COUNTS, columns=["ü/1", "β", "c d", ""])),
-    "GaussianNB": (bg.GaussianNB, HOLES),
+    "GaussianNB": (bg.GaussianNB, MISSING_CELLS),
     **{
-        f"GaussianNB {v}": (lambda v=v: bg.GaussianNB(variance=v), HOLES)
+        f"GaussianNB {v}": (lambda v=v: bg.GaussianNB(variance=v), MISSING_CELLS)
         for v in ("tied", "spherical", "class_spherical")
     },
     "GaussianNB empirical": (lambda: bg.GaussianNB(prior="empirical"), REAL),
@@ -83,8 +83,11 @@ CASES = {
     ),
     "MixedNB polars": (bg.MixedNB, pl.from_pandas(TABLE)),
     **{
-        f"{face.__name__} {v}": (lambda face=face, v=v: face(covariance=v), REAL)
-        for face in (bg.LinearDiscriminant, bg.QuadraticDiscriminant)
+        f"{estimator.__name__} {v}": (
+            lambda estimator=estimator, v=v: estimator(covariance=v),
+            REAL,
+        )
+        for estimator in (bg.LinearDiscriminant, bg.QuadraticDiscriminant)
         for v in ("full", "diagonal", "spherical")
     },
     "QuadraticDiscriminant psi0": (lambda: bg.QuadraticDiscriminant(psi0=np.eye(3) * 2), REAL),
@@ -182,9 +185,9 @@ def test_a_loaded_model_can_be_saved(tmp_path):
     assert_equal(bg.CategoricalNB().fit(WORDS, Y), clf, WORDS)
 
 
-def test_every_face_is_saved():
-    closed = {face for face in FACES if not issubclass(face, SampledClassifier)}
-    assert {type(make()) for make, _ in CASES.values()} == closed  # others: test_sampled_faces
+def test_every_estimator_is_saved():
+    closed = {estimator for estimator in ESTIMATORS if not issubclass(estimator, SampledClassifier)}
+    assert {type(make()) for make, _ in CASES.values()} == closed  # others: test_sampled
 
 
 LABELS = {

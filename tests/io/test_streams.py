@@ -35,9 +35,9 @@ def rows_of(kind):
     colour = words[rng.integers(0, 3, N) + (y == "c")]
     frame = pd.DataFrame({"length": real[:, 0], "colour": colour, "wet": rng.random(N) < 0.5})
     texts = [" ".join(rng.choice(words[: 3 + (label == "c")], 4)) for label in y]
-    holes = np.where(rng.random(real.shape) < 0.1, np.nan, real)
+    missing_cells = np.where(rng.random(real.shape) < 0.1, np.nan, real)
     return {
-        "gaussian": (bg.GaussianNB(), holes, y),
+        "gaussian": (bg.GaussianNB(), missing_cells, y),
         "empirical": (bg.GaussianNB(prior="empirical"), (real - 1e6) * spread, y),
         "family": (bg.GenerativeClassifier(NormalInverseGamma(variance="tied")), real, y),
         "lda": (bg.LinearDiscriminant(), real, y),

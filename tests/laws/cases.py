@@ -124,9 +124,9 @@ def is_real(X) -> bool:
 def with_missing(X, rng, share: float = 0.3):
     """Float copy of X with NaN in some cells, in the whole first row, but not in the second."""
     X = np.array(X, dtype=np.float64)
-    gone = rng.random(X.shape) < share
-    gone[0], gone[1] = True, False
-    X[gone] = np.nan
+    missing = rng.random(X.shape) < share
+    missing[0], missing[1] = True, False
+    X[missing] = np.nan
     return X
 
 

@@ -165,7 +165,7 @@ def test_what_is_no_prior_is_refused():
         ClassModel(np.ones(N_CLASSES), family).to_pymc(COORDS)
 
 
-# ------------------------------------------------------------------------------------- the face
+# -------------------------------------------------------------------------------- the estimator
 
 
 def test_a_family_without_closed_forms_says_so():

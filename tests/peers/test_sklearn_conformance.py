@@ -1,4 +1,4 @@
-"""scikit-learn's own checks on every face, and the tools of scikit-learn that users combine with.
+"""scikit-learn's own checks on every estimator, and its tools that users combine with them.
 
 An exception from a check stands in `expected_failures` with its reason; `xfail_strict` keeps the
 table honest: a listed check that passes is an error too.
@@ -24,7 +24,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesgen as bg
-from bayesgen.estimators import FACES
+from bayesgen.estimators import ESTIMATORS
 from bayesgen.estimators.sampled import SampledClassifier
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
@@ -52,8 +52,10 @@ PREDICT_OTHER_ROWS = (
 
 def defaults():
     """Every estimator as it is, and one configuration for each failure that is expected."""
-    # those that are sampled: tests/estimators/test_sampled_faces.py
-    yield from (face() for face in FACES if not issubclass(face, SampledClassifier))
+    # those that are sampled: tests/estimators/test_sampled.py
+    yield from (
+        estimator() for estimator in ESTIMATORS if not issubclass(estimator, SampledClassifier)
+    )
     yield bg.CategoricalNB(0.5, unseen="raise")
     yield bg.GenerativeClassifier(NormalInverseWishart(shared=True))
     yield bg.MutualInformationSelector()
@@ -69,8 +71,8 @@ def configurations():
     yield bg.GaussianNB(mu0=0.0, kappa0=1.0, nu0=1.0, sigma2_0=1.0, variance="tied")
     yield bg.GaussianNB(prior="empirical")
     yield from (bg.MixedNB(unseen=unseen, variance="tied") for unseen in UNSEEN[1:])
-    for face in (bg.LinearDiscriminant, bg.QuadraticDiscriminant):
-        yield from (face(covariance=covariance) for covariance in COVARIANCES[1:])
+    for estimator in (bg.LinearDiscriminant, bg.QuadraticDiscriminant):
+        yield from (estimator(covariance=covariance) for covariance in COVARIANCES[1:])
     yield bg.QuadraticDiscriminant(mu0=0.0, kappa0=1.0, psi0=1.0, class_alpha=0.5)
     yield bg.MarkovNB(order=1)
     yield bg.MarkovNB(order=3, alpha=0.1)
@@ -108,7 +110,7 @@ def test_check_of_other_configurations(estimator, check):
 
 # ------------------------------------------------------------------------------------- tags
 
-TAGS = [  # what each face says of X, and so must do: missing cells in training, sparse, positive
+TAGS = [  # what each says of X, and so must do: missing cells in training, sparse, positive
     (bg.BernoulliNB(), True, True, False),
     (bg.CategoricalNB(), True, True, False),
     (bg.MultinomialNB(), False, True, True),
@@ -146,15 +148,15 @@ def test_tags_say_what_is_true(clf, missing, sparse_, positive):
 
 
 def test_string_and_categorical_tags():
-    for face in (bg.CategoricalNB, bg.MixedNB, bg.MarkovNB):
-        assert get_tags(face()).input_tags.string
+    for estimator in (bg.CategoricalNB, bg.MixedNB, bg.MarkovNB):
+        assert get_tags(estimator()).input_tags.string
     assert get_tags(bg.CategoricalNB()).input_tags.categorical
 
 
 # ------------------------------------------------------------------- cross-validation, pipelines
 
 IRIS = load_iris(return_X_y=True)
-REAL = [  # faces for real numbers
+REAL = [  # estimators for real numbers
     bg.GaussianNB(),
     bg.GaussianNB(variance="tied"),
     bg.MixedNB(),
@@ -174,16 +176,18 @@ def test_cross_validation_by_accuracy_and_log_loss(clf):
     np.testing.assert_allclose(np.exp(proba).sum(axis=1), 1, rtol=1e-12)
 
 
-@pytest.mark.parametrize("face", [bg.BernoulliNB, bg.CategoricalNB, bg.MultinomialNB, bg.PoissonNB])
-def test_discrete_faces_at_the_end_of_a_pipeline(face):
+@pytest.mark.parametrize(
+    "estimator", [bg.BernoulliNB, bg.CategoricalNB, bg.MultinomialNB, bg.PoissonNB]
+)
+def test_discrete_faces_at_the_end_of_a_pipeline(estimator):
     X, y = IRIS
     bins = KBinsDiscretizer(5, encode="onehot", quantile_method="averaged_inverted_cdf")
-    if face is bg.CategoricalNB:
+    if estimator is bg.CategoricalNB:
         bins.set_params(encode="ordinal")
-    pipeline = make_pipeline(bins, face())
+    pipeline = make_pipeline(bins, estimator())
     assert cross_val_score(pipeline, X, y, cv=5).mean() > 0.85
     pipeline.fit(X, y)
-    direct = face().fit(bins.fit_transform(X), y).predict_proba(bins.transform(X))
+    direct = estimator().fit(bins.fit_transform(X), y).predict_proba(bins.transform(X))
     np.testing.assert_array_equal(pipeline.predict_proba(X), direct)
 
 

@@ -481,9 +481,9 @@ def test_prior_predictive_of_categories_and_words():
 def test_prior_predictive_of_sampled_classifiers():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(30, 2)), np.arange(30) % 2
-    for face in (bg.StudentTNB, bg.BayesianLogisticRegression):
+    for estimator in (bg.StudentTNB, bg.BayesianLogisticRegression):
         # its prior alone is asked for: by Laplace, which needs no compiler
-        clf = face(random_state=0).fit(X, y, inference="laplace", progressbar=False)
+        clf = estimator(random_state=0).fit(X, y, inference="laplace", progressbar=False)
         ax = plots.plot_prior_predictive(clf, X, y, draws=4)
         thin = [line for line in ax.lines if line.get_linewidth() == 0.8 and len(line.get_xdata())]
         assert len(thin) == 4

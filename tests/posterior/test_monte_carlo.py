@@ -193,7 +193,7 @@ def frame(rng, y):
 
 
 VARIANCES = ("class", "tied", "class_spherical", "spherical")
-FACES = [
+ESTIMATORS = [
     (bg.BernoulliNB(), bits),
     (bg.CategoricalNB(), codes),
     (bg.MultinomialNB(), words),
@@ -204,7 +204,7 @@ FACES = [
     (bg.MarkovNB(2), texts),
     (bg.MixedNB(), frame),
 ]
-IDS = [type(clf).__name__ + getattr(clf, "variance", "") for clf, _ in FACES]
+IDS = [type(clf).__name__ + getattr(clf, "variance", "") for clf, _ in ESTIMATORS]
 
 
 def draws_of(clf, draws=1000, seed=0):
@@ -222,7 +222,7 @@ def encoded(clf, X):
     return clf._encode(clf._read(X, reset=False))
 
 
-@pytest.mark.parametrize(("clf", "make"), FACES, ids=IDS)
+@pytest.mark.parametrize(("clf", "make"), ESTIMATORS, ids=IDS)
 def test_draws_give_the_closed_form_within_their_error(clf, make):
     clf, X = fitted(clf, make)
     theta, rows = draws_of(clf), encoded(clf, X)
@@ -242,7 +242,7 @@ def test_draws_give_the_closed_form_within_their_error(clf, make):
     np.testing.assert_allclose(plain, got.log_joint, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize(("clf", "make"), FACES, ids=IDS)
+@pytest.mark.parametrize(("clf", "make"), ESTIMATORS, ids=IDS)
 def test_a_plug_in_of_the_mean_over_draws(clf, make):
     clf, X = fitted(clf, make)
     theta, rows = draws_of(clf), encoded(clf, X)
@@ -452,7 +452,7 @@ def test_extrapolation_of_a_lognormal_and_of_a_gamma_tail():
 def test_the_rule_separates_rows_by_whether_their_error_bars_cover():
     rng = np.random.default_rng(1)
     bad_named, good_named, covered = [], [], []
-    for face, d, n in [
+    for estimator, d, n in [
         (bg.GaussianNB, 2, 5),
         (bg.GaussianNB, 10, 10),
         (bg.GaussianNB, 50, 20),
@@ -462,7 +462,7 @@ def test_the_rule_separates_rows_by_whether_their_error_bars_cover():
     ]:
         y = np.repeat([0, 1], n)
         mean = 0.7 * rng.standard_normal((2, d))
-        clf = face().fit(mean[y] + rng.standard_normal((2 * n, d)), y)
+        clf = estimator().fit(mean[y] + rng.standard_normal((2 * n, d)), y)
         X = mean[np.arange(20) % 2] + rng.standard_normal((20, d))
         X = np.concatenate([X, 3 * X[:8], 8 * X[:8]])
         exact = clf.predict_proba(X)

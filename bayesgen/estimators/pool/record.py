@@ -80,9 +80,9 @@ def read_record(
     groups: Mapping[str, "xr.Dataset"],
 ) -> None:
     """Fill a new pool from a model file."""
-    from bayesgen.estimators import FACES
+    from bayesgen.estimators import ESTIMATORS
 
-    known = {estimator.__name__: estimator for estimator in FACES}
+    known = {estimator.__name__: estimator for estimator in ESTIMATORS}
     pool.classes_ = storage.labels_from_json(state["classes"])
     members = []
     for k, entry in enumerate(state["members"]):

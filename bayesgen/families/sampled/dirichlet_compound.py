@@ -72,7 +72,7 @@ class DirichletCompound(Family):
     typical : float, optional
         Median of the default prior of s, in words. None: the mean length of a document.
     reference : array (class, feature), optional
-        Rough counts, in whose coordinates `mean` is sampled (`simplex`); no density depends on
+        Pilot counts, in whose coordinates `mean` is sampled (`simplex`); no density depends on
         them. None: in how many documents a word occurs, plus alpha.
     length : int or array (N,), optional
         Words in a simulated document. None: the mean length.
@@ -145,7 +145,7 @@ class DirichletCompound(Family):
     def with_defaults(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
     ) -> Self:
-        """Pseudo-counts as an array, the mean length, and rough counts."""
+        """Pseudo-counts as an array, the mean length, and pilot counts."""
         self._check(X)
         alpha = broadcast_prior("alpha", self.alpha, (n_classes, X.shape[1]))
         cells = stored_cells(X, slice(None))

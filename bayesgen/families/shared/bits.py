@@ -48,7 +48,7 @@ def first_invalid_bit(values: Array) -> tuple[int, int] | None:
     if kernels.pays(values.size):
         from bayesgen.numerics.kernels import bits
 
-        return bits.first_strange(values)
+        return bits.first_invalid(values)
     for rows in row_blocks(*values.shape):
         block = values[rows]
         unknown = (block != 0) & (block != 1) & (block == block)

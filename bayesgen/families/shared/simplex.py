@@ -1,6 +1,6 @@
 r"""Coordinates of word probabilities in which a posterior is round.
 
-With rough counts n_k, and w their shares,
+With pilot counts n_k, and w their proportions,
 
 .. math:: y_k = \log p_k - \sum_l w_l \log p_l, \qquad u_k = \sqrt{n_k}\, y_k
 

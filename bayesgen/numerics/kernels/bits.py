@@ -28,13 +28,13 @@ class InfiniteCellError(ValueError):
         super().__init__(f"Input X contains infinity: row {row}, column {column}")
 
 
-def first_strange(X: Array) -> tuple[int, int] | None:
+def first_invalid(X: Array) -> tuple[int, int] | None:
     """Row and column of the first cell that is not 0, 1 or NaN."""
     dtype, _ = _comparable(X.dtype, 0.0)
 
     def find(start: int, stop: int) -> int:
         for at, block in _readable(X, dtype, start, stop):
-            place = _first_strange(block)
+            place = _first_invalid(block)
             if place >= 0:
                 return at * X.shape[1] + place
         return -1
@@ -134,7 +134,7 @@ def _refuse(start: int, n_columns: int, infinite: int) -> None:
 
 
 @compiled
-def _first_strange(x: Array) -> int:  # pragma: no cover - compiled
+def _first_invalid(x: Array) -> int:  # pragma: no cover - compiled
     """Position of the first cell that is not 0, 1 or NaN; -1 if there is none."""
     for i in range(len(x)):
         n = 0

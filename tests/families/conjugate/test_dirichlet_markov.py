@@ -701,6 +701,6 @@ def test_language_identification():
         if order == 3:
             bits = -log_p[np.arange(test.sum()), y[test]].sum() / np.log(2)
             assert bits / sum(map(len, X[test])) < 3.1  # per character; uniform: 6.6
-            own = np.repeat(np.arange(len(labels)), 10)  # its own text is told apart
+            own = np.repeat(np.arange(len(labels)), 10)  # its own text is classified
             written = posterior.simulate_predictive(RNG(0), own)
             assert np.mean(posterior.log_predictive(written).argmax(axis=1) == own) > 0.8

@@ -265,11 +265,11 @@ def test_one_feature_of_a_multinomial_is_no_random_variable() -> None:
     assert [v.name for v in model.deterministics] == ["theta"]
 
 
-@pytest.mark.parametrize("face", [bg.MultinomialNB, bg.PoissonNB])
-def test_fractional_counts_go_through_statistics(face: Any) -> None:
+@pytest.mark.parametrize("estimator", [bg.MultinomialNB, bg.PoissonNB])
+def test_fractional_counts_go_through_statistics(estimator: Any) -> None:
     X = COUNTS + 0.25
-    clf = face().fit(X, Y)
-    case = Case(face(), X, "fractional")
+    clf = estimator().fit(X, Y)
+    case = Case(estimator(), X, "fractional")
     theta = {k: v[0] for k, v in clf.model_.draw(np.random.default_rng(0), 1).items()}
     assert compiled(clf.to_pymc())(theta) == pytest.approx(log_joint(case, theta), rel=1e-9)
     with pytest.raises(ValueError, match="likelihood='statistics'"):

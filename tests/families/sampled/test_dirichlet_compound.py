@@ -172,7 +172,7 @@ def test_nuts_finds_the_bursts_and_beats_the_multinomial():
     X, y, truth = bursty(np.random.default_rng(3), 2 * n, d)
     labels = y[:n].astype(object)
     labels[:60] = None
-    clf = bg.DirichletCompoundMultinomialNB(draws=1000, tune=500, chains=2, random_state=1)
+    clf = bg.DirichletCompoundMultinomialNB(draws=1000, tune=500, chains=4, random_state=1)
     clf.fit(sparse.csr_matrix(X[:n]), labels, progressbar=False)
     posterior = clf.posterior_["posterior"].to_dataset()
     found = diagnostics.diagnose(posterior, clf.posterior_["sample_stats"].to_dataset())

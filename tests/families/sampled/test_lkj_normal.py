@@ -114,13 +114,13 @@ def test_densities_of_the_observed_cells_are_scipys(shared):
         assert found[s, i, c] == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.parametrize(("holes", "shared"), [(0.3, False), (0.0, True)])
-def test_the_density_of_rows_in_pymc_is_that_of_numpy(shared, holes):
+@pytest.mark.parametrize(("missing_cells", "shared"), [(0.3, False), (0.0, True)])
+def test_the_density_of_rows_in_pymc_is_that_of_numpy(shared, missing_cells):
     """Of the potential, and of the gradient that NUTS follows."""
     rng = np.random.default_rng(5)
     family = LKJNormal(location=np.zeros(3), scale=np.ones(3), shared=shared)
     X, y = rng.normal(size=(40, 3)), np.repeat([0, 1], 20)
-    X[rng.random(X.shape) < holes] = NAN
+    X[rng.random(X.shape) < missing_cells] = NAN
     model = ClassModel(np.ones(2), family).to_pymc(COORDS, X=X, y=y)
     at = model.initial_point()
     for name in at:
@@ -238,14 +238,14 @@ def test_recovers_scales_far_apart_and_beats_its_conjugate_sibling():
     assert gain.mean() / (gain.std() / np.sqrt(len(gain))) > 2
 
     # a row without a label, and two with missing cells
-    holes = X.copy()
-    holes[0, 0] = holes[9, 1] = NAN
+    missing_cells = X.copy()
+    missing_cells[0, 0] = missing_cells[9, 1] = NAN
     labels = y.astype(float)
     labels[3] = NAN
     partial = bg.LKJDiscriminant(draws=200, chains=2, random_state=3)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # too few draws for a verdict
-        partial.fit(holes, labels, progressbar=False)
+        partial.fit(missing_cells, labels, progressbar=False)
         accuracy = np.mean(partial.predict(X_test) == y_test)
     assert partial.posterior_["posterior_predictive"]["imputed_label"].shape == (2, 200, 1)
     assert accuracy > 0.9

@@ -272,7 +272,7 @@ def test_nuts_finds_rates_and_bursts_and_beats_poisson():
     gap[:, 1:][rng.random((2 * n, d)) < 0.05] = np.nan
     labels = y.astype(object)
     labels[train[:60]] = None
-    clf = bg.NegativeBinomialNB(exposure=0, draws=1000, tune=500, chains=2, random_state=1)
+    clf = bg.NegativeBinomialNB(exposure=0, draws=1000, tune=500, chains=4, random_state=1)
     clf.fit(gap[train], labels[train], progressbar=False)
     posterior = clf.posterior_["posterior"].to_dataset()
     found = diagnostics.diagnose(posterior, clf.posterior_["sample_stats"].to_dataset())

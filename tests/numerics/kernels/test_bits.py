@@ -132,11 +132,11 @@ def test_a_threshold_compares_as_numpy_does(dtype, threshold):
 
 
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "u1"])
-def test_the_first_strange_cell_is_named(dtype):
+def test_the_first_invalid_cell_is_named(dtype):
     X = np.nan_to_num(rows(700, 600)[0]).astype(dtype)
-    assert bits.first_strange(X) is None
+    assert bits.first_invalid(X) is None
     X[650, 7] = X[650, 9] = X[699, 0] = 3
-    assert bits.first_strange(X) == first_invalid_bit(X) == (650, 7)
+    assert bits.first_invalid(X) == first_invalid_bit(X) == (650, 7)
 
 
 @pytest.mark.parametrize("row", [0, 3, 698, 699])

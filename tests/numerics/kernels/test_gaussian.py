@@ -27,10 +27,10 @@ def some_rows(rng):
 
 
 def with_gaps(X, rng):
-    gone = rng.random(X.shape) < 0.3
-    gone[:, 2] = True
-    gone[5] = True
-    return np.where(gone, np.nan, X)
+    missing = rng.random(X.shape) < 0.3
+    missing[:, 2] = True
+    missing[5] = True
+    return np.where(missing, np.nan, X)
 
 
 FORMS = {

@@ -89,11 +89,13 @@ class _SamplerCoordinates(_Product):
         return out
 
     def pymc_data(self, stats: "ColumnsStats | None") -> dict[str, Array]:
-        """Those of each block; its name follows the role."""
-        out = {}
+        """Those of each block, under the names that ``to_pymc`` gives them."""
+        out: dict[str, Array] = {}
         for part, own in zip(self.parts, self._stats_of(stats), strict=True):
-            data = prior_data(part.family) if part.offer is None else part.offer.pymc_data(own)
-            for key, value in data.items():
+            if part.offer is not None:
+                out |= {f"{part.name}_{k}": value for k, value in part.offer.pymc_data(own).items()}
+                continue
+            for key, value in prior_data(part.family).items():  # the block's name follows the role
                 role, field = key.split("_", 1)
                 out[f"{role}_{part.name}_{field}"] = value
         return out

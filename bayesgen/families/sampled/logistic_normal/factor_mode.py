@@ -70,7 +70,7 @@ class Guide(NamedTuple):
 def _of_class(documents: "_Documents", first: Array) -> tuple[Array, ...]:
     n_words = len(first)
     E = helmert(n_words).T
-    at = np.concatenate([np.log(documents.rough), first])
+    at = np.concatenate([np.log(documents.pilot), first])
     s = 1.0
     for _ in range(_SWEEPS):
         found = minimize(
@@ -97,7 +97,7 @@ class _Documents:
         self.cells, self.alpha, self.z, self.log_w = cells, alpha, z, log_w
         self.length = row_sums(cells.data, cells.indptr)
         self.total = np.asarray(cells.sum(axis=0)).ravel()
-        self.rough = (self.total + alpha) / (self.total + alpha).sum()
+        self.pilot = (self.total + alpha) / (self.total + alpha).sum()
 
     def value_and_gradient(self, at: Array, s: float) -> tuple[float, Array]:
         """Minus the log posterior density at (ell, lambda) given s, and its gradient."""

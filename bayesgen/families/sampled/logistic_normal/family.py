@@ -85,7 +85,7 @@ class LogisticNormal(Family):
     alpha : float or array broadcasting to (class, feature), > 0
         Pseudo-counts a of each word, in words, of the default prior of `centre`.
     reference : array (class, feature), optional
-        Rough counts, in whose coordinates `centre` is sampled (`simplex`); no density depends on
+        Pilot counts, in whose coordinates `centre` is sampled (`simplex`); no density depends on
         them. None: word counts plus alpha.
     direction : array (class, factor, feature), optional
         Orthonormal for each class, each with sum 0: along which the loadings are positive. None:
@@ -207,7 +207,7 @@ class LogisticNormal(Family):
     def with_defaults(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
     ) -> Self:
-        """Pseudo-counts as an array, rough counts, directions, the grid, the mean length."""
+        """Pseudo-counts as an array, pilot counts, directions, the grid, the mean length."""
         self.check(X)
         n_features = X.shape[1]
         if not 1 <= self.factors < n_features:

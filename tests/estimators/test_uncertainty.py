@@ -1,4 +1,4 @@
-"""predict_interval, predict_posterior and predict_uncertainty of every classifier's face.
+"""predict_interval, predict_posterior and predict_uncertainty of every classifier's estimator.
 
 The reference is the users' own way: draws of theta from `draw_posterior`, class probabilities by
 Bayes' rule at each. What the numbers rest on is tested in tests/uncertainty.
@@ -38,7 +38,7 @@ def reals(rng, y):
     return (rng.normal(size=(len(y), 3)) + 0.6 * y[:, None]) * [1, 10, 0.1]
 
 
-def holes(rng, y):
+def missing_cells(rng, y):
     X = reals(rng, y)
     X[1::5, 1] = np.nan
     return X
@@ -68,31 +68,34 @@ def texts(rng, y):
     return ["".join(rng.choice(list(letters[c]), 1 + i % 6)) for i, c in enumerate(y)]
 
 
-class Face(NamedTuple):
+class Setup(NamedTuple):
     make: Callable[[], Any]
     rows: Callable[..., Any]
 
 
 VARIANCES = ("class", "tied", "spherical", "class_spherical")
-FACES = {
-    "BernoulliNB": Face(bg.BernoulliNB, bits),
-    "CategoricalNB": Face(bg.CategoricalNB, words),
-    "MultinomialNB": Face(bg.MultinomialNB, counts),
-    "MultinomialNB sparse": Face(bg.MultinomialNB, sparse_counts),
-    "PoissonNB": Face(bg.PoissonNB, counts),
-    **{f"GaussianNB {v}": Face(lambda v=v: bg.GaussianNB(variance=v), holes) for v in VARIANCES},
-    "LinearDiscriminant": Face(bg.LinearDiscriminant, reals),
-    "QuadraticDiscriminant": Face(bg.QuadraticDiscriminant, reals),
-    "LinearDiscriminant diagonal": Face(
+ESTIMATORS = {
+    "BernoulliNB": Setup(bg.BernoulliNB, bits),
+    "CategoricalNB": Setup(bg.CategoricalNB, words),
+    "MultinomialNB": Setup(bg.MultinomialNB, counts),
+    "MultinomialNB sparse": Setup(bg.MultinomialNB, sparse_counts),
+    "PoissonNB": Setup(bg.PoissonNB, counts),
+    **{
+        f"GaussianNB {v}": Setup(lambda v=v: bg.GaussianNB(variance=v), missing_cells)
+        for v in VARIANCES
+    },
+    "LinearDiscriminant": Setup(bg.LinearDiscriminant, reals),
+    "QuadraticDiscriminant": Setup(bg.QuadraticDiscriminant, reals),
+    "LinearDiscriminant diagonal": Setup(
         lambda: bg.LinearDiscriminant(covariance="diagonal"), reals
     ),
-    "QuadraticDiscriminant spherical": Face(
+    "QuadraticDiscriminant spherical": Setup(
         lambda: bg.QuadraticDiscriminant(covariance="spherical"), reals
     ),
-    "MixedNB": Face(bg.MixedNB, table),
-    "MarkovNB": Face(bg.MarkovNB, texts),
-    "GenerativeClassifier": Face(
-        lambda: bg.GenerativeClassifier(NormalInverseGamma(variance="tied")), holes
+    "MixedNB": Setup(bg.MixedNB, table),
+    "MarkovNB": Setup(bg.MarkovNB, texts),
+    "GenerativeClassifier": Setup(
+        lambda: bg.GenerativeClassifier(NormalInverseGamma(variance="tied")), missing_cells
     ),
 }
 
@@ -108,12 +111,12 @@ class Fitted(NamedTuple):
         return self.draws.rho
 
 
-def fit(face, n_classes, seed=3):
+def fit(estimator, n_classes, seed=3):
     rng = np.random.default_rng(seed)
     y = np.arange(12 * n_classes) % n_classes
-    X = face.rows(rng, y)
-    clf = face.make().fit(X, LABELS[y])
-    new = face.rows(rng, np.arange(6) % n_classes)
+    X = estimator.rows(rng, y)
+    clf = estimator.make().fit(X, LABELS[y])
+    new = estimator.rows(rng, np.arange(6) % n_classes)
     theta = clf.draw_posterior(N_DRAWS, 1, random_state=seed, groups=[])
     return Fitted(clf, new, theta, draws_of(clf, theta, new))
 
@@ -138,7 +141,7 @@ class Draws:
         )
 
 
-CASES = [(name, n_classes) for name in FACES for n_classes in (2, 3)]
+CASES = [(name, n_classes) for name in ESTIMATORS for n_classes in (2, 3)]
 FAST = [
     *((name, 2) for name in ("CategoricalNB", "MultinomialNB sparse", "PoissonNB", "MarkovNB")),
     *((name, 2) for name in ("GaussianNB tied", "QuadraticDiscriminant", "MixedNB")),
@@ -149,12 +152,12 @@ FAST = [
 @pytest.fixture(scope="module", params=rest_is_slow(CASES, FAST), ids="{0[0]} {0[1]}".format)
 def case(request):
     name, n_classes = request.param
-    return fit(FACES[name], n_classes)
+    return fit(ESTIMATORS[name], n_classes)
 
 
 @pytest.fixture(scope="module")
 def plain():
-    return fit(FACES["GaussianNB class"], 3)
+    return fit(ESTIMATORS["GaussianNB class"], 3)
 
 
 def assert_percentiles(table, draws, slack=0.003):
@@ -388,13 +391,13 @@ def test_averages_of_given_draws(case):
 # ------------------------------------------------------------------------------------ the edges
 
 
-@pytest.mark.parametrize("name", rest_is_slow(FACES, [name for name, _ in FAST]))
+@pytest.mark.parametrize("name", rest_is_slow(ESTIMATORS, [name for name, _ in FAST]))
 def test_one_class_is_certain(name):
-    face = FACES[name]
+    estimator = ESTIMATORS[name]
     rng = np.random.default_rng(2)
     y = np.zeros(8, dtype=int)
-    X = face.rows(rng, y)
-    clf = face.make().fit(X, np.repeat("only", 8))
+    X = estimator.rows(rng, y)
+    clf = estimator.make().fit(X, np.repeat("only", 8))
     draws = clf.draw_posterior(20, 2, groups=[])
     for posterior in (None, draws):
         found = clf.predict_interval(X, posterior=posterior)

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesgen as bg
-from bayesgen.estimators import FACES
+from bayesgen.estimators import ESTIMATORS
 from bayesgen.estimators.sampled import SampledClassifier
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.inference import nuts as mcmc
@@ -26,7 +26,7 @@ SHIFT = np.array([0.0, 2.0, 1.0])[np.arange(N) % 3]
 REALS = RNG.normal(size=(N, 3)) + SHIFT[:, None]
 COUNTS = RNG.poisson(np.exp(REALS / 2))
 KINDS = {"reals": REALS, "counts": COUNTS, "bits": (REALS > 1).astype(int)}
-# what each face is fitted to; a new one is given its row here
+# what each estimator is fitted to; a new one is given its row here
 DATA = {
     "BayesianLogisticRegression": "reals",
     "DirichletCompoundMultinomialNB": "counts",
@@ -38,7 +38,11 @@ DATA = {
     "NegativeBinomialNB": "counts",
     "StudentTNB": "reals",
 }
-SAMPLED = {face.__name__: face for face in FACES if issubclass(face, SampledClassifier)}
+SAMPLED = {
+    estimator.__name__: estimator
+    for estimator in ESTIMATORS
+    if issubclass(estimator, SampledClassifier)
+}
 
 
 @pytest.fixture(autouse=True)
@@ -71,12 +75,12 @@ def fitted(name: str, X: Any = None, y: Any = Y, **options: Any) -> tuple[Any, A
     return clf.fit(X, y, progressbar=False, **options), X
 
 
-def test_every_face_has_data():
+def test_every_estimator_has_data():
     assert set(DATA) == set(SAMPLED)
 
 
-every_face = pytest.mark.parametrize("name", DATA)
-some_faces = pytest.mark.parametrize(
+every_estimator = pytest.mark.parametrize("name", DATA)
+some_estimators = pytest.mark.parametrize(
     "name",
     rest_is_slow(
         DATA,
@@ -91,7 +95,7 @@ some_faces = pytest.mark.parametrize(
 pytestmark = pytest.mark.filterwarnings("ignore::bayesgen.posterior.monte_carlo.MonteCarloWarning")
 
 
-@every_face
+@every_estimator
 def test_predictions(name):
     clf, X = fitted(name)
     p = clf.predict_proba(X)
@@ -119,7 +123,7 @@ def test_predictions(name):
             clf.predict_proba(X, method=method)
 
 
-@some_faces
+@some_estimators
 def test_contributions_add_up_or_are_refused(name):
     clf, X = fitted(name)
     try:
@@ -130,7 +134,7 @@ def test_contributions_add_up_or_are_refused(name):
     np.testing.assert_allclose(total, table["mean_log_odds"], rtol=1e-9, atol=1e-9)
 
 
-@some_faces
+@some_estimators
 def test_new_rows(name):
     clf, X = fitted(name)
     if clf._make_family().discriminative:
@@ -143,7 +147,7 @@ def test_new_rows(name):
     assert np.isfinite(clf.score_samples(X)).all()
 
 
-@some_faces
+@some_estimators
 def test_a_file_holds_it(name, tmp_path):
     clf, X = fitted(name)
     clf.save(tmp_path / "m.nc")
@@ -153,7 +157,7 @@ def test_a_file_holds_it(name, tmp_path):
     assert again.get_params() == clf.get_params()
 
 
-@some_faces
+@some_estimators
 def test_groups_for_arviz(name):
     clf, X = fitted(name)
     groups = clf.posterior_groups(X, Y, ["log_likelihood", "posterior_predictive", "prior"])
@@ -164,7 +168,7 @@ def test_groups_for_arviz(name):
         clf.posterior_groups(X, Y, ["log_prior"])
 
 
-@some_faces
+@some_estimators
 def test_labels_that_are_missing_and_weights(name):
     y = np.where(np.arange(N) % 4 == 3, None, Y)
     clf, X = fitted(name, y=y)
@@ -176,7 +180,7 @@ def test_labels_that_are_missing_and_weights(name):
     assert np.isfinite(clf.predict_proba(X)).all()
 
 
-@some_faces
+@some_estimators
 def test_what_needs_a_closed_form_says_so(name):
     clf, X = fitted(name)
     for use in (
@@ -195,7 +199,7 @@ def test_what_needs_a_closed_form_says_so(name):
     assert "label" in clf.to_pymc(X, Y).named_vars
 
 
-@some_faces
+@some_estimators
 def test_it_is_a_scikit_learn_estimator(name):
     clf, X = fitted(name)
     twin = clone(clf)
@@ -250,8 +254,8 @@ def expected_failures(clf):
 @parametrize_with_checks(
     # counts are whole numbers, which the checks do not feed
     [
-        face(draws=20, tune=1, chains=1, random_state=0)
-        for name, face in SAMPLED.items()
+        estimator(draws=20, tune=1, chains=1, random_state=0)
+        for name, estimator in SAMPLED.items()
         if DATA[name] != "counts"
     ],
     expected_failed_checks=expected_failures,
