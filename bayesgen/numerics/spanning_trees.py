@@ -112,94 +112,176 @@ def _log_add(a: Array, b: Array) -> Array:
     return _log_sum(np.stack([a, b]))
 
 
-def _levels(log_w: Array) -> list[Array]:
-    """Weights (k + 1, k + 1) among the nodes 0 .. k when k is about to leave, k = V-1 .. 1."""
-    w = np.array(log_w, dtype=np.float64)
-    np.fill_diagonal(w, -np.inf)
-    top = w.max(initial=-np.inf)
-    w -= top if np.isfinite(top) else 0.0  # no result depends on it, and small numbers round less
-    levels = []
-    for k in range(len(w) - 1, 0, -1):
-        levels.append(w)
-        edges = w[k, :k]
-        s = _log_sum(edges)
-        if s == -np.inf:
-            raise ValueError("the graph is not connected: it has no spanning tree")
-        through = edges[:, None] + edges - s
-        np.fill_diagonal(through, -np.inf)
-        w = np.logaddexp(w[:k, :k], through)
-    return levels
-
-
-def edge_probabilities(log_w: Array) -> Array:
-    """(V, V) probability of each edge in a tree drawn in proportion to its weight.
-
-    That is w dlog Z/dw: the steps of the elimination, backwards.
+class Elimination:
+    """The steps of one graph's elimination, kept for what is asked of it again and again.
 
     Parameters
     ----------
     log_w : (V, V)
-        As in `log_sum_of_trees`.
+        As in `log_sum_of_trees`; the graph must be connected.
+    """
+
+    def __init__(self, log_w: Array) -> None:
+        w = np.array(log_w, dtype=np.float64)
+        np.fill_diagonal(w, -np.inf)
+        self.n_nodes = len(w)
+        # of node k = V-1 .. 1, when it leaves: log of the share of each of its edges (k,), and of
+        # the weight of each edge that is left (k, k) the part it had, and the part through k
+        self.steps: list[tuple[Array, Array, Array]] = []
+        self.log_sum = 0.0
+        for k in range(len(w) - 1, 0, -1):
+            edges = w[k, :k]
+            s = _log_sum(edges)
+            if not np.isfinite(s):
+                raise ValueError("the graph is not connected: it has no spanning tree")
+            self.log_sum += float(s)
+            share = edges - s
+            share -= _log_sum(share)  # of huge numbers, parts of a whole keep their sum at least
+            through = edges[:, None] + share
+            np.fill_diagonal(through, -np.inf)
+            reduced = np.logaddexp(w[:k, :k], through)
+            known = np.where(np.isfinite(reduced), reduced, 0.0)
+            parts = np.stack([w[:k, :k] - known, through - known])
+            whole = _log_sum(parts)
+            original, through = parts - np.where(np.isfinite(whole), whole, 0.0)
+            self.steps.append((share, original, through))
+            w = reduced
+
+    def log_ratio(self, change: Array) -> Array:
+        """Log of the sum over trees after the weights have changed, less that before.
+
+        Nothing as large as either is computed: the ratio has all digits where both are huge.
+
+        Parameters
+        ----------
+        change : (..., V, V), real or complex
+            What is added to the logarithms of the weights; symmetric.
+
+        Returns
+        -------
+        (...)
+            NaN where a change is NaN or infinite. Complex: as `log_sum_of_trees`.
+        """
+        change = np.asarray(change)
+        lead, n = change.shape[:-2], self.n_nodes
+        flat = change.reshape(-1, n, n)
+        out = np.zeros(len(flat), dtype=np.result_type(change.dtype, np.float64))
+        step = max(1, _CELLS // n**2)
+        for start in range(0, len(flat), step):
+            rows = slice(start, start + step)
+            block = np.moveaxis(flat[rows], 0, -1)  # graphs innermost
+            size = np.abs(block[np.tril_indices(n, -1)].real).max(axis=0, initial=0.0)
+            good = size * n <= _SPAN  # in numbers; NaN is not good
+            if good.all():
+                out[rows] = self._ratio(block)
+                continue
+            known = np.isfinite(size)
+            part = np.full(len(good), np.nan, dtype=out.dtype)
+            if good.any():
+                part[good] = self._ratio(block[..., good])
+            if (known & ~good).any():
+                part[known & ~good] = self._ratio_in_logs(block[..., known & ~good])
+            out[rows] = part
+        return out.reshape(lead)
+
+    def _ratio(self, change: Array) -> Array:
+        r = np.exp(change)
+        total = np.zeros(r.shape[2], dtype=r.dtype)
+        for share, original, through in self.steps:
+            k = len(share)
+            edges = r[k, :k]
+            s = np.exp(share) @ edges
+            total += np.log(s)
+            scaled, kept, added = edges / s, np.exp(original), np.exp(through)
+            for i in range(1, k):
+                r[i, :i] *= kept[i, :i, None]
+                r[i, :i] += added[i, :i, None] * (edges[i] * scaled[:i])
+        return total
+
+    def _ratio_in_logs(self, change: Array) -> Array:
+        r = np.array(change)
+        total = np.zeros(r.shape[2], dtype=r.dtype)
+        for share, original, through in self.steps:
+            k = len(share)
+            edges = r[k, :k]
+            s = _log_sum(share[:, None] + edges)
+            total += s
+            for i in range(1, k):
+                added = through[i, :i, None] + edges[i] + (edges[:i] - s)
+                around = original[i, :i, None] + r[i, :i]
+                r[i, :i] = _log_add(around, added)
+        return total
+
+    def edge_probabilities(self) -> Array:
+        """(V, V) probability of each edge in a tree drawn in proportion to its weight.
+
+        That is w dlog Z/dw: the steps of the elimination, backwards.
+        """
+        out = np.zeros((1, 1))
+        for share, original, through in reversed(self.steps):
+            k = len(share)
+            virtual = out * np.exp(through)
+            grown = np.zeros((k + 1, k + 1))
+            grown[:k, :k] = out * np.exp(original)
+            own = virtual.sum(axis=1) + (1 - virtual.sum() / 2) * np.exp(share)
+            grown[k, :k] = grown[:k, k] = np.clip(own, 0.0, 1.0)
+            out = grown
+        return out
+
+    def draw(self, rng: np.random.Generator, n: int) -> Array:
+        """(n, V) independent trees: the neighbour of each node towards node 0, -1 for node 0.
+
+        A tree of the graph without its last node k becomes one of the whole: each edge was there
+        already, or stands for a path through k and is cut, in proportion to the two parts of its
+        weight; every part of the tree that is left is joined to k by one edge, chosen in
+        proportion to its weight.
+        """
+        parent = np.full((n, 1), -1)
+        draw = np.arange(n)[:, None]
+        for share, _, through in reversed(self.steps):
+            k = len(share)
+            node = np.broadcast_to(np.arange(k), (n, k))
+            virtual = np.exp(through)[node, parent]
+            cut = (rng.random((n, k)) < virtual) & (parent >= 0)
+            top = np.where(cut | (parent < 0), node, parent)  # of the part that a node is in
+            for _ in range(k.bit_length()):
+                top = top[draw, top]
+            score = share + rng.gumbel(size=(n, k))
+            best = np.full((n, k), -np.inf)
+            np.maximum.at(best, (np.broadcast_to(draw, (n, k)), top), score)
+            joined = np.isfinite(score) & (score == best[draw, top])
+            grown = np.concatenate([parent, np.zeros((n, 1), dtype=parent.dtype)], axis=1)
+            of_root = joined & (top == 0)
+            row, at = np.nonzero(of_root)
+            grown[row, k] = at
+            # the other parts hang from k: the path from where each is joined to its top turns round
+            row, at = np.nonzero(joined & ~of_root)
+            last = top[row, at]
+            towards = np.full(len(row), k)
+            while len(row):
+                following = grown[row, at]
+                grown[row, at] = towards
+                more = at != last
+                row, last, towards, at = row[more], last[more], at[more], following[more]
+            parent = grown
+        return parent
+
+
+def heaviest_tree(log_w: Array) -> Array:
+    """(V,) the tree of the largest weight: each node's neighbour towards node 0, -1 for node 0.
+
+    Prim's algorithm; ties go to the lower number.
     """
     n_nodes = len(log_w)
-    out = np.zeros((1, 1))
-    reduced = np.full((1, 1), -np.inf)  # weights after the node has left
-    for w in reversed(_levels(log_w)):
-        k = len(w) - 1
-        edges = w[k, :k]
-        s = _log_sum(edges)
-        with np.errstate(invalid="ignore"):
-            original = np.exp(np.where(w[:k, :k] == -np.inf, -np.inf, w[:k, :k] - reduced))
-        through = out * (1 - original)
-        grown = np.zeros((k + 1, k + 1))
-        grown[:k, :k] = out * original
-        own = through.sum(axis=1) + (1 - through.sum() / 2) * np.exp(edges - s)
-        grown[k, :k] = grown[:k, k] = np.clip(own, 0.0, 1.0)
-        out, reduced = grown, w
-    return out if n_nodes > 1 else np.zeros((n_nodes, n_nodes))
-
-
-def draw_trees(rng: np.random.Generator, log_w: Array, n: int) -> Array:
-    """(n, V) independent trees: the neighbour of each node towards node 0, -1 for node 0 itself.
-
-    A tree of the graph without its last node k becomes one of the whole: each edge ij was there
-    already with probability w_ij/w'_ij, else it stands for a path through k and is cut; every part
-    that is left is joined to k by one edge, chosen in proportion to its weight.
-
-    Parameters
-    ----------
-    log_w : (V, V)
-        As in `log_sum_of_trees`.
-    n : int
-    """
-    parent = np.full((n, 1), -1)
-    reduced = np.full((1, 1), -np.inf)
-    draw = np.arange(n)[:, None]
-    for w in reversed(_levels(log_w)):
-        k = len(w) - 1
-        node = np.broadcast_to(np.arange(k), (n, k))
-        with np.errstate(invalid="ignore"):
-            original = np.exp(np.where(w[:k, :k] == -np.inf, -np.inf, w[:k, :k] - reduced))
-        cut = (rng.random((n, k)) >= original[node, parent]) & (parent >= 0)
-        top = np.where(cut | (parent < 0), node, parent)  # of the part that a node is in
-        for _ in range(max(1, int(k).bit_length())):
-            top = top[draw, top]
-        score = w[k, :k] + rng.gumbel(size=(n, k))
-        best = np.full((n, k), -np.inf)
-        np.maximum.at(best, (np.broadcast_to(draw, (n, k)), top), score)
-        joined = np.isfinite(score) & (score == best[draw, top])
-        grown = np.concatenate([parent, np.zeros((n, 1), dtype=parent.dtype)], axis=1)
-        of_root = joined & (top == 0)
-        row, at = np.nonzero(of_root)
-        grown[row, k] = at
-        # the other parts hang from k: the path from where they are joined to their top turns round
-        row, at = np.nonzero(joined & ~of_root)
-        last = top[row, at]
-        towards = np.full(len(row), k)
-        while len(row):
-            following = grown[row, at]
-            grown[row, at] = towards
-            more = at != last
-            row, last, towards, at = row[more], last[more], at[more], following[more]
-        parent, reduced = grown, w
+    parent = np.zeros(n_nodes, dtype=np.int64)
+    parent[0] = -1
+    best = np.array(log_w[0], dtype=np.float64)
+    outside = np.arange(n_nodes) > 0
+    while outside.any():
+        new = int(np.argmax(np.where(outside, best, -np.inf)))
+        if not outside[new]:
+            raise ValueError("the graph is not connected: it has no spanning tree")
+        outside[new] = False
+        closer = outside & (log_w[new] > best)
+        parent[closer], best[closer] = new, log_w[new][closer]
     return parent

@@ -7,11 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayesgen.numerics.spanning_trees import (
-    draw_trees,
-    edge_probabilities,
-    log_sum_of_trees,
-)
+from bayesgen.numerics.spanning_trees import Elimination, heaviest_tree, log_sum_of_trees
 
 
 def trees(n_nodes):
@@ -91,11 +87,11 @@ def test_weights_that_span_thousands_of_nats_lose_nothing():
     for order in (np.arange(2 * m), move):
         found = log_sum_of_trees(log_w[np.ix_(order, order)])
         assert found == pytest.approx(expected, rel=1e-15, abs=1e-11)
-        p = edge_probabilities(log_w[np.ix_(order, order)])
+        p = Elimination(log_w[np.ix_(order, order)]).edge_probabilities()
         assert p.sum() / 2 == pytest.approx(2 * m - 1, rel=1e-12)
     # equal weights everywhere: every edge is in a share 2/V of the trees
     np.testing.assert_allclose(
-        edge_probabilities(np.full((8, 8), 5000.0)), (1 - np.eye(8)) / 4, rtol=1e-12
+        Elimination(np.full((8, 8), 5000.0)).edge_probabilities(), (1 - np.eye(8)) / 4, rtol=1e-12
     )
 
 
@@ -104,10 +100,10 @@ def test_a_graph_in_two_parts_has_no_tree():
     log_w[0, 1] = log_w[1, 0] = log_w[2, 3] = log_w[3, 2] = 0.0
     assert log_sum_of_trees(log_w) == -np.inf
     with pytest.raises(ValueError, match="not connected"):
-        draw_trees(np.random.default_rng(0), log_w, 3)
+        Elimination(log_w)
     log_w[1, 2] = log_w[2, 1] = 1.5
     assert log_sum_of_trees(log_w) == pytest.approx(1.5)
-    assert draw_trees(np.random.default_rng(0), log_w, 2).tolist() == [[-1, 0, 1, 2]] * 2
+    assert Elimination(log_w).draw(np.random.default_rng(0), 2).tolist() == [[-1, 0, 1, 2]] * 2
     assert log_sum_of_trees(np.zeros((1, 1))) == 0.0
 
 
@@ -123,9 +119,11 @@ def test_probabilities_of_edges_and_draws_are_those_of_enumeration(n_nodes):
         for i, j in edges:
             expected[i, j] += weight
             expected[j, i] += weight
-    np.testing.assert_allclose(edge_probabilities(log_w), expected, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(
+        Elimination(log_w).edge_probabilities(), expected, rtol=1e-12, atol=1e-14
+    )
     n = 20_000
-    drawn = draw_trees(rng, log_w, n)
+    drawn = Elimination(log_w).draw(rng, n)
     assert (drawn[:, 0] == -1).all()
     assert (drawn[:, 1:] >= 0).all()
     place = {edges: i for i, edges in enumerate(every)}
@@ -135,3 +133,42 @@ def test_probabilities_of_edges_and_draws_are_those_of_enumeration(n_nodes):
         count[place[tuple(edges)]] += 1  # KeyError: no tree
     if len(every) > 1:
         assert stats.chisquare(count, n * p).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("spread", [0.5, 40.0])
+@pytest.mark.parametrize("n_nodes", [2, 3, 5, 7])
+def test_the_ratio_after_a_change_is_that_of_the_two_sums(n_nodes, spread):
+    rng = np.random.default_rng(n_nodes)
+    log_w = symmetric(rng, n_nodes, 3.0)
+    change = symmetric(rng, n_nodes, spread, (2, 3))
+    base = determinant(log_w)
+    found = Elimination(log_w).log_ratio(change)
+    for at in np.ndindex(2, 3):
+        expected = determinant(log_w + change[at]) - base
+        assert found[at] == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    phases = change * 0.01 + 1j * change
+    together = np.exp(Elimination(log_w).log_ratio(phases))
+    np.testing.assert_allclose(
+        together, np.exp(log_sum_of_trees(log_w + phases) - base), rtol=1e-8, atol=1e-10
+    )
+
+
+def test_the_ratio_keeps_its_digits_where_both_sums_are_huge():
+    """One edge that every tree must have: the ratio is its change, whatever its weight."""
+    log_w = np.full((4, 4), 0.0)
+    log_w[3, :] = log_w[:, 3] = -np.inf
+    log_w[3, 1] = log_w[1, 3] = 3e10
+    change = np.zeros((4, 4))
+    change[3, 1] = change[1, 3] = 1.25e-3
+    assert Elimination(log_w).log_ratio(change) == pytest.approx(1.25e-3, rel=1e-14)
+    assert np.isnan(Elimination(log_w).log_ratio(change * np.nan))
+
+
+@pytest.mark.parametrize("n_nodes", [2, 4, 5])
+def test_the_heaviest_tree_is_that_of_enumeration(n_nodes):
+    log_w = symmetric(np.random.default_rng(n_nodes), n_nodes, 1.0)
+    best = max(trees(n_nodes), key=lambda edges: sum(log_w[e] for e in edges))
+    found = heaviest_tree(log_w)
+    assert found[0] == -1
+    edges = {(min(v, int(u)), max(v, int(u))) for v, u in enumerate(found) if v}
+    assert edges == set(best)
