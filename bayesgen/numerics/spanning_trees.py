@@ -128,13 +128,11 @@ class Elimination:
         # of node k = V-1 .. 1, when it leaves: log of the share of each of its edges (k,), and of
         # the weight of each edge that is left (k, k) the part it had, and the part through k
         self.steps: list[tuple[Array, Array, Array]] = []
-        self.log_sum = 0.0
         for k in range(len(w) - 1, 0, -1):
             edges = w[k, :k]
             s = _log_sum(edges)
             if not np.isfinite(s):
                 raise ValueError("the graph is not connected: it has no spanning tree")
-            self.log_sum += float(s)
             share = edges - s
             share -= _log_sum(share)  # of huge numbers, parts of a whole keep their sum at least
             through = edges[:, None] + share

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesgen.families.shared.assembly import cgf_by_rows
-from bayesgen.numerics.spanning_trees import Elimination
 from bayesgen.numerics.special import Array, log_gamma_difference
 
 if TYPE_CHECKING:
@@ -39,12 +38,11 @@ def changes(f: "DirichletForest", c: int, codes: Array, t: Array) -> tuple[Array
     -------
     columns : (..., n)
         Of the product of the W_u.
-    edges : (..., n, D + 1, D + 1)
-        Of the log weights; in the lower triangle.
+    edges : (..., n, P)
+        Of the log weights of the pairs that may be neighbours.
     """
-    n_features = codes.shape[1]
-    i, j = np.tril_indices(n_features, -1)
-    column = np.arange(n_features)
+    i, j = f.neighbours[c]
+    column = np.arange(codes.shape[1])
     strength, total = f.strength[c], f.totals[c]
     single = f.pairs[c][column, column, codes, codes] + strength / f.levels
     both = f.pairs[c][i, j, codes[:, i], codes[:, j]] + strength / (f.levels[i] * f.levels[j])
@@ -57,9 +55,20 @@ def changes(f: "DirichletForest", c: int, codes: Array, t: Array) -> tuple[Array
         one = log_gamma_difference(single, t[..., None])
         two = log_gamma_difference(both, t[..., None])
         all_rows = log_gamma_difference(total, t[..., None])
-    edges = np.zeros((*one.shape[:-1], n_features + 1, n_features + 1), dtype=one.dtype)
-    edges[..., i + 1, j + 1] = two - one[..., i] - one[..., j] + all_rows
+    edges = two - one[..., i] - one[..., j] + all_rows
     return (one - all_rows).sum(axis=-1), edges
+
+
+def _log_ratio(f: "DirichletForest", c: int, edges: Array) -> Array:
+    """(..., n) log of the sum over forests with changed weights, less that before."""
+    i, j = f.neighbours[c]
+    if f.is_forest:  # one term, with every choice of roots
+        total: Array = edges.sum(axis=-1)
+        return total
+    n_nodes = len(f.levels) + 1
+    change = np.zeros((*edges.shape[:-1], n_nodes, n_nodes), dtype=edges.dtype)
+    change[..., i + 1, j + 1] = edges
+    return f.eliminations[c].log_ratio(change)
 
 
 def cgf(f: "DirichletForest", X: Array, t: Array) -> Array:
@@ -71,13 +80,13 @@ def cgf(f: "DirichletForest", X: Array, t: Array) -> Array:
     def cell(rows: slice, t: Array) -> Array:
         own = codes[rows]
         out = np.zeros((*t.shape[:-2], len(own)), dtype=dtype)
-        for c, elimination in enumerate(f.eliminations):
+        for c in range(len(f.strength)):
             tc = t[..., c].astype(dtype)
             if not tc.any():
                 continue
             columns, edges = changes(f, c, own, tc)
-            ratio = elimination.log_ratio(edges)
-            if np.iscomplexobj(ratio):
+            ratio = _log_ratio(f, c, edges)
+            if np.iscomplexobj(ratio) and not f.is_forest:
                 ratio = ratio.real + 1j * _argument(f, c, own, tc, edges, ratio)
             out += columns + ratio
         return out
@@ -85,11 +94,14 @@ def cgf(f: "DirichletForest", X: Array, t: Array) -> Array:
     return cgf_by_rows(cell, len(codes), (codes.shape[1] + 1) ** 2, t)
 
 
-def _turn(edges: Array) -> Array:
+def _turn(f: "DirichletForest", c: int, edges: Array) -> Array:
     """(...) bound on how far the term of any forest has turned: each column's furthest edge."""
+    furthest = np.zeros((*edges.shape[:-1], len(f.levels)))
     angle = np.abs(edges.imag)
-    angle = np.maximum(angle, np.swapaxes(angle, -1, -2))
-    bound: Array = angle.max(axis=-1).sum(axis=-1)
+    for p, (i, j) in enumerate(zip(*f.neighbours[c], strict=True)):
+        np.maximum(furthest[..., i], angle[..., p], out=furthest[..., i])
+        np.maximum(furthest[..., j], angle[..., p], out=furthest[..., j])
+    bound: Array = furthest.sum(axis=-1)
     return bound
 
 
@@ -102,7 +114,7 @@ def _argument(
 ) -> Array:
     """(..., n) argument of the ratio of two sums, followed from real t."""
     out = _wrapped(ratio.imag)
-    turn = _turn(edges)
+    turn = _turn(f, c, edges)
     # all terms within a quarter turn of the positive axis: so is their sum, on its first branch
     far = np.argwhere(np.isfinite(turn) & (turn >= np.pi / 2))
     if not len(far):
@@ -134,10 +146,9 @@ def _points(turn: float) -> int:
 
 def _followed(f: "DirichletForest", c: int, codes: Array, t: Array, points: int) -> Array:
     """(n,) argument at t, followed over a path of `points` steps from its real part."""
-    elimination: Elimination = f.eliminations[c]
     along = np.arange(1, points + 1)[:, None] / points
     _, edges = changes(f, c, codes, t.real + 1j * along * t.imag)
-    angle = elimination.log_ratio(edges).imag
+    angle = _log_ratio(f, c, edges).imag
     steps = _wrapped(np.diff(angle, axis=0, prepend=np.zeros((1, len(t)))))
     total = steps.sum(axis=0)
     rough = np.abs(steps).max(axis=0) > _LARGEST

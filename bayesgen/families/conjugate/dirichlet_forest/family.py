@@ -26,6 +26,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
 from bayesgen.families.conjugate.dirichlet_forest import cumulants, strengths, structures
 from bayesgen.families.conjugate.dirichlet_forest.statistics import (
@@ -71,13 +72,13 @@ class DirichletForest(ConjugateFamily):
     levels : array (feature,) of int, or None
         Numbers of categories. None: as many for every feature as the training rows have.
     edges : array broadcasting to (class, feature, feature_bis), or None
-        0 where two columns cannot be neighbours; symmetric. None: `structure` says.
+        Of an average 0 where two columns cannot be neighbours; else the edges. Symmetric.
     pairs : array (class, feature, feature_bis, category, category_bis), or None
         Counts behind a posterior. None: zeros, a prior.
     structure : {"average", "tree", "map", "fixed"}
         ``"average"``: over all forests that `edges` allow. ``"tree"``: the one tree of the largest
         evidence of the training rows in each class, ``"map"`` the one rooted forest, both
-        plugged in. ``"fixed"``: `edges` are given, and are averaged over if they have cycles.
+        plugged in. ``"fixed"``: `edges` are the forest.
 
     Examples
     --------
@@ -209,9 +210,12 @@ class DirichletForest(ConjugateFamily):
         known = known._with_strengths(seen[..., :width, :width])
         if self.structure in ("tree", "map") and self.edges is None:
             total = known.pairs + seen[..., :width, :width]
-            log_w = np.array([w for _, w in known._evidences(total)])
-            best = structures.best_forests(known, log_w, self.structure)
-            known = replace(known, edges=best)
+            roots = known.root_weight if self.structure == "map" else [None] * n_classes
+            best = [
+                structures.best_forest(w, rho)[0]
+                for (_, w), rho in zip(known._evidences(total), roots, strict=True)
+            ]
+            known = replace(known, edges=np.array(best))
         return known
 
     def _given_edges(self, n_classes: int, n_features: int) -> Array:
@@ -225,7 +229,21 @@ class DirichletForest(ConjugateFamily):
             raise ValueError(f"edges has shape {edges.shape[1:]} for {n_features} features")
         if (edges != np.swapaxes(edges, 1, 2)).any():
             raise ValueError("edges must be symmetric: an edge has no direction")
-        return np.array(edges)
+        out = np.array(edges)
+        if out.shape[1] > 1:
+            out[:, np.arange(n_features), np.arange(n_features)] = 0.0
+        if self.is_forest and not (
+            out.shape[1:] == (n_features, n_features)
+            and all(
+                np.count_nonzero(e) // 2 + connected_components(e, directed=False)[0] == n_features
+                for e in out
+            )
+        ):
+            raise ValueError(
+                f"structure={self.structure!r}: edges must be a matrix (D, D) without cycles; "
+                "structure='average' averages over the forests among them"
+            )
+        return out
 
     def _with_strengths(self, seen: Array) -> Self:
         """Strength and root weight at the largest evidence of counts (C, D, D, K, K)."""
@@ -247,10 +265,21 @@ class DirichletForest(ConjugateFamily):
         looked_for = (free[0], free[1] and self.structure in ("average", "map"))
         tables: dict[float, Any] = {}
 
+        looking = self.structure in ("tree", "map") and self.edges.shape[-1] == 1
+
         def evidence(strength: float, root_weight: float) -> float:
             if strength not in tables:
                 tables[strength] = known(strength, 1.0)._evidences(self.pairs + stats.pairs)
-            return float(known(strength, root_weight)._log_joint(tables[strength]).sum())
+            prior = known(strength, root_weight)
+            if not looking:
+                return float(prior._log_joint(tables[strength]).sum())
+            rho = None if self.structure == "tree" else root_weight
+            best = sum(
+                float(single.sum()) + structures.best_forest(w, rho)[1]
+                for single, w in tables[strength]
+            )
+            forests = np.log(root_weight) + (n_features - 1) * np.log(root_weight + n_features)
+            return best if rho is None else best - n_classes * float(forests)
 
         return known(*strengths.search(evidence, n_features, looked_for))
 
@@ -274,10 +303,25 @@ class DirichletForest(ConjugateFamily):
         out = []
         for c, (single, log_w) in enumerate(evidences):
             edges, rho = self.edges[c], self.root_weight[c]
+            if self.is_forest:
+                out.append(single.sum() + log_w[self.neighbours[c]].sum())
+                continue
             both = np.stack([graph(log_w, rho, edges), graph(0.0 * log_w, rho, edges)])
             total, prior = log_sum_of_trees(both)
             out.append(single.sum() + total - prior)
         return np.array(out)
+
+    @cached_property
+    def neighbours(self) -> list[tuple[Array, Array]]:
+        """Pairs of columns that may be neighbours in each class, the later column first."""
+        shape = (len(self.levels),) * 2
+        whole = (np.tril(np.broadcast_to(e, shape), -1) > 0 for e in self.edges)
+        return [np.nonzero(allowed) for allowed in whole]  # type: ignore[misc] # two axes
+
+    @property
+    def is_forest(self) -> bool:
+        """Whether `edges` are the edges of one forest, and not those that may be."""
+        return self.structure != "average"
 
     @cached_property
     def graphs(self) -> list[Array]:
@@ -327,7 +371,16 @@ class DirichletForest(ConjugateFamily):
 
     def edge_probabilities(self) -> Array:
         """(C, D, D) posterior probability that two columns are neighbours."""
+        if self.is_forest:
+            return np.array(self.edges)
         return np.array([e.edge_probabilities()[1:, 1:] for e in self.eliminations])
+
+    def root_probabilities(self) -> Array:
+        """(C, D) posterior probability that a column is the root of its tree."""
+        if self.is_forest:
+            labels = (connected_components(e, directed=False)[1] for e in self.edges)
+            return np.array([1.0 / np.bincount(label)[label] for label in labels])
+        return np.array([e.edge_probabilities()[0, 1:] for e in self.eliminations])
 
     # -- theta -----------------------------------------------------------------------------------
 
