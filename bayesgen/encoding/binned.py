@@ -105,13 +105,16 @@ class BinnedTable:
         return np.array(own) + np.array(self.missing)
 
     def encode(self, X: Any) -> Array:
-        """(N, D) float64 codes; NaN where a cell is missing without a code, or a category new."""
+        """(N, D) float64 codes; NaN where a cell is not known: missing, or a category never seen.
+
+        Where missing cells have a code of their own, cells that are not known have it.
+        """
         out = self.schema.encode(X)
         gone = np.isnan(out)
         for j, (kind, ends) in enumerate(zip(self.schema.kinds, self.cuts, strict=True)):
             if kind == "gaussian":
                 out[:, j] = np.searchsorted(ends, out[:, j], side="right")
-        out[out == -1] = np.nan
+        gone |= out == -1
         out[gone] = np.nan
         own = gone & np.array(self.missing)
         out[own] = np.broadcast_to(self.levels - 1, out.shape)[own]

@@ -63,10 +63,10 @@ class TreeAugmentedNB(_Table):
     missing : {"auto", "category", "refuse"}
         A missing cell is a category of its own in columns that have one in the training rows
         ("auto"), in all, or in none: then missing cells in training are refused. A missing cell
-        of a new row in a column that has no such category is summed over exactly, and so is a
-        category never seen, for at most 4096 completions of a row.
+        of a new row in a column that has no such category is summed over exactly, for at most
+        4096 completions of a row.
     unseen : {"ignore", "raise"}
-        A category never seen: as a cell that is not known, or an error.
+        A category never seen: as a missing cell, or an error.
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
     prior : {"default"}
