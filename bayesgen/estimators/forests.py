@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from itertools import product
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -10,13 +10,14 @@ from bayesgen.datatree import tree
 from bayesgen.encoding.binned import BinnedTable, MissingCells
 from bayesgen.estimators.base import Align
 from bayesgen.estimators.tables import _Table, refuse_no_categories
-from bayesgen.families.conjugate.dirichlet_forest import DirichletForest
+from bayesgen.families.conjugate.dirichlet_forest import DirichletForest, pymc_forests
 from bayesgen.families.contract import ConjugateFamily, Family
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, Method, StructureName
 from bayesgen.numerics.special import Array, log_sum_exp
 from bayesgen.posterior.scores import Quantity
 
 if TYPE_CHECKING:
+    import pymc as pm
     import xarray as xr
 
 _WIDEST = 150  # columns, of the average: about .05 s a row and class, 20 MB of tables a class
@@ -257,6 +258,76 @@ class TreeAugmentedNB(_Table):
             "root": ((CLASS, FEATURE), own.root_probabilities()),
         }
         return tree.group(table, {CLASS: self.classes_, FEATURE: names, FEATURE_BIS: names})
+
+    def to_pymc(
+        self,
+        X: Any = None,
+        y: Any = None,
+        *,
+        likelihood: Literal["statistics", "rows"] = "statistics",
+        observed: bool = True,
+        structure: Any = None,
+    ) -> "pm.Model":
+        """The tables of given forests as a PyMC model, or the mixture over all of few columns.
+
+        Parameters
+        ----------
+        X, y : rows and labels, optional
+            In place of the statistics of the fit.
+        likelihood : {"statistics"}
+        observed : bool
+            False: the prior alone.
+        structure : array (D,) or (class, D) of int, "all", or None
+            Position of the column that each column depends on, -1 for none; "all": the mixture
+            over all rooted forests, of at most 4 columns. None: the forest of the fit if it has
+            one, else "all".
+
+        Returns
+        -------
+        pymc.Model
+            Variables ``pi`` (class), ``tables_{c}_{u}`` of a root u in class number c, and
+            ``tables_{c}_{u}_{p}`` (categories of p, categories of u); ``forest_{c}``: of a
+            mixture, the probabilities of its forests given tables and rows, in the order of
+            ``families.conjugate.dirichlet_forest.pymc_forests.rooted_forests``.
+        """
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        self._fitted()
+        prior: Any = self.prior_.family
+        if likelihood != "statistics":
+            raise ValueError("likelihood must be 'statistics': rows are not independent given pi")
+        if (X is None) != (y is None):
+            raise ValueError("X and y must be given together")
+        stats = self.stats_
+        if X is not None:
+            codes = self._codes_of(y)
+            stats = self.prior_.stats(self._encoded(X), codes, len(self.classes_))
+        forests = self._forests(prior, structure)
+        with pm.Model(coords={CLASS: self.classes_}) as model:
+            pi = pm.Dirichlet("pi", self.prior_.alpha, dims=CLASS)
+            if observed:
+                pm.Potential("label", (stats.count * pt.log(pi)).sum())
+            pymc_forests.declare(prior, stats.features.pairs if observed else None, forests)
+        return model
+
+    def _forests(self, prior: Any, structure: Any) -> list[Array]:
+        """(F, D) parents for each class."""
+        n_classes, n_columns = len(prior.pairs), len(prior.levels)
+        if structure is None and prior.is_forest:
+            theta = prior.draw(np.random.default_rng(0), 1)["parents"][0].astype(np.int64)
+            return list(theta[:, None])
+        if structure is None or (isinstance(structure, str) and structure == "all"):
+            if n_columns > pymc_forests.MOST or prior.is_forest:
+                raise ValueError(
+                    f"the mixture over all rooted forests of {n_columns} columns has "
+                    f"{(n_columns + 1) ** (n_columns - 1)} terms, and is a model for at most "
+                    f"{pymc_forests.MOST} columns of an average: give structure=, the position of "
+                    "the column that each column depends on, -1 for none"
+                )
+            return [pymc_forests.rooted_forests(n_columns)] * n_classes
+        parents = np.broadcast_to(np.asarray(structure, dtype=np.int64), (n_classes, n_columns))
+        return list(parents[:, None])
 
     # -- names and files -------------------------------------------------------------------------
 

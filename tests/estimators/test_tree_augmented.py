@@ -176,3 +176,16 @@ def test_what_is_wrong_is_refused(options, match):
     X, y = table()
     with pytest.raises(ValueError, match=match):
         bg.TreeAugmentedNB(**options).fit(X, y)
+
+
+def test_models_in_pymc_are_of_given_forests_or_of_few_columns():
+    X, y = table()
+    clf = bg.TreeAugmentedNB(n_bins=2).fit(X, y)
+    model = clf.to_pymc(structure=[-1, 0, 0, -1])
+    assert {"pi", "tables_0_0", "tables_1_1_0", "tables_1_3"} <= set(model.named_vars)
+    assert len(clf.to_pymc(observed=False).free_RVs) == 1 + 2 * (4 + 12)
+    tree = bg.TreeAugmentedNB(structure="tree").fit(X, y).to_pymc(X[:20], y[:20])
+    assert len(tree.free_RVs) == 1 + 2 * 4
+    wide = bg.TreeAugmentedNB().fit(np.tile(X[["old"]].to_numpy(), 5), y)
+    with pytest.raises(ValueError, match="at most 4 columns"):
+        wide.to_pymc()

@@ -7,7 +7,8 @@ import pytest
 from scipy.special import gammaln, logsumexp
 from scipy.stats import dirichlet
 
-from bayesgen.families.conjugate.dirichlet_forest import DirichletForest
+from bayesgen.families.conjugate.dirichlet_forest import DirichletForest, pymc_forests
+from tests.graphs import PYTHON, pm
 
 A, RHO = 3.7, 0.8
 
@@ -219,3 +220,39 @@ def test_what_is_wrong_is_refused():
         ring.resolve(DirichletForest().stats(rows(6, (2, 2, 2)), y, 1))
     with pytest.raises(ValueError, match="not one of the category codes"):
         DirichletForest(levels=np.array([2, 2])).stats(X + 1, y, 1)
+
+
+@pytest.mark.slow
+def test_the_mixture_in_pymc_has_the_evidence_of_the_average():
+    """The mean of the likelihood under the prior of the tables is the evidence: 3 columns."""
+    levels, X = (2, 3, 2), rows(5, (2, 3, 2))
+    prior, stats, _ = posterior(X, levels)
+    forests = pymc_forests.rooted_forests(3)
+    assert sorted(map(tuple, forests)) == sorted(rooted_forests(3))
+    with pm.Model() as model:
+        pymc_forests.declare(prior, stats.pairs, [forests])
+    potential = pm.draw(model["x"], draws=4000, random_seed=1, mode=PYTHON)
+    ratio = np.exp(potential - prior.log_evidence(stats))
+    assert abs(ratio.mean() - 1) < 5 * ratio.std() / np.sqrt(4000)
+    assert ratio.std() / np.sqrt(4000) < 0.1
+
+
+def test_given_forests_in_pymc_have_the_likelihood_of_their_tables():
+    levels, X = (2, 3, 2), rows(8, (2, 3, 2))
+    prior, stats, fitted = posterior(X, levels)
+    parents = np.array([-1, 0, 1])
+    with pm.Model() as model:
+        pymc_forests.declare(prior, stats.pairs, [parents[None]])
+    names = ["tables_0_0", "tables_0_1_0", "tables_0_2_1"]
+    assert sorted(v.name for v in model.free_RVs) == sorted(names)
+    draws = pm.draw([model["x"], *(model[n] for n in names)], draws=3, random_seed=2, mode=PYTHON)
+    tables = np.zeros((3, 1, 3, 3, 3))
+    for u, value in enumerate(draws[1:]):
+        value = value[:, None] if u == 0 else value
+        tables[:, 0, u, : value.shape[1], : value.shape[2]] = value
+    theta = {"parents": np.broadcast_to(parents, (3, 1, 3)).astype(float), "tables": tables}
+    expected = fitted.log_likelihood(X, theta)[..., 0].sum(axis=1)
+    np.testing.assert_allclose(draws[0], expected, rtol=1e-10)
+    logp = model.compile_logp(vars=model.free_RVs, jacobian=False, mode=PYTHON)
+    point = model.initial_point()
+    assert np.isfinite(logp(point))
