@@ -31,6 +31,7 @@ __all__ = [
     "PoissonNB",
     "QuadraticDiscriminant",
     "StudentTNB",
+    "TreeAugmentedNB",
     "choose_n_components",
     "compare_models",
     "compare_predictives",
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
         PoissonNB,
         QuadraticDiscriminant,
         StudentTNB,
+        TreeAugmentedNB,
         load,
     )
     from bayesgen.estimators.sampled import choose_n_components

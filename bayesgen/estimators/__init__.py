@@ -5,6 +5,7 @@ from typing import Any
 
 from bayesgen.estimators.base import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, MultinomialNB, PoissonNB
+from bayesgen.estimators.forests import TreeAugmentedNB
 from bayesgen.estimators.gaussian import GaussianNB, LinearDiscriminant, QuadraticDiscriminant
 from bayesgen.estimators.pool import LogLinearPool
 from bayesgen.estimators.sampled import (
@@ -32,6 +33,7 @@ ESTIMATORS: tuple[type[GenerativeClassifier], ...] = (
     LinearDiscriminant,
     QuadraticDiscriminant,
     MarkovNB,
+    TreeAugmentedNB,
     BayesianLogisticRegression,
     DirichletCompoundMultinomialNB,
     HierarchicalBernoulliNB,

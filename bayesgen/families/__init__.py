@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
     from bayesgen.families.conjugate.beta_geometric import BetaGeometric
     from bayesgen.families.conjugate.columns import Columns
     from bayesgen.families.conjugate.dirichlet_categorical import DirichletCategorical
+    from bayesgen.families.conjugate.dirichlet_forest import DirichletForest
     from bayesgen.families.conjugate.dirichlet_markov import DirichletMarkov
     from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
     from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
@@ -48,6 +49,7 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
         "ConjugateFamily",
         "DirichletCategorical",
         "DirichletCompound",
+        "DirichletForest",
         "DirichletMarkov",
         "DirichletMultinomial",
         "Family",

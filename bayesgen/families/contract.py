@@ -106,6 +106,8 @@ class Family(Record, abc.ABC):
     fits_missing: ClassVar[bool] = True  # False: NaN has a closed form in prediction alone
     # True: `log_likelihood` is log p(y = c | x_i, theta), and nothing is said of x
     discriminative: ClassVar[bool] = False
+    # why theta is not what `to_pymc` makes variables of, if so: the model is then made elsewhere
+    no_pymc: ClassVar[str] = ""
     # whether log p(x | theta_c) is a sum over the columns, the parameters of each in arrays with
     # the dim ``feature``: then ``at(FEATURE, [j])`` is the family of column j alone
     separable: ClassVar[bool] = False
@@ -150,7 +152,8 @@ class Family(Record, abc.ABC):
         {name: tensor}
             The parameters of `params`, by their names without prefix.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no PyMC model")
+        why = f": {self.no_pymc}" if self.no_pymc else ""
+        raise NotImplementedError(f"{type(self).__name__} has no PyMC model{why}")
 
     # -- what every family has ---------------------------------------------------------------
 

@@ -13,6 +13,8 @@ CLASS: Final = "class"
 FEATURE: Final = "feature"
 FEATURE_BIS: Final = "feature_bis"  # second axis of a covariance matrix
 CATEGORY: Final = "category"
+CATEGORY_BIS: Final = "category_bis"  # of the second feature of a pair
+PARENT_CATEGORY: Final = "parent_category"  # of the feature that a feature depends on
 FEATURE_CATEGORY: Final = "feature_category"  # both in one, where features differ in categories
 CONTEXT: Final = "context"  # the tokens before a token, in an n-gram model
 TOKEN: Final = "token"
@@ -24,6 +26,8 @@ PREDICTIVE: Final = "predictive"  # which predictive, in a comparison
 MODEL: Final = "model"  # which model, in a comparison
 
 CLASS_WEIGHTS: Final = "pi"  # p(y = c), the Dirichlet-distributed class weights
+
+StructureName = Literal["average", "tree", "map", "fixed"]  # of forests of dependences
 
 Method = Literal["posterior_predictive", "posterior_mean", "map", "mle"]
 METHODS: Final[tuple[Method, ...]] = ("posterior_predictive", "posterior_mean", "map", "mle")

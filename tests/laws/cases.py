@@ -147,6 +147,12 @@ def needs_density(case):
         pytest.skip("the density of theta is not defined")
 
 
+def needs_pymc(case):
+    """Skip a family that says why its theta is not what a PyMC model has variables of."""
+    if case.family.no_pymc:
+        pytest.skip("no PyMC model; see test_without_a_pymc_model_the_reason_is_given")
+
+
 def fits_missing(case) -> bool:
     X, y = case.rows(6)
     try:

@@ -14,7 +14,14 @@ from bayesgen.families.capabilities import ThetaDensity, UnlabelledRows, require
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS
 from tests.graphs import declare, dims_in_model, draw, log_densities, values_of
-from tests.laws.cases import close, first, needs_density, needs_missing, with_missing
+from tests.laws.cases import (
+    close,
+    first,
+    needs_density,
+    needs_missing,
+    needs_pymc,
+    with_missing,
+)
 
 N_POINTS, N_CLASSES = 3, 3
 STEP = 1e-3  # relative; differences of fourth order have about ten digits
@@ -27,6 +34,7 @@ Y_OF_THREE = np.array([0, 1, 2, 2, 1, 0, 0])
 
 def on_rows(case):
     """The prior of two classes and two columns, with rows and their classes."""
+    needs_pymc(case)
     case = case.sized(2, 2)
     X, _ = case.rows(len(Y))
     return case, case.prior, X
@@ -126,6 +134,14 @@ def test_the_prior_in_pymc_is_log_density(case):
         found = log_densities(model)(points)
         check_prior(family, model, theta, points, thetas, found[:, 0])
         close(found[:, 1], np.zeros(N_POINTS))
+
+
+def test_without_a_pymc_model_the_reason_is_given(case):
+    if not case.family.no_pymc:
+        pytest.skip("has one")
+    with pytest.raises(NotImplementedError) as error:
+        case.prior.to_pymc()
+    assert case.family.no_pymc in str(error.value)
 
 
 @pytest.mark.parametrize("missing", [False, True], ids=["whole", "missing"])

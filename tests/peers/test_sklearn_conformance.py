@@ -42,6 +42,7 @@ UNSEEN_RAISES = (
     "predicts numbers that training did not show; for categories that is what unseen='raise' is to "
     "refuse"
 )
+BINS = "bins are quantiles of the rows as they stand, whatever their weights"
 PREDICT_OTHER_ROWS = (
     "check_classifiers_one_label_sample_weights",
     "check_decision_proba_consistency",
@@ -86,6 +87,8 @@ def expected_failures(estimator):
         return {"check_decision_proba_consistency": NEGATIVE}
     if isinstance(estimator, bg.CategoricalNB) and estimator.unseen == "raise":
         return dict.fromkeys(PREDICT_OTHER_ROWS, UNSEEN_RAISES)
+    if isinstance(estimator, bg.TreeAugmentedNB):
+        return {"check_sample_weight_equivalence_on_dense_data": BINS}
     discriminant = isinstance(estimator, bg.LinearDiscriminant | bg.QuadraticDiscriminant)
     generic = getattr(estimator, "family", None)
     if (discriminant and estimator.covariance == "full") or isinstance(

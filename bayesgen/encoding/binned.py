@@ -1,0 +1,158 @@
+"""Tables of any columns as category codes: real columns by quantile bins, missing cells as a code.
+
+Bins are learned without the labels, so that every class sees the same ones: the widths are common
+to the classes and leave p(y | x) alone.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+
+from bayesgen.encoding.schema import TableSchema
+from bayesgen.numerics.special import Array
+
+MissingCells = Literal["auto", "category", "refuse"]
+
+
+@dataclass(frozen=True)
+class BinnedTable:
+    """What is known of a table before its rows are codes 0 .. K_j - 1.
+
+    Parameters
+    ----------
+    schema : TableSchema
+        Kinds "gaussian" (binned), "categorical" and "bernoulli".
+    cuts : tuple of (D,) tuples of float
+        Ends of the bins of real columns, rising; a value at an end is in the bin above it. Empty
+        for other columns.
+    missing : tuple of (D,) bool
+        Whether a missing cell is a category of its own, the last.
+    """
+
+    schema: TableSchema
+    cuts: tuple[tuple[float, ...], ...]
+    missing: tuple[bool, ...]
+
+    @classmethod
+    def learn(
+        cls,
+        X: Any,
+        n_bins: int,
+        columns: Any = None,
+        categories: Any = None,
+        cuts: Mapping[Any, Any] | None = None,
+        missing: MissingCells = "auto",
+    ) -> Self:
+        """From training rows, without labels.
+
+        Parameters
+        ----------
+        X : table
+        n_bins : int, >= 2
+            At most so many bins of a real column, fewer where values are tied.
+        columns, categories
+            As in `TableSchema.learn`.
+        cuts : {column: rising numbers}, optional
+            Ends of bins that are declared; the others are quantiles of the rows.
+        missing : {"auto", "category", "refuse"}
+            Which columns have a category of missing cells: those in which a cell of these rows is
+            missing, all, or none.
+        """
+        if missing not in get_args(MissingCells):
+            raise ValueError(f"missing must be 'auto', 'category' or 'refuse', got {missing!r}")
+        if not isinstance(n_bins, int | np.integer) or n_bins < 2:
+            raise ValueError(f"n_bins must be a whole number of at least 2, got {n_bins!r}")
+        schema = TableSchema.learn(X, columns, categories)
+        other = set(schema.kinds) - {"gaussian", "categorical", "bernoulli"}
+        if other:
+            raise ValueError(
+                f"columns: {', '.join(sorted(other))} columns have no bins; name them 'gaussian' "
+                "(quantile bins), 'categorical' or 'drop'"
+            )
+        cells = schema.encode(X)
+        names = schema.names or tuple(map(str, schema.positions))
+        given = {str(name): ends for name, ends in (cuts or {}).items()}
+        if unknown := set(given) - set(names):
+            raise ValueError(f"cuts: there is no column {sorted(unknown)[0]!r}")
+        ends: list[tuple[float, ...]] = []
+        for name, kind, values in zip(names, schema.kinds, cells.T, strict=True):
+            seen = values[~np.isnan(values)]
+            if kind != "gaussian":
+                ends.append(())
+            elif name in given:
+                own = np.asarray(given[name], dtype=np.float64)
+                if own.ndim != 1 or not np.all(np.diff(own) > 0) or not np.isfinite(own).all():
+                    raise ValueError(f"cuts of column {name!r} must be rising finite numbers")
+                ends.append(tuple(own.tolist()))
+            else:
+                inner = np.quantile(seen, np.arange(1, n_bins) / n_bins) if len(seen) else []
+                own = np.unique(inner)
+                ends.append(tuple(own[own > seen.min(initial=np.inf)].tolist()))
+        some = np.isnan(cells).any(axis=0) if missing == "auto" else missing == "category"
+        return cls(schema, tuple(ends), tuple(np.broadcast_to(some, cells.shape[1]).tolist()))
+
+    @property
+    def levels(self) -> Array:
+        """(D,) numbers of codes, that of missing cells included."""
+        sizes = iter(self.schema.categories.n_categories)
+        own = [
+            len(ends) + 1 if kind == "gaussian" else 2 if kind == "bernoulli" else next(sizes)
+            for kind, ends in zip(self.schema.kinds, self.cuts, strict=True)
+        ]
+        return np.array(own) + np.array(self.missing)
+
+    def encode(self, X: Any) -> Array:
+        """(N, D) float64 codes; NaN where a cell is not known: missing, or a category never seen.
+
+        Where missing cells have a code of their own, cells that are not known have it.
+        """
+        out = self.schema.encode(X)
+        gone = np.isnan(out)
+        for j, (kind, ends) in enumerate(zip(self.schema.kinds, self.cuts, strict=True)):
+            if kind == "gaussian":
+                out[:, j] = np.searchsorted(ends, out[:, j], side="right")
+        gone |= out == -1
+        out[gone] = np.nan
+        own = gone & np.array(self.missing)
+        out[own] = np.broadcast_to(self.levels - 1, out.shape)[own]
+        return out
+
+    def decode(self, codes: Array) -> list[Array]:
+        """The D columns of codes as values: a bin is shown by a number inside it."""
+        values = np.array(codes, dtype=np.float64)
+        last = self.levels - 1
+        values[(values == last) & np.array(self.missing)] = np.nan
+        for j, (kind, ends) in enumerate(zip(self.schema.kinds, self.cuts, strict=True)):
+            if kind == "gaussian":
+                known = ~np.isnan(values[:, j])
+                shown = _inside(np.array(ends))
+                values[known, j] = shown[values[known, j].astype(np.int64)]
+        return self.schema.decode(values)
+
+    def to_json(self) -> str:
+        """Text that `from_json` reads."""
+        return json.dumps(
+            {"schema": self.schema.to_json(), "cuts": self.cuts, "missing": self.missing}
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Inverse of `to_json`."""
+        record = json.loads(text)
+        return cls(
+            TableSchema.from_json(record["schema"]),
+            tuple(tuple(ends) for ends in record["cuts"]),
+            tuple(record["missing"]),
+        )
+
+
+def _inside(ends: Array) -> Array:
+    """A number inside each bin: the middle; of the outer ones, as far out as bins are wide."""
+    if not len(ends):
+        return np.zeros(1)
+    width = float(np.diff(ends).mean()) if len(ends) > 1 else 1.0
+    middle = (ends[1:] + ends[:-1]) / 2
+    return np.concatenate([[ends[0] - width / 2], middle, [ends[-1] + width / 2]])

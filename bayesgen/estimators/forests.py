@@ -1,0 +1,344 @@
+"""Naive Bayes with dependences between columns, averaged over forests: TreeAugmentedNB."""
+
+from collections.abc import Mapping
+from itertools import product
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+
+from bayesgen.datatree import tree
+from bayesgen.encoding.binned import BinnedTable, MissingCells
+from bayesgen.estimators.base import Align
+from bayesgen.estimators.tables import _Table, refuse_no_categories
+from bayesgen.families.conjugate.dirichlet_forest import DirichletForest, pymc_forests
+from bayesgen.families.contract import ConjugateFamily, Family
+from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, Method, StructureName
+from bayesgen.numerics.special import Array, log_sum_exp
+from bayesgen.posterior.scores import Quantity
+
+if TYPE_CHECKING:
+    import pymc as pm
+    import xarray as xr
+
+_WIDEST = 150  # columns, of the average: about .05 s a row and class, 20 MB of tables a class
+_COMPLETIONS = 4096  # of one row with missing cells
+
+
+class TreeAugmentedNB(_Table):
+    r"""Naive Bayes with an exact average over all forests of dependences among the columns.
+
+    Within a class each column depends on at most one other. The tables and the forest are
+    integrated out in closed form: with W_u and W_uv the Dirichlet-multinomial evidences of columns
+    and pairs, :math:`w_{uv} = W_{uv}/(W_u W_v)`, and Z the sum over all forests of the product of
+    the weights of their edges, times :math:`\rho` for each root,
+
+    .. math:: p(x \mid y=c, D) = \prod_u p(x_u \mid D_c)\,
+              \frac{Z\{w_{uv}\, r_{uv}(x)\}}{Z\{w_{uv}\}}, \quad
+              r_{uv}(x) = \frac{p(x_u, x_v \mid D_c)}{p(x_u \mid D_c)\, p(x_v \mid D_c)}.
+
+    :math:`\rho \to \infty` is naive Bayes, :math:`\rho \to 0` an average over single trees.
+
+    Parameters
+    ----------
+    strength : float, array (class,), or None
+        A: pseudo-counts in the table of each pair of columns, in rows; A/(K_u K_v) a cell. None:
+        of the largest evidence, the same for all classes.
+    root_weight : float, array (class,), or None
+        rho: prior weight of each column that depends on no other, where an edge has weight 1.
+        None: of the largest evidence.
+    structure : {"average", "tree", "map", "fixed"}
+        ``"average"``: over all forests, at a cost of D^3 for each row and class, for at most 150
+        columns. ``"tree"``: one tree in each class, of the largest evidence, plugged in (D a row);
+        ``"map"``: one forest. ``"fixed"``: the forest of `edges`.
+    edges : array (D, D) or (class, D, D), optional
+        1 where two columns are neighbours, else 0; symmetric. Of an average: where they may be.
+    n_bins : int, default 5
+        Real columns are cut at so many quantiles of the training rows, without their labels.
+    cuts : {column: rising numbers}, optional
+        Ends of bins of some columns in place of quantiles: for streams, and for `merge`.
+    columns : {kind: list of names or positions}, optional
+        Kinds are "gaussian" (real, binned), "categorical", "bernoulli", "drop". None: by dtype,
+        as `MixedNB`.
+    categories : {column: list}, optional
+        Declared categories, as in `CategoricalNB`.
+    missing : {"auto", "category", "refuse"}
+        A missing cell is a category of its own in columns that have one in the training rows
+        ("auto"), in all, or in none: then missing cells in training are refused. A missing cell
+        of a new row in a column that has no such category is summed over exactly, for at most
+        4096 completions of a row.
+    unseen : {"ignore", "raise"}
+        A category never seen: as a missing cell, or an error.
+    class_alpha : float or array (class,), default 1.0
+        Dirichlet concentration of the class weights, in rows.
+    prior : {"default"}
+        The strengths are chosen by evidence as it is.
+
+    Notes
+    -----
+    Everything is conditional on the bins and on the categories, and, where they are None, on
+    `strength` and `root_weight`: exact leave-one-out does not learn these again. ``partial_fit``,
+    streams and dask take the bins and categories of the first rows; parts that are merged must
+    have the same: declare `cuts`, `categories` and `missing`. The prior over forests is uniform
+    but for the number of roots.
+
+    References
+    ----------
+    Friedman, Geiger and Goldszmidt (1997); Meila and Jaakkola (2000); Cerquides and Lopez de
+    Mantaras (2005).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[a, a ^ c] for a in (0, 1) for c in (0, 1)] * 10, dtype=bool)
+    >>> y = [c for a in (0, 1) for c in (0, 1)] * 10  # each column alone tells nothing
+    >>> clf = TreeAugmentedNB().fit(X, y)
+    >>> clf.predict_proba([[True, True], [True, False]]).round(3)
+    array([[0.983, 0.017],
+           [0.017, 0.983]])
+    """
+
+    _family_type: type[Family] = DirichletForest
+
+    def __init__(
+        self,
+        strength: Any = None,
+        root_weight: Any = None,
+        *,
+        structure: StructureName = "average",
+        edges: Any = None,
+        n_bins: int = 5,
+        cuts: Any = None,
+        columns: Any = None,
+        categories: Any = None,
+        missing: MissingCells = "auto",
+        unseen: str = "ignore",
+        class_alpha: Any = 1.0,
+        prior: str = "default",
+    ) -> None:
+        self.strength = strength
+        self.root_weight = root_weight
+        self.structure = structure
+        self.edges = edges
+        self.n_bins = n_bins
+        self.cuts = cuts
+        self.columns = columns
+        self.categories = categories
+        self.missing = missing
+        self.unseen = unseen
+        self.class_alpha = class_alpha
+        self.prior = prior
+
+    def _make_family(self) -> ConjugateFamily:
+        encoder: BinnedTable | None = getattr(self, "encoder_", None)
+        levels = None if encoder is None else encoder.levels
+        if levels is not None and self.structure == "average" and len(levels) > _WIDEST:
+            raise ValueError(
+                f"an average over all forests of {len(levels)} columns would take "
+                f"{len(levels) ** 3:.0e} operations for each row and class; beyond {_WIDEST} "
+                'columns use structure="tree" (one tree in each class), or fewer columns'
+            )
+        return DirichletForest(
+            self.strength, self.root_weight, levels, self.edges, structure=self.structure
+        )
+
+    # -- rows ------------------------------------------------------------------------------------
+
+    def _learn(self, X: Any) -> BinnedTable:
+        if self.unseen not in ("ignore", "raise"):
+            raise ValueError(f"unseen must be 'ignore' or 'raise', got {self.unseen!r}")
+        if "stats_" in self.__dict__:
+            known: BinnedTable = self.encoder_
+            self._refuse_unknown(known.encode(X), known)
+            return known
+        found = BinnedTable.learn(
+            X, self.n_bins, self.columns, self.categories, self.cuts, self.missing
+        )
+        names = found.schema.names or found.schema.positions
+        nominal = found.schema.blocks.get("categorical", ())
+        refuse_no_categories(found.schema.categories, [names[j] for j in nominal])
+        self._refuse_unknown(found.encode(X), found)
+        return found
+
+    def _refuse_unknown(self, codes: Array, encoder: BinnedTable) -> None:
+        """Raise where a training cell has no code."""
+        gone = np.argwhere(np.isnan(codes))
+        if len(gone):
+            i, j = gone[0]
+            names = encoder.schema.names
+            name = f"column {encoder.schema.positions[j] if names is None else names[j]!r}"
+            raise ValueError(
+                f"row {i}, {name}: missing, or a category that the first rows did not have; "
+                "pairs of incomplete rows have no common margins. Give missing='category', and "
+                "declare categories= where rows come in parts"
+            )
+
+    def _widen(self, encoder: BinnedTable) -> Align:
+        if encoder is not self.encoder_ and encoder.to_json() != self.encoder_.to_json():
+            raise ValueError(
+                "the two sides have different bins, categories or codes of missing cells, and "
+                "tables of pairs cannot be recoded: declare cuts=, categories= and missing= on both"
+            )
+        return lambda stats: stats
+
+    def _encode(self, X: Any) -> Array:
+        if self.unseen == "raise":
+            self.encoder_.schema.refuse_unseen(X)
+        codes: Array = self.encoder_.encode(X)
+        return codes
+
+    def _decode(self, X: Any) -> Any:
+        import pandas as pd
+
+        return pd.DataFrame(dict(zip(self._feature_names(), self.encoder_.decode(X), strict=True)))
+
+    def _log_joint(
+        self,
+        X: Any,
+        method: Method,
+        class_prior: Any,
+        posterior: Any,
+        quantity: Quantity,
+        relevance: Any = None,
+    ) -> Array:
+        own = self._posterior_of(posterior, method)
+        codes = self._encoded(X)
+        gaps = np.isnan(codes)
+        partial = np.flatnonzero(gaps.any(axis=1))
+        if not len(partial) or method != "posterior_predictive" or relevance is not None:
+            return super()._log_joint(X, method, class_prior, posterior, quantity, relevance)
+        weights = self._given_weights(class_prior)
+        out = np.empty((len(codes), len(self.classes_)))
+        whole = np.flatnonzero(~gaps.any(axis=1))
+        if len(whole):
+            out[whole] = own.log_joint(codes[whole], method, weights, quantity)
+        for i in partial:
+            rows = self._completions(codes[i], int(i))
+            out[i] = log_sum_exp(own.log_joint(rows, method, weights, quantity), axis=0)
+        return out
+
+    def _completions(self, row: Array, i: int) -> Array:
+        """(K, D) every way to fill the missing cells of a row of codes."""
+        gaps = np.flatnonzero(np.isnan(row))
+        encoder = self.encoder_
+        sizes = (encoder.levels - np.array(encoder.missing))[gaps]
+        n = float(np.prod(sizes.astype(np.float64)))
+        if n > _COMPLETIONS:
+            raise ValueError(
+                f"row {i} has {len(gaps)} cells that are not known, {n:.0f} completions; the exact "
+                f"sum takes at most {_COMPLETIONS}. Fit with missing='category', or leave columns "
+                "out"
+            )
+        rows = np.repeat(row[None], int(n), axis=0)
+        rows[:, gaps] = list(product(*(range(size) for size in sizes)))
+        return rows
+
+    # -- what the forests say --------------------------------------------------------------------
+
+    def edge_probabilities(self) -> "xr.Dataset":
+        """Posterior probability that two columns are neighbours in the forest of a class.
+
+        Returns
+        -------
+        xarray.Dataset
+            (class, feature, feature_bis) ``probability``, symmetric, 0 on the diagonal; (class,
+            feature) ``root``, that a column is the root of its tree: naive Bayes is 1 everywhere.
+
+        Notes
+        -----
+        An edge says that two columns, binned as they are, share information within the class
+        which no other neighbour carries. It has no direction, and is no causal claim: a common
+        cause that is not in the table makes edges as well. Two columns that copy each other split
+        the edges to a third between them, and each looks less probable.
+        """
+        own: Any = self._fitted().model.family
+        p = own.edge_probabilities()
+        names = self._feature_names()
+        table = {
+            "probability": ((CLASS, FEATURE, FEATURE_BIS), p),
+            "root": ((CLASS, FEATURE), own.root_probabilities()),
+        }
+        return tree.group(table, {CLASS: self.classes_, FEATURE: names, FEATURE_BIS: names})
+
+    def to_pymc(
+        self,
+        X: Any = None,
+        y: Any = None,
+        *,
+        likelihood: Literal["statistics", "rows"] = "statistics",
+        observed: bool = True,
+        structure: Any = None,
+    ) -> "pm.Model":
+        """The tables of given forests as a PyMC model, or the mixture over all of few columns.
+
+        Parameters
+        ----------
+        X, y : rows and labels, optional
+            In place of the statistics of the fit.
+        likelihood : {"statistics"}
+        observed : bool
+            False: the prior alone.
+        structure : array (D,) or (class, D) of int, "all", or None
+            Position of the column that each column depends on, -1 for none; "all": the mixture
+            over all rooted forests, of at most 4 columns. None: the forest of the fit if it has
+            one, else "all".
+
+        Returns
+        -------
+        pymc.Model
+            Variables ``pi`` (class), ``tables_{c}_{u}`` of a root u in class number c, and
+            ``tables_{c}_{u}_{p}`` (categories of p, categories of u); ``forest_{c}``: of a
+            mixture, the probabilities of its forests given tables and rows, in the order of
+            ``families.conjugate.dirichlet_forest.pymc_forests.rooted_forests``.
+        """
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        self._fitted()
+        prior: Any = self.prior_.family
+        if likelihood != "statistics":
+            raise ValueError("likelihood must be 'statistics': rows are not independent given pi")
+        if (X is None) != (y is None):
+            raise ValueError("X and y must be given together")
+        stats = self.stats_
+        if X is not None:
+            codes = self._codes_of(y)
+            stats = self.prior_.stats(self._encoded(X), codes, len(self.classes_))
+        forests = self._forests(prior, structure)
+        with pm.Model(coords={CLASS: self.classes_}) as model:
+            pi = pm.Dirichlet("pi", self.prior_.alpha, dims=CLASS)
+            if observed:
+                pm.Potential("label", (stats.count * pt.log(pi)).sum())
+            pymc_forests.declare(prior, stats.features.pairs if observed else None, forests)
+        return model
+
+    def _forests(self, prior: Any, structure: Any) -> list[Array]:
+        """(F, D) parents for each class."""
+        n_classes, n_columns = len(prior.pairs), len(prior.levels)
+        if structure is None and prior.is_forest:
+            theta = prior.draw(np.random.default_rng(0), 1)["parents"][0].astype(np.int64)
+            return list(theta[:, None])
+        if structure is None or (isinstance(structure, str) and structure == "all"):
+            if n_columns > pymc_forests.MOST or prior.is_forest:
+                raise ValueError(
+                    f"the mixture over all rooted forests of {n_columns} columns has "
+                    f"{(n_columns + 1) ** (n_columns - 1)} terms, and is a model for at most "
+                    f"{pymc_forests.MOST} columns of an average: give structure=, the position of "
+                    "the column that each column depends on, -1 for none"
+                )
+            return [pymc_forests.rooted_forests(n_columns)] * n_classes
+        parents = np.broadcast_to(np.asarray(structure, dtype=np.int64), (n_classes, n_columns))
+        return list(parents[:, None])
+
+    # -- names and files -------------------------------------------------------------------------
+
+    def _feature_names(self) -> list[Any]:
+        schema = self.encoder_.schema
+        names = schema.names
+        return [f"x{j}" for j in schema.positions] if names is None else list(names)
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        self.encoder_ = BinnedTable.from_json(state["encoder"])
+
+    def _check_same_features(self, other: Self) -> None:
+        if self.encoder_.schema.names is None or other.encoder_.schema.names is None:
+            super()._check_same_features(other)

@@ -1,0 +1,157 @@
+r"""Joint cumulant generating functions of the class log-densities, theta integrated out.
+
+Under a forest T, :math:`p(x \mid \theta, T)^t` adds t to the count of each table of T in the cell
+that the row is in. So with W(n) the evidence of all tables,
+
+.. math:: E\, p(x \mid \theta, T)^t = \prod_u \frac{W_u(n + t)}{W_u(n)}
+          \frac{Z\{w(n + t)\}}{Z\{w(n)\}},
+
+for real and complex t. Of complex t the sum over forests is a mixture of characteristic functions:
+its argument is followed from the real axis, so that the result is one branch of the logarithm.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayesgen.families.shared.assembly import cgf_by_rows
+from bayesgen.numerics.special import Array, log_gamma_difference
+
+if TYPE_CHECKING:
+    from bayesgen.families.conjugate.dirichlet_forest.family import DirichletForest
+
+_STEP = 1.5  # radians that the terms of a sum may turn between two points of a path
+_LARGEST = 1.6  # radians between two points; beyond it the path is made finer
+_MOST = 1 << 12  # points of a path
+_CELLS = 1 << 21
+
+
+def changes(f: "DirichletForest", c: int, codes: Array, t: Array) -> tuple[Array, Array]:
+    """Changes of the log weights of class c by counts of t in the cells of rows.
+
+    Parameters
+    ----------
+    codes : (n, D)
+    t : (..., n or 1)
+
+    Returns
+    -------
+    columns : (..., n)
+        Of the product of the W_u.
+    edges : (..., n, P)
+        Of the log weights of the pairs that may be neighbours.
+    """
+    i, j = f.neighbours[c]
+    column = np.arange(codes.shape[1])
+    strength, total = f.strength[c], f.totals[c]
+    single = f.pairs[c][column, column, codes, codes] + strength / f.levels
+    both = f.pairs[c][i, j, codes[:, i], codes[:, j]] + strength / (f.levels[i] * f.levels[j])
+    if not np.iscomplexobj(t) and (np.asarray(t) == 1).all():
+        one, all_rows, two = np.log(single), np.log(total), np.log(both)
+        lead = np.broadcast_shapes(t.shape, (len(codes),))
+        one, two = (np.broadcast_to(a, (*lead, a.shape[-1])) for a in (one, two))
+        all_rows = np.broadcast_to(all_rows, lead)[..., None]
+    else:
+        one = log_gamma_difference(single, t[..., None])
+        two = log_gamma_difference(both, t[..., None])
+        all_rows = log_gamma_difference(total, t[..., None])
+    edges = two - one[..., i] - one[..., j] + all_rows
+    return (one - all_rows).sum(axis=-1), edges
+
+
+def _log_ratio(f: "DirichletForest", c: int, edges: Array) -> Array:
+    """(..., n) log of the sum over forests with changed weights, less that before."""
+    i, j = f.neighbours[c]
+    if f.is_forest:  # one term, with every choice of roots
+        total: Array = edges.sum(axis=-1)
+        return total
+    n_nodes = len(f.levels) + 1
+    change = np.zeros((*edges.shape[:-1], n_nodes, n_nodes), dtype=edges.dtype)
+    change[..., i + 1, j + 1] = edges
+    return f.eliminations[c].log_ratio(change)
+
+
+def cgf(f: "DirichletForest", X: Array, t: Array) -> Array:
+    """(..., N), as in `ConjugateFamily.cgf`."""
+    codes = f.codes(X)
+    t = np.asarray(t)
+    dtype = np.complex128 if np.iscomplexobj(t) else np.float64
+
+    def cell(rows: slice, t: Array) -> Array:
+        own = codes[rows]
+        out = np.zeros((*t.shape[:-2], len(own)), dtype=dtype)
+        for c in range(len(f.strength)):
+            tc = t[..., c].astype(dtype)
+            if not tc.any():
+                continue
+            columns, edges = changes(f, c, own, tc)
+            ratio = _log_ratio(f, c, edges)
+            if np.iscomplexobj(ratio) and not f.is_forest:
+                ratio = ratio.real + 1j * _argument(f, c, own, tc, edges, ratio)
+            out += columns + ratio
+        return out
+
+    return cgf_by_rows(cell, len(codes), (codes.shape[1] + 1) ** 2, t)
+
+
+def _turn(f: "DirichletForest", c: int, edges: Array) -> Array:
+    """(...) bound on how far the term of any forest has turned: each column's furthest edge."""
+    furthest = np.zeros((*edges.shape[:-1], len(f.levels)))
+    angle = np.abs(edges.imag)
+    for p, (i, j) in enumerate(zip(*f.neighbours[c], strict=True)):
+        np.maximum(furthest[..., i], angle[..., p], out=furthest[..., i])
+        np.maximum(furthest[..., j], angle[..., p], out=furthest[..., j])
+    bound: Array = furthest.sum(axis=-1)
+    return bound
+
+
+def _wrapped(angle: Array) -> Array:
+    return np.remainder(angle + np.pi, 2 * np.pi) - np.pi
+
+
+def _argument(
+    f: "DirichletForest", c: int, codes: Array, t: Array, edges: Array, ratio: Array
+) -> Array:
+    """(..., n) argument of the ratio of two sums, followed from real t."""
+    out = _wrapped(ratio.imag)
+    turn = _turn(f, c, edges)
+    # all terms within a quarter turn of the positive axis: so is their sum, on its first branch
+    far = np.argwhere(np.isfinite(turn) & (turn >= np.pi / 2))
+    if not len(far):
+        return out
+    at = tuple(far.T)
+    row, t_far = far[:, -1], np.broadcast_to(t, out.shape)[at]
+    order = np.argsort(turn[at])
+    found = np.empty(len(far))
+    n_nodes = codes.shape[1] + 1
+    start = 0
+    while start < len(order):
+        size = 1
+        points = _points(turn[at][order[start]])
+        while start + size < len(order):
+            more = _points(turn[at][order[start + size]])
+            if more * (size + 1) * n_nodes**2 > _CELLS:
+                break
+            points, size = more, size + 1
+        some = order[start : start + size]
+        found[some] = _followed(f, c, codes[row[some]], t_far[some], points)
+        start += size
+    out[at] = found
+    return out
+
+
+def _points(turn: float) -> int:
+    return int(min(_MOST, np.ceil(turn / _STEP)))
+
+
+def _followed(f: "DirichletForest", c: int, codes: Array, t: Array, points: int) -> Array:
+    """(n,) argument at t, followed over a path of `points` steps from its real part."""
+    along = np.arange(1, points + 1)[:, None] / points
+    _, edges = changes(f, c, codes, t.real + 1j * along * t.imag)
+    angle = _log_ratio(f, c, edges).imag
+    steps = _wrapped(np.diff(angle, axis=0, prepend=np.zeros((1, len(t)))))
+    total = steps.sum(axis=0)
+    rough = np.abs(steps).max(axis=0) > _LARGEST
+    if rough.any() and points < _MOST:
+        total[rough] = _followed(f, c, codes[rough], t[rough], min(_MOST, 4 * points))
+    return total

@@ -1,0 +1,427 @@
+r"""Categories that depend on each other along a forest, averaged over all forests.
+
+Within class c every column but the roots of a forest T depends on one other column,
+
+.. math:: p(x \mid y=c, \theta, T) = \prod_u p(x_u \mid x_{\text{parent}(u)}),
+
+with the prior :math:`p(T) \propto \rho^{\text{number of roots}}` over all rooted forests, and
+Dirichlet tables with pseudo-counts :math:`A/(K_u K_v)` for each pair of categories. These are the
+margins of one table for every pair (a hyper-Dirichlet prior), so that the direction of an edge
+does not matter, and with W the Dirichlet-multinomial evidences of columns and pairs
+
+.. math:: p(X \mid y=c) = \prod_u W_u \, \frac{Z(w)}{Z(1)}, \quad
+          w_{uv} = \frac{W_{uv}}{W_u W_v}, \quad Z(w) = \sum_T \rho^{\dots} \prod_{uv \in T} w_{uv},
+
+the sum over the spanning trees of the columns and one root node (`numerics.spanning_trees`), and
+:math:`Z(1) = \rho (\rho + D)^{D-1}`. Large rho is naive Bayes, small rho a single tree.
+
+Sources: Meila and Jaakkola (2000), Tractable Bayesian learning of tree belief networks; Cerquides
+and Lopez de Mantaras (2005), TAN classifiers based on decomposable distributions; Friedman, Geiger
+and Goldszmidt (1997) for trees within classes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self, get_args
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+from bayesgen.families.conjugate.dirichlet_forest import cumulants, strengths, structures
+from bayesgen.families.conjugate.dirichlet_forest.statistics import (
+    ForestStats,
+    count_pairs,
+    padded,
+)
+from bayesgen.families.conjugate.dirichlet_forest.tables import graph, log_evidences
+from bayesgen.families.contract import ConjugateFamily, Stats, Theta
+from bayesgen.families.errors import UndefinedEstimateError
+from bayesgen.families.names import (
+    CATEGORY,
+    CATEGORY_BIS,
+    CLASS,
+    FEATURE,
+    FEATURE_BIS,
+    PARENT_CATEGORY,
+    StructureName,
+)
+from bayesgen.families.records import array
+from bayesgen.families.shared.assembly import density_by_draws
+from bayesgen.families.shared.category_codes import code_index
+from bayesgen.families.shared.hyperparameters import broadcast_prior
+from bayesgen.numerics.rows import row_blocks
+from bayesgen.numerics.spanning_trees import Elimination, log_sum_of_trees
+from bayesgen.numerics.special import Array
+
+
+@dataclass(frozen=True, eq=False)
+class DirichletForest(ConjugateFamily):
+    """Categorical features along forests of dependences, with Dirichlet tables.
+
+    X holds the category codes 0 .. K_j - 1.
+
+    Parameters
+    ----------
+    strength : float or array (class,), > 0, or None
+        A: pseudo-counts in the table of any pair of columns, in rows. None: by the evidence of the
+        rows, the same for all classes, among powers of the root of 2 from 1/4 to 512.
+    root_weight : float or array (class,), > 0, or None
+        rho: prior weight of a column that depends on no other, against 1 for each edge. None: by
+        the evidence, among D 10^(i/2), i = -5 .. 5.
+    levels : array (feature,) of int, or None
+        Numbers of categories. None: as many for every feature as the training rows have.
+    edges : array broadcasting to (class, feature, feature_bis), or None
+        Of an average 0 where two columns cannot be neighbours; else the edges. Symmetric.
+    pairs : array (class, feature, feature_bis, category, category_bis), or None
+        Counts behind a posterior. None: zeros, a prior.
+    structure : {"average", "tree", "map", "fixed"}
+        ``"average"``: over all forests that `edges` allow. ``"tree"``: the one tree of the largest
+        evidence of the training rows in each class, ``"map"`` the one rooted forest, both
+        plugged in. ``"fixed"``: `edges` are the forest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0, 0], [1, 1], [0, 0], [1, 1]])
+    >>> family = DirichletForest(strength=4.0, root_weight=1.0)
+    >>> stats = family.stats(X, np.zeros(4, dtype=int), n_classes=1)
+    >>> posterior = family.resolve(stats).update(stats)
+    >>> np.exp(posterior.log_predictive(np.array([[0, 0], [0, 1]]))).round(3)
+    array([[0.355],
+           [0.145]])
+    """
+
+    statistics: ClassVar[type[Stats]] = ForestStats
+    missing: ClassVar[str] = (
+        "which columns depend on each other is known from complete pairs alone: pairwise counts of "
+        "incomplete rows have no common margins"
+    )
+    no_pymc: ClassVar[str] = (
+        "the forest is a discrete parameter; TreeAugmentedNB.to_pymc(structure=...) is the model "
+        "of the tables for given forests, or of the mixture over all of few columns"
+    )
+
+    strength: Any = array(CLASS, default=None)
+    root_weight: Any = array(CLASS, default=None)
+    levels: Any = array(FEATURE, default=None)
+    edges: Any = array(CLASS, FEATURE, FEATURE_BIS, default=None)
+    pairs: Any = array(CLASS, FEATURE, FEATURE_BIS, CATEGORY, CATEGORY_BIS, default=None)
+    structure: StructureName = "average"
+
+    @property
+    def params(self) -> dict[str, tuple[str, ...]]:
+        """``parents``: position of the column that each depends on, -1 for a root; ``tables``."""
+        return {
+            "parents": (CLASS, FEATURE),
+            "tables": (CLASS, FEATURE, PARENT_CATEGORY, CATEGORY),
+        }
+
+    # -- rows ------------------------------------------------------------------------------------
+
+    def codes(self, X: Any) -> Array:
+        """(N, D) int64 codes, all declared.
+
+        Raises
+        ------
+        ValueError
+            At a missing cell, or a number that is no code of its feature.
+        """
+        X = np.asarray(X)
+        k = int(np.max(self.levels))
+        out = np.empty(X.shape, dtype=np.int64)
+        for rows in row_blocks(*X.shape):
+            out[rows] = code_index(X[rows], k)
+        _refuse(X, out, self.levels, k, self.missing)
+        return out
+
+    def stats(self, X: Any, y: Array, n_classes: int, weight: Array | None = None) -> ForestStats:
+        """Counts of pairs of categories."""
+        X = np.asarray(X)
+        if self.levels is not None:
+            levels = np.asarray(self.levels)
+        else:
+            top = np.fmax.reduce(X, axis=None, initial=0) if X.size else 0
+            levels = np.full(X.shape[1], int(top) + 1)
+        codes = replace(self, levels=levels).codes(X)
+        return ForestStats(count_pairs(codes, y, n_classes, int(levels.max()), weight))
+
+    def log_likelihood(self, X: Any, theta: Theta) -> Array:
+        """(..., N, C) sum of the log probabilities of the cells given their parents' codes."""
+        return structures.log_likelihood(self.codes(X), dict(theta), self.levels)
+
+    def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
+        """(N, D) codes, as int64: roots first, then what depends on them."""
+        n_features, width = self.pairs.shape[1], self.pairs.shape[-1]
+        out = np.empty((len(y), n_features), dtype=np.int64)
+        for rows in row_blocks(len(y), n_features * width**2):
+            one_each = np.ndim(theta["parents"]) > 2
+            part = {k: theta[k][rows] if one_each else theta[k] for k in ("parents", "tables")}
+            parents, tables = (self.rows_of(part, name, y[rows]) for name in part)
+            out[rows] = structures.simulate(rng, parents, tables, self.levels)
+        return out
+
+    # -- prior and posterior ---------------------------------------------------------------------
+
+    @classmethod
+    def examples(cls, n_classes: int, n_features: int) -> list[Self]:
+        """Three categories, a flat prior; two to four with weights by class; allowed edges."""
+        flat = cls(np.full(n_classes, 6.0), np.full(n_classes, 2.0), np.full(n_features, 3))
+        levels = 2 + np.arange(n_features) % 3
+        ragged = cls(5.0 + np.arange(n_classes), 0.3 * (1 + np.arange(n_classes)), levels)
+        near = np.abs(np.arange(n_features)[:, None] - np.arange(n_features)) <= 2
+        banded = cls(9.0, 1.0, np.full(n_features, 3), near)
+        k = [3, int(levels.max(initial=2)), 3]
+        shape = (n_classes, n_features, n_features)
+        return [
+            f.resolve(ForestStats(np.zeros((*shape, n, n))))
+            for f, n in zip((flat, ragged, banded), k, strict=True)
+        ]
+
+    def resolve(self, stats: ForestStats) -> Self:
+        """Numbers of categories, edges, and the strengths by the evidence where they are None."""
+        n_classes, n_features, _, k, _ = stats.pairs.shape
+        if self.structure not in get_args(StructureName):
+            raise ValueError(
+                f"structure must be one of {', '.join(map(repr, get_args(StructureName)))}, got "
+                f"{self.structure!r}"
+            )
+        levels = np.full(n_features, k) if self.levels is None else np.asarray(self.levels)
+        if levels.shape != (n_features,):
+            raise ValueError(f"levels has {levels.size} entries for {n_features} features")
+        width = int(levels.max())
+        seen = padded(stats.pairs, width)
+        if seen.shape[-1] > width and seen[..., width:].any():
+            raise ValueError(f"the rows have codes beyond the {width} declared categories")
+        pairs = np.zeros((*seen.shape[:3], width, width)) if self.pairs is None else self.pairs
+        edges = self._given_edges(n_classes, n_features)
+        strength, root_weight = (
+            None if value is None else broadcast_prior(name, value, (n_classes,))
+            for name, value in (("strength", self.strength), ("root_weight", self.root_weight))
+        )
+        known = replace(
+            self,
+            strength=strength,
+            root_weight=root_weight,
+            levels=levels,
+            pairs=pairs,
+            edges=edges,
+        )
+        known = known._with_strengths(seen[..., :width, :width])
+        if self.structure in ("tree", "map") and self.edges is None:
+            total = known.pairs + seen[..., :width, :width]
+            roots = known.root_weight if self.structure == "map" else [None] * n_classes
+            best = [
+                structures.best_forest(w, rho)[0]
+                for (_, w), rho in zip(known._evidences(total), roots, strict=True)
+            ]
+            known = replace(known, edges=np.array(best))
+        return known
+
+    def _given_edges(self, n_classes: int, n_features: int) -> Array:
+        if self.edges is None:
+            if self.structure == "fixed":
+                raise ValueError("structure='fixed' needs edges=: which columns are neighbours")
+            return np.ones((n_classes, 1, 1))
+        edges = np.asarray(self.edges, dtype=np.float64)
+        edges = np.broadcast_to(edges, (n_classes, *edges.shape[-2:]))
+        if edges.shape[1:] not in ((1, 1), (n_features, n_features)):
+            raise ValueError(f"edges has shape {edges.shape[1:]} for {n_features} features")
+        if (edges != np.swapaxes(edges, 1, 2)).any():
+            raise ValueError("edges must be symmetric: an edge has no direction")
+        out = np.array(edges)
+        if out.shape[1] > 1:
+            out[:, np.arange(n_features), np.arange(n_features)] = 0.0
+        if self.is_forest and not (
+            out.shape[1:] == (n_features, n_features)
+            and all(
+                np.count_nonzero(e) // 2 + connected_components(e, directed=False)[0] == n_features
+                for e in out
+            )
+        ):
+            raise ValueError(
+                f"structure={self.structure!r}: edges must be a matrix (D, D) without cycles; "
+                "structure='average' averages over the forests among them"
+            )
+        return out
+
+    def _with_strengths(self, seen: Array) -> Self:
+        """Strength and root weight at the largest evidence of counts (C, D, D, K, K)."""
+        free = (self.strength is None, self.root_weight is None)
+        if not any(free):
+            return self
+        n_classes, n_features = seen.shape[:2]
+
+        def known(strength: float, root_weight: float):  # type: ignore[no-untyped-def] # Self
+            values = [np.full(n_classes, v) for v in (strength, root_weight)]
+            given = (self.strength, self.root_weight)
+            both = [v if free[i] else given[i] for i, v in enumerate(values)]
+            return replace(self, strength=both[0], root_weight=both[1])
+
+        if not seen.any():
+            return known(*strengths.value(n_features, strengths.START))
+        stats = ForestStats(seen)
+        # a single tree has no use for roots
+        looked_for = (free[0], free[1] and self.structure in ("average", "map"))
+        tables: dict[float, Any] = {}
+
+        looking = self.structure in ("tree", "map") and self.edges.shape[-1] == 1
+
+        def evidence(strength: float, root_weight: float) -> float:
+            if strength not in tables:
+                tables[strength] = known(strength, 1.0)._evidences(self.pairs + stats.pairs)
+            prior = known(strength, root_weight)
+            if not looking:
+                return float(prior._log_joint(tables[strength]).sum())
+            rho = None if self.structure == "tree" else root_weight
+            best = sum(
+                float(single.sum()) + structures.best_forest(w, rho)[1]
+                for single, w in tables[strength]
+            )
+            forests = np.log(root_weight) + (n_features - 1) * np.log(root_weight + n_features)
+            return best if rho is None else best - n_classes * float(forests)
+
+        return known(*strengths.search(evidence, n_features, looked_for))
+
+    def update(self, stats: ForestStats) -> Self:
+        """The counts of pairs added."""
+        width = self.pairs.shape[-1]
+        beyond = padded(stats.pairs, width)
+        outside = np.arange(beyond.shape[-1]) >= self.levels[:, None]
+        if (beyond.sum(axis=(0, 2, 4)) * outside).any():
+            raise ValueError("a feature has codes beyond its declared categories")
+        return replace(self, pairs=self.pairs + beyond[..., :width, :width])
+
+    # -- closed forms ----------------------------------------------------------------------------
+
+    def _evidences(self, pairs: Array) -> list[tuple[Array, Array]]:
+        """(D,) log W_u and (D, D) log w_uv of each class."""
+        return [log_evidences(p, a, self.levels) for p, a in zip(pairs, self.strength, strict=True)]
+
+    def _log_joint(self, evidences: Sequence[tuple[Array, Array]]) -> Array:
+        """(C,) log of the sum over forests of prior weight times evidence, over the prior's sum."""
+        out = []
+        for c, (single, log_w) in enumerate(evidences):
+            edges, rho = self.edges[c], self.root_weight[c]
+            if self.is_forest:
+                out.append(single.sum() + log_w[self.neighbours[c]].sum())
+                continue
+            both = np.stack([graph(log_w, rho, edges), graph(0.0 * log_w, rho, edges)])
+            total, prior = log_sum_of_trees(both)
+            out.append(single.sum() + total - prior)
+        return np.array(out)
+
+    @cached_property
+    def neighbours(self) -> list[tuple[Array, Array]]:
+        """Pairs of columns that may be neighbours in each class, the later column first."""
+        shape = (len(self.levels),) * 2
+        whole = (np.tril(np.broadcast_to(e, shape), -1) > 0 for e in self.edges)
+        return [np.nonzero(allowed) for allowed in whole]  # type: ignore[misc] # two axes
+
+    @property
+    def is_forest(self) -> bool:
+        """Whether `edges` are the edges of one forest, and not those that may be."""
+        return self.structure != "average"
+
+    @cached_property
+    def graphs(self) -> list[Array]:
+        """(D + 1, D + 1) log weights of each class, the root first."""
+        return [
+            graph(log_w, rho, edges)
+            for (_, log_w), rho, edges in zip(
+                self._evidences(self.pairs), self.root_weight, self.edges, strict=True
+            )
+        ]
+
+    @cached_property
+    def eliminations(self) -> list[Elimination]:
+        """Of the graph of each class."""
+        return [Elimination(log_w) for log_w in self.graphs]
+
+    @cached_property
+    def totals(self) -> Array:
+        """(C,) pseudo-counts and counts of all rows of a class."""
+        rows: Array = self.pairs[:, 0, 0].sum(axis=(1, 2))
+        return rows + self.strength
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields: what was computed from them is computed again."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def log_evidence(self, stats: ForestStats) -> float:
+        """Sum over classes of the log evidence of all rows less that of those known before."""
+        width = self.pairs.shape[-1]
+        own = padded(stats.pairs, width)[..., :width, :width]
+        if not own.any():
+            return 0.0
+        total, before = (
+            self._log_joint(self._evidences(p)) for p in (self.pairs + own, self.pairs)
+        )
+        return float((total - before).sum())
+
+    def log_predictive(self, X: Any) -> Array:
+        """(N, C) product of the columns' posterior means times a ratio of two sums over forests."""
+        n_classes = len(self.pairs)
+        unit = np.eye(n_classes)
+        return np.stack([cumulants.cgf(self, X, unit[c]) for c in range(n_classes)], axis=1)
+
+    def cgf(self, X: Any, t: Array) -> Array:
+        """In closed form: the row's tables with t more counts (`cumulants`)."""
+        return cumulants.cgf(self, X, t)
+
+    def edge_probabilities(self) -> Array:
+        """(C, D, D) posterior probability that two columns are neighbours."""
+        if self.is_forest:
+            return np.array(self.edges)
+        return np.array([e.edge_probabilities()[1:, 1:] for e in self.eliminations])
+
+    def root_probabilities(self) -> Array:
+        """(C, D) posterior probability that a column is the root of its tree."""
+        if self.is_forest:
+            labels = (connected_components(e, directed=False)[1] for e in self.edges)
+            return np.array([1.0 / np.bincount(label)[label] for label in labels])
+        return np.array([e.edge_probabilities()[0, 1:] for e in self.eliminations])
+
+    # -- theta -----------------------------------------------------------------------------------
+
+    def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
+        """Forests, exactly and independently; given them, Dirichlet tables."""
+        return structures.draw(self, rng, n)
+
+    def log_density(self, theta: Theta) -> Array:
+        """(...) log probability of the forests plus log density of the tables given them."""
+        return density_by_draws(lambda t: structures.log_density(self, t), theta, self.params)
+
+    def mle(self, stats: ForestStats) -> dict[str, Array]:
+        """Forest of the largest likelihood (Chow and Liu 1968), relative frequencies in it."""
+        width = self.pairs.shape[-1]
+        own = padded(stats.pairs, width)[..., :width, :width]
+        return structures.mle(own, self.levels, self.edges)
+
+    def map(self) -> dict[str, Array]:
+        """Refused: probabilities of forests and densities of their tables have no common mode."""
+        raise UndefinedEstimateError(
+            "map",
+            "forests have tables of different dimensions, whose densities cannot be compared; "
+            "structure='map' plugs in the most probable forest",
+        )
+
+    def mean(self) -> dict[str, Array]:
+        """Refused: there is no mean of forests."""
+        raise UndefinedEstimateError(
+            "posterior_mean",
+            "forests have no mean; method='posterior_predictive' averages over them",
+        )
+
+
+def _refuse(X: Array, codes: Array, levels: Array, k: int, missing: str) -> None:
+    """Raise at the first missing cell or number that is no code."""
+    if (codes == k + 1).any():
+        i, j = np.argwhere(codes == k + 1)[0]
+        raise ValueError(f"row {i}, feature {j} is missing (NaN): {missing}")
+    bad = codes >= levels
+    if bad.any():
+        i, j = np.argwhere(bad)[0]
+        raise ValueError(
+            f"row {i}, feature {j}: {X[i, j]} is not one of the category codes 0 .. {levels[j] - 1}"
+        )

@@ -1,0 +1,202 @@
+"""Forests and tables given them: draws, densities, estimates, new rows.
+
+A forest is the parent of each column, -1 for a root; its tables are p(x_u | x_parent), with the
+margin of a root in the row of parent code 0.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse.csgraph import breadth_first_order, connected_components
+
+from bayesgen.families.conjugate.dirichlet_forest.tables import graph
+from bayesgen.families.errors import refuse_undefined
+from bayesgen.families.shared.densities import log_dirichlet_density
+from bayesgen.numerics.rows import row_blocks
+from bayesgen.numerics.spanning_trees import heaviest_tree, log_sum_of_trees
+from bayesgen.numerics.special import Array, draw_dirichlet
+
+if TYPE_CHECKING:
+    from bayesgen.families.conjugate.dirichlet_forest.family import DirichletForest
+
+
+def real_cells(levels: Array, parents: Array, k: int) -> Array:
+    """(..., D, K, K) where the tables of forests (..., D) have cells; the rest is padding."""
+    contexts = np.where(parents < 0, 1, levels[parents])
+    codes = np.arange(k)
+    rows: Array = codes < contexts[..., None]
+    return rows[..., None] & (codes < levels[:, None])[:, None, :]
+
+
+def concentrations(f: "DirichletForest", c: int, parents: Array) -> Array:
+    """(n, D, K, K) Dirichlet concentrations of the tables of forests (n, D); 0 in the padding."""
+    k, levels = f.pairs.shape[-1], f.levels
+    column = np.arange(len(levels))
+    root = parents < 0
+    other = np.where(root, column, parents)
+    counts = f.pairs[c][other, column]  # of a root: the diagonal table of the column itself
+    margin = np.zeros_like(counts)
+    margin[:, :, 0] = counts[..., np.arange(k), np.arange(k)]
+    n = np.where(root[..., None, None], margin, counts)
+    prior = f.strength[c] / np.where(root, levels, levels[other] * levels)
+    return np.where(real_cells(levels, parents, k), n + prior[..., None, None], 0.0)
+
+
+def draw(f: "DirichletForest", rng: np.random.Generator, n: int) -> dict[str, Array]:
+    """{name: (n, *dims)} forests in proportion to their evidence, and tables given them."""
+    n_classes, n_features, _, k, _ = f.pairs.shape
+    parents = np.empty((n, n_classes, n_features))
+    tables = np.zeros((n, n_classes, n_features, k, k))
+    for c in range(n_classes):
+        if f.is_forest:
+            own = _with_roots(rng, f.edges[c] > 0, n)
+        else:
+            own = f.eliminations[c].draw(rng, n)[:, 1:] - 1
+        parents[:, c] = own
+        for block in row_blocks(n, n_features * k * k):
+            alpha = concentrations(f, c, own[block])
+            rows = alpha[..., 0] > 0
+            tables[block, c][rows] = draw_dirichlet(rng, alpha[rows], 1)[0]
+    return {"parents": parents, "tables": tables}
+
+
+def _with_roots(rng: np.random.Generator, edges: Array, n: int) -> Array:
+    """(n, D) parents in one forest, the root of each of its trees drawn uniformly."""
+    n_trees, label = connected_components(edges, directed=False)
+    out = np.empty((n, len(edges)), dtype=np.int64)
+    for tree in range(n_trees):
+        columns = np.flatnonzero(label == tree)
+        which = rng.integers(len(columns), size=n)
+        for root in np.unique(which):
+            order, up = breadth_first_order(edges, columns[root], directed=False)
+            parents = np.where(up[order] < 0, -1, up[order])
+            out[np.ix_(which == root, order)] = parents
+    return out
+
+
+def log_density(f: "DirichletForest", theta: dict[str, Array]) -> Array:
+    """(n,) log probability of the forests plus the log density of the tables given them."""
+    out = np.zeros(len(theta["parents"]))
+    column = np.arange(len(f.levels)) + 1
+    for c in range(len(f.strength)):
+        parents = theta["parents"][:, c].astype(np.int64)
+        if f.is_forest:
+            root = np.log(f.root_probabilities()[c])
+            out += np.where(parents < 0, root, 0.0).sum(axis=1)
+            given = f.edges[c][column - 1, parents] > 0
+            right = ((parents < 0) | given).all(axis=1)
+            right &= (parents >= 0).sum(axis=1) == np.count_nonzero(f.edges[c]) // 2
+            out[~right] = -np.inf
+        else:
+            out += f.graphs[c][column, parents + 1].sum(axis=-1) - log_sum_of_trees(f.graphs[c])
+        out[~_reaches_roots(parents)] = -np.inf
+        alpha = concentrations(f, c, parents)
+        rows = alpha[..., 0] > 0
+        terms = np.zeros(rows.shape)
+        terms[rows] = log_dirichlet_density(theta["tables"][:, c][rows], alpha[rows])
+        out += terms.sum(axis=(1, 2))
+    return out
+
+
+def _reaches_roots(parents: Array) -> Array:
+    """(n,) whether every column of forests (n, D) leads to a root."""
+    up = np.concatenate([np.full((len(parents), 1), -1), parents], axis=1) + 1  # 0 is above roots
+    for _ in range(parents.shape[1].bit_length()):
+        up = np.take_along_axis(up, up, axis=1)
+    reached: Array = (up == 0).all(axis=1)
+    return reached
+
+
+def log_likelihood(codes: Array, theta: dict[str, Array], levels: Array) -> Array:
+    """(..., N, C) log p(x | theta) of rows of codes."""
+    parents = np.asarray(theta["parents"]).astype(np.int64)
+    tables = np.asarray(theta["tables"], dtype=np.float64)
+    *lead, n_classes, n_features = parents.shape
+    parents, tables = parents.reshape(-1, n_features), tables.reshape(-1, *tables.shape[-3:])
+    out = np.empty((len(parents), len(codes)))
+    column = np.arange(n_features)
+    for rows in row_blocks(len(codes), n_features):
+        own = codes[rows]
+        for s, (up, table) in enumerate(zip(parents, tables, strict=True)):
+            above = np.where(up < 0, 0, own[:, up])
+            with np.errstate(divide="ignore"):
+                out[s, rows] = np.log(table[column, above, own]).sum(axis=1)
+    return np.moveaxis(out.reshape(*lead, n_classes, len(codes))[...], -1, -2)
+
+
+def simulate(rng: np.random.Generator, parents: Array, tables: Array, levels: Array) -> Array:
+    """(n, D) codes from a forest (n, D) and tables (n, D, K, K) of each row's own."""
+    n, n_features = parents.shape
+    parents = parents.astype(np.int64)
+    codes = np.zeros((n, n_features), dtype=np.int64)
+    uniform = rng.random((n, n_features))
+    waiting = np.ones((n, n_features), dtype=bool)
+    row = np.arange(n)[:, None]
+    while waiting.any():
+        ready = waiting & ((parents < 0) | ~waiting[row, parents])
+        i, u = np.nonzero(ready)
+        if not len(i):
+            raise ValueError("parents: a column depends on itself through others")
+        up = parents[i, u]
+        p = tables[i, u, np.where(up < 0, 0, codes[i, up])]
+        upto = np.cumsum(p, axis=-1)  # the sum may miss 1 by rounding
+        drawn = (uniform[i, u, None] * upto[:, -1:] >= upto[:, :-1]).sum(axis=-1)
+        codes[i, u] = np.minimum(drawn, levels[u] - 1)
+        waiting[i, u] = False
+    return codes
+
+
+def best_forest(log_w: Array, root_weight: float | None) -> tuple[Array, float]:
+    """(D, D) 0/1 edges of the heaviest tree, or rooted forest, and the log of its weight.
+
+    Parameters
+    ----------
+    log_w : (D, D)
+    root_weight : float, or None for a single tree
+    """
+    n_features = len(log_w)
+    if root_weight is None:
+        parents = heaviest_tree(log_w)
+        roots = 0.0
+    else:
+        parents = heaviest_tree(graph(log_w, root_weight, np.ones((1, 1))))[1:] - 1
+        roots = float(np.log(root_weight) * (parents < 0).sum())
+    child = np.flatnonzero(parents >= 0)
+    edges = np.zeros((n_features, n_features))
+    edges[child, parents[child]] = edges[parents[child], child] = 1.0
+    return edges, roots + float(log_w[child, parents[child]].sum())
+
+
+def mle(pairs: Array, levels: Array, edges: Array) -> dict[str, Array]:
+    """The allowed forest of the largest likelihood (Chow and Liu 1968), and frequencies in it.
+
+    Parameters
+    ----------
+    pairs : (C, D, D, K, K) counts
+    levels : (D,)
+    edges : (C, D, D) or (C, 1, 1), 0 where no edge may be
+    """
+    n_classes, n_features, _, k, _ = pairs.shape
+    column = np.arange(n_features)
+    total = pairs[:, 0, 0].sum(axis=(1, 2))
+    refuse_undefined("mle", total <= 0, "it has no row (0/0)")
+    parents = np.empty((n_classes, n_features))
+    tables = np.zeros((n_classes, n_features, k, k))
+    for c, own in enumerate(pairs):
+        margin = own[column, column][:, np.arange(k), np.arange(k)]
+        expected = margin[:, None, :, None] * margin[None, :, None, :] / total[c]
+        seen = own > 0
+        gain = own * np.log(np.where(seen, own, 1.0) / np.where(seen, expected, 1.0))
+        # every edge gains at least 0, and a root -1: there are no more roots than must be
+        up = heaviest_tree(graph(gain.sum(axis=(2, 3)), np.exp(-1.0), edges[c]))[1:] - 1
+        parents[c] = up
+        root = up < 0
+        counts = own[np.where(root, column, up), column]
+        counts[root] = 0.0
+        counts[root, 0] = margin[root]
+        real = real_cells(levels, up, k)
+        empty = counts.sum(axis=-1, keepdims=True) == 0  # a parent code never seen: any table
+        counts = np.where(empty, real, counts)
+        size = counts.sum(axis=-1, keepdims=True)
+        tables[c] = np.divide(counts, size, out=np.zeros_like(counts), where=size > 0)
+    return {"parents": parents, "tables": tables}

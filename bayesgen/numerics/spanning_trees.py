@@ -1,0 +1,285 @@
+r"""Weighted spanning trees: their sum, the probability of each edge, and draws.
+
+A tree on the nodes 0 .. V-1 has the product of the weights of its edges as its weight. Nodes leave
+one by one, the last first; the paths through the node that leaves become edges (star-mesh):
+
+.. math:: s_k = \sum_{i<k} w_{ik}, \quad \log Z \mathrel{+}= \log s_k, \quad
+          w_{ij} \mathrel{+}= w_{ik} w_{jk} / s_k .
+
+Nothing is subtracted, so for positive weights the sum has full relative accuracy, where a
+determinant (the matrix-tree theorem) loses all digits once weights differ by 1e16. Weights that
+span more than e^600 are eliminated in logarithms. The same steps backwards give the probability of
+each edge and exact draws. Source: Colbourn, Myrvold and Neufeld (1996), Two algorithms for
+unranking arborescences; Meila and Jaakkola (2000), Tractable Bayesian learning of tree belief
+networks, for the sum over trees.
+"""
+
+import numpy as np
+
+from bayesgen.numerics.special import Array
+
+_SPAN = 600.0  # in nats: so much less than the largest weight is a number with all its digits
+_CELLS = 1 << 18  # numbers in one block of graphs
+
+
+def log_sum_of_trees(log_w: Array) -> Array:
+    """Log of the sum over all spanning trees of the product of their edges' weights.
+
+    Parameters
+    ----------
+    log_w : (..., V, V), real or complex
+        Logarithms of the weights, symmetric; the diagonal is not looked at, -inf is no edge. Of
+        complex weights the imaginary part of the result is one of the arguments of the sum, and
+        digits are lost where terms cancel.
+
+    Returns
+    -------
+    (...)
+        -inf where the graph is not connected.
+    """
+    log_w = np.asarray(log_w)
+    lead, n_nodes = log_w.shape[:-2], log_w.shape[-1]
+    flat = log_w.reshape(-1, n_nodes, n_nodes)
+    out = np.zeros(len(flat), dtype=np.result_type(log_w.dtype, np.float64))
+    if n_nodes > 1:
+        step = max(1, _CELLS // n_nodes**2)
+        for start in range(0, len(flat), step):
+            rows = slice(start, start + step)
+            out[rows] = _sum(np.moveaxis(flat[rows], 0, -1))  # graphs innermost
+    return out.reshape(lead)
+
+
+def _sum(log_w: Array) -> Array:
+    """(n,) of weights (V, V, n)."""
+    n_nodes, _, n = log_w.shape
+    lower = log_w[np.tril_indices(n_nodes, -1)]
+    finite = np.isfinite(lower)
+    top = np.where(finite, lower.real, -np.inf).max(axis=0)
+    least = np.where(finite, lower.real, np.inf).min(axis=0)
+    wide = ~(top - least <= _SPAN)
+    if np.isnan(lower).any() or (lower.real == np.inf).any():
+        bad = np.isnan(lower).any(axis=0) | (lower.real == np.inf).any(axis=0)
+        out = np.full(n, np.nan, dtype=log_w.dtype)
+        if not bad.all():
+            out[~bad] = _sum(log_w[..., ~bad])
+        return out
+    if wide.any():
+        out = np.empty(n, dtype=log_w.dtype)
+        out[wide] = _sum_in_logs(log_w[..., wide])
+        if not wide.all():
+            out[~wide] = _sum(log_w[..., ~wide])
+        return out
+    w = np.exp(log_w - top)
+    total = (n_nodes - 1) * top.astype(w.dtype)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for k in range(n_nodes - 1, 0, -1):
+            edges = w[k, :k]
+            s = edges.sum(axis=0)
+            total += np.log(s)
+            share = edges / s
+            for i in range(k - 1, 0, -1):
+                w[i, :i] += edges[i] * share[:i]
+    return np.where(np.isnan(total), -np.inf, total)
+
+
+def _sum_in_logs(log_w: Array) -> Array:
+    """(n,) of weights (V, V, n) that span more than numbers do."""
+    w = np.array(log_w)
+    total = np.zeros(w.shape[2], dtype=w.dtype)
+    for k in range(len(w) - 1, 0, -1):
+        edges = w[k, :k]
+        s = _log_sum(edges)
+        total += s
+        share = edges - np.where(np.isfinite(s), s, 0.0)
+        for i in range(k - 1, 0, -1):
+            w[i, :i] = _log_add(w[i, :i], edges[i] + share[:i])
+    return total
+
+
+def _log_sum(a: Array) -> Array:
+    """Log of the sum of exponentials over the first axis."""
+    top = a.real.max(axis=0)
+    safe = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        out: Array = np.log(np.exp(a - safe).sum(axis=0)) + safe
+    return out
+
+
+def _log_add(a: Array, b: Array) -> Array:
+    if not np.iscomplexobj(a):
+        out: Array = np.logaddexp(a, b)
+        return out
+    return _log_sum(np.stack([a, b]))
+
+
+class Elimination:
+    """The steps of one graph's elimination, kept for what is asked of it again and again.
+
+    Parameters
+    ----------
+    log_w : (V, V)
+        As in `log_sum_of_trees`; the graph must be connected.
+    """
+
+    def __init__(self, log_w: Array) -> None:
+        w = np.array(log_w, dtype=np.float64)
+        np.fill_diagonal(w, -np.inf)
+        self.n_nodes = len(w)
+        # of node k = V-1 .. 1, when it leaves: log of the share of each of its edges (k,), and of
+        # the weight of each edge that is left (k, k) the part it had, and the part through k
+        self.steps: list[tuple[Array, Array, Array]] = []
+        for k in range(len(w) - 1, 0, -1):
+            edges = w[k, :k]
+            s = _log_sum(edges)
+            if not np.isfinite(s):
+                raise ValueError("the graph is not connected: it has no spanning tree")
+            share = edges - s
+            share -= _log_sum(share)  # of huge numbers, parts of a whole keep their sum at least
+            through = edges[:, None] + share
+            np.fill_diagonal(through, -np.inf)
+            reduced = np.logaddexp(w[:k, :k], through)
+            known = np.where(np.isfinite(reduced), reduced, 0.0)
+            parts = np.stack([w[:k, :k] - known, through - known])
+            whole = _log_sum(parts)
+            original, through = parts - np.where(np.isfinite(whole), whole, 0.0)
+            self.steps.append((share, original, through))
+            w = reduced
+
+    def log_ratio(self, change: Array) -> Array:
+        """Log of the sum over trees after the weights have changed, less that before.
+
+        Nothing as large as either is computed: the ratio has all digits where both are huge.
+
+        Parameters
+        ----------
+        change : (..., V, V), real or complex
+            What is added to the logarithms of the weights; symmetric.
+
+        Returns
+        -------
+        (...)
+            NaN where a change is NaN or infinite. Complex: as `log_sum_of_trees`.
+        """
+        change = np.asarray(change)
+        lead, n = change.shape[:-2], self.n_nodes
+        flat = change.reshape(-1, n, n)
+        out = np.zeros(len(flat), dtype=np.result_type(change.dtype, np.float64))
+        step = max(1, _CELLS // n**2)
+        for start in range(0, len(flat), step):
+            rows = slice(start, start + step)
+            block = np.moveaxis(flat[rows], 0, -1)  # graphs innermost
+            size = np.abs(block[np.tril_indices(n, -1)].real).max(axis=0, initial=0.0)
+            good = size * n <= _SPAN  # in numbers; NaN is not good
+            if good.all():
+                out[rows] = self._ratio(block)
+                continue
+            known = np.isfinite(size)
+            part = np.full(len(good), np.nan, dtype=out.dtype)
+            if good.any():
+                part[good] = self._ratio(block[..., good])
+            if (known & ~good).any():
+                part[known & ~good] = self._ratio_in_logs(block[..., known & ~good])
+            out[rows] = part
+        return out.reshape(lead)
+
+    def _ratio(self, change: Array) -> Array:
+        r = np.exp(change)
+        total = np.zeros(r.shape[2], dtype=r.dtype)
+        for share, original, through in self.steps:
+            k = len(share)
+            edges = r[k, :k]
+            s = np.exp(share) @ edges
+            total += np.log(s)
+            scaled, kept, added = edges / s, np.exp(original), np.exp(through)
+            for i in range(1, k):
+                r[i, :i] *= kept[i, :i, None]
+                r[i, :i] += added[i, :i, None] * (edges[i] * scaled[:i])
+        return total
+
+    def _ratio_in_logs(self, change: Array) -> Array:
+        r = np.array(change)
+        total = np.zeros(r.shape[2], dtype=r.dtype)
+        for share, original, through in self.steps:
+            k = len(share)
+            edges = r[k, :k]
+            s = _log_sum(share[:, None] + edges)
+            total += s
+            for i in range(1, k):
+                added = through[i, :i, None] + edges[i] + (edges[:i] - s)
+                around = original[i, :i, None] + r[i, :i]
+                r[i, :i] = _log_add(around, added)
+        return total
+
+    def edge_probabilities(self) -> Array:
+        """(V, V) probability of each edge in a tree drawn in proportion to its weight.
+
+        That is w dlog Z/dw: the steps of the elimination, backwards.
+        """
+        out = np.zeros((1, 1))
+        for share, original, through in reversed(self.steps):
+            k = len(share)
+            virtual = out * np.exp(through)
+            grown = np.zeros((k + 1, k + 1))
+            grown[:k, :k] = out * np.exp(original)
+            own = virtual.sum(axis=1) + (1 - virtual.sum() / 2) * np.exp(share)
+            grown[k, :k] = grown[:k, k] = np.clip(own, 0.0, 1.0)
+            out = grown
+        return out
+
+    def draw(self, rng: np.random.Generator, n: int) -> Array:
+        """(n, V) independent trees: the neighbour of each node towards node 0, -1 for node 0.
+
+        A tree of the graph without its last node k becomes one of the whole: each edge was there
+        already, or stands for a path through k and is cut, in proportion to the two parts of its
+        weight; every part of the tree that is left is joined to k by one edge, chosen in
+        proportion to its weight.
+        """
+        parent = np.full((n, 1), -1)
+        draw = np.arange(n)[:, None]
+        for share, _, through in reversed(self.steps):
+            k = len(share)
+            node = np.broadcast_to(np.arange(k), (n, k))
+            virtual = np.exp(through)[node, parent]
+            cut = (rng.random((n, k)) < virtual) & (parent >= 0)
+            top = np.where(cut | (parent < 0), node, parent)  # of the part that a node is in
+            for _ in range(k.bit_length()):
+                top = top[draw, top]
+            score = share + rng.gumbel(size=(n, k))
+            best = np.full((n, k), -np.inf)
+            np.maximum.at(best, (np.broadcast_to(draw, (n, k)), top), score)
+            joined = np.isfinite(score) & (score == best[draw, top])
+            grown = np.concatenate([parent, np.zeros((n, 1), dtype=parent.dtype)], axis=1)
+            of_root = joined & (top == 0)
+            row, at = np.nonzero(of_root)
+            grown[row, k] = at
+            # the other parts hang from k: the path from where each is joined to its top turns round
+            row, at = np.nonzero(joined & ~of_root)
+            last = top[row, at]
+            towards = np.full(len(row), k)
+            while len(row):
+                following = grown[row, at]
+                grown[row, at] = towards
+                more = at != last
+                row, last, towards, at = row[more], last[more], at[more], following[more]
+            parent = grown
+        return parent
+
+
+def heaviest_tree(log_w: Array) -> Array:
+    """(V,) the tree of the largest weight: each node's neighbour towards node 0, -1 for node 0.
+
+    Prim's algorithm; ties go to the lower number.
+    """
+    n_nodes = len(log_w)
+    parent = np.zeros(n_nodes, dtype=np.int64)
+    parent[0] = -1
+    best = np.array(log_w[0], dtype=np.float64)
+    outside = np.arange(n_nodes) > 0
+    while outside.any():
+        new = int(np.argmax(np.where(outside, best, -np.inf)))
+        if not outside[new]:
+            raise ValueError("the graph is not connected: it has no spanning tree")
+        outside[new] = False
+        closer = outside & (log_w[new] > best)
+        parent[closer], best[closer] = new, log_w[new][closer]
+    return parent

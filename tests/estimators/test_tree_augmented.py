@@ -1,0 +1,191 @@
+"""TreeAugmentedNB: tables of several kinds, missing cells, files, parts of rows, refusals."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayesgen as bg
+
+
+def table(n=120, seed=0, gaps=True):
+    rng = np.random.default_rng(seed)
+    y = rng.choice(["a", "b"], size=n)
+    first = rng.integers(3, size=n)
+    second = np.where(rng.random(n) < 0.8, (first + (y == "a")) % 3, rng.integers(3, size=n))
+    X = pd.DataFrame(
+        {
+            "colour": np.array(["red", "green", "blue"])[first],
+            "size": np.array(["S", "M", "L"])[second],
+            "length": rng.normal(size=n) + first,
+            "old": rng.random(n) < 0.3 + 0.3 * (y == "b"),
+        }
+    )
+    if gaps:
+        X.loc[::9, "length"] = np.nan
+    return X, y
+
+
+DECLARED = {
+    "categories": {"colour": ["red", "green", "blue"], "size": ["S", "M", "L"]},
+    "cuts": {"length": [-0.5, 0.5, 1.5, 2.5]},
+    "missing": "category",
+}
+
+
+def test_leave_one_out_is_a_refit_with_the_same_bins_and_strengths():
+    X, y = table(40)
+    clf = bg.TreeAugmentedNB(strength=4.0, root_weight=2.0, **DECLARED).fit(X, y)
+    found = clf.loo_log_joint(X, y)
+    for i in (0, 9, 17):
+        others = np.arange(40) != i
+        left = bg.TreeAugmentedNB(strength=4.0, root_weight=2.0, **DECLARED)
+        left = left.fit(X[others], y[others])
+        np.testing.assert_allclose(
+            found[i], left.predict_joint_log_proba(X[i : i + 1])[0], rtol=1e-10
+        )
+    assert np.isfinite(clf.loo(X, y).elpd)
+
+
+def test_dependence_is_found_where_naive_bayes_sees_nothing():
+    X, y = table(300, gaps=False)
+    X, new, y, truth = X[:200], X[200:], y[:200], y[200:]
+    forest = bg.TreeAugmentedNB().fit(X, y)
+    none = np.zeros((4, 4))
+    naive = bg.TreeAugmentedNB(structure="fixed", edges=none).fit(X, y)
+    own = np.arange(100), np.searchsorted(forest.classes_, truth)
+    better = forest.predict_log_proba(new)[own] - naive.predict_log_proba(new)[own]
+    assert better.mean() > 3 * better.std() / 10
+    edges = forest.edge_probabilities()
+    pair = edges["probability"].sel(feature="colour", feature_bis="size")
+    assert (pair > 0.9).all()
+    assert (edges["probability"].sel(feature="old", feature_bis="size") < 0.5).all()
+    assert edges["probability"].dims == ("class", "feature", "feature_bis")
+    total = edges["probability"].sum(["feature", "feature_bis"]) / 2 + edges["root"].sum("feature")
+    np.testing.assert_allclose(total, 4.0)
+
+
+def test_missing_cells_of_new_rows_are_summed_over():
+    X, y = table(gaps=False)
+    clf = bg.TreeAugmentedNB(**(DECLARED | {"missing": "auto"})).fit(X, y)
+    row = X[:1].astype(object)
+    row.loc[0, ["colour", "size"]] = None
+    filled = pd.concat([row] * 9, ignore_index=True)
+    filled["colour"] = np.repeat(["red", "green", "blue"], 3)
+    filled["size"] = ["S", "M", "L"] * 3
+    filled = filled.astype({"length": float, "old": bool})
+    expected = np.logaddexp.reduce(clf.predict_joint_log_proba(filled), axis=0)
+    found = clf.predict_joint_log_proba(row.astype({"length": float, "old": bool}))[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    unseen = X[:1].assign(colour="pink")
+    known = pd.concat([X[:1].assign(colour=c) for c in ("red", "green", "blue")])
+    np.testing.assert_allclose(
+        clf.predict_joint_log_proba(unseen)[0],
+        np.logaddexp.reduce(clf.predict_joint_log_proba(known), axis=0),
+        rtol=1e-12,
+    )
+    with pytest.raises(ValueError, match="pink"):
+        clf.set_params(unseen="raise").predict(unseen)
+
+
+def test_too_many_missing_cells_are_refused():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.integers(2, size=(30, 14)).astype(bool))
+    clf = bg.TreeAugmentedNB().fit(X, np.arange(30) % 2)
+    row = X[:1].astype(object)
+    row.iloc[0, :13] = None
+    with pytest.raises(ValueError, match="8192 completions"):
+        clf.predict(row)
+
+
+def test_a_category_of_its_own_for_missing_cells():
+    X, y = table()
+    clf = bg.TreeAugmentedNB().fit(X, y)
+    assert clf.encoder_.missing == (False, False, True, False)
+    assert clf.predict_proba(X[:10]).shape == (10, 2)
+    with pytest.raises(ValueError, match=r"'length'.*missing"):
+        bg.TreeAugmentedNB(missing="refuse").fit(X, y)
+
+
+@pytest.mark.parametrize("structure", ["average", "tree", "map"])
+def test_files_give_the_same_classifier(tmp_path, structure):
+    X, y = table()
+    clf = bg.TreeAugmentedNB(structure=structure, n_bins=3).fit(X, y)
+    clf.save(tmp_path / "model.nc")
+    again = bg.load(tmp_path / "model.nc")
+    np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
+    assert again.get_params() == clf.get_params()
+
+
+def test_parts_of_rows_make_the_whole():
+    X, y = table()
+    whole = bg.TreeAugmentedNB(**DECLARED).fit(X, y)
+    parts = bg.TreeAugmentedNB(**DECLARED)
+    for rows in (slice(0, 50), slice(50, 120)):
+        parts.partial_fit(X[rows], y[rows], classes=["a", "b"])
+    one, two = (bg.TreeAugmentedNB(**DECLARED).fit(X[s], y[s]) for s in (slice(70), slice(70, 120)))
+    for other in (parts, one.merge(two)):
+        np.testing.assert_allclose(other.predict_proba(X), whole.predict_proba(X), rtol=1e-12)
+        assert other.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-12)
+    left = bg.TreeAugmentedNB().fit(X[:70], y[:70])
+    with pytest.raises(ValueError, match="declare cuts="):
+        left.merge(bg.TreeAugmentedNB().fit(X[70:], y[70:]))
+    with pytest.raises(ValueError, match="first rows"):
+        left.partial_fit(X[:2].assign(colour="pink"), y[:2])
+
+
+def test_intervals_uncertainty_and_new_rows():
+    X, y = table()
+    clf = bg.TreeAugmentedNB(n_bins=3).fit(X, y)
+    interval = clf.predict_interval(X[:3], prob=0.9, method="draws")["interval"].values
+    p = clf.predict_proba(X[:3])
+    assert ((interval[..., 0] < p) & (p < interval[..., 1])).all()
+    exact = clf.predict_interval(X[:1], prob=0.9)["interval"].values
+    np.testing.assert_allclose(exact, interval[:1], atol=0.02)
+    uncertainty = clf.predict_uncertainty(X[:3])
+    assert all(np.isfinite(v.values).all() for v in uncertainty.values() if v.dtype.kind == "f")
+    rows, labels = clf.simulate(50, random_state=1)
+    assert list(rows.columns) == list(X.columns)
+    assert clf.predict_proba(rows).shape == (50, 2)
+    assert set(labels) <= {"a", "b"}
+    with pytest.raises(NotImplementedError):
+        clf.explain(X[:2])
+
+
+def test_many_columns_ask_for_one_tree():
+    rng = np.random.default_rng(0)
+    X, y = rng.random((40, 160)) < 0.5, np.arange(40) % 2
+    with pytest.raises(ValueError, match='structure="tree"'):
+        bg.TreeAugmentedNB().fit(X, y)
+    clf = bg.TreeAugmentedNB(structure="tree").fit(X, y)
+    assert np.isfinite(clf.predict_log_proba(X[:3])).all()
+    assert clf.edge_probabilities()["probability"].sum() == 2 * 2 * 159
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"n_bins": 1}, "n_bins"),
+        ({"missing": "no"}, "missing must be"),
+        ({"unseen": "prior"}, "unseen must be"),
+        ({"cuts": {"width": [1.0]}}, "no column 'width'"),
+        ({"cuts": {"length": [2.0, 1.0]}}, "rising"),
+        ({"columns": {"poisson": ["old"], "drop": ["colour", "size", "length"]}}, "have no bins"),
+    ],
+)
+def test_what_is_wrong_is_refused(options, match):
+    X, y = table()
+    with pytest.raises(ValueError, match=match):
+        bg.TreeAugmentedNB(**options).fit(X, y)
+
+
+def test_models_in_pymc_are_of_given_forests_or_of_few_columns():
+    X, y = table()
+    clf = bg.TreeAugmentedNB(n_bins=2).fit(X, y)
+    model = clf.to_pymc(structure=[-1, 0, 0, -1])
+    assert {"pi", "tables_0_0", "tables_1_1_0", "tables_1_3"} <= set(model.named_vars)
+    assert len(clf.to_pymc(observed=False).free_RVs) == 1 + 2 * (4 + 12)
+    tree = bg.TreeAugmentedNB(structure="tree").fit(X, y).to_pymc(X[:20], y[:20])
+    assert len(tree.free_RVs) == 1 + 2 * 4
+    wide = bg.TreeAugmentedNB().fit(np.tile(X[["old"]].to_numpy(), 5), y)
+    with pytest.raises(ValueError, match="at most 4 columns"):
+        wide.to_pymc()

@@ -1,0 +1,258 @@
+"""The average over forests against enumeration of every rooted forest, in plain gamma functions."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.special import gammaln, logsumexp
+from scipy.stats import dirichlet
+
+from bayesgen.families.conjugate.dirichlet_forest import DirichletForest, pymc_forests
+from tests.graphs import PYTHON, pm
+
+A, RHO = 3.7, 0.8
+
+
+def rooted_forests(n):
+    """Parents (-1: root) of every rooted forest of n columns: (n + 1)^(n - 1) of them."""
+    for parents in itertools.product(range(-1, n), repeat=n):
+        if all(_leads_up(parents, u) for u in range(n)):
+            yield parents
+
+
+def _leads_up(parents, u):
+    for _ in range(len(parents)):
+        u = parents[u]
+        if u == -1:
+            return True
+    return False
+
+
+def log_table(X, columns, levels):
+    """Log evidence of the joint table of some columns, Dirichlet(A/cells)."""
+    shape = [levels[j] for j in columns]
+    counts = np.zeros(shape)
+    for row in X:
+        counts[tuple(row[list(columns)])] += 1
+    a = A / counts.size
+    return gammaln(A) - gammaln(A + len(X)) + (gammaln(a + counts) - gammaln(a)).sum()
+
+
+def log_evidence(X, levels, forests):
+    """log sum over forests of prior weight times the evidence of its conditional tables."""
+    single = [log_table(X, (u,), levels) for u in range(len(levels))]
+    terms, prior = [], []
+    for parents in forests:
+        weight = sum(np.log(RHO) for p in parents if p < 0)
+        prior.append(weight)
+        for u, p in enumerate(parents):
+            weight += single[u] if p < 0 else log_table(X, (p, u), levels) - single[p]
+        terms.append(weight)
+    return logsumexp(terms) - logsumexp(prior)
+
+
+def rows(n, levels, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(np.array(levels), size=(n, len(levels)))
+    X[:, 1] = np.where(rng.random(n) < 0.7, X[:, 0] % levels[1], X[:, 1])
+    return X
+
+
+def posterior(X, levels, **options):
+    family = DirichletForest(A, RHO, np.array(levels), **options)
+    y = np.zeros(len(X), dtype=int)
+    stats = family.stats(X, y, 1)
+    prior = family.resolve(stats)
+    return prior, stats, prior.update(stats)
+
+
+@pytest.mark.parametrize(
+    ("levels", "count"), [((2, 3), 3), ((3, 2, 2), 16), ((2, 2, 3, 2), 125), ((2,) * 5, 1296)]
+)
+def test_evidence_predictive_and_edges_are_sums_over_all_rooted_forests(levels, count):
+    forests = list(rooted_forests(len(levels)))
+    assert len(forests) == count
+    X = rows(12, levels)
+    prior, stats, fitted = posterior(X, levels)
+    expected = log_evidence(X, levels, forests)
+    assert prior.log_evidence(stats) == pytest.approx(expected, rel=1e-12)
+    cells = np.array(list(itertools.product(*map(range, levels))))
+    log_p = fitted.log_predictive(cells)[:, 0]
+    assert np.exp(log_p).sum() == pytest.approx(1.0, rel=1e-12)
+    for i in range(0, len(cells), 5 if len(levels) < 5 else 16):
+        both = log_evidence(np.vstack([X, cells[i]]), levels, forests)
+        assert log_p[i] == pytest.approx(both - expected, rel=1e-11)
+    weights = [log_evidence(X, levels, [f]) + np.log(RHO) * f.count(-1) for f in forests]
+    p = np.exp(np.array(weights) - logsumexp(weights))
+    edges, roots = np.zeros((len(levels),) * 2), np.zeros(len(levels))
+    for f, share in zip(forests, p, strict=True):
+        for u, parent in enumerate(f):
+            if parent < 0:
+                roots[u] += share
+            else:
+                edges[u, parent] += share
+                edges[parent, u] += share
+    np.testing.assert_allclose(fitted.edge_probabilities()[0], edges, atol=1e-12)
+    np.testing.assert_allclose(fitted.root_probabilities()[0], roots, atol=1e-12)
+
+
+def test_the_cgf_is_that_of_powers_of_the_density_under_each_forest():
+    levels, X = (2, 3, 2), rows(9, (2, 3, 2))
+    _, _, fitted = posterior(X, levels)
+    forests = list(rooted_forests(3))
+    log_w = np.array([log_evidence(X, levels, [f]) + np.log(RHO) * f.count(-1) for f in forests])
+    x = np.array([[1, 2, 0]])
+    for t in (-0.4, 0.5, 3.0):  # E (Dirichlet cell)^t = Gamma(p + t)Gamma(P)/Gamma(p)Gamma(P + t)
+        terms = []
+        for f, w in zip(forests, log_w, strict=True):
+            for u, parent in enumerate(f):
+                group = X if parent < 0 else X[X[:, parent] == x[0, parent]]
+                share = A / levels[u] / (1 if parent < 0 else levels[parent])
+                p, total = share + (group[:, u] == x[0, u]).sum(), share * levels[u] + len(group)
+                w += gammaln(p + t) - gammaln(p) - gammaln(total + t) + gammaln(total)
+            terms.append(w)
+        expected = logsumexp(terms) - logsumexp(log_w)
+        assert fitted.cgf(x, np.array([t]))[0] == pytest.approx(expected, rel=1e-11)
+
+
+def test_draws_are_forests_in_proportion_and_tables_given_them():
+    levels, X = (2, 3, 2), rows(9, (2, 3, 2))
+    _, _, fitted = posterior(X, levels)
+    forests = list(rooted_forests(3))
+    log_w = np.array([log_evidence(X, levels, [f]) + np.log(RHO) * f.count(-1) for f in forests])
+    p = np.exp(log_w - logsumexp(log_w))
+    n = 8000
+    theta = fitted.draw(np.random.default_rng(3), n)
+    found = np.zeros(len(forests))
+    for parents in theta["parents"][:, 0].astype(int):
+        found[forests.index(tuple(parents))] += 1
+    assert np.all(np.abs(found / n - p) < 5 * np.sqrt(p * (1 - p) / n))
+    # the density of one draw, by SciPy
+    one = {name: v[0] for name, v in theta.items()}
+    parents, tables = one["parents"][0].astype(int), one["tables"][0]
+    expected = log_w[forests.index(tuple(parents))] - logsumexp(log_w)
+    for u, parent in enumerate(parents):
+        for k in range(1 if parent < 0 else levels[parent]):
+            group = X if parent < 0 else X[X[:, parent] == k]
+            prior = A / levels[u] / (1 if parent < 0 else levels[parent])
+            alpha = prior + np.bincount(group[:, u], minlength=levels[u])
+            expected += dirichlet.logpdf(tables[u, k, : levels[u]], alpha)
+    assert fitted.log_density(one) == pytest.approx(expected, rel=1e-10)
+    one["parents"] = np.array([[1.0, 0.0, -1.0]])
+    assert fitted.log_density(one) == -np.inf  # a cycle
+
+
+@pytest.mark.parametrize("structure", ["tree", "map", "fixed"])
+def test_a_single_forest_is_the_plug_in_of_that_forest(structure):
+    levels = (2, 3, 2, 2)
+    X = rows(40, levels, seed=4)
+    edges = None
+    if structure == "fixed":
+        edges = np.zeros((4, 4))
+        edges[0, 1] = edges[1, 0] = edges[3, 1] = edges[1, 3] = 1.0
+    prior, stats, fitted = posterior(X, levels, structure=structure, edges=edges)
+    every = list(rooted_forests(4))
+    if structure != "fixed":
+        allowed = [f for f in every if structure == "map" or f.count(-1) == 1]
+        best = max(allowed, key=lambda f: log_evidence(X, levels, [f]) + np.log(RHO) * f.count(-1))
+    else:
+        best = (-1, 0, -1, 1)
+    found = {tuple(sorted(e)) for e in np.argwhere(prior.edges[0] > 0).tolist()}
+    assert found == {tuple(sorted((u, p))) for u, p in enumerate(best) if p >= 0}
+    expected = log_evidence(X, levels, [best])
+    assert prior.log_evidence(stats) == pytest.approx(expected, rel=1e-12)
+    x = np.array([[1, 1, 0, 1]])
+    both = log_evidence(np.vstack([X, x]), levels, [best])
+    assert fitted.log_predictive(x)[0, 0] == pytest.approx(both - expected, rel=1e-10)
+    theta = fitted.draw(np.random.default_rng(0), 4)
+    np.testing.assert_allclose(fitted.edge_probabilities(), prior.edges)
+    candidate = fitted.log_likelihood(X, theta)[..., 0].sum(axis=1)
+    candidate += prior.log_density(theta) - fitted.log_density(theta)
+    np.testing.assert_allclose(candidate, expected, rtol=1e-10)
+
+
+def test_strengths_by_evidence_are_the_best_of_the_lattice_nearby():
+    X = rows(60, (2, 2, 3), seed=5)
+    y = np.arange(60) % 2
+    family = DirichletForest(levels=np.array([2, 2, 3]))
+    stats = family.stats(X, y, 2)
+    prior = family.resolve(stats)
+    best = prior.log_evidence(stats)
+    for factor in (2**0.5, 2**-0.5):
+        other = DirichletForest(prior.strength * factor, prior.root_weight, prior.levels)
+        assert other.resolve(stats).log_evidence(stats) <= best + 1e-9
+    for factor in (10**0.5, 10**-0.5):
+        other = DirichletForest(prior.strength, prior.root_weight * factor, prior.levels)
+        assert other.resolve(stats).log_evidence(stats) <= best + 1e-9 or not (
+            1e-2 < prior.root_weight[0] * factor < 1e3
+        )
+
+
+def test_many_roots_are_naive_bayes():
+    X = rows(30, (2, 3, 2), seed=6)
+    y = np.zeros(30, dtype=int)
+    family = DirichletForest(A, 1e12, np.array([2, 3, 2]))
+    stats = family.stats(X, y, 1)
+    fitted = family.resolve(stats).update(stats)
+    expected = sum(
+        np.log((np.bincount(X[:, j], minlength=k)[X[:, j]] + A / k) / (30 + A))
+        for j, k in enumerate((2, 3, 2))
+    )
+    np.testing.assert_allclose(fitted.log_predictive(X)[:, 0], expected, rtol=1e-9)
+
+
+def test_what_is_wrong_is_refused():
+    X, y = rows(6, (2, 2)), np.zeros(6, dtype=int)
+    stats = DirichletForest().stats(X, y, 1)
+    cycle = np.ones((2, 2))
+    for family, match in (
+        (DirichletForest(structure="all"), "structure must be"),
+        (DirichletForest(structure="fixed"), "needs edges"),
+        (DirichletForest(structure="fixed", edges=np.triu(cycle)), "symmetric"),
+        (DirichletForest(edges=np.ones((3, 3))), "edges has shape"),
+        (DirichletForest(levels=np.array([2, 2, 2])), "3 entries for 2 features"),
+        (DirichletForest(strength=-1.0), "strength must be > 0"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            family.resolve(stats)
+    ring = DirichletForest(structure="fixed", edges=np.ones((3, 3)))
+    with pytest.raises(ValueError, match="without cycles"):
+        ring.resolve(DirichletForest().stats(rows(6, (2, 2, 2)), y, 1))
+    with pytest.raises(ValueError, match="not one of the category codes"):
+        DirichletForest(levels=np.array([2, 2])).stats(X + 1, y, 1)
+
+
+@pytest.mark.slow
+def test_the_mixture_in_pymc_has_the_evidence_of_the_average():
+    """The mean of the likelihood under the prior of the tables is the evidence: 3 columns."""
+    levels, X = (2, 3, 2), rows(5, (2, 3, 2))
+    prior, stats, _ = posterior(X, levels)
+    forests = pymc_forests.rooted_forests(3)
+    assert sorted(map(tuple, forests)) == sorted(rooted_forests(3))
+    with pm.Model() as model:
+        pymc_forests.declare(prior, stats.pairs, [forests])
+    potential = pm.draw(model["x"], draws=4000, random_seed=1, mode=PYTHON)
+    ratio = np.exp(potential - prior.log_evidence(stats))
+    assert abs(ratio.mean() - 1) < 5 * ratio.std() / np.sqrt(4000)
+    assert ratio.std() / np.sqrt(4000) < 0.1
+
+
+def test_given_forests_in_pymc_have_the_likelihood_of_their_tables():
+    levels, X = (2, 3, 2), rows(8, (2, 3, 2))
+    prior, stats, fitted = posterior(X, levels)
+    parents = np.array([-1, 0, 1])
+    with pm.Model() as model:
+        pymc_forests.declare(prior, stats.pairs, [parents[None]])
+    names = ["tables_0_0", "tables_0_1_0", "tables_0_2_1"]
+    assert sorted(v.name for v in model.free_RVs) == sorted(names)
+    draws = pm.draw([model["x"], *(model[n] for n in names)], draws=3, random_seed=2, mode=PYTHON)
+    tables = np.zeros((3, 1, 3, 3, 3))
+    for u, value in enumerate(draws[1:]):
+        value = value[:, None] if u == 0 else value
+        tables[:, 0, u, : value.shape[1], : value.shape[2]] = value
+    theta = {"parents": np.broadcast_to(parents, (3, 1, 3)).astype(float), "tables": tables}
+    expected = fitted.log_likelihood(X, theta)[..., 0].sum(axis=1)
+    np.testing.assert_allclose(draws[0], expected, rtol=1e-10)
+    logp = model.compile_logp(vars=model.free_RVs, jacobian=False, mode=PYTHON)
+    point = model.initial_point()
+    assert np.isfinite(logp(point))

@@ -1,0 +1,174 @@
+"""Sums over spanning trees against enumeration, determinants in many digits, and known answers."""
+
+import itertools
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import stats
+
+from bayesgen.numerics.spanning_trees import Elimination, heaviest_tree, log_sum_of_trees
+
+
+def trees(n_nodes):
+    """Every spanning tree of the complete graph as a list of edges, from its Pruefer sequence."""
+    if n_nodes == 2:
+        yield [(0, 1)]
+        return
+    for sequence in itertools.product(range(n_nodes), repeat=n_nodes - 2):
+        degree = [1 + sequence.count(v) for v in range(n_nodes)]
+        edges = []
+        for v in sequence:
+            leaf = degree.index(1)
+            edges.append((min(leaf, v), max(leaf, v)))
+            degree[leaf] -= 1
+            degree[v] -= 1
+        edges.append(tuple(v for v in range(n_nodes) if degree[v] == 1))
+        yield edges
+
+
+def symmetric(rng, n_nodes, spread, lead=()):
+    half = np.tril(rng.normal(size=(*lead, n_nodes, n_nodes)) * spread, -1)
+    return half + np.swapaxes(half, -1, -2)
+
+
+def determinant(log_w):
+    """log Z by the matrix-tree theorem with enough digits for any cancellation."""
+    n_nodes = len(log_w)
+    with mpmath.workdps(60 + int(np.ptp(log_w) * n_nodes / 2)):
+        w = [[mpmath.e ** mpmath.mpf(float(v)) for v in row] for row in log_w]
+        laplacian = mpmath.matrix(n_nodes - 1)
+        for i in range(1, n_nodes):
+            for j in range(1, n_nodes):
+                laplacian[i - 1, j - 1] = (
+                    mpmath.fsum(w[i][m] for m in range(n_nodes) if m != i) if i == j else -w[i][j]
+                )
+        return float(mpmath.log(mpmath.det(laplacian)))
+
+
+@pytest.mark.parametrize(("n_columns", "count"), [(1, 1), (2, 3), (3, 16), (4, 125), (5, 1296)])
+def test_the_sum_is_that_over_all_rooted_forests(n_columns, count):
+    rng = np.random.default_rng(n_columns)
+    every = list(trees(n_columns + 1))
+    assert len({tuple(sorted(edges)) for edges in every}) == len(every) == count
+    log_w = symmetric(rng, n_columns + 1, 3.0, (2, 3))
+    found = log_sum_of_trees(log_w)
+    assert found.shape == (2, 3)
+    for at in np.ndindex(2, 3):
+        terms = [sum(log_w[(*at, *edge)] for edge in edges) for edges in every]
+        assert found[at] == pytest.approx(np.logaddexp.reduce(terms), rel=1e-13)
+    phases = log_w + 1j * symmetric(rng, n_columns + 1, 0.3, (2, 3))
+    found = log_sum_of_trees(phases)
+    for at in np.ndindex(2, 3):
+        total = sum(np.exp(sum(phases[(*at, *edge)] for edge in edges)) for edges in every)
+        assert np.exp(found[at]) == pytest.approx(total, rel=1e-12)
+
+
+@pytest.mark.parametrize("n_nodes", range(2, 10))
+@pytest.mark.parametrize("spread", [0.1, 5.0, 300.0])
+def test_the_sum_is_a_determinant_in_many_digits(n_nodes, spread):
+    log_w = symmetric(np.random.default_rng(n_nodes), n_nodes, spread)
+    assert log_sum_of_trees(log_w) == pytest.approx(determinant(log_w), rel=1e-12, abs=1e-12)
+
+
+def test_weights_that_span_thousands_of_nats_lose_nothing():
+    """Z factors by blocks: a heavy tree in each of two cliques, light edges between them.
+
+    Within a clique all weights are equal, m^(m-2) trees of m nodes (Cayley); between the two the
+    edges are 1e-2200 of that, so that their sum is the only factor, to all digits.
+    """
+    m, heavy, light = 6, 2500.0, -2600.0
+    rng = np.random.default_rng(1)
+    log_w = np.full((2 * m, 2 * m), heavy)
+    between = light + rng.normal(size=(m, m))
+    log_w[:m, m:], log_w[m:, :m] = between, between.T
+    move = rng.permutation(2 * m)
+    expected = 2 * ((m - 1) * heavy + (m - 2) * np.log(m)) + np.logaddexp.reduce(between.ravel())
+    for order in (np.arange(2 * m), move):
+        found = log_sum_of_trees(log_w[np.ix_(order, order)])
+        assert found == pytest.approx(expected, rel=1e-15, abs=1e-11)
+        p = Elimination(log_w[np.ix_(order, order)]).edge_probabilities()
+        assert p.sum() / 2 == pytest.approx(2 * m - 1, rel=1e-12)
+    # equal weights everywhere: every edge is in a share 2/V of the trees
+    np.testing.assert_allclose(
+        Elimination(np.full((8, 8), 5000.0)).edge_probabilities(), (1 - np.eye(8)) / 4, rtol=1e-12
+    )
+
+
+def test_a_graph_in_two_parts_has_no_tree():
+    log_w = np.full((4, 4), -np.inf)
+    log_w[0, 1] = log_w[1, 0] = log_w[2, 3] = log_w[3, 2] = 0.0
+    assert log_sum_of_trees(log_w) == -np.inf
+    with pytest.raises(ValueError, match="not connected"):
+        Elimination(log_w)
+    log_w[1, 2] = log_w[2, 1] = 1.5
+    assert log_sum_of_trees(log_w) == pytest.approx(1.5)
+    assert Elimination(log_w).draw(np.random.default_rng(0), 2).tolist() == [[-1, 0, 1, 2]] * 2
+    assert log_sum_of_trees(np.zeros((1, 1))) == 0.0
+
+
+@pytest.mark.parametrize("n_nodes", [2, 3, 5])
+def test_probabilities_of_edges_and_draws_are_those_of_enumeration(n_nodes):
+    rng = np.random.default_rng(n_nodes)
+    log_w = symmetric(rng, n_nodes, 1.0)
+    every = [tuple(sorted(edges)) for edges in trees(n_nodes)]
+    p = np.exp([sum(log_w[e] for e in edges) for edges in every])
+    p /= p.sum()
+    expected = np.zeros((n_nodes, n_nodes))
+    for edges, weight in zip(every, p, strict=True):
+        for i, j in edges:
+            expected[i, j] += weight
+            expected[j, i] += weight
+    np.testing.assert_allclose(
+        Elimination(log_w).edge_probabilities(), expected, rtol=1e-12, atol=1e-14
+    )
+    n = 20_000
+    drawn = Elimination(log_w).draw(rng, n)
+    assert (drawn[:, 0] == -1).all()
+    assert (drawn[:, 1:] >= 0).all()
+    place = {edges: i for i, edges in enumerate(every)}
+    count = np.zeros(len(every))
+    for parents in drawn:
+        edges = sorted((min(v, int(u)), max(v, int(u))) for v, u in enumerate(parents) if v)
+        count[place[tuple(edges)]] += 1  # KeyError: no tree
+    if len(every) > 1:
+        assert stats.chisquare(count, n * p).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("spread", [0.5, 40.0])
+@pytest.mark.parametrize("n_nodes", [2, 3, 5, 7])
+def test_the_ratio_after_a_change_is_that_of_the_two_sums(n_nodes, spread):
+    rng = np.random.default_rng(n_nodes)
+    log_w = symmetric(rng, n_nodes, 3.0)
+    change = symmetric(rng, n_nodes, spread, (2, 3))
+    base = determinant(log_w)
+    found = Elimination(log_w).log_ratio(change)
+    for at in np.ndindex(2, 3):
+        expected = determinant(log_w + change[at]) - base
+        assert found[at] == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    phases = change * 0.01 + 1j * change
+    together = np.exp(Elimination(log_w).log_ratio(phases))
+    np.testing.assert_allclose(
+        together, np.exp(log_sum_of_trees(log_w + phases) - base), rtol=1e-8, atol=1e-10
+    )
+
+
+def test_the_ratio_keeps_its_digits_where_both_sums_are_huge():
+    """One edge that every tree must have: the ratio is its change, whatever its weight."""
+    log_w = np.full((4, 4), 0.0)
+    log_w[3, :] = log_w[:, 3] = -np.inf
+    log_w[3, 1] = log_w[1, 3] = 3e10
+    change = np.zeros((4, 4))
+    change[3, 1] = change[1, 3] = 1.25e-3
+    assert Elimination(log_w).log_ratio(change) == pytest.approx(1.25e-3, rel=1e-14)
+    assert np.isnan(Elimination(log_w).log_ratio(change * np.nan))
+
+
+@pytest.mark.parametrize("n_nodes", [2, 4, 5])
+def test_the_heaviest_tree_is_that_of_enumeration(n_nodes):
+    log_w = symmetric(np.random.default_rng(n_nodes), n_nodes, 1.0)
+    best = max(trees(n_nodes), key=lambda edges: sum(log_w[e] for e in edges))
+    found = heaviest_tree(log_w)
+    assert found[0] == -1
+    edges = {(min(v, int(u)), max(v, int(u))) for v, u in enumerate(found) if v}
+    assert edges == set(best)
