@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.encoding.views import TableView
 from bayesgen.estimators.base import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, MultinomialNB
+from bayesgen.estimators.forests import TreeAugmentedNB
 from bayesgen.estimators.gaussian import LinearDiscriminant, QuadraticDiscriminant
 from bayesgen.estimators.tables import CategoricalNB, MixedNB
 from bayesgen.estimators.text import MarkovNB
@@ -25,6 +26,8 @@ from bayesgen.posterior.model import is_generative
 
 _WIDEST = 1000  # columns of a view for which a member with full covariances is considered
 _MOST_WORK = 4e9  # rows x columns^2 x covariances
+_WIDEST_FOREST = 100  # columns for which an average over forests of dependences is considered
+_MOST_FOREST_WORK = 1e9  # rows x classes x columns^3
 
 
 @dataclass
@@ -228,10 +231,17 @@ def _of_table(X: Any, n_classes: int, separable: bool) -> tuple[list[Member], di
         members.append(Member("bins", CategoricalNB(categories=bins.n_categories), bins))
     if separable:
         return members, left_out
+    n_rows, n_columns = len(numbers.encode(X)), len(numbers.schema.kinds)
+    work = n_rows * n_classes * n_columns**3
+    if n_columns > _WIDEST_FOREST or work > _MOST_FOREST_WORK:
+        left_out["forest"] = (
+            f"an average over forests of {n_columns} columns would take {work:.0e} operations"
+        )
+    elif n_columns > 1:
+        members.append(Member("forest", TreeAugmentedNB(missing="category")))
     views = [("", numbers)]
     if "gaussian" in kinds:
         views.append((" on normal scores", TableView.learn(X, "normal scores")))
-    n_rows = len(numbers.encode(X))
     width = numbers.n_columns
     for suffix, view in views:
         for name, clf, n in (
