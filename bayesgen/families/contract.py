@@ -106,8 +106,7 @@ class Family(Record, abc.ABC):
     fits_missing: ClassVar[bool] = True  # False: NaN has a closed form in prediction alone
     # True: `log_likelihood` is log p(y = c | x_i, theta), and nothing is said of x
     discriminative: ClassVar[bool] = False
-    # why theta is not what `to_pymc` makes variables of, if so: the model is then made elsewhere
-    no_pymc: ClassVar[str] = ""
+    no_pymc: ClassVar[str] = ""  # why theta is not what PyMC has variables of, if it is not
     # whether log p(x | theta_c) is a sum over the columns, the parameters of each in arrays with
     # the dim ``feature``: then ``at(FEATURE, [j])`` is the family of column j alone
     separable: ClassVar[bool] = False

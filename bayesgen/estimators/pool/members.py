@@ -26,7 +26,7 @@ from bayesgen.posterior.model import is_generative
 
 _WIDEST = 1000  # columns of a view for which a member with full covariances is considered
 _MOST_WORK = 4e9  # rows x columns^2 x covariances
-_WIDEST_FOREST = 100  # columns for which an average over forests of dependences is considered
+_WIDEST_FOREST = 40  # columns up to which an average over forests predicts 2000 rows a second
 _MOST_FOREST_WORK = 1e9  # rows x classes x columns^3
 
 
