@@ -149,6 +149,8 @@ class TreeAugmentedNB(_Table):
         if "stats_" in self.__dict__:
             known: BinnedTable = self.encoder_
             self._refuse_unknown(known.encode(X), known)
+            if any(known.missing):  # a category that is new would be coded as a missing cell
+                _refuse_new(known, X)
             return known
         found = BinnedTable.learn(
             X, self.n_bins, self.columns, self.categories, self.cuts, self.missing
@@ -342,3 +344,13 @@ class TreeAugmentedNB(_Table):
     def _check_same_features(self, other: Self) -> None:
         if self.encoder_.schema.names is None or other.encoder_.schema.names is None:
             super()._check_same_features(other)
+
+
+def _refuse_new(known: BinnedTable, X: Any) -> None:
+    try:
+        known.schema.refuse_unseen(X)
+    except ValueError as error:
+        what = str(error).split(";")[0]
+        raise ValueError(
+            f"{what}; later parts take the categories of the first rows: declare categories="
+        ) from None

@@ -189,3 +189,10 @@ def test_models_in_pymc_are_of_given_forests_or_of_few_columns():
     wide = bg.TreeAugmentedNB().fit(np.tile(X[["old"]].to_numpy(), 5), y)
     with pytest.raises(ValueError, match="at most 4 columns"):
         wide.to_pymc()
+
+
+def test_a_further_chunk_with_a_new_category_is_refused():
+    clf = bg.TreeAugmentedNB(missing="category")
+    clf.fit([["red", "S"], ["blue", "M"], ["red", "M"]], ["a", "b", "a"])
+    with pytest.raises(ValueError, match="green"):
+        clf.partial_fit([["green", "S"]], ["a"])

@@ -73,6 +73,7 @@ CASES = {
     "GaussianNB offset": (bg.GaussianNB, np.round(REAL * 64) / 64 + 1e8),
     "GaussianNB one column": (bg.GaussianNB, REAL[:, :1]),
     "MixedNB": (bg.MixedNB, TABLE),
+    "TreeAugmentedNB": (lambda: bg.TreeAugmentedNB(missing="category"), TABLE),
     "MixedNB named": (
         lambda: bg.MixedNB(
             {"gaussian": ["depth"], "categorical": ["colour", "size"], "drop": ["length"]}
