@@ -73,7 +73,6 @@ CASES = {
     "GaussianNB offset": (bg.GaussianNB, np.round(REAL * 64) / 64 + 1e8),
     "GaussianNB one column": (bg.GaussianNB, REAL[:, :1]),
     "MixedNB": (bg.MixedNB, TABLE),
-    "TreeAugmentedNB": (lambda: bg.TreeAugmentedNB(missing="category"), TABLE),
     "MixedNB named": (
         lambda: bg.MixedNB(
             {"gaussian": ["depth"], "categorical": ["colour", "size"], "drop": ["length"]}
@@ -188,6 +187,7 @@ def test_a_loaded_model_can_be_saved(tmp_path):
 
 def test_every_estimator_is_saved():
     closed = {estimator for estimator in ESTIMATORS if not issubclass(estimator, SampledClassifier)}
+    closed -= {bg.TreeAugmentedNB}  # parts must share declared bins: test_tree_augmented
     assert {type(make()) for make, _ in CASES.values()} == closed  # others: test_sampled
 
 
