@@ -4,6 +4,9 @@ The target ``"label"`` is :math:`\sum_i \log p(y_i \mid x_i, D_{-i})`, what a cl
 ``"joint"`` is :math:`\sum_i \log p(x_i, y_i \mid D_{-i})`, which the features dominate: a model may
 have the better joint score and the worse probabilities. Source: Vehtari, Gelman and Gabry (2017),
 Practical Bayesian model evaluation using leave-one-out cross-validation and WAIC.
+
+This module imports ArviZ, of whose class it has a subclass: it is imported by `loo` when it is
+called, and by nothing else.
 """
 
 from dataclasses import dataclass
@@ -15,6 +18,7 @@ from arviz_stats.utils import ELPDDataLOO
 
 from bayesgen.families.names import OBS
 from bayesgen.numerics.special import Array
+from bayesgen.posterior.monte_carlo import largest_good_k
 
 
 @dataclass(kw_only=True, repr=False)
@@ -64,7 +68,7 @@ def elpd(
     }
     if pareto_k is None:
         return ExactLOO(**common, warning=False, good_k=0.7, target=target, n_groups=n_groups)
-    good_k = min(1 - 1 / np.log10(max(n_draws, 11)), 0.7)
+    good_k = largest_good_k(n_draws)
     return ELPDDataLOO(
         **common,
         warning=bool((pareto_k > good_k).any()),

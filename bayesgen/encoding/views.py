@@ -14,6 +14,7 @@ and stays missing in bins.
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -104,7 +105,7 @@ class TableView:
     @property
     def n_categories(self) -> list[list[int]]:
         """Codes of each column, of bins."""
-        return [list(range(self._n_codes(j))) for j in range(len(self.schema.kinds))]
+        return [list(range(n)) for n in self._n_codes]
 
     def to_json(self) -> dict[str, Any]:
         """What `from_json` reads."""
@@ -122,24 +123,23 @@ class TableView:
         schema = TableSchema.from_json(record["schema"])
         return cls(record["name"], schema, knots, tuple(record["centre"]))
 
-    def _nominal(self, j: int) -> int:
-        """Position of column j among the categorical ones."""
-        return sum(kind == "categorical" for kind in self.schema.kinds[:j])
-
-    def _n_codes(self, j: int) -> int:
-        kind = self.schema.kinds[j]
-        if kind == "gaussian":
-            return len(self.knots[j]) + 1
-        return 2 if kind == "bernoulli" else self._n_categories(j)
-
-    def _n_categories(self, j: int) -> int:
-        return self.schema.categories.n_categories[self._nominal(j)]
+    @cached_property
+    def _n_codes(self) -> list[int]:
+        """Categories of each column, bins of a real one."""
+        nominal = iter(self.schema.categories.n_categories)
+        out = []
+        for kind, knots in zip(self.schema.kinds, self.knots, strict=True):
+            if kind == "categorical":
+                out.append(next(nominal))
+            else:
+                out.append(len(knots) + 1 if kind == "gaussian" else 2)
+        return out
 
     def _width(self, j: int) -> int:
         """Columns of the view that show column j: K indicators, one for two categories."""
         if self.name == "bins" or self.schema.kinds[j] != "categorical":
             return 1
-        n = self._n_categories(j)
+        n = self._n_codes[j]
         return 1 if n == 2 else n
 
     def _columns(self, cells: Array) -> Array:
@@ -151,7 +151,7 @@ class TableView:
                 if self.name == "bins":
                     parts.append(np.where(unseen, np.nan, values)[:, None])
                     continue
-                shown = np.arange(self._n_categories(j))[-self._width(j) :]
+                shown = np.arange(self._n_codes[j])[-self._width(j) :]
                 parts.append((values[:, None] == shown).astype(np.float64))
                 parts[-1][np.isnan(values) | unseen] = np.nan
             elif kind == "gaussian" and self.name == "normal scores":

@@ -202,15 +202,16 @@ class TreeAugmentedNB(_Table):
         quantity: Quantity,
         relevance: Any = None,
     ) -> Array:
-        own = self._posterior_of(posterior, method)
-        codes = self._encoded(X)
-        gaps = np.isnan(codes)
-        partial = np.flatnonzero(gaps.any(axis=1))
-        if not len(partial) or method != "posterior_predictive" or relevance is not None:
+        if method != "posterior_predictive" or relevance is not None:
             return super()._log_joint(X, method, class_prior, posterior, quantity, relevance)
+        own = self._posterior_of(posterior, method)
         weights = self._given_weights(class_prior)
+        codes = self._encoded(X)
+        partial = np.flatnonzero(np.isnan(codes).any(axis=1))
+        if not len(partial):
+            return own.log_joint(codes, method, weights, quantity)
         out = np.empty((len(codes), len(self.classes_)))
-        whole = np.flatnonzero(~gaps.any(axis=1))
+        whole = np.setdiff1d(np.arange(len(codes)), partial)
         if len(whole):
             out[whole] = own.log_joint(codes[whole], method, weights, quantity)
         for i in partial:

@@ -19,8 +19,6 @@ from bayesgen.predict.left_out import LeftOut, log_odds
 if TYPE_CHECKING:
     import xarray as xr
 
-_MOST_K = 0.7  # Pareto k above which importance weights cannot be trusted
-
 
 class Typicality(LeaveOneOut):
     """What follows from the leave-one-out scores of the training rows for new rows."""
@@ -215,14 +213,7 @@ class Typicality(LeaveOneOut):
         if not len(at):
             raise ValueError("no training row has a label and a weight above 0")
         codes, weight = rows.codes[at], rows.weight[at]
-        joint, k = own.log_joint_without(rows.X[at], codes, weight)
-        if k is not None and (k > _MOST_K).any():
-            warnings.warn(
-                f"for {int((k > _MOST_K).sum())} of {len(at)} training rows the draws cannot tell "
-                f"what their score is without the row (Pareto k above {_MOST_K})",
-                MonteCarloWarning,
-                stacklevel=3,
-            )
+        joint, _ = own.log_joint_without(rows.X[at], codes, weight)
         own_class = np.arange(len(at)), codes
         unknown = np.full(len(at), np.nan)
         generative = is_generative(self._family_type)

@@ -24,6 +24,7 @@ from bayesgen.posterior.monte_carlo import (
     estimate,
     log_densities,
     warn_in_doubt,
+    warn_large_k,
 )
 from bayesgen.posterior.scores import Quantity, plug_in_score
 
@@ -133,9 +134,13 @@ class DrawnPosterior:
         """(N, C) log p(y = c, x_i) of training rows, each without itself, and Pareto k (N,).
 
         By Pareto-smoothed importance sampling: a draw has the weight of one over the likelihood
-        of the row under it (Vehtari et al. 2017). Where k exceeds 0.7 the estimate cannot be
-        trusted. A row that is not in the posterior (code -1 or weight 0) keeps every draw: k is
-        -inf.
+        of the row under it (Vehtari et al. 2017). A row that is not in the posterior (code -1 or
+        weight 0) keeps every draw: its k is -inf.
+
+        Warns
+        -----
+        MonteCarloWarning
+            Where k is too large for the estimate to be trusted (`largest_good_k`).
         """
         from arviz_stats.base import array_stats
 
@@ -164,6 +169,7 @@ class DrawnPosterior:
                 self.prior.alpha, self.stats.count, codes[at], weight[at]
             )
             out[at] -= log_weights(alpha / alpha.sum())
+        warn_large_k(k, int(np.prod(self.shape)))
         return out, k
 
     def draw(self, rng: np.random.Generator, draws: int, chains: int) -> Theta:

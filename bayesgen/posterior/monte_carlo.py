@@ -159,6 +159,29 @@ def warn_in_doubt(result: MonteCarlo, quantity: Quantity) -> None:
     )
 
 
+def largest_good_k(n_draws: int) -> float:
+    """Pareto k up to which importance weights of so many draws can be trusted.
+
+    Source: Vehtari et al. (2024), Pareto smoothed importance sampling, section 3.2.4.
+    """
+    return float(min(1 - 1 / np.log10(max(n_draws, 11)), 0.7))
+
+
+def warn_large_k(pareto_k: Array, n_draws: int) -> None:
+    """One `MonteCarloWarning` for all training rows whose leave-one-out estimate is in doubt."""
+    limit = largest_good_k(n_draws)
+    doubt = pareto_k > limit
+    if doubt.any():
+        warnings.warn(
+            f"for {int(doubt.sum())} of {len(doubt)} training rows the draws cannot tell what "
+            f"their score is without the row (Pareto k above {limit:.2f}; the largest, "
+            f"{pareto_k.max():.2f}, at position {int(pareto_k.argmax())}): more draws help little; "
+            "use the closed form where there is one",
+            MonteCarloWarning,
+            stacklevel=4,
+        )
+
+
 def log_densities(
     family: Family, theta: Theta, X: Matrix, n_classes: int, quantity: Quantity = "density"
 ) -> Iterator[tuple[slice, Array]]:

@@ -7,6 +7,7 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.linear_model import LogisticRegression
 
 import bayesgen as bg
+from bayesgen.posterior.monte_carlo import MonteCarloWarning
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +156,8 @@ def test_draws_that_cannot_tell_are_named(wine):
     X, y = wine
     few = {"draws": 30, "tune": 30, "chains": 2, "random_seed": 0, "progressbar": False}
     drawn = bg.QuadraticDiscriminant().fit(X, y, inference="gibbs", **few)
-    found = bg.compare_models({"drawn": drawn, "exact": bg.GaussianNB().fit(X, y)}, X, y)
+    with pytest.warns(MonteCarloWarning, match="draws cannot tell"):
+        found = bg.compare_models({"drawn": drawn, "exact": bg.GaussianNB().fit(X, y)}, X, y)
     assert "'drawn' was fitted by draws" in repr(found)
     assert "Pareto k" in repr(found)
     assert np.isnan(found.table.log_evidence.sel(model="drawn"))

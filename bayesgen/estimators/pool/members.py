@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from bayesgen.encoding.views import TableView
 from bayesgen.estimators.base import GenerativeClassifier
@@ -231,7 +231,7 @@ def _of_table(X: Any, n_classes: int, separable: bool) -> tuple[list[Member], di
         members.append(Member("bins", CategoricalNB(categories=bins.n_categories), bins))
     if separable:
         return members, left_out
-    n_rows, n_columns = len(numbers.encode(X)), len(numbers.schema.kinds)
+    n_rows, n_columns = _num_samples(X), len(numbers.schema.kinds)
     work = n_rows * n_classes * n_columns**3
     if n_columns > _WIDEST_FOREST or work > _MOST_FOREST_WORK:
         left_out["forest"] = (
