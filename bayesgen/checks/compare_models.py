@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.checks.compare import refuse_other_classes, rows_of_each, score
 from bayesgen.families.names import MODEL
@@ -88,7 +89,7 @@ def compare_models(
     Parameters
     ----------
     models : {name: fitted classifier}
-        All with the same classes; fitted in closed form or by draws.
+        All with the same classes; fitted in closed form or by draws; pools of them too.
     X, y, sample_weight : the training rows
         As given to `fit`; they are checked against the statistics of each model. Where the models
         read different columns, `X` is {name: rows}, with the rows in the same order.
@@ -107,9 +108,10 @@ def compare_models(
     Notes
     -----
     Exact where the posterior has a closed form: one pass over the rows, no refit. After a fit by
-    draws, Pareto-smoothed importance sampling, with a note where it cannot be trusted. A row counts
-    once, whatever its weight. What was read from all rows before the prior was fixed (scales of
-    default priors, bins, vocabularies) is not left out.
+    draws, Pareto-smoothed importance sampling, with a note where it cannot be trusted. Of a pool,
+    exponents without the row by one Newton step (`LogLinearPool.loo`). A row counts once, whatever
+    its weight. What was read from all rows before the prior was fixed (scales of default priors,
+    bins, vocabularies) is not left out.
 
     Which weights: ``stacking`` for the mixture of the models' probabilities that predicts best
     (Yao et al. 2018, Using stacking to average Bayesian predictive distributions); ``pool`` for
@@ -162,7 +164,7 @@ def compare_models(
         columns[name]["dse"] = _se(gap)
     stacking, remarks = _stacking({name: loo[name] for name in order})
     evidence = np.array([columns[name]["log_evidence"] for name in order])
-    same = len({_what_is_described(clf) for clf in models.values()}) == 1
+    same = len({_what_is_described(clf) for clf in models.values() if hasattr(clf, "prior_")}) == 1
     weights = {
         "stacking": stacking,
         "pool": _exponents([joints[name] for name in order], codes, scored.weight),
@@ -183,24 +185,19 @@ def compare_models(
 
 def _refuse_others(models: Mapping[str, Any]) -> None:
     for name, clf in models.items():
-        if hasattr(clf, "members_"):
-            raise TypeError(
-                f"model {name!r} is a {type(clf).__name__}: every row has had a part in its "
-                "exponents, so leave-one-out would need a fit for each; compare it on held-out "
-                "rows (compare_predictives), and its members here"
-            )
         if not hasattr(clf, "_loo"):
             raise TypeError(
                 f"model {name!r} is a {type(clf).__name__}: leave-one-out without a refit is for "
                 "the classifiers of bayesgen alone (of a pipeline, give the last step and the "
                 "rows as it was given them)"
             )
-        clf._fitted()
+        check_is_fitted(clf)
     refuse_other_classes(models)
 
 
 def _log_evidence(clf: Any) -> float:
-    return float(clf.log_evidence_) if clf.inference_ == "closed form" else float("nan")
+    closed = getattr(clf, "inference_", None) == "closed form"  # a pool has no evidence
+    return float(clf.log_evidence_) if closed else float("nan")
 
 
 def _gap(a: Array, b: Array) -> Array:

@@ -4,7 +4,6 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import special
 
 from bayesgen.datatree import tree
 from bayesgen.estimators.leave_one_out import LeaveOneOut
@@ -14,7 +13,7 @@ from bayesgen.numerics.special import Array, log_sum_exp
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.model import is_generative, log_weights, log_weights_without
 from bayesgen.posterior.monte_carlo import MonteCarloWarning
-from bayesgen.predict.left_out import LeftOut, log_odds
+from bayesgen.predict.left_out import LeftOut, check_coverage, log_odds, prediction_sets
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -165,23 +164,10 @@ class Typicality(LeaveOneOut):
         1         True      False    True
         2        False       True    True
         """
-        value = np.asarray(coverage)
-        if value.shape != () or value.dtype.kind not in "fiu" or not 0 < value < 1:
-            raise ValueError(f"coverage must be a number between 0 and 1, got {coverage!r}")
+        coverage = check_coverage(coverage)
         left_out = self._left_out(training, partial)
-        least = left_out.least_log_odds(float(value), len(self.classes_), bool(by_class))
         joint = self._fitted().log_joint(self._encoded(X), quantity="probability")
-        with np.errstate(invalid="ignore"):  # a row that no class can have made is in no set
-            included = log_odds(joint) >= least
-        out = tree.group(
-            {
-                "included": ((OBS, CLASS), included),
-                "size": ((OBS,), included.sum(axis=1)),
-                "limit": ((CLASS,), special.expit(least)),
-            },
-            {CLASS: self.classes_},
-        )
-        return out.assign_attrs(coverage=float(value), by_class=int(by_class))
+        return prediction_sets(left_out, joint, self.classes_, coverage, by_class)
 
     def _left_out(self, training: Any, partial: bool) -> LeftOut:
         """Leave-one-out scores of the training rows: kept ones, or of the rows kept or given."""

@@ -12,11 +12,18 @@ Barber, Candès, Ramdas and Tibshirani (2021), Predictive inference with the jac
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import special
 
+from bayesgen.datatree import tree
+from bayesgen.families.names import CLASS, OBS
 from bayesgen.families.records import Record, array
 from bayesgen.numerics.special import Array, log_sum_exp
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 SCORED = "scored_row"  # dim: training rows with a label and a weight, in no order of theirs
 
@@ -61,6 +68,35 @@ class LeftOut(Record):
             return np.full(n_classes, lower_limit(self.label, self.weight, coverage))
         every = [self.codes == c for c in range(n_classes)]
         return np.array([lower_limit(self.label[c], self.weight[c], coverage) for c in every])
+
+
+def check_coverage(coverage: Any) -> float:
+    """It, if it is a number between 0 and 1."""
+    value = np.asarray(coverage)
+    if value.shape != () or value.dtype.kind not in "fiu" or not 0 < value < 1:
+        raise ValueError(f"coverage must be a number between 0 and 1, got {coverage!r}")
+    return float(value)
+
+
+def prediction_sets(
+    left_out: LeftOut, joint: Array, classes: Array, coverage: float, by_class: bool
+) -> "xr.Dataset":
+    """Labels whose probability is at least what a share `coverage` of the training labels had.
+
+    `joint` (N, C) are log joint densities of new rows, up to a term that the classes share.
+    """
+    least = left_out.least_log_odds(coverage, len(classes), bool(by_class))
+    with np.errstate(invalid="ignore"):  # a row that no class can have made is in no set
+        included = log_odds(joint) >= least
+    out = tree.group(
+        {
+            "included": ((OBS, CLASS), included),
+            "size": ((OBS,), included.sum(axis=1)),
+            "limit": ((CLASS,), special.expit(least)),
+        },
+        {CLASS: classes},
+    )
+    return out.assign_attrs(coverage=coverage, by_class=int(by_class))
 
 
 def log_odds(joint: Array) -> Array:

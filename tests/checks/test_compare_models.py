@@ -164,6 +164,14 @@ def test_draws_that_cannot_tell_are_named(wine):
     assert np.isnan(found.table.evidence_weight).all()
 
 
+def test_a_pool_beside_its_members(models, wine):
+    X, y = wine
+    pool = bg.LogLinearPool(models, prefit=True).fit(X, y)
+    found = bg.compare_models({**models, "pool": pool}, X, y)
+    assert np.isnan(found.table.log_evidence.sel(model="pool"))
+    np.testing.assert_allclose(found.table.elpd.sel(model="pool"), pool.loo(X, y).elpd)
+
+
 def test_refusals(models, wine):
     X, y = wine
     with pytest.raises(ValueError, match="model 'tied': leave-one-out needs the training rows"):
@@ -173,9 +181,6 @@ def test_refusals(models, wine):
         bg.compare_models({**models, "iris": other}, X, y)
     with pytest.raises(TypeError, match="LogisticRegression"):
         bg.compare_models({"lr": LogisticRegression()}, X, y)
-    pool = bg.LogLinearPool([bg.GaussianNB()]).fit(X, y)
-    with pytest.raises(TypeError, match="'pool' is a LogLinearPool: every row"):
-        bg.compare_models({**models, "pool": pool}, X, y)
     with pytest.raises(ValueError, match="one or more"):
         bg.compare_models({}, X, y)
     with pytest.raises(ValueError, match="no rows for"):

@@ -51,6 +51,10 @@ CASES = {
     "sparse": (bg.MultinomialNB, lambda: (sp.csr_matrix(counts()[0]), counts()[1])),
     "PoissonNB": (bg.PoissonNB, counts),
     "MixedNB": (bg.MixedNB, mixed),
+    "two kinds": (
+        lambda: bg.MixedNB(columns={"gaussian": [0, 1, 2], "bernoulli": [3, 4, 5]}),
+        mixed,
+    ),
 }
 cases = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from scipy import sparse
 from scipy.special import log_softmax
 from sklearn.datasets import load_breast_cancer, load_iris
@@ -255,6 +256,48 @@ def test_a_sampled_member_takes_part_by_importance_sampling(iris):
     np.testing.assert_allclose(a, b, atol=0.1)
     assert "importance sampling" in repr(pool.summary())
     assert pool.predict_interval(X[:3], draws=100)["interval"].shape == (3, 3, 2)
+
+
+@pytest.mark.parametrize("exponents", ["model", "feature"])
+def test_leave_one_out_is_nearly_that_of_refits(exponents):
+    """What is left of the score with the row: in 48 rows one has some share in the exponents."""
+    rng = np.random.default_rng(1)
+    y = np.repeat([0, 1, 2], 16)
+    X = rng.normal(size=(48, 3)) + rng.normal(size=(48, 1)) + y[:, None] * [1.0, 0.8, 0.0]
+    members = [bg.GaussianNB(), bg.GaussianNB(variance="tied")]
+    pool = bg.LogLinearPool(members, exponents=exponents).fit(X, y)
+    refits = np.empty(len(y))
+    for i in range(len(y)):
+        rest = np.arange(len(y)) != i
+        own = bg.LogLinearPool(members, exponents=exponents).fit(X[rest], y[rest])
+        refits[i] = own.predict_log_proba(X[[i]])[0, y[i]]
+    found = pool.loo(X, y)
+    optimism = pool.predict_log_proba(X)[np.arange(len(y)), y].sum() - refits.sum()
+    assert optimism > 4  # nats
+    assert abs(found.elpd - refits.sum()) < 0.4 * optimism
+    np.testing.assert_allclose(found.p - optimism, refits.sum() - found.elpd)
+
+
+def test_prediction_sets(iris, tmp_path):
+    """They hold the label of rows that the pool has not seen as often as they say."""
+    X, y = iris
+    train = np.arange(len(y)) % 2 == 0
+    pool = bg.LogLinearPool([bg.GaussianNB(), bg.LinearDiscriminant()]).fit(X[train], y[train])
+    found = pool.predict_set(X[~train], coverage=0.9)
+    covered = found["included"].values[np.arange(75), y[~train]].mean()
+    assert abs(covered - 0.9) < 3 * np.sqrt(2 * 0.9 * 0.1 / 75)  # limit and rows are both of 75
+    p = pool.predict_proba(X[~train])
+    limit = found["limit"].values[0]
+    np.testing.assert_array_equal(found["included"].values, p >= limit * (1 - 1e-12))
+    pool.save(tmp_path / "pool.nc")
+    again = bg.load(tmp_path / "pool.nc").predict_set(X[~train], coverage=0.9)
+    xr.testing.assert_identical(again, found)
+    given = pool.predict_set(X[~train], coverage=0.9, training=(X[train], y[train]))
+    xr.testing.assert_identical(given, found)
+    with pytest.raises(ValueError, match="training rows"):
+        pool.loo(X[~train] + 1, y[~train])
+    with pytest.raises(ValueError, match="no density of x"):
+        pool.loo(X[train], y[train], target="joint")
 
 
 def test_refusals(iris):

@@ -6,7 +6,13 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 from scipy.stats import gamma, norm
 
-from bayesgen.inference.exponents import ExponentPrior, comparable, fit, pooled
+from bayesgen.inference.exponents import (
+    ExponentPrior,
+    comparable,
+    fit,
+    fit_without_each_row,
+    pooled,
+)
 
 N, M, C = 60, 3, 4
 
@@ -100,3 +106,24 @@ def test_scores_are_relative_and_bounded():
 def test_no_rows_are_refused():
     with pytest.raises(ValueError, match="need rows"):
         fit(np.zeros((1, 0, 2)), np.zeros(0, int), np.zeros(0), ExponentPrior(1.0, 1.0, None))
+
+
+@pytest.mark.parametrize("scale", [None, 2.0])
+def test_a_newton_step_leaves_a_row_out(problem, scale):
+    """Against a fit for each row: what remains is of the second order in the row's share."""
+    scores, codes, weight = problem
+    prior, offset = ExponentPrior(0.5, 1 / M, scale), np.array([0.3, -0.2, 0.0, 1.0])
+    every = fit(*problem, prior, offset)
+    step = fit_without_each_row(every, *problem, prior, offset)
+    refits = np.empty((N, C))
+    for i in range(N):
+        rest = np.arange(N) != i
+        found = fit(scores[:, rest], codes[rest], weight[rest], prior, offset)
+        refits[i] = pooled(scores[:, [i]], found.exponents, found.intercepts + offset)[0]
+    with_it = pooled(scores, every.exponents, every.intercepts + offset)
+    own = np.arange(N), codes
+    effect = (with_it - refits)[own]
+    assert effect.sum() > 1.5  # nats
+    assert abs((step - refits)[own].sum()) < 0.05 * effect.sum()
+    np.testing.assert_allclose(step[own], refits[own], atol=0.1)
+    np.testing.assert_allclose(np.exp(step).sum(axis=1), 1)

@@ -18,8 +18,10 @@ from sklearn.utils.validation import (
 from bayesgen.encoding.labels import codes_of, labels_and_mask, refuse_unlabelled, weights_by_class
 from bayesgen.encoding.tables import feature_names
 from bayesgen.estimators.lazy_rows import row_by_row
+from bayesgen.estimators.leave_one_out import TrainingRows
 from bayesgen.estimators.pool.explanation import explained
 from bayesgen.estimators.pool.features import feature_scores
+from bayesgen.estimators.pool.leave_one_out import PoolLeaveOneOut
 from bayesgen.estimators.pool.members import (
     Member,
     chosen,
@@ -48,7 +50,7 @@ _DRAWS_SEED = 0
 _NUMBERS = 1 << 21  # of the scores of some rows under all draws: 16 MiB
 
 
-class LogLinearPool(PoolUncertainty, ClassifierMixin, BaseEstimator):
+class LogLinearPool(PoolUncertainty, PoolLeaveOneOut, ClassifierMixin, BaseEstimator):
     r"""Log-linear pool of generative classifiers, calibrated by exact leave-one-out.
 
     .. math:: p(y = c \mid x) \propto \exp\Big(\sum_m \eta_m J_{mc}(x) + b_c\Big)
@@ -181,34 +183,20 @@ class LogLinearPool(PoolUncertainty, ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
-        X = _as_rows(X)
-        values, masked = labels_and_mask(y)
-        refuse_unlabelled(masked)
-        check_consistent_length(X, values)
-        weight = np.ones(len(values))
-        if sample_weight is not None:
-            weight = _check_sample_weight(
-                sample_weight,
-                np.empty((len(values), 1)),
-                dtype=np.float64,
-                ensure_non_negative=True,
-            )
-            at = np.flatnonzero(weight > 0)
-            if not len(at):
-                raise ValueError("sample_weight is 0 for every row: there is nothing to fit")
-            X, values, weight = taken(X, at), values[at], weight[at]
+        X, values, weight, _ = _labelled(X, y, sample_weight)
         members, left_out = self._members(X, values, None if sample_weight is None else weight)
         classes = _common_classes(members)
         codes = codes_of(values, classes)
         rows = self._sample_of(codes)
-        scores = self._leave_one_out(members, X, values, weight, rows)
+        scores = self._leave_one_out(members, X, values, weight, rows, known=not self.prefit)
         prior = self._prior(scores)
         offset = self._offset(members)
         found = pooling.fit(scores, codes[rows], weight[rows], prior, offset)
         self.classes_, self._members_, self.left_out_ = classes, members, left_out
         self.members_ = {member.name: member.clf for member in members}
         self._exponents, self._prior_, self._offset_ = found, prior, offset
-        self._data: tuple[Array, Array, Array] | None = (scores, codes[rows], weight[rows])
+        self._data = scores, codes[rows], weight[rows]
+        self._loo_scores = None
         self._draws: Any = None
         self.n_rows_ = len(rows)
         self._set_features(X)
@@ -265,7 +253,7 @@ class LogLinearPool(PoolUncertainty, ClassifierMixin, BaseEstimator):
         return rows
 
     def _leave_one_out(
-        self, members: list[Member], X: Any, y: Array, weight: Array, rows: Array
+        self, members: list[Member], X: Any, y: Array, weight: Array, rows: Array, *, known: bool
     ) -> Array:
         """(M, n, C) comparable scores of the rows, without themselves."""
         some = len(rows) < len(y)
@@ -277,9 +265,17 @@ class LogLinearPool(PoolUncertainty, ClassifierMixin, BaseEstimator):
         for member in members:
             seen = getattr(member.clf, "n_rows_seen_", len(y))
             partial = len(y) != seen
-            found = member.scores(X, y, weight, partial=partial, known=not self.prefit)
+            found = member.scores(X, y, weight, partial=partial, known=known)
             out.append(comparable(found))
         return np.stack(out)
+
+    def _training_scores(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Array, Array, TrainingRows]:
+        X, values, weight, at = _labelled(X, y, sample_weight)
+        every = np.arange(len(values))
+        scores = self._leave_one_out(self._members_, X, values, weight, every, known=False)
+        return scores, at, TrainingRows(X, self._codes_of(values), weight)
 
     def _prior(self, scores: Array) -> ExponentPrior:
         mean = 1.0 if self.exponents == "feature" else 1 / len(scores)
@@ -476,6 +472,24 @@ def _common_classes(members: list[Member]) -> Array:
             )
     classes: Array = first.clf.classes_
     return classes
+
+
+def _labelled(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array, Array]:
+    """Rows with a weight above 0, their labels and weights, and their positions."""
+    X = _as_rows(X)
+    values, masked = labels_and_mask(y)
+    refuse_unlabelled(masked)
+    check_consistent_length(X, values)
+    n = len(values)
+    if sample_weight is None:
+        return X, values, np.ones(n), np.arange(n)
+    weight = _check_sample_weight(
+        sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True
+    )
+    at = np.flatnonzero(weight > 0)
+    if not len(at):
+        raise ValueError("sample_weight is 0 for every row: there is nothing to fit")
+    return taken(X, at), values[at], weight[at], at
 
 
 def _as_rows(X: Any) -> Any:

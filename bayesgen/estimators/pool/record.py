@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesgen.datatree.names import LEAVE_ONE_OUT
 from bayesgen.encoding.views import TableView
 from bayesgen.estimators.estimator import package_version
 from bayesgen.estimators.pool.members import Member
 from bayesgen.inference.exponents import ExponentPrior, Exponents
 from bayesgen.io import storage
+from bayesgen.predict.left_out import LeftOut
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -39,6 +41,8 @@ def record(pool: "LogLinearPool") -> tuple["xr.Dataset", dict[str, Any], dict[st
         for name, group in zip(("posterior", "sample_stats"), pool._draws, strict=True):
             groups[name] = group.drop_vars(["member", "class"], errors="ignore")
     found, prior = pool._exponents, pool._prior_
+    if pool._loo_scores is not None or pool._data is not None:
+        groups[LEAVE_ONE_OUT] = xr.Dataset(pool._left_out().arrays())
     own = xr.Dataset(
         {
             "exponents": (("member",), found.exponents),
@@ -110,7 +114,10 @@ def read_record(
     pool._exponents = Exponents(exponents, intercepts, covariance)
     pool.exponents_, pool.intercepts_, pool._offset_ = exponents, intercepts, offset
     pool._prior_ = ExponentPrior(*state["prior"])
-    pool._data = None
+    pool._data = pool._loo_scores = None
+    if LEAVE_ONE_OUT in groups:
+        held = groups[LEAVE_ONE_OUT]
+        pool._loo_scores = LeftOut(**{str(k): held[k].values for k in held.data_vars})
     pool._draws = None
     if "posterior" in groups:
         coords = {"member": pool._names(), "class": pool.classes_}
