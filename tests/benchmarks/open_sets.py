@@ -108,3 +108,11 @@ def scores(proba: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, float]:
     bins = np.minimum((top * 15).astype(int), 14)
     gaps = [abs((top - right)[bins == b].sum()) for b in range(15)]
     return -np.log(own), float(sum(gaps) / len(codes))
+
+
+def least_ece(proba: np.ndarray, draws: int = 200) -> float:
+    """Mean calibration error of labels drawn from the probabilities: what chance alone makes."""
+    rng = np.random.default_rng(0)
+    below = rng.random((draws, len(proba), 1)) > proba.cumsum(axis=1)[None]
+    labels = np.minimum(below.sum(axis=2), proba.shape[1] - 1)
+    return float(np.mean([scores(proba, codes)[1] for codes in labels]))

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import log_softmax
 
 import bayesgen as bg
-from tests.benchmarks.open_sets import load, scores, splits, take
+from tests.benchmarks.open_sets import least_ece, load, scores, splits, take
 
 FILE = Path(__file__).with_name("pools.json")
 PEERS = Path(__file__).with_name("pool_peers.json")
@@ -37,7 +37,7 @@ def measure(only, n_splits):
             codes = np.searchsorted(np.unique(y), s.y[test])
 
             def keep(name, log_p, seconds, beside=None, codes=codes, key=key):
-                """Loss, calibration error, seconds; the loss of the pool less this, and its se."""
+                """Loss, ECE, seconds; the pool's loss less this, its se; ECE by chance alone."""
                 loss, ece = scores(np.exp(log_p), codes)
                 gap = np.zeros(1) if beside is None else beside - loss
                 known[f"{key}|{name}"] = [
@@ -46,6 +46,7 @@ def measure(only, n_splits):
                     round(seconds, 3),
                     round(float(gap.mean()), 6),
                     round(float(gap.std() / np.sqrt(len(gap))), 6),
+                    round(least_ece(np.exp(log_p)), 5) if name == "pool" else 0.0,
                 ]
                 return loss
 
@@ -75,7 +76,7 @@ def table():
             *(f"{n:>16s}" for n in names),
         )
         ratios = {name: [] for name in (*names, "best member", "first")}
-        eces = []
+        eces, by_chance = [], []
         for name in sorted({k.split("|")[0] for k in ours}):
             own = {}
             for k, v in ours.items():
@@ -95,6 +96,7 @@ def table():
                 members[best],
             ]
             eces.append(mean["pool"][1])
+            by_chance.append(np.mean([v[5] for v in own["pool"].values()]))
             ratios["best member"].append(mean["pool"][0] / members[best][0])
             ratios["first"].append(mean["pool"][0] / row[1][0])
             for peer in names:
@@ -111,14 +113,14 @@ def table():
             if values:
                 mean = np.exp(np.mean(np.log(values)))
                 print(f"pool / {name}: geometric mean {mean:.3f} over {len(values)} sets")
-        print(f"mean ECE of the pool {np.mean(eces):.3f}")
+        print(f"mean ECE of the pool {np.mean(eces):.3f}; by chance {np.mean(by_chance):.3f}")
         worse(ours, size)
 
 
 def worse(ours, size):
     """Sets where the pool loses to one of its members by more than 2 % and two standard errors."""
     found = {}
-    for key, (loss, _, _, gap, error) in ours.items():
+    for key, (loss, _, _, gap, error, _) in ours.items():
         data, of, _, model = key.split("|")
         if of == size and model not in ("pool", "first + exponent"):
             found.setdefault((data, model), []).append((loss, gap, error))
