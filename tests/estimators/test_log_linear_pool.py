@@ -300,6 +300,14 @@ def test_prediction_sets(iris, tmp_path):
         pool.loo(X[train], y[train], target="joint")
 
 
+def test_a_column_without_cells_says_next_to_nothing(iris):
+    X, y = iris
+    pool = bg.LogLinearPool().fit(np.c_[X, np.full(150, np.nan)], y)
+    expected = bg.LogLinearPool().fit(X, y).predict_proba(X)
+    found = pool.predict_proba(np.c_[X, np.full(150, np.nan)])
+    np.testing.assert_allclose(found, expected, atol=1e-3)  # the forest learns a category for it
+
+
 def test_refusals(iris):
     X, y = iris
     with pytest.raises(TypeError, match="no exact leave-one-out"):

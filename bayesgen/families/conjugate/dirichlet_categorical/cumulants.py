@@ -28,7 +28,8 @@ def cgf(f: "DirichletCategorical", X: Matrix, t: Array) -> Array:
 
     def moments(c: int, tc: Array) -> Array:  # (..., 1, 1) -> (..., D, K)
         norm = log_gamma_difference(total[c], tc[..., 0])[..., None]
-        return np.where(real[c], log_gamma_difference(safe[c], tc) - norm, 0.0)
+        with np.errstate(invalid="ignore"):  # t < 0 may take more than a cell has that no row is in
+            return np.where(real[c], log_gamma_difference(safe[c], tc) - norm, 0.0)
 
     def never(c: int, tc: Array) -> Array:  # (..., 1) -> (..., D)
         with np.errstate(divide="ignore", invalid="ignore"):
