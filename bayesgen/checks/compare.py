@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import METHODS, MODEL, PREDICTIVE
 from bayesgen.numerics.special import Array, log_softmax
+from bayesgen.posterior.of_classifier import refuse_others
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -82,6 +84,8 @@ def _compared(clf: Any, X: Any, y: Any) -> tuple["xr.Dataset", dict[str, list[Ar
     """`compare_predictives` of one model, and {proper score: terms (N,) of each predictive}."""
     import xarray as xr
 
+    refuse_others(clf, "compare_predictives", pools=True)
+    check_is_fitted(clf, "classes_")
     labels = np.asarray(y)
     codes = clf._codes_of(labels)
     rows: dict[str, list[float]] = {
@@ -145,6 +149,9 @@ def proper_scores(joint: Array, codes: Array) -> dict[str, Array]:
 
 def refuse_other_classes(models: Mapping[str, Any]) -> None:
     """Raise unless all are fitted to the same classes."""
+    for name, clf in models.items():
+        refuse_others(clf, f"model {name!r}: a comparison", pools=True)
+        check_is_fitted(clf, "classes_")
     (first, reference), *others = models.items()
     for name, clf in others:
         if not np.array_equal(clf.classes_, reference.classes_):

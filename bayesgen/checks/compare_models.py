@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.checks.compare import refuse_other_classes, rows_of_each, score
 from bayesgen.families.names import MODEL
@@ -138,7 +137,7 @@ def compare_models(
 
     if not isinstance(models, Mapping) or not models:
         raise ValueError("models must be {name: fitted classifier}, with one or more of them")
-    _refuse_others(models)
+    refuse_other_classes(models)
     rows = rows_of_each(models, X)
     loo, columns, joints = {}, {}, {}
     for name, clf in models.items():
@@ -181,18 +180,6 @@ def compare_models(
     )
     notes = (*_of_differences(table), *_of_draws(loo), *remarks, *_of_evidence(table, same, loo))
     return ModelComparison(table, {name: loo[name] for name in order}, notes)
-
-
-def _refuse_others(models: Mapping[str, Any]) -> None:
-    for name, clf in models.items():
-        if not hasattr(clf, "_loo"):
-            raise TypeError(
-                f"model {name!r} is a {type(clf).__name__}: leave-one-out without a refit is for "
-                "the classifiers of bayesgen alone (of a pipeline, give the last step and the "
-                "rows as it was given them)"
-            )
-        check_is_fitted(clf)
-    refuse_other_classes(models)
 
 
 def _log_evidence(clf: Any) -> float:

@@ -23,6 +23,7 @@ from bayesgen.io.progress import row_progress
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.model import ClassStats, log_weights_without
+from bayesgen.posterior.of_classifier import fitted_posterior
 from bayesgen.posterior.removal import fragile, leave_out_each, log_predictive_without
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def row_influence(
     >>> worst["change"].values.round(2)  # nats: the others lose by forgetting one, and gain
     array([-1.25,  0.6 ])
     """
-    own = clf._fitted()
+    own = fitted_posterior(clf, "row_influence")
     exact = isinstance(own, ExactPosterior)
     training = clf._training_rows(X, y, sample_weight, False)
     at = training.scored

@@ -23,7 +23,6 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from bayesgen.checks import replicates as routes
@@ -35,6 +34,7 @@ from bayesgen.families.shared.cells import by_cell
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel, log_class_weights
 from bayesgen.posterior.monte_carlo import effective_sample_size, log_densities
+from bayesgen.posterior.of_classifier import fitted_posterior
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -191,7 +191,7 @@ def _prior_of(clf: Any) -> tuple[ClassModel, dict[str, Any]]:
     if isinstance(clf, ClassModel):
         prior, known = clf, clf.family.coords()
     else:
-        check_is_fitted(clf, "prior_")
+        fitted_posterior(clf, "simulation_based_calibration")
         prior, known = clf.prior_, clf._coords()
     prepared = prior.family.capability(PreparedPrior)
     if prepared is not None:  # theta has one shape, whatever rows are drawn

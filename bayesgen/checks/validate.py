@@ -46,6 +46,7 @@ from bayesgen.datatree.tree import read_draws
 from bayesgen.families.errors import MissingCapabilityError
 from bayesgen.families.names import CLASS_WEIGHTS
 from bayesgen.numerics.special import Array, log_softmax
+from bayesgen.posterior.of_classifier import refuse_others
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -108,6 +109,7 @@ def validate(
 
     if not 0 < false_alarm < 1:
         raise ValueError(f"false_alarm must be between 0 and 1, got {false_alarm!r}")
+    refuse_others(clf, "validate")
     fitted = clone(clf).fit(X, y, sample_weight=sample_weight)
     start = perf_counter()
     tree = fitted.sample_posterior(

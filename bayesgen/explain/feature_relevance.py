@@ -29,6 +29,7 @@ from bayesgen.families.shared.separate_columns import separate_columns
 from bayesgen.numerics.rows import Matrix, dense_block, row_blocks
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel, ClassStats
+from bayesgen.posterior.of_classifier import fitted_posterior
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -74,9 +75,8 @@ def feature_relevance(clf: Any, prior_odds: Any = 1.0) -> "xr.Dataset":
     array([0.96, 0.41])
     """
     import xarray as xr
-    from sklearn.utils.validation import check_is_fitted
 
-    check_is_fitted(clf, "model_")
+    fitted_posterior(clf, "feature_relevance")
     log_factors, unit = log_bayes_factors(clf.prior_, clf.stats_)
     names = clf._feature_names() if unit is not None else ["document"]
     unit = np.zeros(1, dtype=int) if unit is None else unit

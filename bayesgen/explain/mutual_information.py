@@ -23,6 +23,7 @@ from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel, ClassStats
 from bayesgen.posterior.monte_carlo import effective_sample_size
+from bayesgen.posterior.of_classifier import fitted_posterior
 from bayesgen.predict.interval.request import IntervalRequest
 
 if TYPE_CHECKING:
@@ -138,9 +139,8 @@ def mutual_information(
     (array([0.04, 0.04]), array([0.03, 0.03]))
     """
     import xarray as xr
-    from sklearn.utils.validation import check_is_fitted
 
-    check_is_fitted(clf, "model_")
+    fitted_posterior(clf, "mutual_information")
     if method not in ("posterior_mean", "map", "mle"):
         raise ValueError(
             f"method must be 'posterior_mean', 'map' or 'mle', got {method!r}: the information "

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.datatree import tree
 from bayesgen.encoding.labels import codes_of
@@ -82,10 +83,11 @@ def decide(
     >>> bg.decide(clf, [[1.2], [90.0]], cost, typicality=0.35)["decision"].values
     array(['fine', 'reject'], dtype='<U6')
     """
+    check_is_fitted(clf, "classes_")
     table = _read(cost, clf.classes_)
     if reject is not None:
         table = _with_reject(table, reject)
-    options: dict[str, Any] = {"class_prior": class_prior}
+    options: dict[str, Any] = {} if class_prior is None else {"class_prior": class_prior}
     if method != "posterior_predictive" or posterior is not None:  # which a pool does not have
         options |= {"method": method, "posterior": posterior}
     p = clf.predict_proba(X, **options)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.special import expit
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import _num_samples
 
 from bayesgen.datatree import tree
 from bayesgen.datatree.names import POSTERIOR, PREDICTIONS, SUMMARY
@@ -35,6 +35,7 @@ from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, draw_dirichlet
 from bayesgen.posterior.monte_carlo import MonteCarloWarning
+from bayesgen.posterior.of_classifier import fitted_posterior
 from bayesgen.predict import from_draws
 from bayesgen.predict import mixture_weights as mixture
 from bayesgen.predict.interval.kinds import KindName
@@ -116,7 +117,7 @@ def estimate_class_prior(
     """
     import xarray as xr
 
-    check_is_fitted(clf, "classes_")
+    fitted_posterior(clf, "estimate_class_prior")
     n_classes = len(clf.classes_)
     _check(theta, method, n_classes, posterior, draws, chains)
     request = IntervalRequest.of(prob, kind)

@@ -1,0 +1,53 @@
+"""Functions that take a classifier refuse everything else by one sentence, before any work."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import bayesgen as bg
+
+X, Y = load_iris(return_X_y=True)
+
+OF_THE_POSTERIOR = {
+    "mutual_information": bg.mutual_information,
+    "feature_relevance": bg.feature_relevance,
+    "estimate_class_prior": lambda clf: bg.estimate_class_prior(clf, X),
+    "simulation_based_calibration": bg.simulation_based_calibration,
+    "row_influence": lambda clf: bg.row_influence(clf, X, Y),
+}
+OF_PREDICTIVES = {
+    "compare_predictives": lambda clf: bg.compare_predictives(clf, X, Y),
+    "a comparison": lambda clf: bg.compare_models({"it": clf}, X, Y),
+}
+REFITTED = {"validate": lambda clf: bg.validate(clf, X, Y)}
+EVERY = OF_THE_POSTERIOR | OF_PREDICTIVES | REFITTED
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_other_classifiers(name):
+    with pytest.raises(TypeError, match=f"{name} takes a generative .* LogisticRegression"):
+        EVERY[name](LogisticRegression())
+
+
+@pytest.mark.parametrize("name", OF_THE_POSTERIOR | REFITTED)
+def test_pools_and_pipelines(name):
+    with pytest.raises(TypeError, match=r"a LogLinearPool.*members"):
+        EVERY[name](bg.LogLinearPool([bg.GaussianNB()]))
+    with pytest.raises(TypeError, match="a Pipeline: give its last step"):
+        EVERY[name](make_pipeline(StandardScaler(), bg.GaussianNB()))
+
+
+@pytest.mark.parametrize("name", OF_THE_POSTERIOR | OF_PREDICTIVES)
+def test_unfitted(name):
+    with pytest.raises(NotFittedError):
+        EVERY[name](bg.GaussianNB())
+
+
+def test_decisions_need_probabilities_alone():
+    clf = LogisticRegression(max_iter=1000).fit(X, Y)
+    found = bg.decide(clf, X, 1 - np.eye(3))
+    np.testing.assert_array_equal(found["decision"].values, clf.predict(X))
