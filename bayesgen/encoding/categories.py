@@ -156,10 +156,9 @@ class Categories:
         if values and column.kind != "empty" and is_text(values) != (column.kind == "text"):
             rows = np.flatnonzero(column.present)
             if len(rows):
-                cell = column.values[rows[:1]].tolist()[0]
                 raise TypeError(
                     f"the categories of {column.label} are {_form(values)}, but row {rows[0]} "
-                    f"holds {cell!r}; convert the column"
+                    f"holds {column.cell(rows[0])!r}; convert the column"
                 )
         return column.encode(values)
 
@@ -180,7 +179,7 @@ class Categories:
             column = table.column(j)
             rows = np.flatnonzero(column.encode(values) == -1)
             if len(rows):
-                value = column.values[rows[0]]
+                value = column.cell(rows[0])
                 raise _not_among(column.label, value, int(rows[0]), values, declared)
 
     def decode(self, codes: Matrix) -> Matrix:

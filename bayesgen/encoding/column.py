@@ -38,16 +38,21 @@ class Column:
 
     label: str  # "column 'island'", or "column 3" where columns have no names
     kind: str  # "boolean", "integer", "real", "text"; "empty" holds nothing but missing cells
-    values: Array  # (N,) bool, int64, uint64, float64 with NaN for missing; object for text
+    # (N,) bool, int64, uint64, float64 with NaN for missing; of text the K distinct ones, objects
+    values: Array
     nominal: bool = False  # whether its dtype says that it is categorical
     levels: Values | None = None  # the categories that its dtype declares
+    codes: Array | None = None  # (N,) of text: which of the values a cell holds, -1 where missing
 
     @property
     def present(self) -> Array:
         """(N,) bool: which cells are not missing."""
-        if self.kind == "text":
-            return np.fromiter((isinstance(v, str) for v in self.values), bool, len(self.values))
-        return self.values == self.values
+        return self.values == self.values if self.codes is None else self.codes >= 0
+
+    def cell(self, row: int) -> Any:
+        """A cell that is not missing, as a Python scalar."""
+        at = row if self.codes is None else self.codes[row]
+        return self.values[at : at + 1].tolist()[0]
 
     def learn(self) -> Values:
         """Its categories: those its dtype declares, or those that occur, sorted."""
@@ -57,7 +62,7 @@ class Column:
         if self.kind in ("empty", "boolean"):
             return () if self.kind == "empty" else (False, True)
         if self.kind == "text":
-            return tuple(sorted(str.__str__(v) for v in set(values.tolist()) if isinstance(v, str)))
+            return tuple(sorted(values.tolist()))
         if values.dtype.kind == "f":
             return _of_floats(np.unique(values[self.present]))
         if values.size and int(values.max()) - int(values.min()) < _SPAN:
@@ -72,9 +77,9 @@ class Column:
         cells = self.values
         if self.kind == "empty":
             return np.full(len(cells), np.nan)
-        if self.kind == "text":
-            code = _TextCodes((value, float(k)) for k, value in enumerate(categories))
-            return np.fromiter(map(code.__getitem__, cells.tolist()), np.float64, len(cells))
+        if self.codes is not None:
+            code = {value: float(k) for k, value in enumerate(categories)}
+            return np.array([*(code.get(cell, -1.0) for cell in cells), np.nan])[self.codes]
         if cells.dtype == bool:
             cells = cells.astype(np.int64)
         keys, codes_of = _keys(() if is_text(categories) else categories, cells.dtype)
@@ -98,13 +103,6 @@ def _of_floats(found: Array) -> Values:
     """Distinct floats as categories: ints if all are whole; -0.0 is 0."""
     whole = np.all((found == np.trunc(found)) & (np.abs(found) < EXACT))
     return tuple((found.astype(np.int64) if whole else found + 0.0).tolist())
-
-
-class _TextCodes(dict[Any, float]):
-    """Codes of text: -1 for other text, NaN for what is not text."""
-
-    def __missing__(self, cell: Any) -> float:
-        return -1.0 if isinstance(cell, str) else np.nan
 
 
 def _keys(values: Values, dtype: np.dtype) -> tuple[Array, Array]:

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from bayesgen.encoding.factorised import of_objects, of_strings
 from bayesgen.numerics.special import Array
 
 _SPAN = 1 << 16  # integers within so wide a range go through a table of that length
@@ -82,9 +83,9 @@ def is_labelled(y: Array, masked: Array) -> Array:
 
 
 def _has_no_label(y: Array) -> Array:
-    if y.dtype.kind not in "fOM":
-        return np.zeros(len(y), dtype=bool)
-    return np.array([_is_missing(v) for v in y.tolist()], dtype=bool)
+    if y.dtype.kind == "O":
+        return np.array([_is_missing(v) for v in y.tolist()], dtype=bool)
+    return y != y if y.dtype.kind in "fM" else np.zeros(len(y), dtype=bool)
 
 
 def code_labels(y: Array) -> tuple[Array, Array]:
@@ -109,17 +110,17 @@ def _code_strings(y: Array) -> tuple[Array, Array] | None:
     """`code_labels` of strings: looked up, not sorted."""
     if y.dtype.kind not in "OU" or not y.size:
         return None
-    values = y.tolist()
     try:
-        found = set(values)
+        texts = of_strings(y) if y.dtype.kind == "U" else of_objects(y)
     except TypeError:  # lists and the like
         return None
-    if 2 * len(found) > len(values) or not all(isinstance(label, str) for label in found):
+    if texts is None or 2 * len(texts.found) > len(y) or texts.codes.min() < 0:
         return None
-    labels = sorted(found)
-    code = {label: k for k, label in enumerate(labels)}
-    codes = np.fromiter(map(code.__getitem__, values), np.intp, len(values))
-    return np.array(labels, dtype=y.dtype), codes
+    found = np.array(texts.found, dtype=y.dtype)
+    order = np.argsort(found)
+    code = np.empty(len(order), dtype=np.intp)
+    code[order] = np.arange(len(order))
+    return found[order], code[texts.codes]
 
 
 def _code_small_integers(y: Array) -> tuple[Array, Array] | None:

@@ -303,8 +303,16 @@ def _chosen(columns: Any, table: Table) -> list[str]:
 
 def _numbers(column: Column, kind: str) -> Array:
     """(N,) float64 of a column that is not categorical, or an error with value and row."""
-    if column.kind == "text":
-        values = np.array([_parse(v, i, column.label, kind) for i, v in enumerate(column.values)])
+    if column.codes is not None:
+        parsed = [parse_number(text) for text in column.values]
+        wrong = np.array([*(value is None for value in parsed), False])[column.codes]
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise ValueError(
+                f"{column.label} holds {column.cell(row)!r} in row {row}, but a {kind} column must "
+                "hold numbers; correct it or choose another kind in columns="
+            )
+        values = np.array([*parsed, np.nan], dtype=np.float64)[column.codes]
         values = column_of_floats(values, column.label).values
     else:
         values = column.values.astype(np.float64)
@@ -321,14 +329,3 @@ def _numbers(column: Column, kind: str) -> Array:
             "correct it or choose another kind in columns="
         )
     return values
-
-
-def _parse(cell: Any, row: int, label: str, kind: str) -> float:
-    """A number written as text, as in NumPy arrays of strings."""
-    value = parse_number(cell) if isinstance(cell, str) else np.nan
-    if value is None:
-        raise ValueError(
-            f"{label} holds {str(cell)!r} in row {row}, but a {kind} column must hold numbers; "
-            "correct it or choose another kind in columns="
-        )
-    return value

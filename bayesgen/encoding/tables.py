@@ -25,6 +25,7 @@ from narwhals.exceptions import DuplicateError
 from scipy import sparse
 
 from bayesgen.encoding.column import EXACT, Column, canonical
+from bayesgen.encoding.factorised import MANY, Factorised, of_arrow, of_objects, of_strings
 from bayesgen.numerics.rows import Matrix, cell_of
 from bayesgen.numerics.special import Array
 
@@ -142,6 +143,7 @@ class Table:
             shape = self._columns.shape
         _refuse_shape(shape)
         self.n_rows, self.n_columns = shape
+        self._texts: dict[int, Column] = {}  # what takes longest to read, and is small when it is
 
     @property
     def numbers(self) -> Array | None:
@@ -155,9 +157,15 @@ class Table:
 
     def column(self, j: int, /) -> Column:
         """Column j; TypeError or ValueError if a cell cannot be read."""
+        if j in self._texts:
+            return self._texts[j]
         if isinstance(self._columns, np.ndarray):
-            return _from_array(self._columns[:, j], self.label(j))
-        return _from_series(self._columns[j], self.label(j))
+            column = _from_array(self._columns[:, j], self.label(j))
+        else:
+            column = _from_series(self._columns[j], self.label(j))
+        if column.codes is not None:
+            self._texts[j] = column
+        return column
 
 
 def _narwhals(X: Any) -> Any:
@@ -225,7 +233,7 @@ def _from_series(series: Any, label: str) -> Column:
         if isinstance(dtype, nw.Enum) or series.implementation.is_pandas_like():
             found = series.cat.get_categories().to_list()
             levels = canonical(found, f"the dtype of {label}") if found else None
-        return replace(_from_cells(series.to_list(), label), nominal=True, levels=levels)
+        return replace(_from_dictionary(series, label), nominal=True, levels=levels)
     if dtype.is_integer() and not isinstance(dtype, nw.Int128 | nw.UInt128):
         if not series.null_count():
             return _from_array(series.to_numpy(), label)
@@ -234,7 +242,48 @@ def _from_series(series: Any, label: str) -> Column:
         return column_of_floats(series.cast(nw.Float64).to_numpy(), label)
     if isinstance(dtype, nw.Unknown) and series.null_count() < len(series):  # pandas' sparse, ...
         return _from_array(np.asarray(series.to_numpy()), label)
+    if series.implementation.is_pandas_like() and series.to_native().dtype == object:
+        return _from_array(series.to_numpy(), label)
+    if isinstance(dtype, nw.String):
+        return _from_dictionary(series, label)
     return _from_cells(series.to_list(), label)
+
+
+def _from_dictionary(series: Any, label: str) -> Column:
+    """A column of text or categories, judged by its distinct values."""
+    import pyarrow
+
+    try:
+        codes, found = of_arrow(series.to_arrow())
+        some_missing = codes.min(initial=0) < 0
+        column = _from_cells([*found, None] if some_missing else found, label)
+    except (TypeError, ValueError, pyarrow.ArrowException):
+        return _from_cells(series.to_list(), label)  # which knows the row that is wrong
+    if column.codes is None:
+        return replace(column, values=column.values[codes])
+    return replace(column, codes=column.codes[codes])
+
+
+def _from_objects(values: Array, label: str) -> Column:
+    """A column of Python objects."""
+    if (texts := of_objects(values)) is not None:
+        return _of_texts(texts, label)
+    if len(values) >= MANY:
+        import pandas as pd
+
+        kind = pd.api.types.infer_dtype(values, skipna=True)
+        if kind in ("floating", "mixed-integer-float"):
+            try:
+                return column_of_floats(values.astype(np.float64), label)
+            except TypeError:  # pandas.NA
+                pass
+    return _from_cells(values.tolist(), label)
+
+
+def _of_texts(texts: Factorised, label: str) -> Column:
+    found = np.empty(len(texts.found), dtype=object)
+    found[:] = [str.__str__(text) for text in texts.found]
+    return Column(label, "text", found, codes=texts.codes)
 
 
 def _from_array(values: Array, label: str) -> Column:
@@ -246,7 +295,11 @@ def _from_array(values: Array, label: str) -> Column:
             return Column(label, "integer", values.astype(np.uint64 if wide else np.int64))
         case "f":
             return column_of_floats(values, label)
-        case "O" | "U" | "T":
+        case "O":
+            return _from_objects(values, label)
+        case "U":
+            return _of_texts(of_strings(values), label)
+        case "T":
             return _from_cells(values.tolist(), label)
         case "c":
             raise ValueError(f"Complex data not supported: {label} holds complex numbers")
@@ -297,7 +350,10 @@ def _from_cells(cells: list[Any], label: str) -> Column:
             f"{k}); make it all text or all numbers"
         )
     if text:
-        return Column(label, "text", np.fromiter(cells, dtype=object, count=len(cells)))
+        own = (cell if type(cell) in text else None for cell in cells)
+        texts = of_objects(np.fromiter(own, dtype=object, count=len(cells)))
+        assert texts is not None
+        return _of_texts(texts, label)
     try:
         if missing or fractional or not types:
             floats = [np.nan if type(cell) in missing else float(cell) for cell in cells]

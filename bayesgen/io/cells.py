@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesgen.encoding.column import EXACT
+from bayesgen.encoding.factorised import of_arrow
 from bayesgen.encoding.literals import MISSING, parse_boolean, parse_number
 from bayesgen.io.formats import TableError
 from bayesgen.numerics.special import Array
@@ -187,12 +188,9 @@ class Cells:
         return values.astype(np.int64) if whole else values
 
     def _factorised(self) -> tuple[Array, list[Any]]:
-        """(N,) codes, -1 for missing cells, of the distinct cells in the order that they come."""
-        encoded = self._present.dictionary_encode().unify_dictionaries()
-        parts = [np.asarray(chunk.indices.fill_null(-1)) for chunk in encoded.chunks]
-        codes = np.concatenate(parts) if parts else np.empty(0, dtype=np.intp)
-        codes = np.where(self.missing, -1, codes)  # NaN is a value to Arrow
-        return codes, encoded.chunk(0).dictionary.to_pylist() if parts else []
+        """(N,) codes, -1 for missing cells, of the distinct cells."""
+        codes, found = of_arrow(self._present)
+        return np.where(self.missing, -1, codes), found  # NaN is a value to Arrow
 
 
 def as_booleans(values: Array) -> Array:
