@@ -1,5 +1,6 @@
 """``bayesgen fit``: learn a classifier from a table and save it."""
 
+import warnings
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from bayesgen.numerics.special import Array
 
 _MOST_SHOWN = 24  # columns in the summary
+_WIDEST_NAME = 32  # of a column in it
 
 
 class Model(StrEnum):
@@ -145,6 +147,7 @@ def fit(
     import numpy as np
 
     from bayesgen.cli import columns, files, writing
+    from bayesgen.encoding import suspects
 
     writing.check_output(output, data)
     table = files.open_table(data)
@@ -158,8 +161,10 @@ def fit(
     X = columns.take(X, labelled)
     if not documents:
         X, labels = _complete_rows(X, labels, clf, model, drop_incomplete)
-    with busy("learning"), blamed_on(data):
-        clf.fit(X, labels)
+    with busy("learning"), blamed_on(data), warnings.catch_warnings():
+        warnings.simplefilter("ignore", suspects.ColumnWarning)  # which kinds were named, it
+        clf.fit(X, labels)  # does not know
+    suspects.warn(suspects.find(X, chosen=kinds))
     if documents:  # so that `predict` finds the texts; the model does not need it
         clf.feature_names_in_ = np.array(names, dtype=object)
     with blamed_on(f"cannot write {output}"):
@@ -341,10 +346,13 @@ def _column_table(X: Any, features: "list[Feature]") -> "RichTable":
     from rich.text import Text
 
     out = plain_table()
-    out.add_column("column")
-    out.add_column("kind")
-    out.add_column("values", overflow="ellipsis", no_wrap=True)
-    out.add_column("missing", justify="right")
+    widest = min(_WIDEST_NAME, max(len(feature.name) for feature in features[:_MOST_SHOWN]))
+    out.add_column("column", overflow="ellipsis", no_wrap=True, width=max(widest, 12))
+    out.add_column("kind", no_wrap=True, min_width=11)
+    # what is left: long lists of categories are cut, not the columns beside them
+    room = stdout().width - max(widest, 12) - 27
+    out.add_column("values", overflow="ellipsis", no_wrap=True, max_width=max(room, 8))
+    out.add_column("missing", justify="right", no_wrap=True)
     for feature in features[:_MOST_SHOWN]:
         values = X[feature.name].dropna()
         if feature.kind == "categorical":

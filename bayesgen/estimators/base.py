@@ -3,15 +3,15 @@
 No mathematics lives here. `Estimator` says what a kind of estimator chooses. On it rest, side by
 side, what is said of new rows (`predicting`, `uncertainty`, `explaining`), of training rows
 (`leave_one_out`) and of the one against the other (`typicality`) and, one on the other, `learning`
-from rows, the `posterior` as others read it, and `saving`.
+from rows, the `posterior` as others read it, and `saving`; `summary` says what there is.
 """
 
 from typing import Any
 
 from bayesgen.estimators.estimator import Align
-from bayesgen.estimators.explaining import Explaining
 from bayesgen.estimators.predicting import LinearForm, Predicting
 from bayesgen.estimators.saving import Saving
+from bayesgen.estimators.summary import Summarising
 from bayesgen.estimators.typicality import Typicality
 from bayesgen.estimators.uncertainty import Uncertainty
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
@@ -20,7 +20,7 @@ from bayesgen.families.contract import Family
 __all__ = ["Align", "GenerativeClassifier", "LinearForm"]
 
 
-class GenerativeClassifier(Predicting, Uncertainty, Typicality, Explaining, Saving):
+class GenerativeClassifier(Predicting, Uncertainty, Typicality, Summarising, Saving):
     """Classifier from any conjugate family, the user's own included.
 
     Parameters

@@ -13,6 +13,7 @@ from sklearn.utils.validation import (
 )
 
 from bayesgen.datatree.names import POSTERIOR, POSTERIOR_PREDICTIVE, SAMPLE_STATS
+from bayesgen.encoding import suspects
 from bayesgen.encoding.labels import (
     code_labels,
     is_labelled,
@@ -57,6 +58,7 @@ class Learning(Estimator):
     """Methods that learn from rows."""
 
     _training: Training | None  # what `fit` was given, while it is in memory
+    _suspects: dict[str, str]  # {column: what is odd about it}
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy or a pickle does not carry the training rows."""
@@ -113,6 +115,9 @@ class Learning(Estimator):
         -----
         SamplingWarning
             If NUTS reports divergences, or the chains disagree or are too short.
+        ColumnWarning
+            If columns of a data frame look like row numbers, names, dates or numbers as text, or
+            hold one value (`bayesgen.encoding.suspects.find` has the limits).
 
         Notes
         -----
@@ -129,7 +134,7 @@ class Learning(Estimator):
                 inference = "closed form" if self._conjugate() else "nuts"
             if inference in SAMPLED:
                 self._sample(X, y, sample_weight, inference, sample_options)
-                self._training = kept(X, y, sample_weight)
+                self._keep(X, y, sample_weight)
                 return self
             if inference != "closed form":
                 allowed = ", ".join(map(repr, get_args(Inference)))
@@ -144,7 +149,7 @@ class Learning(Estimator):
                 own = self._labelled(X, y, sample_weight, reset=False, unlabelled=False)
                 rows = LabelledRows(self._encode(own.X), own.codes, own.weight)
             self._settle(rows)
-            self._training = kept(X, y, sample_weight)
+            self._keep(X, y, sample_weight)
             return self
 
     @available_if(_adds_up)
@@ -276,6 +281,14 @@ class Learning(Estimator):
                 raise ValueError(f"cannot merge models that differ in {name}: {mine} and {theirs}")
 
     # -- fits ---------------------------------------------------------------------------------
+
+    def _keep(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """A reference to the rows of a fit, and what is odd about their columns, with a warning."""
+        self._training = kept(X, y, sample_weight)
+        if hasattr(self, "feature_names_in_"):
+            inferred = getattr(self, "columns", True) is None  # the kinds of the columns
+            self._suspects = suspects.find(X, set(self._feature_names()), chosen=not inferred)
+            suspects.warn(self._suspects, stacklevel=4)
 
     def _unlearn(self) -> None:
         for name in _LEARNT:
@@ -448,7 +461,7 @@ class Learning(Estimator):
 
 
 # attributes of an earlier fit, by either route
-_OF_ONE_FIT = ("_training", "_loo_scores")  # not known of rows that come in parts
+_OF_ONE_FIT = ("_training", "_loo_scores", "_suspects")  # not known of rows that come in parts
 _LEARNT = (
     *("stats_", "model_", "prior_", "inference_", "_draws", "_posterior", "_made"),
     *_OF_ONE_FIT,

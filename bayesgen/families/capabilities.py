@@ -226,6 +226,15 @@ class MissingCells(Protocol):
 
 
 @runtime_checkable
+class ObservedCells(Protocol):
+    """How many cells of a column were not missing: asked by ``summary``."""
+
+    def observed_cells(self, stats: Any) -> Array:
+        """(C, D) rows of each class, by weight, in which the column was not missing."""
+        ...
+
+
+@runtime_checkable
 class GivenRows(Protocol):
     """A family of which rows have something given, lengths or exposures.
 

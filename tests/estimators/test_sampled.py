@@ -123,6 +123,20 @@ def test_predictions(name):
             clf.predict_proba(X, method=method)
 
 
+@every_estimator
+def test_summary(name):
+    clf, _ = fitted(name)
+    found = clf.summary()
+    text = str(found)
+    assert text.startswith(f"{name}, sampled by NUTS: 24 rows")
+    assert "Log evidence" not in text
+    assert np.isnan(found.table.attrs["log_evidence"])
+    assert found.table.sizes.get("feature", 3) == 3
+    assert " nan" not in text
+    if name != "BayesianLogisticRegression":
+        assert "Rows: a (8), b (8), c (8)." in text
+
+
 @some_estimators
 def test_contributions_add_up_or_are_refused(name):
     clf, X = fitted(name)

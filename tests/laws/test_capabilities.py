@@ -16,6 +16,7 @@ from bayesgen.families.capabilities import (
     LinearRule,
     Margins,
     NullDistribution,
+    ObservedCells,
     SamplerCoordinates,
     SeparateColumns,
     TokenDraws,
@@ -53,6 +54,16 @@ def test_a_discriminant_is_the_likelihood_up_to_a_common_term(case):
     case, posterior, X, _, _, found = offered(case, Discriminant)
     theta = posterior.draw(case.rng(1), 3)
     close(contrast(found.discriminant(X, theta)), contrast(posterior.log_likelihood(X, theta)))
+
+
+def test_observed_cells_are_those_that_are_not_missing(case):
+    case, _, X, y, _, found = offered(case, ObservedCells)
+    X = X.astype(float)
+    X[::5, 1] = np.nan
+    weight = np.arange(len(y)) % 3 + 0.5
+    cells = found.observed_cells(case.prior.stats(X, y, 2, weight))
+    expected = [[weight[(y == c) & ~np.isnan(x)].sum() for x in X.T] for c in range(2)]
+    close(cells, np.array(expected))
 
 
 def test_a_linear_rule_is_the_likelihood_up_to_a_common_term(case):

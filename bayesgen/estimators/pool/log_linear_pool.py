@@ -15,6 +15,7 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
+from bayesgen.encoding import suspects
 from bayesgen.encoding.labels import codes_of, labels_and_mask, refuse_unlabelled, weights_by_class
 from bayesgen.encoding.tables import feature_names
 from bayesgen.estimators.lazy_rows import row_by_row
@@ -34,6 +35,7 @@ from bayesgen.estimators.pool.record import read_record, record
 from bayesgen.estimators.pool.sampling import draws_of, pymc_model, sampled
 from bayesgen.estimators.pool.summary import PoolSummary
 from bayesgen.estimators.pool.uncertainty import PoolUncertainty
+from bayesgen.estimators.summary import with_summary
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.inference import exponents as pooling
 from bayesgen.inference.exponents import ExponentPrior, comparable, pooled
@@ -203,6 +205,8 @@ class LogLinearPool(PoolUncertainty, PoolLeaveOneOut, ClassifierMixin, BaseEstim
         if self.inference == "nuts":
             self._draws, self._exponents = sampled(self, sample_options)
         self.exponents_, self.intercepts_ = self._exponents.exponents, self._exponents.intercepts
+        self._suspects = suspects.find(X)
+        suspects.warn(self._suspects)
         return self
 
     def _check_arguments(self, sample_options: Mapping[str, Any]) -> None:
@@ -411,6 +415,8 @@ class LogLinearPool(PoolUncertainty, PoolLeaveOneOut, ClassifierMixin, BaseEstim
         """
         check_is_fitted(self, "exponents_")
         return PoolSummary.of(self, prob)
+
+    _html_repr = with_summary
 
     def explain(self, X: Any, classes: Any = None) -> "xr.Dataset":
         """Log-odds of two classes as a sum over members and, where they tell, features.

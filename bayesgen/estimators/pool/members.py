@@ -1,6 +1,7 @@
 """Members of a pool: a classifier, and how it sees the rows."""
 
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -11,6 +12,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from bayesgen.encoding.suspects import ColumnWarning
 from bayesgen.encoding.views import TableView
 from bayesgen.estimators.base import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, MultinomialNB
@@ -61,7 +63,9 @@ class Member:
             rows = self.front.fit_transform(X, y)
         else:
             rows = self.rows(X)
-        clf = self.clf.fit(rows, y, sample_weight=sample_weight)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ColumnWarning)  # the pool says it once
+            clf = self.clf.fit(rows, y, sample_weight=sample_weight)
         if rows is not X:
             clf._training = None  # made for this fit: nobody else keeps them
         return replace(self, clf=clf)

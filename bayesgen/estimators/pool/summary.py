@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesgen.datatree import tree
+from bayesgen.estimators.summary import SHOWN, Summary
 from bayesgen.families.names import BOUND
 from bayesgen.predict.interval.request import IntervalRequest
 
@@ -15,22 +16,18 @@ if TYPE_CHECKING:
 
     from bayesgen.estimators.pool.log_linear_pool import LogLinearPool
 
-_SHOWN = 20
 
+@dataclass(frozen=True, repr=False)
+class PoolSummary(Summary):
+    """Exponents, intercepts and sentences; `print` shows it, notebooks as HTML.
 
-@dataclass(frozen=True)
-class PoolSummary:
-    """Exponents, intercepts and sentences; `print` shows it.
-
-    Parameters
+    Attributes
     ----------
+    title : str
     table : xarray.Dataset
         ``exponent`` and ``interval`` (member), ``intercept`` and ``intercept_interval`` (class).
     sentences : tuple of str
     """
-
-    table: "xr.Dataset"
-    sentences: tuple[str, ...]
 
     @classmethod
     def of(cls, pool: "LogLinearPool", prob: float | None) -> "PoolSummary":
@@ -53,7 +50,8 @@ class PoolSummary:
         table = tree.group(variables, coords).assign_attrs(
             prob=request.prob, rows=pool.n_rows_, inference=pool.inference
         )
-        return cls(table, tuple(_sentences(pool, table)))
+        title = f"LogLinearPool: exponents from {pool.n_rows_} rows left out in turn"
+        return cls(title, table, tuple(_sentences(pool, table)))
 
     def to_dataframe(self) -> "pd.DataFrame":
         """One row per member: exponent and interval."""
@@ -61,21 +59,12 @@ class PoolSummary:
         frame: pd.DataFrame = interval.assign(exponent=self.table["exponent"].values)
         return frame[["exponent", "lower", "upper"]]
 
-    def __repr__(self) -> str:
-        """The table and the sentences."""
-        lines = [f"LogLinearPool: exponents from {self.table.attrs['rows']} rows left out in turn"]
-        names = [str(name) for name in self.table["member"].values]
-        width = max(map(len, names[:_SHOWN]))
-        interval = self.table["interval"].values
-        for k, name in enumerate(names[:_SHOWN]):
-            low, high = interval[k]
-            lines.append(
-                f"  {name:<{width}}  {float(self.table['exponent'][k]):6.3f}  "
-                f"[{low:.3f}, {high:.3f}]"
-            )
-        if len(names) > _SHOWN:
-            lines.append(f"  ... and {len(names) - _SHOWN} more")
-        return "\n".join([*lines, *self.sentences])
+    def _shown(self) -> "pd.DataFrame":
+        frame = self.to_dataframe().iloc[:SHOWN].rename_axis(None)
+        return frame.map("{:.3f}".format)
+
+    def _n_lines(self) -> int:
+        return int(self.table.sizes["member"])
 
 
 def _sentences(pool: "LogLinearPool", table: "xr.Dataset") -> list[str]:
@@ -108,4 +97,5 @@ def _sentences(pool: "LogLinearPool", table: "xr.Dataset") -> list[str]:
         out.append("Scores of sampled members are by Pareto-smoothed importance sampling.")
     for name, reason in pool.left_out_.items():
         out.append(f"Left out: {name} ({reason}).")
-    return out
+    odd = pool.__dict__.get("_suspects", {})
+    return out + [f"Warning: column {name!r} {why}." for name, why in odd.items()]

@@ -190,6 +190,10 @@ class BetaBernoulli(ConjugateFamily):
         flat = np.ones((n_classes, n_features))
         return [cls(flat, flat), cls(pattern, pattern[::-1])]
 
+    def observed_cells(self, stats: BernoulliStats) -> Array:
+        """(C, D) rows of each class in which the column was not missing."""
+        return np.asarray(stats.ones + stats.zeros)
+
     def resolve(self, stats: BernoulliStats) -> Self:
         """Broadcast the pseudo-counts to (class, feature)."""
         shape = stats.ones.shape

@@ -142,6 +142,10 @@ class BetaGeometric(ConjugateFamily):
         flat = np.full((n_classes, n_features), 3.0)
         return [cls(flat, flat), cls(pattern, pattern[::-1] + 0.5)]
 
+    def observed_cells(self, stats: GeometricStats) -> Array:
+        """(C, D) rows of each class in which the column was not missing."""
+        return stats.rows
+
     def resolve(self, stats: GeometricStats) -> Self:
         """Broadcast the pseudo-counts to (class, feature)."""
         shape = stats.rows.shape

@@ -213,6 +213,10 @@ class DirichletCategorical(ConjugateFamily):
         ragged = cls(np.where(np.arange(4) < k[:, None], unequal, 0.0))
         return [f.resolve(CategoricalStats(np.zeros(f.alpha.shape))) for f in (flat, ragged)]
 
+    def observed_cells(self, stats: CategoricalStats) -> Array:
+        """(C, D) rows of each class in which the column was not missing."""
+        return np.asarray(stats.counts.sum(axis=-1))
+
     def resolve(self, stats: CategoricalStats) -> Self:
         """Broadcast to (class, feature, category), with zeros in the padding."""
         n_classes, n_features, seen = stats.counts.shape

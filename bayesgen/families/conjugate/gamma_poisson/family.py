@@ -223,6 +223,10 @@ class GammaPoisson(ConjugateFamily):
         flat = np.ones((n_classes, n_features))
         return [cls(flat, flat), cls(unequal, 0.5 + unequal[::-1]), cls(40 * flat, 0.5 * flat)]
 
+    def observed_cells(self, stats: PoissonStats) -> Array:
+        """(C, D) rows of each class in which the column was not missing."""
+        return stats.rows
+
     def resolve(self, stats: PoissonStats) -> Self:
         """Broadcast to (class, feature); a rate of None becomes shape/(pooled column mean)."""
         shape = broadcast_prior("shape", self.shape, stats.total.shape)

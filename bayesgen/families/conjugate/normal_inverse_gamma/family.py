@@ -287,6 +287,10 @@ class NormalInverseGamma(ConjugateFamily):
         """Block by block: centred sums about the first observed value of each column."""
         return GaussianStats.of_rows(X, y, n_classes, weight)
 
+    def observed_cells(self, stats: GaussianStats) -> Array:
+        """(C, D) rows of each class in which the column was not missing."""
+        return stats.n
+
     def resolve(self, stats: GaussianStats) -> Self:
         """Fill in the data-scaled defaults from the pooled statistics."""
         shape = stats.mean.shape

@@ -1,0 +1,126 @@
+"""Columns of a table that look as if they were not meant for features, or not in this form."""
+
+import re
+import warnings
+from collections.abc import Collection
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from bayesgen.encoding.column import Column
+from bayesgen.encoding.literals import parse_number
+from bayesgen.encoding.tables import Table, is_table
+
+_LOOKED_AT = 10_000  # first rows of a table
+_FEW = 20  # cells below which nothing is said of a column
+_PARSED = 200  # distinct texts of a column that are looked at for numbers and dates
+_MOST = 0.9  # of them that must be one or the other
+_CATEGORIES = 2 / 3  # as many different texts as cells
+
+_ID = re.compile(r"(?i:(^|[^a-z])(id|ids|index|uuid|row_?num(ber)?)$|^unnamed: *\d+$)|[a-z]I[Dd]$")
+_DATE = re.compile(
+    r"\d{4}([-/.])\d{1,2}\1\d{1,2}([T ]\d{1,2}:\d{2}.*)?"  # 2026-11-22, with or without a time
+    r"|\d{1,2}([-/.])\d{1,2}\3\d{2,4}([T ]\d{1,2}:\d{2}.*)?"  # 22.11.2026, 11/22/26
+)
+
+
+class ColumnWarning(UserWarning):
+    """Columns look like identifiers, dates, unread numbers, or hold a single value."""
+
+
+def find(
+    X: Any, used: Collection[str] | None = None, chosen: bool | Collection[str] = False
+) -> dict[str, str]:
+    """What is odd about the columns of a data frame.
+
+    Of the first 10 000 rows, and of columns with at least 20 cells that are not missing:
+
+    - text in which 9 of 10 different values (of 200) are dates, and at least 5 are different;
+    - text in which 9 of 10 different values are numbers, and at least 10 are different;
+    - text with more than two different values for every three cells;
+    - whole numbers, all different, in a column whose name says that it identifies rows (``id``,
+      ``row_id``, ``PassengerId``, ``index``, ``Unnamed: 0``);
+    - a single value, unless it is 0 or 1: indicator columns are constant in many a subset.
+
+    Parameters
+    ----------
+    X : data frame; of anything else nothing is said
+    used : names of the columns that are features; None: all
+    chosen : bool, or names
+        Columns whose kind the user has named: dates and numbers as text are meant there.
+
+    Returns
+    -------
+    {name: why}
+    """
+    if not is_table(X):
+        return {}
+    table = Table(nw.from_native(X).head(_LOOKED_AT).to_native())
+    out = {}
+    for j, name in enumerate(table.names or ()):
+        if used is not None and name not in used:
+            continue
+        try:
+            column = table.column(j)
+        except (TypeError, ValueError):  # whoever reads it for good will say so
+            continue
+        why = _oddity(column, name, chosen if isinstance(chosen, bool) else name in chosen)
+        if why:
+            out[name] = why
+    return out
+
+
+def warn(found: dict[str, str], stacklevel: int = 3) -> None:
+    """One `ColumnWarning` of all that `find` has found, if there are any."""
+    if found:
+        each = "; ".join(f"{name!r} {why}" for name, why in found.items())
+        warnings.warn(
+            f"look at {'this column' if len(found) == 1 else f'these {len(found)} columns'} "
+            f"again: {each}",
+            ColumnWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def _oddity(column: Column, name: str, chosen: bool) -> str:
+    present = column.values[column.present]
+    if len(present) < _FEW:
+        return ""
+    if column.kind == "text":
+        return _of_text(present.tolist(), chosen or column.nominal)
+    if column.kind in ("integer", "real"):
+        first = present[0]
+        if first not in (0, 1) and (present == first).all():
+            return f"holds one value, {first:g}: it tells nothing"
+        whole = bool(np.all(present == np.trunc(present)))  # a file's numbers are all floats
+        if _ID.search(name) and whole and len(np.unique(present)) == len(present):
+            return "numbers the rows: leave it out"
+    return ""
+
+
+def _of_text(present: list[str], chosen: bool) -> str:
+    distinct = set(present)
+    if len(distinct) == 1:
+        return f"holds one value, {present[0]!r}: it tells nothing"
+    some = sorted(distinct)[:: max(1, len(distinct) // _PARSED)]
+    if not chosen:
+        dates = sum(_DATE.fullmatch(text.strip()) is not None for text in some)
+        if len(distinct) >= 5 and dates >= _MOST * len(some):
+            return (
+                f"holds dates as text, such as {some[0]!r}, each a category of its own: make a "
+                "number or a season of it"
+            )
+        others = [text for text in some if parse_number(text) is None]
+        if len(distinct) >= 10 and len(others) <= (1 - _MOST) * len(some):
+            but = f" but for {others[0]!r}" if others else ""
+            return (
+                f"holds numbers as text{but}, each a category of its own: convert it, with missing "
+                "cells for what is no number"
+            )
+    if len(distinct) > _CATEGORIES * len(present):
+        return (
+            f"has {len(distinct)} categories in {len(present)} rows, which say nothing of other "
+            "rows: leave it out"
+        )
+    return ""

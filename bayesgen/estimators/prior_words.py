@@ -1,0 +1,153 @@
+"""The prior of each column in words and in the column's units."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from bayesgen.families.capabilities import Margins
+from bayesgen.families.names import CATEGORY, FEATURE
+from bayesgen.numerics.special import Array
+
+_TAIL = 0.05  # of the prior range of a cell, at either end
+_KINDS = {
+    "BetaBernoulli": "bernoulli",
+    "DirichletCategorical": "categorical",
+    "DirichletForest": "binned",
+    "DirichletMarkov": "text",
+    "DirichletMultinomial": "multinomial",
+    "GammaPoisson": "poisson",
+    "NormalInverseGamma": "gaussian",
+    "NormalInverseWishart": "gaussian",
+}
+_NO_PRIOR = ("shift", "ignored", "levels", "edges", "pairs", "grams", "counts")
+
+Values = Mapping[str, Array]  # {hyper-parameter: its values of one column, over classes}
+
+
+def kind_of(family: Any) -> str:
+    """What the columns of a family are called."""
+    name = type(family).__name__
+    return _KINDS.get(name, re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
+
+
+def columns_of(family: Any, n_columns: int) -> list[tuple[str, str]]:
+    """(words of the prior, range of a cell under it or "") of each column of one block."""
+    if n_columns and isinstance(family, Margins):
+        family = family.margins()
+    dims_of = {k: d for k, (d, _) in family.arrays().items()}
+    arrays = {k: a for k, (_, a) in family.arrays().items() if a.dtype.kind in "fiub"}
+    if "mu" in arrays and "shift" in arrays:
+        arrays["mu"] = arrays["mu"] + arrays["shift"]
+    arrays = {
+        k: a for k, a in arrays.items() if k not in _NO_PRIOR and FEATURE in dims_of[k] and a.size
+    }
+    words = _WORDS.get(frozenset(arrays), _in_general)
+    spread = _RANGES.get(frozenset(arrays), lambda values: "")
+    out = []
+    for j in range(n_columns):
+        values = {k: _at(a, dims_of[k], j) for k, a in arrays.items()}
+        out.append((words(values), spread(values)))
+    return out
+
+
+def _at(value: Array, dims: tuple[str, ...], j: int) -> Array:
+    """The values of column j, flat; of categories, those that exist."""
+    axis = dims.index(FEATURE) - len(dims)
+    if value.ndim >= -axis:
+        value = value.take(j if value.shape[axis] > 1 else 0, axis)
+    if CATEGORY in dims:
+        value = value[value > 0]
+    return np.ravel(value)
+
+
+def shown(values: Array, root: bool = False) -> str:
+    """One number, or the range of several."""
+    values = np.sqrt(values) if root else values
+    low, high = float(values.min()), float(values.max())
+    same = high - low <= 1e-9 * max(abs(low), abs(high))
+    return _number(low) if same else f"{_number(low)} to {_number(high)}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if 1e3 <= abs(value) < 1e7 else f"{value:.3g}"
+
+
+def _count(values: Array, what: str) -> str:
+    text = shown(values)
+    return f"{text} {what}" + ("" if text == "1" else "s")
+
+
+def _gaussian(v: Values) -> str:
+    return (
+        f"mean {shown(v['mu'])}, worth {_count(v['kappa'], 'row')}; "
+        f"sd {shown(v['sigma2'], root=True)}, worth {_count(v['nu'], 'row')}"
+    )
+
+
+def _gaussian_range(v: Values) -> str:
+    mu, kappa, nu, sigma2 = (v[k] for k in ("mu", "kappa", "nu", "sigma2"))
+    half = stats.t.isf(_TAIL, nu) * np.sqrt(sigma2 * (1 + 1 / kappa))
+    return f"{_number(float((mu - half).min()))} to {_number(float((mu + half).max()))}"
+
+
+def _poisson(v: Values) -> str:
+    rate = v["shape"] / v["rate"]
+    return f"{shown(rate)} a row, worth {_count(v['rate'], 'row')}"
+
+
+def _poisson_range(v: Values) -> str:
+    ends = stats.nbinom.ppf([[_TAIL], [1 - _TAIL]], v["shape"], v["rate"] / (1 + v["rate"]))
+    return f"{_number(ends[0].min())} to {_number(ends[1].max())}"
+
+
+def _bits(v: Values) -> str:
+    return f"{_count(v['alpha'], 'pseudo-count')} of ones, {shown(v['beta'])} of zeros"
+
+
+def _pseudo_counts(v: Values) -> str:
+    return _count(v["alpha"], "pseudo-count") + " of each"
+
+
+def _sampled_scale(v: Values) -> str:
+    return f"around {shown(v['location'])}, in units of {shown(v['scale'])}"
+
+
+def _in_general(v: Values) -> str:
+    return ", ".join(f"{name} {shown(value)}" for name, value in v.items() if value.size)
+
+
+_WORDS: dict[frozenset[str], Callable[[Values], str]] = {
+    frozenset(("mu", "kappa", "nu", "sigma2")): _gaussian,
+    frozenset(("shape", "rate")): _poisson,
+    frozenset(("alpha", "beta")): _bits,
+    frozenset(("alpha", "new")): _pseudo_counts,
+    frozenset(("alpha",)): _pseudo_counts,
+    frozenset(("location", "scale")): _sampled_scale,
+}
+_RANGES: dict[frozenset[str], Callable[[Values], str]] = {
+    frozenset(("mu", "kappa", "nu", "sigma2")): _gaussian_range,
+    frozenset(("shape", "rate")): _poisson_range,
+}
+
+
+def of_all_columns(family: Any) -> str:
+    """What the prior of a family says of no single column: of tokens, of tables of pairs."""
+    if isinstance(family, Margins):  # all of it is said column by column
+        return ""
+    values = {
+        name: np.ravel(value)
+        for name, (dims, value) in family.arrays().items()
+        if name not in _NO_PRIOR
+        and FEATURE not in dims
+        and value.size
+        and value.dtype.kind in "fiu"
+    }
+    settings = [
+        f"{name}={value!r}"
+        for name, value in family.settings().items()
+        if isinstance(value, str | int | float) and not isinstance(value, bool) and name != "length"
+    ]
+    return ", ".join([_in_general(values)] * bool(values) + settings)

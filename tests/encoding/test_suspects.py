@@ -1,0 +1,84 @@
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import bayesgen as bg
+from bayesgen.encoding import suspects
+
+N = 60
+NUMBERS = np.arange(N)
+CASES = {  # name: (cells, words of the warning or None)
+    "PassengerId": (NUMBERS + 1, "numbers the rows"),
+    "row_id": (NUMBERS[::-1] * 7.0, "numbers the rows"),
+    "Unnamed: 0": (NUMBERS, "numbers the rows"),
+    "rapid": (NUMBERS, None),  # all different, but no telling name
+    "valid": (NUMBERS % 2, None),
+    "group_id": (NUMBERS // 2, None),  # not all different
+    "user_id": (NUMBERS + 0.5, None),
+    "constant": (np.full(N, 7.5), "holds one value, 7.5"),
+    "never": (np.zeros(N), None),  # an indicator
+    "always": (np.ones(N, dtype=int), None),
+    "country": (["NL"] * N, "holds one value, 'NL'"),
+    "born": ([f"19{50 + i % 5}-0{1 + i % 3}-11" for i in NUMBERS], "dates as text"),
+    "when": ([f"{1 + i % 28}.{1 + i % 12}.21 08:30" for i in NUMBERS], "dates as text"),
+    "phone": ([f"0{i % 5}-555-{i % 3}" for i in NUMBERS], None),
+    "age": ([str(20 + i % 30) if i else "unknown" for i in NUMBERS], "text but for 'unknown'"),
+    "rating": ([str(1 + i % 5) for i in NUMBERS], None),  # few codes: meant as categories
+    "name": ([f"Mr {i}" for i in NUMBERS], "60 categories in 60 rows"),
+    "city": ([f"city {i // 3}" for i in NUMBERS], None),
+    "gaps": ([f"Mr {i}" if i < 19 else None for i in NUMBERS], None),  # too few cells to tell
+}
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+@pytest.mark.parametrize("name", CASES)
+def test_what_a_column_looks_like(name, frame):
+    cells, words = CASES[name]
+    found = suspects.find(frame({name: cells, "x": np.linspace(0, 1, N)}))
+    assert list(found) == ([name] if words else [])
+    assert words is None or words in found[name]
+
+
+def test_a_named_kind_is_meant():
+    X = pd.DataFrame({"age": CASES["age"][0], "born": CASES["born"][0]})
+    assert set(suspects.find(X)) == {"age", "born"}
+    assert suspects.find(X, chosen=True) == {}
+    assert suspects.find(X.astype("category")) == {}
+    assert set(suspects.find(X, chosen=["age"])) == {"born"}
+    assert set(suspects.find(X, used=["age"])) == {"age"}
+
+
+def test_one_warning_for_all_columns_that_are_used():
+    X = pd.DataFrame({name: cells for name, (cells, _) in CASES.items()})
+    y = np.arange(N) % 2
+    kinds = {"drop": list(X.columns[4:]), "gaussian": list(X.columns[:4])}
+    with pytest.warns(suspects.ColumnWarning) as caught:
+        clf = bg.MixedNB(kinds).fit(X, y)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    text = str(caught[0].message)
+    assert "these 3 columns" in text
+    assert all(repr(name) in text for name in X.columns[:3])
+    assert "column 'row_id' numbers the rows" in str(clf.summary())
+
+
+def test_a_pool_says_it_once():
+    X = pd.DataFrame({"id": NUMBERS, "x": np.linspace(0, 1, N) ** 2})
+    y = (NUMBERS * 7) % 3 == 0
+    with pytest.warns(suspects.ColumnWarning, match="this column again: 'id'") as caught:
+        pool = bg.LogLinearPool([bg.GaussianNB(), bg.MixedNB()]).fit(X, y)
+    assert len(caught) == 1
+    assert "'id' numbers the rows" in str(pool.summary())
+
+
+def test_silent_on_what_the_package_ships():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for load in (bg.datasets.load_penguins, bg.datasets.load_pokemon):
+            X, _ = load()
+            assert set(suspects.find(X)) <= {"name"}  # of 800 Pokémon
+        assert suspects.find(np.arange(40).reshape(-1, 1)) == {}
+        assert suspects.find([["a"], ["b"]]) == {}

@@ -1,0 +1,114 @@
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import bayesgen as bg
+from tests.estimators.cases import CASES, LABELS, every_case, fitted
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+@every_case
+def test_every_estimator(case):
+    clf, X, y = fitted(case)
+    found = clf.summary()
+    text = str(found)
+    assert text.startswith(f"{type(clf).__name__}, closed form: 60 rows\n")
+    assert f"Log evidence: {clf.log_evidence_:.2f} nats." in text
+    assert found.table["rows"].values.tolist() == [np.sum(y == label) for label in LABELS]
+    assert found.table.attrs["log_evidence"] == clf.log_evidence_
+    cells = pd.DataFrame(X).isna().sum()
+    if clf._family_type.missing == "marginalised" and len(found.to_dataframe()):
+        assert found.table["missing"].values.tolist() == cells.tolist()
+    assert len(found.to_dataframe()) == found.table.sizes.get("feature", 0)
+    assert " nan" not in text
+    assert clf.summary()._repr_html_() in clf._repr_html_()
+
+
+def test_a_gaussian_prior_in_units():
+    X = np.random.default_rng(0).normal(50, 4, size=(40, 2))
+    clf = bg.GaussianNB(mu0=[50.0, 0.0], kappa0=0.5, nu0=4.0, sigma2_0=9.0).fit(
+        X, np.arange(40) % 2
+    )
+    table = clf.summary().table
+    assert table["prior"][0] == "mean 50, worth 0.5 rows; sd 3, worth 4 rows"
+    half = stats.t(4, scale=3 * np.sqrt(3)).isf(0.05)
+    ends = [float(end) for end in str(table["prior_range"][1].item()).split(" to ")]
+    np.testing.assert_allclose(ends, [-half, half], rtol=1e-2)  # three digits
+
+
+def test_the_prior_of_a_full_covariance_is_that_of_its_margins():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    prior = {"mu0": 1.0, "kappa0": 0.5, "nu0": 6.0, "psi0": np.diag([4.0, 16.0, 64.0])}
+    clf = bg.QuadraticDiscriminant(**prior).fit(X, np.arange(40) % 2)
+    rng = np.random.default_rng(1)
+    sigma = stats.invwishart(6, np.diag([4.0, 16.0, 64.0])).rvs(20_000, random_state=rng)
+    variance = np.diagonal(sigma, axis1=1, axis2=2)
+    cells = rng.normal(1.0, np.sqrt(variance * (1 + 1 / 0.5)))
+    for j, told in enumerate(clf.summary().table["prior_range"].values):
+        low, high = (float(end) for end in told.split(" to "))
+        inside = np.mean((low < cells[:, j]) & (cells[:, j] < high))
+        assert abs(inside - 0.9) < 5 * np.sqrt(0.9 * 0.1 / 20_000) + 0.002  # ends of three digits
+
+
+def test_a_poisson_prior_in_units():
+    clf = bg.PoissonNB(shape=2.0, rate=0.5).fit([[1], [4]] * 10, [0, 1] * 10)
+    table = clf.summary().table
+    assert table["prior"][0] == "4 a row, worth 0.5 rows"
+    rate = stats.gamma(2, scale=2).rvs(100_000, random_state=0)
+    x = stats.poisson(rate).rvs(random_state=1)
+    assert table["prior_range"][0] == "{:.0f} to {:.0f}".format(*np.quantile(x, [0.05, 0.95]))
+
+
+def test_missing_cells_of_a_stream_and_of_weights():
+    X, y = pd.DataFrame({"a": [1.0, np.nan, 3, 4], "b": [0.0, 1, np.nan, np.nan]}), list("uvuv")
+    clf = bg.GaussianNB().partial_fit(X, y).partial_fit(X, y)
+    assert clf.summary().table["missing"].values.tolist() == [2, 4]
+    clf = bg.GaussianNB().fit(X, y, sample_weight=[1, 2, 3, 4])
+    assert clf.summary().table["missing"].values.tolist() == [2, 7]
+
+
+def test_few_rows_and_a_chosen_prior_are_told():
+    X, y = np.arange(12.0)[:, None] ** 1.5, ["a"] * 9 + ["b"] * 3
+    text = str(bg.GaussianNB(prior="loo").fit(X, y).summary())
+    assert "Prior strengths chosen from the rows (prior='loo')." in text
+    assert "fewer than 5 rows, where the prior decides: b (3)" in text
+
+
+def test_many_columns_are_cut_in_print_alone():
+    rng = np.random.default_rng(0)
+    clf = bg.BernoulliNB().fit(rng.integers(0, 2, (30, 100)), np.arange(30) % 15)
+    found = clf.summary()
+    assert len(found.to_dataframe()) == 100
+    assert "... and 80 more" in str(found)
+    assert str(found).count("\n") < 30
+
+
+def test_html_escapes_names_and_labels():
+    X = pd.DataFrame({HOSTILE: np.arange(20) ** 1.5})
+    clf = bg.GaussianNB().fit(X, [HOSTILE, "b"] * 10)
+    html = clf._repr_html_()
+    assert HOSTILE not in clf.summary()._repr_html_()
+    assert "&lt;script&gt;" in html
+
+
+def test_a_pool_has_one_in_the_same_style():
+    X, y = bg.datasets.load_penguins()
+    pool = bg.LogLinearPool([bg.MixedNB(), bg.MixedNB(variance="tied")]).fit(X, y)
+    found = pool.summary()
+    assert found._repr_html_() in pool._repr_html_()
+    assert str(found).splitlines()[1].split() == ["exponent", "lower", "upper"]
+    assert "MixedNB-2" in found._repr_html_()
+
+
+@pytest.mark.parametrize("clf", [bg.GaussianNB(), bg.LogLinearPool()])
+def test_unfitted_there_is_the_diagram_alone(clf):
+    assert "<ul>" not in clf._repr_html_()
+    assert type(clf).__name__ in clf._repr_html_()
+
+
+def test_a_loaded_model_says_the_same(tmp_path):
+    clf, *_ = fitted(CASES["MixedNB"])
+    clf.save(tmp_path / "m.nc")
+    assert str(bg.load(tmp_path / "m.nc").summary()) == str(clf.summary())
