@@ -73,7 +73,13 @@ def load(path: str | os.PathLike[str], **arguments: Any) -> GenerativeClassifier
     ------
     FileNotFoundError
     ValueError
-        If the file is damaged, foreign, or of another format version.
+        If the file is damaged, foreign, or of another format version, or holds no valid model.
+
+    Notes
+    -----
+    The file ends with SHA-256 of its bytes, which finds damage and does not say who wrote it: a
+    model file of a stranger can predict whatever the stranger wants, but it can neither run code
+    nor be anything else than a valid model.
 
     Examples
     --------
@@ -93,17 +99,13 @@ def load(path: str | os.PathLike[str], **arguments: Any) -> GenerativeClassifier
             f"{path} holds a {name!r}, which this version of bayesgen does not know; it knows "
             f"{', '.join(sorted(estimators))}"
         )
-    try:
-        absent = [argument for argument in state["unsaved"] if argument not in arguments]
-        if absent:  # its default would be another model
-            raise ValueError(
-                f"{path} was saved with {absent[0]}=..., which a file cannot hold: give "
-                f"load(path, {absent[0]}=...) what the {name} was made with"
-            )
+    absent = [argument for argument in state.get("unsaved", ()) if argument not in arguments]
+    if absent:  # its default would be another model
+        raise ValueError(
+            f"{path} was saved with {absent[0]}=..., which a file cannot hold: give "
+            f"load(path, {absent[0]}=...) what the {name} was made with"
+        )
+    with storage.complete(path, name):
         parameters = {k: storage.from_json(v) for k, v in state["parameters"].items()}
         found: GenerativeClassifier = estimators[name](**(parameters | arguments))
         return found._load(fit, state, draws)
-    except (KeyError, AttributeError, TypeError) as error:
-        raise ValueError(
-            f"{path} does not hold a complete {name} ({type(error).__name__}: {error})"
-        ) from error

@@ -3,15 +3,19 @@
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, get_args
 
-import numpy as np
-
-from bayesgen.datatree.fit import fit_dataset, read_fit
+from bayesgen.datatree.fit import (
+    fit_dataset,
+    read_fit,
+    refuse_invalid,
+    refuse_other_posterior,
+)
 from bayesgen.datatree.names import CONSTANT_DATA, FIT, LEAVE_ONE_OUT
 from bayesgen.estimators.estimator import package_version
 from bayesgen.estimators.posterior import Posterior
 from bayesgen.families.names import CLASS
+from bayesgen.inference.sampled import Inference
 from bayesgen.io import storage
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
@@ -78,11 +82,12 @@ class Saving(Posterior):
     ) -> Self:
         """Fill a new instance from a model file."""
         self.classes_ = storage.labels_from_json(state["classes"])
-        if state["n_features"] is not None:
-            self.n_features_in_ = state["n_features"]
-        if state["feature_names"] is not None:
-            self.feature_names_in_ = np.array(state["feature_names"], dtype=object)
-        self.n_rows_seen_ = state["n_rows_seen"]
+        n_features, names = storage.columns_from_json(state)
+        if n_features is not None:
+            self.n_features_in_ = n_features
+        if names is not None:
+            self.feature_names_in_ = names
+        self.n_rows_seen_ = storage.whole(state, "n_rows_seen")
         self.encoder_ = None
         self._restore(state)
         given = self._make_family()
@@ -90,23 +95,33 @@ class Saving(Posterior):
         if family.__name__ != fit.attrs["family"]:
             raise ValueError(f"the file holds a {fit.attrs['family']}, not a {family.__name__}")
         self.inference_ = state.get("inference", "closed form")
-        self.n_unlabelled_ = state.get("n_unlabelled", 0)
+        if self.inference_ not in get_args(Inference):
+            raise ValueError(f"it was fitted by {self.inference_!r}, which is unknown")
+        self.n_unlabelled_ = storage.whole({"n_unlabelled": 0, **state}, "n_unlabelled")
         draws = dict(draws)
         if LEAVE_ONE_OUT in draws:
             held = draws.pop(LEAVE_ONE_OUT)
             self._loo_scores = LeftOut(**{str(k): held[k].values for k in held.data_vars})
+            self._loo_scores.refuse_invalid(len(self.classes_))
         prior, model, stats = read_fit(fit, family)
         self.prior_ = replace(prior, family=prior.family.with_prior_objects(given))
+        exact = self.inference_ == "closed form"
+        self._posterior = (
+            ExactPosterior(self.prior_, model, stats)
+            if exact
+            else DrawnPosterior(self.prior_, model, stats, {})
+        )
+        refuse_invalid(self._unresolved(), prior, model, stats, coords=self._coords())
         if state.get("closed_form", True):
+            refuse_other_posterior(self.prior_, model, stats)
             self.model_, self.stats_ = model, stats
-        if self.inference_ == "closed form":
-            self._posterior = ExactPosterior(self.prior_, model, stats)
+        if exact:
             return self
-        self._posterior = DrawnPosterior(self.prior_, model, stats, {})
         attrs = {k: storage.from_json(v) for k, v in state["draws"].items()}
         self._draws = self._tree(draws, attrs["route"])
         # who drew them and when: what a file of version 0.1 does not tell stays unknown
         untold = ("created_at", "inference_library", "inference_library_version")
         self._draws.attrs |= dict.fromkeys(untold, "unknown") | attrs
         self._posterior = self._drawn_posterior(self._draws)
+        self._posterior.refuse_invalid()
         return self

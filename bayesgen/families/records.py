@@ -12,9 +12,12 @@ import numpy as np
 from bayesgen.numerics.special import Array
 
 
-def array(*dims: str, default: Any = MISSING) -> Any:
-    """Dataclass field of an array with named dims; the names are its shape comment."""
-    return field(default=default, metadata={"dims": dims})
+def array(*dims: str, default: Any = MISSING, signed: bool = False) -> Any:
+    """Dataclass field of an array with named dims; the names are its shape comment.
+
+    `signed` matters to statistics alone: what is not signed is never negative.
+    """
+    return field(default=default, metadata={"dims": dims, "signed": signed})
 
 
 def guide(*dims: str) -> Any:

@@ -71,7 +71,8 @@ class Checkpoint:
         for name in {**then, **now}:
             if then.get(name) != now.get(name):
                 raise self.other(f"{name} was {then.get(name)!r} and is {now.get(name)!r}")
-        fresh = clone(clf)._load(fit, state, draws)
+        with storage.complete(self.path, type(clf).__name__):
+            fresh = clone(clf)._load(fit, state, draws)
         arguments = fresh.get_params(deep=False)
         clf.__dict__.update({k: v for k, v in fresh.__dict__.items() if k not in arguments})
         position: Position = state["stream"]["position"]

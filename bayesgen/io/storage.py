@@ -1,7 +1,13 @@
 """Model files: one netCDF file, written whole or not at all, read without pickle.
 
 A model file is the DataTree group ``fit`` and a JSON attribute with the constructor's arguments;
-after a fit by NUTS also the groups of its draws.
+after a fit by NUTS also the groups of its draws. Behind the netCDF file stand 82 bytes more: the
+SHA-256 digest of all before them. It is compared before HDF5 reads anything, because a flipped bit
+can keep HDF5 busy for ever. Files of version 0.1, and those that xarray wrote again, have no such
+end and are held to the digest of their numbers alone. A digest finds damage; it is no signature,
+because who writes a file can write the digest that belongs to it. So a file is read with bounds on
+what it declares, and its numbers and settings are held to what the model needs
+(`bayesgen.datatree.fit.refuse_invalid`).
 """
 
 import errno
@@ -25,6 +31,8 @@ FIT = "fit"  # `datatree.names.FIT`, which a reader of files does not import
 FORMATS = (1, 2)
 _ATTRIBUTE = "bayesgen_model"
 _CHECKSUM = "bayesgen_sha256"
+_END = b"\nbayesgen-sha256 "  # and 64 hexadecimal digits, a line feed: the last bytes of a file
+_MOST_DECLARED = 100  # bytes that arrays may declare for each byte of the file
 
 
 def write(
@@ -46,8 +54,9 @@ def write(
     text = json.dumps({"format": FORMATS[bool(draws)], **state})
     attrs = {_ATTRIBUTE: text, _CHECKSUM: _checksum(text, fit, draws)}
     content = _netcdf({FIT: fit, **draws}, attrs)
+    end = _END + hashlib.sha256(content).hexdigest().encode() + b"\n"
     with replacing(target) as temporary:
-        temporary.write_bytes(content)
+        temporary.write_bytes(content + end)
     return target
 
 
@@ -143,9 +152,11 @@ def read(
 
     if not Path(path).is_file():
         raise FileNotFoundError(f"no model file at {path}")
+    _refuse_damaged(path)
     try:
         with h5py.File(path, "r") as file:  # h5netcdf leaves half a file open where this fails
             file.attrs.get("_nc3_strict")
+            _refuse_excess(file, os.path.getsize(path))
         with xr.open_datatree(path, engine="h5netcdf") as tree:
             text, checksum = tree.attrs.get(_ATTRIBUTE), tree.attrs.get(_CHECKSUM)
             groups = {name: group.to_dataset().load() for name, group in tree.children.items()}
@@ -162,7 +173,7 @@ def read(
     try:
         state = json.loads(text)
         found = state.get("format")
-    except (AttributeError, TypeError, ValueError):
+    except (AttributeError, RecursionError, TypeError, ValueError):
         raise ValueError(f"{path} is damaged: its record of the model cannot be read") from None
     if found not in FORMATS:
         raise ValueError(
@@ -172,6 +183,47 @@ def read(
     if checksum != _checksum(text, fit, groups):
         raise ValueError(f"{path} is damaged: its checksum does not fit its numbers")
     return fit, state, groups
+
+
+def _refuse_damaged(path: str | os.PathLike[str]) -> None:
+    """Raise a ValueError if the digest at the end of a file is not that of its bytes."""
+    length = len(_END) + 65
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        left = os.fstat(file.fileno()).st_size - length
+        while left > 0 and (part := file.read(min(left, 1 << 20))):
+            digest.update(part)
+            left -= len(part)
+        end = file.read(length)
+    known = _END[:8] in end  # a piece of it: the file was cut short
+    if known and end != _END + digest.hexdigest().encode() + b"\n":
+        raise ValueError(f"{path} is damaged: its bytes are not those that were written")
+
+
+def _refuse_excess(file: Any, size: int) -> None:
+    """Raise for what no writer of models makes: data elsewhere, or more than the file can hold."""
+    import h5py
+
+    declared = 0
+    folders = [file]
+    while folders:
+        folder = folders.pop()
+        for name in folder:
+            if not isinstance(folder.get(name, getlink=True), h5py.HardLink):
+                raise ValueError(f"{name!r} is a link to somewhere else")
+            entry = folder[name]
+            if isinstance(entry, h5py.Group):
+                folders.append(entry)
+                if len(folders) > 1000:  # groups that contain each other
+                    raise ValueError("it has groups without end")
+            elif isinstance(entry, h5py.Dataset):
+                if entry.is_virtual or entry.external:
+                    raise ValueError(f"the numbers of {name!r} are in another file")
+                # a dimension without labels is a number and holds nothing
+                bare = b"netCDF dimension but not" in bytes(entry.attrs.get("NAME", b""))
+                declared += 0 if bare else entry.size * entry.dtype.itemsize
+    if declared > _MOST_DECLARED * size:
+        raise ValueError(f"its arrays declare {declared} bytes, and the file has {size}")
 
 
 def _checksum(text: str, fit: "xr.Dataset", draws: Mapping[str, "xr.Dataset"] | None = None) -> str:
@@ -225,7 +277,7 @@ def from_json(value: Any) -> Any:
         return [from_json(v) for v in value]
     if isinstance(value, dict):
         if "array" in value:
-            return np.array([from_json(v) for v in value["array"]], dtype=np.dtype(value["dtype"]))
+            return np.array([from_json(v) for v in value["array"]], dtype=_dtype(value["dtype"]))
         if "tuple" in value:
             return tuple(from_json(v) for v in value["tuple"])
         return {from_json(k): from_json(v) for k, v in value["pairs"]}
@@ -247,5 +299,52 @@ def labels_to_json(labels: np.ndarray) -> dict[str, Any]:
 
 
 def labels_from_json(value: Mapping[str, Any]) -> np.ndarray:
-    """Inverse of `labels_to_json`."""
-    return np.array(value["labels"], dtype=np.dtype(value["dtype"]))
+    """Inverse of `labels_to_json`; ValueError if they are no labels of classes."""
+    labels, dtype = value["labels"], _dtype(value["dtype"])
+    text = all(isinstance(label, str) for label in labels)
+    if not labels or (dtype.kind in "OUM") != text:
+        raise ValueError(f"it has no classes, or their labels are not of type {dtype}")
+    found = np.array(labels, dtype=dtype)
+    if found.ndim != 1 or (len(found) > 1 and not np.all(found[:-1] < found[1:])):
+        raise ValueError("the labels of its classes are not distinct and sorted")
+    return found
+
+
+def columns_from_json(state: Mapping[str, Any]) -> tuple[int | None, np.ndarray | None]:
+    """Number and names of the columns of X, where the model knows them."""
+    n, names = state["n_features"], state["feature_names"]
+    if n is not None:
+        n = whole(state, "n_features")
+    if names is None:
+        return n, None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("the names of its columns are not text")
+    if n != len(names):
+        raise ValueError(f"it has {n} columns and {len(names)} names")
+    return n, np.array(names, dtype=object)
+
+
+def whole(state: Mapping[str, Any], name: str) -> int:
+    """A count in a record; ValueError if it is none."""
+    value = state[name]
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{name} is {value!r}, not a whole number >= 0")
+    return value
+
+
+def _dtype(name: Any) -> np.dtype:
+    """A type of numbers, text or dates, of a size that text has."""
+    dtype = np.dtype(name)
+    if dtype.kind not in "biufOUM" or dtype.itemsize > 1 << 20:
+        raise ValueError(f"a model file holds no values of type {dtype}")
+    return dtype
+
+
+@contextmanager
+def complete(path: str | os.PathLike[str], what: str) -> Iterator[None]:
+    """Anything that goes wrong while a model is made from a file is a ValueError about the file."""
+    try:
+        yield
+    except Exception as error:
+        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+        raise ValueError(f"{path} does not hold a complete {what} ({kind}{error})") from error

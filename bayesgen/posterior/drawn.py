@@ -54,6 +54,19 @@ class DrawnPosterior:
     theta: Theta
     exact_weights: bool = True
 
+    def refuse_invalid(self) -> None:
+        """Raise a ValueError for draws from a file under which a row has no density."""
+        if not self.model.generative:
+            return  # any coefficients will do
+        weights = self.theta[CLASS_WEIGHTS]
+        if np.any(weights < 0) or not np.allclose(weights.sum(axis=-1), 1, rtol=1e-6):
+            raise ValueError(f"{CLASS_WEIGHTS!r} of the posterior are no probabilities")
+        with np.errstate(all="ignore"):
+            row, _ = self.simulate(np.random.default_rng(0), 1, np.zeros(1, dtype=int), False)
+            for _, joint in self.log_joint_draws(row):
+                if np.isnan(joint).any():
+                    raise ValueError("a draw of the posterior is no parameter of the model")
+
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
         """{name: dims} of every parameter."""

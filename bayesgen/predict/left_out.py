@@ -46,6 +46,18 @@ class LeftOut(Record):
     overall: Array = array(SCORED)
     label: Array = array(SCORED)
 
+    def refuse_invalid(self, n_classes: int) -> None:
+        """Raise a ValueError for what came from a file and no training rows can have."""
+        arrays = [value for _, value in self.arrays().values()]
+        if len({a.shape for a in arrays}) > 1 or any(a.ndim != 1 for a in arrays):
+            raise ValueError("the leave-one-out scores differ in number")
+        if any(a.dtype.kind not in "iuf" for a in arrays) or np.isnan(self.label).any():
+            raise ValueError("the leave-one-out scores are not all numbers")
+        if not np.isin(self.codes, np.arange(n_classes)).all():
+            raise ValueError("the leave-one-out scores are of unknown classes")
+        if not np.all((self.weight > 0) & (self.weight < np.inf)):
+            raise ValueError("the leave-one-out scores have weights that are not positive")
+
     def sorted(self) -> "LeftOut":
         """By class and score: the order of the training rows is nobody's business."""
         return self.at(SCORED, np.lexsort((self.label, self.of_class, self.codes)))

@@ -26,7 +26,7 @@ def told(name):
 
 
 def test_the_files_are_there():
-    assert len(NAMES) == 6
+    assert len(NAMES) == 7
     assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 400_000
 
 

@@ -111,6 +111,15 @@ def read_record(
     exponents, intercepts, covariance, offset = (
         np.asarray(fit[name].values) for name in ("exponents", "intercepts", "covariance", "offset")
     )
+    classes = pool.classes_.shape
+    number = exponents.shape if state["parameters"]["exponents"] == "feature" else (len(members),)
+    sizes = {"exponents": number, "intercepts": classes, "offset": classes}
+    found = {"exponents": exponents, "intercepts": intercepts, "offset": offset}
+    for name, value in (found | {"covariance": covariance}).items():
+        if value.shape != sizes.get(name, value.shape) or not np.isfinite(value).all():
+            raise ValueError(f"{name!r} of the pool are not as many finite numbers as it needs")
+    if not np.all(exponents > 0):
+        raise ValueError(f"exponents of a pool are positive, not {exponents}")
     pool._exponents = Exponents(exponents, intercepts, covariance)
     pool.exponents_, pool.intercepts_, pool._offset_ = exponents, intercepts, offset
     pool._prior_ = ExponentPrior(*state["prior"])
@@ -125,8 +134,9 @@ def read_record(
             group.assign_coords({k: v for k, v in coords.items() if k in group.dims})
             for group in (groups["posterior"], groups["sample_stats"])
         )
-    pool.n_rows_, pool.left_out_ = int(state["n_rows"]), dict(state["left_out"])
-    if state["n_features"] is not None:
-        pool.n_features_in_ = state["n_features"]
-    if state["feature_names"] is not None:
-        pool.feature_names_in_ = np.array(state["feature_names"], dtype=object)
+    pool.n_rows_, pool.left_out_ = storage.whole(state, "n_rows"), dict(state["left_out"])
+    n_features, names = storage.columns_from_json(state)
+    if n_features is not None:
+        pool.n_features_in_ = n_features
+    if names is not None:
+        pool.feature_names_in_ = names

@@ -20,7 +20,7 @@ class MarkovStats(Stats):
     Codes are those of one vocabulary; `recode_tokens` brings two together before a merge.
     """
 
-    grams: Array = array("gram", "position")  # codes, START before the document
+    grams: Array = array("gram", "position", signed=True)  # codes, START before the document
     counts: Array = array(CLASS, "gram")
     n_tokens: int = 0
 

@@ -80,7 +80,9 @@ class MultinomialStats(Stats):
     """Weighted word counts, and what the evidence needs to be a probability of count vectors."""
 
     counts: Array = array(CLASS, FEATURE)
-    log_coefficient: Array = array(CLASS)  # sum of the documents' log multinomial coefficients
+    log_coefficient: Array = array(
+        CLASS, signed=True
+    )  # sum of the documents' log multinomial coefficients
 
 
 @dataclass(frozen=True, eq=False)

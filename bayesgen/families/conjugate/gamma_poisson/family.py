@@ -74,7 +74,7 @@ class PoissonStats(Stats):
 
     total: Array = array(CLASS, FEATURE)  # sum of counts
     rows: Array = array(CLASS, FEATURE)  # number of observed rows
-    log_factorial: Array = array(CLASS, FEATURE)  # sum of log x!
+    log_factorial: Array = array(CLASS, FEATURE, signed=True)  # sum of log x!
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,9 +34,9 @@ class GaussianStats(Stats):
     """
 
     n: Array = array(CLASS, FEATURE)  # weight of the observed rows
-    mean: Array = array(CLASS, FEATURE)  # minus shift
+    mean: Array = array(CLASS, FEATURE, signed=True)  # minus shift
     scatter: Array = array(CLASS, FEATURE)  # sum of squares about the mean
-    shift: Array = array(FEATURE)
+    shift: Array = array(FEATURE, signed=True)
 
     @classmethod
     def of_rows(cls, X: Matrix, y: Array, n_classes: int, weight: Array | None = None) -> Self:

@@ -37,9 +37,9 @@ class ScatterStats(Stats):
     """
 
     n: Array = array(CLASS)
-    mean: Array = array(CLASS, FEATURE)  # minus shift
-    scatter: Array = array(CLASS, FEATURE, FEATURE_BIS)
-    shift: Array = array(FEATURE)
+    mean: Array = array(CLASS, FEATURE, signed=True)  # minus shift
+    scatter: Array = array(CLASS, FEATURE, FEATURE_BIS, signed=True)
+    shift: Array = array(FEATURE, signed=True)
     shared: bool = False
 
     def merge(self, other: Self) -> Self:
