@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 __all__ = [
+    "AnDE",
     "BayesianLogisticRegression",
     "BernoulliNB",
     "CategoricalNB",
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from bayesgen.checks.sbc import simulation_based_calibration
     from bayesgen.checks.validate import validate
     from bayesgen.estimators import (
+        AnDE,
         BayesianLogisticRegression,
         BernoulliNB,
         CategoricalNB,

@@ -19,6 +19,7 @@ from bayesgen.estimators.sampled import (
     NegativeBinomialNB,
     StudentTNB,
 )
+from bayesgen.estimators.super_parents import AnDE
 from bayesgen.estimators.tables import CategoricalNB, MixedNB
 from bayesgen.estimators.text import MarkovNB
 from bayesgen.io import storage
@@ -34,6 +35,7 @@ ESTIMATORS: tuple[type[GenerativeClassifier], ...] = (
     QuadraticDiscriminant,
     MarkovNB,
     TreeAugmentedNB,
+    AnDE,
     BayesianLogisticRegression,
     DirichletCompoundMultinomialNB,
     HierarchicalBernoulliNB,

@@ -1,30 +1,25 @@
 """Naive Bayes with dependences between columns, averaged over forests: TreeAugmentedNB."""
 
-from collections.abc import Mapping
-from itertools import product
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from bayesgen.datatree import tree
-from bayesgen.encoding.binned import BinnedTable, MissingCells
-from bayesgen.estimators.base import Align
-from bayesgen.estimators.tables import _Table, refuse_no_categories
+from bayesgen.encoding.binned import MissingCells
+from bayesgen.estimators.binned import _Binned
 from bayesgen.families.conjugate.dirichlet_forest import DirichletForest, pymc_forests
 from bayesgen.families.contract import ConjugateFamily, Family
-from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, Method, StructureName
-from bayesgen.numerics.special import Array, log_sum_exp
-from bayesgen.posterior.scores import Quantity
+from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, StructureName
+from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
     import pymc as pm
     import xarray as xr
 
 _WIDEST = 150  # columns, of the average: about .05 s a row and class, 20 MB of tables a class
-_COMPLETIONS = 4096  # of one row with missing cells
 
 
-class TreeAugmentedNB(_Table):
+class TreeAugmentedNB(_Binned):
     r"""Naive Bayes with an exact average over all forests of dependences among the columns.
 
     Within a class each column depends on at most one other. The tables and the forest are
@@ -129,8 +124,7 @@ class TreeAugmentedNB(_Table):
         self.prior = prior
 
     def _make_family(self) -> ConjugateFamily:
-        encoder: BinnedTable | None = getattr(self, "encoder_", None)
-        levels = None if encoder is None else encoder.levels
+        levels = self._levels()
         if levels is not None and self.structure == "average" and len(levels) > _WIDEST:
             raise ValueError(
                 f"an average over all forests of {len(levels)} columns would take "
@@ -140,100 +134,6 @@ class TreeAugmentedNB(_Table):
         return DirichletForest(
             self.strength, self.root_weight, levels, self.edges, structure=self.structure
         )
-
-    # -- rows ------------------------------------------------------------------------------------
-
-    def _learn(self, X: Any) -> BinnedTable:
-        if self.unseen not in ("ignore", "raise"):
-            raise ValueError(f"unseen must be 'ignore' or 'raise', got {self.unseen!r}")
-        if "stats_" in self.__dict__:
-            known: BinnedTable = self.encoder_
-            self._refuse_unknown(known.encode(X), known)
-            if any(known.missing):  # a category that is new would be coded as a missing cell
-                _refuse_new(known, X)
-            return known
-        found = BinnedTable.learn(
-            X, self.n_bins, self.columns, self.categories, self.cuts, self.missing
-        )
-        names = found.schema.names or found.schema.positions
-        nominal = found.schema.blocks.get("categorical", ())
-        refuse_no_categories(found.schema.categories, [names[j] for j in nominal])
-        self._refuse_unknown(found.encode(X), found)
-        return found
-
-    def _refuse_unknown(self, codes: Array, encoder: BinnedTable) -> None:
-        """Raise where a training cell has no code."""
-        gone = np.argwhere(np.isnan(codes))
-        if len(gone):
-            i, j = gone[0]
-            names = encoder.schema.names
-            name = f"column {encoder.schema.positions[j] if names is None else names[j]!r}"
-            raise ValueError(
-                f"row {i}, {name}: missing, or a category that the first rows did not have; "
-                "pairs of incomplete rows have no common margins. Give missing='category', and "
-                "declare categories= where rows come in parts"
-            )
-
-    def _widen(self, encoder: BinnedTable) -> Align:
-        if encoder is not self.encoder_ and encoder.to_json() != self.encoder_.to_json():
-            raise ValueError(
-                "the two sides have different bins, categories or codes of missing cells, and "
-                "tables of pairs cannot be recoded: declare cuts=, categories= and missing= on both"
-            )
-        return lambda stats: stats
-
-    def _encode(self, X: Any) -> Array:
-        if self.unseen == "raise":
-            self.encoder_.schema.refuse_unseen(X)
-        codes: Array = self.encoder_.encode(X)
-        return codes
-
-    def _decode(self, X: Any) -> Any:
-        import pandas as pd
-
-        return pd.DataFrame(dict(zip(self._feature_names(), self.encoder_.decode(X), strict=True)))
-
-    def _log_joint(
-        self,
-        X: Any,
-        method: Method,
-        class_prior: Any,
-        posterior: Any,
-        quantity: Quantity,
-        relevance: Any = None,
-    ) -> Array:
-        if method != "posterior_predictive" or relevance is not None:
-            return super()._log_joint(X, method, class_prior, posterior, quantity, relevance)
-        own = self._posterior_of(posterior, method)
-        weights = self._given_weights(class_prior)
-        codes = self._encoded(X)
-        partial = np.flatnonzero(np.isnan(codes).any(axis=1))
-        if not len(partial):
-            return own.log_joint(codes, method, weights, quantity)
-        out = np.empty((len(codes), len(self.classes_)))
-        whole = np.setdiff1d(np.arange(len(codes)), partial)
-        if len(whole):
-            out[whole] = own.log_joint(codes[whole], method, weights, quantity)
-        for i in partial:
-            rows = self._completions(codes[i], int(i))
-            out[i] = log_sum_exp(own.log_joint(rows, method, weights, quantity), axis=0)
-        return out
-
-    def _completions(self, row: Array, i: int) -> Array:
-        """(K, D) every way to fill the missing cells of a row of codes."""
-        gaps = np.flatnonzero(np.isnan(row))
-        encoder = self.encoder_
-        sizes = (encoder.levels - np.array(encoder.missing))[gaps]
-        n = float(np.prod(sizes.astype(np.float64)))
-        if n > _COMPLETIONS:
-            raise ValueError(
-                f"row {i} has {len(gaps)} cells that are not known, {n:.0f} completions; the exact "
-                f"sum takes at most {_COMPLETIONS}. Fit with missing='category', or leave columns "
-                "out"
-            )
-        rows = np.repeat(row[None], int(n), axis=0)
-        rows[:, gaps] = list(product(*(range(size) for size in sizes)))
-        return rows
 
     # -- what the forests say --------------------------------------------------------------------
 
@@ -293,24 +193,10 @@ class TreeAugmentedNB(_Table):
             mixture, the probabilities of its forests given tables and rows, in the order of
             ``families.conjugate.dirichlet_forest.pymc_forests.rooted_forests``.
         """
-        import pymc as pm
-        import pytensor.tensor as pt
-
-        self._fitted()
+        stats = self._stats_for_pymc(X, y, likelihood)
         prior: Any = self.prior_.family
-        if likelihood != "statistics":
-            raise ValueError("likelihood must be 'statistics': rows are not independent given pi")
-        if (X is None) != (y is None):
-            raise ValueError("X and y must be given together")
-        stats = self.stats_
-        if X is not None:
-            codes = self._codes_of(y)
-            stats = self.prior_.stats(self._encoded(X), codes, len(self.classes_))
         forests = self._forests(prior, structure)
-        with pm.Model(coords={CLASS: self.classes_}) as model:
-            pi = pm.Dirichlet("pi", self.prior_.alpha, dims=CLASS)
-            if observed:
-                pm.Potential("label", (stats.count * pt.log(pi)).sum())
+        with self._pymc_of_labels(stats, observed) as model:
             pymc_forests.declare(prior, stats.features.pairs if observed else None, forests)
         return model
 
@@ -331,27 +217,3 @@ class TreeAugmentedNB(_Table):
             return [pymc_forests.rooted_forests(n_columns)] * n_classes
         parents = np.broadcast_to(np.asarray(structure, dtype=np.int64), (n_classes, n_columns))
         return list(parents[:, None])
-
-    # -- names and files -------------------------------------------------------------------------
-
-    def _feature_names(self) -> list[Any]:
-        schema = self.encoder_.schema
-        names = schema.names
-        return [f"x{j}" for j in schema.positions] if names is None else list(names)
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        self.encoder_ = BinnedTable.from_json(state["encoder"])
-
-    def _check_same_features(self, other: Self) -> None:
-        if self.encoder_.schema.names is None or other.encoder_.schema.names is None:
-            super()._check_same_features(other)
-
-
-def _refuse_new(known: BinnedTable, X: Any) -> None:
-    try:
-        known.schema.refuse_unseen(X)
-    except ValueError as error:
-        what = str(error).split(";")[0]
-        raise ValueError(
-            f"{what}; later parts take the categories of the first rows: declare categories="
-        ) from None

@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
     from bayesgen.families.conjugate.dirichlet_forest import DirichletForest
     from bayesgen.families.conjugate.dirichlet_markov import DirichletMarkov
     from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
+    from bayesgen.families.conjugate.dirichlet_super_parents import DirichletSuperParents
     from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
     from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
     from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
@@ -52,6 +53,7 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
         "DirichletForest",
         "DirichletMarkov",
         "DirichletMultinomial",
+        "DirichletSuperParents",
         "Family",
         "GammaPoisson",
         "GaussianMixture",

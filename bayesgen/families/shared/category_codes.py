@@ -249,3 +249,28 @@ def draw_codes(rng: np.random.Generator, p: Array, y: Array) -> Array:
         u = rng.random((len(upto), n_features, 1)) * upto[..., -1:]
         out[rows] = (u >= upto[..., :-1]).sum(axis=-1)
     return out
+
+
+def declared_codes(X: Any, levels: Array, missing: str) -> Array:
+    """(N, D) int64 codes, each below the feature's number of categories in `levels`.
+
+    Raises
+    ------
+    ValueError
+        At a missing cell, with `missing` as the reason, or a number that is no code of its feature.
+    """
+    X = np.asarray(X)
+    k = int(np.max(levels))
+    codes = np.empty(X.shape, dtype=np.int64)
+    for rows in row_blocks(*X.shape):
+        codes[rows] = code_index(X[rows], k)
+    if (codes == k + 1).any():
+        i, j = np.argwhere(codes == k + 1)[0]
+        raise ValueError(f"row {i}, feature {j} is missing (NaN): {missing}")
+    bad = codes >= levels
+    if bad.any():
+        i, j = np.argwhere(bad)[0]
+        raise ValueError(
+            f"row {i}, feature {j}: {X[i, j]} is not one of the category codes 0 .. {levels[j] - 1}"
+        )
+    return codes

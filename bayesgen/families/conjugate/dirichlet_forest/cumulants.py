@@ -14,16 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayesgen.families.shared.arguments import followed_argument
 from bayesgen.families.shared.assembly import cgf_by_rows
 from bayesgen.numerics.special import Array, log_gamma_difference
 
 if TYPE_CHECKING:
     from bayesgen.families.conjugate.dirichlet_forest.family import DirichletForest
-
-_STEP = 1.5  # radians that the terms of a sum may turn between two points of a path
-_LARGEST = 1.6  # radians between two points; beyond it the path is made finer
-_MOST = 1 << 12  # points of a path
-_CELLS = 1 << 21
 
 
 def changes(f: "DirichletForest", c: int, codes: Array, t: Array) -> tuple[Array, Array]:
@@ -87,7 +83,13 @@ def cgf(f: "DirichletForest", X: Array, t: Array) -> Array:
             columns, edges = changes(f, c, own, tc)
             ratio = _log_ratio(f, c, edges)
             if np.iscomplexobj(ratio) and not f.is_forest:
-                ratio = ratio.real + 1j * _argument(f, c, own, tc, edges, ratio)
+
+                def at(some: Array, t: Array, c: int = c) -> Array:
+                    return _log_ratio(f, c, changes(f, c, own[some], t)[1])
+
+                turn = _turn(f, c, edges)
+                angle = followed_argument(at, ratio.imag, turn, tc, (own.shape[1] + 1) ** 2)
+                ratio = ratio.real + 1j * angle
             out += columns + ratio
         return out
 
@@ -103,55 +105,3 @@ def _turn(f: "DirichletForest", c: int, edges: Array) -> Array:
         np.maximum(furthest[..., j], angle[..., p], out=furthest[..., j])
     bound: Array = furthest.sum(axis=-1)
     return bound
-
-
-def _wrapped(angle: Array) -> Array:
-    return np.remainder(angle + np.pi, 2 * np.pi) - np.pi
-
-
-def _argument(
-    f: "DirichletForest", c: int, codes: Array, t: Array, edges: Array, ratio: Array
-) -> Array:
-    """(..., n) argument of the ratio of two sums, followed from real t."""
-    out = _wrapped(ratio.imag)
-    turn = _turn(f, c, edges)
-    # all terms within a quarter turn of the positive axis: so is their sum, on its first branch
-    far = np.argwhere(np.isfinite(turn) & (turn >= np.pi / 2))
-    if not len(far):
-        return out
-    at = tuple(far.T)
-    row, t_far = far[:, -1], np.broadcast_to(t, out.shape)[at]
-    order = np.argsort(turn[at])
-    found = np.empty(len(far))
-    n_nodes = codes.shape[1] + 1
-    start = 0
-    while start < len(order):
-        size = 1
-        points = _points(turn[at][order[start]])
-        while start + size < len(order):
-            more = _points(turn[at][order[start + size]])
-            if more * (size + 1) * n_nodes**2 > _CELLS:
-                break
-            points, size = more, size + 1
-        some = order[start : start + size]
-        found[some] = _followed(f, c, codes[row[some]], t_far[some], points)
-        start += size
-    out[at] = found
-    return out
-
-
-def _points(turn: float) -> int:
-    return int(min(_MOST, np.ceil(turn / _STEP)))
-
-
-def _followed(f: "DirichletForest", c: int, codes: Array, t: Array, points: int) -> Array:
-    """(n,) argument at t, followed over a path of `points` steps from its real part."""
-    along = np.arange(1, points + 1)[:, None] / points
-    _, edges = changes(f, c, codes, t.real + 1j * along * t.imag)
-    angle = _log_ratio(f, c, edges).imag
-    steps = _wrapped(np.diff(angle, axis=0, prepend=np.zeros((1, len(t)))))
-    total = steps.sum(axis=0)
-    rough = np.abs(steps).max(axis=0) > _LARGEST
-    if rough.any() and points < _MOST:
-        total[rough] = _followed(f, c, codes[rough], t[rough], min(_MOST, 4 * points))
-    return total

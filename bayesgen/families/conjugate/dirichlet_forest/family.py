@@ -28,7 +28,7 @@ from typing import Any, ClassVar, Self, get_args
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from bayesgen.families.conjugate.dirichlet_forest import cumulants, strengths, structures
+from bayesgen.families.conjugate.dirichlet_forest import cumulants, structures
 from bayesgen.families.conjugate.dirichlet_forest.statistics import (
     ForestStats,
     count_pairs,
@@ -47,8 +47,9 @@ from bayesgen.families.names import (
     StructureName,
 )
 from bayesgen.families.records import array
+from bayesgen.families.shared import strengths
 from bayesgen.families.shared.assembly import density_by_draws
-from bayesgen.families.shared.category_codes import code_index
+from bayesgen.families.shared.category_codes import declared_codes
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.spanning_trees import Elimination, log_sum_of_trees
@@ -127,13 +128,7 @@ class DirichletForest(ConjugateFamily):
         ValueError
             At a missing cell, or a number that is no code of its feature.
         """
-        X = np.asarray(X)
-        k = int(np.max(self.levels))
-        out = np.empty(X.shape, dtype=np.int64)
-        for rows in row_blocks(*X.shape):
-            out[rows] = code_index(X[rows], k)
-        _refuse(X, out, self.levels, k, self.missing)
-        return out
+        return declared_codes(X, self.levels, self.missing)
 
     def stats(self, X: Any, y: Array, n_classes: int, weight: Array | None = None) -> ForestStats:
         """Counts of pairs of categories."""
@@ -411,17 +406,4 @@ class DirichletForest(ConjugateFamily):
         raise UndefinedEstimateError(
             "posterior_mean",
             "forests have no mean; method='posterior_predictive' averages over them",
-        )
-
-
-def _refuse(X: Array, codes: Array, levels: Array, k: int, missing: str) -> None:
-    """Raise at the first missing cell or number that is no code."""
-    if (codes == k + 1).any():
-        i, j = np.argwhere(codes == k + 1)[0]
-        raise ValueError(f"row {i}, feature {j} is missing (NaN): {missing}")
-    bad = codes >= levels
-    if bad.any():
-        i, j = np.argwhere(bad)[0]
-        raise ValueError(
-            f"row {i}, feature {j}: {X[i, j]} is not one of the category codes 0 .. {levels[j] - 1}"
         )

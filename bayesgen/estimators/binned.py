@@ -1,0 +1,178 @@
+"""Tables of categories, bits and binned real columns, for joint tables of several columns."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import product
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from bayesgen.encoding.binned import BinnedTable, MissingCells
+from bayesgen.estimators.base import Align
+from bayesgen.estimators.tables import _Table, refuse_no_categories
+from bayesgen.families.names import CLASS, Method
+from bayesgen.numerics.special import Array, log_sum_exp
+from bayesgen.posterior.model import ClassStats
+from bayesgen.posterior.scores import Quantity
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+_COMPLETIONS = 4096  # of one row with missing cells
+
+
+class _Binned(_Table):
+    """Shared reading of tables as codes; missing cells of new rows are summed over."""
+
+    n_bins: int
+    columns: Any
+    categories: Any
+    cuts: Any
+    missing: MissingCells
+
+    def _levels(self) -> Array | None:
+        """(D,) numbers of codes, once they are known."""
+        encoder: BinnedTable | None = getattr(self, "encoder_", None)
+        return None if encoder is None else encoder.levels
+
+    def _learn(self, X: Any) -> BinnedTable:
+        if self.unseen not in ("ignore", "raise"):
+            raise ValueError(f"unseen must be 'ignore' or 'raise', got {self.unseen!r}")
+        if "stats_" in self.__dict__:
+            known: BinnedTable = self.encoder_
+            self._refuse_unknown(known.encode(X), known)
+            if any(known.missing):  # a category that is new would be coded as a missing cell
+                _refuse_new(known, X)
+            return known
+        found = BinnedTable.learn(
+            X, self.n_bins, self.columns, self.categories, self.cuts, self.missing
+        )
+        names = found.schema.names or found.schema.positions
+        nominal = found.schema.blocks.get("categorical", ())
+        refuse_no_categories(found.schema.categories, [names[j] for j in nominal])
+        self._refuse_unknown(found.encode(X), found)
+        return found
+
+    def _refuse_unknown(self, codes: Array, encoder: BinnedTable) -> None:
+        """Raise where a training cell has no code."""
+        gone = np.argwhere(np.isnan(codes))
+        if len(gone):
+            i, j = gone[0]
+            names = encoder.schema.names
+            name = f"column {encoder.schema.positions[j] if names is None else names[j]!r}"
+            raise ValueError(
+                f"row {i}, {name}: missing, or a category that the first rows did not have; "
+                "pairs of incomplete rows have no common margins. Give missing='category', and "
+                "declare categories= where rows come in parts"
+            )
+
+    def _widen(self, encoder: BinnedTable) -> Align:
+        if encoder is not self.encoder_ and encoder.to_json() != self.encoder_.to_json():
+            raise ValueError(
+                "the two sides have different bins, categories or codes of missing cells, and "
+                "tables of pairs cannot be recoded: declare cuts=, categories= and missing= on both"
+            )
+        return lambda stats: stats
+
+    def _encode(self, X: Any) -> Array:
+        if self.unseen == "raise":
+            self.encoder_.schema.refuse_unseen(X)
+        codes: Array = self.encoder_.encode(X)
+        return codes
+
+    def _decode(self, X: Any) -> Any:
+        import pandas as pd
+
+        return pd.DataFrame(dict(zip(self._feature_names(), self.encoder_.decode(X), strict=True)))
+
+    def _log_joint(
+        self,
+        X: Any,
+        method: Method,
+        class_prior: Any,
+        posterior: Any,
+        quantity: Quantity,
+        relevance: Any = None,
+    ) -> Array:
+        if method != "posterior_predictive" or relevance is not None:
+            return super()._log_joint(X, method, class_prior, posterior, quantity, relevance)
+        own = self._posterior_of(posterior, method)
+        weights = self._given_weights(class_prior)
+        codes = self._encoded(X)
+        partial = np.flatnonzero(np.isnan(codes).any(axis=1))
+        if not len(partial):
+            return own.log_joint(codes, method, weights, quantity)
+        out = np.empty((len(codes), len(self.classes_)))
+        whole = np.setdiff1d(np.arange(len(codes)), partial)
+        if len(whole):
+            out[whole] = own.log_joint(codes[whole], method, weights, quantity)
+        for i in partial:
+            rows = self._completions(codes[i], int(i))
+            out[i] = log_sum_exp(own.log_joint(rows, method, weights, quantity), axis=0)
+        return out
+
+    def _completions(self, row: Array, i: int) -> Array:
+        """(K, D) every way to fill the missing cells of a row of codes."""
+        gaps = np.flatnonzero(np.isnan(row))
+        encoder = self.encoder_
+        sizes = (encoder.levels - np.array(encoder.missing))[gaps]
+        n = float(np.prod(sizes.astype(np.float64)))
+        if n > _COMPLETIONS:
+            raise ValueError(
+                f"row {i} has {len(gaps)} cells that are not known, {n:.0f} completions; the exact "
+                f"sum takes at most {_COMPLETIONS}. Fit with missing='category', or leave columns "
+                "out"
+            )
+        rows = np.repeat(row[None], int(n), axis=0)
+        rows[:, gaps] = list(product(*(range(size) for size in sizes)))
+        return rows
+
+    # -- the model of given structures in PyMC ---------------------------------------------------
+
+    def _stats_for_pymc(self, X: Any, y: Any, likelihood: str) -> ClassStats:
+        """Of the fit, or of rows given in its place."""
+        self._fitted()
+        if likelihood != "statistics":
+            raise ValueError("likelihood must be 'statistics': rows are not independent given pi")
+        if (X is None) != (y is None):
+            raise ValueError("X and y must be given together")
+        if X is None:
+            stats: ClassStats = self.stats_
+            return stats
+        return self.prior_.stats(self._encoded(X), self._codes_of(y), len(self.classes_))
+
+    @contextmanager
+    def _pymc_of_labels(self, stats: ClassStats, observed: bool) -> "Iterator[pm.Model]":
+        """A PyMC model of the class weights, on the stack."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        with pm.Model(coords={CLASS: self.classes_}) as model:
+            pi = pm.Dirichlet("pi", self.prior_.alpha, dims=CLASS)
+            if observed:
+                pm.Potential("label", (stats.count * pt.log(pi)).sum())
+            yield model
+
+    # -- names and files -------------------------------------------------------------------------
+
+    def _feature_names(self) -> list[Any]:
+        schema = self.encoder_.schema
+        names = schema.names
+        return [f"x{j}" for j in schema.positions] if names is None else list(names)
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        self.encoder_ = BinnedTable.from_json(state["encoder"])
+
+    def _check_same_features(self, other: Self) -> None:
+        if self.encoder_.schema.names is None or other.encoder_.schema.names is None:
+            super()._check_same_features(other)
+
+
+def _refuse_new(known: BinnedTable, X: Any) -> None:
+    try:
+        known.schema.refuse_unseen(X)
+    except ValueError as error:
+        what = str(error).split(";")[0]
+        raise ValueError(
+            f"{what}; later parts take the categories of the first rows: declare categories="
+        ) from None

@@ -1,0 +1,144 @@
+r"""Predictives, cumulants and leave-one-out: averages over sets of super-parents.
+
+Given super-parents s, counts t added to the cells that a row is in multiply the evidence by
+
+.. math:: E\, p(x \mid \theta, s)^t = \frac{g_s}{g_\emptyset}
+          \prod_{j \notin s} \frac{g_{s \cup j}}{g_s}, \quad
+          g_u = \frac{\Gamma(n_u(x) + t)}{\Gamma(n_u(x))},
+
+with :math:`n_u(x)` the counts and pseudo-counts of the row's cell in the table of the columns u.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesgen.families.conjugate.dirichlet_super_parents.statistics import Layout
+from bayesgen.families.shared.arguments import followed_argument
+from bayesgen.families.shared.assembly import cgf_by_rows
+from bayesgen.numerics import kernels
+from bayesgen.numerics.rows import row_blocks
+from bayesgen.numerics.special import Array, log_gamma_difference, log_sum_exp
+
+if TYPE_CHECKING:
+    from bayesgen.families.conjugate.dirichlet_super_parents.family import DirichletSuperParents
+
+
+def with_children(tables: Layout, one: Array, two: Array) -> Array:
+    """(..., S) of logs of tables of super-parents (..., S) and of sets with one more (..., T).
+
+    The table of the super-parents, times that of each other column given them.
+    """
+    n_children = tables.above.shape[1]
+    out: Array = two[..., tables.above].sum(axis=-1) - (n_children - 1) * one
+    return out
+
+
+def _powers(a: Array, t: Array) -> Array:
+    """log Gamma(a + t) - log Gamma(a); whole rows that come or leave are one logarithm."""
+    if not np.iscomplexobj(t):
+        if (t == 1).all():
+            return np.broadcast_to(np.log(a), np.broadcast_shapes(a.shape, t.shape))
+        if (t == -1).all():
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return np.broadcast_to(-np.log(a - 1), np.broadcast_shapes(a.shape, t.shape))
+    return log_gamma_difference(a, t)
+
+
+def log_powers(f: "DirichletSuperParents", c: int, codes: Array, t: Array) -> Array:
+    """(..., n, S) log of the mean over the tables of p(x | theta, s)^t, t (..., n or 1)."""
+    tables, each = f.layout, t[..., None]
+    one, two = (
+        _powers(counts[c][at] + f.strength[c] * own.share[at], each)
+        for own, counts in ((tables.parents, f.parents), (tables.wide, f.cells))
+        for at in (own.cells_of(codes),)
+    )
+    return with_children(tables, one, two) - _powers(np.asarray(f.totals[c]), each)
+
+
+def log_predictive(f: "DirichletSuperParents", codes: Array) -> Array:
+    """(N, C) with a compiled kernel for many rows, in which an index serves all classes."""
+    tables, n_classes = f.layout, len(f.strength)
+    out = np.empty((len(codes), n_classes))
+    steps = len(codes) * tables.below.size * n_classes
+    if not kernels.pays(steps):
+        one = np.ones(1)
+        for rows in row_blocks(len(codes), tables.above.size):
+            for c in range(n_classes):
+                terms = log_powers(f, c, codes[rows], one)
+                out[rows, c] = log_sum_exp(f.log_weights[c] + terms)
+        return out
+    from bayesgen.numerics.kernels.super_parents import average
+    from bayesgen.numerics.kernels.threads import over_blocks
+
+    n_children = tables.above.shape[1]
+    strength = f.strength[:, None]
+    one = np.log(f.parents + strength * tables.parents.share) * (1 - n_children)
+    two = np.log(f.cells + strength * tables.wide.share)
+    constant = f.log_weights - np.log(f.totals)[:, None]
+    given: Any = (
+        *(np.ascontiguousarray(a.T) for a in (one, two, constant)),
+        *(tables.parents.columns, tables.parents.strides, tables.parents.first),
+        *(tables.wide.columns, tables.wide.strides, tables.wide.first, tables.below),
+    )
+
+    def part(start: int, stop: int) -> None:
+        average(codes[start:stop], out[start:stop], *given)
+
+    for _ in over_blocks(part, len(codes), tables.below.size):
+        pass
+    return out
+
+
+def log_predictive_without(
+    f: "DirichletSuperParents", codes: Array, y: Array, weight: Array
+) -> tuple[Array, Array]:
+    """As in `RowRemoval`: of the row's own class the tables, and by evidence also the weights."""
+    out = log_predictive(f, codes)
+    for c in range(len(f.strength)):
+        own = np.flatnonzero((y == c) & (weight > 0))
+        for block in row_blocks(len(own), f.layout.above.size):
+            rows = own[block]
+            w = weight[rows]
+            left = log_powers(f, c, codes[rows], -w)
+            back = 0.0 * left if (w == 1).all() else log_powers(f, c, codes[rows], 1 - w)
+            log_w = f.log_weights[c] + (left if f.weights == "evidence" else 0.0 * left)
+            out[rows, c] = log_sum_exp(log_w + back - left) - log_sum_exp(log_w)
+    return out, np.ones(len(codes))
+
+
+def cgf(f: "DirichletSuperParents", codes: Array, t: Array) -> Array:
+    """(..., N), as in `ConjugateFamily.cgf`."""
+    dtype = np.complex128 if np.iscomplexobj(t) else np.float64
+    size = f.layout.above.size
+
+    def mean(c: int, terms: Array) -> Array:
+        log_w = f.log_weights[c]
+        if not np.iscomplexobj(terms):
+            return log_sum_exp(log_w + terms)
+        top = terms.real.max(axis=-1, keepdims=True)
+        shift = np.where(np.isfinite(top), top, 0.0)
+        with np.errstate(divide="ignore"):
+            out: Array = np.log(np.exp(log_w + terms - shift).sum(axis=-1)) + shift[..., 0]
+        return out
+
+    def cell(rows: slice, t: Array) -> Array:
+        own = codes[rows]
+        out = np.zeros((*t.shape[:-2], len(own)), dtype=dtype)
+        for c in range(len(f.strength)):
+            tc = t[..., c].astype(dtype)
+            if not tc.any():
+                continue
+            terms = log_powers(f, c, own, tc)
+            value = mean(c, terms)
+            if dtype is np.complex128:
+
+                def at(some: Array, t: Array, c: int = c) -> Array:
+                    return mean(c, log_powers(f, c, own[some], t))
+
+                turn = np.abs(terms.imag).max(axis=-1)
+                value = value.real + 1j * followed_argument(at, value.imag, turn, tc, size)
+            out += value
+        return out
+
+    return cgf_by_rows(cell, len(codes), size, t)
