@@ -84,11 +84,12 @@ def warn(found: dict[str, str], stacklevel: int = 3) -> None:
 
 
 def _oddity(column: Column, name: str, chosen: bool) -> str:
-    present = column.values[column.present]
-    if len(present) < _FEW:
+    n_present = int(column.present.sum())
+    if n_present < _FEW:
         return ""
     if column.kind == "text":
-        return _of_text(present.tolist(), chosen or column.nominal)
+        return _of_text(sorted(column.learn()), n_present, chosen or column.nominal)
+    present = column.values[column.present]
     if column.kind in ("integer", "real"):
         first = present[0]
         if first not in (0, 1) and (present == first).all():
@@ -99,11 +100,10 @@ def _oddity(column: Column, name: str, chosen: bool) -> str:
     return ""
 
 
-def _of_text(present: list[str], chosen: bool) -> str:
-    distinct = set(present)
+def _of_text(distinct: list[str], n_present: int, chosen: bool) -> str:
     if len(distinct) == 1:
-        return f"holds one value, {present[0]!r}: it tells nothing"
-    some = sorted(distinct)[:: max(1, len(distinct) // _PARSED)]
+        return f"holds one value, {distinct[0]!r}: it tells nothing"
+    some = distinct[:: max(1, len(distinct) // _PARSED)]
     if not chosen:
         dates = sum(_DATE.fullmatch(text.strip()) is not None for text in some)
         if len(distinct) >= 5 and dates >= _MOST * len(some):
@@ -118,9 +118,9 @@ def _of_text(present: list[str], chosen: bool) -> str:
                 f"holds numbers as text{but}, each a category of its own: convert it, with missing "
                 "cells for what is no number"
             )
-    if len(distinct) > _CATEGORIES * len(present):
+    if len(distinct) > _CATEGORIES * n_present:
         return (
-            f"has {len(distinct)} categories in {len(present)} rows, which say nothing of other "
+            f"has {len(distinct)} categories in {n_present} rows, which say nothing of other "
             "rows: leave it out"
         )
     return ""
