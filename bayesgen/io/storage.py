@@ -319,7 +319,7 @@ def columns_from_json(state: Mapping[str, Any]) -> tuple[int | None, np.ndarray 
         return n, None
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError("the names of its columns are not text")
-    if n != len(names):
+    if n is not None and n != len(names):
         raise ValueError(f"it has {n} columns and {len(names)} names")
     return n, np.array(names, dtype=object)
 
