@@ -1,10 +1,13 @@
-"""TreeAugmentedNB: tables of several kinds, missing cells, files, parts of rows, refusals."""
+"""TreeAugmentedNB, AnDE: tables of several kinds, missing cells, files, parts, refusals."""
+
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import bayesgen as bg
+from tests.selection import rest_is_slow
 
 
 def table(n=120, seed=0, gaps=True):
@@ -32,14 +35,28 @@ DECLARED = {
 }
 
 
-def test_leave_one_out_is_a_refit_with_the_same_bins_and_strengths():
+ESTIMATORS = {
+    "forest": bg.TreeAugmentedNB,
+    "A1DE": bg.AnDE,
+    "A1DE by evidence": partial(bg.AnDE, weights="evidence"),
+    "A2DE": partial(bg.AnDE, 2),
+}
+each = pytest.mark.parametrize("make", ESTIMATORS.values(), ids=ESTIMATORS)
+two_are_fast = pytest.mark.parametrize("name", rest_is_slow(ESTIMATORS, ("forest", "A1DE")))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [partial(bg.TreeAugmentedNB, root_weight=2.0), *list(ESTIMATORS.values())[1:]],
+    ids=ESTIMATORS,
+)
+def test_leave_one_out_is_a_refit_with_the_same_bins_and_strengths(make):
     X, y = table(40)
-    clf = bg.TreeAugmentedNB(strength=4.0, root_weight=2.0, **DECLARED).fit(X, y)
+    clf = make(strength=4.0, **DECLARED).fit(X, y)
     found = clf.loo_log_joint(X, y)
     for i in (0, 9, 17):
         others = np.arange(40) != i
-        left = bg.TreeAugmentedNB(strength=4.0, root_weight=2.0, **DECLARED)
-        left = left.fit(X[others], y[others])
+        left = make(strength=4.0, **DECLARED).fit(X[others], y[others])
         np.testing.assert_allclose(
             found[i], left.predict_joint_log_proba(X[i : i + 1])[0], rtol=1e-10
         )
@@ -64,9 +81,10 @@ def test_dependence_is_found_where_naive_bayes_sees_nothing():
     np.testing.assert_allclose(total, 4.0)
 
 
-def test_missing_cells_of_new_rows_are_summed_over():
+@each
+def test_missing_cells_of_new_rows_are_summed_over(make):
     X, y = table(gaps=False)
-    clf = bg.TreeAugmentedNB(**(DECLARED | {"missing": "auto"})).fit(X, y)
+    clf = make(**(DECLARED | {"missing": "auto"})).fit(X, y)
     row = X[:1].astype(object)
     row.loc[0, ["colour", "size"]] = None
     filled = pd.concat([row] * 9, ignore_index=True)
@@ -106,36 +124,45 @@ def test_a_category_of_its_own_for_missing_cells():
         bg.TreeAugmentedNB(missing="refuse").fit(X, y)
 
 
-@pytest.mark.parametrize("structure", ["average", "tree", "map"])
-def test_files_give_the_same_classifier(tmp_path, structure):
+@pytest.mark.parametrize(
+    "make",
+    [partial(bg.TreeAugmentedNB, structure=s) for s in ("average", "tree", "map")]
+    + list(ESTIMATORS.values())[1:],
+)
+def test_files_give_the_same_classifier(tmp_path, make):
     X, y = table()
-    clf = bg.TreeAugmentedNB(structure=structure, n_bins=3).fit(X, y)
+    clf = make(n_bins=3).fit(X, y)
     clf.save(tmp_path / "model.nc")
     again = bg.load(tmp_path / "model.nc")
     np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
     assert again.get_params() == clf.get_params()
 
 
-def test_parts_of_rows_make_the_whole():
+@each
+def test_parts_of_rows_make_the_whole(make):
     X, y = table()
-    whole = bg.TreeAugmentedNB(**DECLARED).fit(X, y)
-    parts = bg.TreeAugmentedNB(**DECLARED)
+    whole = make(**DECLARED).fit(X, y)
+    parts = make(**DECLARED)
     for rows in (slice(0, 50), slice(50, 120)):
         parts.partial_fit(X[rows], y[rows], classes=["a", "b"])
-    one, two = (bg.TreeAugmentedNB(**DECLARED).fit(X[s], y[s]) for s in (slice(70), slice(70, 120)))
+    one, two = (make(**DECLARED).fit(X[s], y[s]) for s in (slice(70), slice(70, 120)))
+    kept = make(**DECLARED).fit(X, y).forget(X[:7], y[:7])
+    again = make(**DECLARED).fit(X[7:], y[7:])
+    np.testing.assert_allclose(kept.predict_proba(X), again.predict_proba(X), rtol=1e-10)
     for other in (parts, one.merge(two)):
         np.testing.assert_allclose(other.predict_proba(X), whole.predict_proba(X), rtol=1e-12)
         assert other.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-12)
-    left = bg.TreeAugmentedNB().fit(X[:70], y[:70])
+    left = make().fit(X[:70], y[:70])
     with pytest.raises(ValueError, match="declare cuts="):
-        left.merge(bg.TreeAugmentedNB().fit(X[70:], y[70:]))
+        left.merge(make().fit(X[70:], y[70:]))
     with pytest.raises(ValueError, match="first rows"):
         left.partial_fit(X[:2].assign(colour="pink"), y[:2])
 
 
-def test_intervals_uncertainty_and_new_rows():
+@two_are_fast
+def test_intervals_uncertainty_and_new_rows(name):
     X, y = table()
-    clf = bg.TreeAugmentedNB(n_bins=3).fit(X, y)
+    clf = ESTIMATORS[name](n_bins=3).fit(X, y)
     interval = clf.predict_interval(X[:3], prob=0.9, method="draws")["interval"].values
     p = clf.predict_proba(X[:3])
     assert ((interval[..., 0] < p) & (p < interval[..., 1])).all()
@@ -196,3 +223,37 @@ def test_a_further_chunk_with_a_new_category_is_refused():
     clf.fit([["red", "S"], ["blue", "M"], ["red", "M"]], ["a", "b", "a"])
     with pytest.raises(ValueError, match="green"):
         clf.partial_fit([["green", "S"]], ["a"])
+
+
+def test_super_parents_in_pymc_are_given_by_position():
+    X, y = table()
+    clf = bg.AnDE(2, n_bins=2).fit(X, y)
+    model = clf.to_pymc(super_parents=[2, 0])
+    shapes = {v.name: tuple(v.shape.eval()) for v in model.free_RVs}
+    assert shapes["tables_0_0"] == (1, 3)
+    assert shapes["tables_0_2"] == (3, 3)  # two bins and missing cells, given the colour
+    assert shapes["tables_1_1"] == (9, 3)
+    assert len(clf.to_pymc(X[:9], y[:9], observed=True).free_RVs) == 1 + 2 * 4
+    with pytest.raises(ValueError, match="2 different positions"):
+        clf.to_pymc(super_parents=[2])
+    with pytest.raises(ValueError, match="statistics"):
+        clf.to_pymc(likelihood="rows")
+
+
+def test_two_super_parents_see_what_three_columns_say_together():
+    rng = np.random.default_rng(0)
+    X = rng.random((400, 5)) < 0.5
+    y = X[:, 0] ^ X[:, 1] ^ X[:, 2]
+    one, two = (bg.AnDE(n).fit(X[:300], y[:300]) for n in (1, 2))
+    own = np.arange(100), y[300:].astype(int)
+    assert two.predict_proba(X[300:])[own].mean() > 0.6
+    assert one.predict_proba(X[300:])[own].mean() < 0.55
+    scored = bg.AnDE(2, prior="loo").fit(X[:300], y[:300])
+    assert scored.loo(X[:300], y[:300]).elpd >= two.loo(X[:300], y[:300]).elpd
+
+
+def test_more_counts_than_there_is_room_for_are_refused():
+    rng = np.random.default_rng(0)
+    X = rng.integers(6, size=(30, 120)).astype(str)
+    with pytest.raises(ValueError, match="Use n=1"):
+        bg.AnDE(2).fit(X, np.arange(30) % 2)
