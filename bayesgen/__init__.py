@@ -46,6 +46,7 @@ __all__ = [
     "load",
     "mutual_information",
     "plots",
+    "report",
     "row_influence",
     "simulation_based_calibration",
     "validate",
@@ -92,6 +93,7 @@ if TYPE_CHECKING:
     from bayesgen.io.streams import fit_stream
     from bayesgen.predict.costs import decide
     from bayesgen.predict.label_shift import estimate_class_prior
+    from bayesgen.reporting.report import report
 else:  # a module with __getattr__ has every name, so that no checker would see a misspelt one
     _HOME = {  # of the names that are not in estimators
         "MutualInformationSelector": "estimators.selection",
@@ -107,6 +109,7 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
         "learning_curve": "checks.learning_curve",
         "mutual_information": "explain.mutual_information",
         "plots": "plots",
+        "report": "reporting.report",
         "row_influence": "checks.influence",
         "simulation_based_calibration": "checks.sbc",
         "validate": "checks.validate",

@@ -1,0 +1,1 @@
+"""A report on a fitted classifier: one page of HTML, Markdown or JSON."""

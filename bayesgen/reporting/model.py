@@ -1,0 +1,402 @@
+"""What was fitted: columns, priors and their influence, pool, leave-one-out, sampling."""
+
+import platform
+import sys
+import warnings
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from bayesgen.checks.compare_models import compare_models
+from bayesgen.checks.validation import Validation
+from bayesgen.estimators.pool.members import chosen
+from bayesgen.explain.feature_relevance import feature_relevance
+from bayesgen.families.capabilities import PriorChoices
+from bayesgen.numerics.special import Array, log_softmax
+from bayesgen.posterior.model import log_weights
+from bayesgen.reporting import figures
+from bayesgen.reporting.held_out import HeldOut
+from bayesgen.reporting.parts import Section, Table, count, listed, number, share, signed
+
+_MOST_TRAINING = 20_000  # rows of which other models are fitted
+_INFLUENCE_ROWS = 2_000
+_SHOWN = 60  # columns in a table
+_FEATURES = 20  # of a picture
+_DEGREES = (0.5, 2.0)  # how much the prior is weakened and strengthened
+
+
+def fitted(held: HeldOut) -> Section:
+    """Columns and kinds, class counts, missing cells, priors in units."""
+    found = held.clf.summary()
+    out = Section("fitted", "What was fitted")
+    told = [s for s in found.sentences if not s.startswith("Warning")]
+    out.text = [" ".join([f"{found.title}.", *told])]
+    out.notes = [s for s in found.sentences if s.startswith("Warning")]
+    table = found.table
+    if held.is_pool:
+        out.text = [f"{found.title}.", f"Members: {', '.join(held.clf.members_)}."]
+        out.data = {"sentences": found.sentences}
+        return out
+    frame = found.to_dataframe()
+    if len(frame):
+        shown = frame.iloc[:_SHOWN]
+        head = ["column", "kind", "prior", "90 % of cells under it", "missing"]
+        lost = ["" if n != n or not n else f"{n:g}" for n in shown["missing"]]
+        rows = [
+            list(line)
+            for line in zip(
+                shown.index.astype(str), shown["kind"], shown["prior"], shown["prior_range"], lost,
+                strict=True,
+            )
+        ]  # fmt: skip
+        used = [0, *(j for j in range(1, 5) if any(row[j] for row in rows))]
+        rows = [[row[j] for j in used] for row in rows]
+        more = "" if len(frame) <= _SHOWN else f"; {len(frame) - _SHOWN} more"
+        out.tables.append(
+            Table(
+                f"Columns, and priors in their units{more}",
+                [head[j] for j in used],
+                rows,
+                len(used) - (4 in used),
+            )
+        )
+    out.data = {
+        "columns": frame.head(1000).to_dict("index"),
+        "rows": table["rows"].values if "rows" in table else None,
+        "attributes": dict(table.attrs),
+    }
+    return out
+
+
+def influence(held: HeldOut) -> Section:
+    """What changes under priors half and twice as strong."""
+    clf = held.clf
+    if held.is_pool or getattr(clf, "inference_", "") != "closed form":
+        raise ValueError("the prior is changed without a new fit only where there is a closed form")
+    at = held.some(_INFLUENCE_ROWS)
+    encoded, codes = clf._encoded(held.rows(at)), held.codes[at]
+    base = _log_p(clf, clf.model_, encoded)
+    rows, data = [], {}
+    for degree in _DEGREES:
+        try:
+            with np.errstate(all="ignore"):
+                found = _log_p(clf, _posterior_with(clf, degree), encoded)
+        except (ValueError, ArithmeticError, np.linalg.LinAlgError):
+            continue
+        if not np.isfinite(found).any(axis=1).all():
+            continue
+        own = np.arange(len(codes)), codes
+        change = float((base[own] - found[own]).mean())
+        moved = np.abs(np.exp(found) - np.exp(base)).max(axis=1)
+        flipped = int((found.argmax(axis=1) != base.argmax(axis=1)).sum())
+        name = "half as strong" if degree < 1 else "twice as strong"
+        rows.append(
+            [
+                name,
+                signed(change, 4),
+                number(float(moved.mean()), 4),
+                number(float(moved.max()), 3),
+                str(flipped),
+            ]
+        )
+        data[name] = {"log_loss_change": change, "mean_change": float(moved.mean()),
+                      "largest_change": float(moved.max()), "labels_changed": flipped}  # fmt: skip
+    if not rows:
+        raise ValueError("this prior can be neither weakened nor strengthened")
+    largest = max(d["largest_change"] for d in data.values())
+    if largest < 0.05:
+        word = "The prior decides next to nothing here"
+    elif largest < 0.2:
+        word = "The prior matters for some rows"
+    else:
+        word = "The prior decides some rows: think about it"
+    text = f"{word}: no probability moves by more than {number(largest, 3)} where it is weighted otherwise."
+    head = ["prior", "log loss", "mean change", "largest change", "labels changed"]
+    caption = f"Class probabilities of {count(len(at), 'row')} under priors worth half and twice as many rows"
+    return Section(
+        "influence", "Does the prior matter?", [text], [Table(caption, head, rows)], data=data
+    )
+
+
+def _log_p(clf: Any, model: Any, encoded: Any) -> Array:
+    joint = replace(clf._fitted(), model=model).log_joint(encoded, quantity="probability")
+    return np.asarray(log_softmax(joint))
+
+
+def _posterior_with(clf: Any, degree: float) -> Any:
+    """The posterior under the prior with its weight in rows multiplied."""
+    prior = clf.prior_
+    families = []
+    for block in prior.family.blocks():
+        own = block.family
+        names = [name for name in own.tunable if name != "sigma2"]
+        choices = own.capability(PriorChoices)
+        if not names:
+            raise ValueError("no hyper-parameter of this family is a weight")
+        if choices is not None and "psi" not in names:
+            families.append(choices.strengthened(dict.fromkeys(names, degree)))
+        else:
+            families.append(own.scaled(dict.fromkeys(names, degree)))
+    family = prior.family.with_blocks(families)
+    return replace(prior, alpha=prior.alpha * degree, family=family).update(clf.stats_)
+
+
+def relevance(held: HeldOut) -> Section:
+    """Posterior probability that each feature depends on the class."""
+    table = feature_relevance(held.clf)
+    names = [str(name) for name in table["feature"].values]
+    factor, p = table["log_bayes_factor"].values, table["probability"].values
+    order = np.argsort(-factor, kind="stable")
+    doubtful = [names[j] for j in order if p[j] < 0.5]
+    together = len(np.unique(table["unit"].values)) < len(names)
+    text = (
+        "Every feature depends on the class with probability above 0.5."
+        if not doubtful
+        else f"Of {len(names)} features {len(doubtful)} may well tell nothing of the class (with "
+        f"probability above 0.5): {listed(doubtful, 12)}."
+    )
+    top = order[:_FEATURES]
+    rows = [[names[j], signed(float(factor[j]), 1), number(float(p[j]), 3)] for j in order[:_SHOWN]]
+    out = Section("relevance", "Which features matter", [text])
+    out.tables = [
+        Table(
+            "Log Bayes factor of a parameter per class against one for all (nats), and probability "
+            "of dependence at equal prior odds",
+            ["feature", "log Bayes factor", "probability"],
+            rows,
+        )
+    ]
+    if len(names) > 1 and not together:
+        out.figures = [
+            figures.bars(
+                [names[j] for j in top],
+                factor[top],
+                "log Bayes factor (nats)",
+                "Log Bayes factor of dependence on the class",
+                "Right of 0: the training rows speak for a dependence on the class.",
+            )
+        ]
+    if together:
+        out.notes = ["Features that are not independent given the class are judged together."]
+    out.data = {
+        n: {"log_bayes_factor": float(f), "probability": float(q)}
+        for n, f, q in zip(names, factor, p, strict=True)
+    }
+    return out
+
+
+def pool(held: HeldOut) -> Section:
+    """Exponents, and what they say of the members."""
+    if not held.is_pool:
+        raise ValueError("not a pool")
+    found = held.clf.summary(held.prob)
+    names = [str(name) for name in found.table["member"].values]
+    value, ends = found.table["exponent"].values, found.table["interval"].values
+    order = np.argsort(-value, kind="stable")[:_FEATURES]
+    rows = [
+        [names[j], number(value[j]), f"{number(ends[j, 0])} to {number(ends[j, 1])}"] for j in order
+    ]
+    out = Section("pool", "The pool's exponents", list(found.sentences))
+    out.tables = [
+        Table(
+            "Exponents of the members", ["member", "exponent", f"{share(held.prob)} interval"], rows
+        )
+    ]
+    line = 1.0 if len(names) == 1 or held.clf.exponents == "feature" else 1 / len(names)
+    out.figures = [
+        figures.intervals(
+            [names[j] for j in order],
+            value[order],
+            ends[order],
+            line,
+            "exponent",
+            "Exponents of the pool",
+            "An exponent below 1 counts a member's evidence for less than it claims. The line: "
+            + ("1." if line == 1 else "equal shares."),
+        )
+    ]
+    out.data = {
+        "exponents": dict(zip(names, value.tolist(), strict=True)),
+        "sentences": found.sentences,
+    }
+    return out
+
+
+def comparison(held: HeldOut) -> Section:
+    """Leave-one-out of the training rows: this model beside others of the same columns."""
+    if held.training is None:
+        raise ValueError("give training=(X, y), the rows of the fit")
+    X, y, *weight = held.training
+    y = np.asarray(y)
+    models, rows = _competitors(held, X, y, *weight)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its notes say the same
+        found = compare_models(models, rows, y, *weight)
+    table = found.table
+    names = [str(name) for name in table["model"].values]
+    head = ["model", "elpd", "below the best", "± 2 se", "log loss", "accuracy", "stacking"]
+    lines = [
+        [
+            name,
+            number(float(table["elpd"][i]), 1),
+            number(-float(table["elpd_diff"][i]), 1),
+            number(2 * float(table["dse"][i]), 1),
+            number(float(table["log_loss"][i])),
+            share(float(table["accuracy"][i])),
+            number(float(table["stacking"][i]), 2),
+        ]
+        for i, name in enumerate(names)
+    ]
+    n = count(table.attrs["rows"], "training label")
+    text = [
+        f"Each of {n} scored without its row, by exact leave-one-out; elpd is the sum of log probabilities."
+    ]
+    mine = None if held.is_pool else names.index(_THIS)
+    if mine is not None and len(names) > 1:
+        gap, se = -float(table["elpd_diff"][mine]), float(table["dse"][mine])
+        best = names[0]
+        if mine == 0:
+            text.append("None of the others predicts the labels better than this model.")
+        elif gap <= 2 * se:
+            text.append(
+                f"The model {best!r} may be better: by {number(gap, 1)} nats, within two standard errors."
+            )
+        else:
+            text.append(
+                f"The model {best!r} predicts the labels better, by {number(gap, 1)} nats (standard error {number(se, 1)})."
+            )
+    out = Section(
+        "models", "Other models of the same rows", text, notes=[f"{t}." for t in found.notes]
+    )
+    out.tables = [Table("Models by leave-one-out, the best first", head, lines)]
+    if len(names) > 1:
+        gap, se = table["elpd_diff"].values, np.nan_to_num(table["dse"].values)
+        out.figures = [
+            figures.intervals(
+                names, gap, np.stack([gap - 2 * se, gap + 2 * se], axis=1), 0.0,
+                "elpd, less that of the best (nats)", "Leave-one-out score less that of the best",
+                "Bars: two standard errors of the paired difference.",
+            )
+        ]  # fmt: skip
+    out.data = {k: dict(zip(names, table[k].values.tolist(), strict=True)) for k in table.data_vars}
+    return out
+
+
+_THIS = "this model"
+
+
+def _competitors(
+    held: HeldOut, X: Any, y: Array, *weight: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """{name: fitted classifier} and {name: its rows}."""
+    if held.is_pool:
+        own = {m.name: m for m in held.clf._members_}
+        return {k: m.clf for k, m in own.items()}, {k: m.rows(X) for k, m in own.items()}
+    models, rows = {_THIS: held.clf}, {_THIS: X}
+    if len(y) > _MOST_TRAINING:
+        return models, rows
+    try:
+        others, _ = chosen(X, len(held.labels), separable=False)
+    except (TypeError, ValueError):  # a table of one kind that no other member reads
+        return models, rows
+    kinds = {type(held.clf).__name__}
+    for member in others:
+        if member.view is None and type(member.clf).__name__ in kinds and len(others) > 1:
+            continue  # it is this model, or nearly
+        try:
+            fit = member.fit(X, y, *(weight or [None]))
+        except (TypeError, ValueError, NotImplementedError):
+            continue
+        models[member.name], rows[member.name] = fit.clf, fit.rows(X)
+    return models, rows
+
+
+def sampling(held: HeldOut, validation: Validation | None = None) -> Section:
+    """Whether the sampler can be trusted, or agrees with the closed form."""
+    out = Section("sampling", "Sampling")
+    if validation is not None:
+        out.text = [
+            f"Closed form against NUTS: {validation.verdict}. The largest |z| of "
+            f"{validation.checks.attrs['comparisons']} comparisons is {number(validation.largest_z, 2)}; "
+            f"beyond {number(validation.threshold, 2)} with probability {validation.false_alarm:g} "
+            "if both are right.",
+            *validation.reasons,
+        ]
+        frame = validation.summary()
+        digits = {"numbers": 0, "ESS": 0, "R-hat": 3}
+        lines = [
+            [str(name), *(number(float(v), digits.get(k, 2)) for k, v in line.items())]
+            for name, line in frame.iterrows()
+        ]
+        out.tables = [Table("What was compared", ["variable", *map(str, frame.columns)], lines)]
+        out.notes = [f"Not compared: {what}." for what in validation.not_compared]
+        out.data = {"verdict": validation.verdict, "variables": frame.to_dict("index")}
+        return out
+    route = getattr(held.clf, "inference_", "closed form")
+    if route == "closed form":
+        raise ValueError("nothing was sampled; validation=bg.validate(...) adds NUTS to the report")
+    draws = held.clf.posterior_
+    if route not in ("nuts", "gibbs"):
+        out.text = [
+            f"The posterior is an approximation ({route}) by a Normal in unconstrained coordinates."
+        ]
+        out.data = {"route": route}
+        return out
+    from bayesgen.inference.diagnostics import diagnose
+
+    found = diagnose(draws["posterior"].to_dataset(), draws["sample_stats"].to_dataset())
+    complaints = found.complaints()
+    out.text = [
+        f"{found.n_chains} chains by {route.upper() if route == 'nuts' else 'Gibbs'}: largest R-hat "
+        f"{number(found.r_hat, 3)} ({found.r_hat_of or 'none'}), fewest effective draws {found.ess:.0f} "
+        f"({found.ess_of}), {count(found.divergences, 'divergence')}.",
+        *([f"{c[0].upper()}{c[1:]}." for c in complaints] or ["The chains agree."]),
+    ]
+    out.data = {
+        "route": route,
+        "r_hat": found.r_hat,
+        "ess": found.ess,
+        "divergences": found.divergences,
+    }
+    return out
+
+
+def reproduction(held: HeldOut, left_out: list[str], seconds: float) -> Section:
+    """Versions, seed, constructor, what was left out and why."""
+    clf = held.clf
+    names = ("bayesgen", "numpy", "scipy", "scikit-learn", "xarray", "arviz", "pymc", "matplotlib")
+    versions = {"python": platform.python_version(), **{n: _version(n) for n in names}}
+    created = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    seen = getattr(clf, "n_rows_seen_", getattr(clf, "n_rows_", None))
+    rows = [
+        ["classifier", " ".join(repr(clf).split())],
+        ["fitted to", "" if seen is None else count(seen, "row")],
+        ["held-out rows", f"{count(held.n, 'row')} of {count(held.n_given, 'row')}"],
+        ["intervals", share(held.prob)],
+        ["seed", str(held.seed)],
+        ["made", f"{created}, in {seconds:.1f} s, on {sys.platform}"],
+        ["versions", ", ".join(f"{k} {v}" for k, v in versions.items())],
+        ["again", f"bg.report(clf, X, y, prob={held.prob:g}, random_state={held.seed})"],
+    ]
+    return Section(
+        "reproduction",
+        "How this was made",
+        tables=[Table("What it takes to make it again", ["what", ""], rows, 2)],
+        notes=left_out,
+        data={"created": created, "seconds": seconds, "versions": versions, "seed": held.seed,
+              "classifier": repr(clf), "left_out": left_out},
+    )  # fmt: skip
+
+
+def _version(name: str) -> str:
+    from bayesgen.estimators.estimator import package_version
+
+    if name == "bayesgen":
+        return package_version()
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "not installed"

@@ -1,0 +1,120 @@
+"""What a report is made of: sections of sentences, tables and figures, and their numbers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells as text; the first of a line is its head.
+
+    Parameters
+    ----------
+    caption : str
+    head : names of the columns
+    rows : lines of cells
+    text : number of columns, from the left, that are text; the others are numbers, flush right
+    """
+
+    caption: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    text: int = 1
+
+    @property
+    def width(self) -> int:
+        """Letters of the longest cell of each column, together."""
+        return sum(max(map(len, column)) for column in zip(self.head, *self.rows, strict=True))
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture as SVG, what it shows in words for who does not see it, and its caption."""
+
+    svg: str
+    alt: str
+    caption: str
+
+
+@dataclass
+class Section:
+    """One heading of the page."""
+
+    key: str
+    title: str
+    text: list[str] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    figures: list[Figure] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # how it was computed, what was left out
+    data: dict[str, Any] = field(default_factory=dict)  # every number, for JSON
+
+
+def count(n: float, what: str) -> str:
+    """``1 row``, ``12 000 rows``."""
+    return f"{n:,.0f}".replace(",", "\u202f") + f" {what}" + ("" if n == 1 else "s")
+
+
+def share(p: float) -> str:
+    """As percentage: ``98.3 %``; never a rounded 100 % or 0 % of what is not."""
+    if 0.9995 <= p < 1:
+        return "> 99.9\u00a0%"
+    if 0 < p < 0.0005:
+        return "< 0.1\u00a0%"
+    return f"{100 * p:.3g}\u00a0%"
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A score; a dash where there is none."""
+    if value is None or value != value:
+        return "–"
+    if np.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    text = f"{value:.{digits}f}".replace("-", "−")
+    return text.lstrip("−") if not text.strip("−0.") else text
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """With its sign."""
+    text = number(value, digits)
+    return text if text[0] in "−–∞" else f"+{text}"
+
+
+def cell(value: Any) -> str:
+    """A cell of the user's table, shortened."""
+    if value is None or (isinstance(value, float | np.floating) and value != value):
+        return "missing"
+    if isinstance(value, float | np.floating):
+        return f"{value:.4g}"
+    return shortened(str(value), 40)
+
+
+def shortened(text: str, most: int) -> str:
+    """The beginning of a text on one line."""
+    text = " ".join(text.split())
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def listed(names: Sequence[str], most: int = 6) -> str:
+    """``a, b and c``; the first few of many."""
+    rest = len(names) - most
+    if rest > 0:
+        return f"{', '.join(names[:most])} and {rest} more"
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def plain(value: Any) -> Any:
+    """What JSON can hold: arrays as lists, NaN and infinities as null."""
+    if isinstance(value, dict):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float):
+        return value if np.isfinite(value) else None
+    return value if isinstance(value, str | int | bool | None) else str(value)
