@@ -440,7 +440,8 @@ class Learning(Estimator):
         else:
             name = {"nuts": "NUTS", "gibbs": "Gibbs"}[inference]
             why = self._chains_disagree(posterior)
-            diagnostics.warn_unless_sound(posterior, sample_stats, name, why)
+            found = diagnostics.warn_unless_sound(posterior, sample_stats, name, why)
+            out.attrs |= found.attributes()
         return self
 
     def _aim_at(self, goal: sampled.Target) -> None:
