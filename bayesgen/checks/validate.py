@@ -15,6 +15,7 @@ compared:
   the likelihood and of the posterior density, and the class weights.
 """
 
+import warnings
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -45,6 +46,7 @@ from bayesgen.checks.validation import Validation, verdict_of
 from bayesgen.datatree.tree import read_draws
 from bayesgen.families.errors import MissingCapabilityError
 from bayesgen.families.names import CLASS_WEIGHTS
+from bayesgen.inference.diagnostics import SamplingWarning
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.of_classifier import refuse_others
 
@@ -112,16 +114,18 @@ def validate(
     refuse_others(clf, "validate")
     fitted = clone(clf).fit(X, y, sample_weight=sample_weight)
     start = perf_counter()
-    tree = fitted.sample_posterior(
-        draws,
-        tune,
-        chains,
-        random_seed,
-        sampler,
-        groups=(),
-        progressbar=progressbar,
-        **options,
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SamplingWarning)  # the result says it
+        tree = fitted.sample_posterior(
+            draws,
+            tune,
+            chains,
+            random_seed,
+            sampler,
+            groups=(),
+            progressbar=progressbar,
+            **options,
+        )
     seconds = perf_counter() - start
     data = _Data.of(fitted, X, column_or_1d(y), sample_weight)
     tested = X if X_test is None else X_test

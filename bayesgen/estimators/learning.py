@@ -23,9 +23,10 @@ from bayesgen.encoding.labels import (
     refuse_unlabelled,
 )
 from bayesgen.estimators.estimator import Estimator, available_if
+from bayesgen.estimators.extremes import refuse_large_cells, refuse_small_spread
 from bayesgen.estimators.imputation import imputed
 from bayesgen.estimators.training import Training, kept
-from bayesgen.families.contract import Stats
+from bayesgen.families.contract import LARGEST_COUNT, Stats
 from bayesgen.families.records import Record
 from bayesgen.inference import approximation, diagnostics, sampled
 from bayesgen.inference.closed_form import NEEDS_ROWS, NoClosedFormError
@@ -328,6 +329,12 @@ class Learning(Estimator):
             weight = _check_sample_weight(
                 sample_weight, X, dtype=np.float64, ensure_non_negative=True
             )
+            if weight.max(initial=0.0) > LARGEST_COUNT:
+                raise ValueError(
+                    f"sample_weight holds {weight.max():g} in row {weight.argmax()}, beyond "
+                    f"{LARGEST_COUNT:.4g}, where one row more is lost: divide all weights "
+                    "by one number"
+                )
             at = np.flatnonzero(weight > 0)
             if not len(at):
                 raise ValueError("sample_weight is 0 for every row: there is nothing to fit")
@@ -372,8 +379,11 @@ class Learning(Estimator):
             codes = self._cover_classes(labels)[codes]
             self._widen(encoder)
         encoded = self._encode_as_read(rows.X)
-        stats = self._unresolved().stats(encoded, codes, len(self.classes_), rows.weight)
+        family = self._unresolved().family
+        with np.errstate(over="ignore", invalid="ignore"):  # infinite sums are refused below
+            stats = self._unresolved().stats(encoded, codes, len(self.classes_), rows.weight)
         self._refuse_infinite(rows.X, stats.features)
+        refuse_large_cells(family, encoded, self._feature_names, stats.features, rows.at)
         return stats, len(codes)
 
     def _cover_classes(self, labels: Array) -> Array:
@@ -399,6 +409,7 @@ class Learning(Estimator):
         """Prior and posterior from ``stats_``, and from the `rows` behind it if need be."""
         for name in ("_draws", *_OF_ONE_FIT):
             self.__dict__.pop(name, None)
+        refuse_small_spread(self._unresolved().family, self.stats_.features, self._feature_names)
         self.prior_, self.model_ = closed_form_posterior(
             self._unresolved(), self.prior, self.stats_, rows
         )
@@ -418,6 +429,7 @@ class Learning(Estimator):
         self.n_rows_seen_ = len(rows.codes)
         self.n_unlabelled_ = int((rows.codes < 0).sum())
         data = sampled.Data(self._encode(rows.X), rows.codes, len(rows.labels), rows.weight)
+        refuse_large_cells(self._unresolved().family, data.X, self._feature_names, rows=rows.at)
         goal = sampled.target(self._unresolved(), self.prior, data)
         self._aim_at(goal)
         posterior, sample_stats = sampled.sample(goal, data, self._coords(), inference, options)
@@ -441,7 +453,8 @@ class Learning(Estimator):
         else:
             name = {"nuts": "NUTS", "gibbs": "Gibbs"}[inference]
             why = self._chains_disagree(posterior)
-            diagnostics.warn_unless_sound(posterior, sample_stats, name, why)
+            found = diagnostics.warn_unless_sound(posterior, sample_stats, name, why)
+            out.attrs |= found.attributes()
         return self
 
     def _aim_at(self, goal: sampled.Target) -> None:

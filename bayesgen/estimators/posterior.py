@@ -20,7 +20,7 @@ from bayesgen.datatree.groups import (
 from bayesgen.datatree.names import LOG_PRIOR, POSTERIOR, SAMPLE_STATS
 from bayesgen.estimators.learning import Learning
 from bayesgen.families.capabilities import SamplerCoordinates
-from bayesgen.inference import sampled
+from bayesgen.inference import diagnostics, sampled
 from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import split_chains
@@ -186,7 +186,13 @@ class Posterior(Learning):
         Returns
         -------
         xarray.DataTree
-            As `draw_posterior`, and ``sample_stats``.
+            As `draw_posterior`, and ``sample_stats``. The attributes ``divergences``, ``r_hat``
+            (the largest), ``ess`` (the smallest) and ``verdict`` say whether to trust the draws.
+
+        Warns
+        -----
+        SamplingWarning
+            As in `fit`.
         """
         from bayesgen.inference import nuts as mcmc
 
@@ -210,7 +216,8 @@ class Posterior(Learning):
         )
         drawn = tree.read_draws(posterior, self.model_.params, self._coords())
         self._add_groups(out, drawn, np.random.default_rng(random_seed), rows, names, replicate)
-        out.attrs |= {"sampler": sampler, "tune": tune}
+        found = diagnostics.warn_unless_sound(posterior, sample_stats)
+        out.attrs |= {"sampler": sampler, "tune": tune} | found.attributes()
         return out
 
     def _tree(

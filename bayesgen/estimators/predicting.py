@@ -7,6 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.datatree import tree
 from bayesgen.estimators.estimator import Estimator, available_if
+from bayesgen.estimators.extremes import refuse_large_cells
 from bayesgen.estimators.lazy_rows import row_by_row
 from bayesgen.explain import feature_relevance
 from bayesgen.families.capabilities import LinearRule, require
@@ -16,7 +17,11 @@ from bayesgen.numerics.special import Array, log_sum_exp
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.model import log_weights
 from bayesgen.posterior.scores import Quantity
-from bayesgen.predict.probabilities import check_method, log_class_probability
+from bayesgen.predict.probabilities import (
+    ImpossibleRowError,
+    check_method,
+    log_class_probability,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -107,7 +112,8 @@ class Predicting(Estimator):
                 )
             return self._log_joint_averaged(self._encode(X), weights, relevance)
         try:
-            return own.log_joint(self._encode_as_read(X), method, weights, quantity)
+            with np.errstate(over="ignore", invalid="ignore"):  # what is no number is refused later
+                return own.log_joint(self._encode_as_read(X), method, weights, quantity)
         except UndefinedEstimateError as error:
             raise error.renamed(self.classes_, self._feature_names()) from None
 
@@ -134,7 +140,18 @@ class Predicting(Estimator):
         self, X: Any, method: Method, class_prior: Any, posterior: Any, relevance: Any
     ) -> Array:
         joint = self._log_joint(X, method, class_prior, posterior, "probability", relevance)
-        return log_class_probability(joint, method)
+        return self._normalised(X, joint, method)
+
+    def _normalised(self, X: Any, joint: Array, method: Method) -> Array:
+        """(N, C) log probabilities; a cell too large for them is refused with its place."""
+        try:
+            log_p = log_class_probability(joint, method)
+        except ImpossibleRowError:
+            refuse_large_cells(self.prior_.family, self._encoded(X), self._feature_names)
+            raise
+        if np.isnan(log_p.sum()):
+            refuse_large_cells(self.prior_.family, self._encoded(X), self._feature_names)
+        return log_p
 
     @row_by_row
     def predict_proba(
@@ -190,7 +207,7 @@ class Predicting(Estimator):
         joint = self._log_joint(X, method, class_prior, posterior, "probability", relevance)
         with np.errstate(invalid="ignore"):  # impossible rows are refused below
             log_odds = joint[:, 1] - joint[:, 0] if len(self.classes_) == 2 else None
-        log_p = log_class_probability(joint, method)  # refuses impossible rows
+        log_p = self._normalised(X, joint, method)  # refuses impossible rows
         return log_p if log_odds is None else log_odds
 
     @available_if(_has_density)

@@ -37,6 +37,7 @@ from bayesgen.numerics.rows import Matrix, remainder, row_blocks
 from bayesgen.numerics.special import Array
 
 Theta = Mapping[str, Array]
+LARGEST_COUNT = 2.0**53  # from here on float64 lacks every other whole number
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +47,8 @@ class Stats(Record):
     The class adds field by field; statistics that are not sums (means, scatter) override `merge`
     and `remove`. An array field whose first dim is ``class`` has one entry per class.
     """
+
+    largest_cell: ClassVar[float] = 1e140  # of X, in size: its square can be added up
 
     def merge(self, other: Self) -> Self:
         """Statistics of the rows of both."""

@@ -5,8 +5,8 @@ Betancourt (2016), Diagnosing suboptimal cotangent disintegrations (divergences)
 """
 
 import warnings
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -65,13 +65,19 @@ class Diagnosis(NamedTuple):
     ess: float
     ess_of: str
     n_chains: int
+    broken: str = ""  # what no number tells: chains that do not move, or are one chain
+
+    def attributes(self) -> dict[Hashable, Any]:
+        """For the attributes of a tree; ``verdict`` is ``"sound"`` or `complaints`."""
+        own = {"divergences": self.divergences, "r_hat": self.r_hat, "ess": self.ess}
+        return own | {"verdict": "; ".join(self.complaints()) or "sound"}
 
     def complaints(self, disagreement: str = "") -> list[str]:
         """What is wrong, and what to try; empty if nothing is.
 
         `disagreement`, if any, says what it means in this model that chains disagree.
         """
-        out = []
+        out = [self.broken] if self.broken else []
         if self.divergences:
             out.append(
                 f"{self.divergences} draw(s) diverged: regions of the posterior may have been left "
@@ -103,25 +109,50 @@ def diagnose(posterior: "xr.Dataset", sample_stats: "xr.Dataset") -> Diagnosis:
         return Diagnosis(
             diverging, np.nan, "", float(n_chains * n_draws), "every parameter", n_chains
         )
+    with np.errstate(invalid="ignore"):  # what is infinite, or no number, is no constant
+        moving = {str(k): v.std((CHAIN, "draw")).values != 0 for k, v in posterior.items()}
+    moving = {k: at for k, at in moving.items() if at.any()}
+    broken = _broken({k: posterior[k].values for k in moving})
+    if not moving:
+        return Diagnosis(diverging, np.inf, "every parameter", 0.0, "it", n_chains, broken)
+    own = posterior[list(moving)]
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter(
-            "ignore"
-        )  # constants (padding, the weight of one class) have no R-hat
+        warnings.simplefilter("ignore")  # a constant among numbers that vary has no R-hat
         import arviz as az
 
-        r_hat = {k: float(v.max()) for k, v in az.rhat(posterior).data_vars.items()}
-        ess: dict[str, float] = {}
-        for method in ("bulk", "tail"):
-            for k, v in az.ess(posterior, method=method).data_vars.items():
-                ess[str(k)] = min(ess.get(str(k), np.inf), float(v.min()))
-    varies = {str(k): float(v.std((CHAIN, "draw")).max()) > 0 for k, v in posterior.items()}
-    r_hat = {str(k): v for k, v in r_hat.items() if varies[str(k)] and np.isfinite(v)}
-    ess = {k: v for k, v in ess.items() if varies[k] and np.isfinite(v)}
-    worst = max(r_hat, key=r_hat.__getitem__, default="")
-    fewest = min(ess, key=ess.__getitem__, default="")
-    return Diagnosis(
-        diverging, r_hat.get(worst, np.nan), worst, ess.get(fewest, np.inf), fewest, n_chains
-    )
+        found = {"r_hat": az.rhat(own)}
+        found |= {method: az.ess(own, method=method) for method in ("bulk", "tail")}
+    # a component that varies and has none is the worst there is
+    r_hat = {
+        k: float(np.where(np.isnan(v := found["r_hat"][k].values), np.inf, v)[at].max())
+        for k, at in moving.items()
+    }
+    ess = {
+        k: min(float(np.nan_to_num(found[m][k].values)[at].min()) for m in ("bulk", "tail"))
+        for k, at in moving.items()
+    }
+    worst, fewest = max(r_hat, key=r_hat.__getitem__), min(ess, key=ess.__getitem__)
+    return Diagnosis(diverging, r_hat[worst], worst, ess[fewest], fewest, n_chains, broken)
+
+
+def _broken(draws: Mapping[str, Array]) -> str:
+    """What is wrong with chains {name: (chain, draw, *dims)} of which R-hat may say nothing."""
+    retry = "sample again with another random_seed, and look at the priors"
+    if not draws:
+        return f"no parameter varies: the chains never moved; {retry}"
+    flat = np.concatenate([v.reshape(*v.shape[:2], -1) for v in draws.values()], axis=2)
+    if not np.isfinite(flat).all():
+        return f"some draws are not finite; {retry}"
+    stuck = np.flatnonzero((flat == flat[:, :1]).all(axis=(1, 2)))
+    if len(stuck):
+        return f"chain {stuck[0]} never moved; {retry}"
+    if len(flat) == 1:
+        return "one chain has no other to be compared with; try chains=4"
+    for chain in range(1, len(flat)):
+        twin = np.flatnonzero((flat[:chain] == flat[chain]).all(axis=(1, 2)))
+        if len(twin):
+            return f"chains {twin[0]} and {chain} are identical, hence one chain; {retry}"
+    return ""
 
 
 def warn_unless_sound(

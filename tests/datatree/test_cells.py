@@ -150,6 +150,7 @@ def test_a_file_of_version_0_1_predicts_the_same(
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::bayesgen.inference.diagnostics.SamplingWarning")
 def test_draws_of_nuts_have_the_cells_of_the_closed_form(clf: Any) -> None:
     tree = clf.sample_posterior(400, 300, 2, random_seed=3, progressbar=False)
     mine, exact = tree["posterior"]["theta"], clf.posterior_["posterior"]["theta"]

@@ -17,6 +17,7 @@ from bayesgen.estimators.sampled import SampledClassifier
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.inference import nuts as mcmc
 from bayesgen.inference.closed_form import NoClosedFormError
+from bayesgen.inference.diagnostics import Diagnosis
 from tests.selection import rest_is_slow
 
 RNG = np.random.default_rng(6)
@@ -45,6 +46,9 @@ SAMPLED = {
 }
 
 
+SOUND = Diagnosis(0, 1.0, "pi", 1e4, "pi", 2)
+
+
 @pytest.fixture(autouse=True)
 def prior_for_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
     def sample(model: Any, draws: int, chains: int, random_seed: Any, **_: Any) -> Any:
@@ -66,7 +70,7 @@ def prior_for_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
         return xr.Dataset(variables, coords), xr.Dataset({"diverging": (("chain", "draw"), none)})
 
     monkeypatch.setattr(mcmc, "sample", sample)
-    monkeypatch.setattr("bayesgen.inference.diagnostics.warn_unless_sound", lambda *_: None)
+    monkeypatch.setattr("bayesgen.inference.diagnostics.warn_unless_sound", lambda *_: SOUND)
 
 
 def fitted(name: str, X: Any = None, y: Any = Y, **options: Any) -> tuple[Any, Any]:

@@ -118,6 +118,7 @@ def test_nothing_to_sample():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::bayesgen.inference.diagnostics.SamplingWarning")
 def test_one_compilation_serves_other_rows(monkeypatch, capsys):
     import nutpie
 
@@ -159,6 +160,7 @@ def test_one_compilation_serves_other_rows(monkeypatch, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::bayesgen.inference.diagnostics.SamplingWarning")
 def test_pymc_own_sampler_with_groups_of_rows():
     clf = bg.BernoulliNB().fit(BITS, Y)
     tree = clf.sample_posterior(
@@ -180,6 +182,7 @@ def test_pymc_own_sampler_with_groups_of_rows():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::bayesgen.inference.diagnostics.SamplingWarning")
 def test_one_class_has_one_weight():
     clf = bg.GaussianNB().fit(X, np.zeros(18))
     tree = clf.sample_posterior(**FEW)

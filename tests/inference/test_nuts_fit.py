@@ -426,6 +426,51 @@ def test_each_trouble_is_said_with_what_to_try(arguments, said):
     assert len(caught) == 1
 
 
+def draws_of(x: Any) -> Any:
+    """A posterior of one parameter from its draws (chain, draw)."""
+    constant = np.full(np.shape(x), 3.0)
+    own = {"x": (("chain", "draw"), x), "constant": (("chain", "draw"), constant)}
+    return xr.Dataset(own), xr.Dataset()
+
+
+_X = np.random.default_rng(0).normal(size=(4, 1000))
+
+
+@pytest.mark.parametrize(
+    ("x", "said"),
+    [
+        (_X[:1], "one chain has no other"),
+        (_X[[0, 1, 0, 2]], "chains 0 and 2 are identical"),
+        (np.where(np.arange(4)[:, None] == 2, 0.7, _X), "chain 2 never moved"),
+        (np.zeros((4, 1000)), "no parameter varies"),
+        (np.repeat([[0.0], [1.0]], 1000, axis=1), "chain 0 never moved"),
+        (
+            np.where(np.arange(1000) == 7, np.nan, _X),
+            "some draws are not finite.*R-hat of x is inf",
+        ),
+        (np.where(np.arange(1000) == 7, np.inf, _X), "some draws are not finite"),
+    ],
+)
+def test_chains_that_numbers_do_not_judge(x, said):
+    with pytest.warns(diagnostics.SamplingWarning, match=said):
+        found = diagnostics.warn_unless_sound(*draws_of(x))
+    assert found.attributes()["verdict"] != "sound"
+
+
+def test_the_verdict_is_kept_in_files(tmp_path):
+    rows, labels = np.arange(12.0)[:, None] % 5, np.arange(12) % 2
+    partly = np.where(np.arange(12) == 2, -1, labels)
+    clf = bg.GaussianNB()
+    with pytest.warns(diagnostics.SamplingWarning, match="one chain"):
+        clf.fit(rows, partly, inference="gibbs", chains=1, random_seed=0, progressbar=False)
+    clf.save(tmp_path / "model.nc")
+    kept = bg.load(tmp_path / "model.nc").posterior_.attrs
+    assert kept["verdict"].startswith("one chain has no other")
+    assert (kept["divergences"], kept["r_hat"], kept["ess"]) == tuple(
+        clf.posterior_.attrs[name] for name in ("divergences", "r_hat", "ess")
+    )
+
+
 # -------------------------------------------------------------- the posterior, by other means
 
 FEW = {"draws": 1500, "tune": 800, "chains": 2, "random_seed": 1, "progressbar": False}

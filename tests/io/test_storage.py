@@ -458,6 +458,65 @@ def test_a_record_without_its_checksum(model, tmp_path):
         bg.load(path)
 
 
+def test_damage_is_found_before_hdf5_reads(model, tmp_path, monkeypatch):
+    """One flipped bit in a header kept HDF5 busy for ever."""
+    monkeypatch.setattr(h5py, "File", None)
+    for at in (0, 30, len(model[1]) // 2, len(model[1]) - 90, len(model[1]) - 2):
+        damaged = bytearray(model[1])
+        damaged[at] ^= 1
+        (tmp_path / "flipped.nc").write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"flipped\.nc is damaged"):
+            bg.load(tmp_path / "flipped.nc")
+
+
+def test_arrays_that_a_file_cannot_hold_are_refused(tmp_path):
+    path = tmp_path / "large.nc"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("fit/posterior_mu", (1 << 40,), "f4", chunks=(1 << 20,))
+    with pytest.raises(ValueError, match="its arrays declare 4398046511104 bytes"):
+        bg.load(path)
+    with h5py.File(path, "w") as file:
+        file["fit"] = h5py.ExternalLink("/etc/passwd", "/")
+    with pytest.raises(ValueError, match="'fit' is a link to somewhere else"):
+        bg.load(path)
+
+
+FORGED = {  # what is changed in the record or in an array, and what the error says
+    "NaN": (("posterior_mu", np.nan), "'mu' of the posterior is not all finite"),
+    "infinite": (("prior_kappa", np.inf), "'kappa' of the prior is not all finite"),
+    "no prior": (("prior_kappa", -1.0), "kappa0? must be > 0"),
+    "negative count": (("stats_n", -3.0), "'n' of the statistics is negative"),
+    "another posterior": (("posterior_mu", 3.0), "'mu' of the posterior is not what prior"),
+    "class weights": (("posterior_class", 0.0), "the class weights of the posterior are"),
+    "labels": ({"classes": {"labels": ["b", "a", "a"], "dtype": "<U1"}}, "not distinct and sorted"),
+    "no labels": ({"classes": {"labels": [], "dtype": "<U1"}}, "it has no classes"),
+    "memory": ({"classes": {"labels": ["a"], "dtype": "<U20000000"}}, "no values of type"),
+    "columns": ({"n_features": 7}, "'mu' of the prior has 3 along 'feature'"),
+    "names": ({"feature_names": ["a", "b"]}, "it has 3 columns and 2 names"),
+    "number": ({"n_rows_seen": "many"}, "n_rows_seen is 'many'"),
+    "inference": ({"inference": "guessed"}, "fitted by 'guessed', which is unknown"),
+    "setting": ({"parameters": {"variance": "wild"}}, "variance must be"),
+    "prior": ({"parameters": {"kappa0": -2.0}}, "kappa0? must be > 0"),
+}
+
+
+@pytest.mark.parametrize(("change", "message"), FORGED.values(), ids=FORGED)
+def test_a_forged_file_is_refused(change, message, model, tmp_path):
+    path = tmp_path / "forged.nc"
+    path.write_bytes(model[1])
+    fit, state, draws = storage.read(path)
+    if isinstance(change, dict):
+        parameters = state["parameters"] | change.get("parameters", {})
+        state = state | change | {"parameters": parameters}
+    else:
+        fit[change[0]].values.flat[0] = change[1]
+    storage.write(path, fit, state, draws)
+    with pytest.raises(
+        ValueError, match=f"forged.nc does not hold a complete GaussianNB .*{message}"
+    ):
+        bg.load(path)
+
+
 def test_rewritten_by_xarray_it_is_still_the_model(model, tmp_path):
     path = tmp_path / "copy.nc"
     edited(model, path, lambda r: r)

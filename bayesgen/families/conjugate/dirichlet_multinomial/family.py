@@ -33,7 +33,7 @@ from bayesgen.families.conjugate.dirichlet_multinomial.documents import (
     power_moment,
     row_of_cells,
 )
-from bayesgen.families.contract import ConjugateFamily, Stats, Theta
+from bayesgen.families.contract import LARGEST_COUNT, ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import NotLinearError, refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE, OBS
 from bayesgen.families.records import array
@@ -78,6 +78,8 @@ _LONG = 2.0**14  # documents of this length and more are scored without cancella
 @dataclass(frozen=True, eq=False)
 class MultinomialStats(Stats):
     """Weighted word counts, and what the evidence needs to be a probability of count vectors."""
+
+    largest_cell: ClassVar[float] = LARGEST_COUNT
 
     counts: Array = array(CLASS, FEATURE)
     log_coefficient: Array = array(

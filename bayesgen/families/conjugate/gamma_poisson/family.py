@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.families.conjugate.gamma_poisson.count_information import count_information
-from bayesgen.families.contract import ConjugateFamily, Stats, Theta
+from bayesgen.families.contract import LARGEST_COUNT, ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import NotLinearError, refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.records import array
@@ -71,6 +71,8 @@ _LARGE = 2.0**14  # from this count on x log(rate) - rate - log x! is summed wit
 @dataclass(frozen=True, eq=False)
 class PoissonStats(Stats):
     """Weighted sums over the observed cells."""
+
+    largest_cell: ClassVar[float] = LARGEST_COUNT
 
     total: Array = array(CLASS, FEATURE)  # sum of counts
     rows: Array = array(CLASS, FEATURE)  # number of observed rows

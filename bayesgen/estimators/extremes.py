@@ -1,0 +1,90 @@
+"""Cells that float64 cannot do arithmetic with: refused with column and row, never turned to NaN.
+
+Real cells are squared and added up, so that beyond 1e140 they soon are infinite; columns that vary
+by less than 1e-140 have a variance of 0. From 2**53 on a count and the next are the same number.
+Who has such numbers can change their unit.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from bayesgen.families.contract import Family
+from bayesgen.numerics.rows import cell_of
+from bayesgen.numerics.special import Array
+
+_SMALLEST_SPREAD = 1e-280  # of squares: of deviations of 1e-140
+
+Names = Callable[[], list[Any]]
+
+
+def refuse_large_cells(
+    family: Family, X: Any, names: Names, stats: Any = None, rows: Array | None = None
+) -> None:
+    """Raise a ValueError for the first cell beyond `Stats.largest_cell`.
+
+    Parameters
+    ----------
+    family : Family
+    X : (N, D) as the family takes it
+    names : callable
+        The names of the columns, where they are needed.
+    stats : Stats, optional
+        Of X: only where they are large is there anything to look for.
+    rows : (N,), optional
+        What rows are called. None: their positions.
+    """
+    if getattr(X, "ndim", 0) != 2 or not isinstance(getattr(X, "dtype", None), np.dtype):
+        return  # documents; bits that are read as they are used
+    for block in family.blocks(stats):
+        largest = block.family.statistics.largest_cell
+        if stats is not None and _peak(block.stats) < largest / 2:
+            continue
+        part = X[:, block.columns]
+        values = part.data if sparse.issparse(part) else part
+        if values.dtype.kind not in "iuf":
+            continue
+        large = (values > largest) | (values < -largest)
+        if not large.any():
+            continue
+        if sparse.issparse(part):
+            (row, j), value = cell_of(part, at := int(large.argmax())), values[at]
+        else:
+            row, j = (int(k) for k in np.argwhere(large)[0])
+            value = values[row, j]
+        column = names()[np.arange(X.shape[1])[block.columns][j]]
+        raise ValueError(
+            f"column {column!r} holds {value:g} in row {row if rows is None else rows[row]}, "
+            f"beyond {largest:.4g}, where float64 has no exact arithmetic: correct it, or give "
+            "the column in a larger unit"
+        )
+
+
+def _peak(stats: Any) -> float:
+    """The largest number of statistics; infinity if one is none."""
+    arrays = [np.abs(a).max(initial=0.0) for _, a in stats.arrays().values() if a.dtype.kind == "f"]
+    peak = float(np.max(arrays, initial=0.0))
+    return peak if peak == peak else np.inf
+
+
+def refuse_small_spread(family: Family, stats: Any, names: Names) -> None:
+    """Raise a ValueError for a real column whose variance is lost, though it varies."""
+    for block in family.blocks(stats):
+        own = block.stats
+        if not hasattr(own, "scatter"):
+            continue
+        scatter = own.scatter
+        if scatter.ndim == 3:
+            scatter = np.diagonal(scatter, axis1=1, axis2=2)
+        square = scatter.sum(axis=0) + np.square(own.mean).max(axis=0)
+        moves = (scatter != 0).any(axis=0) | (own.mean != 0).any(axis=0)  # about a row of its own
+        lost = moves & (square < _SMALLEST_SPREAD)
+        if lost.any():
+            j = np.flatnonzero(lost)[0]
+            column = names()[np.arange(len(names()))[block.columns][j]]
+            raise ValueError(
+                f"column {column!r} varies by less than 1e-140, so that its variance is 0 in "
+                "float64: give it in a smaller unit, or leave it out"
+            )

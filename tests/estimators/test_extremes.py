@@ -1,0 +1,170 @@
+"""What extremes lead to: a right result, or an error of a class and with a message.
+
+Each entry of `TABLE` is tried by `fit` and `predict_proba`; a result is right if its rows are
+probabilities and the evidence is finite. Warnings are errors, NumPy's among them.
+"""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy import sparse
+
+import bayesgen as bg
+
+N = 20
+rng = np.random.default_rng(0)
+X = rng.normal(size=(N, 3))
+Y = np.arange(N) % 2
+C = rng.poisson(3.0, (N, 3)).astype(float)
+B = (C > 2).astype(float)
+F = pd.DataFrame(X, columns=["a", "b", "c"])
+FINE = None
+LARGE = (ValueError, "column 'x0' holds .* in row 0, beyond")
+SMALL = (ValueError, "column 'x0' varies by less than 1e-140")
+WEIGHT = (ValueError, "sample_weight holds .* in row 0, beyond")
+
+
+def cell(value, of=X):
+    out = of.copy()
+    out[0, 0] = value
+    return out
+
+
+def weights(value):
+    return np.where(np.arange(N) == 0, value, 1.0)
+
+
+REAL = (bg.GaussianNB(), bg.LinearDiscriminant(), bg.QuadraticDiscriminant())
+COUNT = (bg.PoissonNB(), bg.MultinomialNB())
+ALL = [*((clf, X) for clf in REAL), *((clf, C) for clf in COUNT), (bg.BernoulliNB(), B)]
+ALL += [(bg.CategoricalNB(), B), (bg.MixedNB(), X), (bg.TreeAugmentedNB(), B)]
+
+
+def entries():
+    """(name, classifier, X, y, weight, rows to predict, outcome)."""
+    for clf in (
+        *REAL,
+        bg.GaussianNB(variance="tied"),
+        bg.LinearDiscriminant(covariance="diagonal"),
+    ):
+        for value in (1e100, 1e-300, 5e-324):
+            yield f"cell {value}", clf, cell(value), Y, None, None, FINE
+        for value in (1e141, 1e154, -1e155, 1e200, 1.7e308):
+            yield f"cell {value}", clf, cell(value), Y, None, None, LARGE
+        for scale in (1e-100, 1e100):
+            yield f"scale {scale}", clf, X * scale, Y, None, None, FINE
+        for scale in (1e155, 1e300):
+            yield f"scale {scale}", clf, X * scale, Y, None, None, LARGE
+        for scale in (1e-160, 1e-300):
+            yield f"scale {scale}", clf, X * scale, Y, None, None, SMALL
+        yield "infinite", clf, cell(np.inf), Y, None, None, (ValueError, "infinity")
+    for clf in REAL[1:]:
+        yield "cell to predict", clf, X, Y, None, cell(1e200), LARGE
+    yield "cell to predict", REAL[0], X, Y, None, cell(1e200), FINE
+    for clf in COUNT:
+        yield "count 1e15", clf, cell(1e15, C), Y, None, None, FINE
+        yield "count 1e100", clf, cell(1e100, C), Y, None, None, LARGE
+        yield "count 1.7e308", clf, cell(1.7e308, C), Y, None, None, LARGE
+        yield "count to predict", clf, C, Y, None, cell(1.7e308, C), LARGE
+        yield "negative", clf, cell(-1, C), Y, None, None, (ValueError, "[Nn]egative|>= 0")
+    mixed = (ValueError, "column 'a' holds 1e[+]200 in row 3, beyond")
+    yield (
+        "column",
+        bg.MixedNB(),
+        F.assign(a=np.where(F.index == 3, 1e200, F["a"])),
+        Y,
+        None,
+        None,
+        mixed,
+    )
+    for clf, own in ALL:
+        for value in (0.0, 0.5, 1e15):
+            yield f"weight {value}", clf, own, Y, weights(value), None, FINE
+        for value in (1e17, 1.7e308):
+            yield f"weight {value}", clf, own, Y, weights(value), None, WEIGHT
+        yield "weight -1", clf, own, Y, weights(-1.0), None, (ValueError, "[Nn]egative")
+        yield "weights 0", clf, own, Y, np.zeros(N), None, (ValueError, "0 for every row|non-zero")
+        yield "no rows", clf, own[:0], Y[:0], None, None, (ValueError, "0 sample|no rows|empty")
+        yield "one row", clf, own[:1], Y[:1], None, None, FINE
+        yield "one class", clf, own, np.zeros(N), None, None, FINE
+        yield "constant", clf, np.ones((N, 3)), Y, None, None, FINE
+        yield "no columns", clf, own[:, :0], Y, None, None, (ValueError, "0 feature|no column")
+        yield (
+            "labels NaN",
+            clf,
+            own,
+            np.where(Y, np.nan, 1.0),
+            None,
+            None,
+            (ValueError, "NaN|missing"),
+        )
+        mixed = np.array([1, "a"] * 10, dtype=object)
+        yield "labels mixed", clf, own, mixed, None, None, (ValueError, "Unknown label")
+        yield "labels boolean", clf, own, Y > 0, None, None, FINE
+        dates = np.array(["2020-01-01", "2021-01-01"], dtype="datetime64[D]")[Y]
+        yield "labels dates", clf, own, dates, None, None, FINE
+        yield "too few columns", clf, own, Y, None, own[:, :2], (ValueError, "2 (features|columns)")
+        yield "polars", clf, pl.DataFrame(own, schema=["a", "b", "c"]), Y, None, None, FINE
+        table = pa.table({name: own[:, j] for j, name in enumerate("abc")})
+        yield "Arrow", clf, table, Y, None, None, FINE
+    yield (
+        "1e4 classes",
+        bg.GaussianNB(),
+        rng.normal(size=(20_000, 1)),
+        np.arange(20_000) % 10_000,
+        None,
+        X[:2, :1],
+        FINE,
+    )
+    missing = np.full((N, 3), np.nan)
+    yield "all missing", bg.GaussianNB(), missing, Y, None, None, FINE
+    yield "all missing", bg.CategoricalNB(), missing, Y, None, None, (ValueError, "missing")
+    yield "nullable", bg.GaussianNB(), F.astype("Float64"), Y, None, None, FINE
+    yield "reordered", bg.GaussianNB(), F, Y, None, F[["b", "a", "c"]], (ValueError, "order")
+    yield "missing column", bg.GaussianNB(), F, Y, None, F[["a", "b"]], (ValueError, "missing")
+    yield "extra column", bg.GaussianNB(), F, Y, None, F.assign(d=1), (ValueError, "unseen")
+    for kind in ("csr", "csc", "coo", "lil", "dok", "bsr", "dia"):
+        for form in (f"{kind}_matrix", f"{kind}_array"):
+            yield form, bg.MultinomialNB(), getattr(sparse, form)(C), Y, None, None, FINE
+    yield "sparse", bg.GaussianNB(), sparse.csr_array(X), Y, None, None, (TypeError, "dense")
+    structured = np.zeros(N, dtype=[("a", float), ("b", float)])
+    yield "structured", bg.GaussianNB(), structured, Y, None, None, (ValueError, "2D|structured")
+    yield "masked", bg.GaussianNB(), np.ma.masked_array(X, X > 1), Y, None, None, FINE
+    yield "unseen category", bg.CategoricalNB(), B, Y, None, cell(7, B), FINE
+    unseen = bg.CategoricalNB(unseen="raise")
+    yield (
+        "unseen category",
+        unseen,
+        B,
+        Y,
+        None,
+        cell(7, B),
+        (ValueError, "not among its categories"),
+    )
+
+
+TABLE = list(entries())
+
+
+@pytest.mark.parametrize("entry", TABLE, ids=[f"{name}-{clf}" for name, clf, *_ in TABLE])
+def test_extremes(entry):
+    _, clf, rows, y, weight, new, outcome = entry
+
+    def work():
+        clf.fit(rows, y, sample_weight=weight)
+        return clf.predict_proba(rows if new is None else new)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        if outcome is not None:
+            with pytest.raises(outcome[0], match=outcome[1]):
+                work()
+            return
+        p = work()
+        assert np.isfinite(clf.log_evidence_)
+    assert ((p >= 0) & (p <= 1)).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1, rtol=0, atol=1e-12)
