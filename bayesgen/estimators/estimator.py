@@ -35,7 +35,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
 
     family: Any
     class_alpha: Any
-    prior: str = "default"
+    prior: str | None = "default"  # None: as other arguments ask
     n_features_in_: int
     feature_names_in_: Array
     n_rows_seen_: int

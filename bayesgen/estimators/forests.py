@@ -37,10 +37,10 @@ class TreeAugmentedNB(_Binned):
     ----------
     strength : float, array (class,), or None
         A: pseudo-counts in the table of each pair of columns, in rows; A/(K_u K_v) a cell. None:
-        of the largest evidence, the same for all classes.
+        chosen, the same for all classes (`prior`).
     root_weight : float, array (class,), or None
         rho: prior weight of each column that depends on no other, where an edge has weight 1.
-        None: of the largest evidence.
+        None: chosen (`prior`).
     structure : {"average", "tree", "map", "fixed"}
         ``"average"``: over all forests, at a cost of D^3 for each row and class, for at most 150
         columns. ``"tree"``: one tree in each class, of the largest evidence, plugged in (D a row);
@@ -65,8 +65,11 @@ class TreeAugmentedNB(_Binned):
         A category never seen: as a missing cell, or an error.
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
-    prior : {"default"}
-        The strengths are chosen by evidence as it is.
+    prior : {"loo", "default", "empirical"} or None
+        How `strength` and `root_weight` are chosen. ``"default"``: by evidence where they are
+        None. ``"loo"``: from there, or from naive Bayes, to the largest leave-one-out score of the
+        labels, in `fit` alone (`GenerativeClassifier`). None: ``"loo"`` for an average of which
+        both are None, else ``"default"``; for streams, parts and `merge` say ``"default"``.
 
     Notes
     -----
@@ -108,7 +111,7 @@ class TreeAugmentedNB(_Binned):
         missing: MissingCells = "auto",
         unseen: str = "ignore",
         class_alpha: Any = 1.0,
-        prior: str = "default",
+        prior: Any = None,
     ) -> None:
         self.strength = strength
         self.root_weight = root_weight
@@ -122,6 +125,12 @@ class TreeAugmentedNB(_Binned):
         self.unseen = unseen
         self.class_alpha = class_alpha
         self.prior = prior
+
+    def _prior_choice(self) -> str:
+        if self.prior is not None:
+            return super()._prior_choice()
+        free = self.strength is None and self.root_weight is None
+        return "loo" if free and self.structure == "average" else "default"
 
     def _make_family(self) -> ConjugateFamily:
         levels = self._levels()

@@ -52,6 +52,8 @@ class _Labelled(NamedTuple):
 def _adds_up(self: Any) -> bool:
     """Whether rows can be added: scikit-learn tells it by the attribute ``partial_fit``."""
     self._refuse_no_conjugate("partial_fit")
+    if self.prior is None:  # a default, which scikit-learn must not take for one that takes parts
+        self._refuse_no_statistics("partial_fit")
     return True
 
 
@@ -146,7 +148,7 @@ class Learning(Estimator):
                 )
             self._absorb(X, y, sample_weight)
             rows = None
-            if self.prior == "loo":
+            if self._prior_choice() == "loo":
                 own = self._labelled(X, y, sample_weight, reset=False, unlabelled=False)
                 rows = LabelledRows(self._encode(own.X), own.codes, own.weight)
             self._settle(rows)
@@ -239,14 +241,18 @@ class Learning(Estimator):
             self.n_rows_seen_ = max(0, self.n_rows_seen_ - n_rows)
             return self._settle()
 
+    def _prior_choice(self) -> str:
+        """What `prior` stands for with the other arguments as they are."""
+        return self.prior or "default"
+
     # -- what may be asked --------------------------------------------------------------------
 
     def _refuse_no_statistics(self, what: str) -> None:
         self._refuse_no_conjugate(what)
-        if self.prior == "loo":
+        if self._prior_choice() == "loo":
             raise NoClosedFormError(
                 f"{what} works on sufficient statistics, and {NEEDS_ROWS}: fit all rows together, "
-                "or leave prior at 'default' and give the hyper-parameters of the prior_ of a fit "
+                "or set prior='default' and give the hyper-parameters of the prior_ of a fit "
                 "to some of them"
             )
 
@@ -411,7 +417,7 @@ class Learning(Estimator):
             self.__dict__.pop(name, None)
         refuse_small_spread(self._unresolved().family, self.stats_.features, self._feature_names)
         self.prior_, self.model_ = closed_form_posterior(
-            self._unresolved(), self.prior, self.stats_, rows
+            self._unresolved(), self._prior_choice(), self.stats_, rows
         )
         self._posterior = ExactPosterior(self.prior_, self.model_, self.stats_)
         return self
@@ -430,7 +436,7 @@ class Learning(Estimator):
         self.n_unlabelled_ = int((rows.codes < 0).sum())
         data = sampled.Data(self._encode(rows.X), rows.codes, len(rows.labels), rows.weight)
         refuse_large_cells(self._unresolved().family, data.X, self._feature_names, rows=rows.at)
-        goal = sampled.target(self._unresolved(), self.prior, data)
+        goal = sampled.target(self._unresolved(), self._prior_choice(), data)
         self._aim_at(goal)
         posterior, sample_stats = sampled.sample(goal, data, self._coords(), inference, options)
         seed = options.get("random_seed")

@@ -2,6 +2,8 @@
 
 from functools import partial
 
+import dask
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
@@ -36,7 +38,7 @@ DECLARED = {
 
 
 ESTIMATORS = {
-    "forest": bg.TreeAugmentedNB,
+    "forest": partial(bg.TreeAugmentedNB, prior="default"),
     "A1DE": bg.AnDE,
     "A1DE by evidence": partial(bg.AnDE, weights="evidence"),
     "A2DE": partial(bg.AnDE, 2),
@@ -79,6 +81,40 @@ def test_dependence_is_found_where_naive_bayes_sees_nothing():
     assert edges["probability"].dims == ("class", "feature", "feature_bis")
     total = edges["probability"].sum(["feature", "feature_bis"]) / 2 + edges["root"].sum("feature")
     np.testing.assert_allclose(total, 4.0)
+
+
+def test_strengths_by_leave_one_out_are_the_default_of_an_average():
+    X, y = table(150)
+    assert bg.TreeAugmentedNB(strength=4.0)._prior_choice() == "default"
+    assert bg.TreeAugmentedNB(structure="tree")._prior_choice() == "default"
+    scored, plain = bg.TreeAugmentedNB().fit(X, y), bg.TreeAugmentedNB(prior="default").fit(X, y)
+    assert scored.loo(X, y).elpd >= plain.loo(X, y).elpd
+    rng = np.random.default_rng(0)
+    noise = pd.DataFrame(rng.integers(3, size=(90, 6)).astype(str))
+    naive = bg.TreeAugmentedNB().fit(noise, np.arange(90) % 2)
+    assert not naive.edge_probabilities()["probability"].any()
+    assert not hasattr(scored, "partial_fit")
+    with pytest.raises(ValueError, match="prior='default'"):
+        scored.merge(bg.TreeAugmentedNB().fit(X, y))
+
+
+@each
+def test_streams_and_blocks_of_workers_make_the_whole(make):
+    X, y = table()
+    whole = make(**DECLARED).fit(X, y)
+    chunks = ((X[s], y[s]) for s in (slice(0, 40), slice(40, 120)))
+    blocks = dd.from_pandas(X.assign(label=y), npartitions=3)
+    features, label = blocks[list(X.columns)], blocks["label"]
+    with dask.config.set(scheduler="synchronous"):
+        streamed = bg.fit_stream(make(**DECLARED), chunks)
+        spread = bg.fit_dask(make(**DECLARED), features, label)
+        with pytest.raises(
+            ValueError, match="declare cuts="
+        ):  # each block has quantiles of its own
+            bg.fit_dask(make(), features, label)
+    for other in (streamed, spread):
+        assert other.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-12)
+        np.testing.assert_allclose(other.predict_proba(X), whole.predict_proba(X), rtol=1e-11)
 
 
 @each
@@ -219,7 +255,7 @@ def test_models_in_pymc_are_of_given_forests_or_of_few_columns():
 
 
 def test_a_further_chunk_with_a_new_category_is_refused():
-    clf = bg.TreeAugmentedNB(missing="category")
+    clf = bg.TreeAugmentedNB(missing="category", prior="default")
     clf.fit([["red", "S"], ["blue", "M"], ["red", "M"]], ["a", "b", "a"])
     with pytest.raises(ValueError, match="green"):
         clf.partial_fit([["green", "S"]], ["a"])

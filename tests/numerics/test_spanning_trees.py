@@ -95,6 +95,27 @@ def test_weights_that_span_thousands_of_nats_lose_nothing():
     )
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [1.0, 20.0, 400.0])
+def test_the_compiled_ratio_is_that_of_numpy(size):
+    """Weights that span e^5000 and an edge that is not there; changes by more than numbers hold."""
+    rng = np.random.default_rng(int(size))
+    log_w = symmetric(rng, 9, 2000.0)
+    log_w[3, 5] = log_w[5, 3] = -np.inf
+    assert np.ptp(log_w[np.isfinite(log_w)]) > 5000
+    half = np.tril(rng.normal(size=(3, 3, 8, 8)) * size / 3, -1)
+    table = np.moveaxis(half, (0, 1), (2, 3)) + np.moveaxis(half, (0, 1), (3, 2)).swapaxes(0, 1)
+    codes = rng.integers(3, size=(40, 8))
+    change = np.zeros((40, 9, 9))
+    for u, v in itertools.product(range(8), repeat=2):
+        change[:, u + 1, v + 1] = table[u, v, codes[:, u], codes[:, v]]
+    graph = Elimination(log_w)
+    expected = graph.log_ratio(change)
+    np.testing.assert_allclose(graph.log_ratio_of_codes(codes, table), expected, rtol=1e-12)
+    both = [log_sum_of_trees(log_w + own) - log_sum_of_trees(log_w) for own in change]
+    np.testing.assert_allclose(expected, both, rtol=1e-9, atol=1e-10)
+
+
 def test_a_graph_in_two_parts_has_no_tree():
     log_w = np.full((4, 4), -np.inf)
     log_w[0, 1] = log_w[1, 0] = log_w[2, 3] = log_w[3, 2] = 0.0

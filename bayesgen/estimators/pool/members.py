@@ -242,7 +242,7 @@ def _of_table(X: Any, n_classes: int, separable: bool) -> tuple[list[Member], di
             f"an average over forests of {n_columns} columns would take {work:.0e} operations"
         )
     elif n_columns > 1:
-        members.append(Member("forest", TreeAugmentedNB(missing="category")))
+        members.append(Member("forest", TreeAugmentedNB(missing="category", prior="default")))
     views = [("", numbers)]
     if "gaussian" in kinds:
         views.append((" on normal scores", TableView.learn(X, "normal scores")))

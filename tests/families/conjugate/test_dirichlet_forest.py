@@ -8,6 +8,7 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import dirichlet
 
 from bayesgen.families.conjugate.dirichlet_forest import DirichletForest, pymc_forests
+from bayesgen.numerics import kernels
 from tests.graphs import PYTHON, pm
 
 A, RHO = 3.7, 0.8
@@ -199,6 +200,18 @@ def test_many_roots_are_naive_bayes():
         for j, k in enumerate((2, 3, 2))
     )
     np.testing.assert_allclose(fitted.log_predictive(X)[:, 0], expected, rtol=1e-9)
+
+
+@pytest.mark.slow
+def test_many_rows_are_scored_as_few(monkeypatch):
+    X = rows(300, (2, 3, 4, 2), seed=6)
+    edges = np.ones((4, 4))
+    edges[0, 1] = edges[1, 0] = 0.0
+    _, _, fitted = posterior(X, (2, 3, 4, 2), edges=edges)
+    plain = fitted.log_predictive(X), fitted.cgf(X, np.array([[-1.0]]))
+    monkeypatch.setattr(kernels, "COMPILE_FROM", 0)
+    np.testing.assert_allclose(fitted.log_predictive(X), plain[0], rtol=1e-12)
+    np.testing.assert_allclose(fitted.cgf(X, np.array([[-1.0]])), plain[1], rtol=1e-12)
 
 
 def test_what_is_wrong_is_refused():

@@ -16,6 +16,8 @@ import numpy as np
 
 from bayesgen.families.shared.arguments import followed_argument
 from bayesgen.families.shared.assembly import cgf_by_rows
+from bayesgen.numerics import kernels
+from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array, log_gamma_difference
 
 if TYPE_CHECKING:
@@ -73,6 +75,11 @@ def cgf(f: "DirichletForest", X: Array, t: Array) -> Array:
     t = np.asarray(t)
     dtype = np.complex128 if np.iscomplexobj(t) else np.float64
 
+    if dtype is np.float64 and t.size == len(f.strength) and not f.is_forest:
+        steps = len(codes) * (codes.shape[1] + 1) ** 3 // 6
+        if kernels.pays(steps * np.count_nonzero(t)):
+            return _by_tables(f, codes, t.ravel().astype(dtype))
+
     def cell(rows: slice, t: Array) -> Array:
         own = codes[rows]
         out = np.zeros((*t.shape[:-2], len(own)), dtype=dtype)
@@ -94,6 +101,24 @@ def cgf(f: "DirichletForest", X: Array, t: Array) -> Array:
         return out
 
     return cgf_by_rows(cell, len(codes), (codes.shape[1] + 1) ** 2, t)
+
+
+def _by_tables(f: "DirichletForest", codes: Array, t: Array) -> Array:
+    """(N,) cgf at one real t (C,): what a row changes is looked up, and the sums are compiled."""
+    out = np.zeros(len(codes))
+    n_features, k = f.pairs.shape[1], f.pairs.shape[-1]
+    column, code = np.arange(n_features)[:, None], np.arange(k)
+    size = f.levels[:, None] * f.levels
+    for c in np.flatnonzero(t):
+        single = f.pairs[c][column, column, code, code] + f.strength[c] / f.levels[:, None]
+        both = f.pairs[c] + f.strength[c] / size[..., None, None]
+        one, two, total = (log_gamma_difference(a, t[c]) for a in (single, both, f.totals[c]))
+        table = two - one[:, None, :, None] - one[:, None] + total
+        table[np.broadcast_to(f.edges[c] == 0, size.shape)] = 0.0
+        for rows in row_blocks(*codes.shape):
+            out[rows] += (one[column[:, 0], codes[rows]] - total).sum(axis=1)
+        out += f.eliminations[c].log_ratio_of_codes(codes, table)
+    return out
 
 
 def _turn(f: "DirichletForest", c: int, edges: Array) -> Array:

@@ -20,7 +20,7 @@ and Lopez de Mantaras (2005), TAN classifiers based on decomposable distribution
 and Goldszmidt (1997) for trees within classes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self, get_args
@@ -94,6 +94,7 @@ class DirichletForest(ConjugateFamily):
     """
 
     statistics: ClassVar[type[Stats]] = ForestStats
+    tunable: ClassVar[tuple[str, ...]] = ("strength", "root_weight")
     missing: ClassVar[str] = (
         "which columns depend on each other is known from complete pairs alone: pairwise counts of "
         "incomplete rows have no common margins"
@@ -212,6 +213,16 @@ class DirichletForest(ConjugateFamily):
             ]
             known = replace(known, edges=np.array(best))
         return known
+
+    def strengthened(self, factors: Mapping[str, float]) -> Self:
+        """As `scaled` (`PriorChoices`)."""
+        return self.scaled(factors)
+
+    def other_scales(self, given: Self) -> list[Self]:
+        """Naive Bayes: no root weight within reach of the search undoes edges that are certain."""
+        if self.is_forest or given.root_weight is not None:
+            return []
+        return [replace(self, edges=np.zeros_like(self.edges))]
 
     def _given_edges(self, n_classes: int, n_features: int) -> Array:
         if self.edges is None:
