@@ -63,8 +63,7 @@ class BinnedTable:
         """
         if missing not in get_args(MissingCells):
             raise ValueError(f"missing must be 'auto', 'category' or 'refuse', got {missing!r}")
-        if not isinstance(n_bins, int | np.integer) or n_bins < 2:
-            raise ValueError(f"n_bins must be a whole number of at least 2, got {n_bins!r}")
+        refuse_few_bins(n_bins)
         schema = TableSchema.learn(X, columns, categories)
         other = set(schema.kinds) - {"gaussian", "categorical", "bernoulli"}
         if other:
@@ -83,14 +82,9 @@ class BinnedTable:
             if kind != "gaussian":
                 ends.append(())
             elif name in given:
-                own = np.asarray(given[name], dtype=np.float64)
-                if own.ndim != 1 or not np.all(np.diff(own) > 0) or not np.isfinite(own).all():
-                    raise ValueError(f"cuts of column {name!r} must be rising finite numbers")
-                ends.append(tuple(own.tolist()))
+                ends.append(rising_ends(given[name], "cuts", name))
             else:
-                inner = np.quantile(seen, np.arange(1, n_bins) / n_bins) if len(seen) else []
-                own = np.unique(inner)
-                ends.append(tuple(own[own > seen.min(initial=np.inf)].tolist()))
+                ends.append(quantile_ends(seen, n_bins))
         some = np.isnan(cells).any(axis=0) if missing == "auto" else missing == "category"
         return cls(schema, tuple(ends), tuple(np.broadcast_to(some, cells.shape[1]).tolist()))
 
@@ -147,6 +141,27 @@ class BinnedTable:
             tuple(tuple(ends) for ends in record["cuts"]),
             tuple(record["missing"]),
         )
+
+
+def quantile_ends(seen: Array, n_bins: int) -> tuple[float, ...]:
+    """Rising ends of at most `n_bins` bins of equal mass; none below which there is no value."""
+    inner = np.quantile(seen, np.arange(1, n_bins) / n_bins) if len(seen) else []
+    own = np.unique(inner)
+    return tuple(own[own > seen.min(initial=np.inf)].tolist())
+
+
+def rising_ends(given: Any, argument: str, name: Any) -> tuple[float, ...]:
+    """Ends of bins that the user declares for column `name`."""
+    own = np.asarray(given, dtype=np.float64)
+    if own.ndim != 1 or not np.all(np.diff(own) > 0) or not np.isfinite(own).all():
+        raise ValueError(f"{argument} of column {name!r} must be rising finite numbers")
+    return tuple(own.tolist())
+
+
+def refuse_few_bins(n_bins: Any) -> None:
+    """Raise unless `n_bins` is a number of bins."""
+    if not isinstance(n_bins, int | np.integer) or n_bins < 2:
+        raise ValueError(f"n_bins must be a whole number of at least 2, got {n_bins!r}")
 
 
 def _inside(ends: Array) -> Array:

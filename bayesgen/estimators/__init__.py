@@ -7,6 +7,7 @@ from bayesgen.estimators.base import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, MultinomialNB, PoissonNB
 from bayesgen.estimators.forests import TreeAugmentedNB
 from bayesgen.estimators.gaussian import GaussianNB, LinearDiscriminant, QuadraticDiscriminant
+from bayesgen.estimators.histograms import HistogramNB
 from bayesgen.estimators.pool import LogLinearPool
 from bayesgen.estimators.sampled import (
     BayesianLogisticRegression,
@@ -30,6 +31,7 @@ ESTIMATORS: tuple[type[GenerativeClassifier], ...] = (
     MultinomialNB,
     PoissonNB,
     GaussianNB,
+    HistogramNB,
     MixedNB,
     LinearDiscriminant,
     QuadraticDiscriminant,

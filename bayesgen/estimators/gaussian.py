@@ -17,8 +17,8 @@ from bayesgen.numerics.special import Array
 Covariance = Literal["full", "diagonal", "spherical"]
 
 
-class _Gaussian(GenerativeClassifier):
-    """Shared care for float32 data that have lost their digits."""
+class RealColumns(GenerativeClassifier):
+    """Tables of real numbers; care for float32 data that have lost their digits."""
 
     def _read_to_fit(self, X: Any, *, reset: bool) -> Any:
         """Infinite cells of many rows show in their sums: a pass less over X."""
@@ -63,7 +63,7 @@ class _Gaussian(GenerativeClassifier):
         return ()
 
 
-class GaussianNB(_Gaussian):
+class GaussianNB(RealColumns):
     r"""Naive Bayes for real features: Normal given the class, means and variances unknown.
 
     .. math:: \sigma^2 \sim \text{scaled-inv-}\chi^2(\nu_0, \sigma^2_0), \qquad
@@ -139,7 +139,7 @@ class GaussianNB(_Gaussian):
         )
 
 
-class _Discriminant(_Gaussian):
+class _Discriminant(RealColumns):
     """Shared constructor and choice of family of the two discriminants."""
 
     _shared: bool

@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
     from bayesgen.families.conjugate.columns import Columns
     from bayesgen.families.conjugate.dirichlet_categorical import DirichletCategorical
     from bayesgen.families.conjugate.dirichlet_forest import DirichletForest
+    from bayesgen.families.conjugate.dirichlet_histogram import DirichletHistogram
     from bayesgen.families.conjugate.dirichlet_markov import DirichletMarkov
     from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
     from bayesgen.families.conjugate.dirichlet_super_parents import DirichletSuperParents
@@ -51,6 +52,7 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
         "DirichletCategorical",
         "DirichletCompound",
         "DirichletForest",
+        "DirichletHistogram",
         "DirichletMarkov",
         "DirichletMultinomial",
         "DirichletSuperParents",

@@ -100,7 +100,7 @@ def expected_failures(estimator):
         return {"check_decision_proba_consistency": NEGATIVE}
     if isinstance(estimator, bg.CategoricalNB) and estimator.unseen == "raise":
         return dict.fromkeys(PREDICT_OTHER_ROWS, UNSEEN_RAISES)
-    if isinstance(estimator, bg.TreeAugmentedNB | bg.AnDE):
+    if isinstance(estimator, bg.TreeAugmentedNB | bg.AnDE | bg.HistogramNB):
         return {"check_sample_weight_equivalence_on_dense_data": BINS}
     if getattr(estimator, "prior", None) == "loo":
         return dict.fromkeys(TAKE_PARTS, OF_ROWS)
