@@ -21,20 +21,19 @@ and Goldszmidt (1997) for trees within classes.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
 
-from bayesgen.families.conjugate.dirichlet_forest import cumulants, structures
+from bayesgen.families.conjugate.dirichlet_forest import structures
 from bayesgen.families.conjugate.dirichlet_forest.statistics import (
     ForestStats,
     count_pairs,
     padded,
 )
-from bayesgen.families.conjugate.dirichlet_forest.tables import graph, log_evidences
+from bayesgen.families.conjugate.dirichlet_forest.tables import cgf_by_tables, log_evidences
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import (
@@ -47,17 +46,17 @@ from bayesgen.families.names import (
     StructureName,
 )
 from bayesgen.families.records import array
-from bayesgen.families.shared import strengths
+from bayesgen.families.shared import forest_cumulants, strengths
 from bayesgen.families.shared.assembly import density_by_draws
 from bayesgen.families.shared.category_codes import declared_codes
+from bayesgen.families.shared.forests import ForestAverage, best_forest
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.numerics.rows import row_blocks
-from bayesgen.numerics.spanning_trees import Elimination, log_sum_of_trees
-from bayesgen.numerics.special import Array
+from bayesgen.numerics.special import Array, log_gamma_difference
 
 
 @dataclass(frozen=True, eq=False)
-class DirichletForest(ConjugateFamily):
+class DirichletForest(ForestAverage, ConjugateFamily):
     """Categorical features along forests of dependences, with Dirichlet tables.
 
     X holds the category codes 0 .. K_j - 1.
@@ -177,11 +176,6 @@ class DirichletForest(ConjugateFamily):
     def resolve(self, stats: ForestStats) -> Self:
         """Numbers of categories, edges, and the strengths by the evidence where they are None."""
         n_classes, n_features, _, k, _ = stats.pairs.shape
-        if self.structure not in get_args(StructureName):
-            raise ValueError(
-                f"structure must be one of {', '.join(map(repr, get_args(StructureName)))}, got "
-                f"{self.structure!r}"
-            )
         levels = np.full(n_features, k) if self.levels is None else np.asarray(self.levels)
         if levels.shape != (n_features,):
             raise ValueError(f"levels has {levels.size} entries for {n_features} features")
@@ -190,7 +184,7 @@ class DirichletForest(ConjugateFamily):
         if seen.shape[-1] > width and seen[..., width:].any():
             raise ValueError(f"the rows have codes beyond the {width} declared categories")
         pairs = np.zeros((*seen.shape[:3], width, width)) if self.pairs is None else self.pairs
-        edges = self._given_edges(n_classes, n_features)
+        edges = self.given_edges(n_classes, n_features)
         strength, root_weight = (
             None if value is None else broadcast_prior(name, value, (n_classes,))
             for name, value in (("strength", self.strength), ("root_weight", self.root_weight))
@@ -208,7 +202,7 @@ class DirichletForest(ConjugateFamily):
             total = known.pairs + seen[..., :width, :width]
             roots = known.root_weight if self.structure == "map" else [None] * n_classes
             best = [
-                structures.best_forest(w, rho)[0]
+                best_forest(w, rho)[0]
                 for (_, w), rho in zip(known._evidences(total), roots, strict=True)
             ]
             known = replace(known, edges=np.array(best))
@@ -223,33 +217,6 @@ class DirichletForest(ConjugateFamily):
         if self.is_forest or given.root_weight is not None:
             return []
         return [replace(self, edges=np.zeros_like(self.edges))]
-
-    def _given_edges(self, n_classes: int, n_features: int) -> Array:
-        if self.edges is None:
-            if self.structure == "fixed":
-                raise ValueError("structure='fixed' needs edges=: which columns are neighbours")
-            return np.ones((n_classes, 1, 1))
-        edges = np.asarray(self.edges, dtype=np.float64)
-        edges = np.broadcast_to(edges, (n_classes, *edges.shape[-2:]))
-        if edges.shape[1:] not in ((1, 1), (n_features, n_features)):
-            raise ValueError(f"edges has shape {edges.shape[1:]} for {n_features} features")
-        if (edges != np.swapaxes(edges, 1, 2)).any():
-            raise ValueError("edges must be symmetric: an edge has no direction")
-        out = np.array(edges)
-        if out.shape[1] > 1:
-            out[:, np.arange(n_features), np.arange(n_features)] = 0.0
-        if self.is_forest and not (
-            out.shape[1:] == (n_features, n_features)
-            and all(
-                np.count_nonzero(e) // 2 + connected_components(e, directed=False)[0] == n_features
-                for e in out
-            )
-        ):
-            raise ValueError(
-                f"structure={self.structure!r}: edges must be a matrix (D, D) without cycles; "
-                "structure='average' averages over the forests among them"
-            )
-        return out
 
     def _with_strengths(self, seen: Array) -> Self:
         """Strength and root weight at the largest evidence of counts (C, D, D, K, K)."""
@@ -281,8 +248,7 @@ class DirichletForest(ConjugateFamily):
                 return float(prior._log_joint(tables[strength]).sum())
             rho = None if self.structure == "tree" else root_weight
             best = sum(
-                float(single.sum()) + structures.best_forest(w, rho)[1]
-                for single, w in tables[strength]
+                float(single.sum()) + best_forest(w, rho)[1] for single, w in tables[strength]
             )
             forests = np.log(root_weight) + (n_features - 1) * np.log(root_weight + n_features)
             return best if rho is None else best - n_classes * float(forests)
@@ -305,54 +271,25 @@ class DirichletForest(ConjugateFamily):
         return [log_evidences(p, a, self.levels) for p, a in zip(pairs, self.strength, strict=True)]
 
     def _log_joint(self, evidences: Sequence[tuple[Array, Array]]) -> Array:
-        """(C,) log of the sum over forests of prior weight times evidence, over the prior's sum."""
-        out = []
-        for c, (single, log_w) in enumerate(evidences):
-            edges, rho = self.edges[c], self.root_weight[c]
-            if self.is_forest:
-                out.append(single.sum() + log_w[self.neighbours[c]].sum())
-                continue
-            both = np.stack([graph(log_w, rho, edges), graph(0.0 * log_w, rho, edges)])
-            total, prior = log_sum_of_trees(both)
-            out.append(single.sum() + total - prior)
-        return np.array(out)
-
-    @cached_property
-    def neighbours(self) -> list[tuple[Array, Array]]:
-        """Pairs of columns that may be neighbours in each class, the later column first."""
-        shape = (len(self.levels),) * 2
-        whole = (np.tril(np.broadcast_to(e, shape), -1) > 0 for e in self.edges)
-        return [np.nonzero(allowed) for allowed in whole]  # type: ignore[misc] # two axes
+        """(C,) log evidences, the forest integrated out."""
+        singles, log_w = zip(*evidences, strict=True)
+        return self.log_sums(np.array(singles), np.array(log_w))
 
     @property
-    def is_forest(self) -> bool:
-        """Whether `edges` are the edges of one forest, and not those that may be."""
-        return self.structure != "average"
+    def n_columns(self) -> int:
+        """D."""
+        return len(self.levels)
 
-    @cached_property
-    def graphs(self) -> list[Array]:
-        """(D + 1, D + 1) log weights of each class, the root first."""
-        return [
-            graph(log_w, rho, edges)
-            for (_, log_w), rho, edges in zip(
-                self._evidences(self.pairs), self.root_weight, self.edges, strict=True
-            )
-        ]
-
-    @cached_property
-    def eliminations(self) -> list[Elimination]:
-        """Of the graph of each class."""
-        return [Elimination(log_w) for log_w in self.graphs]
+    @property
+    def log_weights(self) -> list[Array]:
+        """Of each class (D, D) log weights of the edges, given the counts."""
+        return [log_w for _, log_w in self._evidences(self.pairs)]
 
     @cached_property
     def totals(self) -> Array:
         """(C,) pseudo-counts and counts of all rows of a class."""
         rows: Array = self.pairs[:, 0, 0].sum(axis=(1, 2))
         return rows + self.strength
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The fields: what was computed from them is computed again."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def log_evidence(self, stats: ForestStats) -> float:
         """Sum over classes of the log evidence of all rows less that of those known before."""
@@ -367,26 +304,36 @@ class DirichletForest(ConjugateFamily):
 
     def log_predictive(self, X: Any) -> Array:
         """(N, C) product of the columns' posterior means times a ratio of two sums over forests."""
-        n_classes = len(self.pairs)
-        unit = np.eye(n_classes)
-        return np.stack([cumulants.cgf(self, X, unit[c]) for c in range(n_classes)], axis=1)
+        codes, unit = self.codes(X), np.eye(len(self.pairs))
+        return np.stack([self._cgf(codes, e) for e in unit], axis=1)
 
     def cgf(self, X: Any, t: Array) -> Array:
-        """In closed form: the row's tables with t more counts (`cumulants`)."""
-        return cumulants.cgf(self, X, t)
+        """In closed form: the row's tables with t more counts (`forest_cumulants`)."""
+        return self._cgf(self.codes(X), np.asarray(t))
 
-    def edge_probabilities(self) -> Array:
-        """(C, D, D) posterior probability that two columns are neighbours."""
-        if self.is_forest:
-            return np.array(self.edges)
-        return np.array([e.edge_probabilities()[1:, 1:] for e in self.eliminations])
+    def _cgf(self, codes: Array, t: Array) -> Array:
+        found = cgf_by_tables(self, codes, t)
+        return forest_cumulants.cgf(self, codes, t) if found is None else found
 
-    def root_probabilities(self) -> Array:
-        """(C, D) posterior probability that a column is the root of its tree."""
-        if self.is_forest:
-            labels = (connected_components(e, directed=False)[1] for e in self.edges)
-            return np.array([1.0 / np.bincount(label)[label] for label in labels])
-        return np.array([e.edge_probabilities()[0, 1:] for e in self.eliminations])
+    def changes(self, c: int, cells: Array, t: Array) -> tuple[Array, Array]:
+        """By counts of t in the cells of rows of codes."""
+        i, j = self.neighbours[c]
+        column = np.arange(cells.shape[1])
+        strength, total = self.strength[c], self.totals[c]
+        single = self.pairs[c][column, column, cells, cells] + strength / self.levels
+        both = self.pairs[c][i, j, cells[:, i], cells[:, j]]
+        both = both + strength / (self.levels[i] * self.levels[j])
+        if not np.iscomplexobj(t) and (np.asarray(t) == 1).all():
+            one, all_rows, two = np.log(single), np.log(total), np.log(both)
+            lead = np.broadcast_shapes(t.shape, (len(cells),))
+            one, two = (np.broadcast_to(a, (*lead, a.shape[-1])) for a in (one, two))
+            all_rows = np.broadcast_to(all_rows, lead)[..., None]
+        else:
+            one = log_gamma_difference(single, t[..., None])
+            two = log_gamma_difference(both, t[..., None])
+            all_rows = log_gamma_difference(total, t[..., None])
+        edges = two - one[..., i] - one[..., j] + all_rows
+        return (one - all_rows).sum(axis=-1), edges
 
     # -- theta -----------------------------------------------------------------------------------
 

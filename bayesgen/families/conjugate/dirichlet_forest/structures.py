@@ -7,13 +7,12 @@ margin of a root in the row of parent code 0.
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse.csgraph import breadth_first_order, connected_components
 
-from bayesgen.families.conjugate.dirichlet_forest.tables import graph
 from bayesgen.families.errors import refuse_undefined
 from bayesgen.families.shared.densities import log_dirichlet_density
+from bayesgen.families.shared.forests import graph
 from bayesgen.numerics.rows import row_blocks
-from bayesgen.numerics.spanning_trees import heaviest_tree, log_sum_of_trees
+from bayesgen.numerics.spanning_trees import heaviest_tree
 from bayesgen.numerics.special import Array, draw_dirichlet
 
 if TYPE_CHECKING:
@@ -48,10 +47,7 @@ def draw(f: "DirichletForest", rng: np.random.Generator, n: int) -> dict[str, Ar
     parents = np.empty((n, n_classes, n_features))
     tables = np.zeros((n, n_classes, n_features, k, k))
     for c in range(n_classes):
-        if f.is_forest:
-            own = _with_roots(rng, f.edges[c] > 0, n)
-        else:
-            own = f.eliminations[c].draw(rng, n)[:, 1:] - 1
+        own = f.draw_parents(rng, n, c)
         parents[:, c] = own
         for block in row_blocks(n, n_features * k * k):
             alpha = concentrations(f, c, own[block])
@@ -60,51 +56,18 @@ def draw(f: "DirichletForest", rng: np.random.Generator, n: int) -> dict[str, Ar
     return {"parents": parents, "tables": tables}
 
 
-def _with_roots(rng: np.random.Generator, edges: Array, n: int) -> Array:
-    """(n, D) parents in one forest, the root of each of its trees drawn uniformly."""
-    n_trees, label = connected_components(edges, directed=False)
-    out = np.empty((n, len(edges)), dtype=np.int64)
-    for tree in range(n_trees):
-        columns = np.flatnonzero(label == tree)
-        which = rng.integers(len(columns), size=n)
-        for root in np.unique(which):
-            order, up = breadth_first_order(edges, columns[root], directed=False)
-            parents = np.where(up[order] < 0, -1, up[order])
-            out[np.ix_(which == root, order)] = parents
-    return out
-
-
 def log_density(f: "DirichletForest", theta: dict[str, Array]) -> Array:
     """(n,) log probability of the forests plus the log density of the tables given them."""
     out = np.zeros(len(theta["parents"]))
-    column = np.arange(len(f.levels)) + 1
     for c in range(len(f.strength)):
         parents = theta["parents"][:, c].astype(np.int64)
-        if f.is_forest:
-            root = np.log(f.root_probabilities()[c])
-            out += np.where(parents < 0, root, 0.0).sum(axis=1)
-            given = f.edges[c][column - 1, parents] > 0
-            right = ((parents < 0) | given).all(axis=1)
-            right &= (parents >= 0).sum(axis=1) == np.count_nonzero(f.edges[c]) // 2
-            out[~right] = -np.inf
-        else:
-            out += f.graphs[c][column, parents + 1].sum(axis=-1) - log_sum_of_trees(f.graphs[c])
-        out[~_reaches_roots(parents)] = -np.inf
+        out += f.log_probability(c, parents)
         alpha = concentrations(f, c, parents)
         rows = alpha[..., 0] > 0
         terms = np.zeros(rows.shape)
         terms[rows] = log_dirichlet_density(theta["tables"][:, c][rows], alpha[rows])
         out += terms.sum(axis=(1, 2))
     return out
-
-
-def _reaches_roots(parents: Array) -> Array:
-    """(n,) whether every column of forests (n, D) leads to a root."""
-    up = np.concatenate([np.full((len(parents), 1), -1), parents], axis=1) + 1  # 0 is above roots
-    for _ in range(parents.shape[1].bit_length()):
-        up = np.take_along_axis(up, up, axis=1)
-    reached: Array = (up == 0).all(axis=1)
-    return reached
 
 
 def log_likelihood(codes: Array, theta: dict[str, Array], levels: Array) -> Array:
@@ -144,27 +107,6 @@ def simulate(rng: np.random.Generator, parents: Array, tables: Array, levels: Ar
         codes[i, u] = np.minimum(drawn, levels[u] - 1)
         waiting[i, u] = False
     return codes
-
-
-def best_forest(log_w: Array, root_weight: float | None) -> tuple[Array, float]:
-    """(D, D) 0/1 edges of the heaviest tree, or rooted forest, and the log of its weight.
-
-    Parameters
-    ----------
-    log_w : (D, D)
-    root_weight : float, or None for a single tree
-    """
-    n_features = len(log_w)
-    if root_weight is None:
-        parents = heaviest_tree(log_w)
-        roots = 0.0
-    else:
-        parents = heaviest_tree(graph(log_w, root_weight, np.ones((1, 1))))[1:] - 1
-        roots = float(np.log(root_weight) * (parents < 0).sum())
-    child = np.flatnonzero(parents >= 0)
-    edges = np.zeros((n_features, n_features))
-    edges[child, parents[child]] = edges[parents[child], child] = 1.0
-    return edges, roots + float(log_w[child, parents[child]].sum())
 
 
 def mle(pairs: Array, levels: Array, edges: Array) -> dict[str, Array]:

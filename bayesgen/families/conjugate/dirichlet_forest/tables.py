@@ -6,9 +6,16 @@ margins, W is the Dirichlet-multinomial evidence of a table, and a forest has th
 Source: Heckerman, Geiger and Chickering (1995), section 5; Meila and Jaakkola (2000).
 """
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from bayesgen.numerics import kernels
+from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array, log_gamma_difference
+
+if TYPE_CHECKING:
+    from bayesgen.families.conjugate.dirichlet_forest.family import DirichletForest
 
 
 def log_evidences(pairs: Array, strength: float, levels: Array) -> tuple[Array, Array]:
@@ -33,17 +40,27 @@ def log_evidences(pairs: Array, strength: float, levels: Array) -> tuple[Array, 
     return single, both - single[:, None] - single
 
 
-def graph(log_w: Array, root_weight: float, edges: Array) -> Array:
-    """(D + 1, D + 1) log weights with the root as node 0, joined to every column.
+def cgf_by_tables(f: "DirichletForest", codes: Array, t: Array) -> Array | None:
+    """(N,) cgf at one real t (C,): what a row changes is looked up, and the sums are compiled.
 
-    Parameters
-    ----------
-    log_w : (D, D)
-    root_weight : float
-    edges : (D, D) or (1, 1), 0 where no edge may be
+    None where t differs between rows or is complex, or where compiled sums do not pay.
     """
-    n_features = len(log_w)
-    out = np.full((n_features + 1, n_features + 1), np.log(root_weight))
-    out[1:, 1:] = np.where(edges > 0, (log_w + log_w.T) / 2, -np.inf)
-    np.fill_diagonal(out, -np.inf)
+    steps = len(codes) * (codes.shape[1] + 1) ** 3 // 6
+    one = not np.iscomplexobj(t) and t.size == len(f.strength) and not f.is_forest
+    if not one or not kernels.pays(steps * np.count_nonzero(t)):
+        return None
+    t = t.ravel().astype(np.float64)
+    out = np.zeros(len(codes))
+    n_features, k = f.pairs.shape[1], f.pairs.shape[-1]
+    column, code = np.arange(n_features)[:, None], np.arange(k)
+    size = f.levels[:, None] * f.levels
+    for c in np.flatnonzero(t):
+        single = f.pairs[c][column, column, code, code] + f.strength[c] / f.levels[:, None]
+        both = f.pairs[c] + f.strength[c] / size[..., None, None]
+        single, both, total = (log_gamma_difference(a, t[c]) for a in (single, both, f.totals[c]))
+        table = both - single[:, None, :, None] - single[:, None] + total
+        table[np.broadcast_to(f.edges[c] == 0, size.shape)] = 0.0
+        for rows in row_blocks(*codes.shape):
+            out[rows] += (single[column[:, 0], codes[rows]] - total).sum(axis=1)
+        out += f.eliminations[c].log_ratio_of_codes(codes, table)
     return out

@@ -1,0 +1,235 @@
+r"""Columns that depend on each other along forests: what such families have in common.
+
+A forest T over the columns has the weight :math:`\rho^{\text{number of roots}} \prod_{uv \in T}
+w_{uv}`: a spanning tree of the columns and one root node, which is node 0 of every graph here and
+joined to each column with weight rho. A forest is told by the parent of each column, -1 for a root.
+"""
+
+import abc
+from dataclasses import fields
+from functools import cached_property
+from typing import Any, get_args
+
+import numpy as np
+from scipy.sparse.csgraph import breadth_first_order, connected_components
+
+from bayesgen.families.names import StructureName
+from bayesgen.numerics.spanning_trees import Elimination, heaviest_tree, log_sum_of_trees
+from bayesgen.numerics.special import Array
+
+
+class ForestAverage(abc.ABC):
+    """A family whose density is an average over forests, or that of one forest per class.
+
+    Fields `edges` (C, D, D) or (C, 1, 1), 0 where two columns cannot be neighbours; `root_weight`
+    (C,); `structure`, "average", or else `edges` are the edges of one forest.
+    """
+
+    edges: Any
+    root_weight: Any
+    structure: StructureName
+
+    @property
+    @abc.abstractmethod
+    def n_columns(self) -> int:
+        """D."""
+
+    @property
+    @abc.abstractmethod
+    def log_weights(self) -> list[Array]:
+        """Of each class (D, D) log weights of the edges, given what is known."""
+
+    @abc.abstractmethod
+    def changes(self, c: int, cells: Array, t: Array) -> tuple[Array, Array]:
+        """Changes of the log weights of class c by rows of weight t.
+
+        Parameters
+        ----------
+        cells : (n, D)
+        t : (..., n or 1)
+
+        Returns
+        -------
+        columns : (..., n)
+            Of the product of the evidences of single columns.
+        edges : (..., n, P)
+            Of the log weights of the pairs that may be neighbours.
+        """
+
+    def given_edges(self, n_classes: int, n_features: int) -> Array:
+        """`edges` as given, checked: (C, D, D), or (C, 1, 1) ones where all are allowed."""
+        if self.structure not in get_args(StructureName):
+            raise ValueError(
+                f"structure must be one of {', '.join(map(repr, get_args(StructureName)))}, got "
+                f"{self.structure!r}"
+            )
+        if self.edges is None:
+            if self.structure == "fixed":
+                raise ValueError("structure='fixed' needs edges=: which columns are neighbours")
+            return np.ones((n_classes, 1, 1))
+        edges = np.asarray(self.edges, dtype=np.float64)
+        edges = np.broadcast_to(edges, (n_classes, *edges.shape[-2:]))
+        if edges.shape[1:] not in ((1, 1), (n_features, n_features)):
+            raise ValueError(f"edges has shape {edges.shape[1:]} for {n_features} features")
+        if (edges != np.swapaxes(edges, 1, 2)).any():
+            raise ValueError("edges must be symmetric: an edge has no direction")
+        out = np.array(edges)
+        if out.shape[1] > 1:
+            out[:, np.arange(n_features), np.arange(n_features)] = 0.0
+        if self.is_forest and not (
+            out.shape[1:] == (n_features, n_features)
+            and all(
+                np.count_nonzero(e) // 2 + connected_components(e, directed=False)[0] == n_features
+                for e in out
+            )
+        ):
+            raise ValueError(
+                f"structure={self.structure!r}: edges must be a matrix (D, D) without cycles; "
+                "structure='average' averages over the forests among them"
+            )
+        return out
+
+    @cached_property
+    def neighbours(self) -> list[tuple[Array, Array]]:
+        """Pairs of columns that may be neighbours in each class, the later column first."""
+        shape = (self.n_columns,) * 2
+        whole = (np.tril(np.broadcast_to(e, shape), -1) > 0 for e in self.edges)
+        return [np.nonzero(allowed) for allowed in whole]  # type: ignore[misc] # two axes
+
+    @property
+    def is_forest(self) -> bool:
+        """Whether `edges` are the edges of one forest, and not those that may be."""
+        return self.structure != "average"
+
+    @cached_property
+    def graphs(self) -> list[Array]:
+        """(D + 1, D + 1) log weights of each class, the root first."""
+        return [
+            graph(log_w, rho, edges)
+            for log_w, rho, edges in zip(
+                self.log_weights, self.root_weight, self.edges, strict=True
+            )
+        ]
+
+    @cached_property
+    def eliminations(self) -> list[Elimination]:
+        """Of the graph of each class."""
+        return [Elimination(log_w) for log_w in self.graphs]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields: what was computed from them is computed again."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+
+    def log_sums(self, singles: Array, log_w: Array) -> Array:
+        """(C,) log of the sum over forests of prior weight times evidence, over the prior's sum.
+
+        Parameters
+        ----------
+        singles : (C, D) log evidences of the columns
+        log_w : (C, D, D) log weights of the edges
+        """
+        out = []
+        for c, (single, own) in enumerate(zip(singles, log_w, strict=True)):
+            edges, rho = self.edges[c], self.root_weight[c]
+            if self.is_forest:
+                out.append(single.sum() + own[self.neighbours[c]].sum())
+                continue
+            both = np.stack([graph(own, rho, edges), graph(0.0 * own, rho, edges)])
+            total, prior = log_sum_of_trees(both)
+            out.append(single.sum() + total - prior)
+        return np.array(out)
+
+    def edge_probabilities(self) -> Array:
+        """(C, D, D) posterior probability that two columns are neighbours."""
+        if self.is_forest:
+            return np.array(self.edges)
+        return np.array([e.edge_probabilities()[1:, 1:] for e in self.eliminations])
+
+    def root_probabilities(self) -> Array:
+        """(C, D) posterior probability that a column is the root of its tree."""
+        if self.is_forest:
+            labels = (connected_components(e, directed=False)[1] for e in self.edges)
+            return np.array([1.0 / np.bincount(label)[label] for label in labels])
+        return np.array([e.edge_probabilities()[0, 1:] for e in self.eliminations])
+
+    def draw_parents(self, rng: np.random.Generator, n: int, c: int) -> Array:
+        """(n, D) forests of class c in proportion to their weights."""
+        if self.is_forest:
+            return _with_roots(rng, self.edges[c] > 0, n)
+        return self.eliminations[c].draw(rng, n)[:, 1:] - 1
+
+    def log_probability(self, c: int, parents: Array) -> Array:
+        """(n,) log probabilities of forests (n, D) of class c."""
+        column = np.arange(self.n_columns) + 1
+        if self.is_forest:
+            root = np.log(self.root_probabilities()[c])
+            out = np.where(parents < 0, root, 0.0).sum(axis=1)
+            given = self.edges[c][column - 1, parents] > 0
+            right = ((parents < 0) | given).all(axis=1)
+            right &= (parents >= 0).sum(axis=1) == np.count_nonzero(self.edges[c]) // 2
+            out = np.where(right, out, -np.inf)
+        else:
+            own = self.graphs[c][column, parents + 1].sum(axis=-1)
+            out = own - log_sum_of_trees(self.graphs[c])
+        found: Array = np.where(_reaches_roots(parents), out, -np.inf)
+        return found
+
+
+def graph(log_w: Array, root_weight: float, edges: Array) -> Array:
+    """(D + 1, D + 1) log weights with the root as node 0, joined to every column.
+
+    Parameters
+    ----------
+    log_w : (D, D)
+    root_weight : float
+    edges : (D, D) or (1, 1), 0 where no edge may be
+    """
+    n_features = len(log_w)
+    out = np.full((n_features + 1, n_features + 1), np.log(root_weight))
+    out[1:, 1:] = np.where(edges > 0, (log_w + log_w.T) / 2, -np.inf)
+    np.fill_diagonal(out, -np.inf)
+    return out
+
+
+def best_forest(log_w: Array, root_weight: float | None) -> tuple[Array, float]:
+    """(D, D) 0/1 edges of the heaviest tree, or rooted forest, and the log of its weight.
+
+    Parameters
+    ----------
+    log_w : (D, D)
+    root_weight : float, or None for a single tree
+    """
+    n_features = len(log_w)
+    if root_weight is None:
+        parents = heaviest_tree(log_w)
+        roots = 0.0
+    else:
+        parents = heaviest_tree(graph(log_w, root_weight, np.ones((1, 1))))[1:] - 1
+        roots = float(np.log(root_weight) * (parents < 0).sum())
+    child = np.flatnonzero(parents >= 0)
+    edges = np.zeros((n_features, n_features))
+    edges[child, parents[child]] = edges[parents[child], child] = 1.0
+    return edges, roots + float(log_w[child, parents[child]].sum())
+
+
+def _with_roots(rng: np.random.Generator, edges: Array, n: int) -> Array:
+    """(n, D) parents in one forest, the root of each of its trees drawn uniformly."""
+    n_trees, label = connected_components(edges, directed=False)
+    out = np.empty((n, len(edges)), dtype=np.int64)
+    for tree in range(n_trees):
+        columns = np.flatnonzero(label == tree)
+        which = rng.integers(len(columns), size=n)
+        for root in np.unique(which):
+            order, up = breadth_first_order(edges, columns[root], directed=False)
+            parents = np.where(up[order] < 0, -1, up[order])
+            out[np.ix_(which == root, order)] = parents
+    return out
+
+
+def _reaches_roots(parents: Array) -> Array:
+    """(n,) whether every column of forests (n, D) leads to a root."""
+    up = np.concatenate([np.full((len(parents), 1), -1), parents], axis=1) + 1  # 0 is above roots
+    for _ in range(parents.shape[1].bit_length()):
+        up = np.take_along_axis(up, up, axis=1)
+    reached: Array = (up == 0).all(axis=1)
+    return reached
