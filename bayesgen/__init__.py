@@ -33,6 +33,7 @@ __all__ = [
     "PoissonNB",
     "QuadraticDiscriminant",
     "StudentTNB",
+    "TreeAugmentedGaussianNB",
     "TreeAugmentedNB",
     "choose_n_components",
     "compare_models",
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
         PoissonNB,
         QuadraticDiscriminant,
         StudentTNB,
+        TreeAugmentedGaussianNB,
         TreeAugmentedNB,
         load,
     )

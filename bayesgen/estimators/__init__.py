@@ -7,6 +7,7 @@ from bayesgen.estimators.base import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, MultinomialNB, PoissonNB
 from bayesgen.estimators.forests import TreeAugmentedNB
 from bayesgen.estimators.gaussian import GaussianNB, LinearDiscriminant, QuadraticDiscriminant
+from bayesgen.estimators.gaussian_forest import TreeAugmentedGaussianNB
 from bayesgen.estimators.histograms import HistogramNB
 from bayesgen.estimators.pool import LogLinearPool
 from bayesgen.estimators.sampled import (
@@ -37,6 +38,7 @@ ESTIMATORS: tuple[type[GenerativeClassifier], ...] = (
     QuadraticDiscriminant,
     MarkovNB,
     TreeAugmentedNB,
+    TreeAugmentedGaussianNB,
     AnDE,
     BayesianLogisticRegression,
     DirichletCompoundMultinomialNB,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bayesgen.encoding.binned import BinnedTable, MissingCells
-from bayesgen.estimators.base import Align
+from bayesgen.estimators.base import Align, GenerativeClassifier
 from bayesgen.estimators.tables import _Table, refuse_no_categories
 from bayesgen.families.names import CLASS, Method
 from bayesgen.numerics.special import Array, log_sum_exp
@@ -21,7 +21,35 @@ if TYPE_CHECKING:
 _COMPLETIONS = 4096  # of one row with missing cells
 
 
-class _Binned(_Table):
+class GivenStructure(GenerativeClassifier):
+    """PyMC models for a given structure, as the average over all has a discrete parameter."""
+
+    def _stats_for_pymc(self, X: Any, y: Any, likelihood: str) -> ClassStats:
+        """Of the fit, or of rows given in its place."""
+        self._fitted()
+        if likelihood != "statistics":
+            raise ValueError("likelihood must be 'statistics': rows are not independent given pi")
+        if (X is None) != (y is None):
+            raise ValueError("X and y must be given together")
+        if X is None:
+            stats: ClassStats = self.stats_
+            return stats
+        return self.prior_.stats(self._encoded(X), self._codes_of(y), len(self.classes_))
+
+    @contextmanager
+    def _pymc_of_labels(self, stats: ClassStats, observed: bool) -> "Iterator[pm.Model]":
+        """A PyMC model of the class weights, on the stack."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        with pm.Model(coords={CLASS: self.classes_}) as model:
+            pi = pm.Dirichlet("pi", self.prior_.alpha, dims=CLASS)
+            if observed:
+                pm.Potential("label", (stats.count * pt.log(pi)).sum())
+            yield model
+
+
+class _Binned(GivenStructure, _Table):
     """Shared reading of tables as codes; missing cells of new rows are summed over."""
 
     n_bins: int
@@ -128,30 +156,6 @@ class _Binned(_Table):
         return rows
 
     # -- the model of given structures in PyMC ---------------------------------------------------
-
-    def _stats_for_pymc(self, X: Any, y: Any, likelihood: str) -> ClassStats:
-        """Of the fit, or of rows given in its place."""
-        self._fitted()
-        if likelihood != "statistics":
-            raise ValueError("likelihood must be 'statistics': rows are not independent given pi")
-        if (X is None) != (y is None):
-            raise ValueError("X and y must be given together")
-        if X is None:
-            stats: ClassStats = self.stats_
-            return stats
-        return self.prior_.stats(self._encoded(X), self._codes_of(y), len(self.classes_))
-
-    @contextmanager
-    def _pymc_of_labels(self, stats: ClassStats, observed: bool) -> "Iterator[pm.Model]":
-        """A PyMC model of the class weights, on the stack."""
-        import pymc as pm
-        import pytensor.tensor as pt
-
-        with pm.Model(coords={CLASS: self.classes_}) as model:
-            pi = pm.Dirichlet("pi", self.prior_.alpha, dims=CLASS)
-            if observed:
-                pm.Potential("label", (stats.count * pt.log(pi)).sum())
-            yield model
 
     # -- names and files -------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ import numpy as np
 from bayesgen.datatree import tree
 from bayesgen.encoding.binned import MissingCells
 from bayesgen.estimators.binned import _Binned
+from bayesgen.estimators.estimator import Estimator
 from bayesgen.families.conjugate.dirichlet_forest import DirichletForest, pymc_forests
 from bayesgen.families.contract import ConjugateFamily, Family
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, StructureName
@@ -134,12 +135,8 @@ class TreeAugmentedNB(_Binned):
 
     def _make_family(self) -> ConjugateFamily:
         levels = self._levels()
-        if levels is not None and self.structure == "average" and len(levels) > _WIDEST:
-            raise ValueError(
-                f"an average over all forests of {len(levels)} columns would take "
-                f"{len(levels) ** 3:.0e} operations for each row and class; beyond {_WIDEST} "
-                'columns use structure="tree" (one tree in each class), or fewer columns'
-            )
+        if levels is not None:
+            refuse_wide(len(levels), self.structure)
         return DirichletForest(
             self.strength, self.root_weight, levels, self.edges, structure=self.structure
         )
@@ -162,14 +159,7 @@ class TreeAugmentedNB(_Binned):
         cause that is not in the table makes edges as well. Two columns that copy each other split
         the edges to a third between them, and each looks less probable.
         """
-        own: Any = self._fitted().model.family
-        p = own.edge_probabilities()
-        names = self._feature_names()
-        table = {
-            "probability": ((CLASS, FEATURE, FEATURE_BIS), p),
-            "root": ((CLASS, FEATURE), own.root_probabilities()),
-        }
-        return tree.group(table, {CLASS: self.classes_, FEATURE: names, FEATURE_BIS: names})
+        return edge_table(self)
 
     def to_pymc(
         self,
@@ -226,3 +216,24 @@ class TreeAugmentedNB(_Binned):
             return [pymc_forests.rooted_forests(n_columns)] * n_classes
         parents = np.broadcast_to(np.asarray(structure, dtype=np.int64), (n_classes, n_columns))
         return list(parents[:, None])
+
+
+def refuse_wide(n_columns: int, structure: StructureName) -> None:
+    """Raise where an average over forests would take too long."""
+    if structure == "average" and n_columns > _WIDEST:
+        raise ValueError(
+            f"an average over all forests of {n_columns} columns would take "
+            f"{n_columns**3:.0e} operations for each row and class; beyond {_WIDEST} "
+            'columns use structure="tree" (one tree in each class), or fewer columns'
+        )
+
+
+def edge_table(clf: Estimator) -> "xr.Dataset":
+    """Probabilities of edges and roots, as ``edge_probabilities`` gives them."""
+    own: Any = clf._fitted().model.family
+    names = clf._feature_names()
+    table = {
+        "probability": ((CLASS, FEATURE, FEATURE_BIS), own.edge_probabilities()),
+        "root": ((CLASS, FEATURE), own.root_probabilities()),
+    }
+    return tree.group(table, {CLASS: clf.classes_, FEATURE: names, FEATURE_BIS: names})

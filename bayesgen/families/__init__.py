@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
     from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
     from bayesgen.families.conjugate.dirichlet_super_parents import DirichletSuperParents
     from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
+    from bayesgen.families.conjugate.normal_forest import NormalForest
     from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
     from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
     from bayesgen.families.contract import ConjugateFamily, Family, Stats, Theta
@@ -66,6 +67,7 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
         "LogisticRegression",
         "MissingCapabilityError",
         "NegativeBinomial",
+        "NormalForest",
         "NormalInverseGamma",
         "NormalInverseWishart",
         "NotLinearError",

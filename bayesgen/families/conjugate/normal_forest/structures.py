@@ -1,0 +1,132 @@
+"""Normal columns along given forests: draws, densities, estimates, new rows."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesgen.families.errors import UndefinedEstimateError, refuse_undefined
+from bayesgen.families.shared.forests import graph
+from bayesgen.numerics.rows import row_blocks
+from bayesgen.numerics.spanning_trees import heaviest_tree
+from bayesgen.numerics.special import Array, log_gamma_difference
+
+if TYPE_CHECKING:
+    from bayesgen.families.conjugate.normal_forest.family import NormalForest
+    from bayesgen.families.conjugate.normal_inverse_wishart.scatter import ScatterStats
+
+
+def along(parents: Array, slope: Array, step: Array) -> Array:
+    """(n, D) deviations d_u = slope_u d_parent + step_u in forests (n, D)."""
+    out, root = step, parents < 0
+    for _ in range(parents.shape[1]):
+        above = np.take_along_axis(out, np.where(root, 0, parents), axis=-1)
+        new = step + np.where(root, 0.0, slope * above)
+        if (new == out).all():
+            break
+        out = new
+    return out
+
+
+def given_parent(f: "NormalForest", c: int, parents: Array) -> tuple[Array, Array, Array, Array]:
+    """What the prior of class c says of columns given their parents in forests (n, D).
+
+    Returns
+    -------
+    slope : (n, D) mean of the slope, 0 of a root
+    width : (n, D) the variance of the slope is sigma2 / width
+    scale, freedom : (n, D) sigma2 is scale over a chi-squared with so many degrees of freedom
+    """
+    psi, column, root = f.psi[c], np.arange(f.n_columns), parents < 0
+    other = np.where(root, column, parents)
+    width = psi[other, other]
+    slope = np.where(root, 0.0, psi[column, other] / width)
+    scale = psi[column, column] - slope * psi[column, other]
+    return slope, width, scale, f.nu[c] + ~root
+
+
+def draw(f: "NormalForest", rng: np.random.Generator, n: int) -> dict[str, Array]:
+    """{name: (n, C, D)} forests in proportion to their evidence, and parameters given them."""
+    shape = (n, *f.mu.shape)
+    out = {name: np.empty(shape) for name in f.params}
+    for c in range(shape[1]):
+        parents = f.draw_parents(rng, n, c)
+        slope, width, scale, freedom = given_parent(f, c, parents)
+        sigma2 = scale / rng.chisquare(freedom)
+        z = rng.standard_normal((2, *sigma2.shape))
+        slope = np.where(parents < 0, 0.0, slope + np.sqrt(sigma2 / width) * z[0])
+        out["parents"][:, c], out["slope"][:, c], out["sigma2"][:, c] = parents, slope, sigma2
+        deviation = along(parents, slope, np.sqrt(sigma2 / f.kappa[c]) * z[1])
+        out["mu"][:, c] = f.mu[c] + f.shift + deviation
+    return out
+
+
+def log_density(f: "NormalForest", theta: dict[str, Array]) -> Array:
+    """(n,) log probability of the forests plus the log density of the others given them."""
+    out = np.zeros(len(theta["parents"]))
+    for c in range(len(f.mu)):
+        parents = theta["parents"][:, c].astype(np.int64)
+        sigma2, slope = theta["sigma2"][:, c], theta["slope"][:, c]
+        out += f.log_probability(c, parents)
+        mean, width, scale, freedom = given_parent(f, c, parents)
+        half = freedom / 2
+        terms = (
+            half * np.log(scale / 2)
+            - log_gamma_difference(np.ones_like(half), half - 1)
+            - (half + 1) * np.log(sigma2)
+            - scale / (2 * sigma2)
+        )
+        root = parents < 0
+        terms = terms + np.where(root, 0.0, _log_normal(slope - mean, sigma2 / width))
+        deviation = theta["mu"][:, c] - f.shift - f.mu[c]
+        above = np.take_along_axis(deviation, np.where(root, 0, parents), axis=1)
+        residual = deviation - np.where(root, 0.0, slope * above)
+        out += (terms + _log_normal(residual, sigma2 / f.kappa[c])).sum(axis=1)
+    return out
+
+
+def _log_normal(residual: Array, variance: Array) -> Any:
+    return -0.5 * (np.log(2 * np.pi * variance) + np.square(residual) / variance)
+
+
+def log_likelihood(X: Array, theta: Any, live: Array) -> Array:
+    """(..., N, C) log p(x | theta) of the live columns of rows."""
+    names = ("parents", "mu", "slope", "sigma2")
+    parents, mu, slope, sigma2 = (np.asarray(theta[name], dtype=np.float64) for name in names)
+    *lead, n_classes, n_features = mu.shape
+    flat = [a.reshape(-1, n_features) for a in (parents, mu, slope, sigma2)]
+    out = np.empty((len(flat[0]), len(X)))
+    for rows in row_blocks(len(X), n_features):
+        for s, (up, centre, b, variance) in enumerate(zip(*flat, strict=True)):
+            deviation = X[rows] - centre
+            up = up.astype(np.int64)
+            above = np.where(up < 0, 0.0, deviation[:, up])
+            terms = _log_normal(deviation - b * above, variance)
+            out[s, rows] = terms[:, live].sum(axis=1)
+    return np.moveaxis(out.reshape(*lead, n_classes, len(X)), -1, -2)
+
+
+def mle(stats: "ScatterStats", edges: Array, ignored: Array) -> dict[str, Array]:
+    """The allowed forest of the largest likelihood in each class, and least squares in it."""
+    refuse_undefined("mle", stats.n <= 0, "it has no row")
+    shape = stats.mean.shape
+    out = {name: np.zeros(shape) for name in ("parents", "slope", "sigma2")}
+    column = np.arange(shape[1])
+    for c, (n, scatter) in enumerate(zip(stats.n, stats.scatter, strict=True)):
+        variance = np.where(ignored, 1.0, np.diagonal(scatter) / n)
+        if (variance <= 0).any():
+            j = int(np.argmax(variance <= 0))
+            raise UndefinedEstimateError("mle", "its rows do not vary", c, j)
+        r2 = np.square(scatter / n) / (variance * variance[:, None])
+        np.fill_diagonal(r2, 0.0)
+        if (r2 >= 1 - 1e-12).any():
+            j = int(np.argwhere(r2 >= 1 - 1e-12)[0][0])
+            raise UndefinedEstimateError("mle", "another column determines it", c, j)
+        gain = -n / 2 * np.log1p(-r2)
+        # every edge gains at least 0, and a root -1: there are no more roots than must be
+        parents = heaviest_tree(graph(gain, np.exp(-1.0), edges[c]))[1:] - 1
+        root = parents < 0
+        up = np.where(root, column, parents)
+        slope = np.where(root, 0.0, scatter[column, up] / n / variance[up])
+        out["parents"][c], out["slope"][c] = parents, slope
+        out["sigma2"][c] = variance * np.where(root, 1.0, 1 - r2[column, up])
+    return out | {"mu": stats.mean + stats.shift}

@@ -1,0 +1,134 @@
+"""TreeAugmentedGaussianNB: limits, leave-one-out, parts, edges, files, PyMC of a given tree."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import dirichlet
+
+import bayesgen as bg
+from tests.graphs import draw, log_densities
+
+
+def rows(n=40, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    X = rng.normal(size=(n, 4)) + y[:, None] * [0.5, 0.0, 1.0, 0.0]
+    X[:, 1] += np.where(y == 1, 1.5, -1.5) * X[:, 0]
+    return X * [1.0, 10.0, 0.1, 1.0] + [0.0, 50.0, 0.0, -3.0], y
+
+
+def test_many_roots_are_naive_bayes_and_two_columns_without_a_root_are_quadratic():
+    X, y = rows()
+    naive, forest = bg.GaussianNB().fit(X, y), bg.TreeAugmentedGaussianNB(root_weight=1e16)
+    np.testing.assert_allclose(
+        forest.fit(X, y).predict_proba(X), naive.predict_proba(X), rtol=1e-8, atol=1e-12
+    )
+    pair = {"mu0": [0.0, 50.0], "kappa0": 0.4}
+    psi = np.array([[2.0, 5.0], [5.0, 150.0]])
+    whole = bg.QuadraticDiscriminant(**pair, nu0=5.0, psi0=psi).fit(X[:, :2], y)
+    tree = bg.TreeAugmentedGaussianNB(**pair, nu0=4.0, psi0=psi, structure="tree").fit(X[:, :2], y)
+    np.testing.assert_allclose(
+        tree.predict_joint_log_proba(X[:, :2]), whole.predict_joint_log_proba(X[:, :2]), rtol=1e-9
+    )
+    assert tree.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-10)
+
+
+def test_exact_leave_one_out_is_a_refit_under_the_same_prior():
+    X, y = rows(24)
+    clf = bg.TreeAugmentedGaussianNB().fit(X, y)
+    left_out = clf.loo_log_joint(X, y)
+    family = clf.prior_.family
+    for i in (0, 7, 23):
+        rest = np.arange(24) != i
+        other = bg.GenerativeClassifier(family).fit(X[rest], y[rest])
+        expected = other.predict_joint_log_proba(X[i : i + 1])[0]
+        np.testing.assert_allclose(left_out[i], expected, rtol=1e-8)
+
+
+def test_parts_merge_to_the_fit_of_all_rows():
+    X, y = rows()
+    whole = bg.TreeAugmentedGaussianNB().fit(X, y)
+    a, b = (bg.TreeAugmentedGaussianNB().fit(X[s], y[s]) for s in (slice(0, 11), slice(11, 40)))
+    for other in (
+        a.merge(b),
+        bg.TreeAugmentedGaussianNB().partial_fit(X[:9], y[:9]).partial_fit(X[9:], y[9:]),
+    ):
+        np.testing.assert_allclose(other.predict_proba(X), whole.predict_proba(X), rtol=1e-8)
+        assert other.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-10)
+
+
+def test_edges_have_the_names_of_columns_and_units_do_not_matter(tmp_path):
+    X, y = rows(60)
+    names = list("abcd")
+    table = pd.DataFrame(X, columns=names)
+    clf = bg.TreeAugmentedGaussianNB().fit(table, y)
+    found = clf.edge_probabilities()
+    edge = found["probability"].sel(feature="a", feature_bis="b")
+    assert (edge > 0.99).all()
+    assert found["probability"].sel({"class": 0, "feature": "c", "feature_bis": "d"}) < 0.5
+    moved = bg.TreeAugmentedGaussianNB().fit(table * 7.0 - 3.0, y)
+    np.testing.assert_allclose(
+        moved.edge_probabilities()["probability"], found["probability"], atol=1e-9
+    )
+    clf.save(tmp_path / "model.nc")
+    back = bg.load(tmp_path / "model.nc")
+    np.testing.assert_array_equal(back.predict_proba(table), clf.predict_proba(table))
+
+
+def test_a_constant_column_is_left_out():
+    X, y = rows()
+    wide = np.column_stack([X, np.full(len(y), 3.0)])
+    new = wide.copy()
+    new[:, 4] = 9.0
+    for structure in ("average", "map"):
+        options = {"root_weight": 2.0, "structure": structure}
+        clf = bg.TreeAugmentedGaussianNB(**options).fit(wide, y)
+        four = bg.TreeAugmentedGaussianNB(**options).fit(X, y)
+        np.testing.assert_allclose(clf.predict_proba(new), four.predict_proba(X), rtol=1e-8)
+        assert clf.edge_probabilities()["probability"][..., 4].max() == 0
+
+
+def test_intervals_and_simulation():
+    X, y = rows()
+    clf = bg.TreeAugmentedGaussianNB().fit(X, y)
+    interval = clf.predict_interval(X[:4], prob=0.9)
+    low, high = (interval.sel(bound=b) for b in ("lower", "upper"))
+    assert (low.to_array() <= high.to_array()).all()
+    new, labels = clf.simulate(400, random_state=1)
+    own = new[labels == 1]
+    assert np.corrcoef(own[:, 0], own[:, 1])[0, 1] > 0.4
+    with pytest.raises(ValueError, match="no closed form"):
+        clf.predict_proba([[np.nan, 1.0, 1.0, 1.0]])
+
+
+@pytest.mark.parametrize("observed", [True, False], ids=["rows", "prior"])
+def test_pymc_model_of_a_tree_has_the_densities_of_the_family(observed):
+    X, y = rows(12)
+    clf = bg.TreeAugmentedGaussianNB().fit(X, y)
+    parents = [[-1, 0, 1, -1], [1, -1, 1, 2]]
+    model = clf.to_pymc(structure=parents, observed=observed)
+    point = draw(model, {name: model[name] for name in ("mu_0", "mu_1")}, 1)[0]
+    parents = np.array(parents)
+    slope = np.zeros((2, 4))
+    for c in (0, 1):
+        slope[c, parents[c] >= 0] = point[f"slope_{c}"]
+    theta = {
+        "parents": parents.astype(float),
+        "mu": np.stack([point["mu_0"], point["mu_1"]]),
+        "slope": slope,
+        "sigma2": np.stack([point["sigma2_0"], point["sigma2_1"]]),
+    }
+    family = clf.prior_.family
+    # log p(theta | forest): that of the average, less that of the forests
+    expected = family.log_density(theta) - sum(
+        family.log_probability(c, parents[c][None])[0] for c in (0, 1)
+    )
+    # of the steps, in place of the means
+    jacobian = sum(np.log(theta["sigma2"][c] / family.kappa[c]).sum() / 2 for c in (0, 1))
+    prior, data = log_densities(model)([point])[0]
+    weights = dirichlet.logpdf(point["pi"], np.ones(2))
+    assert prior - weights == pytest.approx(expected + jacobian, rel=1e-9)  # of steps of the means
+    if observed:
+        own = family.log_likelihood(X, theta)[np.arange(12), y].sum()
+        labels = np.log(point["pi"][y]).sum()
+        assert data == pytest.approx(own + labels, rel=1e-9)
