@@ -1,5 +1,6 @@
 """``bayesgen predict``: class probabilities for the rows of a file, chunk by chunk."""
 
+from collections import Counter
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -89,7 +90,7 @@ def predict(
     kept = list(dict.fromkeys(columns.find(name, table) for name in keep or []))
     reader = columns.reader_for(clf, table, text, kept)
     names = [*kept, _LABEL, *(f"p_{label}" for label in clf.classes_.tolist())]
-    if twice := {name for name in names if names.count(name) > 1}:
+    if twice := [name for name, n in Counter(names).items() if n > 1]:
         raise UserError(f"--keep {min(twice)}: the result has a column of that name")
     counts = np.zeros(len(clf.classes_), dtype=int)
     n_rows, block = 0, max(1, min(_BLOCK_ROWS, _BLOCK_CELLS // len(reader.columns)))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from bayesgen.encoding.column import Values, canonical
-from bayesgen.encoding.tables import find_column
+from bayesgen.encoding.tables import find_column, places_of
 
 
 def declared_categories(
@@ -18,8 +18,9 @@ def declared_categories(
         entries = [declared] * n_columns
     elif isinstance(declared, Mapping):
         entries = [None] * n_columns
+        places = places_of(names)
         for key, entry in declared.items():
-            entries[find_column(key, names, n_columns, "categories")] = entry
+            entries[find_column(key, places, n_columns, "categories")] = entry
     elif isinstance(declared, str) or not isinstance(declared, Iterable):
         raise TypeError(
             "categories must be None, a number, a list with one entry per column, or a dict "

@@ -29,6 +29,7 @@ from bayesgen.encoding.tables import (
     common_names,
     did_you_mean,
     find_column,
+    places_of,
     refuse_no_rows,
 )
 from bayesgen.numerics.special import Array
@@ -94,7 +95,7 @@ class TableSchema:
             kinds=tuple(kinds[j] for j in used),
             positions=used,
             n_columns=table.n_columns,
-            dropped=tuple(names[j] for j in range(len(kinds)) if j not in used) if names else (),
+            dropped=tuple(n for n, kind in zip(names or (), kinds, strict=False) if kind == "drop"),
             categories=Categories(()),
         )
         return out._learn_categories(table, categories)
@@ -198,13 +199,14 @@ class TableSchema:
             raise TypeError(f"categories must be a dict {{column: categories}}, not {declared!r}")
         part = self._nominal(table)
         entries: dict[Any, Any] = {}
+        places, among = places_of(table.names), {j: k for k, j in enumerate(part.positions)}
         for key, entry in (declared or {}).items():
-            j = find_column(key, table.names, table.n_columns, "categories")
-            if j not in part.positions:
+            j = find_column(key, places, table.n_columns, "categories")
+            if j not in among:
                 raise ValueError(
                     f"categories: {table.label(j)} is not categorical; name it so in columns="
                 )
-            entries[part.positions.index(j)] = entry
+            entries[among[j]] = entry
         found = Categories.learn(part, entries) if part.positions else Categories(())
         return replace(self, categories=found)
 
@@ -281,12 +283,13 @@ def _chosen(columns: Any, table: Table) -> list[str]:
             "columns= could be a name or a position; rename them, as in df.columns.astype(str)"
         )
     out: dict[int, str] = {}
+    places = places_of(table.names)
     for kind, keys in columns.items():
         if kind not in (*KINDS, "drop"):
             raise ValueError(f"columns: no kind {kind!r}{did_you_mean(kind, (*KINDS, 'drop'))}")
         single = isinstance(keys, str | numbers.Integral) or not isinstance(keys, Iterable)
         for key in [keys] if single else keys:
-            j = find_column(key, table.names, table.n_columns, f"columns[{kind!r}]")
+            j = find_column(key, places, table.n_columns, f"columns[{kind!r}]")
             if j in out:
                 raise ValueError(
                     f"columns: {table.label(j)} is named twice, as {out[j]} and as {kind}; "

@@ -14,6 +14,7 @@ column and the row::
 
 import difflib
 import numbers
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
@@ -28,6 +29,8 @@ from bayesgen.encoding.column import EXACT, Column, canonical
 from bayesgen.encoding.factorised import MANY, Factorised, of_arrow, of_objects, of_strings
 from bayesgen.numerics.rows import Matrix, cell_of
 from bayesgen.numerics.special import Array
+
+_MOST_NAMED = 100  # columns in an error
 
 # ----------------------------------------------------------------------------------- reading
 
@@ -86,7 +89,7 @@ def feature_names(X: Any) -> list[str] | None:
 
 
 def _repeated(names: list[Any]) -> ValueError:
-    twice = next(name for j, name in enumerate(names) if name in names[:j])
+    twice = next(name for name, n in Counter(names).items() if n > 1)
     return ValueError(f"X has more than one column {twice!r}; rename or drop one")
 
 
@@ -134,9 +137,9 @@ class Table:
         frame, names = _narwhals(X), feature_names(X)
         self.names = None if names is None else tuple(names)
         self.numbered: list[Any] | None = None  # a data frame's names if they are not strings
-        self._columns: Any
+        self._columns: Any = frame
         if isinstance(frame, nw.DataFrame):
-            self._columns, shape = list(frame.iter_columns()), frame.shape
+            shape = frame.shape
             self.numbered = list(frame.columns) if names is None else None
         else:
             self._columns = _matrix(X)
@@ -159,6 +162,8 @@ class Table:
         """Column j; TypeError or ValueError if a cell cannot be read."""
         if j in self._texts:
             return self._texts[j]
+        if isinstance(self._columns, nw.DataFrame):
+            self._columns = list(self._columns.iter_columns())
         if isinstance(self._columns, np.ndarray):
             column = _from_array(self._columns[:, j], self.label(j))
         else:
@@ -172,7 +177,7 @@ def _narwhals(X: Any) -> Any:
     try:
         frame = nw.from_native(X, pass_through=True, allow_series=True)
     except DuplicateError:
-        raise _repeated(list(X.columns)) from None
+        raise _repeated(list(getattr(X, "column_names", X.columns))) from None
     if isinstance(frame, nw.LazyFrame):
         raise TypeError(f"X is lazy ({type(X).__module__}); collect or compute it first")
     return frame
@@ -225,6 +230,9 @@ def _matrix(X: Any) -> Array:
 
 
 def _from_series(series: Any, label: str) -> Column:
+    own = series.to_native()
+    if isinstance(getattr(own, "dtype", None), np.dtype) and own.dtype.kind in "biufO":
+        return _from_array(own.to_numpy(), label)  # of pandas
     dtype = series.dtype
     if dtype.is_temporal() or dtype.is_nested() or isinstance(dtype, nw.Binary):
         raise _unreadable(label, str(dtype))
@@ -242,8 +250,6 @@ def _from_series(series: Any, label: str) -> Column:
         return column_of_floats(series.cast(nw.Float64).to_numpy(), label)
     if isinstance(dtype, nw.Unknown) and series.null_count() < len(series):  # pandas' sparse, ...
         return _from_array(np.asarray(series.to_numpy()), label)
-    if series.implementation.is_pandas_like() and series.to_native().dtype == object:
-        return _from_array(series.to_numpy(), label)
     if isinstance(dtype, nw.String):
         return _from_dictionary(series, label)
     return _from_cells(series.to_list(), label)
@@ -370,22 +376,29 @@ def _from_cells(cells: list[Any], label: str) -> Column:
 # ------------------------------------------------------------------ columns and cells by name
 
 
-def find_column(key: Any, names: tuple[str, ...] | None, n_columns: int, where: str) -> int:
+def places_of(names: tuple[str, ...] | None) -> dict[str, int] | None:
+    """Positions of columns by name, for `find_column`."""
+    return None if names is None else {name: j for j, name in enumerate(names)}
+
+
+def find_column(key: Any, places: dict[str, int] | None, n_columns: int, where: str) -> int:
     """Position of the column that a user calls `key`, a name or a position."""
     if isinstance(key, int | np.integer) and not isinstance(key, bool) and 0 <= key < n_columns:
         return int(key)
-    if names is None:
+    if places is None:
         raise ValueError(f"{where}: no column {key!r}; columns are 0 .. {n_columns - 1}")
-    if key in names:
-        return names.index(key)
-    raise ValueError(f"{where}: no column {key!r}{did_you_mean(key, names)}")
+    if key in places:
+        return places[key]
+    raise ValueError(f"{where}: no column {key!r}{did_you_mean(key, places)}")
 
 
 def did_you_mean(word: Any, known: Iterable[str]) -> str:
-    """End of an error about an unknown word: the nearest known one, and all of them."""
+    """End of an error about an unknown word: the nearest known one, and all if they are few."""
     known = list(known)
     near = difflib.get_close_matches(str(word), known, n=1)
-    return f"{f', did you mean {near[0]!r}' if near else ''}; known are {', '.join(known)}"
+    more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
+    hint = f", did you mean {near[0]!r}" if near else ""
+    return f"{hint}; known are {', '.join(known[:_MOST_NAMED])}{more}"
 
 
 def refuse_no_rows(n_rows: int, n_columns: int) -> None:

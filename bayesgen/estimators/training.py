@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 _MOST = 64 << 20  # bytes: more are not kept alive
-_LOOKED_AT = 200  # objects of a column whose size is taken for that of all
+_LOOKED_AT = 200  # objects of a column, columns of a frame, whose size is taken for that of all
 
 
 class Training(NamedTuple):
@@ -31,14 +31,14 @@ def _size(values: Any) -> float | None:
         base = values.base if isinstance(values.base, np.ndarray) else values  # a view keeps all
         return base.nbytes + (_of_objects(values.ravel()) if values.dtype.kind == "O" else 0)
     if hasattr(values, "iloc"):  # pandas
-        columns = (
-            [values] if values.ndim == 1 else [values.iloc[:, j] for j in range(values.shape[1])]
-        )
-        objects = [c for c in columns if getattr(c.dtype, "kind", "") == "O"]
-        return float(np.sum(values.memory_usage())) + sum(
-            _of_objects(getattr(c, "array", c))
-            for c in objects  # a Categorical is its own array
-        )
+        dtypes = [values.dtype] if values.ndim == 1 else values.dtypes.tolist()
+        plain = len(values) * sum(getattr(dtype, "itemsize", 8) for dtype in dtypes)
+        objects = np.flatnonzero([getattr(dtype, "kind", "") == "O" for dtype in dtypes])
+        if not len(objects):
+            return float(plain)
+        columns = [values if values.ndim == 1 else values.iloc[:, j] for j in _some(objects)]
+        sizes = [_of_objects(getattr(c, "array", c)) for c in columns]  # a Categorical is its own
+        return plain + float(np.mean(sizes)) * len(objects)
     if hasattr(values, "estimated_size"):  # polars
         return float(values.estimated_size())
     if hasattr(values, "tocsr"):
@@ -54,8 +54,15 @@ def _of_objects(values: Any) -> float:
     n = len(values)
     if not n:
         return 0.0
-    some = [values[i] for i in np.linspace(0, n - 1, min(n, _LOOKED_AT)).astype(int)]
+    at = _some(np.arange(n))
+    some = [values[i] for i in at] if isinstance(values, list | tuple) else values[at]
     sizes = [
         sys.getsizeof(v) + (_of_objects(v) if isinstance(v, list | tuple) else 0) for v in some
     ]
     return float(np.mean(sizes)) * n
+
+
+def _some(positions: np.ndarray) -> np.ndarray:
+    """At most `_LOOKED_AT` of them, evenly spread."""
+    n = len(positions)
+    return positions[np.linspace(0, n - 1, min(n, _LOOKED_AT)).astype(int)]

@@ -12,10 +12,12 @@ Blank lines are passed over, and columns without a name are left out.
 import csv
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from bayesgen.io.cells import Cells, decoded
 from bayesgen.io.formats import TableError, csv_dialect, file_format
@@ -29,13 +31,15 @@ _LARGEST_BLOCK = (1 << 31) - 1
 _BUFFER = 1 << 16  # bytes of a Parquet column read ahead, in place of whole row groups
 
 
-class Rows(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Rows:
     """Successive rows of a file."""
 
     table: "pyarrow.Table"
     written: bool  # whether the cells are text of a CSV file
     first: int  # number of the first row in the file, from 1, the header not counted
     done: float  # the share of the file that has been read after them
+    _cells: dict[str, Cells] = field(default_factory=dict, init=False)
 
     @property
     def n_rows(self) -> int:
@@ -44,7 +48,9 @@ class Rows(NamedTuple):
 
     def cells(self, name: str) -> Cells:
         """One column, as models want it; TableError if its type is none for that."""
-        return Cells(name, self.table[name], self.written)
+        if name not in self._cells:
+            self._cells[name] = Cells(name, self.table[name], self.written)
+        return self._cells[name]
 
     def copy(self, name: str) -> "pyarrow.ChunkedArray":
         """One column, as it stands in the file; categories as what they stand for."""
@@ -61,7 +67,7 @@ def concatenated(parts: Sequence[Rows]) -> Rows:
     import pyarrow
 
     table = pyarrow.concat_tables([part.table for part in parts])
-    return parts[0]._replace(table=table, done=parts[-1].done)
+    return replace(parts[0], table=table, done=parts[-1].done)
 
 
 class CsvFile:
@@ -243,7 +249,7 @@ class ParquetFile:
 
 def _unique(path: Path, names: list[str]) -> list[str]:
     """`names`, if none occurs twice."""
-    if twice := {name for name in names if names.count(name) > 1}:
+    if twice := [name for name, n in Counter(names).items() if n > 1]:
         raise TableError(f"{path} has more than one column {min(twice)!r}; rename or remove one")
     return names
 

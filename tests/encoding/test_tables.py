@@ -12,7 +12,15 @@ import pytest
 import xarray as xr
 from scipy import sparse
 
-from bayesgen.encoding.tables import Table, feature_names, is_table, n_rows
+from bayesgen.encoding.schema import TableSchema
+from bayesgen.encoding.tables import (
+    Table,
+    feature_names,
+    find_column,
+    is_table,
+    n_rows,
+    places_of,
+)
 from tests.encoding.cases import birds, learn
 
 
@@ -57,3 +65,15 @@ def test_errors_are_one_sentence():
     with pytest.raises(ValueError, match="holds") as caught:
         learn(pd.DataFrame({"a": [1, 5]}), {"a": 2})
     assert re.fullmatch(r"column 'a' .*row 1.*[^.\n]", str(caught.value))
+
+
+def test_wide_tables():
+    """1e5 columns: what is done for each of them must not look at all the others."""
+    names = [f"c{j}" for j in range(100_000)]
+    X = np.zeros((2, len(names)))
+    with pytest.raises(ValueError, match=r"no column 'c', .*known are c0, c1, .*, c99 and 99900"):
+        Table(pd.DataFrame(X, columns=names)) and find_column("c", places_of(tuple(names)), 0, "x")
+    with pytest.raises(ValueError, match="more than one column 'c9'"):
+        feature_names(pa.table([[1]] * 100_001, names=[*names, "c9"]))
+    columns = {"drop": names[1::2], "gaussian": names[::2]}
+    assert len(TableSchema.learn(pl.DataFrame(X, names), columns).dropped) == 50_000
