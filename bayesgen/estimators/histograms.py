@@ -122,7 +122,8 @@ class HistogramNB(RealColumns):
     def _given_edges(self) -> Edges:
         names = self._feature_names()
         pairs = self.edges.items() if isinstance(self.edges, Mapping) else enumerate(self.edges)
-        known = tuple(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None
+        named = hasattr(self, "feature_names_in_")
+        known = {name: j for j, name in enumerate(self.feature_names_in_)} if named else None
         own = {find_column(key, known, len(names), "edges"): ends for key, ends in pairs}
         if absent := [name for j, name in enumerate(names) if j not in own]:
             raise ValueError(f"edges: column {absent[0]!r} has none; every column needs its own")
