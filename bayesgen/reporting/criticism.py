@@ -9,7 +9,7 @@ from bayesgen.estimators.forests import TreeAugmentedNB
 from bayesgen.numerics.special import Array
 from bayesgen.reporting import figures
 from bayesgen.reporting.held_out import HeldOut
-from bayesgen.reporting.parts import Section, Table, count, listed, number, share, signed
+from bayesgen.reporting.parts import Section, Table, count, listed, number, signed
 
 _REPLICATES = 200
 _ROWS = 1_000  # of each class at most this many are replicated
@@ -24,10 +24,7 @@ _PAIRS = 12
 def predictive_checks(held: HeldOut) -> Section:
     """Means and standard deviations of each feature in each class, against replicates."""
     own = _generative(held)
-    encoded = held.clf._encoded(held.X)
-    if sparse.issparse(encoded) or getattr(encoded, "dtype", None) == object or encoded.ndim != 2:
-        raise ValueError("they are of tables of numbers and categories")
-    X, names = np.asarray(encoded, dtype=float), [str(v) for v in held.clf._feature_names()]
+    X, names = _table(held), [str(v) for v in held.clf._feature_names()]
     kinds = _kinds(held)
     rng = np.random.default_rng(held.seed)
     z = np.full((X.shape[1], len(held.labels), 2), np.nan)
@@ -93,6 +90,14 @@ def _generative(held: HeldOut) -> Any:
     return held.clf._fitted()
 
 
+def _table(held: HeldOut) -> Array:
+    """(n, D) the rows as numbers and codes."""
+    encoded = held.clf._encoded(held.X)
+    if sparse.issparse(encoded) or np.ndim(encoded) != 2 or encoded.dtype.kind not in "fiub":
+        raise ValueError("it is of tables of numbers and categories")
+    return np.asarray(encoded, dtype=float)
+
+
 def _kinds(held: HeldOut) -> list[str]:
     kinds: list[str] = held.clf.summary().table["kind"].values.tolist()
     return kinds
@@ -124,15 +129,13 @@ def dependence(held: HeldOut) -> Section:
     family = _generative(held).prior.family
     if not all(block.family.separable for block in family.blocks()):
         raise ValueError("the model has dependences of its own, without probabilities of edges")
-    encoded = held.clf._encoded(held.X)
-    if sparse.issparse(encoded) or getattr(encoded, "dtype", None) == object or encoded.ndim != 2:
-        raise ValueError("correlations are of tables of numbers")
+    encoded = _table(held)
     kinds = np.array(_kinds(held))
     columns = np.flatnonzero(~np.isin(kinds, _NOMINAL))[:100]
     if len(columns) < 2:
         raise ValueError("there are not two columns of numbers")
     names = [str(held.clf._feature_names()[j]) for j in columns]
-    rho, n = _within_classes(np.asarray(encoded, dtype=float)[:, columns], held.codes)
+    rho, n = _within_classes(encoded[:, columns], held.codes)
     upper = np.triu_indices(len(columns), 1)
     size = np.nan_to_num(np.abs(rho[upper]))
     limit = stats.norm.isf(0.005) / np.sqrt(max(n - len(held.labels), 4))  # 1 in 100 by chance
@@ -227,7 +230,8 @@ def _edges(held: HeldOut) -> Section:
     ]
     sure = int((each.max(axis=0) > 0.5).sum())
     text = [
-        f"{count(sure, 'pair')} of columns of {len(upper[0])} are neighbours with probability above "
+        f"{count(sure, 'pair')} of columns of {len(upper[0])} are neighbours with probability "
+        "above "
         "0.5 in some class. An edge has no direction and is no causal claim."
     ]
     out = Section("dependence", "Dependence within classes", text)
@@ -300,7 +304,7 @@ def typicality(held: HeldOut) -> Section:
     ]  # fmt: skip
     out.figures = [
         figures.histogram(
-            tail, 20, "share of training rows at most as probable", "Typicality of the held-out rows",
+            tail, 20, "share of training rows at most as probable", "Typicality of the rows",
             "Level with the line if the rows are drawn as the training rows were; a peak at the "
             "left: rows unlike any seen.",
         )

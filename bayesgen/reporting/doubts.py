@@ -44,7 +44,8 @@ def least_certain(held: HeldOut) -> Section:
     widest = int(np.argmax(width[line, pair].max(axis=1)))
     text = [
         f"The most probable class has less than 0.5 in {share(float(np.mean(top < 0.5)))} of the "
-        f"rows, less than 0.9 in {share(float(np.mean(top < 0.9)))}. Of those below, the training rows leave most open for row {rows[widest][0]}: an interval of "
+        f"rows, less than 0.9 in {share(float(np.mean(top < 0.9)))}. Of those below, the "
+        f"training rows leave most open for row {rows[widest][0]}: an interval of "
         f"{number(float(width[widest].max()), 2)}."
     ]
     data = {
@@ -123,9 +124,13 @@ def contributions(held: HeldOut) -> Section:
         size[order],
         "mean size of the contribution (nats)",
         "Mean absolute contribution to the log-odds",
-        "Of the most probable class against the runner-up; of two classes, of one against the other.",
+        "Of the most probable class against the runner-up; of two classes, of one against the "
+        "other.",
     )
-    ahead = f"{shown[0]} moves the log-odds most, by {number(float(size[order[0]]), 2)} nats on average."
+    ahead = (
+        f"{shown[0]} moves the log-odds most, by {number(float(size[order[0]]), 2)} nats "
+        "on average."
+    )
     return Section(
         "contributions",
         "What the features do",

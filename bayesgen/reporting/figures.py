@@ -60,7 +60,7 @@ def _drawing(height: float) -> Iterator[_Drawing]:
         "axes.facecolor": "none",
         "savefig.facecolor": "none",
     }
-    with mpl.rc_context(style):
+    with mpl.rc_context(style):  # type: ignore[arg-type]
         canvas = Canvas(figsize=(_WIDTH, height))
         out = _Drawing(canvas.subplots())
         yield out
@@ -96,6 +96,8 @@ def _rounded(tag: re.Match[str]) -> str:
 
 
 def _grid(axes: "Axes", axis: Any = "x") -> None:
+    if axis == "x":
+        axes.locator_params(axis="x", nbins=6)
     axes.grid(axis=axis, color=HAIR, lw=0.5)
     axes.set_axisbelow(True)
 
@@ -141,7 +143,7 @@ def _series(values: Array) -> str:
     return ", ".join(f"{v:.2f}" for v in values)
 
 
-def predictives(names: list[str], loss: Array, gap: Array, se: Array, known: Array) -> Figure:
+def predictives(names: list[str], gap: Array, se: Array, known: Array) -> Figure:
     """Log loss of each plug-in above that of the full predictive, with 2 standard errors."""
     at = np.flatnonzero(known & np.isfinite(gap))
     with _drawing(1.0 + 0.42 * len(at)) as drawing:

@@ -1,11 +1,7 @@
 """What was fitted: columns, priors and their influence, pool, leave-one-out, sampling."""
 
-import platform
-import sys
 import warnings
 from dataclasses import replace
-from datetime import UTC, datetime
-from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -16,12 +12,11 @@ from bayesgen.estimators.pool.members import chosen
 from bayesgen.explain.feature_relevance import feature_relevance
 from bayesgen.families.capabilities import PriorChoices
 from bayesgen.numerics.special import Array, log_softmax
-from bayesgen.posterior.model import log_weights
 from bayesgen.reporting import figures
 from bayesgen.reporting.held_out import HeldOut
 from bayesgen.reporting.parts import Section, Table, count, listed, number, share, signed
 
-_MOST_TRAINING = 20_000  # rows of which other models are fitted
+_MOST_WORK = 300_000  # training rows x classes for which other models are fitted
 _INFLUENCE_ROWS = 2_000
 _SHOWN = 60  # columns in a table
 _FEATURES = 20  # of a picture
@@ -113,9 +108,15 @@ def influence(held: HeldOut) -> Section:
         word = "The prior matters for some rows"
     else:
         word = "The prior decides some rows: think about it"
-    text = f"{word}: no probability moves by more than {number(largest, 3)} where it is weighted otherwise."
+    text = (
+        f"{word}: no probability moves by more than {number(largest, 3)} where it is "
+        "weighted otherwise."
+    )
     head = ["prior", "log loss", "mean change", "largest change", "labels changed"]
-    caption = f"Class probabilities of {count(len(at), 'row')} under priors worth half and twice as many rows"
+    caption = (
+        f"Class probabilities of {count(len(at), 'row')} under priors worth half and "
+        "twice as many rows"
+    )
     return Section(
         "influence", "Does the prior matter?", [text], [Table(caption, head, rows)], data=data
     )
@@ -252,7 +253,8 @@ def comparison(held: HeldOut) -> Section:
     ]
     n = count(table.attrs["rows"], "training label")
     text = [
-        f"Each of {n} scored without its row, by exact leave-one-out; elpd is the sum of log probabilities."
+        f"Each of {n} scored without its row, by exact leave-one-out; elpd is the sum of log "
+        "probabilities."
     ]
     mine = None if held.is_pool else names.index(_THIS)
     if mine is not None and len(names) > 1:
@@ -262,26 +264,35 @@ def comparison(held: HeldOut) -> Section:
             text.append("None of the others predicts the labels better than this model.")
         elif gap <= 2 * se:
             text.append(
-                f"The model {best!r} may be better: by {number(gap, 1)} nats, within two standard errors."
+                f"The model {best!r} may be better: by {number(gap, 1)} nats, within two "
+                "standard errors."
             )
         else:
             text.append(
-                f"The model {best!r} predicts the labels better, by {number(gap, 1)} nats (standard error {number(se, 1)})."
+                f"The model {best!r} predicts the labels better, by {number(gap, 1)} nats "
+                f"(standard error {number(se, 1)})."
             )
     out = Section(
         "models", "Other models of the same rows", text, notes=[f"{t}." for t in found.notes]
     )
+    if len(names) == 1:
+        out.notes.append(
+            "No other model was fitted: more than "
+            f"{_MOST_WORK // len(held.labels)} training rows, or columns that they do not read."
+        )
     out.tables = [Table("Models by leave-one-out, the best first", head, lines)]
     if len(names) > 1:
-        gap, se = table["elpd_diff"].values, np.nan_to_num(table["dse"].values)
+        below, error = table["elpd_diff"].values, np.nan_to_num(table["dse"].values)
         out.figures = [
             figures.intervals(
-                names, gap, np.stack([gap - 2 * se, gap + 2 * se], axis=1), 0.0,
+                names, below, np.stack([below - 2 * error, below + 2 * error], axis=1), 0.0,
                 "elpd, less that of the best (nats)", "Leave-one-out score less that of the best",
                 "Bars: two standard errors of the paired difference.",
             )
         ]  # fmt: skip
-    out.data = {k: dict(zip(names, table[k].values.tolist(), strict=True)) for k in table.data_vars}
+    out.data = {
+        str(k): dict(zip(names, table[k].values.tolist(), strict=True)) for k in table.data_vars
+    }
     return out
 
 
@@ -296,7 +307,7 @@ def _competitors(
         own = {m.name: m for m in held.clf._members_}
         return {k: m.clf for k, m in own.items()}, {k: m.rows(X) for k, m in own.items()}
     models, rows = {_THIS: held.clf}, {_THIS: X}
-    if len(y) > _MOST_TRAINING:
+    if len(y) * len(held.labels) > _MOST_WORK:
         return models, rows
     try:
         others, _ = chosen(X, len(held.labels), separable=False)
@@ -320,7 +331,8 @@ def sampling(held: HeldOut, validation: Validation | None = None) -> Section:
     if validation is not None:
         out.text = [
             f"Closed form against NUTS: {validation.verdict}. The largest |z| of "
-            f"{validation.checks.attrs['comparisons']} comparisons is {number(validation.largest_z, 2)}; "
+            f"{validation.checks.attrs['comparisons']} comparisons is "
+            f"{number(validation.largest_z, 2)}; "
             f"beyond {number(validation.threshold, 2)} with probability {validation.false_alarm:g} "
             "if both are right.",
             *validation.reasons,
@@ -350,8 +362,10 @@ def sampling(held: HeldOut, validation: Validation | None = None) -> Section:
     found = diagnose(draws["posterior"].to_dataset(), draws["sample_stats"].to_dataset())
     complaints = found.complaints()
     out.text = [
-        f"{found.n_chains} chains by {route.upper() if route == 'nuts' else 'Gibbs'}: largest R-hat "
-        f"{number(found.r_hat, 3)} ({found.r_hat_of or 'none'}), fewest effective draws {found.ess:.0f} "
+        f"{found.n_chains} chains by {route.upper() if route == 'nuts' else 'Gibbs'}: largest "
+        "R-hat "
+        f"{number(found.r_hat, 3)} ({found.r_hat_of or 'none'}), fewest effective draws "
+        f"{found.ess:.0f} "
         f"({found.ess_of}), {count(found.divergences, 'divergence')}.",
         *([f"{c[0].upper()}{c[1:]}." for c in complaints] or ["The chains agree."]),
     ]
@@ -362,41 +376,3 @@ def sampling(held: HeldOut, validation: Validation | None = None) -> Section:
         "divergences": found.divergences,
     }
     return out
-
-
-def reproduction(held: HeldOut, left_out: list[str], seconds: float) -> Section:
-    """Versions, seed, constructor, what was left out and why."""
-    clf = held.clf
-    names = ("bayesgen", "numpy", "scipy", "scikit-learn", "xarray", "arviz", "pymc", "matplotlib")
-    versions = {"python": platform.python_version(), **{n: _version(n) for n in names}}
-    created = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    seen = getattr(clf, "n_rows_seen_", getattr(clf, "n_rows_", None))
-    rows = [
-        ["classifier", " ".join(repr(clf).split())],
-        ["fitted to", "" if seen is None else count(seen, "row")],
-        ["held-out rows", f"{count(held.n, 'row')} of {count(held.n_given, 'row')}"],
-        ["intervals", share(held.prob)],
-        ["seed", str(held.seed)],
-        ["made", f"{created}, in {seconds:.1f} s, on {sys.platform}"],
-        ["versions", ", ".join(f"{k} {v}" for k, v in versions.items())],
-        ["again", f"bg.report(clf, X, y, prob={held.prob:g}, random_state={held.seed})"],
-    ]
-    return Section(
-        "reproduction",
-        "How this was made",
-        tables=[Table("What it takes to make it again", ["what", ""], rows, 2)],
-        notes=left_out,
-        data={"created": created, "seconds": seconds, "versions": versions, "seed": held.seed,
-              "classifier": repr(clf), "left_out": left_out},
-    )  # fmt: skip
-
-
-def _version(name: str) -> str:
-    from bayesgen.estimators.estimator import package_version
-
-    if name == "bayesgen":
-        return package_version()
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return "not installed"

@@ -12,9 +12,7 @@ if TYPE_CHECKING:
 
 def html(report: "Report") -> str:
     """One self-contained page: no script, nothing is fetched."""
-    text: str = _template().render(
-        report=report, first=report.sections[:4], rest=report.sections[4:]
-    )
+    text: str = _template().render(report=report)
     return "\n".join(line for line in text.splitlines() if line.strip()) + "\n"
 
 

@@ -52,9 +52,14 @@ class Section:
     data: dict[str, Any] = field(default_factory=dict)  # every number, for JSON
 
 
+def whole(n: float) -> str:
+    """``12 000``."""
+    return f"{n:,.0f}".replace(",", "\u202f")
+
+
 def count(n: float, what: str) -> str:
     """``1 row``, ``12 000 rows``."""
-    return f"{n:,.0f}".replace(",", "\u202f") + f" {what}" + ("" if n == 1 else "s")
+    return f"{whole(n)} {what}" + ("" if n == 1 else "s")
 
 
 def share(p: float) -> str:

@@ -1,6 +1,7 @@
 """`report`: what a classifier is worth on held-out rows, as one page."""
 
 import os
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,9 +10,9 @@ from typing import Any, Literal
 
 from bayesgen.checks.validation import Validation
 from bayesgen.io import storage
-from bayesgen.reporting import criticism, doubts, model, page, scores
+from bayesgen.reporting import criticism, doubts, model, page, provenance, scores
 from bayesgen.reporting.held_out import HeldOut
-from bayesgen.reporting.parts import Section, count
+from bayesgen.reporting.parts import Section, count, listed
 
 Format = Literal["html", "md", "json"]
 _ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".markdown": "md", ".json": "json"}
@@ -156,23 +157,17 @@ def report(
         format_of(path, format)
         storage.check_target(path)
     held = HeldOut.of(clf, X, y, training, prob, max_rows, random_state)
-    predictives, compared = scores.predictives(held)
-    verdict, tiles = scores.verdict(held, compared)
-    sections = [verdict, predictives, scores.calibration(held), doubts.least_certain(held)]
-    left_out = []
-    for name, make in _optional(held, validation):
-        try:
-            sections.append(make())
-        except (ValueError, NotImplementedError, TypeError) as reason:
-            if name:
-                left_out.append(f"{name} left out: {reason}.")
-    sections.append(model.reproduction(held, left_out, perf_counter() - start))
-    name = type(clf).__name__
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        sections, tiles, notes = _sections(held, validation)
+    notes += dict.fromkeys(f"Warning: {w.message}." for w in caught)
+    sections.append(provenance.reproduction(held, notes, perf_counter() - start))
     found = Report(
-        title or f"{name} on {count(held.n_given, 'held-out row')}",
-        f"{len(held.labels)} classes: {', '.join(held.labels[:12])}"
-        + ("" if len(held.labels) <= 12 else f" and {len(held.labels) - 12} more"),
-        "Made by bayesgen. Probabilities are posterior predictive: the parameters are integrated out.",
+        title or f"{type(clf).__name__} on {count(held.n_given, 'held-out row')}",
+        f"{len(held.labels)} class{'' if len(held.labels) == 1 else 'es'}: "
+        + listed(held.labels, 12),
+        "Made by bayesgen. Class probabilities are posterior predictive: the parameters are "
+        "integrated out.",
         tuple(sections),
         tiles,
     )
@@ -181,11 +176,15 @@ def report(
     return found
 
 
-def _optional(
+def _sections(
     held: HeldOut, validation: Validation | None
-) -> list[tuple[str, Callable[[], Section]]]:
-    """(what to call it where it is left out, "" if nobody misses it; the section)."""
-    return [
+) -> tuple[list[Section], list[scores.Tile], list[str]]:
+    """The sections in order, the tiles of the first, and what was left out and why."""
+    predictives, compared = scores.predictives(held)
+    verdict, tiles = scores.verdict(held, compared)
+    sections = [verdict, predictives, scores.calibration(held), doubts.least_certain(held)]
+    # what to call it where it is left out, "" if nobody misses it; the section
+    optional: list[tuple[str, Callable[[], Section]]] = [
         ("", lambda: scores.confusions(held)),
         ("", lambda: model.pool(held)),
         ("", lambda: model.fitted(held)),
@@ -198,3 +197,11 @@ def _optional(
         ("Typicality", lambda: criticism.typicality(held)),
         ("" if held.is_pool else "Sampling", lambda: model.sampling(held, validation)),
     ]
+    left_out = []
+    for name, make in optional:
+        try:
+            sections.append(make())
+        except (ValueError, NotImplementedError, TypeError) as reason:
+            if name:
+                left_out.append(f"{name} left out: {reason}.")
+    return sections, tiles, left_out

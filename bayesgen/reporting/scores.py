@@ -11,7 +11,7 @@ from bayesgen.numerics.special import Array
 from bayesgen.plots.reliability import reliability
 from bayesgen.reporting import figures
 from bayesgen.reporting.held_out import HeldOut
-from bayesgen.reporting.parts import Section, Table, count, number, share, signed
+from bayesgen.reporting.parts import Section, Table, count, number, share, signed, whole
 
 _APART = 2  # standard errors of a difference that is more than chance
 _MOST_CLASSES = 12  # of a table of confusions
@@ -53,7 +53,7 @@ def verdict(held: HeldOut, compared: Any) -> tuple[Section, list[Tile]]:
     expected, seen = float(top.mean()), k / n
     within = f"{share(held.prob)} interval {share(low)} to {share(high)}"
     text = [
-        f"It names {k:,.0f} of {count(n, 'row')} rightly, {share(seen)} ({within}); "
+        f"It names {whole(k)} of {count(n, 'row')} rightly, {share(seen)} ({within}); "
         f"always naming the most frequent class would be right in {share(often)}. "
         + _calibration_words(z, expected, seen),
         f"Log loss {number(loss)} nats (standard error {number(se)}) against {number(base)} of "
@@ -62,7 +62,8 @@ def verdict(held: HeldOut, compared: Any) -> tuple[Section, list[Tile]]:
     notes = []
     if held.n < held.n_given:
         notes.append(
-            f"Scores are of {count(n, 'row')} drawn at random from the {count(held.n_given, 'row')} "
+            f"Scores are of {count(n, 'row')} drawn at random from the "
+            f"{count(held.n_given, 'row')} "
             f"given (seed {held.seed}); max_rows= takes more."
         )
     if n < 50:
@@ -71,7 +72,8 @@ def verdict(held: HeldOut, compared: Any) -> tuple[Section, list[Tile]]:
         notes.append(f"No row of {', '.join(absent[:8])}: nothing is known of these classes here.")
     tiles = [
         Tile("Accuracy", share(seen), f"{share(low)} to {share(high)}"),
-        Tile("Log loss", number(loss), f"± {number(_APART * se)}; class frequencies {number(base)}"),
+        Tile("Log loss", number(loss), f"± {number(_APART * se)}; class frequencies "
+            f"{number(base)}"),
         Tile("Calibration error", share(float(exact["ece"])), f"expected {share(expected)} right, "
              f"saw {share(seen)}"),
         Tile("Brier score", number(float(exact["brier"])), "0 is perfect, 2 the worst"),
@@ -115,7 +117,8 @@ def _plug_in_words(compared: Any) -> str:
     loss = compared["log_loss"].values[1:]
     if np.isnan(loss).all():
         return ""
-    at = 1 + int(np.nanargmin(loss))
+    known = np.flatnonzero(~np.isnan(loss))
+    at = 1 + int(known[np.argmin(loss[known])])
     gap, se = (float(compared[name][at]) for name in ("log_loss_diff", "log_loss_diff_se"))
     name = _NAMES[METHODS[at]]
     if np.isinf(gap):
@@ -130,7 +133,8 @@ def _plug_in_words(compared: Any) -> str:
         )
     which = "above" if gap > 0 else "below"
     return (
-        f"The best plug-in estimate, {name}, has a log loss {number(abs(gap), 4)} {which} that of the full predictive "
+        f"The best plug-in estimate, {name}, has a log loss {number(abs(gap), 4)} {which} that "
+        "of the full predictive "
         f"(standard error {number(se, 4)})."
     )
 
@@ -154,7 +158,8 @@ def predictives(held: HeldOut) -> tuple[Section, Any]:
             notes.append(f"{name}: {one['note'].item()}.")
         elif one["impossible"].item():
             notes.append(
-                f"{name}: {count(one['impossible'].item(), 'row')} have probability 0 under every class."
+                f"{name}: {count(one['impossible'].item(), 'row')} have probability 0 under "
+                "every class."
             )
         first = share(values[0]) if known[i] else "–"
         rows.append([name, first, number(values[1]), gap, number(values[3]), number(values[4])])
@@ -170,11 +175,11 @@ def predictives(held: HeldOut) -> tuple[Section, Any]:
             "The full predictive integrates the parameters out; a plug-in puts one estimate of "
             "them in their place and forgets how uncertain it is."
         ]
-        gap, se = (
+        above, se = (
             compared["log_loss_diff"].values,
             np.nan_to_num(compared["log_loss_diff_se"].values),
         )
-        out.figures = [figures.predictives(names, compared["log_loss"].values, gap, se, known)]
+        out.figures = [figures.predictives(names, above, se, known)]
     else:
         out.text = [f"{notes[0]}" if notes else "There is no plug-in estimate."]
         notes = []
