@@ -12,7 +12,9 @@ from bayesgen.cli.console import (
     busy,
     count,
     note,
+    records,
     show_comparison,
+    show_json,
     show_scores,
     stdout,
     with_examples,
@@ -96,6 +98,9 @@ def compare(
             help="training or held-out; default: held-out for one model, training for several.",
         ),
     ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object on stdout in place of tables.")
+    ] = False,
 ) -> None:
     """Score models by the probabilities that they give to labels they have not seen.
 
@@ -126,11 +131,11 @@ def compare(
     training = rows is Rows.TRAINING or (rows is None and (len(entries) > 1 or bool(named)))
     if training:
         entries = _learned(entries, {str(name) for name in named or []}, data)
-        _leave_one_out(entries, data)
+        _leave_one_out(entries, data, as_json)
     elif named:
         raise UserError("--model fits models to the table: its rows cannot be held out")
     else:
-        _held_out(entries, data)
+        _held_out(entries, data, as_json)
 
 
 # ----------------------------------------------------------------------------------------- models
@@ -215,7 +220,7 @@ def _learned(entries: dict[str, _Entry], named: set[str], data: Path) -> dict[st
 # ----------------------------------------------------------------------------------------- scores
 
 
-def _leave_one_out(entries: dict[str, _Entry], data: Path) -> None:
+def _leave_one_out(entries: dict[str, _Entry], data: Path, as_json: bool) -> None:
     from bayesgen.checks.compare_models import compare_models
 
     models = {name: entry.clf for name, entry in entries.items()}
@@ -228,10 +233,13 @@ def _leave_one_out(entries: dict[str, _Entry], data: Path) -> None:
                 f"{data}: {mistake}; models are compared on the rows that they were fitted to, on "
                 "others by --rows held-out"
             ) from mistake
-    show_comparison(stdout(), found)
+    if as_json:
+        show_json({"models": records(found.table), "notes": found.notes})
+    else:
+        show_comparison(stdout(), found)
 
 
-def _held_out(entries: dict[str, _Entry], data: Path) -> None:
+def _held_out(entries: dict[str, _Entry], data: Path, as_json: bool = False) -> None:
     from bayesgen.checks.compare import compare_predictives
 
     parts = []
@@ -240,4 +248,8 @@ def _held_out(entries: dict[str, _Entry], data: Path) -> None:
             scores = compare_predictives(clf, X, labels)
         title = f"{type(clf).__name__} on {count(len(labels), 'row')}"
         parts.append((title if len(entries) == 1 else f"{name}: {title}", scores))
-    show_scores(stdout(), parts)
+    if as_json:
+        names = list(entries)
+        show_json({k: records(scores) for k, (_, scores) in zip(names, parts, strict=True)})
+    else:
+        show_scores(stdout(), parts)

@@ -1,6 +1,7 @@
 """What the commands say: notes and errors on stderr, tables on stdout, signs of life."""
 
 import inspect
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -133,6 +134,29 @@ def busy(what: str) -> Iterator[None]:
         return
     with console.status(f"[dim]{what} ..."):
         yield
+
+
+# -------------------------------------------------------------------------------------- JSON
+
+
+def records(table: "xr.Dataset") -> dict[str, dict[str, Any]]:
+    """{entry of the one dim: {variable: value}} of a table."""
+    return table.to_dataframe().to_dict("index")
+
+
+def show_json(found: Any) -> None:
+    """One JSON object on stdout; NaN and infinities are null."""
+    import json
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {str(k): plain(v) for k, v in value.items()}
+        if isinstance(value, list | tuple):
+            return [plain(v) for v in value]
+        value = value.item() if hasattr(value, "item") else value
+        return None if isinstance(value, float) and not abs(value) < float("inf") else value
+
+    sys.stdout.write(json.dumps(plain(found), ensure_ascii=False) + "\n")
 
 
 # ------------------------------------------------------------------------------------ tables

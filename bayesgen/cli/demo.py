@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _FEW = 4  # birds of each species in the second training set
 _DOUBTFUL = 5
+_PROB = 0.9  # of their intervals
 _MODELS = {
     "LinearDiscriminant": "one covariance",
     "QuadraticDiscriminant": "one for each species",
@@ -39,7 +40,8 @@ def demo() -> None:
 
     Learns the species from two thirds of the Palmer penguins, which come with the package, and
     scores the exact posterior predictive beside the usual plug-in estimates on the other third;
-    weighs three models by their evidence; shows the birds that it is least certain of.
+    weighs three models by their evidence; shows the birds that it is least certain of, with
+    intervals; and pools several models for the best probabilities.
     """
     with busy("weighing penguins"):
         story = _Story()
@@ -48,9 +50,13 @@ def demo() -> None:
     story.tell_scores(console)
     story.tell_evidence(console)
     story.tell_doubts(console)
+    story.tell_pool(console)
     console.print("\nYour own table:", style="bold")
     console.print("  bayesgen fit DATA.csv --target COLUMN -o model.nc", markup=False)
     console.print("  bayesgen predict model.nc NEW.csv -o out.csv", markup=False)
+    console.print(
+        "  bayesgen report model.nc HELD_OUT.csv --target COLUMN -o report.html", markup=False
+    )
 
 
 class _Story:
@@ -71,6 +77,8 @@ class _Story:
         novice = bg.MixedNB().fit(self.X.loc[few], self.y[few])
         self.scores = bg.compare_predictives(self.clf, X_test, y_test)
         self.few_scores = bg.compare_predictives(novice, X_test, y_test)
+        self.pool = bg.LogLinearPool().fit(self.X[train], self.y[train])
+        self.pool_scores = bg.compare_predictives(self.pool, X_test, y_test)
 
         measured = self.X[train].select_dtypes("number").dropna()
         self.n_complete, self.measurements = len(measured), list(measured.columns)
@@ -157,7 +165,8 @@ class _Story:
         for label in self.clf.classes_:
             table.add_column(str(label), justify="right", min_width=9)
         least = np.argsort(p[methods[0]].max(axis=1), kind="stable")[:_DOUBTFUL]
-        for i in least:
+        open_ends = self.clf.predict_interval(X.iloc[least], prob=_PROB)["interval"].values
+        for i, ends in zip(least, open_ends, strict=True):
             gaps = list(X.columns[X.iloc[i].isna()])
             firsts = {methods[0]: (str(X.index[i]), y.iloc[i])}
             for method in methods:
@@ -169,12 +178,38 @@ class _Story:
                     *(Text(f"{v:.3f}", style="bold" if v == row.max() else "") for v in row),
                     style="cyan" if method in firsts else "",
                 )
+                if method in firsts:
+                    told = (f"{low:.2f}-{high:.2f}" for low, high in ends)
+                    table.add_row("", "", f"  {_PROB:.0%} interval", *told, style="dim")
         console.print(table)
         console.print()
         complete = "Nothing is missing of these. " if X.iloc[least].notna().all(axis=None) else ""
         show_caption(
             console,
-            f"{complete}Rows count from 0. The plug-in is the one with the least log loss above.",
+            f"{complete}Rows count from 0. The interval is what the training birds leave open. The "
+            "plug-in is the one with the least log loss above.",
+        )
+
+    def tell_pool(self, console: "Console") -> None:
+        _head(console, "Could the probabilities be better?")
+        table = plain_table()
+        table.add_column("model", min_width=34)
+        for name in ("accuracy", "log loss", "Brier"):
+            table.add_column(name, justify="right", min_width=9)
+        of = {"MixedNB, as above": self.scores, "LogLinearPool": self.pool_scores}
+        for name, scores in of.items():
+            one = scores.isel(predictive=0)
+            cells = [f"{one[k].item():.4f}" for k in ("accuracy", "log_loss", "brier")]
+            table.add_row(name, *cells, style="cyan" if scores is self.pool_scores else "")
+        console.print(table)
+        console.print()
+        ranked = sorted(zip(self.pool.exponents_, self.pool.members_, strict=True), reverse=True)
+        first = ", ".join(f"{name} {exponent:.2f}" for exponent, name in ranked[:3])
+        show_caption(
+            console,
+            f"A product of powers of {len(ranked)} models chosen for the columns, some with "
+            "dependences between them; the exponents are learned by leaving each training bird out in "
+            f"turn, without a refit. The largest: {first}.",
         )
 
 

@@ -88,6 +88,7 @@ def register(app: typer.Typer) -> None:
         "bayesgen fit iris.csv --target kind --model lda -o iris.nc",
         "bayesgen fit sms.tsv --target label --model markov --text text -o sms.nc",
         "bayesgen fit penguins.csv --target species --model auto -o pool.nc",
+        "bayesgen fit penguins.csv --target species --test 0.3 -o penguins.nc",
     )
     app.command("fit", help=text)(fit)
 
@@ -136,6 +137,16 @@ def fit(
         Tokens,
         typer.Option("--tokens", metavar="NAME", help="Cut texts into char or word (markov)."),
     ] = Tokens.CHAR,
+    test: Annotated[
+        float | None,
+        typer.Option(
+            "--test",
+            min=0.01,
+            max=0.99,
+            metavar="FRACTION",
+            help="Hold out this share of the rows, drawn at random, and score them.",
+        ),
+    ] = None,
 ) -> None:
     """Learn a classifier from a table and save it.
 
@@ -155,6 +166,12 @@ def fit(
     kinds = _parse_kinds(kind or [], model, table, {target, *(drop or [])})
     documents = model is Model.MARKOV or (model is Model.AUTO and text is not None)
     names = choose_columns(table, target, drop or [], documents, text)
+    if test is not None:
+        from bayesgen.cli import holdout
+
+        how = (model, kinds, documents, order, tokens, drop_incomplete)
+        holdout.fit(table, target, names, how, test, output)
+        return
     whole = files.read_whole(table, [target, *names])
     labelled, labels = columns.labels(whole.cells(target), table)
     clf, X, features = untrained(whole, table, names, model, kinds, documents, order, tokens)

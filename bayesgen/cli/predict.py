@@ -38,6 +38,7 @@ def register(app: typer.Typer) -> None:
         "bayesgen predict penguins.nc new.csv -o out.csv",
         "bayesgen predict penguins.nc new.parquet -o out.parquet --keep id",
         "bayesgen predict penguins.nc new.csv -o out.csv --method map",
+        "bayesgen predict penguins.nc new.csv -o out.csv --interval 0.9",
         "bayesgen predict sms.nc inbox.csv -o out.csv --text message",
     )
     app.command("predict", help=text)(predict)
@@ -58,6 +59,16 @@ def predict(
     keep: Annotated[
         list[str] | None,
         typer.Option("--keep", metavar="COLUMN", help="Copy a column to the result; repeatable."),
+    ] = None,
+    interval: Annotated[
+        float | None,
+        typer.Option(
+            "--interval",
+            min=0.01,
+            max=0.999,
+            metavar="P",
+            help="Add credible intervals of this probability: columns low_LABEL and high_LABEL.",
+        ),
     ] = None,
     chunk_rows: Annotated[
         int | None,
@@ -90,6 +101,10 @@ def predict(
     kept = list(dict.fromkeys(columns.find(name, table) for name in keep or []))
     reader = columns.reader_for(clf, table, text, kept)
     names = [*kept, _LABEL, *(f"p_{label}" for label in clf.classes_.tolist())]
+    if interval is not None:
+        if method is not _EXACT:
+            raise UserError("--interval is of the posterior; leave --method out")
+        names += [f"{end}_{label}" for label in clf.classes_.tolist() for end in ("low", "high")]
     if twice := [name for name, n in Counter(names).items() if n > 1]:
         raise UserError(f"--keep {min(twice)}: the result has a column of that name")
     counts = np.zeros(len(clf.classes_), dtype=int)
@@ -102,7 +117,12 @@ def predict(
             X = reader.read(rows)
             with blamed_on(new):
                 codes, p = _classify(clf, X, str(method), n_rows)
-            write([*map(rows.copy, kept), clf.classes_[codes], *p.T])
+            cells = [*map(rows.copy, kept), clf.classes_[codes], *p.T]
+            if interval is not None:
+                with blamed_on(new, (ValueError, NotImplementedError)):
+                    ends = clf.predict_interval(X, prob=interval)["interval"].values
+                cells += list(ends.reshape(len(codes), -1).T)
+            write(cells)
             counts += np.bincount(codes, minlength=len(counts))
             n_rows += len(codes)
             advance(rows.done, n_rows)
@@ -138,5 +158,5 @@ def _schema(clf: Any, table: "Table", kept: list[str], names: list[str]) -> Any:
     copied = [table.schema.field(name).type if table.schema else pyarrow.string() for name in kept]
     copied = [t.value_type if pyarrow.types.is_dictionary(t) else t for t in copied]
     label = pyarrow.array(clf.classes_.tolist()).type
-    types = [*copied, label, *([pyarrow.float64()] * len(clf.classes_))]
+    types = [*copied, label, *([pyarrow.float64()] * (len(names) - len(copied) - 1))]
     return pyarrow.schema(list(zip(names, types, strict=True)))

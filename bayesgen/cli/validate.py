@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayesgen.cli.console import UserError, blamed_on, plain_table, stdout, with_examples
+from bayesgen.cli.console import (
+    UserError,
+    blamed_on,
+    plain_table,
+    show_json,
+    stdout,
+    with_examples,
+)
 
 if TYPE_CHECKING:
     from bayesgen.checks.validate import Validation
@@ -37,6 +44,9 @@ def validate(
         int, typer.Option("--draws", min=100, metavar="N", help="Draws of each of 4 chains.")
     ] = 1000,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the sampler.")] = 0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object on stdout in place of the table.")
+    ] = False,
 ) -> None:
     """Fit the model's kind anew to the rows, exactly and by NUTS, and compare the two.
 
@@ -58,7 +68,13 @@ def validate(
     X, labels, _ = columns.labelled_rows(clf, table, target, text)
     with blamed_on(data):
         result = compare(clf, X, labels, draws=draws, random_seed=seed)
-    _show(result)
+    if as_json:
+        attrs = {str(k): v for k, v in result.checks.attrs.items()}
+        told = {"verdict": result.verdict, "reasons": result.reasons, "largest_z": result.largest_z}
+        told |= {"threshold": result.threshold, "not_compared": result.not_compared}
+        show_json(told | attrs | {"variables": result.summary().to_dict("index")})
+    else:
+        _show(result)
     if not result.passed:
         raise typer.Exit(1)
 

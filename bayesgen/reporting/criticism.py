@@ -9,7 +9,7 @@ from bayesgen.estimators.forests import TreeAugmentedNB
 from bayesgen.numerics.special import Array
 from bayesgen.reporting import figures
 from bayesgen.reporting.held_out import HeldOut
-from bayesgen.reporting.parts import Section, Table, count, listed, number, signed
+from bayesgen.reporting.parts import Section, Table, count, listed, number, shortened, signed
 
 _REPLICATES = 200
 _ROWS = 1_000  # of each class at most this many are replicated
@@ -24,7 +24,7 @@ _PAIRS = 12
 def predictive_checks(held: HeldOut) -> Section:
     """Means and standard deviations of each feature in each class, against replicates."""
     own = _generative(held)
-    X, names = _table(held), [str(v) for v in held.clf._feature_names()]
+    X, names = _table(held), _names(held)
     kinds = _kinds(held)
     rng = np.random.default_rng(held.seed)
     z = np.full((X.shape[1], len(held.labels), 2), np.nan)
@@ -98,6 +98,10 @@ def _table(held: HeldOut) -> Array:
     return np.asarray(encoded, dtype=float)
 
 
+def _names(held: HeldOut) -> list[str]:
+    return [shortened(str(name), 40) for name in held.clf._feature_names()]
+
+
 def _kinds(held: HeldOut) -> list[str]:
     kinds: list[str] = held.clf.summary().table["kind"].values.tolist()
     return kinds
@@ -134,7 +138,7 @@ def dependence(held: HeldOut) -> Section:
     columns = np.flatnonzero(~np.isin(kinds, _NOMINAL))[:100]
     if len(columns) < 2:
         raise ValueError("there are not two columns of numbers")
-    names = [str(held.clf._feature_names()[j]) for j in columns]
+    names = [_names(held)[j] for j in columns]
     rho, n = _within_classes(encoded[:, columns], held.codes)
     upper = np.triu_indices(len(columns), 1)
     size = np.nan_to_num(np.abs(rho[upper]))
@@ -219,7 +223,7 @@ def _normal_scores(x: Array) -> Array:
 
 def _edges(held: HeldOut) -> Section:
     p = held.clf.edge_probabilities()["probability"].values
-    names = [str(name) for name in held.clf._feature_names()]
+    names = _names(held)
     upper = np.triu_indices(len(names), 1)
     each = p[:, upper[0], upper[1]]  # (class, pair)
     order = np.argsort(-each.max(axis=0), kind="stable")[:_PAIRS]

@@ -7,7 +7,7 @@ import numpy as np
 from bayesgen.numerics.special import Array
 from bayesgen.reporting import figures
 from bayesgen.reporting.held_out import HeldOut
-from bayesgen.reporting.parts import Section, Table, number, share, signed
+from bayesgen.reporting.parts import Section, Table, number, share, shortened, signed
 
 _DOUBTFUL = 8
 _REASONS = 3  # features named for a row
@@ -90,22 +90,18 @@ def _reasons(held: HeldOut, at: Array, X: Any) -> tuple[list[str], list[str]]:
         largest = np.argsort(-np.abs(mean[k]), kind="stable")[:_REASONS]
         parts = []
         for j in largest[np.abs(mean[k][largest]) > 1e-3]:
-            label = table["label" if mean[k, j] > 0 else "against"].values[k]
+            label = held.label(table["label" if mean[k, j] > 0 else "against"].values[k])
             value = held.value(int(i), names[j])
-            cell = (
-                f"{names[j]} = {value}"
-                if value
-                else repr(names[j])
-                if not _is_table(held)
-                else names[j]
-            )
+            cell = _shown(held, names[j]) + (f" = {value}" if value else "")
             parts.append(f"{cell}: {signed(abs(float(mean[k, j])), 1)} for {label}")
         out.append("; ".join(parts))
     return out, []
 
 
-def _is_table(held: HeldOut) -> bool:
-    return len(getattr(held.X, "shape", (0,))) == 2
+def _shown(held: HeldOut, feature: str) -> str:
+    """The name of a column; of documents the n-gram in quotes, as it may end in a blank."""
+    is_table = len(getattr(held.X, "shape", (0,))) == 2
+    return shortened(feature, 40) if is_table else repr(feature)
 
 
 def contributions(held: HeldOut) -> Section:
@@ -118,7 +114,7 @@ def contributions(held: HeldOut) -> Section:
     size = np.abs(table["by_feature" if held.is_pool else "mean"].values).mean(axis=0)
     names = [str(name) for name in table["feature"].values]
     order = np.argsort(-size, kind="stable")[:_FEATURES]
-    shown = [names[j] if _is_table(held) else repr(names[j]) for j in order]
+    shown = [_shown(held, names[j]) for j in order]
     figure = figures.bars(
         shown,
         size[order],

@@ -247,8 +247,9 @@ def matrix(
     caption: str,
 ) -> Figure:
     """A table of numbers between 0 and 1 as shades, with the numbers in the cells."""
-    size = max(2.4, 0.62 + 0.36 * len(rows))
-    with _drawing(min(size, 6.5)) as drawing:
+    size = min(max(2.4, 0.62 + 0.36 * len(rows)), 6.5)
+    turned = len(columns) * max(map(len, columns)) > 48
+    with _drawing(size + 0.9 * turned) as drawing:
         ax = drawing.axes
         for i in range(len(rows)):
             for j in range(len(columns)):
@@ -259,7 +260,6 @@ def matrix(
                     ax.text(j, i, texts[i][j], ha="center", va="center", size=8.5)
         ax.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(rows) - 0.5, -0.5))
         ax.set_yticks(range(len(rows)), [shortened(name, 18) for name in rows])
-        turned = len(columns) * max(map(len, columns)) > 48
         names = [shortened(name, 16) for name in columns]
         ax.set_xticks(range(len(columns)), names)
         if turned:

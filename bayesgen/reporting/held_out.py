@@ -95,6 +95,10 @@ class HeldOut:
         right: Array = (self.p.argmax(axis=1) == self.codes) & (self.p.max(axis=1) > 0)
         return right
 
+    def label(self, value: Any) -> str:
+        """One of the classes, as text."""
+        return self.labels[int(self.clf._codes_of([value])[0])]
+
     @property
     def is_pool(self) -> bool:
         """Whether the classifier is a pool of others."""

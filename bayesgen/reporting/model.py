@@ -14,7 +14,7 @@ from bayesgen.families.capabilities import PriorChoices
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.reporting import figures
 from bayesgen.reporting.held_out import HeldOut
-from bayesgen.reporting.parts import Section, Table, count, listed, number, share, signed
+from bayesgen.reporting.parts import Section, Table, count, listed, number, share, shortened, signed
 
 _MOST_WORK = 300_000  # training rows x classes for which other models are fitted
 _INFLUENCE_ROWS = 2_000
@@ -43,10 +43,14 @@ def fitted(held: HeldOut) -> Section:
         rows = [
             list(line)
             for line in zip(
-                shown.index.astype(str), shown["kind"], shown["prior"], shown["prior_range"], lost,
+                [shortened(str(name), 40) for name in shown.index],
+                shown["kind"],
+                shown["prior"],
+                shown["prior_range"],
+                lost,
                 strict=True,
             )
-        ]  # fmt: skip
+        ]
         used = [0, *(j for j in range(1, 5) if any(row[j] for row in rows))]
         rows = [[row[j] for j in used] for row in rows]
         more = "" if len(frame) <= _SHOWN else f"; {len(frame) - _SHOWN} more"
@@ -148,7 +152,7 @@ def _posterior_with(clf: Any, degree: float) -> Any:
 def relevance(held: HeldOut) -> Section:
     """Posterior probability that each feature depends on the class."""
     table = feature_relevance(held.clf)
-    names = [str(name) for name in table["feature"].values]
+    names = [shortened(str(name), 40) for name in table["feature"].values]
     factor, p = table["log_bayes_factor"].values, table["probability"].values
     order = np.argsort(-factor, kind="stable")
     doubtful = [names[j] for j in order if p[j] < 0.5]

@@ -77,7 +77,7 @@ def format_of(path: str | os.PathLike[str], format: str | None) -> Format:
         raise ValueError(
             f"the format of a report is html, md or json, not {format!r}"
             if format is not None
-            else f"{Path(path).name!r} does not end in .html, .md or .json: give format="
+            else f"{Path(path).name!r} does not end in .html, .md or .json, and no format is named"
         )
     return found  # type: ignore[return-value]
 

@@ -147,7 +147,7 @@ def predictives(held: HeldOut) -> tuple[Section, Any]:
     rows, notes = [], []
     for i, name in enumerate(names):
         one = compared.isel(predictive=i)
-        values = [float(one[k]) for k in ("accuracy", "log_loss", "log_loss_diff", "brier", "ece")]
+        values = [float(one[k]) for k in ("accuracy", "log_loss", "log_loss_diff", "brier")]
         gap = (
             ""
             if i == 0
@@ -162,11 +162,11 @@ def predictives(held: HeldOut) -> tuple[Section, Any]:
                 "every class."
             )
         first = share(values[0]) if known[i] else "–"
-        rows.append([name, first, number(values[1]), gap, number(values[3]), number(values[4])])
+        rows.append([name, first, number(values[1]), gap, number(values[3])])
     table = Table(
         "Scores of the same rows; of all but accuracy, less is better. ±: two standard errors of "
         "the paired difference.",
-        ["predictive", "accuracy", "log loss", "above the full", "Brier", "ECE"],
+        ["predictive", "accuracy", "log loss", "above the full", "Brier"],
         rows,
     )
     out = Section("predictives", "Full predictive or plug-in?", tables=[table])

@@ -1,0 +1,196 @@
+"""``bayesgen explain``: why a model says what it says of a few rows."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bayesgen.cli.console import (
+    UserError,
+    blamed_on,
+    busy,
+    plain_table,
+    show_caption,
+    show_json,
+    stdout,
+    with_examples,
+)
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+_MOST_ROWS = 100
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    text = with_examples(
+        explain,
+        "bayesgen explain penguins.nc new.csv --row 3",
+        "bayesgen explain penguins.nc new.csv --row 1 --row 2 --classes Adelie,Gentoo",
+        "bayesgen explain sms.nc inbox.csv --text message --row 1 --json",
+    )
+    app.command("explain", help=text)(explain)
+
+
+def explain(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that fit has written.")],
+    data: Annotated[
+        Path, typer.Argument(metavar="TABLE", help="Rows to explain: .csv, .tsv or .parquet.")
+    ],
+    row: Annotated[
+        list[int] | None,
+        typer.Option("--row", min=1, metavar="N", help="Which row, from 1; repeatable."),
+    ] = None,
+    classes: Annotated[
+        str | None,
+        typer.Option(
+            "--classes",
+            metavar="A,B",
+            help="Odds of A against B; default: the most probable class against the runner-up.",
+        ),
+    ] = None,
+    prob: Annotated[
+        float | None,
+        typer.Option("--prob", min=0.01, max=0.999, metavar="P", help="Of the intervals."),
+    ] = None,
+    most: Annotated[
+        int, typer.Option("--most", min=1, metavar="N", help="Columns shown for a row.")
+    ] = 10,
+    text: Annotated[
+        str | None,
+        typer.Option("--text", metavar="COLUMN", help="Column with the texts (language models)."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object on stdout in place of tables.")
+    ] = False,
+) -> None:
+    """Show what each column adds to the log-odds of two classes, row by row.
+
+    Contributions and class weights add up to the log-odds, in nats: 0.7 doubles the odds. The
+    interval is what the training rows leave open.
+    """
+    import numpy as np
+
+    from bayesgen.cli import columns, files
+
+    wanted = np.unique(row or [1]) - 1
+    if len(wanted) > _MOST_ROWS:
+        raise UserError(f"--row: at most {_MOST_ROWS} rows at a time, got {len(wanted)}")
+    table = files.open_table(data)
+    clf = files.load_model(model)
+    if len(clf.classes_) < 2:
+        raise UserError(f"{model} knows one class: there are no odds to explain")
+    reader = columns.reader_for(clf, table, text)
+    whole = files.read_whole(table, reader.columns)
+    if wanted[-1] >= whole.n_rows:
+        raise UserError(f"--row {wanted[-1] + 1}: {data} has {whole.n_rows} rows")
+    keep = np.zeros(whole.n_rows, dtype=bool)
+    keep[wanted] = True
+    with busy("explaining"), blamed_on(data):
+        X = columns.take(reader.read(whole), keep)
+        pair = _pair(clf, classes, X)
+        found = _terms(clf, X, pair, prob)
+    reader.report_unseen()
+    if as_json:
+        show_json([_record(f, int(i) + 1) for f, i in zip(found, wanted, strict=True)])
+        return
+    for one, i in zip(found, wanted, strict=True):
+        _show(one, X, int(i), int(np.searchsorted(wanted, i)), most)
+    show_caption(stdout(), "In nats of log-odds; 0.7 doubles the odds.")
+
+
+def _pair(clf: Any, classes: str | None, X: Any) -> list[Any]:
+    """The two labels of each row."""
+    import numpy as np
+
+    if classes is None:
+        order = np.argsort(-clf.predict_proba(X), axis=1, kind="stable")[:, :2]
+        return [tuple(clf.classes_[codes].tolist()) for codes in order]
+    known = {str(label): label for label in clf.classes_.tolist()}
+    names = [name.strip() for name in classes.split(",")]
+    if len(names) != 2 or names[0] == names[1] or any(name not in known for name in names):
+        raise UserError(f"--classes {classes}: name two of {', '.join(known)}, as in A,B")
+    return [tuple(known[name] for name in names)] * len(X)
+
+
+def _terms(clf: Any, X: Any, pairs: list[Any], prob: float | None) -> "list[xr.Dataset]":
+    """The table of `explain` of each row."""
+    options = {} if hasattr(clf, "members_") else {"prob": prob}
+    out = []
+    for k, pair in enumerate(pairs):
+        one = X[k : k + 1]
+        try:
+            out.append(clf.explain(one, classes=pair, **options).isel(obs_id=0))
+        except NotImplementedError as mistake:
+            raise UserError(str(mistake)) from mistake
+    return out
+
+
+def _record(one: "xr.Dataset", row: int) -> dict[str, Any]:
+    """What `--json` shows of a row."""
+    pooled = "by_feature" in one
+    names = [str(name) for name in one["feature"].values]
+    mean = one["by_feature" if pooled else "mean"].values
+    features: list[dict[str, Any]] = [
+        {"feature": name, "contribution": float(value)}
+        for name, value in zip(names, mean, strict=True)
+    ]
+    if not pooled:
+        for entry, ends in zip(features, one["interval"].values, strict=True):
+            entry["interval"] = [float(end) for end in ends]
+    total = one["log_odds" if pooled else "mean_log_odds"].item()
+    base = one["intercept" if pooled else "mean_intercept"].item()
+    return {
+        "row": row,
+        "label": str(one["label"].item()),
+        "against": str(one["against"].item()),
+        "log_odds": total,
+        "class_weights": base,
+        "features": features,
+    }
+
+
+def _show(one: "xr.Dataset", X: Any, row: int, k: int, most: int) -> None:
+    import numpy as np
+    from rich.text import Text
+
+    record = _record(one, row + 1)
+    console = stdout()
+    out = plain_table()
+    head = f"row {record['row']}: {record['label']} rather than {record['against']}"
+    out.add_column(head, overflow="ellipsis", no_wrap=True, min_width=24)
+    if hasattr(X, "columns"):
+        out.add_column("value", overflow="ellipsis", no_wrap=True)
+    out.add_column("adds", justify="right", no_wrap=True)
+    pooled = "interval" not in one
+    if not pooled:
+        prob = f"{100 * one.attrs['prob']:.3g} % interval"
+        out.add_column(prob, justify="right", no_wrap=True)
+    features = record["features"]
+    order = np.argsort([-abs(f["contribution"]) for f in features], kind="stable")
+
+    def line(name: str, value: str, adds: float, ends: Any = None, style: str = "") -> None:
+        cells: list[Any] = [
+            Text(name),
+            *([Text(value)] if hasattr(X, "columns") else []),
+            f"{adds:+.2f}",
+        ]
+        if not pooled:
+            cells.append("" if ends is None else f"{ends[0]:+.2f} to {ends[1]:+.2f}")
+        out.add_row(*cells, style=style)
+
+    for j in order[:most]:
+        entry = features[j]
+        known = hasattr(X, "columns") and entry["feature"] in X.columns
+        cell = X[entry["feature"]].iloc[k] if known else ""
+        value = f"{cell:.6g}" if isinstance(cell, float) else str(cell)
+        line(entry["feature"], value, entry["contribution"], entry.get("interval"))
+    shown = sum(features[j]["contribution"] for j in order[:most])
+    rest = record["log_odds"] - record["class_weights"] - shown
+    if len(order) > most or abs(rest) > 5e-3:
+        line("all else", "", rest)
+    line("class weights", "", record["class_weights"])
+    line("log-odds", "", record["log_odds"], style="bold")
+    console.print(out)
+    console.print()

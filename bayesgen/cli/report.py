@@ -1,0 +1,107 @@
+"""``bayesgen report``: what a model is worth on held-out rows, as one page."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bayesgen.cli.console import UserError, blamed_on, busy, stdout, with_examples
+
+
+class Format(StrEnum):
+    """What the report is written as."""
+
+    HTML = "html"
+    MD = "md"
+    JSON = "json"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    text = with_examples(
+        report,
+        "bayesgen report penguins.nc held_out.csv --target species -o report.html",
+        "bayesgen report penguins.nc held_out.csv -t species -o report.html --training train.csv",
+        "bayesgen report sms.nc held_out.tsv -t label --text text -o report.md",
+        "bayesgen report penguins.nc held_out.csv -t species -o figures.json",
+    )
+    app.command("report", help=text)(report)
+
+
+def report(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that fit has written.")],
+    held_out: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TABLE", help="Labelled rows it has not seen: .csv, .tsv or .parquet."
+        ),
+    ],
+    target: Annotated[
+        str, typer.Option("--target", "-t", metavar="COLUMN", help="Column with the labels.")
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="The report: .html, .md or .json."),
+    ],
+    form: Annotated[
+        Format | None,
+        typer.Option("--format", metavar="NAME", help="html, md or json; default: as FILE ends."),
+    ] = None,
+    training: Annotated[
+        Path | None,
+        typer.Option(
+            "--training",
+            metavar="TABLE",
+            help="The rows of the fit: adds leave-one-out beside other models, and typicality.",
+        ),
+    ] = None,
+    text: Annotated[
+        str | None,
+        typer.Option("--text", metavar="COLUMN", help="Column with the texts (language models)."),
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option("--title", metavar="TEXT", help="Heading of the page.")
+    ] = None,
+    max_rows: Annotated[
+        int | None,
+        typer.Option("--max-rows", min=1, metavar="N", help="Rows looked at, drawn at random."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of whatever is drawn.")] = 0,
+) -> None:
+    """Write what a model is worth on held-out rows as one page that can be passed on.
+
+    A verdict in sentences, the full predictive against plug-in estimates, calibration, and the
+    least certain rows with intervals and reasons; then what was fitted, priors and their
+    influence, relevance of the columns, predictive checks, typicality, and how to make it again.
+    The page has its pictures inside and fetches nothing.
+    """
+    from bayesgen.cli import columns, files, writing
+    from bayesgen.reporting.report import format_of
+    from bayesgen.reporting.report import report as make
+
+    with blamed_on("-o"):
+        how = format_of(output, form)
+    inputs = [model, held_out, *([training] if training else [])]
+    writing.check_output(output, *inputs)
+    table = files.open_table(held_out)
+    columns.find(target, table)
+    clf = files.load_model(model)
+    X, labels, reader = columns.labelled_rows(clf, table, target, text)
+    reader.report_unseen()
+    rows = None
+    if training is not None:
+        of_fit = files.open_table(training)
+        columns.find(target, of_fit)
+        rows = columns.labelled_rows(clf, of_fit, target, text)[:2]
+    try:
+        with busy("writing the report"), blamed_on(held_out):
+            found = make(
+                clf, X, labels, training=rows, title=title, max_rows=max_rows, random_state=seed
+            )
+            found.save(output, how)
+    except ImportError as mistake:
+        raise UserError(str(mistake)) from mistake
+    console = stdout()
+    console.print(*found.sections[0].text, sep="\n", markup=False)
+    console.print(f"Written to {output}.", markup=False, soft_wrap=True)
