@@ -208,8 +208,8 @@ class _Story:
         show_caption(
             console,
             f"A product of powers of {len(ranked)} models chosen for the columns, some with "
-            "dependences between them; the exponents are learned by leaving each training bird out in "
-            f"turn, without a refit. The largest: {first}.",
+            "dependences between these; the exponents are learned by leaving each training bird "
+            f"out in turn, without a refit. The largest: {first}.",
         )
 
 

@@ -119,13 +119,24 @@ def test_demo_shows_the_five_least_certain_birds(demo):
     X, y = load_penguins()
     test = np.arange(len(X)) % 3 == 2
     p = bg.MixedNB().fit(X[~test], y[~test]).predict_proba(X[test])
-    lines = demo[demo.index("least certain") :].splitlines()[4:14]
-    for line, i in zip(lines[::2], np.argsort(p.max(axis=1))[:5], strict=True):
+    lines = demo[demo.index("least certain") :].splitlines()[4:19]
+    for line, i in zip(lines[::3], np.argsort(p.max(axis=1))[:5], strict=True):
         row, species, *_, a, c, g = line.split()
         assert int(row) == np.flatnonzero(test)[i]
         assert species == y[int(row)]
         assert [a, c, g] == [f"{value:.3f}" for value in p[i]]
-    assert all("plug-in: posterior mean" in line for line in lines[1::2])
+    assert all("90% interval" in line for line in lines[1::3])
+    assert all("plug-in: posterior mean" in line for line in lines[2::3])
+
+
+def test_demo_ends_with_a_pool(demo):
+    X, y = load_penguins()
+    test = np.arange(len(X)) % 3 == 2
+    pool = bg.LogLinearPool().fit(X[~test], y[~test])
+    log_p = pool.predict_log_proba(X[test])
+    loss = -log_p[np.arange(test.sum()), np.searchsorted(pool.classes_, y[test])].mean()
+    line = next(line for line in demo.splitlines() if line.startswith("LogLinearPool"))
+    assert line.split()[2] == f"{loss:.4f}"
 
 
 @pytest.mark.parametrize("width", [80, 100, 200])
@@ -155,7 +166,9 @@ def test_help_imports_nothing_heavy():
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
-@pytest.mark.parametrize("command", [(), ("demo",), ("fit",), ("predict",), ("compare",)])
+@pytest.mark.parametrize(
+    "command", [(), ("demo",), ("fit",), ("predict",), ("explain",), ("compare",), ("report",)]
+)
 def test_help_gives_examples(command):
     out = run(*command, "--help").stdout
     assert "Examples" in out

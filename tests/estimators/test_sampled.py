@@ -142,6 +142,16 @@ def test_summary(name):
 
 
 @some_estimators
+def test_report(name):
+    clf, X = fitted(name)
+    found = bg.report(clf, X, Y, training=(X, Y))
+    keys = [section.key for section in found.sections]
+    assert {"verdict", "doubts", "fitted", "models", "sampling", "reproduction"} <= set(keys)
+    assert found.sections[keys.index("sampling")].data["divergences"] == 0
+    assert len(found.to_html()) < 300_000
+
+
+@some_estimators
 def test_contributions_add_up_or_are_refused(name):
     clf, X = fitted(name)
     try:

@@ -1,0 +1,182 @@
+"""``explain``, ``report``, ``predict --interval``, ``fit --test`` and ``--json``."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayesgen as bg
+from bayesgen.encoding.suspects import ColumnWarning
+from tests.cli.test_cli import LANGUAGES, PENGUINS, leftovers, penguin_model, refused, run
+
+__all__ = ["penguin_model"]  # the fixture
+
+PLAIN = "year"
+
+
+@pytest.fixture(scope="module")
+def clf(penguin_model):
+    return bg.load(penguin_model)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return pd.read_csv(PENGUINS, na_values=["NA"]).drop(columns=PLAIN)
+
+
+# ---------------------------------------------------------------------------------------- explain
+
+
+def test_explain_as_json_is_the_library(penguin_model, clf, rows):
+    out = run("explain", penguin_model, PENGUINS, "--row", 3, "--row", 200, "--prob", 0.9, "--json")
+    found = json.loads(out.stdout)
+    assert [one["row"] for one in found] == [3, 200]
+    for one in found:
+        X = rows.drop(columns="species").iloc[[one["row"] - 1]]
+        table = clf.explain(X, classes=(one["label"], one["against"]), prob=0.9).isel(obs_id=0)
+        p = clf.predict_proba(X)[0]
+        assert one["label"] == clf.classes_[p.argmax()]
+        assert one["log_odds"] == pytest.approx(table["mean_log_odds"].item(), rel=1e-6)
+        told = {f["feature"]: f["contribution"] for f in one["features"]}
+        expected = table["mean"].to_series().to_dict()
+        assert told == pytest.approx(expected, rel=1e-6)
+        total = sum(told.values()) + one["class_weights"]
+        assert total == pytest.approx(one["log_odds"], rel=1e-6)
+
+
+def test_explain_shows_cells_and_sums(penguin_model):
+    out = run("explain", penguin_model, PENGUINS, "--row", 1, "--classes", "Gentoo,Adelie").stdout
+    assert out.startswith("row 1: Gentoo rather than Adelie")
+    assert "Torgersen" in out
+    assert any(line.startswith("log-odds ") for line in out.splitlines())
+    few = run("explain", penguin_model, PENGUINS, "--most", 2).stdout
+    assert "all else" in few
+
+
+def test_explain_texts(tmp_path):
+    run(
+        "fit",
+        LANGUAGES,
+        "-t",
+        "lang",
+        "--model",
+        "markov",
+        "--text",
+        "text",
+        "-o",
+        tmp_path / "m.nc",
+    )
+    found = json.loads(
+        run("explain", tmp_path / "m.nc", LANGUAGES, "--text", "text", "--json").stdout
+    )
+    assert len(found[0]["features"]) > 20
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("--row", 999), "has 344 rows"),
+        (("--classes", "Adelie"), "name two of Adelie, Chinstrap, Gentoo"),
+        (("--classes", "Adelie,Emperor"), "name two of"),
+        (("--row", 0), "--row"),
+    ],
+)
+def test_explain_refuses(penguin_model, args, words):
+    assert words in refused("explain", penguin_model, PENGUINS, *args)
+
+
+# ----------------------------------------------------------------------------------------- report
+
+
+def test_report_writes_each_format(penguin_model, clf, rows, tmp_path):
+    base = ("report", penguin_model, PENGUINS, "-t", "species")
+    out = run(*base, "-o", tmp_path / "r.json", "--training", PENGUINS, "--title", "Birds").stdout
+    found = json.loads((tmp_path / "r.json").read_text())
+    right = np.mean(clf.predict(rows.drop(columns="species")) == rows["species"])
+    assert found["title"] == "Birds"
+    assert found["sections"]["verdict"]["data"]["accuracy"] == pytest.approx(right)
+    assert "models" in found["sections"]
+    assert out.split()[:6] == ["It", "names", f"{right * 344:.0f}", "of", "344", "rows"]
+    run(*base, "-o", tmp_path / "r.txt", "--format", "md", "--max-rows", 50)
+    assert (tmp_path / "r.txt").read_text().startswith("# MixedNB on 344 held-out rows")
+    assert leftovers(tmp_path) == []
+
+
+def test_report_never_writes_over_its_inputs(penguin_model, tmp_path):
+    model, data = tmp_path / "m.json", tmp_path / "d.csv"
+    shutil.copy(penguin_model, model)
+    shutil.copy(PENGUINS, data)
+    (tmp_path / "d.html").symlink_to(data)
+    for output in (model, tmp_path / "d.html"):
+        assert "name another" in refused("report", model, data, "-t", "species", "-o", output)
+    assert "does not end in" in refused("report", model, data, "-t", "species", "-o", "r.pdf")
+    assert "kind" in refused("report", model, data, "-t", "kind", "-o", tmp_path / "r.html")
+    assert data.read_bytes() == Path(PENGUINS).read_bytes()
+
+
+# ----------------------------------------------------------------------- intervals, tests, JSON
+
+
+def test_predict_with_intervals(penguin_model, clf, rows, tmp_path):
+    run("predict", penguin_model, PENGUINS, "-o", tmp_path / "o.parquet", "--interval", 0.9)
+    found = pd.read_parquet(tmp_path / "o.parquet")
+    X = rows.drop(columns="species")
+    ends = clf.predict_interval(X, prob=0.9)["interval"].sel({"class": "Gentoo"})
+    np.testing.assert_allclose(found[["low_Gentoo", "high_Gentoo"]], ends, atol=1e-9)
+    assert list(found.columns[:4]) == ["prediction", "p_Adelie", "p_Chinstrap", "p_Gentoo"]
+    args = ("-o", tmp_path / "o.csv", "--interval", 0.9, "--method", "map")
+    assert "--method" in refused("predict", penguin_model, PENGUINS, *args)
+
+
+def test_fit_holds_rows_out(tmp_path):
+    path = tmp_path / "m.nc"
+    out = run("fit", PENGUINS, "-t", "species", "--test", 0.3, "-o", path).stdout
+    clf = bg.load(path)
+    n = int(clf.stats_.count.sum())
+    assert 200 < n < 270
+    assert f"{344 - n} rows held out" in out
+    assert f"learned from {n} rows" in out
+    clf_all = run("fit", PENGUINS, "-t", "species", "--model", "lda", "--drop", "sex", "--drop",
+                  "island", "--drop-incomplete", "--test", 0.5, "-o", path).stdout  # fmt: skip
+    assert "LinearDiscriminant" in clf_all
+    assert bg.load(path).stats_.count.sum() < 342
+    assert "--drop-incomplete" in refused(
+        "fit", PENGUINS, "-t", "species", "--model", "lda", "--drop", "sex", "--drop", "island",
+        "--test", 0.5, "-o", path,
+    )  # fmt: skip
+
+
+def test_compare_as_json(penguin_model, clf, rows):
+    found = json.loads(run("compare", penguin_model, PENGUINS, "-t", "species", "--json").stdout)
+    scores = bg.compare_predictives(clf, rows.drop(columns="species"), rows["species"])
+    told = {method: one["log_loss"] for method, one in found["penguins"].items()}
+    assert told == pytest.approx(scores["log_loss"].to_series().to_dict())
+    models = ("--model", "mixed", "--model", "categorical", "--drop", "sex")
+    found = json.loads(run("compare", PENGUINS, "-t", "species", *models, "--json").stdout)
+    assert set(found["models"]) == {"mixed", "categorical"}
+    assert found["models"]["mixed"]["elpd_diff"] == 0
+
+
+@pytest.mark.filterwarnings("default::bayesgen.encoding.suspects.ColumnWarning")
+def test_fit_names_odd_columns_and_keeps_names(tmp_path):
+    n = 80
+    frame = pd.DataFrame({"row_id": np.arange(n), "x" * 30: np.linspace(0, 1, n)})
+    frame["age"] = [str(v % 40) if v else "?" for v in range(n)]
+    frame["town"] = [f"town number {v % 40}" for v in range(n)]
+    frame["y"] = np.arange(n) % 2
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    result = run("fit", tmp_path / "d.csv", "-t", "y", "-o", tmp_path / "m.nc", columns=80)
+    (told,) = [line for line in result.stderr.splitlines() if "look at" in line]
+    assert "'row_id' numbers the rows" in told
+    assert "'age' holds numbers as text but for '?'" in told
+    assert "town" not in told
+    for name in frame.columns[:-1]:
+        assert name in result.stdout
+    named = run("fit", tmp_path / "d.csv", "-t", "y", "-o", tmp_path / "m.nc", "--drop", "row_id",
+                "--kind", "age=categorical")  # fmt: skip
+    assert "look at" not in named.stderr
+    with pytest.warns(ColumnWarning):
+        bg.MixedNB().fit(frame.drop(columns="y"), frame["y"])

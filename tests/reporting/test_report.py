@@ -1,0 +1,422 @@
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, brier_score_loss, confusion_matrix, log_loss
+
+import bayesgen as bg
+from bayesgen.reporting import criticism, doubts, model, scores
+from bayesgen.reporting.held_out import HeldOut
+from tests.estimators.cases import CASES, sample
+from tests.selection import rest_is_slow
+
+
+def section(make, clf, rows, labels):
+    """One section alone."""
+    return make(HeldOut.of(clf, rows, labels, None, 0.9, None, 0))
+
+
+X, Y = bg.datasets.load_penguins()
+TEST = np.arange(len(X)) % 3 == 2
+FIRST = ["verdict", "predictives", "calibration", "doubts"]
+HOSTILE = "</style><script>alert('x')</script> $\\frac{1$ & \"q\" | `b` *c* {{7*7}} <img src=x>"
+
+
+@pytest.fixture(scope="module")
+def clf():
+    return bg.MixedNB().fit(X[~TEST], Y[~TEST])
+
+
+@pytest.fixture(scope="module")
+def found(clf):
+    return bg.report(clf, X[TEST], Y[TEST], training=(X[~TEST], Y[~TEST]), prob=0.9)
+
+
+@pytest.fixture(scope="module")
+def data(found):
+    return {k: s["data"] for k, s in json.loads(found.to_json())["sections"].items()}
+
+
+class Page(HTMLParser):
+    """Tags with their attributes, in order; and whether all are closed."""
+
+    VOID = frozenset(("meta", "link", "br", "img", "path", "use"))
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.tags, self.open, self.words = [], [], []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert tag in self.VOID or self.open.pop() == tag
+
+    def handle_data(self, text):
+        self.words.append(text)
+
+    def all(self, name):
+        return [attrs for tag, attrs in self.tags if tag == name]
+
+
+def check_page(text):
+    """What holds of every page."""
+    page = Page(text)
+    assert len(text.encode()) < 2_000_000
+    assert not re.search(r"https?:|//[a-z]|url\((?!#)|@import|javascript:", text)
+    for name in ("script", "img", "iframe", "object", "form"):
+        assert not page.all(name)
+    for name in ("h1", "main", "header", "footer", "title"):
+        assert len(page.all(name)) == (1 if name != "title" else len(page.all("title")))
+    assert page.all("html")[0]["lang"] == "en"
+    assert not [key for _, attrs in page.tags for key in attrs if key.startswith("on")]
+    ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    for _, attrs in page.tags:
+        if "aria-labelledby" in attrs:
+            assert attrs["aria-labelledby"] in ids
+        target = attrs.get("href", "")
+        assert target[1:] in ids if target.startswith("#") else target in ("", "data:,")
+    for svg in page.all("svg"):
+        assert svg["role"] == "img"
+        assert len(svg["aria-label"]) > 20
+        assert "viewbox" in svg
+        assert "width" not in svg
+    for th in page.all("th"):
+        assert th["scope"] in ("col", "row")
+    for table in page.all("table"):
+        assert table["aria-labelledby"] in ids
+    return page
+
+
+# ------------------------------------------------------------------------------------ the page
+
+
+def test_page(found):
+    text = found.to_html()
+    page = check_page(text)
+    keys = [section.key for section in found.sections]
+    assert keys[:4] == FIRST
+    assert keys[-1] == "reproduction"
+    assert {"fitted", "influence", "models", "relevance", "checks", "typicality"} < set(keys)
+    assert [attrs["href"] for attrs in page.all("a")[1:]] == [f"#{key}" for key in keys]
+    assert not any("Warning" in note for s in found.sections for note in s.notes)
+    assert len(page.all("svg")) == sum(len(s.figures) for s in found.sections) >= 8
+    assert "prefers-color-scheme: dark" in text
+    assert "@media print" in text
+
+
+def test_pictures_take_their_colours_from_the_page(found):
+    from bayesgen.plots.style import CLASSES, HAIR, INK, MUTED
+
+    drawn = "".join(figure.svg for section in found.sections for figure in section.figures)
+    assert not any(colour in drawn for colour in (*CLASSES, HAIR, INK, MUTED))
+    assert "var(--c0)" in drawn
+
+
+def test_colours_have_contrast():
+    """WCAG 2.2: 4.5 of text, 3 of marks, against the paper of the same scheme."""
+    from importlib import resources
+
+    css = resources.files("bayesgen.reporting").joinpath("templates/page.css").read_text()
+    light, dark = (
+        dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", block))
+        for block in re.findall(r":root \{(.*?)\}", css, re.DOTALL)[:2]
+    )
+
+    def luminance(colour):
+        c = np.array([int(colour[k : k + 2], 16) for k in (1, 3, 5)]) / 255
+        return np.where(c <= 0.03928, c / 12.92, ((c + 0.055) / 1.055) ** 2.4) @ [
+            0.2126,
+            0.7152,
+            0.0722,
+        ]
+
+    for scheme in (light, dark):
+        for name, colour in scheme.items():
+            need = {"ink": 7, "muted": 4.5, "link": 4.5, "panel": 0, "paper": 0, "hair": 0}
+            for ground in ("paper", "panel"):
+                a, b = sorted((luminance(colour), luminance(scheme[ground])))
+                assert (b + 0.05) / (a + 0.05) >= need.get(name, 2.7), (name, ground)
+
+
+def test_hostile_names_labels_and_title():
+    names = {"island": f"{HOSTILE} 1", "bill_depth_mm": f"{HOSTILE} {'long ' * 40}"}
+    frame = X.rename(columns=names)
+    frame[names["island"]] += HOSTILE
+    labels = Y.map(lambda label: f"{label} {HOSTILE}")
+    clf = bg.MixedNB().fit(frame[~TEST], labels[~TEST])
+    found = bg.report(clf, frame[TEST], labels[TEST], title=HOSTILE)
+    text = found.to_html()
+    page = check_page(text)
+    assert any(HOSTILE in words for words in page.words)
+    assert "<" not in found.to_markdown()
+    json.loads(found.to_json())
+
+
+# --------------------------------------------------------------------------------- the numbers
+
+
+def test_scores(clf, data):
+    p, y = clf.predict_proba(X[TEST]), Y[TEST]
+    one = data["verdict"]
+    assert one["rows"] == one["rows_given"] == TEST.sum()
+    assert one["accuracy"] == accuracy_score(y, clf.predict(X[TEST]))
+    assert one["log_loss"] == pytest.approx(log_loss(y, p, labels=clf.classes_), rel=1e-9)
+    assert one["brier"] == pytest.approx(
+        brier_score_loss(y, p, labels=clf.classes_, scale_by_half=False), rel=1e-9
+    )
+    k, n = round(one["accuracy"] * one["rows"]), one["rows"]
+    expected = stats.beta(k + 0.5, n - k + 0.5).interval(0.9)
+    np.testing.assert_allclose(one["accuracy_interval"], expected, rtol=1e-9)
+    table = confusion_matrix(y, clf.predict(X[TEST]))
+    assert data["confusions"]["counts"] == table.tolist()
+    plug_in = log_loss(y, clf.predict_proba(X[TEST], method="map"), labels=clf.classes_)
+    gap = data["predictives"]["map"]["log_loss_diff"]
+    assert gap == pytest.approx(plug_in - one["log_loss"], rel=1e-9)
+
+
+def test_calibration_counts_every_row(clf, data):
+    p = clf.predict_proba(X[TEST])
+    for c, label in enumerate(clf.classes_):
+        one = data["calibration"]["classes"][label]
+        assert one["expected"] == pytest.approx(p[:, c].sum())
+        assert one["observed"] == (Y[TEST] == label).sum()
+    assert sum(data["calibration"]["bins"]["size"]) == TEST.sum()
+
+
+def test_least_certain_rows(clf, data):
+    p = clf.predict_proba(X[TEST])
+    least = np.argsort(p.max(axis=1))[:8]
+    rows = data["doubts"]["rows"]
+    assert [row["row"] for row in rows] == X[TEST].index[least].astype(str).tolist()
+    ends = clf.predict_interval(X[TEST].iloc[least], prob=0.9)["interval"].values
+    for k, row in enumerate(rows):
+        np.testing.assert_allclose([*row["interval"].values()], ends[k], rtol=1e-9)
+        np.testing.assert_allclose([*row["probability"].values()], p[least[k]], rtol=1e-9)
+        assert row["reasons"].count(" for ") == 3
+
+
+def test_reasons_name_the_class_they_speak_for():
+    rows = pd.DataFrame({"x": np.r_[np.linspace(0, 1, 20), np.linspace(3, 4, 20)]})
+    y = np.repeat(["low", "high"], 20)
+    clf = bg.GaussianNB().fit(rows, y)
+    found = section(doubts.least_certain, clf, pd.DataFrame({"x": [0.2, 3.9]}), ["low", "high"])
+    reasons = {row["label"]: row["reasons"] for row in found.data["rows"]}
+    assert all(text.startswith("x = ") for text in reasons.values())
+    assert all(text.endswith(f"for {label}") for label, text in reasons.items())
+
+
+def test_models_by_leave_one_out(clf, data):
+    assert data["models"]["elpd"]["this model"] == pytest.approx(
+        clf.loo(X[~TEST], Y[~TEST]).elpd, rel=1e-9
+    )
+    assert len(data["models"]["elpd"]) > 3
+
+
+def test_relevance_typicality_and_priors(clf, data):
+    table = bg.feature_relevance(clf)
+    for name, p in zip(table["feature"].values, table["probability"].values, strict=True):
+        assert data["relevance"][name]["probability"] == pytest.approx(p)
+    tail = clf.typicality(X[TEST])["overall"].values
+    assert data["typicality"]["below_0.01"] == (tail < 0.01).sum()
+    assert (
+        data["fitted"]["columns"]["body_mass_g"]["missing"] == X[~TEST]["body_mass_g"].isna().sum()
+    )
+
+
+def test_influence_is_that_of_another_prior():
+    rows, y = np.random.default_rng(0).integers(0, 2, (40, 3)), np.arange(40) % 2
+    clf = bg.BernoulliNB(alpha=1.0, beta=2.0).fit(rows[:20], y[:20])
+    found = section(model.influence, clf, rows[20:], y[20:])
+    other = bg.BernoulliNB(alpha=2.0, beta=4.0, class_alpha=2.0).fit(rows[:20], y[:20])
+    p, q = (m.predict_proba(rows[20:]) for m in (clf, other))
+    change = found.data["twice as strong"]
+    assert change["largest_change"] == pytest.approx(np.abs(p - q).max(), rel=1e-9)
+    assert change["log_loss_change"] == pytest.approx(
+        log_loss(y[20:], q) - log_loss(y[20:], p), rel=1e-9
+    )
+
+
+def test_checks_find_a_wrong_model_and_leave_a_right_one():
+    rng = np.random.default_rng(0)
+    y = np.arange(600) % 2
+    right = rng.normal(size=(600, 3)) + y[:, None]
+    wrong = right.copy()
+    wrong[300:, 1] += 1.5  # the held-out rows have moved
+    clf = bg.GaussianNB().fit(right[:300], y[:300])
+    size = {}
+    for name, rows in (("right", right), ("wrong", wrong)):
+        z = section(criticism.predictive_checks, clf, rows[300:], y[300:]).data["z"]
+        size[name] = {k: np.nanmax(np.abs(v)) for k, v in z.items()}
+    assert max(size["right"].values()) < 4
+    assert size["wrong"]["x1"] > 8
+    assert max(size["wrong"]["x0"], size["wrong"]["x2"]) < 4
+
+
+def test_dependence_is_seen():
+    rng = np.random.default_rng(0)
+    y = np.arange(400) % 2
+    rows = rng.normal(size=(400, 3)) + 2 * y[:, None]
+    rows[:, 1] = 0.9 * rows[:, 0] + 0.5 * rows[:, 1]
+    clf = bg.GaussianNB().fit(rows[:200], y[:200])
+    pairs = section(criticism.dependence, clf, rows[200:], y[200:]).data["pairs"]
+    assert {pairs[0]["a"], pairs[0]["b"]} == {"x0", "x1"}
+    assert pairs[0]["correlation"] > 0.7
+    assert abs(pairs[1]["correlation"]) < 0.25  # 2 within the classes, which differ in the mean
+
+
+@pytest.mark.parametrize(
+    ("shift", "words"), [(-0.15, "too sure"), (0.0, "can be believed"), (0.15, "too timid")]
+)
+def test_verdict_on_calibration(shift, words):
+    top = np.full(400, 0.8)
+    right = np.arange(400) < 400 * (0.8 + shift)
+    z = scores._calibration_z(top, right)
+    assert z == pytest.approx(400 * shift / np.sqrt(400 * 0.16))
+    assert words in scores._calibration_words(z, 0.8, right.mean())
+
+
+# -------------------------------------------------------------------------------- every estimator
+
+
+@pytest.mark.parametrize(
+    "name",
+    rest_is_slow(
+        CASES, ["CategoricalNB", "MultinomialNB", "LinearDiscriminant", "MarkovNB 2", "MixedNB"]
+    ),
+)
+def test_every_estimator(name):
+    case = CASES[name]
+    rows, _, y = sample(case)
+    clf = case.make().fit(rows, y)
+    new, _, labels = sample(case, n=90, seed=8)
+    found = bg.report(clf, new, labels)
+    check_page(found.to_html())
+    assert [s.key for s in found.sections][:4] == FIRST
+    assert {"fitted", "contributions", "typicality"} < {s.key for s in found.sections}
+    assert not [note for note in found.sections[-1].notes if note.startswith("Warning")]
+    json.loads(found.to_json())
+
+
+def test_a_pool():
+    pool = bg.LogLinearPool([bg.MixedNB(), bg.MixedNB(variance="tied")]).fit(X[~TEST], Y[~TEST])
+    found = bg.report(pool, X[TEST], Y[TEST], training=(X[~TEST], Y[~TEST]))
+    sections = {s.key: s for s in found.sections}
+    assert sections["pool"].data["exponents"] == dict(
+        zip(pool.members_, pool.exponents_.tolist(), strict=True)
+    )
+    assert set(sections["models"].data["elpd"]) == set(pool.members_)
+    assert "Predictive checks left out" in " ".join(sections["reproduction"].notes)
+    check_page(found.to_html())
+
+
+@pytest.mark.slow
+def test_forests_show_their_edges():
+    clf = bg.TreeAugmentedNB(missing="category").fit(X[~TEST], Y[~TEST])
+    found = bg.report(clf, X[TEST], Y[TEST])
+    edge = {s.key: s for s in found.sections}["dependence"].data["edges"][0]
+    p = clf.edge_probabilities()["probability"].sel(feature=edge["a"], feature_bis=edge["b"])
+    assert edge["probability"] == pytest.approx(dict(zip(clf.classes_, p.values, strict=True)))
+    check_page(found.to_html())
+
+
+@pytest.mark.slow
+def test_many_classes_and_many_rows_make_a_page_no_larger():
+    rng = np.random.default_rng(0)
+    c = rng.integers(0, 26, 300_000)
+    rows = rng.normal(0, 1.2, (26, 8))[c] + rng.normal(size=(len(c), 8))
+    y = np.array([chr(ord("a") + k) for k in range(26)])[c]
+    clf = bg.GaussianNB().fit(rows[:5000], y[:5000])
+    found = bg.report(clf, rows, y)
+    check_page(found.to_html())
+    assert found.sections[0].data["rows"] == 20_000
+    assert "20\u202f000 rows drawn at random from the 300\u202f000" in found.sections[0].notes[0]
+    few = bg.report(clf, rows, y, max_rows=1000)
+    assert abs(len(found.to_html()) / len(few.to_html()) - 1) < 0.2
+
+
+# ------------------------------------------------------------------------------- files and errors
+
+
+@pytest.mark.parametrize(
+    ("name", "begin"), [("r.html", "<!DOCTYPE"), ("r.md", "# "), ("r.json", "{")]
+)
+def test_formats(found, name, begin, tmp_path):
+    path = found.save(tmp_path / name)
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith(begin)
+    assert list(tmp_path.iterdir()) == [path]
+    assert "Least certain rows" in text
+
+
+def test_a_named_format_and_no_other_ending(found, clf, tmp_path):
+    assert found.save(tmp_path / "r.txt", "md").read_text().startswith("# ")
+    with pytest.raises(ValueError, match=r"'r.pdf' does not end in .html, .md or .json"):
+        bg.report(clf, X[TEST], Y[TEST], tmp_path / "r.pdf")
+    with pytest.raises(ValueError, match="html, md or json, not 'pdf'"):
+        found.save(tmp_path / "r", "pdf")
+    with pytest.raises(FileNotFoundError):
+        found.save(tmp_path / "no" / "r.html")
+
+
+def test_a_failure_leaves_the_old_file(found, tmp_path, monkeypatch):
+    path = tmp_path / "r.html"
+    path.write_text("old")
+    monkeypatch.setattr("bayesgen.reporting.page.html", lambda report: "\ud800")
+    with pytest.raises(UnicodeEncodeError):
+        found.save(path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_markdown_is_tables_and_sentences(found):
+    text = found.to_markdown()
+    heads = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert heads == [section.title for section in found.sections]
+    assert text.count("*Figure: ") == sum(len(s.figures) for s in found.sections)
+    assert len({line.count("|") for line in text.splitlines() if line.startswith("| ---")}) > 1
+
+
+def test_notebooks_show_the_page(found):
+    (frame,) = Page(found._repr_html_()).all("iframe")
+    assert frame["srcdoc"] == found.to_html()
+    assert found.sections[0].text[0] in repr(found)
+
+
+def test_what_is_refused(clf):
+    with pytest.raises(TypeError, match="LogisticRegression is not a classifier of bayesgen"):
+        bg.report(LogisticRegression(), X[TEST], Y[TEST])
+    with pytest.raises(ValueError, match="X has 114 rows, but y has shape"):
+        bg.report(clf, X[TEST], Y)
+    with pytest.raises(ValueError, match="Emperor"):
+        bg.report(clf, X[TEST], Y[TEST].replace("Gentoo", "Emperor"))
+    with pytest.raises(ValueError, match="no rows"):
+        bg.report(clf, X[:0], Y[:0])
+
+
+def test_few_rows_and_absent_classes_are_told(clf):
+    found = bg.report(clf, X[TEST][:9], Y[TEST][:9])
+    text = " ".join(found.sections[0].notes)
+    assert "9 rows are few" in text
+    assert "No row of Chinstrap, Gentoo" in text
+    left = " ".join(found.sections[-1].notes)
+    assert "Other models left out: give training=(X, y)" in left
+
+
+def test_other_rows_than_those_of_the_fit_are_told(clf):
+    found = bg.report(clf, X[TEST], Y[TEST], training=(X[TEST], Y[TEST]))
+    assert "models" not in [s.key for s in found.sections]
+    assert "leave-one-out needs the training rows" in " ".join(found.sections[-1].notes)
