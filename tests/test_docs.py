@@ -2,6 +2,7 @@
 
 import doctest
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -104,6 +105,8 @@ def is_page(path: Path) -> bool:
     inside = path.relative_to(DOCS).parts if path.is_relative_to(DOCS) else ()
     if inside[:1] == ("pictures",):
         return inside[1:] in {("index",), *((p.stem,) for p in GALLERY)}
+    if inside[:1] == ("families",) and inside[1:] != ("index",):
+        return path.stem in tomllib.loads(read(DOCS / "families.toml"))
     if inside[:1] == ("stories",) and inside[1:] != ("index",):
         return (ROOT / "notebooks" / f"{path.stem}.ipynb").exists()
     return any(
@@ -136,6 +139,25 @@ def test_every_classifier_has_a_page_and_a_picture():
 def test_every_plot_is_in_the_gallery():
     scripts = "".join(read(path) for path in GALLERY)
     assert set(re.findall(r"plots\.(plot_\w+)", scripts)) == set(bg.plots.__all__)
+
+
+def test_the_table_of_the_seeds_has_no_dead_names():
+    rows = [line.split("|")[1:-1] for line in read(DOCS / "seeds.md").splitlines() if "::" in line]
+    assert {d.strip() for row in rows for d in row[0].split(",")} - {"all"} == SEEDS
+    for _, _, package, _, tests in rows:
+        for name in re.findall(r"`([\w.]+)`", package):
+            pkgutil.resolve_name(name)
+        for path, test in re.findall(r"`([\w/.]+)::(\w+)`", tests):
+            assert f"def {test}(" in read(ROOT / path), test
+
+
+SEEDS = {
+    "bayesian_naive_bayes",
+    "generative_models_gda",
+    "generative_models_text_and_gaussians",
+    "generative_vs_discriminative_blog",
+    "pokemon_generative_model",
+}
 
 
 @pytest.fixture(scope="module")
