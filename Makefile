@@ -74,7 +74,7 @@ notebooks: env ## execute the notebooks in place
 	$(BIN)/jupyter-execute --inplace $(ARGS) notebooks/*.ipynb
 
 docs: env ## the documentation site, in docs/_build/html
-	$(ONE_THREAD) $(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html $(ARGS)
+	$(ONE_THREAD) $(BIN)/sphinx-build -W --keep-going -qE -b html docs docs/_build/html $(ARGS)
 
 bench: env ## speed and memory beside scikit-learn's, interleaved (ARGS="--scale .1 --only NB"; --help)
 	@$(BIN)/python -m tests.benchmarks.speed $(ARGS)

@@ -97,13 +97,19 @@ html_math_renderer = "mathml"
 # Every current browser draws it; nothing is fetched when a page is read, and no script runs.
 
 
+def _mathml(tex: str, display: str) -> str:
+    # a tilde between two things is a relation, with space around it
+    return convert(tex, display=display).replace("<mi>&#x0007E;</mi>", "<mo>&#x0223C;</mo>")
+
+
 def _inline(self, node: nodes.math) -> None:
-    self.body.append(convert(node.astext(), display="inline"))
+    self.body.append(_mathml(node.astext(), "inline"))
     raise nodes.SkipNode
 
 
 def _displayed(self, node: nodes.math_block) -> None:
-    self.body.append(f'<div class="formula">{convert(node.astext(), display="block")}</div>')
+    for part in node.astext().split("\n\n"):
+        self.body.append(f'<div class="formula">{_mathml(part, "block")}</div>')
     raise nodes.SkipNode
 
 

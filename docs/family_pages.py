@@ -24,7 +24,12 @@ def write_family_pages(folder: Path) -> None:
 
 def page(name: str, entry: dict) -> str:
     """The page of one classifier, in reStructuredText."""
-    parts = [_title(name, "="), entry["for"], f"Parameters and methods: :class:`bayesgen.{name}`."]
+    parts = [
+        ".. currentmodule:: bayesgen",
+        _title(name, "="),
+        entry["for"],
+        f"Parameters and methods: :class:`bayesgen.{name}`.",
+    ]
     for part, title in {
         "model": "Model",
         "prior": "Prior",

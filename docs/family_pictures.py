@@ -117,7 +117,7 @@ def _GaussianNB():
             ax.plot(grid["bill_length_mm"], p, line, color=colour(c))
         birds = X.loc[y == name, "bill_length_mm"]
         ax.plot(birds, 0 * birds, "|", ms=16, mew=2, color=colour(c), clip_on=False)
-        ax.text(birds.mean(), 0.012, name, color=colour(c), ha="center", weight="bold")
+        ax.text(birds.mean(), 1.03 * p.max(), name, color=colour(c), ha="center", weight="bold")
     ax.set(xlabel="bill length [mm]", ylabel="p(x | species)", ylim=(0, None))
 
 
