@@ -65,7 +65,7 @@ lock: ## write both locks anew after a change to pyproject.toml (ARGS=--upgrade:
 		--universal --python-version 3.12 --generate-hashes --no-header -o requirements.lock $(ARGS)
 	@uv=$$(tools/bootstrap --find-uv) && \
 		{ echo $(OLDEST_POLARS); grep -E '^($(OLDEST_TOOLS))==' requirements.lock | tr -d '\\'; } | \
-		$$uv pip compile pyproject.toml - --quiet --extra plots --extra parquet --extra dask \
+		$$uv pip compile pyproject.toml - --quiet --extra plots --extra parquet --extra dask --extra report \
 		--resolution lowest-direct --python-version 3.12 --only-binary :all: --generate-hashes \
 		--no-header -o requirements-oldest.lock $(ARGS)
 	@tools/bootstrap

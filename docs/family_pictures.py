@@ -182,6 +182,23 @@ def _TreeAugmentedNB():
     ax.figure.colorbar(image, label="probability of an edge")
 
 
+def _AnDE():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (2000, 3)).astype(bool)
+    y = (X.sum(axis=1) + (rng.random(2000) < 0.1)) % 2  # a tenth of the labels is flipped
+    ax = _axes(5.6)
+    sizes = [10, 20, 50, 100, 200]
+    models = {"BernoulliNB": bg.BernoulliNB, "AnDE(1)": bg.AnDE, "AnDE(2)": lambda: bg.AnDE(2)}
+    for k, (name, make) in enumerate(models.items()):
+        loss = []
+        for n in sizes:
+            log_p = make().fit(X[:n], y[:n]).predict_log_proba(X[1000:])
+            loss.append(-log_p[np.arange(1000), y[1000:]].mean())
+        ax.plot(sizes, loss, "o-", color=colour(k), label=name)
+    ax.set(xlabel="training rows", ylabel="log loss [nats]", ylim=(0, None))
+    ax.legend(frameon=False)
+
+
 def _LogLinearPool():
     from sklearn.datasets import load_breast_cancer
 
