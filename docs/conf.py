@@ -108,7 +108,7 @@ def _inline(self, node: nodes.math) -> None:
 
 
 def _displayed(self, node: nodes.math_block) -> None:
-    for part in node.astext().split("\n\n"):
+    for part in node.astext().strip().split("\n\n"):
         self.body.append(f'<div class="formula">{_mathml(part, "block")}</div>')
     raise nodes.SkipNode
 
