@@ -49,6 +49,7 @@ nb_execution_mode = "off"  # the tests execute them; what is committed is shown
 nb_merge_streams = True
 
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # types stand in the docstrings
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
