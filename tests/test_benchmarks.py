@@ -108,7 +108,7 @@ def test_cells_say_what_was_missed_and_what_was_measured_less_often():
 
 
 def test_text_between_markers_is_replaced(tmp_path):
-    page = tmp_path / "README.md"
+    page = tmp_path / "benchmarks.md"
     page.write_text("a\n<!-- speed: by a tool -->\nold\n<!-- /speed -->\nb\n")
     tables.write_between("speed", "new\n", page)
     tables.write_between("speed", "| newer |", page)
@@ -117,8 +117,8 @@ def test_text_between_markers_is_replaced(tmp_path):
         tables.write_between("growth", "x", page)
 
 
-def test_the_readme_has_the_markers():
-    text = tables.README.read_text(encoding="utf-8")
+def test_the_page_has_the_markers():
+    text = tables.PAGE.read_text(encoding="utf-8")
     for marker in ("speed", "intervals", "variants", "learning", "sampled"):
         assert re.search(rf"<!-- {marker}\b.*?-->.*?<!-- /{marker} -->", text, re.S), marker
 
@@ -153,7 +153,7 @@ def test_a_workload_that_fails_is_reported_and_the_others_run(tmp_path, capsys, 
     capsys.readouterr()
 
 
-def test_an_interrupted_run_keeps_what_it_has_and_leaves_the_readme(tmp_path, capsys, monkeypatch):
+def test_an_interrupted_run_keeps_what_it_has_and_leaves_the_page(tmp_path, capsys, monkeypatch):
     def whole(index, *args):
         if index == 1:
             raise KeyboardInterrupt
@@ -283,8 +283,8 @@ def test_sets_are_counted_and_splits_are_of_every_class():
     assert np.sort(np.concatenate([train, test])).tolist() == list(range(150))
 
 
-def test_the_kept_figures_are_those_of_the_readme():
-    text = (tables.ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_kept_figures_are_those_of_the_page():
+    text = tables.PAGE.read_text(encoding="utf-8")
     text = " ".join(text.split())
     auroc = json.loads(typicality.KEPT.read_text(encoding="utf-8"))["auroc"]
 

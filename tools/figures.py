@@ -1,4 +1,4 @@
-"""Draw the README's figures into docs/figures: `make figures`, or name them to draw only some."""
+"""Draw the figures of docs/figures: `make figures`, or name them to draw only some."""
 
 import argparse
 import json
@@ -49,8 +49,8 @@ HALO = [withStroke(linewidth=3, foreground="white")]
 
 FEATURES = ["bill_length_mm", "flipper_length_mm"]
 SPECIES = {"Chinstrap": BLUE, "Gentoo": ORANGE}
-FEW = 5  # the first birds of each species in the table, as in the README's example
-BIRD = 319  # the README's held-out Chinstrap
+FEW = 5  # the first birds of each species in the table, as in the tutorial
+BIRD = 319  # the held-out Chinstrap of README and tutorial
 RULES = {  # line style, and a label at its right end
     "posterior_predictive": ("solid", 61.3, 226.9, "posterior predictive"),
     "mle": ((0, (4, 2.2)), 61.3, 217.0, "plug-in (MLE)"),

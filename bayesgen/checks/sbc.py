@@ -103,8 +103,8 @@ def simulation_based_calibration(
     -------
     xarray.DataTree
         ``prior_sbc``: the probability integral transform of every quantity under its posterior,
-        (chain, draw, *dims) with one draw a replicate; ``az.plot_ecdf_pit(tree)`` plots it. It is
-        (rank + u)/(draws + 1), u uniform on [0, 1): exactly uniform if inference is right.
+        ``(chain, draw, *dims)`` with one draw a replicate; ``az.plot_ecdf_pit(tree)`` plots it. It
+        is (rank + u)/(draws + 1), u uniform on [0, 1): exactly uniform if inference is right.
 
         ``calibration``: by ``quantity`` ``p_value`` (NaN: not tested, and ``note`` says why),
         ``pit_mean`` (above 1/2: posterior draws are too low) and ``pit_sd`` (above 0.289: too

@@ -1,7 +1,7 @@
 """Rows per second of intervals, beside 1000 draws of theta: run it, it prints the table.
 
     .venv/bin/python tests/benchmarks/interval_speed.py             about 2 minutes, one thread
-    .venv/bin/python tests/benchmarks/interval_speed.py --update    and write it into the README
+    .venv/bin/python tests/benchmarks/interval_speed.py --update    and into docs/benchmarks.md
 
 The draws are shared by all rows, as a user would do it: theta is drawn once, its likelihood of
 every row is computed, quantiles are taken. Their percentiles have a standard error of .007; those
@@ -95,7 +95,7 @@ def measured(n_rows: int, seconds: float = 1.0) -> Iterator[Speed]:
 
 
 def by_family(found: list[Speed]) -> list[list[str]]:
-    """Lines of the README's table: rows per second and, behind it, the ratio to the draws'."""
+    """Lines of the page's table: rows per second and, behind it, the ratio to the draws'."""
     sizes = list(dict.fromkeys((s.n_classes, s.n_features) for s in found))
     lines = []
     for family in dict.fromkeys(s.family for s in found):
@@ -115,7 +115,7 @@ def _rounded(value: float) -> str:
 
 
 def update(found: list[Speed]) -> None:
-    """Write the README's table."""
+    """Write the table of docs/benchmarks.md."""
     from tests.benchmarks import tables
 
     sizes = dict.fromkeys((s.n_classes, s.n_features) for s in found)
@@ -131,7 +131,7 @@ def update(found: list[Speed]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Rows per second of intervals.")
     parser.add_argument("rows", nargs="?", type=int, default=1000, help="rows asked for")
-    parser.add_argument("--update", action="store_true", help="write the README's table")
+    parser.add_argument("--update", action="store_true", help="write docs/benchmarks.md")
     args = parser.parse_args()
     head = f"{'family':20s}{'D':>6s}{'C':>3s}{'draws':>10s}{'auto':>10s}{'exact':>10s}{'ratio':>8s}"
     print(f"{head}  error    routes of auto")

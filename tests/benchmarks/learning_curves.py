@@ -2,7 +2,7 @@
 
     .venv/bin/python tests/benchmarks/learning_curves.py            # about 20 minutes, two cores
     .venv/bin/python tests/benchmarks/learning_curves.py --only 'linear 8$' --coef-scale 10
-    .venv/bin/python tests/benchmarks/learning_curves.py --update   # and the README's table
+    .venv/bin/python tests/benchmarks/learning_curves.py --update   # and docs/benchmarks.md
     .venv/bin/python tests/benchmarks/learning_curves.py --kept     # the table of the kept record
 
 The pairs have the same features: a linear discriminant against a logistic regression on the
@@ -105,8 +105,10 @@ def main(arguments: list[str] | None = None) -> None:
         "--coef-scale", type=float, metavar="S", help="of the regression; intercept_scale is 2 S"
     )
     parser.add_argument("--record", type=Path, metavar="FILE", help="where the JSON goes")
-    parser.add_argument("--update", action="store_true", help="keep the record; README's table")
-    parser.add_argument("--kept", action="store_true", help="README's table of the kept record")
+    parser.add_argument(
+        "--update", action="store_true", help="keep the record; write docs/benchmarks.md"
+    )
+    parser.add_argument("--kept", action="store_true", help="write the kept record")
     args = parser.parse_args(arguments)
     changed = args.only or args.repeats != 20 or args.coef_scale
     if args.update and changed:

@@ -2,7 +2,7 @@
 
     .venv/bin/python tests/benchmarks/sampled.py                      # about 40 minutes, two cores
     .venv/bin/python tests/benchmarks/sampled.py --only 'LKJ.*wine'   # a regular expression
-    .venv/bin/python tests/benchmarks/sampled.py --update             # and the README's table
+    .venv/bin/python tests/benchmarks/sampled.py --update             # and docs/benchmarks.md
     .venv/bin/python tests/benchmarks/sampled.py --update --only X    # some of its rows anew
 
 Each classifier is fitted, as a user would without arguments (4 chains of 1000 draws after 1000),
@@ -248,7 +248,7 @@ SHORT = (*HEAD[:2], *HEAD[3:5], *HEAD[6:])
 
 
 def page(record: dict[str, Any]) -> str:
-    """The table as the README shows it."""
+    """The table as docs/benchmarks.md shows it."""
     order = {case.label: k for k, case in enumerate(cases())}
     rows = sorted(record["rows"], key=lambda row: order.get(_label(row), len(order)))
     keep = [HEAD.index(name) for name in SHORT]
@@ -279,7 +279,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--record", type=Path, metavar="FILE", help="JSON whose rows of these cases are replaced"
     )
-    parser.add_argument("--update", action="store_true", help="keep the record; README's table")
+    parser.add_argument(
+        "--update", action="store_true", help="keep the record; write docs/benchmarks.md"
+    )
     args = parser.parse_args(arguments)
     warnings.filterwarnings("ignore")  # what they say is in the table
     path = KEPT if args.update else args.record

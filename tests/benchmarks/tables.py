@@ -1,4 +1,4 @@
-"""The record of a run as tables: on the terminal, in Markdown, and between the README's markers."""
+"""The record of a run as tables: on the terminal, in Markdown, and between the page's markers."""
 
 import datetime
 import os
@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_info
 
 from tests.benchmarks.measure import ROOT
 
-README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "benchmarks.md"
 PACKAGES = ("bayesgen", "numpy", "scipy", "scikit-learn", "numba")
 MIB = 1 << 20
 
@@ -155,7 +155,7 @@ def markdown(head: tuple[str, ...], rows: list[list[str]], left: int = LEFT) -> 
 
 
 def page(record: dict) -> str:
-    """The whole record in Markdown, as the README shows it."""
+    """The whole record in Markdown, as docs/benchmarks.md shows it."""
     where = record["surroundings"]
     versions = where["versions"]
     few = any(row.get("runs", 5) < 5 for row in record["workloads"])
@@ -190,7 +190,7 @@ def _busy(where: dict) -> str:
     return f", on a machine with a load of {most:.0f}" if most > 1.5 * where["cores"] else ""
 
 
-def write_between(marker: str, text: str, path: Path = README) -> None:
+def write_between(marker: str, text: str, path: Path = PAGE) -> None:
     """Replace what stands between ``<!-- marker ... -->`` and ``<!-- /marker -->``."""
     whole = path.read_text(encoding="utf-8")
     start, end = whole.find(f"<!-- {marker}"), whole.find(f"<!-- /{marker} -->")

@@ -144,7 +144,7 @@ class LogisticNormalNB(_Documents):
 
     References
     ----------
-    Atchison and Shen (1980), Logistic-normal distributions: some properties and uses; Blei and
+    Aitchison and Shen (1980), Logistic-normal distributions: some properties and uses; Blei and
     Lafferty (2007), A correlated topic model of Science.
 
     Examples

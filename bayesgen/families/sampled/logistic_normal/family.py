@@ -37,7 +37,7 @@ positive diagonal if K > 1.
 With one factor, the default priors and rows, what NUTS sees are coordinates in which the posterior
 is round (`factor_mode`), and either sign of the loadings, put right afterwards.
 
-Source: Atchison and Shen (1980), Logistic-normal distributions: some properties and uses,
+Source: Aitchison and Shen (1980), Logistic-normal distributions: some properties and uses,
 Biometrika 67; Blei and Lafferty (2007), A correlated topic model of Science, Annals of Applied
 Statistics 1. Error of the trapezoidal rule: Trefethen and Weideman (2014), SIAM Review 56.
 """

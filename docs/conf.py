@@ -1,0 +1,142 @@
+"""Sphinx: how the site is built. `make docs`; no network, and warnings are errors."""
+
+import inspect
+import shutil
+import sys
+import warnings
+from pathlib import Path
+
+from docutils import nodes
+from latex2mathml.converter import convert
+
+import bayesgen as bg
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+sys.path[:0] = [str(HERE)]  # for the pages that are written before the build
+
+from family_pages import write_family_pages
+
+project = "bayesgen"
+author = "The bayesgen developers"
+copyright = author
+release = version = bg.__version__
+
+extensions = [
+    "myst_nb",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+    "matplotlib.sphinxext.plot_directive",
+]
+source_suffix = {".rst": "restructuredtext", ".md": "myst-nb", ".ipynb": "myst-nb"}
+exclude_patterns = [
+    "_build",
+    "_templates",
+    "gallery",
+    "families/table.rst",
+    "pictures/*.ipynb",
+    "pictures/*.py",
+]
+templates_path = ["_templates"]
+default_role = "py:obj"
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+nb_execution_mode = "off"  # the tests execute them; what is committed is shown
+nb_merge_streams = True
+
+autosummary_generate = True
+toc_object_entries_show_parents = "hide"
+autodoc_typehints = "none"  # types stand in the docstrings
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+
+plot_html_show_source_link = False
+plot_html_show_formats = False
+plot_formats = [("svg", 100)]
+plot_pre_code = "import matplotlib.pyplot as plt\nimport numpy as np\nimport bayesgen as bg\n"
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "pictures",
+    "filename_pattern": r"/plot_",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 1000,
+    "within_subsection_order": "FileNameSortKey",
+    "write_computation_times": False,
+    "plot_gallery": "True",
+}
+warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
+
+html_theme = "pydata_sphinx_theme"
+html_title = "bayesgen"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sphinx = False
+html_show_sourcelink = False
+html_copy_source = False
+html_sidebars = {"index": [], "tutorial": [], "benchmarks": [], "architecture": []}
+html_theme_options = {
+    "show_prev_next": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "navbar_align": "left",
+    "header_links_before_dropdown": 8,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "collapse_navigation": True,
+    "show_nav_level": 1,
+}
+html_math_renderer = "mathml"
+
+
+# ------------------------------------------------------------------------------- formulas as MathML
+# Every current browser draws it; nothing is fetched when a page is read, and no script runs.
+
+
+def _mathml(tex: str, display: str) -> str:
+    # a tilde between two things is a relation, with space around it
+    return convert(tex, display=display).replace("<mi>&#x0007E;</mi>", "<mo>&#x0223C;</mo>")
+
+
+def _inline(self, node: nodes.math) -> None:
+    self.body.append(_mathml(node.astext(), "inline"))
+    raise nodes.SkipNode
+
+
+def _displayed(self, node: nodes.math_block) -> None:
+    for part in node.astext().strip().split("\n\n"):
+        self.body.append(f'<div class="formula">{_mathml(part, "block")}</div>')
+    raise nodes.SkipNode
+
+
+# ------------------------------------------------------------ pages that are made, not committed
+
+
+def _copy_notebooks(app) -> None:
+    """The notebooks live in notebooks/, where the tests execute them."""
+    folder = HERE / "stories"
+    folder.mkdir(exist_ok=True)
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        copy = folder / path.name
+        if not copy.exists() or copy.read_bytes() != path.read_bytes():
+            shutil.copyfile(path, copy)
+
+
+def _of_others(app, what, name, obj, skip, options) -> bool | None:
+    """Leave out what scikit-learn brings: ``get_params``, ``set_fit_request`` and the like."""
+    if not inspect.isroutine(obj):
+        return None
+    module = getattr(inspect.unwrap(obj), "__module__", None)
+    return True if not str(module).startswith("bayesgen") or not inspect.getdoc(obj) else None
+
+
+def setup(app) -> None:
+    app.add_html_math_renderer("mathml", (_inline, None), (_displayed, None))
+    app.connect("builder-inited", _copy_notebooks, priority=100)
+    app.connect("builder-inited", lambda app: write_family_pages(HERE / "families"), priority=100)
+    app.connect("autodoc-skip-member", _of_others)

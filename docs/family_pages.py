@@ -1,0 +1,82 @@
+"""Write a page for every classifier from its table in families.toml, and the table of all."""
+
+import tomllib
+from pathlib import Path
+
+TABLE = Path(__file__).with_name("families.toml")
+CLOSED = """Posterior and predictive have a closed form; ``sample_posterior`` runs NUTS on the same
+model as a check."""
+SAMPLED = """There is no closed form: ``fit`` samples the posterior by NUTS, and every number
+carries its Monte Carlo error."""
+
+
+def entries() -> dict[str, dict]:
+    """The table of each classifier, by its name."""
+    return tomllib.loads(TABLE.read_text(encoding="utf-8"))
+
+
+def write_family_pages(folder: Path) -> None:
+    """One page per classifier, ``<name>.rst``; a file is written only if its text changes."""
+    for name, entry in entries().items():
+        _write(folder / f"{name}.rst", page(name, entry))
+    _write(folder / "table.rst", overview(entries()))
+
+
+def page(name: str, entry: dict) -> str:
+    """The page of one classifier, in reStructuredText."""
+    parts = [
+        ".. currentmodule:: bayesgen",
+        _title(name, "="),
+        entry["for"],
+        f"Parameters and methods: :class:`bayesgen.{name}`.",
+    ]
+    for part, title in {
+        "model": "Model",
+        "prior": "Prior",
+        "posterior": "Posterior",
+        "predictive": "Posterior predictive",
+    }.items():
+        if part in entry:
+            parts += [_title(title, "-"), _formula(entry[part])]
+    closed = "predictive" in entry
+    if not closed:
+        parts += [_title("Posterior and predictive", "-"), SAMPLED, _formula(PREDICTIVE)]
+    elif name != "LogLinearPool":
+        parts += [CLOSED]
+    parts += [entry["text"], _title("Picture", "-"), _picture(name, entry["caption"])]
+    parts += [_title("References", "-"), "\n".join(f"- {r}" for r in entry["references"])]
+    return "\n\n".join(parts) + "\n"
+
+
+PREDICTIVE = r"""p(y=c \mid x, D) = \frac{\sum_s \pi_c^{(s)} p(x \mid \theta_c^{(s)})}
+{\sum_d \sum_s \pi_d^{(s)} p(x \mid \theta_d^{(s)})},
+\qquad \theta^{(s)} \text{ draws from the posterior}"""
+
+
+def overview(table: dict[str, dict]) -> str:
+    """All classifiers in one table, those in closed form first."""
+    lines = [".. list-table::", "   :header-rows: 1", "   :widths: 30 70", ""]
+    lines += ["   * - classifier", "     - for"]
+    for name, entry in table.items():
+        lines += [f"   * - :doc:`{name}`", f"     - {entry['for']}"]
+    return "\n".join(lines) + "\n"
+
+
+def _title(text: str, mark: str) -> str:
+    return f"{text}\n{mark * len(text)}"
+
+
+def _formula(tex: str) -> str:
+    return ".. math::\n\n" + "\n".join(f"   {line}" for line in tex.strip().splitlines())
+
+
+def _picture(name: str, caption: str) -> str:
+    return (
+        f".. plot::\n   :include-source: False\n   :alt: {caption}\n   :caption: {caption}\n\n"
+        f'   from family_pictures import draw\n\n   draw("{name}")'
+    )
+
+
+def _write(path: Path, text: str) -> None:
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")

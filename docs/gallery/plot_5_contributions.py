@@ -1,0 +1,18 @@
+"""
+What speaks for the class?
+==========================
+
+Contributions of the columns to one row's log-odds, with 90 % intervals. They add up to the log-
+odds of ``predict_proba``.
+"""
+
+import numpy as np
+
+import bayesgen as bg
+
+X, y = bg.datasets.load_penguins()
+test = np.arange(len(X)) % 3 == 2
+clf = bg.MixedNB().fit(X[~test], y[~test])
+
+bird = X.loc[[332]]
+bg.plots.plot_contributions(clf.explain(bird, prob=0.9), values=bird.iloc[0])
