@@ -320,6 +320,40 @@ class DensityDraws(Protocol):
 
 
 @runtime_checkable
+class DensityCumulants(Protocol):
+    """Cumulants of class log-densities that are independent given the data: ``predict_interval``.
+
+    A family that does not offer them has them read off its `cgf`, at 30 times the cost.
+    """
+
+    def density_cumulants(self, X: Matrix, seen: int) -> Array:
+        """(5, N, C) the first five cumulants of log p(x_i | theta_c).
+
+        `seen` is 0, or 1: under the posterior that has seen x_i as a row of class c too. They are
+        the derivatives of `cgf` along each axis at t = `seen`.
+        """
+        ...
+
+
+@runtime_checkable
+class SharedVariances(Protocol):
+    """Normal classes with common variances: given these, independent. For ``predict_interval``.
+
+    Up to a term common to the classes, log p(x_i | theta_c) is then -1/2 of a noncentral
+    chi-squared variable with d degrees of freedom and noncentrality kappa_c u, over kappa_c.
+    """
+
+    def distance_draws(
+        self, rng: np.random.Generator, X: Matrix, n: int, label: int | None = None
+    ) -> tuple[Array, Array, Array]:
+        """(N, C, n) draws of u, which only the common variances vary; (C,) kappa, and (N,) d.
+
+        With `label`, after each row was seen as one of this class.
+        """
+        ...
+
+
+@runtime_checkable
 class LinearRule(Protocol):
     """A decision rule that is linear in the features: asked by ``linear_form`` and ``explain``."""
 

@@ -6,6 +6,7 @@ classes share a parameter (one covariance), and where a series does not converge
 """
 
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -42,13 +43,23 @@ class QuasiGenerator:
     """
 
     def __init__(self, rng: np.random.Generator, n: int) -> None:
-        self._rng = rng
+        self._given = rng
         points = qmc.Sobol(_COORDINATES, rng=rng).random(n)
         self._points = np.clip(points, 2.0**-32, 1 - 2.0**-32)
         self._used = 0
+        self._made: dict[Any, Array] = {}
+
+    def restarted(self) -> "QuasiGenerator":
+        """The same numbers again, from the first; those asked for before are kept, not remade."""
+        out = object.__new__(type(self))
+        vars(out).update({k: v for k, v in vars(self).items() if k != "_rng"}, _used=0)
+        return out
 
     def __getattr__(self, name: str) -> Any:
         """Other distributions are pseudo-random."""
+        if name == "_rng":
+            self._rng = deepcopy(self._given)  # its own, so that a restart begins anew
+            return self._rng
         return getattr(self._rng, name)
 
     def random(self, size: Any = None) -> Any:
@@ -63,7 +74,16 @@ class QuasiGenerator:
 
     def standard_normal(self, size: Any = None) -> Any:
         """Normal(0, 1)."""
-        return ndtri(self.random(size))
+        return self._once(size, "normal", ndtri)
+
+    def _once(self, size: Any, key: Any, function: Any) -> Any:
+        """``function(uniform numbers)``, computed once for all that restart."""
+        start, u = self._used, self.random(size)
+        if self._used == start + u[:1].size:  # quasi-random throughout
+            if (start, size, key) not in self._made:
+                self._made[start, size, key] = function(u)
+            return self._made[start, size, key]
+        return function(u)
 
     def standard_exponential(self, size: Any = None) -> Any:
         """Exponential(1)."""
@@ -71,7 +91,9 @@ class QuasiGenerator:
 
     def standard_gamma(self, shape: Any, size: Any = None) -> Any:
         """Gamma(shape, 1)."""
-        return gammaincinv(shape, self.random(np.shape(shape) if size is None else size))
+        size = np.shape(shape) if size is None else size
+        key = np.asarray(shape, dtype=np.float64).tobytes()
+        return self._once(size, key, lambda u: gammaincinv(shape, u))
 
     def chisquare(self, df: Any, size: Any = None) -> Any:
         """Chi-squared."""

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from scipy.special import entr, expit, log_expit, stdtrit
+from scipy.special import entr, expit, stdtrit
 
+from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.model import ClassModel
@@ -30,24 +31,27 @@ from bayesgen.predict.draws import (
     rare_classes,
     replicates,
 )
-from bayesgen.predict.interval.against_rest import independent, margins, sobol
 from bayesgen.predict.interval.contrast import (
-    log_density,
     log_odds,
     possible_classes,
     responsibilities,
     seen,
 )
 from bayesgen.predict.interval.cumulants import cumulants
-from bayesgen.predict.interval.inversion import Inverse, invert
+from bayesgen.predict.interval.inversion import invert
+from bayesgen.predict.interval.laws import Joints, Points
+from bayesgen.predict.interval.log_odds_moments import entropy_of, expectations
 
 Pair = Literal["posterior", "predictive"]
 Unit = Literal["nats", "bits"]
 
 N_DRAWS = 1 << 13
-_METHODS = np.array(["constant", "inversion", "margins", "draws"])
+_METHODS = np.array(["constant", "inversion", "cornish-fisher", "margins", "draws"])
 _CODE = {name: code for code, name in enumerate(_METHODS)}
 _BLOCK = 1024  # rows
+_CELLS = 1 << 18  # numbers of one array
+_EXPANDED = 1 << 10  # points for expansions, whose own error is not below
+_OF_EXPANSION = 1e-4
 _CONVERGED = 1e-5
 _BOUND = 1e-5  # error of an inverted margin; draws have none
 _WIDER = float(stdtrit(REPLICATES - 1, 0.975) / 1.96)  # of an error that eight replicates tell
@@ -66,7 +70,7 @@ class Uncertainty:
     top : (N, C)
         Probability that a class is the most probable one.
     method : (N,) str
-        "constant", "inversion", "margins" or "draws".
+        "constant", "inversion", "cornish-fisher", "margins" or "draws".
     error : (N,)
         Of any of the numbers (of `sd`, its square), in nats: a bound (inversion); for margins and
         draws twice the error holds each number in at least 95 of 100 rows. It comes from randomised
@@ -171,7 +175,9 @@ def entropies(
             raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
     n, n_classes = X.shape[0], len(model.alpha)
     moments, total = Moments.empty(n, n_classes), np.full(n, np.nan)
-    size = _BLOCK if n_classes <= 2 else max(1, min(_BLOCK, (3 << 19) // (n_draws * n_classes)))
+    points = Points(rng)
+    compiled = kernels.pays(16 * _EXPANDED * n * n_classes)
+    size = _BLOCK
     for start in range(0, n, size):
         x = X[start : start + size]
         for rows, classes in possible_classes(model, x, class_prior):
@@ -180,7 +186,7 @@ def entropies(
                 for field in (moments.mean, moments.variance, moments.top, moments.entropy):
                     field[rows + start] = np.nan
                 continue
-            source = _Source(model, x[rows], classes, class_prior, rng, n_draws)
+            source = _Source(model, x[rows], classes, class_prior, rng, n_draws, points, compiled)
             if pair == "posterior":
                 part = source.moments(None)
                 bias = (part.noise / (2 * np.maximum(part.mean, 1e-300))).sum(axis=1)
@@ -225,6 +231,8 @@ class _Source:
     class_prior: Array | None
     rng: Any
     n_draws: int
+    points: Points
+    compiled: bool  # whether the work on all rows pays for compiled loops
 
     def moments(self, tilt: int | None) -> Moments:
         """Under the posterior, or that which has seen the rows as the class at `tilt`."""
@@ -233,7 +241,8 @@ class _Source:
             one = np.ones((n, 1))
             return Moments.empty(n, 1)._replace(mean=one, top=one)
         out = Moments.empty(n, len(self.classes))
-        left = self._inverted(out, tilt) if len(self.classes) == 2 else self._margins(out, tilt)
+        by = self._inverted if len(self.classes) == 2 else self._against_rest
+        left = by(out, tilt)
         if len(left):
             out.put(left, self._drawn(left, tilt))
         return out
@@ -249,7 +258,7 @@ class _Source:
         top = np.where(l == 0, 0.5, l > 0)
         out.put(
             np.flatnonzero(constant),
-            _both(expit(l), 0 * l, _entropy(l), top, 0 * l, "constant"),
+            _both(expit(l), 0 * l, entropy_of(l), top, 0 * l, "constant"),
         )
         left = []
         for group in invert(contrast, k, np.flatnonzero(~constant)):
@@ -258,22 +267,31 @@ class _Source:
             left.append(group.rows[group.error > _CONVERGED])
         return np.concatenate(left) if left else np.empty(0, dtype=np.intp)
 
-    def _margins(self, out: Moments, tilt: int | None) -> Array:
-        """Three classes and more, independent given the data; returns the rows that are left."""
-        apart = independent(self.model, self.X)
-        rows = np.flatnonzero(apart)
-        if not len(rows):
-            return np.arange(len(apart))
-        u = sobol(np.random.default_rng(self.rng), self.n_draws, len(self.classes))
-        own = [
-            log_density(self.model, self.X[rows], c, self.class_prior, j == tilt)
-            for j, c in enumerate(self.classes)
-        ]
-        found = margins(own, u)
-        good = found.exact.all(axis=0)
-        by_replicate = found.draws.reshape(len(self.classes), len(rows), REPLICATES, -1)
-        out.put(rows, _averages(np.moveaxis(by_replicate, 0, -1), "margins"))
-        return np.flatnonzero(~apart | np.isin(np.arange(len(apart)), rows[~good]))
+    def _against_rest(self, out: Moments, tilt: int | None) -> Array:
+        """Three classes and more, independent given something; returns the rows that are left."""
+        left = np.arange(self.X.shape[0])
+        few = min(self.n_draws, _EXPANDED)
+        for route, size in (("cornish-fisher", few), ("margins", self.n_draws)):
+            if not len(left):
+                break
+            joints = Joints(
+                self.model, self.X[left], self.classes, self.class_prior, self.points, self.compiled
+            )
+            if route == "margins" and not joints.independent.all():
+                break
+            law_of = joints.expanded if route == "cornish-fisher" else joints.inverted
+            step, more = max(1, _CELLS // (size * len(self.classes))), []
+            for start in range(0, len(left), step):
+                part = slice(start, start + step)
+                law = law_of(size, part, tilt)
+                if law is None:
+                    more.append(left[part])
+                    continue
+                a = law.draws.reshape(*law.draws.shape[:2], REPLICATES, -1)
+                out.put(left[part], _averages(a, route, self.compiled))
+                more.append(left[part][~law.good])
+            left = np.concatenate(more)
+        return left
 
     def _drawn(self, rows: Array, tilt: int | None) -> Moments:
         """Joint draws; a tilted posterior is another one for every row."""
@@ -290,31 +308,50 @@ class _Source:
                     for g in replicates(np.random.default_rng(self.rng), self.n_draws)
                 ]
             )
-            # (replicate, draw, n, C) -> (n, replicate, draw, C)
-            out.put(slice(start, start + size), _averages(np.moveaxis(a, 2, 0), "draws"))
+            # (replicate, draw, n, C) -> (n, C, replicate, draw)
+            out.put(slice(start, start + size), _averages(a.transpose(2, 3, 0, 1), "draws", False))
         return out
 
 
-def _averages(a: Array, method: str) -> Moments:
-    """Moments of draws (n, replicate, draw, C) of log joint densities."""
-    log_rho = log_softmax(a)
-    rare = rare_classes(
-        log_rho.mean(axis=(1, 2)), log_rho.std(axis=(1, 2)), a.shape[1] * a.shape[2]
-    )
-    rho = np.exp(log_rho)
-    mean = rho.mean(axis=(1, 2))
-    first = rho == rho.max(axis=-1, keepdims=True)
-    each = [
-        rho.mean(axis=2),
-        np.square(rho - mean[:, None, None]).mean(axis=2),
-        (first / first.sum(axis=-1, keepdims=True)).mean(axis=2),
-        entr(rho).sum(axis=-1).mean(axis=2),
-    ]
+def _averages(a: Array, method: str, compiled: bool) -> Moments:
+    """Moments of draws (n, C, replicate, draw) of log joint densities."""
+    *each, level, spread = _sums(a, compiled)
+    rare = rare_classes(level, spread, a.shape[2] * a.shape[3])
     noise = each[0].var(axis=1, ddof=1) / REPLICATES
-    _, variance, top, entropy = (v.mean(axis=1) for v in each)
+    mean, variance, top, entropy = (v.mean(axis=1) for v in each)
     error, of_total = _errors(each, *rare)
+    if method == "cornish-fisher":
+        error, of_total = error + _OF_EXPANSION, of_total + _OF_EXPANSION
     method_code = np.full(len(a), _CODE[method])
     return Moments(mean, variance, top, entropy, noise, error, of_total, method_code)
+
+
+def _sums(a: Array, compiled: bool) -> list[Array]:
+    """Of each replicate, (n, replicate, C) or (n, replicate), and of log rho, (n, C), all in all.
+
+    The mean of rho, of its squared deviation from the mean of all, of being the largest, and of the
+    entropy; mean and standard deviation of log rho.
+    """
+    n, n_classes, n_replicates, _ = a.shape
+    if compiled:
+        from bayesgen.numerics.kernels.mixtures import averages
+
+        wide = [np.empty((n, n_replicates, n_classes)) for _ in range(3)]
+        out = [*wide, np.empty((n, n_replicates)), *np.empty((2, n, n_classes))]
+        averages(np.ascontiguousarray(a), *out)
+        return out
+    log_rho = log_softmax(np.moveaxis(a, 1, -1))
+    rho = np.exp(log_rho)
+    mean = rho.mean(axis=(1, 2), keepdims=True)
+    first = rho == rho.max(axis=-1, keepdims=True)
+    return [
+        rho.mean(axis=2),
+        np.square(rho - mean).mean(axis=2),
+        (first / first.sum(axis=-1, keepdims=True)).mean(axis=2),
+        entr(rho).sum(axis=-1).mean(axis=2),
+        log_rho.mean(axis=(1, 2)),
+        log_rho.std(axis=(1, 2)),
+    ]
 
 
 def _errors(each: list[Array], rare: Array, rare_total: Array) -> tuple[Array, Array]:
@@ -351,47 +388,3 @@ def _both(
         error * (1 - np.log(np.clip(np.minimum(mean, 1 - mean), np.maximum(error, 1e-300), 1.0))),
         np.full(len(mean), _CODE[method]),
     )
-
-
-def _entropy(l: Array) -> Array:
-    """Entropy of a coin with log-odds l."""
-    return -expit(l) * log_expit(l) - expit(-l) * log_expit(-l)
-
-
-# ------------------------------------------------------------------------------------ integrals
-
-_WIDEST = 0.7  # spacing at which sums of a sigmoid are exact to 1e-12
-_LARGEST = 4096
-_STEP, _REACH = 0.25, 48.0  # of sums against a derivative of a sigmoid
-
-
-def expectations(part: Inverse) -> tuple[Array, Array, Array, Array]:
-    r"""E rho, Var rho, E H(rho) and P(rho > 1/2) of the first class, (n,) each.
-
-    Sums on equidistant points, whose error falls exponentially with the spacing: of density times
-    function on the grid of the density, where that is fine enough for a sigmoid; else, where the
-    distribution is wide, by parts: :math:`g(-\infty) + \int g'(l)\,(1 - F(l))\,dl`.
-
-    Notes
-    -----
-    Integrals over the frequency are the same numbers (Parseval). They oscillate
-    when the mean is far from 0; these do not.
-    """
-    size = np.max(2 * part.half_period, initial=0.0) / _WIDEST
-    fine = max(8.0, size / part.phi.shape[1])
-    if fine * part.phi.shape[1] <= _LARGEST:
-        table = part.table(int(np.ceil(fine)))
-        l, mass = table.grid, table.pdf * table.spacing[:, None]
-        rho = expit(l)
-        mean = np.clip((rho * mass).sum(axis=1), 0.0, 1.0)
-        variance = (np.square(rho - mean[:, None]) * mass).sum(axis=1)
-        entropy = (_entropy(l) * mass).sum(axis=1)
-    else:
-        l = np.arange(-_REACH, _REACH + _STEP, _STEP)
-        beyond = 1 - part.table().cdf_and_pdf(np.broadcast_to(l, (len(part.rows), len(l))))[0]
-        slope = _STEP * expit(l) * expit(-l)
-        mean = np.clip(beyond @ slope, 0.0, 1.0)
-        variance = np.maximum(beyond @ (2 * expit(l) * slope) - mean**2, 0.0)
-        entropy = np.maximum(beyond @ (-l * slope), 0.0)
-    below, _ = part.cdf_and_pdf(np.zeros((len(part.rows), 1)))
-    return mean, variance, entropy, np.clip(1 - below[:, 0], 0.0, 1.0)

@@ -19,6 +19,7 @@ from bayesgen.families.records import array
 from bayesgen.families.shared.assembly import cgf_by_rows, density_by_draws
 from bayesgen.families.shared.bits import Bits, checked_bits, large_bits, log_masses
 from bayesgen.families.shared.densities import log_beta_density, log_product
+from bayesgen.families.shared.density_cumulants import log_gamma_derivatives
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.null_tables import deal
 from bayesgen.families.shared.pymc_parts import declare, observe_cells, prefixed, sum_cells
@@ -288,6 +289,12 @@ class BetaBernoulli(ConjugateFamily):
             return out
 
         return cgf_by_rows(cell, X.shape[0], X.shape[1], t)
+
+    def density_cumulants(self, X: Matrix, seen: int) -> Array:
+        """Derivatives of `cgf`: polygammas of the pseudo-counts, linear in the bits."""
+        norm = log_gamma_derivatives(self.alpha + self.beta, t=seen)
+        one, zero = (log_gamma_derivatives(a, t=seen) - norm for a in (self.alpha, self.beta))
+        return self._linear(X, one, zero)
 
     def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
         """lG(p+t) - lG(p) - lG(P+t) + lG(P) of each cell, p the pseudo-count of its bit."""

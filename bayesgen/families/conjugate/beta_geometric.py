@@ -21,6 +21,7 @@ from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.records import array
 from bayesgen.families.shared.assembly import cgf_by_rows, density_by_draws
 from bayesgen.families.shared.densities import log_beta_density, log_product
+from bayesgen.families.shared.density_cumulants import log_gamma_derivatives
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.pymc_parts import (
     declare,
@@ -215,7 +216,18 @@ class BetaGeometric(ConjugateFamily):
 
         return cgf_by_rows(rows_at, len(counts), counts.shape[1], t)
 
-    # -- a capability ------------------------------------------------------------------------
+    # -- capabilities ------------------------------------------------------------------------
+
+    def density_cumulants(self, X: Matrix, seen: int) -> Array:
+        """Derivatives of `cgf`: of log B(alpha + t, beta + t x), polygammas."""
+        counts, here = _split(X)
+        own = [
+            log_gamma_derivatives(a, here, seen)
+            + log_gamma_derivatives(b, counts, seen)
+            - log_gamma_derivatives(a + b, here + counts, seen)
+            for a, b in zip(self.alpha, self.beta, strict=True)
+        ]
+        return np.stack(own, axis=-1).sum(axis=2)
 
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
         """log(1 - p) as weights of the counts, the sum of log p beside them; plug-ins only."""

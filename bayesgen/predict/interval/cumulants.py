@@ -148,13 +148,25 @@ ERROR = 0.0015
 MAX_SD_OF_MIXTURE = 1.0
 
 
+def expansion(g1: Array, g2: Array, g3: Array) -> Array:
+    """(..., 5) coefficients of 1, z, .., z^4 in w, of skewness, kurtosis and fifth cumulant."""
+    return np.stack(
+        [
+            -g1 / 6 + g3 / 40 - g1 * g2 / 12 + 17 * g1**3 / 324,
+            1 - g2 / 8 + 5 * g1**2 / 36,
+            g1 / 6 - g3 / 20 + 5 * g1 * g2 / 24 - 53 * g1**3 / 324,
+            g2 / 24 - g1**2 / 18,
+            g3 / 120 - g1 * g2 / 24 + g1**3 / 27,
+        ],
+        axis=-1,
+    )
+
+
 def cornish_fisher(k: Cumulants, p: Array) -> Array:
     """(n, Q) quantiles at the probabilities p, (Q,) or (n, Q)."""
     z = ndtri(p)
-    he2, he3, he4 = z**2 - 1, z**3 - 3 * z, z**4 - 6 * z**2 + 3
-    g1, g2, g3 = (g[:, None] for g in (k.skewness, k.kurtosis, k.fifth))
-    w = z + he2 * g1 / 6 + he3 * g2 / 24 - (2 * he3 + z) * g1**2 / 36
-    w += he4 * g3 / 120 - (he4 + he2) * g1 * g2 / 24 + (12 * he4 + 19 * he2) * g1**3 / 324
+    c0, c1, c2, c3, c4 = expansion(k.skewness, k.kurtosis, k.fifth).T[..., None]
+    w = c0 + z * (c1 + z * (c2 + z * (c3 + z * c4)))
     return k.mean[:, None] + k.sd[:, None] * w
 
 

@@ -13,11 +13,13 @@ Of other contrasts (`contrast_interval`): the same routes, on the contrast's own
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import expit
 
+from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel
@@ -30,19 +32,10 @@ from bayesgen.predict.draws import (
     percentile_error,
     replicates,
 )
-from bayesgen.predict.interval.against_rest import (
-    LEAST,
-    POINTS,
-    Margins,
-    MixedMargins,
-    independent,
-    margins,
-    mixed_margins,
-    sobol,
-)
+from bayesgen.predict.interval.against_rest import ERROR as EXPANDED_ERROR
+from bayesgen.predict.interval.against_rest import LEAST, Mixture
 from bayesgen.predict.interval.contrast import (
     Contrast,
-    log_density,
     log_odds,
     possible_classes,
     responsibilities,
@@ -55,11 +48,20 @@ from bayesgen.predict.interval.cumulants import (
     cumulants,
 )
 from bayesgen.predict.interval.inversion import invert
-from bayesgen.predict.interval.kinds import Length, difference, in_probability
+from bayesgen.predict.interval.kinds import KINDS, Length, difference, in_probability
+from bayesgen.predict.interval.laws import POINTS, Joints, Points
 from bayesgen.predict.interval.request import IntervalRequest
 
 N_DRAWS = 1 << 14
+# ways to classes against the rest, until one is good enough for a row; what is left is drawn
+_ROUTES: dict[str, tuple[str, ...]] = {
+    "auto": ("cornish-fisher", "margins"),
+    "approx": ("cornish-fisher",),
+    "exact": ("margins",),
+    "draws": (),
+}
 _BLOCK = 2048  # rows
+_STEPS = 16 * POINTS["expanded"]  # of one class of a row, under one label
 _CELLS = 1 << 20  # numbers of one array: 8 MiB
 _NAMES = "U14"
 _FEWEST = 32  # draws of one label in one replicate
@@ -192,12 +194,13 @@ def class_probability_intervals(
     >>> found.lower.round(4), found.upper.round(4)
     (array([[0.0447, 0.2768]]), array([[0.7232, 0.9553]]))
     """
-    source = _Source(model, request, class_prior, rng, n_draws)
     n, n_classes = X.shape[0], len(model.alpha)
-    size = source.block_size
+    labels = n_classes if request.given == "training and row" else 1
+    compiled = kernels.pays(_STEPS * n * n_classes * labels)
+    source = _Source(model, request, class_prior, rng, n_draws, compiled)
     parts = [Ends.empty(0, n_classes)]
-    for start in range(0, n, size):
-        rows = slice(start, start + size)
+    for start in range(0, n, _BLOCK):
+        rows = slice(start, start + _BLOCK)
         parts.append(source.block(X[rows], None if joint is None else joint[rows]))
     low, high, names, error = (np.concatenate(f) for f in zip(*parts, strict=True))
     return Intervals(expit(low), expit(high), low, high, names, error)
@@ -212,11 +215,12 @@ class _Source:
     class_prior: Array | None
     rng: Any
     n_draws: int
+    compiled: bool  # whether the work on all rows pays for compiled loops
 
-    @property
-    def points(self) -> int:
-        """Sobol points for classes that are independent."""
-        return POINTS["exact" if self.request.method == "exact" else "auto"]
+    @cached_property
+    def points(self) -> Points:
+        """Of all blocks of rows."""
+        return Points(self.rng)
 
     @property
     def generator(self) -> np.random.Generator:
@@ -227,15 +231,6 @@ class _Source:
     def with_row(self) -> bool:
         """Whether theta is given the row too."""
         return self.request.given == "training and row"
-
-    @property
-    def block_size(self) -> int:
-        """Rows worked on at a time."""
-        n_classes = len(self.model.alpha)
-        if n_classes <= 2:
-            return _BLOCK
-        labels = n_classes if self.with_row else 1
-        return max(1, _CELLS // (self.points * n_classes * labels))
 
     def block(self, X: Matrix, joint: Array | None) -> Ends:
         """Rows by the classes that can produce them at all."""
@@ -278,39 +273,63 @@ class _Source:
         return contrast_interval(contrast, self.request, in_probability)
 
     def many_classes(self, X: Matrix, classes: Array) -> Ends:
-        """Each class against all others."""
-        n, n_classes = X.shape[0], len(classes)
-        out, left = Ends.empty(n, n_classes), np.ones(n, dtype=bool)
-        apart = self.request.method != "draws" and independent(self.model, X)
-        rows = np.flatnonzero(np.broadcast_to(apart, n))
-        if len(rows):
-            u = sobol(self.generator, self.points, n_classes)
-            found = self.margins(X[rows], classes, u)
-            error = np.zeros(len(rows))
-
-            def quantile(p: Array) -> Array:
-                l, each = found.quantile(p)
-                np.maximum(error, each.reshape(n_classes, -1).max(axis=0), out=error)
-                return l
-
-            ends = self.request.ends(n_classes * len(rows), quantile, found.pilot)
-            low, high = (end.reshape(n_classes, -1).T for end in ends)
-            out.put(rows, Ends(low, high, np.full(len(rows), "margins"), error))
-            left[rows[found.smooth]] = False
-        rows = np.flatnonzero(left)
-        if len(rows):
-            out.put(rows, self.by_draws(X[rows], classes))
+        """Each class against all others: by each route what the one before left."""
+        out, left = Ends.empty(X.shape[0], len(classes)), np.arange(X.shape[0])
+        for route in _ROUTES[self.request.method]:
+            if len(left):
+                left = self.against_rest(out, left, X[left], classes, route)
+        if len(left):
+            out.put(left, self.by_draws(X[left], classes))
         return out
 
-    def margins(self, X: Matrix, classes: Array, u: Array) -> Margins | MixedMargins:
-        """Of classes that are independent."""
-        own = [log_density(self.model, X, c, self.class_prior) for c in classes]
-        found = margins(own, u)
-        if not self.with_row:
-            return found
-        tilted = [log_density(self.model, X, c, self.class_prior, tilted=True) for c in classes]
-        p = responsibilities(self.model, X, classes, self.class_prior)
-        return mixed_margins(found, tilted, p, u)
+    def against_rest(self, out: Ends, rows: Array, X: Matrix, classes: Array, route: str) -> Array:
+        """Fill `rows` of `out`, which are X, by one route; returns those that it is not for."""
+        joints = Joints(self.model, X, classes, self.class_prior, self.points, self.compiled)
+        alone = KINDS[self.request.kind].invariant and joints.shared is None
+        kind = {"margins": "auto", "cornish-fisher": "expanded" if alone else "shared"}[route]
+        size = POINTS["exact" if self.request.method == "exact" else kind]
+        law_of = joints.expanded if route == "cornish-fisher" else joints.inverted
+        if route == "margins" and not joints.independent.all():
+            return rows
+        weight: Array = np.ones((len(rows), 1))
+        labels: list[Any] = [None]
+        if self.with_row:
+            p = responsibilities(self.model, X, classes, self.class_prior)
+            p = np.where(p > LEAST / len(classes), p, 0.0)
+            labels = np.flatnonzero(p.any(axis=0)).tolist()
+            weight = p[:, labels] / p.sum(axis=1, keepdims=True)
+        left = []
+        step = max(1, (_CELLS >> (3 if alone else 1)) // (size * len(classes) * len(labels)))
+        for start in range(0, len(rows), step):
+            part = slice(start, start + step)
+            laws = [law for k in labels if (law := law_of(size, part, k)) is not None]
+            if not laws:
+                return rows
+            mixture = Mixture(weight[part], laws, self.compiled)
+            use = mixture.all_of("varies" if self.request.method == "approx" else "good")
+            left.append(rows[part][~use])
+            if use.any():
+                ends = self.of_mixture(mixture.part(use), route)
+                out.put(rows[part][use], ends)
+        return np.concatenate(left)
+
+    def of_mixture(self, mixture: Mixture, route: str) -> Ends:
+        """(n, C) intervals of each class against the rest."""
+        n = len(mixture.weight)
+        error = np.zeros(n)
+
+        def quantile(p: Array) -> Array:
+            l, each = mixture.quantile(p)
+            np.maximum(error, each, out=error)
+            return l
+
+        ends = self.request.ends(n * mixture.n_classes, quantile, mixture.pilot)
+        if route == "cornish-fisher":
+            bound = np.maximum(error, EXPANDED_ERROR)
+            error = np.where(mixture.all_of("good"), bound, np.nan)
+        error = error + (LEAST if self.with_row else 0.0)
+        low, high = (end.reshape(n, -1) for end in ends)
+        return Ends(low, high, np.full(n, route), error)
 
     def by_draws(self, X: Matrix, classes: Array) -> Ends:
         """Quantiles of quasi-random draws, row by row."""

@@ -24,7 +24,6 @@ import numpy as np
 from scipy.special import logit
 
 from bayesgen.numerics.special import Array
-from bayesgen.predict.draws import REPLICATES
 from bayesgen.predict.interval.contrast import Contrast
 from bayesgen.predict.interval.cumulants import Cumulants
 
@@ -88,23 +87,9 @@ class Table:
                 s = np.where((step >= 0) & (step <= 1), step, s)
         return self.start[:, None] + self.spacing[:, None] * (j + s)
 
-    def quantile_of_sum(self, rest: Array, p: Array, l: Array) -> tuple[Array, Array]:
-        """(n,) quantiles at p (n,) of a variable less another, and standard errors of p, (n,).
-
-        The other has the points `rest` (n, S), those of one replicate after the other: the average
-        of F(l + rest) is p. `l` (n,) are first values.
-        """
-        return solve(lambda at: self.average(rest, at), p, l, *self.span(rest))
-
-    def average(self, rest: Array, l: Array) -> tuple[Array, Array]:
-        """(n, replicate) averages of F(l + rest) over points (n, S), and (n,) their slope."""
-        value, slope = self.cdf_and_pdf(l[:, None] + rest)
-        return value.reshape(len(l), REPLICATES, -1).mean(axis=2), slope.mean(axis=1)
-
-    def span(self, rest: Array) -> tuple[Array, Array]:
-        """(n,) each: where the average is still 0, and where it is 1."""
-        end = self.start + self.spacing * (self.cdf.shape[1] - 1)
-        return self.start - rest.max(axis=1), end - rest.min(axis=1)
+    def cubics(self) -> Array:
+        """(n, G - 1, 4) coefficients of 1, s, s^2, s^3 in the cells."""
+        return cubics(self.cdf, self.pdf * self.spacing[:, None])
 
     def _cubic(self, j: Array) -> tuple[Array, ...]:
         """Coefficients of 1, s, s^2, s^3 in the cells j (n, Q)."""
@@ -114,6 +99,14 @@ class Table:
         f0, rise = cdf[at], cdf[at + 1] - cdf[at]
         d0, d1 = pdf[at] * self.spacing[:, None], pdf[at + 1] * self.spacing[:, None]
         return f0, d0, 3 * rise - 2 * d0 - d1, d0 + d1 - 2 * rise
+
+
+def cubics(f: Array, d: Array) -> Array:
+    """(..., G - 1, 4) cubics with the values f and the slopes d (..., G) at 0, 1, 2, ..."""
+    rise = np.diff(f)
+    left, right = d[..., :-1], d[..., 1:]
+    terms = f[..., :-1], left, 3 * rise - 2 * left - right, left + right - 2 * rise
+    return np.stack(terms, axis=-1)
 
 
 def solve(
@@ -126,7 +119,7 @@ def solve(
 
     Parameters
     ----------
-    average : (n,) points -> averages of each replicate (n, replicate), and slopes (n,)
+    average : (n,) points -> averages of each of some blocks (n, block), and slopes (n,)
     l, low, high : (n,)
         First values, and bounds.
     """
@@ -140,7 +133,7 @@ def solve(
         l = np.where((step >= low) & (step <= high), step, (low + high) / 2)
         if (np.abs(miss) < 0.01).all():  # about squared by the last step
             break
-    return l, each.std(axis=1, ddof=1) / np.sqrt(REPLICATES)
+    return l, each.std(axis=1, ddof=1) / np.sqrt(each.shape[1])
 
 
 def find(cdf: Array, p: Array) -> Array:

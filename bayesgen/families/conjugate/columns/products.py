@@ -145,6 +145,13 @@ class _PlugInScore(_Product):
         return self._each(lambda offer, _: offer.for_plug_in(method))
 
 
+class _DensityCumulants(_Product):
+    def density_cumulants(self, X: Matrix, seen: int) -> Array:
+        """Sum over blocks."""
+        own = (p.offer.density_cumulants(X[:, p.columns], seen) for p in self.parts)
+        return np.asarray(sum(own))
+
+
 class _LinearRule(_Product):
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
         """The blocks' weights in the order of the columns."""
@@ -181,6 +188,7 @@ _PRODUCTS: dict[type, tuple[Callable[[Any], bool], type[_Product]]] = {
     kinds.MissingCells: (any, _MissingCells),
     kinds.GivenRows: (any, _GivenRows),
     kinds.PlugInScore: (any, _PlugInScore),
+    kinds.DensityCumulants: (all, _DensityCumulants),
     kinds.LinearRule: (all, _LinearRule),
     kinds.FeatureInformation: (all, _FeatureInformation),
     kinds.NullDistribution: (all, _NullDistribution),

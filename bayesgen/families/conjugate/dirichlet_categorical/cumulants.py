@@ -11,6 +11,7 @@ from scipy import sparse
 
 from bayesgen.families.shared.assembly import cgf_by_rows
 from bayesgen.families.shared.category_codes import code_index, look_up
+from bayesgen.families.shared.density_cumulants import log_gamma_derivatives
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_gamma_difference
 
@@ -56,6 +57,17 @@ def cgf(f: "DirichletCategorical", X: Matrix, t: Array) -> Array:
         return out
 
     return cgf_by_rows(cell, X.shape[0], n_features, t)
+
+
+def density_cumulants(f: "DirichletCategorical", X: Matrix, seen: int) -> Array:
+    """(5, N, C), as in `DensityCumulants`."""
+    real = f.alpha > 0
+    norm = log_gamma_derivatives(f.alpha.sum(axis=-1), t=seen)[..., None]
+    table = log_gamma_derivatives(np.where(real, f.alpha, 1.0), t=seen) - norm
+    new = np.zeros(table.shape[:-1])
+    with np.errstate(divide="ignore"):
+        new[0] = np.log(f.p_new())
+    return look_up(X, f.extended(np.where(real, table, 0.0), new))
 
 
 def cell_cgf(f: "DirichletCategorical", x: Array, column: Array, t: Array) -> Array:

@@ -345,6 +345,10 @@ class DirichletCategorical(ConjugateFamily):
         """
         return cumulants.cgf(self, X, t)
 
+    def density_cumulants(self, X: Matrix, seen: int) -> Array:
+        """Derivatives of `cgf`: polygammas of the pseudo-counts."""
+        return cumulants.density_cumulants(self, X, seen)
+
     def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
         """As `cgf`, cell by cell."""
         return cumulants.cell_cgf(self, x, column, t)

@@ -39,6 +39,7 @@ from bayesgen.families.names import CLASS, FEATURE, OBS
 from bayesgen.families.records import array
 from bayesgen.families.shared.assembly import cgf_by_rows, density_by_draws
 from bayesgen.families.shared.densities import log_dirichlet_density, log_product
+from bayesgen.families.shared.density_cumulants import log_gamma_derivatives
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.null_tables import deal
 from bayesgen.families.shared.pymc_parts import (
@@ -373,6 +374,18 @@ class DirichletMultinomial(ConjugateFamily):
 
         width = max(1, X.nnz // max(1, X.shape[0])) if sparse.issparse(X) else X.shape[1]
         return cgf_by_rows(cell, X.shape[0], width, t)
+
+    def density_cumulants(self, X: Matrix, seen: int) -> Array:
+        """Derivatives of `cgf`, each distinct cell once."""
+        self._check(X)
+        cells = stored_cells(X, slice(None))
+        length, which = np.unique(row_sums(cells.data, cells.indptr), return_inverse=True)
+        word, times, count = distinct_cells(cells)
+        words = log_gamma_derivatives(self.alpha[:, word], times, seen)
+        total = self.alpha.sum(axis=-1)[:, None]
+        out = shared_sums(count, words) - log_gamma_derivatives(total, length, seen)[..., which]
+        out[0] += log_coefficient(cells, length[which])
+        return np.moveaxis(out, 1, -1)
 
     def urns(self, X: Matrix) -> Urns:
         """The words of each document: one urn per class."""

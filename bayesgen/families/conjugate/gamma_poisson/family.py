@@ -21,6 +21,11 @@ from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.records import array
 from bayesgen.families.shared.assembly import cgf_by_rows, density_by_draws
 from bayesgen.families.shared.densities import log_gamma_density, log_product
+from bayesgen.families.shared.density_cumulants import (
+    log1p_derivatives,
+    log_gamma_derivatives,
+    product_derivatives,
+)
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.pymc_parts import (
     declare,
@@ -350,6 +355,23 @@ class GammaPoisson(ConjugateFamily):
             return out
 
         return cgf_by_rows(cell, X.shape[0], X.shape[1], t)
+
+    def density_cumulants(self, X: Matrix, seen: int) -> Array:
+        """Derivatives of `cgf`, each distinct cell once."""
+        refuse_negative_counts(X)
+        x = dense_block(X, slice(None))
+        here = np.flatnonzero(~np.isnan(x))
+        row, column = np.divmod(here, x.shape[1])
+        indptr = np.searchsorted(row, np.arange(len(x) + 1))
+        cells = sparse.csr_matrix((x.ravel()[here], column, indptr), shape=x.shape)
+        column, values, count = distinct_cells(cells)
+        a, b = self.shape[:, column], self.rate[:, column]
+        rate = product_derivatives(
+            a + seen * values, values, np.log(b + seen), log1p_derivatives(1 / b, seen)
+        )
+        table = log_gamma_derivatives(a, values, seen) - rate
+        table[0] -= log_factorial(values)
+        return np.moveaxis(shared_sums(count, table), 1, -1)
 
     def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
         """As `cgf`, cell by cell."""

@@ -5,7 +5,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesgen.families.shared.assembly import cgf_by_rows
-from bayesgen.numerics.rows import Matrix, dense_block, shared_sums
+from bayesgen.families.shared.density_cumulants import (
+    log1p_derivatives,
+    log_gamma_derivatives,
+    student_derivatives,
+)
+from bayesgen.numerics.rows import Matrix, dense_block, row_blocks, shared_sums
 from bayesgen.numerics.special import Array, log1p, log_gamma_difference
 
 if TYPE_CHECKING:
@@ -45,6 +50,37 @@ def cgf(f: "NormalInverseGamma", X: Matrix, t: Array) -> Array:
 
     with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
         return cgf_by_rows(cell, X.shape[0], X.shape[1], t)
+
+
+def known(f: "NormalInverseGamma") -> bool:
+    """Whether the log densities of classes are independent, and have cumulants in closed form."""
+    one_kappa = not (f.over_features and np.ptp(f.kappa[:, f.live], axis=1).any())
+    return bool(not f.over_classes and f.live.any() and one_kappa)
+
+
+def density_cumulants(f: "NormalInverseGamma", X: Matrix, seen: int) -> Array:
+    """(5, N, C), as in `DensityCumulants`, of classes with variances of their own."""
+    out = np.empty((5, X.shape[0], len(f.mu)))
+    t = float(seen)
+    for rows in row_blocks(*X.shape):
+        x = dense_block(X, rows) - f.shift
+        here = ~np.isnan(x) & f.live
+        for c, (nu, ss) in enumerate(zip(f.nu, f.sum_of_squares, strict=True)):
+            q, k = np.where(here, np.square(x - f.mu[c]), 0.0) / ss, 1 / f.kappa[c]
+            m: Any = np.ones(1)
+            if f.over_features:
+                q, m = q.sum(axis=1, keepdims=True), here.sum(axis=1, keepdims=True)
+                k = k[f.live][:1]
+            table = log_gamma_derivatives(nu / 2, m / 2, t) - student_derivatives(k, nu, m, t)
+            table -= m / 2 * log1p_derivatives(k, t).reshape(5, *[1] * (m.ndim - 1), -1)
+            table[0] -= m / 2 * np.log(np.pi * ss)
+            if f.over_features:
+                own = (table + student_derivatives(k + q, nu, m, t))[..., 0]
+            else:
+                own = table @ here.T.astype(np.float64)
+                own += np.sum(student_derivatives(k + q, nu, m, t), axis=-1, where=here)
+            out[:, rows, c] = own
+    return out
 
 
 def cell_cgf(f: "NormalInverseGamma", x: Array, column: Array, t: Array) -> Array:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayesgen.families.shared.gaussian import noncentral
 from bayesgen.numerics.rows import Matrix, dense_block, row_blocks
 from bayesgen.numerics.special import Array
 
@@ -23,26 +24,38 @@ def known(f: "NormalInverseGamma") -> bool:
     return bool(f.over_classes and kappa.size and not np.ptp(kappa, axis=1).any())
 
 
-def draw(f: "NormalInverseGamma", rng: np.random.Generator, X: Matrix, n: int) -> Array:
-    """(n, N, C), as in `DensityDraws`."""
-    kappa, n_classes = f.kappa[:, f.live], len(f.mu)
-    out = np.empty((n, X.shape[0], n_classes))
-    z = rng.standard_normal(size=(n, n_classes))
-    w = rng.chisquare(f.nu, size=(n, *f.nu.shape)) / f.sum_of_squares
-    w = w[:, 0]  # (n, D or 1)
-    chi = {1: np.zeros((n, n_classes))}
+def distances(
+    f: "NormalInverseGamma", rng: np.random.Generator, X: Matrix, n: int, label: int | None
+) -> tuple[Array, Array, Array]:
+    """As in `SharedVariances`."""
+    kappa = f.kappa[:, f.live][:, 0] if f.live.any() else f.kappa[:, 0]
+    out, d = np.empty((X.shape[0], len(f.mu), n)), np.empty(X.shape[0], dtype=np.intp)
+    share = 0.0 if label is None else kappa[label] / (kappa[label] + 1)
+    chi: dict[int, Array] = {}
     for rows in row_blocks(*X.shape):
         x = dense_block(X, rows) - f.shift
         seen = ~np.isnan(x) & f.live
-        d = seen.sum(axis=1)
-        for one in np.setdiff1d(d[d > 0], list(chi)):
-            chi[one] = rng.chisquare(int(one) - 1, size=(n, n_classes))
-        rest = np.stack([chi.get(one, chi[1]) for one in d], axis=1)  # (n, rows, C)
-        for c in range(n_classes):
-            delta2 = np.where(seen, np.square(x - f.mu[c]), 0.0)
-            if f.over_features:
-                delta2 = delta2.sum(axis=1, keepdims=True)
-            u = np.sqrt(kappa[c, 0] * (w @ delta2.T))
-            q = np.square(z[:, c, None] + u) + rest[..., c]
-            out[:, rows, c] = np.where(d > 0, -0.5 / kappa[c, 0] * q, 0.0)
-    return out
+        d[rows] = seen.sum(axis=1)
+        delta2 = np.where(seen[:, None], np.square(x[:, None] - f.mu), 0.0)  # (n, C, D)
+        if f.over_features:
+            delta2 = delta2.sum(axis=2, keepdims=True)
+        ss = np.broadcast_to(f.sum_of_squares[0], delta2[:, 0].shape)
+        if label is not None:
+            ss = ss + share * delta2[:, label]
+            delta2[:, label] *= share**2
+        # cells that the row has seen, of each variance: 0 or 1, or all
+        more = d[rows] if label is not None and f.over_features else np.array([label is not None])
+        for one in np.unique(more):
+            if int(one) not in chi:
+                chi[int(one)] = rng.chisquare(f.nu[0] + int(one), size=(n, f.nu.shape[1]))
+            own = np.flatnonzero(more == one) if len(more) > 1 else slice(None)
+            out[rows][own] = (delta2[own] / ss[own, None]) @ chi[int(one)].T
+    if label is not None:
+        kappa = kappa + np.eye(len(kappa))[label]
+    return out, kappa, d
+
+
+def draw(f: "NormalInverseGamma", rng: np.random.Generator, X: Matrix, n: int) -> Array:
+    """(n, N, C), as in `DensityDraws`."""
+    z = rng.standard_normal(size=(n, len(f.mu)))
+    return noncentral(rng, z, *distances(f, rng, X, n, None))

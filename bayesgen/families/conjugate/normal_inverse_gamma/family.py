@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from bayesgen.families.capabilities import DensityDraws
+from bayesgen.families.capabilities import DensityCumulants, DensityDraws, SharedVariances
 from bayesgen.families.conjugate.normal_inverse_gamma import (
     cumulants,
     density_draws,
@@ -434,19 +434,31 @@ class NormalInverseGamma(ConjugateFamily):
         """Joint cgf of the class log-densities, variance group by group, over observed cells."""
         return cumulants.cgf(self, X, t)
 
+    def density_cumulants(self, X: Matrix, seen: int) -> Array:
+        """Derivatives of `cgf`, variance group by group."""
+        return cumulants.density_cumulants(self, X, seen)
+
     def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
         """As `cgf`, cell by cell: then a variance group is one cell of each class."""
         return cumulants.cell_cgf(self, x, column, t)
 
     def capability[K](self, kind: type[K]) -> K | None:
-        """`DensityDraws` where its formula holds; the others as in `Family`."""
-        if kind is DensityDraws and not density_draws.known(self):
+        """`DensityDraws`, `SharedVariances` and `DensityCumulants` where their formulas hold."""
+        if kind in (DensityDraws, SharedVariances) and not density_draws.known(self):
+            return None
+        if kind is DensityCumulants and not cumulants.known(self):
             return None
         return super().capability(kind)
 
     def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
         """For variances shared by the classes, without a draw of theta: `density_draws`."""
         return density_draws.draw(self, rng, X, n)
+
+    def distance_draws(
+        self, rng: np.random.Generator, X: Matrix, n: int, label: int | None = None
+    ) -> tuple[Array, Array, Array]:
+        """Sums of squared distances times draws of the precisions: `density_draws`."""
+        return density_draws.distances(self, rng, X, n, label)
 
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
         """w = mu/sigma2 for plug-ins with variances shared by the classes."""

@@ -10,6 +10,11 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from bayesgen.families.shared.assembly import cgf_by_rows
+from bayesgen.families.shared.density_cumulants import (
+    log1p_derivatives,
+    log_gamma_derivatives,
+    student_derivatives,
+)
 from bayesgen.families.shared.mahalanobis import pattern_blocks
 from bayesgen.numerics.rows import Matrix, dense_block
 from bayesgen.numerics.special import Array, log1p, log_multigamma_difference
@@ -30,6 +35,24 @@ def cgf(f: "NormalInverseWishart", X: Matrix, t: Array) -> Array:
             x = dense_block(X, rows)[:, columns] - part.shift
             t_rows = t if t.shape[-2] == 1 else t[..., rows, :]
             out[..., rows] = _of_complete_rows(part, x, t_rows)
+    return out
+
+
+def density_cumulants(f: "NormalInverseWishart", X: Matrix, seen: int) -> Array:
+    """(5, N, C), as in `DensityCumulants`, of classes with covariances of their own."""
+    out, t = np.empty((5, X.shape[0], len(f.mu))), float(seen)
+    for rows, columns in pattern_blocks(X, f.live):
+        part = f if len(columns) == f.dim else f.marginal(columns)
+        x = dense_block(X, rows)[:, columns] - part.shift
+        for c, nu in enumerate(part.nu):
+            z = solve_triangular(part.factor[c], (x - part.mu[c]).T, lower=True)
+            k = 1 / part.kappa[[c]]
+            halves = log_gamma_derivatives((nu - np.arange(part.dim)) / 2, 0.5, t).sum(axis=1)
+            table = halves[:, None] - student_derivatives(k, nu, 1.0, t)
+            table -= part.dim / 2 * log1p_derivatives(k, t)
+            table[0] -= (part.dim * np.log(np.pi) + part.log_det[c]) / 2
+            q = np.square(z).sum(axis=0)
+            out[:, rows, c] = table + student_derivatives(k + q, nu, 1.0, t)
     return out
 
 

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from bayesgen.families.capabilities import DensityCumulants, SharedVariances
 from bayesgen.families.conjugate.normal_inverse_wishart import (
     bartlett,
     cumulants,
@@ -449,6 +450,22 @@ class NormalInverseWishart(ConjugateFamily):
     def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
         """Exact for each row, without a draw of a covariance: `density_draws`."""
         return density_draws.draw(self, rng, X, n)
+
+    def density_cumulants(self, X: Matrix, seen: int) -> Array:
+        """Derivatives of `cgf`, of a covariance for each class."""
+        return cumulants.density_cumulants(self, X, seen)
+
+    def distance_draws(
+        self, rng: np.random.Generator, X: Matrix, n: int, label: int | None = None
+    ) -> tuple[Array, Array, Array]:
+        """By draws of a small Wishart matrix, for a covariance that is shared: `density_draws`."""
+        return density_draws.distances(self, rng, X, n, label)
+
+    def capability[K](self, kind: type[K]) -> K | None:
+        """Of `SharedVariances` and `DensityCumulants` that one whose formula holds."""
+        if kind is (DensityCumulants if self.shared else SharedVariances):
+            return None
+        return super().capability(kind)
 
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
         """w = Sigma^-1 mu for plug-ins with a shared covariance."""

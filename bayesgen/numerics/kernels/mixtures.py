@@ -1,0 +1,352 @@
+"""Averages of distribution functions over points, their quantiles, and sums over classes.
+
+Shapes: n rows, M components of a mixture, C classes, S points, Q probabilities.
+"""
+
+import numpy as np
+
+from bayesgen.numerics.kernels.compiling import compiled, compiled_sums
+from bayesgen.numerics.kernels.logarithm import exp, log1p
+
+Array = np.ndarray
+
+
+@compiled
+def expansion_cells(
+    g: Array, low: float, spacing: float, end: float, out: Array
+) -> None:  # pragma: no cover - compiled
+    """Cubics of the distribution functions of Cornish-Fisher expansions, `out` (m, G, 4).
+
+    `g` (m, 5) are coefficients of z^0 .. z^4; beyond |z| = end the expansion goes on as a line.
+    """
+    n_cells = out.shape[1]
+    z, f, d = np.empty(n_cells + 1), np.empty(n_cells + 1), np.empty(n_cells + 1)
+    for i in range(len(g)):
+        c0, c1, c2, c3, c4 = g[i, 0], g[i, 1], g[i, 2], g[i, 3], g[i, 4]
+        for k in range(n_cells + 1):
+            w = low + k * spacing
+            x = w
+            for _ in range(5):
+                y = min(max(x, -end), end)
+                value = c0 + y * (c1 + y * (c2 + y * (c3 + y * c4)))
+                slope = max(c1 + y * (2 * c2 + y * (3 * c3 + y * 4 * c4)), 0.1)
+                x -= (value + (x - y) * slope - w) / slope
+            z[k] = x
+            d[k] = slope
+        for k in range(n_cells + 1):
+            x = abs(z[k])
+            t = 1.0 / (1.0 + 0.2316419 * x)
+            e = exp(-0.5 * x * x) * 0.3989422804014327
+            # Abramowitz and Stegun 26.2.17: 7.5e-8
+            tail = (
+                e
+                * t
+                * (
+                    0.319381530
+                    + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429)))
+                )
+            )
+            f[k] = tail if z[k] < 0 else 1.0 - tail
+            d[k] = e / d[k] * spacing
+        for k in range(n_cells):
+            rise = f[k + 1] - f[k]
+            out[i, k, 0] = f[k]
+            out[i, k, 1] = d[k]
+            out[i, k, 2] = 3 * rise - 2 * d[k] - d[k + 1]
+            out[i, k, 3] = d[k] + d[k + 1] - 2 * rise
+
+
+@compiled_sums
+def draw(g: Array, z: Array, loc: Array, scale: Array, a: Array) -> None:  # pragma: no cover
+    """Points z (C, S) through polynomials g (n, C, 5), times scale plus loc (n, C, S or 1)."""
+    n, n_classes, size = a.shape
+    for i in range(n):
+        for c in range(n_classes):
+            c0, c1, c2, c3, c4 = g[i, c, 0], g[i, c, 1], g[i, c, 2], g[i, c, 3], g[i, c, 4]
+            if loc.shape[2] == 1:
+                m, r = loc[i, c, 0], scale[i, c, 0]
+                for s in range(size):
+                    y = z[c, s]
+                    a[i, c, s] = m + r * (c0 + y * (c1 + y * (c2 + y * (c3 + y * c4))))
+            else:
+                for s in range(size):
+                    y = z[c, s]
+                    value = c0 + y * (c1 + y * (c2 + y * (c3 + y * c4)))
+                    a[i, c, s] = loc[i, c, s] + scale[i, c, s] * value
+
+
+@compiled
+def log_sum_of_others(a: Array, out: Array) -> None:  # pragma: no cover - compiled
+    """log of the sum of exp(a_d) over d != c, of (n, C, S)."""
+    n, n_classes, size = a.shape
+    top, below = np.empty(size), np.empty(size)
+    e = np.empty((n_classes, size))
+    for i in range(n):
+        top[:] = -np.inf
+        for c in range(n_classes):
+            for s in range(size):
+                top[s] = max(top[s], a[i, c, s])
+        for c in range(n_classes):
+            for s in range(size):
+                e[c, s] = exp(max(a[i, c, s] - top[s], -800.0))
+        below[:] = 0.0
+        for c in range(n_classes):
+            for s in range(size):
+                out[i, c, s] = below[s]
+                below[s] += e[c, s]
+        below[:] = 0.0
+        for c in range(n_classes - 1, -1, -1):
+            for s in range(size):
+                out[i, c, s] += below[s]
+                below[s] += e[c, s]
+        for c in range(n_classes):
+            lost = 0
+            for s in range(size):
+                x = out[i, c, s]
+                lost += x < 1e-280
+                # log x = log1p(x/tiny - 1) is not within reach of log1p: scale into 1 .. 1e300
+                out[i, c, s] = top[s] + (log1p(x * 1e290 - 1.0) - 667.7496769682732)
+            if lost:
+                for s in range(size):
+                    most = -np.inf
+                    for d in range(n_classes):
+                        if d != c:
+                            most = max(most, a[i, d, s])
+                    if most - top[s] < -600.0:
+                        total = 0.0
+                        for d in range(n_classes):
+                            if d != c:
+                                total += np.exp(a[i, d, s] - most)
+                        out[i, c, s] = most + np.log(total)
+
+
+@compiled_sums
+def wishart_diagonals(root: Array, wide: Array, out: Array) -> None:  # pragma: no cover - compiled
+    """Diagonals of R W R' (n, C, S) for R (n, C, r), and W = T T', T lower triangular (r, r, S)."""
+    n, n_classes, rank = root.shape
+    size = out.shape[2]
+    row = np.empty(size)
+    for i in range(n):
+        for c in range(n_classes):
+            out[i, c] = 0.0
+            for k in range(rank):
+                row[:] = 0.0
+                for j in range(k, rank):
+                    w = root[i, c, j]
+                    for s in range(size):
+                        row[s] += w * wide[j, k, s]
+                for s in range(size):
+                    out[i, c, s] += row[s] * row[s]
+
+
+@compiled_sums
+def solve(
+    cells: Array,
+    first: Array,
+    size: Array,
+    start: Array,
+    spacing: Array,
+    weight: Array,
+    draws: Array,
+    rest: Array,
+    loc: Array,
+    scale: Array,
+    p: Array,
+    logit: Array,
+    z: Array,
+    error: Array,
+    l: Array,
+) -> None:  # pragma: no cover - compiled
+    """Quantiles l (n, C, Q) at p of each class against the rest, and (n,) their largest error.
+
+    Newton's method on the scale of the logit, as in `inversion.solve`: first with a quarter of the
+    points, which are a set as good as all are, then with all. The error is the standard error of
+    the percentile by the spread of eight blocks of points.
+
+    Parameters
+    ----------
+    cells : (K, 4) tables of distribution functions
+    first, size, start, spacing : (n, M, C) where the table of each begins and ends
+    weight : (n, M) of the components
+    draws, rest : (n, M, C, S) log densities, and of each the log sum over the other classes
+    loc, scale : (n, M, C, S or 1) of the variables that the tables are of
+    p, logit, z : (n, C, Q) probabilities, their logits and normal quantiles
+    error : (n,), l : (n, C, Q)
+        Outputs.
+    """
+    n, n_parts, n_classes, n_points = rest.shape
+    width = n_points // 8
+    each = np.empty(8)
+    shift, rate = np.empty((n_parts, n_points)), np.empty((n_parts, n_points))
+    for i in range(n):
+        for c in range(n_classes):
+            left, right = np.inf, -np.inf
+            m1, m2, m3 = 0.0, 0.0, 0.0
+            for m in range(n_parts):
+                w = weight[i, m]
+                if w > 0:
+                    once = 1 / spacing[i, m, c]
+                    begin = start[i, m, c]
+                    end = begin + size[i, m, c] * spacing[i, m, c]
+                    if loc.shape[3] == 1:
+                        at, r = loc[i, m, c, 0], once / scale[i, m, c, 0]
+                        for s in range(n_points):
+                            rate[m, s] = r
+                            shift[m, s] = (rest[i, m, c, s] - at) * r - begin * once
+                        least, most = np.inf, -np.inf
+                        for s in range(n_points):
+                            least = min(least, rest[i, m, c, s])
+                            most = max(most, rest[i, m, c, s])
+                        left = min(left, at + begin * scale[i, m, c, 0] - most)
+                        right = max(right, at + end * scale[i, m, c, 0] - least)
+                    else:
+                        for s in range(n_points):
+                            r = once / scale[i, m, c, s]
+                            rate[m, s] = r
+                            at = rest[i, m, c, s] - loc[i, m, c, s]
+                            shift[m, s] = at * r - begin * once
+                            left = min(left, begin * scale[i, m, c, s] - at)
+                            right = max(right, end * scale[i, m, c, s] - at)
+                    o1, o2, o3 = 0.0, 0.0, 0.0
+                    base = draws[i, m, c, 0] - rest[i, m, c, 0]
+                    for s in range(n_points):
+                        y = draws[i, m, c, s] - rest[i, m, c, s] - base
+                        o1 += y
+                        o2 += y * y
+                        o3 += y * y * y
+                    o1, o2, o3 = o1 / n_points, o2 / n_points, o3 / n_points
+                    m1 += w * (base + o1)
+                    o3 += 2 * o1**3 - 3 * o1 * o2
+                    m2 += w * (o2 - o1 * o1)
+                    m3 += w * o3
+            sd = np.sqrt(max(m2, 0.0))
+            skew = min(max(m3 / max(sd, 1e-300) ** 3, -1.0), 1.0)
+            for q in range(p.shape[2]):
+                low, high = left, right
+                v = z[i, c, q]
+                x = m1 + sd * (v + (v * v - 1) * skew / 6)
+                x = min(max(x, low), high)
+                want, goal = p[i, c, q], logit[i, c, q]
+                part = 4 if width % 4 == 0 else 1  # first by every fourth block alone
+                for _ in range(40):
+                    slope = 0.0
+                    each[:] = 0.0
+                    used = n_points // part
+                    step_of = used // 8
+                    for m in range(n_parts):
+                        w = weight[i, m]
+                        if w > 0:
+                            at = first[i, m, c]
+                            top = size[i, m, c] * (1 - 1e-12)
+                            for b in range(8):
+                                v = 0.0
+                                own = 0.0
+                                for s in range(b * step_of, (b + 1) * step_of):
+                                    r = rate[m, s]
+                                    place = min(max(x * r + shift[m, s], 0.0), top)
+                                    j = int(place)
+                                    f = place - j
+                                    j += at
+                                    c1, c2, c3 = cells[j, 1], cells[j, 2], cells[j, 3]
+                                    v += cells[j, 0] + f * (c1 + f * (c2 + f * c3))
+                                    own += r * (c1 + f * (2 * c2 + f * 3 * c3))
+                                each[b] += w * v
+                                slope += w * own
+                    mean = 0.0
+                    for b in range(8):
+                        mean += each[b]
+                    mean = min(max(mean / used, 0.0), 1.0)
+                    slope /= used
+                    if mean < want:
+                        low = x
+                    else:
+                        high = x
+                    miss = np.log(mean / (1 - mean)) - goal
+                    step = x - miss * mean * (1 - mean) / slope
+                    x = step if low <= step <= high else (low + high) / 2
+                    if abs(miss) < 0.03:
+                        if part == 1:
+                            break
+                        part, low, high = 1, left, right
+                l[i, c, q] = x
+                spread = 0.0
+                for b in range(8):
+                    spread += (each[b] / width - mean) ** 2
+                error[i] = max(error[i], np.sqrt(spread / 56))
+
+
+@compiled
+def averages(
+    a: Array,
+    mean: Array,
+    variance: Array,
+    top: Array,
+    entropy: Array,
+    level: Array,
+    spread: Array,
+) -> None:  # pragma: no cover - compiled
+    """Of the softmax over the classes of draws (n, C, replicate, draw), as in `uncertainty`."""
+    n, n_classes, n_replicates, size = a.shape
+    most, total = np.empty(size), np.empty(size)
+    rho = np.empty((n_replicates, n_classes, size))
+    for i in range(n):
+        level[i], spread[i] = 0.0, 0.0
+        for b in range(n_replicates):
+            for s in range(size):
+                most[s], total[s] = a[i, 0, b, s], 0.0
+            for c in range(1, n_classes):
+                for s in range(size):
+                    most[s] = max(most[s], a[i, c, b, s])
+            for c in range(n_classes):
+                for s in range(size):
+                    rho[b, c, s] = exp(max(a[i, c, b, s] - most[s], -740.0))
+                for s in range(size):
+                    total[s] += rho[b, c, s]
+            for s in range(size):
+                total[s] = 1.0 / total[s]
+            h = 0.0
+            for c in range(n_classes):
+                m, l1 = 0.0, 0.0
+                for s in range(size):
+                    x = a[i, c, b, s] - most[s]
+                    r = rho[b, c, s] * total[s]
+                    rho[b, c, s] = r
+                    m += r
+                    h -= r * max(x, -740.0)
+                    l1 += x
+                mean[i, b, c] = m / size
+                level[i, c] += l1
+            for s in range(size):
+                total[s] = -log1p(1.0 / total[s] - 1.0)
+                h -= total[s]
+            entropy[i, b] = h / size
+            shift = 0.0
+            for s in range(size):
+                shift += total[s]
+            for c in range(n_classes):
+                level[i, c] += shift
+                l2 = 0.0
+                for s in range(size):
+                    l2 += (a[i, c, b, s] - most[s] + total[s]) ** 2
+                spread[i, c] += l2
+                hits = 0.0
+                for s in range(size):
+                    if a[i, c, b, s] == most[s]:
+                        ties = 0
+                        for d in range(n_classes):
+                            ties += a[i, d, b, s] == most[s]
+                        hits += 1.0 / ties
+                top[i, b, c] = hits / size
+        for c in range(n_classes):
+            level[i, c] /= n_replicates * size
+            squares = spread[i, c] / (n_replicates * size)
+            spread[i, c] = np.sqrt(max(squares - level[i, c] ** 2, 0.0))
+            m = 0.0
+            for b in range(n_replicates):
+                m += mean[i, b, c]
+            m /= n_replicates
+            for b in range(n_replicates):
+                v = 0.0
+                for s in range(size):
+                    v += (rho[b, c, s] - m) ** 2
+                variance[i, b, c] = v / size

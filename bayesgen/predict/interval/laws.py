@@ -1,0 +1,297 @@
+r"""The laws of log joint densities of classes that are independent given something.
+
+Of each row and class a table of the distribution function, and values at quasi-random points, which
+all rows have in common: by Cornish and Fisher's expansion from five cumulants, in closed form where
+the family has them (`Joints.expanded`), or by inversion of the characteristic function
+(`Joints.inverted`).
+
+Classes that share variances are independent given these: location and scale then differ from point
+to point, with the draws of the variances, and the shape is that at the mean draw.
+
+Shapes: n rows, C classes, S points, G cells of a table.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtr
+
+from bayesgen.families.capabilities import DensityCumulants, SharedVariances
+from bayesgen.families.shared.density_cumulants import log_gamma_derivatives
+from bayesgen.numerics.rows import Matrix
+from bayesgen.numerics.special import Array
+from bayesgen.posterior.model import ClassModel, log_weights
+from bayesgen.predict.draws import QuasiGenerator
+from bayesgen.predict.interval.contrast import log_density
+from bayesgen.predict.interval.cumulants import (
+    Cumulants,
+    cornish_fisher_applies,
+    cumulants,
+    expansion,
+)
+from bayesgen.predict.interval.inversion import cubics, invert
+
+POINTS = {"expanded": 256, "shared": 1024, "auto": 1024, "exact": 4096}
+_WORST = 1e-5  # error of an inverted margin that still counts as exact
+_REACH, _CELLS = 6.0, 64  # of the table of an expansion: standard deviations, and cells
+_TRUSTED = 3.0  # normal quantiles beyond which an expansion goes on as a straight line
+
+
+class Law(NamedTuple):
+    """The log joint densities of n rows under one posterior, given what the classes share."""
+
+    draws: Array  # (n, C, S)
+    loc: Array  # (n, C, S or 1) of the variables that the tables are of
+    scale: Array  # (n, C, S or 1)
+    cells: Array  # (K, 4) cubics of distribution functions, cell by cell
+    first: Array  # (n, C) where a table begins
+    size: Array  # (n, C) its number of cells
+    start: Array  # (n, C) its left end
+    spacing: Array  # (n, C)
+    varies: Array  # (n,) whether no variable is a constant, of which F is a step
+    good: Array  # (n,) whether it also is as exact as it should be
+
+    def part(self, rows: Array) -> "Law":
+        """Some of the rows."""
+        return Law(*(f if f is self.cells else f[rows] for f in self))
+
+
+class Points:
+    """Quasi-random points that all rows of a call have in common.
+
+    Parameters
+    ----------
+    rng : int, Generator
+    """
+
+    def __init__(self, rng: Any) -> None:
+        self._rng = np.random.default_rng(rng)
+        self._sets: dict[int, QuasiGenerator] = {}
+
+    def __call__(self, n: int) -> QuasiGenerator:
+        """The generator of n points, at its first coordinate."""
+        if n not in self._sets:
+            self._sets[n] = QuasiGenerator(self._rng, n)
+        return self._sets[n].restarted()
+
+
+@dataclass(frozen=True)
+class Joints:
+    """The laws of the log joint densities of some classes, of n rows that they can produce.
+
+    Parameters
+    ----------
+    model : ClassModel
+        The posterior.
+    X : (n, D)
+    classes : (C,) codes
+    class_prior : (all classes,), optional
+        Fixed class weights that replace the fitted ones.
+    points : Points
+    compiled : bool
+        Whether the work on all rows pays for compiled loops.
+    """
+
+    model: ClassModel
+    X: Matrix
+    classes: Array
+    class_prior: Array | None
+    points: "Points"
+    compiled: bool = False
+
+    @cached_property
+    def independent(self) -> Array:
+        """(n,) whether the class densities of a row are independent: if their cgf is additive."""
+        n, every = self.X.shape[0], len(self.model.alpha)
+        if self.model.family.capability(DensityCumulants) is not None:
+            return np.ones(n, dtype=bool)
+        t = 1j * 0.4 * (1 + np.arange(every) / every) * (-1.0) ** np.arange(every)
+        joint, *each = self.model.family.cgf(self.X, np.concatenate([t[None], np.diag(t)])[:, None])
+        return np.broadcast_to(np.abs(joint - sum(each)) <= 1e-8 * (1 + np.abs(joint)), n)
+
+    @property
+    def shared(self) -> SharedVariances | None:
+        """What the family says of variances that classes share."""
+        found: SharedVariances | None = self.model.family.capability(SharedVariances)
+        return found
+
+    def part(self, rows: Array | slice) -> "Joints":
+        """Of some of the rows."""
+        return replace(self, X=self.X[rows])
+
+    # -- by expansions -----------------------------------------------------------------------
+
+    def expanded(self, n_points: int, rows: slice, label: int | None = None) -> Law | None:
+        """Some rows by Cornish and Fisher's expansions; None if their classes share more.
+
+        Given the row too where `label` is a position in `classes`.
+        """
+        points = self.points(n_points)
+        z = np.ascontiguousarray(points.standard_normal((n_points, len(self.classes))).T)
+        if self.shared is not None:
+            k, loc, scale = self._given_variances(points, n_points, rows, label)
+        elif self.independent.all():
+            k = Cumulants(*(f[rows] for f in self._cumulants[label]))
+            loc, scale = k.mean[..., None], k.sd[..., None]
+        else:
+            return None
+        g = expansion(k.skewness, k.kurtosis, k.fifth)
+        varies = (k.sd > 0).all(axis=1)
+        good = cornish_fisher_applies(k).all(axis=1) & varies
+        first = _CELLS * np.arange(k.mean.size).reshape(k.mean.shape)
+        size, start, width = (
+            np.full(k.mean.shape, v) for v in (_CELLS, -_REACH, 2 * _REACH / _CELLS)
+        )
+        cells = expansion_cells(g.reshape(-1, 5), self.compiled)
+        draws = _draws(g, z, loc, scale, self.compiled)
+        return Law(draws, loc, scale, cells, first, size, start, width, varies, good)
+
+    @cached_property
+    def _cumulants(self) -> "dict[int | None, Cumulants]":
+        """(n, C) of log joint densities that are independent: plain, and of each label."""
+        return _ByLabel(self._cumulants_of)
+
+    def _cumulants_of(self, label: int | None) -> Cumulants:
+        if self.model.family.capability(DensityCumulants) is None:
+            each = [cumulants(c) for c in self._densities(label)]
+            return Cumulants(*(np.stack(f, axis=1) for f in zip(*each, strict=True)))
+        k = self._plain + self._weight_cumulants(label)[:, None]
+        if label is not None:
+            k[..., label] += self._seen[..., label] - self._plain[..., label]
+        return _standardised(k)
+
+    @cached_property
+    def _plain(self) -> Array:
+        own: Any = self.model.family.capability(DensityCumulants)
+        return np.asarray(own.density_cumulants(self.X, 0)[..., self.classes])
+
+    @cached_property
+    def _seen(self) -> Array:
+        own: Any = self.model.family.capability(DensityCumulants)
+        return np.asarray(own.density_cumulants(self.X, 1)[..., self.classes])
+
+    def _weight_cumulants(self, label: int | None) -> Array:
+        """(5, C) of the log class weights."""
+        if self.class_prior is not None:
+            out = np.zeros((5, len(self.classes)))
+            out[0] = log_weights(np.asarray(self.class_prior, dtype=np.float64)[self.classes])
+            return out
+        seen = np.zeros(len(self.classes))
+        if label is not None:
+            seen[label] = 1.0
+        return log_gamma_derivatives(self.model.alpha[self.classes] + seen)
+
+    def _given_variances(
+        self, points: Any, n_points: int, rows: slice, label: int | None
+    ) -> tuple[Cumulants, Array, Array]:
+        """Cumulants at the mean draw of the variances; location and scale at each draw."""
+        own: Any = self.shared
+        at = None if label is None else int(self.classes[label])
+        u, kappa, d = own.distance_draws(points, self.X[rows], n_points, at)
+        if len(self.classes) < u.shape[1]:
+            u, kappa = u[:, self.classes], kappa[self.classes]
+        weights, mean = self._weight_cumulants(label), u.mean(axis=2)
+        r = np.arange(1, 6)[:, None, None]
+        sign = np.array([-0.5, 0.5, -1.0, 3.0, -12.0])[:, None, None]  # (-1)^r (r - 1)!/2
+        k = weights[:, None] + sign * (d[:, None] + r * kappa * mean) / kappa**r
+        scale = u / kappa[:, None]
+        scale += (weights[1] + d[:, None] / (2 * kappa**2))[..., None]
+        loc = np.multiply(u, -0.5, out=u)
+        loc += (weights[0] - d[:, None] / (2 * kappa))[..., None]
+        return _standardised(k), loc, np.sqrt(scale, out=scale)
+
+    # -- by inversion ------------------------------------------------------------------------
+
+    def _densities(self, label: int | None) -> list[Any]:
+        return [
+            log_density(self.model, self.X, c, self.class_prior, j == label)
+            for j, c in enumerate(self.classes)
+        ]
+
+    def inverted(self, n_points: int, rows: slice, label: int | None = None) -> Law:
+        """Some rows by inversion of the characteristic functions."""
+        u = self.points(n_points).random((n_points, len(self.classes)))
+        contrasts = self.part(rows)._densities(label)
+        n, n_classes = contrasts[0].X.shape[0], len(self.classes)
+        draws = np.empty((n, n_classes, n_points))
+        good = np.ones((n, n_classes), dtype=bool)
+        first, size = np.zeros((2, n, n_classes), dtype=np.intp)
+        start, spacing = np.zeros((n, n_classes)), np.ones((n, n_classes))
+        tables, length = [], 0
+        for c, contrast in enumerate(contrasts):
+            k = cumulants(contrast)
+            varies = (k.sd > 0) | (k.error == np.inf)
+            good[~varies, c] = False  # F of a constant is a step
+            draws[:, c] = k.mean[:, None]
+            order = np.argsort(u[:, c])  # look-ups in order stay in the cache
+            for group in invert(contrast, k, np.flatnonzero(varies)):
+                good[group.rows, c] = group.error <= _WORST
+                for _, part in group.blocks(16 * group.phi.shape[1]):
+                    table = part.table()
+                    draws[part.rows[:, None], c, order] = table.quantile(u[order, c])
+                    cells = table.cubics()
+                    at = np.arange(len(cells)) * cells.shape[1] + length
+                    first[part.rows, c], size[part.rows, c] = at, cells.shape[1]
+                    start[part.rows, c], spacing[part.rows, c] = table.start, table.spacing
+                    tables.append(cells.reshape(-1, 4))
+                    length += len(tables[-1])
+        cells = np.concatenate(tables) if tables else np.zeros((1, 4))
+        size = np.maximum(size, 1)
+        zero = np.zeros((n, n_classes, 1))
+        every = good.all(axis=1)
+        return Law(draws, zero, zero + 1, cells, first, size, start, spacing, every, every)
+
+
+class _ByLabel(dict[int | None, Cumulants]):
+    """Made when asked for."""
+
+    def __init__(self, make: Callable[[int | None], Cumulants]) -> None:
+        self._make = make
+
+    def __missing__(self, label: int | None) -> Cumulants:
+        self[label] = self._make(label)
+        return self[label]
+
+
+def _standardised(k: Array) -> Cumulants:
+    """Of cumulants (5, n, C)."""
+    sd = np.sqrt(np.maximum(k[1], 0.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        g = k[2] / sd**3, k[3] / sd**4, k[4] / sd**5
+    return Cumulants(k[0], sd, *g, np.zeros(sd.shape), sd)
+
+
+def _draws(g: Array, z: Array, loc: Array, scale: Array, compiled: bool) -> Array:
+    """(n, C, S): normal points z (C, S) through the expansions g (n, C, 5), located and scaled."""
+    if compiled:
+        from bayesgen.numerics.kernels.mixtures import draw
+
+        out = np.empty((len(g), *z.shape))
+        draw(g, z, loc, scale, out)
+        return out
+    c0, c1, c2, c3, c4 = np.moveaxis(g, -1, 0)[..., None]
+    return np.asarray(loc + scale * (c0 + z * (c1 + z * (c2 + z * (c3 + z * c4)))))
+
+
+def expansion_cells(g: Array, compiled: bool) -> Array:
+    """(m G, 4) cubics of the distribution functions of expansions g (m, 5), one after another."""
+    spacing = 2 * _REACH / _CELLS
+    if compiled:
+        from bayesgen.numerics.kernels import mixtures
+
+        out = np.empty((len(g), _CELLS, 4))
+        mixtures.expansion_cells(g, -_REACH, spacing, _TRUSTED, out)
+        return out.reshape(-1, 4)
+    w = -_REACH + spacing * np.arange(_CELLS + 1)
+    c0, c1, c2, c3, c4 = g.T[..., None]
+    x = np.broadcast_to(w, (len(g), len(w)))
+    for _ in range(5):
+        y = np.clip(x, -_TRUSTED, _TRUSTED)
+        value = c0 + y * (c1 + y * (c2 + y * (c3 + y * c4)))
+        slope = np.maximum(c1 + y * (2 * c2 + y * (3 * c3 + y * 4 * c4)), 0.1)
+        x = x - (value + (x - y) * slope - w) / slope
+    pdf = np.exp(-x * x / 2) / np.sqrt(2 * np.pi) / slope
+    return cubics(ndtr(x), pdf * spacing).reshape(-1, 4)
