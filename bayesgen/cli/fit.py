@@ -12,7 +12,6 @@ from bayesgen.cli.console import (
     blamed_on,
     busy,
     class_counts,
-    count,
     did_you_mean,
     listed,
     note,
@@ -22,13 +21,12 @@ from bayesgen.cli.console import (
 )
 
 if TYPE_CHECKING:
-    import pandas as pd
     from rich.table import Table as RichTable
 
     from bayesgen.cli.columns import Feature
     from bayesgen.cli.files import Table
+    from bayesgen.cli.learning import Tally
     from bayesgen.io.tabular import Rows
-    from bayesgen.numerics.special import Array
 
 _MOST_SHOWN = 24  # columns in the summary
 _WIDEST_NAME = 32  # of a column in it
@@ -154,10 +152,12 @@ def fit(
     columns, unless --kind says otherwise; auto pools several models of the same columns, with
     exponents from exact leave-one-out; in the other models all columns are alike. An empty cell,
     NA, NaN, null or None is missing and is left out exactly. Rows without a label are dropped.
+    The file is read in parts, so it may be larger than memory (but not for auto): what the columns
+    hold is decided on the first million cells and checked on all others.
     """
     import numpy as np
 
-    from bayesgen.cli import columns, files, writing
+    from bayesgen.cli import columns, files, learning, writing
     from bayesgen.encoding import suspects
 
     writing.check_output(output, data)
@@ -172,21 +172,26 @@ def fit(
         how = (model, kinds, documents, order, tokens, drop_incomplete)
         holdout.fit(table, target, names, how, test, output)
         return
-    whole = files.read_whole(table, [target, *names])
-    labelled, labels = columns.labels(whole.cells(target), table)
-    clf, X, features = untrained(whole, table, names, model, kinds, documents, order, tokens)
-    X = columns.take(X, labelled)
-    if not documents:
-        X, labels = _complete_rows(X, labels, clf, model, drop_incomplete)
-    with busy("learning"), blamed_on(data), warnings.catch_warnings():
+    plan = learning.Plan(
+        table=table,
+        target=target,
+        names=names,
+        checked=[name for name in names if not documents and _is_free(name, model, kinds)],
+        features_of=lambda holds: _features(table, holds, names, model, kinds, documents),
+        untrained=lambda features: _new(model, features, order, tokens),
+        drop_incomplete=drop_incomplete,
+        advice=_advice(model),
+    )
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", suspects.ColumnWarning)  # which kinds were named, it
-        clf.fit(X, labels)  # does not know
-    suspects.warn(suspects.find(X, chosen=kinds))
+        # does not know
+        clf, tally = (learning.learn_at_once if model is Model.AUTO else learning.learn)(plan)
+    suspects.warn(suspects.find(tally.head, chosen=kinds))
     if documents:  # so that `predict` finds the texts; the model does not need it
         clf.feature_names_in_ = np.array(names, dtype=object)
     with blamed_on(f"cannot write {output}"):
         clf.save(output.resolve())
-    _summary(clf, X, features, output)
+    _summary(clf, tally, output)
 
 
 # ---------------------------------------------------------------------------------- arguments
@@ -240,35 +245,6 @@ def choose_columns(
     return [text]
 
 
-# --------------------------------------------------------------------------------------- rows
-
-
-def _complete_rows(
-    X: "pd.DataFrame", labels: "Array", clf: Any, model: Model, drop_incomplete: bool
-) -> tuple["pd.DataFrame", "Array"]:
-    """Leave out rows with missing cells if the user says so, refuse them if the model cannot."""
-    from sklearn.utils import get_tags
-
-    complete = X.notna().all(axis=1).to_numpy()
-    n_lost = int((~complete).sum())
-    if not n_lost:
-        return X, labels
-    if drop_incomplete:
-        if n_lost == len(X):
-            raise UserError("every row has a missing cell: --drop-incomplete leaves none")
-        note(f"{count(n_lost, 'row')} with missing cells dropped")
-        return X[complete], labels[complete]
-    if not get_tags(clf).input_tags.allow_nan:
-        row = X.index[~complete][0]
-        name = X.columns[X.loc[row].isna()][0]
-        raise UserError(
-            f"--model {model} cannot learn from rows with missing cells; there are {n_lost}, the "
-            f"first is row {row + 1} (column {name!r}): leave them out by --drop-incomplete, or "
-            "use another model"
-        )
-    return X, labels
-
-
 # -------------------------------------------------------------------------------------- model
 
 
@@ -285,38 +261,52 @@ def untrained(
     """The classifier, not yet fitted; all rows as it takes them; and how they were read."""
     from bayesgen.cli.columns import Reader
 
+    holds = {name: whole.cells(name).holds() for name in names}
     try:
         with busy("sorting out columns"):
-            features = _features(whole, names, model, kinds, documents)
+            features = _features(table, holds, names, model, kinds, documents)
             X = Reader(features).read(whole)
     except UserError as mistake:
-        other = "" if model in (Model.MIXED, Model.AUTO) else ", or use --model mixed"
-        raise UserError(f"{table.path}: {mistake}; leave it out by --drop{other}") from None
+        raise UserError(f"{table.path}: {mistake}; {_advice(model)}") from None
     return _new(model, features, order, tokens), X, features
 
 
+def _advice(model: Model) -> str:
+    """What can be done about a column that a model cannot learn from."""
+    other = "" if model in (Model.MIXED, Model.AUTO) else ", or use --model mixed"
+    return f"leave it out by --drop{other}"
+
+
+def _is_free(name: str, model: Model, kinds: dict[str, str]) -> bool:
+    """Whether what a column holds decides how it is read."""
+    return model not in _ONE_KIND and kinds.get(name, "categorical") == "categorical"
+
+
 def _features(
-    whole: "Rows", names: list[str], model: Model, kinds: dict[str, str], documents: bool
+    table: "Table",
+    holds: dict[str, str],
+    names: list[str],
+    model: Model,
+    kinds: dict[str, str],
+    documents: bool,
 ) -> "list[Feature]":
-    """Decide from whole columns how each is read."""
+    """How each column is read, by what it holds as a whole."""
     from bayesgen.cli.columns import Feature
 
     if documents:
         return [Feature(name, "documents") for name in names]
     out = []
     for name in names:
-        cells = whole.cells(name)
-        holds = cells.holds()
-        if holds == "empty":
+        if holds[name] == "empty":
             raise UserError(f"column {name!r} is empty")
-        natural = {"boolean": "bernoulli", "number": "gaussian", "text": "categorical"}[holds]
-        if cells.is_nominal:
+        natural = {"boolean": "bernoulli", "number": "gaussian", "text": "categorical"}[holds[name]]
+        if table.is_nominal(name):
             natural = "categorical"
         if model in (Model.MIXED, Model.AUTO):
             kind = kinds.get(name, natural)
         else:
             kind = _ONE_KIND.get(model, "categorical")
-        out.append(Feature(name, kind, holds if kind == "categorical" else "number"))
+        out.append(Feature(name, kind, holds[name] if kind == "categorical" else "number"))
     return out
 
 
@@ -338,12 +328,12 @@ def _new(model: Model, features: "list[Feature]", order: int, tokens: Tokens) ->
 # ------------------------------------------------------------------------------------- summary
 
 
-def _summary(clf: Any, X: Any, features: "list[Feature]", output: Path) -> None:
+def _summary(clf: Any, tally: "Tally", output: Path) -> None:
     """What was learned from what."""
     console = stdout()
-    if hasattr(X, "columns"):
+    if tally.missing:
         console.print()
-        console.print(_column_table(X, features))
+        console.print(_column_table(tally))
     console.print()
     lines = [_learned(clf), f"Written to {output}."]
     if hasattr(clf, "log_evidence_"):
@@ -359,26 +349,26 @@ def _learned(clf: Any) -> str:
     return f"{clf.summary()}"
 
 
-def _column_table(X: Any, features: "list[Feature]") -> "RichTable":
+def _column_table(tally: "Tally") -> "RichTable":
     from rich.text import Text
 
     out = plain_table()
-    widest = min(_WIDEST_NAME, max(len(feature.name) for feature in features[:_MOST_SHOWN]))
+    widest = min(_WIDEST_NAME, max(len(feature.name) for feature in tally.features[:_MOST_SHOWN]))
     out.add_column("column", overflow="ellipsis", no_wrap=True, width=max(widest, 12))
     out.add_column("kind", no_wrap=True, min_width=11)
     # what is left: long lists of categories are cut, not the columns beside them
     room = stdout().width - max(widest, 12) - 27
     out.add_column("values", overflow="ellipsis", no_wrap=True, max_width=max(room, 8))
     out.add_column("missing", justify="right", no_wrap=True)
-    for feature in features[:_MOST_SHOWN]:
-        values = X[feature.name].dropna()
+    for feature in tally.features[:_MOST_SHOWN]:
         if feature.kind == "categorical":
-            found = sorted(values.unique().tolist())
+            found = sorted(tally.found[feature.name])
             shown = f"{len(found)}: " + ", ".join(f"{value}" for value in found[:20])
         else:
-            shown = f"{values.min():.6g} to {values.max():.6g}"
-        n_missing = int(X[feature.name].isna().sum())
+            low, high = tally.ends.get(feature.name, (float("nan"), float("nan")))
+            shown = f"{low:.6g} to {high:.6g}"
+        n_missing = tally.missing[feature.name]
         out.add_row(Text(feature.name), feature.kind, Text(shown), str(n_missing or ""))
-    if len(features) > _MOST_SHOWN:
-        out.add_row(f"and {len(features) - _MOST_SHOWN} more", "", "", "")
+    if len(tally.features) > _MOST_SHOWN:
+        out.add_row(f"and {len(tally.features) - _MOST_SHOWN} more", "", "", "")
     return out

@@ -44,12 +44,6 @@ class Cells:
     written : bool
         Whether the cells are text of a CSV file.
 
-    Attributes
-    ----------
-    is_nominal : bool
-        Whether the file itself says that the column is categorical: it is encoded by a dictionary,
-        as pandas and polars write categories.
-
     Raises
     ------
     TableError
@@ -59,7 +53,6 @@ class Cells:
     def __init__(self, name: str, array: "pyarrow.ChunkedArray", written: bool) -> None:
         from pyarrow import types
 
-        self.is_nominal = types.is_dictionary(array.type)
         array = decoded(array)
         t = array.type
         self._is_text = types.is_string(t) or types.is_large_string(t) or types.is_string_view(t)
@@ -166,6 +159,11 @@ class Cells:
         """(N,) object: str, None for missing cells. Whole numbers are written without a point."""
         codes, found = self._factorised()
         return np.array([*map(_as_text, found), None], dtype=object)[codes]
+
+    def strings(self) -> Array:
+        """(N,) fixed-length strings of `texts`, of a column without missing cells."""
+        codes, found = self._factorised()
+        return np.array([*map(_as_text, found)], dtype=str)[codes]
 
     def raw(self) -> Array:
         """(N,) object: the cells as they stand in the file."""

@@ -99,6 +99,10 @@ class CsvFile:
         self.n_nameless = len(header) - len(self.names)
         self._columns = [name if name.strip() else f"\0{k}" for k, name in enumerate(header)]
 
+    def is_nominal(self, name: str) -> bool:
+        """False: the file says nothing about its columns."""
+        return False
+
     def rows(self, names: Sequence[str], n_rows: int | None = None) -> Iterator[Rows]:
         """The named columns, `n_rows` at a time (None: as many as make a million cells)."""
         if not self._has_rows:
@@ -222,6 +226,15 @@ class ParquetFile:
             self.schema = file.schema_arrow
         names = [name for name in self.schema.names if not name.startswith("__index_level_")]
         self.names = _unique(path, names)
+
+    def is_nominal(self, name: str) -> bool:
+        """Whether the file itself says that a column is categorical.
+
+        It is encoded by a dictionary then, as pandas and polars write categories.
+        """
+        from pyarrow import types
+
+        return bool(types.is_dictionary(self.schema.field(name).type))
 
     def rows(self, names: Sequence[str], n_rows: int | None = None) -> Iterator[Rows]:
         """The named columns, `n_rows` at a time.

@@ -133,7 +133,7 @@ def test_parquet(tmp_path):
     file = open_file(tmp_path / "a.parquet")
     assert file.names == ["a", "c"]
     rows = next(file.rows(file.names))
-    assert [rows.cells(name).is_nominal for name in file.names] == [False, True]
+    assert [file.is_nominal(name) for name in file.names] == [False, True]
     found, sizes = columns_of(file, 3, ["c", "a"])
     assert found == {"c": list("uvuvuvuvuv"), "a": list(range(10))}
     assert max(sizes) <= 3
