@@ -17,6 +17,7 @@ from bayesgen.cli.console import (
     listed,
     note,
     plain_table,
+    shortened,
     stdout,
     with_examples,
 )
@@ -357,11 +358,11 @@ def _column_table(X: Any, features: "list[Feature]") -> "RichTable":
         values = X[feature.name].dropna()
         if feature.kind == "categorical":
             found = sorted(values.unique().tolist())
-            shown = f"{len(found)}: " + ", ".join(f"{value}" for value in found[:20])
+            shown = f"{len(found)}: " + ", ".join(map(shortened, found[:20]))
         else:
             shown = f"{values.min():.6g} to {values.max():.6g}"
         n_missing = int(X[feature.name].isna().sum())
-        out.add_row(Text(feature.name), feature.kind, Text(shown), str(n_missing or ""))
+        out.add_row(Text(shortened(feature.name)), feature.kind, Text(shown), str(n_missing or ""))
     if len(features) > _MOST_SHOWN:
         out.add_row(f"and {len(features) - _MOST_SHOWN} more", "", "", "")
     return out
