@@ -20,21 +20,28 @@ __all__ = [
     "HierarchicalBernoulliNB",
     "HierarchicalCategoricalNB",
     "HistogramNB",
+    "ImpossibleRowError",
     "LKJDiscriminant",
     "LinearDiscriminant",
     "LogLinearPool",
     "LogisticNormalNB",
     "MarkovNB",
+    "MissingCapabilityError",
     "MixedNB",
     "MixtureDiscriminant",
+    "MonteCarloWarning",
     "MultinomialNB",
     "MutualInformationSelector",
     "NegativeBinomialNB",
+    "NoClosedFormError",
     "PoissonNB",
     "QuadraticDiscriminant",
+    "SamplingError",
+    "SamplingWarning",
     "StudentTNB",
     "TreeAugmentedGaussianNB",
     "TreeAugmentedNB",
+    "UndefinedEstimateError",
     "choose_n_components",
     "compare_models",
     "compare_predictives",
@@ -93,14 +100,26 @@ if TYPE_CHECKING:
     from bayesgen.estimators.selection import MutualInformationSelector
     from bayesgen.explain.feature_relevance import feature_relevance
     from bayesgen.explain.mutual_information import mutual_information
+    from bayesgen.families.errors import MissingCapabilityError, UndefinedEstimateError
+    from bayesgen.inference.closed_form import NoClosedFormError
+    from bayesgen.inference.diagnostics import SamplingError, SamplingWarning
     from bayesgen.io.dask import fit_dask
     from bayesgen.io.streams import fit_stream
+    from bayesgen.posterior.monte_carlo import MonteCarloWarning
     from bayesgen.predict.costs import decide
     from bayesgen.predict.label_shift import estimate_class_prior
+    from bayesgen.predict.probabilities import ImpossibleRowError
     from bayesgen.reporting.report import report
 else:  # a module with __getattr__ has every name, so that no checker would see a misspelt one
     _HOME = {  # of the names that are not in estimators
+        "ImpossibleRowError": "predict.probabilities",
+        "MissingCapabilityError": "families.errors",
+        "MonteCarloWarning": "posterior.monte_carlo",
         "MutualInformationSelector": "estimators.selection",
+        "NoClosedFormError": "inference.closed_form",
+        "SamplingError": "inference.diagnostics",
+        "SamplingWarning": "inference.diagnostics",
+        "UndefinedEstimateError": "families.errors",
         "choose_n_components": "estimators.sampled",
         "compare_models": "checks.compare_models",
         "compare_predictives": "checks.compare",

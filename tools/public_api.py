@@ -66,6 +66,9 @@ def members(cls: type) -> list[str]:
 
 def class_lines(path: str, cls: type, parents: list[type]) -> Iterator[str]:
     """Of a public class; ``parents`` are the other public classes."""
+    if issubclass(cls, Exception):  # raised and caught by name, never made by users
+        yield f"{path} is a {cls.__mro__[1].__name__}"
+        return
     yield f"{path}{parameters(cls)}"
     bases = [c for c in cls.__mro__[1:] if c in parents or c.__module__ == "sklearn.base"]
     names = [c.__name__ for c in bases if not c.__name__.startswith(("_", "ReprHTML"))]

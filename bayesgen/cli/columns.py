@@ -13,6 +13,7 @@ import numpy as np
 
 from bayesgen.cli.console import UserError, blamed_on, count, did_you_mean, listed, note
 from bayesgen.cli.files import read_whole
+from bayesgen.encoding.literals import shown
 from bayesgen.io.cells import Cells, as_booleans
 from bayesgen.numerics.special import Array
 
@@ -41,7 +42,8 @@ class Feature:
         if self.kind == "categorical" and self.form == "text":
             values = cells.texts()
         else:
-            values = cells.numbers(lambda cell, i: self._no_number(cell, first + i))
+            measured = self.kind in ("gaussian", "real", "poisson", "multinomial")
+            values = cells.numbers(lambda cell, i: self._no_number(cell, first + i), not measured)
             self._refuse_unfit(values, first)
         if self.categories is not None:
             self._count_unseen(values, cells)
@@ -51,7 +53,8 @@ class Feature:
         if self.kind == "categorical" and self.categories:
             return float(max(self.categories)) + 1.0  # a category that the model does not know
         raise UserError(
-            f"column {self.name!r} holds {cell!r} in row {row}, but the model needs a number there"
+            f"column {self.name!r} holds {shown(cell)} in row {row}, but the model needs a number "
+            "there"
         )
 
     def _refuse_unfit(self, values: Array, first: int) -> None:
@@ -72,7 +75,9 @@ class Feature:
         texts = cells.raw()
         for i, text in enumerate(texts):
             if not isinstance(text, str):
-                raise UserError(f"column {self.name!r} holds no text in row {first + i}: {text!r}")
+                raise UserError(
+                    f"column {self.name!r}: {shown(text)} in row {first + i} is no text"
+                )
         return texts
 
     def _count_unseen(self, values: Array, cells: Cells) -> None:
@@ -115,8 +120,8 @@ class Reader:
                 values = feature.read(rows.cells(feature.name), rows.first)
             if feature.n_unseen and self.unseen == "raise":
                 raise UserError(
-                    f"column {feature.name!r} holds {feature.first_unseen!r}, which was not seen "
-                    "in training, and the model was told to refuse that (unseen='raise')"
+                    f"column {feature.name!r} holds {shown(feature.first_unseen)}, which was not "
+                    "seen in training, and the model was told to refuse that (unseen='raise')"
                 )
             data[feature.name if self.named else k] = pd.Series(values, dtype=values.dtype)
         return pd.DataFrame(data)
@@ -128,7 +133,7 @@ class Reader:
             if feature.n_unseen:
                 note(
                     f"column {feature.name!r}: {count(feature.n_unseen, 'cell')} with a category "
-                    f"not seen in training, the first {feature.first_unseen!r}; {done}"
+                    f"not seen in training, the first {shown(feature.first_unseen)}; {done}"
                 )
 
 
@@ -263,7 +268,7 @@ def labels(cells: Cells, table: "Table", like: Array | None = None) -> tuple[Arr
 
     def refuse(cell: Any, i: int) -> float:
         raise UserError(
-            f"{table.path}: column {cells.name!r} holds {cell!r}, but the model's classes are "
+            f"{table.path}: column {cells.name!r} holds {shown(cell)}, but the model's classes are "
             f"{form}s"
         )
 

@@ -2,12 +2,14 @@
 
 import inspect
 import sys
+import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from bayesgen.encoding.literals import shown
 from bayesgen.io.formats import TableError
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from bayesgen.checks.compare_models import ModelComparison
 
 _DECIMALS = 4  # of scores
+_LONGEST = 2000  # characters of a note or an error
 
 METHOD_NAMES = {
     "posterior_predictive": "posterior predictive",
@@ -56,7 +59,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 def listed(names: Iterable[Any], most: int = 8) -> str:
     """Names one after the other, the first few if there are many."""
-    names = [repr(name) for name in names]
+    names = [shown(name) for name in names]
     rest = len(names) - most
     return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
 
@@ -66,9 +69,16 @@ def count(n: int, what: str) -> str:
     return f"{n:,}".replace(",", " ") + f" {what}" + ("" if n == 1 else "s")
 
 
+def shortened(name: Any, most: int = 60) -> str:
+    """A label or the name of a column on one line."""
+    text = " ".join(str(name)[: 2 * most].split())
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
 def class_counts(classes: Any, counts: Any, most: int = 12) -> str:
     """``344 rows: Adelie 152, Chinstrap 68, Gentoo 124``."""
-    pairs = [f"{label} {n:.0f}" for label, n in zip(classes.tolist(), counts, strict=True)]
+    labels = [shortened(label) for label in classes.tolist()]
+    pairs = [f"{label} {n:.0f}" for label, n in zip(labels, counts, strict=True)]
     rest = len(pairs) - most
     told = ", ".join(pairs[:most]) + (f" and {rest} more classes" if rest > 0 else "")
     return f"{count(int(sum(counts)), 'row')}: {told}"
@@ -79,18 +89,34 @@ def class_counts(classes: Any, counts: Any, most: int = 12) -> str:
 
 def stdout(widest: int = 100) -> "Console":
     """Where tables and prose go; no wider than `widest` columns."""
-    from rich.console import Console
-
-    console = Console(highlight=False)
+    console = _console()
     console.width = min(console.width, widest)
     return console
 
 
 def stderr() -> "Console":
     """Where notes, errors and progress bars go."""
+    return _console(stderr=True)
+
+
+def _console(**options: Any) -> "Console":
+    """A console on which no label, name or cell of a file does more than be read."""
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False)
+    class Safe(Console):
+        def render(self, *what: Any, **how: Any) -> Any:
+            for segment in super().render(*what, **how):
+                text, style, control = segment
+                yield segment if control else type(segment)(without_controls(text), style)
+
+    return Safe(highlight=False, **options)
+
+
+def without_controls(text: str) -> str:
+    """A text with a question mark for each character that steers a terminal."""
+    if text.isprintable() or text == "\n":
+        return text
+    return "".join("?" if unicodedata.category(c)[0] == "C" and c != "\n" else c for c in text)
 
 
 def note(text: str) -> None:
@@ -106,6 +132,8 @@ def error(text: str) -> None:
 def _say(label: str, style: str, text: str) -> None:
     from rich.text import Text
 
+    if len(text) > _LONGEST:  # what is wrong stands at both ends, a name or a cell between them
+        text = f"{text[: _LONGEST // 2]} [...] {text[-_LONGEST // 2 :]}"
     line = Text.assemble((f"{label}:", style), " ", " ".join(text.split()))
     stderr().print(line, soft_wrap=True)
 

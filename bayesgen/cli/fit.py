@@ -16,6 +16,7 @@ from bayesgen.cli.console import (
     listed,
     note,
     plain_table,
+    shortened,
     stdout,
     with_examples,
 )
@@ -363,12 +364,12 @@ def _column_table(tally: "Tally") -> "RichTable":
     for feature in tally.features[:_MOST_SHOWN]:
         if feature.kind == "categorical":
             found = sorted(tally.found[feature.name])
-            shown = f"{len(found)}: " + ", ".join(f"{value}" for value in found[:20])
+            shown = f"{len(found)}: " + ", ".join(map(shortened, found[:20]))
         else:
             low, high = tally.ends.get(feature.name, (float("nan"), float("nan")))
             shown = f"{low:.6g} to {high:.6g}"
         n_missing = tally.missing[feature.name]
-        out.add_row(Text(feature.name), feature.kind, Text(shown), str(n_missing or ""))
+        out.add_row(Text(shortened(feature.name)), feature.kind, Text(shown), str(n_missing or ""))
     if len(tally.features) > _MOST_SHOWN:
         out.add_row(f"and {len(tally.features) - _MOST_SHOWN} more", "", "", "")
     return out

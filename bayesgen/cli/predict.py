@@ -86,7 +86,8 @@ def predict(
     Writes a row for every row, in the same order: the most probable label in the column
     "prediction" and the probability of every class in columns "p_LABEL", by the exact posterior
     predictive. The file is read in parts, so it may be larger than memory. Columns that the model
-    does not know are left out; the result is written whole or not at all.
+    does not know are left out; the result is written whole or not at all. Labels and kept columns
+    stand in it as they are: a spreadsheet takes text that begins with =, +, - or @ for a formula.
     """
     import numpy as np
 

@@ -28,6 +28,7 @@ from scipy import sparse
 from bayesgen.encoding.codes import MOST_CODES, may_stand, occurring
 from bayesgen.encoding.column import Column, Values, is_text, of_one_type
 from bayesgen.encoding.declared import declared_categories
+from bayesgen.encoding.literals import shown
 from bayesgen.encoding.tables import common_names, refuse_no_rows
 from bayesgen.families.shared.category_codes import Recoded
 from bayesgen.numerics.rows import Matrix, cell_of
@@ -158,7 +159,7 @@ class Categories:
             if len(rows):
                 raise TypeError(
                     f"the categories of {column.label} are {_form(values)}, but row {rows[0]} "
-                    f"holds {column.cell(rows[0])!r}; convert the column"
+                    f"holds {shown(column.cell(rows[0]))}; convert the column"
                 )
         return column.encode(values)
 
@@ -291,9 +292,9 @@ def _not_among(label: str, value: Any, row: int, values: Values, declared: bool)
     what, cure = "its categories", 'give unseen="prior" or "ignore"'
     if declared:
         what, cure = "its declared categories", "declare it too"
-    known = ", ".join(map(repr, values[:10])) + (", ..." if len(values) > 10 else "")
+    known = ", ".join(map(shown, values[:10])) + (", ..." if len(values) > 10 else "")
     return ValueError(
-        f"{label} holds {value!r} in row {row}, which is not among {what} ({known}); {cure}, "
+        f"{label} holds {shown(value)} in row {row}, which is not among {what} ({known}); {cure}, "
         "or make the cell missing"
     )
 

@@ -7,6 +7,8 @@ A number is what Python's ``float`` takes, spaces around it included, but withou
     (2500.0, None, True)
 """
 
+from typing import Any
+
 # what pandas.read_csv takes for missing; beside it a cell of nothing but blanks
 _NOTHING = "|#N/A|#N/A N/A|#NA|-1.#IND|-1.#QNAN|-NaN|-nan|1.#IND|1.#QNAN|<NA>|N/A|NA|NULL|NaN|None"
 MISSING = frozenset(f"{_NOTHING}|n/a|nan|null".split("|"))
@@ -27,3 +29,9 @@ def parse_number(text: str) -> float | None:
 def parse_boolean(text: str) -> bool | None:
     """The truth value that a text stands for, or None."""
     return _BOOLEANS.get(text.strip().lower())
+
+
+def shown(cell: Any, most: int = 80) -> str:
+    """A cell as errors show it: on one line, and not in full if it is long."""
+    text = repr(cell[: most + 1] if isinstance(cell, str) else cell)
+    return text if len(text) <= most + 2 else f"{text[:most]}...{text[:1] * isinstance(cell, str)}"

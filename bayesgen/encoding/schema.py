@@ -22,7 +22,7 @@ import numpy as np
 
 from bayesgen.encoding.categories import Categories
 from bayesgen.encoding.column import Column
-from bayesgen.encoding.literals import parse_number
+from bayesgen.encoding.literals import parse_number, shown
 from bayesgen.encoding.tables import (
     Table,
     column_of_floats,
@@ -312,8 +312,8 @@ def _numbers(column: Column, kind: str) -> Array:
         if wrong.any():
             row = int(np.argmax(wrong))
             raise ValueError(
-                f"{column.label} holds {column.cell(row)!r} in row {row}, but a {kind} column must "
-                "hold numbers; correct it or choose another kind in columns="
+                f"{column.label} holds {shown(column.cell(row))} in row {row}, but a {kind} "
+                "column must hold numbers; correct it or choose another kind in columns="
             )
         values = np.array([*parsed, np.nan], dtype=np.float64)[column.codes]
         values = column_of_floats(values, column.label).values

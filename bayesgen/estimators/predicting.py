@@ -145,7 +145,8 @@ class Predicting(Estimator):
     def _normalised(self, X: Any, joint: Array, method: Method) -> Array:
         """(N, C) log probabilities; a cell too large for them is refused with its place."""
         try:
-            log_p = log_class_probability(joint, method)
+            closed_form = self.__dict__.get("inference_", "closed form") == "closed form"
+            log_p = log_class_probability(joint, method, closed_form)
         except ImpossibleRowError:
             refuse_large_cells(self.prior_.family, self._encoded(X), self._feature_names)
             raise

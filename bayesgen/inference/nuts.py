@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from bayesgen.inference.compiled import LOCK, Graph, compiled_program, find
-from bayesgen.inference.diagnostics import refuse_incomplete
+from bayesgen.inference.diagnostics import SamplingError, refuse_incomplete
 from bayesgen.inference.interrupts import Interrupts, not_swallowed
 from bayesgen.numerics.special import Array
 
@@ -159,17 +159,24 @@ def _by_nutpie(
                 initial_point_func=starting_points(model, start, compiled.initial_point_func),
             )
         interrupts()
-        tree = nutpie.sample(
-            compiled,
-            draws=draws,
-            tune=max(tune, 1),  # nutpie stops with a panic at 0
-            chains=chains,
-            seed=random_seed,
-            save_warmup=False,
-            store_unconstrained=True,
-            progress_bar=progressbar,
-            **options,
-        )
+        try:
+            tree = nutpie.sample(
+                compiled,
+                draws=draws,
+                tune=max(tune, 1),  # nutpie stops with a panic at 0
+                chains=chains,
+                seed=random_seed,
+                save_warmup=False,
+                store_unconstrained=True,
+                progress_bar=progressbar,
+                **options,
+            )
+        except RuntimeError as error:  # with the stack of a compiled library
+            raise SamplingError(
+                f"NUTS (nutpie) stopped: {str(error).strip().splitlines()[0]}. The density is 0 or "
+                "not finite wherever the chains began: a prior may have no mass where its "
+                "parameter must lie, as a scale must be positive"
+            ) from None
         points = tree["sample_stats"]["unconstrained_draw"].values
         posterior = program.turning.turned(model, points)
     stats = tree["sample_stats"].to_dataset()

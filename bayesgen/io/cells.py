@@ -7,7 +7,8 @@
 - A column holds booleans if all cells that are not missing are true or false; numbers if all are
   numbers; text otherwise. Whole numbers from 2**53 on are identifiers, hence text: as float64 they
   would be others.
-- Where numbers are needed, text is parsed by `literals.parse_number`; true and false are 1 and 0.
+- Where numbers are needed, text is parsed by `literals.parse_number`; true and false are 1 and 0,
+  but not among measurements and counts.
 """
 
 from collections.abc import Callable
@@ -137,8 +138,8 @@ class Cells:
                 pass
         return None
 
-    def numbers(self, refuse: Callable[[Any, int], float]) -> Array:
-        """(N,) float64, NaN for missing cells, 1 and 0 for true and false.
+    def numbers(self, refuse: Callable[[Any, int], float], booleans: bool = True) -> Array:
+        """(N,) float64, NaN for missing cells; 1 and 0 for true and false, if `booleans`.
 
         `refuse` gets a cell that is no number, and its position, and raises or returns another.
         """
@@ -149,7 +150,8 @@ class Cells:
         parsed = np.full(len(found) + 1, np.nan)  # the last for missing cells, of code -1
         for k, text in enumerate(found):
             value = parse_number(text)
-            value = parse_boolean(text) if value is None else value
+            if value is None and booleans:
+                value = parse_boolean(text)
             if value is None:
                 value = refuse(text, int(np.argmax(codes == k)))
             parsed[k] = value

@@ -18,6 +18,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from scipy import sparse
 
+from bayesgen.encoding.literals import shown
 from bayesgen.encoding.tables import did_you_mean, n_rows
 from bayesgen.io.cells import joined
 from bayesgen.io.formats import CSV, PARQUET, TableError
@@ -270,8 +271,8 @@ class Files:
         def values(name: str) -> Array:
             def refuse(cell: Any, i: int) -> float:
                 raise TableError(
-                    f"{place}: column {name!r} holds {cell!r} in row {rows.first + i}, which is "
-                    "not a number"
+                    f"{place}: column {name!r} holds {shown(cell)} in row {rows.first + i}, which "
+                    "is not a number"
                 )
 
             cells = rows.cells(name)

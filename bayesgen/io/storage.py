@@ -340,11 +340,17 @@ def _dtype(name: Any) -> np.dtype:
     return dtype
 
 
+_OF_CONTENT = (
+    *(ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError),
+    *(TypeError, ValueError),
+)
+
+
 @contextmanager
 def complete(path: str | os.PathLike[str], what: str) -> Iterator[None]:
     """Anything that goes wrong while a model is made from a file is a ValueError about the file."""
     try:
         yield
-    except Exception as error:
+    except _OF_CONTENT as error:
         kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
         raise ValueError(f"{path} does not hold a complete {what} ({kind}{error})") from error

@@ -203,6 +203,8 @@ class CsvFile:
             ) from None
         except OSError as mistake:
             raise TableError(f"{self.path}: {mistake.strerror or mistake}") from mistake
+        except csv.Error as mistake:
+            raise TableError(f"{self.path}: its header cannot be read: {mistake}") from None
 
 
 class ParquetFile:
@@ -242,7 +244,7 @@ class ParquetFile:
         None: as many as make a million cells, or fewer where a part of the file ends.
         """
         most, first = n_rows or max(1, _CELLS // len(names)), 1
-        with self._open() as file:
+        with self._open() as file, self._readable():
             n = max(1, file.metadata.num_rows)
             batches = file.iter_batches(batch_size=most, columns=list(names))
             # the positions of streams count the batches, which must remain what they were
@@ -254,9 +256,16 @@ class ParquetFile:
     def _open(self) -> Any:
         from pyarrow.parquet import ParquetFile as Arrow
 
-        try:
+        with self._readable():
             return Arrow(self.path, pre_buffer=False, buffer_size=_BUFFER)
-        except (ValueError, OSError) as mistake:
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except TableError:
+            raise
+        except (ValueError, OSError, NotImplementedError, MemoryError) as mistake:
             raise TableError(f"{self.path} is not a readable Parquet file: {mistake}") from None
 
 

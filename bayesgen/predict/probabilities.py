@@ -28,14 +28,19 @@ class ImpossibleRowError(ValueError):
     """Rows that have probability 0 under every class, so that p(y | x) is 0/0."""
 
 
-def log_class_probability(joint: Array, method: Method) -> Array:
-    """Normalise (N, C) log joint densities, in place; refuses rows that no class can produce."""
+def log_class_probability(joint: Array, method: Method, closed_form: bool = True) -> Array:
+    """Normalise (N, C) log joint densities, in place; refuses rows that no class can produce.
+
+    `closed_form`: whether the model has one, which is advised where draws fail.
+    """
     if _log_softmax(joint):
         impossible = np.isneginf(joint).all(axis=1)
         rows = np.flatnonzero(impossible)
         if method == "posterior_predictive":  # estimated from draws: the closed form is positive
             why = "under every posterior draw"
-            instead = "leave `posterior` out for the closed form"
+            instead = "more draws may reach it, if it is a row of this kind of data"
+            if closed_form:
+                instead = "leave `posterior` out for the closed form"
         else:
             why = "what training did not show has likelihood 0"
             instead = "use method='posterior_predictive', or predict_joint_log_proba to see which"
