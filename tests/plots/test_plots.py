@@ -530,7 +530,7 @@ def test_edges_are_those_of_the_table(columns):
         expected = np.abs(shown[np.tril_indices(columns, -1)])
         np.testing.assert_allclose(alpha, np.sort(expected[expected >= 0.2]))
         assert sorted(text.get_text() for text in ax.texts) == sorted(X.columns)
-    (edge,) = (line for line in ax.lines if line.get_alpha() > 0.9)
+    (edge,) = (line for line in ax.lines if line.get_alpha() > 0.5)
     ends = {tuple(np.round(e, 6)) for e in edge.get_xydata()}
     names = {tuple(np.round(np.array(t.get_position()) / 1.07, 6)): t.get_text() for t in ax.texts}
     assert {names[e] for e in ends} == {"c0", "c1"}
