@@ -25,15 +25,15 @@ class BinnedTable:
     ----------
     schema : TableSchema
         Kinds "gaussian" (binned), "categorical" and "bernoulli".
-    cuts : tuple of (D,) tuples of float
+    cuts : tuple of (D,) tuples of float, or None
         Ends of the bins of real columns, rising; a value at an end is in the bin above it. Empty
-        for other columns.
+        for other columns. None: all cells were missing, and whatever comes has the one code.
     missing : tuple of (D,) bool
         Whether a missing cell is a category of its own, the last.
     """
 
     schema: TableSchema
-    cuts: tuple[tuple[float, ...], ...]
+    cuts: tuple[tuple[float, ...] | None, ...]
     missing: tuple[bool, ...]
 
     @classmethod
@@ -76,24 +76,27 @@ class BinnedTable:
         given = {str(name): ends for name, ends in (cuts or {}).items()}
         if unknown := set(given) - set(names):
             raise ValueError(f"cuts: there is no column {sorted(unknown)[0]!r}")
-        ends: list[tuple[float, ...]] = []
-        for name, kind, values in zip(names, schema.kinds, cells.T, strict=True):
+        ends: list[tuple[float, ...] | None] = []
+        some = np.isnan(cells).any(axis=0) if missing == "auto" else missing == "category"
+        coded = np.broadcast_to(some, cells.shape[1])
+        for j, (name, kind, values) in enumerate(zip(names, schema.kinds, cells.T, strict=True)):
             seen = values[~np.isnan(values)]
             if kind != "gaussian":
                 ends.append(())
             elif name in given:
                 ends.append(rising_ends(given[name], "cuts", name))
+            elif coded[j] and not len(seen):
+                ends.append(None)
             else:
                 ends.append(quantile_ends(seen, n_bins))
-        some = np.isnan(cells).any(axis=0) if missing == "auto" else missing == "category"
-        return cls(schema, tuple(ends), tuple(np.broadcast_to(some, cells.shape[1]).tolist()))
+        return cls(schema, tuple(ends), tuple(coded.tolist()))
 
     @property
     def levels(self) -> Array:
         """(D,) numbers of codes, that of missing cells included."""
         sizes = iter(self.schema.categories.n_categories)
         own = [
-            len(ends) + 1 if kind == "gaussian" else 2 if kind == "bernoulli" else next(sizes)
+            2 if kind == "bernoulli" else next(sizes) if kind == "categorical" else _n_bins(ends)
             for kind, ends in zip(self.schema.kinds, self.cuts, strict=True)
         ]
         return np.array(own) + np.array(self.missing)
@@ -107,7 +110,7 @@ class BinnedTable:
         gone = np.isnan(out)
         for j, (kind, ends) in enumerate(zip(self.schema.kinds, self.cuts, strict=True)):
             if kind == "gaussian":
-                out[:, j] = np.searchsorted(ends, out[:, j], side="right")
+                out[:, j] = np.searchsorted(ends or (), out[:, j], side="right")
         gone |= out == -1
         out[gone] = np.nan
         own = gone & np.array(self.missing)
@@ -122,7 +125,7 @@ class BinnedTable:
         for j, (kind, ends) in enumerate(zip(self.schema.kinds, self.cuts, strict=True)):
             if kind == "gaussian":
                 known = ~np.isnan(values[:, j])
-                shown = _inside(np.array(ends))
+                shown = _inside(np.array(ends or ()))
                 values[known, j] = shown[values[known, j].astype(np.int64)]
         return self.schema.decode(values)
 
@@ -138,7 +141,7 @@ class BinnedTable:
         record = json.loads(text)
         return cls(
             TableSchema.from_json(record["schema"]),
-            tuple(tuple(ends) for ends in record["cuts"]),
+            tuple(None if ends is None else tuple(ends) for ends in record["cuts"]),
             tuple(record["missing"]),
         )
 
@@ -162,6 +165,10 @@ def refuse_few_bins(n_bins: Any) -> None:
     """Raise unless `n_bins` is a number of bins."""
     if not isinstance(n_bins, int | np.integer) or n_bins < 2:
         raise ValueError(f"n_bins must be a whole number of at least 2, got {n_bins!r}")
+
+
+def _n_bins(ends: tuple[float, ...] | None) -> int:
+    return 0 if ends is None else len(ends) + 1
 
 
 def _inside(ends: Array) -> Array:

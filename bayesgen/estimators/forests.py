@@ -92,8 +92,8 @@ class TreeAugmentedNB(_Binned):
     >>> y = [c for a in (0, 1) for c in (0, 1)] * 10  # each column alone tells nothing
     >>> clf = TreeAugmentedNB().fit(X, y)
     >>> clf.predict_proba([[True, True], [True, False]]).round(3)
-    array([[0.983, 0.017],
-           [0.017, 0.983]])
+    array([[0.991, 0.009],
+           [0.009, 0.991]])
     """
 
     _family_type: type[Family] = DirichletForest

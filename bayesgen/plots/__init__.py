@@ -8,6 +8,7 @@ in the house style. Classes have the same colours in every picture: those of the
 from bayesgen.plots.class_probability import plot_class_probability
 from bayesgen.plots.comparison import plot_comparison
 from bayesgen.plots.contributions import plot_contributions
+from bayesgen.plots.edges import plot_edges
 from bayesgen.plots.prior_predictive import plot_prior_predictive
 from bayesgen.plots.regions import plot_regions
 from bayesgen.plots.reliability import plot_reliability
@@ -18,6 +19,7 @@ __all__ = [
     "plot_class_probability",
     "plot_comparison",
     "plot_contributions",
+    "plot_edges",
     "plot_prior_predictive",
     "plot_regions",
     "plot_reliability",

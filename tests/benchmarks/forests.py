@@ -53,12 +53,13 @@ def measure(folder, only, n_splits):
                 gap = loss - naive
                 numbers = loss.mean(), gap.mean(), gap.std() / np.sqrt(len(gap)), seconds
                 known[key] = [round(float(v), 5) for v in numbers]
-            FILE.write_text(json.dumps(known, indent=0) + "\n")
+            lines = (f"{json.dumps(key)}: {json.dumps(value)}" for key, value in known.items())
+            FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
             print(s.name, size, seed, flush=True)
 
 
 def table():
-    """Mean losses, losses to naive Bayes, and geometric means of ratios."""
+    """Mean losses, splits lost to naive Bayes, and geometric means of ratios."""
     known = json.loads(FILE.read_text())
     for size in ("two thirds", "20 per class"):
         ratios = {name: [] for name in MODELS}

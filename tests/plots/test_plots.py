@@ -74,6 +74,7 @@ def texts(legend):
 
 def every(clf, X, y):
     rows = X[:4]
+    forest = bg.TreeAugmentedNB(4.0, 1.0).fit(X, y)
     return {
         "plot_class_probability": lambda ax: plots.plot_class_probability(clf, rows, ax=ax),
         "plot_comparison": lambda ax: plots.plot_comparison(
@@ -81,6 +82,7 @@ def every(clf, X, y):
             ax=ax,
         ),
         "plot_contributions": lambda ax: plots.plot_contributions(clf.explain(rows), ax=ax),
+        "plot_edges": lambda ax: plots.plot_edges(forest, ax=ax),
         "plot_prior_predictive": lambda ax: plots.plot_prior_predictive(clf, X, y, ax=ax),
         "plot_regions": lambda ax: plots.plot_regions(clf, X, y, overlay=None, ax=ax),
         "plot_reliability": lambda ax: plots.plot_reliability(clf, X, y, ax=ax),
@@ -505,3 +507,34 @@ def test_prior_predictive_refuses_sequences_and_other_labels(two):
             plot(clf, X, y, "depth")
         with pytest.raises(ValueError, match=r"feature must be 0 \.\. 1 or a name, got 2"):
             plot(clf, X, y, 2)
+
+
+# ----------------------------------------------------------------------------- edges of forests
+
+
+@pytest.mark.parametrize("columns", [3, 14])
+def test_edges_are_those_of_the_table(columns):
+    rng = np.random.default_rng(0)
+    bits = rng.random((200, columns)) < 0.5
+    y = LABELS[np.arange(200) % 2]
+    bits[y == "ant", 1] = bits[y == "ant", 0]
+    X = pd.DataFrame(bits, columns=[f"c{j}" for j in range(columns)])
+    clf = bg.TreeAugmentedNB(1.0, 10.0).fit(X, y)
+    p = clf.edge_probabilities()["probability"].values
+    for options, shown in (
+        ({"class_": "bee"}, p[1]),
+        ({"class_": "ant", "against": "bee"}, p[0] - p[1]),
+    ):
+        ax = plots.plot_edges(clf, least=0.2, **options)
+        alpha = sorted(line.get_alpha() for line in ax.lines)
+        expected = np.abs(shown[np.tril_indices(columns, -1)])
+        np.testing.assert_allclose(alpha, np.sort(expected[expected >= 0.2]))
+        assert sorted(text.get_text() for text in ax.texts) == sorted(X.columns)
+    (edge,) = (line for line in ax.lines if line.get_alpha() > 0.5)
+    ends = {tuple(np.round(e, 6)) for e in edge.get_xydata()}
+    names = {tuple(np.round(np.array(t.get_position()) / 1.07, 6)): t.get_text() for t in ax.texts}
+    assert {names[e] for e in ends} == {"c0", "c1"}
+    assert edge.get_color() == CLASSES[0]
+    for wrong, match in (({"class_": "cat"}, "no class 'cat'"), ({"least": 0}, "least must be")):
+        with pytest.raises(ValueError, match=match):
+            plots.plot_edges(clf, **wrong)

@@ -72,10 +72,10 @@ class LogLinearPool(PoolUncertainty, PoolLeaveOneOut, ClassifierMixin, BaseEstim
     members : "auto", list, or {name: estimator}
         Classifiers of this package, conjugate or sampled, or scikit-learn pipelines that end in
         one; also as (name, estimator) pairs. They are cloned and fitted once. ``"auto"`` chooses
-        for the columns: independent columns, quantile bins, the average over forests of
-        dependences (`TreeAugmentedNB`, where that takes seconds), linear and quadratic
-        discriminants on numbers (categories as indicators) and on normal scores; bits and counts
-        of sparse matrices; language models of documents.
+        for the columns: independent columns, quantile bins, the averages over forests of
+        dependences (`TreeAugmentedNB`) and pairs of super-parents (`AnDE`) where they take seconds,
+        linear and quadratic discriminants on numbers (categories as indicators) and on normal
+        scores; bits and counts of sparse matrices; language models of documents.
     exponents : {"model", "feature"}
         One exponent per member, or one for each feature of each member (whose density must be a
         product over columns).

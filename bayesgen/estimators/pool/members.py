@@ -12,14 +12,17 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from bayesgen.encoding.binned import BinnedTable
 from bayesgen.encoding.suspects import ColumnWarning
 from bayesgen.encoding.views import TableView
 from bayesgen.estimators.base import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, MultinomialNB
 from bayesgen.estimators.forests import TreeAugmentedNB
 from bayesgen.estimators.gaussian import LinearDiscriminant, QuadraticDiscriminant
+from bayesgen.estimators.super_parents import AnDE
 from bayesgen.estimators.tables import CategoricalNB, MixedNB
 from bayesgen.estimators.text import MarkovNB
+from bayesgen.families.conjugate.dirichlet_super_parents.statistics import n_cells
 from bayesgen.families.contract import Theta
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.drawn import DrawnPosterior, log_joint_blocks
@@ -28,8 +31,9 @@ from bayesgen.posterior.model import is_generative
 
 _WIDEST = 1000  # columns of a view for which a member with full covariances is considered
 _MOST_WORK = 4e9  # rows x columns^2 x covariances
-_WIDEST_FOREST = 40  # columns up to which an average over forests predicts 2000 rows a second
-_MOST_FOREST_WORK = 1e9  # rows x classes x columns^3
+_WIDEST_FOREST = 100  # columns up to which an average over forests predicts 1000 rows a second
+_MOST_FOREST_WORK = 4e9  # rows x classes x columns^3, a second or two
+_MOST_COUNTS = 1e7  # of two super-parents, all classes: 80 MB
 
 
 @dataclass
@@ -238,11 +242,20 @@ def _of_table(X: Any, n_classes: int, separable: bool) -> tuple[list[Member], di
     n_rows, n_columns = _num_samples(X), len(numbers.schema.kinds)
     work = n_rows * n_classes * n_columns**3
     if n_columns > _WIDEST_FOREST or work > _MOST_FOREST_WORK:
-        left_out["forest"] = (
-            f"an average over forests of {n_columns} columns would take {work:.0e} operations"
-        )
+        for name, what in (("forest", "forests"), ("super-parents", "pairs of super-parents")):
+            left_out[name] = (
+                f"an average over {what} of {n_columns} columns would take {work:.0e} operations"
+            )
     elif n_columns > 1:
         members.append(Member("forest", TreeAugmentedNB(missing="category", prior="default")))
+        pairs = AnDE(2, missing="category")
+        counts = n_classes * n_cells(
+            BinnedTable.learn(X, pairs.n_bins, missing="category").levels, 3
+        )
+        if counts > _MOST_COUNTS:
+            left_out["super-parents"] = f"two of {n_columns} columns would need {counts:.0e} counts"
+        elif n_columns > 2:
+            members.append(Member("super-parents", pairs))
     views = [("", numbers)]
     if "gaussian" in kinds:
         views.append((" on normal scores", TableView.learn(X, "normal scores")))

@@ -74,6 +74,23 @@ def test_evidence_and_predictive_are_sums_over_all_sets(n, levels, weights):
 
 
 @pytest.mark.parametrize("n", [1, 2])
+def test_a_column_of_one_category_changes_nothing(n):
+    X, y = rows(20, (2, 3, 2)), np.arange(20) % 2
+    wide = np.insert(X, 1, 0, axis=1)
+    prior, stats, fitted = posterior(X, (2, 3, 2), n, "uniform", y)
+    same, more, wider = posterior(wide, (2, 1, 3, 2), n, "uniform", y)
+    assert same.log_evidence(more) == pytest.approx(prior.log_evidence(stats), rel=1e-14)
+    np.testing.assert_allclose(wider.log_predictive(wide), fitted.log_predictive(X), rtol=1e-14)
+    theta = wider.draw(np.random.default_rng(0), 3)
+    assert np.isfinite(wider.log_density(theta)).all()
+    assert np.isfinite(wider.log_likelihood(wide, theta)).all()
+    drawn = wider.simulate(np.random.default_rng(1), {k: v[0] for k, v in theta.items()}, y)
+    assert (drawn[:, 1] == 0).all()
+    none = posterior(0 * X, (1, 1, 1), n, "uniform")[2]
+    assert none.log_predictive(0 * X) == pytest.approx(0.0, abs=1e-14)
+
+
+@pytest.mark.parametrize("n", [1, 2])
 def test_leave_one_out_with_uniform_weights_is_a_refit(n):
     levels = (2, 3, 2, 2)
     X, y = rows(20, levels, seed=1), np.arange(20) % 3

@@ -67,7 +67,8 @@ class DirichletSuperParents(ConjugateFamily):
     parents, cells : arrays of counts, or None
         Behind a posterior, as in `SuperParentStats`. None: zeros, a prior.
     n : int
-        Number of super-parents; of fewer columns than n + 1, all but one.
+        Number of super-parents; of fewer columns than n + 1, all but one. Columns of one category
+        do not count.
     weights : {"evidence", "uniform"}
         Of the sets of super-parents. ``"evidence"``: their posterior probabilities in each class,
         uniform a priori. ``"uniform"``: the same whatever the rows; predictives of one row after
@@ -123,7 +124,7 @@ class DirichletSuperParents(ConjugateFamily):
         if self.n not in (1, 2):
             raise ValueError(f"n must be 1 or 2, got {self.n!r}")
         levels = tuple(int(k) for k in np.asarray(self.levels))
-        return layout(levels, min(self.n, len(levels) - 1))
+        return layout(levels, self.n)
 
     def codes(self, X: Any) -> Array:
         """(N, D) int64 codes, all declared."""
@@ -139,7 +140,7 @@ class DirichletSuperParents(ConjugateFamily):
         ValueError
             If they are more than 2^25 for all classes.
         """
-        n = n_classes * n_cells(self.levels, min(self.n, len(self.levels) - 1) + 1)
+        n = n_classes * n_cells(self.levels, self.n)
         if n > MOST_CELLS:
             raise ValueError(
                 f"n={self.n} and {len(self.levels)} columns need {n:.1e} counts, "

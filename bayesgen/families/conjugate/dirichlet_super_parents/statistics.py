@@ -69,25 +69,34 @@ class Layout(NamedTuple):
 
     parents: Tables
     wide: Tables
-    above: Array  # (S, D - n) the sets of n + 1 columns that hold a set of n
+    above: Array  # (S, columns - n) the sets of n + 1 columns that hold a set of n
     below: Array  # (T, n + 1) the sets of n columns within a set of n + 1
 
 
-def n_cells(levels: Array, m: int) -> float:
-    """Of the tables of all sets of m columns: an elementary symmetric polynomial."""
-    sums = np.zeros(m + 1)
+def n_cells(levels: Array, n: int) -> float:
+    """Of the tables of all sets of n + 1 columns: an elementary symmetric polynomial."""
+    sizes = np.asarray(levels, dtype=np.float64)
+    sizes = sizes[random_columns(sizes)]
+    sums = np.zeros(min(n + 1, len(sizes)) + 1)
     sums[0] = 1.0
-    for level in np.asarray(levels, dtype=np.float64):
-        sums[1:] += level * sums[:-1]
-    return float(sums[m])
+    for size in sizes:
+        sums[1:] += size * sums[:-1]
+    return float(sums[-1])
 
 
 @lru_cache(maxsize=16)
 def layout(levels: tuple[int, ...], n: int) -> Layout:
-    """For columns with so many categories each, n below their number."""
-    parents, wide = (_tables(np.array(levels), m) for m in (n, n + 1))
+    """For columns with so many categories each.
+
+    Columns of one category are in no set: they say nothing, and nothing depends on them. Of fewer
+    columns than n + 1 all but one are super-parents.
+    """
+    sizes = np.array(levels)
+    columns = random_columns(sizes)
+    n = min(n, len(columns) - 1)
+    parents, wide = (_tables(sizes, columns, m) for m in (n, n + 1))
     if n == 0:  # the empty set
-        every = np.arange(len(levels))
+        every = np.arange(len(columns))
         return Layout(parents, wide, every[None], 0 * every[:, None])
     place = np.zeros((len(levels),) * n, dtype=np.int64)
     place[tuple(parents.columns.T)] = np.arange(len(parents.columns))
@@ -95,12 +104,18 @@ def layout(levels: tuple[int, ...], n: int) -> Layout:
         [place[tuple(np.delete(wide.columns, k, axis=1).T)] for k in range(n + 1)], axis=1
     )
     order = np.argsort(below.ravel(), kind="stable")
-    above = (order // (n + 1)).reshape(len(parents.columns), len(levels) - n)
+    above = (order // (n + 1)).reshape(len(parents.columns), len(columns) - n)
     return Layout(parents, wide, above, below)
 
 
-def _tables(levels: Array, m: int) -> Tables:
-    columns = np.array(list(combinations(range(len(levels)), m)), dtype=np.int64)
+def random_columns(levels: Array) -> Array:
+    """Positions of the columns with more than one category; if there is none, of all."""
+    found = np.flatnonzero(levels > 1)
+    return found if len(found) else np.arange(len(levels))
+
+
+def _tables(levels: Array, among: Array, m: int) -> Tables:
+    columns = np.array(list(combinations(among, m)), dtype=np.int64)
     sizes = levels[columns]  # (S, m)
     after = np.cumprod(sizes[:, ::-1], axis=1)[:, ::-1]
     size = after[:, 0] if m else np.ones(1, dtype=np.int64)

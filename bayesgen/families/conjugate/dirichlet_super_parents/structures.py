@@ -32,6 +32,7 @@ def concentrations(f: "DirichletSuperParents", c: int, s: int) -> Array:
     tables, levels = f.layout, np.asarray(f.levels)
     columns = tables.parents.columns[s]
     out = np.zeros((len(levels), _contexts(f), int(levels.max())))
+    out[levels == 1, : int(levels[columns].prod()), 0] = 1.0  # in no set: probability 1
 
     def put(j: int, table: Array) -> None:  # (..., K_j)
         flat = table.reshape(-1, levels[j])
