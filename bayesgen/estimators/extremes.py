@@ -1,7 +1,7 @@
 """Cells that float64 cannot do arithmetic with: refused with column and row, never turned to NaN.
 
-Real cells are squared and added up, so that beyond 1e140 they soon are infinite; columns that vary
-by less than 1e-140 have a variance of 0. From 2**53 on a count and the next are the same number.
+Real cells are squared and added up, so that beyond 1e151 they soon are infinite; columns that vary
+by less than 1e-151 have a variance of 0. From 2**53 on a count and the next are the same number.
 Who has such numbers can change their unit.
 """
 
@@ -15,7 +15,7 @@ from bayesgen.families.contract import Family
 from bayesgen.numerics.rows import cell_of
 from bayesgen.numerics.special import Array
 
-_SMALLEST_SPREAD = 1e-280  # of squares: of deviations of 1e-140
+_SMALLEST_SPREAD = 1e-302  # of squares: of deviations of 1e-151
 
 Names = Callable[[], list[Any]]
 
@@ -85,6 +85,6 @@ def refuse_small_spread(family: Family, stats: Any, names: Names) -> None:
             j = np.flatnonzero(lost)[0]
             column = names()[np.arange(len(names()))[block.columns][j]]
             raise ValueError(
-                f"column {column!r} varies by less than 1e-140, so that its variance is 0 in "
+                f"column {column!r} varies by less than 1e-151, so that its variance is 0 in "
                 "float64: give it in a smaller unit, or leave it out"
             )

@@ -48,7 +48,7 @@ class Stats(Record):
     and `remove`. An array field whose first dim is ``class`` has one entry per class.
     """
 
-    largest_cell: ClassVar[float] = 1e140  # of X, in size: its square can be added up
+    largest_cell: ClassVar[float] = 1e151  # of X, in size: its square can be added up
 
     def merge(self, other: Self) -> Self:
         """Statistics of the rows of both."""

@@ -243,6 +243,13 @@ class DirichletHistogram(DirichletCategorical):
         codes = self.codes(X)
         return super().cgf(codes, t) + np.asarray(t).sum(axis=-1) * self._log_within(X, codes)
 
+    def density_cumulants(self, X: Matrix, seen: int) -> Array:
+        """As `cgf`: densities within the bins shift the first cumulant."""
+        codes = self.codes(X)
+        out = super().density_cumulants(codes, seen)
+        out[0] += self._log_within(X, codes)[:, None]
+        return out
+
     def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
         """As `cgf`, cell by cell."""
         one = replace(self, edges=self.edges[column])
