@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesgen.checks.compare import refuse_other_classes, rows_of_each, score
+from bayesgen.families.errors import NoPosteriorError
 from bayesgen.families.names import MODEL
 from bayesgen.inference.exponents import ExponentPrior, comparable, fit
 from bayesgen.numerics.special import Array
@@ -184,7 +185,10 @@ def compare_models(
 
 def _log_evidence(clf: Any) -> float:
     closed = getattr(clf, "inference_", None) == "closed form"  # a pool has no evidence
-    return float(clf.log_evidence_) if closed else float("nan")
+    try:
+        return float(clf.log_evidence_) if closed else float("nan")
+    except NoPosteriorError:  # a predictive that is no exact posterior's
+        return float("nan")
 
 
 def _gap(a: Array, b: Array) -> Array:

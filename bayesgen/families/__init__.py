@@ -1,4 +1,4 @@
-"""Prior-likelihood pairs: one file or folder each, in `conjugate` and `sampled`.
+"""Prior-likelihood pairs: one file or folder each, in `conjugate`, `sampled`, `approximate`.
 
 The folders are the registry. Each family is also a name of this package, and so is all that a
 family is written with, loaded on first use::
@@ -12,9 +12,11 @@ import pkgutil
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
+    from bayesgen.families.approximate.interpolated_markov import InterpolatedMarkov
     from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
     from bayesgen.families.conjugate.beta_geometric import BetaGeometric
     from bayesgen.families.conjugate.columns import Columns
+    from bayesgen.families.conjugate.context_tree import ContextTree
     from bayesgen.families.conjugate.dirichlet_categorical import DirichletCategorical
     from bayesgen.families.conjugate.dirichlet_forest import DirichletForest
     from bayesgen.families.conjugate.dirichlet_histogram import DirichletHistogram
@@ -50,6 +52,7 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
         "BetaGeometric",
         "Columns",
         "ConjugateFamily",
+        "ContextTree",
         "DirichletCategorical",
         "DirichletCompound",
         "DirichletForest",
@@ -62,6 +65,7 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
         "GaussianMixture",
         "HierarchicalBernoulli",
         "HierarchicalCategorical",
+        "InterpolatedMarkov",
         "LKJNormal",
         "LogisticNormal",
         "LogisticRegression",
@@ -85,7 +89,7 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
         "registry",
     ]
 
-_FOLDERS = ("conjugate", "sampled")
+_FOLDERS = ("conjugate", "sampled", "approximate")
 # what a family is written with, by module; NumPy is imported when the first of them is asked for
 _WRITTEN_WITH = {
     "contract": ("ConjugateFamily", "Family", "Stats", "Theta"),

@@ -50,6 +50,10 @@ class UndefinedEstimateError(ValueError):
         return UndefinedEstimateError(self.estimate, self.reason, c, j, *names)
 
 
+class NoPosteriorError(NotImplementedError):
+    """Something was asked of the posterior of theta, which only its predictive approximates."""
+
+
 class NotLinearError(ValueError):
     """The decision rule asked for is not linear in the features; the message says why."""
 

@@ -19,7 +19,7 @@ from scipy import sparse
 
 from bayesgen.families import registry
 from bayesgen.families.capabilities import ThetaDensity
-from bayesgen.families.contract import ConjugateFamily
+from bayesgen.families.contract import ApproximateFamily, ConjugateFamily
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import FEATURE, FEATURE_BIS
 from bayesgen.families.records import Record
@@ -70,7 +70,11 @@ def examples(family, n_classes, n_features):
 
 
 def conjugate_families():
-    return [f for f in _concrete() if issubclass(f, ConjugateFamily)]
+    return [f for f in _concrete() if is_exact(f)]
+
+
+def is_exact(family):
+    return issubclass(family, ConjugateFamily) and not issubclass(family, ApproximateFamily)
 
 
 def _concrete():
@@ -78,7 +82,10 @@ def _concrete():
 
 
 def pytest_generate_tests(metafunc):
-    """`case`: each example of each conjugate family; `family`: of each that is sampled."""
+    """`case`: each example of each conjugate family; `family`: of each that is sampled.
+
+    `approximate`: of each with an approximate predictive.
+    """
     only = metafunc.config.getoption("--family", default=[])
     known = {f.__name__: f for f in _concrete()}
     if unknown := set(only) - set(known):
@@ -88,7 +95,7 @@ def pytest_generate_tests(metafunc):
         cases = [
             Case(family, i)
             for family in chosen
-            if issubclass(family, ConjugateFamily)
+            if is_exact(family)
             for i in range(len(examples(family, 3, 4)))
         ]
         metafunc.parametrize("case", cases, ids=lambda c: f"{c.family.__name__}-{c.index}")
@@ -100,6 +107,14 @@ def pytest_generate_tests(metafunc):
             for i, example in enumerate(examples(family, 3, 2))
         }
         metafunc.parametrize("family", found.values(), ids=found)
+    if "approximate" in metafunc.fixturenames:
+        found = {
+            f"{family.__name__}-{i}": example
+            for family in chosen
+            if issubclass(family, ApproximateFamily)
+            for i, example in enumerate(examples(family, 3, 4))
+        }
+        metafunc.parametrize("approximate", found.values(), ids=found)
 
 
 def first(theta):

@@ -90,6 +90,8 @@ def configurations():
     yield bg.QuadraticDiscriminant(mu0=0.0, kappa0=1.0, psi0=1.0, class_alpha=0.5)
     yield bg.MarkovNB(order=1)
     yield bg.MarkovNB(order=3, alpha=0.1)
+    yield bg.MarkovNB(order=3, smoothing="hierarchical")
+    yield bg.MarkovNB(order=3, smoothing="context_tree")
     yield bg.GenerativeClassifier(NormalInverseGamma(variance="tied"))
     yield bg.MutualInformationSelector(bg.GaussianNB(), n_features=0.5, method="map")
 

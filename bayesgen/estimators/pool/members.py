@@ -214,7 +214,12 @@ def _is_text(X: Any) -> bool:
 def _of_documents() -> list[Member]:
     orders = [Member(f"characters, order {n}", MarkovNB(order=n)) for n in (1, 2, 3, 4)]
     words = [Member(f"words, order {n}", MarkovNB(order=n, tokens="word")) for n in (1, 2)]
-    return orders + words
+    # leave-one-out flatters context trees, whose base has seen all rows: no members
+    mixed = [
+        Member("characters, orders mixed", MarkovNB(4, smoothing="hierarchical")),
+        Member("words, orders mixed", MarkovNB(4, tokens="word", smoothing="hierarchical")),
+    ]
+    return orders + words + mixed
 
 
 def _of_counts(X: Any) -> list[Member]:

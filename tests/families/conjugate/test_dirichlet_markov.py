@@ -13,8 +13,8 @@ from scipy import stats as st
 from scipy.special import gammaln, polygamma, psi
 
 from bayesgen.families.conjugate.dirichlet_markov import DirichletMarkov, MarkovStats
-from bayesgen.families.conjugate.dirichlet_markov.ngrams import START, UNKNOWN
 from bayesgen.families.errors import UndefinedEstimateError
+from bayesgen.families.shared.ngrams import START, UNKNOWN
 
 RNG = np.random.default_rng
 UDHR = Path("/work/shared/data/udhr_10.tsv")

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from bayesgen.families.conjugate.dirichlet_markov.ngrams import DocumentCounts
 from bayesgen.families.shared.assembly import cgf_by_rows
+from bayesgen.families.shared.ngrams import DocumentCounts
 from bayesgen.numerics.rows import row_sums
 from bayesgen.numerics.special import Array, log_gamma_difference
 

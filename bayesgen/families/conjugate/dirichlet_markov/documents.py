@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesgen.families.conjugate.dirichlet_markov.ngrams import START
+from bayesgen.families.shared.ngrams import START
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array
 

@@ -19,7 +19,6 @@ context never seen still has its prior.
 Source: MacKay and Peto (1995), A hierarchical Dirichlet language model, section 2.
 """
 
-import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -30,28 +29,26 @@ from scipy import sparse
 
 from bayesgen.families.capabilities import Urns
 from bayesgen.families.conjugate.dirichlet_markov import cumulants, documents, pymc_tables
-from bayesgen.families.conjugate.dirichlet_markov.ngrams import (
-    UNKNOWN,
-    DocumentCounts,
-    GramIndex,
-    concatenate,
-    distinct_ngrams,
-    union_of_counts,
-)
-from bayesgen.families.conjugate.dirichlet_markov.statistics import MarkovStats
-from bayesgen.families.contract import ConjugateFamily, Stats, Theta
+from bayesgen.families.contract import ConjugateFamily, Theta
 from bayesgen.families.errors import NotLinearError, refuse_undefined
 from bayesgen.families.names import CLASS, CONTEXT, TOKEN
 from bayesgen.families.records import array
 from bayesgen.families.shared.assembly import density_by_draws
 from bayesgen.families.shared.densities import log_dirichlet_density, log_product
 from bayesgen.families.shared.hyperparameters import broadcast_prior
+from bayesgen.families.shared.markov_stats import MarkovStats, NgramFamily, check_ngrams
+from bayesgen.families.shared.ngrams import (
+    UNKNOWN,
+    DocumentCounts,
+    GramIndex,
+    concatenate,
+)
 from bayesgen.numerics.rows import dot_log, row_blocks
 from bayesgen.numerics.special import Array, draw_dirichlet, log_gamma_difference
 
 
 @dataclass(frozen=True, eq=False)
-class DirichletMarkov(ConjugateFamily):
+class DirichletMarkov(NgramFamily, ConjugateFamily):
     """N-gram language model of documents, with a Dirichlet prior on every context's table.
 
     X is a 1-D object array (N,) of integer arrays: the token codes 0 .. V-1 of each document, -1
@@ -101,11 +98,6 @@ class DirichletMarkov(ConjugateFamily):
            [0.2  , 0.6  ]])
     """
 
-    missing: ClassVar[str] = (
-        "a document is a sequence of tokens, and a gap in it has no context to follow; leave the "
-        "token out, or give it a name of its own"
-    )
-    statistics: ClassVar[type[Stats]] = MarkovStats
     tunable: ClassVar[tuple[str, ...]] = ("alpha",)
 
     order: int = 2
@@ -114,16 +106,6 @@ class DirichletMarkov(ConjugateFamily):
     length: int = 100
     grams: Any = array("gram", "position", default=None)
     counts: Any = array(CLASS, "gram", default=None)
-
-    def __post_init__(self) -> None:
-        for name, least in (("order", 1), ("n_tokens", 0), ("length", 0)):
-            try:
-                value = operator.index(getattr(self, name))
-            except TypeError:
-                raise TypeError(f"{name} must be an integer, got {getattr(self, name)!r}") from None
-            if value < least:
-                raise ValueError(f"{name} must be at least {least}, got {value}")
-            object.__setattr__(self, name, value)
 
     # -- the tables ----------------------------------------------------------------------------
 
@@ -244,27 +226,6 @@ class DirichletMarkov(ConjugateFamily):
         """Sums over the n-grams of each document, whose contexts this family must have."""
         return pymc_tables.log_likelihood(self, X, theta, prefix)
 
-    def prepared(self, stats: MarkovStats | None) -> Self:
-        """With tables for the contexts of `stats`; None: for all contexts there are."""
-        if stats is None:
-            stats = self._every_gram()
-        return self.update(replace(stats, counts=np.zeros_like(stats.counts)))
-
-    def _every_gram(self) -> MarkovStats:
-        """Statistics that hold every n-gram, never seen."""
-        n_classes, order, n_tokens = len(self.alpha), self.order, self.n_tokens
-        none = np.empty((0, order), dtype=np.int64), np.empty((n_classes, 0))
-        try:
-            contexts = replace(self, grams=none[0], counts=none[1]).contexts
-        except ValueError:
-            raise ValueError(
-                f"a model of order {order} over {n_tokens} tokens has too many contexts for tables "
-                "of all of them, which calibration draws; calibrate a lower order or fewer tokens"
-            ) from None
-        tokens = np.tile(np.arange(n_tokens), len(contexts))
-        grams = np.column_stack([np.repeat(contexts, n_tokens, axis=0), tokens])
-        return MarkovStats(grams, np.zeros((n_classes, len(grams))), n_tokens)
-
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
         """Refused: a document is no vector of features."""
         raise NotLinearError("the rule of DirichletMarkov is not linear in the features")
@@ -292,24 +253,6 @@ class DirichletMarkov(ConjugateFamily):
 
     # -- conjugate -----------------------------------------------------------------------------
 
-    def stats(self, X: Array, y: Array, n_classes: int, weight: Array | None = None) -> MarkovStats:
-        """Counts of the n-grams of each class; rows of weight 0 are as if absent."""
-        tokens, lengths = concatenate(X, self.n_tokens or None)
-        if tokens.size and tokens.min() < 0:
-            row = int(np.searchsorted(np.cumsum(lengths), np.argmin(tokens), side="right"))
-            raise ValueError(
-                f"document {row} has a token outside the vocabulary (-1); the training documents "
-                "define the vocabulary, or it must be declared to hold their tokens"
-            )
-        n_tokens = self.n_tokens or int(tokens.max(initial=-1)) + 1
-        grams, inverse = distinct_ngrams(tokens, lengths, self.order, n_tokens)
-        cell = np.repeat(np.asarray(y, dtype=np.int64), lengths) * len(grams) + inverse
-        each = None if weight is None else np.repeat(np.asarray(weight, np.float64), lengths)
-        total = np.bincount(cell, each, minlength=n_classes * len(grams))
-        counts = total.reshape(n_classes, len(grams)).astype(np.float64)
-        keep = counts.any(axis=0)
-        return MarkovStats(grams[keep], counts[:, keep], n_tokens)
-
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
         """Orders 1, 2 and 3 over `n_features` tokens; uniform, and unequal by class and token."""
@@ -329,38 +272,9 @@ class DirichletMarkov(ConjugateFamily):
 
     def resolve(self, stats: MarkovStats) -> Self:
         """Size of the vocabulary, and the pseudo-counts broadcast to (class, token)."""
-        n_classes = len(stats.counts)
-        n_tokens = self.n_tokens or stats.n_tokens
-        if n_tokens == 0:
-            raise ValueError("the vocabulary is empty: every document is empty")
-        self.check(stats, n_tokens)
-        empty = self.grams is None
-        return replace(
-            self,
-            n_tokens=n_tokens,
-            alpha=broadcast_prior("alpha", self.alpha, (n_classes, n_tokens)),
-            grams=np.empty((0, self.order), dtype=np.int64) if empty else self.grams,
-            counts=np.empty((n_classes, 0)) if empty else self.counts,
-        )
-
-    def check(self, stats: MarkovStats, n_tokens: int) -> None:
-        """Refuse statistics of another order, or of more tokens."""
-        if stats.grams.shape[1] != self.order:
-            raise ValueError(
-                f"statistics of order {stats.grams.shape[1]} for a model of order {self.order}"
-            )
-        if stats.n_tokens > n_tokens:
-            raise ValueError(
-                f"statistics over {stats.n_tokens} tokens for a model of {n_tokens} tokens"
-            )
-
-    def update(self, stats: MarkovStats) -> Self:
-        """Counts added over the union of the n-grams; alpha stays the prior's."""
-        self.check(stats, self.n_tokens)
-        grams, mine, new = union_of_counts(
-            (self.grams, self.counts), (stats.grams, stats.counts), self.n_tokens
-        )
-        return replace(self, grams=grams, counts=mine + new)
+        known = self._known(stats)
+        shape = (len(stats.counts), known["n_tokens"])
+        return replace(self, **known, alpha=broadcast_prior("alpha", self.alpha, shape))
 
     def mle(self, stats: MarkovStats) -> dict[str, Array]:
         """Relative frequencies after each context, over the contexts of `stats`.
@@ -456,7 +370,7 @@ class DirichletMarkov(ConjugateFamily):
 
     def log_evidence(self, stats: MarkovStats) -> float:
         """Sum over classes and contexts of log B(posterior) - log B(prior)."""
-        self.check(stats, self.n_tokens)
+        check_ngrams(stats, self.order, self.n_tokens)
         new = GramIndex(stats.grams, self.n_tokens)
         *_, context, gram = self.index.tree.path(stats.grams)
         cell = self.alpha[:, stats.grams[:, -1]] + np.pad(self.counts, ((0, 0), (0, 1)))[:, gram]

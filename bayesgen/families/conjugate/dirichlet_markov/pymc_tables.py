@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from bayesgen.families.conjugate.dirichlet_markov.ngrams import concatenate, distinct_ngrams
+from bayesgen.families.shared.ngrams import concatenate, distinct_ngrams
 from bayesgen.families.shared.pymc_parts import dirichlet, prefixed, sum_cells
 from bayesgen.numerics.special import Array
 

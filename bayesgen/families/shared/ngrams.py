@@ -92,6 +92,11 @@ def _distinct(columns: list[Array], n: int, n_tokens: int) -> tuple[Array, Array
     return rows, inverse
 
 
+def without_first(grams: Array, n_tokens: int) -> tuple[Array, Array]:
+    """Distinct n-grams (U, n - 1) after a context one token shorter, and (G,) which is whose."""
+    return _distinct(list(grams[:, 1:].T), len(grams), n_tokens)
+
+
 def union_of_counts(
     a: tuple[Array, Array], b: tuple[Array, Array], n_tokens: int
 ) -> tuple[Array, Array, Array]:
@@ -266,14 +271,18 @@ class DocumentCounts:
         rows = np.repeat(np.arange(len(X)), lengths)
         entry, n = np.unique(rows * many + inverse, return_counts=True)
         row, gram = np.divmod(entry, many)
+        return cls._of_entries(len(X), grams, row, gram, n.astype(np.float64))
+
+    @classmethod
+    def _of_entries(cls, n_rows: int, grams: Array, row: Array, gram: Array, n: Array) -> Self:
+        """From entries in order of (document, n-gram)."""
         context = np.zeros(len(grams), dtype=np.int64)
         context[1:] = np.cumsum((grams[1:, :-1] != grams[:-1, :-1]).any(axis=1))
-        fresh = np.ones(len(entry), dtype=bool)
+        fresh = np.ones(len(row), dtype=bool)
         fresh[1:] = (row[1:] != row[:-1]) | (context[gram[1:]] != context[gram[:-1]])
         run = np.cumsum(fresh) - 1
-        n = n.astype(np.float64)
         return cls(
-            n_rows=len(X),
+            n_rows=n_rows,
             grams=grams,
             row=row,
             gram=gram,
@@ -284,6 +293,27 @@ class DocumentCounts:
             run_n=np.bincount(run, n),
             run_unknown=np.bincount(run, n * (grams[gram, -1] == UNKNOWN)),
         )
+
+    def shorter(self, n_tokens: int) -> tuple[Self, Array]:
+        """The same documents after contexts that are one token shorter.
+
+        Returns
+        -------
+        DocumentCounts
+        at : (P,)
+            Its entry that each entry of these has become part of.
+        """
+        grams, of_gram = without_first(self.grams, n_tokens)
+        many = max(1, len(grams))
+        entry, at = np.unique(self.row * many + of_gram[self.gram], return_inverse=True)
+        row, gram = np.divmod(entry, many)
+        n = np.bincount(at, self.n, len(entry))
+        return self._of_entries(self.n_rows, grams, row, gram, n), at
+
+    @property
+    def starts(self) -> Array:
+        """(R + 1,) where each run begins among the entries, and their number."""
+        return np.searchsorted(self.run, np.arange(len(self.run_row) + 1))
 
     def sum(self, entries: Array, runs: Array) -> Array:
         """(N,) sum over the entries of each document minus the sum over its runs."""

@@ -1,0 +1,1 @@
+"""Families whose predictive is a closed form that approximates a posterior's."""

@@ -1,0 +1,114 @@
+"""Language models of fixed orders beside those that mix orders: log loss on held-out documents.
+
+Languages from the package's data by the first 20 and 50 characters and by whole paragraphs, spam
+by characters and by words; row i is held out if i % 3 == 2. Log losses in nats: as fitted, at the
+best temperature of the held-out rows (one number, from outside), and as a `LogLinearPool` of one
+member, which has its exponent and intercepts from leave-one-out. Written to ``smoothing.json``.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp
+
+import bayesgen as bg
+from tests.benchmarks.open_sets import SHARED, load
+
+FILE = Path(__file__).with_name("smoothing.json")
+
+
+class Task(NamedTuple):
+    """Documents, how they are cut, and lengths of what is held out (None: whole)."""
+
+    name: str
+    X: np.ndarray
+    y: np.ndarray
+    tokens: str
+    lengths: tuple[int | None, ...]
+
+
+def tasks(folder: Path) -> Iterator[Task]:
+    """Those whose data are there."""
+    X, y = bg.datasets.load_languages()
+    yield Task("languages", np.array(X, dtype=object), np.array(y), "char", (20, 50, None))
+    if "sms" in (sets := load(folder)):
+        s = sets["sms"]
+        for tokens in ("char", "word"):
+            yield Task(f"sms by {tokens}s", s.X, s.y, tokens, (None,))
+
+
+def models(tokens: str) -> dict[str, Any]:
+    """{name: classifier}."""
+    orders = (1, 2, 3, 4) if tokens == "char" else (1, 2)
+    fixed = {f"order {n}": bg.MarkovNB(n, tokens=tokens) for n in orders}
+    mixed = {
+        s: bg.MarkovNB(4, tokens=tokens, smoothing=s) for s in ("hierarchical", "context_tree")
+    }
+    return fixed | mixed
+
+
+def log_loss(log_joint: np.ndarray, codes: np.ndarray, temperature: float = 1.0) -> float:
+    """Mean of -log p(label | document), in nats."""
+    scaled = log_joint / temperature
+    return float(np.mean(logsumexp(scaled, axis=1) - scaled[np.arange(len(codes)), codes]))
+
+
+def measure(task: Task, clf: Any) -> Iterator[tuple[int | None, dict[str, float]]]:
+    """(length, figures) of one classifier."""
+    test = np.arange(len(task.y)) % 3 == 2
+    start = time.process_time()
+    clf.fit(task.X[~test], task.y[~test])
+    fitted = time.process_time()
+    pool = bg.LogLinearPool([clf], prefit=True).fit(task.X[~test], task.y[~test])
+    for length in task.lengths:
+        X = np.array([text[:length] for text in task.X[test]], dtype=object)
+        codes = np.searchsorted(clf.classes_, task.y[test])
+        begun = time.process_time()
+        log_joint = clf.predict_joint_log_proba(X)
+        done = time.process_time()
+        best = minimize_scalar(
+            lambda u, a=log_joint, c=codes: log_loss(a, c, np.exp(u)),
+            bounds=(-2, 4),
+            method="bounded",
+        )
+        yield (
+            length,
+            {
+                "log_loss": round(log_loss(log_joint, codes), 4),
+                "temperature": round(float(np.exp(best.x)), 2),
+                "log_loss_at_best_temperature": round(float(best.fun), 4),
+                "log_loss_of_pool": round(log_loss(pool.predict_log_proba(X), codes), 4),
+                "accuracy": round(float((log_joint.argmax(axis=1) == codes).mean()), 4),
+                "fit_s": round(fitted - start, 2),
+                "predict_s": round(done - begun, 2),
+                "documents": int(test.sum()),
+            },
+        )
+
+
+def main() -> None:
+    """Measure everything and write it down."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="names of tasks that hold this")
+    parser.add_argument("--data", type=Path, default=SHARED)
+    options = parser.parse_args()
+    known = json.loads(FILE.read_text()) if FILE.exists() else {}
+    for task in tasks(options.data):
+        if options.only not in task.name:
+            continue
+        for name, clf in models(task.tokens).items():
+            for length, figures in measure(task, clf):
+                key = task.name if length is None else f"{task.name}, {length} characters"
+                known.setdefault(key, {})[name] = figures
+                print(f"{key:28} {name:14}", *figures.values(), flush=True)
+        FILE.write_text(json.dumps(known, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
