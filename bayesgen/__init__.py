@@ -51,6 +51,7 @@ __all__ = [
     "report",
     "row_influence",
     "simulation_based_calibration",
+    "top_words",
     "validate",
 ]
 
@@ -93,6 +94,7 @@ if TYPE_CHECKING:
     from bayesgen.estimators.selection import MutualInformationSelector
     from bayesgen.explain.feature_relevance import feature_relevance
     from bayesgen.explain.mutual_information import mutual_information
+    from bayesgen.explain.top_words import top_words
     from bayesgen.io.dask import fit_dask
     from bayesgen.io.streams import fit_stream
     from bayesgen.predict.costs import decide
@@ -116,6 +118,7 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
         "report": "reporting.report",
         "row_influence": "checks.influence",
         "simulation_based_calibration": "checks.sbc",
+        "top_words": "explain.top_words",
         "validate": "checks.validate",
     }
 
