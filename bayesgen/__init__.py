@@ -58,6 +58,7 @@ __all__ = [
     "report",
     "row_influence",
     "simulation_based_calibration",
+    "top_words",
     "validate",
 ]
 
@@ -100,6 +101,7 @@ if TYPE_CHECKING:
     from bayesgen.estimators.selection import MutualInformationSelector
     from bayesgen.explain.feature_relevance import feature_relevance
     from bayesgen.explain.mutual_information import mutual_information
+    from bayesgen.explain.top_words import top_words
     from bayesgen.families.errors import MissingCapabilityError, UndefinedEstimateError
     from bayesgen.inference.closed_form import NoClosedFormError
     from bayesgen.inference.diagnostics import SamplingError, SamplingWarning
@@ -135,6 +137,7 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
         "report": "reporting.report",
         "row_influence": "checks.influence",
         "simulation_based_calibration": "checks.sbc",
+        "top_words": "explain.top_words",
         "validate": "checks.validate",
     }
 

@@ -9,6 +9,7 @@ from rows, the `posterior` as others read it, and `saving`; `summary` says what 
 from typing import Any
 
 from bayesgen.estimators.estimator import Align
+from bayesgen.estimators.plug_ins import PlugIns
 from bayesgen.estimators.predicting import LinearForm, Predicting
 from bayesgen.estimators.saving import Saving
 from bayesgen.estimators.summary import Summarising
@@ -20,7 +21,7 @@ from bayesgen.families.contract import Family
 __all__ = ["Align", "GenerativeClassifier", "LinearForm"]
 
 
-class GenerativeClassifier(Predicting, Uncertainty, Typicality, Summarising, Saving):
+class GenerativeClassifier(PlugIns, Predicting, Uncertainty, Typicality, Summarising, Saving):
     """Classifier from any conjugate family, the user's own included.
 
     Parameters
@@ -50,6 +51,15 @@ class GenerativeClassifier(Predicting, Uncertainty, Typicality, Summarising, Sav
     n_features_in_ : int
     feature_names_in_ : array of str
         Only if X had column names.
+    class_count_, class_log_prior_ : array (class,)
+        As in scikit-learn, here and below, after a fit in closed form: weights of the rows; logs of
+        the posterior means of the class weights.
+    coef_, intercept_ : array (1, feature) and (1,) of two classes, else (class, feature), (class,)
+        Where a rule is linear: that of the posterior predictive (bits), else of the posterior
+        means. ``linear_form(method)`` has the others.
+    theta_, var_, means_, covariance_, feature_log_prob_ : array
+        Where scikit-learn's class has them: posterior means, of probabilities their logs.
+        ``estimates(method)`` has them and others with names.
 
     Notes
     -----

@@ -59,6 +59,7 @@ class BernoulliNB(GenerativeClassifier):
     """
 
     _family_type: type[Family] = BetaBernoulli
+    _by_column = ("alpha", "beta")
 
     def __init__(
         self,
@@ -203,6 +204,7 @@ class MultinomialNB(_Counts):
     """
 
     _family_type: type[Family] = DirichletMultinomial
+    _by_column = ("alpha",)
 
     def __init__(self, alpha: Any = 1.0, *, class_alpha: Any = 1.0, prior: str = "default") -> None:
         self.alpha = alpha
@@ -255,6 +257,7 @@ class PoissonNB(_Counts):
     """
 
     _family_type: type[Family] = GammaPoisson
+    _by_column = ("shape", "rate")
 
     def __init__(
         self,

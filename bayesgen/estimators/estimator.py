@@ -1,14 +1,18 @@
 """What an estimator chooses (its family, how it reads X, names), and the posterior it was given."""
 
+import copy
+import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesgen.datatree import tree
 from bayesgen.encoding.labels import codes_of, weights_by_class
+from bayesgen.encoding.tables import find_column
 from bayesgen.families.contract import Family, Stats
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, METHODS, Method
 from bayesgen.inference.closed_form import NoClosedFormError
@@ -30,8 +34,33 @@ Align = Callable[[Stats], Stats]
 Posterior = ExactPosterior | DrawnPosterior
 
 
+# arguments that scikit-learn's classes have, and what answers for them here
+_WEIGHTS = "class_prior= of the predict methods, or class_alpha=, the prior of the class weights"
+_COVARIANCE = "nu0= and psi0=, the prior of the covariance, or prior='loo', which chooses it"
+_ANSWERS = {
+    "priors": _WEIGHTS,
+    "class_prior": _WEIGHTS,
+    "fit_prior": _WEIGHTS,
+    "var_smoothing": "nu0= and sigma2_0=, the prior of the variances",
+    "min_categories": "categories=, the declared categories of the columns",
+    "force_alpha": "alpha= alone, which is taken as it is",
+    "shrinkage": _COVARIANCE,
+    "reg_param": _COVARIANCE,
+    "store_covariance": "covariance_, which is always there",
+}
+
+
 class Estimator(ClassifierMixin, BaseEstimator):
     """Choices of one estimator; the public methods rest on these alone, not on each other."""
+
+    _by_column: tuple[str, ...] = ()  # arguments that may be {column: value}
+
+    def __new__(cls, *args: Any, **arguments: Any) -> Self:
+        """Answer arguments of scikit-learn's class of this name."""
+        for name in _ANSWERS.keys() & arguments.keys():
+            if name not in inspect.signature(cls).parameters:
+                raise TypeError(f"{cls.__name__} has no argument {name!r}: use {_ANSWERS[name]}")
+        return super().__new__(cls)
 
     family: Any
     class_alpha: Any
@@ -117,9 +146,25 @@ class Estimator(ClassifierMixin, BaseEstimator):
         """Hyper-parameters as the user gave them, made once for a fit and an encoder."""
         made = self.__dict__.get("_made")
         if made is None or made[0] is not self.encoder_:
-            self._made = made = (self.encoder_, ClassModel(self.class_alpha, self._make_family()))
+            family = self._in_order()._make_family()
+            self._made = made = (self.encoder_, ClassModel(self.class_alpha, family))
         model: ClassModel = made[1]
         return model
+
+    def _in_order(self) -> Self:
+        """The same with arguments {column: value} as arrays over the columns."""
+        given = {k: v for k in self._by_column if isinstance(v := getattr(self, k), Mapping)}
+        if not given:
+            return self
+        out, names = copy.copy(self), self._feature_names()
+        at = {name: j for j, name in enumerate(names)}
+        for argument, values in given.items():
+            found = {find_column(k, at, len(at), argument): v for k, v in values.items()}
+            if absent := [name for j, name in enumerate(names) if j not in found]:
+                raise ValueError(f"{argument} has no value for column {absent[0]!r}")
+            columns = [np.asarray(found[j], dtype=np.float64) for j in range(len(names))]
+            setattr(out, argument, np.stack(np.broadcast_arrays(*columns), axis=-1))
+        return out
 
     def _conjugate(self) -> bool:
         """Whether the family has closed forms."""

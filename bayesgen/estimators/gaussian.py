@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils import assert_all_finite
+from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.estimators.base import GenerativeClassifier
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
@@ -75,6 +76,7 @@ class GaussianNB(RealColumns):
     ----------
     mu0 : float or array broadcasting to (class, feature), optional
         Prior mean of the class means, in the unit of the feature. None: pooled mean of the column.
+        This and the next three may also be a mapping, {column: value}, of all columns.
     kappa0 : float or array broadcasting to (class, feature), optional
         Weight of mu0, in rows. None: 0.1.
     nu0 : float or array broadcasting to the variances, optional
@@ -113,6 +115,7 @@ class GaussianNB(RealColumns):
     """
 
     _family_type: type[Family] = NormalInverseGamma
+    _by_column = ("mu0", "kappa0", "nu0", "sigma2_0")
 
     def __init__(
         self,
@@ -142,6 +145,7 @@ class GaussianNB(RealColumns):
 class _Discriminant(RealColumns):
     """Shared constructor and choice of family of the two discriminants."""
 
+    _by_column = ("mu0", "psi0")
     _shared: bool
     _diagonal: Literal["class", "tied"]
     _spherical: Literal["class_spherical", "spherical"]
@@ -226,15 +230,16 @@ class LinearDiscriminant(_Discriminant):
     Parameters
     ----------
     mu0 : float or array broadcasting to (class, feature), optional
-        Prior mean of the class means, in the units of the features. None: pooled mean.
+        Prior mean of the class means, in the units of the features; or {column: value}, of all
+        columns. None: pooled mean.
     kappa0 : float or array (class,), optional
         Weight of mu0, in rows. None: 0.1.
     nu0 : float, optional
         Degrees of freedom, > D - 1. None: D + 2, the least integer with a finite prior mean.
     psi0 : float, array (feature,) or (feature, feature), optional
-        Scale matrix; a number or a vector is its diagonal. E Sigma = psi0/(nu0 - D - 1). None:
-        nu0 times pooled within-class variances and correlations, the correlations shrunken towards
-        0 by how doubtful they are.
+        Scale matrix; a number, a vector or {column: value} is its diagonal. E Sigma =
+        psi0/(nu0 - D - 1). None: nu0 times pooled within-class variances and correlations, the
+        correlations shrunken towards 0 by how doubtful they are.
     covariance : {"full", "diagonal", "spherical"}
         Diagonal: a variance for each feature; spherical: one for all. Then each variance is
         scaled-inverse-chi2(nu0, psi0/nu0), the inverse Wishart of one dimension, with nu0 = 3 by
@@ -272,6 +277,31 @@ class LinearDiscriminant(_Discriminant):
     _diagonal = "tied"
     _spherical = "spherical"
 
+    def transform(self, X: Any) -> Array:
+        """(N, K) rows in the K = min(C - 1, D) directions that separate the classes most.
+
+        Fisher's discriminant coordinates, of the posterior means of the parameters: distances from
+        the mean of the class means, weighted by the class weights, in directions with variance 1
+        and correlation 0 within the classes, the most separating first. As ``transform`` of
+        scikit-learn's class, whose covariance is the pooled one. NaN where a cell is missing.
+        """
+        check_is_fitted(self, "model_")
+        theta = self.model_.estimate("posterior_mean", self.stats_)
+        mu, weights = theta["mu"], self.model_.mean_weights()
+        sigma = theta.get("Sigma")
+        if sigma is None:
+            sigma = np.diag(np.broadcast_to(theta["sigma2"], mu.shape[1]))
+        centre, factor = weights @ mu, np.linalg.cholesky(sigma)
+        between = np.linalg.solve(factor, ((mu - centre) * np.sqrt(weights)[:, None]).T)
+        directions = np.linalg.svd(between)[0][:, : len(mu) - 1]
+        scalings = np.linalg.solve(factor.T, directions)
+        rows = np.asarray(self._encoded(X), dtype=np.float64)
+        return (rows - centre) @ scalings
+
+    def fit_transform(self, X: Any, y: Any, sample_weight: Any = None) -> Array:
+        """Fit, then transform the same rows."""
+        return self.fit(X, y, sample_weight).transform(X)
+
 
 class QuadraticDiscriminant(_Discriminant):
     r"""Gaussian discriminant analysis with a covariance for each class.
@@ -282,15 +312,16 @@ class QuadraticDiscriminant(_Discriminant):
     Parameters
     ----------
     mu0 : float or array broadcasting to (class, feature), optional
-        Prior mean of the class means, in the units of the features. None: pooled mean.
+        Prior mean of the class means, in the units of the features; or {column: value}, of all
+        columns. None: pooled mean.
     kappa0 : float or array (class,), optional
         Weight of mu0, in rows. None: 0.1.
     nu0 : float or array (class,), optional
         Degrees of freedom, > D - 1. None: D + 2, the least integer with a finite prior mean.
     psi0 : float, array (feature,), (feature, feature) or (class, feature, feature), optional
-        Scale matrix; a number or a vector is its diagonal. E Sigma = psi0/(nu0 - D - 1). None:
-        nu0 times pooled within-class variances and correlations, the correlations shrunken towards
-        0 by how doubtful they are.
+        Scale matrix; a number, a vector or {column: value} is its diagonal. E Sigma =
+        psi0/(nu0 - D - 1). None: nu0 times pooled within-class variances and correlations, the
+        correlations shrunken towards 0 by how doubtful they are.
     covariance : {"full", "diagonal", "spherical"}
         Diagonal: a variance for each class and feature (`GaussianNB`); spherical: one per class.
         Then each variance is scaled-inverse-chi2(nu0, psi0/nu0), with nu0 = 3 by default.

@@ -81,6 +81,7 @@ class TreeAugmentedGaussianNB(GivenStructure, RealColumns):
     """
 
     _family_type: type[Family] = NormalForest
+    _by_column = ("mu0", "psi0")
 
     def __init__(
         self,

@@ -74,6 +74,7 @@ class HistogramNB(RealColumns):
     """
 
     _family_type: type[Family] = DirichletHistogram
+    _by_column = ("alpha",)
 
     def __init__(
         self,

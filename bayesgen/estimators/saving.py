@@ -90,7 +90,7 @@ class Saving(Posterior):
         self.n_rows_seen_ = storage.whole(state, "n_rows_seen")
         self.encoder_ = None
         self._restore(state)
-        given = self._make_family()
+        given = self._in_order()._make_family()
         family = type(given)
         if family.__name__ != fit.attrs["family"]:
             raise ValueError(f"the file holds a {fit.attrs['family']}, not a {family.__name__}")

@@ -117,6 +117,8 @@ class Family(Record, abc.ABC):
     # whether log p(x | theta_c) is a sum over the columns, the parameters of each in arrays with
     # the dim ``feature``: then ``at(FEATURE, [j])`` is the family of column j alone
     separable: ClassVar[bool] = False
+    # {attribute: parameter}: where scikit-learn's users look for the posterior means
+    attributes: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:

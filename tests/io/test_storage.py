@@ -72,6 +72,8 @@ CASES = {
     "GaussianNB constant": (bg.GaussianNB, np.insert(REAL, 1, 5.0, axis=1)),
     "GaussianNB offset": (bg.GaussianNB, np.round(REAL * 64) / 64 + 1e8),
     "GaussianNB one column": (bg.GaussianNB, REAL[:, :1]),
+    "HistogramNB": (lambda: bg.HistogramNB(edges=[[-1.0, 0, 2], [0.0, 1], [3.0]]), MISSING_CELLS),
+    "TreeAugmentedGaussianNB": (bg.TreeAugmentedGaussianNB, REAL),
     "MixedNB": (bg.MixedNB, TABLE),
     "MixedNB named": (
         lambda: bg.MixedNB(

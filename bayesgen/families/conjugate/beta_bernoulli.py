@@ -6,6 +6,7 @@ so that for one row the plug-in of posterior means *is* the posterior predictive
 Source: Murphy, Machine Learning: a Probabilistic Perspective (2012), section 3.5.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -74,6 +75,7 @@ class BetaBernoulli(ConjugateFamily):
     sparse: ClassVar[bool] = True
     statistics: ClassVar[type[Stats]] = BernoulliStats
     tunable: ClassVar[tuple[str, ...]] = ("alpha", "beta")
+    attributes: ClassVar[Mapping[str, str]] = {"feature_log_prob_": "theta"}
     separable: ClassVar[bool] = True
 
     alpha: Any = array(CLASS, FEATURE, default=1.0)

@@ -14,7 +14,7 @@ Features may have different numbers of categories K_j. Arrays are padded to the 
 Source: Murphy, Machine Learning: a Probabilistic Perspective (2012), section 3.4.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -123,6 +123,7 @@ class DirichletCategorical(ConjugateFamily):
     sparse: ClassVar[bool] = True
     statistics: ClassVar[type[Stats]] = CategoricalStats
     tunable: ClassVar[tuple[str, ...]] = ("alpha",)
+    attributes: ClassVar[Mapping[str, str]] = {"feature_log_prob_": "theta"}
     separable: ClassVar[bool] = True
 
     alpha: Any = array(CLASS, FEATURE, CATEGORY, default=1.0)

@@ -18,6 +18,7 @@ Source: Murphy, Machine Learning: a Probabilistic Perspective (2012), section 3.
 and Elkan (2005), Modeling word burstiness using the Dirichlet distribution, ICML.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -118,6 +119,7 @@ class DirichletMultinomial(ConjugateFamily):
     )
     statistics: ClassVar[type[Stats]] = MultinomialStats
     tunable: ClassVar[tuple[str, ...]] = ("alpha",)
+    attributes: ClassVar[Mapping[str, str]] = {"feature_log_prob_": "theta"}
 
     alpha: Any = array(CLASS, FEATURE, default=1.0)
     length: int = 100

@@ -13,6 +13,7 @@ Source: Gelman et al., Bayesian Data Analysis (3rd ed.), section 3.3; Murphy (20
 Bayesian analysis of the Gaussian distribution.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -99,6 +100,7 @@ class NormalInverseGamma(ConjugateFamily):
 
     statistics: ClassVar[type[Stats]] = GaussianStats
     tunable: ClassVar[tuple[str, ...]] = ("kappa", "nu", "sigma2")
+    attributes: ClassVar[Mapping[str, str]] = {"theta_": "mu", "means_": "mu", "var_": "sigma2"}
     separable: ClassVar[bool] = True
 
     mu: Any = array(CLASS, FEATURE, default=None)

@@ -95,6 +95,7 @@ class NormalInverseWishart(ConjugateFamily):
 
     statistics: ClassVar[type[Stats]] = ScatterStats
     tunable: ClassVar[tuple[str, ...]] = ("kappa", "nu", "psi")
+    attributes: ClassVar[Mapping[str, str]] = {"means_": "mu", "covariance_": "Sigma"}
     missing: ClassVar[str] = "marginalised"
     fits_missing: ClassVar[bool] = False
 

@@ -1,0 +1,149 @@
+"""Estimates by name, scikit-learn's attributes and arguments, priors by column name."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import discriminant_analysis, naive_bayes
+from sklearn.feature_selection import RFE, SelectFromModel
+
+import bayesgen as bg
+from bayesgen.families.errors import UndefinedEstimateError
+from tests.estimators.cases import CASES, PLUG_INS, every_case, fitted
+
+RNG = np.random.default_rng(0)
+Y = np.arange(90) % 3
+REALS = RNG.normal(size=(90, 4)) + Y[:, None] * [1.0, 0.0, 2.0, -1.0]
+COUNTS = RNG.poisson(1 + Y[:, None] * [0.0, 1.0, 2.0, 0.5])
+TINY = 1e-10  # a prior that weighs nothing: posterior means are maximum likelihood
+
+
+@every_case
+def test_estimates_are_what_is_plugged_in(case):
+    clf, _, _ = fitted(case)
+    for method in PLUG_INS:
+        try:
+            theta = clf.model_.estimate(method, clf.stats_)
+        except UndefinedEstimateError:
+            with pytest.raises(ValueError, match=method):
+                clf.estimates(method)
+            continue
+        found = clf.estimates(method)
+        assert list(found["pi"]["class"].values) == list(clf.classes_)
+        np.testing.assert_allclose(found["pi"], clf.model_.class_weights(method, clf.stats_))
+        for name, value in theta.items():
+            own = found[name]
+            if own.shape == np.shape(value):
+                np.testing.assert_array_equal(own, value)
+            else:  # categories that exist, in one dim
+                assert own.dims[-1].endswith("feature_category")
+                assert own.sum() == pytest.approx(np.sum(value))
+
+
+def test_attributes_are_those_of_scikit_learn_where_the_prior_weighs_nothing():
+    ours = bg.GaussianNB(0.0, TINY, 2.0, TINY, class_alpha=TINY).fit(REALS, Y)
+    theirs = naive_bayes.GaussianNB().fit(REALS, Y)
+    for name in ("theta_", "var_", "class_count_"):
+        np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-6)
+    np.testing.assert_allclose(ours.class_log_prior_, np.log(theirs.class_prior_), rtol=1e-9)
+    for our_type, their_type, X in (
+        (bg.MultinomialNB, naive_bayes.MultinomialNB, COUNTS),
+        (bg.BernoulliNB, naive_bayes.BernoulliNB, COUNTS > 1),
+        (bg.CategoricalNB, naive_bayes.CategoricalNB, np.minimum(COUNTS, 2)),
+    ):
+        a, b = our_type(class_alpha=TINY).fit(X, Y), their_type().fit(X, Y)
+        for found, expected in zip(a.feature_log_prob_, b.feature_log_prob_, strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-9)
+    d = REALS.shape[1]
+    flat = {"mu0": 0.0, "kappa0": TINY, "nu0": d + 1.0, "psi0": TINY, "class_alpha": TINY}
+    lda = bg.LinearDiscriminant(**flat).fit(REALS, Y)
+    peer = discriminant_analysis.LinearDiscriminantAnalysis(solver="lsqr", store_covariance=True)
+    peer.fit(REALS, Y)
+    for name in ("means_", "covariance_", "coef_", "intercept_"):
+        np.testing.assert_allclose(getattr(lda, name), getattr(peer, name), rtol=1e-6)
+    two = Y < 2
+    both = [clf.fit(REALS[two], Y[two]) for clf in (bg.LinearDiscriminant(**flat), peer)]
+    np.testing.assert_allclose(both[0].coef_, both[1].coef_, rtol=1e-6)
+    assert both[0].intercept_.shape == both[1].intercept_.shape == (1,)
+
+
+def test_transform_is_scikit_learns_up_to_sign():
+    flat = {"mu0": 0.0, "kappa0": TINY, "nu0": 5.0, "psi0": TINY, "class_alpha": TINY}
+    lda = bg.LinearDiscriminant(**flat).fit(REALS, Y)
+    ours = lda.transform(REALS)
+    theirs = discriminant_analysis.LinearDiscriminantAnalysis().fit(REALS, Y).transform(REALS)
+    np.testing.assert_allclose(ours, theirs * np.sign((ours * theirs).sum(axis=0)), rtol=1e-6)
+    np.testing.assert_array_equal(bg.LinearDiscriminant(**flat).fit_transform(REALS, Y), ours)
+
+
+LINEAR = ("BernoulliNB", "MultinomialNB", "PoissonNB", "GaussianNB tied", "LinearDiscriminant")
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_coefficients_predict_and_select(name):
+    clf, X, y = fitted(CASES[name])
+    rows = np.flatnonzero(~np.isnan(X).any(axis=1))
+    X, y = X[rows], y[rows]
+    clf.fit(X, y)
+    method = "posterior_predictive" if name == "BernoulliNB" else "posterior_mean"
+    scores = X @ clf.coef_.T + clf.intercept_
+    np.testing.assert_array_equal(
+        clf.classes_[scores.argmax(axis=1)], clf.predict(X, method=method)
+    )
+    assert RFE(CASES[name].make(), n_features_to_select=X.shape[1]).fit(X, y).support_.all()
+    chosen = SelectFromModel(clf, prefit=True, max_features=1, threshold=-np.inf)
+    assert chosen.get_support().sum() == 1
+
+
+@pytest.mark.parametrize(
+    ("clf", "attribute", "what"),
+    [
+        (bg.GaussianNB(), "coef_", "quadratic.*estimates"),
+        (bg.QuadraticDiscriminant(), "coef_", "LinearDiscriminant is linear"),
+        (bg.GaussianNB(nu0=1.0), "var_", "estimates"),
+        (bg.GaussianNB(), "covariance_", "no attribute"),
+    ],
+)
+def test_attributes_that_do_not_exist_say_what_does(clf, attribute, what):
+    X, y = (REALS[:4], Y[:4]) if clf.get_params().get("nu0") else (REALS, Y)
+    assert not hasattr(clf, attribute)
+    with pytest.raises(AttributeError, match=what):
+        getattr(clf.fit(X, y), attribute)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "argument", "what"),
+    [
+        (bg.GaussianNB, "priors", "GaussianNB has no argument 'priors': use class_prior="),
+        (bg.GaussianNB, "var_smoothing", "sigma2_0="),
+        (bg.CategoricalNB, "min_categories", "categories="),
+        (bg.MultinomialNB, "fit_prior", "class_alpha="),
+        (bg.LinearDiscriminant, "shrinkage", "psi0="),
+        (bg.GaussianNB, "nonsense", "unexpected keyword"),
+    ],
+)
+def test_arguments_of_scikit_learn_are_answered(estimator, argument, what):
+    with pytest.raises(TypeError, match=what):
+        estimator(**{argument: 1.0})
+
+
+def test_priors_by_column_name(tmp_path):
+    table = pd.DataFrame(REALS, columns=list("abcd"))
+    values = {"d": 4.0, "a": 1.0, "c": 3.0, "b": [2.0, 2.5, 1.5]}
+    clf = bg.GaussianNB(mu0=values, sigma2_0=dict.fromkeys("abcd", 2.0)).fit(table, Y)
+    mu0 = [[1.0, 2.0, 3.0, 4.0], [1.0, 2.5, 3.0, 4.0], [1.0, 1.5, 3.0, 4.0]]
+    expected = bg.GaussianNB(mu0=mu0, sigma2_0=2.0).fit(table, Y)
+    np.testing.assert_array_equal(clf.predict_proba(table), expected.predict_proba(table))
+    clf.save(tmp_path / "model.nc")
+    again = bg.load(tmp_path / "model.nc").partial_fit(table, Y)
+    np.testing.assert_array_equal(
+        again.predict_proba(table), expected.partial_fit(table, Y).predict_proba(table)
+    )
+    psi = {"a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0}
+    for covariance in ("full", "diagonal"):
+        by_name = bg.LinearDiscriminant(psi0=psi, covariance=covariance).fit(table, Y)
+        by_place = bg.LinearDiscriminant(psi0=[1.0, 2, 3, 4], covariance=covariance).fit(table, Y)
+        assert by_name.log_evidence_ == by_place.log_evidence_
+    with pytest.raises(ValueError, match="mu0 has no value for column 'b'"):
+        bg.GaussianNB(mu0={"a": 1.0}).fit(table, Y)
+    with pytest.raises(ValueError, match="mu0: no column 'e'"):
+        bg.GaussianNB(mu0={"e": 1.0}).fit(table, Y)
