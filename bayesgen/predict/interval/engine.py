@@ -43,6 +43,7 @@ from bayesgen.predict.interval.contrast import (
 )
 from bayesgen.predict.interval.cumulants import (
     ERROR,
+    Cumulants,
     cornish_fisher,
     cornish_fisher_applies,
     cumulants,
@@ -121,13 +122,16 @@ class Ends(NamedTuple):
 
 
 def contrast_interval(
-    contrast: Contrast, request: IntervalRequest, length: Length = difference
+    contrast: Contrast,
+    request: IntervalRequest,
+    length: Length = difference,
+    k: Cumulants | None = None,
 ) -> Ends:
-    """(n,) intervals of the variables of a contrast; nothing is drawn.
+    """(n,) intervals of the variables of a contrast, `k` if known; nothing is drawn.
 
     `Ends.error` bounds the error of the probability beyond an end.
     """
-    k = cumulants(contrast)
+    k = cumulants(contrast) if k is None else k
     n = len(k.mean)
     out = Ends(k.mean.copy(), k.mean.copy(), np.full(n, "constant", dtype=_NAMES), np.zeros(n))
     varies = (k.sd > 0) | (k.error > 0)
@@ -270,7 +274,11 @@ class _Source:
         """(n,) of the probability of a, where it and b alone are possible."""
         tilts = [a, b] if self.with_row else []
         contrast = log_odds(self.model, X, a, b, self.class_prior, tilts)
-        return contrast_interval(contrast, self.request, in_probability)
+        k = None
+        if not self.with_row:
+            both = np.array([a, b])
+            k = Joints(self.model, X, both, self.class_prior, self.points).log_odds
+        return contrast_interval(contrast, self.request, in_probability, k)
 
     def many_classes(self, X: Matrix, classes: Array) -> Ends:
         """Each class against all others: by each route what the one before left."""
