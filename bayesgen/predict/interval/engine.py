@@ -6,8 +6,8 @@ over the labels of the row, of which every route below takes the average. Neithe
 around p(y=c | x, D), though that is the mean of the second, and need not be centred on it.
 
 Two classes: quantiles of the log-odds, by Cornish-Fisher or by inversion, and through the sigmoid,
-which is monotone: exact. More classes: `against_rest` if they are independent given the data, else
-draws. Everything happens on the scale of log-odds, so that a probability of 1e-30 has its digits.
+which is monotone: exact. More classes: `against_rest` if they are independent given the data or
+given variances that they share, else draws. Everything happens on the scale of log-odds, so that a probability of 1e-30 has its digits.
 
 Of other contrasts (`contrast_interval`): the same routes, on the contrast's own scale.
 """
@@ -80,7 +80,7 @@ class Intervals:
     log_odds_lower, log_odds_upper : (N, C)
         The same ends as log p/(1 - p): what is left of them where a probability rounds to 1.
     method : (N,) str
-        "constant", "cornish-fisher", "inversion", "margins" (`against_rest`) or "draws".
+        "constant", "cornish-fisher", "inversion", "margins" (`Joints.inverted`) or "draws".
     error : (N,)
         Standard error (draws, margins) or bound (else) of the probability below an end.
     """
