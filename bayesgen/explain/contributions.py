@@ -27,6 +27,7 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.families.capabilities import (
+    CellCumulants,
     FeatureTerms,
     LinearRule,
     SeparateColumns,
@@ -44,6 +45,7 @@ from bayesgen.numerics.special import Array, log_gamma_difference
 from bayesgen.posterior.model import ClassModel, draw_shape, log_class_weights, log_weights
 from bayesgen.posterior.monte_carlo import effective_sample_size
 from bayesgen.predict.interval.contrast import Contrast, class_weights, log_odds
+from bayesgen.predict.interval.cumulants import Cumulants, of_difference
 from bayesgen.predict.interval.engine import contrast_interval
 from bayesgen.predict.interval.request import IntervalRequest
 
@@ -184,9 +186,10 @@ def _distributions(source: Any, predictive: Array, request: Request) -> Terms:
     finite = np.flatnonzero(np.isfinite(predictive))  # else impossible under one class
     for start in range(0, len(finite), _ITEMS):
         items = finite[start : start + _ITEMS]
-        contrast = Contrast(source, items, _no_weights, _ODDS)
-        out.mean[items] = _slope(contrast, np.arange(len(items)))
-        found = contrast_interval(contrast, request)
+        contrast, k = Contrast(source, items, _no_weights, _ODDS), source.cumulants(items)
+        slope = _slope(contrast, np.arange(len(items))) if k is None else k.mean
+        out.mean[items] = slope
+        found = contrast_interval(contrast, request, k=k)
         out.lower[items], out.upper[items], out.error[items] = found.low, found.high, found.error
     return out
 
@@ -198,9 +201,15 @@ class _Cells:
     columns: SeparateColumns
     x: Array
     column: Array
+    closed: CellCumulants | None
 
     def cgf(self, items: Array, t: Array) -> Array:
         return self.columns.cell_cgf(self.x[items], self.column[items], t)
+
+    def cumulants(self, items: Array) -> Cumulants | None:
+        if self.closed is None:
+            return None
+        return of_difference(self.closed.cell_cumulants(self.x[items], self.column[items]))
 
 
 def _separable(family: ConjugateFamily, X: Matrix, request: Request) -> Terms:
@@ -214,7 +223,8 @@ def _separable(family: ConjugateFamily, X: Matrix, request: Request) -> Terms:
     fresh[1:] = (values[1:] != values[:-1]) | (columns[1:] != columns[:-1])
     item = np.empty(len(order), dtype=np.intp)
     item[order] = np.cumsum(fresh) - 1
-    cells = _Cells(separate_columns(family), values[fresh], columns[fresh])
+    closed = family.capability(CellCumulants)
+    cells = _Cells(separate_columns(family), values[fresh], columns[fresh], closed)
     every = np.arange(len(cells.x))
     log_p = [cells.cgf(every, t[None, None])[0] for t in np.eye(2)]
     with np.errstate(invalid="ignore"):  # impossible under both
@@ -240,6 +250,9 @@ class _Tokens:
             out = out + log_gamma_difference(self.cell[c, items], power)
             out = out - log_gamma_difference(self.total[c, items], power)
         return out
+
+    def cumulants(self, items: Array) -> None:
+        return None
 
 
 def _of_urns(urns: Urns, pair: list[int], rows: Array, n_features: int, request: Request) -> Terms:

@@ -1,8 +1,9 @@
 r"""Joint draws of the log joint densities of all classes, and what they say of a probability.
 
-For two classes nothing is drawn (`inversion`), and for classes that are independent given the data
-the margins are inverted and only their combination is averaged (`against_rest`). Draws remain where
-classes share a parameter (one covariance), and where a series does not converge.
+For two classes nothing is drawn (`inversion`), and for classes that are independent given the data,
+or given variances that they share, only the combination of their laws is averaged (`against_rest`).
+Draws remain where neither holds, for few rows with a shared covariance, and where a series does not
+converge.
 """
 
 from collections.abc import Iterator

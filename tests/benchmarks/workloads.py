@@ -249,6 +249,31 @@ def dask_ours(X: Any, y: Any) -> Call:
 # ----------------------------------------------------------------------------------------- the list
 
 
+def intervals(make: Callable[[], Any], method: str = "predict_interval", **options: Any) -> Any:
+    """A method with rows alone, of a classifier that is fitted to a part of them."""
+
+    def of(X: Any, y: Any) -> Call:
+        clf = make().fit(*_part(X, y))
+        return lambda: getattr(clf, method)(X, **options)
+
+    return of
+
+
+def shared_draws(make: Callable[[], Any]) -> Any:
+    """Percentiles of class probabilities under draws of theta that all rows share."""
+
+    def of(X: Any, y: Any) -> Call:
+        clf = make().fit(*_part(X, y))
+
+        def call() -> Any:
+            rho = clf.predict_posterior(X, draws=DRAWS, max_memory=16)["predictions"]
+            return np.quantile(rho["class_probability"].values, [0.05, 0.95], axis=(0, 1))
+
+        return call
+
+    return of
+
+
 def _pair(
     name: str,
     size: str,
@@ -311,6 +336,18 @@ def all_workloads() -> list[Workload]:
         Workload("BernoulliNB, 1000 draws", "1e4 x 1000, C 5", data("bits", 1e4, 1000),
                  draws(bg.BernoulliNB), bernoulli_loop, 4, "loop over draws",
                  few_draws(bg.BernoulliNB)),
+        *(
+            Workload(f"{name}, {what}", "5e3 x 10, C 5", data("real", 5e3, 10),
+                     intervals(make, method, **options), shared_draws(make), goal,
+                     "1000 draws that rows share")
+            for name, make, goals in (("GaussianNB", bg.GaussianNB, (3, 1)), ("LDA", lda, (1, 1)))
+            for goal, (what, method, options) in zip(
+                goals,
+                (("intervals", "predict_interval", {"prob": 0.9, "kind": "eti"}),
+                 ("entropies", "predict_uncertainty", {})),
+                strict=True,
+            )
+        ),
         Workload("GaussianNB stream", "20 blocks of 1e6 x 10, float32",
                  data("real", 1e6, 10, "float32"), stream_ours, stream_peer, None,
                  "scikit-learn, partial_fit"),

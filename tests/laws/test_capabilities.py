@@ -11,6 +11,7 @@ import pytest
 from scipy.special import gammaln
 
 from bayesgen.families.capabilities import (
+    CellCumulants,
     DensityCumulants,
     DensityDraws,
     Discriminant,
@@ -105,6 +106,15 @@ def test_cumulants_of_densities_are_derivatives_of_the_cgf(case, seen):
             want = (values * angle[:, None] ** -r).mean(axis=0).real * factorial(r) / h**r
             scale = sd**r + (np.abs(want).max() if r == 1 else 0.0)
             np.testing.assert_allclose(k[r - 1, :, c], want, atol=1e-7 * scale, rtol=1e-7)
+
+
+def test_cumulants_of_cells_add_up_to_those_of_densities(case):
+    case, posterior, X, _, _, found = offered(case, CellCumulants)
+    row, column = np.nonzero(~np.isnan(X))
+    each = np.zeros((5, *X.shape, case.n_classes))
+    each[:, row, column] = found.cell_cumulants(X[row, column], column)
+    want = posterior.capability(DensityCumulants).density_cumulants(X, 0)
+    np.testing.assert_allclose(each.sum(axis=2), want, rtol=1e-10)
 
 
 def test_distances_given_the_shared_variances_make_up_the_log_odds(case):

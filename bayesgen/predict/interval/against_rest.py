@@ -7,17 +7,12 @@ class weights,
 
 The expectation is an average over scrambled Sobol points, which all rows have in common: one
 coordinate for each class, taken through the quantile function of its a_c. The integrand is smooth,
-so a few hundred points do what 10^5 draws would. F_c is a table of cubics. There are two ways to
-it: Cornish and Fisher's expansion from five cumulants in closed form (`Joints.expanded`), and,
-where that is not good enough, the inversion of the characteristic function (`Joints.inverted`).
-
-Classes that share variances are independent given these: location and scale of a_c then differ from
-point to point, with the draws of the variances, and the shape is that at the mean draw.
+so a few hundred points do what 10^5 draws would. F_c is a table of cubics (`laws`).
 
 Given the row too, the distribution is a mixture over the labels that the row may have: each
 component is the same of a posterior that has seen the row with that label.
 
-Shapes: n rows, C classes, S points, M components, G cells of a table.
+Shapes: n rows, C classes, S points, M components.
 """
 
 from collections.abc import Sequence
@@ -151,10 +146,10 @@ class Mixture:
         fields[4:5] = [self.weight, fields[4], _of_all(self.rest)]
         cells = parts[0].cells if len(parts) == 1 else np.concatenate([f.cells for f in parts])
 
+        arrays = *fields, np.ascontiguousarray(p), logit(p), ndtri(p), error, l
+
         def block(start: int, stop: int) -> None:
-            own = slice(start, stop)
-            each = [f[own] for f in (*fields, p, logit(p), ndtri(p), error, l)]
-            compiled(cells, *each)
+            compiled(cells, *(f[start:stop] for f in arrays))
 
         for _ in over_blocks(block, len(p), 4 * fields[5][0].size):
             pass
@@ -162,7 +157,8 @@ class Mixture:
 
 def _of_all(arrays: Sequence[Array]) -> Array:
     """(n, M, ...) of M arrays (n, ...), without a copy if there is one."""
-    return arrays[0][:, None] if len(arrays) == 1 else np.stack(arrays, axis=1)
+    one = np.ascontiguousarray(arrays[0])  # of one layout, for which a loop is compiled
+    return one[:, None] if len(arrays) == 1 else np.stack(arrays, axis=1)
 
 
 def _log_sum_of_others(a: Array, compiled: bool) -> Array:

@@ -93,6 +93,20 @@ def cumulants(contrast: Contrast) -> Cumulants:
     )
 
 
+def standardised(k: Array) -> Cumulants:
+    """Of the first five cumulants themselves (5, ...), in closed form."""
+    sd = np.sqrt(np.maximum(k[1], 0.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        g3, g4, g5 = (np.where(sd > 0, k[r - 1] / sd**r, 0.0) for r in (3, 4, 5))
+    return Cumulants(k[0], sd, g3, g4, g5, np.zeros(sd.shape), np.where(sd > 0, sd, 1.0))
+
+
+def of_difference(k: Array) -> Cumulants:
+    """(n,) of the difference of two independent variables, of their cumulants (5, n, 2)."""
+    sign = np.array([-1.0, 1.0, -1.0, 1.0, -1.0])[:, None]
+    return standardised(k[..., 0] + sign * k[..., 1])
+
+
 def _at_nodes(contrast: Contrast) -> tuple[Array, Array, Array]:
     """Powers of 2 h (n,) where |phi| is near exp(-1/8), and the cgf at ``i h x`` (n, K).
 

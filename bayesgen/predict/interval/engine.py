@@ -6,8 +6,8 @@ over the labels of the row, of which every route below takes the average. Neithe
 around p(y=c | x, D), though that is the mean of the second, and need not be centred on it.
 
 Two classes: quantiles of the log-odds, by Cornish-Fisher or by inversion, and through the sigmoid,
-which is monotone: exact. More classes: `against_rest` if they are independent given the data, else
-draws. Everything happens on the scale of log-odds, so that a probability of 1e-30 has its digits.
+which is monotone: exact. More classes: `against_rest` if they are independent given the data or
+given variances that they share, else draws. Everything happens on the scale of log-odds, so that a probability of 1e-30 has its digits.
 
 Of other contrasts (`contrast_interval`): the same routes, on the contrast's own scale.
 """
@@ -43,6 +43,7 @@ from bayesgen.predict.interval.contrast import (
 )
 from bayesgen.predict.interval.cumulants import (
     ERROR,
+    Cumulants,
     cornish_fisher,
     cornish_fisher_applies,
     cumulants,
@@ -79,7 +80,7 @@ class Intervals:
     log_odds_lower, log_odds_upper : (N, C)
         The same ends as log p/(1 - p): what is left of them where a probability rounds to 1.
     method : (N,) str
-        "constant", "cornish-fisher", "inversion", "margins" (`against_rest`) or "draws".
+        "constant", "cornish-fisher", "inversion", "margins" (`Joints.inverted`) or "draws".
     error : (N,)
         Standard error (draws, margins) or bound (else) of the probability below an end.
     """
@@ -121,13 +122,16 @@ class Ends(NamedTuple):
 
 
 def contrast_interval(
-    contrast: Contrast, request: IntervalRequest, length: Length = difference
+    contrast: Contrast,
+    request: IntervalRequest,
+    length: Length = difference,
+    k: Cumulants | None = None,
 ) -> Ends:
-    """(n,) intervals of the variables of a contrast; nothing is drawn.
+    """(n,) intervals of the variables of a contrast, `k` if known; nothing is drawn.
 
     `Ends.error` bounds the error of the probability beyond an end.
     """
-    k = cumulants(contrast)
+    k = cumulants(contrast) if k is None else k
     n = len(k.mean)
     out = Ends(k.mean.copy(), k.mean.copy(), np.full(n, "constant", dtype=_NAMES), np.zeros(n))
     varies = (k.sd > 0) | (k.error > 0)
@@ -270,7 +274,11 @@ class _Source:
         """(n,) of the probability of a, where it and b alone are possible."""
         tilts = [a, b] if self.with_row else []
         contrast = log_odds(self.model, X, a, b, self.class_prior, tilts)
-        return contrast_interval(contrast, self.request, in_probability)
+        k = None
+        if not self.with_row:
+            both = np.array([a, b])
+            k = Joints(self.model, X, both, self.class_prior, self.points).log_odds
+        return contrast_interval(contrast, self.request, in_probability, k)
 
     def many_classes(self, X: Matrix, classes: Array) -> Ends:
         """Each class against all others: by each route what the one before left."""

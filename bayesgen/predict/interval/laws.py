@@ -31,6 +31,8 @@ from bayesgen.predict.interval.cumulants import (
     cornish_fisher_applies,
     cumulants,
     expansion,
+    of_difference,
+    standardised,
 )
 from bayesgen.predict.interval.inversion import cubics, invert
 
@@ -161,7 +163,14 @@ class Joints:
         k = self._plain + self._weight_cumulants(label)[:, None]
         if label is not None:
             k[..., label] += self._seen[..., label] - self._plain[..., label]
-        return _standardised(k)
+        return standardised(k)
+
+    @property
+    def log_odds(self) -> Cumulants | None:
+        """(n,) of the first of two classes against the second; None if not in closed form."""
+        if self.model.family.capability(DensityCumulants) is None:
+            return None
+        return of_difference(self._plain + self._weight_cumulants(None)[:, None])
 
     @cached_property
     def _plain(self) -> Array:
@@ -201,7 +210,7 @@ class Joints:
         scale += (weights[1] + d[:, None] / (2 * kappa**2))[..., None]
         loc = np.multiply(u, -0.5, out=u)
         loc += (weights[0] - d[:, None] / (2 * kappa))[..., None]
-        return _standardised(k), loc, np.sqrt(scale, out=scale)
+        return standardised(k), loc, np.sqrt(scale, out=scale)
 
     # -- by inversion ------------------------------------------------------------------------
 
@@ -256,21 +265,13 @@ class _ByLabel(dict[int | None, Cumulants]):
         return self[label]
 
 
-def _standardised(k: Array) -> Cumulants:
-    """Of cumulants (5, n, C)."""
-    sd = np.sqrt(np.maximum(k[1], 0.0))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        g = k[2] / sd**3, k[3] / sd**4, k[4] / sd**5
-    return Cumulants(k[0], sd, *g, np.zeros(sd.shape), sd)
-
-
 def _draws(g: Array, z: Array, loc: Array, scale: Array, compiled: bool) -> Array:
     """(n, C, S): normal points z (C, S) through the expansions g (n, C, 5), located and scaled."""
     if compiled:
         from bayesgen.numerics.kernels.mixtures import draw
 
         out = np.empty((len(g), *z.shape))
-        draw(g, z, loc, scale, out)
+        draw(g, z, np.ascontiguousarray(loc), np.ascontiguousarray(scale), out)
         return out
     c0, c1, c2, c3, c4 = np.moveaxis(g, -1, 0)[..., None]
     return np.asarray(loc + scale * (c0 + z * (c1 + z * (c2 + z * (c3 + z * c4)))))

@@ -71,9 +71,7 @@ def density_cumulants(f: "NormalInverseGamma", X: Matrix, seen: int) -> Array:
             if f.over_features:
                 q, m = q.sum(axis=1, keepdims=True), here.sum(axis=1, keepdims=True)
                 k = k[f.live][:1]
-            table = log_gamma_derivatives(nu / 2, m / 2, t) - student_derivatives(k, nu, m, t)
-            table -= m / 2 * log1p_derivatives(k, t).reshape(5, *[1] * (m.ndim - 1), -1)
-            table[0] -= m / 2 * np.log(np.pi * ss)
+            table = _table(nu, ss, k, m, t)
             if f.over_features:
                 own = (table + student_derivatives(k + q, nu, m, t))[..., 0]
             else:
@@ -81,6 +79,26 @@ def density_cumulants(f: "NormalInverseGamma", X: Matrix, seen: int) -> Array:
                 own += np.sum(student_derivatives(k + q, nu, m, t), axis=-1, where=here)
             out[:, rows, c] = own
     return out
+
+
+def _table(nu: Array, ss: Array, k: Array, m: Array, t: float) -> Array:
+    """(5, ...) what the cumulants of groups of m cells have that does not depend on values."""
+    out = log_gamma_derivatives(nu / 2, m / 2, t) - student_derivatives(k, nu, m, t)
+    out -= m / 2 * log1p_derivatives(k, t).reshape(5, *[1] * (m.ndim - 1), -1)
+    out[0] -= m / 2 * np.log(np.pi * ss)
+    return out
+
+
+def cell_cumulants(f: "NormalInverseGamma", x: Array, column: Array) -> Array:
+    """(5, n, C), as in `CellCumulants`."""
+    one = np.ones(1)
+    out = np.empty((5, len(x), len(f.mu)))
+    for c, (nu, ss) in enumerate(zip(f.nu, f.sum_of_squares, strict=True)):
+        k = 1 / f.kappa[c]
+        square = np.square(x - f.shift[column] - f.mu[c, column]) / ss[column]
+        out[..., c] = _table(nu, ss, k, one, 0.0)[:, column]
+        out[..., c] += student_derivatives(k[column] + square, nu[column], one, 0.0)
+    return np.where(f.live[column][:, None], out, 0.0)
 
 
 def cell_cgf(f: "NormalInverseGamma", x: Array, column: Array, t: Array) -> Array:

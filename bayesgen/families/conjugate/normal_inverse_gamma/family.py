@@ -19,7 +19,12 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from bayesgen.families.capabilities import DensityCumulants, DensityDraws, SharedVariances
+from bayesgen.families.capabilities import (
+    CellCumulants,
+    DensityCumulants,
+    DensityDraws,
+    SharedVariances,
+)
 from bayesgen.families.conjugate.normal_inverse_gamma import (
     cumulants,
     density_draws,
@@ -373,9 +378,12 @@ class NormalInverseGamma(ConjugateFamily):
 
     def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
         """sigma2 = SS/chi2_nu, then mu given sigma2."""
-        sigma2 = self.sum_of_squares / rng.chisquare(self.nu, size=(n, *self.nu.shape))
-        z = rng.standard_normal((n, *self.mu.shape))
-        mu = self.mu + self.shift + np.sqrt(sigma2 / self.kappa) * z
+        sigma2 = rng.chisquare(self.nu, size=(n, *self.nu.shape))
+        np.divide(self.sum_of_squares, sigma2, out=sigma2)
+        mu = rng.standard_normal((n, *self.mu.shape))
+        for own, spread in zip(mu, sigma2, strict=True):  # one draw: no copy of them all
+            own *= np.sqrt(spread / self.kappa)
+            own += self.mu + self.shift
         return {"mu": mu, "sigma2": self._as_theta(sigma2)}
 
     def n_parameters(self) -> int:
@@ -444,9 +452,15 @@ class NormalInverseGamma(ConjugateFamily):
         """As `cgf`, cell by cell: then a variance group is one cell of each class."""
         return cumulants.cell_cgf(self, x, column, t)
 
+    def cell_cumulants(self, x: Array, column: Array) -> Array:
+        """Derivatives of `cell_cgf`, of classes with variances of their own."""
+        return cumulants.cell_cumulants(self, x, column)
+
     def capability[K](self, kind: type[K]) -> K | None:
-        """`DensityDraws`, `SharedVariances` and `DensityCumulants` where their formulas hold."""
+        """Draws and cumulants where their formulas hold; the others as in `Family`."""
         if kind in (DensityDraws, SharedVariances) and not density_draws.known(self):
+            return None
+        if kind is CellCumulants and (self.over_classes or self.over_features):
             return None
         if kind is DensityCumulants and not cumulants.known(self):
             return None

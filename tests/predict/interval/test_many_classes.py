@@ -1,0 +1,122 @@
+"""Three classes and more against exact draws, over sizes; compiled loops against NumPy's."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import ndtri
+
+from bayesgen.numerics import kernels
+from bayesgen.predict.interval.engine import class_probability_intervals
+from bayesgen.predict.interval.request import IntervalRequest
+from bayesgen.predict.uncertainty import entropies
+from tests.predict.interval.cases import FAMILIES, SHARED, case, interval, log_joint, log_odds
+from tests.selection import rest_is_slow
+
+# columns, training rows of each class, classes; a draw of theta of the last is a wide table
+GRID = (
+    *((2, 2, 3), (2, 1000, 3), (3, 30, 5), (10, 10, 3), (10, 100, 10), (10, 1000, 5)),
+    *((4, 20, 26), (10, 200, 26), (100, 2, 3), (100, 50, 5), (1000, 10, 3), (1000, 1000, 3)),
+)
+NUMBERS = 2e7  # of all draws of theta of one cell of the grid
+TAIL = 0.05
+
+
+def errors(name, n_features, per_class, n_classes, most=200_000):
+    """(K,) errors of the percentile of each end, the noise of one by the draws, and the routes."""
+    model, X = case(name, n_features, per_class, n_classes=n_classes, new=8)
+    size = n_features * n_classes * (n_features if name in ("lda", "qda") else 1)
+    n = int(np.clip(NUMBERS / size, 4000, most))
+    odds, found = log_odds(log_joint(model, X, n)), interval(model, X)
+    low, high = (odds <= end for end in (found.log_odds_lower, found.log_odds_upper))
+    miss = np.stack([low.mean(axis=0) - TAIL, high.mean(axis=0) - 1 + TAIL]).ravel()
+    return miss, np.sqrt(TAIL * (1 - TAIL) / n), set(found.method.tolist())
+
+
+def assert_small(misses, noise):
+    """99 of 100 within .003 and all within .006, beside what the draws' own noise adds."""
+    misses, noise = (np.concatenate(v) for v in (misses, noise))
+    far = np.abs(misses) > 0.003 + 2 * noise  # noise alone is beyond 2 sd in 5 of 100
+    assert far.mean() < 0.01, np.sort(np.abs(misses))[-10:]
+    worst = -ndtri(1e-3 / len(misses) / 2) * noise
+    assert (np.abs(misses) < 0.006 + worst).all(), np.sort(np.abs(misses) - worst)[-5:]
+
+
+@pytest.mark.parametrize(
+    ("name", "size"), [("gaussian", (4, 100, 3)), ("bernoulli", (4, 30, 5)), ("lda", (2, 60, 3))]
+)
+def test_percentiles(name, size):
+    miss, noise, routes = errors(name, *size, most=40_000)
+    assert "cornish-fisher" in routes
+    assert_small([miss], [np.full(len(miss), noise)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAMILIES)
+def test_percentiles_over_the_grid(name):
+    """About two minutes of a core for all families: closed forms, fallbacks and draws together."""
+    misses, noise = [], []
+    for size in GRID:
+        if size[0] > 10 and name in ("lda", "qda"):
+            continue  # a draw of theta is a matrix
+        miss, sd, _ = errors(name, *size)
+        misses.append(miss)
+        noise.append(np.full(len(miss), sd))
+    assert_small(misses, noise)
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("gaussian", "training"),
+        pytest.param("gaussian", "training and row", marks=pytest.mark.slow),
+        pytest.param("lda", "training", marks=pytest.mark.slow),
+        pytest.param("gaussian_tied", "training and row", marks=pytest.mark.slow),
+    ],
+)
+def test_compiled_loops_find_the_same_ends(name, given, monkeypatch):
+    model, X = case(name, 3, 60, n_classes=3, new=5)
+    found = []
+    for limit in (1 << 60, 1):
+        monkeypatch.setattr(kernels, "COMPILE_FROM", limit)
+        found.append(
+            class_probability_intervals(model, X, IntervalRequest(0.9, "eti", "auto", given))
+        )
+    one, other = found
+    assert set(one.method) == {"cornish-fisher"}
+    width = one.log_odds_upper - one.log_odds_lower
+    assert (np.abs(one.log_odds_lower - other.log_odds_lower) < 1e-3 * width).all()
+    assert (np.abs(one.log_odds_upper - other.log_odds_upper) < 1e-3 * width).all()
+
+
+@pytest.mark.parametrize("name", rest_is_slow(["gaussian", *SHARED], SHARED))
+def test_compiled_entropies(name, monkeypatch):
+    model, X = case(name, 3, 60, n_classes=4, new=3)
+    X[0] *= 1000  # classes that are e^1000 times less likely than others
+    found = []
+    for limit in (1 << 60, 1):
+        monkeypatch.setattr(kernels, "COMPILE_FROM", limit)
+        found.append(entropies(model, X))
+    for field in ("total", "aleatoric", "mean", "sd", "top", "error"):
+        one, other = (getattr(f, field) for f in found)
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
+
+
+def test_approximations_everywhere_state_where_they_are_good():
+    model, X = case("gaussian", 3, 3, n_classes=3)
+    rough = interval(model, X, method="approx")
+    assert set(rough.method) == {"cornish-fisher"}
+    assert np.isnan(rough.error).all()
+    close = interval(*case("gaussian", 3, 300, n_classes=3), method="approx")
+    assert (close.error <= 0.006).all()
+
+
+def test_half_the_mass_is_below_the_median_of_a_symmetric_row():
+    model, X = case("gaussian", 2, 400, n_classes=3)
+    wide, narrow = interval(model, X, 0.99), interval(model, X, 0.5)
+    assert (wide.log_odds_lower < narrow.log_odds_lower).all()
+    assert (wide.log_odds_upper > narrow.log_odds_upper).all()
+    z = stats.norm.ppf(0.995) / stats.norm.ppf(0.75)
+    ratio = (wide.log_odds_upper - wide.log_odds_lower) / (
+        narrow.log_odds_upper - narrow.log_odds_lower
+    )
+    np.testing.assert_allclose(ratio, z, rtol=0.1)  # nearly normal with 400 rows of each class
