@@ -14,7 +14,7 @@ unexport VIRTUAL_ENV CONDA_PREFIX PYTHONPATH PYTHONHOME PYTHONSTARTUP PYENV_VERS
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-slow oldest lint types imports format lock notebooks bench bench-suite figures clean
+.PHONY: help env demo test test-slow fuzz oldest package lint types imports format lock notebooks bench bench-suite figures clean
 
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -30,6 +30,22 @@ test: env ## all tests and doctests but the slow ones
 
 test-slow: env ## the slow tests: sampling, simulation-based calibration
 	$(ONE_THREAD) $(BIN)/pytest -n $(WORKERS) --dist worksteal -m slow $(ARGS)
+
+fuzz: env ## inputs, files and kills at random (ARGS="--cases 1000 --kind forged"; --help)
+	$(ONE_THREAD) NUMBA_NUM_THREADS=1 $(BIN)/python -W ignore -m tests.fuzz.run $(ARGS)
+
+# The tests of what a wheel or an sdist may lack: files beside modules, stored models, the command line.
+PACKAGED := tests/test_import.py tests/test_packaging.py tests/io/test_saved_by_0_1.py tests/datasets tests/cli
+
+package: env ## wheel and sdist, built, in a clean environment: the demo, and tests from the sdist
+	@rm -rf build dist && mkdir build
+	@uv=$$(tools/bootstrap --find-uv) && $$uv build --quiet --out-dir dist && \
+		$$uv venv --quiet --python $(BIN)/python build/clean && \
+		$$uv pip install --quiet --python build/clean -r requirements.lock && \
+		$$uv pip install --quiet --python build/clean --no-deps dist/*.whl
+	@cd build && clean/bin/bayesgen demo >/dev/null && tar xf ../dist/bayesgen-*.tar.gz
+	@build/clean/bin/python tools/licences.py | tee dist/licences.txt
+	cd build/bayesgen-* && $(ONE_THREAD) ../clean/bin/pytest -p no:cacheprovider -m "not slow" $(ARGS) $(PACKAGED)
 
 # What the oldest releases must pass, in some two minutes on two cores.
 OLDEST := tests/test_dependencies.py tests/test_import.py tests/encoding tests/io

@@ -185,7 +185,8 @@ class Estimator(ClassifierMixin, BaseEstimator):
 
     def _validated(self, X: Any, **options: Any) -> Any:
         sparse = "csr" if self._accepts_sparse() else False
-        return validate_data(self, X, dtype="numeric", accept_sparse=sparse, **options)
+        with np.errstate(over="ignore", invalid="ignore"):  # its sum tells of infinite cells
+            return validate_data(self, X, dtype="numeric", accept_sparse=sparse, **options)
 
     def _accepts_sparse(self) -> bool:
         return self._family_type.sparse

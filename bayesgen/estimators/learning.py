@@ -332,9 +332,10 @@ class Learning(Estimator):
         check_consistent_length(X, values)
         weight = at = None
         if sample_weight is not None:
-            weight = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
-            )
+            with np.errstate(over="ignore", invalid="ignore"):  # an infinite one is refused
+                weight = _check_sample_weight(
+                    sample_weight, X, dtype=np.float64, ensure_non_negative=True
+                )
             if weight.max(initial=0.0) > LARGEST_COUNT:
                 raise ValueError(
                     f"sample_weight holds {weight.max():g} in row {weight.argmax()}, beyond "

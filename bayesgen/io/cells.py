@@ -184,7 +184,8 @@ class Cells:
     def labels(self, kind: str, refuse: Callable[[Any, int], float]) -> Array:
         """As `values`, with int64 for numbers that are all whole."""
         values = self.values(kind, refuse)
-        whole = values.dtype == np.float64 and np.all(values == np.trunc(values))
+        whole = values.dtype == np.float64 and np.all(np.trunc(values) == values)
+        whole = whole and np.all(np.abs(values) < EXACT)
         return values.astype(np.int64) if whole else values
 
     def _factorised(self) -> tuple[Array, list[Any]]:

@@ -20,7 +20,7 @@ import tempfile
 import time
 import traceback
 import warnings
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 
 import numpy as np
@@ -216,7 +216,10 @@ def changed_dataset(rng, data):
             cells = rng.integers(values.size, size=rng.integers(1, 3))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                values.flat[cells] = ODD[rng.integers(len(ODD))]
+                value = ODD[rng.integers(len(ODD))]
+            values.flat[cells] = (
+                value if values.dtype.kind == "f" else int(np.clip(np.nan_to_num(value), -9, 99))
+            )
             data[name] = (v.dims, values, v.attrs)
         case 3 if v.ndim:
             rest = np.delete(values, 0, axis=0)
@@ -276,6 +279,244 @@ def forged(rng, folder):
     with refusal():
         clf.save(folder / "again.nc")
     return "valid"
+
+
+# ------------------------------------------------------------------------------------- tables
+
+CELLS = ("", "NA", "1", "0", "-1", "1e308", "1e-320", "nan", "inf", "TRUE", "x", "=1+1", "\x1b[2J")
+CELLS += ("9007199254740993", "é\u202e", '"', "a,b", "x" * 5000, "\x00", "1_000", " 2 ", "٣")
+
+
+def table_text(rng):
+    """A small CSV file: of numbers, categories and texts, in places spoiled."""
+    n, names = int(rng.integers(0, 30)), [*"abcd"[: rng.integers(1, 5)], "y"]
+    columns = [rng.choice(CELLS, 3).tolist() if rng.random() < 0.4 else None for _ in names]
+    lines = [",".join(names)]
+    for _ in range(n):
+        cells = [f"{rng.normal():.3f}" if c is None else str(rng.choice(c)) for c in columns]
+        cells[-1] = str(rng.choice(["p", "q"]))
+        if rng.random() < 0.1:
+            cells[rng.integers(len(cells))] = CELLS[rng.integers(len(CELLS))]
+        lines.append(",".join(cells))
+    raw = "\n".join(lines).encode()
+    return changed_bytes(rng, raw) if len(raw) > 4 and rng.random() < 0.3 else raw
+
+
+def command(*arguments):
+    """Run a command in this process; its exit code, 0 or 2, and in that case one short line."""
+    from bayesgen.cli import app
+
+    said = io.StringIO()
+    code = 0
+    with redirect_stderr(said):
+        try:
+            app([str(a) for a in arguments], prog_name="bayesgen")
+        except SystemExit as end:
+            code = end.code or 0
+    errors = [line for line in said.getvalue().splitlines() if not line.startswith("note: ")]
+    if code == 0 and not errors:
+        return
+    if code in {130, 143}:  # a signal
+        sys.exit(code)
+    if code != 2 or len(errors) != 1 or len(errors[0]) > 2100 or "\x1b" in errors[0]:
+        raise DefectError(f"exit code {code}, {errors[:3]}"[:1000])
+    raise RefusedError(errors[0])
+
+
+def fit_and_predict(rng, path, folder):
+    """Learn from a table and classify its rows, by a model at random."""
+    import pandas as pd
+
+    model = str(rng.choice(["mixed", "gaussian", "categorical", "bernoulli", "poisson", "lda"]))
+    command("fit", path, "-t", "y", "-o", folder / "m.nc", "--model", model)
+    command("predict", folder / "m.nc", path, "-o", folder / "out.parquet")
+    p = pd.read_parquet(folder / "out.parquet").drop(columns="prediction").to_numpy()
+    check_probabilities(p, p.shape[1])
+    return "predicted"
+
+
+@kind
+def csv(rng, folder):
+    """A CSV file through the command line."""
+    path = folder / "in.csv"
+    path.write_bytes(table_text(rng))
+    return fit_and_predict(rng, path, folder)
+
+
+@kind
+def parquet(rng, folder):
+    """A damaged Parquet file through the command line."""
+    import pandas as pd
+
+    n = int(rng.integers(1, 200))
+    frame = pd.DataFrame({"a": rng.normal(size=n), "b": rng.choice(["u", "v"], n)})
+    frame = frame.assign(c=rng.random(n) < 0.5, y=rng.choice(["p", "q"], n))
+    path = folder / "in.parquet"
+    frame.to_parquet(path, index=False, compression=str(rng.choice(["none", "snappy", "zstd"])))
+    path.write_bytes(changed_bytes(rng, path.read_bytes()))
+    return fit_and_predict(rng, path, folder)
+
+
+# ----------------------------------------------------------------------------------- Python
+
+
+def array_at_random(rng, n, d):
+    """Rows of any type, container and size."""
+    form = rng.integers(6)
+    X = rng.normal(size=(n, d)) if form < 2 else rng.integers(0, 4, (n, d)).astype(float)
+    if X.size and rng.random() < 0.4:
+        X.flat[rng.integers(X.size, size=2)] = ODD[rng.integers(len(ODD))]
+    if form == 3:
+        return rng.choice(np.array(["a", "b", None], dtype=object), (n, d))
+    if form == 4:
+        with np.errstate(all="ignore"):
+            return X.astype(rng.choice(["f4", "f2", "i8", "u1", "?", "c16", "M8[s]", "O", "U5"]))
+    if form == 5:
+        import pandas as pd
+        from scipy import sparse
+
+        names = [f"x{j}" for j in range(d)]  # no polars: its threads do not outlive a fork
+        makers = (sparse.csr_matrix, sparse.coo_array, lambda v: pd.DataFrame(v, columns=names))
+        makers += (np.ma.masked_invalid, np.asfortranarray)
+        return makers[rng.integers(len(makers))](X)
+    return X
+
+
+@kind
+def python(rng, folder):
+    """Rows, labels, weights and hyper-parameters at random through the estimators."""
+    import bayesgen as bg
+
+    n, d = int(rng.choice([0, 1, 2, 5, 20])), int(rng.choice([0, 1, 2, 5]))
+    y = rng.choice([0, 1, 2], n) if rng.random() < 0.7 else rng.choice(["a", "b"], n)
+    if rng.random() < 0.1:
+        y = rng.choice(np.array([None, np.nan, 1, "a", True], dtype=object), n)
+    weight = None if rng.random() < 0.6 else rng.choice([0, 1, 0.5, 1e15, *ODD], n)
+    names = ("GaussianNB", "LinearDiscriminant", "QuadraticDiscriminant", "BernoulliNB", "MixedNB")
+    names += ("CategoricalNB", "MultinomialNB", "PoissonNB", "TreeAugmentedNB", "MarkovNB")
+    clf = getattr(bg, str(rng.choice(names)))()
+    own = [k for k, v in clf.get_params().items() if isinstance(v, float)]
+    if own and rng.random() < 0.2:
+        clf.set_params(**{str(rng.choice(own)): ODD[rng.integers(len(ODD))]})
+    X = array_at_random(rng, n, d)
+    with refusal():
+        clf.fit(X, y, sample_weight=weight)
+    with refusal():
+        p = clf.predict_proba(X)
+    check_probabilities(p, len(clf.classes_))
+    if not np.isfinite(clf.log_evidence_):
+        raise DefectError(f"the log evidence is {clf.log_evidence_}")
+    with refusal():
+        clf.save(folder / "m.nc")
+    if not np.array_equal(bg.load(folder / "m.nc").predict_proba(X), p):
+        raise DefectError("another model is loaded than was saved")
+    return "predicted"
+
+
+# --------------------------------------------------------------------- full disks and kills
+
+
+def write_work(folder, what):
+    """Something that replaces the files of a folder."""
+    import bayesgen as bg
+
+    rng = np.random.default_rng(1)
+    chunks = [(rng.normal(size=(30, 3)), np.arange(30) % 2) for _ in range(6)]
+    match what:
+        case "save":
+            bg.GaussianNB().fit(*chunks[0]).save(folder / "m.nc")
+        case "stream":
+            bg.fit_stream(bg.GaussianNB(), chunks, checkpoint=folder / "s.nc", every=1)
+        case "fit":
+            command("fit", folder / "in.csv", "-t", "y", "-o", folder / "m.nc")
+        case "predict":
+            command("predict", folder / "old.nc", folder / "in.csv", "-o", folder / "out.csv")
+        case "sample":
+            clf, (X, y) = bg.GaussianNB(), chunks[0]
+            y = np.where(np.arange(30) % 7 == 0, -1, y)
+            clf.fit(X, y, inference="gibbs", draws=400, progressbar=False).save(folder / "m.nc")
+
+
+def old_files(folder):
+    """A table, a model, and files to be replaced."""
+    import bayesgen as bg
+
+    rows = [f"{i % 7},{i % 5},{'pq'[i % 2]}" for i in range(3000)]
+    (folder / "in.csv").write_text("\n".join(["a,b,y", *rows]))
+    for name in ("old.nc", "m.nc"):
+        bg.MixedNB().fit([[1.0, 2.0], [2.0, 1.0], [0.0, 3.0]], ["p", "q", "p"]).save(folder / name)
+    table = "a,b,y\n1,2,p\n2,2,q\n3,1,p\n1,1,q"
+    (folder / "small.csv").write_text(table)
+    command("fit", folder / "small.csv", "-t", "y", "-o", folder / "old.nc")
+    (folder / "out.csv").write_text("old")
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+WORKS = ("save", "stream", "fit", "predict", "sample")
+
+
+def check_files(folder, before, leftovers):
+    """Every file is the old one or a whole new one; no other file is left unless it was killed."""
+    import bayesgen as bg
+
+    for path in folder.iterdir():
+        if path.name.startswith("."):
+            if not leftovers:
+                raise DefectError(f"{path.name} is left over")
+        elif path.suffix == ".nc":
+            bg.load(path)
+        elif path.name == "out.csv":
+            raw = path.read_bytes()
+            if raw != b"old" and raw.count(b"\n") != 3001:
+                raise DefectError("out.csv is there in part")
+        elif path.read_bytes() != before[path.name]:
+            raise DefectError(f"{path.name} is another file")
+
+
+@kind
+def disk(rng, folder):
+    """A disk that is full, here by a limit on the size of files."""
+    before = old_files(folder)
+    what = str(rng.choice(WORKS))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(10 ** rng.uniform(0, 5.3)), limits[1]))
+    try:
+        with refusal():
+            write_work(folder, what)
+        return "written"
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        check_files(folder, before, leftovers=False)
+
+
+@kind
+def kill(rng, folder):
+    """A process that gets a signal at a random moment."""
+    before = old_files(folder)
+    what = str(rng.choice(WORKS))
+    number = int(rng.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT]))
+    child = os.fork()
+    if not child:
+        try:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as the command line has it
+            write_work(folder, what)
+        except KeyboardInterrupt:
+            os._exit(130)
+        except SystemExit as end:
+            os._exit(end.code or 0)
+        finally:
+            os._exit(0 if sys.exc_info()[0] is None else 1)
+    time.sleep(10 ** rng.uniform(-2.5, 0.3))
+    with suppress(ProcessLookupError):
+        os.kill(child, number)
+    _, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    if code not in {0, 130, 143, -number}:
+        raise DefectError(f"exit code {code} of {what} after signal {number}")
+    check_files(folder, before, leftovers=number == signal.SIGKILL)
+    write_work(folder, what)  # it is taken up again, or done anew
+    return f"code {code}"
 
 
 # -------------------------------------------------------------------------------------- machinery

@@ -128,3 +128,9 @@ def test_one_parser_of_numbers(text, number):
 
 def test_one_parser_of_truth_values():
     assert [parse_boolean(t) for t in ("true", " FALSE ", "1", "yes")] == [True, False, None, None]
+
+
+def test_labels_that_are_no_integers_stay_what_they_are():
+    refuse = pytest.fail
+    assert written(["3", "-1"]).labels("number", refuse).dtype == np.int64
+    assert written(["1e300", "1"]).labels("number", refuse).tolist() == [1e300, 1.0]

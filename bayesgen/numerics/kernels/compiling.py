@@ -1,6 +1,12 @@
-"""How kernels are compiled, and what data they are given."""
+"""How kernels are compiled, and what data they are given.
+
+Machine code is kept in the first of these folders that can be written: that of the environment
+variable NUMBA_CACHE_DIR, ``__pycache__`` beside the sources, the user's cache (on Linux
+``~/.cache/numba``). A read-only installation in a process without a home has none of the last two.
+"""
 
 import hashlib
+import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -17,7 +23,7 @@ _COPIED_CELLS = 1 << 16  # half a MiB of float64
 def compiled[F: Callable[..., Any]](function: F) -> F:
     """Machine code at the first call: no Python lock, no checks of divisions, kept on disk.
 
-    Where there is no folder to keep it in, every process compiles anew.
+    Where there is no folder to keep it in, every process compiles anew, and says so once.
     """
     return _compiled(function, nogil=True, error_model="numpy")
 
@@ -34,12 +40,23 @@ def _compiled(function: Any, **options: Any) -> Any:
     try:
         kernel: Any = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # "cannot cache function: no locator available"
+        _say_that_nothing_is_kept()
         return numba.njit(**options)(function)
     # numba's cache knows a kernel by its own file; what it calls may stand in another
     file: Any = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
     if hasattr(file, "_source_stamp"):
         file._source_stamp = (file._source_stamp, _digest())
     return kernel
+
+
+@cache
+def _say_that_nothing_is_kept() -> None:
+    warnings.warn(
+        "there is no folder to keep bayesgen's machine code in, so that this process compiles it "
+        "anew, some seconds for each kernel: set NUMBA_CACHE_DIR to a folder that can be written",
+        UserWarning,
+        stacklevel=2,
+    )
 
 
 @cache

@@ -1,0 +1,91 @@
+"""What holds for every estimator in closed form and any data: drawn by hypothesis.
+
+Class probabilities are probabilities; they do not depend on the order of rows, on how rows arrive,
+on names, types or containers; input is never changed; and a copy is the same model.
+"""
+
+import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+import bayesgen as bg
+from tests.selection import rest_is_slow
+
+CLOSE = {"rtol": 1e-7, "atol": 1e-9}
+FEW = settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+KINDS = {
+    "reals": (bg.GaussianNB, bg.LinearDiscriminant, bg.QuadraticDiscriminant),
+    "counts": (bg.PoissonNB, bg.MultinomialNB),
+    "bits": (bg.BernoulliNB, bg.CategoricalNB),
+}
+ALL = [(kind, estimator) for kind, own in KINDS.items() for estimator in own]
+
+
+@st.composite
+def data(draw, kind):
+    """(X, y, permutation of the rows) of 2 to 12 rows of 1 to 3 columns and up to 3 classes."""
+    n, d = draw(st.integers(2, 12)), draw(st.integers(1, 3))
+    cell = {
+        "reals": st.integers(-500, 500).map(lambda k: k / 64),
+        "counts": st.integers(0, 30).map(float),
+        "bits": st.integers(0, 1).map(float),
+    }[kind]
+    X = np.array(draw(st.lists(st.lists(cell, min_size=d, max_size=d), min_size=n, max_size=n)))
+    y = np.array(draw(st.lists(st.integers(0, 2), min_size=n, max_size=n)))
+    y[:2] = 0, 1
+    return X, y, np.array(draw(st.permutations(range(n))))
+
+
+@pytest.mark.filterwarnings("ignore:The number of unique classes")
+@pytest.mark.parametrize("case", rest_is_slow(ALL, [ALL[0], ALL[4]]))
+def test_laws_of_any_data(case, tmp_path_factory):
+    kind, estimator = case
+    path = tmp_path_factory.mktemp("model") / "m.nc"
+
+    @FEW
+    @given(data(kind))
+    def law(drawn):
+        X, y, order = drawn
+        before = X.copy(), y.copy()
+        clf = estimator().fit(X, y)
+        p = clf.predict_proba(X)
+        assert np.isfinite(p).all()
+        assert (p >= 0).all()
+        assert np.abs(p.sum(axis=1) - 1).max() <= 1e-12
+
+        def same(other, columns=slice(None), rows=X):
+            np.testing.assert_allclose(other.predict_proba(rows)[:, columns], p, **CLOSE)
+
+        same(estimator().fit(X[order], y[order]))
+        twice, two = np.concatenate([X, X]), np.full(len(y), 2.0)
+        doubled = estimator().fit(twice, np.concatenate([y, y])).predict_proba(X)
+        weighted = estimator().fit(X, y, sample_weight=two).predict_proba(X)
+        np.testing.assert_allclose(weighted, doubled, **CLOSE)
+        backwards = slice(None, None, -1)
+        same(estimator().fit(X[:, backwards], y), rows=X[:, backwards])
+        same(estimator().fit(X, -y), columns=backwards)
+        parts = estimator().partial_fit(X[:1], y[:1], classes=np.unique(y))
+        same(parts.partial_fit(X[1:], y[1:]))
+        rows = np.concatenate([clf.predict_proba(X[i : i + 1]) for i in range(len(X))])
+        np.testing.assert_allclose(rows, p, **CLOSE)
+        names = [f"c{j}" for j in range(X.shape[1])]
+        for other in (X.astype(np.float32), np.asfortranarray(X), pd.DataFrame(X, columns=names)):
+            same(estimator().fit(other, y), rows=other)
+        clf.save(path)
+        for again in (copy.deepcopy(clf), pickle.loads(pickle.dumps(clf)), bg.load(path)):
+            np.testing.assert_array_equal(again.predict_proba(X), p)
+        np.testing.assert_array_equal(clone(clf).fit(X, y).predict_proba(X), p)
+        with ThreadPoolExecutor(2) as pool:
+            for found in pool.map(clf.predict_proba, [X, X]):
+                np.testing.assert_array_equal(found, p)
+        np.testing.assert_array_equal(X, before[0])
+        np.testing.assert_array_equal(y, before[1])
+
+    law()
