@@ -119,6 +119,8 @@ GALLERY = sorted((DOCS / "gallery").glob("plot_*.py"))
 
 def test_the_readme_can_be_read_in_one_sitting():
     assert len(read(README).splitlines()) <= 160
+    table = tomllib.loads(read(DOCS / "families.toml"))
+    assert f"all {len(table)} classifiers" in read(README)
 
 
 def test_every_public_name_has_a_page_of_the_reference():
