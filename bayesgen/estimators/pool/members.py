@@ -33,7 +33,7 @@ _WIDEST = 1000  # columns of a view for which a member with full covariances is 
 _MOST_WORK = 4e9  # rows x columns^2 x covariances
 _WIDEST_FOREST = 100  # columns up to which an average over forests predicts 1000 rows a second
 _MOST_FOREST_WORK = 4e9  # rows x classes x columns^3, a second or two
-_MOST_COUNTS = 1e7  # of two super-parents, all classes: 80 MB
+_MOST_COUNTS = 1 << 22  # of two super-parents, all classes: a few seconds
 
 
 @dataclass
@@ -254,9 +254,8 @@ def _of_table(X: Any, n_classes: int, separable: bool) -> tuple[list[Member], di
     elif n_columns > 1:
         members.append(Member("forest", TreeAugmentedNB(missing="category", prior="default")))
         pairs = AnDE(2, missing="category")
-        counts = n_classes * n_cells(
-            BinnedTable.learn(X, pairs.n_bins, missing="category").levels, 3
-        )
+        levels = BinnedTable.learn(X, pairs.n_bins, missing="category").levels
+        counts = n_classes * n_cells(levels, pairs.n)
         if counts > _MOST_COUNTS:
             left_out["super-parents"] = f"two of {n_columns} columns would need {counts:.0e} counts"
         elif n_columns > 2:

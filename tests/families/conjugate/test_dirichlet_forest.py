@@ -269,3 +269,45 @@ def test_given_forests_in_pymc_have_the_likelihood_of_their_tables():
     logp = model.compile_logp(vars=model.free_RVs, jacobian=False, mode=PYTHON)
     point = model.initial_point()
     assert np.isfinite(logp(point))
+
+
+@pytest.mark.slow
+def test_nuts_on_the_mixture_over_all_forests_of_four_columns_has_its_predictive():
+    """Tables sampled by NUTS, the forest summed out: 125 terms, all 16 cells."""
+    import nutpie
+
+    levels, X = (2, 2, 2, 2), rows(12, (2, 2, 2, 2), seed=3)
+    prior, stats, fitted = posterior(X, levels)
+    forests = pymc_forests.rooted_forests(4)
+    assert len(forests) == 125
+    with pm.Model() as model:
+        pymc_forests.declare(prior, stats.pairs, [forests])
+    compiled = nutpie.compile_pymc_model(model)
+    draws = nutpie.sample(compiled, draws=1000, tune=500, chains=4, seed=5, progress_bar=False)
+    found = {name: v.values for name, v in draws["posterior"].to_dataset().items()}
+    cells = np.array(list(itertools.product((0, 1), repeat=4)))
+    factor = {
+        (u, p): np.log(
+            found[f"tables_0_{u}"][..., cells[:, u]]
+            if p < 0
+            else found[f"tables_0_{u}_{p}"][..., cells[:, p], cells[:, u]]
+        )
+        for u in range(4)
+        for p in range(-1, 4)
+        if u != p
+    }
+    p = sum(
+        found["forest_0"][..., k, None] * np.exp(sum(factor[u, v] for u, v in enumerate(forest)))
+        for k, forest in enumerate(forests)
+    )
+    batches = p.reshape(4 * 10, 100, 16).mean(axis=1)  # of 100 draws: independent enough
+    mcse = batches.std(axis=0, ddof=1) / np.sqrt(40)
+    exact = np.exp(fitted.log_predictive(cells)[:, 0])
+    assert np.all(np.abs(batches.mean(axis=0) - exact) < 5 * mcse)
+    assert (mcse < 0.05 * exact).all()
+    edges = sum(
+        found["forest_0"][..., k] * (forest[1] == 0 or forest[0] == 1)
+        for k, forest in enumerate(forests)
+    )
+    error = edges.reshape(40, 100).mean(axis=1).std(ddof=1) / np.sqrt(40)
+    assert abs(edges.mean() - fitted.edge_probabilities()[0, 0, 1]) < 5 * error
