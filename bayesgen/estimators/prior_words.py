@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from bayesgen.families.capabilities import Margins
-from bayesgen.families.names import CATEGORY, FEATURE
+from bayesgen.families.names import CATEGORY, FEATURE, FEATURE_BIS
 from bayesgen.numerics.special import Array
 
 _TAIL = 0.05  # of the prior range of a cell, at either end
@@ -16,13 +16,27 @@ _KINDS = {
     "BetaBernoulli": "bernoulli",
     "DirichletCategorical": "categorical",
     "DirichletForest": "binned",
+    "DirichletHistogram": "histogram",
     "DirichletMarkov": "text",
     "DirichletMultinomial": "multinomial",
+    "DirichletSuperParents": "binned",
     "GammaPoisson": "poisson",
+    "NormalForest": "gaussian",
     "NormalInverseGamma": "gaussian",
     "NormalInverseWishart": "gaussian",
 }
-_NO_PRIOR = ("shift", "ignored", "levels", "edges", "pairs", "grams", "counts")
+_NO_PRIOR = (
+    "shift",
+    "ignored",
+    "levels",
+    "edges",
+    "pairs",
+    "grams",
+    "counts",
+    "parents",
+    "cells",
+    "log_w",
+)
 
 Values = Mapping[str, Array]  # {hyper-parameter: its values of one column, over classes}
 
@@ -55,6 +69,8 @@ def columns_of(family: Any, n_columns: int) -> list[tuple[str, str]]:
 
 def _at(value: Array, dims: tuple[str, ...], j: int) -> Array:
     """The values of column j, flat; of categories, those that exist."""
+    if FEATURE_BIS in dims and value.ndim > 1:
+        value, dims = np.diagonal(value, axis1=-2, axis2=-1), dims[:-1]
     axis = dims.index(FEATURE) - len(dims)
     if value.ndim >= -axis:
         value = value.take(j if value.shape[axis] > 1 else 0, axis)

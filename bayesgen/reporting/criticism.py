@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse, stats
 
-from bayesgen.estimators.forests import TreeAugmentedNB
 from bayesgen.numerics.special import Array
 from bayesgen.reporting import figures
 from bayesgen.reporting.held_out import HeldOut
@@ -128,7 +127,7 @@ def _statistics(x: Array, modes: list[float | None]) -> Array:
 
 def dependence(held: HeldOut) -> Section:
     """Edges of a forest; of naive Bayes, correlations within classes that it leaves out."""
-    if isinstance(held.clf, TreeAugmentedNB):
+    if hasattr(held.clf, "edge_probabilities"):
         return _edges(held)
     family = _generative(held).prior.family
     if not all(block.family.separable for block in family.blocks()):

@@ -54,7 +54,7 @@ def _drawing(height: float) -> Iterator[_Drawing]:
     style = STYLE | {
         "svg.fonttype": "none",  # text stays text: small, and in the font of the page
         "svg.hashsalt": "bayesgen",
-        "font.size": 9.5,
+        "font.size": 10.5,
         "text.parse_math": False,  # names with dollar signs are names
         "figure.facecolor": "none",
         "axes.facecolor": "none",
@@ -122,7 +122,7 @@ def reliability(bins: Bins, what: str, prob: str) -> Figure:
         ax.set_xlabel(f"predicted probability of {what}")
         ax.set_ylabel("how often it was right" if "probable" in what else "how often it was so")
         ax.annotate(
-            "calibrated", (0.06, 0.1), color=MUTED, rotation=45, rotation_mode="anchor", size=8.5
+            "calibrated", (0.06, 0.1), color=MUTED, rotation=45, rotation_mode="anchor", size=9.5
         )
     n_off = int(((bins.lower > bins.predicted) | (bins.upper < bins.predicted)).sum())
     alt = (
@@ -257,7 +257,7 @@ def matrix(
                 box = (j - 0.5, i - 0.5)
                 ax.add_patch(_box(box, shade if values[i, j] > 0 else 0.0))
                 if len(columns) <= 12:
-                    ax.text(j, i, texts[i][j], ha="center", va="center", size=8.5)
+                    ax.text(j, i, texts[i][j], ha="center", va="center", size=9.5)
         ax.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(rows) - 0.5, -0.5))
         ax.set_yticks(range(len(rows)), [shortened(name, 18) for name in rows])
         names = [shortened(name, 16) for name in columns]
