@@ -14,7 +14,7 @@ unexport VIRTUAL_ENV CONDA_PREFIX PYTHONPATH PYTHONHOME PYTHONSTARTUP PYENV_VERS
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-slow fuzz oldest package lint types imports format lock notebooks bench bench-suite figures clean
+.PHONY: help env demo test test-slow fuzz oldest package lint types imports format lock notebooks docs bench bench-suite figures clean
 
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -89,15 +89,19 @@ lock: ## write both locks anew after a change to pyproject.toml (ARGS=--upgrade:
 notebooks: env ## execute the notebooks in place
 	$(BIN)/jupyter-execute --inplace $(ARGS) notebooks/*.ipynb
 
+docs: env ## the documentation site, in docs/_build/html
+	$(ONE_THREAD) $(BIN)/sphinx-build -W --keep-going -qE -b html docs docs/_build/html $(ARGS)
+
 bench: env ## speed and memory beside scikit-learn's, interleaved (ARGS="--scale .1 --only NB"; --help)
 	@$(BIN)/python -m tests.benchmarks.speed $(ARGS)
 
 bench-suite: env ## the same workloads by pytest-benchmark (ARGS="--scale .1 --benchmark-autosave")
 	$(BIN)/pytest tests/benchmarks -o addopts=--import-mode=importlib --benchmark-only $(ARGS)
 
-figures: env ## draw the README's figures anew
+figures: env ## draw the figures of docs/figures anew
 	$(BIN)/python tools/figures.py $(ARGS)
 
 clean: ## remove the environment, the tools and every cache
 	rm -rf .venv .venv-oldest .tools .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .benchmarks build dist
+	rm -rf docs/_build docs/api/generated docs/pictures docs/families/[!i]*.rst docs/stories/*.ipynb
 	find bayesgen tests tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
