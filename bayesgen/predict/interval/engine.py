@@ -7,8 +7,8 @@ around p(y=c | x, D), though that is the mean of the second, and need not be cen
 
 Two classes: quantiles of the log-odds, by Cornish-Fisher or by inversion, and through the sigmoid,
 which is monotone: exact. More classes: `against_rest` if they are independent given the data or
-given variances that they share, else draws. Everything happens on the scale of log-odds, so that
-a probability of 1e-30 has its digits.
+given variances that they share, else draws. Everything happens on the scale of log-odds, so that a
+probability of 1e-30 has its digits.
 
 Of other contrasts (`contrast_interval`): the same routes, on the contrast's own scale.
 """

@@ -1,15 +1,19 @@
 """Three classes and more against exact draws, over sizes; compiled loops against NumPy's."""
 
+from math import factorial
+
 import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import ndtri
 
+from bayesgen.families.capabilities import DensityCumulants
+from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.numerics import kernels
 from bayesgen.predict.interval.engine import class_probability_intervals
 from bayesgen.predict.interval.request import IntervalRequest
 from bayesgen.predict.uncertainty import entropies
-from tests.predict.interval.cases import FAMILIES, SHARED, case, interval, log_joint, log_odds
+from tests.predict.interval.cases import FAMILIES, SHARED, case, fit, interval, log_joint, log_odds
 from tests.selection import rest_is_slow
 
 # columns, training rows of each class, classes; a draw of theta of the last is a wide table
@@ -120,3 +124,21 @@ def test_half_the_mass_is_below_the_median_of_a_symmetric_row():
         narrow.log_odds_upper - narrow.log_odds_lower
     )
     np.testing.assert_allclose(ratio, z, rtol=0.1)  # nearly normal with 400 rows of each class
+
+
+def test_one_variance_for_the_columns_of_a_class():
+    """A row of two observed columns of three, and one of none, by derivatives of the cgf."""
+    rng, y = np.random.default_rng(3), np.repeat([0, 1, 2], 6)
+    family = NormalInverseGamma(variance="class_spherical")
+    model = fit(family, rng.normal(size=(18, 3)) + y[:, None], y, n_classes=3)
+    X = np.array([[0.1, 2.0, 1.0], [0.3, np.nan, -1.0], [np.nan, np.nan, np.nan], [3.0, 3.0, 0.0]])
+    angle, h = np.exp(2j * np.pi * (np.arange(32) + 0.5) / 32), 0.2
+    for seen in (0, 1):
+        found = model.family.capability(DensityCumulants).density_cumulants(X, seen)
+        for c in range(3):
+            t = np.zeros((32, 1, 3), dtype=complex)
+            t[:, 0, c] = seen + h * angle
+            values = model.family.cgf(X, t)
+            for r in range(1, 6):
+                each = (values * angle[:, None] ** -r).mean(axis=0).real * factorial(r) / h**r
+                np.testing.assert_allclose(found[r - 1, :, c], each, rtol=1e-6, atol=1e-6)

@@ -52,53 +52,41 @@ def cgf(f: "NormalInverseGamma", X: Matrix, t: Array) -> Array:
         return cgf_by_rows(cell, X.shape[0], X.shape[1], t)
 
 
-def known(f: "NormalInverseGamma") -> bool:
-    """Whether the log densities of classes are independent, and have cumulants in closed form."""
-    one_kappa = not (f.over_features and np.ptp(f.kappa[:, f.live], axis=1).any())
-    return bool(not f.over_classes and f.live.any() and one_kappa)
-
-
 def density_cumulants(f: "NormalInverseGamma", X: Matrix, seen: int) -> Array:
     """(5, N, C), as in `DensityCumulants`, of classes with variances of their own."""
-    out = np.empty((5, X.shape[0], len(f.mu)))
-    t = float(seen)
-    for rows in row_blocks(*X.shape):
+    out, t = np.empty((5, X.shape[0], len(f.mu))), float(seen)
+    nu, ss, live, spherical = f.nu, f.sum_of_squares, f.live, f.over_features
+    for rows in row_blocks(X.shape[0], f.mu.size):
         x = dense_block(X, rows) - f.shift
-        here = ~np.isnan(x) & f.live
-        for c, (nu, ss) in enumerate(zip(f.nu, f.sum_of_squares, strict=True)):
-            q, k = np.where(here, np.square(x - f.mu[c]), 0.0) / ss, 1 / f.kappa[c]
-            m: Any = np.ones(1)
-            if f.over_features:
-                q, m = q.sum(axis=1, keepdims=True), here.sum(axis=1, keepdims=True)
-                k = k[f.live][:1]
-            table = _table(nu, ss, k, m, t)
-            if f.over_features:
-                own = (table + student_derivatives(k + q, nu, m, t))[..., 0]
-            else:
-                own = table @ here.T.astype(np.float64)
-                own += np.sum(student_derivatives(k + q, nu, m, t), axis=-1, where=here)
-            out[:, rows, c] = own
+        here = ~np.isnan(x) & live
+        q = np.where(here[:, None], np.square(x[:, None] - f.mu), 0.0) / ss  # (n, C, D)
+        if spherical:
+            q, m = q.sum(axis=2, keepdims=True), here.sum(axis=1)[:, None, None]
+            k = np.broadcast_to(1 / f.kappa[:, live][:, :1], q.shape)
+            out[:, rows] = (_table(nu, ss, k, m, t) + student_derivatives(k + q, nu, m, t))[..., 0]
+            continue
+        k, one = 1 / f.kappa, np.ones(1)
+        out[:, rows] = (_table(nu, ss, k, one, t) @ here.T.astype(np.float64)).swapaxes(1, 2)
+        cells = student_derivatives(k + q, nu, one, t)
+        out[:, rows] += np.sum(cells, axis=-1, where=here[:, None])
     return out
 
 
 def _table(nu: Array, ss: Array, k: Array, m: Array, t: float) -> Array:
     """(5, ...) what the cumulants of groups of m cells have that does not depend on values."""
     out = log_gamma_derivatives(nu / 2, m / 2, t) - student_derivatives(k, nu, m, t)
-    out -= m / 2 * log1p_derivatives(k, t).reshape(5, *[1] * (m.ndim - 1), -1)
+    out -= m / 2 * log1p_derivatives(k, t)
     out[0] -= m / 2 * np.log(np.pi * ss)
     return out
 
 
 def cell_cumulants(f: "NormalInverseGamma", x: Array, column: Array) -> Array:
     """(5, n, C), as in `CellCumulants`."""
-    one = np.ones(1)
-    out = np.empty((5, len(x), len(f.mu)))
-    for c, (nu, ss) in enumerate(zip(f.nu, f.sum_of_squares, strict=True)):
-        k = 1 / f.kappa[c]
-        square = np.square(x - f.shift[column] - f.mu[c, column]) / ss[column]
-        out[..., c] = _table(nu, ss, k, one, 0.0)[:, column]
-        out[..., c] += student_derivatives(k[column] + square, nu[column], one, 0.0)
-    return np.where(f.live[column][:, None], out, 0.0)
+    nu, ss, k, one = f.nu, f.sum_of_squares, 1 / f.kappa, np.ones(1)
+    square = np.square(x - f.shift[column] - f.mu[:, column]) / ss[:, column]
+    out = _table(nu, ss, k, one, 0.0)[..., column]
+    out += student_derivatives(k[:, column] + square, nu[:, column], one, 0.0)
+    return np.where(f.live[column], out, 0.0).swapaxes(1, 2)
 
 
 def cell_cgf(f: "NormalInverseGamma", x: Array, column: Array, t: Array) -> Array:

@@ -15,6 +15,7 @@ Bayesian analysis of the Gaussian distribution.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -462,9 +463,15 @@ class NormalInverseGamma(ConjugateFamily):
             return None
         if kind is CellCumulants and (self.over_classes or self.over_features):
             return None
-        if kind is DensityCumulants and not cumulants.known(self):
+        if kind is DensityCumulants and not self._independent_classes:
             return None
         return super().capability(kind)
+
+    @cached_property
+    def _independent_classes(self) -> bool:
+        """Whether log densities of classes are independent, with cumulants in closed form."""
+        several = self.over_features and np.ptp(self.kappa[:, self.live], axis=1).any()
+        return bool(not self.over_classes and self.live.any() and not several)
 
     def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
         """For variances shared by the classes, without a draw of theta: `density_draws`."""
