@@ -75,9 +75,8 @@ def declare(f: "DirichletForest", pairs: Array | None, forests: list[Array]) -> 
             logs[u, p] = (counts * pt.log(theta)).sum()
         if pairs is None:
             continue
-        # a sum of variables for each forest would be compiled one by one
-        has = np.array([[float(row[u] == p) for u, p in logs] for row in own])
-        terms = pt.dot(has, pt.stack(list(logs.values()))) + log_prior(f, c, own)
+        terms = pt.stack([sum(logs[u, int(p)] for u, p in enumerate(row)) for row in own])
+        terms = terms + log_prior(f, c, own)
         whole = pt.logsumexp(terms)
         pm.Deterministic(f"forest_{c}", pt.exp(terms - whole))
         total = total + whole
