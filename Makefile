@@ -14,7 +14,7 @@ unexport VIRTUAL_ENV CONDA_PREFIX PYTHONPATH PYTHONHOME PYTHONSTARTUP PYENV_VERS
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-slow fuzz oldest package lint types imports format lock notebooks docs bench bench-suite figures clean
+.PHONY: help env demo test test-slow fuzz oldest package lint types imports format lock notebooks docs bench bench-sizes bench-suite figures clean
 
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -94,6 +94,9 @@ docs: env ## the documentation site, in docs/_build/html
 
 bench: env ## speed and memory beside scikit-learn's, interleaved (ARGS="--scale .1 --only NB"; --help)
 	@$(BIN)/python -m tests.benchmarks.speed $(ARGS)
+
+bench-sizes: env ## small and middling tables beside scikit-learn's (ARGS=--guard: against the figures kept)
+	@$(BIN)/python -m tests.benchmarks.sizes $(ARGS)
 
 bench-suite: env ## the same workloads by pytest-benchmark (ARGS="--scale .1 --benchmark-autosave")
 	$(BIN)/pytest tests/benchmarks -o addopts=--import-mode=importlib --benchmark-only $(ARGS)

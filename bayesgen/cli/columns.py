@@ -123,7 +123,9 @@ class Reader:
                     f"column {feature.name!r} holds {shown(feature.first_unseen)}, which was not "
                     "seen in training, and the model was told to refuse that (unseen='raise')"
                 )
-            data[feature.name if self.named else k] = pd.Series(values, dtype=values.dtype)
+            if values.dtype == object:  # else pandas would infer a type
+                values = pd.Series(values, dtype=object)
+            data[feature.name if self.named else k] = values
         return pd.DataFrame(data)
 
     def report_unseen(self) -> None:
