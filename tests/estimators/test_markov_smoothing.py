@@ -152,7 +152,6 @@ def test_what_a_smoothing_does_not_have_is_refused_with_the_reason(smoothing):
         lambda: clf.predict_uncertainty(NEW),
         lambda: clf.predict_posterior(NEW),
         lambda: clf.simulate(2, source="draw"),
-        lambda: bg.validate(made(smoothing, discount=0.0).fit(TEXTS, LABELS), TEXTS, LABELS),
         lambda: made(smoothing, prior="empirical").fit(TEXTS, LABELS),
     ):
         with pytest.raises(NoPosteriorError, match="Kneser-Ney"):

@@ -69,8 +69,8 @@ class ContextTree(SuffixFamily, ConjugateFamily):
         a: pseudo-counts of each table, in tokens.
     leaf : float or array (class,), in (0, 1)
         beta: probability that a context is not split.
-    base : array broadcasting to (class, token + 1), > 0, or None
-        m, scaled to sum 1; its last entry is a token outside the vocabulary. None: of each class,
+    base : array broadcasting to (class, outcome), > 0, or None
+        m, scaled to sum 1, of the V tokens and, last, of all others. None: of each class,
         in proportion to 1 + the counts of its tokens in the training rows; everything is then
         conditional on that base.
     length : int
@@ -111,7 +111,7 @@ class ContextTree(SuffixFamily, ConjugateFamily):
     n_tokens: int = 0
     strength: Any = array(CLASS, default=30.0)
     leaf: Any = array(CLASS, default=0.5)
-    base: Any = array(CLASS, TOKEN, default=None)
+    base: Any = array(CLASS, "outcome", default=None)  # the tokens and, last, all others
     length: int = 100
     grams: Any = array("gram", "position", default=None)
     counts: Any = array(CLASS, "gram", default=None)
