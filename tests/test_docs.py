@@ -93,7 +93,7 @@ def test_links_lead_somewhere(page):
             path = ROOT / SOURCE.sub("", path)
         else:
             assert "://" not in path, f"{target}: nobody looks whether it is there"
-            path = page.parent / path
+            path = (page.parent / path).resolve()
         assert is_page(path), target
         if heading:
             titles = re.findall(r"^#+ (.*)", read(path.with_suffix(".md")), re.M)

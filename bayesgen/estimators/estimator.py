@@ -153,7 +153,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
 
     def _in_order(self) -> Self:
         """The same with arguments {column: value} as arrays over the columns."""
-        given = {k: v for k in self._by_column if isinstance(v := getattr(self, k), Mapping)}
+        given = {k: v for k in self._by_column if isinstance(v := getattr(self, k, None), Mapping)}
         if not given:
             return self
         out, names = copy.copy(self), self._feature_names()

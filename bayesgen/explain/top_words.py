@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtri, polygamma
 
-from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
-from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
+from bayesgen.families.capabilities import BetaMargins
 from bayesgen.families.names import CLASS
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.of_classifier import fitted_posterior
@@ -68,8 +67,8 @@ def top_words(
         front, clf = clf[:-1], clf.steps[-1][1]
         names = list(front.get_feature_names_out()) if len(front) else None
     fitted_posterior(clf, "top_words")
-    family = clf.model_.family
-    if not isinstance(family, BetaBernoulli | DirichletMultinomial):
+    words = clf.model_.family.capability(BetaMargins)
+    if words is None:
         raise TypeError(
             "top_words takes a BernoulliNB or MultinomialNB, or a Pipeline that ends in one; got a "
             f"{type(clf).__name__}, for which explain(X) shows what features contribute"
@@ -81,11 +80,7 @@ def top_words(
 
         prob = rcParams["stats.ci_prob"]
     names = clf._feature_names() if names is None else names
-    a = np.asarray(family.alpha, dtype=np.float64)
-    if isinstance(family, BetaBernoulli):
-        b, counts = np.asarray(family.beta), clf.stats_.features.ones
-    else:
-        b, counts = a.sum(axis=1, keepdims=True) - a, clf.stats_.features.counts
+    a, b, counts = words.beta_margins(clf.stats_.features)
     rng = np.random.default_rng(random_state)
     pi, tail = clf.model_.mean_weights(), (1 - prob) / 2
     found: dict[str, list[Any]] = {k: [] for k in ("word", "log_odds", "lower", "upper", "count")}

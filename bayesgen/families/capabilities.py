@@ -450,6 +450,15 @@ class TokenDraws(Protocol):
 
 
 @runtime_checkable
+class BetaMargins(Protocol):
+    """Words or bits whose probabilities are Beta, each on its own: asked by ``bg.top_words``."""
+
+    def beta_margins(self, stats: Any) -> tuple[Array, Array, Array]:
+        """(C, D) both parameters of each probability, and the counts behind them."""
+        ...
+
+
+@runtime_checkable
 class FeatureInformation(Protocol):
     """What each feature tells of the class: asked by ``bg.mutual_information``."""
 

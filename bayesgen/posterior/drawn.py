@@ -23,6 +23,7 @@ from bayesgen.posterior.monte_carlo import (
     MonteCarlo,
     estimate,
     log_densities,
+    smoothed_weights,
     warn_in_doubt,
     warn_large_k,
 )
@@ -155,8 +156,6 @@ class DrawnPosterior:
         MonteCarloWarning
             Where k is too large for the estimate to be trusted (`largest_good_k`).
         """
-        from arviz_stats.base import array_stats
-
         family, exact = self.model.family, self.exact_weights and self.model.generative
         out = np.empty((X.shape[0], len(self.model.alpha)))
         k = np.full(X.shape[0], -np.inf)
@@ -170,8 +169,8 @@ class DrawnPosterior:
             if len(own):
                 y, w = codes[rows][own], weight[rows][own]
                 log_likelihood = w[:, None] * joint[:, own, y].T
-                log_w[own], k[np.arange(rows.start, rows.stop)[own]] = array_stats.psislw(
-                    log_likelihood  # its negative is the log weight
+                log_w[own], k[np.arange(rows.start, rows.stop)[own]] = smoothed_weights(
+                    -log_likelihood
                 )
             out[rows] = log_sum_exp(log_w.T[:, :, None] + joint, axis=0)
         if exact:

@@ -159,6 +159,24 @@ def warn_in_doubt(result: MonteCarlo, quantity: Quantity) -> None:
     )
 
 
+def smoothed_weights(log_ratios: Array) -> tuple[Array, Array]:
+    """(n, S) log weights of draws by Pareto smoothing of (n, S) log importance ratios, and k (n,).
+
+    Where the largest ratios are equal, as of draws that do not move, there is no tail to fit: k is
+    infinite, and the ratios are the weights.
+    """
+    from arviz_stats.base import array_stats
+
+    try:
+        weights, k = array_stats.psislw(-log_ratios)
+        return weights, k
+    except ValueError:
+        if len(log_ratios) == 1:
+            return log_softmax(log_ratios), np.array([np.inf])
+        parts = [smoothed_weights(row[None]) for row in log_ratios]
+        return np.concatenate([w for w, _ in parts]), np.concatenate([k for _, k in parts])
+
+
 def largest_good_k(n_draws: int) -> float:
     """Pareto k up to which importance weights of so many draws can be trusted.
 

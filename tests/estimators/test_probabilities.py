@@ -7,12 +7,13 @@ import pytest
 from scipy.special import logsumexp, softmax
 from sklearn.utils import _safe_indexing as take
 
-from bayesgen.estimators import ESTIMATORS, AnDE, TreeAugmentedNB
+from bayesgen.estimators import ESTIMATORS, AnDE, TreeAugmentedGaussianNB, TreeAugmentedNB
 from bayesgen.estimators.sampled import SampledClassifier
 from tests.estimators.cases import CASES, NAN, defined, every_case, fitted, sample
 
 # what these tests ask for (plug-in means, parts with further categories) they do not have
-WITH_TESTS_OF_ITS_OWN = {TreeAugmentedNB, AnDE}  # test_binned
+# test_binned, test_tree_augmented_gaussian
+WITH_TESTS_OF_ITS_OWN = {TreeAugmentedNB, AnDE, TreeAugmentedGaussianNB}
 
 
 def test_every_estimator_has_a_case():

@@ -193,6 +193,10 @@ class BetaBernoulli(ConjugateFamily):
         flat = np.ones((n_classes, n_features))
         return [cls(flat, flat), cls(pattern, pattern[::-1])]
 
+    def beta_margins(self, stats: BernoulliStats) -> tuple[Array, Array, Array]:
+        """Of ones."""
+        return self.alpha, self.beta, stats.ones
+
     def observed_cells(self, stats: BernoulliStats) -> Array:
         """(C, D) rows of each class in which the column was not missing."""
         return np.asarray(stats.ones + stats.zeros)

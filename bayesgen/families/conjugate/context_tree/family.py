@@ -98,7 +98,7 @@ class ContextTree(SuffixFamily, ConjugateFamily):
     >>> posterior = family.resolve(stats).update(stats)
     >>> X[0] = np.array([0, 1, 0])
     >>> np.exp(posterior.log_predictive(X)).round(3)
-    array([[0.539]])
+    array([[0.533]])
     """
 
     tunable: ClassVar[tuple[str, ...]] = ("strength",)

@@ -389,6 +389,11 @@ class DirichletMultinomial(ConjugateFamily):
         out[0] += log_coefficient(cells, length[which])
         return np.moveaxis(out, 1, -1)
 
+    def beta_margins(self, stats: MultinomialStats) -> tuple[Array, Array, Array]:
+        """Of each token against all others."""
+        a: Array = np.asarray(self.alpha, dtype=np.float64)
+        return a, a.sum(axis=1, keepdims=True) - a, stats.counts
+
     def urns(self, X: Matrix) -> Urns:
         """The words of each document: one urn per class."""
         self._check(X)
