@@ -4,7 +4,7 @@ import warnings
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.utils import assert_all_finite
+from sklearn.utils import Tags, TransformerTags, assert_all_finite
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.estimators.base import GenerativeClassifier
@@ -301,6 +301,11 @@ class LinearDiscriminant(_Discriminant):
     def fit_transform(self, X: Any, y: Any, sample_weight: Any = None) -> Array:
         """Fit, then transform the same rows."""
         return self.fit(X, y, sample_weight).transform(X)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags = TransformerTags()
+        return tags
 
 
 class QuadraticDiscriminant(_Discriminant):
