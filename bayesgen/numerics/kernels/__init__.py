@@ -11,7 +11,9 @@ many threads share the blocks has no influence on the result.
 Importing this package imports no numba; importing one of its modules does.
 """
 
-COMPILE_FROM = 1 << 22  # elementary steps: here NumPy takes about as long as loading a kernel
+# elementary steps: from here on a kernel is 3 to 10 times faster. Loading the first one of a process
+# takes some .4 s, which NumPy would need for 2**22; a process that predicts again soon has it back
+COMPILE_FROM = 1 << 19
 
 
 def pays(steps: int) -> bool:

@@ -30,6 +30,7 @@ from bayesgen.predict.interval.laws import Law
 
 LEAST = 1e-5  # weight of all labels that a mixture leaves out
 # of percentiles by expansions at 256 points: 99 of 100 are within it, and all within twice of it
+# (of LinearDiscriminant with 10 classes, 99 of 100 within .005)
 ERROR = 0.003
 _BLOCKS = 8  # of consecutive points: their spread tells the error, and more than it
 
