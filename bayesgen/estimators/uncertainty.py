@@ -51,8 +51,8 @@ class Uncertainty(Estimator):
         method : {"auto", "exact", "approx", "draws"}
             ``"exact"`` inverts the characteristic function of the log-odds, without draws for two
             classes; ``"auto"`` uses a Cornish-Fisher expansion where that is as good (for three
-            classes and more: to .003 in percentile, nearly always; ``error`` says more); ``"approx"`` uses it
-            everywhere.
+            classes and more: to .003 in percentile, nearly always; ``error`` says more);
+            ``"approx"`` uses it everywhere.
         class_prior : array (class,) or {label: weight}, optional
             Class weights that replace the fitted ones, and are not uncertain.
         random_state : int or numpy.random.Generator
