@@ -609,11 +609,11 @@ def main():
     parser.add_argument("--verbose", action="store_true", help="show every error")
     options = parser.parse_args()
     names = options.kind or [*KINDS]
-    ends = [time.monotonic() + options.seconds * (k + 1) / len(names) for k in range(len(names))]
     n_defects = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         models()
+    ends = [time.monotonic() + options.seconds * (k + 1) / len(names) for k in range(len(names))]
     for name, end in zip(names, ends, strict=True):
         counts, seen = collections.Counter(), set()
         numbers = range(options.cases) if options.only is None else [options.only]
