@@ -20,7 +20,7 @@ from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomi
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
-from bayesgen.families.contract import ConjugateFamily
+from bayesgen.families.contract import ApproximateFamily, ConjugateFamily
 from bayesgen.posterior.model import ClassModel
 from tests.selection import rest_is_slow
 
@@ -39,7 +39,7 @@ def conjugate_examples():
     return [
         pytest.param(family, id=f"{name}-{k}")
         for name, kind in registry().items()
-        if issubclass(kind, ConjugateFamily)
+        if issubclass(kind, ConjugateFamily) and not issubclass(kind, ApproximateFamily)
         for k, family in enumerate(kind.examples(3, 3))
     ]
 

@@ -1,5 +1,7 @@
 """Posteriors to ask, and exact draws to hold the answers against."""
 
+import os
+
 import numpy as np
 from scipy.special import logsumexp
 
@@ -15,6 +17,9 @@ from bayesgen.predict.interval.request import IntervalRequest
 
 # the thirteen samples of MATH.md I: class 0 once (1, 1); class 1 four times each other row
 THIRTEEN = np.array([[1.0, 1.0]] + 4 * [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+
+# whole grids, and coverage of a thousand: BAYESGEN_WHOLE_GRID=1, about 40 minutes of a core
+WHOLE = bool(os.environ.get("BAYESGEN_WHOLE_GRID"))
 
 
 def fit(family, X, y, n_classes=2, alpha=1.0):

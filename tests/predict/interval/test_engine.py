@@ -1,7 +1,5 @@
 """Credible intervals against exact draws, enumeration and their own coverage."""
 
-import os
-
 import numpy as np
 import pytest
 from scipy import sparse, stats
@@ -13,6 +11,7 @@ from bayesgen.posterior.model import ClassModel
 from tests.predict.interval.cases import (
     FAMILIES,
     SHARED,
+    WHOLE,
     case,
     fit,
     interval,
@@ -281,8 +280,6 @@ def test_bad_arguments(kwargs, message):
 
 # ----------------------------------------------------------------------------------- long checks
 
-# the whole grid, and coverage of a thousand: BAYESGEN_WHOLE_GRID=1, about 25 minutes of a core
-WHOLE = bool(os.environ.get("BAYESGEN_WHOLE_GRID"))
 SOME = ((2, 2), (10, 10), (100, 2))
 
 
