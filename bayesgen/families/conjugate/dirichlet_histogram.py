@@ -81,7 +81,7 @@ class DirichletHistogram(DirichletCategorical):
     sparse: ClassVar[bool] = False
     statistics: ClassVar[type[Stats]] = HistogramStats
 
-    edges: Any = field(kw_only=True, metadata={"dims": (FEATURE, EDGE)})
+    edges: Any = field(kw_only=True, metadata={"dims": (FEATURE, EDGE), "padded": True})
 
     @property
     def n_edges(self) -> Array:
