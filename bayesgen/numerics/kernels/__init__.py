@@ -11,9 +11,7 @@ many threads share the blocks has no influence on the result.
 Importing this package imports no numba; importing one of its modules does.
 """
 
-# elementary steps: from here on a kernel is 3 to 10 times faster. Loading the first one of a
-# process takes some .4 s, NumPy's time for 2**22: one that predicts again soon has it back
-COMPILE_FROM = 1 << 19
+COMPILE_FROM = 1 << 22  # elementary steps: here NumPy takes about as long as loading a kernel
 
 
 def pays(steps: int) -> bool:
