@@ -1,9 +1,8 @@
 """Tables of categories, bits and binned real columns, for joint tables of several columns."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from itertools import product
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -24,29 +23,62 @@ _COMPLETIONS = 4096  # of one row with missing cells
 class GivenStructure(GenerativeClassifier):
     """PyMC models for a given structure, as the average over all has a discrete parameter."""
 
-    def _stats_for_pymc(self, X: Any, y: Any, likelihood: str) -> ClassStats:
-        """Of the fit, or of rows given in its place."""
+    def to_pymc(
+        self,
+        X: Any = None,
+        y: Any = None,
+        *,
+        likelihood: Literal["statistics", "rows"] = "statistics",
+        observed: bool = True,
+        structure: Any = None,
+    ) -> "pm.Model":
+        """The model for a given structure as a PyMC model; its variables are in the class's Notes.
+
+        Parameters
+        ----------
+        X, y : rows and labels, optional
+            In place of the statistics of the fit.
+        likelihood : {"statistics"}
+        observed : bool
+            False: the prior alone.
+        structure : array of int, "all", or None
+            Of forests: (D,) or (class, D), the position of the column that each column depends on,
+            -1 for none; None: the forest of the fit, if it has one. Of `TreeAugmentedNB` also
+            "all": the mixture over all rooted forests of at most 4 columns, and None is "all" for
+            an average. Of `AnDE`: (n,), the positions of the super-parents; None: in each class
+            those of the largest weight, the first of equals.
+
+        Returns
+        -------
+        pymc.Model
+        """
+        import pymc as pm
+        import pytensor.tensor as pt
+
         self._fitted()
         if likelihood != "statistics":
             raise ValueError("likelihood must be 'statistics': rows are not independent given pi")
         if (X is None) != (y is None):
             raise ValueError("X and y must be given together")
-        if X is None:
-            stats: ClassStats = self.stats_
-            return stats
-        return self.prior_.stats(self._encoded(X), self._codes_of(y), len(self.classes_))
-
-    @contextmanager
-    def _pymc_of_labels(self, stats: ClassStats, observed: bool) -> "Iterator[pm.Model]":
-        """A PyMC model of the class weights, on the stack."""
-        import pymc as pm
-        import pytensor.tensor as pt
-
+        stats: ClassStats = self.stats_
+        if X is not None:
+            stats = self.prior_.stats(self._encoded(X), self._codes_of(y), len(self.classes_))
+        prior: Any = self.prior_.family
+        given = self._structure(prior, stats, structure)
         with pm.Model(coords={CLASS: self.classes_}) as model:
             pi = pm.Dirichlet("pi", self.prior_.alpha, dims=CLASS)
             if observed:
                 pm.Potential("label", (stats.count * pt.log(pi)).sum())
-            yield model
+            self._declare(prior, stats.features if observed else None, given)
+        return model
+
+    def _structure(self, prior: Any, stats: ClassStats, structure: Any) -> Any:
+        """`structure`, checked, or the one that stands for None."""
+        raise NotImplementedError
+
+    def _declare(self, prior: Any, features: Any, structure: Any) -> None:
+        """Put the variables of `structure` into the PyMC model on the stack."""
+        raise NotImplementedError
 
 
 class _Binned(GivenStructure, _Table):
@@ -113,29 +145,18 @@ class _Binned(GivenStructure, _Table):
 
         return pd.DataFrame(dict(zip(self._feature_names(), self.encoder_.decode(X), strict=True)))
 
-    def _log_joint(
-        self,
-        X: Any,
-        method: Method,
-        class_prior: Any,
-        posterior: Any,
-        quantity: Quantity,
-        relevance: Any = None,
+    def _scores(
+        self, own: Any, X: Any, method: Method, weights: Array | None, quantity: Quantity
     ) -> Array:
-        if method != "posterior_predictive" or relevance is not None:
-            return super()._log_joint(X, method, class_prior, posterior, quantity, relevance)
-        own = self._posterior_of(posterior, method)
-        weights = self._given_weights(class_prior)
-        codes = self._encoded(X)
-        partial = np.flatnonzero(np.isnan(codes).any(axis=1))
-        if not len(partial):
-            return own.log_joint(codes, method, weights, quantity)
-        out = np.empty((len(codes), len(self.classes_)))
-        whole = np.setdiff1d(np.arange(len(codes)), partial)
+        partial = np.flatnonzero(np.isnan(X).any(axis=1))
+        if not len(partial) or method != "posterior_predictive":
+            return super()._scores(own, X, method, weights, quantity)
+        out = np.empty((len(X), len(self.classes_)))
+        whole = np.setdiff1d(np.arange(len(X)), partial)
         if len(whole):
-            out[whole] = own.log_joint(codes[whole], method, weights, quantity)
+            out[whole] = own.log_joint(X[whole], method, weights, quantity)
         for i in partial:
-            rows = self._completions(codes[i], int(i))
+            rows = self._completions(X[i], int(i))
             out[i] = log_sum_exp(own.log_joint(rows, method, weights, quantity), axis=0)
         return out
 
@@ -154,8 +175,6 @@ class _Binned(GivenStructure, _Table):
         rows = np.repeat(row[None], int(n), axis=0)
         rows[:, gaps] = list(product(*(range(size) for size in sizes)))
         return rows
-
-    # -- the model of given structures in PyMC ---------------------------------------------------
 
     # -- names and files -------------------------------------------------------------------------
 

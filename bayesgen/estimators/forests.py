@@ -1,6 +1,6 @@
 """Naive Bayes with dependences between columns, averaged over forests: TreeAugmentedNB."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,9 +12,9 @@ from bayesgen.families.conjugate.dirichlet_forest import DirichletForest, pymc_f
 from bayesgen.families.contract import ConjugateFamily, Family
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, StructureName
 from bayesgen.numerics.special import Array
+from bayesgen.posterior.model import ClassStats
 
 if TYPE_CHECKING:
-    import pymc as pm
     import xarray as xr
 
 _WIDEST = 150  # columns, of the average: about .05 s a row and class, 20 MB of tables a class
@@ -161,45 +161,11 @@ class TreeAugmentedNB(_Binned):
         """
         return edge_table(self)
 
-    def to_pymc(
-        self,
-        X: Any = None,
-        y: Any = None,
-        *,
-        likelihood: Literal["statistics", "rows"] = "statistics",
-        observed: bool = True,
-        structure: Any = None,
-    ) -> "pm.Model":
-        """The tables of given forests as a PyMC model, or the mixture over all of few columns.
+    def _declare(self, prior: Any, features: Any, structure: Any) -> None:
+        pairs = None if features is None else features.pairs
+        pymc_forests.declare(prior, pairs, structure)
 
-        Parameters
-        ----------
-        X, y : rows and labels, optional
-            In place of the statistics of the fit.
-        likelihood : {"statistics"}
-        observed : bool
-            False: the prior alone.
-        structure : array (D,) or (class, D) of int, "all", or None
-            Position of the column that each column depends on, -1 for none; "all": the mixture
-            over all rooted forests, of at most 4 columns. None: the forest of the fit if it has
-            one, else "all".
-
-        Returns
-        -------
-        pymc.Model
-            Variables ``pi`` (class), ``tables_{c}_{u}`` of a root u in class number c, and
-            ``tables_{c}_{u}_{p}`` (categories of p, categories of u); ``forest_{c}``: of a
-            mixture, the probabilities of its forests given tables and rows, in the order of
-            ``families.conjugate.dirichlet_forest.pymc_forests.rooted_forests``.
-        """
-        stats = self._stats_for_pymc(X, y, likelihood)
-        prior: Any = self.prior_.family
-        forests = self._forests(prior, structure)
-        with self._pymc_of_labels(stats, observed) as model:
-            pymc_forests.declare(prior, stats.features.pairs if observed else None, forests)
-        return model
-
-    def _forests(self, prior: Any, structure: Any) -> list[Array]:
+    def _structure(self, prior: Any, stats: ClassStats, structure: Any) -> list[Array]:
         """(F, D) parents for each class."""
         n_classes, n_columns = len(prior.pairs), len(prior.levels)
         if structure is None and prior.is_forest:

@@ -1,6 +1,6 @@
 """Real columns that depend on each other, averaged over forests: TreeAugmentedGaussianNB."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,9 +11,9 @@ from bayesgen.families.conjugate.normal_forest import NormalForest, pymc_tree
 from bayesgen.families.contract import ConjugateFamily, Family
 from bayesgen.families.names import StructureName
 from bayesgen.numerics.special import Array
+from bayesgen.posterior.model import ClassStats
 
 if TYPE_CHECKING:
-    import pymc as pm
     import xarray as xr
 
 
@@ -31,10 +31,8 @@ class TreeAugmentedGaussianNB(GivenStructure, RealColumns):
 
     Parameters
     ----------
-    mu0 : float or array broadcasting to (class, feature), optional
-        Prior mean of the class means, in the units of the features. None: pooled mean.
-    kappa0 : float or array (class,), optional
-        Weight of mu0, in rows. None: 0.1.
+    mu0, kappa0, class_alpha, prior
+        As in `GaussianNB`.
     nu0 : float or array (class,), > 0, optional
         Degrees of freedom of the variance of one column, in rows; of the covariance of a pair one
         more. None: 3, as `GaussianNB`.
@@ -45,23 +43,18 @@ class TreeAugmentedGaussianNB(GivenStructure, RealColumns):
     root_weight : float, array (class,), or None
         Prior weight of each column that depends on no other, where an edge has weight 1. None: of
         the largest evidence. Large values are `GaussianNB`.
-    structure : {"average", "tree", "map", "fixed"}
-        ``"average"``: over all forests, at a cost of D^3 for each row and class, for at most 150
-        columns. ``"tree"``: one tree in each class, of the largest evidence, plugged in;
-        ``"map"``: one forest. ``"fixed"``: the forest of `edges`.
-    edges : array (D, D) or (class, D, D), optional
-        1 where two columns are neighbours, else 0; symmetric. Of an average: where they may be.
-    class_alpha : float or array (class,), default 1.0
-        Dirichlet concentration of the class weights, in rows.
-    prior : {"default", "empirical", "loo"}
-        ``"empirical"`` rescales kappa0, nu0 and psi0 to the largest evidence p(X, y), ``"loo"`` to
-        the largest leave-one-out score of the labels, in `fit` alone (`GenerativeClassifier`).
+    structure, edges
+        As in `TreeAugmentedNB`.
 
     Notes
     -----
     Cells must not be missing: a forest with a column summed out is a forest no more. Columns that
     are constant in training are left out, under the default psi0. The prior over forests is uniform
     but for the number of roots; exact leave-one-out does not choose `root_weight` again.
+
+    `to_pymc` declares ``pi`` (class) and, of class number c, ``mu_{c}`` and ``sigma2_{c}``
+    (feature): mean, and variance given the parent; ``slope_{c}`` of the columns that have a parent,
+    in their order.
 
     References
     ----------
@@ -134,53 +127,20 @@ class TreeAugmentedGaussianNB(GivenStructure, RealColumns):
         """
         return edge_table(self)
 
-    def to_pymc(
-        self,
-        X: Any = None,
-        y: Any = None,
-        *,
-        likelihood: Literal["statistics", "rows"] = "statistics",
-        observed: bool = True,
-        structure: Any = None,
-    ) -> "pm.Model":
-        """Return the model of given forests, one per class, as a PyMC model.
+    def _declare(self, prior: Any, features: Any, structure: Any) -> None:
+        pymc_tree.declare(prior, features, structure)
 
-        Parameters
-        ----------
-        X, y : rows and labels, optional
-            In place of the statistics of the fit.
-        likelihood : {"statistics"}
-        observed : bool
-            False: the prior alone.
-        structure : array (D,) or (class, D) of int, optional
-            Position of the column that each column depends on, -1 for none. None: the forest of the
-            fit, if it has one.
-
-        Returns
-        -------
-        pymc.Model
-            Variables ``pi`` (class) and, of class number c, ``mu_{c}`` and ``sigma2_{c}``
-            (feature): mean, and variance given the parent; ``slope_{c}`` of the columns that have
-            a parent, in their order.
-        """
-        stats = self._stats_for_pymc(X, y, likelihood)
-        prior: Any = self.prior_.family
-        forest = _parents(prior, structure)
-        with self._pymc_of_labels(stats, observed) as model:
-            pymc_tree.declare(prior, stats.features if observed else None, forest)
-        return model
-
-
-def _parents(prior: Any, structure: Any) -> Array:
-    """(C, D) parents."""
-    if structure is not None:
-        forest: Array = np.broadcast_to(np.asarray(structure, dtype=np.int64), prior.mu.shape)
-        return forest
-    if not prior.is_forest:
-        raise ValueError(
-            "structure= is needed, the position of the column that each column depends on, -1 for "
-            "none: the posterior is an average over forests"
-        )
-    return np.stack(
-        [prior.draw_parents(np.random.default_rng(0), 1, c)[0] for c in range(len(prior.mu))]
-    )
+    def _structure(self, prior: Any, stats: ClassStats, structure: Any) -> Array:
+        """(C, D) parents."""
+        n_classes, n_columns = prior.mu.shape
+        if structure is not None:
+            parents = np.asarray(structure, dtype=np.int64)
+            forest: Array = np.broadcast_to(parents, (n_classes, n_columns))
+            return forest
+        if not prior.is_forest:
+            raise ValueError(
+                "structure= is needed, the position of the column that each column depends on, -1 "
+                "for none: the posterior is an average over forests"
+            )
+        rng = np.random.default_rng(0)
+        return np.stack([prior.draw_parents(rng, 1, c)[0] for c in range(n_classes)])

@@ -113,9 +113,16 @@ class Predicting(Estimator):
             return self._log_joint_averaged(self._encode(X), weights, relevance)
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # what is no number is refused later
-                return own.log_joint(self._encode_as_read(X), method, weights, quantity)
+                return self._scores(own, self._encode_as_read(X), method, weights, quantity)
         except UndefinedEstimateError as error:
             raise error.renamed(self.classes_, self._feature_names()) from None
+
+    def _scores(
+        self, own: Any, X: Any, method: Method, weights: Array | None, quantity: Quantity
+    ) -> Array:
+        """(N, C) of encoded rows, by a posterior."""
+        scores: Array = own.log_joint(X, method, weights, quantity)
+        return scores
 
     def _log_joint_averaged(self, encoded: Any, weights: Array | None, relevance: Any) -> Array:
         model, stats = self.model_, self.stats_

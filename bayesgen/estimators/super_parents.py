@@ -1,6 +1,6 @@
 """Averaged n-dependence estimators: AnDE."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -9,9 +9,7 @@ from bayesgen.estimators.binned import _Binned
 from bayesgen.families.conjugate.dirichlet_super_parents import DirichletSuperParents
 from bayesgen.families.conjugate.dirichlet_super_parents.pymc_tables import declare
 from bayesgen.families.contract import ConjugateFamily, Family
-
-if TYPE_CHECKING:
-    import pymc as pm
+from bayesgen.posterior.model import ClassStats
 
 
 class AnDE(_Binned):
@@ -57,6 +55,9 @@ class AnDE(_Binned):
     Everything is conditional on the bins, the categories and, where it is None, the strength:
     exact leave-one-out does not learn these again. Parts that are merged must have the same
     `cuts`, `categories` and `missing`. At most 2^25 counts are kept, of all classes together.
+
+    `to_pymc` declares ``pi`` (class) and ``tables_{c}_{j}`` (codes of what column j depends on,
+    categories of j) in class number c; of super-parents the earlier ones.
 
     References
     ----------
@@ -105,47 +106,20 @@ class AnDE(_Binned):
     def _make_family(self) -> ConjugateFamily:
         return DirichletSuperParents(self._levels(), self.strength, n=self.n, weights=self.weights)
 
-    def to_pymc(
-        self,
-        X: Any = None,
-        y: Any = None,
-        *,
-        likelihood: Literal["statistics", "rows"] = "statistics",
-        observed: bool = True,
-        super_parents: Any = None,
-    ) -> "pm.Model":
-        """The tables for given super-parents as a PyMC model.
+    def _declare(self, prior: Any, features: Any, structure: Any) -> None:
+        declare(prior, None if features is None else prior.update(features), structure)
 
-        Parameters
-        ----------
-        X, y : rows and labels, optional
-            In place of the statistics of the fit.
-        likelihood : {"statistics"}
-        observed : bool
-            False: the prior alone.
-        super_parents : int or array (n,), optional
-            Positions of the columns that all others depend on. None: in each class those of the
-            largest weight, the first of equals.
-
-        Returns
-        -------
-        pymc.Model
-            Variables ``pi`` (class) and ``tables_{c}_{j}`` (codes of what column j depends on,
-            categories of j) in class number c; of super-parents the earlier ones.
-        """
-        stats = self._stats_for_pymc(X, y, likelihood)
-        prior: Any = self.prior_.family
-        posterior = prior.update(stats.features)
-        sets = posterior.log_weights.argmax(axis=1)
-        if super_parents is not None:
-            known = prior.layout.parents.columns
-            given = np.sort(np.atleast_1d(super_parents))
-            if len(given) != known.shape[1] or not (known == given).all(axis=1).any():
-                raise ValueError(
-                    f"super_parents must be {known.shape[1]} different positions of columns "
-                    f"0 .. {len(prior.levels) - 1}, got {super_parents!r}"
-                )
-            sets = np.full(len(sets), np.flatnonzero((known == given).all(axis=1))[0])
-        with self._pymc_of_labels(stats, observed) as model:
-            declare(prior, posterior if observed else None, [int(s) for s in sets])
-        return model
+    def _structure(self, prior: Any, stats: ClassStats, structure: Any) -> list[int]:
+        """(C,) which set of super-parents each class has."""
+        if structure is None:
+            largest: list[int] = prior.update(stats.features).log_weights.argmax(axis=1).tolist()
+            return largest
+        known = prior.layout.parents.columns
+        given = np.sort(np.atleast_1d(structure))
+        if len(given) != known.shape[1] or not (known == given).all(axis=1).any():
+            raise ValueError(
+                f"structure must be {known.shape[1]} different positions of columns "
+                f"0 .. {len(prior.levels) - 1}, got {structure!r}"
+            )
+        found = np.flatnonzero((known == given).all(axis=1))[0]
+        return [int(found)] * len(self.classes_)

@@ -264,14 +264,14 @@ def test_a_further_chunk_with_a_new_category_is_refused():
 def test_super_parents_in_pymc_are_given_by_position():
     X, y = table()
     clf = bg.AnDE(2, n_bins=2).fit(X, y)
-    model = clf.to_pymc(super_parents=[2, 0])
+    model = clf.to_pymc(structure=[2, 0])
     shapes = {v.name: tuple(v.shape.eval()) for v in model.free_RVs}
     assert shapes["tables_0_0"] == (1, 3)
     assert shapes["tables_0_2"] == (3, 3)  # two bins and missing cells, given the colour
     assert shapes["tables_1_1"] == (9, 3)
     assert len(clf.to_pymc(X[:9], y[:9], observed=True).free_RVs) == 1 + 2 * 4
     with pytest.raises(ValueError, match="2 different positions"):
-        clf.to_pymc(super_parents=[2])
+        clf.to_pymc(structure=[2])
     with pytest.raises(ValueError, match="statistics"):
         clf.to_pymc(likelihood="rows")
 

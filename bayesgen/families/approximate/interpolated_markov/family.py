@@ -55,15 +55,13 @@ class Weights(NamedTuple):
 class InterpolatedMarkov(SuffixFamily, ApproximateFamily):
     """Documents by an n-gram model that falls back on shorter contexts in proportion.
 
-    X is a 1-D object array (N,) of integer arrays: the token codes 0 .. V-1 of each document, -1
-    for a token outside the vocabulary (not in training). A document may be empty.
+    X holds the token codes of each document, as in `DirichletMarkov`.
 
     Parameters
     ----------
-    order : int >= 1
-        The longest context has ``order - 1`` tokens.
-    n_tokens : int
-        V, the size of the vocabulary; 0: the largest code seen plus one.
+    order, n_tokens, length, grams, counts
+        As in `DirichletMarkov`: the longest context has ``order - 1`` tokens, and `grams` are the
+        n-grams behind a posterior.
     discount : float or array (class,), in [0, 1)
         d: taken off the count of each distinct token, in tokens.
     concentration : float or array (class,), > 0
@@ -71,10 +69,6 @@ class InterpolatedMarkov(SuffixFamily, ApproximateFamily):
     strength : float or array (class,), > 0
         b_0: pseudo-counts of the empty context, in distinct n-grams. Large: tokens after contexts
         never seen tell little of the class.
-    length : int
-        Number of tokens of a simulated document; no part of the model.
-    grams, counts : as in `MarkovStats`, or None
-        The n-grams behind a posterior.
 
     Notes
     -----

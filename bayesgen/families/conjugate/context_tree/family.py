@@ -56,15 +56,13 @@ from bayesgen.numerics.special import Array
 class ContextTree(SuffixFamily, ConjugateFamily):
     """Documents under all context trees of at most `order` - 1 tokens, with Dirichlet tables.
 
-    X is a 1-D object array (N,) of integer arrays: the token codes 0 .. V-1 of each document, -1
-    for a token outside the vocabulary (not in training). A document may be empty.
+    X holds the token codes of each document, as in `DirichletMarkov`.
 
     Parameters
     ----------
-    order : int >= 1
-        The longest context has ``order - 1`` tokens.
-    n_tokens : int
-        V, the size of the vocabulary; 0: the largest code seen plus one.
+    order, n_tokens, length, grams, counts
+        As in `DirichletMarkov`: the longest context has ``order - 1`` tokens, and `grams` are the
+        n-grams behind a posterior.
     strength : float or array (class,), > 0
         a: pseudo-counts of each table, in tokens.
     leaf : float or array (class,), in (0, 1)
@@ -73,10 +71,6 @@ class ContextTree(SuffixFamily, ConjugateFamily):
         m, scaled to sum 1, of the V tokens and, last, of all others. None: of each class,
         in proportion to 1 + the counts of its tokens in the training rows; everything is then
         conditional on that base.
-    length : int
-        Number of tokens of a simulated document; no part of the model.
-    grams, counts : as in `MarkovStats`, or None
-        The n-grams behind a posterior.
 
     Notes
     -----

@@ -93,7 +93,7 @@ class DirichletSuperParents(ConjugateFamily):
         "new rows"
     )
     no_pymc: ClassVar[str] = (
-        "the set of super-parents is a discrete parameter; AnDE.to_pymc(super_parents=...) is the "
+        "the set of super-parents is a discrete parameter; AnDE.to_pymc(structure=...) is the "
         "model of the tables for a given set"
     )
 
