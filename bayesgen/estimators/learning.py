@@ -1,33 +1,22 @@
 """Rows to posterior: fit, in parts, merged, forgotten; in closed form or by draws."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Self, get_args
+from typing import Any, Self, get_args
 
 import numpy as np
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_consistent_length,
-    check_is_fitted,
-)
+from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.datatree.names import POSTERIOR, POSTERIOR_PREDICTIVE, SAMPLE_STATS
 from bayesgen.encoding import suspects
-from bayesgen.encoding.labels import (
-    code_labels,
-    is_labelled,
-    labels_and_mask,
-    refuse_mixed,
-    refuse_two_types,
-    refuse_unlabelled,
-)
+from bayesgen.encoding.labels import refuse_two_types
 from bayesgen.estimators.estimator import Estimator, available_if
 from bayesgen.estimators.extremes import refuse_large_cells, refuse_small_spread
 from bayesgen.estimators.imputation import imputed
+from bayesgen.estimators.labelled import Labelled, among, labelled
+from bayesgen.estimators.merging import refuse_other_arguments
 from bayesgen.estimators.training import Training, kept
-from bayesgen.families.contract import LARGEST_COUNT, Stats
-from bayesgen.families.records import Record
+from bayesgen.families.contract import Stats
 from bayesgen.inference import approximation, diagnostics, sampled
 from bayesgen.inference.closed_form import NEEDS_ROWS, NoClosedFormError
 from bayesgen.inference.closed_form import posterior as closed_form_posterior
@@ -37,16 +26,6 @@ from bayesgen.numerics.special import Array
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.model import ClassStats
-
-
-class _Labelled(NamedTuple):
-    """Training rows, read but not encoded."""
-
-    X: Any
-    labels: Array  # (C,) sorted
-    codes: Array  # (N,) -1 where there is no label
-    weight: Array | None
-    at: Array | None  # (N,) positions among the rows given; None: these are all of them
 
 
 def _adds_up(self: Any) -> bool:
@@ -150,7 +129,7 @@ class Learning(Estimator):
             rows = None
             if self._prior_choice() == "loo":
                 own = self._labelled(X, y, sample_weight, reset=False, unlabelled=False)
-                rows = LabelledRows(self._encode(own.X), own.codes, own.weight)
+                rows = LabelledRows(self._encode(own.X), own.coded()[1], own.weight)
             self._settle(rows)
             self._keep(X, y, sample_weight)
             return self
@@ -184,7 +163,7 @@ class Learning(Estimator):
             raise TypeError(f"cannot merge {type(other).__name__} into {type(self).__name__}")
         for each in (self, other):
             each._refuse_draws("merge")
-        self._check_same_arguments(other)
+        refuse_other_arguments(self.get_params(deep=False), other.get_params(deep=False))
         with self._all_or_nothing():
             self._merge_statistics(other)
             return self._settle()
@@ -273,14 +252,6 @@ class Learning(Estimator):
             )
         self.__dict__.pop("_made", None)  # arguments may have been set since
 
-    def _check_same_arguments(self, other: Self) -> None:
-        theirs = other.get_params(deep=False)
-        for name, mine in self.get_params(deep=False).items():
-            if not _same_argument(mine, theirs[name]):
-                raise ValueError(
-                    f"cannot merge models that differ in {name}: {mine!r} and {theirs[name]!r}"
-                )
-
     def _check_same_features(self, other: Self) -> None:
         for name in ("n_features_in_", "feature_names_in_"):
             mine, theirs = (np.asarray(getattr(clf, name, None)) for clf in (self, other))
@@ -314,11 +285,8 @@ class Learning(Estimator):
 
     def _labelled(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool, unlabelled: bool
-    ) -> _Labelled:
-        """Rows, codes and weights of any fit; with `unlabelled` some rows may have no label.
-
-        Rows of weight 0 are no rows: they teach neither a label nor a category.
-        """
+    ) -> Labelled:
+        """Rows of any fit, read but not encoded."""
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
@@ -326,34 +294,7 @@ class Learning(Estimator):
         # whether all cells are finite may show in the statistics, but draws have none
         looks_later = sample_weight is None and not unlabelled
         X = (self._read_to_fit if looks_later else self._read)(X, reset=reset)
-        values, masked = labels_and_mask(y)
-        if not unlabelled:
-            refuse_unlabelled(masked)
-        check_consistent_length(X, values)
-        weight = at = None
-        if sample_weight is not None:
-            with np.errstate(over="ignore", invalid="ignore"):  # an infinite one is refused
-                weight = _check_sample_weight(
-                    sample_weight, X, dtype=np.float64, ensure_non_negative=True
-                )
-            if weight.max(initial=0.0) > LARGEST_COUNT:
-                raise ValueError(
-                    f"sample_weight holds {weight.max():g} in row {weight.argmax()}, beyond "
-                    f"{LARGEST_COUNT:.4g}, where one row more is lost: divide all weights "
-                    "by one number"
-                )
-            at = np.flatnonzero(weight > 0)
-            if not len(at):
-                raise ValueError("sample_weight is 0 for every row: there is nothing to fit")
-            if len(at) < len(weight):
-                X, values, masked = _safe_indexing(X, at), values[at], masked[at]
-                weight = weight[at]
-        if not unlabelled:
-            return _Labelled(X, *code_labels(values), weight, at)
-        known = is_labelled(values, masked)
-        codes = np.full(len(values), -1)
-        labels, codes[known] = code_labels(_plain(values[known]))
-        return _Labelled(X, labels, codes, weight, at)
+        return labelled(X, y, sample_weight, unlabelled=unlabelled)
 
     # -- in closed form
 
@@ -376,9 +317,9 @@ class Learning(Estimator):
         first = "stats_" not in self.__dict__
         self.inference_, self.n_unlabelled_ = "closed form", 0
         rows = self._labelled(X, y, sample_weight, reset=first, unlabelled=False)
-        labels, codes = rows.labels, rows.codes
+        labels, codes = rows.coded()
         if classes is not None:
-            labels, codes = _among(classes, labels, codes)
+            labels, codes = among(classes, labels, codes)
         encoder = self._learn(rows.X)
         if first:
             self.classes_, self.encoder_ = labels, encoder
@@ -432,10 +373,9 @@ class Learning(Estimator):
         options = sampled.check_options(inference, self._sample_options(), options)
         rows = self._labelled(X, y, sample_weight, reset=True, unlabelled=True)
         self.inference_ = inference
-        self.classes_, self.encoder_ = rows.labels, self._learn(rows.X)
-        self.n_rows_seen_ = len(rows.codes)
-        self.n_unlabelled_ = int((rows.codes < 0).sum())
-        data = sampled.Data(self._encode(rows.X), rows.codes, len(rows.labels), rows.weight)
+        (self.classes_, codes), self.encoder_ = rows.coded(), self._learn(rows.X)
+        self.n_rows_seen_, self.n_unlabelled_ = len(codes), int((codes < 0).sum())
+        data = sampled.Data(self._encode(rows.X), codes, len(self.classes_), rows.weight)
         refuse_large_cells(self._unresolved().family, data.X, self._feature_names, rows=rows.at)
         goal = sampled.target(self._unresolved(), self._prior_choice(), data)
         self._aim_at(goal)
@@ -490,44 +430,6 @@ _LEARNT = (
 _FORGET = "forget takes away rows that were learned before"
 
 
-def _among(classes: Any, labels: Array, codes: Array) -> tuple[Array, Array]:
-    """All labels that may come, and the codes of rows among them."""
-    refuse_mixed(classes)
-    classes = np.unique(np.asarray(classes))
-    refuse_two_types(labels, classes)
-    unknown = np.setdiff1d(labels, classes)
-    if unknown.size:
-        raise ValueError(
-            f"y holds labels that are not in classes: {unknown.tolist()}; the classes are "
-            f"{classes.tolist()}"
-        )
-    return classes, np.searchsorted(classes, labels)[codes]
-
-
-def _plain(labels: Array) -> Array:
-    """Labels of an object array as what they are, if they are not text."""
-    if labels.dtype.kind != "O" or any(isinstance(v, str) for v in labels):
-        return labels
-    return np.array(labels.tolist())
-
-
 def _form(stats: Stats) -> Any:
     """Shapes and settings of statistics: they grow with the categories and tokens known."""
     return {name: value.shape for name, (_, value) in stats.arrays().items()}, stats.settings()
-
-
-def _same_argument(a: Any, b: Any) -> bool:
-    """Whether two constructor arguments are equal; two functions cannot be compared."""
-    if a is b or (callable(a) and callable(b)):
-        return True
-    if isinstance(a, Record):
-        same_type = type(a) is type(b)
-        return same_type and all(
-            _same_argument(x, y)
-            for x, y in ((a.settings(), b.settings()), (a.arrays(), b.arrays()))
-        )
-    if isinstance(a, Mapping) and isinstance(b, Mapping):
-        return a.keys() == b.keys() and all(_same_argument(a[k], b[k]) for k in a)
-    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
-        return len(a) == len(b) and all(map(_same_argument, a, b))
-    return np.array_equal(np.asarray(a), np.asarray(b))

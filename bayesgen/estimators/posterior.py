@@ -414,6 +414,7 @@ class Posterior(Learning):
                 "missing), and a classifier keeps no rows: call to_pymc(X, y)"
             )
         rows = self._labelled(X, y, None, reset=False, unlabelled=True)
-        codes = np.where(rows.codes < 0, -1, self._codes_of(rows.labels)[rows.codes])
+        labels, codes = rows.coded()
+        codes = np.where(codes < 0, -1, self._codes_of(labels)[codes])
         data = sampled.Data(self._encode(rows.X), codes, len(self.classes_))
         return sampled.target_under(self.prior_, data).to_pymc(self._coords())

@@ -8,16 +8,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, get_tags
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    _num_samples,
-    check_consistent_length,
-    check_is_fitted,
-)
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from bayesgen.encoding import suspects
-from bayesgen.encoding.labels import codes_of, labels_and_mask, refuse_unlabelled, weights_by_class
+from bayesgen.encoding.labels import codes_of, weights_by_class
 from bayesgen.encoding.tables import feature_names
+from bayesgen.estimators.labelled import labelled
 from bayesgen.estimators.lazy_rows import row_by_row
 from bayesgen.estimators.leave_one_out import TrainingRows
 from bayesgen.estimators.pool.explanation import explained
@@ -185,8 +181,9 @@ class LogLinearPool(PoolUncertainty, PoolLeaveOneOut, ClassifierMixin, BaseEstim
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
-        X, values, weight, _ = _labelled(X, y, sample_weight)
-        members, left_out = self._members(X, values, None if sample_weight is None else weight)
+        own = labelled(_as_rows(X), y, sample_weight)
+        X, values, weight = own.X, own.labels, own.weight_of_each()
+        members, left_out = self._members(X, values, own.weight)
         classes = _common_classes(members)
         codes = codes_of(values, classes)
         rows = self._sample_of(codes)
@@ -276,10 +273,11 @@ class LogLinearPool(PoolUncertainty, PoolLeaveOneOut, ClassifierMixin, BaseEstim
     def _training_scores(
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[Array, Array, TrainingRows]:
-        X, values, weight, at = _labelled(X, y, sample_weight)
-        every = np.arange(len(values))
-        scores = self._leave_one_out(self._members_, X, values, weight, every, known=False)
-        return scores, at, TrainingRows(X, self._codes_of(values), weight)
+        own = labelled(_as_rows(X), y, sample_weight)
+        weight, every = own.weight_of_each(), np.arange(len(own.labels))
+        scores = self._leave_one_out(self._members_, own.X, own.labels, weight, every, known=False)
+        at = every if own.at is None else own.at
+        return scores, at, TrainingRows(own.X, self._codes_of(own.labels), weight)
 
     def _prior(self, scores: Array) -> ExponentPrior:
         mean = 1.0 if self.exponents == "feature" else 1 / len(scores)
@@ -478,24 +476,6 @@ def _common_classes(members: list[Member]) -> Array:
             )
     classes: Array = first.clf.classes_
     return classes
-
-
-def _labelled(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array, Array]:
-    """Rows with a weight above 0, their labels and weights, and their positions."""
-    X = _as_rows(X)
-    values, masked = labels_and_mask(y)
-    refuse_unlabelled(masked)
-    check_consistent_length(X, values)
-    n = len(values)
-    if sample_weight is None:
-        return X, values, np.ones(n), np.arange(n)
-    weight = _check_sample_weight(
-        sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True
-    )
-    at = np.flatnonzero(weight > 0)
-    if not len(at):
-        raise ValueError("sample_weight is 0 for every row: there is nothing to fit")
-    return taken(X, at), values[at], weight[at], at
 
 
 def _as_rows(X: Any) -> Any:

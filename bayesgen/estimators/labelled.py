@@ -1,0 +1,96 @@
+"""Rows with labels and weights: what takes part in a fit, and what is refused."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length
+
+from bayesgen.encoding.labels import (
+    code_labels,
+    is_labelled,
+    labels_and_mask,
+    refuse_mixed,
+    refuse_two_types,
+    refuse_unlabelled,
+)
+from bayesgen.families.contract import LARGEST_COUNT
+from bayesgen.numerics.special import Array
+
+
+class Labelled(NamedTuple):
+    """Rows of a positive weight."""
+
+    X: Any
+    labels: Array  # (N,) as given
+    masked: Array  # (N,) where a mask says that there is no label
+    weight: Array | None
+    at: Array | None  # (N,) positions among the rows given; None: these are all of them
+    unlabelled: bool  # whether some may have no label
+
+    def coded(self) -> tuple[Array, Array]:
+        """Distinct labels (C,) and the code (N,) of each row; -1 where there is no label."""
+        if not self.unlabelled:
+            return code_labels(self.labels)
+        known = is_labelled(self.labels, self.masked)
+        codes = np.full(len(self.labels), -1)
+        distinct, codes[known] = code_labels(_plain(self.labels[known]))
+        return distinct, codes
+
+    def weight_of_each(self) -> Array:
+        """(N,) weights, 1 where none are given."""
+        return np.ones(len(self.labels)) if self.weight is None else self.weight
+
+
+def labelled(X: Any, y: Any, sample_weight: Any, *, unlabelled: bool = False) -> Labelled:
+    """Rows, labels and weights of any fit; with `unlabelled` some rows may have no label.
+
+    Rows of weight 0 are no rows: they teach neither a label nor a category.
+
+    Raises
+    ------
+    ValueError
+        For lengths that differ, missing labels, and weights that are negative, too large or all 0.
+    """
+    labels, masked = labels_and_mask(y)
+    if not unlabelled:
+        refuse_unlabelled(masked)
+    check_consistent_length(X, labels)
+    if sample_weight is None:
+        return Labelled(X, labels, masked, None, None, unlabelled)
+    with np.errstate(over="ignore", invalid="ignore"):  # an infinite one is refused
+        weight = _check_sample_weight(
+            sample_weight, np.empty((len(labels), 1)), dtype=np.float64, ensure_non_negative=True
+        )
+    if weight.max(initial=0.0) > LARGEST_COUNT:
+        raise ValueError(
+            f"sample_weight holds {weight.max():g} in row {weight.argmax()}, beyond "
+            f"{LARGEST_COUNT:.4g}, where one row more is lost: divide all weights by one number"
+        )
+    at = np.flatnonzero(weight > 0)
+    if not len(at):
+        raise ValueError("sample_weight is 0 for every row: there is nothing to fit")
+    if len(at) < len(weight):
+        X, labels, masked, weight = _safe_indexing(X, at), labels[at], masked[at], weight[at]
+    return Labelled(X, labels, masked, weight, at, unlabelled)
+
+
+def among(classes: Any, labels: Array, codes: Array) -> tuple[Array, Array]:
+    """All labels that may come, and the codes of rows among them."""
+    refuse_mixed(classes)
+    classes = np.unique(np.asarray(classes))
+    refuse_two_types(labels, classes)
+    unknown = np.setdiff1d(labels, classes)
+    if unknown.size:
+        raise ValueError(
+            f"y holds labels that are not in classes: {unknown.tolist()}; the classes are "
+            f"{classes.tolist()}"
+        )
+    return classes, np.searchsorted(classes, labels)[codes]
+
+
+def _plain(labels: Array) -> Array:
+    """Labels of an object array as what they are, if they are not text."""
+    if labels.dtype.kind != "O" or any(isinstance(v, str) for v in labels):
+        return labels
+    return np.array(labels.tolist())
