@@ -30,6 +30,7 @@ from bayesgen.families.conjugate.normal_inverse_gamma import (
     cumulants,
     density_draws,
     predictive,
+    pymc_normals,
     removal,
 )
 from bayesgen.families.conjugate.normal_inverse_gamma.normal_densities import normal_log_densities
@@ -45,7 +46,6 @@ from bayesgen.families.shared.gaussian import (
     unit_information,
 )
 from bayesgen.families.shared.hyperparameters import broadcast_prior
-from bayesgen.families.shared.pymc_parts import centred, declare, observe_cells, prefixed
 from bayesgen.numerics.rows import (
     Matrix,
 )
@@ -157,16 +157,16 @@ class NormalInverseGamma(ConjugateFamily):
 
     def _variance_of(self, theta: Theta) -> Array:
         """theta["sigma2"] with its class and feature axes back: (..., C or 1, D or 1)."""
-        return self._with_axes(np.asarray(theta["sigma2"]))
+        return self.with_axes(np.asarray(theta["sigma2"]))
 
-    def _with_axes(self, sigma2: Any) -> Any:
+    def with_axes(self, sigma2: Any) -> Any:
         """Array or tensor of the variances with its class and feature axes back."""
         if self.over_classes:
             sigma2 = sigma2[..., None, :] if self.variance == "tied" else sigma2[..., None]
         return sigma2[..., None] if self.over_features else sigma2
 
-    def _as_theta(self, sigma2: Any) -> Any:
-        """Inverse of `_with_axes`, for the last two axes."""
+    def as_theta(self, sigma2: Any) -> Any:
+        """Inverse of `with_axes`, for the last two axes."""
         if self.over_features:
             sigma2 = sigma2[..., 0]
             return sigma2[..., 0] if self.over_classes else sigma2
@@ -211,61 +211,12 @@ class NormalInverseGamma(ConjugateFamily):
         """Inverse-gamma variances, Normal means; Normal rows, or their counts, means and scatter.
 
         Columns that are `ignored` keep their prior.
-
-        Notes
-        -----
-        ``mu`` is the location itself, as in closed-form draws, and so has the resolution of a
-        double at that location: 1e-8 at 1e8. The sampler moves in the distance from the prior
-        mean in units of the prior scale, and the statistics are held about the prior's `shift`,
-        which cancels from the compiled log density: no digit is lost to an offset.
         """
-        import pymc as pm
-        import pytensor.tensor as pt
-
-        prior = declare(self, "prior", prefix)
-        nu, scale = self._as_theta(prior["nu"]), self._as_theta(prior["sigma2"])
-        dims = {name: prefixed(prefix, d) for name, d in self.params.items()}
-        sigma2 = pm.InverseGamma(
-            f"{prefix}sigma2", nu / 2, nu * scale / 2, dims=dims["sigma2"] or None
-        )
-        variance = self._with_axes(sigma2)
-        mu = pm.Normal(
-            f"{prefix}mu",
-            prior["shift"] + prior["mu"],
-            pt.sqrt(variance / prior["kappa"]),
-            transform=centred(pt.sqrt(self._with_axes(scale))),
-            dims=dims["mu"],
-        )
-        if stats is not None and X is None:
-            about = {"n": stats.n, "mean": stats.about(self.shift), "scatter": stats.scatter}
-            n, mean, scatter = (
-                pm.Data(f"{prefix}stats_{name}", np.asarray(value * self.live, dtype=np.float64))
-                for name, value in about.items()
-            )
-            step = mean - (mu - prior["shift"])
-            log_p = n * pt.log(2 * np.pi * variance) + (scatter + n * step * step) / variance
-            pm.Potential(f"{prefix}x", -0.5 * log_p.sum())
-        elif X is not None:
-            sd = pt.broadcast_to(pt.sqrt(variance), mu.shape)
-            observe_cells(
-                prefix,
-                X if self.live.all() else np.where(self.live, X, np.nan),
-                lambda rows, columns: pm.Normal.dist(mu[y[rows], columns], sd[y[rows], columns]),
-            )
-        return {"mu": mu, "sigma2": sigma2}
+        return pymc_normals.declare(self, prefix, X, y, stats)
 
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
         """Sums over the observed cells of the live columns."""
-        import pymc as pm
-        import pytensor.tensor as pt
-
-        seen = ~np.isnan(X) & self.live
-        x = pm.Data(f"{prefix}rows", np.where(seen, X - self.shift, 0.0))[:, None, :]
-        mask = pm.Data(f"{prefix}seen", seen.astype(np.float64))[:, None, :]
-        variance = self._with_axes(theta["sigma2"])
-        step = x - (theta["mu"] - self.shift)
-        cells = pt.log(2 * np.pi * variance) + pt.square(step) / variance
-        return -0.5 * (mask * cells).sum(axis=-1)
+        return pymc_normals.log_likelihood(self, X, theta, prefix)
 
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
@@ -354,7 +305,7 @@ class NormalInverseGamma(ConjugateFamily):
         )
         return {
             "mu": stats.mean + stats.shift,
-            "sigma2": self._as_theta(scatter / self._group_sum(stats.n)),
+            "sigma2": self.as_theta(scatter / self._group_sum(stats.n)),
         }
 
     def map(self) -> dict[str, Array]:
@@ -362,7 +313,7 @@ class NormalInverseGamma(ConjugateFamily):
         shared = self._group_sum(np.ones(self.mu.shape))
         return {
             "mu": self.mu + self.shift,
-            "sigma2": self._as_theta(self.sum_of_squares / (self.nu + 2 + shared)),
+            "sigma2": self.as_theta(self.sum_of_squares / (self.nu + 2 + shared)),
         }
 
     def mean(self) -> dict[str, Array]:
@@ -374,7 +325,7 @@ class NormalInverseGamma(ConjugateFamily):
         )
         return {
             "mu": self.mu + self.shift,
-            "sigma2": self._as_theta(self.sum_of_squares / (self.nu - 2)),
+            "sigma2": self.as_theta(self.sum_of_squares / (self.nu - 2)),
         }
 
     def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
@@ -385,7 +336,7 @@ class NormalInverseGamma(ConjugateFamily):
         for own, spread in zip(mu, sigma2, strict=True):  # one draw: no copy of them all
             own *= np.sqrt(spread / self.kappa)
             own += self.mu + self.shift
-        return {"mu": mu, "sigma2": self._as_theta(sigma2)}
+        return {"mu": mu, "sigma2": self.as_theta(sigma2)}
 
     def n_parameters(self) -> int:
         """Means and variances."""
