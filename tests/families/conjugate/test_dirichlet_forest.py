@@ -9,24 +9,10 @@ from scipy.stats import dirichlet
 
 from bayesgen.families.conjugate.dirichlet_forest import DirichletForest, pymc_forests
 from bayesgen.numerics import kernels
+from tests.families.conjugate.forests import counts_of, edges_and_roots, rooted_forests
 from tests.graphs import PYTHON, pm
 
 A, RHO = 3.7, 0.8
-
-
-def rooted_forests(n):
-    """Parents (-1: root) of every rooted forest of n columns: (n + 1)^(n - 1) of them."""
-    for parents in itertools.product(range(-1, n), repeat=n):
-        if all(_leads_up(parents, u) for u in range(n)):
-            yield parents
-
-
-def _leads_up(parents, u):
-    for _ in range(len(parents)):
-        u = parents[u]
-        if u == -1:
-            return True
-    return False
 
 
 def log_table(X, columns, levels):
@@ -85,14 +71,7 @@ def test_evidence_predictive_and_edges_are_sums_over_all_rooted_forests(levels, 
         assert log_p[i] == pytest.approx(both - expected, rel=1e-11)
     weights = [log_evidence(X, levels, [f]) + np.log(RHO) * f.count(-1) for f in forests]
     p = np.exp(np.array(weights) - logsumexp(weights))
-    edges, roots = np.zeros((len(levels),) * 2), np.zeros(len(levels))
-    for f, share in zip(forests, p, strict=True):
-        for u, parent in enumerate(f):
-            if parent < 0:
-                roots[u] += share
-            else:
-                edges[u, parent] += share
-                edges[parent, u] += share
+    edges, roots = edges_and_roots(forests, p)
     np.testing.assert_allclose(fitted.edge_probabilities()[0], edges, atol=1e-12)
     np.testing.assert_allclose(fitted.root_probabilities()[0], roots, atol=1e-12)
 
@@ -124,9 +103,7 @@ def test_draws_are_forests_in_proportion_and_tables_given_them():
     p = np.exp(log_w - logsumexp(log_w))
     n = 8000
     theta = fitted.draw(np.random.default_rng(3), n)
-    found = np.zeros(len(forests))
-    for parents in theta["parents"][:, 0].astype(int):
-        found[forests.index(tuple(parents))] += 1
+    found = counts_of(theta["parents"][:, 0], forests)
     assert np.all(np.abs(found / n - p) < 5 * np.sqrt(p * (1 - p) / n))
     # the density of one draw, by SciPy
     one = {name: v[0] for name, v in theta.items()}

@@ -6,7 +6,7 @@ from scipy.special import logsumexp
 from scipy.stats import invgamma, multivariate_t, norm
 
 from bayesgen.families.conjugate.normal_forest import NormalForest
-from tests.families.conjugate.test_dirichlet_forest import rooted_forests
+from tests.families.conjugate.forests import counts_of, edges_and_roots, rooted_forests
 
 RHO, NU, KAPPA = 0.8, 4.5, 0.7
 
@@ -79,14 +79,7 @@ def test_evidence_predictive_and_edges_are_sums_over_all_rooted_forests(d):
         both, _ = log_evidence(np.vstack([X, x]), forests)
         assert log_p == pytest.approx(both - expected, rel=1e-10)
     share = np.exp(terms - logsumexp(terms))
-    edges, roots = np.zeros((d, d)), np.zeros(d)
-    for f, p in zip(forests, share, strict=True):
-        for u, parent in enumerate(f):
-            if parent < 0:
-                roots[u] += p
-            else:
-                edges[u, parent] += p
-                edges[parent, u] += p
+    edges, roots = edges_and_roots(forests, share)
     np.testing.assert_allclose(fitted.edge_probabilities()[0], edges, atol=1e-10)
     np.testing.assert_allclose(fitted.root_probabilities()[0], roots, atol=1e-10)
 
@@ -109,9 +102,7 @@ def test_draws_are_forests_in_proportion_and_their_density_is_scipys():
     p = np.exp(terms - logsumexp(terms))
     n = 8000
     theta = fitted.draw(np.random.default_rng(3), n)
-    found = np.zeros(len(forests))
-    for parents in theta["parents"][:, 0].astype(int):
-        found[forests.index(tuple(parents))] += 1
+    found = counts_of(theta["parents"][:, 0], forests)
     assert np.all(np.abs(found / n - p) < 5 * np.sqrt(p * (1 - p) / n) + 1e-12)
     # the posterior of one Normal-inverse-Wishart, by its textbook update
     m, psi = prior_of(3)

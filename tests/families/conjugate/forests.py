@@ -1,0 +1,42 @@
+"""Every rooted forest of a few columns, one by one: what averages are held to."""
+
+import itertools
+
+import numpy as np
+
+
+def rooted_forests(n):
+    """Parents (-1: root) of every rooted forest of n columns: (n + 1)^(n - 1) of them."""
+    for parents in itertools.product(range(-1, n), repeat=n):
+        if all(_leads_up(parents, u) for u in range(n)):
+            yield parents
+
+
+def _leads_up(parents, u):
+    for _ in range(len(parents)):
+        u = parents[u]
+        if u == -1:
+            return True
+    return False
+
+
+def edges_and_roots(forests, shares):
+    """(D, D) probabilities of edges and (D,) of roots, from those of the forests."""
+    d = len(forests[0])
+    edges, roots = np.zeros((d, d)), np.zeros(d)
+    for forest, share in zip(forests, shares, strict=True):
+        for u, parent in enumerate(forest):
+            if parent < 0:
+                roots[u] += share
+            else:
+                edges[u, parent] += share
+                edges[parent, u] += share
+    return edges, roots
+
+
+def counts_of(drawn, forests):
+    """(F,) how often each forest is among the rows of parents that were drawn."""
+    found = np.zeros(len(forests))
+    for parents in drawn.astype(int):
+        found[forests.index(tuple(parents))] += 1
+    return found
