@@ -50,6 +50,10 @@ _ANSWERS = {
 }
 
 
+# attributes that are computed when asked for, of every family; its own: `Family.attributes`
+_COMPUTED = ("coef_", "intercept_", "class_count_", "class_log_prior_")
+
+
 class Estimator(ClassifierMixin, BaseEstimator):
     """Choices of one estimator; the public methods rest on these alone, not on each other."""
 
@@ -80,7 +84,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
     if not TYPE_CHECKING:  # with __getattr__, every misspelt attribute would be right
 
         def __getattr__(self, name: str) -> Any:
-            """Say why a posterior in closed form is not there after a fit by draws."""
+            """Of a fit: what is computed when asked for, or why there is no closed form."""
             if name in ("model_", "stats_") and "_posterior" in self.__dict__:
                 conjugate = self._conjugate()
                 raise NoClosedFormError(
@@ -95,7 +99,15 @@ class Estimator(ClassifierMixin, BaseEstimator):
                     "linear_form, mutual information, draws by draw_posterior and sample_posterior)"
                     + (": fit complete labelled rows for that" if conjugate else "")
                 )
+            if "_posterior" in self.__dict__ and (
+                name in _COMPUTED or name in self._posterior.model.family.attributes
+            ):
+                return self._computed(name)
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _computed(self, name: str) -> Any:
+        """An attribute of the fit that is not kept."""
+        raise NotImplementedError
 
     # -- the fitted posterior ----------------------------------------------------------------
 

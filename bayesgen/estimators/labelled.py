@@ -14,8 +14,7 @@ from bayesgen.encoding.labels import (
     refuse_two_types,
     refuse_unlabelled,
 )
-from bayesgen.families.contract import LARGEST_COUNT
-from bayesgen.numerics.special import Array
+from bayesgen.numerics.special import LARGEST_COUNT, Array
 
 
 class Labelled(NamedTuple):

@@ -7,7 +7,6 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 
 from bayesgen.encoding.labels import is_labelled, labels_and_mask, refuse_unlabelled
 from bayesgen.estimators.estimator import Estimator
-from bayesgen.families.contract import ApproximateFamily
 from bayesgen.families.names import CLASS
 from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.numerics.special import Array, log_softmax
@@ -241,7 +240,7 @@ class LeaveOneOut(Estimator):
         some = TrainingRows(rows.X[at], rows.codes[at], rows.weight[at])
         prior, stats = self.prior_, self.stats_
         own = prior.stats(*some[:2], len(self.classes_), some.weight)
-        approximate = isinstance(prior.family, ApproximateFamily)
+        approximate = bool(prior.family.approximate)
         if partial or approximate:
             try:
                 rest = stats.remove(own)

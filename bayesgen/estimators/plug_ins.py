@@ -19,9 +19,6 @@ from bayesgen.numerics.special import Array
 if TYPE_CHECKING:
     import xarray as xr
 
-# attributes of every classifier with a closed form; those of its family: `Family.attributes`
-_ALWAYS = ("coef_", "intercept_", "class_count_", "class_log_prior_")
-
 
 class PlugIns(Estimator):
     """Estimates of the parameters of a posterior in closed form."""
@@ -67,27 +64,20 @@ class PlugIns(Estimator):
         out = tree.group(own | {CLASS_WEIGHTS: ((CLASS,), weights)}, self._coords())
         return out.assign_attrs(method=method)
 
-    if not TYPE_CHECKING:  # as in Estimator
-
-        def __getattr__(self, name: str) -> Any:
-            """Scikit-learn's attributes, computed when they are asked for."""
-            if not name.endswith("_") or "_posterior" not in self.__dict__:
-                return super().__getattr__(name)
-            family = self._posterior.model.family
-            if name not in _ALWAYS and name not in family.attributes:
-                return super().__getattr__(name)
-            try:
-                return self._attribute(name)
-            except (
-                NotLinearError,
-                UndefinedEstimateError,
-                MissingCapabilityError,
-                NoClosedFormError,
-            ) as error:
-                raise AttributeError(
-                    f"{type(self).__name__} has no {name}: {error}; estimates() and posterior_ "
-                    "have the parameters"
-                ) from error
+    def _computed(self, name: str) -> Any:
+        """Scikit-learn's attributes, when they are asked for."""
+        try:
+            return self._attribute(name)
+        except (
+            NotLinearError,
+            UndefinedEstimateError,
+            MissingCapabilityError,
+            NoClosedFormError,
+        ) as error:
+            raise AttributeError(
+                f"{type(self).__name__} has no {name}: {error}; estimates() and posterior_ "
+                "have the parameters"
+            ) from error
 
     def _attribute(self, name: str) -> Any:
         """Of the posterior mean, but for `coef_` and counts."""

@@ -9,7 +9,7 @@ Shapes, once and for all::
     theta   {name: (..., *dims)}   parameters; ``dims`` as in `Family.params`, any leading axes
     log densities         (..., N, C)
 
-A family is a frozen dataclass of hyper-parameters and is also the posterior: `update` returns the
+A family is a frozen dataclass of hyper-parameters, and is also the posterior: `update` returns the
 same class with new numbers. That is all there is to conjugacy here::
 
     stats = family.stats(X, y, n_classes)  # one pass; `merge` the parts of a large data set
@@ -17,9 +17,8 @@ same class with new numbers. That is all there is to conjugacy here::
     posterior = prior.update(stats)
     posterior.log_predictive(X_new)  # (N, C): log p(x | y = c, data), no theta left
 
-A family without closed forms implements `Family` alone and is fitted by MCMC: `params`,
-`log_likelihood`, `simulate` and `to_pymc` are enough. What else a family may offer, and who asks
-for it: `capabilities`; `log_density` of theta is the first that a conjugate family should have.
+A family without closed forms implements `Family` alone and is fitted by MCMC. What else a family
+may offer: `capabilities`, of which `log_density` of theta is the first it should have.
 """
 
 import abc
@@ -30,18 +29,13 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from bayesgen.families.errors import (
-    NoPosteriorError,
-    UndefinedEstimateError,
-    refuse_negative,
-)
+from bayesgen.families.errors import refuse_negative
 from bayesgen.families.names import CLASS
 from bayesgen.families.records import Record
 from bayesgen.numerics.rows import Matrix, remainder, row_blocks
 from bayesgen.numerics.special import Array
 
 Theta = Mapping[str, Array]
-LARGEST_COUNT = 2.0**53  # from here on float64 lacks every other whole number
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,9 +80,7 @@ class Stats(Record):
 
     def pooled(self) -> Self:
         """The same rows, all of one class."""
-        n_classes = max(
-            value.shape[0] for dims, value in self.arrays().values() if dims[:1] == (CLASS,)
-        )
+        n_classes = max(len(v) for dims, v in self.arrays().values() if dims[:1] == (CLASS,))
         return reduce(lambda a, b: a.merge(b), (self.at(CLASS, [c]) for c in range(n_classes)))
 
 
@@ -114,8 +106,7 @@ class Family(Record, abc.ABC):
     # True: `log_likelihood` is log p(y = c | x_i, theta), and nothing is said of x
     discriminative: ClassVar[bool] = False
     no_pymc: ClassVar[str] = ""  # why theta is not what PyMC has variables of, if it is not
-    # whether log p(x | theta_c) is a sum over the columns, the parameters of each in arrays with
-    # the dim ``feature``: then ``at(FEATURE, [j])`` is the family of column j alone
+    # whether log p(x | theta_c) is a sum over columns: ``at(FEATURE, [j])`` is that of column j
     separable: ClassVar[bool] = False
     # {attribute: parameter}: where scikit-learn's users look for the posterior means
     attributes: ClassVar[Mapping[str, str]] = {}
@@ -207,6 +198,7 @@ class ConjugateFamily(Family):
     conjugate: ClassVar[bool] = True
     # hyper-parameters that empirical Bayes may multiply by a factor, and no others
     tunable: ClassVar[tuple[str, ...]] = ()
+    approximate: ClassVar[str] = ""  # `ApproximateFamily`: what is, and why there is no posterior
 
     @classmethod
     @abc.abstractmethod
@@ -307,50 +299,3 @@ class ConjugateFamily(Family):
                     "parameter that the classes share; give all classes one prior"
                 )
         return self.at(CLASS, [0])
-
-
-@dataclass(frozen=True, eq=False)
-class ApproximateFamily(ConjugateFamily):
-    """A family with a predictive in closed form that is no exact posterior's.
-
-    It has statistics that add up, `resolve`, `update`, `log_predictive`, `simulate_predictive` and
-    the predictive without a row (`capabilities.RowRemoval`). What asks for a posterior of theta is
-    refused with the reason.
-    """
-
-    approximate: ClassVar[str] = ""  # what is approximated, and why there is no posterior
-
-    def _refuse(self, what: str) -> NoPosteriorError:
-        return NoPosteriorError(f"{what} is refused: {self.approximate}")
-
-    def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
-        """Refused: theta is not known."""
-        raise self._refuse("the likelihood of theta")
-
-    def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Any:
-        """Refused: theta is not known."""
-        raise self._refuse("simulation under one theta")
-
-    def mle(self, stats: Any) -> dict[str, Array]:
-        """Refused: the predictive is the only estimate."""
-        raise UndefinedEstimateError("mle", self.approximate)
-
-    def map(self) -> dict[str, Array]:
-        """Refused: the predictive is the only estimate."""
-        raise UndefinedEstimateError("map", self.approximate)
-
-    def mean(self) -> dict[str, Array]:
-        """Refused: the predictive is the only estimate."""
-        raise UndefinedEstimateError("posterior_mean", self.approximate)
-
-    def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
-        """Refused: there is no posterior to draw from."""
-        raise self._refuse("a draw of theta")
-
-    def log_evidence(self, stats: Any) -> float:
-        """Refused: it is not defined."""
-        raise self._refuse("the evidence")
-
-    def cgf(self, X: Matrix, t: Array) -> Array:
-        """Refused: the spread of the class log-densities is not known."""
-        raise self._refuse("the spread of class probabilities (intervals, uncertainty)")

@@ -15,6 +15,7 @@ from scipy.special import gammaln, loggamma, xlogy
 
 Array = np.ndarray
 
+LARGEST_COUNT = 2.0**53  # from here on float64 lacks every other whole number
 _STIRLING_FROM = 32.0  # below it the plain difference of log-gammas is good to 1e-13
 
 

@@ -12,6 +12,7 @@ import bayesgen as bg
 from bayesgen.checks import uniformity
 from bayesgen.checks.sbc import simulation_based_calibration
 from bayesgen.families import registry
+from bayesgen.families.approximate_family import ApproximateFamily
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.columns import Columns
 from bayesgen.families.conjugate.dirichlet_categorical import DirichletCategorical
@@ -20,7 +21,7 @@ from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomi
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
-from bayesgen.families.contract import ApproximateFamily, ConjugateFamily
+from bayesgen.families.contract import ConjugateFamily
 from bayesgen.posterior.model import ClassModel
 from tests.selection import rest_is_slow
 

@@ -12,7 +12,8 @@ from scipy.special import betaln, gammaln, logsumexp
 
 import bayesgen as bg
 from bayesgen.families import registry
-from bayesgen.families.contract import ApproximateFamily, ConjugateFamily
+from bayesgen.families.approximate_family import ApproximateFamily
+from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.shared.separate_columns import OneByOne, separate_columns
 from tests.selection import rest_is_slow
 

@@ -18,11 +18,11 @@ import bayesgen as bg
 from bayesgen.checks.agreement import compare
 from bayesgen.encoding.labels import is_labelled, labels_and_mask
 from bayesgen.families import registry
+from bayesgen.families.approximate_family import ApproximateFamily
 from bayesgen.families.capabilities import PreparedPrior, UnlabelledRows, require
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.columns import Columns
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
-from bayesgen.families.contract import ApproximateFamily
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.shared import gaps
 from bayesgen.inference import diagnostics, sampled

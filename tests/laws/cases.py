@@ -18,8 +18,9 @@ import pytest
 from scipy import sparse
 
 from bayesgen.families import registry
+from bayesgen.families.approximate_family import ApproximateFamily
 from bayesgen.families.capabilities import ThetaDensity
-from bayesgen.families.contract import ApproximateFamily, ConjugateFamily
+from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import FEATURE, FEATURE_BIS
 from bayesgen.families.records import Record

@@ -29,7 +29,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from bayesgen.families.approximate.interpolated_markov import documents, pymc_hierarchy
-from bayesgen.families.contract import ApproximateFamily
+from bayesgen.families.approximate_family import ApproximateFamily
 from bayesgen.families.names import CLASS, CONTEXT, TOKEN
 from bayesgen.families.records import array
 from bayesgen.families.shared.hyperparameters import broadcast_prior

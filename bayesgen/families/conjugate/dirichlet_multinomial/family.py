@@ -34,7 +34,7 @@ from bayesgen.families.conjugate.dirichlet_multinomial.documents import (
     power_moment,
     row_of_cells,
 )
-from bayesgen.families.contract import LARGEST_COUNT, ConjugateFamily, Stats, Theta
+from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import NotLinearError, refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE, OBS
 from bayesgen.families.records import array
@@ -71,7 +71,13 @@ from bayesgen.numerics.rows import (
     stored_blocks,
     stored_cells,
 )
-from bayesgen.numerics.special import Array, draw_dirichlet, log_factorial, log_gamma_difference
+from bayesgen.numerics.special import (
+    LARGEST_COUNT,
+    Array,
+    draw_dirichlet,
+    log_factorial,
+    log_gamma_difference,
+)
 
 _STEPS = 4  # that a cell takes in `stats`
 _LONG = 2.0**14  # documents of this length and more are scored without cancellation

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.families.conjugate.gamma_poisson.count_information import count_information
-from bayesgen.families.contract import LARGEST_COUNT, ConjugateFamily, Stats, Theta
+from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import NotLinearError, refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.records import array
@@ -61,6 +61,7 @@ from bayesgen.numerics.rows import (
     sum_except,
 )
 from bayesgen.numerics.special import (
+    LARGEST_COUNT,
     Array,
     log1p,
     log_factorial,
