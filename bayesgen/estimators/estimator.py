@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from bayesgen.datatree import tree
 from bayesgen.encoding.labels import codes_of, weights_by_class
 from bayesgen.encoding.tables import find_column
+from bayesgen.estimators.lazy_attributes import LazyAttributes
 from bayesgen.families.contract import Family, Stats
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, METHODS, Method
 from bayesgen.inference.closed_form import NoClosedFormError
@@ -54,7 +55,7 @@ _ANSWERS = {
 _COMPUTED = ("coef_", "intercept_", "class_count_", "class_log_prior_")
 
 
-class Estimator(ClassifierMixin, BaseEstimator):
+class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
     """Choices of one estimator; the public methods rest on these alone, not on each other."""
 
     _by_column: tuple[str, ...] = ()  # arguments that may be {column: value}

@@ -141,7 +141,8 @@ class Summarising(Explaining):
         }
         if rows is not None:
             variables["rows"] = ((CLASS,), rows)
-        evidence = self.log_evidence_ if self.inference_ == "closed form" else np.nan
+        exact = self.inference_ == "closed form" and not own.prior.family.approximate
+        evidence = self.log_evidence_ if exact else np.nan
         table = tree.group(variables, {FEATURE: names, CLASS: coords[CLASS]})
         table = table.assign_attrs(
             log_evidence=float(evidence),
@@ -191,6 +192,8 @@ class Summarising(Explaining):
             out.append(f"Prior strengths chosen from the rows (prior={self.prior!r}).")
         if evidence == evidence:
             out.append(f"Log evidence: {evidence:.2f} nats.")
+        if why := self._fitted().prior.family.approximate:
+            out.append(f"No evidence and no intervals: {why}.")
         return out + [f"Warning: {text}." for text in self._cautions(rows)]
 
     def _cautions(self, rows: Array | None) -> list[str]:

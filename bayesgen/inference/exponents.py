@@ -62,8 +62,9 @@ class Exponents(NamedTuple):
         z = rng.standard_normal((n, len(values))) * np.sqrt(np.maximum(values, 0.0))
         step = z @ vectors.T
         eta = self.exponents * np.exp(step[:, :n_members])
+        intercepts = np.broadcast_to(self.intercepts, (n, len(self.intercepts)))
         with_intercepts = step.shape[1] > n_members
-        return eta, self.intercepts + (step[:, n_members:] if with_intercepts else 0.0)
+        return eta, intercepts + step[:, n_members:] if with_intercepts else intercepts
 
 
 def comparable(scores: Array) -> Array:

@@ -1,9 +1,11 @@
 """The rows that the classifier is least certain of, and why; what features did for all rows."""
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
+from bayesgen.families.errors import NoPosteriorError
 from bayesgen.numerics.special import Array
 from bayesgen.reporting import figures
 from bayesgen.reporting.held_out import HeldOut
@@ -21,8 +23,9 @@ def least_certain(held: HeldOut) -> Section:
     top = held.p.max(axis=1)
     at = np.argsort(top, kind="stable")[:_DOUBTFUL]
     X = held.rows(at)
-    found = held.clf.predict_interval(X, prob=held.prob)
-    ends, p = found["interval"].values, held.p[at]
+    ends, p = None, held.p[at]
+    with suppress(NoPosteriorError):  # probabilities alone: the summary says why
+        ends = held.clf.predict_interval(X, prob=held.prob)["interval"].values
     pair = np.argsort(-p, axis=1, kind="stable")[:, :2]
     line = np.arange(len(at))[:, None]
     reasons, notes = _reasons(held, at, X)
@@ -32,40 +35,46 @@ def least_certain(held: HeldOut) -> Section:
         (a, *others), given = pair[k], held.codes[i]
         cells = [held.name(int(i)), held.labels[given] + ("" if a == given else " (missed)")]
         for c in [a, *others]:
-            low, high = ends[k, c]
-            cells.append(
-                f"{held.labels[c]} {number(p[k, c], 2)} ({number(low, 2)} to {number(high, 2)})"
-            )
+            cell = f"{held.labels[c]} {number(p[k, c], 2)}"
+            if ends is not None:
+                cell += f" ({number(ends[k, c, 0], 2)} to {number(ends[k, c, 1], 2)})"
+            cells.append(cell)
         rows.append([*cells, reasons[k] or documents[k]])
     head = ["row", "label", "most probable", *(["runner-up"] if p.shape[1] > 1 else []), "reasons"]
     if not any(row[-1] for row in rows):
         head, rows = head[:-1], [row[:-1] for row in rows]
-    width = ends[..., 1] - ends[..., 0]
-    widest = int(np.argmax(width[line, pair].max(axis=1)))
     text = [
         f"The most probable class has less than 0.5 in {share(float(np.mean(top < 0.5)))} of the "
-        f"rows, less than 0.9 in {share(float(np.mean(top < 0.9)))}. Of those below, the "
-        f"training rows leave most open for row {rows[widest][0]}: an interval of "
-        f"{number(float(width[widest].max()), 2)}."
+        f"rows, less than 0.9 in {share(float(np.mean(top < 0.9)))}."
     ]
+    if ends is not None:
+        width = ends[..., 1] - ends[..., 0]
+        widest = int(np.argmax(width[line, pair].max(axis=1)))
+        text[0] += (
+            f" Of those below, the training rows leave most open for row {rows[widest][0]}: an "
+            f"interval of {number(float(width[widest].max()), 2)}."
+        )
     data = {
         "rows": [
             {
                 "row": held.name(int(i)),
                 "label": held.labels[held.codes[i]],
                 "probability": dict(zip(held.labels, p[k].tolist(), strict=True)),
-                "interval": dict(zip(held.labels, ends[k].tolist(), strict=True)),
+                "interval": None
+                if ends is None
+                else dict(zip(held.labels, ends[k].tolist(), strict=True)),
                 "reasons": reasons[k],
             }
             for k, i in enumerate(at)
         ]
     }
     out = Section("doubts", "Least certain rows", text, notes=notes, data=data)
-    caption = f"Probabilities with {share(held.prob)} intervals"
+    intervals = "" if ends is None else f" with {share(held.prob)} intervals"
+    caption = f"Probabilities{intervals}"
     if head[-1] == "reasons":
         caption += "; reasons: what speaks for which class, in nats of log-odds"
     out.tables = [Table(caption, head, rows, len(head))]
-    if p.shape[1] > 1:
+    if p.shape[1] > 1 and ends is not None:
         names = [f"row {row[0]}" for row in rows]
         shown = p[line, pair], ends[line, pair]
         out.figures = [figures.row_intervals(names, pair, held.labels, *shown, share(held.prob))]

@@ -112,3 +112,35 @@ def test_a_loaded_model_says_the_same(tmp_path):
     clf, *_ = fitted(CASES["MixedNB"])
     clf.save(tmp_path / "m.nc")
     assert str(bg.load(tmp_path / "m.nc").summary()) == str(clf.summary())
+
+
+def _documents():
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    return np.array(["".join(rng.choice(list("aab"[c:] + "b"), 8)) for c in y], dtype=object), y
+
+
+def test_to_list_and_to_display_a_classifier_draws_nothing(monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("a draw")
+
+    X, y = bg.datasets.load_penguins()
+    clf = bg.MixedNB().fit(X, y)
+    pool = bg.LogLinearPool([clf]).fit(X, y)
+    monkeypatch.setattr("bayesgen.estimators.posterior.Posterior.draw_posterior", refuse)
+    for each in (clf, pool):
+        names = dir(each)
+        assert "posterior_" in names
+        assert "predict" in names
+    assert "<table" in clf._repr_html_()
+    assert "predict_interval" in dir(clf)
+    assert "partial_fit" not in dir(bg.StudentTNB())
+
+
+def test_smoothing_without_a_posterior_says_what_it_has_not():
+    X, y = _documents()
+    clf = bg.MarkovNB(order=2, smoothing="hierarchical").fit(X, y)
+    found = clf.summary()
+    assert np.isnan(found.table.attrs["log_evidence"])
+    assert "No evidence and no intervals: interpolated Kneser-Ney" in str(found)
+    assert found._repr_html_() in clf._repr_html_()

@@ -423,3 +423,15 @@ def test_other_rows_than_those_of_the_fit_are_told(clf):
     found = bg.report(clf, X[TEST], Y[TEST], training=(X[TEST], Y[TEST]))
     assert "models" not in [s.key for s in found.sections]
     assert "leave-one-out needs the training rows" in " ".join(found.sections[-1].notes)
+
+
+def test_a_classifier_without_a_posterior_has_a_report_without_intervals():
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    docs = np.array(["".join(rng.choice(list("aab"[c:] + "b"), 8)) for c in y], dtype=object)
+    clf = bg.MarkovNB(order=2, smoothing="hierarchical").fit(docs[:40], y[:40])
+    found = section(doubts.least_certain, clf, docs[40:], y[40:])
+    assert "interval" not in found.tables[0].caption
+    assert not found.figures
+    assert {row["interval"] for row in found.data["rows"]} == {None}
+    assert "capability TokenDraws" in found.notes[0]

@@ -14,6 +14,7 @@ from bayesgen.encoding import suspects
 from bayesgen.encoding.labels import codes_of, weights_by_class
 from bayesgen.encoding.tables import feature_names
 from bayesgen.estimators.labelled import labelled
+from bayesgen.estimators.lazy_attributes import LazyAttributes
 from bayesgen.estimators.lazy_rows import row_by_row
 from bayesgen.estimators.leave_one_out import TrainingRows
 from bayesgen.estimators.pool.explanation import explained
@@ -48,7 +49,9 @@ _DRAWS_SEED = 0
 _NUMBERS = 1 << 21  # of the scores of some rows under all draws: 16 MiB
 
 
-class LogLinearPool(PoolUncertainty, PoolLeaveOneOut, ClassifierMixin, BaseEstimator):
+class LogLinearPool(
+    PoolUncertainty, PoolLeaveOneOut, LazyAttributes, ClassifierMixin, BaseEstimator
+):
     r"""Log-linear pool of generative classifiers, calibrated by exact leave-one-out.
 
     .. math:: p(y = c \mid x) \propto \exp\Big(\sum_m \eta_m J_{mc}(x) + b_c\Big)

@@ -91,17 +91,27 @@ class Member:
             self.rows(X), "posterior_predictive", None, None, "probability", None
         )
 
+    @property
+    def approximate(self) -> bool:
+        """Whether there is a predictive and no posterior to draw from."""
+        return bool(self.clf._fitted().prior.family.approximate)
+
     def draw(self, rng: np.random.Generator, draws: int) -> Theta:
-        """{name: (1, draws, *dims)} of the posterior."""
+        """{name: (1, draws, *dims)} of the posterior; {} where there is none."""
         own = self.clf._fitted()
+        if self.approximate:
+            return {}
         if isinstance(own, ExactPosterior):
             return own.draw(rng, draws, 1)
         flat = {k: np.asarray(v).reshape(-1, *np.shape(v)[2:]) for k, v in own.theta.items()}
         at = rng.integers(len(next(iter(flat.values()))), size=draws)
         return {k: v[at][None] for k, v in flat.items()}
 
-    def log_joint_of_draws(self, rows: Any, theta: Theta) -> Array:
-        """(draws, N, C) of encoded rows under each draw."""
+    def log_joint_of_draws(self, X: Any, theta: Theta) -> Array:
+        """(draws, N, C) of rows under each draw; (1, N, C), the predictive, where there is none."""
+        if not theta:
+            return self.log_joint(X)[None]
+        rows = self.clf._encoded(self.rows(X))
         family = self.clf._fitted().model.family
         parts = [part[0] for _, part in log_joint_blocks(family, theta, rows)]
         return np.concatenate(parts, axis=1)

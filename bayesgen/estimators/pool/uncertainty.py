@@ -1,5 +1,6 @@
 """How sure a pool is: class probabilities under draws of the members' parameters and exponents."""
 
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -70,6 +71,12 @@ class PoolUncertainty:
         xarray.Dataset
             ``interval`` and ``log_odds`` (obs_id, class, bound), ``predictive`` (obs_id, class),
             ``error`` (obs_id), as of a generative classifier.
+
+        Warns
+        -----
+        UserWarning
+            If members have a predictive and no posterior (hierarchical smoothing): they enter by
+            it, and what their parameters leave open is not in the interval.
         """
         if given != "training":
             raise NotImplementedError(
@@ -151,6 +158,13 @@ class PoolUncertainty:
         """(rows, (1, draws, n, C) pooled scores), blocks of rows."""
         if not isinstance(draws, int | np.integer) or draws < 2:
             raise ValueError(f"draws must be an integer >= 2, got {draws!r}")
+        if held := [member.name for member in self._members_ if member.approximate]:
+            warnings.warn(
+                f"members without a posterior enter by their predictive ({', '.join(held)}): how "
+                "uncertain their parameters are is not in these intervals and draws",
+                UserWarning,
+                stacklevel=3,
+            )
         rng = np.random.default_rng(random_state)
         thetas = [member.draw(rng, draws) for member in self._members_]
         eta, b = self._draw_exponents(rng, draws)
@@ -161,13 +175,13 @@ class PoolUncertainty:
             total = np.repeat(b[:, None, :], rows.stop - rows.start, axis=1)
             first = 0
             for member, theta in zip(self._members_, thetas, strict=True):
-                encoded = member.clf._encoded(member.rows(part))
                 if self.exponents == "feature":
+                    encoded = member.clf._encoded(member.rows(part))
                     own, used = feature_draws(member, encoded, theta, eta[:, first:])
                     total += own
                     first += used
                 else:
-                    own = comparable(member.log_joint_of_draws(encoded, theta))
+                    own = comparable(member.log_joint_of_draws(part, theta))
                     total += eta[:, first, None, None] * own
                     first += 1
             if self.exponents == "feature":
