@@ -30,7 +30,7 @@ class Feature:
 
     name: str
     kind: str  # one of schema.KINDS; or "real", any number; "documents"; "unused"
-    form: str = "number"  # of a categorical column: "number", "text" or "boolean"
+    form: str = "number"  # "number", "text" or "boolean": what a categorical cell becomes
     categories: tuple[Any, ...] | None = None  # of a categorical column: what the model knows
     n_unseen: int = 0
     first_unseen: str = ""
@@ -175,7 +175,11 @@ def _features(clf: Any, table: "Table", text: str | None) -> tuple[list[Feature]
         own = next(iter(clf.members_.values()))
         if names is not None and not hasattr(own, "feature_names_in_"):
             own.feature_names_in_ = names
-        return _features(own, table, text)
+        features, named = _features(own, table, text)
+        for feature in features:
+            if feature.kind == "bernoulli":  # its members look at what the cells are
+                feature.form = "boolean"
+        return features, named
     if estimator == "MarkovNB":
         return [Feature(_text_column(clf, table, text, names), "documents")], True
     if text is not None:
@@ -205,10 +209,10 @@ def _text_column(clf: Any, table: "Table", text: str | None, names: Any) -> str:
 
 def _kinds(clf: Any, names: list[str]) -> list[Feature]:
     estimator = type(clf).__name__
-    if estimator == "MixedNB":
+    if (schema := _schema(clf)) is not None:
         out = [Feature(name, "unused") for name in names]
-        categories = iter(clf.schema_.categories.values)
-        for j, kind in zip(clf.schema_.positions, clf.schema_.kinds, strict=True):
+        categories = iter(schema.categories.values)
+        for j, kind in zip(schema.positions, schema.kinds, strict=True):
             known = next(categories) if kind == "categorical" else None
             out[j] = Feature(names[j], kind, _form(known), known)
         return out
@@ -220,6 +224,11 @@ def _kinds(clf: Any, names: list[str]) -> list[Feature]:
     if estimator == "BernoulliNB" and clf.binarize is None:
         kind = "bernoulli"
     return [Feature(name, kind) for name in names]
+
+
+def _schema(clf: Any) -> Any:
+    """Kinds of the columns of a model that has several; None of the others."""
+    return getattr(clf, "schema_", getattr(getattr(clf, "encoder_", None), "schema", None))
 
 
 def _form(categories: tuple[Any, ...] | None) -> str:

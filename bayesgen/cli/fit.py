@@ -44,6 +44,10 @@ class Model(StrEnum):
     POISSON = "poisson"
     LDA = "lda"
     QDA = "qda"
+    HISTOGRAM = "histogram"
+    FOREST = "forest"
+    GAUSSIAN_FOREST = "gaussian-forest"
+    ANDE = "ande"
     MARKOV = "markov"
     AUTO = "auto"
 
@@ -64,13 +68,21 @@ _ESTIMATORS = {
     Model.POISSON: "PoissonNB",
     Model.LDA: "LinearDiscriminant",
     Model.QDA: "QuadraticDiscriminant",
+    Model.HISTOGRAM: "HistogramNB",
+    Model.FOREST: "TreeAugmentedNB",
+    Model.GAUSSIAN_FOREST: "TreeAugmentedGaussianNB",
+    Model.ANDE: "AnDE",
     Model.MARKOV: "MarkovNB",
     Model.AUTO: "LogLinearPool",
 }
+_OF_MIXED_COLUMNS = (Model.MIXED, Model.FOREST, Model.ANDE, Model.AUTO)
+_AT_ONCE = (Model.HISTOGRAM, Model.FOREST, Model.ANDE, Model.AUTO)  # bins, members: of all rows
 _ONE_KIND = {  # what all columns are read as, where the model has no choice
     Model.GAUSSIAN: "gaussian",
     Model.LDA: "gaussian",
     Model.QDA: "gaussian",
+    Model.HISTOGRAM: "gaussian",
+    Model.GAUSSIAN_FOREST: "gaussian",
     Model.BERNOULLI: "bernoulli",
     Model.MULTINOMIAL: "multinomial",
     Model.POISSON: "poisson",
@@ -114,8 +126,8 @@ def fit(
         typer.Option(
             "--kind",
             metavar="COLUMN=KIND",
-            help="Read a column of a mixed model as gaussian, categorical, bernoulli, poisson or "
-            "multinomial; repeatable.",
+            help="Read a column of mixed, forest or ande as gaussian, categorical or bernoulli, of "
+            "mixed also as poisson or multinomial; repeatable.",
         ),
     ] = None,
     drop_incomplete: Annotated[
@@ -150,11 +162,12 @@ def fit(
     """Learn a classifier from a table and save it.
 
     A mixed model takes numbers for gaussian, text for categorical, true and false for bernoulli
-    columns, unless --kind says otherwise; auto pools several models of the same columns, with
-    exponents from exact leave-one-out; in the other models all columns are alike. An empty cell,
-    NA, NaN, null or None is missing and is left out exactly. Rows without a label are dropped.
-    The file is read in parts, so it may be larger than memory (but not for auto): what the columns
-    hold is decided on the first million cells and checked on all others.
+    columns, unless --kind says otherwise; so do forest and ande, which cut numbers into bins and
+    let columns depend on each other. auto pools several models of the same columns, with exponents
+    from exact leave-one-out; in the other models all columns are alike. An empty cell, NA, NaN,
+    null or None is missing and is left out exactly. Rows without a label are dropped. The file is
+    read in parts, so it may be larger than memory (but not for auto, forest, ande and histogram):
+    what the columns hold is decided on the first million cells and checked on all others.
     """
     import numpy as np
 
@@ -186,7 +199,7 @@ def fit(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", suspects.ColumnWarning)  # which kinds were named, it
         # does not know
-        clf, tally = (learning.learn_at_once if model is Model.AUTO else learning.learn)(plan)
+        clf, tally = (learning.learn_at_once if model in _AT_ONCE else learning.learn)(plan)
     suspects.warn(suspects.find(tally.head, chosen=kinds))
     if documents:  # so that `predict` finds the texts; the model does not need it
         clf.feature_names_in_ = np.array(names, dtype=object)
@@ -203,8 +216,14 @@ def _parse_kinds(given: list[str], model: Model, table: "Table", taken: set[str]
     from bayesgen.cli.columns import find
     from bayesgen.encoding.schema import KINDS
 
-    if given and model is not Model.MIXED:
-        raise UserError(f"--kind is for --model mixed; in a {model} model all columns are alike")
+    if given and model is Model.AUTO:
+        raise UserError(
+            "--kind is for --model mixed, forest or ande; auto chooses by what cells are"
+        )
+    if given and model not in _OF_MIXED_COLUMNS:
+        raise UserError(
+            f"--kind is for --model mixed, forest or ande; in a {model} model all columns are alike"
+        )
     out: dict[str, str] = {}
     for argument in given:
         name, equals, kind = argument.rpartition("=")
@@ -274,7 +293,7 @@ def untrained(
 
 def _advice(model: Model) -> str:
     """What can be done about a column that a model cannot learn from."""
-    other = "" if model in (Model.MIXED, Model.AUTO) else ", or use --model mixed"
+    other = "" if model in _OF_MIXED_COLUMNS else ", or use --model mixed"
     return f"leave it out by --drop{other}"
 
 
@@ -303,11 +322,14 @@ def _features(
         natural = {"boolean": "bernoulli", "number": "gaussian", "text": "categorical"}[holds[name]]
         if table.is_nominal(name):
             natural = "categorical"
-        if model in (Model.MIXED, Model.AUTO):
+        if model in _OF_MIXED_COLUMNS:
             kind = kinds.get(name, natural)
         else:
             kind = _ONE_KIND.get(model, "categorical")
-        out.append(Feature(name, kind, holds[name] if kind == "categorical" else "number"))
+        by_dtype = kind == "bernoulli" and model is Model.AUTO  # members look at the cells
+        out.append(
+            Feature(name, kind, holds[name] if kind == "categorical" or by_dtype else "number")
+        )
     return out
 
 
@@ -316,7 +338,7 @@ def _new(model: Model, features: "list[Feature]", order: int, tokens: Tokens) ->
     from bayesgen import estimators
 
     options: dict[str, Any] = {}
-    if model is Model.MIXED:
+    if model in _OF_MIXED_COLUMNS and model is not Model.AUTO:
         kinds = dict.fromkeys(feature.kind for feature in features)
         options["columns"] = {k: [f.name for f in features if f.kind == k] for k in kinds}
     elif model is Model.BERNOULLI:

@@ -49,6 +49,8 @@ def fit(
     tested = held_out & known
     with blamed_on(table.path):
         scores = compare_predictives(clf, columns.take(X, tested), labels[tested])
+    if hasattr(clf, "members_"):  # a pool plugs no estimate in
+        scores = scores.isel(predictive=[0])
     console = stdout()
     show_scores(console, [(f"{type(clf).__name__}, {int(tested.sum())} rows held out", scores)])
     counts = [int((part.labels == label).sum()) for label in clf.classes_]

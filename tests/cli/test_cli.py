@@ -226,10 +226,14 @@ ESTIMATORS = {
     "multinomial": bg.MultinomialNB(),
     "categorical": bg.CategoricalNB(),
     "bernoulli": bg.BernoulliNB(binarize=None),
+    "histogram": bg.HistogramNB(),
+    "forest": bg.TreeAugmentedNB(),
+    "gaussian-forest": bg.TreeAugmentedGaussianNB(),
+    "ande": bg.AnDE(),
 }
 
 
-@pytest.mark.parametrize("model", rest_is_slow(ESTIMATORS, ["lda", "multinomial", "categorical"]))
+@pytest.mark.parametrize("model", rest_is_slow(ESTIMATORS, ["lda", "categorical", "forest"]))
 def test_every_model_by_its_short_name(tmp_path, model):
     rng = np.random.default_rng(1)
     y = rng.integers(0, 2, 60)
@@ -649,6 +653,10 @@ def test_parquet_columns_of_other_types(tmp_path):
     (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--model", "lda"], "'Torgersen'"),
     (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--model", "lda", "--kind", "sex=x"],
      "--kind is for"),
+    (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--model", "auto", "--kind",
+      "year=poisson"], "auto chooses"),
+    (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--model", "forest", "--kind",
+      "year=poisson"], "poisson"),
     (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--text", "sex"], "--model markov"),
     (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--model", "markov"], "by --text"),
     (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--model", "markov", "--order", "0"],
@@ -828,6 +836,20 @@ def test_a_pool_chosen_for_the_columns(tmp_path):
     assert "posterior predictive" in run("compare", model, PENGUINS, "--target", "species").output
     message = refused("validate", model, PENGUINS, "--target", "species")
     assert "validate each of them" in message
+
+
+def test_booleans_of_a_pool_are_booleans_in_both_commands(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    X = pd.DataFrame({"x": rng.normal(size=60) + y, "ill": rng.random(60) < 0.3 + 0.4 * y})
+    X["smokes"] = pd.array(rng.random(60) < 0.5, dtype="boolean")
+    X.loc[::7, "smokes"] = pd.NA
+    data, model, out = (tmp_path / name for name in ("data.csv", "pool.nc", "out.csv"))
+    X.assign(y=y).to_csv(data, index=False)
+    assert "bernoulli" in run("fit", data, "--target", "y", "--model", "auto", "-o", model).output
+    run("predict", model, data, "-o", out)
+    expected = bg.LogLinearPool().fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(read(out)[["p_0", "p_1"]], expected, rtol=1e-9)
 
 
 def test_a_pool_of_language_models(tmp_path):
