@@ -125,7 +125,7 @@ def test_after_parts_and_merges(iris):
 def test_draws_without_a_closed_form():
     X, y = load_wine(return_X_y=True)
     X = X[:, :2]
-    few = {"draws": 200, "tune": 100, "chains": 2, "random_seed": 0, "progressbar": False}
+    few = {"draws": 500, "tune": 100, "chains": 2, "random_seed": 0, "progressbar": False}
     clf = bg.GaussianNB().fit(X, y, inference="gibbs", **few)
     with pytest.raises(NoClosedFormError, match="groups="):
         clf.loo(X, y, groups=5)
