@@ -28,8 +28,9 @@ demo: env ## penguins, classified with the parameters integrated out
 test: env ## all tests and doctests but the slow ones
 	$(ONE_THREAD) $(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow" $(ARGS)
 
+# What mypy and pyright tell a user is asked by `make types`.
 test-slow: env ## the slow tests: sampling, simulation-based calibration
-	$(ONE_THREAD) $(BIN)/pytest -n $(WORKERS) --dist worksteal -m slow $(ARGS)
+	$(ONE_THREAD) $(BIN)/pytest -n $(WORKERS) --dist worksteal -m slow --ignore=tests/test_typing.py $(ARGS)
 
 fuzz: env ## inputs, files and kills at random (ARGS="--cases 1000 --kind forged"; --help)
 	$(ONE_THREAD) NUMBA_NUM_THREADS=1 $(BIN)/python -W ignore -m tests.fuzz.run $(ARGS)

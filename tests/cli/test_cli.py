@@ -2,8 +2,8 @@
 
 import csv
 import errno
-import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -517,29 +517,18 @@ def test_a_killed_run_leaves_no_half_file(tmp_path, penguin_model):
     assert list(out.parent.iterdir()) == []
 
 
-LIMITED = """
-import json, resource, sys
-resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-from bayesgen.cli import main
-for arguments in json.loads(sys.argv[1]):
-    sys.argv[1:] = arguments
-    try:
-        main()
-    except SystemExit as end:
-        print(end.code)
-"""
-
-
 def test_a_full_disk_is_one_line_and_leaves_the_old_file(tmp_path, penguin_model):
     fit = ["fit", PENGUINS, "--target", "species", "--model", "mixed"]
     predict = ["predict", str(penguin_model), PENGUINS]
     outs = [write(tmp_path / name, "old") for name in ("a.csv", "a.tsv", "a.parquet", "model.nc")]
-    commands = [[*(fit if out.suffix == ".nc" else predict), "-o", str(out)] for out in outs]
-    command = [sys.executable, "-c", LIMITED, json.dumps(commands)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    lines = [line for line in done.stderr.splitlines() if not line.startswith("note:")]
-    assert lines == [f"error: cannot write {out}: {os.strerror(errno.EFBIG)}" for out in outs]
-    assert done.stdout.split() == ["2"] * 4
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for out in outs:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+        try:
+            line = refused(*(fit if out.suffix == ".nc" else predict), "-o", out)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert line == f"error: cannot write {out}: {os.strerror(errno.EFBIG)}"
     assert [out.read_text() for out in outs] == ["old"] * 4
     assert sorted(tmp_path.iterdir()) == sorted(outs)
 

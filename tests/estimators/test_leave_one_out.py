@@ -125,12 +125,13 @@ def test_after_parts_and_merges(iris):
 def test_draws_without_a_closed_form():
     X, y = load_wine(return_X_y=True)
     X = X[:, :2]
-    clf = bg.GaussianNB().fit(X, y, inference="gibbs", random_seed=0, progressbar=False)
+    few = {"draws": 500, "tune": 100, "chains": 2, "random_seed": 0, "progressbar": False}
+    clf = bg.GaussianNB().fit(X, y, inference="gibbs", **few)
     with pytest.raises(NoClosedFormError, match="groups="):
         clf.loo(X, y, groups=5)
     labels = np.array(y, dtype=float)
     labels[:7] = np.nan
-    part = bg.GaussianNB().fit(X, labels, inference="gibbs", random_seed=0, progressbar=False)
+    part = bg.GaussianNB().fit(X, labels, inference="gibbs", **few)
     score = part.loo(X, labels)
     assert score.n_data_points == len(y) - 7
     assert list(score.elpd_i.obs_id.values) == list(range(7, len(y)))

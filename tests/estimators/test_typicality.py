@@ -3,6 +3,7 @@
 import copy
 import pickle
 import warnings
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -112,35 +113,38 @@ SIMULATED = {
 }
 
 
-def simulated(make, repeats, n=30):
-    """Classifiers fitted to rows of one theta of the prior, and one more row of that theta."""
+@cache
+def simulated(name, n=60):
+    """300 classifiers fitted to rows of one theta of the prior, and one more row of that theta."""
+    make, found = SIMULATED[name], []
     X = np.random.default_rng(0).normal(size=(6, 2)) ** 2 // 1
     prior = make().fit(X, [0, 1] * 3).prior_
-    for r in range(repeats):
+    for r in range(300):
         rng = np.random.default_rng([r, 11])
         theta = {k: v[0] for k, v in prior.family.draw(rng, 1).items()}
         codes = np.concatenate([[0, 1], rng.integers(0, 2, n - 2), rng.integers(0, 2, 1)])
         rows = prior.family.simulate(rng, theta, codes)
-        yield make().fit(rows[:n], codes[:n]), rows[n:], int(codes[n])
+        found.append((make().fit(rows[:n], codes[:n]), rows[n:], int(codes[n])))
+    return found
 
 
 @pytest.mark.parametrize("name", SIMULATED)
 def test_uniform_for_rows_like_the_training_rows(name):
     own, overall = [], []
-    for clf, row, code in simulated(SIMULATED[name], 400):
+    for clf, row, code in simulated(name):
         found = clf.typicality(row)
         own.append(float(found["by_class"][0, code]))
         overall.append(float(found["overall"][0]))
-    steps = np.random.default_rng(1).uniform(size=400) / 15  # within the steps of 1/(n_c + 1)
+    steps = np.random.default_rng(1).uniform(size=len(own)) / 30  # of about 1/(n_c + 1) each
     assert stats.kstest(np.clip(np.array(own) - steps, 0, 1), "uniform").pvalue > 0.01
-    steps = np.random.default_rng(2).uniform(size=400) / 31
+    steps = np.random.default_rng(2).uniform(size=len(own)) / 61
     assert stats.kstest(np.clip(np.array(overall) - steps, 0, 1), "uniform").pvalue > 0.01
 
 
 @pytest.mark.parametrize("by_class", [False, True])
 def test_sets_cover(by_class):
     hits = []
-    for clf, row, code in simulated(SIMULATED["GaussianNB"], 500, n=60):
+    for clf, row, code in simulated("GaussianNB"):
         hits.append(bool(clf.predict_set(row, 0.8, by_class)["included"][0, code]))
     se = np.sqrt(0.8 * 0.2 / len(hits))
     assert np.mean(hits) > 0.8 - 3 * se
@@ -306,7 +310,8 @@ def test_unlabelled_rows_are_not_scored(iris):
     X, y = iris
     labels = np.array(y, dtype=object)
     labels[::10] = None
-    clf = bg.GaussianNB().fit(X, labels, inference="gibbs", random_seed=1, progressbar=False)
+    few = {"draws": 200, "tune": 100, "chains": 2, "random_seed": 1, "progressbar": False}
+    clf = bg.GaussianNB().fit(X, labels, inference="gibbs", **few)
     found = clf.typicality(X)
     assert len(clf._loo_scores.codes) == 135
     assert float(found["overall"].min()) >= 1 / 136

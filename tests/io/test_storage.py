@@ -6,10 +6,12 @@ import json
 import os
 import pickle
 import re
+import resource
 import subprocess
 import sys
-import textwrap
 import zipfile
+from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 
 import h5py
@@ -547,43 +549,32 @@ def test_a_failed_write_leaves_the_old_file(model, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
-FULL = """
-    import resource, sys, numpy as np, bayesgen as bg
-    rng = np.random.default_rng(0)
-    chunks = [(rng.normal(size=(20, 50)), np.arange(20) % 2) for _ in range(3)]
-    fitted = bg.GaussianNB().fit(*chunks[0])
-    for limit in (0, 100, 5_000, 20_000):
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
-        for path in sys.argv[1:3]:
-            try:
-                fitted.save(path)
-            except OSError as error:
-                print(limit, error.errno, error.filename, error.strerror)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, resource.RLIM_INFINITY))
-    clf = bg.GaussianNB()
+@contextmanager
+def largest_file(size):
+    """A write beyond so many bytes of any file fails as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
-        bg.fit_stream(clf, chunks, checkpoint=sys.argv[3], every=1)
-    except OSError as error:
-        print(error.errno, error.filename, hasattr(clf, "stats_"))
-"""
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_a_full_disk_is_an_error_and_leaves_the_old_file(model, tmp_path):
     """HDF5 ended the process by a segmentation fault where a write failed."""
     old, new, checkpoint = (tmp_path / name for name in ("old.nc", "new.nc", "stream.nc"))
     old.write_bytes(model[1])
-    command = [sys.executable, "-c", textwrap.dedent(FULL), *map(str, (old, new, checkpoint))]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    reason = os.strerror(errno.EFBIG)
-    assert done.stdout.splitlines() == [
-        *(
-            f"{limit} {errno.EFBIG} {path} {reason}"
-            for limit in (0, 100, 5_000, 20_000)
-            for path in (old, new)
-        ),
-        f"{errno.EFBIG} {checkpoint} False",
-    ]
+    chunks = [(rng().normal(size=(20, 50)), np.arange(20) % 2) for _ in range(3)]
+    fitted = bg.GaussianNB().fit(*chunks[0])
+    for limit, path in product((0, 100, 5_000, 20_000), (old, new)):
+        with pytest.raises(OSError, match=os.strerror(errno.EFBIG)) as caught, largest_file(limit):
+            fitted.save(path)
+        assert (caught.value.errno, caught.value.filename) == (errno.EFBIG, str(path))
+    clf = bg.GaussianNB()
+    with pytest.raises(OSError, match=os.strerror(errno.EFBIG)) as caught, largest_file(5_000):
+        bg.fit_stream(clf, chunks, checkpoint=checkpoint, every=1)
+    assert (caught.value.errno, caught.value.filename) == (errno.EFBIG, str(checkpoint))
+    assert not hasattr(clf, "stats_")
     assert old.read_bytes() == model[1]
     assert list(tmp_path.iterdir()) == [old]
 

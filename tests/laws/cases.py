@@ -82,16 +82,16 @@ def _concrete():
     return [f for f in registry().values() if not inspect.isabstract(f)]
 
 
-def pytest_generate_tests(metafunc):
+def pytest_generate_tests(metafunc, without=()):
     """`case`: each example of each conjugate family; `family`: of each that is sampled.
 
-    `approximate`: of each with an approximate predictive.
+    `approximate`: of each with an approximate predictive. `without`: names of families left out.
     """
     only = metafunc.config.getoption("--family", default=[])
     known = {f.__name__: f for f in _concrete()}
     if unknown := set(only) - set(known):
         raise pytest.UsageError(f"--family {', '.join(unknown)}: known are {', '.join(known)}")
-    chosen = [f for name, f in known.items() if not only or name in only]
+    chosen = [f for name, f in known.items() if name not in without and (not only or name in only)]
     if "case" in metafunc.fixturenames:
         cases = [
             Case(family, i)

@@ -42,7 +42,7 @@ def held_to_weighted_draws(case, X, model, n=6000, **options):
 
 def posterior(case, n_rows=30):
     family, *_ = case.fitted(n_rows)
-    X, _ = case.rows(5, salt=6)
+    X, _ = case.rows(3, salt=6)
     return ClassModel(np.arange(2.0, 2 + case.n_classes), family), X
 
 
@@ -58,7 +58,8 @@ def test_class_weights_that_replace_the_fitted_ones(case, n_classes):
     case = case.sized(n_classes, 2)
     model, X = posterior(case)
     prior = np.arange(1.0, n_classes + 1)
-    held_to_weighted_draws(case, X, model, class_prior=prior / prior.sum())
+    one = X[:1]  # without class weights to smooth it a cumulant generating function falls slowly
+    held_to_weighted_draws(case, one, model, class_prior=prior / prior.sum())
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -73,4 +74,4 @@ def test_missing_cells(case, n_classes):
 def test_the_route_by_draws(case):
     case = case.sized(2, 2)
     model, X = posterior(case)
-    held_to_weighted_draws(case, X[:3], model, method="draws")
+    held_to_weighted_draws(case, X, model, method="draws")

@@ -105,10 +105,12 @@ def test_the_pymc_model_is_of_a_hierarchy_of_dirichlet_distributions():
 def test_nuts_on_the_hierarchy_is_near_the_interpolation():
     """d = 0, three tokens, contexts of one: the posterior mean of the hierarchy, and its stand-in.
 
-    One customer for each distinct token is an approximation, of which the error is known only by
-    measuring: here .13 in a probability, after six rows, and on average less than that of contexts
-    each on its own. The Monte Carlo error is some .005.
+    One customer for each distinct token is an approximation, for whose error no bound is known. It
+    is measured: .125 in a probability here, after six rows, by runs of 2000 and of 1000 draws
+    (.127 and .122, with Monte Carlo errors of .003 and .004). On average it is less than that of
+    contexts each on its own.
     """
+    import arviz as az
     import pymc as pm
 
     rng = np.random.default_rng(8)
@@ -125,10 +127,11 @@ def test_nuts_on_the_hierarchy_is_near_the_interpolation():
     ).fit(X, [0] * 6)
     with clf.to_pymc():
         draws = pm.sample(
-            1000, tune=1000, chains=2, cores=1, random_seed=1, progressbar=False,
+            500, tune=400, chains=2, cores=1, random_seed=1, progressbar=False,
             compute_convergence_checks=False,
         )  # fmt: skip
     theta = draws.posterior["theta"].mean(("chain", "draw")).to_numpy()[0]
+    mcse = az.mcse(draws, var_names=["theta"], method="mean")["theta"].to_numpy().max()
     family = clf.model_.family
     assert theta.shape == (4, 4)  # contexts: start, a, b, c; tokens: a, b, c, unknown
     grams = np.array([[*c, x] for c in family.contexts for x in (0, 1, 2, UNKNOWN)])
@@ -138,5 +141,5 @@ def test_nuts_on_the_hierarchy_is_near_the_interpolation():
         place = [tuple(c) for c in family.contexts.tolist()].index((int(gram[0]),))
         alone[place, gram[1]] += n
     alone /= alone.sum(axis=1, keepdims=True)
-    assert np.abs(ours - theta).max() < 0.15
+    assert np.abs(ours - theta).max() < 0.125 + 5 * mcse
     assert np.abs(ours - theta).mean() < np.abs(alone - theta).mean()

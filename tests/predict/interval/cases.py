@@ -126,13 +126,18 @@ def _normal(family, rng, X, n):
 def _correlated(family, rng, X, n):
     theta = family.draw(rng, n)
     mean, sigma = theta["mu"], theta["Sigma"]
-    sigma = np.broadcast_to(sigma[:, None] if family.shared else sigma, (*mean.shape, X.shape[1]))
+    sigma = sigma[:, None] if family.shared else sigma
     out = np.empty((n, X.shape[0], mean.shape[1]))
-    for i, x in enumerate(X):
-        (j,) = np.nonzero(~np.isnan(x))
-        part, d = sigma[..., j[:, None], j], x[j] - mean[..., j]
-        q = (d * np.linalg.solve(part, d[..., None])[..., 0]).sum(axis=-1)
-        out[:, i] = -0.5 * (q + np.linalg.slogdet(2 * np.pi * part)[1])
+    for observed in np.unique(~np.isnan(X), axis=0):  # a matrix is solved once for rows alike
+        (alike,) = np.nonzero((~np.isnan(X) == observed).all(axis=1))
+        (j,) = np.nonzero(observed)
+        part = sigma[..., j[:, None], j]
+        d = X[alike[:, None], j] - mean[:, :, None, j]  # (n, C, rows, d)
+        size = mean.shape[1] * len(alike) // part.shape[1]  # classes may share a matrix
+        right = d.reshape(*part.shape[:2], size, len(j))
+        q = (right * np.linalg.solve(part, right.swapaxes(2, 3)).swapaxes(2, 3)).sum(axis=-1)
+        log_det = np.linalg.slogdet(2 * np.pi * part)[1][..., None]
+        out[:, alike] = -0.5 * (q.reshape(d.shape[:3]) + log_det).swapaxes(1, 2)
     return out
 
 
