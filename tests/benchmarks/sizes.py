@@ -44,7 +44,7 @@ class Mixed:
     def fit(self, X: pd.DataFrame, y: np.ndarray) -> "Mixed":
         """Learn both parts."""
         self.texts = [name for name in X if name.startswith("s")]
-        self.encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=0)
+        self.encoder = OrdinalEncoder()
         self.words = nb.CategoricalNB().fit(self.encoder.fit_transform(X[self.texts]), y)
         self.numbers = nb.GaussianNB().fit(X.drop(columns=self.texts).to_numpy(), y)
         return self

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.numerics.kernels.compiling import as_data, compiled, compiled_sums
+from bayesgen.numerics.kernels.compiling import COLUMNS, as_data, compiled, compiled_sums
 from bayesgen.numerics.kernels.threads import blocks, over_blocks
 
 Array = np.ndarray
@@ -195,14 +195,19 @@ def _add_up(  # pragma: no cover - compiled
         p, q, r, s = x[i], x[i + 1], x[i + 2], x[i + 3]
         for c in range(len(one)):
             table_one, table_zero = one[c], zero[c]
-            sum_p = sum_q = sum_r = sum_s = 0.0
-            for j in range(d):
-                on, off = table_one[j], table_zero[j]
-                sum_p += on if p[j] > limit else off
-                sum_q += on if q[j] > limit else off
-                sum_r += on if r[j] > limit else off
-                sum_s += on if s[j] > limit else off
-            out[i, c], out[i + 1, c], out[i + 2, c], out[i + 3, c] = sum_p, sum_q, sum_r, sum_s
+            out[i : i + 4, c] = 0.0
+            for first in range(0, d, COLUMNS):
+                sum_p = sum_q = sum_r = sum_s = 0.0
+                for j in range(first, min(first + COLUMNS, d)):
+                    on, off = table_one[j], table_zero[j]
+                    sum_p += on if p[j] > limit else off
+                    sum_q += on if q[j] > limit else off
+                    sum_r += on if r[j] > limit else off
+                    sum_s += on if s[j] > limit else off
+                out[i, c] += sum_p
+                out[i + 1, c] += sum_q
+                out[i + 2, c] += sum_r
+                out[i + 3, c] += sum_s
     for i in range(n):
         row = x[i]
         odd = _n_not_finite(row)
@@ -212,9 +217,11 @@ def _add_up(  # pragma: no cover - compiled
                 return i * d + place
         if i >= whole or odd:
             for c in range(len(one)):
-                total = 0.0
-                for j in range(d):
-                    seen = one[c, j] if row[j] > limit else zero[c, j]
-                    total += seen if row[j] == row[j] else 0.0
-                out[i, c] = total
+                out[i, c] = 0.0
+                for first in range(0, d, COLUMNS):
+                    total = 0.0
+                    for j in range(first, min(first + COLUMNS, d)):
+                        seen = one[c, j] if row[j] > limit else zero[c, j]
+                        total += seen if row[j] == row[j] else 0.0
+                    out[i, c] += total
     return -1

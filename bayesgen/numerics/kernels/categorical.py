@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.numerics.kernels.compiling import as_data, compiled
+from bayesgen.numerics.kernels.compiling import COLUMNS, as_data, compiled
 
 Array = np.ndarray
 
@@ -82,17 +82,20 @@ def look_up(x: Array, table: Array, out: Array) -> None:  # pragma: no cover - c
             s, k = m // n_classes, m % n_classes
             while m < last:
                 a = b = c = d = 0.0
-                if m + four <= last:  # four sums beside each other: none waits for its own end
-                    for j in range(n_features):
-                        a += table[j, at[j], m]
-                        b += table[j, at[j], m + np.uint64(1)]
-                        c += table[j, at[j], m + np.uint64(2)]
-                        d += table[j, at[j], m + np.uint64(3)]
-                    done = four
-                else:
-                    for j in range(n_features):
-                        a += table[j, at[j], m]
-                    done = np.uint64(1)
+                done = four if m + four <= last else np.uint64(1)
+                for begin in range(0, n_features, COLUMNS):
+                    e = f = g = h = 0.0
+                    end = min(begin + COLUMNS, n_features)
+                    if done == four:  # sums beside each other: none waits for its own end
+                        for j in range(begin, end):
+                            e += table[j, at[j], m]
+                            f += table[j, at[j], m + np.uint64(1)]
+                            g += table[j, at[j], m + np.uint64(2)]
+                            h += table[j, at[j], m + np.uint64(3)]
+                    else:
+                        for j in range(begin, end):
+                            e += table[j, at[j], m]
+                    a, b, c, d = a + e, b + f, c + g, d + h
                 m += done
                 for q in range(done):
                     out[s, i, k] = a if q == 0 else b if q == 1 else c if q == 2 else d

@@ -17,6 +17,7 @@ import numpy as np
 
 Array = np.ndarray
 
+COLUMNS = 1 << 10  # of a row are added up at a time: rounding errors grow with blocks, not terms
 _COPIED_CELLS = 1 << 16  # half a MiB of float64
 
 

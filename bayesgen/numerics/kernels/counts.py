@@ -5,7 +5,7 @@ X is dense, of any dtype, order and strides, with counts >= 0; NaN is a missing 
 
 import numpy as np
 
-from bayesgen.numerics.kernels.compiling import as_data, compiled
+from bayesgen.numerics.kernels.compiling import COLUMNS, as_data, compiled
 from bayesgen.numerics.kernels.gamma import LOG_FACTORIAL, log_factorial, log_negative_binomial
 from bayesgen.numerics.kernels.threads import over_blocks
 
@@ -108,15 +108,19 @@ def _score(  # pragma: no cover - compiled
     x: Array, shape: Array, rate: Array, table: Array, out: Array
 ) -> None:
     d, n_counts, n_classes = table.shape
+    part = np.empty(n_classes)
     for i in range(len(x)):
-        found = out[i]
-        found[:] = 0.0
-        for j in range(d):
-            n = x[i, j]
-            if n < n_counts and n == int(n):
-                masses = table[j, int(n)]
-                for c in range(n_classes):
-                    found[c] += masses[c]
-            elif n == n:
-                for c in range(n_classes):
-                    found[c] += log_negative_binomial(n, shape[c, j], rate[c, j])
+        out[i] = 0.0
+        for first in range(0, d, COLUMNS):
+            part[:] = 0.0
+            for j in range(first, min(first + COLUMNS, d)):
+                n = x[i, j]
+                if n < n_counts and n == int(n):
+                    masses = table[j, int(n)]
+                    for c in range(n_classes):
+                        part[c] += masses[c]
+                elif n == n:
+                    for c in range(n_classes):
+                        part[c] += log_negative_binomial(n, shape[c, j], rate[c, j])
+            for c in range(n_classes):
+                out[i, c] += part[c]

@@ -2,11 +2,9 @@
 
 import numpy as np
 
-from bayesgen.numerics.kernels.compiling import compiled_sums
+from bayesgen.numerics.kernels.compiling import COLUMNS, compiled_sums
 
 Array = np.ndarray
-
-_COLUMNS = 1 << 10  # of a row that are read once for each score: 8 KiB
 
 
 @compiled_sums
@@ -15,9 +13,9 @@ def add_scores(
 ) -> None:  # pragma: no cover - compiled
     """Add ``(x - centre) @ w.T`` to `out`: x (n, D), w (K, D), out (n, K); two scores at a time."""
     n_scores, n_features = w.shape
-    d = np.empty(_COLUMNS)
-    for start in range(0, n_features, _COLUMNS):
-        part = slice(start, start + _COLUMNS)
+    d = np.empty(COLUMNS)
+    for start in range(0, n_features, COLUMNS):
+        part = slice(start, start + COLUMNS)
         about = centre[part]
         n = len(about)
         for i in range(len(x)):

@@ -13,6 +13,7 @@ Array = np.ndarray
 
 _ROWS = 128
 _COLUMNS = 64
+_TILES = 64  # of so many columns are added up before they go to the sum of a long row
 _PADDING = 8  # else the columns of a tile would fall into the same few sets of the cache
 _LARGE = 1e300
 
@@ -45,12 +46,13 @@ def product_t(  # pragma: no cover - compiled
     """
     n_classes, n_live = mu.shape
     tile = np.empty((_COLUMNS, _ROWS + _PADDING))
-    total = np.empty((n_classes, _ROWS))
+    total, part = np.empty((n_classes, _ROWS)), np.empty((n_classes, _ROWS))
     e, norm = np.empty(_ROWS), np.empty(_ROWS)
     for start in range(0, len(x), _ROWS):
         n = min(_ROWS, len(x) - start)
-        total[:] = 0.0
+        total[:], part[:] = 0.0, 0.0
         for first in range(0, n_live, _COLUMNS):
+            _flush(part, total, first)
             width = min(_COLUMNS, n_live - first)
             gaps = _turn(x[start : start + n], columns[first : first + width], shift[first:], tile)
             for c in range(n_classes):
@@ -79,17 +81,17 @@ def product_t(  # pragma: no cover - compiled
                             if not e[r] < _LARGE:
                                 cells = tile[begin : j + 1, r]
                                 logs = _sum_of_logs(cells, mu[c], inverse[c], first + begin)
-                                total[c, r] -= p * logs
+                                part[c, r] -= p * logs
                                 e[r] = 0.0
                         begin = j + 1
                         for r in range(n):
-                            total[c, r] -= p * log1p(e[r])
+                            part[c, r] -= p * log1p(e[r])
                             e[r] = 0.0
                 for r in range(n):
-                    total[c, r] += norm[r] if gaps else whole
+                    part[c, r] += norm[r] if gaps else whole
         for r in range(n):
             for c in range(n_classes):
-                out[start + r, c] = total[c, r]
+                out[start + r, c] = total[c, r] + part[c, r]
 
 
 @compiled
@@ -114,12 +116,14 @@ def joint_t(  # pragma: no cover - compiled
     """
     n_classes, n_live = mu.shape
     tile = np.empty((_COLUMNS, _ROWS + _PADDING))
-    square, width_sum = np.empty((n_classes, _ROWS)), np.empty((n_classes, _ROWS))
+    # sums of squares and of log widths, and those of the last columns
+    total, part = np.empty((2, n_classes, _ROWS)), np.empty((2, n_classes, _ROWS))
     count = np.empty(_ROWS, np.int64)
     for start in range(0, len(x), _ROWS):
         n = min(_ROWS, len(x) - start)
-        square[:], width_sum[:], count[:] = 0.0, 0.0, 0
+        total[:], part[:], count[:] = 0.0, 0.0, 0
         for first in range(0, n_live, _COLUMNS):
+            _flush(part, total, first)
             width = min(_COLUMNS, n_live - first)
             _turn(x[start : start + n], columns[first : first + width], shift[first:], tile)
             for j in range(width):
@@ -135,16 +139,25 @@ def joint_t(  # pragma: no cover - compiled
                     for r in range(n):
                         z = (tile[j, r] - m) * scale
                         seen = z == z
-                        square[c, r] += z * z if seen else 0.0
-                        width_sum[c, r] += each if seen else 0.0
+                        part[0, c, r] += z * z if seen else 0.0
+                        part[1, c, r] += each if seen else 0.0
+        total += part
         for r in range(n):
             for c in range(n_classes):
-                if square[c, r] < _LARGE:
-                    log_sum = np.log1p(square[c, r])
+                if total[0, c, r] < _LARGE:
+                    log_sum = np.log1p(total[0, c, r])
                 else:
                     log_sum = _log_of_squares(x[start + r], columns, shift, mu[c], inverse[c])
                 d = count[r]
-                out[start + r, c] = log_norm[c, d] - width_sum[c, r] - power[c, d] * log_sum
+                out[start + r, c] = log_norm[c, d] - total[1, c, r] - power[c, d] * log_sum
+
+
+@compiled
+def _flush(part: Array, total: Array, first: int) -> None:  # pragma: no cover - compiled
+    """Add up in blocks: a straight sum of a million terms would lose digits."""
+    if first and first % (_TILES * _COLUMNS) == 0:
+        total += part
+        part[:] = 0.0
 
 
 @compiled

@@ -21,7 +21,7 @@ Cells = tuple[Array, Array, Array]  # indptr, columns, counts of a block of rows
 _PARTS = 16  # partial sums of so many blocks of rows at most,
 _PART_CELLS = 1 << 22  # and of so many cells in all
 _FACTORS = 64  # a rising factorial of a whole count up to this is multiplied out
-_TOGETHER = 32  # terms added up before they are added to the sum of a long document
+_TOGETHER = 256  # terms added up before they are added to the sum of a long document
 _LARGEST = 290.0  # decimal digits that a product of factors may have
 
 
