@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from bayesgen.datatree import tree
+from bayesgen.datatree.row_names import named_rows
 from bayesgen.estimators.estimator import Estimator
 from bayesgen.explain.contributions import Request
 from bayesgen.explain.explanation import RULES, explanation, pairs_of, rule
@@ -21,6 +22,7 @@ _BYTES = 4 << 30  # a table that would be larger is refused
 class Explaining(Estimator):
     """Contributions of the features to the log-odds of two classes."""
 
+    @named_rows
     def explain(
         self,
         X: Any,

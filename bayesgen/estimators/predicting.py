@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.datatree import tree
+from bayesgen.datatree.row_names import named_rows
 from bayesgen.estimators.estimator import Estimator, available_if
 from bayesgen.estimators.extremes import refuse_large_cells
 from bayesgen.estimators.lazy_rows import row_by_row
@@ -234,6 +235,7 @@ class Predicting(Estimator):
         """
         return log_sum_exp(self._log_joint(X, method, class_prior, posterior, "density", relevance))
 
+    @named_rows
     def predict_monte_carlo(
         self, X: Any, posterior: Any = None, class_prior: Any = None
     ) -> "xr.Dataset":

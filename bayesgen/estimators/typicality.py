@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesgen.datatree import tree
+from bayesgen.datatree.row_names import named_rows
 from bayesgen.estimators.leave_one_out import LeaveOneOut
 from bayesgen.estimators.training import Training
 from bayesgen.families.names import CLASS, OBS
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 class Typicality(LeaveOneOut):
     """What follows from the leave-one-out scores of the training rows for new rows."""
 
+    @named_rows
     def typicality(self, X: Any, training: Any = None, *, partial: bool = False) -> "xr.Dataset":
         """How likely a row this improbable, or more so, is among rows like the training rows.
 
@@ -98,6 +100,7 @@ class Typicality(LeaveOneOut):
             {CLASS: self.classes_},
         )
 
+    @named_rows
     def predict_set(
         self,
         X: Any,

@@ -6,6 +6,7 @@ import numpy as np
 
 from bayesgen.datatree import tree
 from bayesgen.datatree.names import PREDICTIONS
+from bayesgen.datatree.row_names import named_rows
 from bayesgen.estimators.estimator import Estimator
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.numerics.special import log_softmax
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 class Uncertainty(Estimator):
     """Intervals, draws and entropies of the class probabilities."""
 
+    @named_rows
     def predict_interval(
         self,
         X: Any,
@@ -132,6 +134,7 @@ class Uncertainty(Estimator):
             out.attrs["given"] = given
         return out.assign_attrs(prob=request.prob, kind=request.kind)
 
+    @named_rows
     def predict_posterior(
         self,
         X: Any,
@@ -194,6 +197,7 @@ class Uncertainty(Estimator):
         out.attrs["draws"] = drawn
         return out
 
+    @named_rows
     def predict_uncertainty(
         self,
         X: Any,

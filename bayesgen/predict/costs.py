@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.datatree import tree
+from bayesgen.datatree.row_names import named_rows
 from bayesgen.encoding.labels import codes_of
 from bayesgen.families.names import ACTION, OBS, Method
 from bayesgen.numerics.special import Array
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 REJECT: Final = "reject"
 
 
+@named_rows
 def decide(
     clf: Any,
     X: Any,

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from bayesgen.datatree.row_names import named_rows
 from bayesgen.estimators.leave_one_out import TrainingRows
 from bayesgen.inference.exponents import ExponentPrior, Exponents, fit_without_each_row
 from bayesgen.numerics.special import Array
@@ -82,6 +83,7 @@ class PoolLeaveOneOut:
             self._exponents, scores, codes, weight, self._prior_, self._offset_
         )
 
+    @named_rows
     def predict_set(
         self, X: Any, coverage: float = 0.9, by_class: bool = False, training: Any = None
     ) -> "xr.Dataset":

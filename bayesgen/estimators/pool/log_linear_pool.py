@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from bayesgen.datatree.row_names import named_rows
 from bayesgen.encoding import suspects
 from bayesgen.encoding.labels import codes_of, weights_by_class
 from bayesgen.encoding.tables import feature_names
@@ -419,6 +420,7 @@ class LogLinearPool(
 
     _html_repr = with_summary
 
+    @named_rows
     def explain(self, X: Any, classes: Any = None) -> "xr.Dataset":
         """Log-odds of two classes as a sum over members and, where they tell, features.
 

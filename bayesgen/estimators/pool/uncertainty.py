@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from bayesgen.datatree import tree
+from bayesgen.datatree.row_names import named_rows
 from bayesgen.estimators.pool.features import feature_draws
 from bayesgen.estimators.pool.members import Member, taken
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
@@ -42,6 +43,7 @@ class PoolUncertainty:
         """(C,) intercepts under other class weights."""
         raise NotImplementedError
 
+    @named_rows
     def predict_interval(
         self,
         X: Any,
@@ -103,6 +105,7 @@ class PoolUncertainty:
         )
         return out.assign_attrs(prob=request.prob, kind=request.kind)
 
+    @named_rows
     def predict_uncertainty(
         self,
         X: Any,
@@ -138,6 +141,7 @@ class PoolUncertainty:
         )
         return out.assign_attrs(unit=unit, given="training")
 
+    @named_rows
     def predict_posterior(
         self, X: Any, draws: int = 1000, class_prior: Any = None, random_state: Any = 0
     ) -> "xr.DataTree":
