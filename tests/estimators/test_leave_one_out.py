@@ -122,6 +122,7 @@ def test_after_parts_and_merges(iris):
     np.testing.assert_allclose(clf.loo(X, y).elpd, whole.loo(X, y).elpd, rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::bayesgen.inference.diagnostics.SamplingWarning")  # few draws
 def test_draws_without_a_closed_form():
     X, y = load_wine(return_X_y=True)
     X = X[:, :2]
