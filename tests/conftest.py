@@ -6,6 +6,8 @@ from collections.abc import Iterator
 import pytest
 from threadpoolctl import threadpool_limits
 
+from bayesgen.numerics import kernels
+
 # PyTensor folds the constants of graphs in Python: seconds less for each operation that is new
 os.environ["PYTENSOR_FLAGS"] = f"{os.environ.get('PYTENSOR_FLAGS', '')},cxx=".lstrip(",")
 
@@ -29,3 +31,9 @@ def one_blas_thread() -> Iterator[None]:
     """The tests' matrices are tiny: BLAS threads on a busy machine make them 40 times slower."""
     with threadpool_limits(limits=1, user_api="blas"):
         yield
+
+
+@pytest.fixture(autouse=True)
+def no_steps_yet() -> None:
+    """Which form a prediction takes does not depend on the tests before."""
+    kernels.forget_steps()

@@ -17,7 +17,7 @@ def occurring(X: Array | None) -> list[Array] | None:
 
     None if the array is not large, or if a cell is not a whole number 0 .. 1023.
     """
-    if X is None or not kernels.pays(X.size):
+    if X is None or not kernels.pays(X.size, predicting=True):  # the same answer
         return None
     from bayesgen.numerics.kernels.categorical import as_codes, mark_codes, row_slices
     from bayesgen.numerics.kernels.threads import over_blocks
@@ -41,7 +41,7 @@ def occurring(X: Array | None) -> list[Array] | None:
 
 def may_stand(X: Array | None) -> bool:
     """Whether a large array can be taken for codes as it is: infinity is no cell of a table."""
-    if X is None or not kernels.pays(X.size):
+    if X is None or not kernels.pays(X.size, predicting=True):
         return False
     if X.dtype.kind != "f" or np.isfinite(X.sum()):
         return True

@@ -31,7 +31,7 @@ from scipy import sparse
 
 from bayesgen.numerics.special import Array
 
-Document = list[Any]  # of hashable tokens
+Document = Sequence[Any]  # of hashable tokens; a string is that of its characters
 Split = Literal["char", "word"] | Callable[[str], Iterable[Hashable]]
 
 UNKNOWN = -1  # code of a token outside the vocabulary
@@ -68,8 +68,10 @@ class Tokenizer:
         """Tokens of each document."""
         return self.read(X)[0]
 
-    def read(self, X: Any) -> tuple[list[Document], bool]:
+    def read(self, X: Any, *, whole: bool = False) -> tuple[list[Document], bool]:
         """Tokens of each document, and whether the documents were raw strings.
+
+        `whole`: a string that is cut into its characters stays a string.
 
         Raises
         ------
@@ -80,7 +82,7 @@ class Tokenizer:
             If there is no document, a document is missing, or a gap or infinity is inside one.
         """
         documents, raw = _documents(X)
-        if raw:
+        if raw and not (whole and self.tokens == "char"):
             documents = [self._split(text, i) for i, text in enumerate(documents)]
         if callable(self.tokens) or not raw:
             for i, document in enumerate(documents):
@@ -285,10 +287,25 @@ class Vocabulary:
     def encode(self, documents: Sequence[Iterable[Hashable]]) -> Array:
         """(N,) object array of int64 code arrays; -1 for a token that is not here."""
         out = np.empty(len(documents), dtype=object)
+        if documents and all(type(document) is str for document in documents):
+            codes, end = self._of_characters("".join(documents)), 0  # type: ignore[arg-type]
+            for i, document in enumerate(documents):
+                start, end = end, end + len(document)  # type: ignore[arg-type]
+                out[i] = codes[start:end]
+            return out
         for i, document in enumerate(documents):
-            codes = map(self._codes.get, document, repeat(UNKNOWN))
-            out[i] = np.fromiter(codes, dtype=np.int64)
+            each = map(self._codes.get, document, repeat(UNKNOWN))
+            out[i] = np.fromiter(each, dtype=np.int64)
         return out
+
+    def _of_characters(self, text: str) -> Array:
+        """(T,) codes of the characters of a text."""
+        points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+        table = np.full(1 + int(points.max(initial=0)), UNKNOWN, dtype=np.int64)
+        for token, code in self._codes.items():
+            if type(token) is str and len(token) == 1 and ord(token) < len(table):
+                table[ord(token)] = code
+        return table[points]
 
     def decode(self, codes: Iterable[int], other: Hashable = None) -> Document:
         """Tokens of the codes; `other` for a negative code (unknown token, start of document)."""

@@ -312,7 +312,7 @@ class MarkovNB(GenerativeClassifier):
                 "Expected strings, token lists or a 2D array, got a 1D array of numbers. Reshape "
                 "your data: X[None, :] if it is one token sequence"
             )
-        documents, raw = Tokenizer(self.tokens).read(X)
+        documents, raw = Tokenizer(self.tokens).read(X, whole=True)
         if len(getattr(X, "shape", ())) == 2:
             validate_data(self, X, reset=reset, skip_check_array=True)
         if reset:

@@ -53,7 +53,7 @@ def log_class_probability(joint: Array, method: Method, closed_form: bool = True
 
 def _log_softmax(joint: Array) -> int:
     """Normalise the rows in place; how many are -inf throughout, which stay so."""
-    if kernels.pays(8 * joint.size):
+    if kernels.pays(8 * joint.size, predicting=True):
         from bayesgen.numerics.kernels.softmax import log_softmax as compiled
         from bayesgen.numerics.kernels.threads import over_blocks
 

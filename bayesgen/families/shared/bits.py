@@ -45,7 +45,7 @@ def first_invalid_bit(values: Array) -> tuple[int, int] | None:
     """Position of the first of some numbers (N, D) that is not 0, 1 or NaN."""
     if values.dtype == bool:
         return None
-    if kernels.pays(values.size):
+    if kernels.pays(values.size, predicting=True):  # the same answer
         from bayesgen.numerics.kernels import bits
 
         return bits.first_invalid(values)
@@ -73,9 +73,10 @@ def checked_bits(X: Bits) -> Matrix:
     return bits
 
 
-def large_bits(X: Bits, n_classes: int = 1) -> Thresholded | None:
-    """Dense rows for the compiled pass, where it pays."""
-    if sparse.issparse(X) or not kernels.pays(n_classes * X.shape[0] * X.shape[1]):
+def large_bits(X: Bits, n_classes: int | None = None) -> Thresholded | None:
+    """Dense rows for the compiled pass, where it pays: to count, or to predict some classes."""
+    steps = (n_classes or 1) * X.shape[0] * X.shape[1]
+    if sparse.issparse(X) or not kernels.pays(steps, predicting=n_classes is not None):
         return None
     return X if isinstance(X, Thresholded) else Thresholded(checked_bits(X), 0.5)
 

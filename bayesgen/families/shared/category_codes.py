@@ -188,7 +188,7 @@ def look_up(X: Codes, table: Array) -> Array:
         X = X[:]  # under many draws, tables of codes are the smaller ones
     *lead, n_features, width = table.shape
     real = not sparse.issparse(X) and table.dtype == np.float64 and len(lead) > 0
-    if real and kernels.pays(X.shape[0] * table.size // width):
+    if real and kernels.pays(X.shape[0] * table.size // width, predicting=True):
         return _look_up_compiled(X, table)
     flat = table.reshape(-1, n_features * width)
     out = np.empty((len(flat), X.shape[0]), dtype=table.dtype)

@@ -193,7 +193,11 @@ def linear_scores(
     level : (S, C)
     """
     n_draws, n_classes, dim = w.shape
-    if isinstance(rows, slice) and w.shape[0] * n_classes <= _FEW_SCORES and pays(X.shape[0] * dim):
+    if (
+        isinstance(rows, slice)
+        and w.shape[0] * n_classes <= _FEW_SCORES
+        and pays(X.shape[0] * dim, predicting=True)
+    ):
         return _compiled_scores(X, columns, centre, w, level)
     read, n = reader(X, rows, columns)
     out = np.empty((n_draws, n, n_classes))

@@ -85,11 +85,23 @@ def _distinct(columns: list[Array], n: int, n_tokens: int) -> tuple[Array, Array
             width = n
         key = key * base + (column - START)
         width *= base
+    if columns and width == base ** len(columns) and width <= n:  # few: marked, not sorted
+        seen = np.zeros(width, dtype=bool)
+        seen[key] = True
+        codes = np.unravel_index(np.flatnonzero(seen), (base,) * len(columns))
+        return np.stack(codes, axis=1) + START, (np.cumsum(seen) - 1)[key]
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
     rows = np.empty((len(first), len(columns)), dtype=np.int64)
     for k, column in enumerate(columns):
         rows[:, k] = column[first]
     return rows, inverse
+
+
+def first_of_contexts(grams: Array) -> Array:
+    """(G,) which n-grams, in order, are the first of their context."""
+    fresh = np.ones(len(grams), dtype=bool)
+    fresh[1:] = (grams[1:, :-1] != grams[:-1, :-1]).any(axis=1)
+    return fresh
 
 
 def without_first(grams: Array, n_tokens: int) -> tuple[Array, Array]:
@@ -172,10 +184,7 @@ class GramIndex:
     def __init__(self, grams: Array, n_tokens: int) -> None:
         self.grams, self.n_tokens = grams, n_tokens
         self.tree = PrefixTree(grams, n_tokens)
-        before = grams[:, :-1]
-        fresh = np.ones(len(grams), dtype=bool)
-        fresh[1:] = (before[1:] != before[:-1]).any(axis=1)
-        self.starts = np.flatnonzero(fresh)
+        self.starts = np.flatnonzero(first_of_contexts(grams))
 
     @cached_property
     def contexts(self) -> Array:
@@ -276,8 +285,7 @@ class DocumentCounts:
     @classmethod
     def _of_entries(cls, n_rows: int, grams: Array, row: Array, gram: Array, n: Array) -> Self:
         """From entries in order of (document, n-gram)."""
-        context = np.zeros(len(grams), dtype=np.int64)
-        context[1:] = np.cumsum((grams[1:, :-1] != grams[:-1, :-1]).any(axis=1))
+        context = np.cumsum(first_of_contexts(grams))
         fresh = np.ones(len(row), dtype=bool)
         fresh[1:] = (row[1:] != row[:-1]) | (context[gram[1:]] != context[gram[:-1]])
         run = np.cumsum(fresh) - 1

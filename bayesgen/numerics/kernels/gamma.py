@@ -6,6 +6,8 @@ import numpy as np
 
 from bayesgen.numerics.kernels.compiling import compiled
 
+Array = np.ndarray
+
 _STIRLING_FROM = 32.0  # as in `numerics`
 LOG_FACTORIAL = np.array([math.lgamma(k + 1.0) for k in range(256)])
 
@@ -26,6 +28,17 @@ def log_gamma_difference(a: float, n: float) -> float:  # pragma: no cover - com
     total = a + n
     rest = n * math.log(a) + (total - 0.5) * math.log1p(n / a) - n
     return rest + stirling_tail(total) - stirling_tail(a)
+
+
+@compiled
+def log_rising_table(a: Array, most: int) -> Array:  # pragma: no cover - compiled
+    """(K, most + 1, C) log a (a + 1) .. (a + n - 1) for n = 0 .. most and a (K, C)."""
+    out = np.zeros((len(a), most + 1, a.shape[1]))
+    for k in range(len(a)):
+        for n in range(1, most + 1):
+            for c in range(a.shape[1]):
+                out[k, n, c] = out[k, n - 1, c] + math.log(a[k, c] + (n - 1))
+    return out
 
 
 @compiled

@@ -56,8 +56,8 @@ def over_blocks(
         No more blocks than that, where partial sums are large or adding them up takes long.
     """
     parts = list(blocks(n_rows, n_columns, most))
-    threads = min(n_threads(), len(parts))
-    if threads <= 1:
+    threads = min(n_threads(), len(parts)) if len(parts) > 1 else 1
+    if threads == 1:
         yield from (function(*part) for part in parts)
         return
     with ThreadPoolExecutor(threads) as pool:

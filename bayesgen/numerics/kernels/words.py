@@ -11,8 +11,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bayesgen.numerics.kernels.compiling import compiled
-from bayesgen.numerics.kernels.gamma import log_factorial, log_gamma_difference
+from bayesgen.numerics.kernels.compiling import COLUMNS, compiled
+from bayesgen.numerics.kernels.gamma import (
+    LOG_FACTORIAL,
+    log_factorial,
+    log_gamma_difference,
+    log_rising_table,
+)
 from bayesgen.numerics.kernels.threads import over_blocks
 
 Array = np.ndarray
@@ -20,6 +25,8 @@ Cells = tuple[Array, Array, Array]  # indptr, columns, counts of a block of rows
 
 _PARTS = 16  # partial sums of so many blocks of rows at most,
 _PART_CELLS = 1 << 22  # and of so many cells in all
+_LOOKED_UP = 16  # counts of a word whose terms are looked up, at most,
+_TABLE_CELLS = 1 << 21  # in a table of so many cells, or of counts of 1 alone
 _FACTORS = 64  # a rising factorial of a whole count up to this is multiplied out
 _TOGETHER = 256  # terms added up before they are added to the sum of a long document
 _LARGEST = 290.0  # decimal digits that a product of factors may have
@@ -65,13 +72,17 @@ def log_numerators(X: Any, alpha: Array) -> tuple[Array, Array]:
     alpha : (C, D)
     """
     n = X.shape[0]
+    n_cells = X.nnz if sparse.issparse(X) else X.size
     read = _reader(X)
     columns = None
     if sparse.issparse(X) and X.nnz < X.shape[1]:  # tables of the words that occur
         columns = np.unique(X.indices)
         alpha = alpha[:, columns]
     table = np.ascontiguousarray(alpha.T, dtype=np.float64)
-    logs = np.log(table)
+    most = min(_LOOKED_UP, _TABLE_CELLS // max(1, table.size), n_cells // max(1, len(table)))
+    terms = log_rising_table(table, max(1, most))
+    terms -= LOG_FACTORIAL[: terms.shape[1], None]
+    terms = terms.reshape(-1, len(alpha))
     largest = float(table.max(initial=0.0)) + _FACTORS
     per_log = max(1, int(_LARGEST / math.log10(largest)))
     out, length = np.empty((n, len(alpha))), np.empty(n)
@@ -81,7 +92,7 @@ def log_numerators(X: Any, alpha: Array) -> tuple[Array, Array]:
         if columns is not None:
             words = np.searchsorted(columns, words).astype(np.int32)
         own = out[start:stop], length[start:stop]
-        _score(indptr, words, counts, table, logs, per_log, *own)
+        _score(indptr, words, counts, table, terms, per_log, *own)
 
     for _ in over_blocks(score, n, _width(X)):
         pass
@@ -149,58 +160,119 @@ def _score(  # pragma: no cover - compiled
     words: Array,
     counts: Array,
     alpha: Array,
-    log_alpha: Array,
+    terms: Array,
     per_log: int,
     out: Array,
     lengths: Array,
 ) -> None:
-    """Sum over the words of log r(a, n), and of log n! of the length.
+    """Sum over the words of log r(a, n)/n!, and of log n! of the length.
 
-    log a(a+1)...(a+n-1) takes one log for `per_log` of the later factors.
-    log a is looked up: most words occur once. The terms of a few words are added up first, so
-    that a long document rounds like a short one.
+    terms ((counts of 0 .. M of each word), C) are looked up. Of larger counts log a(a+1)...(a+n-1)
+    takes one log for `per_log` of the later factors. A few terms are added up first, so that a
+    long document rounds like a short one.
     """
     n_classes = alpha.shape[1]
+    width = len(terms) // len(alpha)
     part, product = np.zeros(n_classes), np.ones(n_classes)
+    longest = 0
     for i in range(len(out)):
-        found = out[i]
-        found[:] = 0.0
-        length = given = 0.0
-        n_terms = n_factors = 0
-        for s in range(indptr[i], indptr[i + 1]):
-            n, j = counts[s], words[s]
-            if n == 0.0:
-                continue
+        longest = max(longest, indptr[i + 1] - indptr[i])
+    at = np.empty(longest, np.uint64)
+    for i in range(len(out)):
+        first, m = indptr[i], indptr[i + 1] - indptr[i]
+        length = 0.0
+        others = 0
+        for s in range(m):
+            n = counts[first + s]
             length += n
-            whole = n <= _FACTORS and n == int(n)
-            if n == 1.0 or whole:
-                for c in range(n_classes):
-                    part[c] += log_alpha[j, c]
-            if n != 1.0:
-                given += log_factorial(n)
-                for m in range(1, int(n) if whole else 1):
-                    if n_factors == per_log:
-                        for c in range(n_classes):
-                            part[c] += math.log(product[c])
-                            product[c] = 1.0
-                        n_factors = 0
-                    for c in range(n_classes):
-                        product[c] *= alpha[j, c] + m
-                    n_factors += 1
-                if not whole:
-                    for c in range(n_classes):
-                        part[c] += log_gamma_difference(alpha[j, c], n)
-            n_terms += 1
-            if n_terms == _TOGETHER:
-                for c in range(n_classes):
-                    found[c] += part[c]
-                    part[c] = 0.0
-                n_terms = 0
+            few = n < width
+            k = np.int64(n if few else 0.0)
+            few &= k == n
+            others += not few
+            at[s] = words[first + s] * width + (k if few else 0)
         lengths[i] = length
-        coefficient = log_factorial(length) - given
+        coefficient = log_factorial(length)
+        for c in range(0, n_classes - n_classes % 4, 4):  # sums beside each other
+            one = two = three = four = 0.0
+            for begin in range(0, m, COLUMNS):
+                e = f = g = h = 0.0
+                for s in range(begin, min(begin + COLUMNS, m)):
+                    row = terms[at[s]]
+                    e += row[c]
+                    f += row[c + 1]
+                    g += row[c + 2]
+                    h += row[c + 3]
+                one, two, three, four = one + e, two + f, three + g, four + h
+            out[i, c], out[i, c + 1], out[i, c + 2], out[i, c + 3] = one, two, three, four
+        for c in range(n_classes - n_classes % 4, n_classes):
+            one = 0.0
+            for begin in range(0, m, COLUMNS):
+                e = 0.0
+                for s in range(begin, min(begin + COLUMNS, m)):
+                    e += terms[at[s], c]
+                one += e
+            out[i, c] = one
+        if others:
+            coefficient -= _add_large(
+                words[first : first + m],
+                counts[first : first + m],
+                width,
+                alpha,
+                per_log,
+                part,
+                product,
+                out[i],
+            )
         for c in range(n_classes):
-            if n_factors:
-                part[c] += math.log(product[c])
-                product[c] = 1.0
-            found[c] += part[c] + coefficient
-            part[c] = 0.0
+            out[i, c] += coefficient
+
+
+@compiled
+def _add_large(  # pragma: no cover - compiled
+    words: Array,
+    counts: Array,
+    width: int,
+    alpha: Array,
+    per_log: int,
+    part: Array,
+    product: Array,
+    out: Array,
+) -> float:
+    """Add log r(a, n) of counts that are not looked up; the sum of their log n!.
+
+    part (C,) is 0 and product (C,) is 1, before and afterwards.
+    """
+    n_classes = len(out)
+    given = 0.0
+    n_terms = n_factors = 0
+    for s in range(len(words)):
+        n, j = counts[s], words[s]
+        if n < width and n == int(n):
+            continue
+        given += log_factorial(n)
+        if n <= _FACTORS and n == int(n):
+            for m in range(int(n)):
+                if n_factors == per_log:
+                    for c in range(n_classes):
+                        part[c] += math.log(product[c])
+                        product[c] = 1.0
+                    n_factors = 0
+                for c in range(n_classes):
+                    product[c] *= alpha[j, c] + m
+                n_factors += 1
+        else:
+            for c in range(n_classes):
+                part[c] += log_gamma_difference(alpha[j, c], n)
+        n_terms += 1
+        if n_terms == _TOGETHER:
+            for c in range(n_classes):
+                out[c] += part[c]
+                part[c] = 0.0
+            n_terms = 0
+    for c in range(n_classes):
+        if n_factors:
+            part[c] += math.log(product[c])
+            product[c] = 1.0
+        out[c] += part[c]
+        part[c] = 0.0
+    return given

@@ -15,6 +15,7 @@ from scipy.special import gammaln, polygamma, psi
 from bayesgen.families.conjugate.dirichlet_markov import DirichletMarkov, MarkovStats
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.shared.ngrams import START, UNKNOWN
+from bayesgen.numerics import kernels
 
 RNG = np.random.default_rng
 UDHR = Path("/work/shared/data/udhr_10.tsv")
@@ -704,3 +705,17 @@ def test_language_identification():
             own = np.repeat(np.arange(len(labels)), 10)  # its own text is classified
             written = posterior.simulate_predictive(RNG(0), own)
             assert np.mean(posterior.log_predictive(written).argmax(axis=1) == own) > 0.8
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_compiled_urns_agree(order, monkeypatch):
+    """Known, unknown and repeated tokens, contexts never seen, empty documents."""
+    rng = np.random.default_rng(order)
+    train = documents(*(rng.integers(0, 4, n) for n in (9, 30, 0, 12)))
+    alpha = np.array([0.3, 1.0, 2.0, 0.5, 1.0])
+    posterior = fitted(train, np.array([0, 0, 1, 1]), order, 5, alpha)
+    lengths = (*rng.integers(0, 40, 60), 3000)
+    X = documents(*(rng.integers(-1, 5, n) for n in lengths))
+    plain = posterior.log_predictive(X)
+    monkeypatch.setattr(kernels, "COMPILE_FROM", 0)
+    np.testing.assert_allclose(posterior.log_predictive(X), plain, rtol=1e-12, atol=1e-12)

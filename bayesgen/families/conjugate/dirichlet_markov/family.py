@@ -42,7 +42,10 @@ from bayesgen.families.shared.ngrams import (
     DocumentCounts,
     GramIndex,
     concatenate,
+    distinct_ngrams,
+    first_of_contexts,
 )
+from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import dot_log, row_blocks
 from bayesgen.numerics.special import Array, draw_dirichlet, log_gamma_difference
 
@@ -361,12 +364,29 @@ class DirichletMarkov(NgramFamily, ConjugateFamily):
 
     def log_predictive(self, X: Array) -> Array:
         """(N, C) Dirichlet-multinomial of each context, without coefficient."""
+        tokens, lengths = concatenate(X, self.n_tokens)
+        if kernels.pays(len(self.alpha) * len(tokens), predicting=True):
+            return self._log_predictive_compiled(tokens, lengths)
         docs = DocumentCounts.count(X, self.order, self.n_tokens)
         out = np.empty((len(X), len(self.alpha)))
         for c, (cell, total) in enumerate(self.cells(docs)):
             runs = log_gamma_difference(total, docs.run_n)
             out[:, c] = docs.sum(log_gamma_difference(cell, docs.n), runs)
         return out
+
+    def _log_predictive_compiled(self, tokens: Array, lengths: Array) -> Array:
+        from bayesgen.numerics.kernels.urns import log_masses
+
+        grams, gram = distinct_ngrams(tokens, lengths, self.order, self.n_tokens)
+        *_, context, place = self.index.tree.path(grams)
+        token, mean = grams[:, -1], self.alpha.mean(axis=1)
+        alpha = np.concatenate([self.alpha, mean[:, None]], axis=1)
+        cell = alpha[:, token] + np.pad(self.counts, ((0, 0), (0, 1)))[:, place]
+        starts = first_of_contexts(grams)
+        total = self.alpha.sum(axis=1)[:, None] + self.totals[:, context[starts]]
+        return log_masses(
+            gram, lengths, np.cumsum(starts) - 1, token == UNKNOWN, cell.T, total.T, mean
+        )
 
     def log_evidence(self, stats: MarkovStats) -> float:
         """Sum over classes and contexts of log B(posterior) - log B(prior)."""

@@ -294,7 +294,7 @@ class DirichletMultinomial(ConjugateFamily):
         """(N, C) log Dirichlet-multinomial masses, coefficient included."""
         self._check(X)
         alpha, total = self.alpha, self.alpha.sum(axis=-1)
-        if kernels.pays(len(alpha) * n_stored(X)):
+        if kernels.pays(len(alpha) * n_stored(X), predicting=True):
             from bayesgen.numerics.kernels import words
 
             out, length = words.log_numerators(X, alpha)

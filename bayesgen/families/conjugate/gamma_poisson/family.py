@@ -286,7 +286,7 @@ class GammaPoisson(ConjugateFamily):
         refuse_negative_counts(X)
         a, b = self.shape, self.rate
         n_classes = len(a)
-        if not sparse.issparse(X) and kernels.pays(n_classes * n_stored(X)):
+        if not sparse.issparse(X) and kernels.pays(n_classes * n_stored(X), predicting=True):
             from bayesgen.numerics.kernels import counts
 
             return counts.log_masses(X, a, b)

@@ -31,7 +31,7 @@ def log_predictive(
     scale = np.broadcast_to(scale, (n_classes, scale.shape[1]))
     nu = np.broadcast_to(f.nu, scale.shape)
     spread = np.sqrt(scale * (1 + 1 / f.kappa))
-    fast = kernels.pays(X.shape[0] * f.mu.size) and not issparse(X)
+    fast = not issparse(X) and kernels.pays(X.shape[0] * f.mu.size, predicting=True)
     if over_features:
         d = np.arange(X.shape[1] + 1)
         norm = log_gamma_difference(nu / 2, d / 2) - d / 2 * np.log(np.pi)
