@@ -11,6 +11,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from bayesgen.encoding import suspects
+from bayesgen.encoding.in_memory import refuse_elsewhere
 from bayesgen.encoding.labels import codes_of, weights_by_class
 from bayesgen.encoding.tables import feature_names
 from bayesgen.estimators.labelled import labelled
@@ -487,4 +488,5 @@ def _as_rows(X: Any) -> Any:
         return X.tocsr()
     if hasattr(X, "shape") or isinstance(X, list | tuple):
         return X
+    refuse_elsewhere(X)
     return np.asarray(X)
