@@ -44,6 +44,7 @@ def page(name: str, entry: dict) -> str:
     elif name != "LogLinearPool":
         parts += [CLOSED]
     parts += [entry["text"], _title("Picture", "-"), _picture(name, entry["caption"])]
+    parts += [_title("PyMC graph", "-"), _graph(name)]
     parts += [_title("References", "-"), "\n".join(f"- {r}" for r in entry["references"])]
     return "\n\n".join(parts) + "\n"
 
@@ -74,6 +75,18 @@ def _picture(name: str, caption: str) -> str:
     return (
         f".. plot::\n   :include-source: False\n   :alt: {caption}\n   :caption: {caption}\n\n"
         f'   from family_pictures import draw\n\n   draw("{name}")'
+    )
+
+
+def _graph(name: str) -> str:
+    """The graph of ``to_pymc``, and the same in words for whoever does not see it."""
+    from family_graphs import model_of, sentences
+
+    words = " ".join(sentences(model_of(name)))
+    caption = "``to_pymc`` on a few rows. Shaded: observed; boxes follow from what points at them."
+    return (
+        f".. plot::\n   :include-source: False\n   :alt: {words}\n   :caption: {caption}\n\n"
+        f'   from family_graphs import draw\n\n   draw("{name}")'
     )
 
 

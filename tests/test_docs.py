@@ -138,6 +138,40 @@ def test_every_classifier_has_a_page_and_a_picture():
         assert entry.keys() >= {"for", "model", "prior", "text", "caption", "references"}
 
 
+@pytest.fixture
+def page(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    from family_pages import entries
+    from family_pages import page as text
+
+    return lambda name: text(name, entries()[name])
+
+
+def test_a_family_page_has_its_pymc_graph_in_words(page):
+    words = page("GaussianNB").partition("PyMC graph")[2]
+    for sentence in (
+        "pi is Dirichlet, over class.",
+        "label is Categorical given pi, over obs_id, observed.",
+        "mu is Normal given sigma2, over class × feature.",
+        "x is Normal given label, mu, sigma2, over obs_id × feature, observed.",
+    ):
+        assert sentence in words
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(tomllib.loads(read(DOCS / "families.toml"))))
+def test_every_family_page_has_a_graph_that_can_be_drawn(page, name):
+    import matplotlib.pyplot as plt
+    from family_graphs import draw
+
+    words = page(name).partition("PyMC graph")[2]
+    draw(name)
+    drawn = {text.get_text() for text in plt.gca().texts}
+    plt.close("all")
+    assert "label" in drawn
+    assert set(re.findall(r"(?:: |\. )(\w+) is ", words)) <= drawn
+
+
 def test_every_plot_is_in_the_gallery():
     scripts = "".join(read(path) for path in GALLERY)
     assert set(re.findall(r"plots\.(plot_\w+)", scripts)) == set(bg.plots.__all__)

@@ -60,6 +60,11 @@ def compare_predictives(clf: Any, X: Any, y: Any) -> "xr.Dataset":
     """
     import xarray as xr
 
+    if isinstance(clf, list | tuple | set):
+        raise TypeError(
+            f"compare_predictives takes a classifier or {{name: classifier}}, got a "
+            f"{type(clf).__name__}: give each model a name"
+        )
     if not isinstance(clf, Mapping):
         return _compared(clf, X, y)[0]
     if not clf:
@@ -151,7 +156,9 @@ def refuse_other_classes(models: Mapping[str, Any]) -> None:
     """Raise unless all are fitted to the same classes."""
     for name, clf in models.items():
         refuse_others(clf, f"model {name!r}: a comparison", pools=True)
-        check_is_fitted(clf, "classes_")
+        check_is_fitted(
+            clf, "classes_", msg=f"model {name!r}, a %(name)s, is not fitted: call fit(X, y) first"
+        )
     (first, reference), *others = models.items()
     for name, clf in others:
         if not np.array_equal(clf.classes_, reference.classes_):

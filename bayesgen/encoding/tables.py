@@ -27,6 +27,7 @@ from scipy import sparse
 
 from bayesgen.encoding.column import EXACT, Column, canonical
 from bayesgen.encoding.factorised import MANY, Factorised, of_arrow, of_objects, of_strings
+from bayesgen.encoding.literals import parse_number, shown
 from bayesgen.numerics.rows import Matrix, cell_of
 from bayesgen.numerics.special import Array
 
@@ -86,6 +87,23 @@ def feature_names(X: Any) -> list[str] | None:
     if len(set(names)) < len(names):
         raise _repeated(names)
     return [str(name) for name in names]
+
+
+def refuse_text(X: Any, estimator: str) -> None:
+    """Raise ValueError at the first cell that is no number, for an estimator that takes numbers."""
+    table = Table(X)
+    for j in range(table.n_columns):
+        column = table.column(j)
+        if column.codes is None:
+            continue
+        wrong = np.array([*(parse_number(text) is None for text in column.values), False])
+        if wrong.any():
+            row = int(np.argmax(wrong[column.codes]))
+            raise ValueError(
+                f"{column.label} holds {shown(column.cell(row))} in row {row}, and {estimator} "
+                "takes numbers (could not convert string to float): MixedNB takes columns of "
+                "several kinds, CategoricalNB categories alone; or leave the column out"
+            ) from None
 
 
 def _repeated(names: list[Any]) -> ValueError:

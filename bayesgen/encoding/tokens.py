@@ -130,7 +130,7 @@ def _documents(X: Any) -> tuple[list[Any], bool]:
         )
     X = nw.from_native(X, allow_series=True, pass_through=True)
     if isinstance(X, nw.LazyFrame):
-        raise TypeError("X is a lazy frame; collect it first")
+        raise TypeError("X is a lazy frame: give X.collect()")
     if isinstance(X, nw.DataFrame):
         X = X.to_numpy()
     elif isinstance(X, nw.Series):

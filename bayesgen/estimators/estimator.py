@@ -11,8 +11,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesgen.datatree import tree
+from bayesgen.encoding.in_memory import refuse_elsewhere
 from bayesgen.encoding.labels import codes_of, weights_by_class
-from bayesgen.encoding.tables import find_column
+from bayesgen.encoding.tables import find_column, refuse_text
 from bayesgen.estimators.lazy_attributes import LazyAttributes
 from bayesgen.families.contract import Family, Stats
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, METHODS, Method
@@ -197,9 +198,18 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
         """Raise where `stats` show what `_read_to_fit` has not looked for."""
 
     def _validated(self, X: Any, **options: Any) -> Any:
+        refuse_elsewhere(X)
         sparse = "csr" if self._accepts_sparse() else False
-        with np.errstate(over="ignore", invalid="ignore"):  # its sum tells of infinite cells
-            return validate_data(self, X, dtype="numeric", accept_sparse=sparse, **options)
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):  # its sum tells of infinite cells
+                out = validate_data(self, X, dtype="numeric", accept_sparse=sparse, **options)
+        except ValueError as error:
+            if "could not convert string to float" in str(error):
+                refuse_text(X, type(self).__name__)
+            raise
+        if out.dtype.kind == "O":  # of a categorical dtype
+            refuse_text(X, type(self).__name__)
+        return out
 
     def _accepts_sparse(self) -> bool:
         return self._family_type.sparse

@@ -4,7 +4,8 @@ import warnings
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.utils import Tags, TransformerTags, assert_all_finite
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.estimators.base import GenerativeClassifier
@@ -221,7 +222,7 @@ def _diagonal_of(psi: Any) -> Array:
     return diagonal
 
 
-class LinearDiscriminant(_Discriminant):
+class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Discriminant):
     r"""Gaussian discriminant analysis with one covariance for all classes.
 
     .. math:: \Sigma \sim \text{InvWishart}(\nu_0, \Psi_0), \qquad
@@ -284,6 +285,8 @@ class LinearDiscriminant(_Discriminant):
         the mean of the class means, weighted by the class weights, in directions with variance 1
         and correlation 0 within the classes, the most separating first. As ``transform`` of
         scikit-learn's class, whose covariance is the pooled one. NaN where a cell is missing.
+        A data frame after ``set_output(transform="pandas")`` or ``"polars"``, with the columns of
+        ``get_feature_names_out()``.
         """
         check_is_fitted(self, "model_")
         theta = self.model_.estimate("posterior_mean", self.stats_)
@@ -302,10 +305,10 @@ class LinearDiscriminant(_Discriminant):
         """Fit, then transform the same rows."""
         return self.fit(X, y, sample_weight).transform(X)
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags = TransformerTags()
-        return tags
+    @property
+    def _n_features_out(self) -> int:
+        """Asked by ``get_feature_names_out``."""
+        return min(len(self.classes_) - 1, self.n_features_in_)
 
 
 class QuadraticDiscriminant(_Discriminant):

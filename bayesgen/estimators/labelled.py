@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length
 
+from bayesgen.encoding.in_memory import refuse_elsewhere
 from bayesgen.encoding.labels import (
     code_labels,
     is_labelled,
@@ -51,6 +52,8 @@ def labelled(X: Any, y: Any, sample_weight: Any, *, unlabelled: bool = False) ->
     ValueError
         For lengths that differ, missing labels, and weights that are negative, too large or all 0.
     """
+    refuse_elsewhere(X)
+    refuse_elsewhere(y, "y")
     labels, masked = labels_and_mask(y)
     if not unlabelled:
         refuse_unlabelled(masked)

@@ -10,6 +10,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from bayesgen.encoding.categories import Categories
+from bayesgen.encoding.in_memory import refuse_elsewhere
 from bayesgen.encoding.schema import TableSchema
 from bayesgen.encoding.tables import read
 from bayesgen.estimators.base import Align, GenerativeClassifier
@@ -37,6 +38,7 @@ class _Table(GenerativeClassifier):
     def _read(self, X: Any, *, reset: bool) -> Any:
         if self.unseen not in ("prior", "ignore", "raise"):
             raise ValueError(f"unseen must be 'prior', 'ignore' or 'raise', got {self.unseen!r}")
+        refuse_elsewhere(X)
         if not hasattr(X, "shape"):
             X = np.asarray(X, dtype=object)
         if sparse.issparse(X) and not self._accepts_sparse():

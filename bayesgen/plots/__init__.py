@@ -2,24 +2,29 @@
 
 Every function draws into the axes that it is given, in the figure's own style, or makes a figure
 in the house style. Classes have the same colours in every picture: those of their place in
-``classes_``, distinct to people with any common kind of colour blindness.
+``classes_``, distinct to people with any common kind of colour blindness. After eight classes the
+colours come again with dashed lines, hollow marks and hatched bars.
 """
 
 from bayesgen.plots.class_probability import plot_class_probability
 from bayesgen.plots.comparison import plot_comparison
 from bayesgen.plots.contributions import plot_contributions
+from bayesgen.plots.densities import plot_densities
 from bayesgen.plots.edges import plot_edges
-from bayesgen.plots.prior_predictive import plot_prior_predictive
+from bayesgen.plots.prior_predictive import plot_predictive_check, plot_prior_predictive
 from bayesgen.plots.regions import plot_regions
 from bayesgen.plots.reliability import plot_reliability
-from bayesgen.plots.section import plot_section
+from bayesgen.plots.section import plot_effects, plot_section
 from bayesgen.plots.ternary import plot_ternary
 
 __all__ = [
     "plot_class_probability",
     "plot_comparison",
     "plot_contributions",
+    "plot_densities",
     "plot_edges",
+    "plot_effects",
+    "plot_predictive_check",
     "plot_prior_predictive",
     "plot_regions",
     "plot_reliability",

@@ -4,7 +4,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesgen.plots.style import HAIR, INK, MUTED, canvas, colour, percent
+from bayesgen.plots.style import (
+    HAIR,
+    INK,
+    MUTED,
+    canvas,
+    checked_axes,
+    colour,
+    legend_beside,
+    percent,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -18,6 +27,7 @@ def plot_contributions(
     values: Any = None,
     most: int = 15,
     ax: "Axes | None" = None,
+    figsize: tuple[float, float] | None = None,
 ) -> "Axes":
     """Contributions of the features to one row's log-odds, the largest on top.
 
@@ -32,11 +42,17 @@ def plot_contributions(
     most : int
         Features shown; the sum of the others is one line.
     ax : matplotlib.axes.Axes, optional
+    figsize : (width, height) in inches, optional
+        Of a figure that is made.
 
     Returns
     -------
     matplotlib.axes.Axes
     """
+    checked_axes(ax, figsize)
+    n = table.sizes["obs_id"]
+    if not -n <= row < n:
+        raise ValueError(f"row must be a position among the {n} of the table, got {row!r}")
     one = table.isel(obs_id=row)
     mean = one["mean"].values
     exact = one["predictive"].values if "predictive" in one else None
@@ -50,7 +66,7 @@ def plot_contributions(
                 f"values has {len(cells)} entries, but there are {len(names)} features"
             )
         names = [f"{name} = {_short(v)}" for name, v in zip(names, cells, strict=True)]
-    with canvas(ax, (7.2, 1.1 + 0.27 * (len(shown) + 1 + bool(len(rest))))) as ax:
+    with canvas(ax, figsize, (7.2, 1.1 + 0.27 * (len(shown) + 1 + bool(len(rest))))) as ax:
         ends = one["interval"].values
         lines = [(names[j], mean[j], ends[j], None if exact is None else exact[j]) for j in shown]
         if len(rest):
@@ -92,4 +108,4 @@ def _legend(ax: "Axes", exact: bool, prob: float) -> None:
     ]
     if exact:
         handles.append(Line2D([], [], color=INK, ls="", marker="D", ms=4.5, label="predictive"))
-    ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)
+    legend_beside(ax, handles)

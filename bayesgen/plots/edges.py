@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesgen.plots.style import HAIR, INK, MUTED, canvas, colour, feature_names
+from bayesgen.plots.style import HAIR, INK, MUTED, canvas, checked_axes, colour, feature_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,7 +47,12 @@ def plot_edges(
     Columns that share likely edges stand beside each other. An edge has no direction and is no
     causal claim (`TreeAugmentedNB.edge_probabilities`).
     """
-    table = clf.edge_probabilities()["probability"]
+    checked_axes(ax, figsize)
+    if not hasattr(clf, "edge_probabilities"):
+        raise TypeError(
+            f"plot_edges is of a TreeAugmentedNB or TreeAugmentedGaussianNB: a "
+            f"{type(clf).__name__} has no edges"
+        )
     labels = list(clf.classes_)
     known = [labels[0] if class_ is None else class_]
     if against is not None:
@@ -55,11 +60,15 @@ def plot_edges(
     for label in known:
         if label not in labels:
             raise ValueError(f"there is no class {label!r}; known are {labels}")
+    places = [labels.index(label) for label in known]
+    if against is not None and colour(places[0]) == colour(places[1]):
+        places = [0, 1]  # two of many classes share a colour
     names = feature_names(clf)
     if len(names) > _MOST_NAMES:
         raise ValueError(f"{len(names)} columns are more than a circle holds ({_MOST_NAMES})")
     if not 0 < least < 1:
         raise ValueError(f"least must be between 0 and 1, got {least!r}")
+    table = clf.edge_probabilities()["probability"]
     p = [table.values[labels.index(label)] for label in known]
     shown = p[0] - (p[1] if against is not None else 0.0)
     order = _round(np.abs(p).max(axis=0))
@@ -67,12 +76,14 @@ def plot_edges(
     angle[order] = np.pi / 2 - 2 * np.pi * np.arange(len(names)) / len(names)
     at = np.c_[np.cos(angle), np.sin(angle)]
     level = len(names) <= _LEVEL
-    with canvas(ax, figsize or (7.4, 5.0 if level else 7.0)) as ax:
+    with canvas(ax, figsize, (7.4, 5.0 if level else 7.0)) as ax:
         pairs = list(zip(*np.nonzero(np.tril(np.abs(shown) >= least)), strict=True))
         for u, v in sorted(pairs, key=lambda pair: abs(shown[pair])):
             size = abs(shown[u, v])
-            own = labels.index(known[0] if shown[u, v] > 0 else known[1])
-            ax.plot(*at[[u, v]].T, color=colour(own), alpha=size, lw=0.6 + 2.4 * size, zorder=1)
+            k = places[0 if shown[u, v] > 0 else -1]
+            ax.plot(*at[[u, v]].T, color=colour(k), alpha=size, lw=0.6 + 2.4 * size, zorder=1)
+        if not pairs:
+            ax.text(0, 0, f"none of at least {least:g}", color=MUTED, ha="center", va="center")
         touched = (np.abs(shown) >= least).any(axis=1)
         edge = [INK if t else HAIR for t in touched]
         ax.scatter(
@@ -99,7 +110,7 @@ def plot_edges(
         ax.set(xlim=(-reach, reach), ylim=(-reach, reach) if not level else (-1.2, 1.2))
         other = "" if against is None else f" less those within {against}"
         ax.set_title(f"edges within {known[0]}{other}")
-        _legend(ax, [labels.index(label) for label in known], known, least)
+        _legend(ax, places, known, least)
     return ax
 
 

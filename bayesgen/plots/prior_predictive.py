@@ -1,4 +1,4 @@
-"""What the prior alone expects of a feature, beside what was observed."""
+"""Data sets that the prior, or the posterior, makes of a feature, beside what was observed."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -7,21 +7,27 @@ from scipy import sparse
 
 from bayesgen.datatree.groups import as_long
 from bayesgen.numerics.special import Array, softmax
+from bayesgen.plots.columns import Rows, draw_names
 from bayesgen.plots.style import (
     HAIR,
     INK,
     MUTED,
     canvas,
+    checked_axes,
     colour,
     feature_index,
     feature_names,
+    legend_beside,
+    percent,
     refuse_other_labels,
 )
+from bayesgen.posterior.of_classifier import fitted_posterior
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _SHOWN = (0.03, 0.97)  # quantiles of all draws between which the axis runs: tails may be heavy
+_MASS = ((0.5, 4.5), (0.9, 1.6))  # of the data sets, between the ends of a line, and its width
 
 
 def plot_prior_predictive(
@@ -34,14 +40,16 @@ def plot_prior_predictive(
     draws: int = 60,
     random_state: Any = 0,
     ax: "Axes | None" = None,
+    figsize: tuple[float, float] | None = None,
 ) -> "Axes":
     """Data sets that the prior makes, one line each, and the one that was observed.
 
     Each line is the cumulative distribution of a feature in rows simulated from one draw of the
-    prior, with the labels (lengths, exposures) of the rows given. A prior that is right for the
-    problem makes data sets among which the observed one does not stand out, and none that
-    are absurd. Of a discriminative classifier, which says nothing of features, the lines are of
-    p(y = label | x, theta) over the rows given.
+    prior, with the labels (lengths, exposures) of the rows given. Of a binary or categorical
+    feature, bars are the observed shares, and lines hold 50 % and 90 % of those of the data sets.
+    A prior that is right for the problem makes data sets among which the observed one does not
+    stand out, and none that are absurd. Of a discriminative classifier, which says nothing of
+    features, the lines are of p(y = label | x, theta) over the rows given.
 
     Parameters
     ----------
@@ -56,11 +64,13 @@ def plot_prior_predictive(
         Of the prior: lines.
     random_state : int or numpy.random.Generator
     ax : matplotlib.axes.Axes, optional
+    figsize : (width, height) in inches, optional
+        Of a figure that is made.
 
     Returns
     -------
     matplotlib.axes.Axes
-        x in the unit of the feature, or at the codes of categories; y a share of the rows.
+        x in the unit of the feature, or its categories; y a share of the rows.
 
     Raises
     ------
@@ -78,48 +88,149 @@ def plot_prior_predictive(
     >>> clf = bg.GaussianNB().fit(X, y)  # doctest: +SKIP
     >>> plot_prior_predictive(clf, X, y, "bill_length_mm", "Gentoo")  # doctest: +SKIP
     """
+    return _plot(clf, X, y, feature, label, draws, random_state, ax, figsize, source="prior")
+
+
+def plot_predictive_check(
+    clf: Any,
+    X: Any,
+    y: Any,
+    feature: Any = 0,
+    label: Any = None,
+    *,
+    draws: int = 60,
+    random_state: Any = 0,
+    ax: "Axes | None" = None,
+    figsize: tuple[float, float] | None = None,
+) -> "Axes":
+    """Data sets that the fitted model makes, and the one that was observed.
+
+    As `plot_prior_predictive`, from draws of the posterior: where the observed rows stand out, the
+    model cannot produce them.
+
+    Parameters
+    ----------
+    clf : fitted classifier
+    X, y : (N, D), (N,)
+        Labelled rows; held-out rows are the stricter check.
+    feature, label, draws, random_state, ax, figsize
+        As in `plot_prior_predictive`.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    References
+    ----------
+    Gelman et al. (2013), Bayesian Data Analysis, section 6.3.
+    """
+    return _plot(clf, X, y, feature, label, draws, random_state, ax, figsize, source="posterior")
+
+
+def _plot(
+    clf: Any,
+    X: Any,
+    y: Any,
+    feature: Any,
+    label: Any,
+    draws: int,
+    random_state: Any,
+    ax: "Axes | None",
+    figsize: tuple[float, float] | None,
+    source: str,
+) -> "Axes":
+    checked_axes(ax, figsize)
     if not isinstance(draws, int | np.integer) or draws < 1:
         raise ValueError(f"draws must be an integer >= 1, got {draws!r}")
-    names = feature_names(clf)
-    j = feature_index(clf, feature)
+    own = fitted_posterior(clf, f"plot of the {source} predictive")
+    names = feature_names(clf) if hasattr(clf, "n_features_in_") else []
+    j = feature_index(clf, feature) if names else 0
     encoded = clf._encode(clf._read(X, reset=False))
     if isinstance(encoded, list) or not hasattr(encoded, "shape") or len(encoded.shape) != 2:
         raise TypeError(f"{type(clf).__name__} reads sequences: there are no columns to draw")
     refuse_other_labels(clf, y, encoded.shape[0])
     codes = clf._codes_of(np.asarray(y))
     rng = np.random.default_rng(random_state)
-    prior = clf.prior_
-    theta = prior.draw(rng, draws) if clf._conjugate() else clf._draw_prior(rng, draws)
+    family = own.prior.family if source == "prior" else own.model.family
+    theta = _theta(clf, own, rng, draws, source)
     k = None if label is None else int(clf._codes_of(label))
-    own = np.ones(len(codes), dtype=bool) if k is None else codes == k
-    if prior.family.discriminative:
+    mine = np.ones(len(codes), dtype=bool) if k is None else codes == k
+    categories: list[str] | None = None
+    if family.discriminative:
         k = len(clf.classes_) - 1 if k is None else k
-        lines = softmax(prior.family.log_likelihood(encoded, theta))[..., k]
+        lines = softmax(family.log_likelihood(encoded, theta))[..., k]
         seen, what = None, f"p({clf.classes_[k]} | x, θ)"
     else:
-        lines = _simulated(rng, prior.family, theta, encoded, codes, j)[:, own]
-        seen, what = _column(encoded, j)[own], names[j]
-    with canvas(ax, (5.6, 3.6)) as ax:
+        lines = _simulated(rng, family, theta, encoded, codes, j)[:, mine]
+        seen, what = _column(encoded, j)[mine], names[j]
+        if sparse.issparse(encoded):  # codes, where it has categories
+            known = getattr(clf, "categories_", None)
+            categories = None if known is None else [str(value) for value in known[j]]
+        else:
+            categories = Rows(clf, X).codes(j)
+    with canvas(ax, figsize, (7.2, 3.6)) as ax:
         tint = MUTED if k is None else colour(k)
-        for values in lines:
-            _step(ax, values, color=tint, lw=0.8, alpha=0.35)
-        ax.plot([], [], color=tint, lw=0.8, label=f"under the prior, {draws} draws")
-        shown = lines
-        if seen is not None:
-            _step(ax, seen, color=INK if k is None else tint, lw=2.4, label="observed")
-            shown = seen
-        low, high = np.nanquantile(lines, _SHOWN)
-        low, high = min(low, np.nanmin(shown)), max(high, np.nanmax(shown))
-        room = 0.03 * (high - low) or 0.5
-        ax.set(xlim=(low - room, high + room), ylim=(-0.02, 1.02), xlabel=what)
-        ax.set_ylabel("share of rows below")
-        ax.grid(color=HAIR, lw=0.5)
+        if categories is not None and seen is not None:
+            _draw_shares(ax, lines, seen, categories, tint, f"{draws} draws of the {source}")
+        else:
+            of = f"{'under' if source == 'prior' else 'of'} the {source}, {draws} draws"
+            _draw_lines(ax, lines, seen, tint, INK if k is None else tint, of)
+        ax.set_xlabel(what)
+        ax.grid(axis="both" if categories is None else "y", color=HAIR, lw=0.5)
         ax.set_axisbelow(True)
         whose = "" if label is None or seen is None else f" of {label}"
-        ax.set_title(f"{what}{whose}, before the data")
-        _name_categories(ax, clf, j, seen)
-        ax.legend(loc="best")
+        when = "before the data" if source == "prior" else "and what the model makes"
+        ax.set_title(f"{what}{whose}, {when}")
+        legend_beside(ax)
     return ax
+
+
+def _theta(
+    clf: Any, own: Any, rng: np.random.Generator, draws: int, source: str
+) -> dict[str, Array]:
+    """{name: (draws, *dims)} of the prior or the posterior."""
+    if source == "prior":
+        found: dict[str, Array] = (
+            clf.prior_.draw(rng, draws) if clf._conjugate() else clf._draw_prior(rng, draws)
+        )
+        return found
+    return {name: value[0] for name, value in own.draw(rng, draws, 1).items()}
+
+
+def _draw_lines(
+    ax: "Axes", lines: Array, seen: Array | None, tint: str, strong: str, of: str
+) -> None:
+    """Cumulative distributions of the data sets and of the observed rows."""
+    for values in lines:
+        _step(ax, values, color=tint, lw=0.8, alpha=0.35)
+    ax.plot([], [], color=tint, lw=0.8, label=of)
+    shown = lines
+    if seen is not None:
+        _step(ax, seen, color=strong, lw=2.4, label="observed")
+        shown = seen
+    low, high = np.nanquantile(lines, _SHOWN)
+    low, high = min(low, np.nanmin(shown)), max(high, np.nanmax(shown))
+    room = 0.03 * (high - low) or 0.5
+    ax.set(xlim=(low - room, high + room), ylim=(-0.02, 1.02))
+    ax.set_ylabel("share of rows below")
+
+
+def _draw_shares(
+    ax: "Axes", lines: Array, seen: Array, names: list[str], tint: str, of: str
+) -> None:
+    """Observed shares of categories as bars, and intervals of those of the data sets."""
+    known = seen >= 0  # neither missing nor never seen in training
+    count = np.bincount(seen[known].astype(int), minlength=len(names))
+    at = np.arange(len(names))
+    ax.bar(at, count / np.maximum(1, count.sum()), 0.62, color=tint, alpha=0.45, label="observed")
+    lines = lines[:, known].astype(int)
+    shares = np.stack([np.bincount(one, minlength=len(names)) for one in lines]) / lines.shape[1]
+    for mass, lw in _MASS:
+        ends = np.quantile(shares, [(1 - mass) / 2, (1 + mass) / 2], axis=0)
+        ax.vlines(at, *ends, color=INK, lw=lw, label=f"{percent(mass)} of {of}")
+    ax.set_ylim(0, None)
+    ax.set_ylabel("share of rows")
+    draw_names(ax, names)
 
 
 def _simulated(
@@ -143,11 +254,3 @@ def _step(ax: "Axes", values: Array, **options: Any) -> None:
     if len(values):
         share = np.arange(1, len(values) + 1) / len(values)
         ax.step(np.r_[values[0], values], np.r_[0.0, share], where="post", **options)
-
-
-def _name_categories(ax: "Axes", clf: Any, j: int, seen: Array | None) -> None:
-    """Categories are drawn at their codes."""
-    if seen is None or not hasattr(clf, "categories_"):
-        return
-    values = clf.categories_[j]
-    ax.set_xticks(range(len(values)), [str(v) for v in values])

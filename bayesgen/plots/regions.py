@@ -10,21 +10,28 @@ from scipy.special import entr
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import Method
 from bayesgen.numerics.special import Array
+from bayesgen.plots.columns import Rows
 from bayesgen.plots.style import (
+    CLASSES,
     INK,
     METHOD_NAMES,
     canvas,
+    checked_axes,
     colour,
     feature_names,
+    look,
     percent,
     refuse_other_labels,
     rows_like,
 )
+from bayesgen.predict.interval.request import IntervalRequest
+from bayesgen.predict.probabilities import check_method
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _GRID, _COARSE, _DRAWS, _SIMULATED = 201, 67, 200, 4000
+_LABELLED = 4  # classes whose lines have their mass written on them
 _DASHES = ("solid", (0, (4, 2.2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 
 
@@ -38,16 +45,18 @@ def plot_regions(
     mass: Sequence[float] = (0.5, 0.9),
     prob: float | None = None,
     ax: "Axes | None" = None,
+    figsize: tuple[float, float] | None = None,
 ) -> "Axes":
     """Predictive densities, decision regions and their uncertainty in the plane of two features.
 
-    Lines are p(x | y = c, D), around the given masses of each class; tints are the most probable
-    class; boundaries are where it changes. The darker the veil, the less the training rows settle
+    Lines are p(x | y = c, D), around the given masses of each class, which they are labelled with
+    (none of a pool, or of a discriminative classifier); tints are the most probable class;
+    boundaries are where it changes. The darker the veil, the less the training rows settle
     p(y | x, theta) there.
 
     Parameters
     ----------
-    clf : fitted classifier of two real features
+    clf : fitted classifier or pool of two real features
     X : (N, 2)
         Its range is drawn, a tenth wider on either side.
     y : (N,), optional
@@ -57,42 +66,60 @@ def plot_regions(
         probability of the most probable class. From 200 joint posterior draws.
     boundaries : methods of `predict_proba`
         The first in a solid line. One whose estimate does not exist is left out.
-    mass : of each class, inside its contours
+    mass : sequence of floats in (0, 1)
+        Of each class, inside its contours.
     prob : float in (0, 1), optional
         Of ``overlay="width"``; default ``az.rcParams["stats.ci_prob"]``.
     ax : matplotlib.axes.Axes, optional
+    figsize : (width, height) in inches, optional
+        Of a figure that is made.
 
     Returns
     -------
     matplotlib.axes.Axes
     """
+    checked_axes(ax, figsize)
     if getattr(clf, "n_features_in_", 0) != 2:
         raise ValueError("plot_regions draws the plane of two features: fit on two columns")
     if overlay not in ("epistemic", "width", None):
         raise ValueError(f"overlay must be 'epistemic', 'width' or None, got {overlay!r}")
-    values = np.asarray(X, dtype=np.float64)
-    refuse_other_labels(clf, y, len(values))
+    IntervalRequest.of(prob)
+    for method in boundaries:
+        check_method(method)
+    if not all(0 < m < 1 for m in mass):
+        raise ValueError(f"mass must be probabilities between 0 and 1, got {list(mass)}")
+    rows = Rows(clf, X)
+    if "nominal" in rows.kinds:
+        name = rows.names[rows.kinds.index("nominal")]
+        raise ValueError(
+            f"plot_regions draws real features, and {name!r} has categories: see plot_effects"
+        )
+    refuse_other_labels(clf, y, rows.table.n_rows)
+    values = np.column_stack([rows.feature(j).at for j in (0, 1)])
     low, high = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
     pad = 0.1 * np.where(high > low, high - low, 1.0)
     gx, gy = np.meshgrid(*np.linspace(low - pad, high + pad, _GRID).T)
     grid = rows_like(X, np.column_stack([gx.ravel(), gy.ravel()]))
-    with canvas(ax, (6.6, 5.0)) as ax:
+    with canvas(ax, figsize, (6.6, 5.0)) as ax:
         _tint(ax, clf, grid, gx, gy)
         if overlay is not None:
             cx, cy = np.meshgrid(*np.linspace(low - pad, high + pad, _COARSE).T)
             coarse = rows_like(X, np.column_stack([cx.ravel(), cy.ravel()]))
             _veil(ax, clf, coarse, cx, cy, overlay, prob)
-        _contours(ax, clf, X, grid, gx, gy, mass)
+        if hasattr(clf, "score_samples"):
+            _contours(ax, clf, X, grid, gx, gy, mass)
         drawn = _boundaries(ax, clf, grid, gx, gy, boundaries)
         if y is not None:
             for k, c in enumerate(clf.classes_):
                 own = values[np.asarray(y) == c]
-                ax.plot(*own.T, "o", ms=4, mfc=colour(k), mec="white", mew=0.6)
+                ax.plot(*own.T, "o", **look(k).mark(4))
         names = feature_names(clf)
         ax.set(
             xlim=(gx[0, 0], gx[0, -1]), ylim=(gy[0, 0], gy[-1, 0]), xlabel=names[0], ylabel=names[1]
         )
-        _legend(ax, clf.classes_, drawn)
+        held = f"lines hold {', '.join(map(percent, mass))}"
+        inside = len(clf.classes_) <= _LABELLED or not hasattr(clf, "score_samples")
+        _legend(ax, clf.classes_, drawn, "" if inside else held)
     return ax
 
 
@@ -117,8 +144,6 @@ def _veil(
 ) -> None:
     from matplotlib.colors import LinearSegmentedColormap, to_rgb
 
-    from bayesgen.predict.interval.request import IntervalRequest
-
     prob = IntervalRequest.of(prob).prob
     tree = clf.predict_posterior(grid, _DRAWS)
     rho = tree["predictions"]["class_probability"].values.reshape(-1, gx.size, len(clf.classes_))
@@ -128,8 +153,8 @@ def _veil(
         text = "epistemic entropy [nats]"
     else:
         top = clf.predict_log_proba(grid).argmax(axis=1)
-        own = np.take_along_axis(rho, top[None, :, None], axis=2)[:, :, 0]
-        a, b = np.quantile(own, [(1 - prob) / 2, (1 + prob) / 2], axis=0)
+        best = np.take_along_axis(rho, top[None, :, None], axis=2)[:, :, 0]
+        a, b = np.quantile(best, [(1 - prob) / 2, (1 + prob) / 2], axis=0)
         value, text = b - a, f"width of the {percent(prob)} interval"
     ink = to_rgb(INK)
     shades = LinearSegmentedColormap.from_list("veil", [(*ink, 0.0), (*ink, 0.45)])
@@ -149,21 +174,32 @@ def _veil(
 def _contours(
     ax: "Axes", clf: Any, X: Any, grid: Any, gx: Array, gy: Array, mass: Sequence[float]
 ) -> None:
+    from matplotlib.patheffects import withStroke
+
     for k, c in enumerate(clf.classes_):
         only = np.eye(len(clf.classes_))[k]  # all weight on one class: p(x | y = c, D) itself
         rows, _ = clf.simulate(_SIMULATED, y=c, random_state=0)
         rows = rows_like(X, np.asarray(rows, dtype=np.float64))
         levels = np.quantile(clf.score_samples(rows, class_prior=only), 1 - np.asarray(mass))
         density = clf.score_samples(grid, class_prior=only).reshape(gx.shape)
-        ax.contour(
+        own = look(k)
+        drawn = ax.contour(
             gx,
             gy,
             density,
             levels=np.unique(levels),
-            colors=[colour(k)],
+            colors=[own.color],
             linewidths=1.2,
-            linestyles="solid",
+            linestyles=[own.dashes],
         )
+        if len(clf.classes_) <= _LABELLED:
+            texts = {level: percent(m) for level, m in zip(levels, mass, strict=True)}
+            ax.clabel(drawn, fmt=texts, fontsize=8)
+        if len(clf.classes_) > len(CLASSES):  # a colour stands for several classes: by name
+            halo = [withStroke(linewidth=2.5, foreground="white")]
+            x, y = np.median(np.asarray(rows, dtype=np.float64), axis=0)
+            style: dict[str, Any] = {"color": own.color, "weight": "bold", "size": 9}
+            ax.text(x, y, str(c), ha="center", path_effects=halo, clip_on=True, **style)
 
 
 def _boundaries(
@@ -173,7 +209,8 @@ def _boundaries(
     drawn = []
     for method, dashes in zip(methods, _DASHES, strict=False):
         try:
-            log_p = clf.predict_log_proba(grid, method=method)
+            own = {} if method == "posterior_predictive" else {"method": method}
+            log_p = clf.predict_log_proba(grid, **own)
         except UndefinedEstimateError:
             continue
         for a, b in combinations(range(log_p.shape[1]), 2):
@@ -188,22 +225,25 @@ def _boundaries(
     return drawn
 
 
-def _legend(ax: "Axes", classes: Array, drawn: list[tuple[Method, Any]]) -> None:
+def _legend(ax: "Axes", classes: Array, drawn: list[tuple[Method, Any]], held: str) -> None:
     from matplotlib.lines import Line2D
 
-    handles = [
-        Line2D([], [], color=colour(k), lw=1.2, marker="o", ms=4, label=str(c))
-        for k, c in enumerate(classes)
-    ]
+    handles = []
+    for k, c in enumerate(classes):
+        own = look(k)
+        line = {"color": own.color, "ls": own.dashes, "lw": 1.2}
+        handles.append(Line2D([], [], **line, marker="o", label=str(c), **own.mark(4)))
     handles += [
         Line2D([], [], color=INK, lw=1.5, ls=dashes, label=f"{METHOD_NAMES[m]} rule")
         for m, dashes in drawn
     ]
+    if held:
+        handles.append(Line2D([], [], color="none", label=held))
     ax.legend(
         handles=handles,
         loc="lower left",
         bbox_to_anchor=(0, 1),
-        ncols=3,
+        ncols=3 if len(handles) <= 6 else 4,
         borderaxespad=0.2,
         columnspacing=1.2,  # no wider than the axes: the colour bar would move away
         handlelength=1.6,

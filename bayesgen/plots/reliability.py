@@ -1,16 +1,31 @@
 """Reliability diagram: whether what is said with 80 % happens in 80 %, and how sure that is."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from scipy import stats
 
+from bayesgen.encoding.labels import codes_of
+from bayesgen.encoding.tables import n_rows
 from bayesgen.families.names import Method
 from bayesgen.numerics.special import Array
-from bayesgen.plots.style import HAIR, MUTED, canvas, colour, percent, refuse_other_labels
+from bayesgen.plots.style import (
+    HAIR,
+    MUTED,
+    Look,
+    canvas,
+    checked_axes,
+    legend_beside,
+    look,
+    percent,
+)
+from bayesgen.predict.interval.request import IntervalRequest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_REPLICATES, _GRID = 400, 200  # of a consistency band
 
 
 class Bins(NamedTuple):
@@ -42,6 +57,38 @@ def reliability(p: Array, hit: Array, bins: int, prob: float) -> Bins:
     return Bins(total / n, k / n, lower, upper, n)
 
 
+class Isotonic(NamedTuple):
+    """Frequencies that rise with the predicted probability, and their band under calibration."""
+
+    predicted: Array  # distinct probabilities, rising
+    observed: Array
+    grid: Array  # where the band is known
+    lower: Array
+    upper: Array
+
+
+def isotonic(p: Array, hit: Array, prob: float, random_state: Any = 0) -> Isotonic:
+    """Pool-adjacent-violators of p (N,) and whether it happened (N,) bool.
+
+    The band holds `prob` of the curves, at each place, of outcomes drawn from p itself: what a
+    calibrated classifier would show (Dimitriadis, Gneiting and Jordan, 2021, PNAS 118).
+    """
+    from sklearn.isotonic import isotonic_regression
+
+    place, at, n = np.unique(p, return_inverse=True, return_counts=True)
+
+    def curve(outcome: Array) -> Array:
+        share = np.bincount(at, weights=outcome, minlength=len(place)) / n
+        found: Array = isotonic_regression(share, sample_weight=n, y_min=0, y_max=1)
+        return found
+
+    rng = np.random.default_rng(random_state)
+    grid = np.unique(np.quantile(place, np.linspace(0, 1, _GRID)))
+    curves = [np.interp(grid, place, curve(rng.random(len(p)) < p)) for _ in range(_REPLICATES)]
+    lower, upper = np.quantile(curves, [(1 - prob) / 2, (1 + prob) / 2], axis=0)
+    return Isotonic(place, curve(np.asarray(hit, dtype=float)), grid, lower, upper)
+
+
 def plot_reliability(
     clf: Any,
     X: Any,
@@ -52,15 +99,20 @@ def plot_reliability(
     bins: int = 10,
     prob: float | None = None,
     class_prior: Any = None,
+    kind: Literal["bins", "isotonic"] = "bins",
     ax: "Axes | None" = None,
+    figsize: tuple[float, float] | None = None,
 ) -> "Axes":
     """Observed frequency against predicted probability on held-out rows.
 
     Parameters
     ----------
-    clf : fitted classifier
+    clf : fitted classifier or pool, or {name: classifier, or array (N, class)}
+        Several are drawn in one picture. An array holds class probabilities of the rows, by any
+        method, in the order of the sorted labels; any classifier with ``predict_proba`` will do.
     X, y : (N, D), (N,)
-        Rows that the classifier was not fitted to, and their labels.
+        Rows that the classifier was not fitted to, and their labels. X may be None where all
+        probabilities are given.
     label : label, optional
         Whose probability. Default: of two classes the second; of more, the most probable class of
         each row, whichever it is.
@@ -71,44 +123,129 @@ def plot_reliability(
     prob : float in (0, 1), optional
         Of the Jeffreys intervals of the frequencies; default ``az.rcParams["stats.ci_prob"]``. A
         calibrated classifier's bars miss the diagonal in a share 1 - prob of the bins.
+    kind : {"bins", "isotonic"}
+        ``"isotonic"``: the rising frequencies of pool-adjacent-violators, without bins, and the
+        band in which `prob` of the curves of a calibrated classifier would be, at each place.
     ax : matplotlib.axes.Axes, optional
+    figsize : (width, height) in inches, optional
+        Of a figure that is made.
 
     Returns
     -------
     matplotlib.axes.Axes
     """
-    from bayesgen.predict.interval.request import IntervalRequest
-
+    checked_axes(ax, figsize)
     prob = IntervalRequest.of(prob).prob
+    if kind not in ("bins", "isotonic"):
+        raise ValueError(f"kind must be 'bins' or 'isotonic', got {kind!r}")
     if not isinstance(bins, int | np.integer) or bins < 1:
         raise ValueError(f"bins must be an integer >= 1, got {bins!r}")
-    p = clf.predict_proba(X, method=method, class_prior=class_prior)
-    refuse_other_labels(clf, y, len(p))
-    codes = clf._codes_of(np.asarray(y))
-    if label is None and len(clf.classes_) != 2:
-        k, top = 0, p.argmax(axis=1)
-        said, hit = p.max(axis=1), codes == top
-        what = "the most probable class"
-    else:
-        k = 1 if label is None else int(clf._codes_of(label))
-        said, hit = p[:, k], codes == k
-        what = str(clf.classes_[k])
-    found = reliability(said, hit, bins, prob)
-    with canvas(ax, (4.9, 4.7)) as ax:
+    several = clf if isinstance(clf, Mapping) else {"": clf}
+    classes = _common_classes(several, y)
+    codes = codes_of(np.asarray(y), classes)
+    n = len(codes) if X is None else n_rows(X)
+    if codes.shape != (n,):
+        raise ValueError(f"X has {n} rows, but y has shape {np.shape(y)}")
+    top = label is None and len(classes) != 2
+    k = 1 if label is None else int(codes_of(label, classes))
+    k = 0 if top else k
+    found = {}
+    for name, one in several.items():
+        p = _probabilities(one, name, X, method, class_prior, (n, len(classes)))
+        if top:
+            found[name] = p.max(axis=1), codes == p.argmax(axis=1)
+        else:
+            found[name] = p[:, k], codes == k
+    with canvas(ax, figsize, (4.9 if len(several) == 1 else 7.2, 4.7)) as ax:
         ax.plot([0, 1], [0, 1], color=MUTED, lw=1, zorder=0)
         ax.text(0.3, 0.285, "calibrated", color=MUTED, rotation=45, ha="center", va="top", size=8)
-        ax.vlines(found.predicted, found.lower, found.upper, color=colour(k), lw=2.2, alpha=0.5)
-        ax.plot(found.predicted, found.observed, "o", color=colour(k), ms=5.5, mec="white", mew=0.7)
-        rug = ax.get_xaxis_transform()  # heights as shares of the axes
-        ax.vlines(said, 0, 0.025, color=MUTED, lw=0.5, alpha=0.5, transform=rug)
+        size = ""
+        for i, (name, (said, hit)) in enumerate(found.items()):
+            own = look(i if len(several) > 1 else k)
+            if kind == "bins":
+                size = _draw_bins(ax, reliability(said, hit, bins, prob), own, name)
+            else:
+                _draw_isotonic(ax, isotonic(said, hit, prob), own, name, prob)
+        if len(found) == 1:
+            rug = ax.get_xaxis_transform()  # heights as shares of the axes
+            (said,) = (own[0] for own in found.values())
+            ax.vlines(said, 0, 0.025, color=MUTED, lw=0.5, alpha=0.5, transform=rug)
         ax.grid(color=HAIR, lw=0.5)
         ax.set_axisbelow(True)
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
+        what = "the most probable class" if top else str(classes[k])
         ax.set_xlabel(f"predicted probability of {what}")
-        ax.set_ylabel(f"observed frequency, {percent(prob)} interval")
-        size = f"{found.size.min()}" if np.ptp(found.size) == 0 else _span(found.size)
-        ax.set_title(f"{len(p)} rows, {size} a point")
+        interval = f", {percent(prob)} interval" if kind == "bins" else ", isotonic"
+        ax.set_ylabel(f"observed frequency{interval}")
+        ax.set_title(f"{n} rows{size}")
+        if len(several) > 1:
+            legend_beside(ax)
+        elif kind == "isotonic":
+            ax.legend(loc="upper left")
     return ax
+
+
+def _common_classes(several: Mapping[Any, Any], y: Any) -> Array:
+    """Those of the classifiers, which must agree; of arrays alone the labels that occur."""
+    if not several:
+        raise ValueError("clf is {}: there is nothing to draw")
+    known = {name: one.classes_ for name, one in several.items() if hasattr(one, "predict_proba")}
+    if not known:
+        return np.unique(np.asarray(y))
+    first, *others = known
+    for name in others:
+        if not np.array_equal(known[first], known[name]):
+            raise ValueError(
+                f"the classes of {first!r} are {list(known[first])}, "
+                f"those of {name!r} {list(known[name])}"
+            )
+    return np.asarray(known[first])
+
+
+def _probabilities(
+    one: Any, name: Any, X: Any, method: Method, class_prior: Any, shape: tuple[int, int]
+) -> Array:
+    """(N, C) of a classifier or pool, or those given."""
+    if hasattr(one, "predict_proba"):
+        if X is None:
+            raise ValueError("X is None, but a classifier needs rows")
+        options: dict[str, Any] = {} if class_prior is None else {"class_prior": class_prior}
+        if method != "posterior_predictive":
+            options["method"] = method
+        if "method" in options and hasattr(one, "_members"):
+            raise ValueError(f"method={method!r}: a pool has its posterior predictive alone")
+        return np.asarray(one.predict_proba(X, **options))
+    p = np.asarray(one, dtype=np.float64)
+    if p.shape != shape or not np.all((p >= 0) & (p <= 1 + 1e-9)):
+        raise ValueError(
+            f"{name!r} must be a fitted classifier or probabilities of shape {shape}, one column "
+            f"per class; got shape {p.shape}"
+        )
+    return p
+
+
+def _draw_bins(ax: "Axes", found: Bins, own: Look, name: Any) -> str:
+    """Points and intervals; what the title says of their sizes."""
+    at = found.predicted
+    ax.vlines(at, found.lower, found.upper, color=own.color, lw=2.2, alpha=0.5)
+    ax.plot(at, found.observed, "o", color=own.color, label=str(name), **own.mark(5.5))
+    size = f"{found.size.min()}" if np.ptp(found.size) == 0 else _span(found.size)
+    return f", {size} a point"
+
+
+def _draw_isotonic(ax: "Axes", found: Isotonic, own: Look, name: Any, prob: float) -> None:
+    band = f"{percent(prob)} if calibrated"
+    drawn: dict[str, Any] = {"color": own.color, "alpha": 0.15, "lw": 0}
+    label = f"{name}, {band}" if name != "" else band
+    ax.fill_between(found.grid, found.lower, found.upper, **drawn, label=label)
+    ax.plot(
+        found.predicted,
+        found.observed,
+        color=own.color,
+        ls=own.dashes,
+        lw=1.8,
+        label=str(name) if name != "" else "observed",
+    )
 
 
 def _span(count: Array) -> str:

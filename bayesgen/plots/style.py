@@ -1,8 +1,8 @@
 """Colours and axes of the house."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -40,25 +40,97 @@ METHOD_NAMES: dict[Method, str] = {
 }
 
 
+_DASHES: tuple[Any, ...] = ("solid", (0, (4, 1.6)), (0, (1, 1.2)), (0, (6, 1.6, 1, 1.6)))
+_HATCHES = ("", "////", "....", "xxxx")
+
+
 def colour(k: int) -> str:
-    """Of class k."""
+    """Of class k. Where there may be more classes than colours, `look` keeps them apart."""
     return CLASSES[k % len(CLASSES)]
 
 
-@contextmanager
-def canvas(ax: "Axes | None", size: tuple[float, float]) -> Iterator["Axes"]:
-    """The user's axes in the user's style, or new ones in the style of the house."""
+class Look(NamedTuple):
+    """How a class is drawn: every eight classes the colours come again with other lines."""
+
+    color: str
+    dashes: Any  # of lines
+    fill: str  # of marks, which are hollow in every second round
+    hatch: str  # of bars
+
+    def mark(self, size: float = 5.0) -> dict[str, Any]:
+        """Options of `Axes.plot` for a mark."""
+        hollow = self.fill != self.color
+        edge = self.color if hollow else "white"
+        return {"ms": size, "mfc": self.fill, "mec": edge, "mew": 1.3 if hollow else 0.7}
+
+
+def look(k: int) -> Look:
+    """Of class k."""
+    again = k // len(CLASSES)
+    at = again % len(_DASHES)
+    return Look(colour(k), _DASHES[at], "white" if again % 2 else colour(k), _HATCHES[at])
+
+
+def checked_axes(axes: Any, figsize: tuple[float, float] | None, n: int = 1) -> "list[Axes] | None":
+    """The axes given, flat; to be called before anything is computed.
+
+    Raises
+    ------
+    ImportError
+        Without matplotlib.
+    TypeError, ValueError
+        If they are not at least n axes, or if a size is given for a figure that exists.
+    """
     try:
-        import matplotlib as mpl
-        import matplotlib.pyplot as plt
+        import matplotlib as mpl  # noqa: F401 - asked for first, whatever is loaded of it
+        from matplotlib.axes import Axes
     except ImportError:
         raise ImportError('plots need matplotlib: pip install "bayesgen[plots]"') from None
-    if ax is not None:
-        yield ax
+    if axes is None:
+        return None
+    given = list(np.ravel(np.asarray(axes, dtype=object)))
+    if not all(isinstance(one, Axes) for one in given) or len(given) < n:
+        raise TypeError(f"ax: {n} matplotlib Axes needed (plt.subplots makes them), got {axes!r}")
+    if figsize is not None:
+        raise ValueError("figsize is of a figure that is made: leave it out where ax is given")
+    return given
+
+
+@contextmanager
+def canvas(
+    ax: "Axes | None", figsize: tuple[float, float] | None, default: tuple[float, float]
+) -> Iterator["Axes"]:
+    """The user's axes in the user's style, or new ones in the style of the house."""
+    with panels(ax, 1, figsize, default) as axes:
+        yield axes[0]
+
+
+@contextmanager
+def panels(
+    axes: Any, n: int, figsize: tuple[float, float] | None, default: tuple[float, float]
+) -> Iterator[list["Axes"]]:
+    """n axes: the user's in the user's style, or new ones in the style of the house."""
+    given = checked_axes(axes, figsize, n)
+    if given is not None:
+        yield given[:n]
         return
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
+    columns = 2 if n == 4 else min(n, 3)
     with mpl.rc_context(STYLE):  # type: ignore[arg-type]
-        _, ax = plt.subplots(figsize=size)
-        yield ax
+        _, made = plt.subplots(-(-n // columns), columns, figsize=figsize or default, squeeze=False)
+        flat = list(made.ravel())
+        for unused in flat[n:]:
+            unused.remove()
+        yield flat[:n]
+
+
+def legend_beside(ax: "Axes", handles: Sequence[Any] | None = None, **options: Any) -> None:
+    """A legend to the right of the axes, off the data."""
+    own = options | ({} if handles is None else {"handles": handles})
+    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "borderaxespad": 0}
+    ax.legend(**place, frameon=False, **own)
 
 
 def percent(prob: float) -> str:
@@ -68,7 +140,10 @@ def percent(prob: float) -> str:
 
 def feature_names(clf: Any) -> list[str]:
     """Of the columns of X."""
-    return [str(name) for name in clf._feature_names()]
+    if hasattr(clf, "_feature_names"):
+        return [str(name) for name in clf._feature_names()]
+    named = getattr(clf, "feature_names_in_", None)  # of a pool
+    return [f"x{j}" for j in range(clf.n_features_in_)] if named is None else [*map(str, named)]
 
 
 def feature_index(clf: Any, feature: Any) -> int:

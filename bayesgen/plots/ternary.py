@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesgen.encoding.tables import n_rows
 from bayesgen.numerics.special import Array
-from bayesgen.plots.style import HAIR, INK, MUTED, canvas, colour, refuse_other_labels
+from bayesgen.plots.style import HAIR, INK, MUTED, canvas, checked_axes, colour, refuse_other_labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,6 +25,7 @@ def plot_ternary(
     posterior: Any = None,
     random_state: Any = 0,
     ax: "Axes | None" = None,
+    figsize: tuple[float, float] | None = None,
 ) -> "Axes":
     """Class probabilities of rows in the triangle of three classes.
 
@@ -42,24 +44,27 @@ def plot_ternary(
     class_prior, posterior, random_state
         As in ``clf.predict_posterior``.
     ax : matplotlib.axes.Axes, optional
+    figsize : (width, height) in inches, optional
+        Of a figure that is made.
 
     Returns
     -------
     matplotlib.axes.Axes
     """
+    checked_axes(ax, figsize)
     if len(clf.classes_) != 3:
         raise ValueError(f"plot_ternary is for three classes, not for {len(clf.classes_)}")
-    p = clf.predict_proba(X, class_prior=class_prior, posterior=posterior)
-    refuse_other_labels(clf, y, len(p))
+    refuse_other_labels(clf, y, n_rows(X))
+    options = {"class_prior": class_prior, "posterior": posterior}
+    options = {name: value for name, value in options.items() if value is not None}
+    p = clf.predict_proba(X, **options)
     codes = p.argmax(axis=1) if y is None else clf._codes_of(np.asarray(y))
     if draws is None:
         draws = 200 if len(p) <= _CLOUDS else 0
-    with canvas(ax, (5.6, 4.7)) as ax:
+    with canvas(ax, figsize, (5.6, 4.7)) as ax:
         _simplex(ax, clf.classes_)
         if draws:
-            tree = clf.predict_posterior(
-                X, draws, random_state=random_state, class_prior=class_prior, posterior=posterior
-            )
+            tree = clf.predict_posterior(X, draws, random_state=random_state, **options)
             rho = tree["predictions"]["class_probability"].values
             rho = rho.reshape(-1, *rho.shape[2:])
             rho = rho[:: max(1, len(rho) // draws)]

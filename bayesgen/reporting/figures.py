@@ -40,7 +40,10 @@ class _Drawing:
         from html import escape
 
         label = f'<svg role="img" aria-label="{escape(alt, quote=True)}"'
-        return Figure(self.svg.replace("<svg", label, 1), alt, caption)
+        head, inside = self.svg.replace("<svg", label, 1).split(">", 1)
+        # the label says it all: ticks would be read one by one
+        inside = inside.rpartition("</svg>")[0]
+        return Figure(f'{head}><g aria-hidden="true">{inside}</g></svg>', alt, caption)
 
 
 @contextmanager
@@ -192,7 +195,7 @@ def row_intervals(
             ax.plot([], [], "o", color=CLASSES[c], label=shortened(shown[c], _NAME))
         ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2)
     told = "; ".join(
-        f"row {rows[i]}: "
+        f"{rows[i]}: "
         + ", ".join(
             f"{labels[c]} {p[i, k]:.2f} ({ends[i, k, 0]:.2f} to {ends[i, k, 1]:.2f})"
             for k, c in enumerate(classes[i])

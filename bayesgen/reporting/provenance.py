@@ -30,7 +30,7 @@ def reproduction(held: HeldOut, left_out: list[str], seconds: float) -> Section:
     return Section(
         "reproduction",
         "How this was made",
-        tables=[Table("What it takes to make it again", ["what", ""], rows, 2)],
+        tables=[Table("What it takes to make it again", ["what", "value"], rows, 2)],
         notes=left_out,
         data={"created": created, "seconds": seconds, "versions": versions, "seed": held.seed,
               "classifier": repr(clf), "left_out": left_out},

@@ -16,7 +16,83 @@ def frame(X, names="bill wing mass"):
     return pd.DataFrame(X, columns=names.split()[: np.shape(X)[1]])
 
 
+def prior_of_pymc():
+    import pymc as pm
+
+    return pm.Normal.dist(0, 1)
+
+
+def query():
+    import polars as pl
+
+    return pl.LazyFrame({"bill": [1.0, 2.0]})
+
+
+class OnDevice:
+    """As a tensor of a graphics card: NumPy is refused by its owner."""
+
+    shape, ndim = (2, 1), 2
+
+    def __dlpack__(self): ...
+
+    def __len__(self):
+        return 2
+
+    def __array__(self, *args, **options):
+        raise TypeError("can't convert cuda:0 device type tensor to numpy.")
+
+
+WORDS = pd.DataFrame({"bill": [1.0, 2.0], "place": ["sea", "lake"]})
+FITTED = bg.GaussianNB().fit([[0.0], [1]], [0, 1])
 ERRORS = {
+    "text": (
+        lambda: bg.GaussianNB().fit(WORDS, [0, 1]),
+        "column 'place' holds 'sea' in row 0, and GaussianNB takes numbers .*: MixedNB takes",
+    ),
+    "text of a categorical dtype": (
+        lambda: bg.PoissonNB().fit(WORDS.astype({"place": "category"}), [0, 1]),
+        "column 'place' holds 'sea' in row 0, and PoissonNB takes numbers",
+    ),
+    "text at prediction": (
+        lambda: FITTED.predict(np.array([["1"], ["big"]], dtype=object)),
+        "column 0 holds 'big' in row 1",
+    ),
+    "a distribution for a hyper-parameter": (
+        lambda: bg.GaussianNB(mu0=prior_of_pymc()).fit([[0.0], [1]], [0, 1]),
+        "mu0 must be a number or an array of numbers, got a variable of PyMC: .* clf.to_pymc",
+    ),
+    "a word for a hyper-parameter": (
+        lambda: bg.GaussianNB(mu0="normal").fit([[0.0], [1]], [0, 1]),
+        "mu0 must be a number or an array of numbers, got 'normal'",
+    ),
+    "lazy rows": (
+        lambda: bg.GaussianNB().fit(query(), [0, 1]),
+        r"X is a LazyFrame of polars, .*: give X.collect\(\)",
+    ),
+    "lazy rows of a table": (
+        lambda: bg.MixedNB().fit(query(), [0, 1]),
+        r"give X.collect\(\)",
+    ),
+    "lazy labels": (
+        lambda: bg.GaussianNB().fit([[0.0], [1]], query()),
+        r"give y.collect\(\)",
+    ),
+    "rows on a device": (
+        lambda: FITTED.predict(OnDevice()),
+        r"X is a OnDevice of tests that NumPy cannot read \(can't convert cuda:0 .*cpu\(\)",
+    ),
+    "labels on a device": (
+        lambda: bg.CategoricalNB().fit([["a"], ["b"]], OnDevice()),
+        "y is a OnDevice",
+    ),
+    "models without names": (
+        lambda: bg.compare_predictives([FITTED], [[0.0]], [0]),
+        "takes a classifier or {name: classifier}, got a list: give each model a name",
+    ),
+    "a model that is not fitted": (
+        lambda: bg.compare_predictives({"a": FITTED, "b": bg.GaussianNB()}, [[0.0]], [0]),
+        r"model 'b', a GaussianNB, is not fitted: call fit\(X, y\) first",
+    ),
     "bits": (
         lambda: bg.BernoulliNB(binarize=None).fit(frame([[0, 1], [1, 0], [0, 2]]), [0, 1, 1]),
         "0 and 1 only, got 2 in row 2, column 'wing'",

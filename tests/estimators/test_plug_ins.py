@@ -4,7 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn import discriminant_analysis, naive_bayes
+from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import RFE, SelectFromModel
+from sklearn.pipeline import make_pipeline
 
 import bayesgen as bg
 from bayesgen.families.errors import UndefinedEstimateError
@@ -73,6 +75,23 @@ def test_transform_is_scikit_learns_up_to_sign():
     theirs = discriminant_analysis.LinearDiscriminantAnalysis().fit(REALS, Y).transform(REALS)
     np.testing.assert_allclose(ours, theirs * np.sign((ours * theirs).sum(axis=0)), rtol=1e-6)
     np.testing.assert_array_equal(bg.LinearDiscriminant(**flat).fit_transform(REALS, Y), ours)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_transform_gives_frames_with_names(library):
+    X = pd.DataFrame(REALS, columns=list("abcd"), index=np.arange(90) + 7)
+    plain = bg.LinearDiscriminant().fit(X, Y)
+    lda = bg.LinearDiscriminant().set_output(transform=library)
+    for frame in (lda.fit_transform(X, Y), lda.transform(X), make_pipeline(lda).transform(X)):
+        assert type(frame).__module__.startswith(library)
+        assert list(frame.columns) == ["lineardiscriminant0", "lineardiscriminant1"]
+        np.testing.assert_array_equal(frame.to_numpy(), plain.transform(X))
+        if library == "pandas":
+            assert frame.index.equals(X.index)
+    assert lda.get_feature_names_out().tolist() == list(frame.columns)
+    assert isinstance(lda.predict_proba(X), np.ndarray)  # of predictions nothing changes
+    with pytest.raises(NotFittedError):
+        bg.LinearDiscriminant().get_feature_names_out()
 
 
 LINEAR = ("BernoulliNB", "MultinomialNB", "PoissonNB", "GaussianNB tied", "LinearDiscriminant")

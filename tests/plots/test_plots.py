@@ -15,8 +15,8 @@ from scipy import stats
 
 import bayesgen as bg
 from bayesgen import plots
-from bayesgen.plots.reliability import reliability
-from bayesgen.plots.style import CLASSES
+from bayesgen.plots.reliability import isotonic, reliability
+from bayesgen.plots.style import CLASSES, look
 
 LABELS = np.array(["ant", "bee", "cat"])
 
@@ -75,55 +75,76 @@ def texts(legend):
 def every(clf, X, y):
     rows = X[:4]
     forest = bg.TreeAugmentedNB(4.0, 1.0).fit(X, y)
-    return {
-        "plot_class_probability": lambda ax: plots.plot_class_probability(clf, rows, ax=ax),
-        "plot_comparison": lambda ax: plots.plot_comparison(
-            bg.compare_models({"a": clf, "b": clf}, X[: clf.n_rows_seen_], y[: clf.n_rows_seen_]),
-            ax=ax,
-        ),
-        "plot_contributions": lambda ax: plots.plot_contributions(clf.explain(rows), ax=ax),
-        "plot_edges": lambda ax: plots.plot_edges(forest, ax=ax),
-        "plot_prior_predictive": lambda ax: plots.plot_prior_predictive(clf, X, y, ax=ax),
-        "plot_regions": lambda ax: plots.plot_regions(clf, X, y, overlay=None, ax=ax),
-        "plot_reliability": lambda ax: plots.plot_reliability(clf, X, y, ax=ax),
-        "plot_section": lambda ax: plots.plot_section(clf, X, y, ax=ax),
-        "plot_ternary": lambda ax: plots.plot_ternary(clf, rows, ax=ax),
+    seen = X[: clf.n_rows_seen_], y[: clf.n_rows_seen_]
+    arguments = {
+        "plot_class_probability": lambda: (clf, rows),
+        "plot_comparison": lambda: (bg.compare_models({"a": clf, "b": clf}, *seen),),
+        "plot_contributions": lambda: (clf.explain(rows),),
+        "plot_densities": lambda: (clf, X, y),
+        "plot_edges": lambda: (forest,),
+        "plot_predictive_check": lambda: (clf, X, y),
+        "plot_prior_predictive": lambda: (clf, X, y),
+        "plot_regions": lambda: (clf, X, y),
+        "plot_reliability": lambda: (clf, X, y),
+        "plot_section": lambda: (clf, X, y),
+        "plot_ternary": lambda: (clf, rows),
     }
+    more = {"plot_regions": {"overlay": None}}
+
+    def draw(name, ax=None, **options):
+        if name == "plot_effects":
+            return plots.plot_effects(clf, X, y, most=1, axes=ax, **options)[0]
+        function = getattr(plots, name)
+        return function(*arguments[name](), ax=ax, **more.get(name, {}), **options)
+
+    return draw, {*arguments, "plot_effects"}
 
 
 def test_everything_public_is_here(three):
-    assert set(every(*three)) == set(plots.__all__)
+    assert every(*three)[1] == set(plots.__all__)
     assert bg.plots is plots
 
 
 @pytest.mark.parametrize("name", plots.__all__)
 def test_axes_in_axes_out(three, name):
-    draw = every(*three)[name]
+    draw = every(*three)[0]
     _, (left, right) = plt.subplots(1, 2)
     before = dict(mpl.rcParams)
-    assert draw(right) is right
+    assert draw(name, right) is right
     assert not left.lines
-    fresh = draw(None)
+    fresh = draw(name, figsize=(6.5, 4.5))
     assert fresh.figure is not right.figure
+    assert fresh.figure.get_size_inches().tolist() == [6.5, 4.5]
     assert dict(mpl.rcParams) == before
     fresh.figure.canvas.draw()  # nothing fails, or warns, when it is drawn
 
 
-@pytest.mark.parametrize("name", ["plot_regions", "plot_reliability", "plot_section"])
-def test_labels_are_checked(three, name):
+LABELLED = ["densities", "effects", "predictive_check", "regions", "reliability", "section"]
+
+
+@pytest.mark.parametrize("name", LABELLED)
+def test_labels_are_checked(three, name, monkeypatch):
     clf, X, y = three
+    for expensive in ("predict_proba", "predict_interval", "predict_posterior"):
+        monkeypatch.setattr(type(clf), expensive, None)  # not called before the check
+    plot = getattr(plots, f"plot_{name}")
     with pytest.raises(ValueError, match="30 rows, but y has shape"):
-        getattr(plots, name)(clf, X, y[:-1])
+        plot(clf, X, y[:-1])
     with pytest.raises(ValueError, match="'dog' is not a class"):
-        getattr(plots, name)(clf, X, ["dog", *y[1:]])
+        plot(clf, X, ["dog", *y[1:]])
+    ax = "axes" if name == "effects" else "ax"
+    with pytest.raises(TypeError, match="1 matplotlib Axes needed"):
+        plot(clf, X, y, **{ax: "here"})
+    with pytest.raises(ValueError, match="leave it out where ax is given"):
+        plot(clf, X, y, figsize=(3, 2), **{ax: plt.subplots()[1]})
 
 
 @pytest.mark.parametrize("name", plots.__all__)
 def test_without_matplotlib_it_says_so(three, monkeypatch, name):
-    draw = every(*three)[name]
+    draw = every(*three)[0]
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r'pip install "bayesgen\[plots\]"'):
-        draw(None)
+        draw(name)
 
 
 # -------------------------------------------------------------------------------------- forests
@@ -293,6 +314,132 @@ def test_section_of_another_class_elsewhere(three):
     assert not any("plug-in" in str(line.get_label()) for line in ax.lines)
 
 
+@pytest.fixture(scope="module")
+def mixed():
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    X = pd.DataFrame({"size": rng.normal(size=60) + 2 * y, "sex": rng.random(60) < 0.3 + 0.4 * y})
+    X["place"] = rng.choice(["sea", "lake"], 60)
+    X["place"] = X["place"].where(rng.random(60) < 0.8)  # some are missing
+    return bg.MixedNB().fit(X, LABELS[y]), X, LABELS[y]
+
+
+def held(X, **cells):
+    typical = {"size": X["size"].median(), "sex": X["sex"].mode()[0], "place": X["place"].mode()[0]}
+    return pd.DataFrame(typical | cells)
+
+
+def heights(ax):
+    return [bar.get_height() for bar in ax.patches]
+
+
+def test_section_of_categories_is_bars_by_name(mixed):
+    clf, X, y = mixed
+    ax = plots.plot_section(clf, X, y, "place", prob=0.8)
+    rows = held(X, place=["lake", "sea"])
+    np.testing.assert_allclose(heights(ax), clf.predict_proba(rows)[:, 1])
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["lake", "sea"]
+    ends = clf.predict_interval(rows, 0.8, "eti")["interval"].values[:, 1]
+    np.testing.assert_allclose(bars(ax, ["#22272e"])[:, :, 1], ends)
+    title = ax.get_title(loc="left")
+    assert title == f"at size = {X['size'].median():.4g}, sex = {X['sex'].mode()[0]}"
+    ax = plots.plot_section(clf, X, feature="sex", at={"place": "sea"}, plug_in=None)
+    rows = held(X, sex=[False, True], place="sea")
+    np.testing.assert_allclose(heights(ax), clf.predict_proba(rows)[:, 1])
+    with pytest.raises(ValueError, match="at has 2 cells, but there are 3 features"):
+        plots.plot_section(clf, X, at=[1, 2])
+
+
+def test_effects_are_those_of_the_widest_range(mixed):
+    clf, X, y = mixed
+    own = plots.plot_effects(clf, X, y, label="ant", most=2)
+    x = own[0].lines[3].get_xdata()
+    along = {
+        "size": clf.predict_proba(held(X, size=x))[:, 0],
+        "sex": clf.predict_proba(held(X, sex=[False, True]))[:, 0],
+        "place": clf.predict_proba(held(X, place=["lake", "sea"]))[:, 0],
+    }
+    widest = sorted(along, key=lambda name: -np.ptp(along[name]))
+    assert [ax.get_xlabel() for ax in own] == widest[:2] == ["size", "sex"]
+    np.testing.assert_allclose(own[0].lines[3].get_ydata(), along["size"])
+    np.testing.assert_allclose(heights(own[1]), along["sex"])
+
+
+# ------------------------------------------------------------------------------------ densities
+
+
+def test_densities_of_every_kind_of_column(mixed):
+    clf, X, y = mixed
+    ax = plots.plot_densities(clf, X, y, "size")
+    curves = {line.get_label(): line for line in ax.lines}
+    alone = bg.GaussianNB().fit(X[["size"]], y)
+    for k, label in enumerate(LABELS[:2]):
+        x, p = curves[label].get_xydata().T
+        own = np.exp(alone.score_samples(pd.DataFrame({"size": x}), class_prior=np.eye(2)[k]))
+        np.testing.assert_allclose(p, own, rtol=1e-9)
+        rows = np.concatenate([r.get_xdata() for r in ax.lines if r.get_color() == CLASSES[k]])
+        assert set(X["size"][y == label]) <= set(rows)
+    assert texts(ax.get_legend()) == ["ant", "bee", "middle 50 %", "middle 90 %", "rows"]
+    for feature, names in (("place", ["lake", "sea"]), ("sex", ["False", "True"])):
+        ax = plots.plot_densities(clf, X, y, feature)
+        p = np.reshape(heights(ax), (2, 2))  # class, category
+        np.testing.assert_allclose(p.sum(axis=1), 1)
+        cells = X[feature].dropna()
+        mine = cells[y[cells.index] == "bee"].astype(str)
+        count = np.array([(mine == name).sum() for name in names])
+        np.testing.assert_allclose(p[1], (count + 1) / (count.sum() + 2))
+        assert [t.get_text() for t in ax.get_xticklabels()] == names
+        np.testing.assert_allclose(ax.lines[1].get_ydata(), count / count.sum())
+
+
+def test_densities_of_counts_bins_and_what_has_none(mixed, three):
+    _, X, y = mixed
+    counts = np.random.default_rng(0).poisson(3, (60, 2))
+    ax = plots.plot_densities(bg.PoissonNB().fit(counts, y), counts, feature=1, classes=["bee"])
+    x, p = ax.lines[0].get_xydata().T
+    np.testing.assert_array_equal(x, np.arange(counts[:, 1].max() + 1))
+    total, n = counts[y == "bee", 1].sum(), (y == "bee").sum()
+    prior = bg.PoissonNB().fit(counts, y).prior_.family
+    shape, rate = total + prior.shape[1, 1], n + prior.rate[1, 1]
+    np.testing.assert_allclose(p, stats.nbinom.pmf(x, shape, rate / (rate + 1)), rtol=1e-9)
+    X = X[["size", "sex"]]
+    ax = plots.plot_densities(bg.TreeAugmentedNB(n_bins=3).fit(X, y), X, y)
+    assert "simulated rows per class" in ax.get_title(loc="left")
+    mcse = np.sqrt(0.25 / 10_000)
+    seen = np.array([line.get_ydata() for line in ax.lines])
+    assert np.all(np.abs(np.reshape(heights(ax), (2, 3)) - seen) < 5 * mcse + 1 / 15)
+    wrong = {
+        "LogLinearPool": bg.LogLinearPool([bg.GaussianNB()]).fit(counts, y),
+        "given the total of their row": bg.MultinomialNB().fit(counts, y),
+    }
+    for match, clf in wrong.items():
+        with pytest.raises(TypeError, match=match):
+            plots.plot_densities(clf, counts, y)
+    with pytest.raises(ValueError, match="two rising probabilities"):
+        plots.plot_densities(three[0], three[1], mass=(0.9, 0.5))
+
+
+def test_sequences_have_no_columns_to_draw():
+    clf = bg.MarkovNB().fit(["ab", "ba", "cc"], [0, 0, 1])
+    for name in ("section", "effects", "densities", "regions"):
+        with pytest.raises((TypeError, ValueError), match=r"reads sequences|two features"):
+            getattr(plots, f"plot_{name}")(clf, ["ab"])
+
+
+def test_no_two_classes_look_alike():
+    rounds = [(own.color, str(own.dashes), own.hatch) for own in map(look, range(32))]
+    assert len(set(rounds)) == 32
+
+
+@pytest.mark.slow
+def test_regions_of_ten_classes_are_named():
+    X = np.random.default_rng(0).normal(size=(40, 2)) + 9 * np.arange(40)[:, None] % 10
+    clf = bg.QuadraticDiscriminant().fit(X, np.arange(40) % 10)
+    ax = plots.plot_regions(clf, X, np.arange(40) % 10, overlay=None)
+    assert {t.get_text() for t in ax.texts} == set(map(str, range(10)))  # named where they are
+    assert "lines hold 50 %, 90 %" in texts(ax.get_legend())
+
+
 # -------------------------------------------------------------------------------------- ternary
 
 
@@ -428,6 +575,50 @@ def test_reliability_diagram(two, three):
         plots.plot_reliability(clf, X, y, bins=0)
 
 
+def test_isotonic_is_the_best_rising_curve_and_its_band_covers():
+    rng = np.random.default_rng(5)
+    p = np.round(rng.uniform(size=60), 2)  # with ties
+    hit = rng.uniform(size=60) < p**2
+    found = isotonic(p, hit, 0.9)
+    place = np.unique(p)
+    means = [[hit[(p >= a) & (p <= b)].mean() for b in place[i:]] for i, a in enumerate(place)]
+    for i in range(len(place)):  # the largest of the least means (Barlow and Brunk)
+        best = max(min(means[a][i - a :]) for a in range(i + 1))
+        assert found.observed[i] == pytest.approx(best)
+    inside = []
+    for seed in range(30):
+        own = isotonic(p, np.random.default_rng(seed).uniform(size=60) < p, 0.9, seed + 99)
+        at = np.interp(own.grid, own.predicted, own.observed)
+        inside.append(np.mean((own.lower <= at + 1e-12) & (at <= own.upper + 1e-12)))
+    assert np.mean(inside) > 0.9 - 5 * np.std(inside) / np.sqrt(30)
+
+
+def test_reliability_of_several_and_of_pools(two):
+    clf, X, y = two
+    pool = bg.LogLinearPool([bg.GaussianNB()]).fit(X[:12], y[:12])
+    given = clf.predict_proba(X, method="map")
+    several = {"naive": clf, "pool": pool, "plug-in": given}
+    ax = plots.plot_reliability(several, X, y, bins=3)
+    assert texts(ax.get_legend()) == [*several]
+    for k, p in enumerate((clf.predict_proba(X), pool.predict_proba(X), given)):
+        found = reliability(p[:, 1], y == "bee", 3, 0.89)
+        (own,) = [line for line in ax.lines if line.get_label() == [*several][k]]
+        np.testing.assert_allclose(own.get_ydata(), found.observed)
+        assert own.get_color() == CLASSES[k]
+    ax = plots.plot_reliability(pool, X, y, kind="isotonic", prob=0.8)
+    assert texts(ax.get_legend()) == ["80 % if calibrated", "observed"]
+    assert plots.plot_reliability({"plug-in": given}, None, y).get_xlabel().endswith("bee")
+    for wrong, match in (
+        ({}, "nothing to draw"),
+        ({"a": given[:3]}, r"'a' must be .* of shape \(30, 2\).* got shape \(3, 2\)"),
+        ({"a": clf, "b": bg.GaussianNB().fit(X, np.arange(30) % 3)}, "the classes of 'a' are"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            plots.plot_reliability(wrong, X, y)
+    with pytest.raises(ValueError, match="a pool has its posterior predictive alone"):
+        plots.plot_reliability(pool, X, y, method="map")
+
+
 # ------------------------------------------------------------------------------ prior predictive
 
 
@@ -472,11 +663,27 @@ def test_prior_predictive_of_categories_and_words():
     clf = bg.CategoricalNB().fit(rng.choice(["u", "v", "w"], (30, 2)), y)
     ax = plots.plot_prior_predictive(clf, rng.choice(["u", "v", "w"], (30, 2)), y, draws=3)
     assert [t.get_text() for t in ax.get_xticklabels()] == ["u", "v", "w"]
+    assert sum(heights(ax)) == pytest.approx(1)  # bars of shares, not a cumulative curve
     counts = rng.poisson(2, (30, 4))
     ax = plots.plot_prior_predictive(
         bg.MultinomialNB().fit(counts, y), sparse.csr_matrix(counts), y, 2, draws=3
     )
     np.testing.assert_allclose(thick(ax).get_xdata()[1:], np.sort(counts[:, 2]))
+
+
+def test_predictive_check_of_a_model_that_fits(mixed):
+    clf, X, y = mixed
+    ax = plots.plot_predictive_check(clf, X, y, "sex", "bee", draws=200)
+    share = X["sex"][y == "bee"].mean()
+    np.testing.assert_allclose(heights(ax), [1 - share, share])
+    narrow, wide = np.split(bars(ax, ["#22272e"])[:, :, 1], 2)
+    assert np.all(np.diff(narrow) < np.diff(wide))
+    n = (y == "bee").sum()  # a share of n rows at theta of the posterior Beta
+    draws = stats.betabinom(n, n * share + 1, n * (1 - share) + 1)
+    within = [draws.cdf(np.round(n * b)) - draws.cdf(np.round(n * a) - 1) for a, b in wide[1:]]
+    assert 0.85 < within[0] < 0.98
+    ax = plots.plot_predictive_check(clf, X, y, "size", draws=5)
+    np.testing.assert_allclose(thick(ax).get_xdata()[1:], np.sort(X["size"]))
 
 
 @pytest.mark.slow  # compiles: minutes where no cache is left

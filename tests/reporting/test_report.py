@@ -94,6 +94,9 @@ def check_page(text):
         assert len(svg["aria-label"]) > 20
         assert "viewbox" in svg
         assert "width" not in svg
+    # a reader hears the label of a picture, not its ticks; no cell of a table is silent
+    assert len(page.all("svg")) == text.count('"><g aria-hidden="true">')
+    assert not re.search(r"<(th|td)[^>]*></", text)
     for th in page.all("th"):
         assert th["scope"] in ("col", "row")
     for table in page.all("table"):
@@ -116,6 +119,7 @@ def test_page(found):
     assert len(page.all("svg")) == sum(len(s.figures) for s in found.sections) >= 8
     assert "prefers-color-scheme: dark" in text
     assert "@media print" in text
+    assert "details::details-content" in text  # what is folded is printed
 
 
 def test_pictures_take_their_colours_from_the_page(found):

@@ -12,6 +12,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from bayesgen.datatree.row_names import named_rows
 from bayesgen.encoding import suspects
+from bayesgen.encoding.in_memory import refuse_elsewhere
 from bayesgen.encoding.labels import codes_of, weights_by_class
 from bayesgen.encoding.tables import feature_names
 from bayesgen.estimators.labelled import labelled
@@ -489,4 +490,5 @@ def _as_rows(X: Any) -> Any:
         return X.tocsr()
     if hasattr(X, "shape") or isinstance(X, list | tuple):
         return X
+    refuse_elsewhere(X)
     return np.asarray(X)

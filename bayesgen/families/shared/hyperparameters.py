@@ -7,6 +7,18 @@ import numpy as np
 from bayesgen.numerics.special import Array
 
 
+def _refuse_other_than_numbers(name: str, value: Any) -> None:
+    """Raise TypeError for a PyMC distribution, which has a shape, and for text."""
+    if type(value).__module__.startswith(("pymc.", "pytensor.")):
+        raise TypeError(
+            f"{name} must be a number or an array of numbers, got a variable of PyMC: closed forms "
+            "know the prior by its hyper-parameters alone. For another prior change the model that "
+            "clf.to_pymc() returns, or use an estimator fitted by NUTS"
+        )
+    if isinstance(value, str):
+        raise TypeError(f"{name} must be a number or an array of numbers, got {value!r}")
+
+
 def broadcast_prior(
     name: str, value: Any, shape: tuple[int, ...], *, positive: bool = True
 ) -> Array:
@@ -15,6 +27,7 @@ def broadcast_prior(
     `shape` is (class, feature) or (class,). NumPy's rules: a 1-D array is one value a *feature*
     whatever the number of classes; one value per class is an array of shape (C, 1).
     """
+    _refuse_other_than_numbers(name, value)
     axes = "(class, feature)" if len(shape) == 2 else "(class,)"
     try:
         out = np.array(np.broadcast_to(np.asarray(value, dtype=np.float64), shape))

@@ -1,0 +1,29 @@
+"""Rows and labels that NumPy cannot read as they are: lazy frames, arrays on a device."""
+
+from typing import Any
+
+import numpy as np
+
+
+def refuse_elsewhere(X: Any, name: str = "X") -> None:
+    """Raise TypeError, with what to do, unless X is in memory."""
+    if isinstance(X, np.ndarray | list | tuple):
+        return
+    what = f"{name} is a {type(X).__name__} of {type(X).__module__.partition('.')[0]}"
+    if hasattr(X, "collect") and not hasattr(X, "shape"):
+        raise TypeError(
+            f"{what}, a query that has not been run: give {name}.collect(), or fit files too large "
+            "for memory by fit_stream"
+        )
+    if not (hasattr(X, "__array_namespace__") or hasattr(X, "__dlpack__")):
+        return
+    try:
+        readable, why = np.asarray(X).dtype.kind != "O", "it has no __array__"
+    except (TypeError, RuntimeError, ValueError, BufferError) as error:
+        readable, why = False, str(error).rstrip(".")
+    if not readable:
+        raise TypeError(
+            f"{what} that NumPy cannot read ({why}): classifiers compute with NumPy on the CPU; "
+            f"give {name}.detach().cpu().numpy() (PyTorch), {name}.get() (CuPy) or "
+            f"numpy.from_dlpack({name})"
+        ) from None
