@@ -198,8 +198,16 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
 
     def _validated(self, X: Any, **options: Any) -> Any:
         sparse = "csr" if self._accepts_sparse() else False
+        if np.ma.is_masked(X) and X.dtype.kind in "biuf":  # whose hidden cells would be data
+            X = X.astype(X.dtype if X.dtype.kind == "f" else np.float64).filled(np.nan)
         with np.errstate(over="ignore", invalid="ignore"):  # its sum tells of infinite cells
-            return validate_data(self, X, dtype="numeric", accept_sparse=sparse, **options)
+            found = validate_data(self, X, dtype="numeric", accept_sparse=sparse, **options)
+        if found.dtype.kind in "mM":
+            raise TypeError(
+                f"X holds {found.dtype}, not numbers: give dates as days or seconds since a "
+                "first one, or leave the columns out"
+            )
+        return found
 
     def _accepts_sparse(self) -> bool:
         return self._family_type.sparse
