@@ -12,16 +12,24 @@ survive.
     .venv/bin/python tools/mutants.py --only to_pymc        # one subject
     .venv/bin/python tools/mutants.py --tree ../older       # the same errors in another tree
     .venv/bin/python tools/mutants.py --log found.jsonl     # keeps outcomes, and runs the rest
+    .venv/bin/python tools/mutants.py --auto 1 --only predict  # one line of each module, at random
 
 An entry gives a file, but its text is looked for in the whole package if it is not there, so that
 the list holds for trees with another layout; tests are patterns of file names for that reason.
+
+With --auto the errors are not those of the list: in each module of `AUTOMATIC` lines are drawn, and
+in each one operator, number or ``not`` is changed, or the statement left out. They meet the tests
+that are named as the module or its folder. What survived is kept in `tools/survivors.toml`, with
+the test that was added or the reason why there is none.
 """
 
 import argparse
+import ast
 import importlib
 import json
 import multiprocessing
 import os
+import random
 import resource
 import shutil
 import signal
@@ -59,6 +67,75 @@ def place(tree: Path, entry: dict) -> tuple[Path, str, str] | None:
             if len(some) == 1 and some[0].read_text().count(before) == 1:
                 return some[0], before, after
     return None
+
+
+AUTOMATIC = ("families", "posterior", "predict", "checks")
+SWAPPED = {ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*"}
+SWAPPED |= {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "=="}
+
+
+def changes(source: str) -> list[tuple[int, int, int, str]]:
+    """(line, first column, last column, new text) of all changes within one line that parse."""
+    out, lines = [], source.splitlines()
+
+    def between(left: ast.expr, right: ast.expr, new: str) -> None:
+        if left.end_lineno == right.lineno:
+            gap = lines[right.lineno - 1].encode()[left.end_col_offset : right.col_offset].decode()
+            text = gap.strip(" ()")
+            out.append(
+                (right.lineno, left.end_col_offset, right.col_offset, gap.replace(text, new))
+            )
+
+    for node in ast.walk(ast.parse(source)):
+        place = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
+        end = getattr(node, "end_col_offset", 0)
+        if place[0] != getattr(node, "end_lineno", -1) and not isinstance(
+            node, ast.BinOp | ast.Compare
+        ):
+            continue
+        match node:
+            case ast.BinOp(left, op, right) if type(op) in SWAPPED:
+                between(left, right, SWAPPED[type(op)])
+            case ast.Compare(left, [op], [right]) if type(op) in SWAPPED:
+                between(left, right, SWAPPED[type(op)])
+            case ast.Constant(value) if type(value) in (int, float):
+                out += [(*place, end, repr(value + step)) for step in (1, -1) if value + step >= 0]
+            case ast.UnaryOp(ast.Not(), operand):
+                out.append((*place, operand.col_offset, ""))
+            case ast.AugAssign() | ast.Raise() | ast.Expr(ast.Call()):
+                out.append((*place, end, "pass"))
+    return out
+
+
+def automatic(tree: Path, number: int, seed: int) -> list[dict]:
+    """Entries as those of the list: `number` lines of each module, each changed in one place."""
+    entries = []
+    for file in sorted(p for name in AUTOMATIC for p in (tree / "bayesgen" / name).rglob("*.py")):
+        source = file.read_text()
+        lines = source.splitlines()
+        rng = random.Random(f"{file.relative_to(tree)} {seed}")
+        found = changes(source)
+        rng.shuffle(found)
+        chosen: dict[int, tuple[str, str]] = {}
+        for line, start, stop, new in found:
+            raw = lines[line - 1].encode()
+            changed = (raw[:start] + new.encode() + raw[stop:]).decode()
+            if source.count(lines[line - 1]) == 1 and changed != lines[line - 1]:
+                chosen.setdefault(line, (lines[line - 1], changed))
+        folder = file.parent.relative_to(tree / "bayesgen")
+        stem = folder.name if file.stem in ("family", "__init__") else file.stem
+        for old, new in [*chosen.values()][:number]:
+            path = str(file.relative_to(tree))
+            entry = {"subject": folder.parts[0], "file": path, "old": old, "new": new}
+            entry["tests"] = [f"test_{stem}.py", f"test_{stem}_*.py"]
+            if len(folder.parts) > 1 and folder.parts[1] in ("conjugate", "sampled", "approximate"):
+                unit = folder.parts[2] if len(folder.parts) > 2 else file.stem
+                entry["family"] = "".join(word.capitalize() for word in unit.split("_"))
+                entry["tests"].append(f"test_{unit}.py")
+            elif not tests_of(tree, entry):
+                entry["tests"] = [f"test_{folder.name}.py", f"{folder}/test_*.py"]
+            entries.append(entry)
+    return entries
 
 
 def tests_of(tree: Path, entry: dict) -> list[str]:
@@ -140,14 +217,20 @@ def main() -> int:
     parser.add_argument("--only", default="", help="subjects or files that contain this text")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--limit", type=float, default=120.0, help="processor seconds")
+    parser.add_argument("--auto", type=int, default=0, help="so many lines of each module")
+    parser.add_argument("--seed", type=int, default=0, help="of --auto")
+    parser.add_argument("--most", type=int, help="of --auto in all, at random")
     parser.add_argument("--control", action="store_true", help="plant nothing: all must survive")
     parser.add_argument("--log", type=Path, help="keep outcomes here; those it has are not run")
     given = parser.parse_args()
+    listed = tomllib.loads(LIST.read_text())["mutant"]
     entries = [
         e
-        for e in tomllib.loads(LIST.read_text())["mutant"]
+        for e in (automatic(given.tree, given.auto, given.seed) if given.auto else listed)
         if given.only in e["subject"] or given.only in e["file"]
     ]
+    if given.most is not None:
+        entries = random.Random(given.seed).sample(entries, min(given.most, len(entries)))
     if given.control:
         entries = [e | {"new": e["old"]} for e in entries]
     os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"))

@@ -155,7 +155,8 @@ def reader_for(
     """
     features, named = _features(clf, table, text)
     reader = Reader(features, named, getattr(clf, "unseen", "prior"))
-    if lost := [name for name in reader.columns if name not in table.names]:
+    held = set(table.names)
+    if lost := [name for name in reader.columns if name not in held]:
         hint = did_you_mean(lost[0], table.names) if len(lost) == 1 else ""
         raise UserError(
             f"{table.path} lacks {'a column' if len(lost) == 1 else 'columns'} of the model: "

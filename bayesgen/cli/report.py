@@ -95,11 +95,13 @@ def report(
         columns.find(target, of_fit)
         rows = columns.labelled_rows(clf, of_fit, target, text)[:2]
     try:
-        with busy("writing the report"), blamed_on(held_out):
-            found = make(
-                clf, X, labels, training=rows, title=title, max_rows=max_rows, random_state=seed
-            )
-            found.save(output, how)
+        with busy("writing the report"):
+            with blamed_on(held_out):
+                found = make(
+                    clf, X, labels, training=rows, title=title, max_rows=max_rows, random_state=seed
+                )
+            with blamed_on(f"cannot write {output}", (OSError,)):
+                found.save(output, how)
     except ImportError as mistake:
         raise UserError(str(mistake)) from mistake
     console = stdout()

@@ -200,6 +200,8 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
     def _validated(self, X: Any, **options: Any) -> Any:
         refuse_elsewhere(X)
         sparse = "csr" if self._accepts_sparse() else False
+        if np.ma.is_masked(X) and X.dtype.kind in "biuf":  # whose hidden cells would be data
+            X = X.astype(X.dtype if X.dtype.kind == "f" else np.float64).filled(np.nan)
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # its sum tells of infinite cells
                 out = validate_data(self, X, dtype="numeric", accept_sparse=sparse, **options)
@@ -207,6 +209,11 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
             if "could not convert string to float" in str(error):
                 refuse_text(X, type(self).__name__)
             raise
+        if out.dtype.kind in "mM":
+            raise TypeError(
+                f"X holds {out.dtype}, not numbers: give dates as days or seconds since a first "
+                "one, or leave the columns out"
+            )
         if out.dtype.kind == "O":  # of a categorical dtype
             refuse_text(X, type(self).__name__)
         return out

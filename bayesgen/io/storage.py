@@ -4,7 +4,8 @@ A model file is the DataTree group ``fit`` and a JSON attribute with the constru
 after a fit by NUTS also the groups of its draws. Behind the netCDF file stand 82 bytes more: the
 SHA-256 digest of all before them. It is compared before HDF5 reads anything, because a flipped bit
 can keep HDF5 busy for ever. Files of version 0.1, and those that xarray wrote again, have no such
-end and are held to the digest of their numbers alone. A digest finds damage; it is no signature,
+end: another process reads them first, because a process that hangs or dies cannot say so itself,
+and then they are held to the digest of their numbers. A digest finds damage; it is no signature,
 because who writes a file can write the digest that belongs to it. So a file is read with bounds on
 what it declares, and its numbers and settings are held to what the model needs
 (`bayesgen.datatree.fit.refuse_invalid`).
@@ -16,6 +17,8 @@ import hashlib
 import json
 import os
 import secrets
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +36,11 @@ _ATTRIBUTE = "bayesgen_model"
 _CHECKSUM = "bayesgen_sha256"
 _END = b"\nbayesgen-sha256 "  # and 64 hexadecimal digits, a line feed: the last bytes of a file
 _MOST_DECLARED = 100  # bytes that arrays may declare for each byte of the file
+_TRIAL = (  # what another process does with a file that carries no digest
+    "import json, sys; sys.path[:] = json.loads(sys.argv[2]); "
+    "from bayesgen.io.storage import read_through; read_through(sys.argv[1])"
+)
+_TRIAL_SECONDS, _TRIAL_SPEED = 20.0, 1e7  # bytes a second
 
 
 def write(
@@ -152,7 +160,8 @@ def read(
 
     if not Path(path).is_file():
         raise FileNotFoundError(f"no model file at {path}")
-    _refuse_damaged(path)
+    if not _has_digest(path):
+        _refuse_fatal(path)
     try:
         with h5py.File(path, "r") as file:  # h5netcdf leaves half a file open where this fails
             file.attrs.get("_nc3_strict")
@@ -185,8 +194,8 @@ def read(
     return fit, state, groups
 
 
-def _refuse_damaged(path: str | os.PathLike[str]) -> None:
-    """Raise a ValueError if the digest at the end of a file is not that of its bytes."""
+def _has_digest(path: str | os.PathLike[str]) -> bool:
+    """Whether a file ends with a digest; a ValueError if it is not that of its bytes."""
     length = len(_END) + 65
     digest = hashlib.sha256()
     with open(path, "rb") as file:
@@ -198,6 +207,42 @@ def _refuse_damaged(path: str | os.PathLike[str]) -> None:
     known = _END[:8] in end  # a piece of it: the file was cut short
     if known and end != _END + digest.hexdigest().encode() + b"\n":
         raise ValueError(f"{path} is damaged: its bytes are not those that were written")
+    return known
+
+
+def _refuse_fatal(path: str | os.PathLike[str]) -> None:
+    """Raise a ValueError for a file that HDF5 does not come to an end of, or that ends the process.
+
+    Found by a process of its own (0.2 s); what is only refused there is refused here once more. An
+    application that is one frozen file has no interpreter to start.
+    """
+    if not sys.executable or getattr(sys, "frozen", False):
+        return
+    command = [sys.executable, "-c", _TRIAL, os.fspath(path), json.dumps(sys.path)]
+    seconds = _TRIAL_SECONDS + os.path.getsize(path) / _TRIAL_SPEED
+    try:
+        code = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False
+        ).returncode
+    except subprocess.TimeoutExpired:
+        raise ValueError(f"{path} is damaged: HDF5 was not through after {seconds:.0f} s") from None
+    if code not in (0, 1):  # 1: an exception
+        raise ValueError(f"{path} is damaged: a process that read it died (exit code {code})")
+
+
+def read_through(path: str) -> None:
+    """Have HDF5 read everything in a file, within the bounds of `read`."""
+    import h5py
+
+    def look(_: str, entry: Any) -> None:
+        dict(entry.attrs)
+        if isinstance(entry, h5py.Dataset):
+            entry[()]
+
+    with h5py.File(path, "r") as file:
+        _refuse_excess(file, os.path.getsize(path))
+        dict(file.attrs)
+        file.visititems(look)
 
 
 def _refuse_excess(file: Any, size: int) -> None:

@@ -1,8 +1,10 @@
 """``explain``, ``report``, ``predict --interval``, ``fit --test`` and ``--json``."""
 
+import errno
 import json
 import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -10,6 +12,7 @@ import pytest
 
 import bayesgen as bg
 from bayesgen.encoding.suspects import ColumnWarning
+from bayesgen.io import storage
 from tests.cli.test_cli import LANGUAGES, PENGUINS, leftovers, penguin_model, refused, run
 
 __all__ = ["penguin_model"]  # the fixture
@@ -105,7 +108,7 @@ def test_report_writes_each_format(penguin_model, clf, rows, tmp_path):
     assert leftovers(tmp_path) == []
 
 
-def test_report_never_writes_over_its_inputs(penguin_model, tmp_path):
+def test_report_never_writes_over_its_inputs(penguin_model, tmp_path, monkeypatch):
     model, data = tmp_path / "m.json", tmp_path / "d.csv"
     shutil.copy(penguin_model, model)
     shutil.copy(PENGUINS, data)
@@ -114,6 +117,11 @@ def test_report_never_writes_over_its_inputs(penguin_model, tmp_path):
         assert "name another" in refused("report", model, data, "-t", "species", "-o", output)
     assert "does not end in" in refused("report", model, data, "-t", "species", "-o", "r.pdf")
     assert "kind" in refused("report", model, data, "-t", "kind", "-o", tmp_path / "r.html")
+    full = OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr(storage, "_flush", Mock(side_effect=full))
+    page = ("-t", "species", "-o", tmp_path / "r.json", "--max-rows", 20)
+    said = refused("report", model, data, *page)
+    assert f"cannot write {tmp_path / 'r.json'}: No space left on device" in said
     assert data.read_bytes() == Path(PENGUINS).read_bytes()
 
 

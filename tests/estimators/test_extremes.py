@@ -2,9 +2,12 @@
 
 Each entry of `TABLE` is tried by `fit` and `predict_proba`; a result is right if its rows are
 probabilities and the evidence is finite. Warnings are errors, NumPy's among them.
+``python -m tests.estimators.test_extremes`` writes what it finds into docs/how_to/extremes.md.
 """
 
+import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -82,10 +85,20 @@ def entries():
         mixed,
     )
     for clf, own in ALL:
+        yield "one column", clf, own[:, :1], Y, None, None, FINE
+        yield "one dimension", clf, own[:, 0], Y, None, None, (ValueError, "2D array, got 1D")
+        yield "complex", clf, own.astype(complex), Y, None, None, (ValueError, "Complex data")
+        dates = own.astype("datetime64[D]")
+        yield "cells that are dates", clf, dates, Y, None, None, (TypeError, r"holds datetime64")
+        uneven = (ValueError, "inconsistent numbers of samples|rows")
+        yield "one label too many", clf, own, np.append(Y, 0), None, None, uneven
+        yield "weight NaN", clf, own, Y, weights(np.nan), None, (ValueError, "weight contains NaN")
+        yield "weight infinite", clf, own, Y, weights(np.inf), None, (ValueError, "infinity")
+        yield "labels real", clf, own, Y + 0.5, None, None, (ValueError, "continuous")
         for value in (0.0, 0.5, 1e15):
-            yield f"weight {value}", clf, own, Y, weights(value), None, FINE
+            yield f"weight {value:g}", clf, own, Y, weights(value), None, FINE
         for value in (1e17, 1.7e308):
-            yield f"weight {value}", clf, own, Y, weights(value), None, WEIGHT
+            yield f"weight {value:g}", clf, own, Y, weights(value), None, WEIGHT
         yield "weight -1", clf, own, Y, weights(-1.0), None, (ValueError, "[Nn]egative")
         yield "weights 0", clf, own, Y, np.zeros(N), None, (ValueError, "0 for every row|non-zero")
         yield "no rows", clf, own[:0], Y[:0], None, None, (ValueError, "0 sample|no rows|empty")
@@ -134,6 +147,9 @@ def entries():
     structured = np.zeros(N, dtype=[("a", float), ("b", float)])
     yield "structured", bg.GaussianNB(), structured, Y, None, None, (ValueError, "2D|structured")
     yield "masked", bg.GaussianNB(), np.ma.masked_array(X, X > 1), Y, None, None, FINE
+    hidden = np.ma.masked_array(C, C > 4)
+    yield "masked", bg.MultinomialNB(), hidden, Y, None, None, (ValueError, "NaN|missing")
+    yield "1e6 columns", bg.BernoulliNB(), np.tile(B[:4], (1, 333_334)), Y[:4], None, None, FINE
     yield "unseen category", bg.CategoricalNB(), B, Y, None, cell(7, B), FINE
     unseen = bg.CategoricalNB(unseen="raise")
     yield (
@@ -150,21 +166,88 @@ def entries():
 TABLE = list(entries())
 
 
-@pytest.mark.parametrize("entry", TABLE, ids=[f"{name}-{clf}" for name, clf, *_ in TABLE])
-def test_extremes(entry):
-    _, clf, rows, y, weight, new, outcome = entry
-
-    def work():
-        clf.fit(rows, y, sample_weight=weight)
-        return clf.predict_proba(rows if new is None else new)
-
+def outcome_of(clf, rows, y, weight, new):
+    """Probabilities, or the error."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        if outcome is not None:
-            with pytest.raises(outcome[0], match=outcome[1]):
-                work()
-            return
-        p = work()
+        try:
+            clf.fit(rows, y, sample_weight=weight)
+            p = clf.predict_proba(rows if new is None else new)
+        except (ValueError, TypeError) as error:
+            return error
         assert np.isfinite(clf.log_evidence_)
-    assert ((p >= 0) & (p <= 1)).all()
-    np.testing.assert_allclose(p.sum(axis=1), 1, rtol=0, atol=1e-12)
+    return p
+
+
+@pytest.mark.parametrize("entry", TABLE, ids=[f"{name}-{clf}" for name, clf, *_ in TABLE])
+def test_extremes(entry):
+    _, *case, expected = entry
+    found = outcome_of(*case)
+    if expected is not None:
+        assert isinstance(found, expected[0])
+        assert re.search(expected[1], str(found))
+        return
+    if isinstance(found, Exception):
+        raise found
+    assert ((found >= 0) & (found <= 1)).all()
+    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("estimator", [bg.GaussianNB, bg.LinearDiscriminant, bg.MixedNB])
+def test_masked_cells_are_missing_cells(estimator):
+    masked, missing = np.ma.masked_array(X, X > 1), np.where(X > 1, np.nan, X)
+    if estimator is bg.LinearDiscriminant:
+        with pytest.raises(ValueError, match=r"NaN|missing"):
+            estimator().fit(masked, Y)
+        masked = estimator().fit(X, Y).predict_proba(masked)
+        missing = estimator().fit(X, Y).predict_proba(missing)
+    else:
+        masked = estimator().fit(masked, Y).predict_proba(masked)
+        missing = estimator().fit(missing, Y).predict_proba(missing)
+    np.testing.assert_array_equal(masked, missing)
+
+
+# ------------------------------------------------------------------------------ the page of them
+
+PAGE = Path(__file__).parents[2] / "docs" / "how_to" / "extremes.md"
+BEGIN, END = "| input | estimators | outcome |\n|---|---|---|\n", "\n\n<!-- end of the table -->"
+
+
+def lines():
+    """The table: inputs with the same estimators and the same error on one line."""
+    tried, found = {}, {}
+    for entry in TABLE:
+        tried.setdefault((entry[0], entry[-1]), []).append(entry[1:-1])
+    every = {type(clf).__name__ for clf, _ in ALL}
+    for (name, expected), cases in tried.items():
+        names = list(dict.fromkeys(type(clf).__name__ for clf, *_ in cases))
+        who = "all" if every <= {*names} else ", ".join(names)
+        found.setdefault((who, expected), ([], cases[0]))[0].append(name)
+    for (who, expected), (names, case) in found.items():
+        told = "probabilities"
+        if expected is not None:
+            text = " ".join(str(outcome_of(*case)).split()).replace("|", "\\|")
+            text = re.split(r" \[\[| array=", text)[0]
+            told = f"`{expected[0].__name__}`: {text}"
+        yield f"| {', '.join(names)} | {who} | {told} |"
+
+
+def test_the_page_says_what_is_tested():
+    listed = PAGE.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0].splitlines()
+    named = set()
+    for line in listed:
+        names, _, told = (cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1])
+        kind = re.match("`(.*?)`: ", told)
+        for name in names.split(", "):
+            said = {e[-1] for e in TABLE if e[0] == name and (e[-1] is None) == (kind is None)}
+            found = [e for e in said if e is None or re.search(e[1], told)]
+            assert found, line
+            assert kind is None or found[0][0].__name__ == kind[1]
+            named |= {(name, expected) for expected in found}
+    assert named == {(name, expected) for name, *_, expected in TABLE}
+
+
+if __name__ == "__main__":
+    before, _, after = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    after = after.partition(END)[2]
+    PAGE.write_text(before + BEGIN + "\n".join(lines()) + END + after, encoding="utf-8")

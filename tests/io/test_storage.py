@@ -473,6 +473,26 @@ def test_damage_is_found_before_hdf5_reads(model, tmp_path, monkeypatch):
             bg.load(tmp_path / "flipped.nc")
 
 
+@pytest.mark.parametrize(
+    ("trial", "message"),
+    [
+        ("import time; time.sleep(60)", "HDF5 was not through after 1 s"),
+        ("import os; os.kill(os.getpid(), 11)", r"a process that read it died \(exit code -11\)"),
+    ],
+)
+def test_a_file_without_a_digest_is_read_by_another_process_first(
+    trial, message, model, tmp_path, monkeypatch
+):
+    path = tmp_path / "old.nc"
+    edited(model, path, lambda r: r)
+    assert_equal(model[0], bg.load(path), REAL)
+    monkeypatch.setattr(storage, "_TRIAL", trial)
+    monkeypatch.setattr(storage, "_TRIAL_SECONDS", 1.0)
+    monkeypatch.setattr(h5py, "File", None)
+    with pytest.raises(ValueError, match=rf"old\.nc is damaged: {message}"):
+        bg.load(path)
+
+
 def test_arrays_that_a_file_cannot_hold_are_refused(tmp_path):
     path = tmp_path / "large.nc"
     with h5py.File(path, "w") as file:
@@ -519,12 +539,6 @@ def test_a_forged_file_is_refused(change, message, model, tmp_path):
         ValueError, match=f"forged.nc does not hold a complete GaussianNB .*{message}"
     ):
         bg.load(path)
-
-
-def test_rewritten_by_xarray_it_is_still_the_model(model, tmp_path):
-    path = tmp_path / "copy.nc"
-    edited(model, path, lambda r: r)
-    assert_equal(model[0], bg.load(path), REAL)
 
 
 # -------------------------------------------------------------------------------- writing whole

@@ -139,6 +139,11 @@ class LogisticRegression(Family):
         import pytensor.tensor as pt
 
         model: Any = pm.modelcontext(None)
+        if len(model.coords[CLASS]) < 2:
+            raise ValueError(
+                "the rows are all of one class, so that a regression of the class has no "
+                "coefficient to learn: give rows of another class too"
+            )
         basis = helmert(len(model.coords[CLASS])).T  # orthonormal, columns that sum to 0
         n_features = len(self.location)
         dims = {name: prefixed(prefix, d) for name, d in self.params.items()}

@@ -104,6 +104,11 @@ def test_nothing_depends_on_units():
     np.testing.assert_array_equal(constant.scale, 1.0)
 
 
+def test_one_class_is_refused_before_anything_is_compiled():
+    with pytest.raises(ValueError, match="all of one class"):
+        bg.BayesianLogisticRegression().fit([[0.0], [1.0]], [1, 1])
+
+
 def test_what_makes_no_sense_is_refused():
     X, y = rows(20, 2)
     X[3, 1] = np.nan

@@ -1,8 +1,15 @@
 """Where machine code is kept, and what is said where it cannot be."""
 
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
 import numba
 import pytest
 
+import bayesgen as bg
 from bayesgen.numerics.kernels import compiling
 
 
@@ -19,3 +26,31 @@ def test_a_process_without_a_cache_says_so_once(monkeypatch):
     with pytest.warns(UserWarning, match="compiles it anew.*NUMBA_CACHE_DIR") as said:
         [compiling.compiled(lambda x: x) for _ in range(2)]
     assert len(said) == 1
+
+
+ANEW = """
+import numpy as np
+import bayesgen as bg
+from bayesgen.numerics.kernels import softmax
+X = np.random.default_rng(0).normal(size=(40, 2))
+bg.GaussianNB().fit(X, np.arange(40) % 2).predict_proba(X)
+print("right")
+"""
+
+
+@pytest.mark.slow
+def test_a_read_only_installation_without_a_home(tmp_path):
+    """Numba finds no folder to keep a kernel in: one line says so, and the result is there."""
+    package = tmp_path / "bayesgen"
+    shutil.copytree(
+        Path(bg.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__", "*.csv")
+    )
+    for folder in [package, *(p for p in package.rglob("*") if p.is_dir())]:
+        (folder / "__pycache__").touch()  # a file: nothing can be written there, even by root
+    environment = {"PATH": os.environ["PATH"], "HOME": "/dev/null", "PYTHONPATH": str(tmp_path)}
+    environment |= {"PYTHONDONTWRITEBYTECODE": "1", "XDG_CACHE_HOME": "/dev/null"}
+    done = subprocess.run(
+        [sys.executable, "-c", ANEW], env=environment, cwd="/", capture_output=True, text=True
+    )
+    assert done.stdout == "right\n", done.stderr
+    assert done.stderr.count("compiles it anew") == 1
