@@ -341,6 +341,10 @@ class DirichletForest(ForestAverage, ConjugateFamily):
         """Forests, exactly and independently; given them, Dirichlet tables."""
         return structures.draw(self, rng, n)
 
+    def draw_log_density(self, rng: np.random.Generator, X: Any, n: int) -> Array:
+        """(n, N, C) without the tables of other cells than the rows' (`DensityDraws`)."""
+        return structures.draw_log_density(self, rng, self.codes(X), n)
+
     def log_density(self, theta: Theta) -> Array:
         """(...) log probability of the forests plus log density of the tables given them."""
         return density_by_draws(lambda t: structures.log_density(self, t), theta, self.params)

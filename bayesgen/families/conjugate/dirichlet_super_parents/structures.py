@@ -17,7 +17,7 @@ from bayesgen.families.errors import refuse_undefined
 from bayesgen.families.shared.category_codes import draw_codes
 from bayesgen.families.shared.densities import log_dirichlet_density
 from bayesgen.numerics.rows import row_blocks
-from bayesgen.numerics.special import Array, draw_dirichlet
+from bayesgen.numerics.special import Array, draw_dirichlet, draw_log_beta
 
 if TYPE_CHECKING:
     from bayesgen.families.conjugate.dirichlet_super_parents.family import DirichletSuperParents
@@ -95,6 +95,33 @@ def draw(f: "DirichletSuperParents", rng: np.random.Generator, n: int) -> dict[s
             rows = draw_dirichlet(rng, alpha[at], len(draws))
             tables[draws[:, None], c, at[0], at[1]] = rows
     return {"super_parents": sets, "tables": tables}
+
+
+def draw_log_density(
+    f: "DirichletSuperParents", rng: np.random.Generator, codes: Array, n: int
+) -> Array:
+    """(n, N, C): super-parents by their weights, and of the tables the cells of each row alone.
+
+    Of a Dirichlet table one cell is a Beta variable, independent of those of the other tables.
+    """
+    out = np.zeros((n, len(codes), len(f.strength)))
+    gamma = rng.spawn(1)[0]  # so many shapes: quantiles of quasi-random numbers would take longer
+    for c in range(len(f.strength)):
+        one, two = (
+            counts[c][at] + f.strength[c] * own.share[at]
+            for own, counts in ((f.layout.parents, f.parents), (f.layout.wide, f.cells))
+            for at in (own.cells_of(codes),)
+        )
+        upto = np.cumsum(np.exp(f.log_weights[c]))
+        sets = np.minimum(np.searchsorted(upto, rng.random((n,)) * upto[-1]), len(upto) - 1)
+        for s, draws in _groups(sets):
+            cell = np.concatenate([one[:, [s]], two[:, f.layout.above[s]]], axis=1)
+            whole = np.repeat(one[:, [s]], cell.shape[1], axis=1)
+            whole[:, 0] = f.totals[c]
+            for block in row_blocks(len(draws), cell.size):
+                some = draws[block]
+                out[some, :, c] = draw_log_beta(gamma, cell, whole - cell, len(some)).sum(axis=-1)
+    return out
 
 
 def log_density(f: "DirichletSuperParents", theta: dict[str, Array]) -> Array:
