@@ -241,9 +241,9 @@ class _Source:
     @property
     def routes(self) -> tuple[str, ...]:
         """Ways to classes against the rest: none for averages over structures, slow to invert."""
-        own, method = self.model.family.capability, self.request.method
-        closed = own(DensityCumulants) or own(SharedVariances)
-        return () if method == "auto" and own(DensityDraws) and not closed else _ROUTES[method]
+        own, how = self.model.family.capability, self.request.method
+        drawn = own(DensityDraws) and not (own(DensityCumulants) or own(SharedVariances))
+        return () if how == "auto" and drawn else _ROUTES[how]
 
     def block(self, X: Matrix, joint: Array | None) -> Ends:
         """Rows by the classes that can produce them at all."""

@@ -46,7 +46,7 @@ from bayesgen.families.names import (
     StructureName,
 )
 from bayesgen.families.records import array
-from bayesgen.families.shared import forest_cumulants, strengths
+from bayesgen.families.shared import forest_cumulants, forest_terms, strengths
 from bayesgen.families.shared.assembly import density_by_draws
 from bayesgen.families.shared.category_codes import declared_codes
 from bayesgen.families.shared.forests import ForestAverage, best_forest
@@ -333,7 +333,14 @@ class DirichletForest(ForestAverage, ConjugateFamily):
             two = log_gamma_difference(both, t[..., None])
             all_rows = log_gamma_difference(total, t[..., None])
         edges = two - one[..., i] - one[..., j] + all_rows
-        return (one - all_rows).sum(axis=-1), edges
+        return one - all_rows, edges
+
+    cells = codes
+
+    def terms_given(self, X: Any, theta: Theta, c: int) -> Array:
+        """By the margins that the tables have along the forest."""
+        parents, tables = np.asarray(theta["parents"]), np.asarray(theta["tables"])
+        return forest_terms.of_tables(self.codes(X), parents[..., c, :], tables[..., c, :, :, :])
 
     # -- theta -----------------------------------------------------------------------------------
 

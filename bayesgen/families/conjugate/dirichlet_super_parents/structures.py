@@ -13,11 +13,18 @@ import numpy as np
 from scipy.special import xlogy
 
 from bayesgen.families.conjugate.dirichlet_super_parents.averages import with_children
+from bayesgen.families.contract import Theta
 from bayesgen.families.errors import refuse_undefined
+from bayesgen.families.shared import forest_terms
 from bayesgen.families.shared.category_codes import draw_codes
 from bayesgen.families.shared.densities import log_dirichlet_density
 from bayesgen.numerics.rows import row_blocks
-from bayesgen.numerics.special import Array, draw_dirichlet, draw_log_beta
+from bayesgen.numerics.special import (
+    Array,
+    draw_dirichlet,
+    draw_log_beta,
+    log_gamma_difference,
+)
 
 if TYPE_CHECKING:
     from bayesgen.families.conjugate.dirichlet_super_parents.family import DirichletSuperParents
@@ -152,6 +159,36 @@ def log_likelihood(f: "DirichletSuperParents", codes: Array, theta: dict[str, Ar
                 for d in draws:
                     out[d, rows] = np.log(flat[d][column, context, own]).sum(axis=1)
     return np.moveaxis(out.reshape(*sets.shape, len(codes)), -1, -2)
+
+
+def expected_terms(f: "DirichletSuperParents", codes: Array, c: int) -> Array:
+    """(N, D) posterior means of the terms of class c (`forest_terms`), of one super-parent."""
+    tables, columns = f.layout, f.layout.parents.columns[:, 0]
+    i, j = tables.wide.columns.T
+    weights = np.zeros(codes.shape[1])
+    weights[columns] = np.exp(f.log_weights[c])
+
+    def changes(t: Array) -> tuple[Array, Array]:
+        one, two = (
+            log_gamma_difference(counts[c][at] + f.strength[c] * own.share[at], t)
+            for own, counts in ((tables.parents, f.parents), (tables.wide, f.cells))
+            for at in (own.cells_of(codes),)
+        )
+        whole = log_gamma_difference(f.totals[c], t)
+        single = np.zeros(codes.shape, dtype=one.dtype)
+        single[:, columns] = one - whole
+        return single, two - whole - single[:, i] - single[:, j]
+
+    return forest_terms.expected(changes, (i, j), weights[i] + weights[j])
+
+
+def terms_given(f: "DirichletSuperParents", codes: Array, c: int, theta: Theta) -> Array:
+    """(..., N, D) the same for draws (..., *dims) of theta."""
+    parent = f.layout.parents.columns[np.asarray(theta["super_parents"])[..., c].astype(int), 0]
+    column = np.arange(codes.shape[1])
+    parents = np.where(column == parent[..., None], -1, parent[..., None])
+    tables = np.asarray(theta["tables"])[..., c, :, :, :]
+    return forest_terms.of_tables(codes, parents, tables)
 
 
 def simulate(
