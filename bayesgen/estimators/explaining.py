@@ -92,6 +92,11 @@ class Explaining(Estimator):
         Intervals are by 4096 draws. There is no ``predictive``, which would depend on the order of
         the features; nor is there for a variance that features share.
 
+        *Forests.* `TreeAugmentedNB`, `TreeAugmentedGaussianNB` and `AnDE` of one super-parent: a
+        column's own log density, and half of what each edge says beyond its two columns, averaged
+        over the forests; the Shapley value of columns and edges. Two super-parents and a column
+        depend on each other three at a time, and get none.
+
         Examples
         --------
         >>> import bayesgen as bg

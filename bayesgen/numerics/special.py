@@ -331,6 +331,14 @@ def draw_log_gamma(rng: np.random.Generator, shape: Array, size: tuple[int, ...]
     return draws
 
 
+def draw_log_beta(rng: np.random.Generator, a: Array, b: Array, n: int) -> Array:
+    """(n, *a.shape) log of Beta(a, b) draws, a > 0; exactly 0 where b is 0 or below by rounding."""
+    one = draw_log_gamma(rng, a, (n, *a.shape))
+    rest = draw_log_gamma(rng, np.where(b > 0, b, 1.0), (n, *a.shape))
+    out: Array = np.where(b > 0, -np.logaddexp(0.0, rest - one), 0.0)
+    return out
+
+
 def draw_dirichlet(rng: np.random.Generator, alpha: Array, n: int) -> Array:
     """(n, *alpha.shape) Dirichlet draws over the last axis; ``alpha == 0`` marks padding (0)."""
     real = alpha > 0

@@ -83,12 +83,13 @@ def test_a_linear_rule_is_the_likelihood_up_to_a_common_term(case):
         close(contrast(X @ w.T + w0), contrast(expected))
 
 
-def test_draws_of_densities_have_the_mean_of_the_cgf(case):
+def test_draws_of_densities_have_the_moments_of_the_cgf(case):
     case, posterior, X, _, _, found = offered(case, DensityDraws)
     draws = contrast(found.draw_log_density(case.rng(2), X, 4000))[..., 1]
     h = 1e-3
-    t = 1j * h * np.array([-1.0, 1.0])
-    within_mcse(draws, posterior.cgf(X, t).imag / h, "mean of the log-odds")
+    k = posterior.cgf(X, 1j * h * np.array([-1.0, 1.0]))
+    within_mcse(draws, k.imag / h, "mean of the log-odds")
+    within_mcse((draws - k.imag / h) ** 2, -2 * k.real / h**2, "variance of the log-odds")
 
 
 @pytest.mark.parametrize("seen", [0, 1])

@@ -10,6 +10,7 @@ from tests.laws.cases import close, is_real, is_table, renamed, same_posterior, 
 def test_permuting_columns_permutes_nothing_but_the_parameters(case):
     X, y = case.rows(20)
     if not is_table(X):
+        # the order of tokens is what these families model: no law says that it does not matter
         pytest.skip("rows are token sequences: there are no columns, see the law of token codes")
     new = np.array([2, 0, 3, 1])
     there = with_columns_moved(case.prior, new)

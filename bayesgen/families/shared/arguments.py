@@ -60,7 +60,8 @@ def followed_argument(
 
 
 def _wrapped(angle: Array) -> Array:
-    return np.remainder(angle + np.pi, 2 * np.pi) - np.pi
+    whole = np.remainder(angle + np.pi, 2 * np.pi) - np.pi
+    return np.where(np.abs(angle) < np.pi, angle, whole)  # a tiny angle keeps its digits
 
 
 def _points(turn: float) -> int:

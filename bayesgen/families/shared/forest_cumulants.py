@@ -53,7 +53,7 @@ def cgf(f: ForestAverage, cells: Array, t: Array) -> Array:
                 turn = _turn(f, c, edges)
                 angle = followed_argument(at, ratio.imag, turn, tc, (own.shape[1] + 1) ** 2)
                 ratio = ratio.real + 1j * angle
-            out += columns + ratio
+            out += columns.sum(axis=-1) + ratio
         return out
 
     return cgf_by_rows(cell, len(cells), (cells.shape[1] + 1) ** 2, t)

@@ -13,7 +13,9 @@ from typing import Any, get_args
 import numpy as np
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
+from bayesgen.families.contract import Theta
 from bayesgen.families.names import StructureName
+from bayesgen.families.shared import forest_terms
 from bayesgen.numerics.spanning_trees import Elimination, heaviest_tree, log_sum_of_trees
 from bayesgen.numerics.special import Array
 
@@ -50,11 +52,19 @@ class ForestAverage(abc.ABC):
 
         Returns
         -------
-        columns : (..., n)
-            Of the product of the evidences of single columns.
+        columns : (..., n, D)
+            Of the evidences of single columns.
         edges : (..., n, P)
             Of the log weights of the pairs that may be neighbours.
         """
+
+    @abc.abstractmethod
+    def cells(self, X: Any) -> Array:
+        """(N, D) rows as `changes` has them."""
+
+    @abc.abstractmethod
+    def terms_given(self, X: Any, theta: Theta, c: int) -> Array:
+        """(..., N, D) terms of the log density of class c, for draws (..., *dims) of theta."""
 
     def given_edges(self, n_classes: int, n_features: int) -> Array:
         """`edges` as given, checked: (C, D, D), or (C, 1, 1) ones where all are allowed."""
@@ -151,6 +161,21 @@ class ForestAverage(abc.ABC):
             labels = (connected_components(e, directed=False)[1] for e in self.edges)
             return np.array([1.0 / np.bincount(label)[label] for label in labels])
         return np.array([e.edge_probabilities()[0, 1:] for e in self.eliminations])
+
+    def log_odds_terms(
+        self, X: Any, a: int, b: int, theta: Theta | None = None
+    ) -> tuple[Array, Array]:
+        """As in `FeatureTerms`: a column's own term, and half of each edge's (`forest_terms`)."""
+        if theta is not None:
+            terms = self.terms_given(X, theta, a) - self.terms_given(X, theta, b)
+        else:
+            terms = self._expected_terms(X, a) - self._expected_terms(X, b)
+        return terms, np.zeros(terms.shape[:-1])
+
+    def _expected_terms(self, X: Any, c: int) -> Array:
+        cells, pairs = self.cells(X), self.neighbours[c]
+        share = self.edge_probabilities()[c][pairs]
+        return forest_terms.expected(lambda t: self.changes(c, cells, t), pairs, share)
 
     def draw_parents(self, rng: np.random.Generator, n: int, c: int) -> Array:
         """(n, D) forests of class c in proportion to their weights."""

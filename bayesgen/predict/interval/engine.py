@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.special import expit
 
+from bayesgen.families.capabilities import DensityCumulants, DensityDraws, SharedVariances
 from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
@@ -237,6 +238,13 @@ class _Source:
         """Whether theta is given the row too."""
         return self.request.given == "training and row"
 
+    @property
+    def routes(self) -> tuple[str, ...]:
+        """Ways to classes against the rest: none for averages over structures, slow to invert."""
+        own, how = self.model.family.capability, self.request.method
+        drawn = own(DensityDraws) and not (own(DensityCumulants) or own(SharedVariances))
+        return () if how == "auto" and drawn else _ROUTES[how]
+
     def block(self, X: Matrix, joint: Array | None) -> Ends:
         """Rows by the classes that can produce them at all."""
         out = Ends.empty(X.shape[0], len(self.model.alpha))
@@ -257,7 +265,7 @@ class _Source:
 
     def two_classes(self, X: Matrix, classes: Array) -> Ends:
         """By the log-odds of the first against the second."""
-        if self.request.method == "draws":
+        if not self.routes:
             return self.by_draws(X, classes)
         a, b = map(int, classes)
         found = self.of_log_odds(X, a, b)
@@ -284,7 +292,7 @@ class _Source:
     def many_classes(self, X: Matrix, classes: Array) -> Ends:
         """Each class against all others: by each route what the one before left."""
         out, left = Ends.empty(X.shape[0], len(classes)), np.arange(X.shape[0])
-        for route in _ROUTES[self.request.method]:
+        for route in self.routes:
             if len(left):
                 left = self.against_rest(out, left, X[left], classes, route)
         if len(left):

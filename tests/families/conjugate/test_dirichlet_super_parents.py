@@ -7,8 +7,10 @@ import pytest
 from scipy.special import gammaln, logsumexp
 from scipy.stats import dirichlet
 
+from bayesgen.families.conjugate.dirichlet_forest import DirichletForest
 from bayesgen.families.conjugate.dirichlet_super_parents import DirichletSuperParents
 from bayesgen.families.conjugate.dirichlet_super_parents.pymc_tables import declare
+from bayesgen.families.names import CLASS
 from bayesgen.numerics import kernels
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.model import ClassModel
@@ -202,3 +204,25 @@ def test_what_is_wrong_is_refused():
     wide = DirichletSuperParents(np.full(200, 4), n=2)
     with pytest.raises(ValueError, match=r"8\.4e\+07 counts, 0\.7 GB; the limit"):
         wide.stats(np.zeros((2, 200), dtype=int), np.zeros(2, dtype=int), 1)
+
+
+@pytest.mark.parametrize("kind", ["forest", "super-parent"])
+def test_terms_share_what_two_columns_say_together(kind):
+    """Of two columns: log p(x_0) + half of log p(x_0, x_1)/p(x_0)p(x_1), whichever is the root."""
+    X = np.array([[0, 0], [1, 0], [2, 1], [0, 1], [0, 0], [1, 1]])
+    made = DirichletForest if kind == "forest" else DirichletSuperParents
+    family = made(levels=[3, 2], strength=2.0)
+    stats = family.stats(X, np.array([0, 0, 0, 0, 1, 1]), 2)
+    posterior = family.resolve(stats).update(stats)
+    theta = posterior.draw(np.random.default_rng(0), 20)
+    terms, _ = posterior.log_odds_terms(X, 0, 1, theta)
+    for s in range(20):
+        want = np.zeros((len(X), 2))
+        for c, sign in ((0, 1.0), (1, -1.0)):
+            one = {name: a[s][[c]] for name, a in theta.items()}
+            every = np.array([[i, j] for i in range(3) for j in range(2)])
+            p = np.exp(posterior.at(CLASS, [c]).log_likelihood(every, one)).reshape(3, 2)
+            first, second = p.sum(axis=1)[X[:, 0]], p.sum(axis=0)[X[:, 1]]
+            both = np.log(p[X[:, 0], X[:, 1]] / (first * second)) / 2
+            want += sign * np.stack([np.log(first) + both, np.log(second) + both], axis=1)
+        np.testing.assert_allclose(terms[s], want, rtol=1e-9, atol=1e-12)

@@ -236,6 +236,10 @@ class ContextTree(SuffixFamily, ConjugateFamily):
         """Trees from the root down, exactly and independently; given them, Dirichlet tables."""
         return {"tables": trees.draw(self, rng, n)}
 
+    def draw_log_density(self, rng: np.random.Generator, X: Array, n: int) -> Array:
+        """(n, N, C) without the tables of contexts that the documents do not visit."""
+        return trees.draw_log_density(self, rng, X, n)
+
     def n_parameters(self) -> int:
         """Classes times contexts times tokens."""
         return int(len(self.strength) * self.offsets[-1] * (self.n_tokens + 1))

@@ -12,8 +12,14 @@ from scipy.special import expit
 from bayesgen.families.conjugate.context_tree.cumulants import log_mixture, of_prior
 from bayesgen.families.shared.densities import log_dirichlet_density
 from bayesgen.families.shared.suffixes import DocumentLevel, document_levels
-from bayesgen.numerics.rows import dot_log, row_blocks
-from bayesgen.numerics.special import Array, draw_dirichlet, log_gamma_difference
+from bayesgen.numerics.rows import dot_log, row_blocks, row_sums
+from bayesgen.numerics.special import (
+    Array,
+    draw_dirichlet,
+    draw_log_gamma,
+    log_gamma_difference,
+    log_sum_exp,
+)
 
 if TYPE_CHECKING:
     from bayesgen.families.conjugate.context_tree.family import ContextTree
@@ -87,6 +93,37 @@ def draw(f: "ContextTree", rng: np.random.Generator, n: int) -> Array:
             tables = draw_dirichlet(rng, alpha[c, start + context], 1)[0]
             out[which, c, start + context] = np.maximum(tables, np.finfo(np.float64).tiny)
             reached = (reached & ~leaf)[:, level.context]
+    return out
+
+
+def draw_log_density(f: "ContextTree", rng: np.random.Generator, X: Array, n: int) -> Array:
+    """(n, N, C): leaves among the contexts that documents visit, and of their tables what they use.
+
+    The probabilities of some tokens and of all others together are a Dirichlet variable too.
+    """
+    out = np.zeros((n, len(X), len(f.leaf)))
+    gamma = rng.spawn(1)[0]  # so many shapes: quantiles of quasi-random numbers would take longer
+    docs = document_levels(X, f.order, f.n_tokens)
+    for c in range(len(f.leaf)):
+        leaf = np.zeros((n, 0), dtype=bool)
+        reached = np.ones((n, len(docs[0].docs.run_row)), dtype=bool)
+        for k, (level, weights) in enumerate(zip(docs, f.weights, strict=True)):
+            own = level.docs
+            if k:
+                reached = (reached & ~leaf)[:, docs[k - 1].run]
+            context, gram = f.levels[k].find(own.grams)
+            context = context[own.run_gram]
+            leaf = reached & (gamma.random(reached.shape) < expit(weights.log_odds[c, context]))
+            mass = f.strength[c] * f.base[c, own.grams[own.gram, -1]]
+            mass += weights.counts[c, gram[own.gram]]
+            rest = f.strength[c] + weights.total[c, context] - row_sums(mass, own.starts)
+            rest = np.maximum(rest, np.finfo(np.float64).tiny)
+            for r in np.flatnonzero(leaf.any(axis=0)):
+                draws, entries = np.flatnonzero(leaf[:, r]), slice(*own.starts[r : r + 2])
+                alpha = np.append(mass[entries], rest[r])
+                log_g = draw_log_gamma(gamma, alpha, (len(draws), len(alpha)))
+                log_p = log_g[:, :-1] - log_sum_exp(log_g)[:, None]
+                out[draws, own.run_row[r], c] += log_p @ own.n[entries]
     return out
 
 

@@ -46,7 +46,7 @@ from bayesgen.families.names import (
     StructureName,
 )
 from bayesgen.families.records import array
-from bayesgen.families.shared import forest_cumulants, strengths
+from bayesgen.families.shared import forest_cumulants, forest_terms, strengths
 from bayesgen.families.shared.assembly import density_by_draws
 from bayesgen.families.shared.category_codes import declared_codes
 from bayesgen.families.shared.forests import ForestAverage, best_forest
@@ -333,13 +333,24 @@ class DirichletForest(ForestAverage, ConjugateFamily):
             two = log_gamma_difference(both, t[..., None])
             all_rows = log_gamma_difference(total, t[..., None])
         edges = two - one[..., i] - one[..., j] + all_rows
-        return (one - all_rows).sum(axis=-1), edges
+        return one - all_rows, edges
+
+    cells = codes
+
+    def terms_given(self, X: Any, theta: Theta, c: int) -> Array:
+        """By the margins that the tables have along the forest."""
+        parents, tables = np.asarray(theta["parents"]), np.asarray(theta["tables"])
+        return forest_terms.of_tables(self.codes(X), parents[..., c, :], tables[..., c, :, :, :])
 
     # -- theta -----------------------------------------------------------------------------------
 
     def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
         """Forests, exactly and independently; given them, Dirichlet tables."""
         return structures.draw(self, rng, n)
+
+    def draw_log_density(self, rng: np.random.Generator, X: Any, n: int) -> Array:
+        """(n, N, C) without the tables of other cells than the rows' (`DensityDraws`)."""
+        return structures.draw_log_density(self, rng, self.codes(X), n)
 
     def log_density(self, theta: Theta) -> Array:
         """(...) log probability of the forests plus log density of the tables given them."""

@@ -13,7 +13,7 @@ from bayesgen.families.shared.densities import log_dirichlet_density
 from bayesgen.families.shared.forests import graph
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.spanning_trees import heaviest_tree
-from bayesgen.numerics.special import Array, draw_dirichlet
+from bayesgen.numerics.special import Array, draw_dirichlet, draw_log_beta
 
 if TYPE_CHECKING:
     from bayesgen.families.conjugate.dirichlet_forest.family import DirichletForest
@@ -54,6 +54,26 @@ def draw(f: "DirichletForest", rng: np.random.Generator, n: int) -> dict[str, Ar
             rows = alpha[..., 0] > 0
             tables[block, c][rows] = draw_dirichlet(rng, alpha[rows], 1)[0]
     return {"parents": parents, "tables": tables}
+
+
+def draw_log_density(f: "DirichletForest", rng: np.random.Generator, codes: Array, n: int) -> Array:
+    """(n, N, C): forests, and of the tables given them the cells of each row alone, Beta each."""
+    out = np.empty((n, len(codes), len(f.strength)))
+    column = np.arange(codes.shape[1])
+    gamma = rng.spawn(1)[0]  # so many shapes: quantiles of quasi-random numbers would take longer
+    for c, strength in enumerate(f.strength):
+        single = f.pairs[c][column, column, codes, codes] + strength / f.levels
+        parents = f.draw_parents(gamma, n, c)
+        for draws in row_blocks(n, codes.size):
+            up = parents[draws, None]  # (n, 1, D)
+            root, other = up < 0, np.where(up < 0, column, up)
+            above = np.arange(len(codes))[:, None], other
+            pair = f.pairs[c][other, column, codes[above], codes]
+            cell = np.where(root, single, pair + strength / (f.levels[other] * f.levels))
+            whole = np.where(root, f.totals[c], single[above])
+            each = draw_log_beta(gamma, cell, whole - cell, 1)[0]
+            out[draws, :, c] = each.sum(axis=-1)
+    return out
 
 
 def log_density(f: "DirichletForest", theta: dict[str, Array]) -> Array:

@@ -28,6 +28,7 @@ from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 
+from bayesgen.families.capabilities import FeatureTerms
 from bayesgen.families.conjugate.dirichlet_super_parents import averages, structures
 from bayesgen.families.conjugate.dirichlet_super_parents.statistics import (
     Layout,
@@ -253,6 +254,24 @@ class DirichletSuperParents(ConjugateFamily):
         """In closed form: an average over sets of super-parents of tables with t more counts."""
         return averages.cgf(self, self.codes(X), np.asarray(t))
 
+    def capability[K](self, kind: type[K]) -> K | None:
+        """`FeatureTerms` of a single super-parent alone: two and a column are no sum over pairs."""
+        if kind is FeatureTerms and self.layout.parents.columns.shape[1] != 1:
+            return None
+        return super().capability(kind)
+
+    def log_odds_terms(
+        self, X: Any, a: int, b: int, theta: Theta | None = None
+    ) -> tuple[Array, Array]:
+        """As in `FeatureTerms`: forests in which one column is the parent of all others."""
+        codes = self.codes(X)
+        if theta is None:
+            first, second = (structures.expected_terms(self, codes, c) for c in (a, b))
+        else:
+            first, second = (structures.terms_given(self, codes, c, theta) for c in (a, b))
+        terms = first - second
+        return terms, np.zeros(terms.shape[:-1])
+
     def __getstate__(self) -> dict[str, Any]:
         """The fields: what was computed from them is computed again."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
@@ -262,6 +281,10 @@ class DirichletSuperParents(ConjugateFamily):
     def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
         """Super-parents by their weights; given them, Dirichlet tables."""
         return structures.draw(self, rng, n)
+
+    def draw_log_density(self, rng: np.random.Generator, X: Any, n: int) -> Array:
+        """(n, N, C) without the tables of other cells than the rows' (`DensityDraws`)."""
+        return structures.draw_log_density(self, rng, self.codes(X), n)
 
     def log_density(self, theta: Theta) -> Array:
         """(...) log weight of the super-parents plus log density of the tables given them."""

@@ -13,11 +13,18 @@ import numpy as np
 from scipy.special import xlogy
 
 from bayesgen.families.conjugate.dirichlet_super_parents.averages import with_children
+from bayesgen.families.contract import Theta
 from bayesgen.families.errors import refuse_undefined
+from bayesgen.families.shared import forest_terms
 from bayesgen.families.shared.category_codes import draw_codes
 from bayesgen.families.shared.densities import log_dirichlet_density
 from bayesgen.numerics.rows import row_blocks
-from bayesgen.numerics.special import Array, draw_dirichlet
+from bayesgen.numerics.special import (
+    Array,
+    draw_dirichlet,
+    draw_log_beta,
+    log_gamma_difference,
+)
 
 if TYPE_CHECKING:
     from bayesgen.families.conjugate.dirichlet_super_parents.family import DirichletSuperParents
@@ -97,6 +104,33 @@ def draw(f: "DirichletSuperParents", rng: np.random.Generator, n: int) -> dict[s
     return {"super_parents": sets, "tables": tables}
 
 
+def draw_log_density(
+    f: "DirichletSuperParents", rng: np.random.Generator, codes: Array, n: int
+) -> Array:
+    """(n, N, C): super-parents by their weights, and of the tables the cells of each row alone.
+
+    Of a Dirichlet table one cell is a Beta variable, independent of those of the other tables.
+    """
+    out = np.zeros((n, len(codes), len(f.strength)))
+    gamma = rng.spawn(1)[0]  # so many shapes: quantiles of quasi-random numbers would take longer
+    for c in range(len(f.strength)):
+        one, two = (
+            counts[c][at] + f.strength[c] * own.share[at]
+            for own, counts in ((f.layout.parents, f.parents), (f.layout.wide, f.cells))
+            for at in (own.cells_of(codes),)
+        )
+        upto = np.cumsum(np.exp(f.log_weights[c]))
+        sets = np.minimum(np.searchsorted(upto, rng.random((n,)) * upto[-1]), len(upto) - 1)
+        for s, draws in _groups(sets):
+            cell = np.concatenate([one[:, [s]], two[:, f.layout.above[s]]], axis=1)
+            whole = np.repeat(one[:, [s]], cell.shape[1], axis=1)
+            whole[:, 0] = f.totals[c]
+            for block in row_blocks(len(draws), cell.size):
+                some = draws[block]
+                out[some, :, c] = draw_log_beta(gamma, cell, whole - cell, len(some)).sum(axis=-1)
+    return out
+
+
 def log_density(f: "DirichletSuperParents", theta: dict[str, Array]) -> Array:
     """(n,)."""
     out = np.zeros(len(theta["super_parents"]))
@@ -125,6 +159,36 @@ def log_likelihood(f: "DirichletSuperParents", codes: Array, theta: dict[str, Ar
                 for d in draws:
                     out[d, rows] = np.log(flat[d][column, context, own]).sum(axis=1)
     return np.moveaxis(out.reshape(*sets.shape, len(codes)), -1, -2)
+
+
+def expected_terms(f: "DirichletSuperParents", codes: Array, c: int) -> Array:
+    """(N, D) posterior means of the terms of class c (`forest_terms`), of one super-parent."""
+    tables, columns = f.layout, f.layout.parents.columns[:, 0]
+    i, j = tables.wide.columns.T
+    weights = np.zeros(codes.shape[1])
+    weights[columns] = np.exp(f.log_weights[c])
+
+    def changes(t: Array) -> tuple[Array, Array]:
+        one, two = (
+            log_gamma_difference(counts[c][at] + f.strength[c] * own.share[at], t)
+            for own, counts in ((tables.parents, f.parents), (tables.wide, f.cells))
+            for at in (own.cells_of(codes),)
+        )
+        whole = log_gamma_difference(f.totals[c], t)
+        single = np.zeros(codes.shape, dtype=one.dtype)
+        single[:, columns] = one - whole
+        return single, two - whole - single[:, i] - single[:, j]
+
+    return forest_terms.expected(changes, (i, j), weights[i] + weights[j])
+
+
+def terms_given(f: "DirichletSuperParents", codes: Array, c: int, theta: Theta) -> Array:
+    """(..., N, D) the same for draws (..., *dims) of theta."""
+    parent = f.layout.parents.columns[np.asarray(theta["super_parents"])[..., c].astype(int), 0]
+    column = np.arange(codes.shape[1])
+    parents = np.where(column == parent[..., None], -1, parent[..., None])
+    tables = np.asarray(theta["tables"])[..., c, :, :, :]
+    return forest_terms.of_tables(codes, parents, tables)
 
 
 def simulate(

@@ -275,7 +275,7 @@ class NormalForest(ForestAverage, ConjugateFamily):
         grown = log1p(share * np.square(z))
         one = log_gamma_difference(nu / 2, t / 2) - t / 2 * np.log(np.pi) - log1p(t / kappa) / 2
         columns = one - t / 2 * np.log(_diagonal(self.psi)[c]) - (nu + t) / 2 * grown
-        columns = np.where(self.ignored, 0.0, columns).sum(axis=-1)
+        columns = np.where(self.ignored, 0.0, columns)
         left = self._left(c)
         both = log1p(share * q)
         edges = (
@@ -327,6 +327,11 @@ class NormalForest(ForestAverage, ConjugateFamily):
         """In closed form: rows of weight t (`forest_cumulants`)."""
         with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
             return forest_cumulants.cgf(self, self.cells(X), t)
+
+    def terms_given(self, X: Any, theta: Theta, c: int) -> Array:
+        """By the Normal margins of the columns."""
+        own = {name: np.asarray(theta[name])[..., c, :] for name in self.params}
+        return structures.terms(self.cells(X) + self.shift, own, ~self.ignored)
 
     # -- theta -----------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesgen.families.errors import UndefinedEstimateError, refuse_undefined
+from bayesgen.families.shared import forest_terms
 from bayesgen.families.shared.forests import graph
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.spanning_trees import heaviest_tree
@@ -103,6 +104,22 @@ def log_likelihood(X: Array, theta: Any, live: Array) -> Array:
             terms = _log_normal(deviation - b * above, variance)
             out[s, rows] = terms[:, live].sum(axis=1)
     return np.moveaxis(out.reshape(*lead, n_classes, len(X)), -1, -2)
+
+
+def terms(X: Array, theta: dict[str, Array], live: Array) -> Array:
+    """(..., N, D) terms of log p(x | theta) of one class, 0 of columns that are not live."""
+    lead = theta["mu"].shape[:-1]
+    parents, mu, slope, sigma2 = (
+        theta[name].reshape(-1, X.shape[1]) for name in ("parents", "mu", "slope", "sigma2")
+    )
+    parents = parents.astype(np.int64)
+    variance = along(parents, np.square(slope), sigma2)
+    deviation = X - mu[:, None]
+    above = np.take_along_axis(deviation, np.where(parents < 0, 0, parents)[:, None], axis=-1)
+    given = _log_normal(deviation - slope[:, None] * above, sigma2[:, None])
+    alone = _log_normal(deviation, variance[:, None])
+    found = forest_terms.of_draws(parents, np.where(live, given, 0.0), np.where(live, alone, 0.0))
+    return found.reshape(*lead, *X.shape)
 
 
 def mle(stats: "ScatterStats", edges: Array, ignored: Array) -> dict[str, Array]:
