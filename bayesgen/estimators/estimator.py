@@ -87,7 +87,8 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
 
         def __getattr__(self, name: str) -> Any:
             """Of a fit: what is computed when asked for, or why there is no closed form."""
-            if name in ("model_", "stats_") and "_posterior" in self.__dict__:
+            needs_closed_form = name in ("model_", "stats_", "log_evidence_")
+            if needs_closed_form and "_posterior" in self.__dict__:
                 conjugate = self._conjugate()
                 raise NoClosedFormError(
                     "the posterior has no closed form: "
@@ -106,6 +107,11 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
             ):
                 return self._computed(name)
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _refuse_no_closed_form(self) -> None:
+        """Raise before a fit, and after one by draws."""
+        check_is_fitted(self, "prior_")
+        self.model_  # noqa: B018 - raises where there is none
 
     def _computed(self, name: str) -> Any:
         """An attribute of the fit that is not kept."""

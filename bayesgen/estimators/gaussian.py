@@ -6,7 +6,6 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import assert_all_finite
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.estimators.base import GenerativeClassifier
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
@@ -288,7 +287,7 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Dis
         A data frame after ``set_output(transform="pandas")`` or ``"polars"``, with the columns of
         ``get_feature_names_out()``.
         """
-        check_is_fitted(self, "model_")
+        self._refuse_no_closed_form()
         theta = self.model_.estimate("posterior_mean", self.stats_)
         mu, weights = theta["mu"], self.model_.mean_weights()
         sigma = theta.get("Sigma")

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.datatree import tree
 from bayesgen.estimators.estimator import Estimator
@@ -50,7 +49,7 @@ class PlugIns(Estimator):
         >>> clf.estimates("mle")["theta"].sel({"class": "a"}).values
         array([1. , 0.5])
         """
-        check_is_fitted(self, "model_")
+        self._refuse_no_closed_form()
         if method not in METHODS or method == "posterior_predictive":
             allowed = ", ".join(map(repr, METHODS[:0:-1]))
             raise ValueError(f"method must be one of {allowed}, got {method!r}")

@@ -38,7 +38,7 @@ class Posterior(Learning):
     @property
     def log_evidence_(self) -> float:
         """log p(X, y) of the training rows, everything integrated out."""
-        check_is_fitted(self, "model_")
+        self._refuse_no_closed_form()
         return float(self.prior_.log_evidence(self.stats_))
 
     @property
@@ -49,7 +49,7 @@ class Posterior(Learning):
         with seed 0. After ``fit(inference="nuts")``: the draws of that fit.
         """
         if "_draws" not in self.__dict__:
-            check_is_fitted(self, "model_")
+            self._refuse_no_closed_form()
             self._draws = self.draw_posterior()
         return self._draws
 
@@ -123,7 +123,7 @@ class Posterior(Learning):
         >>> sorted(tree["log_likelihood"].data_vars)
         ['joint', 'label']
         """
-        check_is_fitted(self, "model_")
+        self._refuse_no_closed_form()
         rows, names = self._requests(X, y, groups, replicate)
         family = self.model_.family
         fit = max(1, int(_DRAW_BYTES / (8 * chains * family.n_parameters())))
@@ -196,7 +196,7 @@ class Posterior(Learning):
         """
         from bayesgen.inference import nuts as mcmc
 
-        check_is_fitted(self, "model_")
+        self._refuse_no_closed_form()
         rows, names = self._requests(X, y, groups, replicate)
         mcmc.check(draws, tune, chains, sampler)
         of_rows = {} if likelihood == "statistics" else {"X": X, "y": y}

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.datatree import tree
 from bayesgen.datatree.row_names import named_rows
@@ -319,7 +318,7 @@ class Predicting(Estimator):
         NotLinearError
             With the reason: a full predictive is often curved where its plug-in is linear.
         """
-        check_is_fitted(self, "model_")
+        self._refuse_no_closed_form()
         check_method(method)
         model = self.model_
         theta = None

@@ -105,6 +105,7 @@ class Family(Record, abc.ABC):
     fits_missing: ClassVar[bool] = True  # False: NaN has a closed form in prediction alone
     # True: `log_likelihood` is log p(y = c | x_i, theta), and nothing is said of x
     discriminative: ClassVar[bool] = False
+    approximate: ClassVar[str] = ""  # `ApproximateFamily`: what is, and why there is no posterior
     no_pymc: ClassVar[str] = ""  # why theta is not what PyMC has variables of, if it is not
     # whether log p(x | theta_c) is a sum over columns: ``at(FEATURE, [j])`` is that of column j
     separable: ClassVar[bool] = False
@@ -198,7 +199,6 @@ class ConjugateFamily(Family):
     conjugate: ClassVar[bool] = True
     # hyper-parameters that empirical Bayes may multiply by a factor, and no others
     tunable: ClassVar[tuple[str, ...]] = ()
-    approximate: ClassVar[str] = ""  # `ApproximateFamily`: what is, and why there is no posterior
 
     @classmethod
     @abc.abstractmethod

@@ -10,8 +10,8 @@ PRIORS = ("default", "empirical", "loo")
 NEEDS_ROWS = "prior='loo' chooses the hyper-parameters by scores of the training rows themselves"
 
 
-class NoClosedFormError(ValueError):
-    """What is asked for has no closed form after this fit."""
+class NoClosedFormError(ValueError, AttributeError):
+    """What is asked for has no closed form after this fit: to `hasattr` it does not exist."""
 
 
 def posterior(

@@ -825,3 +825,16 @@ def test_missing_cells_and_labels_at_once_in_a_data_frame(tmp_path):
     again = bg.load(tmp_path / "model.nc")
     np.testing.assert_array_equal(again.predict_proba(frame), clf.predict_proba(frame))
     assert clf.predict(frame).shape == (24,)
+
+
+def test_attributes_without_a_closed_form_are_told_by_hasattr():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 2)), (np.arange(30) % 2).astype(float)
+    y[0] = np.nan
+    clf = bg.GaussianNB()
+    with pytest.warns(bg.SamplingWarning):
+        clf.fit(X, y, inference="gibbs", draws=20, chains=2, random_seed=0, progressbar=False)
+    for name in ("model_", "stats_", "log_evidence_", "coef_", "class_count_"):
+        assert not hasattr(clf, name)
+    with pytest.raises(NoClosedFormError, match="posterior_, as draws"):
+        _ = clf.log_evidence_

@@ -22,7 +22,7 @@ from tests.laws.test_simulation import *  # noqa: F403
 from tests.laws.test_statistics import *  # noqa: F403
 
 pytestmark = pytest.mark.slow
-NO_KERNELS = ("BetaGeometric", "ContextTree", "DirichletMarkov")
+NO_KERNELS = ("ContextTree", "DirichletMarkov")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
