@@ -4,6 +4,9 @@ Languages from the package's data by the first 20 and 50 characters and by whole
 by characters and by words; row i is held out if i % 3 == 2. Log losses in nats: as fitted, at the
 best temperature of the held-out rows (one number, from outside), and as a `LogLinearPool` of one
 member, which has its exponent and intercepts from leave-one-out. Written to ``smoothing.json``.
+
+``--strength`` asks what the default strength of hierarchical smoothing should be: log losses in
+five folds of the training rows, the held-out ones above never seen.
 """
 
 import argparse
@@ -21,6 +24,7 @@ import bayesgen as bg
 from tests.benchmarks.open_sets import SHARED, load
 
 FILE = Path(__file__).with_name("smoothing.json")
+STRENGTHS = (100.0, 300.0, 1000.0, 3000.0, 10000.0, 30000.0)
 
 
 class Task(NamedTuple):
@@ -92,17 +96,43 @@ def measure(task: Task, clf: Any) -> Iterator[tuple[int | None, dict[str, float]
         )
 
 
+def by_strength(task: Task) -> Iterator[tuple[int | None, dict[str, float]]]:
+    """(length, log losses by strength) of hierarchical smoothing, in 5 folds of training rows."""
+    train = np.arange(len(task.y)) % 3 != 2
+    X, y, fold = task.X[train], task.y[train], np.arange(train.sum()) % 5
+    for length in task.lengths:
+        found = {}
+        for strength in STRENGTHS:
+            each = []
+            for k in range(5):
+                clf = bg.MarkovNB(
+                    4, tokens=task.tokens, smoothing="hierarchical", strength=strength
+                )
+                clf.fit(X[fold != k], y[fold != k])
+                rows = np.array([text[:length] for text in X[fold == k]], dtype=object)
+                codes = np.searchsorted(clf.classes_, y[fold == k])
+                each.append(log_loss(clf.predict_joint_log_proba(rows), codes))
+            found[f"{strength:g}"] = round(float(np.mean(each)), 4)
+        yield length, found
+
+
 def main() -> None:
     """Measure everything and write it down."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="names of tasks that hold this")
     parser.add_argument("--data", type=Path, default=SHARED)
+    parser.add_argument("--strength", action="store_true", help="of training rows alone")
     options = parser.parse_args()
     known = json.loads(FILE.read_text()) if FILE.exists() else {}
     for task in tasks(options.data):
         if options.only not in task.name:
             continue
-        for name, clf in models(task.tokens).items():
+        if options.strength:
+            for length, found in by_strength(task):
+                key = task.name if length is None else f"{task.name}, {length} characters"
+                known.setdefault("strength", {})[key] = found
+                print(f"{key:28}", found, flush=True)
+        for name, clf in () if options.strength else models(task.tokens).items():
             for length, figures in measure(task, clf):
                 key = task.name if length is None else f"{task.name}, {length} characters"
                 known.setdefault(key, {})[name] = figures
