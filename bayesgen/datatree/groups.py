@@ -16,6 +16,7 @@ import numpy as np
 from bayesgen.datatree.names import (
     CONSTANT_DATA,
     FEATURES,
+    INDICATORS,
     JOINT,
     LABEL,
     LOG_LIKELIHOOD,
@@ -76,8 +77,10 @@ def asked_for(
     unknown = sorted(set(names) - set(REQUESTS))
     if unknown:
         raise ValueError(f"groups must be of {', '.join(REQUESTS)}; got {unknown}")
-    if set(variables) - {LABEL, FEATURES} or isinstance(replicate, str):
-        raise ValueError(f"replicate must be a sequence of 'label' and 'x', got {replicate!r}")
+    if set(variables) - {LABEL, INDICATORS, FEATURES} or isinstance(replicate, str):
+        raise ValueError(
+            f"replicate must be a sequence of 'label', 'indicators' and 'x', got {replicate!r}"
+        )
     refuse_rowless(names, rows)
     return names
 
@@ -96,15 +99,23 @@ def add_groups(
     say = partial(described, classes=classes, discriminative=family.discriminative)
     if rows is not None:
         label, features = row_variables(family, theta, rows)
-        observed = (label if LABEL in replicate else {}) | (
-            features if FEATURES in replicate else {}
-        )
+        observed = label if {LABEL, INDICATORS} & {*replicate} else {}
+        observed = observed | (features if FEATURES in replicate else {})
         made = {OBSERVED_DATA: observed, **made}
+        if INDICATORS in replicate:
+            for name in {OBSERVED_DATA, PRIOR_PREDICTIVE, POSTERIOR_PREDICTIVE} & {*made}:
+                made[name] = made[name] | _indicators(made[name], classes)
         rest = {k: v for k, v in (label | features).items() if k not in observed}
         constants = out[CONSTANT_DATA].to_dataset()
         out[CONSTANT_DATA] = constants.merge(say(group(rest, coords)))
     for name, variables in made.items():
         out[name] = say(group(variables, coords), name)
+
+
+def _indicators(variables: Variables, classes: Array) -> Variables:
+    """``is_<class>``, 1 in rows of the class, from ``label``."""
+    dims, codes = variables[LABEL]
+    return {f"is_{c}": (dims, (codes == k).astype(int)) for k, c in enumerate(classes)}
 
 
 def row_variables(family: Family, theta: Theta, rows: Rows) -> tuple[Variables, Variables]:
@@ -145,7 +156,7 @@ def requested_groups(
     """
     lead = draw_shape(prior.family, theta)
     refuse_rowless(names, rows)
-    with_label = LABEL in replicate
+    with_label = LABEL in replicate or INDICATORS in replicate
     with_x = rows is not None and FEATURES in replicate and _is_table(rows.X)
     _refuse_large(names, lead, theta, rows, with_x)
     by_draw = (CHAIN, DRAW)

@@ -23,4 +23,5 @@ REQUESTS: Final = (PRIOR, PRIOR_PREDICTIVE, POSTERIOR_PREDICTIVE, LOG_LIKELIHOOD
 
 LABEL: Final = "label"  # class codes; in log_likelihood, log p(y | x, theta), which scores them
 FEATURES: Final = "x"
+INDICATORS: Final = "indicators"  # of each class, a variable is_<class>: asked for, not a name
 JOINT: Final = "joint"  # in log_likelihood, log p(y, x | theta)

@@ -78,8 +78,10 @@ class Posterior(Learning):
             Of ``"prior"``, ``"prior_predictive"``, ``"posterior_predictive"``,
             ``"log_likelihood"``, ``"log_prior"``. Default: with rows ``log_likelihood`` and
             ``posterior_predictive``, else none.
-        replicate : sequence of {"label", "x"}
+        replicate : sequence of {"label", "indicators", "x"}
             What of the rows is observed and drawn in the predictive groups; the other is constant.
+            ``"indicators"``: beside ``label`` a variable ``is_<class>`` of 0 and 1 for each class,
+            for functions of ArviZ that take no categories.
 
         Returns
         -------

@@ -49,5 +49,5 @@ def plot_comparison(
         ax.grid(axis="x", color=HAIR, lw=0.5)
         ax.set_axisbelow(True)
         ax.set_xlabel("leave-one-out log probability of the labels, less that of the best (nats)")
-        ax.set_title(f"{table.attrs['rows']} rows")
+        ax.set_title(f"{table.attrs['rows']} rows; bars: one standard error")
     return ax

@@ -132,6 +132,18 @@ def test_variables_say_what_they_were_drawn_from(gaussian: Any) -> None:
         assert told[name]["classes"] == ["ant", "bee", "cow"]
 
 
+def test_indicators_are_the_labels_class_by_class(gaussian: Any) -> None:
+    asked = {"X": REALS, "y": Y, "groups": ["prior_predictive", *of_rows()]}
+    plain = gaussian.draw_posterior(9, 2, **asked)
+    tree = gaussian.draw_posterior(9, 2, **asked, replicate=["indicators"])
+    xr.testing.assert_identical(tree["log_likelihood"].ds, plain["log_likelihood"].ds)
+    for name in ("observed_data", "posterior_predictive", "prior_predictive"):
+        found = tree[name].to_dataset()
+        xr.testing.assert_identical(found["label"], plain[name]["label"])
+        for k, label in enumerate(["ant", "bee", "cow"]):
+            np.testing.assert_array_equal(found[f"is_{label}"], found["label"] == k)
+
+
 def test_the_two_labels_are_what_they_say_and_pymc_s_is_the_class_weights_one() -> None:
     """Classes far apart: given x the label is certain, by the class weights it is not."""
     far = REALS + 100.0 * (np.arange(N) % 3)[:, None]

@@ -586,11 +586,11 @@ def test_isotonic_is_the_best_rising_curve_and_its_band_covers():
         best = max(min(means[a][i - a :]) for a in range(i + 1))
         assert found.observed[i] == pytest.approx(best)
     inside = []
-    for seed in range(30):
+    for seed in range(8):
         own = isotonic(p, np.random.default_rng(seed).uniform(size=60) < p, 0.9, seed + 99)
         at = np.interp(own.grid, own.predicted, own.observed)
         inside.append(np.mean((own.lower <= at + 1e-12) & (at <= own.upper + 1e-12)))
-    assert np.mean(inside) > 0.9 - 5 * np.std(inside) / np.sqrt(30)
+    assert np.mean(inside) > 0.9 - 5 * np.std(inside) / np.sqrt(8)
 
 
 def test_reliability_of_several_and_of_pools(two):
