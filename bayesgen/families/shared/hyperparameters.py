@@ -6,6 +6,8 @@ import numpy as np
 
 from bayesgen.numerics.special import Array
 
+SMALLEST = float(np.finfo(np.float64).tiny)  # below it 1/x is infinite, and so is log Gamma(x)
+
 
 def broadcast_prior(
     name: str, value: Any, shape: tuple[int, ...], *, positive: bool = True
@@ -29,4 +31,6 @@ def broadcast_prior(
         raise ValueError(f"{name} must be finite, got {value!r}")
     if positive and not np.all(out > 0):
         raise ValueError(f"{name} must be > 0, got {value!r}: the prior would be improper")
+    if positive and out.min(initial=1.0) < SMALLEST:
+        raise ValueError(f"{name} must be >= {SMALLEST:.4g}, got {value!r}: its inverse overflows")
     return out
