@@ -508,6 +508,7 @@ FORGED = {  # what is changed in the record or in an array, and what the error s
     "infinite": (("prior_kappa", np.inf), "'kappa' of the prior is not all finite"),
     "no prior": (("prior_kappa", -1.0), "kappa0? must be > 0"),
     "negative count": (("stats_n", -3.0), "'n' of the statistics is negative"),
+    "overflow": (("prior_kappa", 1e300), "of the posterior is not"),
     "another posterior": (("posterior_mu", 3.0), "'mu' of the posterior is not what prior"),
     "class weights": (("posterior_class", 0.0), "the class weights of the posterior are"),
     "labels": ({"classes": {"labels": ["b", "a", "a"], "dtype": "<U1"}}, "not distinct and sorted"),
