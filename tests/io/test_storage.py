@@ -19,6 +19,7 @@ import polars as pl
 import pytest
 import xarray as xr
 from scipy import sparse
+from sklearn.base import clone
 
 import bayesgen as bg
 from bayesgen.estimators import ESTIMATORS
@@ -161,6 +162,10 @@ def test_what_was_saved_is_loaded(make, X, tmp_path):
     np.testing.assert_array_equal(
         getattr(loaded, "feature_names_in_", []), getattr(clf, "feature_names_in_", [])
     )
+    fitted_again = clone(clf).fit(head(X, 16), Y[:16])
+    for again in (pickle.loads(pickle.dumps(clf)), copy.copy(clf), fitted_again):
+        expected = clf.predict_joint_log_proba(X)
+        np.testing.assert_array_equal(again.predict_joint_log_proba(X), expected)
     # draws and simulated rows come from the same numbers, with the same names
     xr.testing.assert_identical(
         loaded.draw_posterior(3, 2)["posterior"].to_dataset(),
