@@ -97,8 +97,8 @@ def code_labels(y: Array) -> tuple[Array, Array]:
         return found
     if y.dtype.kind == "f" and np.isinf(y).any():
         raise ValueError(f"y holds an infinite label in row {int(np.isinf(y).argmax())}")
-    check_classification_targets(y)
     try:
+        check_classification_targets(y)
         labels, codes = np.unique(y, return_inverse=True)
     except TypeError:
         kinds = sorted({type(v).__name__ for v in y})

@@ -3,6 +3,8 @@
 import os
 from typing import Any
 
+import numpy as np
+
 from bayesgen.estimators.base import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, MultinomialNB, PoissonNB
 from bayesgen.estimators.forests import TreeAugmentedNB
@@ -111,7 +113,8 @@ def load(path: str | os.PathLike[str], **arguments: Any) -> GenerativeClassifier
             f"{path} was saved with {absent[0]}=..., which a file cannot hold: give "
             f"load(path, {absent[0]}=...) what the {name} was made with"
         )
-    with storage.complete(path, name):
+    # what overflows is a forged number, and refused
+    with storage.complete(path, name), np.errstate(over="ignore", invalid="ignore"):
         parameters = {k: storage.from_json(v) for k, v in state["parameters"].items()}
         found: GenerativeClassifier = estimators[name](**(parameters | arguments))
         return found._load(fit, state, draws)

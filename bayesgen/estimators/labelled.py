@@ -15,6 +15,7 @@ from bayesgen.encoding.labels import (
     refuse_two_types,
     refuse_unlabelled,
 )
+from bayesgen.families.shared.hyperparameters import SMALLEST
 from bayesgen.numerics.special import LARGEST_COUNT, Array
 
 
@@ -63,6 +64,11 @@ def labelled(X: Any, y: Any, sample_weight: Any, *, unlabelled: bool = False) ->
     with np.errstate(over="ignore", invalid="ignore"):  # an infinite one is refused
         weight = _check_sample_weight(
             sample_weight, np.empty((len(labels), 1)), dtype=np.float64, ensure_non_negative=True
+        )
+    if (small := (weight > 0) & (weight < SMALLEST)).any():
+        raise ValueError(
+            f"sample_weight holds {weight[small][0]:g} in row {small.argmax()}, below "
+            f"{SMALLEST:.4g}, where its inverse overflows: multiply all weights by one number"
         )
     if weight.max(initial=0.0) > LARGEST_COUNT:
         raise ValueError(

@@ -165,7 +165,8 @@ def _score(prior: ClassModel, stats: ClassStats, rows: LabelledRows) -> float:
     """Sum over rows of weight times the log probability of the label without the row."""
     posterior = ExactPosterior(prior, prior.update(stats), stats)
     weight = np.ones(len(rows.codes)) if rows.weight is None else rows.weight
-    log_joint, _ = posterior.log_joint_without(rows.X, rows.codes, weight)
+    with np.errstate(invalid="ignore"):  # beside a weight of 1e15 the others are rounded away
+        log_joint, _ = posterior.log_joint_without(rows.X, rows.codes, weight)
     own = log_softmax(log_joint)[np.arange(len(rows.codes)), rows.codes]
     return float(weight @ own / weight.sum() * stats.count.sum())
 

@@ -99,6 +99,10 @@ def entries():
             yield f"weight {value:g}", clf, own, Y, weights(value), None, FINE
         for value in (1e17, 1.7e308):
             yield f"weight {value:g}", clf, own, Y, weights(value), None, WEIGHT
+        small = (ValueError, "sample_weight holds 1e-310 in row 0, below")
+        yield "weight 1e-310", clf, own, Y, weights(1e-310), None, small
+        small = type(clf)(class_alpha=1e-320)
+        yield "class_alpha 1e-320", small, own, Y, None, None, (ValueError, "must be >= 2.225e-308")
         yield "weight -1", clf, own, Y, weights(-1.0), None, (ValueError, "[Nn]egative")
         yield "weights 0", clf, own, Y, np.zeros(N), None, (ValueError, "0 for every row|non-zero")
         yield "no rows", clf, own[:0], Y[:0], None, None, (ValueError, "0 sample|no rows|empty")
@@ -117,6 +121,9 @@ def entries():
         )
         mixed = np.array([1, "a"] * 10, dtype=object)
         yield "labels mixed", clf, own, mixed, None, None, (ValueError, "Unknown label")
+        two = np.array(["a", 1], dtype=object)
+        unlike = (TypeError, "one sortable type, got int, str")
+        yield "two labels of two types", clf, own[:2], two, None, None, unlike
         yield "labels boolean", clf, own, Y > 0, None, None, FINE
         dates = np.array(["2020-01-01", "2021-01-01"], dtype="datetime64[D]")[Y]
         yield "labels dates", clf, own, dates, None, None, FINE
@@ -147,6 +154,9 @@ def entries():
     structured = np.zeros(N, dtype=[("a", float), ("b", float)])
     yield "structured", bg.GaussianNB(), structured, Y, None, None, (ValueError, "2D|structured")
     yield "masked", bg.GaussianNB(), np.ma.masked_array(X, X > 1), Y, None, None, FINE
+    heavy = bg.TreeAugmentedNB(class_alpha=2.0**53)  # the first row leaves nothing of the second
+    yield "weight 2**53", heavy, X[:2], [1, 1], [2.0**53, 0.5], None, FINE
+    yield "beta 1e-320", bg.BernoulliNB(beta=1e-320), B, Y, None, None, (ValueError, "beta must be")
     hidden = np.ma.masked_array(C, C > 4)
     yield "masked", bg.MultinomialNB(), hidden, Y, None, None, (ValueError, "NaN|missing")
     yield "1e6 columns", bg.BernoulliNB(), np.tile(B[:4], (1, 333_334)), Y[:4], None, None, FINE

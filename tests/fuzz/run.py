@@ -222,7 +222,7 @@ def changed_dataset(rng, data):
                 value if values.dtype.kind == "f" else int(np.clip(np.nan_to_num(value), -9, 99))
             )
             data[name] = (v.dims, values, v.attrs)
-        case 3 if v.ndim:
+        case 3 if v.ndim and len(values):
             rest = np.delete(values, 0, axis=0)
             return data.drop_vars(name).assign(
                 {name: ((f"{v.dims[0]}_", *v.dims[1:]), rest, v.attrs)}

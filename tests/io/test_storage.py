@@ -21,6 +21,7 @@ import polars as pl
 import pytest
 import xarray as xr
 from scipy import sparse
+from sklearn.base import clone
 
 import bayesgen as bg
 from bayesgen.estimators import ESTIMATORS
@@ -163,6 +164,10 @@ def test_what_was_saved_is_loaded(make, X, tmp_path):
     np.testing.assert_array_equal(
         getattr(loaded, "feature_names_in_", []), getattr(clf, "feature_names_in_", [])
     )
+    fitted_again = clone(clf).fit(head(X, 16), Y[:16])
+    for again in (pickle.loads(pickle.dumps(clf)), copy.copy(clf), fitted_again):
+        expected = clf.predict_joint_log_proba(X)
+        np.testing.assert_array_equal(again.predict_joint_log_proba(X), expected)
     # draws and simulated rows come from the same numbers, with the same names
     xr.testing.assert_identical(
         loaded.draw_posterior(3, 2)["posterior"].to_dataset(),
@@ -510,6 +515,7 @@ FORGED = {  # what is changed in the record or in an array, and what the error s
     "infinite": (("prior_kappa", np.inf), "'kappa' of the prior is not all finite"),
     "no prior": (("prior_kappa", -1.0), "kappa0? must be > 0"),
     "negative count": (("stats_n", -3.0), "'n' of the statistics is negative"),
+    "overflow": (("prior_kappa", 1e300), "of the posterior is not"),
     "another posterior": (("posterior_mu", 3.0), "'mu' of the posterior is not what prior"),
     "class weights": (("posterior_class", 0.0), "the class weights of the posterior are"),
     "labels": ({"classes": {"labels": ["b", "a", "a"], "dtype": "<U1"}}, "not distinct and sorted"),

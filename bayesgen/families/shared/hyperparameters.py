@@ -6,6 +6,8 @@ import numpy as np
 
 from bayesgen.numerics.special import Array
 
+SMALLEST = float(np.finfo(np.float64).tiny)  # below it 1/x is infinite, and so is log Gamma(x)
+
 
 def _refuse_other_than_numbers(name: str, value: Any) -> None:
     """Raise TypeError for a PyMC distribution, which has a shape, and for text."""
@@ -42,4 +44,6 @@ def broadcast_prior(
         raise ValueError(f"{name} must be finite, got {value!r}")
     if positive and not np.all(out > 0):
         raise ValueError(f"{name} must be > 0, got {value!r}: the prior would be improper")
+    if positive and out.min(initial=1.0) < SMALLEST:
+        raise ValueError(f"{name} must be >= {SMALLEST:.4g}, got {value!r}: its inverse overflows")
     return out

@@ -99,6 +99,9 @@ def test_the_pymc_model_is_of_a_hierarchy_of_dirichlet_distributions():
     clf = bg.MarkovNB(2, smoothing="hierarchical").fit(["ab", "ba"], [0, 1])
     with pytest.raises(ValueError, match="discount=0"):
         clf.to_pymc()
+    clf = bg.MarkovNB(3, smoothing="hierarchical", discount=0.0).fit(["ab", "ba"], [0, 1])
+    free = [variable.name for variable in clf.to_pymc().free_RVs]
+    assert [name for name in free if name.startswith("theta")] == ["theta_0", "theta_1", "theta"]
 
 
 @pytest.mark.slow

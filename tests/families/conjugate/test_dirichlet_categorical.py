@@ -154,6 +154,13 @@ def test_an_unseen_category_under_the_other_plug_ins():
     assert np.all(impossible.cgf(unseen, np.eye(3)[:, None]) == -np.inf)
 
 
+def test_an_unseen_category_with_less_than_one_pseudo_count_is_impossible_under_the_map():
+    X = np.array([[0.0], [1.0]] * 4)  # every category has more than one count
+    posterior, _ = fitted(X, np.arange(8) // 4, 2, n_categories=(2,), alpha=0.5)
+    plug_in = posterior.for_plug_in("map")
+    assert np.all(plug_in.log_likelihood(np.array([[-1.0]]), posterior.map()) == -np.inf)
+
+
 def test_the_prior_pseudo_count_of_the_unseen_stays_and_scales():
     posterior, seen = fitted(*some_rows(), alpha=2.0)
     np.testing.assert_array_equal(posterior.new, np.full((3, 4), 2.0))

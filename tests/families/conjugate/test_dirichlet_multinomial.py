@@ -184,7 +184,7 @@ def test_evidence_of_all_pairs_of_documents_sums_to_one():
 
 def test_sparse_rows_and_narrow_types_are_the_same_rows():
     X, y = some_documents()
-    X[3], X[4, 1] = 0, 10**6  # an empty document, a long one
+    X[3], X[4:7, 1] = 0, 10**6  # an empty document, three long ones
     weight = np.random.default_rng(3).gamma(2.0, size=len(y))
     posterior, seen = fitted(X, y, 3, weight, alpha=0.4)
     theta = posterior.draw(np.random.default_rng(1), 4)
