@@ -4,7 +4,8 @@ Do frequencies agree with probabilities?
 
 Held-out rows. Above, bins of equally many with Jeffreys intervals; below, the rising curve of
 pool-adjacent-violators and where 90 % of the curves of a calibrated classifier would be. Naive
-Bayes counts what columns share once for each of them, and is overconfident; its pool is much less so.
+Bayes counts what columns share once for each of them, and is overconfident; its pool is much less
+so.
 """
 
 import matplotlib.pyplot as plt
