@@ -98,7 +98,9 @@ def plot_regions(
     values = np.column_stack([rows.feature(j).at for j in (0, 1)])
     low, high = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
     pad = 0.1 * np.where(high > low, high - low, 1.0)
-    gx, gy = np.meshgrid(*np.linspace(low - pad, high + pad, _GRID).T)
+    by_draws = getattr(clf, "inference_", "closed form") != "closed form"  # all, at each point
+    n_points = _COARSE if by_draws else _GRID
+    gx, gy = np.meshgrid(*np.linspace(low - pad, high + pad, n_points).T)
     grid = rows_like(X, np.column_stack([gx.ravel(), gy.ravel()]))
     with canvas(ax, figsize, (6.6, 5.0)) as ax:
         _tint(ax, clf, grid, gx, gy)
