@@ -202,7 +202,7 @@ def test_intervals_uncertainty_and_new_rows(name):
     interval = clf.predict_interval(X[:3], prob=0.9, method="draws")["interval"].values
     p = clf.predict_proba(X[:3])
     assert ((interval[..., 0] < p) & (p < interval[..., 1])).all()
-    exact = clf.predict_interval(X[:1], prob=0.9)["interval"].values
+    exact = clf.predict_interval(X[:1], prob=0.9, method="exact")["interval"].values
     np.testing.assert_allclose(exact, interval[:1], atol=0.02)
     uncertainty = clf.predict_uncertainty(X[:3])
     assert all(np.isfinite(v.values).all() for v in uncertainty.values() if v.dtype.kind == "f")
