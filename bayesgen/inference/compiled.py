@@ -123,8 +123,9 @@ def find(graph: Graph) -> Program | None:
 
 def compiled_program(model: Any, progressbar: bool) -> tuple[Program, Any]:
     """The program of a model, and nutpie's part with its data; call with the lock held."""
-    import nutpie
     import pandas as pd
+
+    from bayesgen.inference.by_address import compile_model
 
     graph = Graph.of(model)
     program = find(graph)
@@ -134,7 +135,7 @@ def compiled_program(model: Any, progressbar: bool) -> tuple[Program, Any]:
             # without checks of the parameters: ours are checked, and the checks take time
             checked, model.check_bounds = model.check_bounds, False
             try:
-                compiled = nutpie.compile_pymc_model(model, var_names=[])
+                compiled = compile_model(model)
             finally:
                 model.check_bounds = checked
         # labels of some types (uint8, dates) are no coordinates for nutpie, and are ours to write
