@@ -5,7 +5,9 @@ import pytest
 from scipy import sparse, stats
 from scipy.special import expit, logsumexp
 
+import bayesgen as bg
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
+from bayesgen.families.conjugate.normal_inverse_gamma import density_draws
 from bayesgen.posterior.model import ClassModel
 from bayesgen.posterior.monte_carlo import MonteCarloWarning
 from bayesgen.predict.draws import Sample
@@ -261,3 +263,17 @@ def test_draws_and_closed_form_agree():
         gap = np.abs(exact["interval"] - drawn["interval"]).max()
         assert gap < 0.03
         assert (drawn["error"] < 0.02).all()
+
+
+@pytest.mark.parametrize("label", [0, 1, 2])
+def test_distances_given_the_row_are_those_of_a_model_that_has_learned_it(label):
+    """With one variance for all classes: the same variates, and statistics with the row added."""
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(12, 2)), np.arange(12) % 3
+    f = bg.GaussianNB(variance="tied").fit(X, y).model_.family
+    row = np.array([[1.5, -0.7]])
+    learned = f.update(f.stats(row, np.array([label]), 3, None))
+    ours = density_draws.distances(f, np.random.default_rng(0), row, 5, label)
+    theirs = density_draws.distances(learned, np.random.default_rng(0), row, 5, None)
+    for a, b in zip(ours[:2], theirs[:2], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10)
