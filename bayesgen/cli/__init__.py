@@ -82,8 +82,8 @@ def _root(
     exact posterior predictive, and compare it with the usual plug-in estimates.
 
     Exit codes: 0, done; 1, `validate` does not agree; 2, a mistake in what was given, told in one
-    line on stderr; 130, interrupted. `bayesgen --install-completion` teaches the shell to complete
-    commands and options by the tab key.
+    line on stderr; 130, interrupted; 143, terminated. `bayesgen --install-completion` teaches the
+    shell to complete commands and options by the tab key.
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
@@ -107,11 +107,19 @@ def main() -> None:
     """Entry point of the console script."""
     import signal
 
+    codes: list[int] = []
+
     def terminated(signal_number: int, frame: Any) -> None:
-        sys.exit(128 + signal_number)  # by way of every `finally`: temporary files go
+        codes.append(128 + signal_number)
+        sys.exit(codes[0])  # by way of every `finally`: temporary files go
 
     signal.signal(signal.SIGTERM, terminated)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal without some sign shows "?" for it
-    app(prog_name="bayesgen")
+    try:
+        app(prog_name="bayesgen")
+    except BaseException as end:
+        if codes and getattr(end, "code", 1) != 0:  # compiled modules turn SystemExit into errors
+            raise SystemExit(codes[0]) from None
+        raise

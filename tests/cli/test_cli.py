@@ -1,5 +1,6 @@
 """The command line: what it prints, what it writes, and what it says when it cannot."""
 
+import contextlib
 import csv
 import errno
 import os
@@ -16,6 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 import bayesgen as bg
+from bayesgen import cli
 from bayesgen.cli import app, files
 from bayesgen.datasets import load_languages, load_penguins
 from tests.selection import rest_is_slow
@@ -515,6 +517,24 @@ def test_a_killed_run_leaves_no_half_file(tmp_path, penguin_model):
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=30) == 128 + signal.SIGTERM
     assert list(out.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize(("end", "code"), [(ImportError("half an import"), 143), (None, 0)])
+def test_a_terminated_run_says_so_by_its_code(monkeypatch, end, code):
+    def command(prog_name):
+        with contextlib.suppress(SystemExit):  # as a module does that catches all there is
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(1)
+        raise SystemExit(0) if end is None else end
+
+    monkeypatch.setattr(cli, "app", command)
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with pytest.raises(SystemExit) as found:
+            cli.main()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert found.value.code == code
 
 
 def test_a_full_disk_is_one_line_and_leaves_the_old_file(tmp_path, penguin_model):
