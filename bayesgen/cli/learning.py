@@ -230,17 +230,41 @@ class Tally:
             return
         if (missing := _HEAD - sum(map(len, self._heads))) > 0:
             self._heads.append(X.head(missing))
+        kinds = dict(zip(X.columns, (dtype.kind for dtype in X.dtypes), strict=True))
+        self._add_numbers(X, [f.name for f in self.features if kinds[f.name] == "f"])
         for feature in self.features:
-            name, values = feature.name, X[feature.name]
-            missing = values.isna()
-            self.missing[name] = self.missing.get(name, 0) + int(missing.sum())
-            if feature.kind == "categorical":
-                found = set(values.unique().tolist())
-                own = {value for value in found if value is not None and value == value}
-                self.found[name] = self.found.get(name, set()) | own
-            elif not missing.all():
-                low, high = self.ends.get(name, (np.inf, -np.inf))
-                self.ends[name] = min(low, values.min()), max(high, values.max())
+            if kinds[feature.name] != "f":
+                self._add_cells(feature.name, X[feature.name], feature.kind)
+            elif feature.kind == "categorical":
+                self._add_found(feature.name, X[feature.name])
+
+    def _add_numbers(self, X: "pd.DataFrame", names: list[str]) -> None:
+        """Columns of floats together: one by one they would take a tenth of a millisecond each."""
+        values = X[names].to_numpy()
+        missing = np.isnan(values).sum(axis=0).tolist()
+        ends = zip(
+            np.fmin.reduce(values, axis=0, initial=np.inf).tolist(),
+            np.fmax.reduce(values, axis=0, initial=-np.inf).tolist(),
+            strict=True,
+        )
+        for name, n_missing, (low, high) in zip(names, missing, ends, strict=True):
+            self.missing[name] = self.missing.get(name, 0) + n_missing
+            if low <= high:
+                before = self.ends.get(name, (np.inf, -np.inf))
+                self.ends[name] = min(low, before[0]), max(high, before[1])
+
+    def _add_cells(self, name: str, values: "pd.Series[Any]", kind: str) -> None:
+        missing = values.isna()
+        self.missing[name] = self.missing.get(name, 0) + int(missing.sum())
+        if kind == "categorical":
+            self._add_found(name, values)
+        elif not missing.all():
+            low, high = self.ends.get(name, (np.inf, -np.inf))
+            self.ends[name] = min(low, values.min()), max(high, values.max())
+
+    def _add_found(self, name: str, values: "pd.Series[Any]") -> None:
+        found = {v for v in values.unique().tolist() if v is not None and v == v}
+        self.found[name] = self.found.get(name, set()) | found
 
     @property
     def head(self) -> Any:
