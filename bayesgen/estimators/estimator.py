@@ -204,14 +204,14 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
         """Raise where `stats` show what `_read_to_fit` has not looked for."""
 
     def _validated(self, X: Any, **options: Any) -> Any:
-        refuse_elsewhere(X)
         sparse = "csr" if self._accepts_sparse() else False
         if np.ma.is_masked(X) and X.dtype.kind in "biuf":  # whose hidden cells would be data
             X = X.astype(X.dtype if X.dtype.kind == "f" else np.float64).filled(np.nan)
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # its sum tells of infinite cells
                 out = validate_data(self, X, dtype="numeric", accept_sparse=sparse, **options)
-        except ValueError as error:
+        except Exception as error:
+            refuse_elsewhere(X)
             if "could not convert string to float" in str(error):
                 refuse_text(X, type(self).__name__)
             raise
