@@ -22,7 +22,7 @@ from tests.laws.test_simulation import *  # noqa: F403
 from tests.laws.test_statistics import *  # noqa: F403
 
 pytestmark = pytest.mark.slow
-NO_KERNELS = ("ContextTree", "DirichletMarkov")
+NO_KERNELS = ("ContextTree",)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
