@@ -20,7 +20,7 @@ from bayesgen.posterior.model import ClassModel
 FALSE_ALARM = 0.01  # of all that is tested here together
 N_ROWS = 24
 ALPHA = np.full(2, 10.0)  # of the class weights: both classes have rows, which is one program
-REPLICATES = 30
+REPLICATES = 40
 SAMPLED = {k: f for k, f in registry().items() if not issubclass(f, ConjugateFamily)}
 WORDS = ("DirichletCompound", "LogisticNormal")
 # steps below NUTS's own, as the estimators take them; theirs are smaller still
@@ -52,7 +52,7 @@ def calibrated(
         n_rows,
         n,
         false_alarm=FALSE_ALARM / len(SAMPLED),
-        tune=200,
+        tune=300,
         random_state=seed,
         progressbar=False,
         **options,
@@ -86,8 +86,8 @@ class TwiceTheScale(StudentT):
 def test_a_prior_of_twice_the_scale_is_found():
     """By two rows, which leave much of it; both are sampled by one program."""
     right, wrong = StudentT.examples(2, 2)[0], TwiceTheScale.examples(2, 2)[0]
-    assert calibrated(right, 60, n_rows=2)["passed"]
-    table = calibrated(wrong, 60, n_rows=2)
+    assert calibrated(right, 100, n_rows=2)["passed"]
+    table = calibrated(wrong, 100, n_rows=2)
     assert not table["passed"]
     assert table["p_value"].idxmin().item().startswith("sigma[")
 
