@@ -55,6 +55,30 @@ def test_languages():
     assert X[0].startswith("Whereas recognition of the inherent dignity")
 
 
+def test_workers_are_those_of_the_book():
+    """Counts and means as published: 96 union members, 350 married, 9.02 dollars an hour."""
+    X, y = datasets.load_workers()
+    assert X.shape == (534, 10)
+    assert y.value_counts()["other"] == 156
+    assert {name: int((X[name] == "yes").sum()) for name in ("south", "union", "married")} == {
+        "south": 156,
+        "union": 96,
+        "married": 350,
+    }
+    assert X["wage"].mean() == pytest.approx(9.024, abs=5e-4)
+    assert ((X["education"] + X["experience"] + 6) == X["age"]).sum() == 533
+    assert not X.isna().any().any()
+
+
+def test_addresses():
+    X, y = datasets.load_addresses()
+    assert y.value_counts().to_dict() == dict.fromkeys(y.unique(), 50)
+    assert y.nunique() == 6
+    assert X.str.split().map(len).between(60, 120).all()
+    assert X.is_unique
+    assert X.map(str.isascii).all()
+
+
 @pytest.mark.parametrize("name", ["penguins.csv", "pokemon.csv", "udhr_10.tsv"])
 def test_files_are_the_shared_ones(name):
     if not (SHARED / name).is_file():
