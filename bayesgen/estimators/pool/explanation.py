@@ -39,6 +39,14 @@ def explained(pool: "LogLinearPool", X: Any, classes: Any) -> "xr.Dataset":
     features = _feature_names(pool)
     by_feature = np.zeros((n, len(features)))
     first = 0
+    exponents = np.broadcast_to(pool.exponents_, (n, len(pool.exponents_)))
+    b_c = pool.intercepts_ + pool._offset_
+    intercept = b_c[a] - b_c[b]
+    joints: list[Array] = []
+    if pool.exponents == "model":
+        joints = [comparable(member.log_joint(X)) for member in pool._members_]
+    if pool._average is not None:
+        exponents, intercept = pool._average.terms(pool._exponents, np.stack(joints), pairs)
     for m, member in enumerate(pool._members_):
         if pool.exponents == "feature":
             scores = feature_scores(member, X, None, np.zeros(n))
@@ -48,18 +56,15 @@ def explained(pool: "LogLinearPool", X: Any, classes: Any) -> "xr.Dataset":
             by_member[:, m] = terms.sum(axis=1)
             _add(by_feature, terms, features, member, pool)
             continue
-        eta = pool.exponents_[m]
-        joint = comparable(member.log_joint(X))
-        by_member[:, m] = eta * (joint[rows, a] - joint[rows, b])
+        eta = exponents[:, m]
+        by_member[:, m] = eta * (joints[m][rows, a] - joints[m][rows, b])
         if isinstance(member.clf, QuadraticDiscriminant):
             continue  # products of features are no feature's own: they are in `rest`
         try:
-            terms = eta * _contributions(member, X, pairs)
+            terms = eta[:, None] * _contributions(member, X, pairs)
         except (MissingCapabilityError, NotImplementedError, ValueError):
             continue  # its log-odds are known as a whole: they are in `rest`
         _add(by_feature, terms, features, member, pool)
-    b_c = pool.intercepts_ + pool._offset_
-    intercept = b_c[a] - b_c[b]
     return tree.group(
         {
             "by_member": ((OBS, "member"), by_member),

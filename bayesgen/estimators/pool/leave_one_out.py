@@ -7,7 +7,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.datatree.row_names import named_rows
 from bayesgen.estimators.leave_one_out import TrainingRows
+from bayesgen.inference import pool_average
 from bayesgen.inference.exponents import ExponentPrior, Exponents, fit_without_each_row
+from bayesgen.inference.pool_average import Average
 from bayesgen.numerics.special import Array
 from bayesgen.predict.left_out import LeftOut, check_coverage, log_odds, prediction_sets
 
@@ -22,6 +24,7 @@ class PoolLeaveOneOut:
     classes_: Array
     n_rows_: int
     _exponents: Exponents
+    _average: Average | None
     _prior_: ExponentPrior
     _offset_: Array
     _data: tuple[Array, Array, Array] | None
@@ -79,9 +82,10 @@ class PoolLeaveOneOut:
         return elpd(log_p[own_class], in_sample, at, target, as_class=PoolLOO), log_p, rows
 
     def _without_each_row(self, scores: Array, codes: Array, weight: Array) -> Array:
-        return fit_without_each_row(
-            self._exponents, scores, codes, weight, self._prior_, self._offset_
-        )
+        data = scores, codes, weight, self._prior_
+        if self._average is not None:
+            return pool_average.fit_without_each_row(self._average, self._exponents, *data)
+        return fit_without_each_row(self._exponents, *data, self._offset_)
 
     @named_rows
     def predict_set(

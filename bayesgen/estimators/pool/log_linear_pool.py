@@ -37,18 +37,15 @@ from bayesgen.estimators.pool.uncertainty import PoolUncertainty
 from bayesgen.estimators.summary import with_summary
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.inference import exponents as pooling
+from bayesgen.inference import pool_average
 from bayesgen.inference.exponents import ExponentPrior, comparable, pooled
+from bayesgen.inference.pool_average import Average
 from bayesgen.io import storage
 from bayesgen.numerics.special import Array, log_softmax
 
 if TYPE_CHECKING:
     import pymc as pm
     import xarray as xr
-
-
-MEMBER = "member"
-_DRAWS_SEED = 0
-_NUMBERS = 1 << 21  # of the scores of some rows under all draws: 16 MiB
 
 
 class LogLinearPool(
@@ -66,7 +63,8 @@ class LogLinearPool(
 
     It is a pool of predictives with a discriminative layer of M + C numbers; not Bayesian model
     averaging, which weighs members by their evidence and ends with one of them
-    (`bayesgen.compare_models` shows both).
+    (`bayesgen.compare_models` shows both). With few rows one member alone may do better than a pool
+    with an exponent for each: `average` averages probabilities over both.
 
     Parameters
     ----------
@@ -74,9 +72,10 @@ class LogLinearPool(
         Classifiers of this package, conjugate or sampled, or scikit-learn pipelines that end in
         one; also as (name, estimator) pairs. They are cloned and fitted once. ``"auto"`` chooses
         for the columns: independent columns, quantile bins, the averages over forests of
-        dependences (`TreeAugmentedNB`) and pairs of super-parents (`AnDE`) where they take seconds,
-        linear and quadratic discriminants on numbers (categories as indicators) and on normal
-        scores; bits and counts of sparse matrices; language models of documents.
+        dependences (`TreeAugmentedNB`, `TreeAugmentedGaussianNB`) and pairs of super-parents
+        (`AnDE`) where they take seconds, linear and quadratic discriminants on numbers (categories
+        as indicators) and on normal scores; bits and counts of sparse matrices; language models of
+        documents.
     exponents : {"model", "feature"}
         One exponent per member, or one for each feature of each member (whose density must be a
         product over columns).
@@ -87,6 +86,10 @@ class LogLinearPool(
         Posterior of exponents and intercepts: a Normal in (log exponents, intercepts) around the
         mode, or NUTS on the model of `to_pymc`. Predictions use the mode (Laplace) or the
         posterior median (NUTS); intervals use the draws.
+    average : bool, optional
+        Average the probabilities of the pool and of each member alone, calibrated, with weights
+        from the leave-one-out scores of the labels (pseudo Bayesian model averaging). None: for
+        ``members="auto"``, with exponents per model and ``inference="laplace"``, which it needs.
     prefit : bool
         The members are fitted: X and y of `fit` are their training rows, or, of a stream, a sample
         of them.
@@ -104,9 +107,12 @@ class LogLinearPool(
     classes_ : array (class,)
     members_ : {name: fitted classifier}
     exponents_ : array (member,) or (feature of a member,)
+        Of the pool of all members.
     intercepts_ : array (class,)
+    weights_ : array (1 + member,)
+        Of the pool of all members, and of each member alone; (1,) without `average`.
     posterior_ : xarray.DataTree
-        Draws of exponents and intercepts.
+        Draws of exponents and intercepts of the pool of all members.
     left_out_ : {name: reason}
         Members that ``"auto"`` did not take.
 
@@ -115,14 +121,18 @@ class LogLinearPool(
     The prior of an exponent is Gamma(shape, shape M) and the mode is taken in log exponents, where
     the log posterior is unimodal; scores are taken relative to each row's best class and cut at
     -300 nats. With few rows that the members separate without error exponents stay near their
-    prior mean 1 / M, and the pool is more timid than its best member. Views of ``"auto"`` (bins,
+    prior mean 1 / M, and the pool is more timid than its best member. The weights of `average` are
+    E[softmax(z)], z the sums of the labels' leave-one-out log probabilities under the Bayesian
+    bootstrap and half of the prior weight the pool's; a member's exponent alone has the prior
+    Gamma(4, mean 1). Views of ``"auto"`` (bins,
     normal scores, means in place of missing cells for full covariances) are learned from all rows
     without labels and stay when a row is left out.
 
     References
     ----------
     Genest, Weerahandi and Zidek (1984), Aggregating opinions through logarithmic pooling. Raina,
-    Shen, Ng and McCallum (2003), Classification with hybrid generative/discriminative models.
+    Shen, Ng and McCallum (2003), Classification with hybrid generative/discriminative models. Yao,
+    Vehtari, Simpson and Gelman (2018), Using stacking to average Bayesian predictive distributions.
 
     Examples
     --------
@@ -139,6 +149,7 @@ class LogLinearPool(
     exponents_: Array
     intercepts_: Array
     n_features_in_: int
+    _average: Average | None
 
     def __init__(
         self,
@@ -147,6 +158,7 @@ class LogLinearPool(
         exponents: Literal["model", "feature"] = "model",
         intercepts: bool = True,
         inference: Literal["laplace", "nuts"] = "laplace",
+        average: bool | None = None,
         prefit: bool = False,
         shape: float = 0.5,
         intercept_scale: float = 2.0,
@@ -157,6 +169,7 @@ class LogLinearPool(
         self.exponents = exponents
         self.intercepts = intercepts
         self.inference = inference
+        self.average = average
         self.prefit = prefit
         self.shape = shape
         self.intercept_scale = intercept_scale
@@ -206,6 +219,7 @@ class LogLinearPool(
         self._set_features(X)
         if self.inference == "nuts":
             self._draws, self._exponents = sampled(self, sample_options)
+        self._average = self._averaged(scores, codes[rows], weight[rows])
         self.exponents_, self.intercepts_ = self._exponents.exponents, self._exponents.intercepts
         self._suspects = suspects.find(X)
         suspects.warn(self._suspects)
@@ -230,6 +244,11 @@ class LogLinearPool(
             )
         if self.prefit and isinstance(self.members, str):
             raise ValueError("prefit=True needs fitted members, not members='auto'")
+        if self.average and (self.exponents == "feature" or self.inference == "nuts"):
+            raise ValueError(
+                "average=True needs exponents='model' and inference='laplace': the pool and its "
+                "members alone are weighed by one exponent per member at its mode"
+            )
         if sample_options and self.inference != "nuts":
             raise TypeError(
                 f"fit() got {', '.join(sample_options)}, which is for inference='nuts' alone"
@@ -288,6 +307,20 @@ class LogLinearPool(
         mean = 1.0 if self.exponents == "feature" else 1 / len(scores)
         return ExponentPrior(self.shape, mean, self.intercept_scale if self.intercepts else None)
 
+    def _averaged(self, scores: Array, codes: Array, weight: Array) -> Average | None:
+        """The members alone and their weights, if there are several and they are asked for."""
+        simple = self.exponents == "model" and self.inference == "laplace"
+        asked = isinstance(self.members, str) if self.average is None else self.average
+        if len(scores) == 1 or not (simple and asked):
+            return None
+        return pool_average.fit(self._exponents, scores, codes, weight, self._prior_)
+
+    @property
+    def weights_(self) -> Array:
+        """(1 + M,) of the pool of all members and of each alone; (1,) without an average."""
+        check_is_fitted(self, "exponents_")
+        return np.ones(1) if self._average is None else self._average.weights
+
     def _offset(self, members: list[Member]) -> Array:
         """(C,) log class weights, where scores are of features alone."""
         if self.exponents == "model":
@@ -314,16 +347,24 @@ class LogLinearPool(
         """(N, C) log of `predict_proba`."""
         check_is_fitted(self, "exponents_")
         X = _as_rows(X)
-        intercepts = self._shifted(class_prior)
+        shift = self._shift(class_prior)
         n = _num_samples(X)
         if self.exponents == "feature":
             nobody = np.zeros(n)
             scores = [feature_scores(m, X, None, nobody) for m in self._members_]
-            return pooled(np.concatenate(scores), self.exponents_, intercepts + self._offset_)
-        total = np.broadcast_to(intercepts, (n, len(self.classes_))).copy()
-        for exponent, member in zip(self.exponents_, self._members_, strict=True):
-            total += exponent * comparable(member.log_joint(X))
-        out: Array = log_softmax(total)
+            intercepts = self.intercepts_ + self._offset_ + shift
+            return pooled(np.concatenate(scores), self.exponents_, intercepts)
+        total = np.broadcast_to(self.intercepts_, (n, len(self.classes_))).copy()
+        alone = np.full(total.shape, -np.inf)
+        for m, member in enumerate(self._members_):
+            own = comparable(member.log_joint(X))
+            total += self.exponents_[m] * own
+            if self._average is not None:
+                np.logaddexp(alone, self._average.log_alone(m, own), out=alone)
+        if self._average is not None:
+            log_pool = log_softmax(total) + np.log(self._average.weights[0])
+            total = np.logaddexp(log_pool, alone)
+        out: Array = log_softmax(total + shift)
         return out
 
     @row_by_row
@@ -365,14 +406,14 @@ class LogLinearPool(
     def _codes_of(self, labels: Any) -> Array:
         return codes_of(labels, self.classes_)
 
-    def _shifted(self, class_prior: Any) -> Array:
-        """(C,) intercepts under other class weights."""
+    def _shift(self, class_prior: Any) -> Array:
+        """(C,) log-odds that other class weights add."""
         if class_prior is None:
-            return self.intercepts_
+            return np.zeros(len(self.classes_))
         weights = weights_by_class(class_prior, self.classes_)
         with np.errstate(divide="ignore"):
-            shifted: Array = self.intercepts_ + np.log(weights) - self._log_frequencies()
-        return shifted
+            shift: Array = np.log(weights) - self._log_frequencies()
+        return shift
 
     def _log_frequencies(self) -> Array:
         """(C,) log class weights of training."""
@@ -381,7 +422,9 @@ class LogLinearPool(
     # -- what it is ----------------------------------------------------------------------------
 
     def to_pymc(self) -> "pm.Model":
-        """Model of the exponents: Gamma and Normal priors, labels given the members' scores.
+        """Model of the exponents of the pool of all members, labels given the members' scores.
+
+        Priors are Gamma and Normal; an average over members alone has no part in it.
 
         Members' scores are data: leave-one-out log joint densities (member, obs_id, class).
         """
@@ -404,7 +447,7 @@ class LogLinearPool(
 
     @property
     def posterior_(self) -> "xr.DataTree":
-        """Draws of exponents and intercepts: of NUTS, or 4 x 1000 of Laplace's approximation."""
+        """Draws for the pool of all members: of NUTS, or 4 x 1000 of Laplace's approximation."""
         check_is_fitted(self, "exponents_")
         return draws_of(self)
 
@@ -436,10 +479,11 @@ class LogLinearPool(
         -------
         xarray.Dataset
             In nats: ``by_member`` (obs_id, member), exponents times the members' log-odds;
-            ``intercept`` (obs_id); their sum ``log_odds``; ``by_feature`` (obs_id, feature), the
-            members' own contributions (posterior means) times their exponents; ``rest``
-            (obs_id), what no feature accounts for alone: quadratic discriminants, pipelines;
-            ``label`` and ``against``.
+            ``intercept`` (obs_id); their sum ``log_odds``. Under `average` exponents and intercepts
+            are means over the pool and the members alone, with the weights that make the sum exact
+            in each row. ``by_feature`` (obs_id, feature), the members' own contributions (posterior
+            means) times their exponents; ``rest`` (obs_id), what no feature accounts for alone:
+            quadratic discriminants, pipelines; ``label`` and ``against``.
         """
         check_is_fitted(self, "exponents_")
         return explained(self, X, classes)

@@ -19,6 +19,7 @@ from bayesgen.estimators.base import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, MultinomialNB
 from bayesgen.estimators.forests import TreeAugmentedNB
 from bayesgen.estimators.gaussian import LinearDiscriminant, QuadraticDiscriminant
+from bayesgen.estimators.gaussian_forest import TreeAugmentedGaussianNB
 from bayesgen.estimators.super_parents import AnDE
 from bayesgen.estimators.tables import CategoricalNB, MixedNB
 from bayesgen.estimators.text import MarkovNB
@@ -32,6 +33,7 @@ from bayesgen.posterior.model import is_generative
 _WIDEST = 1000  # columns of a view for which a member with full covariances is considered
 _MOST_WORK = 4e9  # rows x columns^2 x covariances
 _WIDEST_FOREST = 100  # columns up to which an average over forests predicts 1000 rows a second
+_WIDEST_GAUSSIAN_FOREST = 60  # columns; indicators of categories are columns
 _MOST_FOREST_WORK = 4e9  # rows x classes x columns^3, a second or two
 _MOST_COUNTS = 1 << 22  # of two super-parents, all classes: a few seconds
 
@@ -247,9 +249,7 @@ def _of_table(X: Any, n_classes: int, separable: bool) -> tuple[list[Member], di
     members = [Member("independent columns", MixedNB())]
     if "gaussian" in kinds:
         if not separable:
-            members.append(
-                Member("independent columns with tied variances", MixedNB(variance="tied"))
-            )
+            members.append(_second_of_numbers(numbers))
         bins = TableView.learn(X, "bins")
         members.append(Member("bins", CategoricalNB(categories=bins.n_categories), bins))
     if separable:
@@ -288,6 +288,13 @@ def _of_table(X: Any, n_classes: int, separable: bool) -> tuple[list[Member], di
             else:
                 members.append(Member(name + suffix, clf, view))
     return members, left_out
+
+
+def _second_of_numbers(numbers: TableView) -> Member:
+    """The average over forests of Normal columns; of a wide table, variances that classes share."""
+    if 1 < numbers.n_columns <= _WIDEST_GAUSSIAN_FOREST:
+        return Member("Gaussian forest", TreeAugmentedGaussianNB(), numbers)
+    return Member("independent columns with tied variances", MixedNB(variance="tied"))
 
 
 def plain_name(name: str) -> str:

@@ -10,6 +10,7 @@ from bayesgen.encoding.views import TableView
 from bayesgen.estimators.estimator import package_version
 from bayesgen.estimators.pool.members import Member
 from bayesgen.inference.exponents import ExponentPrior, Exponents
+from bayesgen.inference.pool_average import Average
 from bayesgen.io import storage
 from bayesgen.predict.left_out import LeftOut
 
@@ -51,6 +52,15 @@ def record(pool: "LogLinearPool") -> tuple["xr.Dataset", dict[str, Any], dict[st
             "offset": (("class",), pool._offset_),
         }
     )
+    if pool._average is not None:
+        alone = pool._average.alone
+        own["weights"] = ("component",), pool._average.weights
+        own["exponent_alone"] = ("member",), np.concatenate([part.exponents for part in alone])
+        own["intercepts_alone"] = ("member", "class"), np.stack([part.intercepts for part in alone])
+        own["covariance_alone"] = (
+            ("member", "parameter_alone", "parameter_alone_bis"),
+            np.stack([part.covariance for part in alone]),
+        )
     parameters = {
         name: storage.to_json(value, name)
         for name, value in pool.get_params(deep=False).items()
@@ -122,6 +132,7 @@ def read_record(
         raise ValueError(f"exponents of a pool are positive, not {exponents}")
     pool._exponents = Exponents(exponents, intercepts, covariance)
     pool.exponents_, pool.intercepts_, pool._offset_ = exponents, intercepts, offset
+    pool._average = _average(fit, len(members), len(pool.classes_)) if "weights" in fit else None
     pool._prior_ = ExponentPrior(*state["prior"])
     pool._data = pool._loo_scores = None
     if LEAVE_ONE_OUT in groups:
@@ -140,3 +151,24 @@ def read_record(
         pool.n_features_in_ = n_features
     if names is not None:
         pool.feature_names_in_ = names
+
+
+def _average(fit: "xr.Dataset", n_members: int, n_classes: int) -> Average:
+    """The members alone and their weights."""
+    eta, b, covariance, weights = (
+        np.asarray(fit[name].values)
+        for name in ("exponent_alone", "intercepts_alone", "covariance_alone", "weights")
+    )
+    shapes = {
+        "exponent_alone": (eta, (n_members,)),
+        "intercepts_alone": (b, (n_members, n_classes)),
+        "covariance_alone": (covariance, (n_members, *covariance.shape[1:])),
+        "weights": (weights, (n_members + 1,)),
+    }
+    for name, (value, shape) in shapes.items():
+        if value.shape != shape or not np.isfinite(value).all():
+            raise ValueError(f"{name!r} of the pool are not as many finite numbers as it needs")
+    if not (np.all(eta > 0) and np.all(weights >= 0) and np.isclose(weights.sum(), 1.0)):
+        raise ValueError("exponents of a pool are positive, and its weights sum to 1")
+    parts = zip(eta[:, None], b, covariance, strict=True)
+    return Average(tuple(Exponents(*part) for part in parts), weights)

@@ -25,7 +25,8 @@ class PoolSummary(Summary):
     ----------
     title : str
     table : xarray.Dataset
-        ``exponent`` and ``interval`` (member), ``intercept`` and ``intercept_interval`` (class).
+        ``exponent`` and ``interval`` (member), ``intercept`` and ``intercept_interval`` (class);
+        ``weight_alone`` (member) if the pool is averaged with them.
     sentences : tuple of str
     """
 
@@ -44,6 +45,8 @@ class PoolSummary(Summary):
             "interval": (("member", BOUND), ends("exponent")),
             "intercept": (("class",), pool.intercepts_),
         }
+        if pool._average is not None:
+            variables["weight_alone"] = ("member",), pool.weights_[1:]
         if "intercept" in draws:
             variables["intercept_interval"] = (("class", BOUND), ends("intercept"))
         coords = {"member": pool._names(), "class": pool.classes_, BOUND: ["lower", "upper"]}
@@ -54,10 +57,14 @@ class PoolSummary(Summary):
         return cls(title, table, tuple(_sentences(pool, table)))
 
     def to_dataframe(self) -> "pd.DataFrame":
-        """One row per member: exponent and interval."""
+        """One row per member: exponent and interval, and its weight alone if it has one."""
         interval = self.table["interval"].to_pandas()
         frame: pd.DataFrame = interval.assign(exponent=self.table["exponent"].values)
-        return frame[["exponent", "lower", "upper"]]
+        columns = ["exponent", "lower", "upper"]
+        if "weight_alone" in self.table:
+            frame["weight_alone"] = self.table["weight_alone"].values
+            columns.append("weight_alone")
+        return frame[columns]
 
     def _shown(self) -> "pd.DataFrame":
         frame = self.to_dataframe().iloc[:SHOWN].rename_axis(None)
@@ -92,6 +99,11 @@ def _sentences(pool: "LogLinearPool", table: "xr.Dataset") -> list[str]:
         out.append(
             f"{top!r} has {share:.0%} of the exponents. Their sum is {total:.2f}; a single model "
             "that were right would have 1."
+        )
+    if pool._average is not None:
+        out.append(
+            f"Averaged with members alone: the pool has weight {pool.weights_[0]:.2f}, they share "
+            f"{pool.weights_[1:].sum():.2f}."
         )
     if any(member.smoothed for member in pool._members_):
         out.append("Scores of sampled members are by Pareto-smoothed importance sampling.")

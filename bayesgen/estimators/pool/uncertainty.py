@@ -13,6 +13,7 @@ from bayesgen.estimators.pool.features import feature_draws
 from bayesgen.estimators.pool.members import Member, taken
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.inference.exponents import Exponents, comparable
+from bayesgen.inference.pool_average import Average
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.predict import from_draws
@@ -29,9 +30,9 @@ class PoolUncertainty:
 
     classes_: Array
     exponents: str
-    intercepts_: Array
     _members_: list[Member]
     _exponents: Exponents
+    _average: Average | None
     _draws: Any
     _offset_: Array
 
@@ -39,8 +40,8 @@ class PoolUncertainty:
         """(N, C) pooled class probabilities."""
         raise NotImplementedError
 
-    def _shifted(self, class_prior: Any) -> Array:
-        """(C,) intercepts under other class weights."""
+    def _shift(self, class_prior: Any) -> Array:
+        """(C,) log-odds that other class weights add."""
         raise NotImplementedError
 
     @named_rows
@@ -172,7 +173,7 @@ class PoolUncertainty:
         rng = np.random.default_rng(random_state)
         thetas = [member.draw(rng, draws) for member in self._members_]
         eta, b = self._draw_exponents(rng, draws)
-        b = b + (self._shifted(class_prior) - self.intercepts_)
+        b = b + self._shift(class_prior)
         n = _num_samples(X)
         for rows in row_blocks(n, max(1, draws * len(self.classes_) // 8)):
             part = taken(X, np.arange(rows.start, rows.stop))
@@ -194,6 +195,8 @@ class PoolUncertainty:
 
     def _draw_exponents(self, rng: np.random.Generator, draws: int) -> tuple[Array, Array]:
         """(draws, M) and (draws, C)."""
+        if self._average is not None:
+            return self._average.draw(self._exponents, rng, draws)
         if self._draws is None:
             return self._exponents.draw(rng, draws)
         posterior, _ = self._draws
