@@ -208,8 +208,9 @@ class _Story:
         show_caption(
             console,
             f"A product of powers of {len(ranked)} models chosen for the columns, some with "
-            "dependences between these; the exponents are learned by leaving each training bird "
-            f"out in turn, without a refit. The largest: {first}.",
+            "dependences between these, averaged with each of them alone. Exponents and weights "
+            "are learned by leaving each training bird out in turn, without a refit. The largest "
+            f"exponents: {first}.",
         )
 
 
