@@ -27,6 +27,7 @@ from bayesgen.numerics.special import Array, log_softmax
 FURTHEST = 300.0  # nats below the row's best class: further away is no evidence of more
 _STEPS = 200
 _CONVERGED = 1e-10  # of the objective, relative
+_CLASSES = 16  # of a row, the most probable ones, whose curvature is taken out with it
 
 
 @dataclass(frozen=True)
@@ -158,27 +159,63 @@ def fit_without_each_row(
     """
     target = _Objective(scores, codes, weight, prior, offset)
     m, k = target.n_members, target.n_intercepts
-    point = np.concatenate([found.exponents, found.intercepts[:k]])
-    _, hessian = target.slopes(point)
+    _, hessian = target.slopes(np.concatenate([found.exponents, found.intercepts[:k]]))
     unit = np.concatenate([found.exponents, np.ones(k)])  # d eta / d log eta
+    inverse = np.linalg.inv(hessian * unit * unit[:, None])
+    n_top = min(_CLASSES, target.n_classes)
     out = np.empty(scores.shape[1:])
-    for rows in row_blocks(target.n_rows, (m + k) * max(m + k, target.n_classes)):
+    for rows in row_blocks(target.n_rows, (n_top + 2) * (m + k) + target.n_classes):
         j = scores[:, rows].transpose(1, 0, 2)
         p = np.exp(pooled(scores[:, rows], found.exponents, found.intercepts + target.offset))
-        unit_vectors = np.broadcast_to(np.eye(k, target.n_classes), (len(p), k, target.n_classes))
-        slopes = np.concatenate([j, unit_vectors], axis=1)
-        centred = slopes - np.einsum("npc,nc->np", slopes, p)[:, :, None]
-        w = weight[rows, None]
-        own = w * -centred[np.arange(len(p)), :, codes[rows]]  # gradient
-        curvature = np.einsum("npc,nqc->npq", centred * (w * p)[:, None], centred)
-        rest = (hessian - curvature) * unit * unit[:, None]
-        step = np.linalg.solve(rest, (own * unit)[:, :, None])[:, :, 0]
+        slopes = found.exponents[:, None] * j
+        mean = np.concatenate([np.einsum("nmc,nc->nm", slopes, p), p[:, :k]], axis=1)
+        top = np.argpartition(-p, n_top - 1, axis=1)[:, :n_top]
+        columns = _Columns(slopes, mean, inverse, k > 0)
+        u, own = columns.solved(top), columns.solved(codes[rows, None])
+        share = weight[rows, None] * np.take_along_axis(p, top, axis=1)
+        within = np.eye(n_top) - share[:, :, None] * columns.along(top, u)
+        x = np.linalg.solve(within, share[:, :, None] * columns.along(top, own))
+        step = -weight[rows, None] * (own[:, 0] + np.einsum("nap,na->np", u, x[:, :, 0]))
         eta = found.exponents * np.exp(step[:, :m])
         pool = np.einsum("nm,nmc->nc", eta, j) + found.intercepts + target.offset
         if k:
             pool += step[:, m:]
         out[rows] = log_softmax(pool)
     return out
+
+
+class _Columns(NamedTuple):
+    """Slopes of the classes' log scores in (log eta, b), less their mean, for some rows.
+
+    The curvature that a row adds is a sum over classes of such a column times itself, so that the
+    Hessian without the row is inverted from that of all rows (Woodbury), for its `_CLASSES` most
+    probable classes; what the others add is below 1 / `_CLASSES` of the row's own share.
+    """
+
+    of_exponents: Array  # (n, M, C)
+    mean: Array  # (n, M + C or M)
+    inverse: Array
+    with_intercepts: bool
+
+    def solved(self, classes: Array) -> Array:
+        """(n, L, P): the inverse Hessian times the columns of classes (n, L)."""
+        m = self.of_exponents.shape[1]
+        some = np.take_along_axis(self.of_exponents, classes[:, None, :], axis=2)
+        out = some.transpose(0, 2, 1) @ self.inverse[:m]
+        if self.with_intercepts:
+            out += self.inverse[m + classes]
+        out -= (self.mean @ self.inverse)[:, None]
+        return np.asarray(out)
+
+    def along(self, classes: Array, x: Array) -> Array:
+        """(n, K, L): the columns of classes (n, K) times vectors (n, L, P)."""
+        m = self.of_exponents.shape[1]
+        some = np.take_along_axis(self.of_exponents, classes[:, None, :], axis=2)
+        out = some.transpose(0, 2, 1) @ x[:, :, :m].transpose(0, 2, 1)
+        if self.with_intercepts:
+            out += np.take_along_axis(x, m + classes[:, None, :], axis=2).transpose(0, 2, 1)
+        out -= np.einsum("np,nlp->nl", self.mean, x)[:, None]
+        return np.asarray(out)
 
 
 class _Objective:

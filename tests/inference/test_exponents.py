@@ -127,3 +127,21 @@ def test_a_newton_step_leaves_a_row_out(problem, scale):
     assert abs((step - refits)[own].sum()) < 0.05 * effect.sum()
     np.testing.assert_allclose(step[own], refits[own], atol=0.1)
     np.testing.assert_allclose(np.exp(step).sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("n_classes", [3, 40])
+def test_a_row_is_taken_out_by_one_newton_step(n_classes):
+    """Beside refits, for few classes and for more than those whose curvature is taken out."""
+    rng = np.random.default_rng(n_classes)
+    y = np.arange(4 * n_classes) % n_classes
+    scores = comparable(3 * rng.normal(size=(2, len(y), n_classes)) + 3 * np.eye(n_classes)[y])
+    weight, prior = rng.choice([1.0, 2.0], len(y)), ExponentPrior(0.5, 0.5, 2.0)
+    found = fit(scores, y, weight, prior)
+    log_p = fit_without_each_row(found, scores, y, weight, prior)
+    for i in (0, 5):
+        rest = np.arange(len(y)) != i
+        own = fit(scores[:, rest], y[rest], weight[rest], prior)
+        refit = pooled(scores[:, [i]], own.exponents, own.intercepts)[0]
+        with_row = pooled(scores[:, [i]], found.exponents, found.intercepts)[0]
+        gap = abs(refit[y[i]] - with_row[y[i]])
+        assert abs(log_p[i, y[i]] - refit[y[i]]) < max(0.25 * gap, 1e-3)
