@@ -46,7 +46,8 @@ class _Table(GenerativeClassifier):
                 f"{type(self).__name__} does not take sparse X; pass X.toarray() or a data frame"
             )
         read(X)  # refuses what is not a table before any work is done
-        validate_data(self, X, reset=reset, skip_check_array=True)
+        if not self._takes_as_it_is(X, reset, False):
+            validate_data(self, X, reset=reset, skip_check_array=True)
         return X
 
     def _accepts_sparse(self) -> bool:
