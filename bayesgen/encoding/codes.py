@@ -41,8 +41,11 @@ def occurring(X: Array | None) -> list[Array] | None:
 
 def may_stand(X: Array | None) -> bool:
     """Whether a large array can be taken for codes as it is: infinity is no cell of a table."""
-    if X is None or not kernels.pays(X.size, predicting=True):
-        return False
+    return X is not None and kernels.pays(X.size, predicting=True) and not has_infinity(X)
+
+
+def has_infinity(X: Array) -> bool:
+    """Whether a cell is infinite."""
     if X.dtype.kind != "f" or np.isfinite(X.sum()):
-        return True
-    return not any(np.isinf(X[rows]).any() for rows in row_blocks(*X.shape))
+        return False
+    return any(np.isinf(X[rows]).any() for rows in row_blocks(*X.shape))

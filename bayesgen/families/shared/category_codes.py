@@ -4,6 +4,7 @@ N rows, D columns, C classes. NaN is a missing cell; -1, or any number that is n
 category never seen. In a CSR matrix the cells that are not stored have code 0.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -218,12 +219,11 @@ def look_up(X: Codes, table: Array) -> Array:
 def _look_up_compiled(X: Array, table: Array) -> Array:
     """`look_up` of a large dense X, or of many tables of real numbers."""
     from bayesgen.numerics.kernels import categorical
-    from bayesgen.numerics.kernels.compiling import as_data
     from bayesgen.numerics.kernels.threads import over_blocks
 
     *lead, n_classes, n_features, width = table.shape
-    flat = as_data(np.ascontiguousarray(table.reshape(-1, n_features, width).transpose(1, 2, 0)))
-    out = np.empty((flat.shape[2] // n_classes, X.shape[0], n_classes))
+    flat = categorical.padded(table.reshape(-1, n_features, width).transpose(1, 2, 0))
+    out = np.empty((math.prod(lead), X.shape[0], n_classes))
 
     def part(start: int, stop: int) -> None:
         for rows in categorical.row_slices(X, start, stop):

@@ -50,7 +50,7 @@ from bayesgen.numerics.rows import (
     Matrix,
     has_nan,
 )
-from bayesgen.numerics.special import Array, log_gamma_difference, log_multigamma_difference
+from bayesgen.numerics.special import Array, log_multigamma_difference
 
 
 @dataclass(frozen=True, eq=False)

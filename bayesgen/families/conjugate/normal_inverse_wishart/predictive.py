@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesgen.families.shared.mahalanobis import patterns, reader, squared_distances, whitening
+from bayesgen.families.shared.mahalanobis import patterns, reader, squared_distances
 from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_gamma_difference
