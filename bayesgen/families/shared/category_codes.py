@@ -76,10 +76,11 @@ def n_codes(X: Codes) -> int:
 
 def code_index(values: Array, k: int) -> Array:
     """Indices: the codes 0 .. k - 1, k for any other number, k + 1 for NaN."""
-    if values.dtype.kind in "biu":
+    with np.errstate(invalid="ignore"):  # what is no integer differs from its code
         whole = values.astype(np.int64).view(np.uint64)  # negative numbers become huge ones
-        return np.minimum(whole, np.uint64(k)).view(np.int64)
-    codes = np.where((values >= 0) & (values < k), values, k).astype(np.intp)
+    codes = np.minimum(whole, np.uint64(k)).view(np.int64)
+    if values.dtype.kind in "biu":
+        return codes
     other = np.nonzero(codes != values)
     codes[other] = k + np.isnan(values[other])
     return codes
