@@ -14,6 +14,7 @@ from bayesgen.numerics.kernels.compiling import COLUMNS, as_data, compiled
 Array = np.ndarray
 
 _BYTES = (np.uint8, np.bool)  # read as they are
+OTHER = 63  # the bit of `mark_small_codes` for what is no small code
 _TOGETHER = 8
 _OUTPUTS = 64  # of the table at a time: they stay in the second-level cache
 
@@ -59,6 +60,23 @@ def mark_codes(x: Array, seen: Array) -> None:  # pragma: no cover - compiled
     for i in range(x.shape[0]):
         for j in range(x.shape[1]):
             seen[j, _code(x[i, j], k)] = 1
+
+
+@compiled
+def mark_small_codes(x: Array, seen: Array) -> None:  # pragma: no cover - compiled
+    """Set bit k of ``seen[j]``, uint64, for every code k < 63 in column j; 63 for other numbers.
+
+    No cell has to wait for a place in memory: as fast as X is read.
+    """
+    one, other = np.uint64(1), np.uint64(OTHER)
+    for i in range(x.shape[0]):
+        row = x[i]
+        for j in range(len(row)):
+            value = row[j]
+            inside = (value >= 0) & (value < OTHER)
+            code = np.int64(value if inside else 0)
+            bit = one << (np.uint64(code) if inside & (code == value) else other)
+            seen[j] |= bit if value == value else np.uint64(0)
 
 
 @compiled
