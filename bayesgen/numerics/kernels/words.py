@@ -14,6 +14,7 @@ from scipy import sparse
 from bayesgen.numerics.kernels.compiling import COLUMNS, compiled, compiled_sums
 from bayesgen.numerics.kernels.gamma import (
     LOG_FACTORIAL,
+    largest_count,
     log_factorial,
     log_gamma_difference,
     log_rising_table,
@@ -27,7 +28,6 @@ _PARTS = 16  # partial sums of so many blocks of rows at most,
 _PART_CELLS = 1 << 22  # and of so many cells in all
 _LOOKED_UP = 16  # counts of a word whose terms are looked up, at most,
 _TABLE_CELLS = 1 << 21  # in a table of so many cells, or of counts of 1 alone
-_CELLS_SEEN = 1 << 14  # of which the largest count says what the table must hold
 _FACTORS = 64  # a rising factorial of a whole count up to this is multiplied out
 _TOGETHER = 256  # terms added up before they are added to the sum of a long document
 _LARGEST = 290.0  # decimal digits that a product of factors may have
@@ -84,7 +84,7 @@ def log_numerators(X: Any, alpha: Array) -> tuple[Array, Array]:
     table = np.ascontiguousarray(alpha.T, dtype=np.float64)
     most = min(_LOOKED_UP, _TABLE_CELLS // max(1, table.size), n_cells // max(1, len(table)))
     if sparse.issparse(X):  # no more than are likely to occur
-        most = min(most, int(np.nan_to_num(X.data[:_CELLS_SEEN].max(initial=0))))
+        most = min(most, largest_count(X.data))
     terms = log_rising_table(table, max(1, most))
     terms -= LOG_FACTORIAL[: terms.shape[1], None]
     padded = np.zeros((terms.shape[0] * terms.shape[1], -(-len(alpha) // 8) * 8))
