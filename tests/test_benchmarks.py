@@ -119,7 +119,7 @@ def test_text_between_markers_is_replaced(tmp_path):
 
 def test_the_page_has_the_markers():
     text = tables.PAGE.read_text(encoding="utf-8")
-    for marker in ("speed", "intervals", "variants", "learning", "sampled"):
+    for marker in ("speed", "sizes", "intervals", "variants", "learning", "sampled"):
         assert re.search(rf"<!-- {marker}\b.*?-->.*?<!-- /{marker} -->", text, re.S), marker
 
 

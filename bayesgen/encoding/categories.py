@@ -19,13 +19,14 @@ Text and numbers do not mix: neither within a column, nor between learning and e
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 
-from bayesgen.encoding.codes import MOST_CODES, may_stand, occurring
+from bayesgen.encoding.codes import MOST_CODES, has_infinity, may_stand, occurring
 from bayesgen.encoding.column import Column, Values, is_text, of_one_type
 from bayesgen.encoding.declared import declared_categories
 from bayesgen.encoding.literals import shown
@@ -130,18 +131,28 @@ class Categories:
         return self.encode(table)
 
     def read_codes(self, table: Any, unseen_as_missing: bool = False) -> Recoded | None:
-        """Codes of many small whole numbers, looked up as they are read; None of other tables."""
+        """Codes of small whole numbers, looked up as they are read; None of other tables."""
         numbers = None if sparse.issparse(table) else table.numbers
-        if numbers is None or not may_stand(numbers) or not all(map(_are_codes, self.values)):
+        if numbers is None or self._places is None or has_infinity(numbers):
             return None
         self._refuse_width(table.n_columns)
+        k, places = max(self.n_categories, default=0), self._places
+        if unseen_as_missing:
+            places = np.where(places == k, k + 1, places)
+        return Recoded(numbers, places, k)
+
+    @cached_property
+    def _places(self) -> Array | None:
+        """(D, M + 2) as in `Recoded`; None unless all categories are small whole numbers."""
+        if not all(map(_are_codes, self.values)):
+            return None
         k = max(self.n_categories, default=0)
         m = 1 + max((int(max(column)) for column in self.values), default=0)
-        places = np.full((len(self.values), m + 2), k + unseen_as_missing)
+        places = np.full((len(self.values), m + 2), k)
         places[:, -1] = k + 1
         for j, column in enumerate(self.values):
             places[j, np.array(column, dtype=np.intp)] = np.arange(len(column))
-        return Recoded(numbers, places, k)
+        return places
 
     def knows(self, table: Any) -> bool:
         """Whether a single look shows that a table of many small numbers holds no other value."""

@@ -19,13 +19,20 @@ def occurring(X: Array | None) -> list[Array] | None:
     """
     if X is None or not kernels.pays(X.size, predicting=True):  # the same answer
         return None
-    from bayesgen.numerics.kernels.categorical import as_codes, mark_codes, row_slices
+    from bayesgen.numerics.kernels import categorical
     from bayesgen.numerics.kernels.threads import over_blocks
 
     def part(start: int, stop: int) -> Array:
         seen = np.zeros((X.shape[1], MOST_CODES + 2), dtype=np.uint8)
-        for rows in row_slices(X, start, stop):
-            mark_codes(as_codes(X[rows]), seen)
+        for rows in categorical.row_slices(X, start, stop):
+            x = categorical.as_codes(X[rows])
+            bits = np.zeros((X.shape[1], 1), dtype=np.uint64)
+            categorical.mark_small_codes(x, bits[:, 0])
+            each = bits >> np.arange(categorical.OTHER + 1, dtype=np.uint64) & np.uint64(1)
+            if each[:, categorical.OTHER].any():
+                categorical.mark_codes(x, seen)
+            else:
+                seen[:, : categorical.OTHER + 1] |= each.astype(np.uint8)
         return seen
 
     most = min(16, max(1, (1 << 14) // X.shape[1]))
@@ -41,8 +48,11 @@ def occurring(X: Array | None) -> list[Array] | None:
 
 def may_stand(X: Array | None) -> bool:
     """Whether a large array can be taken for codes as it is: infinity is no cell of a table."""
-    if X is None or not kernels.pays(X.size, predicting=True):
-        return False
+    return X is not None and kernels.pays(X.size, predicting=True) and not has_infinity(X)
+
+
+def has_infinity(X: Array) -> bool:
+    """Whether a cell is infinite."""
     if X.dtype.kind != "f" or np.isfinite(X.sum()):
-        return True
-    return not any(np.isinf(X[rows]).any() for rows in row_blocks(*X.shape))
+        return False
+    return any(np.isinf(X[rows]).any() for rows in row_blocks(*X.shape))

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import pyarrow
 
 MANY = 1 << 13  # cells for which pandas is worth being imported
+_BLOCK = 1 << 14  # strings, whose digests stay in the second-level cache
+_SOME = 1000  # strings among which the distinct ones are looked for first
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # odd, hence a permutation modulo 2**64
 
 
@@ -43,17 +45,23 @@ def of_objects(cells: Array) -> Factorised | None:
 
 def of_strings(values: Array) -> Factorised:
     """Of an (N,) array of NumPy's strings of fixed length, which hold no missing cells."""
-    words = np.ascontiguousarray(values).view(np.uint32).reshape(len(values), -1)
-    digest = np.zeros(len(values), dtype=np.uint64)
-    for letters in words.T:
-        digest = (digest ^ letters) * _MULTIPLIER
-        digest ^= digest >> np.uint64(32)
-    codes = np.searchsorted(np.unique(digest), digest)
+    n = len(values)
+    words = np.ascontiguousarray(values).view(np.uint32).reshape(n, -1)
+    digest = np.zeros(n, dtype=np.uint64)
+    for start in range(0, n, _BLOCK):
+        own = digest[start : start + _BLOCK]
+        for letters in words[start : start + _BLOCK].T:
+            own ^= letters
+            own *= _MULTIPLIER
+            own ^= own >> np.uint64(32)
+    known = np.unique(digest[:: max(1, n // _SOME)])  # most often these are all
+    codes = np.searchsorted(known, digest)
+    if not np.array_equal(known.take(codes, mode="clip"), digest):
+        codes = np.searchsorted(np.unique(digest), digest)
     first = np.empty(codes.max(initial=-1) + 1, dtype=np.intp)
-    first[codes[::-1]] = np.arange(len(values))[::-1]
-    found = values[first]
-    if np.array_equal(found[codes], values):
-        return Factorised(codes, found.tolist())
+    first[codes[::-1]] = np.arange(n)[::-1]
+    if np.array_equal(words[first].take(codes, axis=0), words):
+        return Factorised(codes, values[first].tolist())
     found, codes = np.unique(values, return_inverse=True)  # two strings of one digest
     return Factorised(codes.ravel(), found.tolist())
 

@@ -48,7 +48,8 @@ def labels_and_mask(y: Any) -> tuple[Array, Array]:
     """y as an array (N,), and where a masked array says that there is no label."""
     mask = np.ma.getmaskarray(y).ravel() if isinstance(y, np.ma.MaskedArray) else None
     refuse_mixed(y)
-    values = column_or_1d(y if mask is None else y.data, warn=True)
+    plain = type(y) is np.ndarray and y.ndim == 1  # what scikit-learn returns unchanged
+    values = y if plain else column_or_1d(y if mask is None else y.data, warn=True)
     return values, np.zeros(len(values), dtype=bool) if mask is None else mask
 
 

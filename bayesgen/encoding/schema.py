@@ -25,6 +25,7 @@ from bayesgen.encoding.column import Column
 from bayesgen.encoding.literals import parse_number, shown
 from bayesgen.encoding.tables import (
     Table,
+    as_table,
     column_of_floats,
     common_names,
     did_you_mean,
@@ -70,7 +71,7 @@ class TableSchema:
 
         Parameters
         ----------
-        X : table
+        X : table, or a `Table`
         columns : mapping {kind or "drop": list of names or positions}, or None
             None: booleans are bernoulli; text and categorical dtypes are categorical; other
             numbers are gaussian. If given, every column must be named once.
@@ -83,7 +84,7 @@ class TableSchema:
             If a column or a kind is unknown, or a column is named twice or not at all; or if a
             column in use cannot be read.
         """
-        table = Table(X)
+        table = as_table(X)
         refuse_no_rows(table.n_rows, table.n_columns)
         kinds = _inferred(table) if columns is None else _chosen(columns, table)
         used = tuple(j for j, kind in enumerate(kinds) if kind != "drop")
@@ -102,7 +103,7 @@ class TableSchema:
 
     def relearn(self, X: Any, categories: Any = None) -> Self:
         """The same columns and kinds with the categories of X, a further batch, for `merge`."""
-        return self._learn_categories(Table(X), categories)
+        return self._learn_categories(as_table(X), categories)
 
     @property
     def blocks(self) -> dict[str, Array]:
@@ -120,7 +121,7 @@ class TableSchema:
         ValueError, TypeError
             If X lacks a column or has one too many; or if a cell does not fit its column's kind.
         """
-        table = Table(X)
+        table = as_table(X)
         where = self._locate(table)
         out = np.empty((table.n_rows, len(where)))
         nominal = 0

@@ -191,7 +191,14 @@ class Table:
         return column
 
 
+def as_table(X: Any) -> Table:
+    """X as a `Table`, if it is none."""
+    return X if isinstance(X, Table) else Table(X)
+
+
 def _narwhals(X: Any) -> Any:
+    if isinstance(X, np.ndarray) or sparse.issparse(X):  # which narwhals passes through, slowly
+        return X
     try:
         frame = nw.from_native(X, pass_through=True, allow_series=True)
     except DuplicateError:

@@ -13,7 +13,7 @@ from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
 from bayesgen.families.contract import ConjugateFamily, Family
 from bayesgen.families.shared.bits import Bits, Thresholded, first_invalid_bit
 from bayesgen.numerics import kernels
-from bayesgen.numerics.rows import Matrix, cell_of, each_cell_once, has_nan
+from bayesgen.numerics.rows import Matrix, cell_of, each_cell_once
 from bayesgen.numerics.special import Array
 
 
@@ -137,10 +137,17 @@ class _Counts(GenerativeClassifier):
     def _read(self, X: Any, *, reset: bool) -> Any:
         X = super()._read(X, reset=reset)
         values = X.data if sparse.issparse(X) else X
-        if values.size and np.fmin.reduce(values, axis=None) < 0:  # fmin passes over NaN
+        if not values.size or values.min() >= 0:  # which NaN is not
+            return X
+        if np.fmin.reduce(values, axis=None) < 0:
             raise ValueError(
                 f"Negative values in data passed to {type(self).__name__}: counts must be >= 0, "
                 f"got {self._where(X, values < 0)}"
+            )
+        if self._family_type.missing != "marginalised":
+            raise ValueError(
+                f"Input X contains NaN: {self._where(X, np.isnan(values))}; "
+                f"{self._family_type.missing}"
             )
         return X
 
@@ -213,15 +220,6 @@ class MultinomialNB(_Counts):
 
     def _make_family(self) -> ConjugateFamily:
         return DirichletMultinomial(self.alpha)
-
-    def _read(self, X: Any, *, reset: bool) -> Any:
-        X = super()._read(X, reset=reset)
-        if has_nan(X):
-            missing = np.isnan(X.data if sparse.issparse(X) else X)
-            raise ValueError(
-                f"Input X contains NaN: {self._where(X, missing)}; {DirichletMultinomial.missing}"
-            )
-        return X
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

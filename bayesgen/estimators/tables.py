@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 from bayesgen.encoding.categories import Categories
 from bayesgen.encoding.in_memory import refuse_elsewhere
 from bayesgen.encoding.schema import TableSchema
-from bayesgen.encoding.tables import read
+from bayesgen.encoding.tables import Table, read
 from bayesgen.estimators.base import Align, GenerativeClassifier
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.columns import Columns
@@ -46,7 +46,8 @@ class _Table(GenerativeClassifier):
                 f"{type(self).__name__} does not take sparse X; pass X.toarray() or a data frame"
             )
         read(X)  # refuses what is not a table before any work is done
-        validate_data(self, X, reset=reset, skip_check_array=True)
+        if not self._takes_as_it_is(X, reset, False):
+            validate_data(self, X, reset=reset, skip_check_array=True)
         return X
 
     def _accepts_sparse(self) -> bool:
@@ -300,9 +301,11 @@ class MixedNB(_Table):
         return schema
 
     def _learn(self, X: Any) -> TableSchema:
-        if hasattr(self, "stats_"):
-            return self.schema_.relearn(X, self.categories)
-        return TableSchema.learn(X, self.columns, self.categories)
+        table = Table(X)
+        self._learnt_from = X, table  # which holds its texts as codes: `_encode` reads them again
+        if "stats_" in self.__dict__:
+            return self.schema_.relearn(table, self.categories)
+        return TableSchema.learn(table, self.columns, self.categories)
 
     def _widen(self, encoder: TableSchema) -> Align:
         self.encoder_, mine, theirs = self.schema_.merge(encoder)
@@ -320,7 +323,10 @@ class MixedNB(_Table):
         return lambda stats: aligned(stats, theirs)
 
     def _encode(self, X: Any) -> Array:
-        codes = self.schema_.encode(X)
+        of, table = self.__dict__.pop("_learnt_from", (None, None))
+        codes = self.schema_.encode(table if of is X else X)
+        if self.unseen == "prior":
+            return codes
         nominal = self.schema_.blocks.get("categorical", np.array([], dtype=int))
         unseen = codes[:, nominal] == -1
         if unseen.any() and self.unseen == "raise":

@@ -37,7 +37,7 @@ def _size(values: Any) -> float | None:
         if not len(objects):
             return float(plain)
         columns = [values if values.ndim == 1 else values.iloc[:, j] for j in _some(objects)]
-        sizes = [_of_objects(getattr(c, "array", c)) for c in columns]  # a Categorical is its own
+        sizes = [_of_cells(getattr(c, "array", c)) for c in columns]  # a Categorical is its own
         return plain + float(np.mean(sizes)) * len(objects)
     if hasattr(values, "estimated_size"):  # polars
         return float(values.estimated_size())
@@ -47,6 +47,12 @@ def _size(values: Any) -> float | None:
         return sys.getsizeof(values) + _of_objects(values)
     size = getattr(values, "nbytes", None)
     return float(size) if isinstance(size, int | np.integer) else None
+
+
+def _of_cells(values: Any) -> float:
+    """Bytes of a column of pandas that is not of numbers."""
+    in_python = getattr(values.dtype, "storage", "python") == "python"
+    return _of_objects(values) if in_python else float(values.nbytes)
 
 
 def _of_objects(values: Any) -> float:

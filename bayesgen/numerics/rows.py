@@ -63,8 +63,20 @@ def each_cell_once(X: sparse.csr_matrix) -> sparse.csr_matrix:
 
 def stored_cells(X: Matrix, rows: slice | Array) -> sparse.csr_matrix:
     """The nonzero (or NaN) cells of some rows as float64 CSR, each cell once."""
-    block = X[rows] if sparse.issparse(X) else dense_block(X, rows)
+    block = _some_rows(X, rows) if sparse.issparse(X) else dense_block(X, rows)
     return each_cell_once(sparse.csr_matrix(block, dtype=float))
+
+
+def _some_rows(X: sparse.csr_matrix, rows: slice | Array) -> sparse.csr_matrix:
+    """``X[rows]``, of a slice without a copy of its cells."""
+    if not isinstance(rows, slice) or X.format != "csr":
+        return X[rows]
+    start, stop, _ = rows.indices(X.shape[0])
+    cells = slice(X.indptr[start], X.indptr[stop])
+    parts = X.data[cells], X.indices[cells], X.indptr[start : stop + 1] - X.indptr[start]
+    out = sparse.csr_matrix(parts, shape=(stop - start, X.shape[1]))
+    out.has_canonical_format = X.has_canonical_format  # which is looked for once
+    return out
 
 
 def stored_blocks(X: Matrix, table_cells: int) -> Iterator[tuple[slice, sparse.csr_matrix]]:

@@ -2,11 +2,12 @@
 
     make bench-sizes                                 all of it, about three minutes
     make bench-sizes ARGS="--only 'MixedNB|150'"     rows of the table by a regular expression
-    make bench-sizes ARGS="--update"                 keep the figures in sizes.json
+    make bench-sizes ARGS="--update"                 into sizes.json and docs/benchmarks.md
     make bench-sizes ARGS="--guard"                  exit 1 if a ratio fell below .7 of the one kept
 
 A ratio is the peer's time by ours, both fitted to the same rows, in turn in one process in which
-kernels are loaded; ours is the exact posterior predictive. The guard compares ratios, as machines
+kernels are loaded; ours is the exact posterior predictive. Where cells are missing, the peer is
+ours on the same table without missing cells. The guard compares ratios, as machines
 differ; a cell that falls is measured twice more before it counts.
 """
 
@@ -34,8 +35,12 @@ from tests.benchmarks import measure, tables
 
 KEPT = Path(__file__).with_name("sizes.json")
 LEAST_SHARE = 0.7  # of the ratio kept
-HEAD = ("classifier", "size", "theirs", "ours", "ratio", "theirs", "ours", "ratio", "goals")
+HEAD = (
+    "classifier", "rows", "fit: theirs", "ours", "ratio", "predict: theirs", "ours", "ratio",
+    "goals of the ratios",
+)  # fmt: skip
 N_CLASSES = 5
+GAPS = " with gaps"  # a kind of rows of which a twentieth of the cells is missing
 
 
 class Mixed:
@@ -65,7 +70,12 @@ def _counted() -> Any:
 
 def _rows(kind: str, n: int, d: int) -> tuple[Any, np.ndarray]:
     rng = np.random.default_rng(n + d)
+    if kind.endswith(GAPS):
+        X, y = _rows(kind.removesuffix(GAPS), n, d)
+        return np.where(rng.random(X.shape) < 0.05, np.nan, X), y
     y = np.arange(n) % N_CLASSES
+    if kind == "real, text labels":
+        return _rows("real", n, d)[0], np.array([f"class {c}" for c in range(N_CLASSES)])[y]
     if kind == "real":
         return rng.standard_normal((n, d)) + rng.standard_normal((N_CLASSES, d))[y], y
     if kind == "categories":
@@ -108,6 +118,12 @@ CASES: list[Case] = [  # goals of fit and predict where there are any
      {(150, 4): (None, 0.8), (30_000, 20): (None, None)}),
     ("MixedNB", "mixed", bg.MixedNB, Mixed,
      {(150, 20): (None, None), (30_000, 20): (3, 3)}),
+    ("GaussianNB, text labels", "real, text labels", bg.GaussianNB, nb.GaussianNB,
+     {(400_000, 20): (None, None)}),
+    ("GaussianNB, 5 % missing", "real" + GAPS, bg.GaussianNB, bg.GaussianNB,
+     {(30_000, 20): (None, 0.5)}),
+    ("BernoulliNB, 5 % missing", "bits" + GAPS, bg.BernoulliNB, bg.BernoulliNB,
+     {(30_000, 20): (None, 0.5)}),
     ("MarkovNB", "texts", bg.MarkovNB, _counted, {(30_000, 20): (None, 2)}),
 ]  # fmt: skip
 
@@ -116,11 +132,12 @@ def measured(case: Case, size: tuple[int, int]) -> dict[str, Any]:
     """Seconds of both sides, at fit and at predict: the processor's, and of the clock."""
     name, kind, ours, peer, goals = case
     X, y = _rows(kind, *size)
+    whole, _ = _rows(kind.removesuffix(GAPS), *size)
     out: dict[str, Any] = {"name": name, "size": f"{size[0]:g} x {size[1]}"}
-    fitted, theirs = ours().fit(X, y), peer().fit(X, y)
+    fitted, theirs = ours().fit(X, y), peer().fit(whole, y)
     calls = {
-        "fit": (lambda: peer().fit(X, y), lambda: ours().fit(X, y)),
-        "predict": (lambda: theirs.predict_proba(X), lambda: fitted.predict_proba(X)),
+        "fit": (lambda: peer().fit(whole, y), lambda: ours().fit(X, y)),
+        "predict": (lambda: theirs.predict_proba(whole), lambda: fitted.predict_proba(X)),
     }
     for (what, pair), goal in zip(calls.items(), goals[size], strict=True):
         runs = np.array([[_clocks(call) for call in pair] for _ in range(6)])
@@ -167,6 +184,12 @@ def shown(row: dict[str, Any]) -> list[str]:
     return [*line, " / ".join(goals) if any(goals) else ""]
 
 
+def page(record: dict[str, Any]) -> str:
+    """The record as docs/benchmarks.md shows it."""
+    table = tables.markdown(HEAD, [shown(row) for row in record["rows"]])
+    return f"{table}\n\n{tables.taken(record['surroundings'])}."
+
+
 def main(arguments: list[str] | None = None) -> int:
     """The command."""
     parser = argparse.ArgumentParser(
@@ -174,7 +197,9 @@ def main(arguments: list[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     parser.add_argument("--only", metavar="PATTERN", default="")
-    parser.add_argument("--update", action="store_true", help="write sizes.json (whole runs)")
+    parser.add_argument(
+        "--update", action="store_true", help="write sizes.json, page (whole runs)"
+    )
     parser.add_argument("--guard", action="store_true", help="compare with sizes.json")
     args = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
@@ -196,6 +221,7 @@ def main(arguments: list[str] | None = None) -> int:
     if args.update and not args.only:
         record = {"surroundings": tables.surroundings(), "rows": rows}
         KEPT.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        tables.write_between("sizes", page(record))
     print(*found, sep="\n")
     return int(bool(found))
 

@@ -157,15 +157,10 @@ def markdown(head: tuple[str, ...], rows: list[list[str]], left: int = LEFT) -> 
 def page(record: dict) -> str:
     """The whole record in Markdown, as docs/benchmarks.md shows it."""
     where = record["surroundings"]
-    versions = where["versions"]
     few = any(row.get("runs", 5) < 5 for row in record["workloads"])
     text = [
         markdown(HEAD, [cells(row) for row in record["workloads"]]),
-        f"{where['processor']}, {where['cores']} cores, {where['memory_gib']:g} GiB; "
-        f"scikit-learn {versions['scikit-learn']}, NumPy {versions['numpy']}, "
-        f"numba {versions['numba']}, Python {where['python']}; commit {where['commit']}, "
-        f"{where['date'][:10]}"
-        + _busy(where)
+        taken(where)
         + (f"; {where['note']}" if where.get("note") else "")
         + (f", {record['scale']:g} of the rows" if record["scale"] != 1 else "")
         + ". Theirs and ours in turn in one process, medians of 5 to 15 calls"
@@ -182,6 +177,17 @@ def page(record: dict) -> str:
             "</details>",
         ]
     return "\n\n".join(text)
+
+
+def taken(where: dict) -> str:
+    """Machine, versions, commit and date of a record, for the line below its table."""
+    versions = where["versions"]
+    return (
+        f"{where['processor']}, {where['cores']} cores, {where['memory_gib']:g} GiB; "
+        f"scikit-learn {versions['scikit-learn']}, NumPy {versions['numpy']}, "
+        f"numba {versions['numba']}, Python {where['python']}; commit {where['commit']}, "
+        f"{where['date'][:10]}{_busy(where)}"
+    )
 
 
 def _busy(where: dict) -> str:

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from bayesgen.estimators.counts import _Counts
 from bayesgen.estimators.sampled.classifier import SampledClassifier
@@ -11,23 +10,10 @@ from bayesgen.families.contract import Family
 from bayesgen.families.sampled.dirichlet_compound import DirichletCompound
 from bayesgen.families.sampled.logistic_normal.family import FACTOR, LogisticNormal
 from bayesgen.families.sampled.negative_binomial import NegativeBinomial
-from bayesgen.numerics.rows import has_nan
 from bayesgen.numerics.special import Array
 
 
-class _Documents(SampledClassifier, _Counts):
-    """Shared reading of documents, whose length must be known."""
-
-    def _read(self, X: Any, *, reset: bool) -> Any:
-        X = super()._read(X, reset=reset)
-        if has_nan(X):
-            is_nan = np.isnan(X.data if sparse.issparse(X) else X)
-            why = self._family_type.missing
-            raise ValueError(f"Input X contains NaN: {self._where(X, is_nan)}; {why}")
-        return X
-
-
-class DirichletCompoundMultinomialNB(_Documents):
+class DirichletCompoundMultinomialNB(SampledClassifier, _Counts):
     r"""Naive Bayes for documents whose words come in bursts: Dirichlet-multinomial given the class.
 
     Each document has word probabilities of its own, about those of its class:
@@ -98,7 +84,7 @@ class DirichletCompoundMultinomialNB(_Documents):
         return DirichletCompound(self.mean, self.concentration, alpha=self.alpha)
 
 
-class LogisticNormalNB(_Documents):
+class LogisticNormalNB(SampledClassifier, _Counts):
     r"""Documents whose words go together: softmax of a Normal given the class.
 
     Each document has word probabilities of its own, whose log-odds are Normal about those of the

@@ -4,6 +4,7 @@ N rows, D columns, C classes. NaN is a missing cell; -1, or any number that is n
 category never seen. In a CSR matrix the cells that are not stored have code 0.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,10 +76,11 @@ def n_codes(X: Codes) -> int:
 
 def code_index(values: Array, k: int) -> Array:
     """Indices: the codes 0 .. k - 1, k for any other number, k + 1 for NaN."""
-    if values.dtype.kind in "biu":
+    with np.errstate(invalid="ignore"):  # what is no integer differs from its code
         whole = values.astype(np.int64).view(np.uint64)  # negative numbers become huge ones
-        return np.minimum(whole, np.uint64(k)).view(np.int64)
-    codes = np.where((values >= 0) & (values < k), values, k).astype(np.intp)
+    codes = np.minimum(whole, np.uint64(k)).view(np.int64)
+    if values.dtype.kind in "biu":
+        return codes
     other = np.nonzero(codes != values)
     codes[other] = k + np.isnan(values[other])
     return codes
@@ -218,12 +220,11 @@ def look_up(X: Codes, table: Array) -> Array:
 def _look_up_compiled(X: Array, table: Array) -> Array:
     """`look_up` of a large dense X, or of many tables of real numbers."""
     from bayesgen.numerics.kernels import categorical
-    from bayesgen.numerics.kernels.compiling import as_data
     from bayesgen.numerics.kernels.threads import over_blocks
 
     *lead, n_classes, n_features, width = table.shape
-    flat = as_data(np.ascontiguousarray(table.reshape(-1, n_features, width).transpose(1, 2, 0)))
-    out = np.empty((flat.shape[2] // n_classes, X.shape[0], n_classes))
+    flat = categorical.padded(table.reshape(-1, n_features, width).transpose(1, 2, 0))
+    out = np.empty((math.prod(lead), X.shape[0], n_classes))
 
     def part(start: int, stop: int) -> None:
         for rows in categorical.row_slices(X, start, stop):

@@ -115,6 +115,29 @@ def squared_distances(read: Block, n: int, shift: Array, mu: Array, factor: Arra
     return out
 
 
+def whitening(mu: Array, factor: Array) -> tuple[Array, Array, Array]:
+    """What makes `squared_distances` sums of squares, ``|whiten (x - centre) - step|^2``.
+
+    Parameters
+    ----------
+    mu, factor : as there
+
+    Returns
+    -------
+    whiten : (G, D, D)
+    centre : (G, D)
+    step : (C, D)
+        One group, where rows may be multiplied once for all classes; else one for each class.
+    """
+    whiten = inverse_of_lower(factor)
+    if len(factor) == 1:
+        centre = mu.mean(axis=0, keepdims=True)
+        step = (mu - centre) @ whiten[0].T
+        if np.abs(step).max(initial=0.0) < _FAR:
+            return whiten, centre, step
+    return np.broadcast_to(whiten, (len(mu), *whiten.shape[1:])), mu, np.zeros(mu.shape)
+
+
 def log_normal_of_draws(X: Matrix, mu: Array, sigma: Array, live: Array) -> Array:
     """(S, N, C) Normal log densities of the observed cells of rows under draws.
 

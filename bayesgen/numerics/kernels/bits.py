@@ -10,11 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.numerics.kernels.compiling import COLUMNS, as_data, compiled, compiled_sums
+from bayesgen.numerics.kernels.compiling import as_data, compiled
 from bayesgen.numerics.kernels.threads import blocks, over_blocks
 
 Array = np.ndarray
 
+_ROWS = 128
+_COLUMNS = 64
+_PADDING = 8  # else the columns of a tile would fall into the same few sets of the cache
 _PARTS = 16  # partial sums of so many blocks of rows at most,
 _PART_CELLS = 1 << 22  # and of so many cells in all
 _READ_AS_IS = tuple(map(np.dtype, ("u1", "i8", "f4", "f8")))
@@ -156,14 +159,6 @@ def _first_infinite(row: Array) -> int:  # pragma: no cover - compiled
 
 
 @compiled
-def _n_not_finite(row: Array) -> int:  # pragma: no cover - compiled
-    n = 0
-    for j in range(len(row)):
-        n += row[j] - row[j] != 0
-    return n
-
-
-@compiled
 def _count(  # pragma: no cover - compiled
     x: Array, y: Array, w: Array, limit: Any, ones: Array, missing: Array
 ) -> int:
@@ -184,44 +179,45 @@ def _count(  # pragma: no cover - compiled
     return -1
 
 
-@compiled_sums
+@compiled
 def _add_up(  # pragma: no cover - compiled
     x: Array, limit: Any, one: Array, zero: Array, out: Array
 ) -> int:
-    """Four rows at a time, so that the tables are read once for all of them."""
+    """A few rows and columns on their side at a time, so that every loop runs over many rows."""
     n, d = x.shape
-    whole = n - n % 4
-    for i in range(0, whole, 4):
-        p, q, r, s = x[i], x[i + 1], x[i + 2], x[i + 3]
-        for c in range(len(one)):
-            table_one, table_zero = one[c], zero[c]
-            out[i : i + 4, c] = 0.0
-            for first in range(0, d, COLUMNS):
-                sum_p = sum_q = sum_r = sum_s = 0.0
-                for j in range(first, min(first + COLUMNS, d)):
-                    on, off = table_one[j], table_zero[j]
-                    sum_p += on if p[j] > limit else off
-                    sum_q += on if q[j] > limit else off
-                    sum_r += on if r[j] > limit else off
-                    sum_s += on if s[j] > limit else off
-                out[i, c] += sum_p
-                out[i + 1, c] += sum_q
-                out[i + 2, c] += sum_r
-                out[i + 3, c] += sum_s
-    for i in range(n):
-        row = x[i]
-        odd = _n_not_finite(row)
-        if odd:
-            place = _first_infinite(row)
-            if place >= 0:
-                return i * d + place
-        if i >= whole or odd:
+    tile = np.empty((_COLUMNS, _ROWS + _PADDING), x.dtype)
+    total, part = np.empty((len(one), _ROWS)), np.empty(_ROWS)
+    for start in range(0, n, _ROWS):
+        rows = x[start : start + _ROWS]
+        m = len(rows)
+        total[:] = 0.0
+        for first in range(0, d, _COLUMNS):
+            width = min(_COLUMNS, d - first)
+            odd = 0
+            for r in range(m):
+                row = rows[r, first : first + width]
+                for j in range(width):
+                    tile[j, r] = row[j]
+                    odd += row[j] - row[j] != 0  # NaN and inf
+            if odd:
+                for r in range(m):
+                    place = _first_infinite(rows[r])
+                    if place >= 0:
+                        return (start + r) * d + place
             for c in range(len(one)):
-                out[i, c] = 0.0
-                for first in range(0, d, COLUMNS):
-                    total = 0.0
-                    for j in range(first, min(first + COLUMNS, d)):
-                        seen = one[c, j] if row[j] > limit else zero[c, j]
-                        total += seen if row[j] == row[j] else 0.0
-                    out[i, c] += total
+                part[:] = 0.0
+                for j in range(width):
+                    on, off = one[c, first + j], zero[c, first + j]
+                    if odd:
+                        for r in range(m):
+                            seen = on if tile[j, r] > limit else off
+                            part[r] += seen if tile[j, r] == tile[j, r] else 0.0
+                    else:
+                        for r in range(m):
+                            part[r] += on if tile[j, r] > limit else off
+                for r in range(m):
+                    total[c, r] += part[r]
+        for r in range(m):
+            for c in range(len(one)):
+                out[start + r, c] = total[c, r]
     return -1

@@ -9,7 +9,6 @@ the routines are called through ctypes, which drops it.
 import ctypes
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -97,27 +96,23 @@ def sharing(pays: bool) -> Iterator[Share]:
     if threading.current_thread() is not threading.main_thread():
         yield _one_by_one
         return
-    threads = 1
+    share = _one_by_one
     if pays:
-        from bayesgen.numerics.kernels.threads import n_threads
+        from bayesgen.numerics.kernels.threads import n_threads, shared
 
         threads = n_threads()
+        if threads > 1:
+
+            def share(task: Callable[[Any], None], items: Iterable[Any]) -> None:
+                shared(task, items, threads)
+
     with _libraries().limit(limits=1, user_api="blas"):
-        if threads == 1:
-            yield _one_by_one
-            return
-        with ThreadPoolExecutor(threads) as pool:
-            yield lambda task, items: _exhaust(pool.map(task, items))
+        yield share
 
 
 def _one_by_one(task: Callable[[Any], None], items: Iterable[Any]) -> None:
     for item in items:
         task(item)
-
-
-def _exhaust(results: Iterable[None]) -> None:
-    for _ in results:  # an error of a task is raised here
-        pass
 
 
 @cache

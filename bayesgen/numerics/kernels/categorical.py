@@ -14,6 +14,8 @@ from bayesgen.numerics.kernels.compiling import COLUMNS, as_data, compiled
 Array = np.ndarray
 
 _BYTES = (np.uint8, np.bool)  # read as they are
+OTHER = 63  # the bit of `mark_small_codes` for what is no small code
+_TOGETHER = 8
 _OUTPUTS = 64  # of the table at a time: they stay in the second-level cache
 
 
@@ -24,6 +26,14 @@ def as_codes(x: Array) -> Array:
         dtype = np.uint8 if x.dtype in _BYTES else np.int64
     # of 64 bits without a sign: what becomes negative is no code either way
     return as_data(np.ascontiguousarray(x).astype(dtype, copy=False))
+
+
+def padded(table: Array) -> Array:
+    """With zeros after the end of the last axis, for sums of so many outputs together."""
+    *lead, n_outputs = table.shape
+    out = np.zeros((*lead, n_outputs + -n_outputs % _TOGETHER))
+    out[..., :n_outputs] = table
+    return as_data(out)
 
 
 def row_slices(x: Array, start: int, stop: int) -> Iterator[slice]:
@@ -53,6 +63,23 @@ def mark_codes(x: Array, seen: Array) -> None:  # pragma: no cover - compiled
 
 
 @compiled
+def mark_small_codes(x: Array, seen: Array) -> None:  # pragma: no cover - compiled
+    """Set bit k of ``seen[j]``, uint64, for every code k < 63 in column j; 63 for other numbers.
+
+    No cell has to wait for a place in memory: as fast as X is read.
+    """
+    one, other = np.uint64(1), np.uint64(OTHER)
+    for i in range(x.shape[0]):
+        row = x[i]
+        for j in range(len(row)):
+            value = row[j]
+            inside = (value >= 0) & (value < OTHER)
+            code = np.int64(value if inside else 0)
+            bit = one << (np.uint64(code) if inside & (code == value) else other)
+            seen[j] |= bit if value == value else np.uint64(0)
+
+
+@compiled
 def count_codes(x: Array, y: Array, weight: Array, counts: Array) -> None:  # pragma: no cover
     """Add rows to counts (C, D, K + 2); weight is (N,), or (0,) for rows of weight 1.
 
@@ -68,37 +95,45 @@ def count_codes(x: Array, y: Array, weight: Array, counts: Array) -> None:  # pr
 
 @compiled
 def look_up(x: Array, table: Array, out: Array) -> None:  # pragma: no cover - compiled
-    """Sums over the columns of a table (D, K + 2, S C) at the codes of each row: out (S, N, C)."""
-    n_features, width, n_outputs = table.shape
-    n_classes = np.uint64(out.shape[2])
-    four = np.uint64(4)
+    """Sums over the columns of a table (D, K + 2, >= S C) at the codes of each row: out (S, N, C).
+
+    The last axis of the table is padded to a multiple of 8, so that eight sums are added up beside
+    each other, and none waits for its own end.
+    """
+    n_features, width, n_padded = table.shape
+    n_classes = out.shape[2]
+    n_outputs = out.shape[0] * n_classes
     at = np.empty(n_features, np.uint64)
-    for first in range(0, n_outputs, _OUTPUTS):
-        last = np.uint64(min(first + _OUTPUTS, n_outputs))
+    found = np.empty(_TOGETHER)
+    for first in range(0, n_padded, _OUTPUTS):
         for i in range(x.shape[0]):
             for j in range(n_features):
                 at[j] = _code(x[i, j], width - 2)
-            m = np.uint64(first)
-            s, k = m // n_classes, m % n_classes
-            while m < last:
-                a = b = c = d = 0.0
-                done = four if m + four <= last else np.uint64(1)
+            for m in range(first, min(first + _OUTPUTS, n_padded), _TOGETHER):
+                found[:] = 0.0
                 for begin in range(0, n_features, COLUMNS):
-                    e = f = g = h = 0.0
-                    end = min(begin + COLUMNS, n_features)
-                    if done == four:  # sums beside each other: none waits for its own end
-                        for j in range(begin, end):
-                            e += table[j, at[j], m]
-                            f += table[j, at[j], m + np.uint64(1)]
-                            g += table[j, at[j], m + np.uint64(2)]
-                            h += table[j, at[j], m + np.uint64(3)]
-                    else:
-                        for j in range(begin, end):
-                            e += table[j, at[j], m]
-                    a, b, c, d = a + e, b + f, c + g, d + h
-                m += done
-                for q in range(done):
-                    out[s, i, k] = a if q == 0 else b if q == 1 else c if q == 2 else d
-                    k += np.uint64(1)
+                    a = b = c = d = e = f = g = h = 0.0
+                    for j in range(begin, min(begin + COLUMNS, n_features)):
+                        row = table[j, at[j], m : m + _TOGETHER]
+                        a += row[0]
+                        b += row[1]
+                        c += row[2]
+                        d += row[3]
+                        e += row[4]
+                        f += row[5]
+                        g += row[6]
+                        h += row[7]
+                    found[0] += a
+                    found[1] += b
+                    found[2] += c
+                    found[3] += d
+                    found[4] += e
+                    found[5] += f
+                    found[6] += g
+                    found[7] += h
+                s, k = m // n_classes, m % n_classes
+                for q in range(min(_TOGETHER, n_outputs - m)):
+                    out[s, i, k] = found[q]
+                    k += 1
                     if k == n_classes:
-                        s, k = s + np.uint64(1), np.uint64(0)
+                        s, k = s + 1, 0

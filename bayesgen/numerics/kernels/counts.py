@@ -6,7 +6,12 @@ X is dense, of any dtype, order and strides, with counts >= 0; NaN is a missing 
 import numpy as np
 
 from bayesgen.numerics.kernels.compiling import COLUMNS, as_data, compiled
-from bayesgen.numerics.kernels.gamma import LOG_FACTORIAL, log_factorial, log_negative_binomial
+from bayesgen.numerics.kernels.gamma import (
+    LOG_FACTORIAL,
+    largest_count,
+    log_factorial,
+    log_negative_binomial,
+)
 from bayesgen.numerics.kernels.threads import over_blocks
 
 Array = np.ndarray
@@ -51,7 +56,7 @@ def log_masses(X: Array, shape: Array, rate: Array) -> Array:
     """
     n, d = X.shape
     shape, rate = (np.ascontiguousarray(a, dtype=np.float64) for a in (shape, rate))
-    n_counts = min(256, _TABLE_CELLS // max(1, shape.size), n)
+    n_counts = min(256, _TABLE_CELLS // max(1, shape.size), n, 1 + largest_count(X))
     table = _table(shape, rate, n_counts)
     out = np.empty((n, len(shape)))
 

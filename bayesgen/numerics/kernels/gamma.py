@@ -9,7 +9,17 @@ from bayesgen.numerics.kernels.compiling import compiled
 Array = np.ndarray
 
 _STIRLING_FROM = 32.0  # as in `numerics`
+_SOME = 1 << 14
 LOG_FACTORIAL = np.array([math.lgamma(k + 1.0) for k in range(256)])
+
+
+def largest_count(counts: Array) -> int:
+    """About the largest of some counts, of which tables need not hold more: that of 16 000 cells.
+
+    They are evenly spread, as the rows may be sorted.
+    """
+    some = counts[:: max(1, counts.size // _SOME)]
+    return int(np.nan_to_num(np.fmax.reduce(some, axis=None, initial=0)))
 
 
 @compiled

@@ -153,6 +153,72 @@ def joint_t(  # pragma: no cover - compiled
 
 
 @compiled
+def correlated_t(  # pragma: no cover - compiled
+    x: Array,
+    shift: Array,
+    whiten: Array,
+    centre: Array,
+    step: Array,
+    scale: Array,
+    log_norm: Array,
+    power: Array,
+    out: Array,
+) -> None:
+    """``log_norm - power log(1 + scale q)``, q = ``|whiten (x - shift - centre) - step|^2``.
+
+    Parameters
+    ----------
+    x : (N, D) complete rows, D <= 64
+    shift : (D,)
+    whiten : (G, D, D) lower triangular
+    centre : (G, D)
+        One group for all classes, or one for each.
+    step : (C, D)
+    scale, log_norm, power : (C,)
+    out : (N, C)
+    """
+    n_groups, dim = centre.shape
+    n_classes = len(step)
+    each = n_classes // n_groups
+    columns = np.arange(dim).astype(np.uint64)
+    tile = np.empty((_COLUMNS, _ROWS + _PADDING))
+    about = np.zeros((_COLUMNS, _ROWS + _PADDING))
+    w = np.empty(_COLUMNS)  # a row of `whiten`, of which four at a time are multiplied
+    z, q = np.empty(_ROWS), np.empty((n_classes, _ROWS + _PADDING))
+    for start in range(0, len(x), _ROWS):
+        n = min(_ROWS, len(x) - start)
+        _turn(x[start : start + n], columns, shift, tile)
+        q[:] = 0.0
+        for g in range(n_groups):
+            w[:] = 0.0
+            for j in range(dim):
+                m = centre[g, j]
+                for r in range(n):
+                    about[j, r] = tile[j, r] - m
+            for i in range(dim):
+                z[:] = 0.0
+                w[: i + 1] = whiten[g, i, : i + 1]
+                for j in range(0, i + 1, 4):
+                    one, two, three, four = w[j], w[j + 1], w[j + 2], w[j + 3]
+                    for r in range(n):
+                        pair = one * about[j, r] + two * about[j + 1, r]
+                        z[r] += pair + (three * about[j + 2, r] + four * about[j + 3, r])
+                for c in range(g * each, (g + 1) * each):
+                    m = step[c, i]
+                    for r in range(n):
+                        d = z[r] - m
+                        q[c, r] += d * d
+        for c in range(n_classes):
+            factor, once, p = scale[c], log_norm[c], power[c]
+            for r in range(n):
+                q[c, r] *= factor
+                z[r] = once - p * log1p(q[c, r] if q[c, r] < _LARGE else 0.0)
+            for r in range(n):
+                near = q[c, r] < _LARGE
+                out[start + r, c] = z[r] if near else once - p * np.log1p(q[c, r])
+
+
+@compiled
 def _flush(part: Array, total: Array, first: int) -> None:  # pragma: no cover - compiled
     """Add up in blocks: a straight sum of a million terms would lose digits."""
     if first and first % (_TILES * _COLUMNS) == 0:

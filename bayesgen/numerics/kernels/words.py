@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bayesgen.numerics.kernels.compiling import COLUMNS, compiled
+from bayesgen.numerics.kernels.compiling import COLUMNS, compiled, compiled_sums
 from bayesgen.numerics.kernels.gamma import (
     LOG_FACTORIAL,
+    largest_count,
     log_factorial,
     log_gamma_difference,
     log_rising_table,
@@ -35,9 +36,11 @@ _LARGEST = 290.0  # decimal digits that a product of factors may have
 def sums(X: Any, y: Array, n_classes: int, weight: Array | None) -> tuple[Array, Array]:
     """(C, D) sums of the counts of each class, and (C,) sums of log multinomial coefficients.
 
+    The latter are NaN if a count is missing or below 0.
+
     Parameters
     ----------
-    X : (N, D), counts >= 0
+    X : (N, D)
     y : (N,) class codes
     weight : (N,) or None
     """
@@ -64,7 +67,7 @@ def log_numerators(X: Any, alpha: Array) -> tuple[Array, Array]:
     """(N, C) sums over the words of a document of log r(alpha, x), plus log L!; (N,) lengths L.
 
     What is missing to the Dirichlet-multinomial mass is the rising factorial of A by L, which
-    documents of one length share.
+    documents of one length share. A length is NaN if a count is missing or below 0.
 
     Parameters
     ----------
@@ -80,9 +83,12 @@ def log_numerators(X: Any, alpha: Array) -> tuple[Array, Array]:
         alpha = alpha[:, columns]
     table = np.ascontiguousarray(alpha.T, dtype=np.float64)
     most = min(_LOOKED_UP, _TABLE_CELLS // max(1, table.size), n_cells // max(1, len(table)))
+    if sparse.issparse(X):  # no more than are likely to occur
+        most = min(most, largest_count(X.data))
     terms = log_rising_table(table, max(1, most))
     terms -= LOG_FACTORIAL[: terms.shape[1], None]
-    terms = terms.reshape(-1, len(alpha))
+    padded = np.zeros((terms.shape[0] * terms.shape[1], -(-len(alpha) // 8) * 8))
+    padded[:, : len(alpha)] = terms.reshape(-1, len(alpha))
     largest = float(table.max(initial=0.0)) + _FACTORS
     per_log = max(1, int(_LARGEST / math.log10(largest)))
     out, length = np.empty((n, len(alpha))), np.empty(n)
@@ -92,7 +98,7 @@ def log_numerators(X: Any, alpha: Array) -> tuple[Array, Array]:
         if columns is not None:
             words = np.searchsorted(columns, words).astype(np.int32)
         own = out[start:stop], length[start:stop]
-        _score(indptr, words, counts, table, terms, per_log, *own)
+        _score(indptr, words, counts, table, padded, per_log, *own)
 
     for _ in over_blocks(score, n, _width(X)):
         pass
@@ -148,10 +154,21 @@ def _add_up(  # pragma: no cover - compiled
         length = given = 0.0
         for s in range(indptr[i], indptr[i + 1]):
             n = counts[s]
+            if not n >= 0:
+                coefficients[:] = np.nan
+                return
             own[words[s]] += weight * n
             length += n
             given += log_factorial(n)
         coefficients[y[i]] += weight * (log_factorial(length) - given)
+
+
+@compiled_sums
+def _sum(counts: Array) -> float:  # pragma: no cover - compiled
+    total = 0.0
+    for s in range(len(counts)):
+        total += counts[s]
+    return total
 
 
 @compiled
@@ -167,9 +184,9 @@ def _score(  # pragma: no cover - compiled
 ) -> None:
     """Sum over the words of log r(a, n)/n!, and of log n! of the length.
 
-    terms ((counts of 0 .. M of each word), C) are looked up. Of larger counts log a(a+1)...(a+n-1)
-    takes one log for `per_log` of the later factors. A few terms are added up first, so that a
-    long document rounds like a short one.
+    terms ((counts of 0 .. M of each word), C and zeros up to a multiple of 8) are looked up. Of
+    larger counts log a(a+1)...(a+n-1) takes one log for `per_log` of the later factors. A few terms
+    are added up first, so that a long document rounds like a short one.
     """
     n_classes = alpha.shape[1]
     width = len(terms) // len(alpha)
@@ -177,45 +194,50 @@ def _score(  # pragma: no cover - compiled
     longest = 0
     for i in range(len(out)):
         longest = max(longest, indptr[i + 1] - indptr[i])
-    at = np.empty(longest, np.uint64)
+    at, found = np.empty(longest, np.uint64), np.empty(8)
     for i in range(len(out)):
-        first, m = indptr[i], indptr[i + 1] - indptr[i]
-        length = 0.0
-        others = 0
+        own_counts, own_words = counts[indptr[i] : indptr[i + 1]], words[indptr[i] : indptr[i + 1]]
+        m = len(own_counts)
+        others = invalid = 0
         for s in range(m):
-            n = counts[first + s]
-            length += n
-            few = n < width
-            k = np.int64(n if few else 0.0)
-            few &= k == n
-            others += not few
-            at[s] = words[first + s] * width + (k if few else 0)
-        lengths[i] = length
+            n = own_counts[s]
+            invalid += not n >= 0
+            k = np.int64(n if (n >= 0) & (n < width) else 0.0)
+            other = k != n
+            others += other
+            at[s] = own_words[s] * width + (np.int64(0) if other else k)
+        length = lengths[i] = np.nan if invalid else _sum(own_counts)
+        if invalid:
+            continue
         coefficient = log_factorial(length)
-        for c in range(0, n_classes - n_classes % 4, 4):  # sums beside each other
-            one = two = three = four = 0.0
+        for c in range(0, n_classes, 8):  # sums beside each other
+            found[:] = 0.0
             for begin in range(0, m, COLUMNS):
-                e = f = g = h = 0.0
+                e0 = e1 = e2 = e3 = e4 = e5 = e6 = e7 = 0.0
                 for s in range(begin, min(begin + COLUMNS, m)):
-                    row = terms[at[s]]
-                    e += row[c]
-                    f += row[c + 1]
-                    g += row[c + 2]
-                    h += row[c + 3]
-                one, two, three, four = one + e, two + f, three + g, four + h
-            out[i, c], out[i, c + 1], out[i, c + 2], out[i, c + 3] = one, two, three, four
-        for c in range(n_classes - n_classes % 4, n_classes):
-            one = 0.0
-            for begin in range(0, m, COLUMNS):
-                e = 0.0
-                for s in range(begin, min(begin + COLUMNS, m)):
-                    e += terms[at[s], c]
-                one += e
-            out[i, c] = one
+                    row = terms[at[s], c : c + 8]
+                    e0 += row[0]
+                    e1 += row[1]
+                    e2 += row[2]
+                    e3 += row[3]
+                    e4 += row[4]
+                    e5 += row[5]
+                    e6 += row[6]
+                    e7 += row[7]
+                found[0] += e0
+                found[1] += e1
+                found[2] += e2
+                found[3] += e3
+                found[4] += e4
+                found[5] += e5
+                found[6] += e6
+                found[7] += e7
+            for q in range(min(8, n_classes - c)):
+                out[i, c + q] = found[q]
         if others:
             coefficient -= _add_large(
-                words[first : first + m],
-                counts[first : first + m],
+                own_words,
+                own_counts,
                 width,
                 alpha,
                 per_log,

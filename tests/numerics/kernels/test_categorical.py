@@ -217,20 +217,22 @@ def test_whole_numbers_that_are_not_the_codes_are_looked_up_as_they_are_read(
     if form == "gaps":
         X[:, 1] = 12
     found = []
-    for way in (plain, compiled):
+    for way, dtype in ((plain, object), (plain, X.dtype), (compiled, X.dtype)):
         way(monkeypatch)
-        clf = bg.CategoricalNB(categories=declared, unseen=unseen).fit(X, y)
+        rows, others = X.astype(dtype), new.astype(dtype)  # objects are read column by column
+        clf = bg.CategoricalNB(categories=declared, unseen=unseen).fit(rows, y)
         draws = clf.draw_posterior(300, chains=1, groups=())
         found.append(
             [
                 clf.stats_.features.counts,
-                clf.predict_log_proba(new),
-                clf.predict_log_proba(new, posterior=draws),
-                clf.predict_posterior(new, draws=3)["predictions"]["class_probability"].values,
+                clf.predict_log_proba(others),
+                clf.predict_log_proba(others, posterior=draws),
+                clf.predict_posterior(others, draws=3)["predictions"]["class_probability"].values,
             ]
         )
-        assert isinstance(clf._encode_as_read(X), Recoded) == (way is compiled)
-    for a, b in zip(*found, strict=True):
-        np.testing.assert_allclose(b, a, rtol=1e-9)
+        assert isinstance(clf._encode_as_read(rows), Recoded) == (dtype is not object)
+    for expected, *others in zip(*found, strict=True):
+        for other in others:
+            np.testing.assert_allclose(other, expected, rtol=1e-9)
     recoded = clf._encode_as_read(new)
     np.testing.assert_array_equal(recoded[4:40], clf._encode(new)[4:40])

@@ -20,7 +20,10 @@ from bayesgen.numerics.special import (
 
 def log_coefficient(cells: sparse.csr_matrix, length: Array) -> Array:
     """(n,) log multinomial coefficients."""
-    return log_factorial(length) - row_sums(log_factorial(cells.data), cells.indptr)
+    each = np.zeros(len(cells.data))
+    several = np.flatnonzero(cells.data != 1)  # most words of a text occur once
+    each[several] = log_factorial(cells.data[several])
+    return log_factorial(length) - row_sums(each, cells.indptr)
 
 
 def row_of_cells(cells: sparse.csr_matrix) -> Array:

@@ -218,11 +218,14 @@ class DirichletMultinomial(ConjugateFamily):
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
     ) -> MultinomialStats:
         """Sums of counts and of log multinomial coefficients."""
-        self._check(X)
         if kernels.pays(_STEPS * n_stored(X)):
             from bayesgen.numerics.kernels import words
 
-            return MultinomialStats(*words.sums(X, y, n_classes, weight))
+            counts, coefficients = words.sums(X, y, n_classes, weight)
+            if np.isnan(coefficients).any():
+                self._check(X)
+            return MultinomialStats(counts, coefficients)
+        self._check(X)
         each = np.empty(X.shape[0])
         for rows, cells in stored_blocks(X, 0):
             each[rows] = log_coefficient(cells, row_sums(cells.data, cells.indptr))
@@ -292,16 +295,18 @@ class DirichletMultinomial(ConjugateFamily):
 
     def log_predictive(self, X: Matrix) -> Array:
         """(N, C) log Dirichlet-multinomial masses, coefficient included."""
-        self._check(X)
         alpha, total = self.alpha, self.alpha.sum(axis=-1)
         if kernels.pays(len(alpha) * n_stored(X), predicting=True):
             from bayesgen.numerics.kernels import words
 
             out, length = words.log_numerators(X, alpha)
+            if np.isnan(length).any():
+                self._check(X)
             for rows in row_blocks(len(out), len(alpha)):
-                each, which = np.unique(length[rows], return_inverse=True)
+                each, which = _distinct(length[rows])
                 out[rows] -= log_gamma_difference(total, each[:, None])[which]
         else:
+            self._check(X)
             out, length = self._log_masses(X)
         for row in few_at_a_time(np.flatnonzero(length >= _LONG)):
             out[row] = power_moment(stored_cells(X, row), length[row], alpha, None)
@@ -445,3 +450,13 @@ class DirichletMultinomial(ConjugateFamily):
 def _log_rising(a: Array, n: Array) -> Array:
     """log r(a, n) = log Gamma(a+n) - log Gamma(a) - log n!."""
     return log_gamma_difference(a, n) - log_factorial(n)
+
+
+def _distinct(length: Array) -> tuple[Array, Array]:
+    """Lengths among which all of some lengths are, and the place of each."""
+    top = length.max(initial=0.0)
+    if top < len(length):
+        place = length.astype(np.intp)
+        if np.array_equal(place, length):  # counted, not sorted
+            return np.arange(top + 1.0), place
+    return np.unique(length, return_inverse=True)

@@ -29,6 +29,7 @@ from bayesgen.families.conjugate.normal_inverse_wishart import (
     linear_rule,
     log_odds,
     margins,
+    predictive,
     removal,
 )
 from bayesgen.families.conjugate.normal_inverse_wishart.default_scale import shrunken_correlations
@@ -44,17 +45,12 @@ from bayesgen.families.shared.gaussian import (
     unit_information,
 )
 from bayesgen.families.shared.hyperparameters import broadcast_prior
-from bayesgen.families.shared.mahalanobis import (
-    log_normal_of_draws,
-    patterns,
-    reader,
-    squared_distances,
-)
+from bayesgen.families.shared.mahalanobis import log_normal_of_draws, whitening
 from bayesgen.numerics.rows import (
     Matrix,
     has_nan,
 )
-from bayesgen.numerics.special import Array, log_gamma_difference, log_multigamma_difference
+from bayesgen.numerics.special import Array, log_multigamma_difference
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +117,16 @@ class NormalInverseWishart(ConjugateFamily):
     def log_det(self) -> Array:
         """(C or 1,) log determinants of psi."""
         return 2 * np.log(np.diagonal(self.factor, axis1=1, axis2=2)).sum(axis=1)
+
+    @cached_property
+    def whitening(self) -> tuple[Array, Array, Array]:
+        """Of rows, as in `mahalanobis.whitening`."""
+        return whitening(self.mu, self.factor)
+
+    @cached_property
+    def student(self) -> tuple[Array, Array, Array]:
+        """Constants of the predictive, as in `predictive.student`."""
+        return predictive.student(self)
 
     @property
     def dim(self) -> int:
@@ -399,25 +405,8 @@ class NormalInverseWishart(ConjugateFamily):
         return density.log_density(self, theta)
 
     def log_predictive(self, X: Matrix) -> Array:
-        """(N, C) multivariate t: df nu - D + 1, shape psi (1 + 1/kappa)/df, of observed cells."""
-        out = np.empty((X.shape[0], len(self.mu)))
-        for rows, columns in patterns(X, self.live):
-            part = self if len(columns) == self.dim else self.marginal(columns)
-            dim = len(columns)
-            df = part.nu - dim + 1
-            log_norm = (
-                log_gamma_difference(df / 2, dim / 2)
-                - dim / 2 * (np.log(np.pi) + np.log1p(1 / part.kappa))
-                - part.log_det / 2
-            )
-            read, n = reader(X, rows, columns)
-            q = squared_distances(read, n, part.shift, part.mu, part.factor)
-            q *= part.kappa / (part.kappa + 1)
-            np.log1p(q, out=q)
-            q *= -(part.nu + 1) / 2
-            q += log_norm
-            out[rows] = q
-        return out
+        """(N, C) multivariate t of observed cells: `predictive`."""
+        return predictive.log_predictive(self, X)
 
     def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
         """By a rank-one change of psi: `removal`."""
