@@ -200,7 +200,7 @@ def test_no_shift_covers_the_proportions_of_training():
     y = rng.choice(3, 300, p=[0.6, 0.3, 0.1])
     X = rng.normal(size=(300, 2)) + 2.5 * np.eye(3)[y][:, :2]
     clf = bg.LinearDiscriminant().fit(X[:150], y[:150])
-    shift = bg.estimate_class_prior(clf, X[150:], prob=0.95)
+    shift = bg.estimate_class_prior(clf, X[150:], prob=0.95, draws=150)
     low, high = shift["summary"]["interval"].values.T
     assert (low <= [0.6, 0.3, 0.1]).all()
     assert (high >= [0.6, 0.3, 0.1]).all()
