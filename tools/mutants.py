@@ -132,13 +132,13 @@ def automatic(tree: Path, number: int, seed: int) -> list[dict]:
             if len(folder.parts) > 1 and folder.parts[1] in ("conjugate", "sampled", "approximate"):
                 unit = folder.parts[2] if len(folder.parts) > 2 else file.stem
                 entry["family"] = "".join(word.capitalize() for word in unit.split("_"))
-                entry["tests"] = [f"test_{unit}.py", *tests[:-1]]
+                entry["tests"] = [f"test_{unit}.py", *tests]
             entries.append(entry)
     return entries
 
 
 def mirror(tree: Path, file: Path) -> list[str]:
-    """Tests of a module, the nearest first: by its name, by what they import, by its folder."""
+    """Tests of a module, the nearest first: by its name, in its folder, by what they import."""
     path = file.relative_to(tree).with_suffix("")
     module = ".".join(path.parent.parts if path.name == "__init__" else path.parts)
     folder, stem = Path(*path.parts[1:-1]), path.name
@@ -158,8 +158,10 @@ def mirror(tree: Path, file: Path) -> list[str]:
         for p, text in tests.items()
         if any(re.search(rf"from {re.escape(user)} import", text) for user in users)
     ]
-    rest = "laws/test_*.py" if "shared" in folder.parts else f"{folder}/**/test_*.py"
-    return [*own, *using, rest]
+    if "shared" in folder.parts:
+        return [*own, *using, "laws/test_*.py"]
+    near = [name for name in using if Path(name).is_relative_to(folder)]
+    return [*own, *near, f"{folder}/**/test_*.py", *using]
 
 
 def tests_of(tree: Path, entry: dict) -> list[str]:

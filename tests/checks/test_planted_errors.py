@@ -82,6 +82,8 @@ def test_an_error_that_draws_find(error, name, monkeypatch):
     assert result.verdict == "disagree", str(result)
     assert any(word in reason for reason in result.reasons), result.reasons
     assert (np.abs(result.checks["z"].values) > result.threshold).any()
+    covariances = family is NormalInverseWishart
+    assert ("density of Sigma" in result.checks["variable"].values) == covariances
 
 
 @pytest.mark.slow
