@@ -29,5 +29,5 @@ def test_valid_draws_pass_and_others_are_refused():
             drawn(pi=wrong).refuse_invalid()
     theta = theta.copy()
     theta[1, 2, 0, 1] = np.nan
-    with pytest.raises(ValueError, match="no parameters? of"):
+    with pytest.raises(ValueError, match="the draws are no parameters of this family"):
         drawn(theta=theta).refuse_invalid()
