@@ -17,6 +17,7 @@ from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.posterior.model import ClassModel
 from tests.predict.interval.against_nuts import percentile_errors
+from tests.selection import rest_is_slow
 
 RNG = np.random.default_rng(11)
 Y = np.array(list("aabbbaabbbaabbb"))
@@ -264,7 +265,13 @@ class Exact:
         monkeypatch.setattr(Posterior, "sample_posterior", sample)
 
 
-@pytest.mark.parametrize("name", ["BernoulliNB", "GaussianNB", "LinearDiscriminant", "MarkovNB"])
+@pytest.mark.parametrize(
+    "name",
+    rest_is_slow(
+        ["BernoulliNB", "GaussianNB", "LinearDiscriminant", "MarkovNB"],
+        ["GaussianNB", "MarkovNB"],
+    ),
+)
 def test_verdict_of_equal_distributions(name, monkeypatch):
     Exact(monkeypatch)
     clf, data = ESTIMATORS[name]

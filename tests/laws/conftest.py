@@ -4,8 +4,12 @@ import pytest
 
 from tests.laws.cases import Case, pytest_generate_tests  # noqa: F401 - pytest calls it
 
-# draws of theta by quasi-random numbers: as those of test_draws.py, which every example has
-FIRST_ALONE = {"test_the_route_by_draws"}
+FIRST_ALONE = {
+    # draws of theta by quasi-random numbers: as those of test_draws.py, which every example has
+    "test_the_route_by_draws",
+    # rows drawn from densities that test_rows_are_simulated_from_the_density_... holds them to
+    "test_one_row_reweights_the_prior_predictive_to_its_posterior",
+}
 
 
 @pytest.hookimpl(tryfirst=True)
