@@ -1,5 +1,6 @@
 """Options and surroundings of the test run."""
 
+import gc
 import os
 from collections.abc import Iterator
 
@@ -7,6 +8,8 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from bayesgen.numerics import kernels
+
+gc.disable()  # until all is collected, which makes millions of objects that stay
 
 # PyTensor folds the constants of graphs in Python: seconds less for each operation that is new
 os.environ["PYTENSOR_FLAGS"] = f"{os.environ.get('PYTENSOR_FLAGS', '')},cxx=".lstrip(",")
@@ -24,6 +27,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="NAME",
         help="run the family laws for this class of bayesgen.families only",
     )
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays: the collector need not look at it again and again."""
+    gc.enable()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -19,8 +19,8 @@ the list holds for trees with another layout; tests are patterns of file names f
 
 With --auto the errors are not those of the list: in each module of `AUTOMATIC` lines are drawn, and
 in each one operator, number or ``not`` is changed, or the statement left out. They meet the tests
-that are named as the module or its folder. What survived is kept in `tools/survivors.toml`, with
-the test that was added or the reason why there is none.
+that stand where the module does, then those that import it. What survived is kept in
+`tools/survivors.toml`, with the test that was added or the reason why there is none.
 """
 
 import argparse
@@ -30,6 +30,7 @@ import json
 import multiprocessing
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -116,6 +117,7 @@ def automatic(tree: Path, number: int, seed: int) -> list[dict]:
         rng = random.Random(f"{file.relative_to(tree)} {seed}")
         found = changes(source)
         rng.shuffle(found)
+        tests = mirror(tree, file)
         chosen: dict[int, tuple[str, str]] = {}
         for line, start, stop, new in found:
             raw = lines[line - 1].encode()
@@ -123,19 +125,45 @@ def automatic(tree: Path, number: int, seed: int) -> list[dict]:
             if source.count(lines[line - 1]) == 1 and changed != lines[line - 1]:
                 chosen.setdefault(line, (lines[line - 1], changed))
         folder = file.parent.relative_to(tree / "bayesgen")
-        stem = folder.name if file.stem in ("family", "__init__") else file.stem
         for old, new in [*chosen.values()][:number]:
             path = str(file.relative_to(tree))
             entry = {"subject": folder.parts[0], "file": path, "old": old, "new": new}
-            entry["tests"] = [f"test_{stem}.py", f"test_{stem}_*.py"]
+            entry["tests"] = tests
             if len(folder.parts) > 1 and folder.parts[1] in ("conjugate", "sampled", "approximate"):
                 unit = folder.parts[2] if len(folder.parts) > 2 else file.stem
                 entry["family"] = "".join(word.capitalize() for word in unit.split("_"))
-                entry["tests"].append(f"test_{unit}.py")
-            elif not tests_of(tree, entry):
-                entry["tests"] = [f"test_{folder.name}.py", f"{folder}/test_*.py"]
+                entry["tests"] = [f"test_{unit}.py", *tests]
             entries.append(entry)
     return entries
+
+
+def mirror(tree: Path, file: Path) -> list[str]:
+    """Tests of a module, the nearest first: by its name, in its folder, by what they import."""
+    path = file.relative_to(tree).with_suffix("")
+    module = ".".join(path.parent.parts if path.name == "__init__" else path.parts)
+    folder, stem = Path(*path.parts[1:-1]), path.name
+    if stem in ("family", "__init__"):
+        folder, stem = folder.parent, folder.name
+    tests = {p: p.read_text() for p in sorted((tree / "tests").rglob("test_*.py"))}
+    users, own = [module], [f"{folder}/test_{stem}.py", f"{folder}/test_{stem}_*.py"]
+    if not any(module in text for text in tests.values()):  # it is asked through those that use it
+        for p in sorted((tree / "bayesgen").rglob("*.py")):
+            if p.name != "__init__.py" and f"from {module} import" in p.read_text():
+                user = p.relative_to(tree).with_suffix("")
+                users.append(".".join(user.parts))
+                unit = user.parent if user.name == "family" else user
+                own.append(f"{Path(*unit.parts[1:-1])}/test_{unit.name}.py")
+    using = [
+        str(p.relative_to(tree / "tests"))
+        for p, text in tests.items()
+        if any(re.search(rf"from {re.escape(user)} import", text) for user in users)
+    ]
+    if "shared" in folder.parts:
+        return [*own, *using, "laws/test_*.py"]
+    if folder.parts[0] == "families":  # and the laws, of this family
+        return [*own, *using]
+    near = [name for name in using if Path(name).is_relative_to(folder)]
+    return [*own, *near, f"{folder}/**/test_*.py", *using]
 
 
 def tests_of(tree: Path, entry: dict) -> list[str]:
@@ -234,6 +262,8 @@ def main() -> int:
     if given.control:
         entries = [e | {"new": e["old"]} for e in entries]
     os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"))
+    sys.dont_write_bytecode = False  # compiled once for all errors
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["PYTENSOR_FLAGS"] = "cxx="  # as in tests/conftest.py, before PyTensor is loaded
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

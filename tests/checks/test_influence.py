@@ -7,6 +7,7 @@ from sklearn.datasets import load_iris
 import bayesgen as bg
 from bayesgen.inference.closed_form import NoClosedFormError
 from tests.estimators.cases import CASES, sample
+from tests.selection import crossed
 
 NAMES = [
     "BernoulliNB",
@@ -38,8 +39,7 @@ def label_scores(clf, X, codes, weight, out):
     return scores
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "weighted"), crossed(NAMES, [True, False]))
 def test_change_is_that_of_refits(name, weighted):
     X, codes, y = sample(CASES[name], n=21)
     weight = np.random.default_rng(1).choice([0.5, 1.0, 2.0], size=21) if weighted else None

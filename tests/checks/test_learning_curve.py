@@ -46,6 +46,9 @@ def test_errors_are_over_repeats(found):
     assert float(own.log_loss_se) == pytest.approx(stats.sem(a))
     assert float(own.log_loss_diff) == pytest.approx((a - b).mean())
     assert float(own.log_loss_diff_se) == pytest.approx(stats.sem(a - b))
+    other = found.sel(model="nb", train_size=20, predictive="mle")  # against the first of all
+    c = other.log_loss.values
+    assert float(other.log_loss_diff_se) == pytest.approx(stats.sem(c - b), nan_ok=True)
 
 
 def test_what_does_not_exist_has_no_numbers(found):

@@ -18,6 +18,7 @@ from bayesgen.families.capabilities import ThetaDensity
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
 from tests.checks.planted import CLASSIFIERS, DRAWN, EXACT, RNG, Y
 
+SLOW = pytest.mark.slow
 THREE_CLASSES = np.array(list("abc") * 15)
 CORRELATED = RNG.normal(size=(45, 3)) @ (np.eye(3) + RNG.normal(size=(3, 3)))
 
@@ -37,10 +38,12 @@ def draws_in_place_of_nuts(monkeypatch: Any, clf: Any, X: Any, y: Any) -> None:
     monkeypatch.setattr(Posterior, "sample_posterior", lambda *_, **__: tree.copy())
 
 
-def cases(errors: Any) -> list[Any]:
-    """Each error with each classifier that it is planted in."""
+def cases(errors: Any, fast: int | None = None) -> list[Any]:
+    """Each error with each classifier that it is planted in; so many of them are fast."""
     return [
-        pytest.param(error, name, id=f"{error}, {name}")
+        pytest.param(
+            *(error, name), id=f"{error}, {name}", marks=() if name in names[:fast] else SLOW
+        )
         for error, (names, *_) in errors.items()
         for name in names
     ]
@@ -69,7 +72,7 @@ def test_an_error_that_identities_find(error, name, monkeypatch):
     assert any(word in words for words in exact_words(clf, X, Y)), exact_words(clf, X, Y)
 
 
-@pytest.mark.parametrize(("error", "name"), cases(DRAWN))
+@pytest.mark.parametrize(("error", "name"), cases(DRAWN, 1))
 def test_an_error_that_draws_find(error, name, monkeypatch):
     _, plant, word = DRAWN[error]
     clf, X, family = CLASSIFIERS[name]
@@ -79,6 +82,8 @@ def test_an_error_that_draws_find(error, name, monkeypatch):
     assert result.verdict == "disagree", str(result)
     assert any(word in reason for reason in result.reasons), result.reasons
     assert (np.abs(result.checks["z"].values) > result.threshold).any()
+    covariances = family is NormalInverseWishart
+    assert ("density of Sigma" in result.checks["variable"].values) == covariances
 
 
 @pytest.mark.slow

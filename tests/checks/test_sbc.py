@@ -303,7 +303,7 @@ ERRORS = {
 }
 
 
-FAST = ["pseudo-count of bits", "nu of covariances", "kappa of means", "prior of columns"]
+FAST = ["pseudo-count of bits", "kappa of means"]
 
 
 @pytest.mark.parametrize("name", rest_is_slow(ERRORS, FAST))

@@ -832,6 +832,7 @@ def test_csv_written_can_be_read_by_anyone(tmp_path):
 # ------------------------------------------------------------------------------------- pools
 
 
+@pytest.mark.slow
 def test_a_pool_chosen_for_the_columns(tmp_path):
     model, out = tmp_path / "pool.nc", tmp_path / "out.csv"
     result = run("fit", PENGUINS, "--target", "species", "--model", "auto", "-o", model)

@@ -7,6 +7,7 @@ import pytest
 import bayesgen as bg
 from bayesgen.io import tabular
 from tests.cli.test_cli import refused, run
+from tests.selection import crossed
 
 
 def rows(n: int = 400) -> pd.DataFrame:
@@ -48,12 +49,14 @@ def parts(monkeypatch):
     return set_cells
 
 
-@pytest.mark.parametrize("ending", [".csv", ".parquet"])
-@pytest.mark.parametrize("arguments", [
+ARGUMENTS = [
     (),
     ("--kind", "word=categorical", "--drop-incomplete"),
     ("--model", "categorical", "--drop", "real"),
-])  # fmt: skip
+]
+
+
+@pytest.mark.parametrize(("arguments", "ending"), crossed(ARGUMENTS, [".csv", ".parquet"]))
 def test_the_same_as_in_memory(tmp_path, parts, ending, arguments):
     data = tmp_path / f"data{ending}"
     frame = rows()

@@ -122,11 +122,17 @@ CASES = [
 ]
 BY_NAME = {case.name: case for case in CASES}
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+some_cases = pytest.mark.parametrize(
+    "case",
+    rest_is_slow(CASES, [BY_NAME[name] for name in ("mixed", "multinomial", "markov")]),
+    ids=lambda case: case.name,
+)
 PICTURES = [BY_NAME[name] for name in ("gaussian", "categorical")]
 case_of_pictures = pytest.mark.parametrize(
-    "case",
-    [c if c in PICTURES else pytest.param(c, marks=pytest.mark.slow) for c in CASES],
-    ids=lambda case: case.name,
+    "case", rest_is_slow(CASES, PICTURES), ids=lambda case: case.name
+)
+one_case = pytest.mark.parametrize(
+    "case", rest_is_slow(CASES, PICTURES[1:]), ids=lambda case: case.name
 )
 
 
@@ -146,7 +152,7 @@ def by_row(case: Case, densities: Any) -> np.ndarray:
     return out
 
 
-@every_case
+@some_cases
 def test_pymc_computes_our_log_likelihood(case: Case) -> None:
     found = pm.compute_log_likelihood(case.few, model=case.rows, extend_inferencedata=False, **PYMC)
     joint = case.few["log_likelihood"]["joint"]
@@ -164,7 +170,7 @@ def test_pymc_computes_our_log_likelihood_of_other_rows() -> None:
     np.testing.assert_allclose(total, tree["log_likelihood"]["joint"], rtol=1e-9)
 
 
-@every_case
+@some_cases
 def test_pymc_computes_our_log_prior(case: Case) -> None:
     found = pm.compute_log_prior(case.few, model=case.rows, extend_inferencedata=False, **PYMC)
     group = case.few["log_prior"]
@@ -187,7 +193,7 @@ def assert_same_mean(a: np.ndarray, b: np.ndarray) -> None:
     assert np.abs(z).max() < 4.5
 
 
-@every_case
+@some_cases
 def test_pymc_replicates_rows_as_we_do(case: Case) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*implicitly frozen")  # which is what we want
@@ -288,7 +294,7 @@ def drawable(case: Case) -> Any:
     )
 
 
-@case_of_pictures
+@one_case
 def test_dist_is_drawn(case: Case) -> None:
     tree = drawable(case)
     plots = az.plot_dist(tree)
@@ -317,7 +323,7 @@ def test_forest_is_drawn(case: Case) -> None:
     assert [text.get_text() for text in labels] == [str(c) for c in case.fitted.classes_]
 
 
-@case_of_pictures
+@one_case
 def test_prior_and_posterior_are_drawn(case: Case) -> None:
     tree = drawable(case)
     plots = az.plot_prior_posterior(tree)
@@ -479,7 +485,7 @@ def test_loo_score_is_the_ranked_probability_score(case: Case) -> None:
     assert found.mean == pytest.approx(exact.mean(), abs=0.03)
 
 
-@case_of_pictures
+@one_case
 def test_leave_one_out_calibration_is_drawn(case: Case) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Estimated shape parameter of Pareto")

@@ -247,7 +247,7 @@ ESTIMATORS: dict[str, tuple[Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", rest_is_slow(ESTIMATORS, ["gaussian", "markov", "mixed"]))
+@pytest.mark.parametrize("name", rest_is_slow(ESTIMATORS, ["markov", "mixed"]))
 def test_a_graph_of_other_rows_is_conditioned_on_them(name: str) -> None:
     """By statistics and by rows the log posteriors differ by a constant; the fit's do not."""
     clf, X = ESTIMATORS[name]

@@ -247,7 +247,7 @@ def test_no_rows_can_be_encoded():
 numbers_ = st.integers(-(2**63), 2**63 - 1) | st.floats(-1e6, 1e6) | st.booleans()
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(cells=st.lists(st.text() | st.none(), min_size=1) | st.lists(numbers_, min_size=1))
 def test_decode_undoes_encode(cells):
     X = column_of(*cells)

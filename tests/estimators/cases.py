@@ -15,6 +15,7 @@ import bayesgen as bg
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import METHODS
+from tests.selection import rest_is_slow
 
 NAN = np.nan
 LABELS = np.array(["ash", "birch", "cedar"])
@@ -166,6 +167,12 @@ CASES = {
     ),
 }
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+# of an estimator's settings, which the laws of families tell apart, the first is fast
+first_cases = pytest.mark.parametrize(
+    "case",
+    rest_is_slow(CASES.values(), {type(c.make()): c for c in [*CASES.values()][::-1]}.values()),
+    ids=CASES,
+)
 FIXED = {name: case for name, case in CASES.items() if case.fixed}
 # small parts often ask for a degenerate prior, which is what the warning says
 degenerate = pytest.mark.filterwarnings("ignore:prior='empirical'. the evidence has no interior")

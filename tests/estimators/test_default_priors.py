@@ -384,6 +384,7 @@ def check_nine_in_ten(experiment, sets, rows):
     assert within >= 0.9 * of, [r for r in rows if experiment.same_name(r) and not r.within]
 
 
+@pytest.mark.slow
 def test_nine_pairs_in_ten_are_within_two_percent_of_the_peer(experiment, sets, measured):
     check_nine_in_ten(experiment, sets, measured)
 
@@ -393,6 +394,7 @@ def test_nine_pairs_in_ten_with_random_rows(experiment, sets, measured_at_random
     check_nine_in_ten(experiment, sets, measured_at_random)
 
 
+@pytest.mark.slow
 def test_pairs_that_agree_with_the_peer_by_mathematics(measured):
     """One row's predictive is the plug-in of posterior means: only the class weights differ."""
     rows = [r for r in measured if r.model in ("BernoulliNB", "CategoricalNB")]
@@ -411,6 +413,7 @@ def test_ten_rows_a_class_are_no_ground_for_certainty(measured_at_random):
         assert r.ours < r.theirs, r
 
 
+@pytest.mark.slow
 def test_digits_and_breast_cancer_figures(measured):
     assert find(measured, "GaussianNB", "digits").ours < 4
     assert find(measured, "GaussianNB", "digits").theirs == pytest.approx(95278, rel=1e-4)

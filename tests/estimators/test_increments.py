@@ -17,6 +17,7 @@ from tests.estimators.cases import (
     defined,
     degenerate,
     every_case,
+    first_cases,
     fitted,
     sample,
 )
@@ -39,7 +40,7 @@ def test_partial_fit_in_parts_is_one_fit(case):
 
 
 @degenerate
-@every_case
+@first_cases
 def test_merge_is_one_fit(case):
     X, codes, y = sample(case)
     whole = case.make().fit(X, y)
@@ -55,7 +56,7 @@ def test_merge_is_one_fit(case):
 
 
 @degenerate
-@every_case
+@first_cases
 def test_integer_weights_are_repeated_rows_and_weight_zero_is_no_row(case):
     X, codes, y = sample(case)
     weight = np.random.default_rng(2).integers(0, 4, len(y))

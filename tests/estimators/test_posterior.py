@@ -8,10 +8,10 @@ import pytest
 import xarray as xr
 
 import bayesgen as bg
-from tests.estimators.cases import CASES, KINDS, LABELS, every_case, fitted, sample
+from tests.estimators.cases import CASES, KINDS, LABELS, first_cases, fitted, sample
 
 
-@every_case
+@first_cases
 def test_posterior_is_a_tree_that_arviz_takes(case):
     clf, X, y = fitted(case)
     tree = clf.posterior_
@@ -43,7 +43,7 @@ def test_posterior_is_a_tree_that_arviz_takes(case):
     assert clf.posterior_ is not tree  # and made anew
 
 
-@every_case
+@first_cases
 def test_draws_of_the_class_weights_and_parameters_have_the_posterior_means(case):
     clf, _, y = fitted(case)
     mean = clf.model_.family.mean()

@@ -4,6 +4,8 @@ NUTS is replaced by draws from the prior: what is asked here does not depend on 
 are, and nothing is compiled. That NUTS is right is asked in tests/families/.
 """
 
+import copy
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -73,10 +75,17 @@ def prior_for_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bayesgen.inference.diagnostics.warn_unless_sound", lambda *_: SOUND)
 
 
-def fitted(name: str, X: Any = None, y: Any = Y, **options: Any) -> tuple[Any, Any]:
-    X = KINDS[DATA[name]] if X is None else X
+def fit(name: str, y: Any = Y, **options: Any) -> Any:
     clf = SAMPLED[name](draws=30, tune=1, chains=2, random_state=4)
-    return clf.fit(X, y, progressbar=False, **options), X
+    return clf.fit(KINDS[DATA[name]], y, progressbar=False, **options)
+
+
+fit_once = cache(fit)
+
+
+def fitted(name: str) -> tuple[Any, Any]:
+    """A classifier, fitted once for all tests, and its rows."""
+    return copy.copy(fit_once(name)), KINDS[DATA[name]]
 
 
 def test_every_estimator_has_data():
@@ -141,7 +150,7 @@ def test_summary(name):
         assert "Rows: a (8), b (8), c (8)." in text
 
 
-@some_estimators
+@pytest.mark.parametrize("name", rest_is_slow(DATA, ["HierarchicalCategoricalNB"]))
 def test_report(name):
     clf, X = fitted(name)
     found = bg.report(clf, X, Y, training=(X, Y))
@@ -199,12 +208,12 @@ def test_groups_for_arviz(name):
 @some_estimators
 def test_labels_that_are_missing_and_weights(name):
     y = np.where(np.arange(N) % 4 == 3, None, Y)
-    clf, X = fitted(name, y=y)
+    clf, X = fit(name, y=y), KINDS[DATA[name]]
     assert clf.n_unlabelled_ == N // 4
     assert np.isfinite(clf.predict_proba(X)).all()
     if not clf._make_family().discriminative:
         assert "imputed_label" in clf.posterior_["posterior_predictive"]
-    clf, X = fitted(name, sample_weight=np.linspace(0.5, 2, N))
+    clf = fit(name, sample_weight=np.linspace(0.5, 2, N))
     assert np.isfinite(clf.predict_proba(X)).all()
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tests.estimators.cases import CASES, LABELS, every_case, fitted
+from tests.estimators.cases import CASES, LABELS, first_cases, fitted
 
 
-@every_case
+@first_cases
 @pytest.mark.parametrize("source", ["predictive", "draw"])
 def test_simulated_rows_are_rows_of_the_classifier(case, source):
     clf, _, _ = fitted(case)

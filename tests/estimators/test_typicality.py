@@ -17,6 +17,7 @@ import bayesgen as bg
 from bayesgen.estimators.training import kept
 from bayesgen.posterior.monte_carlo import MonteCarloWarning
 from tests.estimators.cases import CASES, sample
+from tests.selection import rest_is_slow
 
 NO_SCORES = "pass training="
 
@@ -128,7 +129,7 @@ def simulated(name, n=60):
     return found
 
 
-@pytest.mark.parametrize("name", SIMULATED)
+@pytest.mark.parametrize("name", rest_is_slow(SIMULATED, ["GaussianNB"]))
 def test_uniform_for_rows_like_the_training_rows(name):
     own, overall = [], []
     for clf, row, code in simulated(name):
@@ -151,6 +152,7 @@ def test_sets_cover(by_class):
     assert np.mean(hits) < 0.8 + 3 * se + (0.06 if by_class else 0.02)  # 1/(n + 1), n_c about 30
 
 
+@pytest.mark.slow
 def test_sets_cover_although_the_model_is_wrong():
     """Copies of one column: naive Bayes is far too sure, its sets are not."""
     hits, sure = [], []

@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 
 import bayesgen as bg
 from bayesgen.families import BetaBernoulli, Columns
+from tests.selection import rest_is_slow
 
 
 def from_table(joint):
@@ -169,7 +170,7 @@ def chance(kind, n, rng):
 CHANCE = ["bits", "categories", "counts", "reals", "tied", "linear", "words"]
 
 
-@pytest.mark.parametrize("kind", CHANCE)
+@pytest.mark.parametrize("kind", rest_is_slow(CHANCE, ["bits", "linear"]))
 def test_floor_is_what_permuted_labels_show(kind):
     rng = np.random.default_rng(6)
     clf, X, y = chance(kind, 30, rng)

@@ -13,6 +13,7 @@ from bayesgen.inference.exponents import (
     fit_without_each_row,
     pooled,
 )
+from tests.selection import crossed
 
 N, M, C = 60, 3, 4
 
@@ -38,8 +39,7 @@ def minus_log_posterior(point, scores, codes, weight, prior, offset=0.0):
     return loss
 
 
-@pytest.mark.parametrize("shape", [0.5, 1.0, 3.0])
-@pytest.mark.parametrize("scale", [None, 2.0])
+@pytest.mark.parametrize(("shape", "scale"), crossed([0.5, 1.0, 3.0], [None, 2.0]))
 def test_mode_and_curvature(problem, shape, scale):
     prior = ExponentPrior(shape, 1 / M, scale)
     offset = np.array([0.3, -0.2, 0.0, 1.0])

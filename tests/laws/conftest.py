@@ -1,3 +1,25 @@
 """The laws run once for each example prior of each family."""
 
-from tests.laws.cases import pytest_generate_tests  # noqa: F401 - pytest calls it
+import pytest
+
+from tests.laws.cases import Case, pytest_generate_tests  # noqa: F401 - pytest calls it
+
+FIRST_ALONE = {
+    # draws of theta by quasi-random numbers: as those of test_draws.py, which every example has
+    "test_the_route_by_draws",
+    # rows drawn from densities that test_rows_are_simulated_from_the_density_... holds them to
+    "test_one_row_reweights_the_prior_predictive_to_its_posterior",
+}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Fast is one of two and three classes, and of `FIRST_ALONE` the first example of a family."""
+    for item in items:
+        given = getattr(item, "callspec", None)
+        case, n = (given.params.get(k) for k in ("case", "n_classes")) if given else (None, None)
+        if not isinstance(case, Case):
+            continue
+        other = n is not None and n != 3 - case.index % 2
+        if other or (case.index and item.originalname in FIRST_ALONE):
+            item.add_marker(pytest.mark.slow)

@@ -25,6 +25,7 @@ from bayesgen.families.capabilities import (
     SeparateColumns,
     SharedVariances,
     TokenDraws,
+    UnattributedTerm,
 )
 from bayesgen.families.errors import NotLinearError
 from bayesgen.families.shared.separate_columns import separate_columns
@@ -168,6 +169,16 @@ def test_terms_of_features_add_up_to_the_log_odds(case):
     draws = posterior.log_likelihood(X, posterior.draw(case.rng(5), 4000))
     terms, rest = found.log_odds_terms(X, 0, 1)
     within_mcse(draws[..., 0] - draws[..., 1], terms.sum(axis=-1) + rest, "expected terms")
+
+
+def test_what_no_feature_accounts_for_has_its_cgf(case):
+    case, posterior, X, _, _, found = offered(case, UnattributedTerm)
+    _, rest = posterior.capability(FeatureTerms).log_odds_terms(
+        X, 0, 1, posterior.draw(case.rng(6), 4000)
+    )
+    s = 0.3
+    k = found.rest_cgf(X, np.array([[[s, -s]]]))[0]
+    within_mcse(np.exp(s * rest - k), np.ones(len(X)), "moment generating function")
 
 
 def test_tokens_are_drawn_from_the_urns(case):

@@ -1,5 +1,7 @@
 """Intervals of class probabilities given the row too, against draws weighted by p(x | theta)."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from scipy.special import logsumexp
@@ -13,20 +15,24 @@ from tests.laws.cases import N_SIGMA, is_table, needs_missing, with_missing
 ENOUGH = 400.0  # draws that the weights of a row must leave
 
 
-def weighted(model, X, rng, n, class_prior=None):
+def draws(case, model, X, n=6000):
+    """(n, C) class weights and (n, N, C) log densities of plain draws of theta."""
+    theta = model.draw(case.rng(31), n)
+    return theta.pop(CLASS_WEIGHTS), model.family.log_likelihood(X, theta)
+
+
+def weighted(weights, log_x, class_prior=None):
     """(n, N) weights of sum 1 and (n, N, C) log-odds of plain draws of theta."""
-    theta = model.draw(rng, n)
-    pi = theta.pop(CLASS_WEIGHTS) if class_prior is None else np.asarray(class_prior)[None]
-    a = np.log(pi)[:, None] + model.family.log_likelihood(X, theta)
+    pi = weights if class_prior is None else np.asarray(class_prior)[None]
+    a = np.log(pi)[:, None] + log_x
     log_x = logsumexp(a, axis=-1)
     rest = [logsumexp(np.delete(a, c, axis=-1), axis=-1) for c in range(a.shape[-1])]
     return np.exp(log_x - logsumexp(log_x, axis=0)), a - np.stack(rest, axis=-1)
 
 
-def held_to_weighted_draws(case, X, model, n=6000, **options):
+def held_to_weighted_draws(model, X, plain, **options):
     """The posterior probability below each end, by the weighted draws, in their own MCSE."""
-    prior = options.get("class_prior")
-    weights, odds = weighted(model, X, case.rng(31), n, prior)
+    weights, odds = weighted(*plain, options.get("class_prior"))
     sane = 1 / np.square(weights).sum(axis=0) > ENOUGH
     assert sane.any()
     request = IntervalRequest(0.8, "eti", options.pop("method", "auto"), "training and row")
@@ -46,20 +52,23 @@ def posterior(case, n_rows=30):
     return ClassModel(np.arange(2.0, 2 + case.n_classes), family), X
 
 
+@cache
+def posterior_and_draws(case):
+    model, X = posterior(case)
+    return model, X, draws(case, model, X)
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_given_the_row_draws_are_weighted_by_its_density(case, n_classes):
-    case = case.sized(n_classes, 2)
-    model, X = posterior(case)
-    held_to_weighted_draws(case, X, model)
+    held_to_weighted_draws(*posterior_and_draws(case.sized(n_classes, 2)))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_class_weights_that_replace_the_fitted_ones(case, n_classes):
-    case = case.sized(n_classes, 2)
-    model, X = posterior(case)
+    model, X, (pi, log_x) = posterior_and_draws(case.sized(n_classes, 2))
     prior = np.arange(1.0, n_classes + 1)
-    one = X[:1]  # without class weights to smooth it a cumulant generating function falls slowly
-    held_to_weighted_draws(case, one, model, class_prior=prior / prior.sum())
+    # without class weights to smooth it a cumulant generating function falls slowly: one row
+    held_to_weighted_draws(model, X[:1], (pi, log_x[:, :1]), class_prior=prior / prior.sum())
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -68,10 +77,11 @@ def test_missing_cells(case, n_classes):
     needs_missing(case, in_training=False)
     model, X = posterior(case)
     assert is_table(X)
-    held_to_weighted_draws(case, with_missing(X, case.rng(32)), model)
+    X = with_missing(X, case.rng(32))
+    held_to_weighted_draws(model, X, draws(case, model, X))
 
 
 def test_the_route_by_draws(case):
-    case = case.sized(2, 2)
-    model, X = posterior(case)
-    held_to_weighted_draws(case, X[:2], model, method="draws")
+    # the number of classes that the laws above have of this example
+    model, X, (pi, log_x) = posterior_and_draws(case.sized(3 - case.index % 2, 2))
+    held_to_weighted_draws(model, X[:2], (pi, log_x[:, :2]), method="draws")

@@ -7,6 +7,8 @@ function of, `log_density` has their Jacobian in addition, here by differences o
 graph. A sampled family has no `log_density`; its prior is the same beside rows as alone.
 """
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -184,9 +186,9 @@ def test_rows_without_a_label_in_pymc_have_the_log_likelihood_of_every_class(cas
 
 def test_a_block_of_columns_carries_its_prefix_in_pymc(case):
     case, prior, X = on_rows(case)
-    plain, _, _, _ = conditioned(prior, X=X, y=Y)
-    block, theta, _, thetas = conditioned(prior, prefix="block_", X=X, y=Y)
-    assert theta.keys() == thetas[0].keys() == prior.params.keys()
+    plain, _ = declare(prior, coords_of(prior), X=X, y=Y)
+    block, theta = declare(prior, coords_of(prior), prefix="block_", X=X, y=Y)
+    assert theta.keys() == prior.params.keys()
     names = {name for name in plain.named_vars if name != "y"}
     prefixed = {name for name in block.named_vars if name != "y"}
     assert len(prefixed) == len(names)
@@ -200,7 +202,7 @@ def test_a_block_of_columns_carries_its_prefix_in_pymc(case):
 def test_the_parameters_in_pymc_have_the_dims_of_params(case):
     _, prior, X = on_rows(case)
     for on in ({}, {"X": X, "y": Y}):
-        model, _, _, _ = conditioned(prior, **on)
+        model, _ = declare(prior, coords_of(prior), **on)
         for name, dims in prior.params.items():
             found = tuple(model.named_vars_to_dims.get(name, ()))
             assert found == dims_in_model(prior, dims)
@@ -209,17 +211,30 @@ def test_the_parameters_in_pymc_have_the_dims_of_params(case):
 # ------------------------------------------------------------------------------- sampled families
 
 
-def rows_of(family, missing):
-    """Rows of one draw of the prior; of a discriminative family, any."""
+@cache
+def drawn(family):
+    """One draw of the prior, and rows of it; of a discriminative family, any."""
     rng = np.random.default_rng(1)
     if family.discriminative:
-        return rng.normal(size=(len(Y), 2))
+        return {}, rng.normal(size=(len(Y), 2))
     model, theta = declare(family, coords_of(family))
     one = draw(model, {name: theta[name] for name in family.params}, 1)[0]
-    whole = np.asarray(family.simulate(rng, one, Y_OF_THREE))
+    return one, np.asarray(family.simulate(rng, one, Y_OF_THREE))
+
+
+@cache
+def conditioned_on_rows(family, missing):
+    """As `conditioned`, and the rows."""
+    X = rows_of(family, missing)
+    return *conditioned(family, X=X, y=Y_OF_THREE), X
+
+
+def rows_of(family, missing):
+    """Rows of one draw of the prior."""
+    one, whole = drawn(family)
     if not missing:
         return whole
-    X = with_missing(whole, rng)
+    X = with_missing(whole, np.random.default_rng(2))
     try:
         family.log_likelihood(X, one)
     except ValueError:  # the first column is an exposure, without which a row has no density
@@ -235,8 +250,7 @@ def missing(request, family):
 
 
 def test_rows_of_a_sampled_family_in_pymc_have_the_log_likelihood(family, missing):
-    X = rows_of(family, missing)
-    model, _, points, thetas = conditioned(family, X=X, y=Y_OF_THREE)
+    model, _, points, thetas, X = conditioned_on_rows(family, missing)
     found = log_densities(model)(points)
     expected = rows_under(family, X, Y_OF_THREE, thetas)
     assert np.ptp(expected) > 0
@@ -244,8 +258,8 @@ def test_rows_of_a_sampled_family_in_pymc_have_the_log_likelihood(family, missin
 
 
 def test_the_prior_of_a_sampled_family_is_the_same_beside_rows(family):
-    model, _, points, thetas = conditioned(family, X=rows_of(family, False), y=Y_OF_THREE)
-    prior, theta, _, _ = conditioned(family)
+    model, _, points, thetas, _ = conditioned_on_rows(family, False)
+    prior, theta = declare(family, coords_of(family))
     if {v.name for v in prior.free_RVs} != {v.name for v in model.free_RVs}:
         pytest.skip("its coordinates depend on the rows; see the tests of the family")
     values = values_of(prior, theta)

@@ -127,7 +127,7 @@ def test_a_weight_of_two_is_a_merge_with_itself(case):
     same_stats(case, case.stats(X, y, np.ones(16)), once, tol=1e-14)
 
 
-anything = settings(max_examples=8, deadline=None, derandomize=True, database=None)
+anything = settings(max_examples=4, deadline=None, derandomize=True, database=None)
 
 
 @pytest.mark.filterwarnings("ignore:remove")

@@ -14,12 +14,13 @@ from bayesgen.predict.interval.contrast import log_odds
 from bayesgen.predict.probabilities import log_class_probability
 from bayesgen.predict.uncertainty import _errors, entropies
 from tests.predict.interval.cases import FAMILIES, case, fit, log_joint, thirteen, weights_alone
-from tests.selection import rest_is_slow
+from tests.selection import crossed, rest_is_slow
 
 NEW = np.array([[1.0, 1.0]])
 every_family = pytest.mark.parametrize(
     "name", rest_is_slow(FAMILIES, set(FAMILIES) - {"multinomial", "gaussian_spherical"})
 )
+in_turn = pytest.mark.parametrize(("name", "n_classes"), crossed(FAMILIES, [3, 2]))
 
 
 def predictive(model, X):
@@ -91,7 +92,8 @@ def within_twice_the_error(misses):
         assert ratio.max() < 5, (name, np.sort(ratio)[-10:])
 
 
-@pytest.mark.parametrize("spread", [0.3, 1.5])  # of the logs of the weights: classes alike, or not
+# of the logs of the weights: classes alike, or not
+@pytest.mark.parametrize("spread", rest_is_slow([0.3, 1.5], [1.5]))
 def test_the_error_is_true_for_class_weights(spread):
     rng = np.random.default_rng(11)
     misses = {name: [] for name in ("total", "aleatoric", "epistemic", "mean", "variance")}
@@ -175,8 +177,7 @@ def test_two_classes_against_the_integrals_over_the_frequency(name):
         np.testing.assert_allclose(found.aleatoric[i], entropy, atol=1e-7)
 
 
-@every_family
-@pytest.mark.parametrize("n_classes", [2, 3])
+@in_turn
 def test_both_pairs_against_draws(name, n_classes):
     model, X = case(name, 3, 5, n_classes=n_classes)
     n = 40_000
@@ -199,8 +200,7 @@ def test_both_pairs_against_draws(name, n_classes):
         np.testing.assert_allclose(found.aleatoric, aleatoric, atol=2 * atol)
 
 
-@every_family
-@pytest.mark.parametrize("n_classes", [2, 3])
+@in_turn
 def test_the_predictive_pair_belongs_to_predict_proba(name, n_classes):
     model, X = case(name, 3, 5, n_classes=n_classes)
     found, p = entropies(model, X, "predictive"), predictive(model, X)
@@ -221,8 +221,7 @@ def test_the_mixture_of_posteriors_has_the_predictive_as_its_mean(name):
     np.testing.assert_allclose(mixture, p[:, 0], atol=1e-7)
 
 
-@pytest.mark.parametrize("pair", ["posterior", "predictive"])
-@every_family
+@pytest.mark.parametrize(("name", "pair"), crossed(FAMILIES, ["posterior", "predictive"]))
 def test_parts_add_up_and_are_never_negative(name, pair):
     for n_classes in (2, 3):
         model, X = case(name, 4, 3, 0.1, n_classes=n_classes, new=2)
@@ -244,8 +243,7 @@ def test_wide_and_narrow_distributions():
     np.testing.assert_allclose(found.aleatoric, entr(rho).sum(axis=-1).mean(axis=0), atol=0.008)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("name", ["gaussian_tied", "lda", "qda"])
+@pytest.mark.parametrize(("name", "n_classes"), crossed(["gaussian_tied", "lda", "qda"], [3, 2]))
 def test_missing_cells(name, n_classes):
     model, X = case(name, 3, 5, n_classes=n_classes)
     X[0, 1] = np.nan

@@ -12,6 +12,7 @@ from scipy.special import betaln, expit
 import bayesgen as bg
 from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.posterior.monte_carlo import MonteCarloWarning
+from tests.selection import rest_is_slow
 
 ROUTES = ["drawn", "updated", "integrated"]
 
@@ -150,6 +151,7 @@ def test_a_new_row_under_integrated_proportions():
     np.testing.assert_allclose(got[0], joint / joint.sum(), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_quadrature_is_deterministic_and_agrees_with_gibbs():
     clf, new, _ = binary(np.random.default_rng(11), 5, 20, 60, 0.7)
     a, b = (
@@ -181,7 +183,7 @@ def test_mode_is_that_of_expectation_maximisation_on_probabilities(gaussian):
     np.testing.assert_allclose(shift["summary"]["map"], rho, atol=1e-5)
 
 
-@pytest.mark.parametrize("theta", ROUTES)
+@pytest.mark.parametrize("theta", rest_is_slow(ROUTES, ["drawn", "integrated"]))
 def test_a_class_that_is_absent(gaussian, theta):
     clf, new = gaussian
     shift = bg.estimate_class_prior(clf, new, theta=theta, prob=0.95, draws=200)
@@ -200,7 +202,7 @@ def test_no_shift_covers_the_proportions_of_training():
     y = rng.choice(3, 300, p=[0.6, 0.3, 0.1])
     X = rng.normal(size=(300, 2)) + 2.5 * np.eye(3)[y][:, :2]
     clf = bg.LinearDiscriminant().fit(X[:150], y[:150])
-    shift = bg.estimate_class_prior(clf, X[150:], prob=0.95)
+    shift = bg.estimate_class_prior(clf, X[150:], prob=0.95, draws=150)
     low, high = shift["summary"]["interval"].values.T
     assert (low <= [0.6, 0.3, 0.1]).all()
     assert (high >= [0.6, 0.3, 0.1]).all()

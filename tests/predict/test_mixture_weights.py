@@ -10,6 +10,7 @@ from scipy import integrate, stats
 from scipy.special import expit, gammaln
 
 from bayesgen.predict import mixture_weights as mixture
+from tests.selection import crossed
 
 
 def densities(seed, n_classes, m, spread=1.0):
@@ -73,8 +74,7 @@ def test_meshes_of_many_densities_are_their_own():
     np.testing.assert_allclose(together, alone, rtol=1e-10)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 4])
-@pytest.mark.parametrize("concentration", [0.4, 1.0, 5.0])
+@pytest.mark.parametrize(("n_classes", "concentration"), crossed([2, 3, 4], [1.0, 5.0, 0.4]))
 def test_gibbs_against_enumeration(n_classes, concentration):
     f = densities(n_classes, n_classes, 5, 2.0)
     alpha = concentration * np.linspace(0.5, 1.5, n_classes)

@@ -298,9 +298,7 @@ def test_verdict_on_calibration(shift, words):
 
 @pytest.mark.parametrize(
     "name",
-    rest_is_slow(
-        CASES, ["CategoricalNB", "MultinomialNB", "LinearDiscriminant", "MarkovNB 2", "MixedNB"]
-    ),
+    rest_is_slow(CASES, ["MultinomialNB", "LinearDiscriminant"]),
 )
 def test_every_estimator(name):
     case = CASES[name]

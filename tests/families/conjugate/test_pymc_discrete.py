@@ -72,7 +72,7 @@ CASES = [
     Case(bg.MarkovNB(order=2, alpha=1.3), TEXTS, "markov-2"),
 ]
 # the laws hold the families to their graphs; here are what classifiers make of them
-FAST = ["bernoulli-missing", "categorical-ragged-missing", "categorical-constant", "markov-2"]
+FAST = ["bernoulli-missing", "categorical-ragged-missing", "markov-2"]
 FAST += ["multinomial-sparse", "poisson"]
 every_case = pytest.mark.parametrize(
     "case",

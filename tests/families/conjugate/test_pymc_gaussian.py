@@ -17,6 +17,7 @@ from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.posterior.model import ClassModel
 from tests.graphs import PYTHON
+from tests.selection import rest_is_slow
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
@@ -80,7 +81,7 @@ FULL = [
     Case(bg.QuadraticDiscriminant(), X[:, :1], "quadratic-one-feature"),
 ]
 # the laws hold the families to their graphs; here are what classifiers make of them
-FAST = ["class", "missing", "mixed", "linear", "linear-constant", "quadratic-own-prior"]
+FAST = ["missing", "mixed", "linear-constant", "quadratic-own-prior"]
 every_case = pytest.mark.parametrize(
     "case",
     [
@@ -283,7 +284,9 @@ def assert_mean(draws: np.ndarray, expected: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "case", [*SEPARATE[:5], FULL[1], FULL[4], FULL[5]], ids=lambda case: case.name
+    "case",
+    rest_is_slow([*SEPARATE[:5], FULL[1], FULL[4], FULL[5]], [SEPARATE[1], FULL[5]]),
+    ids=lambda case: case.name,
 )
 def test_prior_is_sampled(case: Case) -> None:
     clf, family = case.fitted, case.fitted.prior_.family

@@ -27,6 +27,7 @@ from tests.predict.interval.cases import (
     thirteen,
     weights_alone,
 )
+from tests.selection import crossed
 
 
 def given_row(model, X, prob=0.9, kind="eti", method="auto", **options):
@@ -85,9 +86,8 @@ def test_the_density_of_the_log_odds_of_two_bits():
     assert abs((weight * expit(l)).mean() / weight.mean() - 1568 / 4493) < 0.002
 
 
+@pytest.mark.parametrize(("name", "n_classes"), crossed(FAMILIES, [2, 3]))
 @pytest.mark.parametrize("kind", ["eti", "hdi"])
-@pytest.mark.parametrize("name", FAMILIES)
-@pytest.mark.parametrize("n_classes", [2, 3])
 def test_against_weighted_draws(name, n_classes, kind):
     model, X = case(name, 3, 5, n_classes=n_classes)
     weights, odds = weighted(model, X, 20_000)

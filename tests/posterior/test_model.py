@@ -1,0 +1,42 @@
+"""Class weights, and rows that may be of several classes, against NumPy."""
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.special import logsumexp
+
+from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
+from bayesgen.families.sampled.logistic_regression import LogisticRegression
+from bayesgen.posterior.model import ClassModel, PartialRows, _log_mixture, log_weights_without
+from tests.graphs import PYTHON, pm
+
+
+def test_weights_without_a_row():
+    alpha, count = np.array([0.5, 2.0, 0.0]), np.array([3.0, 5.5, 1.0])
+    codes, weight = np.array([0, 1, 2]), np.array([1.0, 2.5, 1.0])
+    found = np.exp(log_weights_without(alpha, count, codes, weight))
+    for own, c, w in zip(found, codes, weight, strict=True):
+        left = alpha + count - w * (np.arange(3) == c)
+        np.testing.assert_allclose(own, left / left.sum())
+    one = log_weights_without(np.zeros(1), np.ones(1), np.zeros(1, int), np.ones(1))
+    np.testing.assert_array_equal(one, [[0.0]])  # nothing else is possible
+
+
+def test_classes_of_a_discriminative_model_are_equally_likely():
+    alpha = np.array([1.0, 2.0, 5.0])
+    generative = ClassModel(alpha, BetaBernoulli())
+    np.testing.assert_allclose(generative.mean_weights(), alpha / 8)
+    family = LogisticRegression.examples(3, 2)[0]
+    np.testing.assert_allclose(replace(generative, family=family).mean_weights(), [1 / 3] * 3)
+
+
+def test_a_row_of_several_classes_counts_by_its_weight():
+    rng = np.random.default_rng(1)
+    joint, weight = rng.normal(size=(5, 3)) * 300, np.array([1.0, 2.0, 0.5, 1.0, 3.0])
+    possible = rng.random((5, 3)) < 0.6
+    possible[:, 0] = True
+    with pm.Model():
+        log_p = _log_mixture(joint, PartialRows(None, possible, weight))
+    found = float(log_p.eval(mode=PYTHON))
+    expected = weight @ logsumexp(np.where(possible, joint, -np.inf), axis=1)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)

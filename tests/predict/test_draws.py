@@ -1,0 +1,79 @@
+"""Quasi-random numbers, quantiles of samples, and sums over the other classes."""
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+from bayesgen.predict.draws import (
+    QuasiGenerator,
+    Sample,
+    log_odds_against_rest,
+    log_sum_of_others,
+    percentile_error,
+)
+
+
+def generator():
+    return QuasiGenerator(np.random.default_rng(3), 64)
+
+
+def test_points_are_even_in_the_first_coordinates_and_any_number_can_be_asked():
+    u = generator().random((64, 7, 10))
+    assert u.shape == (64, 7, 10)
+    cells = np.sort((u.reshape(64, 70) * 64).astype(int), axis=0)
+    np.testing.assert_array_equal(cells[:, :64], np.arange(64)[:, None] * np.ones(64, dtype=int))
+    assert (cells[:, 64:] != np.arange(64)[:, None]).any(axis=0).all()
+    assert generator().random((5, 2)).shape == (5, 2)  # of another size: pseudo-random
+
+
+def test_restarted_it_gives_the_same_numbers_again():
+    q = generator()
+    once = [q.standard_normal((64, 3)), q.standard_gamma([0.5, 2.0], (64, 2)), q.random((64, 70))]
+    q = q.restarted()
+    again = [q.standard_normal((64, 3)), q.standard_gamma([0.5, 2.0], (64, 2)), q.random((64, 70))]
+    for a, b in zip(once, again, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert not np.array_equal(once[2], q.random((64, 70)))
+
+
+@pytest.mark.parametrize("n", [2, 9])  # quantiles: by partition, and by sorting
+def test_quantiles_are_those_of_numpy(n):
+    rng = np.random.default_rng(4)
+    draws, p = rng.normal(size=(5, 40)), np.linspace(0, 1, n)
+    expected = np.quantile(draws, p, axis=1, method="hazen").T
+    ps = np.broadcast_to(p, (5, n))
+    np.testing.assert_allclose(Sample(draws).quantile(ps), expected)
+    np.testing.assert_allclose(Sample(draws, np.full((5, 40), 0.3)).quantile(ps), expected)
+    each = rng.uniform(size=(5, n))  # another p for each sample
+    found = Sample(draws).quantile(each)
+    for own, sample, wanted in zip(found, draws, each, strict=True):
+        np.testing.assert_allclose(own, np.quantile(sample, wanted, method="hazen"))
+
+
+def test_a_whole_weight_is_so_many_draws():
+    rng = np.random.default_rng(5)
+    draws, weight = np.sort(rng.normal(size=(1, 30))), rng.integers(1, 4, size=(1, 30))
+    p = np.array([[0.1, 0.5, 0.9]])
+    often = np.repeat(draws[0], weight[0])
+    found = Sample(draws, weight.astype(float)).quantile(p)[0]
+    step = np.diff(draws[0]).max()
+    np.testing.assert_allclose(found, np.quantile(often, p[0], method="hazen"), atol=step)
+
+
+def test_the_others_are_summed_without_cancellation():
+    a = np.random.default_rng(6).normal(size=(4, 6)) * [[1.0], [30.0], [900.0], [2.0]]
+    a[3, 0] = -np.inf
+    expected = [logsumexp(np.delete(a, c, axis=0), axis=0) for c in range(4)]
+    np.testing.assert_allclose(log_sum_of_others(a), expected, rtol=1e-12)
+    odds = log_odds_against_rest(a)
+    np.testing.assert_allclose(odds[:3], (a - expected)[:3], rtol=1e-12)
+    assert odds[3, 0] == -np.inf
+
+
+def test_the_error_of_a_share_is_that_of_replicates():
+    l = np.random.default_rng(7).normal(size=(3, 50, 8))
+    below = (l <= 0.2).mean(axis=1)
+    expected = below.std(axis=1, ddof=1) / np.sqrt(8)
+    np.testing.assert_allclose(percentile_error(l, np.full(3, 0.2)), expected)
+    even = np.full(50, 1 / 50)
+    np.testing.assert_allclose(percentile_error(l, np.full(3, 0.2), even), expected)
