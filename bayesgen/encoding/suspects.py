@@ -17,6 +17,7 @@ _FEW = 20  # cells below which nothing is said of a column
 _PARSED = 200  # distinct texts of a column that are looked at for numbers and dates
 _MOST = 0.9  # of them that must be one or the other
 _CATEGORIES = 2 / 3  # as many different texts as cells
+_SENTENCE = 4  # words, on average, of a column of sentences
 
 _ID = re.compile(r"(?i:(^|[^a-z])(id|ids|index|uuid|row_?num(ber)?)$|^unnamed: *\d+$)|[a-z]I[Dd]$")
 _DATE = re.compile(
@@ -119,8 +120,10 @@ def _of_text(distinct: list[str], n_present: int, chosen: bool) -> str:
                 "cells for what is no number"
             )
     if len(distinct) > _CATEGORIES * n_present:
+        words = sum(len(text.split(maxsplit=_SENTENCE)) for text in some) / len(some)
+        read = ", or read it by a model of texts (MarkovNB)" if words >= _SENTENCE else ""
         return (
             f"has {len(distinct)} categories in {n_present} rows, which say nothing of other "
-            "rows: leave it out"
+            f"rows: leave it out{read}"
         )
     return ""

@@ -28,6 +28,7 @@ CASES = {  # name: (cells, words of the warning or None)
     "age": ([str(20 + i % 30) if i else "unknown" for i in NUMBERS], "text but for 'unknown'"),
     "rating": ([str(1 + i % 5) for i in NUMBERS], None),  # few codes: meant as categories
     "name": ([f"Mr {i}" for i in NUMBERS], "60 categories in 60 rows"),
+    "remark": ([f"the {i}th of all remarks" for i in NUMBERS], "or read it by a model of texts"),
     "city": ([f"city {i // 3}" for i in NUMBERS], None),
     "gaps": ([f"Mr {i}" if i < 19 else None for i in NUMBERS], None),  # too few cells to tell
 }
