@@ -95,6 +95,21 @@ class HeldOut:
         right: Array = (self.p.argmax(axis=1) == self.codes) & (self.p.max(axis=1) > 0)
         return right
 
+    @cached_property
+    def is_training(self) -> bool:
+        """Whether these are the rows of the fit, by what its statistics say of them."""
+        clf, X = self.clf, self.X
+        if self.is_pool:
+            member = clf._members_[0]
+            clf, X = member.clf, member.rows(X)
+        if getattr(clf, "n_rows_seen_", None) != self.n_given or not hasattr(clf, "stats_"):
+            return False
+        try:
+            clf._training_rows(X, self.y, None, False)
+        except ValueError:
+            return False
+        return True
+
     def label(self, value: Any) -> str:
         """One of the classes, as text."""
         return self.labels[int(self.clf._codes_of([value])[0])]

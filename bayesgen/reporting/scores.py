@@ -59,6 +59,12 @@ def verdict(held: HeldOut, compared: Any) -> tuple[Section, list[Tile]]:
         f"Log loss {number(loss)} nats (standard error {number(se)}) against {number(base)} of "
         f"the class frequencies alone. {_plug_in_words(compared)}",
     ]
+    if held.is_training:
+        text.insert(
+            0,
+            "These are the rows that the model was fitted to, and it has seen their labels: scores "
+            "and comparisons flatter it. Give rows that it has not seen.",
+        )
     notes = []
     if held.n < held.n_given:
         notes.append(
@@ -81,6 +87,7 @@ def verdict(held: HeldOut, compared: Any) -> tuple[Section, list[Tile]]:
     data = {
         "rows": n,
         "rows_given": held.n_given,
+        "rows_of_the_fit": held.is_training,
         "accuracy": seen,
         "accuracy_interval": [low, high],
         "accuracy_most_frequent_class": often,

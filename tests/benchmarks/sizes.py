@@ -197,9 +197,7 @@ def main(arguments: list[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     parser.add_argument("--only", metavar="PATTERN", default="")
-    parser.add_argument(
-        "--update", action="store_true", help="write sizes.json, page (whole runs)"
-    )
+    parser.add_argument("--update", action="store_true", help="write sizes.json, page (whole runs)")
     parser.add_argument("--guard", action="store_true", help="compare with sizes.json")
     args = parser.parse_args(arguments)
     warnings.simplefilter("ignore")

@@ -427,6 +427,20 @@ def test_other_rows_than_those_of_the_fit_are_told(clf):
     assert "leave-one-out needs the training rows" in " ".join(found.sections[-1].notes)
 
 
+@pytest.mark.parametrize("make", [bg.MixedNB, lambda: bg.LogLinearPool([bg.MixedNB()])])
+def test_rows_of_the_fit_are_noticed(make):
+    own = make().fit(X[~TEST], Y[~TEST])
+    for rows, said in ((~TEST, True), (TEST, False), (~TEST & (X.index > 0), False)):
+        section_, _ = scores.verdict(*_scored(own, X[rows], Y[rows]))
+        assert section_.data["rows_of_the_fit"] is said
+        assert section_.text[0].startswith("These are the rows that the model was fitted") is said
+
+
+def _scored(clf, rows, labels):
+    held = HeldOut.of(clf, rows, labels, None, 0.9, None, 0)
+    return held, scores.predictives(held)[1]
+
+
 def test_a_classifier_without_a_posterior_has_a_report_without_intervals():
     rng = np.random.default_rng(0)
     y = np.arange(60) % 2
