@@ -51,11 +51,13 @@ def verdict(held: HeldOut, compared: Any) -> tuple[Section, list[Tile]]:
         base = float(-np.log(held.class_weights[held.codes]).mean())
     z = _calibration_z(top, held.right)
     expected, seen = float(top.mean()), k / n
+    off = abs(z) > _APART and not (held.is_pool or held.is_training)
     within = f"{share(held.prob)} interval {share(low)} to {share(high)}"
     text = [
         f"It names {whole(k)} of {count(n, 'row')} rightly, {share(seen)} ({within}); "
         f"always naming the most frequent class would be right in {share(often)}. "
-        + _calibration_words(z, expected, seen),
+        + _calibration_words(z, expected, seen)
+        + (" A LogLinearPool of it would calibrate it." if off else ""),
         f"Log loss {number(loss)} nats (standard error {number(se)}) against {number(base)} of "
         f"the class frequencies alone. {_plug_in_words(compared)}",
     ]
@@ -114,9 +116,9 @@ def _calibration_words(z: float, expected: float, seen: float) -> str:
     if z != z:
         return "It is certain of every row."
     if z < -_APART:
-        return f"It is too sure of itself: {means}. A LogLinearPool of it would calibrate it."
+        return f"It is too sure of itself: {means}."
     if z > _APART:
-        return f"It is too timid: {means}. A LogLinearPool of it would calibrate it."
+        return f"It is too timid: {means}."
     return f"Its probabilities can be believed on the whole: {means}, a difference within chance."
 
 
