@@ -40,6 +40,12 @@ def examples(text: str, names: dict | None = None) -> doctest.DocTest:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_lines_of_code_fit_the_page(page):
+    lines = [line for block in blocks(read(page)) for line in block.splitlines()]
+    assert [line for line in lines if line.startswith((">>>", "...")) and len(line) > 110] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_examples_print_what_is_shown(page):
     code = "\n".join(b for b in blocks(SLOW.sub("", read(page))) if ">>>" in b)
     outcome = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(examples(code))

@@ -171,7 +171,8 @@ def predictives(held: HeldOut) -> tuple[Section, Any]:
                 "every class."
             )
         first = share(values[0]) if known[i] else "–"
-        rows.append([name, first, number(values[1]), gap, number(values[3])])
+        if i == 0 or known[1:].any():
+            rows.append([name, first, number(values[1]), gap, number(values[3])])
     table = Table(
         "Scores of the same rows; of all but accuracy, less is better. ±: two standard errors of "
         "the paired difference.",
@@ -190,7 +191,8 @@ def predictives(held: HeldOut) -> tuple[Section, Any]:
         )
         out.figures = [figures.predictives(names, above, se, known)]
     else:
-        out.text = [f"{notes[0]}" if notes else "There is no plug-in estimate."]
+        reason = notes[0].partition("undefined: ")[2] if notes else ""
+        out.text = [f"There is no plug-in estimate{reason and ': ' + reason}"]
         notes = []
     out.notes = notes
     keep = (
