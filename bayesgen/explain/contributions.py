@@ -82,10 +82,13 @@ class Request(IntervalRequest):
         Class weights that replace the fitted ones.
     seed : int
         Of draws.
+    intervals : bool
+        False: NaN in place of ends that would take draws, where means alone are asked for.
     """
 
     class_prior: Array | None = None
     seed: int = 0
+    intervals: bool = True
 
     def __post_init__(self) -> None:
         """Refuse what is not one of these."""
@@ -279,7 +282,9 @@ def _of_urns(urns: Urns, pair: list[int], rows: Array, n_features: int, request:
 def _correlated(family: ConjugateFamily, X: Matrix, request: Request) -> Terms:
     """Means in closed form, intervals from draws that are the same for all rows."""
     mean, _ = require(family, FeatureTerms, _TERMS).log_odds_terms(X, 0, 1)
-    lower, upper = np.empty(mean.shape), np.empty(mean.shape)
+    lower, upper = np.full(mean.shape, np.nan), np.full(mean.shape, np.nan)
+    if not request.intervals:
+        return Terms(mean, lower, upper, lower, lower)
     step = max(1, _CELLS // (N_DRAWS * max(1, mean.shape[1])))
     for start in range(0, len(mean), step):
         rows = slice(start, start + step)

@@ -88,7 +88,7 @@ def _contributions(member: Member, X: Any, pairs: Array) -> Array:
     encoded = clf._encoded(member.rows(X))
     names = clf._term_names(encoded)
     joint = clf._fitted().log_joint(encoded, quantity="probability")
-    request = Request.of(0.9, "eti", method="approx", class_prior=None, seed=0)
+    request = Request.of(0.9, "eti", method="approx", intervals=False)
     found = explanation(clf._fitted(), encoded, len(names), joint, pairs, request)
     terms: Array = found.terms.mean[:, :-1]
     return terms
