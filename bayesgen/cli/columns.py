@@ -126,6 +126,8 @@ class Reader:
             if values.dtype == object:  # else pandas would infer a type
                 values = pd.Series(values, dtype=object)
             data[feature.name if self.named else k] = values
+        if all(values.dtype == np.float64 for values in data.values()):  # as one block of memory
+            return pd.DataFrame(np.stack(list(data.values())).T, columns=list(data))
         return pd.DataFrame(data)
 
     def report_unseen(self) -> None:

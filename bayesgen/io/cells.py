@@ -80,6 +80,8 @@ class Cells:
 
         if not self._written:
             return np.asarray(compute.is_null(self._array, nan_is_null=True))
+        if self._plain is not None:
+            return np.zeros(len(self), dtype=bool)
         none = pyarrow.array(sorted(MISSING), self._array.type)
         blank = compute.utf8_is_space(self._array)
         return np.asarray(compute.or_(compute.is_in(self._array, none), blank))
@@ -107,7 +109,7 @@ class Cells:
         """What text stands for that is not all missing."""
         from pyarrow import compute
 
-        values = self._cast()
+        values = self._cast
         if values is not None:
             large = np.flatnonzero(np.abs(values) >= EXACT)
             return "text" if any(_is_identifier(self[i]) for i in large.tolist()) else "number"
@@ -127,23 +129,26 @@ class Cells:
             return self._array
         return self._array.take(pyarrow.array(np.arange(len(self)), mask=self.missing))
 
+    @cached_property
+    def _plain(self) -> Array | None:
+        """(N,) float64 of text if every cell is a number in the usual spelling."""
+        values = _as_floats(self._array, safe=True) if self._is_text else None
+        return None if values is None or np.isnan(values).any() else values
+
+    @cached_property
     def _cast(self) -> Array | None:
         """(N,) float64 if all cells are numbers in the usual spelling, NaN where missing."""
-        import pyarrow
-
-        for column in (self._array, self._present) if self._is_text else (self._array,):
-            try:
-                return column.cast(pyarrow.float64(), safe=self._is_text).to_numpy()
-            except pyarrow.ArrowInvalid:
-                pass
-        return None
+        if self._plain is not None:
+            return self._plain
+        values = _as_floats(self._array, safe=self._is_text)
+        return _as_floats(self._present, safe=True) if values is None and self._is_text else values
 
     def numbers(self, refuse: Callable[[Any, int], float], booleans: bool = True) -> Array:
         """(N,) float64, NaN for missing cells; 1 and 0 for true and false, if `booleans`.
 
         `refuse` gets a cell that is no number, and its position, and raises or returns another.
         """
-        values = self._cast()
+        values = self._cast
         if values is not None:
             return values
         codes, found = self._factorised()
@@ -192,6 +197,17 @@ class Cells:
         """(N,) codes, -1 for missing cells, of the distinct cells."""
         codes, found = of_arrow(self._present)
         return np.where(self.missing, -1, codes), found  # NaN is a value to Arrow
+
+
+def _as_floats(cells: "pyarrow.ChunkedArray", safe: bool) -> Array | None:
+    """(N,) float64, if all cells can be made that."""
+    import pyarrow
+
+    try:
+        values: Array = cells.cast(pyarrow.float64(), safe=safe).to_numpy()
+    except pyarrow.ArrowInvalid:
+        return None
+    return values
 
 
 def as_booleans(values: Array) -> Array:

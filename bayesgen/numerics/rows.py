@@ -62,9 +62,14 @@ def each_cell_once(X: sparse.csr_matrix) -> sparse.csr_matrix:
 
 
 def stored_cells(X: Matrix, rows: slice | Array) -> sparse.csr_matrix:
-    """The nonzero (or NaN) cells of some rows as float64 CSR, each cell once."""
+    """The nonzero (or NaN) cells of some rows as float64 CSR, each cell once.
+
+    They may share memory with X: not to be changed in place.
+    """
     block = _some_rows(X, rows) if sparse.issparse(X) else dense_block(X, rows)
-    return each_cell_once(sparse.csr_matrix(block, dtype=float))
+    if not isinstance(block, sparse.csr_matrix) or block.dtype != np.float64:
+        block = sparse.csr_matrix(block, dtype=float)
+    return each_cell_once(block)
 
 
 def _some_rows(X: sparse.csr_matrix, rows: slice | Array) -> sparse.csr_matrix:
