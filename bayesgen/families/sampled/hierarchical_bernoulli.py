@@ -22,9 +22,9 @@ small concentration has its mass at log-odds of -100 and beyond, where nothing i
 sampler goes. A function of Normal variables rather than a Student t: where a class has never
 shown a word its likelihood is flat towards minus infinity, and the tail of a t is explored slowly.
 
-Sampled are z and what the rows determine best: instead of mu the level mu + sum_c w_c delta_c, w
-the share of the classes in what is known of the column, and instead of tau the root mean square of
-the deviations. The model depends on neither choice.
+Sampled is what the rows determine best: instead of z coordinates between z and delta
+(`pooled_log_odds`), along contrasts of the classes, and instead of mu the level mu + sum_c w_c
+delta_c, w the share of the classes in what is known of the column. The model depends on no choice.
 
 Source: Gelman et al., Bayesian Data Analysis (2013), section 5.4 and chapter 16; Hoaglin (1985),
 Summarizing shape numerically: the g-and-h distributions (a Normal variable stretched, as here);
@@ -43,9 +43,11 @@ from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.records import array, guide, prior_object
 from bayesgen.families.shared.pooled_log_odds import (
     SPREAD,
+    class_axes,
+    declare_deviations,
     declare_inequality,
     declare_spread,
-    stretch,
+    known_share,
 )
 from bayesgen.families.shared.pymc_parts import declare, prefixed, sum_cells, variable
 from bayesgen.numerics.rows import (
@@ -160,12 +162,22 @@ class HierarchicalBernoulli(Family):
         prior = declare(self, "prior", prefix)
         by_feature = (f"{prefix}{FEATURE}",)
         dims = prefixed(prefix, self.params["theta"])
+        n_classes, n_features = self.share.shape
+        tau = declare_spread(prefix, self.tau)
         omega = declare_inequality(prefix, self.inequality)
-        z = pm.Normal(f"{prefix}deviation_raw", 0.0, 1.0, dims=dims)
-        n_classes = self.share.shape[0]
-        excess = (pt.sqr(z).sum(axis=0) - n_classes) / np.sqrt(2 * n_classes)
-        unit = z * stretch(omega * excess)
-        deviation = declare_spread(prefix, self.tau, unit, prior["share"]) * unit
+        known = known_share(prior["share"]).mean(axis=0)
+        rotated = declare_deviations(
+            prefix,
+            tau,
+            omega,
+            known / (1 + known),
+            np.full(n_features, n_classes),
+            np.arange(n_features),
+            lambda cells: cells.sum(axis=0),
+            shape=(n_classes, n_features),
+        )
+        axes = pm.Data(f"{prefix}axes", class_axes(self.share))
+        deviation = (axes * rotated).sum(axis=1)
 
         def base_rates() -> Any:
             shift = (prior["share"] * deviation).sum(axis=0)

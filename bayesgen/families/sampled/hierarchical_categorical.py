@@ -26,9 +26,10 @@ that of a uniform Dirichlet prior, n_cj the rows of class c.
 
 Features may have different numbers of categories K_j: arrays are padded to the largest, with 0.
 
-Sampled are z and what the rows determine best: instead of mu the level mu + sum_c w_c delta_c, w
-the share of the classes in what is known of the category, and instead of tau the root mean square
-of the deviations. The model depends on neither choice.
+Sampled is what the rows determine best: instead of z coordinates between z and delta
+(`pooled_log_odds`), along contrasts of the classes and of the categories, and instead of mu the
+level mu + sum_c w_c delta_c, w the share of the classes in what is known of the category. The model
+depends on no choice.
 
 Source: Gelman et al., Bayesian Data Analysis (2013), chapter 16; Aitchison and Shen (1980),
 Logistic-normal distributions: some properties and uses (in place of the Dirichlet).
@@ -47,9 +48,11 @@ from bayesgen.families.shared.category_codes import count_codes, draw_codes, loo
 from bayesgen.families.shared.cells import Cells
 from bayesgen.families.shared.pooled_log_odds import (
     SPREAD,
+    class_axes,
+    declare_deviations,
     declare_inequality,
     declare_spread,
-    stretch,
+    known_share,
 )
 from bayesgen.families.shared.pymc_parts import (
     declare,
@@ -187,7 +190,7 @@ class HierarchicalCategorical(Family):
         real = self._real()
         n_classes, n_features, width = self.share.shape
         k = real.sum(axis=1)
-        basis = _contrasts(k, width)
+        basis = pm.Data(f"{prefix}basis", _contrasts(k, self.share))
         free = np.nonzero(np.arange(width - 1) < k[:, None] - 1)  # a column has k - 1 contrasts
 
         def in_columns(contrasts: Any) -> Any:  # (..., R - D) to (..., D, K - 1)
@@ -197,14 +200,22 @@ class HierarchicalCategorical(Family):
         def cells(contrasts: Any) -> Any:  # (..., D, K - 1) to (..., D, K)
             return (contrasts[..., None, :] * basis).sum(axis=-1)
 
+        tau = declare_spread(prefix, self.tau)
         omega = declare_inequality(prefix, self.inequality)
-        z = in_columns(
-            pm.Normal(f"{prefix}deviation_raw", 0.0, 1.0, shape=(n_classes, len(free[0])))
+        known = known_share(prior["share"]).sum(axis=(0, 2)) / (n_classes * k)
+        rotated = declare_deviations(
+            prefix,
+            tau,
+            omega,
+            known / (1 + known),
+            n_classes * np.maximum(k - 1, 1),
+            free[0],
+            lambda found: in_columns(found).sum(axis=(0, 2)),
+            shape=(n_classes, len(free[0])),
         )
-        number = n_classes * np.maximum(k - 1, 1)
-        excess = (pt.sqr(z).sum(axis=(0, 2)) - number) / np.sqrt(2 * number)
-        unit = cells(z * stretch(omega * excess)[:, None])
-        deviation = declare_spread(prefix, self.tau, unit, prior["share"]) * unit
+        axes = pm.Data(f"{prefix}axes", class_axes(self.share.sum(axis=2) / k))
+        turned = (axes[:, :, :, None] * in_columns(rotated)).sum(axis=1)
+        deviation = cells(turned)
         common = (prior["share"] * deviation).sum(axis=0)
         shift = (common[..., None] * basis).sum(axis=1)
         level = pm.Normal(
@@ -240,9 +251,15 @@ class HierarchicalCategorical(Family):
         return np.asarray(np.arange(width or k.max(initial=1)) < k[:, None])
 
 
-def _contrasts(k: Array, width: int) -> Array:
-    """(D, K, K - 1) orthonormal contrasts of the k_j cells of each column, 0 in the padding."""
-    out = np.zeros((len(k), width, width - 1))
+def _contrasts(k: Array, share: Array) -> Array:
+    """(D, K, K - 1) orthonormal contrasts of the k_j cells of each column, 0 in the padding.
+
+    Axes of what the rows say of the cells: common and rare ones apart.
+    """
+    total = share.sum(axis=0)
+    information = total / np.maximum(1 - total, 1e-9)
+    out = np.zeros((*total.shape, total.shape[1] - 1))
     for j, n in enumerate(k):
-        out[j, :n, : n - 1] = helmert(int(n)).T
+        E = helmert(int(n)).T
+        out[j, :n, : n - 1] = E @ np.linalg.eigh(E.T * information[j, :n] @ E)[1]
     return out

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bayesgen.numerics.kernels.compiling import compiled
+from bayesgen.numerics.kernels.compiling import compiled, compiled_sums
 
 Array = np.ndarray
 
@@ -27,6 +27,34 @@ def _factor(sigma: Array, columns: Array) -> tuple[Array, float]:  # pragma: no 
 
 
 @compiled
+def _forward(L: Array, z: Array, i: int) -> None:  # pragma: no cover - compiled
+    """Row i of the solution of L z = b, in place: z (D, n) holds b from row i on."""
+    for k in range(i):
+        for n in range(z.shape[1]):
+            z[i, n] -= L[i, k] * z[k, n]
+    for n in range(z.shape[1]):
+        z[i, n] /= L[i, i]
+
+
+@compiled
+def _backward(L: Array, z: Array, i: int) -> None:  # pragma: no cover - compiled
+    """Row i of the solution of L^T a = z, in place: z holds a from row i + 1 on."""
+    for k in range(i + 1, len(L)):
+        for n in range(z.shape[1]):
+            z[i, n] -= L[k, i] * z[k, n]
+    for n in range(z.shape[1]):
+        z[i, n] /= L[i, i]
+
+
+@compiled_sums
+def _dot(a: Array, b: Array) -> float:  # pragma: no cover - compiled
+    total = 0.0
+    for n in range(len(a)):
+        total += a[n] * b[n]
+    return total
+
+
+@compiled
 def observed_normal(  # pragma: no cover - compiled
     x: Array, order: Array, first: Array, seen: Array, mu: Array, sigma: Array
 ) -> Array:
@@ -47,20 +75,21 @@ def observed_normal(  # pragma: no cover - compiled
     for p in range(len(seen)):
         columns = np.flatnonzero(seen[p])
         d = len(columns)
-        z = np.empty(d)
+        rows = order[first[p] : first[p + 1]]
+        z = np.empty((d, len(rows)))
         for c in range(n_classes):
             if c == 0 or not shared:
                 L, half = _factor(sigma[c], columns)
             top = -half - 0.5 * d * np.log(2 * np.pi)
-            for row in order[first[p] : first[p + 1]]:
-                q = 0.0
-                for i in range(d):
-                    rest = x[row, columns[i]] - mu[c, columns[i]]
-                    for k in range(i):
-                        rest -= L[i, k] * z[k]
-                    z[i] = rest / L[i, i]
-                    q += z[i] * z[i]
-                out[row, c] = top - 0.5 * q
+            q = np.zeros(len(rows))
+            for i in range(d):
+                for n in range(len(rows)):
+                    z[i, n] = x[rows[n], columns[i]] - mu[c, columns[i]]
+                _forward(L, z, i)
+                for n in range(len(rows)):
+                    q[n] += z[i, n] * z[i, n]
+            for n in range(len(rows)):
+                out[rows[n], c] = top - 0.5 * q[n]
     return out
 
 
@@ -75,43 +104,33 @@ def observed_normal_gradient(  # pragma: no cover - compiled
     for p in range(len(seen)):
         columns = np.flatnonzero(seen[p])
         d = len(columns)
-        z = np.empty(d)
+        rows = order[first[p] : first[p + 1]]
+        z, weighted = np.empty((d, len(rows))), np.empty(len(rows))
         for c in range(n_classes):
             g = 0 if shared else c
             if c == 0 or not shared:
                 L, _ = _factor(sigma[g], columns)
-            total = 0.0
-            part = np.zeros((d, d))  # lower triangle of the sum of weight a a^T
-            for row in order[first[p] : first[p + 1]]:
-                w = weight[row, c]
-                total += w
+                inverse = np.eye(d)
                 for i in range(d):
-                    rest = x[row, columns[i]] - mu[c, columns[i]]
-                    for k in range(i):
-                        rest -= L[i, k] * z[k]
-                    z[i] = rest / L[i, i]
-                for i in range(d - 1, -1, -1):  # a = sigma^-1 (x - mu), in place
-                    rest = z[i]
-                    for k in range(i + 1, d):
-                        rest -= L[k, i] * z[k]
-                    z[i] = rest / L[i, i]
-                    d_mu[c, columns[i]] += w * z[i]
-                for i in range(d):
-                    for j in range(i + 1):
-                        part[i, j] += w * z[i] * z[j]
-            for j in range(d):  # minus the total weight times sigma^-1, a column at a time
-                for i in range(d):
-                    rest = 1.0 if i == j else 0.0
-                    for k in range(i):
-                        rest -= L[i, k] * z[k]
-                    z[i] = rest / L[i, i]
+                    _forward(L, inverse, i)
                 for i in range(d - 1, -1, -1):
-                    rest = z[i]
-                    for k in range(i + 1, d):
-                        rest -= L[k, i] * z[k]
-                    z[i] = rest / L[i, i]
-                for i in range(j, d):
-                    part[i, j] -= total * z[i]
+                    _backward(L, inverse, i)
+            total = 0.0
+            for i in range(d):
+                for n in range(len(rows)):
+                    z[i, n] = x[rows[n], columns[i]] - mu[c, columns[i]]
+                _forward(L, z, i)
+            for i in range(d - 1, -1, -1):  # sigma^-1 (x - mu), in place
+                _backward(L, z, i)
+            part = np.zeros((d, d))  # lower triangle of the gradient in sigma, twice
+            for n in range(len(rows)):
+                total += weight[rows[n], c]
+            for i in range(d):
+                for n in range(len(rows)):
+                    weighted[n] = weight[rows[n], c] * z[i, n]
+                    d_mu[c, columns[i]] += weighted[n]
+                for j in range(i + 1):
+                    part[i, j] = _dot(weighted, z[j]) - total * inverse[i, j]
             for i in range(d):
                 for j in range(i + 1):
                     half = 0.5 * part[i, j]

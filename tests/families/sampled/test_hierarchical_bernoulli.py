@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse, stats
+from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 import bayesgen as bg
@@ -89,6 +90,22 @@ def compiled(model: Any, name: str) -> Any:
     return model.compile_logp(vars=[model[name]], jacobian=False, mode=PYTHON)
 
 
+def stretched(v: Any, tau: Any, omega: Any, known: Any) -> tuple[Any, float]:
+    """Deviations behind the coordinates v of one column, and the log density of v."""
+    a, n, length = known / (1 + known), v.size, np.sqrt(np.square(v).sum())
+
+    def log_length(r: Any, power: Any) -> Any:  # of a z of length r, stretched
+        u = (r * r - n) / np.sqrt(2 * n)
+        return np.log(r) + power * np.log(tau) + np.arcsinh(power * omega * u)
+
+    r = brentq(lambda r: log_length(r, a) - np.log(length), 1e-9, 1e3, xtol=1e-14)
+    h = 1e-5 * r
+    slope = length * (log_length(r + h, a) - log_length(r - h, a)) / (2 * h)
+    z = v * r / length
+    log_det = (n - 1) * np.log(length / r) + np.log(slope)
+    return v / length * np.exp(log_length(r, 1)), stats.norm.logpdf(z).sum() - log_det
+
+
 def test_the_prior_and_the_likelihood_are_those_of_the_formulas():
     """At any point: the model's own log densities, and the rows' by NumPy."""
     family = resolved(GAPS)
@@ -102,18 +119,20 @@ def test_the_prior_and_the_likelihood_are_those_of_the_formulas():
         outputs, inputs=model.value_vars, mode=PYTHON, on_unused_input="ignore"
     )
     theta, mu, tau, omega = compute(point)
-    z = point["deviation_raw"]
-    u = (np.square(z).sum(axis=0) - 3) / np.sqrt(6)
-    delta = tau * z * np.exp(np.arcsinh(omega * u))
+    total = family.share.sum(axis=0)
+    known = (family.share * (total - family.share)).mean(axis=0) / (total * (1 - total))
+    raw, axes = point["deviation_raw"], model["axes"].get_value()
+    columns = [stretched(raw[:, j], tau, omega, known[j]) for j in range(4)]
+    delta = np.stack([axes[..., j] @ d for j, (d, _) in enumerate(columns)], axis=1)
+    np.testing.assert_allclose(np.einsum("cmj,cnj->jmn", axes, axes), [np.eye(3)] * 4, atol=1e-12)
+    assert compiled(model, "deviation_raw")(point) == pytest.approx(sum(p for _, p in columns))
     np.testing.assert_allclose(theta, expit(mu + delta), rtol=1e-12)
     np.testing.assert_allclose(mu, point["level"] - (family.share * delta).sum(axis=0))
     # the level has the prior of mu, moved
     assert compiled(model, "level")(point) == pytest.approx(
         stats.norm.logpdf(mu, family.location, family.scale).sum()
     )
-    assert compiled(model, "tau_level")(point) == pytest.approx(
-        stats.norm.logpdf(np.log(tau), np.log(0.5), 1)
-    )
+    assert compiled(model, "tau")(point) == pytest.approx(stats.lognorm.logpdf(tau, 1, 0, 0.5))
     expected = family.log_likelihood(GAPS, {"theta": theta})[np.arange(6), Y].sum()
     assert compiled(model, "x")(point) == pytest.approx(expected, rel=1e-12)
 

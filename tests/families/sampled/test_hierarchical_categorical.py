@@ -7,13 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse, stats
-from scipy.linalg import helmert
 from scipy.special import softmax
 
 import bayesgen as bg
 from bayesgen.families.sampled.hierarchical_categorical import HierarchicalCategorical
 from bayesgen.inference.diagnostics import diagnose
 from bayesgen.posterior.model import ClassModel
+from tests.families.sampled.test_hierarchical_bernoulli import stretched
 from tests.graphs import PYTHON
 
 with warnings.catch_warnings():
@@ -104,19 +104,28 @@ def test_the_prior_and_the_likelihood_are_those_of_the_formulas():
     theta, base = np.zeros((3, *REAL.shape)), np.zeros(REAL.shape)
     theta[:, REAL], base[REAL] = listed, listed_base
     place = np.split(np.arange(6), np.cumsum(K - 1)[:-1])  # of the contrasts of each column
-    log_prior = 0.0
+    bases, turns = model["basis"].get_value(), model["axes"].get_value()
+    total = family.share.sum(axis=0)
+    known = family.share * (total - family.share) / np.maximum(total * (1 - total), 1e-9)
+    log_prior = log_raw = 0.0
     for j, (k, at) in enumerate(zip(K, place, strict=True)):
-        z, basis = point["deviation_raw"][:, at], helmert(k).T
-        u = (np.square(z).sum() - z.size) / np.sqrt(2 * z.size)
-        delta = tau * np.exp(np.arcsinh(omega * u)) * z @ basis.T
+        basis = bases[j, :k, : k - 1]
+        np.testing.assert_allclose(basis @ basis.T, np.eye(k) - 1 / k, atol=1e-12)
+        np.testing.assert_allclose(turns[..., j] @ turns[..., j].T, np.eye(3), atol=1e-12)
+        raw = point["deviation_raw"][:, at]
+        rotated, log_p = stretched(raw, tau, omega, known[:, j, :k].mean())
+        log_raw += log_p
+        delta = turns[..., j] @ rotated @ basis.T
         mu = point["level"][at] - (family.share[:, j, :k] * delta).sum(axis=0) @ basis
         log_prior += stats.norm.logpdf(mu, 0, family.scale[j]).sum()
         np.testing.assert_allclose(
             theta[:, j, :k], softmax(mu @ basis.T + delta, axis=1), rtol=1e-10
         )
         np.testing.assert_allclose(base[j, :k], softmax(mu @ basis.T), rtol=1e-10)
-    level = model.compile_logp(vars=[model["tau_level"]], jacobian=False, mode=PYTHON)(point)
-    assert level == pytest.approx(stats.norm.logpdf(np.log(tau), np.log(0.5), 1))
+    found = model.compile_logp(vars=[model["tau"]], jacobian=False, mode=PYTHON)(point)
+    assert found == pytest.approx(stats.lognorm.logpdf(tau, 1, 0, 0.5))
+    found = model.compile_logp(vars=[model["deviation_raw"]], jacobian=False, mode=PYTHON)(point)
+    assert found == pytest.approx(log_raw)
     log_p = model.compile_logp(vars=[model["x"]], jacobian=False, mode=PYTHON)(point)
     expected = family.log_likelihood(GAPS, {"theta": theta})[np.arange(7), Y].sum()
     assert log_p == pytest.approx(expected, rel=1e-12)
