@@ -222,6 +222,7 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
             )
         if out.dtype.kind == "O":  # of a categorical dtype
             refuse_text(X, type(self).__name__)
+            out = out.astype(np.float64)
         return out
 
     def _accepts_sparse(self) -> bool:

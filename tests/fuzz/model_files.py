@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.fuzz.judge import DefectError, ask, check_probabilities, refusal
+from tests.fuzz.judge import DefectError, ask, check_evidence, check_probabilities, refusal
 
 # ------------------------------------------------------------------------- files kept in memory
 
@@ -260,8 +260,7 @@ def forged(rng, folder):
         with refusal():  # the rows may not be those of this model
             p = clf.predict_proba(Z)
         check_probabilities(p, len(clf.classes_))
-        if "stats_" in clf.__dict__ and not np.isfinite(clf.log_evidence_):
-            raise DefectError(f"the log evidence is {clf.log_evidence_}")
+        check_evidence(clf)
         ask(clf, Z, clf.classes_[np.arange(6) % len(clf.classes_)], rng)
     with refusal():
         clf.save(folder / "again.nc")
