@@ -132,7 +132,7 @@ def damaged(rng, folder):
     """A damaged model file: refused, or the very model."""
     import bayesgen as bg
 
-    old = rng.random() < 0.05  # few: another process reads them first, which takes 0.2 s
+    old = rng.random() < 0.005  # few: another process reads them first, for up to 20 s
     name = str(rng.choice([name for name in made if name.endswith("of 0.1") == old]))
     raw, X, _, expected = made[name]
     path = folder / "m.nc"
