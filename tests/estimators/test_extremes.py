@@ -171,6 +171,9 @@ def entries():
     yield "intercept_scale 1e300", pool, C, Y, None, None, beyond
     mixed = np.array([1, "a"] * 10, dtype=object)
     yield "labels mixed", bg.LogLinearPool(), B, mixed, None, None, (ValueError, "Unknown label")
+    for clf in (bg.TreeAugmentedNB(n_bins=10**6), bg.AnDE(n_bins=10**6)):
+        limit = (ValueError, r"need .* counts, .* GB; the limit is")
+        yield "n_bins 1e6", clf, X, Y, None, None, limit
     unseen = bg.CategoricalNB(unseen="raise")
     yield (
         "unseen category",
