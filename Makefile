@@ -51,9 +51,11 @@ package: env ## wheel and sdist, built, in a clean environment: the demo, and te
 # What the oldest releases must pass, in some two minutes on two cores.
 OLDEST := tests/test_dependencies.py tests/test_import.py tests/encoding tests/io
 
+# PyTensor keeps what numba has compiled for all environments in one place, and one version of numba
+# cannot read what another has left there.
 oldest: ## tests on the lowest versions that pyproject.toml allows, in .venv-oldest
 	@tools/bootstrap --oldest
-	$(ONE_THREAD) .venv-oldest/bin/pytest -n $(WORKERS) --dist worksteal -m "oldest or not slow" \
+	$(ONE_THREAD) PYTENSOR_FLAGS=base_compiledir=$(CURDIR)/.venv-oldest/pytensor .venv-oldest/bin/pytest -n $(WORKERS) --dist worksteal -m "oldest or not slow" \
 		-W ignore::DeprecationWarning -W ignore::FutureWarning $(ARGS) $(OLDEST)
 
 lint: env ## style, formatting, spelling: reports, changes nothing

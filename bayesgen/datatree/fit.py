@@ -204,9 +204,13 @@ def refuse_other_posterior(prior: ClassModel, model: ClassModel, stats: ClassSta
 def _refuse_other_form(role: str, found: Family, expected: Family) -> None:
     """Raise a ValueError where shapes or settings differ."""
     for name, (_, value) in expected.arrays().items():
-        shape = found.arrays()[name][1].shape
-        if shape != value.shape:
-            raise ValueError(f"{name!r} of the {role} has shape {shape}, expected {value.shape}")
+        own = found.arrays()[name][1]
+        if own.shape != value.shape:
+            raise ValueError(
+                f"{name!r} of the {role} has shape {own.shape}, expected {value.shape}"
+            )
+        if value.dtype.kind in "iu" and own.dtype.kind == "f":
+            raise ValueError(f"{name!r} of the {role} is {own.dtype}, expected whole numbers")
     mine, theirs = (json.loads(json.dumps(each.settings())) for each in (found, expected))
     if mine != theirs:
         raise ValueError(f"the settings of the {role} are {mine}, expected {theirs}")

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesgen.encoding.literals import shown
 from bayesgen.estimators.base import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, MultinomialNB, PoissonNB
 from bayesgen.estimators.forests import TreeAugmentedNB
@@ -101,17 +102,19 @@ def load(path: str | os.PathLike[str], **arguments: Any) -> GenerativeClassifier
     """
     fit, state, draws = storage.read(path)
     estimators: dict[str, Any] = {e.__name__: e for e in (*ESTIMATORS, LogLinearPool)}
-    name = state.get("estimator")
-    if name not in estimators:
+    name, unsaved = state.get("estimator"), state.get("unsaved", [])
+    if not isinstance(name, str) or name not in estimators:
         raise ValueError(
-            f"{path} holds a {name!r}, which this version of bayesgen does not know; it knows "
+            f"{path} holds a {shown(name)}, which this version of bayesgen does not know; it knows "
             f"{', '.join(sorted(estimators))}"
         )
-    absent = [argument for argument in state.get("unsaved", ()) if argument not in arguments]
+    if not isinstance(unsaved, list) or not all(isinstance(entry, str) for entry in unsaved):
+        raise ValueError(f"{path} is damaged: what it does not hold is not a list of arguments")
+    absent = [argument for argument in unsaved if argument not in arguments]
     if absent:  # its default would be another model
         raise ValueError(
-            f"{path} was saved with {absent[0]}=..., which a file cannot hold: give "
-            f"load(path, {absent[0]}=...) what the {name} was made with"
+            f"{path} was saved with {absent[0][:80]}=..., which a file cannot hold: give "
+            f"load(path, {absent[0][:80]}=...) what the {name} was made with"
         )
     # what overflows is a forged number, and refused
     with storage.complete(path, name), np.errstate(over="ignore", invalid="ignore"):

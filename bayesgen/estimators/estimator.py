@@ -226,6 +226,7 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
             )
         if out.dtype.kind == "O":  # of a categorical dtype
             refuse_text(X, type(self).__name__)
+            out = out.astype(np.float64)
         return out
 
     def _takes_as_it_is(self, X: Any, reset: bool, ensure_all_finite: Any) -> bool:

@@ -26,6 +26,7 @@ from bayesgen.numerics.special import Array, log_softmax
 
 FURTHEST = 300.0  # nats below the row's best class: further away is no evidence of more
 _STEPS = 200
+_SMALLEST = 1e-100  # of a prior's number: it and its inverse have squares
 _CONVERGED = 1e-10  # of the objective, relative
 _CLASSES = 16  # of a row, the most probable ones, whose curvature is taken out with it
 
@@ -47,6 +48,20 @@ class ExponentPrior:
     shape: float
     mean: float
     intercept_scale: float | None
+
+    def __post_init__(self) -> None:
+        """Refuse what is no number > 0, or whose square is not representable."""
+        for name in ("shape", "mean", "intercept_scale"):
+            value = getattr(self, name)
+            if name == "intercept_scale" and value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+                raise TypeError(f"{name} must be a number, got {value!r}")
+            if not _SMALLEST <= value <= 1 / _SMALLEST:
+                raise ValueError(
+                    f"{name} must be > 0, and between {_SMALLEST:g} and {1 / _SMALLEST:g}, "
+                    f"got {value!r}"
+                )
 
 
 class Exponents(NamedTuple):

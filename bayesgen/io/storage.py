@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesgen.encoding.literals import shown
+
 if TYPE_CHECKING:
     import xarray as xr
 
@@ -186,7 +188,7 @@ def read(
         raise ValueError(f"{path} is damaged: its record of the model cannot be read") from None
     if found not in FORMATS:
         raise ValueError(
-            f"{path} has model format {found}, this version of bayesgen reads "
+            f"{path} has model format {shown(found)}, this version of bayesgen reads "
             f"format {' or '.join(map(str, FORMATS))}: fit and save it again with this version"
         )
     if checksum != _checksum(text, fit, groups):
@@ -372,8 +374,8 @@ def columns_from_json(state: Mapping[str, Any]) -> tuple[int | None, np.ndarray 
 def whole(state: Mapping[str, Any], name: str) -> int:
     """A count in a record; ValueError if it is none."""
     value = state[name]
-    if type(value) is not int or value < 0:
-        raise ValueError(f"{name} is {value!r}, not a whole number >= 0")
+    if type(value) is not int or not 0 <= value < 1 << 63:
+        raise ValueError(f"{name} is {shown(value)}, not a whole number >= 0")
     return value
 
 
@@ -385,6 +387,7 @@ def _dtype(name: Any) -> np.dtype:
     return dtype
 
 
+_LONGEST = 1000  # characters of the reason why a file holds no model
 _OF_CONTENT = (
     *(ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError),
     *(TypeError, ValueError),
@@ -397,5 +400,10 @@ def complete(path: str | os.PathLike[str], what: str) -> Iterator[None]:
     try:
         yield
     except _OF_CONTENT as error:
-        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
-        raise ValueError(f"{path} does not hold a complete {what} ({kind}{error})") from error
+        kind, text = (
+            "" if isinstance(error, ValueError) else f"{type(error).__name__}: ",
+            str(error),
+        )
+        if len(text) > _LONGEST:  # an entry of the file is in it
+            text = f"{text[: _LONGEST // 2]} [...] {text[-_LONGEST // 2 :]}"
+        raise ValueError(f"{path} does not hold a complete {what} ({kind}{text})") from error

@@ -8,7 +8,7 @@ from scipy import sparse
 import bayesgen as bg
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import METHODS
-from bayesgen.predict.probabilities import ImpossibleRowError
+from bayesgen.predict.probabilities import ImpossibleRowError, log_class_probability
 from tests.estimators.cases import NAN, PSI
 
 
@@ -283,6 +283,19 @@ def test_black_swan():
     for method in METHODS[:3]:
         np.testing.assert_allclose(clf.predict_proba(new, method=method), 0.5)
     assert issubclass(ImpossibleRowError, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("method", "closed_form", "advice"),
+    [
+        ("mle", True, "use method='posterior_predictive', or predict_joint_log_proba"),
+        ("posterior_predictive", True, "leave `posterior` out for the closed form"),
+        ("posterior_predictive", False, "more draws may reach it"),
+    ],
+)
+def test_impossible_rows_are_advised_what_there_is(method, closed_form, advice):
+    with pytest.raises(ImpossibleRowError, match=advice):
+        log_class_probability(np.full((1, 2), -np.inf), method, closed_form)
 
 
 def test_a_row_that_one_class_alone_can_produce_is_certain_by_maximum_likelihood():

@@ -161,6 +161,19 @@ def entries():
     yield "masked", bg.MultinomialNB(), hidden, Y, None, None, (ValueError, "NaN|missing")
     yield "1e6 columns", bg.BernoulliNB(), np.tile(B[:4], (1, 333_334)), Y[:4], None, None, FINE
     yield "unseen category", bg.CategoricalNB(), B, Y, None, cell(7, B), FINE
+    text = pd.DataFrame(B.astype(str), columns=[*"abc"]).astype("category")
+    for clf in (bg.BernoulliNB(), bg.GaussianNB(), bg.PoissonNB()):
+        yield "numbers as categories of text", clf, text, Y, None, None, FINE
+    large = np.where(Y, 1e308, -1.0)
+    yield "labels 1e308", bg.BernoulliNB(), B, large, None, None, (ValueError, "continuous")
+    beyond = (ValueError, "intercept_scale must be > 0, and between")
+    pool = bg.LogLinearPool(intercept_scale=1e300)
+    yield "intercept_scale 1e300", pool, C, Y, None, None, beyond
+    mixed = np.array([1, "a"] * 10, dtype=object)
+    yield "labels mixed", bg.LogLinearPool(), B, mixed, None, None, (ValueError, "Unknown label")
+    for clf in (bg.TreeAugmentedNB(n_bins=10**6), bg.AnDE(n_bins=10**6)):
+        limit = (ValueError, r"need .* counts, .* GB; the limit is")
+        yield "n_bins 1e6", clf, X, Y, None, None, limit
     unseen = bg.CategoricalNB(unseen="raise")
     yield (
         "unseen category",

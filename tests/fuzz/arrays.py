@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.fuzz.judge import DefectError, ask, check_probabilities, refusal
+from tests.fuzz.judge import DefectError, ask, check_evidence, check_probabilities, refusal
 from tests.fuzz.model_files import ODD
 
 ESTIMATORS = (
@@ -68,12 +68,12 @@ def array_at_random(rng, n, d):
 
 
 def table_at_random(rng, X):
-    """A table of a library: pandas of several kinds, polars, Arrow."""
+    """A table of pandas or Arrow; not of polars, whose threads do not outlive a fork."""
     import pandas as pd
 
     names = [f"x{j}" for j in range(X.shape[1])]
     frame = pd.DataFrame(X, columns=names)
-    match rng.integers(9):
+    match rng.integers(8) if X.size else 0:
         case 0:
             return frame.astype("Float64")
         case 1:
@@ -90,10 +90,6 @@ def table_at_random(rng, X):
             import pyarrow as pa
 
             return pa.table({name: X[:, j] for j, name in enumerate(names)})
-        case 7:
-            import polars as pl
-
-            return pl.DataFrame({name: X[:, j] for j, name in enumerate(names)})
     mixed = frame.assign(w=rng.choice(["u", "v"], len(X)), t=rng.random(len(X)) < 0.5)
     return mixed.assign(when=pd.Timestamp("2024-02-29")) if rng.random() < 0.2 else mixed
 
@@ -152,8 +148,7 @@ def python(rng, folder):
     with refusal():
         p = clf.predict_proba(X)
     check_probabilities(p, len(clf.classes_))
-    if hasattr(clf, "stats_") and not np.isfinite(clf.log_evidence_):
-        raise DefectError(f"the log evidence is {clf.log_evidence_}")
+    check_evidence(clf)
     if repr(X) != before:
         raise DefectError("the rows were changed")
     ask(clf, X, y, rng, folder)

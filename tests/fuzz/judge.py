@@ -53,6 +53,13 @@ def check_probabilities(p, n_classes):
         raise DefectError(f"probabilities add up to {p.sum(axis=1)[:5]}")
 
 
+def check_evidence(clf):
+    """The log evidence is a number where the model has one."""
+    with suppress(NotImplementedError):
+        if "stats_" in clf.__dict__ and not np.isfinite(clf.log_evidence_):
+            raise DefectError(f"the log evidence is {clf.log_evidence_}")
+
+
 def check_numbers(data, low=-np.inf, high=np.inf, slack=1e-9):
     """No NaN in a Dataset, an array or a table of them, and nothing beyond the bounds."""
     if hasattr(data, "to_dataset"):  # a group of a tree

@@ -91,38 +91,36 @@ def disk(rng, folder):
         check_files(folder, before, leftovers=False)
 
 
-def killed(rng, folder, work, seconds):
-    """Fork `work`, send it a signal within so many seconds; the code it ends with, and the signal.
+def killed(rng, work, seconds):
+    """Fork `work`, send it a signal after so many seconds; the code it ends with, and the signal.
 
-    A signal that comes before the end is not swallowed: code 0 is then a defect.
+    It waits for the signal when it is through: code 0 says that a signal was swallowed.
     """
     number = int(rng.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT]))
-    done = folder / ".done"
+    heard, ready = os.pipe()  # before it is ready Python drops signals
     child = os.fork()
     if not child:
         try:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as the command line has it
+            os.write(ready, b".")
             work()
-            done.touch()
-            time.sleep(0.3)  # a signal that was on its way finds somebody
+            time.sleep(10)
         except KeyboardInterrupt:
             os._exit(130)
         except SystemExit as end:
             os._exit(end.code or 0)
         finally:
             os._exit(0 if sys.exc_info()[0] is None else 1)
+    os.read(heard, 1)
+    os.close(heard)
+    os.close(ready)
     time.sleep(seconds)
-    early = not done.exists()
-    try:
-        os.kill(child, number)
-    except ProcessLookupError:
-        early = False
+    os.kill(child, number)
     _, status = os.waitpid(child, 0)
-    done.unlink(missing_ok=True)
     code = os.waitstatus_to_exitcode(status)
-    if code not in {0, 128 + number, -number} or (early and code == 0):
-        raise DefectError(f"exit code {code} after signal {number}, {early=}")
+    if code not in {128 + number, -number}:
+        raise DefectError(f"exit code {code} after signal {number}")
     return code, number
 
 
@@ -131,7 +129,7 @@ def kill(rng, folder):
     before = old_files(folder)
     what = str(rng.choice(WORKS))
     seconds = 10 ** rng.uniform(-2.5, 0)
-    code, number = killed(rng, folder, lambda: write_work(folder, what), seconds)
+    code, number = killed(rng, lambda: write_work(folder, what), seconds)
     check_files(folder, before, leftovers=number == signal.SIGKILL)
     write_work(folder, what)  # it is taken up again, or done anew
     return f"code {code}"
@@ -175,7 +173,7 @@ def kill_sampling(rng, folder):
         sample(clf, rows, y)
         clf.save(path)
 
-    code, number = killed(rng, folder, work, rng.uniform(0, 1.1 * took[0]))
+    code, number = killed(rng, work, rng.uniform(0, 1.1 * took[0]))
     check_files(folder, before, leftovers=number == signal.SIGKILL)
     draws = bg.load(path).posterior_["posterior"] if path.read_bytes() != before["m.nc"] else None
     if draws is not None and draws.sizes["draw"] != 300:

@@ -121,7 +121,7 @@ def arrow_column(rng, n):
     whole, missing = rng.integers(0, 3, n), rng.random(n) < 0.1
     match rng.integers(12):
         case 0:
-            return pa.array(whole).cast(pa.decimal128(20, 2))
+            return pa.array(whole).cast(pa.decimal128(24, 2))
         case 1:
             return pa.array(whole).cast(pa.timestamp(str(rng.choice(["s", "us", "ns"]))))
         case 2:

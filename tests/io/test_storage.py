@@ -26,6 +26,7 @@ from sklearn.base import clone
 
 import bayesgen as bg
 from bayesgen.estimators import ESTIMATORS
+from bayesgen.estimators.pool.record import record
 from bayesgen.estimators.sampled import SampledClassifier
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
@@ -559,6 +560,61 @@ def test_a_forged_file_is_refused(change, message, what_is_read, tmp_path):
         ValueError, match=f"forged.nc does not hold a complete GaussianNB .*{message}"
     ):
         bg.load(path)
+
+
+def _reals(fit, state):
+    fit["prior_levels"] = (
+        fit["prior_levels"].astype(np.float32).assign_attrs(fit["prior_levels"].attrs)
+    )
+
+
+def _columns(fit, state):
+    state["encoder"] = json.dumps(json.loads(state["encoder"]) | {"dropped": [["a", "b"]]})
+
+
+def _no_list(fit, state):
+    state["unsaved"] = 7
+
+
+def _long(fit, state):
+    state["n_rows_seen"] = "a" * 10_000
+
+
+def _beyond(fit, state):
+    state["n_rows_seen"] = 10**400
+
+
+def _by_feature(fit, state):
+    state["parameters"]["exponents"] = "feature"
+
+
+@pytest.mark.parametrize(
+    ("make", "X", "forge", "message"),
+    [
+        (lambda: bg.AnDE(), BITS, _reals, "'levels' of the prior is float32, expected whole"),
+        (lambda: bg.MixedNB(), TABLE, _columns, "names of columns are text"),
+        (lambda: bg.BernoulliNB(), BITS, _no_list, "what it does not hold is not a list"),
+        (lambda: bg.BernoulliNB(), BITS, _long, "n_rows_seen is 'aaa.*a...', not a whole number"),
+        (lambda: bg.BernoulliNB(), BITS, _beyond, "n_rows_seen is 1000.*, not a whole number"),
+        (lambda: bg.LogLinearPool([bg.PoissonNB()]), COUNTS, _by_feature, "'exponents' of the"),
+    ],
+    ids=[
+        "reals for whole numbers",
+        "names of columns",
+        "arguments left out",
+        "long entry",
+        "integer without end",
+        "exponents",
+    ],
+)
+def test_other_forged_records_are_refused_on_one_line(make, X, forge, message, monkeypatch):
+    clf = make().fit(X, Y)
+    fit, state, draws = record(clf) if isinstance(clf, bg.LogLinearPool) else clf._record()
+    forge(fit, state)
+    monkeypatch.setattr(storage, "read", lambda path: (fit, state, draws))
+    with pytest.raises(ValueError, match=message) as caught:
+        bg.load("forged.nc")
+    assert len(str(caught.value)) < 300
 
 
 # -------------------------------------------------------------------------------- writing whole

@@ -13,7 +13,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from bayesgen.datatree.row_names import named_rows
 from bayesgen.encoding import suspects
 from bayesgen.encoding.in_memory import refuse_elsewhere
-from bayesgen.encoding.labels import codes_of, weights_by_class
+from bayesgen.encoding.labels import code_labels, codes_of, weights_by_class
 from bayesgen.encoding.tables import feature_names
 from bayesgen.estimators.labelled import labelled
 from bayesgen.estimators.lazy_attributes import LazyAttributes
@@ -235,9 +235,9 @@ class LogLinearPool(
                     f"{name} must be one of {', '.join(map(repr, allowed))}, "
                     f"got {getattr(self, name)!r}"
                 )
-        for name in ("shape", "intercept_scale", "max_rows"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be > 0, got {getattr(self, name)!r}")
+        if not self.max_rows > 0:
+            raise ValueError(f"max_rows must be > 0, got {self.max_rows!r}")
+        ExponentPrior(self.shape, 1.0, self.intercept_scale)
         if isinstance(self.members, str) and self.members != "auto":
             raise ValueError(
                 f"members must be 'auto' or a list of classifiers, got {self.members!r}"
@@ -262,7 +262,7 @@ class LogLinearPool(
             return fitted(self.members), {}
         left_out: dict[str, str] = {}
         if isinstance(self.members, str):
-            n_classes = len(np.unique(y))
+            n_classes = len(code_labels(y)[0])
             per_feature = self.exponents == "feature"
             members, left_out = chosen(X, n_classes, separable=per_feature)
         else:

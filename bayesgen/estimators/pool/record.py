@@ -122,8 +122,9 @@ def read_record(
         np.asarray(fit[name].values) for name in ("exponents", "intercepts", "covariance", "offset")
     )
     classes = pool.classes_.shape
-    number = exponents.shape if state["parameters"]["exponents"] == "feature" else (len(members),)
-    sizes = {"exponents": number, "intercepts": classes, "offset": classes}
+    by_feature = state["parameters"]["exponents"] == "feature"
+    number = sum(len(m.clf._feature_names()) for m in members) if by_feature else len(members)
+    sizes = {"exponents": (number,), "intercepts": classes, "offset": classes}
     found = {"exponents": exponents, "intercepts": intercepts, "offset": offset}
     for name, value in (found | {"covariance": covariance}).items():
         if value.shape != sizes.get(name, value.shape) or not np.isfinite(value).all():
@@ -138,6 +139,7 @@ def read_record(
     if LEAVE_ONE_OUT in groups:
         held = groups[LEAVE_ONE_OUT]
         pool._loo_scores = LeftOut(**{str(k): held[k].values for k in held.data_vars})
+        pool._loo_scores.refuse_invalid(len(pool.classes_))
     pool._draws = None
     if "posterior" in groups:
         coords = {"member": pool._names(), "class": pool.classes_}

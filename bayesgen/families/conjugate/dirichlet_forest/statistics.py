@@ -12,6 +12,8 @@ from bayesgen.families.records import array
 from bayesgen.numerics.rows import remainder, row_blocks
 from bayesgen.numerics.special import Array
 
+_MOST_CELLS = 1 << 30  # of the tables of all classes: 8.6 GB of counts
+
 
 @dataclass(frozen=True, eq=False)
 class ForestStats(Stats):
@@ -44,6 +46,13 @@ def padded(pairs: Array, k: int) -> Array:
 def count_pairs(codes: Array, y: Array, n_classes: int, k: int, weight: Array | None) -> Array:
     """(C, D, D, k, k) weighted counts of codes (N, D) in 0 .. k-1."""
     n_features = codes.shape[1]
+    n = n_classes * (n_features * k) ** 2
+    if n > _MOST_CELLS:
+        raise ValueError(
+            f"the pairs of {n_features} columns of up to {k} categories need {n:.1e} counts, "
+            f"{8e-9 * n:.1f} GB; the limit is {_MOST_CELLS:.1e}. Use fewer columns, or fewer bins "
+            "and categories"
+        )
     out = np.zeros((n_classes, n_features * k, n_features * k))
     for c in range(n_classes):
         own = np.flatnonzero(y == c)

@@ -352,7 +352,7 @@ class GammaPoisson(ConjugateFamily):
                 if count is not None and np.isfinite(none).all():
                     out = out - shared_sums(zero.astype(none.dtype), none[..., 0, :])
                 else:
-                    out = out - np.sum(none * zero, axis=-1)
+                    out = out - np.sum(np.where(zero, none, 0.0), axis=-1)
             return out
 
         return cgf_by_rows(cell, X.shape[0], X.shape[1], t)
