@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import bayesgen as bg
+from tests.selection import rest_is_slow
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -45,7 +46,14 @@ def test_lines_of_code_fit_the_page(page):
     assert [line for line in lines if line.startswith((">>>", "...")) and len(line) > 110] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+LONG = {"new_population", "calibration", "report"}  # pages of simulations and of reports
+
+
+@pytest.mark.parametrize(
+    "page",
+    rest_is_slow(PAGES, [page for page in PAGES if page.stem not in LONG]),
+    ids=lambda page: page.stem,
+)
 def test_examples_print_what_is_shown(page):
     code = "\n".join(b for b in blocks(SLOW.sub("", read(page))) if ">>>" in b)
     outcome = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(examples(code))

@@ -315,7 +315,9 @@ def test_planted_errors_are_found_where_they_are(name):
     assert table["p_value"].idxmin().item().startswith(where)
 
 
-@pytest.mark.parametrize("update", [class_prior_forgotten, one_more("alpha")])
+@pytest.mark.parametrize(
+    "update", [class_prior_forgotten, pytest.param(one_more("alpha"), marks=pytest.mark.slow)]
+)
 def test_errors_in_the_class_weights_are_found(update):
     table = calibrated(BetaBernoulli.examples(3, 2)[0], broken(ClassModel, update), replicates=300)
     assert not table["passed"]

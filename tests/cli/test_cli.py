@@ -253,6 +253,7 @@ def test_every_model_by_its_short_name(tmp_path, model):
     np.testing.assert_allclose(read(out)[["p_0", "p_1"]], clf.predict_proba(X), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_language_model(tmp_path):
     X, y = load_languages()
     model, out = tmp_path / "model.nc", tmp_path / "out.tsv"

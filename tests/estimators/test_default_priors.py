@@ -16,6 +16,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 from sklearn.naive_bayes import GaussianNB
 
 import bayesgen as bg
+from tests.selection import rest_is_slow
 
 EXPERIMENT = Path(__file__).parents[1] / "benchmarks" / "default_priors.py"
 VARIANCES = ("class", "tied", "spherical", "class_spherical")
@@ -58,8 +59,11 @@ def default_scale(groups):
     return np.sqrt(np.outer(s2, s2)) * ((1 - shrinkage) * r + shrinkage * np.eye(D))
 
 
-@pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer, load_digits])
 @pytest.mark.parametrize("model", ["GaussianNB", "LinearDiscriminant", "QuadraticDiscriminant"])
+@pytest.mark.parametrize(
+    "load",
+    rest_is_slow([load_iris, load_wine, load_breast_cancer, load_digits], [load_iris, load_wine]),
+)
 def test_defaults_by_formula(model, load):
     """The choice as the experiment's docstring states it, through SciPy's Student t."""
     X, y, T, _ = split(*load(return_X_y=True))

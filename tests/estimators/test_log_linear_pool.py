@@ -16,6 +16,7 @@ import bayesgen as bg
 from bayesgen.inference.exponents import ExponentPrior, comparable, fit
 from tests.inference.test_exponents import minus_log_posterior
 
+WEIGHTS = "check_sample_weight_equivalence_on_dense_data"
 LEAVES_WHOLE = "a row of weight 2 leaves whole, and of two equal rows one stays: exponents differ"
 FULL = (
     "missing cells are refused in fit and marginalised in predict, which the check does not foresee"
@@ -32,18 +33,23 @@ def iris():
     return load_iris(return_X_y=True)
 
 
+def expected_failures(pool):
+    if pool.members == "auto":
+        return dict.fromkeys((WEIGHTS, WEIGHTS.replace("dense", "sparse")), LEAVES_WHOLE)
+    return {WEIGHTS: LEAVES_WHOLE, "check_estimators_nan_inf": FULL}
+
+
 @parametrize_with_checks(
-    [bg.LogLinearPool(), bg.LogLinearPool([bg.GaussianNB(), bg.LinearDiscriminant()])],
-    expected_failed_checks=lambda pool: (
-        {"check_sample_weight_equivalence_on_dense_data": LEAVES_WHOLE}
-        | (
-            {"check_sample_weight_equivalence_on_sparse_data": LEAVES_WHOLE}
-            if pool.members == "auto"
-            else {"check_estimators_nan_inf": FULL}
-        )
-    ),
+    [bg.LogLinearPool([bg.GaussianNB(), bg.LinearDiscriminant()])],
+    expected_failed_checks=expected_failures,
 )
 def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([bg.LogLinearPool()], expected_failed_checks=expected_failures)
+def test_scikit_learn_of_members_for_the_columns(estimator, check):
     check(estimator)
 
 

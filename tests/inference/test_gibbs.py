@@ -13,6 +13,7 @@ from bayesgen.inference import gibbs
 from bayesgen.numerics.special import log_sum_exp
 from bayesgen.posterior.model import ClassModel
 from bayesgen.posterior.monte_carlo import effective_sample_size
+from tests.selection import rest_is_slow
 
 QUIET = {"progressbar": False, "random_seed": 3}
 RNG = np.random.default_rng(8)
@@ -40,7 +41,7 @@ def enumerated(prior: ClassModel, rows: np.ndarray, codes: np.ndarray) -> dict[s
     return {k: np.tensordot(share, np.array([m[k] for m in means]), axes=1) for k in means[0]}
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", rest_is_slow(FAMILIES, ["bits", "reals"]))
 def test_posterior_means_are_those_of_all_labellings(name):
     family, rows = FAMILIES[name]
     known = CODES >= 0

@@ -6,6 +6,7 @@ from scipy import sparse
 
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.model import ClassModel
+from bayesgen.posterior.removal import log_predictive_by_column
 from tests.laws.cases import close, is_real, is_table, needs_missing, stack, with_missing
 
 N, SOME = 30, range(0, 30, 3)  # rows; those that are held to a fit without them
@@ -47,6 +48,21 @@ def test_a_group_leaves_as_it_came(case):
     found = posterior(case, X, y, weight).log_joint_without_groups(X, y, weight, groups)
     for rows in groups:
         close(found[rows], refitted(case, X, y, weight, rows), 1e-11)
+
+
+def test_a_cell_leaves_as_if_it_had_been_missing(case):
+    needs_missing(case, in_training=True)
+    if not all(block.family.separable for block in case.prior.blocks()):
+        pytest.skip("the density is no product over columns")
+    X, y = case.rows(N)
+    weight = weights(case, "fractions")
+    found = log_predictive_by_column(posterior(case, X, y, weight).model.family, X, y, weight)
+    assert found.shape == (case.n_features, N, case.n_classes)
+    for i, j in ((0, 0), (11, 2)):
+        without, alone = X.astype(float), np.full((1, case.n_features), np.nan)
+        without[i, j], alone[0, j] = np.nan, X[i, j]
+        left = posterior(case, without, y, weight).model.family
+        close(found[j, i], left.log_predictive(alone)[0], 1e-10)
 
 
 def test_missing_cells_of_a_row_take_nothing_with_them(case):

@@ -64,15 +64,19 @@ TAKE_PARTS = (
 
 def defaults():
     """Every estimator as it is."""
-    # those that are sampled: tests/estimators/test_sampled.py
+    # those that are sampled: tests/estimators/test_sampled.py; trees of bins below: AnDE has bins,
+    # and TreeAugmentedGaussianNB trees
     yield from (
-        estimator() for estimator in ESTIMATORS if not issubclass(estimator, SampledClassifier)
+        estimator()
+        for estimator in ESTIMATORS
+        if not issubclass(estimator, SampledClassifier) and estimator is not bg.TreeAugmentedNB
     )
     yield bg.MutualInformationSelector()
 
 
 def configurations():
     """Other configurations, one of them for each failure that is expected."""
+    yield bg.TreeAugmentedNB()
     yield bg.CategoricalNB(0.5, unseen="raise")
     yield bg.GenerativeClassifier(NormalInverseWishart(shared=True))
     yield bg.BernoulliNB(alpha=0.5, beta=2.0, class_alpha=3.0)

@@ -298,7 +298,7 @@ def test_verdict_on_calibration(shift, words):
 
 @pytest.mark.parametrize(
     "name",
-    rest_is_slow(CASES, ["MultinomialNB", "LinearDiscriminant"]),
+    rest_is_slow(CASES, ["MultinomialNB"]),
 )
 def test_every_estimator(name):
     case = CASES[name]
@@ -421,6 +421,7 @@ def test_few_rows_and_absent_classes_are_told(clf):
     assert "Other models left out: give training=(X, y)" in left
 
 
+@pytest.mark.slow
 def test_other_rows_than_those_of_the_fit_are_told(clf):
     found = bg.report(clf, X[TEST], Y[TEST], training=(X[TEST], Y[TEST]))
     assert "models" not in [s.key for s in found.sections]

@@ -203,6 +203,7 @@ def covered(given, of_theta, repeats, n_features, n_rows, n_classes=2, per_theta
     return np.mean(hits), np.std(hits, ddof=1) / np.sqrt(repeats)
 
 
+@pytest.mark.slow
 def test_which_rows_an_interval_covers():
     share, se = covered("training and row", True, 40, 30, 10)
     assert abs(share - 0.9) < 4 * se
