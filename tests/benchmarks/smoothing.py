@@ -3,7 +3,8 @@
 Languages from the package's data by the first 20 and 50 characters and by whole paragraphs, spam
 by characters and by words; row i is held out if i % 3 == 2. Log losses in nats: as fitted, at the
 best temperature of the held-out rows (one number, from outside), and as a `LogLinearPool` of one
-member, which has its exponent and intercepts from leave-one-out. Written to ``smoothing.json``.
+member, which has its exponent and intercepts from leave-one-out. Written to ``smoothing.json``
+and, ``--update``, to the page of benchmarks.
 
 ``--strength`` asks what the default strength of hierarchical smoothing should be: log losses in
 five folds of the training rows, the held-out ones above never seen.
@@ -22,6 +23,7 @@ from scipy.special import logsumexp
 
 import bayesgen as bg
 from tests.benchmarks.open_sets import SHARED, load
+from tests.benchmarks.tables import markdown, write_between
 
 FILE = Path(__file__).with_name("smoothing.json")
 STRENGTHS = (100.0, 300.0, 1000.0, 3000.0, 10000.0, 30000.0)
@@ -116,14 +118,34 @@ def by_strength(task: Task) -> Iterator[tuple[int | None, dict[str, float]]]:
         yield length, found
 
 
+def page(known: dict[str, Any]) -> str:
+    """A line for each task and model: as fitted / at the best temperature (which) / as a pool."""
+    fields = ("log_loss", "log_loss_at_best_temperature", "temperature", "log_loss_of_pool")
+    rows = []
+    for task, found in known.items():
+        if task == "strength":
+            continue
+        fixed = {name: of for name, of in found.items() if name.startswith("order")}
+        for field, how in (("log_loss", "as fitted"), (fields[1], "at its best temperature")):
+            best = min(fixed, key=lambda name, f=field, of=fixed: of[name][f])
+            rows.append([task, f"{best}, best {how}", *(str(fixed[best][f]) for f in fields)])
+        for name in ("hierarchical", "context_tree"):
+            rows.append([task, name, *(str(found[name][f]) for f in fields)])
+    head = ("held-out documents", "smoothing", "as fitted", "at T", "T", "with exponent")
+    return markdown(head, rows, 2)
+
+
 def main() -> None:
     """Measure everything and write it down."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="names of tasks that hold this")
     parser.add_argument("--data", type=Path, default=SHARED)
     parser.add_argument("--strength", action="store_true", help="of training rows alone")
+    parser.add_argument("--update", action="store_true", help="the page from what is kept")
     options = parser.parse_args()
     known = json.loads(FILE.read_text()) if FILE.exists() else {}
+    if options.update:
+        return write_between("smoothing", page(known))
     for task in tasks(options.data):
         if options.only not in task.name:
             continue
