@@ -242,9 +242,14 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
         if not reset and X.shape[1] != self.n_features_in_:
             return False
         if ensure_all_finite and X.dtype.kind == "f":
+            cells = X.data if stored else X
             with np.errstate(over="ignore", invalid="ignore"):  # the sum tells of infinite cells
-                if not np.isfinite((X.data if stored else X).sum()):
-                    return False
+                finite = np.isfinite(cells.sum())
+            if not finite and ensure_all_finite == "allow-nan":  # these pass over NaN
+                low, high = (f.reduce(cells, axis=None) for f in (np.fmin, np.fmax))
+                finite = low > -np.inf and high < np.inf
+            if not finite:
+                return False
         if reset:
             self.n_features_in_ = X.shape[1]
         return True
