@@ -160,7 +160,7 @@ def mirror(tree: Path, file: Path) -> list[str]:
     ]
     if "shared" in folder.parts:
         return [*own, *using, "laws/test_*.py"]
-    if folder.parts[0] == "families":  # and the laws, of this family
+    if path.parts[1] == "families":  # and the laws, of this family
         return [*own, *using]
     near = [name for name in using if Path(name).is_relative_to(folder)]
     return [*own, *near, f"{folder}/**/test_*.py", *using]

@@ -10,14 +10,14 @@ from bayesgen.posterior.model import ClassModel
 X, CODES = np.array([[0.0, 1.0], [1.0, 1.0], [0.0, 0.0]]), np.array([0, 1, 1])
 
 
-def drawn(**changed):
+def drawn(exact_weights=True, **changed):
     prior = ClassModel(np.ones(2), BetaBernoulli(1.0, 1.0))
     stats = prior.stats(X, CODES, 2)
     prior = prior.resolve(stats)
     model = prior.update(stats)
     theta = model.draw(np.random.default_rng(0), 12)
     theta = {k: v.reshape(3, 4, *v.shape[1:]) for k, v in theta.items()}
-    return DrawnPosterior(prior, model, stats, theta | changed)
+    return DrawnPosterior(prior, model, stats, theta | changed, exact_weights=exact_weights)
 
 
 def test_valid_draws_pass_and_others_are_refused():
@@ -31,3 +31,9 @@ def test_valid_draws_pass_and_others_are_refused():
     theta[1, 2, 0, 1] = np.nan
     with pytest.raises(ValueError, match="the draws are no parameters of this family"):
         drawn(theta=theta).refuse_invalid()
+
+
+def test_class_weights_are_means_of_all_draws():
+    posterior = drawn(exact_weights=False)
+    expected = np.reshape(posterior.theta["pi"], (12, 2)).mean(axis=0)
+    np.testing.assert_allclose(posterior.class_weights("posterior_mean"), expected)
