@@ -101,7 +101,7 @@ def layout_at_random(rng, X):
     read_only = X.copy()
     read_only.flags.writeable = False
     fields = np.rec.fromarrays(X.T, names=[f"f{j}" for j in range(X.shape[1])]) if X.size else X
-    formats = ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")
+    formats = ("csr", "csc", None, "lil", "dok", "bsr", "dia")
     layouts = (
         *(read_only, fields, np.asfortranarray(X), np.ma.masked_invalid(X), X[::-1, ::-1]),
         *(np.repeat(X, 2, axis=1)[:, ::2], X.tolist(), [*X], X.ravel(), X[None]),

@@ -181,6 +181,7 @@ def _answer(clf):
 def ask(clf, X, y, rng, folder=None):
     """One or two further questions, and now and then a report."""
     repr(clf)
+    X = X.tocsr() if hasattr(X, "tocsr") else X  # the first rows are asked for below
     for k in rng.choice(len(QUESTIONS), 2, replace=False):
         with _answer(clf):
             QUESTIONS[k](clf, X, y, rng)

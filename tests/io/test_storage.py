@@ -584,6 +584,10 @@ def _beyond(fit, state):
     state["n_rows_seen"] = 10**400
 
 
+def _no_square(fit, state):
+    fit["covariance"] = ("a", fit["covariance"].values[0])
+
+
 def _by_feature(fit, state):
     state["parameters"]["exponents"] = "feature"
 
@@ -597,6 +601,7 @@ def _by_feature(fit, state):
         (lambda: bg.BernoulliNB(), BITS, _long, "n_rows_seen is 'aaa.*a...', not a whole number"),
         (lambda: bg.BernoulliNB(), BITS, _beyond, "n_rows_seen is 1000.*, not a whole number"),
         (lambda: bg.LogLinearPool([bg.PoissonNB()]), COUNTS, _by_feature, "'exponents' of the"),
+        (lambda: bg.LogLinearPool([bg.PoissonNB()]), COUNTS, _no_square, "'covariance' of the"),
     ],
     ids=[
         "reals for whole numbers",
@@ -605,6 +610,7 @@ def _by_feature(fit, state):
         "long entry",
         "integer without end",
         "exponents",
+        "covariance",
     ],
 )
 def test_other_forged_records_are_refused_on_one_line(make, X, forge, message, monkeypatch):

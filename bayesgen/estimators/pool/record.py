@@ -124,10 +124,12 @@ def read_record(
     classes = pool.classes_.shape
     by_feature = state["parameters"]["exponents"] == "feature"
     number = sum(len(m.clf._feature_names()) for m in members) if by_feature else len(members)
+    with_intercepts = number + (classes[0] if state["prior"][2] is not None else 0)
     sizes = {"exponents": (number,), "intercepts": classes, "offset": classes}
+    sizes["covariance"] = (with_intercepts, with_intercepts)
     found = {"exponents": exponents, "intercepts": intercepts, "offset": offset}
     for name, value in (found | {"covariance": covariance}).items():
-        if value.shape != sizes.get(name, value.shape) or not np.isfinite(value).all():
+        if value.shape != sizes[name] or not np.isfinite(value).all():
             raise ValueError(f"{name!r} of the pool are not as many finite numbers as it needs")
     if not np.all(exponents > 0):
         raise ValueError(f"exponents of a pool are positive, not {exponents}")
