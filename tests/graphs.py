@@ -89,3 +89,19 @@ def values_of(
         return dict(zip(tensors, map(np.asarray, found), strict=True))
 
     return at
+
+
+def slope_error(model: Any, point: Mapping[str, Any]) -> float:
+    """Of the compiled gradient along one direction, against a difference of the log density.
+
+    Relative to the gradient's length.
+    """
+    rng = np.random.default_rng(0)
+    step = {k: rng.normal(size=np.shape(v)) for k, v in point.items()}
+    log_p, slope = model.compile_logp(mode=PYTHON), model.compile_dlogp(mode=PYTHON)
+    h = 1e-5
+    ahead, behind = ({k: v + e * step[k] for k, v in point.items()} for e in (h, -h))
+    found = slope(point)
+    along = found @ np.concatenate([np.ravel(step[v.name]) for v in model.value_vars])
+    difference = (log_p(ahead) - log_p(behind)) / (2 * h)
+    return float(abs(along - difference) / np.linalg.norm(found))

@@ -72,6 +72,7 @@ def _operations() -> tuple[Any, Any]:
     from pytensor.tensor.type import tensor
 
     from bayesgen.numerics.kernels import correlation as kernels
+    from bayesgen.numerics.kernels.compiling import version
 
     def matrices(half: Any) -> Any:
         flat = np.ascontiguousarray(half).reshape((-1, half.shape[-1]))
@@ -111,10 +112,10 @@ def _operations() -> tuple[Any, Any]:
 
     @register_funcify_default_op_cache_key(Correlation)
     def correlation(op: Any, **kwargs: Any) -> Any:
-        return numba_njit(matrices)
+        return numba_njit(matrices), version()
 
     @register_funcify_default_op_cache_key(CorrelationGradient)
     def correlation_gradient(op: Any, **kwargs: Any) -> Any:
-        return numba_njit(gradient)
+        return numba_njit(gradient), version()
 
     return Correlation(), CorrelationGradient()

@@ -161,6 +161,7 @@ def _operations() -> tuple[Any, Any]:
     from pytensor.tensor.type import tensor
 
     from bayesgen.numerics.kernels import missing_cells
+    from bayesgen.numerics.kernels.compiling import version
 
     class ObservedNormalGradient(Op):
         __props__ = ()
@@ -191,10 +192,10 @@ def _operations() -> tuple[Any, Any]:
 
     @register_funcify_default_op_cache_key(ObservedNormal)
     def observed_normal(op: Any, **kwargs: Any) -> Any:
-        return missing_cells.observed_normal
+        return missing_cells.observed_normal, version()
 
     @register_funcify_default_op_cache_key(ObservedNormalGradient)
     def observed_normal_gradient(op: Any, **kwargs: Any) -> Any:
-        return missing_cells.observed_normal_gradient
+        return missing_cells.observed_normal_gradient, version()
 
     return ObservedNormal(), ObservedNormalGradient()

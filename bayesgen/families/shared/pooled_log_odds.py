@@ -164,6 +164,7 @@ def _operation() -> Any:
     from pytensor.link.numba.dispatch.basic import register_funcify_default_op_cache_key
     from pytensor.tensor.type import tensor
 
+    from bayesgen.numerics.kernels.compiling import version
     from bayesgen.numerics.kernels.stretched import squared_radius
 
     class SquaredRadius(Op):
@@ -195,6 +196,6 @@ def _operation() -> Any:
 
     @register_funcify_default_op_cache_key(SquaredRadius)
     def radius(op: Any, **kwargs: Any) -> Any:
-        return squared_radius
+        return squared_radius, version()
 
     return SquaredRadius()

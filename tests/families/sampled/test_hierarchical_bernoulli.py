@@ -14,7 +14,7 @@ import bayesgen as bg
 from bayesgen.families.sampled.hierarchical_bernoulli import HierarchicalBernoulli
 from bayesgen.inference.diagnostics import diagnose
 from bayesgen.posterior.model import ClassModel
-from tests.graphs import PYTHON
+from tests.graphs import PYTHON, slope_error
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
@@ -135,6 +135,7 @@ def test_the_prior_and_the_likelihood_are_those_of_the_formulas():
     assert compiled(model, "tau")(point) == pytest.approx(stats.lognorm.logpdf(tau, 1, 0, 0.5))
     expected = family.log_likelihood(GAPS, {"theta": theta})[np.arange(6), Y].sum()
     assert compiled(model, "x")(point) == pytest.approx(expected, rel=1e-12)
+    assert slope_error(model, point) < 1e-6
 
 
 @pytest.mark.slow

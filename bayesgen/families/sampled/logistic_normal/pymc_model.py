@@ -175,6 +175,7 @@ def _operation() -> Any:
     from pytensor.link.numba.dispatch.basic import register_funcify_default_op_cache_key
     from pytensor.tensor.type import tensor
 
+    from bayesgen.numerics.kernels.compiling import version
     from bayesgen.numerics.kernels.factor_grid import grid_log_likelihood
 
     class GridLogLikelihood(Op):
@@ -198,7 +199,7 @@ def _operation() -> Any:
 
     @register_funcify_default_op_cache_key(GridLogLikelihood)
     def likelihood(op: Any, **kwargs: Any) -> Any:
-        return grid_log_likelihood
+        return grid_log_likelihood, version()
 
     return GridLogLikelihood()
 
