@@ -358,7 +358,9 @@ def _learn_sparse(X: Matrix, given: list[Values | None]) -> tuple[Values, ...]:
     new = np.ones(len(values), dtype=bool)
     new[1:] = (columns[1:] != columns[:-1]) | (values[1:] != values[:-1])
     values, ends = values[new], np.cumsum(np.bincount(columns[new], minlength=X.shape[1]))
-    whole = values.dtype.kind in "iu" or bool(np.all(values == np.trunc(values)))
+    whole = values.dtype.kind in "iu" or bool(
+        np.all((values == np.trunc(values)) & (values < 2.0**53))
+    )
     cells = values.astype(np.int64).tolist() if whole else values.tolist()
     out, start = [], 0
     for entry, end in zip(given, ends.tolist(), strict=True):

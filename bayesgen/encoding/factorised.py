@@ -86,7 +86,10 @@ def of_arrow(array: "pyarrow.Array | pyarrow.ChunkedArray") -> Factorised:
         place = np.full(len(found) + 1, -1)
         place[used] = np.arange(len(used))
         codes, found = place[codes], found.take(pyarrow.array(used))
-    return Factorised(codes, found.to_pylist())
+    try:
+        return Factorised(codes, found.to_pylist())
+    except UnicodeDecodeError as error:
+        raise ValueError(f"the file holds text that is no UTF-8: {error}") from None
 
 
 def _codes(indices: "pyarrow.Array") -> Array:

@@ -9,7 +9,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from bayesgen.encoding.column import Column
-from bayesgen.encoding.literals import parse_number
+from bayesgen.encoding.literals import parse_number, shown
 from bayesgen.encoding.tables import Table, is_table
 from bayesgen.numerics.special import Array
 
@@ -113,18 +113,18 @@ def _oddity(column: Column, name: str, chosen: bool) -> str:
 
 def _of_text(distinct: list[str], n_present: int, chosen: bool) -> str:
     if len(distinct) == 1:
-        return f"holds one value, {distinct[0]!r}: it tells nothing"
+        return f"holds one value, {shown(distinct[0])}: it tells nothing"
     some = distinct[:: max(1, len(distinct) // _PARSED)]
     if not chosen:
         dates = sum(_DATE.fullmatch(text.strip()) is not None for text in some)
         if len(distinct) >= 5 and dates >= _MOST * len(some):
             return (
-                f"holds dates as text, such as {some[0]!r}, each a category of its own: make a "
+                f"holds dates as text, such as {shown(some[0])}, each a category of its own: make a "
                 "number or a season of it"
             )
         others = [text for text in some if parse_number(text) is None]
         if len(distinct) >= 10 and len(others) <= (1 - _MOST) * len(some):
-            but = f" but for {others[0]!r}" if others else ""
+            but = f" but for {shown(others[0])}" if others else ""
             return (
                 f"holds numbers as text{but}, each a category of its own: convert it, with missing "
                 "cells for what is no number"

@@ -79,8 +79,11 @@ class TableView:
             return view
         wide = view._columns(cells)
         seen = ~np.isnan(wide)
-        total = np.where(seen, wide, 0.0).sum(axis=0)
-        centre = total / np.maximum(seen.sum(axis=0), 1)
+        n = np.maximum(seen.sum(axis=0), 1)
+        with np.errstate(over="ignore"):
+            centre = np.where(seen, wide, 0.0).sum(axis=0) / n
+        if np.isinf(centre).any():  # cells of 1e308, a share of each at a time
+            centre = (np.where(seen, wide, 0.0) / n).sum(axis=0)
         return cls(name, schema, view.knots, tuple(centre.tolist()))
 
     def encode(self, X: Any) -> Array:

@@ -132,7 +132,7 @@ def fit(
     value = target.value(point)
     for _ in range(_STEPS):
         gradient, hessian = target.slopes(point)
-        step = -np.linalg.solve(hessian, gradient)
+        step = -_inverse(hessian) @ gradient
         down = step[:n_members] < 0
         room = point[:n_members][down] / -step[:n_members][down]
         length = min(1.0, 0.95 * room.min(initial=np.inf))  # exponents stay positive
@@ -150,7 +150,7 @@ def fit(
     _, hessian = target.slopes(point)
     unit = np.ones(len(point))
     unit[:n_members] = point[:n_members]  # d eta / d log eta
-    covariance = np.linalg.inv(hessian * unit * unit[:, None])
+    covariance = _inverse(hessian * unit * unit[:, None])
     intercepts = np.zeros(n_classes)
     if target.n_intercepts:
         intercepts = point[n_members:]
@@ -176,7 +176,7 @@ def fit_without_each_row(
     m, k = target.n_members, target.n_intercepts
     _, hessian = target.slopes(np.concatenate([found.exponents, found.intercepts[:k]]))
     unit = np.concatenate([found.exponents, np.ones(k)])  # d eta / d log eta
-    inverse = np.linalg.inv(hessian * unit * unit[:, None])
+    inverse = _inverse(hessian * unit * unit[:, None])
     n_top = min(_CLASSES, target.n_classes)
     out = np.empty(scores.shape[1:])
     for rows in row_blocks(target.n_rows, (n_top + 2) * (m + k) + target.n_classes):
@@ -197,6 +197,14 @@ def fit_without_each_row(
             pool += step[:, m:]
         out[rows] = log_softmax(pool)
     return out
+
+
+def _inverse(hessian: Array) -> Array:
+    """Of a Hessian that is positive definite but for rounding, beside priors of 1e15."""
+    try:
+        return np.linalg.inv(hessian)
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.pinv(hessian, hermitian=True))
 
 
 class _Columns(NamedTuple):

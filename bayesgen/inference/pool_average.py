@@ -49,11 +49,18 @@ class Average(NamedTuple):
                 eta[here, m] = own[:, 0]
         return eta, b
 
+    def log_pool(self, log_p: Array) -> Array:
+        """(N, C) log of the pool's part of the average, from its log probabilities."""
+        with np.errstate(divide="ignore"):
+            out: Array = log_p + np.log(self.weights[0])
+        return out
+
     def log_alone(self, m: int, scores: Array) -> Array:
         """(N, C) log of member m's part of the average, from its `comparable` scores."""
         part = self.alone[m]
         own = log_softmax(part.exponents[0] * scores + part.intercepts)
-        out: Array = own + np.log(self.weights[m + 1])
+        with np.errstate(divide="ignore"):  # a weight may underflow
+            out: Array = own + np.log(self.weights[m + 1])
         return out
 
     def terms(self, pool: Exponents, scores: Array, pairs: Array) -> tuple[Array, Array]:
@@ -65,7 +72,7 @@ class Average(NamedTuple):
         """
         first, second = pairs.T
         rows = np.arange(len(pairs))
-        log_pool = pooled(scores, pool.exponents, pool.intercepts) + np.log(self.weights[0])
+        log_pool = self.log_pool(pooled(scores, pool.exponents, pool.intercepts))
         parts = [log_pool, *(self.log_alone(m, own) for m, own in enumerate(scores))]
         log_a = np.stack([part[rows, first] for part in parts])
         log_b = np.stack([part[rows, second] for part in parts])
@@ -112,7 +119,8 @@ def fit_without_each_row(
     """
     log_p = _left_out(pool, found.alone, scores, codes, weight, prior)
     own = log_p[:, np.arange(len(codes)), codes]
-    log_w = np.log(found.weights)[:, None] - weight * own
+    with np.errstate(divide="ignore"):
+        log_w = np.log(found.weights)[:, None] - weight * own
     log_w -= np.logaddexp.reduce(log_w, axis=0)
     out: Array = np.logaddexp.reduce(log_p + log_w[:, :, None], axis=0)
     return out

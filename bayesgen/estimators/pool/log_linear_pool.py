@@ -362,8 +362,7 @@ class LogLinearPool(
             if self._average is not None:
                 np.logaddexp(alone, self._average.log_alone(m, own), out=alone)
         if self._average is not None:
-            log_pool = log_softmax(total) + np.log(self._average.weights[0])
-            total = np.logaddexp(log_pool, alone)
+            total = np.logaddexp(self._average.log_pool(log_softmax(total)), alone)
         out: Array = log_softmax(total + shift)
         return out
 

@@ -229,7 +229,7 @@ class BetaBernoulli(ConjugateFamily):
             "a Beta density has one mode only if both pseudo-counts plus counts are at least 1 "
             "and one exceeds 1; use larger alpha and beta, or method='posterior_mean'",
         )
-        return {"theta": (a - 1) / (a + b - 2)}
+        return {"theta": (a - 1) / ((a - 1) + (b - 1))}
 
     def mean(self) -> dict[str, Array]:
         """alpha/(alpha + beta)."""

@@ -34,26 +34,34 @@ def with_children(tables: Layout, one: Array, two: Array) -> Array:
     return out
 
 
-def _powers(a: Array, t: Array) -> Array:
-    """log Gamma(a + t) - log Gamma(a); whole rows that come or leave are one logarithm."""
-    if not np.iscomplexobj(t):
-        if (t == 1).all():
-            return np.broadcast_to(np.log(a), np.broadcast_shapes(a.shape, t.shape))
-        if (t == -1).all():
-            with np.errstate(divide="ignore", invalid="ignore"):
-                return np.broadcast_to(-np.log(a - 1), np.broadcast_shapes(a.shape, t.shape))
-    return log_gamma_difference(a, t)
+def _powers(n: Array, prior: Array, t: Array, counted: bool) -> Array:
+    """log Gamma(n + prior + t) - log Gamma(n + prior) of counts n; of one row a logarithm.
+
+    `counted`: what leaves (t < 0) was counted, so that the prior is left at least, also where a
+    count of 1e15 has rounded it off.
+    """
+    if np.iscomplexobj(t):
+        return log_gamma_difference(n + prior, t)
+    if (t == 1).all():
+        return np.broadcast_to(np.log(n + prior), np.broadcast_shapes(n.shape, t.shape))
+    if not counted:
+        return log_gamma_difference(n + prior, t)
+    left = np.where(t < 0, np.maximum(n + t, 0.0), n) + prior
+    return -np.log(left) if (t == -1).all() else np.sign(t) * log_gamma_difference(left, np.abs(t))
 
 
-def log_powers(f: "DirichletSuperParents", c: int, codes: Array, t: Array) -> Array:
+def log_powers(
+    f: "DirichletSuperParents", c: int, codes: Array, t: Array, *, counted: bool = False
+) -> Array:
     """(..., n, S) log of the mean over the tables of p(x | theta, s)^t, t (..., n or 1)."""
     tables, each = f.layout, t[..., None]
     one, two = (
-        _powers(counts[c][at] + f.strength[c] * own.share[at], each)
+        _powers(counts[c][at], f.strength[c] * own.share[at], each, counted)
         for own, counts in ((tables.parents, f.parents), (tables.wide, f.cells))
         for at in (own.cells_of(codes),)
     )
-    return with_children(tables, one, two) - _powers(np.asarray(f.totals[c]), each)
+    n = np.asarray(f.totals[c] - f.strength[c])
+    return with_children(tables, one, two) - _powers(n, f.strength[c], each, counted)
 
 
 def log_predictive(f: "DirichletSuperParents", codes: Array) -> Array:
@@ -100,9 +108,11 @@ def log_predictive_without(
         for block in row_blocks(len(own), f.layout.above.size):
             rows = own[block]
             w = weight[rows]
-            left = log_powers(f, c, codes[rows], -w)
-            back = 0.0 * left if (w == 1).all() else log_powers(f, c, codes[rows], 1 - w)
-            log_w = f.log_weights[c] + (left if f.weights == "evidence" else 0.0 * left)
+            left = log_powers(f, c, codes[rows], -w, counted=True)
+            back: Any = 0.0
+            if not (w == 1).all():
+                back = log_powers(f, c, codes[rows], 1 - w, counted=True)
+            log_w = f.log_weights[c] + (left if f.weights == "evidence" else np.zeros(left.shape))
             out[rows, c] = log_sum_exp(log_w + back - left) - log_sum_exp(log_w)
     return out, np.ones(len(codes))
 

@@ -243,7 +243,8 @@ class GammaPoisson(ConjugateFamily):
             total, rows = stats.total.sum(axis=0), stats.rows.sum(axis=0)
             some = (total > 0) & (rows > 0)
             mean = np.where(some, total, 1.0) / np.where(some, rows, 1.0)
-            rate = np.where(some, shape / mean, 1.0)
+            with np.errstate(over="ignore"):  # refused below
+                rate = np.where(some, shape / mean, 1.0)
         return replace(self, shape=shape, rate=broadcast_prior("rate", rate, shape.shape))
 
     def update(self, stats: PoissonStats) -> Self:

@@ -41,6 +41,8 @@ from bayesgen.families.shared.strengths import START, search, value
 from bayesgen.numerics.rows import has_nan
 from bayesgen.numerics.special import Array, log1p, log_gamma_difference
 
+_ALIKE = 1 - 2.0**-50  # the largest correlation: of columns that weights of 1e15 make one
+
 
 @dataclass(frozen=True, eq=False)
 class NormalForest(ForestAverage, ConjugateFamily):
@@ -290,8 +292,8 @@ class NormalForest(ForestAverage, ConjugateFamily):
     def _correlations(self, c: int) -> Array:
         """(P,) of the pairs that may be neighbours, in the scale matrix."""
         i, j = self.neighbours[c]
-        found: Array = self.psi[c, i, j] / np.sqrt(self.psi[c, i, i] * self.psi[c, j, j])
-        return found
+        found = self.psi[c, i, j] / np.sqrt(self.psi[c, i, i] * self.psi[c, j, j])
+        return np.clip(found, -_ALIKE, _ALIKE)
 
     def _left(self, c: int) -> Array:
         """(P,) 1 - r^2."""
@@ -315,7 +317,9 @@ class NormalForest(ForestAverage, ConjugateFamily):
             z, q = self._distances(c, self.cells(X[rows]))
             furthest = np.maximum(np.square(z).max(axis=1), q.max(axis=1, initial=0.0))
             kappa, w = self.kappa[c], weight[rows]
-            left[rows] = 1 - w * kappa / (kappa - w) * furthest
+            rest = kappa - w
+            taken = w * kappa / np.where(rest > 0, rest, 1.0) * furthest
+            left[rows] = np.where(rest > 0, 1 - taken, 0.0)
         return removal_by_cgf(self, X, y, weight), left
 
     def log_predictive(self, X: Any) -> Array:
@@ -373,6 +377,7 @@ def _log_pair_constants(nu: Array, psi: Array) -> Array:
     width = np.sqrt(diagonal)
     r = psi / (width[:, :, None] * width[:, None, :])
     np.einsum("cii->ci", r)[:] = 0.0
+    np.clip(r, -_ALIKE, _ALIKE, out=r)
     nu = nu[:, None, None]
     return (
         log_gamma_difference(nu / 2, 0.5)

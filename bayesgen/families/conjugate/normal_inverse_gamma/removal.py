@@ -20,6 +20,7 @@ from bayesgen.numerics.special import Array, log_gamma_difference
 if TYPE_CHECKING:
     from bayesgen.families.conjugate.normal_inverse_gamma.family import NormalInverseGamma
 
+_LOST = 1e-8  # of the precision of a mean: what other rows and the prior gave it is rounded off
 _CELLS = 1 << 16  # of one block: a dozen temporaries of 512 KiB
 
 
@@ -98,6 +99,8 @@ class _Block(NamedTuple):
             delta[missing] = 0.0
         kappa = cells.kappa[own]
         kappa_left = kappa - w
+        lost = kappa_left < _LOST * kappa
+        kappa_left = np.where(lost, kappa, kappa_left)
         taken: Array = np.square(delta) * (w * kappa / kappa_left)
         n_seen: Any = x.shape[1] if seen is None else seen.sum(axis=1, keepdims=True)
         n_taken = w
@@ -110,6 +113,7 @@ class _Block(NamedTuple):
         if taken.size:
             with np.errstate(invalid="ignore", divide="ignore"):
                 left = np.minimum((ss / whole).min(axis=1), 1.0)
+            left[lost.any(axis=1)] = 0.0
         nu = (cells.nu if cells.over_classes else cells.nu[group]) - n_taken
         return cls(cells, x, own, seen, np.asarray(n_seen), delta, kappa, kappa_left, nu, ss, left)
 
