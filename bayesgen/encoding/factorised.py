@@ -86,10 +86,7 @@ def of_arrow(array: "pyarrow.Array | pyarrow.ChunkedArray") -> Factorised:
         place = np.full(len(found) + 1, -1)
         place[used] = np.arange(len(used))
         codes, found = place[codes], found.take(pyarrow.array(used))
-    try:
-        return Factorised(codes, found.to_pylist())
-    except UnicodeDecodeError as error:
-        raise ValueError(f"the file holds text that is no UTF-8: {error}") from None
+    return Factorised(codes, found.to_pylist())
 
 
 def _codes(indices: "pyarrow.Array") -> Array:

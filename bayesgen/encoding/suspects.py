@@ -119,8 +119,8 @@ def _of_text(distinct: list[str], n_present: int, chosen: bool) -> str:
         dates = sum(_DATE.fullmatch(text.strip()) is not None for text in some)
         if len(distinct) >= 5 and dates >= _MOST * len(some):
             return (
-                f"holds dates as text, such as {shown(some[0])}, each a category of its own: make a "
-                "number or a season of it"
+                f"holds dates as text, such as {shown(some[0])}, each a category of its own: make "
+                "a number or a season of it"
             )
         others = [text for text in some if parse_number(text) is None]
         if len(distinct) >= 10 and len(others) <= (1 - _MOST) * len(some):

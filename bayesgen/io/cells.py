@@ -195,7 +195,10 @@ class Cells:
 
     def _factorised(self) -> tuple[Array, list[Any]]:
         """(N,) codes, -1 for missing cells, of the distinct cells."""
-        codes, found = of_arrow(self._present)
+        try:
+            codes, found = of_arrow(self._present)
+        except UnicodeDecodeError as error:
+            raise TableError(f"column {self.name!r} holds text that is no UTF-8: {error}") from None
         return np.where(self.missing, -1, codes), found  # NaN is a value to Arrow
 
 

@@ -255,6 +255,23 @@ def lines():
         yield f"| {', '.join(names)} | {who} | {told} |"
 
 
+@pytest.mark.parametrize(
+    ("clf", "rows", "weight", "method"),
+    [
+        (bg.LogLinearPool(), X[:5], [1.0, 1e15, 1.0, 1.0, 1.0], None),
+        (bg.LogLinearPool(intercept_scale=9e15), X[:5], None, None),
+        (bg.LogLinearPool([bg.AnDE()]), C[:5], [1.0, 1e15, 1.0, 1.0, 1.0], None),
+        (bg.LogLinearPool(), np.where(X[:5] > 1, 1e308, X[:5]), None, None),
+        (bg.BernoulliNB(alpha=9e15), B[:5], None, "map"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::bayesgen.encoding.suspects.ColumnWarning")
+def test_beside_weights_and_priors_of_1e15_there_are_probabilities(clf, rows, weight, method):
+    clf.fit(rows, Y[:5], sample_weight=weight)
+    p = clf.predict_proba(rows) if method is None else clf.predict_proba(rows, method=method)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-12)
+
+
 def test_the_page_says_what_is_tested():
     listed = PAGE.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0].splitlines()
     named = set()
