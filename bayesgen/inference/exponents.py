@@ -77,7 +77,7 @@ class Exponents(NamedTuple):
         values, vectors = np.linalg.eigh(self.covariance)
         z = rng.standard_normal((n, len(values))) * np.sqrt(np.maximum(values, 0.0))
         step = z @ vectors.T
-        eta = self.exponents * np.exp(step[:, :n_members])
+        eta = self.exponents * _factor(step[:, :n_members])
         intercepts = np.broadcast_to(self.intercepts, (n, len(self.intercepts)))
         with_intercepts = step.shape[1] > n_members
         return eta, intercepts + step[:, n_members:] if with_intercepts else intercepts
@@ -191,12 +191,17 @@ def fit_without_each_row(
         within = np.eye(n_top) - share[:, :, None] * columns.along(top, u)
         x = np.linalg.solve(within, share[:, :, None] * columns.along(top, own))
         step = -weight[rows, None] * (own[:, 0] + np.einsum("nap,na->np", u, x[:, :, 0]))
-        eta = found.exponents * np.exp(step[:, :m])
+        eta = found.exponents * _factor(step[:, :m])
         pool = np.einsum("nm,nmc->nc", eta, j) + found.intercepts + target.offset
         if k:
             pool += step[:, m:]
         out[rows] = log_softmax(pool)
     return out
+
+
+def _factor(step: Array) -> Array:
+    """Of exponents, by steps of their logs; beyond 30 nats lie overflow and no other predictions."""
+    return np.asarray(np.exp(np.clip(step, -30.0, 30.0)))
 
 
 def _inverse(hessian: Array) -> Array:
