@@ -200,7 +200,7 @@ def fit_without_each_row(
 
 
 def _factor(step: Array) -> Array:
-    """Of exponents, by steps of their logs; beyond 30 nats lie overflow and no other predictions."""
+    """What exponents are multiplied by; beyond 30 nats predictions change no more."""
     return np.asarray(np.exp(np.clip(step, -30.0, 30.0)))
 
 
