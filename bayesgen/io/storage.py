@@ -193,6 +193,12 @@ def read(
         )
     if checksum != _checksum(text, fit, groups):
         raise ValueError(f"{path} is damaged: its checksum does not fit its numbers")
+    for name, own in fit.variables.items():
+        if own.dtype.kind in "fiu" and own.dtype.itemsize != 8:  # arithmetic of int8 overflows
+            raise ValueError(
+                f"{path} was not written by bayesgen: {name!r} holds {own.dtype}, not float64 or "
+                "int64"
+            )
     return fit, state, groups
 
 

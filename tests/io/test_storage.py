@@ -708,6 +708,18 @@ def test_permissions_are_those_of_any_new_file(model, tmp_path):
 # ------------------------------------------------------------------------------------ no pickle
 
 
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+def test_numbers_that_no_writer_of_models_writes_are_refused(dtype, tmp_path):
+    """In 8 bits squares overflow, and probabilities were NaN."""
+    path = tmp_path / "m.nc"
+    bg.GaussianNB().fit(REAL, Y).save(path)
+    fit, state, groups = storage.read(path)
+    fit["posterior_mu"] = fit["posterior_mu"].astype(dtype)
+    storage.write(path, fit, state, groups)
+    with pytest.raises(ValueError, match=f"'posterior_mu' holds {dtype}, not float64 or int64"):
+        bg.load(path)
+
+
 def test_loading_uses_no_pickle(model, tmp_path, monkeypatch):
     path = tmp_path / "model.nc"
     path.write_bytes(model[1])
