@@ -100,9 +100,17 @@ def killed(rng, work, seconds):
     heard, ready = os.pipe()  # before it is ready Python drops signals
     child = os.fork()
     if not child:
+        came = []  # as on the command line: a compiled module may make another error of the exit
+
+        def come(what, frame):
+            came.append(128 + what)
+            if what == signal.SIGTERM:
+                sys.exit(143)
+            signal.default_int_handler(what, frame)
+
         try:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as the command line has it
+            for what in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(what, come)
             os.write(ready, b".")
             work()
             time.sleep(10)
@@ -111,7 +119,7 @@ def killed(rng, work, seconds):
         except SystemExit as end:
             os._exit(end.code or 0)
         finally:
-            os._exit(0 if sys.exc_info()[0] is None else 1)
+            os._exit(0 if sys.exc_info()[0] is None else came[0] if came else 1)
     os.read(heard, 1)
     os.close(heard)
     os.close(ready)
