@@ -141,7 +141,7 @@ def canonical(values: Iterable[Any], where: str) -> Values:
         else:
             raise TypeError(
                 f"{where}: {value!r} ({type(value).__name__}) cannot be a category; "
-                "give strings, finite numbers or booleans"
+                "give strings, as column.astype(str), finite numbers or booleans"
             )
     if not out:
         raise ValueError(f"{where}: there must be at least one category, got none")

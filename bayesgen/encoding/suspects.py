@@ -32,7 +32,10 @@ class ColumnWarning(UserWarning):
 
 
 def find(
-    X: Any, used: Collection[str] | None = None, chosen: bool | Collection[str] = False
+    X: Any,
+    used: Collection[str] | None = None,
+    chosen: bool | Collection[str] = False,
+    text: bool = True,
 ) -> dict[str, str]:
     """What is odd about the columns of a data frame.
 
@@ -51,6 +54,8 @@ def find(
     used : names of the columns that are features; None: all
     chosen : bool, or names
         Columns whose kind the user has named: dates and numbers as text are meant there.
+    text : bool
+        Whether text stands for categories; otherwise it was read as numbers, and is not looked at.
 
     Returns
     -------
@@ -67,6 +72,8 @@ def find(
         try:
             column = table.column(j) if numbers is None else Column(name, "real", numbers[:, j])
         except (TypeError, ValueError):  # whoever reads it for good will say so
+            continue
+        if column.kind == "text" and not text:
             continue
         why = _oddity(column, name, chosen if isinstance(chosen, bool) else name in chosen)
         if why:

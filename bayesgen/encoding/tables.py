@@ -231,11 +231,12 @@ def _infinite(label: str, value: Any, row: int) -> ValueError:
     )
 
 
-def _unreadable(label: str, what: str, row: int | None = None) -> TypeError:
+def _unreadable(label: str, what: str, row: int | None = None, to: str = "") -> TypeError:
     place = "" if row is None else f" in row {row}"
+    convert = f"convert the column, as {to}," if to else "convert the column"
     return TypeError(
         f"{label} holds {what}{place}: argument must be a string, a number, a boolean or missing; "
-        "convert the column or leave it out"
+        f"{convert} or leave it out"
     )
 
 
@@ -259,7 +260,9 @@ def _from_series(series: Any, label: str) -> Column:
     if isinstance(getattr(own, "dtype", None), np.dtype) and own.dtype.kind in "biufO":
         return _from_array(own.to_numpy(), label)  # of pandas
     dtype = series.dtype
-    if dtype.is_temporal() or dtype.is_nested() or isinstance(dtype, nw.Binary):
+    if dtype.is_temporal():
+        raise _unreadable(label, str(dtype), to="to days since a first date")
+    if dtype.is_nested() or isinstance(dtype, nw.Binary):
         raise _unreadable(label, str(dtype))
     if isinstance(dtype, nw.Categorical | nw.Enum):
         levels = None  # a polars Categorical or pyarrow dictionary encodes, it does not declare

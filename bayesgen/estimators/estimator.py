@@ -52,6 +52,8 @@ _ANSWERS = {
     "store_covariance": "covariance_, which is always there",
 }
 
+# of errors of NumPy and scikit-learn that name no column
+_OF_A_CELL = ("could not convert string to float", "setting an array element", "Complex data")
 
 # attributes that are computed when asked for, of every family; its own: `Family.attributes`
 _COMPUTED = ("coef_", "intercept_", "class_count_", "class_log_prior_")
@@ -216,8 +218,9 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
                 out = validate_data(self, X, dtype="numeric", accept_sparse=sparse_as, **options)
         except Exception as error:
             refuse_elsewhere(X)
-            if "could not convert string to float" in str(error):
-                refuse_text(X, type(self).__name__)
+            cell = isinstance(error, TypeError) or any(part in str(error) for part in _OF_A_CELL)
+            if cell and not sparse.issparse(X):
+                refuse_text(X, type(self).__name__)  # which says where
             raise
         if out.dtype.kind in "mM":
             raise TypeError(

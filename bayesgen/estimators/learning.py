@@ -264,8 +264,12 @@ class Learning(Estimator):
         """A reference to the rows of a fit, and what is odd about their columns, with a warning."""
         self._training = kept(X, y, sample_weight)
         if hasattr(self, "feature_names_in_"):
-            inferred = getattr(self, "columns", True) is None  # the kinds of the columns
-            self._suspects = suspects.find(X, set(self._feature_names()), chosen=not inferred)
+            self._suspects = suspects.find(
+                X,
+                set(self._feature_names()),
+                chosen=getattr(self, "columns", True) is not None,  # the kinds of the columns
+                text=hasattr(self, "categories"),
+            )
             suspects.warn(self._suspects, stacklevel=4)
 
     def _unlearn(self) -> None:

@@ -52,6 +52,13 @@ def test_a_named_kind_is_meant():
     assert set(suspects.find(X, used=["age"])) == {"age"}
 
 
+def test_text_that_is_read_as_numbers_is_meant():
+    X = pd.DataFrame({"age": [f"{i}.5" for i in NUMBERS]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        bg.GaussianNB().fit(X, NUMBERS % 2)
+
+
 def test_one_warning_for_all_columns_that_are_used():
     X = pd.DataFrame({name: cells for name, (cells, _) in CASES.items()})
     y = np.arange(N) % 2

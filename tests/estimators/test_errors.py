@@ -53,6 +53,18 @@ ERRORS = {
         lambda: bg.PoissonNB().fit(WORDS.astype({"place": "category"}), [0, 1]),
         "column 'place' holds 'sea' in row 0, and PoissonNB takes numbers",
     ),
+    "dates": (
+        lambda: bg.GaussianNB().fit(WORDS.assign(place=pd.to_datetime("2026-11-23")), [0, 1]),
+        "column 'place' holds Datetime.*: .* convert the column, as to days since a first date",
+    ),
+    "lists in cells": (
+        lambda: bg.GaussianNB().fit(WORDS.assign(place=[[1], [2, 3]]), [0, 1]),
+        r"column 'place' holds \[1\] \(list\) in row 0",
+    ),
+    "complex numbers": (
+        lambda: bg.GaussianNB().fit(WORDS.assign(place=[1j, 2]), [0, 1]),
+        "column 'place' holds complex numbers",
+    ),
     "text at prediction": (
         lambda: FITTED.predict(np.array([["1"], ["big"]], dtype=object)),
         "column 0 holds 'big' in row 1",
