@@ -29,7 +29,7 @@ class Feature:
     """One column of X: how its cells are read, and how many of them were new categories so far."""
 
     name: str
-    kind: str  # one of schema.KINDS; or "real", any number; "documents"; "unused"
+    kind: str  # one of schema.KINDS; or "real", any number; "text"; "documents"; "unused"
     form: str = "number"  # "number", "text" or "boolean": what a categorical cell becomes
     categories: tuple[Any, ...] | None = None  # of a categorical column: what the model knows
     n_unseen: int = 0
@@ -39,7 +39,7 @@ class Feature:
         """(N,) float64, or objects unless the form is number; `first` numbers the first row."""
         if self.kind == "documents":
             return self._documents(cells, first)
-        if self.kind == "categorical" and self.form == "text":
+        if self.kind == "text" or (self.kind == "categorical" and self.form == "text"):
             values = cells.texts()
         else:
             measured = self.kind in ("gaussian", "real", "poisson", "multinomial")
@@ -176,9 +176,14 @@ def _features(clf: Any, table: "Table", text: str | None) -> tuple[list[Feature]
     names = getattr(clf, "feature_names_in_", None)
     if estimator == "LogLinearPool":  # its members read the same table: as the first does
         own = next(iter(clf.members_.values()))
-        if names is not None and not hasattr(own, "feature_names_in_"):
+        texts = clf.text_columns_
+        if names is not None and not texts and not hasattr(own, "feature_names_in_"):
             own.feature_names_in_ = names
-        features, named = _features(own, table, text)
+        features: list[Feature] = []
+        named = True
+        if not texts or len(texts) < len(clf.feature_names_in_):
+            features, named = _features(own, table, text)
+        features += [Feature(name, "text") for name in texts]
         for feature in features:
             if feature.kind == "bernoulli":  # its members look at what the cells are
                 feature.form = "boolean"

@@ -200,7 +200,11 @@ def fit(
         warnings.simplefilter("ignore", suspects.ColumnWarning)  # which kinds were named, it
         # does not know
         clf, tally = (learning.learn_at_once if model in _AT_ONCE else learning.learn)(plan)
-    suspects.warn(suspects.find(tally.head, chosen=kinds))
+    texts = getattr(clf, "text_columns_", ())  # which a pool has read as such
+    suspects.warn(suspects.find(tally.head, set(names) - {*texts}, chosen=kinds))
+    for feature in tally.features:
+        if feature.name in texts:
+            feature.kind = "text"
     if documents:  # so that `predict` finds the texts; the model does not need it
         clf.feature_names_in_ = np.array(names, dtype=object)
     with blamed_on(f"cannot write {output}"):
@@ -384,7 +388,7 @@ def _column_table(tally: "Tally") -> "RichTable":
     out.add_column("values", overflow="ellipsis", no_wrap=True, max_width=max(room, 8))
     out.add_column("missing", justify="right", no_wrap=True)
     for feature in tally.features[:_MOST_SHOWN]:
-        if feature.kind == "categorical":
+        if feature.kind in ("categorical", "text"):
             found = sorted(tally.found[feature.name])
             shown = f"{len(found)}: " + ", ".join(map(shortened, found[:20]))
         else:

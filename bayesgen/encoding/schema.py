@@ -14,7 +14,7 @@ the categories of those that have them, and codes rows as one matrix of float64:
 
 import json
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -239,18 +239,24 @@ class TableSchema:
                 )
             return list(self.positions)
         at = {name: j for j, name in enumerate(table.names)}
-        if lost := [name for name in self.names if name not in at]:
-            raise ValueError(
-                f"X lacks the columns {', '.join(map(repr, lost))}; "
-                "add them, with missing cells if they are not known"
-            )
-        known = {*self.names, *self.dropped}
-        if extra := [name for name in table.names if name not in known]:
-            raise ValueError(
-                f"X has columns that were not there in training: {', '.join(map(repr, extra))}; "
-                "drop them"
-            )
+        refuse_other_columns(table.names, self.names, self.dropped)
         return [at[name] for name in self.names]
+
+
+def refuse_other_columns(
+    given: Collection[str], needed: Collection[str], ignored: Collection[str] = ()
+) -> None:
+    """Raise ValueError if columns are not there, or were not there in training."""
+    if lost := [name for name in needed if name not in given]:
+        raise ValueError(
+            f"X lacks the columns {', '.join(map(repr, lost))}; "
+            "add them, with missing cells if they are not known"
+        )
+    if extra := [name for name in given if name not in needed and name not in ignored]:
+        raise ValueError(
+            f"X has columns that were not there in training: {', '.join(map(repr, extra))}; "
+            "drop them"
+        )
 
 
 class _Part:

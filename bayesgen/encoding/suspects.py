@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -61,11 +61,33 @@ def find(
     -------
     {name: why}
     """
+    out = {}
+    for name, column in _columns(X, used):
+        if column.kind == "text" and not text:
+            continue
+        why = _oddity(column, name, chosen if isinstance(chosen, bool) else name in chosen)
+        if why:
+            out[name] = why
+    return out
+
+
+def documents(X: Any) -> list[str]:
+    """Columns of a data frame that hold texts of several words, most of them different."""
+    return [
+        name
+        for name, column in _columns(X)
+        if column.kind == "text" and column.present.sum() >= _FEW and not column.nominal
+        if _many(distinct := sorted(column.learn()), int(column.present.sum()))
+        and _words(distinct) >= _SENTENCE
+    ]
+
+
+def _columns(X: Any, used: Collection[str] | None = None) -> Iterator[tuple[str, Column]]:
+    """(name, the first cells) of the columns of a data frame that can be read."""
     if not is_table(X):
-        return {}
+        return
     head = nw.from_native(X).head(_LOOKED_AT)
     table, numbers = Table(head.to_native()), _all_real(head)
-    out = {}
     for j, name in enumerate(table.names or ()):
         if used is not None and name not in used:
             continue
@@ -73,12 +95,7 @@ def find(
             column = table.column(j) if numbers is None else Column(name, "real", numbers[:, j])
         except (TypeError, ValueError):  # whoever reads it for good will say so
             continue
-        if column.kind == "text" and not text:
-            continue
-        why = _oddity(column, name, chosen if isinstance(chosen, bool) else name in chosen)
-        if why:
-            out[name] = why
-    return out
+        yield name, column
 
 
 def _all_real(frame: Any) -> Array | None:
@@ -136,11 +153,21 @@ def _of_text(distinct: list[str], n_present: int, chosen: bool) -> str:
                 f"holds numbers as text{but}, each a category of its own: convert it, with missing "
                 "cells for what is no number"
             )
-    if len(distinct) > _CATEGORIES * n_present:
-        words = sum(len(text.split(maxsplit=_SENTENCE)) for text in some) / len(some)
-        read = ", or read it by a model of texts (MarkovNB)" if words >= _SENTENCE else ""
+    if _many(distinct, n_present):
+        texts = _words(distinct) >= _SENTENCE
+        read = ", or read it by a model of texts (MarkovNB, LogLinearPool)" if texts else ""
         return (
             f"has {len(distinct)} categories in {n_present} rows, which say nothing of other "
             f"rows: leave it out{read}"
         )
     return ""
+
+
+def _many(distinct: list[str], n_present: int) -> bool:
+    return len(distinct) > _CATEGORIES * n_present
+
+
+def _words(distinct: list[str]) -> float:
+    """Mean number of words of some of the texts, counted up to `_SENTENCE`."""
+    some = distinct[:: max(1, len(distinct) // _PARSED)]
+    return sum(len(text.split(maxsplit=_SENTENCE)) for text in some) / len(some)

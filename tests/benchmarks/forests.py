@@ -1,10 +1,14 @@
 """Averaged forests and super-parents beside naive Bayes on the same bins, on the open sets.
 
-    .venv/bin/python -m tests.benchmarks.forests [--only german,votes] [--splits 3]
-    .venv/bin/python -m tests.benchmarks.forests --table                   show forests.json
+    .venv/bin/python -m tests.benchmarks.forests [--only german,votes] [--splits 5]
+    .venv/bin/python -m tests.benchmarks.forests --table    # forests.json (--update: the page)
 
-One line for each set, size, split and model: log loss, and the paired difference from naive Bayes
-with its standard error. A forest loses where it is worse by more than 2 % and two standard errors.
+One line for each set, size, split and model: log loss, expected calibration error, the paired
+difference from naive Bayes with its standard error, and the processor seconds of the fit. A model
+loses where it is worse by more than 2 % and two standard errors. "TAN" is the classifier of
+Friedman et al. (1997) with posterior means: one tree for all classes, by mutual information given
+the class. Logistic regression, random forests and boosting are those of ``pool_peers.json``, on the
+columns as they are.
 """
 
 import argparse
@@ -14,22 +18,47 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from scipy.sparse.csgraph import minimum_spanning_tree
+from sklearn.metrics import mutual_info_score
 
 import bayesgen as bg
+from tests.benchmarks import pool_peers
 from tests.benchmarks.open_sets import SHARED, load, scores, splits, take
+from tests.benchmarks.tables import markdown, write_between
 
 FILE = Path(__file__).with_name("forests.json")
 FOREST = partial(bg.TreeAugmentedNB, missing="category")
 MODELS = {
-    "naive": partial(FOREST, structure="fixed"),
-    "best tree": partial(FOREST, structure="tree"),
-    "forest by evidence": partial(FOREST, prior="default"),
-    "forest": FOREST,
-    "A1DE": partial(bg.AnDE, missing="category"),
-    "A1DE by evidence": partial(bg.AnDE, weights="evidence", missing="category"),
-    "A2DE": partial(bg.AnDE, 2, missing="category"),
+    "naive": lambda X, y: FOREST(structure="fixed", edges=np.zeros((X.shape[1],) * 2)),
+    "best tree": lambda X, y: FOREST(structure="tree"),
+    "TAN": lambda X, y: FOREST(structure="fixed", edges=tan(X, y)),
+    "forest by evidence": lambda X, y: FOREST(prior="default"),
+    "forest": lambda X, y: FOREST(),
+    "A1DE": lambda X, y: bg.AnDE(missing="category"),
+    "A2DE": lambda X, y: bg.AnDE(2, missing="category"),
+    "forest, exponent": lambda X, y: bg.LogLinearPool([FOREST()]),
+    "A1DE, exponent": lambda X, y: bg.LogLinearPool([bg.AnDE(missing="category")]),
+    "A2DE, exponent": lambda X, y: bg.LogLinearPool([bg.AnDE(2, missing="category")]),
 }
+PEERS = ("LR-CV", "RF", "HGB")
 SETS = "breast_cancer,german,ionosphere,iris,penguins,splice,tictactoe,vehicle,votes,wine"
+CATEGORIES = ("german", "splice", "tictactoe", "votes")
+SIZES = ("two thirds", "20 per class")
+
+
+def tan(X, y):
+    """(D, D) edges of the tree of the largest mutual information of pairs given the class."""
+    codes = MODELS["naive"](X, y).fit(X, y)._encoded(X)
+    n = codes.shape[1]
+    information = np.zeros((n, n))
+    for u in range(n):
+        for v in range(u):
+            for label in np.unique(y):
+                own = codes[y == label]
+                part = mutual_info_score(own[:, u], own[:, v])
+                information[u, v] += len(own) / len(y) * part + 1e-9  # zero is no edge to SciPy
+    tree = minimum_spanning_tree(-information).toarray() != 0
+    return (tree | tree.T).astype(float)
 
 
 def measure(folder, only, n_splits):
@@ -44,52 +73,76 @@ def measure(folder, only, n_splits):
                 key = f"{s.name}|{size}|{seed}|{name}"
                 if key in known and name != "naive":
                     continue
-                none = {"edges": np.zeros((X.shape[1],) * 2)} if name == "naive" else {}
                 start = time.process_time()
-                clf = make(**none).fit(X, y)
+                clf = make(X, y).fit(X, y)
                 seconds = time.process_time() - start
-                loss, _ = scores(clf.predict_proba(T), codes)
+                loss, error = scores(clf.predict_proba(T), codes)
                 naive = loss if naive is None else naive
                 gap = loss - naive
-                numbers = loss.mean(), gap.mean(), gap.std() / np.sqrt(len(gap)), seconds
+                numbers = loss.mean(), error, gap.mean(), gap.std() / np.sqrt(len(gap)), seconds
                 known[key] = [round(float(v), 5) for v in numbers]
             lines = (f"{json.dumps(key)}: {json.dumps(value)}" for key, value in known.items())
             FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
             print(s.name, size, seed, flush=True)
 
 
+def means(known, peers, size):
+    """{set: {model: (mean log loss, mean calibration error, splits lost to naive Bayes)}}."""
+    out = {}
+    for s in sorted({key.split("|")[0] for key in known}):
+        seeds = sorted({k.split("|")[2] for k in known if k.startswith(f"{s}|{size}|")})
+        out[s] = {}
+        for name in (*MODELS, *PEERS):
+            own = [(peers | known)[f"{s}|{size}|{seed}|{name}"] for seed in seeds]
+            lost = "" if name in PEERS else sum(_loses(*numbers) for numbers in own)
+            out[s][name] = *np.mean([v[:2] for v in own], axis=0), lost
+    return out
+
+
+def _loses(loss, _, gap, se, __):
+    return gap > max(0.02 * (loss - gap), 2 * se)
+
+
 def table():
-    """Mean losses, splits lost to naive Bayes, and geometric means of ratios."""
-    known = json.loads(FILE.read_text())
-    for size in ("two thirds", "20 per class"):
-        ratios = {name: [] for name in MODELS}
-        print(f"\n{size}: log loss, mean over splits (splits that lose to naive Bayes)")
-        print(f"{'set':14s}", *(f"{name:>20s}" for name in MODELS))
-        for s in sorted({key.split("|")[0] for key in known}):
-            line, base = [], None
-            for name in MODELS:
-                own = [
-                    v
-                    for k, v in known.items()
-                    if k.startswith(f"{s}|{size}|") and k.endswith(f"|{name}")
-                ]
-                loss = np.mean([v[0] for v in own])
-                base = loss if base is None else base
-                ratios[name].append(loss / base)
-                lost = sum(gap > max(0.02 * (v - gap), 2 * se) for v, gap, se, _ in own)
-                line.append(f"{loss:.3f} ({lost})")
-            print(f"{s:14s}", *(f"{cell:>20s}" for cell in line))
-        means = [np.exp(np.mean(np.log(r))) for r in ratios.values()]
-        print(f"{'geometric mean':14s}", *(f"{m:20.2f}" for m in means))
+    """Summaries over the sets, and log losses and calibration errors of each."""
+    known, peers = json.loads(FILE.read_text()), json.loads(pool_peers.FILE.read_text())
+    names, details, summary = (*MODELS, *PEERS), [], []
+    for size in SIZES:
+        found = means(known, peers, size)
+        for s, of in found.items():
+            details.append([s, size, *(f"{of[n][0]:.3f} / {of[n][1]:.3f}" for n in names)])
+        lost = {n: [of[n][2] for of in found.values()] for n in names}
+        lines = {
+            "log loss over naive": [f"{_over('naive', found, n, found):.2f}" for n in names],
+            "calibration error": [
+                f"{np.mean([of[n][1] for of in found.values()]):.3f}" for n in names
+            ],
+            "splits lost to naive": ["" if n in PEERS else str(sum(lost[n])) for n in names],
+            "log loss over LR-CV, sets of categories": [
+                f"{_over('LR-CV', found, n, CATEGORIES):.2f}" for n in names
+            ],
+        }
+        summary += [[what, size, *line] for what, line in lines.items()]
+    fold = "<details><summary>Log loss / calibration error of each set</summary>"
+    each = markdown(("set", "rows", *names), details)
+    return f"{markdown(('', 'rows', *names), summary)}\n\n{fold}\n\n{each}\n\n</details>"
+
+
+def _over(base, found, name, sets):
+    """Geometric mean over sets."""
+    return np.exp(np.mean([np.log(found[s][name][0] / found[s][base][0]) for s in sets]))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default=SETS)
-    parser.add_argument("--splits", type=int, default=3)
+    parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--shared", type=Path, default=SHARED)
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--update", action="store_true")
     given = parser.parse_args()
-    if not given.table:
+    if not (given.table or given.update):
         measure(given.shared, given.only.split(","), given.splits)
-    table()
+    if given.update:
+        write_between("forests", table())
+    print(table())

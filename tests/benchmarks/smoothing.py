@@ -56,7 +56,8 @@ def models(tokens: str) -> dict[str, Any]:
     mixed = {
         s: bg.MarkovNB(4, tokens=tokens, smoothing=s) for s in ("hierarchical", "context_tree")
     }
-    return fixed | mixed
+    chosen = bg.MarkovNB(4, tokens=tokens, smoothing="hierarchical", prior="loo")
+    return fixed | mixed | {"hierarchical, strengths by LOO": chosen}
 
 
 def log_loss(log_joint: np.ndarray, codes: np.ndarray, temperature: float = 1.0) -> float:
@@ -129,7 +130,7 @@ def page(known: dict[str, Any]) -> str:
         for field, how in (("log_loss", "as fitted"), (fields[1], "at its best temperature")):
             best = min(fixed, key=lambda name, f=field, of=fixed: of[name][f])
             rows.append([task, f"{best}, best {how}", *(str(fixed[best][f]) for f in fields)])
-        for name in ("hierarchical", "context_tree"):
+        for name in ("hierarchical", "hierarchical, strengths by LOO", "context_tree"):
             rows.append([task, name, *(str(found[name][f]) for f in fields)])
     head = ("held-out documents", "smoothing", "as fitted", "at T", "T", "with exponent")
     return markdown(head, rows, 2)

@@ -4,6 +4,7 @@ import contextlib
 import csv
 import errno
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -872,3 +873,21 @@ def test_a_pool_of_language_models(tmp_path):
     run("fit", data, "--target", "label", "--model", "auto", "--text", "text", "-o", model)
     run("predict", model, data, "-o", out)
     assert (pd.read_csv(out)["prediction"] == pd.read_csv(data, sep="\t")["label"]).all()
+
+
+@pytest.mark.parametrize("others", [["x"], []], ids=["beside numbers", "alone"])
+def test_a_column_of_texts_is_read_by_language_models(tmp_path, others):
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    words = np.array([["cat", "sat", "on", "mat"], ["dog", "ran", "off", "red"]])
+    X = pd.DataFrame({"x": rng.normal(size=60)})
+    X["note"] = [f"{' '.join(rng.permutation(words[c]))} {i}" for i, c in enumerate(y)]
+    X = X[[*others, "note"]]
+    X.loc[3, "note"] = None
+    data, model, out = (tmp_path / name for name in ("data.csv", "pool.nc", "out.csv"))
+    X.assign(y=y).to_csv(data, index=False)
+    result = run("fit", data, "--target", "y", "--model", "auto", "-o", model)
+    assert re.search(r"note +text +59:", result.output)
+    run("predict", model, data, "-o", out)
+    expected = bg.LogLinearPool().fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(read(out)[["p_0", "p_1"]], expected, rtol=1e-9)

@@ -60,6 +60,9 @@ def explained(pool: "LogLinearPool", X: Any, classes: Any) -> "xr.Dataset":
         by_member[:, m] = eta * (joints[m][rows, a] - joints[m][rows, b])
         if isinstance(member.clf, QuadraticDiscriminant):
             continue  # products of features are no feature's own: they are in `rest`
+        if member.selection is not None and member.selection.documents:
+            by_feature[:, features.index(member.selection.chosen[0])] += by_member[:, m]
+            continue
         try:
             terms = eta[:, None] * _contributions(member, X, pairs)
         except (MissingCapabilityError, NotImplementedError, ValueError):
@@ -108,10 +111,13 @@ def _add(
     out: Array, terms: Array, features: list[str], member: Member, pool: "LogLinearPool"
 ) -> None:
     """Add a member's terms to those of the table's columns, if it says which they are."""
-    if member.origin is not None:
-        np.add.at(out.T, member.origin, terms.T)
-        return
     at = {name: j for j, name in enumerate(features)}
+    if member.origin is not None:
+        origin = member.origin
+        if member.selection is not None:
+            origin = np.array([at[name] for name in member.selection.chosen])[origin]
+        np.add.at(out.T, origin, terms.T)
+        return
     own = [str(name) for name in member.clf._feature_names()]
     if terms.shape[1] == len(own) and all(name in at for name in own):
         for k, name in enumerate(own):

@@ -75,7 +75,8 @@ class LogLinearPool(
         dependences (`TreeAugmentedNB`, `TreeAugmentedGaussianNB`) and pairs of super-parents
         (`AnDE`) where they take seconds, linear and quadratic discriminants on numbers (categories
         as indicators) and on normal scores; bits and counts of sparse matrices; language models of
-        documents.
+        documents, and of each column of a data frame that holds texts (of four words or more, most
+        of them different), whose missing cells are empty texts.
     exponents : {"model", "feature"}
         One exponent per member, or one for each feature of each member (whose density must be a
         product over columns).
@@ -94,7 +95,8 @@ class LogLinearPool(
         The members are fitted: X and y of `fit` are their training rows, or, of a stream, a sample
         of them.
     shape : float, default 0.5
-        Shape of the Gamma prior of an exponent; its mean is 1 / M (``"feature"``: 1).
+        Shape of the Gamma prior of an exponent; its mean is 1 / M (``"feature"``: 1), of members of
+        G parts of the columns (texts and others) G / M.
     intercept_scale : float, default 2.0
         Prior standard deviation of an intercept, in nats.
     max_rows : int, default 20000
@@ -109,6 +111,8 @@ class LogLinearPool(
     exponents_ : array (member,) or (feature of a member,)
         Of the pool of all members.
     intercepts_ : array (class,)
+    text_columns_ : tuple of str
+        Columns of a data frame that ``"auto"`` has given to language models.
     weights_ : array (1 + member,)
         Of the pool of all members, and of each member alone; (1,) without `average`.
     posterior_ : xarray.DataTree
@@ -206,7 +210,7 @@ class LogLinearPool(
         codes = codes_of(values, classes)
         rows = self._sample_of(codes)
         scores = self._leave_one_out(members, X, values, weight, rows, known=not self.prefit)
-        prior = self._prior(scores)
+        prior = self._prior(members, scores)
         offset = self._offset(members)
         found = pooling.fit(scores, codes[rows], weight[rows], prior, offset)
         self.classes_, self._members_, self.left_out_ = classes, members, left_out
@@ -221,7 +225,8 @@ class LogLinearPool(
             self._draws, self._exponents = sampled(self, sample_options)
         self._average = self._averaged(scores, codes[rows], weight[rows])
         self.exponents_, self.intercepts_ = self._exponents.exponents, self._exponents.intercepts
-        self._suspects = suspects.find(X)
+        used = set(self.__dict__.get("feature_names_in_", ())) - {*self.text_columns_}
+        self._suspects = suspects.find(X, used)
         suspects.warn(self._suspects)
         return self
 
@@ -303,8 +308,9 @@ class LogLinearPool(
         at = every if own.at is None else own.at
         return scores, at, TrainingRows(own.X, self._codes_of(own.labels), weight)
 
-    def _prior(self, scores: Array) -> ExponentPrior:
-        mean = 1.0 if self.exponents == "feature" else 1 / len(scores)
+    def _prior(self, members: list[Member], scores: Array) -> ExponentPrior:
+        parts = len({member.selection for member in members})  # of the columns
+        mean = 1.0 if self.exponents == "feature" else parts / len(scores)
         return ExponentPrior(self.shape, mean, self.intercept_scale if self.intercepts else None)
 
     def _averaged(self, scores: Array, codes: Array, weight: Array) -> Average | None:
@@ -320,6 +326,13 @@ class LogLinearPool(
         """(1 + M,) of the pool of all members and of each alone; (1,) without an average."""
         check_is_fitted(self, "exponents_")
         return np.ones(1) if self._average is None else self._average.weights
+
+    @property
+    def text_columns_(self) -> tuple[str, ...]:
+        """Columns of a data frame that ``members="auto"`` has given to language models."""
+        check_is_fitted(self, "exponents_")
+        seen = [m.selection for m in self._members_ if m.selection is not None]
+        return tuple(dict.fromkeys(s.chosen[0] for s in seen if s.documents))
 
     def _offset(self, members: list[Member]) -> Array:
         """(C,) log class weights, where scores are of features alone."""

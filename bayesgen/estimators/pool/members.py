@@ -13,7 +13,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from bayesgen.encoding.binned import BinnedTable
-from bayesgen.encoding.suspects import ColumnWarning
+from bayesgen.encoding.selection import Selection
+from bayesgen.encoding.suspects import ColumnWarning, documents
+from bayesgen.encoding.tables import feature_names
 from bayesgen.encoding.views import TableView
 from bayesgen.estimators.base import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, MultinomialNB
@@ -29,12 +31,14 @@ from bayesgen.numerics.special import Array
 from bayesgen.posterior.drawn import DrawnPosterior, log_joint_blocks
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.model import is_generative
+from bayesgen.predict.draws import log_joint_draws
 
 _WIDEST = 1000  # columns of a view for which a member with full covariances is considered
 _MOST_WORK = 4e9  # rows x columns^2 x covariances
 _WIDEST_FOREST = 100  # columns up to which an average over forests predicts 1000 rows a second
 _WIDEST_GAUSSIAN_FOREST = 60  # columns; indicators of categories are columns
 _MOST_FOREST_WORK = 4e9  # rows x classes x columns^3, a second or two
+_MOST_DRAWS = 1 << 26  # bytes of a member's parameters that all rows share
 _MOST_COUNTS = 1 << 22  # of two super-parents, all classes: a few seconds
 
 
@@ -50,15 +54,20 @@ class Member:
         What the classifier sees of a table; None: the rows as they come.
     front : Pipeline, optional
         Fitted steps of a user's pipeline before the classifier.
+    selection : Selection, optional
+        The columns of a data frame that it sees, before its view; None: all.
     """
 
     name: str
     clf: GenerativeClassifier
     view: TableView | None = None
     front: Any = None
+    selection: Selection | None = None
 
     def rows(self, X: Any) -> Any:
         """Rows as the classifier takes them."""
+        if self.selection is not None:
+            X = self.selection.rows(X)
         if self.front is not None:
             return self.front.transform(X)
         return X if self.view is None else self.view.encode(X)
@@ -109,13 +118,23 @@ class Member:
         at = rng.integers(len(next(iter(flat.values()))), size=draws)
         return {k: v[at][None] for k, v in flat.items()}
 
+    def too_large(self, draws: int) -> bool:
+        """Whether draws of all parameters would fill the memory: the rows at hand need fewer."""
+        own = self.clf._fitted()
+        exact = isinstance(own, ExactPosterior) and not self.approximate
+        return exact and 8 * draws * own.model.family.n_parameters() > _MOST_DRAWS
+
+    def log_joint_drawn(self, X: Any, rng: np.random.Generator, draws: int) -> Array:
+        """(draws, N, C) of rows under draws of what these rows need."""
+        model = self.clf._fitted().model
+        return log_joint_draws(model, self.clf._encoded(self.rows(X)), rng, draws)
+
     def log_joint_of_draws(self, X: Any, theta: Theta) -> Array:
         """(draws, N, C) of rows under each draw; (1, N, C), the predictive, where there is none."""
         if not theta:
             return self.log_joint(X)[None]
-        rows = self.clf._encoded(self.rows(X))
-        family = self.clf._fitted().model.family
-        parts = [part[0] for _, part in log_joint_blocks(family, theta, rows)]
+        rows, model = self.clf._encoded(self.rows(X)), self.clf._fitted().model
+        parts = [part[0] for _, part in log_joint_blocks(model.family, theta, rows)]
         return np.concatenate(parts, axis=1)
 
     @property
@@ -213,6 +232,8 @@ def chosen(X: Any, n_classes: int, *, separable: bool) -> tuple[list[Member], di
         return _of_counts(X), {}
     if _is_text(X):
         return _of_documents(), {}
+    if texts := documents(X):
+        return _of_table_and_texts(X, texts, n_classes, separable)
     return _of_table(X, n_classes, separable)
 
 
@@ -287,6 +308,26 @@ def _of_table(X: Any, n_classes: int, separable: bool) -> tuple[list[Member], di
                 )
             else:
                 members.append(Member(name + suffix, clf, view))
+    return members, left_out
+
+
+def _of_table_and_texts(
+    X: Any, texts: list[str], n_classes: int, separable: bool
+) -> tuple[list[Member], dict[str, str]]:
+    """Language models of each column of texts, and the members for the other columns."""
+    names = tuple(feature_names(X) or ())
+    others = Selection(names, tuple(name for name in names if name not in texts))
+    members: list[Member] = []
+    left_out: dict[str, str] = {}
+    if others.chosen:
+        members, left_out = _of_table(others.rows(X), n_classes, separable)
+        members = [replace(member, selection=others) for member in members]
+    for name in texts:
+        if separable and members:
+            left_out[name] = "a language model has no exponent for each column"
+            continue
+        own = Selection(names, (name,), documents=True)
+        members += [replace(m, name=f"{name}: {m.name}", selection=own) for m in _of_documents()]
     return members, left_out
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesgen.datatree.names import LEAVE_ONE_OUT
+from bayesgen.encoding.selection import Selection
 from bayesgen.encoding.views import TableView
 from bayesgen.estimators.estimator import package_version
 from bayesgen.estimators.pool.members import Member
@@ -37,7 +38,16 @@ def record(pool: "LogLinearPool") -> tuple["xr.Dataset", dict[str, Any], dict[st
         for name, group in {_FIT: fit, **draws}.items():
             groups[f"member_{k}_{name}"] = group
         view = None if member.view is None else member.view.to_json()
-        members.append({"name": member.name, "state": state, "view": view, "draws": list(draws)})
+        seen = None if member.selection is None else member.selection.to_json()
+        members.append(
+            {
+                "name": member.name,
+                "state": state,
+                "view": view,
+                "selection": seen,
+                "draws": list(draws),
+            }
+        )
     if pool._draws is not None:
         for name, group in zip(("posterior", "sample_stats"), pool._draws, strict=True):
             groups[name] = group.drop_vars(["member", "class"], errors="ignore")
@@ -114,7 +124,9 @@ def read_record(
         if not np.array_equal(clf.classes_, pool.classes_):
             raise ValueError(f"member {entry['name']!r} knows other classes than the pool")
         view = None if entry["view"] is None else TableView.from_json(entry["view"])
-        members.append(Member(entry["name"], clf, view))
+        seen = entry.get("selection")  # none in files of the first release
+        selection = None if seen is None else Selection.from_json(seen)
+        members.append(Member(entry["name"], clf, view, selection=selection))
     pool._members_ = members
     pool.members_ = {member.name: member.clf for member in members}
     pool.members = "auto" if state["auto"] else [(m.name, m.clf) for m in members]

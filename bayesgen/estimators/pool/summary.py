@@ -96,9 +96,11 @@ def _sentences(pool: "LogLinearPool", table: "xr.Dataset") -> list[str]:
         k = int(np.argmax(pool.exponents_))
         top = list(pool.members_)[k]
         share = pool.exponents_[k] / total
+        parts = len({member.selection for member in pool._members_})
+        right = "a single model that were right" if parts == 1 else "right models of each part"
         out.append(
-            f"{top!r} has {share:.0%} of the exponents. Their sum is {total:.2f}; a single model "
-            "that were right would have 1."
+            f"{top!r} has {share:.0%} of the exponents. Their sum is {total:.2f}; {right} would "
+            f"have {parts}."
         )
     if pool._average is not None:
         out.append(

@@ -150,7 +150,7 @@ class PoolUncertainty:
         import xarray as xr
 
         check_is_fitted(self, "exponents_")
-        blocks = self._joint_draws(X, draws, random_state, class_prior)
+        blocks = self._joint_draws(X, draws, random_state, class_prior, together=True)
         rho = np.concatenate([np.exp(log_softmax(joint)) for _, joint in blocks], axis=2)
         group = tree.group(
             {"class_probability": ((CHAIN, DRAW, OBS, CLASS), rho)}, {CLASS: self.classes_}
@@ -158,9 +158,13 @@ class PoolUncertainty:
         return xr.DataTree.from_dict({"/predictions": group})
 
     def _joint_draws(
-        self, X: Any, draws: int, random_state: Any, class_prior: Any
+        self, X: Any, draws: int, random_state: Any, class_prior: Any, together: bool = False
     ) -> Iterator[tuple[slice, Array]]:
-        """(rows, (1, draws, n, C) pooled scores), blocks of rows."""
+        """(rows, (1, draws, n, C) pooled scores), blocks of rows.
+
+        Members with very many parameters draw them anew for each block, unless all rows are to be
+        taken `together`: of one row the distribution is the same.
+        """
         if not isinstance(draws, int | np.integer) or draws < 2:
             raise ValueError(f"draws must be an integer >= 2, got {draws!r}")
         if held := [member.name for member in self._members_ if member.approximate]:
@@ -171,22 +175,31 @@ class PoolUncertainty:
                 stacklevel=3,
             )
         rng = np.random.default_rng(random_state)
-        thetas = [member.draw(rng, draws) for member in self._members_]
+        anew = [self.exponents == "model" and m.too_large(draws) for m in self._members_]
+        thetas = [
+            {} if each else m.draw(rng, draws) for m, each in zip(self._members_, anew, strict=True)
+        ]
         eta, b = self._draw_exponents(rng, draws)
         b = b + self._shift(class_prior)
         n = _num_samples(X)
-        for rows in row_blocks(n, max(1, draws * len(self.classes_) // 8)):
+        blocks = row_blocks(n, max(1, draws * len(self.classes_) // 8))
+        for rows in [slice(0, n)] if together else blocks:
             part = taken(X, np.arange(rows.start, rows.stop))
             total = np.repeat(b[:, None, :], rows.stop - rows.start, axis=1)
             first = 0
-            for member, theta in zip(self._members_, thetas, strict=True):
+            for member, theta, each in zip(self._members_, thetas, anew, strict=True):
                 if self.exponents == "feature":
                     encoded = member.clf._encoded(member.rows(part))
                     own, used = feature_draws(member, encoded, theta, eta[:, first:])
                     total += own
                     first += used
                 else:
-                    own = comparable(member.log_joint_of_draws(part, theta))
+                    drawn = (
+                        member.log_joint_drawn(part, rng, draws)
+                        if each
+                        else member.log_joint_of_draws(part, theta)
+                    )
+                    own = comparable(drawn)
                     total += eta[:, first, None, None] * own
                     first += 1
             if self.exponents == "feature":

@@ -1,4 +1,4 @@
-"""Joint cumulant generating function of whole documents, theta integrated out."""
+"""Cumulants of the log probabilities of whole documents, theta integrated out."""
 
 from typing import TYPE_CHECKING
 
@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.families.shared.assembly import cgf_by_rows
+from bayesgen.families.shared.density_cumulants import log_gamma_derivatives
 from bayesgen.families.shared.ngrams import DocumentCounts
 from bayesgen.numerics.rows import row_sums
 from bayesgen.numerics.special import Array, log_gamma_difference
@@ -45,3 +46,15 @@ def cgf(f: "DirichletMarkov", X: Array, t: Array) -> Array:
     shared = t.ndim == 1 or t.shape[-2] == 1
     n_terms = max(terms.shape[1] for terms, *_ in tables) if shared else len(docs.n)
     return cgf_by_rows(cell, len(X), n_terms // max(1, len(X)) + 1, t)
+
+
+def density_cumulants(f: "DirichletMarkov", X: Array, seen: int) -> Array:
+    """(5, N, C), as in `DensityCumulants`."""
+    docs = DocumentCounts.count(X, f.order, f.n_tokens)
+    out = np.empty((5, len(X), len(f.alpha)))
+    for c, (cell, total) in enumerate(f.cells(docs)):
+        terms, kind, factor, indptr = docs.terms(cell, total)
+        matrix = sparse.csr_matrix((factor, kind, indptr), shape=(len(X), terms.shape[1]))
+        a, n = terms
+        out[..., c] = (matrix @ log_gamma_derivatives(a, n, seen).T).T
+    return out

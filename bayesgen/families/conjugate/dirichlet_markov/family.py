@@ -28,7 +28,12 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.families.capabilities import Urns
-from bayesgen.families.conjugate.dirichlet_markov import cumulants, documents, pymc_tables
+from bayesgen.families.conjugate.dirichlet_markov import (
+    cumulants,
+    density_draws,
+    documents,
+    pymc_tables,
+)
 from bayesgen.families.contract import ConjugateFamily, Theta
 from bayesgen.families.errors import NotLinearError, refuse_undefined
 from bayesgen.families.names import CLASS, CONTEXT, TOKEN
@@ -411,6 +416,14 @@ class DirichletMarkov(NgramFamily, ConjugateFamily):
         cell, total = (np.array(parts) for parts in zip(*self.cells(docs), strict=True))
         drawn = docs.run_n[docs.run]
         return Urns(docs.row, docs.gram, docs.n, drawn, cell, total[:, docs.run])
+
+    def density_cumulants(self, X: Array, seen: int) -> Array:
+        """(5, N, C) the first cumulants of documents."""
+        return cumulants.density_cumulants(self, X, seen)
+
+    def draw_log_density(self, rng: np.random.Generator, X: Array, n: int) -> Array:
+        """(n, N, C) draws of the log probabilities of documents, under the same tables."""
+        return density_draws.draw_log_density(self, rng, X, n)
 
     def grams_of(self, X: Array) -> Array:
         """(U, order) distinct n-grams of documents; -1 is a token outside the vocabulary."""

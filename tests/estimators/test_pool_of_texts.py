@@ -1,0 +1,109 @@
+"""Pools of tables with columns of texts: each is read by language models of its own."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import bayesgen as bg
+from bayesgen.encoding.suspects import documents
+from bayesgen.estimators.pool import members
+
+N = 90
+WORDS = {"a": "the cat sat on my old warm mat today", "b": "a dog ran off with your new red ball"}
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    y = np.array(list("ab"))[rng.integers(2, size=N)]
+    mixed = [WORDS[c if rng.random() < 0.8 else "b"].split() for c in y]
+    text = [" ".join(rng.choice(words, 6)) for words in mixed]
+    x = rng.normal(size=N) + (y == "a")
+    return pd.DataFrame({"x": x, "text": text, "kind": rng.choice(["u", "v"], N)}), y
+
+
+@pytest.fixture(scope="module")
+def pool(table):
+    return bg.LogLinearPool().fit(*table)
+
+
+def test_each_part_of_the_columns_has_members(table, pool):
+    X, y = table
+    assert documents(X) == documents(pl.from_pandas(X)) == ["text"]
+    seen = {m.selection.chosen for m in pool._members_}
+    assert seen == {("text",), ("x", "kind")}
+    assert not pool._suspects
+    for name, clf in pool.members_.items():  # each scores what it was shown
+        own = next(m for m in pool._members_ if m.name == name)
+        alone = type(clf)(**clf.get_params()).fit(own.rows(X), y)
+        np.testing.assert_allclose(own.log_joint(X), alone.predict_joint_log_proba(own.rows(X)))
+    assert pool._prior_.mean == 2 / len(pool.members_)
+    assert "would have 2" in str(pool.summary())
+
+
+def test_rows_of_any_library_and_order_of_columns(table, pool, tmp_path):
+    X, _ = table
+    p = pool.predict_proba(X)
+    np.testing.assert_array_equal(pool.predict_proba(X[["text", "kind", "x"]]), p)
+    np.testing.assert_array_equal(pool.predict_proba(pl.from_pandas(X)), p)
+    pool.save(tmp_path / "pool.nc")
+    np.testing.assert_allclose(bg.load(tmp_path / "pool.nc").predict_proba(X), p, rtol=1e-12)
+    gaps = X.assign(text=[None, *X["text"][1:]])
+    empty = X.assign(text=["", *X["text"][1:]])
+    np.testing.assert_array_equal(pool.predict_proba(gaps), pool.predict_proba(empty))
+
+
+def test_a_text_explains_the_log_odds_as_a_whole(table, pool):
+    X, _ = table
+    found = pool.explain(X)
+    of_text = [name.startswith("text:") for name in pool.members_]
+    np.testing.assert_allclose(
+        found["by_feature"].sel(feature="text"), found["by_member"][:, of_text].sum("member")
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X: X[["x", "text"]], "X lacks the columns 'kind'"),
+        (lambda X: X.assign(z=1), "not there in training: 'z'"),
+        (lambda X: X.assign(text=3), "column 'text' holds 3 in row 0"),
+        (lambda X: X.to_numpy(), "without names of columns"),
+    ],
+)
+def test_other_columns(table, pool, change, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        pool.predict_proba(change(table[0]))
+
+
+def test_texts_alone(table):
+    X, y = table
+    alone = bg.LogLinearPool().fit(X[["text"]], y)
+    listed = bg.LogLinearPool().fit(X["text"], y)
+    p = listed.predict_proba(X["text"])
+    np.testing.assert_allclose(alone.predict_proba(X[["text"]]), p, rtol=1e-12)
+
+
+def test_draws_of_what_the_rows_need_have_the_distribution_of_all(table, monkeypatch):
+    X, y = table
+    own = [bg.MarkovNB(2, tokens="word"), bg.MarkovNB(1)]
+    pool = bg.LogLinearPool(own).fit(X["text"], y)
+    rows = [*X["text"][:3], "the dog sat on nothing known"]
+    every = pool.predict_posterior(rows, draws=4000)["predictions/class_probability"]
+    monkeypatch.setattr(members, "_MOST_DRAWS", 0)
+    needed = pool.predict_posterior(rows, draws=4000)["predictions/class_probability"]
+    logit = [np.log(p[0, :, :, 0] / p[0, :, :, 1]).values for p in (every, needed)]
+    for power in (1, 2):
+        a, b = (z**power for z in logit)
+        se = np.sqrt((a.var(axis=0) + b.var(axis=0)) / 4000)
+        assert np.all(np.abs(a.mean(axis=0) - b.mean(axis=0)) < 4 * se)
+
+
+def test_draws_of_a_wide_model_fit_into_memory(table):
+    texts = [f"{a} w{i} w{i + 1} w{i + 2}" for i, a in enumerate(WORDS["a"].split() * 400)]
+    y = np.arange(len(texts)) % 2
+    pool = bg.LogLinearPool([bg.MarkovNB(2, tokens="word")]).fit(texts, y)
+    assert pool._members_[0].too_large(1000)  # 4000 words after as many contexts: 200 GB
+    found = pool.predict_interval(texts[:3])
+    assert np.isfinite(found["interval"]).all()
