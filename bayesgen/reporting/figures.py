@@ -107,7 +107,7 @@ def _grid(axes: "Axes", axis: Any = "x") -> None:
 
 def _lines(axes: "Axes", names: Sequence[str]) -> None:
     """One labelled line per name, the first on top."""
-    axes.set_yticks(range(len(names)), [shortened(name, _NAME) for name in names])
+    axes.set_yticks(range(len(names)), [shortened(name, 32) for name in names])
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0, labelcolor=INK)
     axes.spines["left"].set_visible(False)
