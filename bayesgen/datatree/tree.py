@@ -163,8 +163,9 @@ def group(variables: Mapping[str, tuple[tuple[str, ...], Array]], coords: Coords
     """{name: (dims, values)} as a Dataset; what has no labels in `coords` is counted from 0."""
     import xarray as xr
 
-    found = {name: by_cell(dims, value, coords) for name, (dims, value) in variables.items()}
-    out = xr.Dataset({name: (list(dims), value) for name, (dims, value) in found.items()})
+    if any(isinstance(labels, Cells) for labels in coords.values()):
+        variables = {k: by_cell(dims, value, coords) for k, (dims, value) in variables.items()}
+    out = xr.Dataset({name: (list(dims), value) for name, (dims, value) in variables.items()})
     counted = {d: np.arange(n) for d, n in out.sizes.items()}
     return labelled(out.assign_coords(counted), coords)
 

@@ -14,7 +14,7 @@ from bayesgen.families.names import BOUND, FEATURE, OBS
 if TYPE_CHECKING:
     import xarray as xr
 
-    from bayesgen.predict.interval.kinds import KindName
+    from bayesgen.predict.interval.request import KindName
 
 _BYTES = 4 << 30  # a table that would be larger is refused
 

@@ -38,8 +38,7 @@ from bayesgen.posterior.monte_carlo import MonteCarloWarning
 from bayesgen.posterior.of_classifier import fitted_posterior
 from bayesgen.predict import from_draws
 from bayesgen.predict import mixture_weights as mixture
-from bayesgen.predict.interval.kinds import KindName
-from bayesgen.predict.interval.request import IntervalRequest
+from bayesgen.predict.interval.request import KINDS, IntervalRequest, KindName
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -283,7 +282,7 @@ def _summary(rho: Array, request: IntervalRequest) -> Variables:
 def _of_density(density: mixture.MeshDensity, request: IntervalRequest) -> Variables:
     low, high = request.ends(1, density.quantile)
     back = -high, -low
-    if not request.symmetric:
+    if not KINDS[request.kind].symmetric:
         back = request.ends(1, lambda p: -density.quantile(1 - p))
     mean = density.expectation(_on_simplex(density.l))[0]
     sd = np.sqrt(density.expectation(np.square(expit(density.l) - mean[1]))[0])

@@ -22,7 +22,7 @@ from bayesgen.predict.interval.request import IntervalRequest
 if TYPE_CHECKING:
     import xarray as xr
 
-    from bayesgen.predict.interval.kinds import KindName
+    from bayesgen.predict.interval.request import KindName
 
 
 class PoolUncertainty:

@@ -108,16 +108,22 @@ class Joints:
     def independent(self) -> Array:
         """(n,) whether the class densities of a row are independent: if their cgf is additive."""
         n, every = self.X.shape[0], len(self.model.alpha)
-        if self.model.family.capability(DensityCumulants) is not None:
+        if self.closed is not None:
             return np.ones(n, dtype=bool)
         t = 1j * 0.4 * (1 + np.arange(every) / every) * (-1.0) ** np.arange(every)
         joint, *each = self.model.family.cgf(self.X, np.concatenate([t[None], np.diag(t)])[:, None])
         return np.broadcast_to(np.abs(joint - sum(each)) <= 1e-8 * (1 + np.abs(joint)), n)
 
-    @property
+    @cached_property
     def shared(self) -> SharedVariances | None:
         """What the family says of variances that classes share."""
         found: SharedVariances | None = self.model.family.capability(SharedVariances)
+        return found
+
+    @cached_property
+    def closed(self) -> DensityCumulants | None:
+        """What the family says of cumulants in closed form."""
+        found: DensityCumulants | None = self.model.family.capability(DensityCumulants)
         return found
 
     def part(self, rows: Array | slice) -> "Joints":
@@ -157,7 +163,7 @@ class Joints:
         return _ByLabel(self._cumulants_of)
 
     def _cumulants_of(self, label: int | None) -> Cumulants:
-        if self.model.family.capability(DensityCumulants) is None:
+        if self.closed is None:
             each = [cumulants(c) for c in self._densities(label)]
             return Cumulants(*(np.stack(f, axis=1) for f in zip(*each, strict=True)))
         k = self._plain + self._weight_cumulants(label)[:, None]
@@ -168,18 +174,18 @@ class Joints:
     @property
     def log_odds(self) -> Cumulants | None:
         """(n,) of the first of two classes against the second; None if not in closed form."""
-        if self.model.family.capability(DensityCumulants) is None:
+        if self.closed is None:
             return None
         return of_difference(self._plain + self._weight_cumulants(None)[:, None])
 
     @cached_property
     def _plain(self) -> Array:
-        own: Any = self.model.family.capability(DensityCumulants)
+        own: Any = self.closed
         return np.asarray(own.density_cumulants(self.X, 0)[..., self.classes])
 
     @cached_property
     def _seen(self) -> Array:
-        own: Any = self.model.family.capability(DensityCumulants)
+        own: Any = self.closed
         return np.asarray(own.density_cumulants(self.X, 1)[..., self.classes])
 
     def _weight_cumulants(self, label: int | None) -> Array:

@@ -38,7 +38,7 @@ from bayesgen.families.contract import ConjugateFamily, Theta
 from bayesgen.families.errors import UndefinedEstimateError, refuse_undefined
 from bayesgen.families.names import CLASS, CONTEXT, TOKEN
 from bayesgen.families.records import array
-from bayesgen.families.shared.assembly import density_by_draws
+from bayesgen.families.shared.densities import density_by_draws
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.markov_stats import (
     MarkovStats,

@@ -26,7 +26,6 @@ from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import NotLinearError, refuse_negative, refuse_undefined
 from bayesgen.families.names import CATEGORY, CLASS, FEATURE, FEATURE_CATEGORY, Method
 from bayesgen.families.records import array
-from bayesgen.families.shared.assembly import density_by_draws
 from bayesgen.families.shared.category_codes import (
     Codes,
     count_codes,
@@ -35,7 +34,7 @@ from bayesgen.families.shared.category_codes import (
     n_codes,
 )
 from bayesgen.families.shared.cells import Cells
-from bayesgen.families.shared.densities import log_dirichlet_density, log_product
+from bayesgen.families.shared.densities import density_by_draws, log_dirichlet_density, log_product
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.null_tables import deal
 from bayesgen.families.shared.pymc_parts import (

@@ -47,8 +47,8 @@ from bayesgen.families.names import (
 )
 from bayesgen.families.records import array
 from bayesgen.families.shared import forest_cumulants, forest_terms, strengths
-from bayesgen.families.shared.assembly import density_by_draws
 from bayesgen.families.shared.category_codes import declared_codes
+from bayesgen.families.shared.densities import density_by_draws
 from bayesgen.families.shared.forests import ForestAverage, best_forest
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.numerics.rows import row_blocks

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from bayesgen.families.shared.assembly import cgf_by_rows
 from bayesgen.families.shared.ngrams import DocumentCounts
-from bayesgen.numerics.rows import row_sums
+from bayesgen.numerics.rows import cgf_by_rows, row_sums
 from bayesgen.numerics.special import Array, log_gamma_difference
 
 if TYPE_CHECKING:

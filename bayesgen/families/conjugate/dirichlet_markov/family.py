@@ -33,8 +33,7 @@ from bayesgen.families.contract import ConjugateFamily, Theta
 from bayesgen.families.errors import NotLinearError, refuse_undefined
 from bayesgen.families.names import CLASS, CONTEXT, TOKEN
 from bayesgen.families.records import array
-from bayesgen.families.shared.assembly import density_by_draws
-from bayesgen.families.shared.densities import log_dirichlet_density, log_product
+from bayesgen.families.shared.densities import density_by_draws, log_dirichlet_density, log_product
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.markov_stats import MarkovStats, NgramFamily, check_ngrams
 from bayesgen.families.shared.ngrams import (

@@ -41,8 +41,8 @@ from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CATEGORY, CELL, CLASS, FEATURE, PARENT_CATEGORY, PARENT_CELL
 from bayesgen.families.records import array
-from bayesgen.families.shared.assembly import density_by_draws
 from bayesgen.families.shared.category_codes import declared_codes
+from bayesgen.families.shared.densities import density_by_draws
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.strengths import START, search, value
 from bayesgen.numerics.special import Array, log_gamma_difference, log_softmax, log_sum_exp

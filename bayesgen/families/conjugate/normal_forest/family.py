@@ -32,7 +32,7 @@ from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, StructureName
 from bayesgen.families.records import array
 from bayesgen.families.shared import forest_cumulants
-from bayesgen.families.shared.assembly import density_by_draws
+from bayesgen.families.shared.densities import density_by_draws
 from bayesgen.families.shared.forests import ForestAverage, best_forest
 from bayesgen.families.shared.gaussian import unit_information
 from bayesgen.families.shared.hyperparameters import broadcast_prior

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesgen.families.contract import Theta
-from bayesgen.families.shared.assembly import density_by_draws
-from bayesgen.families.shared.densities import log_inverse_wishart_density
+from bayesgen.families.shared.densities import density_by_draws, log_inverse_wishart_density
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
