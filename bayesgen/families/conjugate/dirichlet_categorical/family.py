@@ -129,6 +129,11 @@ class DirichletCategorical(ConjugateFamily):
     n_categories: Sequence[int] = ()
     new: Any = array(CLASS, FEATURE, default=None)
 
+    # methods with a page of their own
+    cgf = cumulants.cgf
+    density_cumulants = cumulants.density_cumulants
+    cell_cgf = cumulants.cell_cgf
+
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
         """``theta``: p(x_j = k | y = c), 0 in the padding."""
@@ -337,21 +342,6 @@ class DirichletCategorical(ConjugateFamily):
         """(D,) terms of `log_evidence`."""
         counts = _padded(stats.counts, self.alpha.shape[2])
         return np.asarray(log_beta_difference(self.alpha, counts).sum(axis=0))
-
-    def cgf(self, X: Matrix, t: Array) -> Array:
-        """Sum over cells of lG(p+t) - lG(p) - lG(P+t) + lG(P), p the pseudo-count of the cell.
-
-        A category never seen contributes t log(probability): it is the same under every theta.
-        """
-        return cumulants.cgf(self, X, t)
-
-    def density_cumulants(self, X: Matrix, seen: int) -> Array:
-        """Derivatives of `cgf`: polygammas of the pseudo-counts."""
-        return cumulants.density_cumulants(self, X, seen)
-
-    def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
-        """As `cgf`, cell by cell."""
-        return cumulants.cell_cgf(self, x, column, t)
 
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
         """Refused: linear in one indicator for each category, not in the codes."""

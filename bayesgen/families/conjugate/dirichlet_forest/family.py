@@ -110,6 +110,9 @@ class DirichletForest(ForestAverage, ConjugateFamily):
     pairs: Any = array(CLASS, FEATURE, FEATURE_BIS, CATEGORY, CATEGORY_BIS, default=None)
     structure: StructureName = "average"
 
+    # methods with a page of their own
+    draw = structures.draw
+
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
         """``parents``: position of the column that each depends on, -1 for a root; ``tables``."""
@@ -343,10 +346,6 @@ class DirichletForest(ForestAverage, ConjugateFamily):
         return forest_terms.of_tables(self.codes(X), parents[..., c, :], tables[..., c, :, :, :])
 
     # -- theta -----------------------------------------------------------------------------------
-
-    def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
-        """Forests, exactly and independently; given them, Dirichlet tables."""
-        return structures.draw(self, rng, n)
 
     def draw_log_density(self, rng: np.random.Generator, X: Any, n: int) -> Array:
         """(n, N, C) without the tables of other cells than the rows' (`DensityDraws`)."""

@@ -105,6 +105,10 @@ class DirichletSuperParents(ConjugateFamily):
     n: int = 1
     weights: Weights = "evidence"
 
+    # methods with a page of their own
+    draw = structures.draw
+    mle = structures.mle
+
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
         """``super_parents``: number of the set, in lexicographic order; ``tables``.
@@ -278,10 +282,6 @@ class DirichletSuperParents(ConjugateFamily):
 
     # -- theta -----------------------------------------------------------------------------------
 
-    def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
-        """Super-parents by their weights; given them, Dirichlet tables."""
-        return structures.draw(self, rng, n)
-
     def draw_log_density(self, rng: np.random.Generator, X: Any, n: int) -> Array:
         """(n, N, C) without the tables of other cells than the rows' (`DensityDraws`)."""
         return structures.draw_log_density(self, rng, self.codes(X), n)
@@ -289,10 +289,6 @@ class DirichletSuperParents(ConjugateFamily):
     def log_density(self, theta: Theta) -> Array:
         """(...) log weight of the super-parents plus log density of the tables given them."""
         return density_by_draws(lambda t: structures.log_density(self, t), theta, self.params)
-
-    def mle(self, stats: SuperParentStats) -> dict[str, Array]:
-        """Relative frequencies given the super-parents of the largest likelihood."""
-        return structures.mle(self, stats)
 
     def map(self) -> dict[str, Array]:
         """Refused: a set of super-parents has no mean, and tables of several no common mode."""

@@ -107,6 +107,9 @@ class NormalForest(ForestAverage, ConjugateFamily):
     ignored: Any = array(FEATURE, default=False)
     structure: StructureName = "average"
 
+    # methods with a page of their own
+    draw = structures.draw
+
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
         """``parents``: position of the column that each depends on, -1 for a root.
@@ -338,10 +341,6 @@ class NormalForest(ForestAverage, ConjugateFamily):
         return structures.terms(self.cells(X) + self.shift, own, ~self.ignored)
 
     # -- theta -----------------------------------------------------------------------------------
-
-    def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
-        """Forests, exactly and independently; given them, variances, slopes and means."""
-        return structures.draw(self, rng, n)
 
     def log_density(self, theta: Theta) -> Array:
         """(...) log probability of the forests plus log density of the others given them."""

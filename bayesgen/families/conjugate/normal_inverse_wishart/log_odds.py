@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def terms(
-    f: "NormalInverseWishart", X: Matrix, a: int, b: int, theta: Theta | None
+    f: "NormalInverseWishart", X: Matrix, a: int, b: int, theta: Theta | None = None
 ) -> tuple[Array, Array]:
     """Terms (..., N, D) and rest (..., N), as in `FeatureTerms`."""
     lead = () if theta is None else np.shape(theta["mu"])[:-2]
