@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from bayesgen.datatree import tree
-from bayesgen.datatree.row_names import named_rows
+from bayesgen.datatree.tree import named_rows
 from bayesgen.estimators.estimator import Estimator
 from bayesgen.explain.contributions import Request
 from bayesgen.explain.explanation import RULES, explanation, pairs_of, rule

@@ -6,7 +6,7 @@ import numpy as np
 
 from bayesgen.datatree import tree
 from bayesgen.datatree.names import PREDICTIONS
-from bayesgen.datatree.row_names import named_rows
+from bayesgen.datatree.tree import named_rows
 from bayesgen.estimators.estimator import Estimator
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.numerics.special import log_softmax

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from bayesgen.datatree.row_names import named_rows
+from bayesgen.datatree.tree import named_rows
 from bayesgen.encoding import suspects
 from bayesgen.encoding.in_memory import refuse_elsewhere
 from bayesgen.encoding.labels import code_labels, codes_of, weights_by_class

@@ -24,12 +24,10 @@ from bayesgen.families.capabilities import DensityCumulants, SharedVariances
 from bayesgen.families.conjugate.normal_inverse_wishart import (
     bartlett,
     cumulants,
-    density,
+    densities,
     density_draws,
-    linear_rule,
     log_odds,
     margins,
-    predictive,
     removal,
 )
 from bayesgen.families.conjugate.normal_inverse_wishart.default_scale import shrunken_correlations
@@ -104,15 +102,15 @@ class NormalInverseWishart(ConjugateFamily):
     shared: bool = False
 
     # methods with a page of their own
-    student = cached_property(predictive.student)
-    log_density = density.log_density
-    log_predictive = predictive.log_predictive
+    student = cached_property(densities.student)
+    log_density = densities.log_density
+    log_predictive = densities.log_predictive
     log_predictive_without = removal.log_predictive_without
     cgf = cumulants.cgf
     draw_log_density = density_draws.draw
     density_cumulants = cumulants.density_cumulants
     distance_draws = density_draws.distances
-    linear_form = linear_rule.weights
+    linear_form = log_odds.weights
     log_odds_terms = log_odds.terms
     rest_cgf = log_odds.rest_cgf
     margins = margins.of_family
@@ -176,7 +174,7 @@ class NormalInverseWishart(ConjugateFamily):
         """Linear in the features where the classes share one covariance."""
         if not self.shared:
             return self.log_likelihood(X, theta)
-        return linear_rule.scores(self, X, theta)
+        return log_odds.scores(self, X, theta)
 
     def flat(self, theta: Theta) -> tuple[Array, Array]:
         """mu (S, C, D) and Sigma (S, G, D, D) of all draws."""
