@@ -30,6 +30,7 @@ from sklearn.utils.validation import _num_samples
 from bayesgen.datatree import tree
 from bayesgen.datatree.names import POSTERIOR, PREDICTIONS, SUMMARY
 from bayesgen.encoding.labels import codes_of
+from bayesgen.families.errors import refuse_unknown
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.numerics.rows import Matrix
@@ -321,12 +322,8 @@ def _warn_if_apart(r_hat: Array, draws: int) -> None:
 def _check(
     theta: str, method: str, n_classes: int, posterior: Any, draws: int, chains: int
 ) -> None:
-    for name, value, known in (
-        ("theta", theta, ("drawn", "updated", "integrated")),
-        ("method", method, ("auto", "quadrature", "gibbs")),
-    ):
-        if value not in known:
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
+    refuse_unknown("theta", theta, ("drawn", "updated", "integrated"))
+    refuse_unknown("method", method, ("auto", "quadrature", "gibbs"))
     if method == "quadrature" and (n_classes != 2 or theta == "updated"):
         raise ValueError(
             f"method='quadrature' is for two classes at known theta, not for {n_classes} classes "

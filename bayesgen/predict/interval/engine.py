@@ -306,26 +306,27 @@ class _Source:
     def many_classes(self, X: Matrix, classes: Array) -> Ends:
         """Each class against all others: by each route what the one before left."""
         out, left = Ends.empty(X.shape[0], len(classes)), np.arange(X.shape[0])
+        joints = Joints(self.model, X, classes, self.class_prior, self.points, self.compiled)
         for route in self.routes:
             if len(left):
-                left = self.against_rest(out, left, X[left], classes, route)
+                left = self.against_rest(out, left, joints, route)
         if len(left):
             out.put(left, self.by_draws(X[left], classes))
         return out
 
-    def against_rest(self, out: Ends, rows: Array, X: Matrix, classes: Array, route: str) -> Array:
-        """Fill `rows` of `out`, which are X, by one route; returns those that it is not for."""
-        joints = Joints(self.model, X, classes, self.class_prior, self.points, self.compiled)
+    def against_rest(self, out: Ends, rows: Array, joints: Joints, route: str) -> Array:
+        """Fill `rows` of `out` by one route; returns those that it is not for."""
+        classes = joints.classes
         alone = KINDS[self.request.kind].invariant and joints.shared is None
         kind = {"margins": "auto", "cornish-fisher": "expanded" if alone else "shared"}[route]
         size = POINTS["exact" if self.request.method == "exact" else kind]
         law_of = joints.expanded if route == "cornish-fisher" else joints.inverted
-        if route == "margins" and not joints.independent.all():
+        if route == "margins" and not joints.independent[rows].all():
             return rows
         weight: Array = np.ones((len(rows), 1))
         labels: list[Any] = [None]
         if self.with_row:
-            p = responsibilities(self.model, X, classes, self.class_prior)
+            p = responsibilities(self.model, joints.X[rows], classes, self.class_prior)
             p = np.where(p > LEAST / len(classes), p, 0.0)
             labels = np.flatnonzero(p.any(axis=0)).tolist()
             weight = p[:, labels] / p.sum(axis=1, keepdims=True)
@@ -333,7 +334,7 @@ class _Source:
         step = max(1, (_CELLS >> (3 if alone else 1)) // (size * len(classes) * len(labels)))
         for start in range(0, len(rows), step):
             part = slice(start, start + step)
-            laws = [law for k in labels if (law := law_of(size, part, k)) is not None]
+            laws = [law for k in labels if (law := law_of(size, rows[part], k)) is not None]
             if not laws:
                 return rows
             mixture = Mixture(weight[part], laws, self.compiled)

@@ -132,7 +132,7 @@ class Joints:
 
     # -- by expansions -----------------------------------------------------------------------
 
-    def expanded(self, n_points: int, rows: slice, label: int | None = None) -> Law | None:
+    def expanded(self, n_points: int, rows: slice | Array, label: int | None = None) -> Law | None:
         """Some rows by Cornish and Fisher's expansions; None if their classes share more.
 
         Given the row too where `label` is a position in `classes`.
@@ -200,7 +200,7 @@ class Joints:
         return log_gamma_derivatives(self.model.alpha[self.classes] + seen)
 
     def _given_variances(
-        self, points: Any, n_points: int, rows: slice, label: int | None
+        self, points: Any, n_points: int, rows: slice | Array, label: int | None
     ) -> tuple[Cumulants, Array, Array]:
         """Cumulants at the mean draw of the variances; location and scale at each draw."""
         own: Any = self.shared
@@ -226,7 +226,7 @@ class Joints:
             for j, c in enumerate(self.classes)
         ]
 
-    def inverted(self, n_points: int, rows: slice, label: int | None = None) -> Law:
+    def inverted(self, n_points: int, rows: slice | Array, label: int | None = None) -> Law:
         """Some rows by inversion of the characteristic functions."""
         u = self.points(n_points).random((n_points, len(self.classes)))
         contrasts = self.part(rows)._densities(label)
@@ -237,7 +237,7 @@ class Joints:
         start, spacing = np.zeros((n, n_classes)), np.ones((n, n_classes))
         tables, length = [], 0
         for c, contrast in enumerate(contrasts):
-            k = cumulants(contrast)
+            k = Cumulants(*(f[rows, c] for f in self._cumulants[label]))
             varies = (k.sd > 0) | (k.error == np.inf)
             good[~varies, c] = False  # F of a constant is a step
             draws[:, c] = k.mean[:, None]

@@ -21,11 +21,12 @@ n rows, Q probabilities, S draws.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from scipy.special import expit
 
+from bayesgen.families.errors import refuse_unknown
 from bayesgen.numerics.special import Array
 from bayesgen.predict.draws import Sample
 
@@ -142,9 +143,6 @@ KINDS: dict[str, Kind] = {
 Method = Literal["auto", "exact", "approx", "draws"]
 Given = Literal["training", "training and row"]
 
-_METHODS = ("auto", "exact", "approx", "draws")
-_GIVEN = ("training", "training and row")
-
 
 @dataclass(frozen=True)
 class IntervalRequest:
@@ -179,15 +177,9 @@ class IntervalRequest:
         """Refuse what is not one of these."""
         if not 0 < self.prob < 1:
             raise ValueError(f"prob must be between 0 and 1, got {self.prob}")
-        for name, value, known in (
-            ("kind", self.kind, tuple(KINDS)),
-            ("method", self.method, _METHODS),
-            ("given", self.given, _GIVEN),
-        ):
-            if value not in known:
-                raise ValueError(
-                    f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}"
-                )
+        refuse_unknown("kind", self.kind, KINDS)
+        refuse_unknown("method", self.method, get_args(Method))
+        refuse_unknown("given", self.given, get_args(Given))
 
     @classmethod
     def of(cls, prob: float | None = None, kind: Any = None, **options: Any) -> Self:

@@ -36,7 +36,7 @@ from bayesgen.families.conjugate.normal_inverse_gamma import (
 from bayesgen.families.conjugate.normal_inverse_gamma.normal_densities import normal_log_densities
 from bayesgen.families.conjugate.normal_inverse_gamma.statistics import GaussianStats
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
-from bayesgen.families.errors import NotLinearError, refuse_undefined
+from bayesgen.families.errors import NotLinearError, refuse_undefined, refuse_unknown
 from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.records import array
 from bayesgen.families.shared.densities import (
@@ -136,10 +136,7 @@ class NormalInverseGamma(ConjugateFamily):
     def __post_init__(self) -> None:
         """Refuse an unknown variance structure."""
         if self.variance not in _PARAM_DIMS:
-            raise ValueError(
-                f"variance must be one of {', '.join(map(repr, _PARAM_DIMS))}, "
-                f"got {self.variance!r}"
-            )
+            refuse_unknown("variance", self.variance, _PARAM_DIMS)
 
     # -- variance groups ---------------------------------------------------------------------
 
