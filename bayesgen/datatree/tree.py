@@ -4,8 +4,9 @@
 of hyper-parameters. Every tree says by whom, how and when it was made (`provenance`).
 """
 
-from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any
+import functools
+from collections.abc import Callable, Hashable, Mapping
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from bayesgen.datatree.names import (
     POSTERIOR_PREDICTIVE,
     PRIOR_PREDICTIVE,
 )
-from bayesgen.families.names import CATEGORY, CHAIN, DRAW, FEATURE, FEATURE_CATEGORY
+from bayesgen.families.names import CATEGORY, CHAIN, DRAW, FEATURE, FEATURE_CATEGORY, OBS
 from bayesgen.families.shared.cells import Cells, by_cell, cells_dim, cells_of, padded
 from bayesgen.numerics.special import Array
 
@@ -163,8 +164,9 @@ def group(variables: Mapping[str, tuple[tuple[str, ...], Array]], coords: Coords
     """{name: (dims, values)} as a Dataset; what has no labels in `coords` is counted from 0."""
     import xarray as xr
 
-    found = {name: by_cell(dims, value, coords) for name, (dims, value) in variables.items()}
-    out = xr.Dataset({name: (list(dims), value) for name, (dims, value) in found.items()})
+    if any(isinstance(labels, Cells) for labels in coords.values()):
+        variables = {k: by_cell(dims, value, coords) for k, (dims, value) in variables.items()}
+    out = xr.Dataset({name: (list(dims), value) for name, (dims, value) in variables.items()})
     counted = {d: np.arange(n) for d, n in out.sizes.items()}
     return labelled(out.assign_coords(counted), coords)
 
@@ -297,3 +299,27 @@ def provenance(
     if isinstance(random_state, int | np.integer):
         out["seed"] = int(random_state)
     return out
+
+
+def named_rows[Function: Callable[..., Any]](function: Function) -> Function:
+    """A function of (classifier, X, ...) whose result has X's index as ``obs_id``.
+
+    Of a pandas frame or series: rows of others, and of a frame that was never indexed, are counted
+    from 0. The result is a Dataset or a DataTree.
+    """
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **options: Any) -> Any:
+        found = function(*args, **options)
+        index: Any = getattr(args[1] if len(args) > 1 else options["X"], "index", None)
+        if getattr(index, "nlevels", 0) != 1:  # the method of a list, or labels of several levels
+            return found
+        labels = {OBS: index.to_numpy()}
+        if hasattr(found, "subtree"):
+            for node in found.subtree:
+                if OBS in node.dims:
+                    node.dataset = node.to_dataset(inherit=False).assign_coords(labels)
+            return found
+        return found.assign_coords(labels)
+
+    return cast(Function, wrapper)

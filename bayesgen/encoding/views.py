@@ -21,6 +21,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from bayesgen.encoding.schema import TableSchema
+from bayesgen.families.errors import refuse_unknown
 from bayesgen.numerics.special import Array
 
 ViewName = Literal["numbers", "normal scores", "bins"]
@@ -57,10 +58,7 @@ class TableView:
         n_bins : int
             At most so many intervals per real column; fewer where values are tied.
         """
-        if name not in get_args(ViewName):
-            raise ValueError(
-                f"view must be one of {', '.join(map(repr, get_args(ViewName)))}, got {name!r}"
-            )
+        refuse_unknown("view", name, get_args(ViewName))
         schema = TableSchema.learn(X)
         cells = schema.encode(X)
         knots: list[Any] = []

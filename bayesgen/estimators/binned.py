@@ -11,8 +11,7 @@ from bayesgen.estimators.base import Align, GenerativeClassifier
 from bayesgen.estimators.tables import _Table, refuse_no_categories
 from bayesgen.families.names import CLASS, Method
 from bayesgen.numerics.special import Array, log_sum_exp
-from bayesgen.posterior.model import ClassStats
-from bayesgen.posterior.scores import Quantity
+from bayesgen.posterior.model import ClassStats, Quantity
 
 if TYPE_CHECKING:
     import pymc as pm

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from bayesgen.datatree import tree
-from bayesgen.datatree.row_names import named_rows
+from bayesgen.datatree.tree import named_rows
 from bayesgen.estimators.estimator import Estimator
 from bayesgen.explain.contributions import Request
 from bayesgen.explain.explanation import RULES, explanation, pairs_of, rule
@@ -14,7 +14,7 @@ from bayesgen.families.names import BOUND, FEATURE, OBS
 if TYPE_CHECKING:
     import xarray as xr
 
-    from bayesgen.predict.interval.kinds import KindName
+    from bayesgen.predict.interval.request import KindName
 
 _BYTES = 4 << 30  # a table that would be larger is refused
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 import numpy as np
 
 from bayesgen.datatree import tree
-from bayesgen.datatree.row_names import named_rows
+from bayesgen.datatree.tree import named_rows
 from bayesgen.estimators.estimator import Estimator, available_if
 from bayesgen.estimators.extremes import refuse_large_cells
 from bayesgen.estimators.lazy_rows import row_by_row
@@ -15,8 +15,7 @@ from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CLASS, OBS, Method
 from bayesgen.numerics.special import Array, log_sum_exp
 from bayesgen.posterior.exact import ExactPosterior
-from bayesgen.posterior.model import log_weights
-from bayesgen.posterior.scores import Quantity
+from bayesgen.posterior.model import Quantity, log_weights
 from bayesgen.predict.probabilities import (
     ImpossibleRowError,
     check_method,

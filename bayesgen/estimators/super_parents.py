@@ -7,7 +7,7 @@ import numpy as np
 from bayesgen.encoding.binned import MissingCells
 from bayesgen.estimators.binned import _Binned
 from bayesgen.families.conjugate.dirichlet_super_parents import DirichletSuperParents
-from bayesgen.families.conjugate.dirichlet_super_parents.pymc_tables import declare
+from bayesgen.families.conjugate.dirichlet_super_parents.structures import declare
 from bayesgen.families.contract import ConjugateFamily, Family
 from bayesgen.posterior.model import ClassStats
 

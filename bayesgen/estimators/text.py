@@ -18,6 +18,7 @@ from bayesgen.families.capabilities import TokenDraws, require
 from bayesgen.families.conjugate.context_tree import ContextTree
 from bayesgen.families.conjugate.dirichlet_markov import DirichletMarkov
 from bayesgen.families.contract import ConjugateFamily, Family
+from bayesgen.families.errors import refuse_unknown
 from bayesgen.families.names import CLASS, CONTEXT, TOKEN, Method
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import log_weights
@@ -266,9 +267,7 @@ class MarkovNB(GenerativeClassifier):
 
     @property
     def _family_type(self) -> type[Family]:  # type: ignore[override]
-        if self.smoothing not in _FAMILIES:
-            names = ", ".join(map(repr, _FAMILIES))
-            raise ValueError(f"smoothing must be one of {names}, got {self.smoothing!r}")
+        refuse_unknown("smoothing", self.smoothing, _FAMILIES)
         return _FAMILIES[self.smoothing]
 
     def _make_family(self) -> ConjugateFamily:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesgen.datatree import tree
-from bayesgen.datatree.row_names import named_rows
+from bayesgen.datatree.tree import named_rows
 from bayesgen.estimators.leave_one_out import LeaveOneOut
 from bayesgen.estimators.training import Training
 from bayesgen.families.names import CLASS, OBS

@@ -6,7 +6,7 @@ import numpy as np
 
 from bayesgen.datatree import tree
 from bayesgen.datatree.names import PREDICTIONS
-from bayesgen.datatree.row_names import named_rows
+from bayesgen.datatree.tree import named_rows
 from bayesgen.estimators.estimator import Estimator
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.numerics.special import log_softmax
@@ -17,8 +17,7 @@ from bayesgen.predict.interval.request import IntervalRequest
 if TYPE_CHECKING:
     import xarray as xr
 
-    from bayesgen.predict.interval.kinds import KindName
-    from bayesgen.predict.interval.request import Given
+    from bayesgen.predict.interval.request import Given, KindName
 
 
 class Uncertainty(Estimator):
@@ -106,8 +105,8 @@ class Uncertainty(Estimator):
         >>> float(table["predictive"].sel({"class": 1})[0].round(3))
         0.349
         """
-        own = self._posterior_of(posterior)
         request = IntervalRequest.of(prob, kind, method=method, given=given)
+        own = self._posterior_of(posterior)
         weights = self._given_weights(class_prior)
         encoded = self._encoded(X)
         joint = own.log_joint(encoded, "posterior_predictive", weights, "probability")

@@ -29,7 +29,7 @@ from bayesgen.predict.interval.request import IntervalRequest
 if TYPE_CHECKING:
     import xarray as xr
 
-    from bayesgen.predict.interval.kinds import KindName
+    from bayesgen.predict.interval.request import KindName
 
 _FLOOR = "the floor of mutual_information(posterior=...), which plug-ins do without,"
 PlugIn = Literal["posterior_mean", "map", "mle"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from bayesgen.families.errors import refuse_unknown
 from bayesgen.inference.compiled import LOCK, Graph, compiled_program, find
 from bayesgen.inference.diagnostics import SamplingError, refuse_incomplete
 from bayesgen.inference.interrupts import Interrupts, not_swallowed
@@ -82,10 +83,7 @@ def check(draws: int, tune: int, chains: int, sampler: str) -> None:
     for name, value, least in (("draws", draws, 1), ("tune", tune, 0), ("chains", chains, 1)):
         if not isinstance(value, int | np.integer) or value < least:
             raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
-    if sampler not in SAMPLERS:
-        raise ValueError(
-            f"sampler must be one of {', '.join(map(repr, SAMPLERS))}, got {sampler!r}"
-        )
+    refuse_unknown("sampler", sampler, SAMPLERS)
 
 
 def is_compiled(model: Any) -> bool:

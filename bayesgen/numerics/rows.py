@@ -93,6 +93,24 @@ def stored_blocks(X: Matrix, table_cells: int) -> Iterator[tuple[slice, sparse.c
         yield rows, stored_cells(X, rows)
 
 
+def cgf_by_rows(
+    cell: Callable[[slice, Array], Array], n_rows: int, n_features: int, t: Array
+) -> Array:
+    """Assemble a cgf (..., N) from ``cell(rows, t_rows) -> (..., n)``, in blocks of rows.
+
+    `t` is (..., C) as in `ConjugateFamily.cgf`; `t_rows` is (..., n or 1, C).
+    """
+    t = np.asarray(t)
+    if t.ndim == 1:
+        t = t[None]
+    lead = t.shape[:-2]
+    dtype = np.complex128 if np.iscomplexobj(t) else np.float64
+    out = np.empty((*lead, n_rows), dtype=dtype)
+    for rows in row_blocks(n_rows, n_features * max(1, int(np.prod(lead)))):
+        out[..., rows] = cell(rows, t if t.shape[-2] == 1 else t[..., rows, :])
+    return out
+
+
 # -------------------------------------------------------------------------------- sums and products
 
 

@@ -11,7 +11,7 @@ from bayesgen.plots.style import HAIR, INK, Look, canvas, checked_axes, legend_b
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from bayesgen.predict.interval.kinds import KindName
+    from bayesgen.predict.interval.request import KindName
 
 _ROWS = 60
 

@@ -14,10 +14,12 @@ from bayesgen.numerics.special import Array, log_sum_exp
 from bayesgen.posterior.model import (
     ClassModel,
     ClassStats,
+    Quantity,
     draw_shape,
     log_class_weights,
     log_weights,
     log_weights_without,
+    plug_in_score,
 )
 from bayesgen.posterior.monte_carlo import (
     MonteCarlo,
@@ -27,7 +29,6 @@ from bayesgen.posterior.monte_carlo import (
     warn_in_doubt,
     warn_large_k,
 )
-from bayesgen.posterior.scores import Quantity, plug_in_score
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,12 +12,13 @@ from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import (
     ClassModel,
     ClassStats,
+    Quantity,
     log_weights,
     log_weights_without,
+    plug_in_score,
     split_chains,
 )
 from bayesgen.posterior.removal import fragile, leave_out_each, log_predictive_without
-from bayesgen.posterior.scores import Quantity, plug_in_score
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,13 +7,19 @@ The weights and the features' parameters are independent a posteriori, so their 
 evidences and cumulant generating functions add. Source: Murphy (2012), section 3.5.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from bayesgen.families.capabilities import ThetaDensity, UnlabelledRows, require
+from bayesgen.families.capabilities import (
+    Discriminant,
+    PlugInScore,
+    ThetaDensity,
+    UnlabelledRows,
+    require,
+)
 from bayesgen.families.contract import ConjugateFamily, Family, Stats, Theta
 from bayesgen.families.errors import refuse_undefined
 from bayesgen.families.names import CLASS, CLASS_WEIGHTS, OBS, Method
@@ -301,3 +307,26 @@ def log_weights_without(alpha: Array, count: Array, codes: Array, weight: Array)
     others[np.arange(len(codes)), codes] -= weight
     left = alpha + np.maximum(others, 0.0)
     return log_weights(left / left.sum(axis=1, keepdims=True))
+
+
+# ------------------------------------------------------------------------------- scores of rows
+
+
+Quantity = Literal["density", "probability"]
+Score = Callable[[Matrix, Theta], Array]
+
+
+def score(family: Family, quantity: Quantity) -> Score:
+    """(X, theta) to (..., N, C) log densities.
+
+    Up to a term that the classes of a row have in common, for the ``"probability"`` of a class and
+    where the family has it cheaper.
+    """
+    own = family.capability(Discriminant) if quantity == "probability" else None
+    return family.log_likelihood if own is None else own.discriminant
+
+
+def plug_in_score(family: Family, method: Method, quantity: Quantity) -> Score:
+    """The same for the theta of a plug-in method."""
+    own = family.capability(PlugInScore)
+    return score(family if own is None else own.for_plug_in(method), quantity)

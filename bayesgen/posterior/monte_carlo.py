@@ -24,8 +24,7 @@ from scipy import fft
 from bayesgen.families.contract import Family, Theta
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_mean_exp, log_softmax
-from bayesgen.posterior.model import log_weights
-from bayesgen.posterior.scores import Quantity, score
+from bayesgen.posterior.model import Quantity, log_weights, score
 
 _BLOCK = 1 << 21  # log densities held at a time: 16 MiB of float64
 _SLICE = 1 << 19  # of these, worked on at a time: a few temporaries of 4 MiB

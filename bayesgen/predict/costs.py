@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.datatree import tree
-from bayesgen.datatree.row_names import named_rows
+from bayesgen.datatree.tree import named_rows
 from bayesgen.encoding.labels import codes_of
 from bayesgen.families.names import ACTION, OBS, Method
 from bayesgen.numerics.special import Array

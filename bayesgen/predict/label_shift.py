@@ -30,6 +30,7 @@ from sklearn.utils.validation import _num_samples
 from bayesgen.datatree import tree
 from bayesgen.datatree.names import POSTERIOR, PREDICTIONS, SUMMARY
 from bayesgen.encoding.labels import codes_of
+from bayesgen.families.errors import refuse_unknown
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.numerics.rows import Matrix
@@ -38,8 +39,7 @@ from bayesgen.posterior.monte_carlo import MonteCarloWarning
 from bayesgen.posterior.of_classifier import fitted_posterior
 from bayesgen.predict import from_draws
 from bayesgen.predict import mixture_weights as mixture
-from bayesgen.predict.interval.kinds import KindName
-from bayesgen.predict.interval.request import IntervalRequest
+from bayesgen.predict.interval.request import KINDS, IntervalRequest, KindName
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -283,7 +283,7 @@ def _summary(rho: Array, request: IntervalRequest) -> Variables:
 def _of_density(density: mixture.MeshDensity, request: IntervalRequest) -> Variables:
     low, high = request.ends(1, density.quantile)
     back = -high, -low
-    if not request.symmetric:
+    if not KINDS[request.kind].symmetric:
         back = request.ends(1, lambda p: -density.quantile(1 - p))
     mean = density.expectation(_on_simplex(density.l))[0]
     sd = np.sqrt(density.expectation(np.square(expit(density.l) - mean[1]))[0])
@@ -322,12 +322,8 @@ def _warn_if_apart(r_hat: Array, draws: int) -> None:
 def _check(
     theta: str, method: str, n_classes: int, posterior: Any, draws: int, chains: int
 ) -> None:
-    for name, value, known in (
-        ("theta", theta, ("drawn", "updated", "integrated")),
-        ("method", method, ("auto", "quadrature", "gibbs")),
-    ):
-        if value not in known:
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
+    refuse_unknown("theta", theta, ("drawn", "updated", "integrated"))
+    refuse_unknown("method", method, ("auto", "quadrature", "gibbs"))
     if method == "quadrature" and (n_classes != 2 or theta == "updated"):
         raise ValueError(
             f"method='quadrature' is for two classes at known theta, not for {n_classes} classes "

@@ -10,8 +10,11 @@ Three numbers that are not the same:
 The first two are closed forms, or estimates from posterior draws where those are given.
 """
 
+from typing import cast
+
 import numpy as np
 
+from bayesgen.families.errors import refuse_unknown
 from bayesgen.families.names import METHODS, Method
 from bayesgen.numerics import kernels
 from bayesgen.numerics.special import Array, log_softmax
@@ -19,9 +22,8 @@ from bayesgen.numerics.special import Array, log_softmax
 
 def check_method(method: str) -> Method:
     """`method` if it is one of `names.METHODS`, else an error that lists them."""
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}")
-    return method
+    refuse_unknown("method", method, METHODS)
+    return cast(Method, method)
 
 
 class ImpossibleRowError(ValueError):

@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from scipy.special import entr, expit, stdtrit
 
+from bayesgen.families.errors import refuse_unknown
 from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_softmax
@@ -167,12 +168,8 @@ def entropies(
     >>> found.total.round(5), found.aleatoric.round(5), found.mean.round(6), found.sd.round(3)
     (array([0.63709]), array([0.52908]), array([[0.33416, 0.66584]]), array([[0.211, 0.211]]))
     """
-    for name, value, known in (
-        ("pair", str(pair), ("posterior", "predictive")),
-        ("unit", str(unit), ("nats", "bits")),
-    ):
-        if value not in known:
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
+    refuse_unknown("pair", str(pair), ("posterior", "predictive"))
+    refuse_unknown("unit", str(unit), ("nats", "bits"))
     n, n_classes = X.shape[0], len(model.alpha)
     moments, total = Moments.empty(n, n_classes), np.full(n, np.nan)
     points = Points(rng)

@@ -42,9 +42,9 @@ def members(kind: type) -> list[str]:
 
 
 def arguments(function: Any) -> list[tuple[str, Any, Any]]:
-    """Names, kinds and defaults, without self."""
+    """Names, kinds and defaults, without that of the family: `self`, or `f` on another page."""
     parameters = inspect.signature(function).parameters.values()
-    return [(p.name, p.kind, p.default) for p in parameters if p.name != "self"]
+    return [(p.name, p.kind, p.default) for p in parameters if p.name not in ("self", "f")]
 
 
 def test_capabilities_are_few_small_and_explained():

@@ -85,7 +85,9 @@ def _concrete():
 def pytest_generate_tests(metafunc, without=()):
     """`case`: each example of each conjugate family; `family`: of each that is sampled.
 
-    `approximate`: of each with an approximate predictive. `without`: names of families left out.
+    `approximate`: of each with an approximate predictive; all of these if `only` does not choose.
+    `missing`: with and, where the family takes them, without all cells. `without`: names of
+    families left out.
     """
     only = metafunc.config.getoption("--family", default=[])
     known = {f.__name__: f for f in _concrete()}
@@ -99,7 +101,7 @@ def pytest_generate_tests(metafunc, without=()):
             if is_exact(family)
             for i in range(len(examples(family, 3, 4)))
         ]
-        metafunc.parametrize("case", cases, ids=lambda c: f"{c.family.__name__}-{c.index}")
+        _parametrize(metafunc, "case", {f"{c.family.__name__}-{c.index}": c for c in cases})
     if "family" in metafunc.fixturenames:
         found = {
             f"{family.__name__}-{i}": example
@@ -107,7 +109,7 @@ def pytest_generate_tests(metafunc, without=()):
             if not issubclass(family, ConjugateFamily)
             for i, example in enumerate(examples(family, 3, 2))
         }
-        metafunc.parametrize("family", found.values(), ids=found)
+        _parametrize(metafunc, "family", found)
     if "approximate" in metafunc.fixturenames:
         found = {
             f"{family.__name__}-{i}": example
@@ -115,7 +117,29 @@ def pytest_generate_tests(metafunc, without=()):
             if issubclass(family, ApproximateFamily)
             for i, example in enumerate(examples(family, 3, 4))
         }
-        metafunc.parametrize("approximate", found.values(), ids=found)
+        _parametrize(metafunc, "approximate", found)
+
+
+def _parametrize(metafunc, name, found):
+    applies = getattr(metafunc.function, "applies", lambda case: True)
+    found = {k: v for k, v in found.items() if applies(v)}
+    if "missing" not in metafunc.fixturenames:
+        metafunc.parametrize(name, found.values(), ids=found)
+        return
+    pairs = {f"{k}-whole": (v, False) for k, v in found.items()}
+    takes = fits_missing if name == "case" else family_takes_missing
+    pairs |= {f"{k}-missing": (v, True) for k, v in found.items() if takes(v)}
+    metafunc.parametrize((name, "missing"), pairs.values(), ids=pairs)
+
+
+def only(*conditions):
+    """Decorator of a law: of the cases or families for which all conditions hold."""
+
+    def of(law):
+        law.applies = lambda case: all(condition(case) for condition in conditions)
+        return law
+
+    return of
 
 
 def first(theta):
@@ -146,34 +170,56 @@ def with_missing(X, rng, share: float = 0.3):
     return X
 
 
-def needs_missing(case, *, in_training: bool):
-    """Skip unless NaN is marginalised; where it is refused, hold the family to refusing it."""
-    X, _ = case.rows(6)
-    if not is_table(X):
-        pytest.skip("X is not a float matrix, so no cell can be NaN")
-    if case.family.missing != "marginalised":
-        pytest.skip("refuses missing cells; see test_missing_cells_are_refused_with_the_reason")
-    if in_training and not fits_missing(case):
-        pytest.skip("marginalises missing cells in prediction, refuses them in training")
+@cache
+def has_table(case) -> bool:
+    """Whether rows have cells, of which any may be missing."""
+    return is_table(case.rows(6)[0])
 
 
-def needs_density(case):
-    """Skip a family that leaves `log_density` out, as it may."""
-    if case.prior.capability(ThetaDensity) is None:
-        pytest.skip("the density of theta is not defined")
+@cache
+def has_real_columns(case) -> bool:
+    return is_real(case.rows(24)[0])
 
 
-def needs_pymc(case):
-    """Skip a family that says why its theta is not what a PyMC model has variables of."""
-    if case.family.no_pymc:
-        pytest.skip("no PyMC model; see test_without_a_pymc_model_the_reason_is_given")
+def takes_missing(case) -> bool:
+    """Whether NaN is marginalised in prediction; where not, the family is held to refusing it."""
+    return case.family.missing == "marginalised" and has_table(case)
 
 
+@cache
 def fits_missing(case) -> bool:
+    """Whether it is in training too."""
+    if not takes_missing(case):
+        return False
     X, y = case.rows(6)
     try:
         case.stats(with_missing(X, case.rng()), y)
     except ValueError:
+        return False
+    return True
+
+
+def family_takes_missing(family) -> bool:
+    """Of a sampled family."""
+    return family.missing == "marginalised" and not family.discriminative
+
+
+def has_density(case) -> bool:
+    """A family may leave `log_density` out."""
+    return case.prior.capability(ThetaDensity) is not None
+
+
+def in_pymc(case) -> bool:
+    """Else the family says why its theta is not what a PyMC model has variables of."""
+    return not case.family.no_pymc
+
+
+@cache
+def has_defaults(case) -> bool:
+    """Whether it can be constructed without numbers."""
+    try:
+        defaults(case)
+    except TypeError:
         return False
     return True
 
@@ -275,8 +321,5 @@ def renamed(record: Record, axes: tuple[str, ...], new_of_old):
 
 
 def defaults(case):
-    """The family as constructed without numbers, or skip."""
-    try:
-        return case.family(**case.prior.settings())
-    except TypeError:
-        pytest.skip("cannot be constructed without arguments")
+    """The family as constructed without numbers."""
+    return case.family(**case.prior.settings())

@@ -1,9 +1,10 @@
 """Every capability that a family offers is what its protocol says, found by walking the folder.
 
-A conjugate family that does not offer one is skipped. What is asked of sampled families alone
-(starting points, identified functions) is in the tests of each family and of its sampler.
+What is asked of sampled families alone (starting points, identified functions) is in the tests of
+each family and of its sampler.
 """
 
+from functools import cache
 from math import factorial
 
 import numpy as np
@@ -30,18 +31,25 @@ from bayesgen.families.capabilities import (
 from bayesgen.families.errors import NotLinearError
 from bayesgen.families.shared.separate_columns import separate_columns
 from tests.graphs import declare, values_of
-from tests.laws.cases import close, first, is_table, same_stats, within_mcse
+from tests.laws.cases import close, first, in_pymc, only, same_stats, takes_missing, within_mcse
 from tests.laws.test_pymc import Y, coords_of, on_rows
 
 
-def offered(case, kind):
-    """The posterior of two classes, its rows, and what answers for the capability."""
+@cache
+def fitted(case):
+    """Two classes, their posterior, its rows, and the statistics."""
     case = case.sized(2, 3)
-    posterior, X, y, stats = case.fitted(12)
-    found = posterior.capability(kind)
-    if found is None:
-        pytest.skip(f"does not offer {kind.__name__}")
-    return case, posterior, X, y, stats, found
+    return case, *case.fitted(12)
+
+
+def offering(kind):
+    """Of the cases whose posterior has the capability."""
+    return only(lambda case: fitted(case)[1].capability(kind) is not None)
+
+
+def offered(case, kind):
+    """The fit, and what answers for the capability."""
+    return *fitted(case), fitted(case)[1].capability(kind)
 
 
 def contrast(log_p):
@@ -56,12 +64,14 @@ def alone(X, j):
     return out
 
 
+@offering(Discriminant)
 def test_a_discriminant_is_the_likelihood_up_to_a_common_term(case):
     case, posterior, X, _, _, found = offered(case, Discriminant)
     theta = posterior.draw(case.rng(1), 3)
     close(contrast(found.discriminant(X, theta)), contrast(posterior.log_likelihood(X, theta)))
 
 
+@offering(ObservedCells)
 def test_observed_cells_are_those_that_are_not_missing(case):
     case, _, X, y, _, found = offered(case, ObservedCells)
     X = X.astype(float)
@@ -72,6 +82,7 @@ def test_observed_cells_are_those_that_are_not_missing(case):
     close(cells, np.array(expected))
 
 
+@offering(LinearRule)
 def test_a_linear_rule_is_the_likelihood_up_to_a_common_term(case):
     case, posterior, X, _, _, found = offered(case, LinearRule)
     draws = first(posterior.draw(case.rng(1), 1))
@@ -84,6 +95,7 @@ def test_a_linear_rule_is_the_likelihood_up_to_a_common_term(case):
         close(contrast(X @ w.T + w0), contrast(expected))
 
 
+@offering(DensityDraws)
 def test_draws_of_densities_have_the_moments_of_the_cgf(case):
     case, posterior, X, _, _, found = offered(case, DensityDraws)
     draws = contrast(found.draw_log_density(case.rng(2), X, 4000))[..., 1]
@@ -93,6 +105,7 @@ def test_draws_of_densities_have_the_moments_of_the_cgf(case):
     within_mcse((draws - k.imag / h) ** 2, -2 * k.real / h**2, "variance of the log-odds")
 
 
+@offering(DensityCumulants)
 @pytest.mark.parametrize("seen", [0, 1])
 def test_cumulants_of_densities_are_derivatives_of_the_cgf(case, seen):
     case, posterior, X, _, _, found = offered(case, DensityCumulants)
@@ -110,6 +123,7 @@ def test_cumulants_of_densities_are_derivatives_of_the_cgf(case, seen):
             np.testing.assert_allclose(k[r - 1, :, c], want, atol=1e-7 * scale, rtol=1e-7)
 
 
+@offering(CellCumulants)
 def test_cumulants_of_cells_add_up_to_those_of_densities(case):
     case, posterior, X, _, _, found = offered(case, CellCumulants)
     row, column = np.nonzero(~np.isnan(X))
@@ -119,6 +133,7 @@ def test_cumulants_of_cells_add_up_to_those_of_densities(case):
     np.testing.assert_allclose(each.sum(axis=2), want, rtol=1e-10)
 
 
+@offering(SharedVariances)
 def test_distances_given_the_shared_variances_make_up_the_log_odds(case):
     case, posterior, X, _, _, found = offered(case, SharedVariances)
     n = 4000
@@ -139,9 +154,8 @@ def test_distances_given_the_shared_variances_make_up_the_log_odds(case):
         within_mcse(np.square(draws - mean), variance, "variance of the log-odds")
 
 
+@only(takes_missing, lambda case: case.prior.separable)
 def test_single_columns_are_rows_in_which_all_else_is_missing(case):
-    if not case.prior.separable or case.family.missing != "marginalised":
-        pytest.skip("its columns are not independent")
     case = case.sized(2, 3)
     posterior, X, _, stats = case.fitted(12)
     columns = separate_columns(posterior)
@@ -160,6 +174,7 @@ def test_single_columns_are_rows_in_which_all_else_is_missing(case):
     assert case.prior.capability(SeparateColumns) is None or terms.shape == (3,)
 
 
+@offering(FeatureTerms)
 def test_terms_of_features_add_up_to_the_log_odds(case):
     case, posterior, X, _, _, found = offered(case, FeatureTerms)
     theta = posterior.draw(case.rng(4), 3)
@@ -171,6 +186,7 @@ def test_terms_of_features_add_up_to_the_log_odds(case):
     within_mcse(draws[..., 0] - draws[..., 1], terms.sum(axis=-1) + rest, "expected terms")
 
 
+@offering(UnattributedTerm)
 def test_what_no_feature_accounts_for_has_its_cgf(case):
     case, posterior, X, _, _, found = offered(case, UnattributedTerm)
     _, rest = posterior.capability(FeatureTerms).log_odds_terms(
@@ -181,6 +197,7 @@ def test_what_no_feature_accounts_for_has_its_cgf(case):
     within_mcse(np.exp(s * rest - k), np.ones(len(X)), "moment generating function")
 
 
+@offering(TokenDraws)
 def test_tokens_are_drawn_from_the_urns(case):
     """The predictive of a row is the product of Polya's urns, up to a term of the classes."""
     _, posterior, X, _, _, found = offered(case, TokenDraws)
@@ -193,10 +210,9 @@ def test_tokens_are_drawn_from_the_urns(case):
     close(contrast(out.T), contrast(posterior.log_predictive(X)))
 
 
+@only(takes_missing, lambda case: fitted(case)[1].capability(FeatureInformation) is not None)
 def test_information_of_a_feature_is_that_of_simulated_rows(case):
-    case, posterior, X, _, _, found = offered(case, FeatureInformation)
-    if not is_table(X) or case.family.missing != "marginalised":
-        pytest.skip("its columns cannot be scored one by one")
+    case, posterior, _, _, _, found = offered(case, FeatureInformation)
     theta = first(posterior.draw(case.rng(6), 1))
     weights = np.array([0.4, 0.6])
     rng, n = case.rng(7), 6000
@@ -210,6 +226,7 @@ def test_information_of_a_feature_is_that_of_simulated_rows(case):
         within_mcse(gain, information[j], f"information of feature {j}")
 
 
+@offering(NullDistribution)
 def test_statistics_by_chance_keep_what_is_pooled_and_the_sizes_of_classes(case):
     case, _, _, _, stats, found = offered(case, NullDistribution)
     drawn = found.draw_null(case.rng(8), stats)
@@ -224,6 +241,7 @@ def test_statistics_by_chance_keep_what_is_pooled_and_the_sizes_of_classes(case)
     )
 
 
+@offering(Margins)
 def test_margins_are_the_columns_one_by_one(case):
     case, posterior, X, _, stats, found = offered(case, Margins)
     margins, theirs = found.margins(), found.margin_stats(stats)
@@ -237,11 +255,10 @@ def test_margins_are_the_columns_one_by_one(case):
     assert theirs.arrays()
 
 
+@only(in_pymc, lambda case: case.prior.capability(SamplerCoordinates) is not None)
 def test_coordinates_behind_theta_give_theta_in_pymc(case):
     case, prior, X = on_rows(case)
     found = prior.capability(SamplerCoordinates)
-    if found is None:
-        pytest.skip("PyMC samples theta itself")
     stats = case.stats(X, Y)
     draws = prior.draw(case.rng(10), 2)
     for given, on in ((None, {}), (stats, {"stats": stats}), (stats, {"X": X, "y": Y})):

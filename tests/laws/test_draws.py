@@ -10,8 +10,9 @@ from tests.laws.cases import (
     N_SIGMA,
     close,
     first,
+    has_density,
     likelihood_over_predictive_is_one,
-    needs_density,
+    only,
     within_mcse,
 )
 
@@ -68,8 +69,8 @@ def test_theta_may_have_any_leading_axes(case):
     assert posterior.log_likelihood(X, none).shape == (0, *flat.shape[1:])
 
 
+@only(has_density)
 def test_log_density_takes_theta_with_any_leading_axes(case):
-    needs_density(case)
     posterior, _, _, _ = case.fitted()
     draws = posterior.draw(case.rng(), 6)
     flat = posterior.log_density(draws)
@@ -81,9 +82,9 @@ def test_log_density_takes_theta_with_any_leading_axes(case):
     assert posterior.log_density({name: v[:0] for name, v in draws.items()}).shape == (0,)
 
 
+@only(has_density)
 def test_draws_follow_the_density_of_theta(case):
     """E_a sqrt(b/a) = E_b sqrt(a/b): the affinity of two posteriors, from either side."""
-    needs_density(case)
     case = case.sized(2, 2)
     X, y = case.rows(12)
     rng, S = case.rng(22), 4000

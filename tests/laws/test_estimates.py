@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bayesgen.families.errors import UndefinedEstimateError
-from tests.laws.cases import close, first, needs_density
+from tests.laws.cases import close, first, has_density, only
 
 
 def test_no_theta_explains_the_data_better_than_the_mle(case):
@@ -54,9 +54,9 @@ def test_estimates_of_a_large_sample_meet(case):
     assert defined >= 2
 
 
+@only(has_density)
 def test_no_theta_is_denser_than_the_map(case):
     """Nor a little away from it: the parameters of every family are a convex set."""
-    needs_density(case)
     posterior, _, _, _ = case.fitted(60)
     try:
         mode = posterior.map()

@@ -1,15 +1,11 @@
 """The evidence is the product of predictives, and likelihood times prior over posterior."""
 
 import numpy as np
-import pytest
 
-from tests.laws.cases import EXACT, close, needs_density, needs_missing, with_missing
+from tests.laws.cases import EXACT, close, has_density, only, with_missing
 
 
-@pytest.mark.parametrize("missing", [False, True], ids=["whole", "missing"])
 def test_evidence_is_the_product_of_one_step_predictives_in_any_order(case, missing):
-    if missing:
-        needs_missing(case, in_training=True)
     X, y = case.rows(14)
     if missing:
         X = with_missing(X, case.rng())
@@ -31,12 +27,9 @@ def test_evidence_of_parts_adds_up_under_the_posterior_of_the_first(case):
     close(parts, case.prior.log_evidence(a.merge(b)))
 
 
-@pytest.mark.parametrize("missing", [False, True], ids=["whole", "missing"])
+@only(has_density)
 def test_evidence_is_likelihood_times_prior_over_posterior_at_any_theta(case, missing):
     """Candidate's formula: log_evidence, log_likelihood, update and log_density as one."""
-    needs_density(case)
-    if missing:
-        needs_missing(case, in_training=True)
     X, y = case.rows(20)
     if missing:
         X = with_missing(X, case.rng())

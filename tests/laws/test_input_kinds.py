@@ -4,10 +4,9 @@ import copy
 from itertools import pairwise
 
 import numpy as np
-import pytest
 from scipy import sparse
 
-from tests.laws.cases import close, first, fits_missing, is_table, needs_missing, with_missing
+from tests.laws.cases import close, first, fits_missing, has_table, is_table, only, with_missing
 
 
 def _everything(case, X, y, weight, theta):
@@ -38,10 +37,9 @@ def _same_input(case, X, same, y=None, weight=None, tol=1e-12):
         close(actual, expected, tol)
 
 
+@only(has_table)
 def test_narrow_numbers_give_the_result_of_wide_ones(case):
     X, _ = case.rows(20)
-    if not is_table(X):
-        pytest.skip("rows are token sequences: there is no float to narrow")
     narrow = X.astype(np.float32)
     _same_input(case, narrow, narrow.astype(np.float64))
     if np.array_equal(X, np.round(X)):
@@ -52,12 +50,8 @@ def test_narrow_numbers_give_the_result_of_wide_ones(case):
             _same_input(case, X.astype(bool), wide)
 
 
-@pytest.mark.parametrize("missing", [False, True], ids=["whole", "missing"])
+@only(lambda case: case.family.sparse)
 def test_sparse_rows_give_the_result_of_dense_ones(case, missing):
-    if not case.family.sparse:
-        pytest.skip("dense rows only")
-    if missing:
-        needs_missing(case, in_training=True)
     X, _ = case.rows(20)
     weight = case.rng().gamma(2.0, size=20)
     if missing:
@@ -84,7 +78,7 @@ def test_any_memory_layout_will_do_and_nothing_is_written_to(case):
     else:
         wide = np.repeat(np.repeat(X, 2, axis=0), 3, axis=1)
         layouts = [X, np.asfortranarray(X), wide[::2, ::3], np.ascontiguousarray(X[::-1])[::-1]]
-        if case.family.missing == "marginalised" and fits_missing(case):
+        if fits_missing(case):
             layouts.append(with_missing(X, case.rng()))
     for layout in layouts:
         before = copy.deepcopy(layout)

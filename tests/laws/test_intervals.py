@@ -10,7 +10,7 @@ from bayesgen.families.names import CLASS_WEIGHTS
 from bayesgen.posterior.model import ClassModel
 from bayesgen.predict.interval.engine import class_probability_intervals
 from bayesgen.predict.interval.request import IntervalRequest
-from tests.laws.cases import N_SIGMA, is_table, needs_missing, with_missing
+from tests.laws.cases import N_SIGMA, is_table, only, takes_missing, with_missing
 
 ENOUGH = 400.0  # draws that the weights of a row must leave
 
@@ -71,10 +71,10 @@ def test_class_weights_that_replace_the_fitted_ones(case, n_classes):
     held_to_weighted_draws(model, X[:1], (pi, log_x[:, :1]), class_prior=prior / prior.sum())
 
 
+@only(takes_missing)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_missing_cells(case, n_classes):
     case = case.sized(n_classes, 3)
-    needs_missing(case, in_training=False)
     model, X = posterior(case)
     assert is_table(X)
     X = with_missing(X, case.rng(32))

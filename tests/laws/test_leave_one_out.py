@@ -7,7 +7,15 @@ from scipy import sparse
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.model import ClassModel
 from bayesgen.posterior.removal import log_predictive_by_column
-from tests.laws.cases import close, is_real, is_table, needs_missing, stack, with_missing
+from tests.laws.cases import (
+    close,
+    fits_missing,
+    has_real_columns,
+    has_table,
+    only,
+    stack,
+    with_missing,
+)
 
 N, SOME = 30, range(0, 30, 3)  # rows; those that are held to a fit without them
 WEIGHTS = {"ones": None, "fractions": (0.5, 1.0, 2.0), "one row of none": (0.0, 1.0)}
@@ -50,10 +58,8 @@ def test_a_group_leaves_as_it_came(case):
         close(found[rows], refitted(case, X, y, weight, rows), 1e-11)
 
 
+@only(fits_missing, lambda case: all(b.family.separable for b in case.prior.blocks()))
 def test_a_cell_leaves_as_if_it_had_been_missing(case):
-    needs_missing(case, in_training=True)
-    if not all(block.family.separable for block in case.prior.blocks()):
-        pytest.skip("the density is no product over columns")
     X, y = case.rows(N)
     weight = weights(case, "fractions")
     found = log_predictive_by_column(posterior(case, X, y, weight).model.family, X, y, weight)
@@ -65,8 +71,8 @@ def test_a_cell_leaves_as_if_it_had_been_missing(case):
         close(found[j, i], left.log_predictive(alone)[0], 1e-10)
 
 
+@only(fits_missing)
 def test_missing_cells_of_a_row_take_nothing_with_them(case):
-    needs_missing(case, in_training=True)
     X, y = case.rows(N)
     X, weight = with_missing(X, case.rng(10)), np.ones(N)
     found, _ = posterior(case, X, y, weight).log_joint_without(X, y, weight)
@@ -74,20 +80,18 @@ def test_missing_cells_of_a_row_take_nothing_with_them(case):
         close(found[i : i + 1], refitted(case, X, y, weight, [i]), 1e-11)
 
 
+@only(has_table, lambda case: case.family.sparse)
 def test_sparse_rows_leave_as_dense_ones(case):
     X, y = case.rows(N)
-    if not (is_table(X) and case.family.sparse):
-        pytest.skip("dense rows only")
     weight, S = np.ones(N), sparse.csr_matrix(X)
     dense, _ = posterior(case, X, y, weight).log_joint_without(X, y, weight)
     close(posterior(case, S, y, weight).log_joint_without(S, y, weight)[0], dense, 1e-12)
 
 
+@only(has_real_columns)
 def test_a_row_that_is_nearly_all_of_a_sum_leaves_no_rounding_error(case):
     """One cell of 1e6 among values near 1: a subtraction would keep 4 digits of the others."""
     X, y = case.rows(N)
-    if not is_real(X):
-        pytest.skip("columns are not all real-valued")
     X = np.array(X)
     X[0, 0] = 1e6
     X[1, 1] = -3e5

@@ -9,17 +9,18 @@ from tests.laws.cases import (
     close,
     first,
     fits_missing,
-    is_table,
+    has_table,
     likelihood_over_predictive_is_one,
-    needs_missing,
+    only,
     same_stats,
+    takes_missing,
     with_missing,
     within_mcse,
 )
 
 
+@only(takes_missing)
 def test_a_row_without_observed_cells_says_nothing(case):
-    needs_missing(case, in_training=False)
     posterior, X, y, stats = case.fitted()
     X = with_missing(X, case.rng())[:1]
     assert np.isnan(X).all()
@@ -32,8 +33,8 @@ def test_a_row_without_observed_cells_says_nothing(case):
         same_stats(case, stats.merge(case.stats(X, y[:1])), stats, tol=1e-14)
 
 
+@only(takes_missing)
 def test_cgf_and_draws_leave_out_the_same_cells_as_the_predictive(case):
-    needs_missing(case, in_training=False)
     case = case.sized(2, 3)
     posterior, _, _, _ = case.fitted(40)
     X = with_missing(case.rows(6, salt=5)[0], case.rng())
@@ -44,10 +45,10 @@ def test_cgf_and_draws_leave_out_the_same_cells_as_the_predictive(case):
     likelihood_over_predictive_is_one(case, posterior, X, 2000)
 
 
+@only(takes_missing)
 @pytest.mark.parametrize("what", ["likelihood", "predictive"])
 def test_leaving_a_cell_out_integrates_over_it(case, what):
     """E over x_j ~ p(x_j) of p(x_rest, x_j)/p(x_j) is p(x_rest), whatever the family."""
-    needs_missing(case, in_training=False)
     case = case.sized(2, 3)
     posterior, _, _, _ = case.fitted(40)
     theta, rng = first(posterior.draw(case.rng(), 1)), case.rng(11)
@@ -73,10 +74,9 @@ def test_leaving_a_cell_out_integrates_over_it(case, what):
             within_mcse(ratio, 1.0, "integral over the cell")
 
 
+@only(has_table)
 def test_missing_cells_are_refused_with_the_reason(case):
     X, y = case.rows(6)
-    if not is_table(X):
-        pytest.skip("X is not a float matrix, so no cell can be NaN")
     X = with_missing(X, case.rng())
     if case.family.missing == "marginalised":
         if not fits_missing(case):

@@ -1,17 +1,24 @@
 """The order of columns, classes and codes does not matter."""
 
 import numpy as np
-import pytest
 
 from bayesgen.families.names import CATEGORY, CELL, CLASS, TOKEN
-from tests.laws.cases import close, is_real, is_table, renamed, same_posterior, with_columns_moved
+from tests.laws.cases import (
+    close,
+    has_real_columns,
+    has_table,
+    is_table,
+    only,
+    renamed,
+    same_posterior,
+    with_columns_moved,
+)
 
 
+# the order of tokens is what some families model: no law says that it does not matter
+@only(has_table)
 def test_permuting_columns_permutes_nothing_but_the_parameters(case):
     X, y = case.rows(20)
-    if not is_table(X):
-        # the order of tokens is what these families model: no law says that it does not matter
-        pytest.skip("rows are token sequences: there are no columns, see the law of token codes")
     new = np.array([2, 0, 3, 1])
     there = with_columns_moved(case.prior, new)
     Xp = X[:, np.argsort(new)]
@@ -25,21 +32,19 @@ def test_permuting_columns_permutes_nothing_but_the_parameters(case):
         same_posterior(with_columns_moved(here, new), there, Xp, moved)
 
 
+def n_codes(case):
+    """Codes of tokens or categories of every column; 0 where none, or not equally many."""
+    arrays = case.prior.arrays().values()
+    if has_real_columns(case) or any(CATEGORY in d and (v == 0).any() for d, v in arrays):
+        return 0
+    sizes = {v.shape[d.index(axis)] for d, v in arrays for axis in (CATEGORY, TOKEN) if axis in d}
+    return sizes.pop() if len(sizes) == 1 else 0
+
+
+@only(n_codes)
 def test_permuting_codes_of_tokens_or_categories_permutes_nothing_else(case):
     X, y = case.rows(20)
-    if is_real(X):
-        pytest.skip("no codes")
-    sizes = {
-        value.shape[dims.index(axis)]
-        for dims, value in case.prior.arrays().values()
-        for axis in (CATEGORY, TOKEN)
-        if axis in dims
-    }
-    if len(sizes) != 1:
-        pytest.skip("no codes")
-    if any(CATEGORY in d and (v == 0).any() for d, v in case.prior.arrays().values()):
-        pytest.skip("features have different numbers of categories: no permutation fits all")
-    new = case.rng().permutation(sizes.pop())
+    new = case.rng().permutation(n_codes(case))
     Xp = new[X] if is_table(X) else np.fromiter((new[x] for x in X), dtype=object)
     there = renamed(case.prior, (CATEGORY, TOKEN), new)
     stats, moved = case.stats(X, y), there.stats(Xp, y, case.n_classes)

@@ -19,9 +19,9 @@ from tests.graphs import declare, dims_in_model, draw, log_densities, values_of
 from tests.laws.cases import (
     close,
     first,
-    needs_density,
-    needs_missing,
-    needs_pymc,
+    has_density,
+    in_pymc,
+    only,
     with_missing,
 )
 
@@ -36,7 +36,6 @@ Y_OF_THREE = np.array([0, 1, 2, 2, 1, 0, 0])
 
 def on_rows(case):
     """The prior of two classes and two columns, with rows and their classes."""
-    needs_pymc(case)
     case = case.sized(2, 2)
     X, _ = case.rows(len(Y))
     return case, case.prior, X
@@ -128,8 +127,8 @@ def check_unlabelled(family, X):
 # ------------------------------------------------------------------------------ conjugate families
 
 
+@only(in_pymc, has_density)
 def test_the_prior_in_pymc_is_log_density(case):
-    needs_density(case)
     case, prior, X = on_rows(case)
     for family in (prior, prior.update(case.stats(X, Y))):  # a posterior is a prior as well
         model, theta, points, thetas = conditioned(family)
@@ -138,18 +137,15 @@ def test_the_prior_in_pymc_is_log_density(case):
         close(found[:, 1], np.zeros(N_POINTS))
 
 
+@only(lambda case: not in_pymc(case))
 def test_without_a_pymc_model_the_reason_is_given(case):
-    if not case.family.no_pymc:
-        pytest.skip("has one")
     with pytest.raises(NotImplementedError) as error:
         case.prior.to_pymc()
     assert case.family.no_pymc in str(error.value)
 
 
-@pytest.mark.parametrize("missing", [False, True], ids=["whole", "missing"])
+@only(in_pymc)
 def test_rows_in_pymc_have_the_log_likelihood(case, missing):
-    if missing:
-        needs_missing(case, in_training=True)
     case, prior, X = on_rows(case)
     if missing:
         X = with_missing(X, case.rng())
@@ -160,10 +156,8 @@ def test_rows_in_pymc_have_the_log_likelihood(case, missing):
         check_prior(prior, model, theta, points, thetas, found[:, 0])
 
 
-@pytest.mark.parametrize("missing", [False, True], ids=["whole", "missing"])
+@only(in_pymc)
 def test_statistics_in_pymc_have_the_log_likelihood_up_to_a_constant(case, missing):
-    if missing:
-        needs_missing(case, in_training=True)
     case, prior, X = on_rows(case)
     if missing:
         X = with_missing(X, case.rng())
@@ -177,6 +171,7 @@ def test_statistics_in_pymc_have_the_log_likelihood_up_to_a_constant(case, missi
         check_prior(prior, model, theta, points, thetas, found[:, 0])
 
 
+@only(in_pymc)
 def test_rows_without_a_label_in_pymc_have_the_log_likelihood_of_every_class(case):
     case, prior, X = on_rows(case)
     if case.family.missing == "marginalised" and isinstance(X, np.ndarray) and X.dtype != object:
@@ -184,6 +179,7 @@ def test_rows_without_a_label_in_pymc_have_the_log_likelihood_of_every_class(cas
     check_unlabelled(prior, X)
 
 
+@only(in_pymc)
 def test_a_block_of_columns_carries_its_prefix_in_pymc(case):
     case, prior, X = on_rows(case)
     plain, _ = declare(prior, coords_of(prior), X=X, y=Y)
@@ -199,6 +195,7 @@ def test_a_block_of_columns_carries_its_prefix_in_pymc(case):
     assert all(d in (CLASS, "obs_id") or d.startswith("block_") for d in dims)
 
 
+@only(in_pymc)
 def test_the_parameters_in_pymc_have_the_dims_of_params(case):
     _, prior, X = on_rows(case)
     for on in ({}, {"X": X, "y": Y}):
@@ -240,13 +237,6 @@ def rows_of(family, missing):
     except ValueError:  # the first column is an exposure, without which a row has no density
         X[:, 0] = whole[:, 0]
     return X
-
-
-@pytest.fixture(params=[False, True], ids=["whole", "missing"])
-def missing(request, family):
-    if request.param and (family.discriminative or family.missing != "marginalised"):
-        pytest.skip("missing cells are refused")
-    return request.param
 
 
 def test_rows_of_a_sampled_family_in_pymc_have_the_log_likelihood(family, missing):

@@ -16,6 +16,7 @@ from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS
 from bayesgen.families.sampled.student_t import StudentT
 from bayesgen.posterior.model import ClassModel
 from tests.graphs import PYTHON, declare, dims_in_model, pm
+from tests.laws.cases import family_takes_missing, only
 
 N_CLASSES, N_FEATURES, N_ROWS, N_DRAWS = 3, 2, 7, 3
 COORDS = {
@@ -87,9 +88,8 @@ def test_the_order_of_classes_and_columns_does_not_matter(family):
     )
 
 
+@only(family_takes_missing)
 def test_a_row_without_cells_says_nothing(family):
-    if family.missing != "marginalised" or family.discriminative:
-        pytest.skip("missing cells are refused")
     theta = draws(family)
     X = np.asarray(rows(family, theta), dtype=np.float64)
     X[2] = np.nan
@@ -97,10 +97,9 @@ def test_a_row_without_cells_says_nothing(family):
     np.testing.assert_array_equal(found[:, 2], 0.0)
 
 
+@only(lambda family: not family.discriminative)
 def test_simulated_rows_are_of_their_class(family):
     """The mean log density is larger under the class that made the rows than under another."""
-    if family.discriminative:
-        pytest.skip("makes no rows")
     theta = draws(family)
     y = np.repeat(np.arange(N_CLASSES), 3000)
     X = rows(family, theta, y)

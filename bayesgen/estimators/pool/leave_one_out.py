@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.datatree.row_names import named_rows
+from bayesgen.datatree.tree import named_rows
 from bayesgen.estimators.leave_one_out import TrainingRows
 from bayesgen.inference import pool_average
 from bayesgen.inference.exponents import ExponentPrior, Exponents, fit_without_each_row

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from bayesgen.datatree.row_names import named_rows
+from bayesgen.datatree.tree import named_rows
 from bayesgen.encoding import suspects
 from bayesgen.encoding.in_memory import refuse_elsewhere
 from bayesgen.encoding.labels import code_labels, codes_of, weights_by_class
@@ -35,7 +35,7 @@ from bayesgen.estimators.pool.sampling import draws_of, pymc_model, sampled
 from bayesgen.estimators.pool.summary import PoolSummary
 from bayesgen.estimators.pool.uncertainty import PoolUncertainty
 from bayesgen.estimators.summary import with_summary
-from bayesgen.families.errors import UndefinedEstimateError
+from bayesgen.families.errors import UndefinedEstimateError, refuse_unknown
 from bayesgen.inference import exponents as pooling
 from bayesgen.inference import pool_average
 from bayesgen.inference.exponents import ExponentPrior, comparable, pooled
@@ -231,15 +231,8 @@ class LogLinearPool(
         return self
 
     def _check_arguments(self, sample_options: Mapping[str, Any]) -> None:
-        for name, allowed in (
-            ("exponents", ("model", "feature")),
-            ("inference", ("laplace", "nuts")),
-        ):
-            if getattr(self, name) not in allowed:
-                raise ValueError(
-                    f"{name} must be one of {', '.join(map(repr, allowed))}, "
-                    f"got {getattr(self, name)!r}"
-                )
+        refuse_unknown("exponents", self.exponents, ("model", "feature"))
+        refuse_unknown("inference", self.inference, ("laplace", "nuts"))
         if not self.max_rows > 0:
             raise ValueError(f"max_rows must be > 0, got {self.max_rows!r}")
         ExponentPrior(self.shape, 1.0, self.intercept_scale)

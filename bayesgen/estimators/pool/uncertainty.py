@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from bayesgen.datatree import tree
-from bayesgen.datatree.row_names import named_rows
+from bayesgen.datatree.tree import named_rows
 from bayesgen.estimators.pool.features import feature_draws
 from bayesgen.estimators.pool.members import Member, taken
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
@@ -22,7 +22,7 @@ from bayesgen.predict.interval.request import IntervalRequest
 if TYPE_CHECKING:
     import xarray as xr
 
-    from bayesgen.predict.interval.kinds import KindName
+    from bayesgen.predict.interval.request import KindName
 
 
 class PoolUncertainty:

@@ -17,15 +17,15 @@ from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.records import array
-from bayesgen.families.shared.assembly import cgf_by_rows, density_by_draws
 from bayesgen.families.shared.bits import Bits, checked_bits, large_bits, log_masses
-from bayesgen.families.shared.densities import log_beta_density, log_product
+from bayesgen.families.shared.densities import density_by_draws, log_beta_density, log_product
 from bayesgen.families.shared.density_cumulants import log_gamma_derivatives
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.null_tables import deal
 from bayesgen.families.shared.pymc_parts import declare, observe_cells, prefixed, sum_cells
 from bayesgen.numerics.rows import (
     Matrix,
+    cgf_by_rows,
     class_counts,
     class_sums,
     columns_of,

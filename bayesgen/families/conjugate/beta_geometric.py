@@ -19,8 +19,7 @@ from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import NotLinearError, refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.records import array
-from bayesgen.families.shared.assembly import cgf_by_rows, density_by_draws
-from bayesgen.families.shared.densities import log_beta_density, log_product
+from bayesgen.families.shared.densities import density_by_draws, log_beta_density, log_product
 from bayesgen.families.shared.density_cumulants import log_gamma_derivatives
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.pymc_parts import (
@@ -31,6 +30,7 @@ from bayesgen.families.shared.pymc_parts import (
 )
 from bayesgen.numerics.rows import (
     Matrix,
+    cgf_by_rows,
     class_sums,
     dot,
     dot_log,

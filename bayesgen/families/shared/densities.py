@@ -13,11 +13,14 @@ Source: C. Loader (2000), Fast and accurate computation of binomial probabilitie
 Muirhead, Aspects of Multivariate Statistical Theory (1982), section 3.2 (Bartlett's decomposition).
 """
 
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from scipy.special import gammaln, xlogy
 
+from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array, deviance
 
 _MANY = 32.0  # from this shape on the kernel is evaluated by its distance from the mode
@@ -155,3 +158,21 @@ def log_inverse_wishart_density(factor: Array, nu: Array, psi_factor: Array) -> 
     log_det = 2 * np.log(diagonal).sum(axis=-1)
     jacobian = dim * (dim - 1) / 4 * np.log(np.pi) + (dim + 1) / 2 * log_det
     return squares.sum(axis=-1) - below - jacobian
+
+
+def density_by_draws(
+    density: Callable[[dict[str, Array]], Array],
+    theta: Mapping[str, Array],
+    params: Mapping[str, tuple[str, ...]],
+) -> Array:
+    """Assemble a log density (...) from ``density({name: (n, *dims)}) -> (n,)``, block by block."""
+    arrays = {name: np.asarray(theta[name], dtype=np.float64) for name in params}
+    shapes = {name: a.shape[a.ndim - len(params[name]) :] for name, a in arrays.items()}
+    name, first = next(iter(arrays.items()))
+    lead = first.shape[: first.ndim - len(params[name])]
+    n = math.prod(lead)
+    flat = {name: a.reshape(n, *shapes[name]) for name, a in arrays.items()}
+    out = np.empty(n)
+    for draws in row_blocks(n, sum(map(math.prod, shapes.values()))):
+        out[draws] = density({name: a[draws] for name, a in flat.items()})
+    return out.reshape(lead)

@@ -14,8 +14,8 @@ its argument is followed from the real axis, so that the result is one branch of
 import numpy as np
 
 from bayesgen.families.shared.arguments import followed_argument
-from bayesgen.families.shared.assembly import cgf_by_rows
 from bayesgen.families.shared.forests import ForestAverage
+from bayesgen.numerics.rows import cgf_by_rows
 from bayesgen.numerics.special import Array
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from bayesgen.families.contract import Theta
+from bayesgen.families.errors import refuse_unknown
 from bayesgen.families.names import StructureName
 from bayesgen.families.shared import forest_terms
 from bayesgen.numerics.spanning_trees import Elimination, heaviest_tree, log_sum_of_trees
@@ -68,11 +69,7 @@ class ForestAverage(abc.ABC):
 
     def given_edges(self, n_classes: int, n_features: int) -> Array:
         """`edges` as given, checked: (C, D, D), or (C, 1, 1) ones where all are allowed."""
-        if self.structure not in get_args(StructureName):
-            raise ValueError(
-                f"structure must be one of {', '.join(map(repr, get_args(StructureName)))}, got "
-                f"{self.structure!r}"
-            )
+        refuse_unknown("structure", self.structure, get_args(StructureName))
         if self.edges is None:
             if self.structure == "fixed":
                 raise ValueError("structure='fixed' needs edges=: which columns are neighbours")

@@ -93,11 +93,6 @@ class Contrast:
     direction: Array
     tilts: Array | None = None
 
-    @property
-    def mixture(self) -> bool:
-        """Whether the distribution is a mixture."""
-        return self.tilts is not None and len(self.tilts) > 1
-
     def on_axis(self, parts: Sequence[Part]) -> list[Array]:
         """[(m, K)] values at ``i s``, for some rows and their points each.
 
@@ -144,7 +139,7 @@ class Contrast:
 
     def _joint(self, X: Matrix, t: Array) -> Array:
         """(K, n) K at t (K, C)."""
-        values: Array = self.weights(t)[:, None] + self.family.cgf(X, t[:, None])
+        values: Array = self.family.cgf(X, t[:, None]) + self.weights(t)[:, None]
         return values
 
     @cached_property

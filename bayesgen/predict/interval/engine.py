@@ -51,9 +51,14 @@ from bayesgen.predict.interval.cumulants import (
     cumulants,
 )
 from bayesgen.predict.interval.inversion import invert
-from bayesgen.predict.interval.kinds import KINDS, Length, difference, in_probability
 from bayesgen.predict.interval.laws import POINTS, Joints, Points
-from bayesgen.predict.interval.request import IntervalRequest
+from bayesgen.predict.interval.request import (
+    KINDS,
+    IntervalRequest,
+    Length,
+    difference,
+    in_probability,
+)
 
 N_DRAWS = 1 << 14
 # ways to classes against the rest, until one is good enough for a row; what is left is drawn
@@ -137,17 +142,22 @@ def contrast_interval(
     n = len(k.mean)
     out = Ends(k.mean.copy(), k.mean.copy(), np.full(n, "constant", dtype=_NAMES), np.zeros(n))
     varies = (k.sd > 0) | (k.error > 0)
-    good = cornish_fisher_applies(k, contrast.mixture)
+    mixture = contrast.tilts is not None and len(contrast.tilts) > 1
+    good = cornish_fisher_applies(k, mixture)
     quick = varies & (request.method != "exact") & (good | (request.method == "approx"))
+    found: list[tuple[Array, Ends]] = []
     if quick.any():
         own = k.part(quick)
         low, high = request.ends(len(own.mean), lambda p: cornish_fisher(own, p), length=length)
         error = np.where(good[quick], ERROR, np.nan)
-        out.put(quick, Ends(low, high, np.full(len(low), "cornish-fisher"), error))
+        found.append((quick, Ends(low, high, np.full(len(low), "cornish-fisher"), error)))
     for group in invert(contrast, k, np.flatnonzero(varies & ~quick)):
         for _, part in group.blocks(16 * group.phi.shape[1]):
             low, high = request.ends(len(part.rows), part.quantile, part.pilot, length)
-            out.put(part.rows, Ends(low, high, np.full(len(low), "inversion"), part.error))
+            ends = Ends(low, high, np.full(len(low), "inversion"), part.error)
+            found.append((part.rows, ends))
+    for rows, ends in found:
+        out.put(rows, ends)
     return out
 
 
@@ -202,8 +212,8 @@ def class_probability_intervals(
     """
     n, n_classes = X.shape[0], len(model.alpha)
     labels = n_classes if request.given == "training and row" else 1
-    compiled = kernels.pays(_STEPS * n * n_classes * labels)
-    source = _Source(model, request, class_prior, rng, n_draws, compiled)
+    steps = _STEPS * n * n_classes * labels
+    source = _Source(model, request, class_prior, rng, n_draws, steps)
     parts = [Ends.empty(0, n_classes)]
     for start in range(0, n, _BLOCK):
         rows = slice(start, start + _BLOCK)
@@ -221,7 +231,12 @@ class _Source:
     class_prior: Array | None
     rng: Any
     n_draws: int
-    compiled: bool  # whether the work on all rows pays for compiled loops
+    steps: int  # of all rows
+
+    @cached_property
+    def compiled(self) -> bool:
+        """Whether the work on all rows pays for compiled loops."""
+        return kernels.pays(self.steps)
 
     @cached_property
     def points(self) -> Points:
@@ -233,12 +248,12 @@ class _Source:
         """The same for every block of rows, unless the caller's own generator moves on."""
         return np.random.default_rng(self.rng)
 
-    @property
+    @cached_property
     def with_row(self) -> bool:
         """Whether theta is given the row too."""
         return self.request.given == "training and row"
 
-    @property
+    @cached_property
     def routes(self) -> tuple[str, ...]:
         """Ways to classes against the rest: none for averages over structures, slow to invert."""
         own, how = self.model.family.capability, self.request.method
@@ -269,7 +284,7 @@ class _Source:
             return self.by_draws(X, classes)
         a, b = map(int, classes)
         found = self.of_log_odds(X, a, b)
-        back = found.mirrored if self.request.symmetric else self.of_log_odds(X, b, a)
+        back = found.mirrored if KINDS[self.request.kind].symmetric else self.of_log_odds(X, b, a)
         out = found._replace(
             low=np.stack([found.low, back.low], axis=1),
             high=np.stack([found.high, back.high], axis=1),
@@ -281,37 +296,37 @@ class _Source:
 
     def of_log_odds(self, X: Matrix, a: int, b: int) -> Ends:
         """(n,) of the probability of a, where it and b alone are possible."""
+        both, k = np.array([a, b]), None
+        if not self.with_row:
+            k = Joints(self.model, X, both, self.class_prior, self.points).log_odds
         tilts = [a, b] if self.with_row else []
         contrast = log_odds(self.model, X, a, b, self.class_prior, tilts)
-        k = None
-        if not self.with_row:
-            both = np.array([a, b])
-            k = Joints(self.model, X, both, self.class_prior, self.points).log_odds
         return contrast_interval(contrast, self.request, in_probability, k)
 
     def many_classes(self, X: Matrix, classes: Array) -> Ends:
         """Each class against all others: by each route what the one before left."""
         out, left = Ends.empty(X.shape[0], len(classes)), np.arange(X.shape[0])
+        joints = Joints(self.model, X, classes, self.class_prior, self.points, self.compiled)
         for route in self.routes:
             if len(left):
-                left = self.against_rest(out, left, X[left], classes, route)
+                left = self.against_rest(out, left, joints, route)
         if len(left):
             out.put(left, self.by_draws(X[left], classes))
         return out
 
-    def against_rest(self, out: Ends, rows: Array, X: Matrix, classes: Array, route: str) -> Array:
-        """Fill `rows` of `out`, which are X, by one route; returns those that it is not for."""
-        joints = Joints(self.model, X, classes, self.class_prior, self.points, self.compiled)
+    def against_rest(self, out: Ends, rows: Array, joints: Joints, route: str) -> Array:
+        """Fill `rows` of `out` by one route; returns those that it is not for."""
+        classes = joints.classes
         alone = KINDS[self.request.kind].invariant and joints.shared is None
         kind = {"margins": "auto", "cornish-fisher": "expanded" if alone else "shared"}[route]
         size = POINTS["exact" if self.request.method == "exact" else kind]
         law_of = joints.expanded if route == "cornish-fisher" else joints.inverted
-        if route == "margins" and not joints.independent.all():
+        if route == "margins" and not joints.independent[rows].all():
             return rows
         weight: Array = np.ones((len(rows), 1))
         labels: list[Any] = [None]
         if self.with_row:
-            p = responsibilities(self.model, X, classes, self.class_prior)
+            p = responsibilities(self.model, joints.X[rows], classes, self.class_prior)
             p = np.where(p > LEAST / len(classes), p, 0.0)
             labels = np.flatnonzero(p.any(axis=0)).tolist()
             weight = p[:, labels] / p.sum(axis=1, keepdims=True)
@@ -319,7 +334,7 @@ class _Source:
         step = max(1, (_CELLS >> (3 if alone else 1)) // (size * len(classes) * len(labels)))
         for start in range(0, len(rows), step):
             part = slice(start, start + step)
-            laws = [law for k in labels if (law := law_of(size, part, k)) is not None]
+            laws = [law for k in labels if (law := law_of(size, rows[part], k)) is not None]
             if not laws:
                 return rows
             mixture = Mixture(weight[part], laws, self.compiled)

@@ -108,16 +108,22 @@ class Joints:
     def independent(self) -> Array:
         """(n,) whether the class densities of a row are independent: if their cgf is additive."""
         n, every = self.X.shape[0], len(self.model.alpha)
-        if self.model.family.capability(DensityCumulants) is not None:
+        if self.closed is not None:
             return np.ones(n, dtype=bool)
         t = 1j * 0.4 * (1 + np.arange(every) / every) * (-1.0) ** np.arange(every)
         joint, *each = self.model.family.cgf(self.X, np.concatenate([t[None], np.diag(t)])[:, None])
         return np.broadcast_to(np.abs(joint - sum(each)) <= 1e-8 * (1 + np.abs(joint)), n)
 
-    @property
+    @cached_property
     def shared(self) -> SharedVariances | None:
         """What the family says of variances that classes share."""
         found: SharedVariances | None = self.model.family.capability(SharedVariances)
+        return found
+
+    @cached_property
+    def closed(self) -> DensityCumulants | None:
+        """What the family says of cumulants in closed form."""
+        found: DensityCumulants | None = self.model.family.capability(DensityCumulants)
         return found
 
     def part(self, rows: Array | slice) -> "Joints":
@@ -126,7 +132,7 @@ class Joints:
 
     # -- by expansions -----------------------------------------------------------------------
 
-    def expanded(self, n_points: int, rows: slice, label: int | None = None) -> Law | None:
+    def expanded(self, n_points: int, rows: slice | Array, label: int | None = None) -> Law | None:
         """Some rows by Cornish and Fisher's expansions; None if their classes share more.
 
         Given the row too where `label` is a position in `classes`.
@@ -157,7 +163,7 @@ class Joints:
         return _ByLabel(self._cumulants_of)
 
     def _cumulants_of(self, label: int | None) -> Cumulants:
-        if self.model.family.capability(DensityCumulants) is None:
+        if self.closed is None:
             each = [cumulants(c) for c in self._densities(label)]
             return Cumulants(*(np.stack(f, axis=1) for f in zip(*each, strict=True)))
         k = self._plain + self._weight_cumulants(label)[:, None]
@@ -168,18 +174,18 @@ class Joints:
     @property
     def log_odds(self) -> Cumulants | None:
         """(n,) of the first of two classes against the second; None if not in closed form."""
-        if self.model.family.capability(DensityCumulants) is None:
+        if self.closed is None:
             return None
         return of_difference(self._plain + self._weight_cumulants(None)[:, None])
 
     @cached_property
     def _plain(self) -> Array:
-        own: Any = self.model.family.capability(DensityCumulants)
+        own: Any = self.closed
         return np.asarray(own.density_cumulants(self.X, 0)[..., self.classes])
 
     @cached_property
     def _seen(self) -> Array:
-        own: Any = self.model.family.capability(DensityCumulants)
+        own: Any = self.closed
         return np.asarray(own.density_cumulants(self.X, 1)[..., self.classes])
 
     def _weight_cumulants(self, label: int | None) -> Array:
@@ -194,7 +200,7 @@ class Joints:
         return log_gamma_derivatives(self.model.alpha[self.classes] + seen)
 
     def _given_variances(
-        self, points: Any, n_points: int, rows: slice, label: int | None
+        self, points: Any, n_points: int, rows: slice | Array, label: int | None
     ) -> tuple[Cumulants, Array, Array]:
         """Cumulants at the mean draw of the variances; location and scale at each draw."""
         own: Any = self.shared
@@ -220,7 +226,7 @@ class Joints:
             for j, c in enumerate(self.classes)
         ]
 
-    def inverted(self, n_points: int, rows: slice, label: int | None = None) -> Law:
+    def inverted(self, n_points: int, rows: slice | Array, label: int | None = None) -> Law:
         """Some rows by inversion of the characteristic functions."""
         u = self.points(n_points).random((n_points, len(self.classes)))
         contrasts = self.part(rows)._densities(label)
@@ -231,7 +237,7 @@ class Joints:
         start, spacing = np.zeros((n, n_classes)), np.ones((n, n_classes))
         tables, length = [], 0
         for c, contrast in enumerate(contrasts):
-            k = cumulants(contrast)
+            k = Cumulants(*(f[rows, c] for f in self._cumulants[label]))
             varies = (k.sd > 0) | (k.error == np.inf)
             good[~varies, c] = False  # F of a constant is a step
             draws[:, c] = k.mean[:, None]

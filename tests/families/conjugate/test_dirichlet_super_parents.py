@@ -9,7 +9,7 @@ from scipy.stats import dirichlet
 
 from bayesgen.families.conjugate.dirichlet_forest import DirichletForest
 from bayesgen.families.conjugate.dirichlet_super_parents import DirichletSuperParents
-from bayesgen.families.conjugate.dirichlet_super_parents.pymc_tables import declare
+from bayesgen.families.conjugate.dirichlet_super_parents.structures import declare
 from bayesgen.families.names import CLASS
 from bayesgen.numerics import kernels
 from bayesgen.posterior.exact import ExactPosterior

@@ -17,7 +17,7 @@ from bayesgen.predict.interval.cumulants import (
     cumulants,
 )
 from bayesgen.predict.interval.inversion import Table, find, invert
-from bayesgen.predict.interval.kinds import shortest
+from bayesgen.predict.interval.request import shortest
 from tests.predict.interval.cases import case, weights_alone
 
 P = np.array([0.001, 0.025, 0.05, 0.3, 0.5, 0.8, 0.95, 0.999])

@@ -9,8 +9,7 @@ import bayesgen as bg
 from bayesgen.explain.contributions import Request
 from bayesgen.predict.interval import contrast as contrast_module
 from bayesgen.predict.interval.contrast import log_odds
-from bayesgen.predict.interval.kinds import KINDS, Kind, KindName
-from bayesgen.predict.interval.request import IntervalRequest
+from bayesgen.predict.interval.request import KINDS, IntervalRequest, Kind, KindName
 from tests.predict.interval.cases import FAMILIES, case
 from tests.selection import rest_is_slow
 

@@ -109,6 +109,9 @@ class InterpolatedMarkov(SuffixFamily, ApproximateFamily):
     grams: Any = array("gram", "position", default=None)
     counts: Any = array(CLASS, "gram", default=None)
 
+    # methods with a page of their own
+    simulate_predictive = documents.draw
+
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
         """``theta``: p(token | context, y = c) of the hierarchy that `to_pymc` declares."""
@@ -246,10 +249,6 @@ class InterpolatedMarkov(SuffixFamily, ApproximateFamily):
             p = (above + rest * p) / total
         whole = levels[-1].docs
         return np.bincount(whole.row, whole.n * np.log(p), whole.n_rows)
-
-    def simulate_predictive(self, rng: np.random.Generator, y: Array) -> Array:
-        """(N,) documents of `length` tokens, one after another from the longest context down."""
-        return documents.draw(self, rng, y)
 
     def n_parameters(self) -> int:
         """Classes times contexts times tokens."""

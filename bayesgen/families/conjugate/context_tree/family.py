@@ -38,7 +38,7 @@ from bayesgen.families.contract import ConjugateFamily, Theta
 from bayesgen.families.errors import UndefinedEstimateError, refuse_undefined
 from bayesgen.families.names import CLASS, CONTEXT, TOKEN
 from bayesgen.families.records import array
-from bayesgen.families.shared.assembly import density_by_draws
+from bayesgen.families.shared.densities import density_by_draws
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.markov_stats import (
     MarkovStats,
@@ -110,6 +110,12 @@ class ContextTree(SuffixFamily, ConjugateFamily):
     grams: Any = array("gram", "position", default=None)
     counts: Any = array(CLASS, "gram", default=None)
 
+    # methods with a page of their own
+    leaf_probabilities = trees.leaf_probabilities
+    cgf = cumulants.cgf
+    simulate_predictive = documents.draw
+    draw_log_density = trees.draw_log_density
+
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
         """``tables``: p(token | leaf, y = c) over `contexts`, 0 where a context is no leaf."""
@@ -131,10 +137,6 @@ class ContextTree(SuffixFamily, ConjugateFamily):
     def offsets(self) -> Array:
         """(D + 2,) where the contexts of each length begin among all."""
         return np.cumsum([0] + [len(level.index.starts) for level in self.levels])
-
-    def leaf_probabilities(self) -> Array:
-        """(C, M) posterior probability that each of `contexts` is a leaf."""
-        return trees.leaf_probabilities(self)
 
     def depth_probabilities(self) -> Array:
         """(C, D + 1) expected share of the training tokens whose leaf has 0 .. D tokens.
@@ -222,23 +224,11 @@ class ContextTree(SuffixFamily, ConjugateFamily):
         after, before = (replace(self, grams=grams, counts=n) for n in (mine + new, mine))
         return float((trees.weigh(after)[1] - trees.weigh(before)[1]).sum())
 
-    def cgf(self, X: Array, t: Array) -> Array:
-        """In closed form: the evidences of contexts with t times the document's counts."""
-        return cumulants.cgf(self, X, t)
-
-    def simulate_predictive(self, rng: np.random.Generator, y: Array) -> Array:
-        """(N,) documents of `length` tokens, exactly from the predictive, without any table."""
-        return documents.draw(self, rng, y)
-
     # -- theta -----------------------------------------------------------------------------------
 
     def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
         """Trees from the root down, exactly and independently; given them, Dirichlet tables."""
         return {"tables": trees.draw(self, rng, n)}
-
-    def draw_log_density(self, rng: np.random.Generator, X: Array, n: int) -> Array:
-        """(n, N, C) without the tables of contexts that the documents do not visit."""
-        return trees.draw_log_density(self, rng, X, n)
 
     def n_parameters(self) -> int:
         """Classes times contexts times tokens."""

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from bayesgen.families.shared.assembly import cgf_by_rows
 from bayesgen.families.shared.category_codes import code_index, look_up
 from bayesgen.families.shared.density_cumulants import log_gamma_derivatives
-from bayesgen.numerics.rows import Matrix
+from bayesgen.numerics.rows import Matrix, cgf_by_rows
 from bayesgen.numerics.special import Array, log_gamma_difference
 
 if TYPE_CHECKING:

@@ -26,7 +26,6 @@ from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import NotLinearError, refuse_negative, refuse_undefined
 from bayesgen.families.names import CATEGORY, CLASS, FEATURE, FEATURE_CATEGORY, Method
 from bayesgen.families.records import array
-from bayesgen.families.shared.assembly import density_by_draws
 from bayesgen.families.shared.category_codes import (
     Codes,
     count_codes,
@@ -35,7 +34,7 @@ from bayesgen.families.shared.category_codes import (
     n_codes,
 )
 from bayesgen.families.shared.cells import Cells
-from bayesgen.families.shared.densities import log_dirichlet_density, log_product
+from bayesgen.families.shared.densities import density_by_draws, log_dirichlet_density, log_product
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.null_tables import deal
 from bayesgen.families.shared.pymc_parts import (
@@ -129,6 +128,11 @@ class DirichletCategorical(ConjugateFamily):
     alpha: Any = array(CLASS, FEATURE, CATEGORY, default=1.0)
     n_categories: Sequence[int] = ()
     new: Any = array(CLASS, FEATURE, default=None)
+
+    # methods with a page of their own
+    cgf = cumulants.cgf
+    density_cumulants = cumulants.density_cumulants
+    cell_cgf = cumulants.cell_cgf
 
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
@@ -338,21 +342,6 @@ class DirichletCategorical(ConjugateFamily):
         """(D,) terms of `log_evidence`."""
         counts = _padded(stats.counts, self.alpha.shape[2])
         return np.asarray(log_beta_difference(self.alpha, counts).sum(axis=0))
-
-    def cgf(self, X: Matrix, t: Array) -> Array:
-        """Sum over cells of lG(p+t) - lG(p) - lG(P+t) + lG(P), p the pseudo-count of the cell.
-
-        A category never seen contributes t log(probability): it is the same under every theta.
-        """
-        return cumulants.cgf(self, X, t)
-
-    def density_cumulants(self, X: Matrix, seen: int) -> Array:
-        """Derivatives of `cgf`: polygammas of the pseudo-counts."""
-        return cumulants.density_cumulants(self, X, seen)
-
-    def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
-        """As `cgf`, cell by cell."""
-        return cumulants.cell_cgf(self, x, column, t)
 
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
         """Refused: linear in one indicator for each category, not in the codes."""

@@ -47,8 +47,8 @@ from bayesgen.families.names import (
 )
 from bayesgen.families.records import array
 from bayesgen.families.shared import forest_cumulants, forest_terms, strengths
-from bayesgen.families.shared.assembly import density_by_draws
 from bayesgen.families.shared.category_codes import declared_codes
+from bayesgen.families.shared.densities import density_by_draws
 from bayesgen.families.shared.forests import ForestAverage, best_forest
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.numerics.rows import row_blocks
@@ -109,6 +109,9 @@ class DirichletForest(ForestAverage, ConjugateFamily):
     edges: Any = array(CLASS, FEATURE, FEATURE_BIS, default=None)
     pairs: Any = array(CLASS, FEATURE, FEATURE_BIS, CATEGORY, CATEGORY_BIS, default=None)
     structure: StructureName = "average"
+
+    # methods with a page of their own
+    draw = structures.draw
 
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
@@ -343,10 +346,6 @@ class DirichletForest(ForestAverage, ConjugateFamily):
         return forest_terms.of_tables(self.codes(X), parents[..., c, :], tables[..., c, :, :, :])
 
     # -- theta -----------------------------------------------------------------------------------
-
-    def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
-        """Forests, exactly and independently; given them, Dirichlet tables."""
-        return structures.draw(self, rng, n)
 
     def draw_log_density(self, rng: np.random.Generator, X: Any, n: int) -> Array:
         """(n, N, C) without the tables of other cells than the rows' (`DensityDraws`)."""

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from bayesgen.families.shared.assembly import cgf_by_rows
 from bayesgen.families.shared.density_cumulants import log_gamma_derivatives
 from bayesgen.families.shared.ngrams import DocumentCounts
-from bayesgen.numerics.rows import row_sums
+from bayesgen.numerics.rows import cgf_by_rows, row_sums
 from bayesgen.numerics.special import Array, log_gamma_difference
 
 if TYPE_CHECKING:

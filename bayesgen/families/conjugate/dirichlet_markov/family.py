@@ -38,8 +38,7 @@ from bayesgen.families.contract import ConjugateFamily, Theta
 from bayesgen.families.errors import NotLinearError, refuse_undefined
 from bayesgen.families.names import CLASS, CONTEXT, TOKEN
 from bayesgen.families.records import array
-from bayesgen.families.shared.assembly import density_by_draws
-from bayesgen.families.shared.densities import log_dirichlet_density, log_product
+from bayesgen.families.shared.densities import density_by_draws, log_dirichlet_density, log_product
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.markov_stats import MarkovStats, NgramFamily, check_ngrams
 from bayesgen.families.shared.ngrams import (
@@ -116,6 +115,10 @@ class DirichletMarkov(NgramFamily, ConjugateFamily):
     counts: Any = array(CLASS, "gram", default=None)
 
     # -- the tables ----------------------------------------------------------------------------
+
+    # methods with a page of their own
+    simulate_predictive = documents.draw
+    cgf = cumulants.cgf
 
     @cached_property
     def index(self) -> GramIndex:
@@ -403,13 +406,6 @@ class DirichletMarkov(NgramFamily, ConjugateFamily):
         cells = log_gamma_difference(cell, stats.counts)
         return float(cells.sum() - log_gamma_difference(total, new.totals(stats.counts)).sum())
 
-    def simulate_predictive(self, rng: np.random.Generator, y: Array) -> Array:
-        """(N,) documents of `length` tokens, exactly from the predictive, without any table.
-
-        Each document is one walk through the urns of the contexts: the text that a class writes.
-        """
-        return documents.draw(self, rng, y)
-
     def urns(self, X: Array) -> Urns:
         """The tokens of each document, an urn for each context; features as in `grams_of`."""
         docs = DocumentCounts.count(X, self.order, self.n_tokens)
@@ -428,10 +424,3 @@ class DirichletMarkov(NgramFamily, ConjugateFamily):
     def grams_of(self, X: Array) -> Array:
         """(U, order) distinct n-grams of documents; -1 is a token outside the vocabulary."""
         return DocumentCounts.count(X, self.order, self.n_tokens).grams
-
-    def cgf(self, X: Array, t: Array) -> Array:
-        """Sum over the cells of lG(a+tn) - lG(a), minus that of each context's total.
-
-        Contexts never seen are Dirichlet(alpha) too. NaN or inf for real t where a + tn <= 0.
-        """
-        return cumulants.cgf(self, X, t)

@@ -38,8 +38,7 @@ from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import NotLinearError, refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE, OBS
 from bayesgen.families.records import array
-from bayesgen.families.shared.assembly import cgf_by_rows, density_by_draws
-from bayesgen.families.shared.densities import log_dirichlet_density, log_product
+from bayesgen.families.shared.densities import density_by_draws, log_dirichlet_density, log_product
 from bayesgen.families.shared.density_cumulants import log_gamma_derivatives
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.null_tables import deal
@@ -54,6 +53,7 @@ from bayesgen.families.shared.removal_by_cgf import removal_by_cgf
 from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import (
     Matrix,
+    cgf_by_rows,
     class_sums,
     columns_of,
     distinct_cells,

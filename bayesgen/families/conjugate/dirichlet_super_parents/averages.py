@@ -15,9 +15,8 @@ import numpy as np
 
 from bayesgen.families.conjugate.dirichlet_super_parents.statistics import Layout
 from bayesgen.families.shared.arguments import followed_argument
-from bayesgen.families.shared.assembly import cgf_by_rows
 from bayesgen.numerics import kernels
-from bayesgen.numerics.rows import row_blocks
+from bayesgen.numerics.rows import cgf_by_rows, row_blocks
 from bayesgen.numerics.special import Array, log_gamma_difference, log_sum_exp
 
 if TYPE_CHECKING:

@@ -41,8 +41,8 @@ from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CATEGORY, CELL, CLASS, FEATURE, PARENT_CATEGORY, PARENT_CELL
 from bayesgen.families.records import array
-from bayesgen.families.shared.assembly import density_by_draws
 from bayesgen.families.shared.category_codes import declared_codes
+from bayesgen.families.shared.densities import density_by_draws
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.strengths import START, search, value
 from bayesgen.numerics.special import Array, log_gamma_difference, log_softmax, log_sum_exp
@@ -104,6 +104,10 @@ class DirichletSuperParents(ConjugateFamily):
     cells: Any = array(CLASS, CELL, default=None)
     n: int = 1
     weights: Weights = "evidence"
+
+    # methods with a page of their own
+    draw = structures.draw
+    mle = structures.mle
 
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
@@ -278,10 +282,6 @@ class DirichletSuperParents(ConjugateFamily):
 
     # -- theta -----------------------------------------------------------------------------------
 
-    def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
-        """Super-parents by their weights; given them, Dirichlet tables."""
-        return structures.draw(self, rng, n)
-
     def draw_log_density(self, rng: np.random.Generator, X: Any, n: int) -> Array:
         """(n, N, C) without the tables of other cells than the rows' (`DensityDraws`)."""
         return structures.draw_log_density(self, rng, self.codes(X), n)
@@ -289,10 +289,6 @@ class DirichletSuperParents(ConjugateFamily):
     def log_density(self, theta: Theta) -> Array:
         """(...) log weight of the super-parents plus log density of the tables given them."""
         return density_by_draws(lambda t: structures.log_density(self, t), theta, self.params)
-
-    def mle(self, stats: SuperParentStats) -> dict[str, Array]:
-        """Relative frequencies given the super-parents of the largest likelihood."""
-        return structures.mle(self, stats)
 
     def map(self) -> dict[str, Array]:
         """Refused: a set of super-parents has no mean, and tables of several no common mode."""

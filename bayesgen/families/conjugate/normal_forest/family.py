@@ -32,7 +32,7 @@ from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, StructureName
 from bayesgen.families.records import array
 from bayesgen.families.shared import forest_cumulants
-from bayesgen.families.shared.assembly import density_by_draws
+from bayesgen.families.shared.densities import density_by_draws
 from bayesgen.families.shared.forests import ForestAverage, best_forest
 from bayesgen.families.shared.gaussian import unit_information
 from bayesgen.families.shared.hyperparameters import broadcast_prior
@@ -106,6 +106,9 @@ class NormalForest(ForestAverage, ConjugateFamily):
     shift: Any = array(FEATURE, default=0.0)
     ignored: Any = array(FEATURE, default=False)
     structure: StructureName = "average"
+
+    # methods with a page of their own
+    draw = structures.draw
 
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
@@ -338,10 +341,6 @@ class NormalForest(ForestAverage, ConjugateFamily):
         return structures.terms(self.cells(X) + self.shift, own, ~self.ignored)
 
     # -- theta -----------------------------------------------------------------------------------
-
-    def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
-        """Forests, exactly and independently; given them, variances, slopes and means."""
-        return structures.draw(self, rng, n)
 
     def log_density(self, theta: Theta) -> Array:
         """(...) log probability of the forests plus log density of the others given them."""

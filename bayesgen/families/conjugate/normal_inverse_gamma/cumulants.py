@@ -4,13 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesgen.families.shared.assembly import cgf_by_rows
 from bayesgen.families.shared.density_cumulants import (
     log1p_derivatives,
     log_gamma_derivatives,
     student_derivatives,
 )
-from bayesgen.numerics.rows import Matrix, dense_block, row_blocks, shared_sums
+from bayesgen.numerics.rows import Matrix, cgf_by_rows, dense_block, row_blocks, shared_sums
 from bayesgen.numerics.special import Array, log1p, log_gamma_difference
 
 if TYPE_CHECKING:

@@ -18,14 +18,8 @@ if TYPE_CHECKING:
     from bayesgen.families.conjugate.normal_inverse_gamma.family import NormalInverseGamma
 
 
-def known(f: "NormalInverseGamma") -> bool:
-    """Whether the formula holds."""
-    kappa = f.kappa[:, f.live]
-    return bool(f.over_classes and kappa.size and not np.ptp(kappa, axis=1).any())
-
-
 def distances(
-    f: "NormalInverseGamma", rng: np.random.Generator, X: Matrix, n: int, label: int | None
+    f: "NormalInverseGamma", rng: np.random.Generator, X: Matrix, n: int, label: int | None = None
 ) -> tuple[Array, Array, Array]:
     """As in `SharedVariances`."""
     kappa = f.kappa[:, f.live][:, 0] if f.live.any() else f.kappa[:, 0]

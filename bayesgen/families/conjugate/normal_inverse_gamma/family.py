@@ -36,11 +36,14 @@ from bayesgen.families.conjugate.normal_inverse_gamma import (
 from bayesgen.families.conjugate.normal_inverse_gamma.normal_densities import normal_log_densities
 from bayesgen.families.conjugate.normal_inverse_gamma.statistics import GaussianStats
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
-from bayesgen.families.errors import NotLinearError, refuse_undefined
+from bayesgen.families.errors import NotLinearError, refuse_undefined, refuse_unknown
 from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.records import array
-from bayesgen.families.shared.assembly import density_by_draws
-from bayesgen.families.shared.densities import log_inverse_gamma_density, log_normal_density
+from bayesgen.families.shared.densities import (
+    density_by_draws,
+    log_inverse_gamma_density,
+    log_normal_density,
+)
 from bayesgen.families.shared.gaussian import (
     gaussian_information,
     unit_information,
@@ -59,6 +62,7 @@ _PARAM_DIMS: dict[Variance, tuple[str, ...]] = {
     "class_spherical": (CLASS,),
     "spherical": (),
 }
+_BY_FORMULA = (DensityDraws, SharedVariances, CellCumulants, DensityCumulants)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,22 +121,31 @@ class NormalInverseGamma(ConjugateFamily):
     ignored: Any = array(FEATURE, default=False)
     variance: Variance = "class"
 
+    # methods with a page of their own
+    student = cached_property(predictive.student)
+    log_predictive = predictive.log_predictive
+    log_predictive_without = removal.log_predictive_without
+    pymc_log_likelihood = pymc_normals.log_likelihood
+    cgf = cumulants.cgf
+    density_cumulants = cumulants.density_cumulants
+    cell_cgf = cumulants.cell_cgf
+    cell_cumulants = cumulants.cell_cumulants
+    draw_log_density = density_draws.draw
+    distance_draws = density_draws.distances
+
     def __post_init__(self) -> None:
         """Refuse an unknown variance structure."""
         if self.variance not in _PARAM_DIMS:
-            raise ValueError(
-                f"variance must be one of {', '.join(map(repr, _PARAM_DIMS))}, "
-                f"got {self.variance!r}"
-            )
+            refuse_unknown("variance", self.variance, _PARAM_DIMS)
 
     # -- variance groups ---------------------------------------------------------------------
 
-    @property
+    @cached_property
     def over_classes(self) -> bool:
         """Whether the classes share variances."""
         return self.variance in ("tied", "spherical")
 
-    @property
+    @cached_property
     def over_features(self) -> bool:
         """Whether the columns do."""
         return self.variance in ("class_spherical", "spherical")
@@ -145,12 +158,12 @@ class NormalInverseGamma(ConjugateFamily):
             cells = cells.sum(axis=1, keepdims=True)
         return cells
 
-    @property
+    @cached_property
     def sum_of_squares(self) -> Array:
         """SS = nu sigma2, of the variance groups."""
         return self.nu * self.sigma2
 
-    @property
+    @cached_property
     def live(self) -> Array:
         """(D,) False for the columns that are left out."""
         return ~np.broadcast_to(self.ignored, self.mu.shape[1])
@@ -213,10 +226,6 @@ class NormalInverseGamma(ConjugateFamily):
         Columns that are `ignored` keep their prior.
         """
         return pymc_normals.declare(self, prefix, X, y, stats)
-
-    def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
-        """Sums over the observed cells of the live columns."""
-        return pymc_normals.log_likelihood(self, X, theta, prefix)
 
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
@@ -355,16 +364,6 @@ class NormalInverseGamma(ConjugateFamily):
 
         return density_by_draws(density, theta, self.params)
 
-    def log_predictive(self, X: Matrix) -> Array:
-        """(N, C) Student t, group by group: `predictive`."""
-        return predictive.log_predictive(
-            self, X, self.live, self.sum_of_squares, self.over_features
-        )
-
-    def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
-        """By sums of squares less the row's own: `removal`."""
-        return removal.log_predictive_without(self, X, y, weight)
-
     def log_evidence(self, stats: GaussianStats) -> float:
         """log p(X | y) of the live columns, means and variances integrated out."""
         return float(sum(a.sum() for a in self._log_evidence_terms(stats)))
@@ -392,47 +391,24 @@ class NormalInverseGamma(ConjugateFamily):
         )
         return groups, -0.5 * np.log1p(seen / self.kappa)
 
-    def cgf(self, X: Matrix, t: Array) -> Array:
-        """Joint cgf of the class log-densities, variance group by group, over observed cells."""
-        return cumulants.cgf(self, X, t)
-
-    def density_cumulants(self, X: Matrix, seen: int) -> Array:
-        """Derivatives of `cgf`, variance group by group."""
-        return cumulants.density_cumulants(self, X, seen)
-
-    def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
-        """As `cgf`, cell by cell: then a variance group is one cell of each class."""
-        return cumulants.cell_cgf(self, x, column, t)
-
-    def cell_cumulants(self, x: Array, column: Array) -> Array:
-        """Derivatives of `cell_cgf`, of classes with variances of their own."""
-        return cumulants.cell_cumulants(self, x, column)
-
     def capability[K](self, kind: type[K]) -> K | None:
         """Draws and cumulants where their formulas hold; the others as in `Family`."""
-        if kind in (DensityDraws, SharedVariances) and not density_draws.known(self):
-            return None
-        if kind is CellCumulants and (self.over_classes or self.over_features):
-            return None
-        if kind is DensityCumulants and not self._independent_classes:
+        if kind in _BY_FORMULA and kind in self._without_formula:
             return None
         return super().capability(kind)
 
     @cached_property
-    def _independent_classes(self) -> bool:
-        """Whether log densities of classes are independent, with cumulants in closed form."""
-        several = self.over_features and np.ptp(self.kappa[:, self.live], axis=1).any()
-        return bool(not self.over_classes and self.live.any() and not several)
-
-    def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
-        """For variances shared by the classes, without a draw of theta: `density_draws`."""
-        return density_draws.draw(self, rng, X, n)
-
-    def distance_draws(
-        self, rng: np.random.Generator, X: Matrix, n: int, label: int | None = None
-    ) -> tuple[Array, Array, Array]:
-        """Sums of squared distances times draws of the precisions: `density_draws`."""
-        return density_draws.distances(self, rng, X, n, label)
+    def _without_formula(self) -> tuple[type, ...]:
+        """Capabilities whose formulas do not hold for these variances and columns."""
+        kappa, out = self.kappa[:, self.live], []
+        alike = bool(kappa.size and not np.ptp(kappa, axis=1).any())  # within each class
+        if not (self.over_classes and alike):
+            out += [DensityDraws, SharedVariances]
+        if self.over_classes or self.over_features:
+            out += [CellCumulants]
+        if self.over_classes or not kappa.size or (self.over_features and not alike):
+            out += [DensityCumulants]
+        return tuple(out)
 
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
         """w = mu/sigma2 for plug-ins with variances shared by the classes."""

@@ -17,25 +17,28 @@ if TYPE_CHECKING:
     from bayesgen.families.conjugate.normal_inverse_gamma.family import NormalInverseGamma
 
 
-def log_predictive(
-    f: "NormalInverseGamma", X: Matrix, live: Array, scale: Array, over_features: bool
-) -> Array:
-    """(N, C), as in `ConjugateFamily.log_predictive`.
+def student(f: "NormalInverseGamma") -> tuple[Array, Array, Array]:
+    """Log norm, power of the density, and spread (C, D) of each cell.
 
-    Parameters
-    ----------
-    live, scale, over_features
-        Columns that count (D,), sums of squares of the variance groups, whether columns share.
+    The first two are (C, D), or (C, D + 1) where columns share a variance: of 0 .. D cells.
     """
-    n_classes = len(f.mu)
-    scale = np.broadcast_to(scale, (n_classes, scale.shape[1]))
+    scale = np.broadcast_to(f.sum_of_squares, (len(f.mu), f.sum_of_squares.shape[1]))
     nu = np.broadcast_to(f.nu, scale.shape)
     spread = np.sqrt(scale * (1 + 1 / f.kappa))
+    if f.over_features:
+        d = np.arange(f.mu.shape[1] + 1)
+        return log_gamma_difference(nu / 2, d / 2) - d / 2 * np.log(np.pi), (nu + d) / 2, spread
+    log_norm = log_gamma_difference(nu / 2, 0.5) - 0.5 * np.log(np.pi) - np.log(spread)
+    return log_norm * f.live, (nu + 1) / 2 * f.live, spread
+
+
+def log_predictive(f: "NormalInverseGamma", X: Matrix) -> Array:
+    """(N, C), as in `ConjugateFamily.log_predictive`."""
+    n_classes = len(f.mu)
+    norm, power, spread = f.student
     fast = not issparse(X) and kernels.pays(X.shape[0] * f.mu.size, predicting=True)
-    if over_features:
-        d = np.arange(X.shape[1] + 1)
-        norm = log_gamma_difference(nu / 2, d / 2) - d / 2 * np.log(np.pi)
-        power, log_width = (nu + d) / 2, np.log(spread)
+    if f.over_features:
+        log_width = np.log(spread)
         if fast:
             return _compiled(f, X, "joint_t", spread, log_width, norm, power)
         out = np.empty((X.shape[0], n_classes))
@@ -48,17 +51,15 @@ def log_predictive(
                 distance = _log1p_sum_of_squares(r)
                 out[rows, c] = norm[c, d] - seen @ log_width[c] - power[c, d] * distance
         return out
-    log_norm = log_gamma_difference(nu / 2, 0.5) - 0.5 * np.log(np.pi) - np.log(spread)
-    log_norm, power = log_norm * live, (nu + 1) / 2 * live
     if fast:
-        return _compiled(f, X, "product_t", spread, log_norm, power)
+        return _compiled(f, X, "product_t", spread, norm, power)
     out = np.empty((X.shape[0], n_classes))
     for rows in row_blocks(*X.shape):
         x = dense_block(X, rows) - f.shift
         total = np.nansum if has_nan(x) else np.sum
         for c in range(n_classes):
             r = (x - f.mu[c]) / spread[c]
-            out[rows, c] = total(log_norm[c] - power[c] * _log1p_square(r), axis=1)
+            out[rows, c] = total(norm[c] - power[c] * _log1p_square(r), axis=1)
     return out
 
 

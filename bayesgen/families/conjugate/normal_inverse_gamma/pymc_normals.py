@@ -56,7 +56,7 @@ def declare(
     return {"mu": mu, "sigma2": sigma2}
 
 
-def log_likelihood(f: "NormalInverseGamma", X: Matrix, theta: Any, prefix: str) -> Any:
+def log_likelihood(f: "NormalInverseGamma", X: Matrix, theta: Any, *, prefix: str = "") -> Any:
     """(N, C) tensor, over the observed cells of the live columns."""
     import pymc as pm
     import pytensor.tensor as pt

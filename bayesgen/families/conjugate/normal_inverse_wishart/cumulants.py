@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from bayesgen.families.shared.assembly import cgf_by_rows
 from bayesgen.families.shared.density_cumulants import (
     log1p_derivatives,
     log_gamma_derivatives,
     student_derivatives,
 )
 from bayesgen.families.shared.mahalanobis import pattern_blocks
-from bayesgen.numerics.rows import Matrix, dense_block
+from bayesgen.numerics.rows import Matrix, cgf_by_rows, dense_block
 from bayesgen.numerics.special import Array, log1p, log_multigamma_difference
 
 if TYPE_CHECKING:

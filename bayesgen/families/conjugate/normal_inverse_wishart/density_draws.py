@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def distances(
-    f: "NormalInverseWishart", rng: np.random.Generator, X: Matrix, n: int, label: int | None
+    f: "NormalInverseWishart", rng: np.random.Generator, X: Matrix, n: int, label: int | None = None
 ) -> tuple[Array, Array, Array]:
     """As in `SharedVariances`."""
     n_classes, more = len(f.mu), int(label is not None)

@@ -24,12 +24,10 @@ from bayesgen.families.capabilities import DensityCumulants, SharedVariances
 from bayesgen.families.conjugate.normal_inverse_wishart import (
     bartlett,
     cumulants,
-    density,
+    densities,
     density_draws,
-    linear_rule,
     log_odds,
     margins,
-    predictive,
     removal,
 )
 from bayesgen.families.conjugate.normal_inverse_wishart.default_scale import shrunken_correlations
@@ -103,6 +101,20 @@ class NormalInverseWishart(ConjugateFamily):
     ignored: Any = array(FEATURE, default=False)
     shared: bool = False
 
+    # methods with a page of their own
+    student = cached_property(densities.student)
+    log_density = densities.log_density
+    log_predictive = densities.log_predictive
+    log_predictive_without = removal.log_predictive_without
+    cgf = cumulants.cgf
+    draw_log_density = density_draws.draw
+    density_cumulants = cumulants.density_cumulants
+    distance_draws = density_draws.distances
+    linear_form = log_odds.weights
+    log_odds_terms = log_odds.terms
+    rest_cgf = log_odds.rest_cgf
+    margins = margins.of_family
+
     @cached_property
     def factor(self) -> Array:
         """(C or 1, D, D) lower Cholesky factors of psi."""
@@ -122,11 +134,6 @@ class NormalInverseWishart(ConjugateFamily):
     def whitening(self) -> tuple[Array, Array, Array]:
         """Of rows, as in `mahalanobis.whitening`."""
         return whitening(self.mu, self.factor)
-
-    @cached_property
-    def student(self) -> tuple[Array, Array, Array]:
-        """Constants of the predictive, as in `predictive.student`."""
-        return predictive.student(self)
 
     @property
     def dim(self) -> int:
@@ -167,7 +174,7 @@ class NormalInverseWishart(ConjugateFamily):
         """Linear in the features where the classes share one covariance."""
         if not self.shared:
             return self.log_likelihood(X, theta)
-        return linear_rule.scores(self, X, theta)
+        return log_odds.scores(self, X, theta)
 
     def flat(self, theta: Theta) -> tuple[Array, Array]:
         """mu (S, C, D) and Sigma (S, G, D, D) of all draws."""
@@ -400,18 +407,6 @@ class NormalInverseWishart(ConjugateFamily):
         """Means and covariance matrices."""
         return self.mu.size + self.psi.size
 
-    def log_density(self, theta: Theta) -> Array:
-        """(...) inverse Wishart densities of Sigma, Normal ones of mu given Sigma, live columns."""
-        return density.log_density(self, theta)
-
-    def log_predictive(self, X: Matrix) -> Array:
-        """(N, C) multivariate t of observed cells: `predictive`."""
-        return predictive.log_predictive(self, X)
-
-    def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
-        """By a rank-one change of psi: `removal`."""
-        return removal.log_predictive_without(self, X, y, weight)
-
     def log_evidence(self, stats: ScatterStats) -> float:
         """log p(X | y) of the live columns, means and covariances integrated out."""
         live = self.live
@@ -433,43 +428,11 @@ class NormalInverseWishart(ConjugateFamily):
         )
         return float(groups.sum() - self.dim / 2 * np.log1p(stats.n / self.kappa).sum())
 
-    def cgf(self, X: Matrix, t: Array) -> Array:
-        """Joint cgf of the class log-densities of the observed cells: `cumulants`."""
-        return cumulants.cgf(self, X, t)
-
-    def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
-        """Exact for each row, without a draw of a covariance: `density_draws`."""
-        return density_draws.draw(self, rng, X, n)
-
-    def density_cumulants(self, X: Matrix, seen: int) -> Array:
-        """Derivatives of `cgf`, of a covariance for each class."""
-        return cumulants.density_cumulants(self, X, seen)
-
-    def distance_draws(
-        self, rng: np.random.Generator, X: Matrix, n: int, label: int | None = None
-    ) -> tuple[Array, Array, Array]:
-        """By draws of a small Wishart matrix, for a covariance that is shared: `density_draws`."""
-        return density_draws.distances(self, rng, X, n, label)
-
     def capability[K](self, kind: type[K]) -> K | None:
         """Of `SharedVariances` and `DensityCumulants` that one whose formula holds."""
         if kind is (DensityCumulants if self.shared else SharedVariances):
             return None
         return super().capability(kind)
-
-    def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
-        """w = Sigma^-1 mu for plug-ins with a shared covariance."""
-        return linear_rule.weights(self, theta)
-
-    def log_odds_terms(
-        self, X: Matrix, a: int, b: int, theta: Theta | None = None
-    ) -> tuple[Array, Array]:
-        """One covariance: by the linear rule; else shares of the quadratic forms: `log_odds`."""
-        return log_odds.terms(self, X, a, b, theta)
-
-    def rest_cgf(self, X: Matrix, t: Array) -> Array:
-        """Of half the log determinant of each class's precision, over the observed columns."""
-        return log_odds.rest_cgf(self, X, t)
 
     def information(self, theta: Theta, weights: Array) -> Array:
         """(D,) of each feature on its own (its Normal margins), in nats; 0 where ignored."""
@@ -477,10 +440,6 @@ class NormalInverseWishart(ConjugateFamily):
         variances = np.diagonal(theta["Sigma"], axis1=-2, axis2=-1)
         out = gaussian_information(mu, np.broadcast_to(variances, mu.shape), weights)
         return np.where(self.ignored, 0.0, out)
-
-    def margins(self) -> ConjugateFamily:
-        """Normal-inverse-gamma."""
-        return margins.of_family(self)
 
     def margin_stats(self, stats: ScatterStats) -> Stats:
         """Counts, means and scatters of the columns."""

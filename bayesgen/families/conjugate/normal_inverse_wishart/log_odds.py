@@ -4,7 +4,7 @@ With one covariance, :math:`w = \Sigma^{-1}(\mu_a - \mu_b)`, feature j has w_j (
 the means), and nothing is left over. Else feature j has
 :math:`-\tfrac12 u_j (\Sigma_a^{-1} u)_j` with u = x - mu_a, less the same of b: every product of
 two features is split between them equally (their Shapley values). What remains is half the
-log-ratio of the determinants.
+log-ratio of the determinants. Under one covariance the rule of a plug-in is linear in x.
 """
 
 from typing import TYPE_CHECKING
@@ -14,8 +14,10 @@ from scipy.linalg import cho_solve
 from scipy.special import digamma
 
 from bayesgen.families.contract import Theta
-from bayesgen.families.shared.mahalanobis import pattern_blocks
-from bayesgen.numerics.rows import Matrix, dense_block
+from bayesgen.families.errors import NotLinearError
+from bayesgen.families.shared.mahalanobis import linear_scores, pattern_blocks, patterns
+from bayesgen.numerics.kernels.blas import sharing
+from bayesgen.numerics.rows import Matrix, dense_block, has_nan
 from bayesgen.numerics.special import Array, log_multigamma_difference
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def terms(
-    f: "NormalInverseWishart", X: Matrix, a: int, b: int, theta: Theta | None
+    f: "NormalInverseWishart", X: Matrix, a: int, b: int, theta: Theta | None = None
 ) -> tuple[Array, Array]:
     """Terms (..., N, D) and rest (..., N), as in `FeatureTerms`."""
     lead = () if theta is None else np.shape(theta["mu"])[:-2]
@@ -92,3 +94,43 @@ def _given(
         terms.append(-0.5 * u * solved)
         log_det.append(-0.5 * np.linalg.slogdet(own)[1])
     return terms[0] - terms[1], log_det[0] - log_det[1]
+
+
+def scores(f: "NormalInverseWishart", X: Matrix, theta: Theta) -> Array:
+    """(..., N, C) log-likelihood less its quadratic part, which the classes have in common."""
+    mu, sigma = f.flat(theta)
+    centre = mu.sum(axis=(0, 1)) / max(1, mu[..., 0].size)
+
+    def linear(rows: Array | slice, columns: Array) -> Array:
+        step = (mu - centre)[..., columns]
+        own = sigma[:, 0, columns[:, None], columns]
+        with sharing(False):  # BLAS's own threads spin on, and would take a core from ours
+            w = np.swapaxes(np.linalg.solve(own, np.swapaxes(step, 1, 2)), 1, 2)
+        level = -0.5 * (w * step).sum(axis=-1)
+        return linear_scores(X, rows, columns, centre[columns], w, level)
+
+    out = linear(slice(None), f.live)
+    if has_nan(out):  # a pass over X to look for missing cells would take as long
+        for rows, columns in patterns(X, f.live):
+            out[:, rows] = linear(rows, columns)
+    return out.reshape(*np.shape(theta["mu"])[:-2], *out.shape[1:])
+
+
+def weights(f: "NormalInverseWishart", theta: Theta | None) -> tuple[Array, Array]:
+    """w = Sigma^-1 mu, and its level, as in `LinearRule`."""
+    if theta is None:
+        raise NotLinearError(
+            "the posterior predictive is a multivariate Student t: even with one covariance "
+            "its boundary is curved unless the classes have equal counts; a plug-in "
+            "(method='posterior_mean', 'map' or 'mle') with a shared covariance is linear"
+        )
+    if not f.shared:
+        raise NotLinearError(
+            "each class has its own covariance, so the rule is quadratic; "
+            "LinearDiscriminant is linear"
+        )
+    live, mu = f.live, np.asarray(theta["mu"])
+    w = np.zeros(mu.shape)
+    sigma = np.asarray(theta["Sigma"])[live[:, None], live]
+    w[:, live] = np.linalg.solve(sigma, mu[:, live].T).T
+    return w, -0.5 * (w * mu).sum(axis=-1)

@@ -44,8 +44,7 @@ from scipy.special import expit, logit
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CLASS, COMPONENT, FEATURE, FEATURE_BIS
 from bayesgen.families.records import array, prior_object
-from bayesgen.families.sampled.gaussian_mixture.clusters import first_point
-from bayesgen.families.sampled.gaussian_mixture.label_switching import renumbering
+from bayesgen.families.sampled.gaussian_mixture.clusters import first_point, renumbering
 from bayesgen.families.shared import gaps
 from bayesgen.families.shared.correlations import declare_correlation
 from bayesgen.families.shared.gaussian import recorded_step, robust_location_and_scale
