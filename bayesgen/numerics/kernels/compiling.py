@@ -26,7 +26,9 @@ def compiled[F: Callable[..., Any]](function: F) -> F:
 
     Where there is no folder to keep it in, every process compiles anew, and says so once.
     """
-    return _compiled(function, nogil=True, error_model="numpy")
+    # numba hands ``fastmath`` on to whatever is called and has none of its own: PyTensor's
+    # programs would let sums be reordered, which makes x + 2^52 - 2^52 no longer round
+    return _compiled(function, nogil=True, error_model="numpy", fastmath=False)
 
 
 def compiled_sums[F: Callable[..., Any]](function: F) -> F:

@@ -1,6 +1,7 @@
 """log1p and exp for loops over arrays: without branches and calls, so that they run many at a time.
 
 Written for the bits of float64, after fdlibm (Sun Microsystems, 1993: ``s_log1p.c``, ``e_exp.c``).
+They are wrong where sums are reordered, so that no caller's ``fastmath`` may reach them.
 """
 
 from typing import Any
@@ -27,7 +28,7 @@ _bits = _reread(types.float64, types.int64, ir.IntType(64))
 _number = _reread(types.int64, types.float64, ir.DoubleType())
 
 
-@numba.njit(error_model="numpy", forceinline=True)
+@numba.njit(error_model="numpy", forceinline=True, fastmath=False)
 def log1p(x: float) -> float:  # pragma: no cover - compiled
     """log(1 + x) for 0 <= x <= 1e300, within 2 units in the last place."""
     y = 1.0 + x
@@ -49,7 +50,7 @@ def log1p(x: float) -> float:  # pragma: no cover - compiled
     return n * 6.93147180369123816490e-01 - ((half - rest) - f)
 
 
-@numba.njit(error_model="numpy", forceinline=True)
+@numba.njit(error_model="numpy", forceinline=True, fastmath=False)
 def exp(x: float) -> float:  # pragma: no cover - compiled
     """exp(x) for x <= 700, within 2 units in the last place; 0 below -746."""
     small = x < -746.0

@@ -16,7 +16,7 @@ from bayesgen.families.sampled.logistic_normal.factor_mode import _Documents
 from bayesgen.families.sampled.logistic_normal.family import FACTOR, LogisticNormal
 from bayesgen.inference import diagnostics
 from bayesgen.posterior.model import ClassModel
-from tests.graphs import PYTHON
+from tests.graphs import PYTHON, slope_error
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
@@ -166,6 +166,7 @@ def test_pymc_has_the_same_density(factors):
     density = family.log_likelihood(X, {"centre": centre, "loading": loading})
     assert found == pytest.approx(density[np.arange(N), Y].sum(), rel=1e-9)
     np.testing.assert_allclose(loading.sum(axis=-1), 0, atol=1e-9)
+    assert slope_error(model, point) < 1e-6
 
 
 def test_loadings_are_lower_triangular_along_the_directions():

@@ -1,6 +1,8 @@
-"""Where machine code is kept, and what is said where it cannot be."""
+"""How kernels are compiled, where machine code is kept, and what is said where it cannot be."""
 
+import importlib
 import os
+import pkgutil
 import shutil
 import subprocess
 import sys
@@ -10,7 +12,16 @@ import numba
 import pytest
 
 import bayesgen as bg
+from bayesgen.numerics import kernels
 from bayesgen.numerics.kernels import compiling
+
+
+def test_no_kernel_takes_over_how_its_caller_rounds():
+    """Else what a program of PyTensor compiled first, and numba kept, is what all calls get."""
+    for found in pkgutil.iter_modules(kernels.__path__, f"{kernels.__name__}."):
+        for name, value in vars(importlib.import_module(found.name)).items():
+            if hasattr(value, "targetoptions"):
+                assert "fastmath" in value.targetoptions, (found.name, name)
 
 
 def test_a_process_without_a_cache_says_so_once(monkeypatch):

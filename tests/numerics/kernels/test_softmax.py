@@ -13,20 +13,21 @@ from bayesgen.predict.from_draws import write_probabilities
 from bayesgen.predict.probabilities import ImpossibleRowError, log_class_probability
 
 
-@numba.njit
-def log1p(x):
-    out = np.empty_like(x)
-    for i in range(len(x)):
-        out[i] = logarithm.log1p(x[i])
-    return out
+def over_arrays(kernel):
+    """Compiled anew for a caller that may reorder sums, as programs of PyTensor may."""
+    f = numba.jit(**kernel.targetoptions)(kernel.py_func)
+
+    @numba.njit(fastmath={"arcp", "contract", "afn", "reassoc", "nsz"})
+    def each(x):
+        out = np.empty_like(x)
+        for i in range(len(x)):
+            out[i] = f(x[i])
+        return out
+
+    return each
 
 
-@numba.njit
-def exp(x):
-    out = np.empty_like(x)
-    for i in range(len(x)):
-        out[i] = logarithm.exp(x[i])
-    return out
+log1p, exp = over_arrays(logarithm.log1p), over_arrays(logarithm.exp)
 
 
 def test_log1p_is_right_to_the_last_places():

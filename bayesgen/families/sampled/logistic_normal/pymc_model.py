@@ -1,5 +1,6 @@
 """The model in PyMC: in the coordinates of the prior, or in those that suit given rows."""
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from bayesgen.families.names import CLASS
 from bayesgen.families.sampled.logistic_normal.factor_mode import Guide
 from bayesgen.families.shared.pymc_parts import declare as declare_data
 from bayesgen.families.shared.pymc_parts import prefixed, sum_cells, variable
-from bayesgen.families.shared.rising import known_codes, refuse_fractional_counts, row_of_cells
+from bayesgen.families.shared.rising import known_codes, refuse_fractional_counts
 from bayesgen.families.shared.simplex import counted_simplex
 from bayesgen.numerics.rows import Matrix, class_sums, row_sums, stored_cells
 from bayesgen.numerics.special import Array, log_factorial
@@ -144,23 +145,63 @@ def _log_rows(f: "LogisticNormal", name: str, X: Matrix, y: Array, theta: Any) -
     cells = stored_cells(X, slice(None))
     refuse_fractional_counts(cells.data)
     centre, loading = theta["centre"], theta["loading"]
-    n_classes, n_features = f.alpha.shape
+    n_classes = len(f.alpha)
     length = row_sums(cells.data, cells.indptr)
     counts = pm.Data(f"{name}_counts", class_sums(cells, y, n_classes))
     constant = float(np.sum(log_factorial(length)) - np.sum(log_factorial(cells.data)))
     out = (counts * pt.log(centre)).sum() + pm.Data(f"{name}_constant", constant)
-    own = cells.copy()  # the words of a document, in the table of its class
-    own.indices = (y[row_of_cells(cells)] * n_features + cells.indices).astype(np.int64)
-    own = type(cells)((own.data, own.indices, own.indptr), (len(y), n_classes * n_features))
-    table = loading.dimshuffle(0, 2, 1).reshape((n_classes * n_features, f.factors))
-    along = sum_cells(f"{name}_cells", own, table)  # (N, K)
-    label = pm.Data(f"{name}_class", y.astype(np.int64))
-    n_words = pm.Data(f"{name}_length", length)
     z, log_w = f.grid()
-    exponent = log_w - n_words[:, None] * _log_norm(theta, z)[label]
-    for k in range(f.factors):
-        exponent = exponent + along[:, k, None] * z[:, k]
-    return out + _log_sum_exp(exponent, 1).sum()
+    cells = cells[np.argsort(y, kind="stable")]
+    data = {
+        "first": cells.indptr.astype(np.int64),
+        "word": cells.indices.astype(np.int64),
+        "count": cells.data.astype(np.float64),
+        "of_class": np.searchsorted(np.sort(y), np.arange(n_classes + 1)),
+    }
+    rows = [pm.Data(f"{name}_{key}", value) for key, value in data.items()]
+    grid = [pt.as_tensor(a) for a in (z, log_w)]
+    return out + _operation()(pt.log(centre), loading, *grid, *rows)[0].sum()
+
+
+@cache
+def _operation() -> Any:
+    """`kernels.factor_grid.grid_log_likelihood` as a PyTensor operation.
+
+    One exponential for each document and node, for value and gradient together.
+    """
+    from pytensor.gradient import disconnected_type
+    from pytensor.graph.basic import Apply
+    from pytensor.graph.op import Op
+    from pytensor.link.numba.dispatch.basic import register_funcify_default_op_cache_key
+    from pytensor.tensor.type import tensor
+
+    from bayesgen.numerics.kernels.compiling import version
+    from bayesgen.numerics.kernels.factor_grid import grid_log_likelihood
+
+    class GridLogLikelihood(Op):
+        __props__ = ()
+
+        def make_node(self, *inputs: Any) -> Any:
+            own = tensor(dtype="float64", shape=(None,))
+            return Apply(self, list(inputs), [own, inputs[0].type(), inputs[1].type()])
+
+        def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
+            for cell, value in zip(outputs, grid_log_likelihood(*inputs), strict=True):
+                cell[0] = value
+
+        def connection_pattern(self, node: Any) -> list[list[bool]]:
+            return [[True, False, False]] * 2 + [[False] * 3] * 6
+
+        def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> list[Any]:
+            g = cotangents[0]
+            own = [g[:, None] * outputs[1], g[:, None, None] * outputs[2]]
+            return [*own, *(disconnected_type() for _ in inputs[2:])]
+
+    @register_funcify_default_op_cache_key(GridLogLikelihood)
+    def likelihood(op: Any, **kwargs: Any) -> Any:
+        return grid_log_likelihood, version()
+
+    return GridLogLikelihood()
 
 
 def _times(matrix: Any, vector: Any) -> Any:

@@ -1,0 +1,127 @@
+"""Log likelihood of documents whose words share a factor, on a grid, and its gradient."""
+
+import numpy as np
+
+from bayesgen.numerics.kernels.compiling import compiled
+from bayesgen.numerics.kernels.logarithm import exp
+
+Array = np.ndarray
+
+_ROWS = 256  # documents at a time: the innermost loops run over them, nodes are few
+
+
+@compiled
+def grid_log_likelihood(  # pragma: no cover - compiled
+    log_centre: Array,
+    loading: Array,
+    z: Array,
+    log_w: Array,
+    first: Array,
+    word: Array,
+    count: Array,
+    of_class: Array,
+) -> tuple[Array, Array, Array]:
+    r"""Sums over the documents of a class, and their gradients in its log centre and loadings.
+
+    .. math:: \log \sum_q w_q \exp\big(z_q \cdot \Lambda_c x - L\, \text{lse}_{cq}\big), \quad
+        \text{lse}_{cq} = \log \sum_j e^{\text{log\_centre}_{cj} + z_q \cdot \Lambda_{cj}}
+
+    Parameters
+    ----------
+    log_centre : (C, D)
+    loading : (C, K, D)
+    z, log_w : (Q, K), (Q,)
+    first, word, count : (N + 1,), (cells,), (cells,)
+        Documents of words and counts, ``first[i] : first[i + 1]`` those of document i.
+    of_class : (C + 1,)
+        Documents ``of_class[c] : of_class[c + 1]`` are of class c.
+
+    Returns
+    -------
+    (C,), (C, D), (C, K, D)
+    """
+    n_classes, n_factors, n_words = loading.shape
+    n_nodes = len(log_w)
+    axes = np.ascontiguousarray(z.T)
+    out = np.zeros(n_classes)
+    d_centre, d_loading = np.zeros((n_classes, n_words)), np.zeros(loading.shape)
+    p = np.empty((n_words, n_nodes))
+    top, mass = np.empty(n_nodes), np.empty(n_nodes)
+    lse, slope = np.empty(n_nodes), np.empty(n_nodes)  # slope: of the sum in lse
+    e, most, total = np.empty((n_nodes, _ROWS)), np.empty(_ROWS), np.empty(_ROWS)
+    length, along = np.empty(_ROWS), np.empty((n_factors, _ROWS))
+    for c in range(n_classes):
+        top[:] = -np.inf
+        for j in range(n_words):
+            p[j, :] = log_centre[c, j]
+            for k in range(n_factors):
+                for q in range(n_nodes):
+                    p[j, q] += loading[c, k, j] * axes[k, q]
+            for q in range(n_nodes):
+                top[q] = p[j, q] if p[j, q] > top[q] else top[q]
+        mass[:] = 0.0
+        for j in range(n_words):
+            for q in range(n_nodes):
+                w = exp(p[j, q] - top[q])
+                p[j, q] = w
+                mass[q] += w
+        for q in range(n_nodes):
+            lse[q] = np.log(mass[q]) + top[q]
+        slope[:] = 0.0
+        for start in range(of_class[c], of_class[c + 1], _ROWS):
+            n = min(_ROWS, of_class[c + 1] - start)
+            for i in range(n):
+                length[i] = count[first[start + i] : first[start + i + 1]].sum()
+                most[i] = -np.inf
+                total[i] = 0.0
+            for k in range(n_factors):
+                row = loading[c, k]
+                for i in range(n):
+                    part = 0.0
+                    for at in range(first[start + i], first[start + i + 1]):
+                        part += count[at] * row[word[at]]
+                    along[k, i] = part
+            for q in range(n_nodes):
+                for i in range(n):
+                    e[q, i] = log_w[q] - length[i] * lse[q]
+                for k in range(n_factors):
+                    for i in range(n):
+                        e[q, i] += along[k, i] * axes[k, q]
+                for i in range(n):
+                    most[i] = e[q, i] if e[q, i] > most[i] else most[i]
+            for q in range(n_nodes):
+                for i in range(n):
+                    w = exp(e[q, i] - most[i])
+                    e[q, i] = w
+                    total[i] += w
+            for i in range(n):
+                out[c] += np.log(total[i]) + most[i]
+                total[i] = 1 / total[i]
+            along[:] = 0.0  # from here on the slope
+            for q in range(n_nodes):
+                drawn = 0.0
+                for i in range(n):
+                    e[q, i] *= total[i]  # the responsibility of a node
+                    drawn += length[i] * e[q, i]
+                slope[q] -= drawn
+                for k in range(n_factors):
+                    for i in range(n):
+                        along[k, i] += e[q, i] * axes[k, q]
+            for k in range(n_factors):
+                row = d_loading[c, k]
+                for i in range(n):
+                    for at in range(first[start + i], first[start + i + 1]):
+                        row[word[at]] += count[at] * along[k, i]
+        for q in range(n_nodes):
+            slope[q] /= mass[q]
+        for j in range(n_words):
+            found = 0.0
+            for q in range(n_nodes):
+                found += slope[q] * p[j, q]
+            d_centre[c, j] = found
+            for k in range(n_factors):
+                found = 0.0
+                for q in range(n_nodes):
+                    found += slope[q] * p[j, q] * axes[k, q]
+                d_loading[c, k, j] += found
+    return out, d_centre, d_loading
