@@ -209,8 +209,8 @@ def _refuse_other_form(role: str, found: Family, expected: Family) -> None:
             raise ValueError(
                 f"{name!r} of the {role} has shape {own.shape}, expected {value.shape}"
             )
-        if value.dtype.kind in "iu" and own.dtype.kind == "f":
-            raise ValueError(f"{name!r} of the {role} is {own.dtype}, expected whole numbers")
+        if value.dtype.kind in "biu" and own.dtype.kind != value.dtype.kind:
+            raise ValueError(f"{name!r} of the {role} is {own.dtype}, expected {value.dtype}")
     mine, theirs = (json.loads(json.dumps(each.settings())) for each in (found, expected))
     if mine != theirs:
         raise ValueError(f"the settings of the {role} are {mine}, expected {theirs}")

@@ -137,13 +137,15 @@ class BinnedTable:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Inverse of `to_json`."""
+        """Inverse of `to_json`; ValueError if `text` is something else."""
         record = json.loads(text)
-        return cls(
-            TableSchema.from_json(record["schema"]),
-            tuple(None if ends is None else tuple(ends) for ends in record["cuts"]),
-            tuple(record["missing"]),
+        schema, coded = TableSchema.from_json(record["schema"]), tuple(record["missing"])
+        cuts = tuple(
+            None if e is None else rising_ends(e, "cuts", j) for j, e in enumerate(record["cuts"])
         )
+        if not len(cuts) == len(coded) == len(schema.kinds) or not {*coded} <= {True, False}:
+            raise ValueError("the bins of its columns are none")
+        return cls(schema, cuts, coded)
 
 
 def quantile_ends(seen: Array, n_bins: int) -> tuple[float, ...]:

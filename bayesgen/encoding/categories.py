@@ -271,6 +271,11 @@ class Categories:
         try:
             record = json.loads(text)
             names, values = record["names"], record["values"]
+            types = [{type(v) for v in own} if type(own) is list else {list} for own in values]
+            if not all(own <= {str} or own <= {int, float, bool} for own in types):
+                raise ValueError("the categories of a column are all text or all numbers")
+            if any(len({*own}) < len(own) for own in values):
+                raise ValueError("a column has a category twice")
             return cls(tuple(map(tuple, values)), None if names is None else tuple(names))
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"not a record of categories: {error!r}") from None

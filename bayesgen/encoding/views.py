@@ -20,6 +20,8 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from bayesgen.encoding.binned import rising_ends
+from bayesgen.encoding.literals import shown
 from bayesgen.encoding.schema import TableSchema
 from bayesgen.families.errors import refuse_unknown
 from bayesgen.numerics.special import Array
@@ -119,10 +121,19 @@ class TableView:
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> Self:
-        """Inverse of `to_json`."""
-        knots = tuple(json.loads(record["knots"]))
-        schema = TableSchema.from_json(record["schema"])
-        return cls(record["name"], schema, knots, tuple(record["centre"]))
+        """Inverse of `to_json`; ValueError if `record` is something else."""
+        knots, name = tuple(json.loads(record["knots"])), record["name"]
+        schema, centre = TableSchema.from_json(record["schema"]), tuple(record["centre"])
+        found = cls(name, schema, knots, centre)
+        for j, own in enumerate(knots):
+            parts = own if name == "normal scores" else [own]
+            if len({len(rising_ends(part, "knots", j)) for part in parts}) > 1:
+                raise ValueError(f"column {j} of a view has not as many scores as knots")
+        if name not in get_args(ViewName) or len(knots) != len(schema.kinds):
+            raise ValueError(f"{shown(name)} with {len(knots)} columns is no view")
+        if centre and (len(centre) != found.n_columns or not np.isfinite(centre).all()):
+            raise ValueError("the centre of a view is not as many finite numbers as it has columns")
+        return found
 
     @cached_property
     def _n_codes(self) -> list[int]:
@@ -152,8 +163,8 @@ class TableView:
                 if self.name == "bins":
                     parts.append(np.where(unseen, np.nan, values)[:, None])
                     continue
-                shown = np.arange(self._n_codes[j])[-self._width(j) :]
-                parts.append((values[:, None] == shown).astype(np.float64))
+                codes = np.arange(self._n_codes[j])[-self._width(j) :]
+                parts.append((values[:, None] == codes).astype(np.float64))
                 parts[-1][np.isnan(values) | unseen] = np.nan
             elif kind == "gaussian" and self.name == "normal scores":
                 parts.append(_interpolated(values, *self.knots[j])[:, None])

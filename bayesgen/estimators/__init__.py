@@ -118,6 +118,6 @@ def load(path: str | os.PathLike[str], **arguments: Any) -> GenerativeClassifier
         )
     # what overflows is a forged number, and refused
     with storage.complete(path, name), np.errstate(over="ignore", invalid="ignore"):
-        parameters = {k: storage.from_json(v) for k, v in state["parameters"].items()}
+        parameters = storage.arguments_from_json(state["parameters"])
         found: GenerativeClassifier = estimators[name](**(parameters | arguments))
         return found._load(fit, state, draws)

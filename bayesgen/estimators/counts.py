@@ -12,6 +12,7 @@ from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomi
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
 from bayesgen.families.contract import ConjugateFamily, Family
 from bayesgen.families.shared.bits import Bits, Thresholded, first_invalid_bit
+from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import Matrix, cell_of, each_cell_once
 from bayesgen.numerics.special import Array
@@ -77,6 +78,7 @@ class BernoulliNB(GenerativeClassifier):
         self.prior = prior
 
     def _make_family(self) -> ConjugateFamily:
+        refuse_no_threshold(self.binarize)
         return BetaBernoulli(self.alpha, self.beta)
 
     def __sklearn_tags__(self) -> Tags:
@@ -117,6 +119,12 @@ class BernoulliNB(GenerativeClassifier):
 
     def _unsaved(self) -> tuple[str, ...]:
         return ()
+
+
+def refuse_no_threshold(binarize: Any) -> None:
+    """Raise for what is neither None nor one finite number."""
+    if binarize is not None:
+        broadcast_prior("binarize", binarize, (), positive=False)
 
 
 def _binarize(X: Matrix, threshold: float) -> Matrix:

@@ -11,10 +11,10 @@ from bayesgen.datatree.fit import (
     refuse_invalid,
     refuse_other_posterior,
 )
-from bayesgen.datatree.names import CONSTANT_DATA, FIT, LEAVE_ONE_OUT
+from bayesgen.datatree.names import CONSTANT_DATA, FIT, LEAVE_ONE_OUT, POSTERIOR
 from bayesgen.estimators.estimator import package_version
 from bayesgen.estimators.posterior import Posterior
-from bayesgen.families.names import CLASS
+from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.inference.sampled import Inference
 from bayesgen.io import storage
 from bayesgen.posterior.drawn import DrawnPosterior
@@ -85,6 +85,8 @@ class Saving(Posterior):
         n_features, names = storage.columns_from_json(state)
         if n_features is not None:
             self.n_features_in_ = n_features
+        elif any(FEATURE in str(dim) for dim in fit.sizes):
+            raise ValueError("it does not say how many columns its rows have")
         if names is not None:
             self.feature_names_in_ = names
         self.n_rows_seen_ = storage.whole(state, "n_rows_seen")
@@ -118,6 +120,8 @@ class Saving(Posterior):
         if exact:
             return self
         attrs = {k: storage.from_json(v) for k, v in state["draws"].items()}
+        if any(v.dtype.kind not in "biuf" for v in draws[POSTERIOR].data_vars.values()):
+            raise ValueError("its draws are not all numbers")
         self._draws = self._tree(draws, attrs["route"])
         # who drew them and when: what a file of version 0.1 does not tell stays unknown
         untold = ("created_at", "inference_library", "inference_library_version")

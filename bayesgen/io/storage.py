@@ -337,6 +337,15 @@ def from_json(value: Any) -> Any:
     return value
 
 
+def arguments_from_json(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Constructor arguments; ValueError for a long text, because text names an option."""
+    arguments = {name: from_json(value) for name, value in record.items()}
+    for name, value in arguments.items():
+        if isinstance(value, str) and len(value) > _LONGEST:
+            raise ValueError(f"{name} is {shown(value)}, which is no option")
+    return arguments
+
+
 def labels_to_json(labels: np.ndarray) -> dict[str, Any]:
     """Class labels with their type."""
     kind = labels.dtype.kind

@@ -65,6 +65,8 @@ def entries():
         for scale in (1e-160, 1e-300):
             yield f"scale {scale}", clf, X * scale, Y, None, None, SMALL
         yield "infinite", clf, cell(np.inf), Y, None, None, (ValueError, "infinity")
+        far = type(clf)(mu0=-1e155)
+        yield "mu0 -1e155", far, X, Y, None, None, (ValueError, "mu0 must be at most 1e[+]152")
     for clf in REAL[1:]:
         yield "cell to predict", clf, X, Y, None, cell(1e200), LARGE
     yield "cell to predict", REAL[0], X, Y, None, cell(1e200), FINE
@@ -103,6 +105,16 @@ def entries():
         yield "weight 1e-310", clf, own, Y, weights(1e-310), None, small
         small = type(clf)(class_alpha=1e-320)
         yield "class_alpha 1e-320", small, own, Y, None, None, (ValueError, "must be >= 2.225e-308")
+        large = type(clf)(class_alpha=1e308)
+        yield (
+            "class_alpha 1e308",
+            large,
+            own,
+            Y,
+            None,
+            None,
+            (ValueError, "must be at most 1e[+]152"),
+        )
         yield "weight -1", clf, own, Y, weights(-1.0), None, (ValueError, "[Nn]egative")
         yield "weights 0", clf, own, Y, np.zeros(N), None, (ValueError, "0 for every row|non-zero")
         yield "no rows", clf, own[:0], Y[:0], None, None, (ValueError, "0 sample|no rows|empty")

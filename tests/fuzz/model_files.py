@@ -204,11 +204,9 @@ def changed_dataset(rng, data):
                 {name: ((f"{v.dims[0]}_", *v.dims[1:]), rest, v.attrs)}
             )
         case 4 if values.dtype.kind != "U":
-            data[name] = (
-                v.dims,
-                values.astype([np.float32, np.int8, "U3"][rng.integers(3)]),
-                v.attrs,
-            )
+            with np.errstate(all="ignore"):  # int8 has no NaN
+                values = values.astype([np.float32, np.int8, "U3"][rng.integers(3)])
+            data[name] = (v.dims, values, v.attrs)
         case 5:
             return data.drop_vars(name)
         case _:

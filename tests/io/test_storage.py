@@ -10,6 +10,7 @@ import re
 import resource
 import subprocess
 import sys
+import warnings
 import zipfile
 from contextlib import contextmanager
 from itertools import product
@@ -25,6 +26,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 import bayesgen as bg
+from bayesgen.encoding.schema import TableSchema
 from bayesgen.estimators import ESTIMATORS
 from bayesgen.estimators.pool.record import record
 from bayesgen.estimators.sampled import SampledClassifier
@@ -531,7 +533,7 @@ FORGED = {  # what is changed in the record or in an array, and what the error s
     "infinite": (("prior_kappa", np.inf), "'kappa' of the prior is not all finite"),
     "no prior": (("prior_kappa", -1.0), "kappa0? must be > 0"),
     "negative count": (("stats_n", -3.0), "'n' of the statistics is negative"),
-    "overflow": (("prior_kappa", 1e300), "of the posterior is not"),
+    "overflow": (("prior_kappa", 1e300), "kappa0 must be at most"),
     "another posterior": (("posterior_mu", 3.0), "'mu' of the posterior is not what prior"),
     "class weights": (("posterior_class", 0.0), "the class weights of the posterior are"),
     "labels": ({"classes": {"labels": ["b", "a", "a"], "dtype": "<U1"}}, "not distinct and sorted"),
@@ -543,6 +545,7 @@ FORGED = {  # what is changed in the record or in an array, and what the error s
     "inference": ({"inference": "guessed"}, "fitted by 'guessed', which is unknown"),
     "setting": ({"parameters": {"variance": "wild"}}, "variance must be"),
     "prior": ({"parameters": {"kappa0": -2.0}}, "kappa0? must be > 0"),
+    "overflow to come": ({"parameters": {"mu0": 1e308}}, "mu0 must be at most"),
 }
 
 
@@ -572,6 +575,24 @@ def _columns(fit, state):
     state["encoder"] = json.dumps(json.loads(state["encoder"]) | {"dropped": [["a", "b"]]})
 
 
+def _one_category(fit, state):
+    state["encoder"] = json.dumps(json.loads(state["encoder"]) | {"values": [["a", 1], ["b"]]})
+
+
+def _no_bins(fit, state):
+    state["encoder"] = json.dumps(json.loads(state["encoder"]) | {"cuts": [[], [], [], [{}]]})
+
+
+def _bits_as_reals(fit, state):
+    fit["prior_ignored"] = fit["prior_ignored"].astype(float).assign_attrs(axes='["feature"]')
+
+
+def _no_view(fit, state):
+    state["members"][0]["view"] = {"name": "bins", "knots": "[]", "centre": []} | {
+        "schema": TableSchema.learn(COUNTS).to_json()
+    }
+
+
 def _no_list(fit, state):
     state["unsaved"] = 7
 
@@ -588,19 +609,43 @@ def _no_square(fit, state):
     fit["covariance"] = ("a", fit["covariance"].values[0])
 
 
+def _no_covariance(fit, state):
+    fit["covariance"].values[0, 0] = -1e300
+
+
 def _by_feature(fit, state):
     state["parameters"]["exponents"] = "feature"
+
+
+def _no_option(fit, state):
+    state["parameters"]["missing"] = "a" * 10_000
+
+
+def _no_width(fit, state):
+    state["n_features"] = None
+
+
+def _no_float(fit, state):
+    state["parameters"]["binarize"] = 10**400
 
 
 @pytest.mark.parametrize(
     ("make", "X", "forge", "message"),
     [
-        (lambda: bg.AnDE(), BITS, _reals, "'levels' of the prior is float32, expected whole"),
+        (lambda: bg.AnDE(), BITS, _reals, "'levels' of the prior is float32, expected int64"),
         (lambda: bg.MixedNB(), TABLE, _columns, "names of columns are text"),
         (lambda: bg.BernoulliNB(), BITS, _no_list, "what it does not hold is not a list"),
         (lambda: bg.BernoulliNB(), BITS, _long, "n_rows_seen is 'aaa.*a...', not a whole number"),
         (lambda: bg.BernoulliNB(), BITS, _beyond, "n_rows_seen is 1000.*, not a whole number"),
+        (lambda: bg.CategoricalNB(), WORDS, _one_category, "are all text or all numbers"),
+        (lambda: bg.LinearDiscriminant(), REAL, _bits_as_reals, "is float64, expected bool"),
+        (lambda: bg.AnDE(), BITS, _no_bins, "must be a (real )?number|float"),
+        (lambda: bg.LogLinearPool([bg.PoissonNB()]), COUNTS, _no_view, "is no view"),
+        (lambda: bg.BernoulliNB(), BITS, _no_float, "binarize must be a number"),
+        (lambda: bg.AnDE(), BITS, _no_option, "missing is 'aaa.*a...', which is no option"),
+        (lambda: bg.AnDE(), BITS, _no_width, "does not say how many columns"),
         (lambda: bg.LogLinearPool([bg.PoissonNB()]), COUNTS, _by_feature, "'exponents' of the"),
+        (lambda: bg.LogLinearPool([bg.PoissonNB()]), COUNTS, _no_covariance, "a covariance of"),
         (lambda: bg.LogLinearPool([bg.PoissonNB()]), COUNTS, _no_square, "'covariance' of the"),
     ],
     ids=[
@@ -609,7 +654,15 @@ def _by_feature(fit, state):
         "arguments left out",
         "long entry",
         "integer without end",
+        "categories of two types",
+        "reals for truth values",
+        "bins",
+        "view",
+        "threshold without end",
+        "option",
+        "columns",
         "exponents",
+        "covariance that is none",
         "covariance",
     ],
 )
@@ -621,6 +674,19 @@ def test_other_forged_records_are_refused_on_one_line(make, X, forge, message, m
     with pytest.raises(ValueError, match=message) as caught:
         bg.load("forged.nc")
     assert len(str(caught.value)) < 300
+
+
+def test_draws_that_are_text_are_refused(tmp_path):
+    options = {"inference": "gibbs", "draws": 3, "chains": 1, "random_seed": 1}
+    partly = np.where(np.arange(N) % 5 == 0, None, Y.astype(object))
+    with warnings.catch_warnings():  # of three draws
+        warnings.simplefilter("ignore")
+        clf = bg.GaussianNB().fit(REAL, partly, progressbar=False, **options)
+    fit, state, draws = clf._record()
+    draws["posterior"]["sigma2"] = draws["posterior"]["sigma2"].astype("U3")
+    storage.write(tmp_path / "forged.nc", fit, state, draws)
+    with pytest.raises(ValueError, match="its draws are not all numbers"):
+        bg.load(tmp_path / "forged.nc")
 
 
 # -------------------------------------------------------------------------------- writing whole

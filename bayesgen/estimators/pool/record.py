@@ -13,6 +13,7 @@ from bayesgen.estimators.pool.members import Member
 from bayesgen.inference.exponents import ExponentPrior, Exponents
 from bayesgen.inference.pool_average import Average
 from bayesgen.io import storage
+from bayesgen.numerics.special import Array
 from bayesgen.predict.left_out import LeftOut
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def read_record(
             )
         if own["estimator"] not in known:
             raise ValueError(f"member {entry['name']!r} is of an unknown class")
-        arguments = {name: storage.from_json(v) for name, v in own["parameters"].items()}
+        arguments = storage.arguments_from_json(own["parameters"])
         draws = {name: groups[f"member_{k}_{name}"] for name in entry["draws"]}
         clf = known[own["estimator"]](**arguments)._load(groups[f"member_{k}_{_FIT}"], own, draws)
         if not np.array_equal(clf.classes_, pool.classes_):
@@ -145,6 +146,7 @@ def read_record(
             raise ValueError(f"{name!r} of the pool are not as many finite numbers as it needs")
     if not np.all(exponents > 0):
         raise ValueError(f"exponents of a pool are positive, not {exponents}")
+    _refuse_no_covariance(covariance)
     pool._exponents = Exponents(exponents, intercepts, covariance)
     pool.exponents_, pool.intercepts_, pool._offset_ = exponents, intercepts, offset
     pool._average = _average(fit, len(members), len(pool.classes_)) if "weights" in fit else None
@@ -178,7 +180,7 @@ def _average(fit: "xr.Dataset", n_members: int, n_classes: int) -> Average:
     shapes = {
         "exponent_alone": (eta, (n_members,)),
         "intercepts_alone": (b, (n_members, n_classes)),
-        "covariance_alone": (covariance, (n_members, *covariance.shape[1:])),
+        "covariance_alone": (covariance, (n_members, *covariance.shape[1:2] * 2)),
         "weights": (weights, (n_members + 1,)),
     }
     for name, (value, shape) in shapes.items():
@@ -186,5 +188,13 @@ def _average(fit: "xr.Dataset", n_members: int, n_classes: int) -> Average:
             raise ValueError(f"{name!r} of the pool are not as many finite numbers as it needs")
     if not (np.all(eta > 0) and np.all(weights >= 0) and np.isclose(weights.sum(), 1.0)):
         raise ValueError("exponents of a pool are positive, and its weights sum to 1")
+    _refuse_no_covariance(covariance)
     parts = zip(eta[:, None], b, covariance, strict=True)
     return Average(tuple(Exponents(*part) for part in parts), weights)
+
+
+def _refuse_no_covariance(value: Array) -> None:
+    """Raise for matrices (..., P, P) that are not symmetric and positive semidefinite."""
+    least = np.linalg.eigvalsh(value)[..., 0] + 1e-9 * np.abs(value).max(axis=(-1, -2))
+    if not np.allclose(value, np.swapaxes(value, -1, -2)) or np.any(least < 0):
+        raise ValueError("a covariance of the exponents of a pool is none")

@@ -5,7 +5,7 @@ HierarchicalBernoulliNB, HierarchicalCategoricalNB.
 
 from typing import Any
 
-from bayesgen.estimators.counts import BernoulliNB
+from bayesgen.estimators.counts import BernoulliNB, refuse_no_threshold
 from bayesgen.estimators.sampled.classifier import SampledClassifier
 from bayesgen.estimators.tables import CategoricalNB, Unseen, refuse_no_categories
 from bayesgen.families.contract import Family
@@ -84,6 +84,7 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
         self.random_state = random_state
 
     def _make_family(self) -> Any:
+        refuse_no_threshold(self.binarize)
         return HierarchicalBernoulli(self.mu, self.tau, self.inequality)
 
     def _encode_as_read(self, X: Any) -> Any:

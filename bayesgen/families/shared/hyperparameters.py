@@ -1,5 +1,6 @@
 """Hyper-parameters as users give them, to full arrays."""
 
+import reprlib
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from bayesgen.numerics.special import Array
 
 SMALLEST = float(np.finfo(np.float64).tiny)  # below it 1/x is infinite, and so is log Gamma(x)
+LARGEST = 1e152  # the square, times a number of columns, is finite; cells end at 1e151
 
 
 def _refuse_other_than_numbers(name: str, value: Any) -> None:
@@ -18,11 +20,18 @@ def _refuse_other_than_numbers(name: str, value: Any) -> None:
             "clf.to_pymc() returns, or use an estimator fitted by NUTS"
         )
     if isinstance(value, str):
-        raise TypeError(f"{name} must be a number or an array of numbers, got {value!r}")
+        raise TypeError(
+            f"{name} must be a number or an array of numbers, got {reprlib.repr(value)}"
+        )
 
 
 def broadcast_prior(
-    name: str, value: Any, shape: tuple[int, ...], *, positive: bool = True
+    name: str,
+    value: Any,
+    shape: tuple[int, ...],
+    *,
+    positive: bool = True,
+    largest: float | Array = LARGEST,
 ) -> Array:
     """A hyper-parameter as a float64 array of `shape`, or an error that names it.
 
@@ -38,12 +47,18 @@ def broadcast_prior(
             f"{name} has shape {np.shape(value)}, which does not broadcast to {axes} = {shape}; "
             f"give one number, one value per feature, or an array (C, 1) with one value per class"
         ) from None
-    except TypeError:
-        raise TypeError(f"{name} must be a number or an array of numbers, got {value!r}") from None
+    except (TypeError, OverflowError):  # the latter: an integer that no float64 holds
+        raise TypeError(
+            f"{name} must be a number or an array of numbers, got {reprlib.repr(value)}"
+        ) from None
+    got = f"got {reprlib.repr(value)}"
     if not np.all(np.isfinite(out)):
-        raise ValueError(f"{name} must be finite, got {value!r}")
+        raise ValueError(f"{name} must be finite, {got}")
     if positive and not np.all(out > 0):
-        raise ValueError(f"{name} must be > 0, got {value!r}: the prior would be improper")
+        raise ValueError(f"{name} must be > 0, {got}: the prior would be improper")
     if positive and out.min(initial=1.0) < SMALLEST:
-        raise ValueError(f"{name} must be >= {SMALLEST:.4g}, got {value!r}: its inverse overflows")
+        raise ValueError(f"{name} must be >= {SMALLEST:.4g}, {got}: its inverse overflows")
+    if np.any(np.abs(out) > largest):
+        most = float(np.min(largest))
+        raise ValueError(f"{name} must be at most {most:.4g} in size, {got}: closed forms overflow")
     return out

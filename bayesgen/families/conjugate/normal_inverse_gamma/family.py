@@ -48,7 +48,7 @@ from bayesgen.families.shared.gaussian import (
     gaussian_information,
     unit_information,
 )
-from bayesgen.families.shared.hyperparameters import broadcast_prior
+from bayesgen.families.shared.hyperparameters import LARGEST, broadcast_prior
 from bayesgen.numerics.rows import (
     Matrix,
 )
@@ -274,14 +274,14 @@ class NormalInverseGamma(ConjugateFamily):
             sigma2, ignored = np.mean(sigma2), np.zeros(shape[1], dtype=bool)
         else:
             sigma2, ignored = default.variance, default.constant & (self.sigma2 is None)
+        nu = broadcast_prior("nu0", 3.0 if self.nu is None else self.nu, group)
+        sigma2 = sigma2 if self.sigma2 is None else self.sigma2
         return replace(
             self,
             mu=mu,
             kappa=broadcast_prior("kappa0", 0.1 if self.kappa is None else self.kappa, shape),
-            nu=broadcast_prior("nu0", 3.0 if self.nu is None else self.nu, group),
-            sigma2=broadcast_prior(
-                "sigma2_0", sigma2 if self.sigma2 is None else self.sigma2, group
-            ),
+            nu=nu,
+            sigma2=broadcast_prior("sigma2_0", sigma2, group, largest=LARGEST**2 / (1 + nu)),
             shift=shift,
             ignored=ignored,
         )

@@ -42,7 +42,7 @@ from bayesgen.families.shared.gaussian import (
     gaussian_information,
     unit_information,
 )
-from bayesgen.families.shared.hyperparameters import broadcast_prior
+from bayesgen.families.shared.hyperparameters import LARGEST, broadcast_prior
 from bayesgen.families.shared.mahalanobis import log_normal_of_draws, whitening
 from bayesgen.numerics.rows import (
     Matrix,
@@ -469,7 +469,7 @@ def _scale_matrices(psi: Any, groups: int, n_features: int) -> Array:
     """psi as (groups, D, D) symmetric matrices."""
     value = np.asarray(psi, dtype=np.float64)
     if value.ndim <= 1:
-        diagonal = broadcast_prior("psi0", value, (n_features,))
+        diagonal = broadcast_prior("psi0", value, (n_features,), largest=LARGEST**2)
         value = np.diag(diagonal)
     try:
         out = np.array(np.broadcast_to(value, (groups, n_features, n_features)))

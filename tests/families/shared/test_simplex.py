@@ -1,0 +1,29 @@
+"""The coordinates of word probabilities: there and back, and their Jacobian by differences."""
+
+import numpy as np
+import pytest
+
+from bayesgen.families.shared.simplex import counted_simplex
+from tests.graphs import PYTHON
+
+pt = pytest.importorskip("pytensor.tensor")
+
+
+def test_coordinates_and_their_jacobian():
+    rng = np.random.default_rng(0)
+    counts = np.array([[3.0, 1.0, 0.5, 40.0], [2.0, 5.0, 9.0, 0.2]])
+    transform = counted_simplex(pt.as_tensor(counts))
+    value = pt.matrix(dtype="float64")
+    back, log_jac = transform.backward(value), transform.log_jac_det(value)
+    there = transform.forward(back)
+
+    def at(u):
+        return [out.eval({value: u}, mode=PYTHON) for out in (back, log_jac, there)]
+
+    u, h = rng.normal(size=(2, 3)), 1e-5
+    p, found, again = at(u)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(again, u, rtol=1e-10, atol=1e-12)
+    slopes = [(at(u + h * e)[0] - at(u - h * e)[0])[:, :-1] / (2 * h) for e in np.eye(3)]
+    expected = np.linalg.slogdet(np.stack(slopes, axis=1))[1]
+    np.testing.assert_allclose(found, expected, rtol=1e-8)
