@@ -17,8 +17,7 @@ same class with new numbers. That is all there is to conjugacy here::
     posterior = prior.update(stats)
     posterior.log_predictive(X_new)  # (N, C): log p(x | y = c, data), no theta left
 
-A family without closed forms implements `Family` alone and is fitted by MCMC. What else a family
-may offer: `capabilities`, of which `log_density` of theta is the first it should have.
+A family without closed forms implements `Family` alone. What else it may offer: `capabilities`.
 """
 
 import abc
