@@ -182,7 +182,8 @@ class PoolUncertainty:
         eta, b = self._draw_exponents(rng, draws)
         b = b + self._shift(class_prior)
         n = _num_samples(X)
-        blocks = row_blocks(n, max(1, draws * len(self.classes_) // 8))
+        large = 128 if any(anew) else 8  # blocks of 256 or 16 MiB
+        blocks = row_blocks(n, max(1, draws * len(self.classes_) // large))
         for rows in [slice(0, n)] if together else blocks:
             part = taken(X, np.arange(rows.start, rows.stop))
             total = np.repeat(b[:, None, :], rows.stop - rows.start, axis=1)
