@@ -1,13 +1,19 @@
-"""Rows and labels that NumPy cannot read as they are: lazy frames, arrays on a device."""
+"""Rows and labels that NumPy cannot read as they are: lazy frames, arrays on a device, records."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 
 def refuse_elsewhere(X: Any, name: str = "X") -> None:
-    """Raise TypeError, with what to do, unless X is in memory."""
+    """Raise TypeError, with what to do, unless X is in memory; ValueError for records."""
     if isinstance(X, np.ndarray | list | tuple):
+        structured = isinstance(X, np.ndarray) and X.dtype.names is not None
+        some = not isinstance(X, np.ndarray) or (X.ndim == 1 and X.dtype.kind == "O")
+        if structured or (some and len(X) and isinstance(X[0], Mapping)):
+            what = "a structured array" if structured else "dictionaries"
+            raise ValueError(f"{name} holds records ({what}): give pandas.DataFrame({name})")
         return
     what = f"{name} is a {type(X).__name__} of {type(X).__module__.partition('.')[0]}"
     if hasattr(X, "collect") and not hasattr(X, "shape"):

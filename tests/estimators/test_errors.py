@@ -61,6 +61,10 @@ ERRORS = {
         lambda: bg.GaussianNB().fit(WORDS.assign(place=[[1], [2, 3]]), [0, 1]),
         r"column 'place' holds \[1\] \(list\) in row 0",
     ),
+    "records": (
+        lambda: bg.MixedNB().fit(WORDS.to_dict("records"), [0, 1]),
+        r"X holds records \(dictionaries\): give pandas.DataFrame\(X\)",
+    ),
     "complex numbers": (
         lambda: bg.GaussianNB().fit(WORDS.assign(place=[1j, 2]), [0, 1]),
         "column 'place' holds complex numbers",
