@@ -164,7 +164,8 @@ def entries():
             yield form, bg.MultinomialNB(), getattr(sparse, form)(C), Y, None, None, FINE
     yield "sparse", bg.GaussianNB(), sparse.csr_array(X), Y, None, None, (TypeError, "dense")
     structured = np.zeros(N, dtype=[("a", float), ("b", float)])
-    yield "structured", bg.GaussianNB(), structured, Y, None, None, (ValueError, "structured array.: give")
+    kept = (ValueError, "structured array.: give")
+    yield "structured", bg.GaussianNB(), structured, Y, None, None, kept
     yield "masked", bg.GaussianNB(), np.ma.masked_array(X, X > 1), Y, None, None, FINE
     heavy = bg.TreeAugmentedNB(class_alpha=2.0**53)  # the first row leaves nothing of the second
     yield "weight 2**53", heavy, X[:2], [1, 1], [2.0**53, 0.5], None, FINE
