@@ -32,17 +32,28 @@ _FAR = 100.0  # class means further apart, in standard deviations, are not subtr
 
 def patterns(X: Matrix, live: Array) -> Iterator[tuple[Array | slice, Array]]:
     """(rows, columns to use) for each pattern of missing cells among the live columns."""
+    yield from common_patterns(X, live, 1)[1]
+
+
+def common_patterns(
+    X: Matrix, live: Array, least: int
+) -> tuple[Array, Iterator[tuple[Array | slice, Array]]]:
+    """Rows whose pattern fewer than `least` rows have, and the other `patterns`."""
     if not has_nan(X):
-        yield slice(None), live
-        return
-    bits = np.concatenate(
-        [np.packbits(~np.isnan(X[rows][:, live]), axis=1) for rows in row_blocks(*X.shape)]
-    )
-    kinds, which = np.unique(bits, axis=0, return_inverse=True)
-    order = np.argsort(which.ravel(), kind="stable")
-    ends = np.cumsum(np.bincount(which.ravel(), minlength=len(kinds)))
-    for kind, rows in zip(kinds, np.split(order, ends[:-1]), strict=True):
-        yield rows, live[np.unpackbits(kind, count=len(live)).astype(bool)]
+        return np.empty(0, dtype=np.intp), iter([(slice(None), live)])
+    bits = np.zeros((X.shape[0], -(-len(live) // 64) * 8), dtype=np.uint8)
+    for rows in row_blocks(*X.shape):
+        bits[rows, : -(-len(live) // 8)] = np.packbits(~np.isnan(X[rows][:, live]), axis=1)
+    words = bits.view(np.uint64)  # one word sorts ten times as fast as bytes
+    keys = words[:, 0] if words.shape[1] == 1 else words
+    kinds, which = np.unique(keys, axis=0, return_inverse=True)
+    which = which.ravel()
+    seen = np.unpackbits(kinds.reshape(len(kinds), -1).view(np.uint8), axis=1, count=len(live))
+    size = np.bincount(which, minlength=len(kinds))
+    order, ends = np.argsort(which, kind="stable"), np.cumsum(size)
+    common = np.flatnonzero(size >= least)
+    each = ((order[ends[k] - size[k] : ends[k]], live[seen[k].astype(bool)]) for k in common)
+    return np.flatnonzero(size[which] < least), each
 
 
 def pattern_blocks(X: Matrix, live: Array) -> Iterator[tuple[Array | slice, Array]]:
@@ -113,6 +124,52 @@ def squared_distances(read: Block, n: int, shift: Array, mu: Array, factor: Arra
     with sharing(pays(work)) as share:
         share(fill, row_blocks(n, dim))
     return out
+
+
+def observed_distances(x: Array, mu: Array, scale: Array) -> tuple[Array, Array]:
+    """Of the observed cells of each row, by a factorisation of its own.
+
+    Parameters
+    ----------
+    x : (n, D), NaN where a cell is missing
+    mu : (C, D)
+    scale : (G, D, D) covariances
+
+    Returns
+    -------
+    q : (n, C) squared distances from the class means
+    half_log_det : (n, G)
+    """
+    (n, dim), (n_classes, n_groups) = x.shape, (len(mu), len(scale))
+    q, half_log_det = np.empty((n, n_classes)), np.empty((n, n_groups))
+    if pays(n * mu.size, predicting=True):
+        from bayesgen.numerics.kernels import missing_cells
+        from bayesgen.numerics.kernels.compiling import as_data
+        from bayesgen.numerics.kernels.threads import over_blocks
+
+        x, mu, scale = (as_data(np.ascontiguousarray(a)) for a in (x, mu, scale))
+
+        def part(start: int, stop: int) -> None:
+            rows = slice(start, stop)
+            missing_cells.observed_distances(x[rows], mu, scale, q[rows], half_log_det[rows])
+
+        for _ in over_blocks(part, n, dim * dim):
+            pass
+        return q, half_log_det
+    for rows in row_blocks(n, dim * dim):
+        seen = ~np.isnan(x[rows])
+        for g in range(n_groups):
+            group = slice(None) if n_groups == 1 else slice(g, g + 1)
+            both = seen[:, :, None] & seen[:, None, :]
+            factor = np.linalg.cholesky(np.where(both, scale[g], np.eye(dim)))
+            root = np.diagonal(factor, axis1=1, axis2=2)
+            half_log_det[rows, g] = np.log(root).sum(axis=1)
+            z = np.where(seen[:, None], x[rows, None] - mu[group], 0.0).swapaxes(1, 2).copy()
+            for i in range(dim):
+                z[:, i] -= (factor[:, i : i + 1, :i] @ z[:, :i])[:, 0]
+                z[:, i] /= root[:, i, None]
+            q[rows, group] = np.square(z).sum(axis=1)
+    return q, half_log_det
 
 
 def whitening(mu: Array, factor: Array) -> tuple[Array, Array, Array]:

@@ -1,10 +1,12 @@
-"""Normal densities of rows with missing cells, and their gradients, pattern by pattern."""
+"""Rows with missing cells: distances from means, Normal densities and their gradients."""
 
 import numpy as np
 
 from bayesgen.numerics.kernels.compiling import compiled, compiled_sums
 
 Array = np.ndarray
+
+_ROWS = 64  # at a time
 
 
 @compiled
@@ -52,6 +54,56 @@ def _dot(a: Array, b: Array) -> float:  # pragma: no cover - compiled
     for n in range(len(a)):
         total += a[n] * b[n]
     return total
+
+
+@compiled
+def observed_distances(  # pragma: no cover - compiled
+    x: Array, mu: Array, scale: Array, q: Array, half_log_det: Array
+) -> None:
+    """As `mahalanobis.observed_distances`, into q (n, C) and half_log_det (n, G).
+
+    The rows and columns of missing cells are those of the identity, so that all rows take the
+    same steps, many at a time.
+    """
+    n_classes, dim = mu.shape
+    factor, rest = np.empty((dim, dim, _ROWS)), np.empty(_ROWS)
+    once, z = np.empty((dim, _ROWS)), np.empty((dim, _ROWS))  # once: of the diagonal
+    seen = np.empty((dim, _ROWS))
+    for start in range(0, len(x), _ROWS):
+        n = min(_ROWS, len(x) - start)
+        for i in range(dim):
+            for r in range(n):
+                seen[i, r] = 1.0 if x[start + r, i] == x[start + r, i] else 0.0
+        for c in range(n_classes):
+            if c < len(scale):
+                half_log_det[start : start + n, c] = 0.0
+                for i in range(dim):
+                    for j in range(i + 1):
+                        cell, other = scale[c, i, j], 1.0 if i == j else 0.0
+                        for r in range(n):
+                            both = seen[i, r] * seen[j, r]
+                            rest[r] = cell * both + other * (1.0 - both)
+                        for k in range(j):
+                            for r in range(n):
+                                rest[r] -= factor[i, k, r] * factor[j, k, r]
+                        if i > j:
+                            for r in range(n):
+                                factor[i, j, r] = rest[r] * once[j, r]
+                    for r in range(n):
+                        once[i, r] = 1.0 / np.sqrt(rest[r])
+                    for r in range(n):
+                        half_log_det[start + r, c] += 0.5 * np.log(rest[r])
+            q[start : start + n, c] = 0.0
+            for i in range(dim):
+                m = mu[c, i]
+                for r in range(n):
+                    z[i, r] = x[start + r, i] - m if seen[i, r] > 0 else 0.0
+                for k in range(i):
+                    for r in range(n):
+                        z[i, r] -= factor[i, k, r] * z[k, r]
+                for r in range(n):
+                    z[i, r] *= once[i, r]
+                    q[start + r, c] += z[i, r] * z[i, r]
 
 
 @compiled

@@ -8,8 +8,9 @@ from scipy.stats import multivariate_normal
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.families.shared import mahalanobis
 from bayesgen.families.shared.mahalanobis import (
+    common_patterns,
     inverse_of_lower,
-    patterns,
+    observed_distances,
     reader,
     squared_distances,
     squared_distances_of_draws,
@@ -69,6 +70,22 @@ def test_distances_of_draws(d, shared, both_ways):
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
+@pytest.mark.parametrize("groups", [1, 4])
+@pytest.mark.parametrize("d", [1, 9])
+def test_distances_of_observed_cells_are_those_of_a_solve_for_each_row(d, groups, both_ways):
+    units = np.logspace(-100, 100, d)
+    factor, mu = factors(groups, d, d, units=units), RNG.standard_normal((4, d)) * units
+    scale = factor @ factor.swapaxes(1, 2)
+    X = np.where(RNG.random((150, d)) < 0.3, np.nan, RNG.standard_normal((150, d)) * units)
+    found, half_log_det = observed_distances(X, mu, scale)
+    for x, q, half in zip(X, found, half_log_det, strict=True):
+        at = np.flatnonzero(~np.isnan(x))
+        own = np.linalg.cholesky(scale[:, at[:, None], at])
+        np.testing.assert_allclose(q, one_by_one(x[None, at], mu[:, at], own)[0], rtol=1e-12)
+        expected = np.log(np.diagonal(own, axis1=1, axis2=2)).sum(axis=1)
+        np.testing.assert_allclose(half, expected, rtol=1e-12, atol=1e-12)
+
+
 def test_inverse_of_columns_in_very_different_units():
     factor = factors(3, 6, 6, units=np.logspace(-150, 150, 6))
     unit = np.diagonal(factor, axis1=1, axis2=2)[:, :, None]
@@ -78,13 +95,18 @@ def test_inverse_of_columns_in_very_different_units():
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=0)
 
 
-def test_each_row_is_in_one_pattern():
-    X = RNG.standard_normal((40, 11))
+@pytest.mark.parametrize(("n_columns", "least"), [(11, 1), (11, 2), (80, 2)])
+def test_each_row_is_in_one_pattern(n_columns, least):
+    X = RNG.standard_normal((40, n_columns))
     X[RNG.random(X.shape) < 0.2] = np.nan
-    X[3] = np.nan
-    live = np.array([0, 2, 3, 5, 6, 7, 8, 9, 10])
+    X[3] = X[20] = np.nan
+    X[30:] = X[0]
+    live = np.delete(np.arange(n_columns), [1, 4])
+    rare, common = common_patterns(X, live, least)
     seen = np.zeros(len(X), dtype=int)
-    for rows, columns in patterns(X, live):
+    seen[rare] += 1
+    for rows, columns in common:
+        assert len(rows) >= least
         seen[rows] += 1
         for row in rows:
             np.testing.assert_array_equal(columns, live[~np.isnan(X[row, live])])

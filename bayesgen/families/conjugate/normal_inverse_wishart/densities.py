@@ -5,27 +5,37 @@ freedom nu - D + 1, shape psi (1 + 1/kappa)/df. Source: Gelman et al., Bayesian 
 Analysis (3rd ed.), section 3.6.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesgen.families.contract import Theta
 from bayesgen.families.shared.densities import density_by_draws, log_inverse_wishart_density
-from bayesgen.families.shared.mahalanobis import patterns, reader, squared_distances
+from bayesgen.families.shared.mahalanobis import (
+    common_patterns,
+    observed_distances,
+    reader,
+    squared_distances,
+)
 from bayesgen.numerics import kernels
-from bayesgen.numerics.rows import Matrix
+from bayesgen.numerics.rows import Matrix, dense_block, row_blocks
 from bayesgen.numerics.special import Array, log_gamma_difference
 
 if TYPE_CHECKING:
     from bayesgen.families.conjugate.normal_inverse_wishart.family import NormalInverseWishart
 
 _MOST_COLUMNS = 64  # beyond, products of matrices by BLAS are faster than the kernel
+_FEW_ROWS = 64  # of a pattern of missing cells: each is factorised by itself, all in one pass
 
 
 def log_predictive(f: "NormalInverseWishart", X: Matrix) -> Array:
     """(N, C), as in `ConjugateFamily.log_predictive`."""
     out = np.empty((X.shape[0], len(f.mu)))
-    for rows, columns in patterns(X, f.live):
+    least = _FEW_ROWS if len(f.live) <= _MOST_COLUMNS else 1
+    rare, common = common_patterns(X, f.live, least)
+    if len(rare):
+        _row_by_row(f, X, rare, out)
+    for rows, columns in common:
         part = f if len(columns) == f.dim else f.marginal(columns)
         read, n = reader(X, rows, columns)
         if len(columns) <= _MOST_COLUMNS and kernels.pays(n * part.mu.size, predicting=True):
@@ -45,15 +55,32 @@ def log_predictive(f: "NormalInverseWishart", X: Matrix) -> Array:
 
 def student(f: "NormalInverseWishart") -> tuple[Array, Array, Array]:
     """(C,) each: ``log_norm - power log(1 + scale q)`` is the log density at a distance q^2."""
-    df = f.nu - f.dim + 1
-    log_norm = (
-        log_gamma_difference(df / 2, f.dim / 2)
-        - f.dim / 2 * (np.log(np.pi) + np.log1p(1 / f.kappa))
-        - f.log_det / 2
-    )
-    arrays = f.kappa / (f.kappa + 1), log_norm, (f.nu + 1) / 2
+    scale, log_norm, power = _student(f, f.dim)
+    arrays = scale, log_norm - f.log_det / 2, power
     scale, log_norm, power = (np.array(np.broadcast_to(a, len(f.mu))) for a in arrays)
     return scale, log_norm, power
+
+
+def _student(f: "NormalInverseWishart", dim: Any) -> tuple[Array, Array, Array]:
+    """As `student`, of so many of the columns, but for the determinant."""
+    df = f.nu - f.dim + 1
+    log_norm = log_gamma_difference(df / 2, dim / 2) - dim / 2 * (
+        np.log(np.pi) + np.log1p(1 / f.kappa)
+    )
+    return f.kappa / (f.kappa + 1), log_norm, (f.nu - (f.dim - dim) + 1) / 2
+
+
+def _row_by_row(f: "NormalInverseWishart", X: Matrix, rows: Array, out: Array) -> None:
+    """`log_predictive` of some rows, each with missing cells of its own."""
+    live = f.live
+    scale, log_norm, power = _student(f, np.arange(f.dim + 1)[:, None])
+    psi = f.psi[:, live[:, None], live]
+    for block in row_blocks(len(rows), len(live)):
+        x = dense_block(X, rows[block])[:, live] - f.shift[live]
+        q, half_log_det = observed_distances(x, f.mu[:, live], psi)
+        seen = (~np.isnan(x)).sum(axis=1)
+        density = log_norm[seen] - power[seen] * np.log1p(scale * q)
+        out[rows[block]] = density - half_log_det
 
 
 def _compiled(f: "NormalInverseWishart", X: Array) -> Array:
