@@ -200,17 +200,16 @@ def _steps(family: ConjugateFamily, best: Theta) -> Iterator[tuple[str, Array]]:
     """(name, (S, *dims)): each parameter moved a little, towards draws and away from them."""
     size = max(1, sum(np.size(v) for v in best.values()))
     n = int(np.clip(_NUMBERS // (2 * len(_STEPS) * size), 2, _DIRECTIONS))
-    draws = family.draw(np.random.default_rng(1), n)
+    draws, density = family.draw(np.random.default_rng(1), n), family.capability(ThetaDensity)
     for name, value in best.items():
         step = np.concatenate([e * (draws[name] - value) for e in _STEPS])
-        away = [v for v in value - step if _is_inside(family, best | {name: v})]
+        away = [v for v in value - step if density and _is_inside(density, best | {name: v})]
         yield name, np.concatenate([value + step, *(v[None] for v in away)])
 
 
-def _is_inside(family: ConjugateFamily, theta: Theta) -> bool:
+def _is_inside(density: ThetaDensity, theta: Theta) -> bool:
     """Whether the density at one theta is known and not 0."""
     try:
-        density = require(family, ThetaDensity, "the mode of the density")
         with np.errstate(all="ignore"):
             return bool(np.isfinite(density.log_density(theta)))
     except (NotImplementedError, np.linalg.LinAlgError):

@@ -850,6 +850,7 @@ def test_a_pool_chosen_for_the_columns(tmp_path):
     assert "validate each of them" in message
 
 
+@pytest.mark.slow  # test_a_pool_of_language_models is fast, and so are booleans of one model
 def test_booleans_of_a_pool_are_booleans_in_both_commands(tmp_path):
     rng = np.random.default_rng(0)
     y = np.arange(60) % 2

@@ -221,7 +221,7 @@ def test_pymc_replicates_rows_as_we_do(case: Case) -> None:
 # ---------------------------------------------------------------------------------------- summary
 
 
-@every_case
+@some_cases
 def test_summary_has_the_closed_form_means(case: Case) -> None:
     with warnings.catch_warnings():
         if case.name == "categorical":  # the one category of a column is a constant, 1

@@ -215,7 +215,14 @@ def outcome_of(clf, rows, y, weight, new):
     return p
 
 
-@pytest.mark.parametrize("entry", TABLE, ids=[f"{name}-{clf}" for name, clf, *_ in TABLE])
+LARGE = ("1e6 columns", "n_bins 1e6")  # beside test_a_million_features_stay_sparse, 1e4 classes
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [pytest.param(e, marks=pytest.mark.slow if e[0] in LARGE else ()) for e in TABLE],
+    ids=[f"{name}-{clf}" for name, clf, *_ in TABLE],
+)
 def test_extremes(entry):
     _, *case, expected = entry
     found = outcome_of(*case)

@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import bayesgen as bg
 from bayesgen.inference.exponents import ExponentPrior, comparable, fit
 from tests.inference.test_exponents import minus_log_posterior
+from tests.selection import rest_is_slow
 
 WEIGHTS = "check_sample_weight_equivalence_on_dense_data"
 LEAVES_WHOLE = "a row of weight 2 leaves whole, and of two equal rows one stays: exponents differ"
@@ -167,7 +168,7 @@ def test_explanation_adds_up(penguins):
     np.testing.assert_allclose(table["rest"], 0, atol=1e-9)
 
 
-@pytest.mark.parametrize("exponents", ["model", "feature"])
+@pytest.mark.parametrize("exponents", rest_is_slow(["model", "feature"], ["feature"]))
 def test_files(penguins, tmp_path, exponents):
     X, y = (of_all[::3] for of_all in penguins)
     pool = bg.LogLinearPool(exponents=exponents).fit(X, y)

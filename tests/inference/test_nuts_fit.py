@@ -269,6 +269,7 @@ CASES = {
 
 FAST = ["categories", "documents", "normal", "mixed", "quadratic", "constant", "ngrams"]
 every_case = pytest.mark.parametrize("case", rest_is_slow(CASES, FAST))
+some_cases = pytest.mark.parametrize("case", rest_is_slow(CASES, ["mixed", "quadratic", "ngrams"]))
 
 
 def modelled(clf: Any, X: Any, codes: Any, weight: Any = None) -> tuple[Any, Any, Any]:
@@ -315,7 +316,7 @@ def test_the_rows_have_the_likelihood_of_the_formula(case):
     np.testing.assert_allclose(np.ptp(differences, axis=0), 0, atol=1e-8)
 
 
-@every_case
+@some_cases
 def test_every_family_gives_every_row_a_density_in_pymc(case):
     clf, _, X = modelled(*CASES[case], Y)
     draws = clf._fitted().model.draw(np.random.default_rng(0), 1)
@@ -332,7 +333,7 @@ def test_every_family_gives_every_row_a_density_in_pymc(case):
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
-@every_case
+@some_cases
 def test_chains_start_inside_the_support(case):
     clf, model, _ = modelled(*CASES[case], Y)
     points = mcmc.starting_points(model, clf.start, None)

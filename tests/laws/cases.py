@@ -126,9 +126,15 @@ def _parametrize(metafunc, name, found):
     if "missing" not in metafunc.fixturenames:
         metafunc.parametrize(name, found.values(), ids=found)
         return
-    pairs = {f"{k}-whole": (v, False) for k, v in found.items()}
-    takes = fits_missing if name == "case" else family_takes_missing
-    pairs |= {f"{k}-missing": (v, True) for k, v in found.items() if takes(v)}
+    takes, pairs = fits_missing if name == "case" else family_takes_missing, {}
+    for k, value in found.items():
+        index, both = int(k.rpartition("-")[2]), takes(value)
+        for missing in (False, True) if both else (False,):
+            # fast are both of the first example of a family, and one of each later one in its turn
+            slow = pytest.mark.slow if both and index and index % 2 == missing else ()
+            pairs[f"{k}-{'missing' if missing else 'whole'}"] = pytest.param(
+                value, missing, marks=slow
+            )
     metafunc.parametrize((name, "missing"), pairs.values(), ids=pairs)
 
 

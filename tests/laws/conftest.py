@@ -10,16 +10,27 @@ FIRST_ALONE = {
     # rows drawn from densities that test_rows_are_simulated_from_the_density_... holds them to
     "test_one_row_reweights_the_prior_predictive_to_its_posterior",
 }
+IN_TURN = {
+    "test_remove_undoes_merge_in_any_order": {"weight": (1.0, 0.01, 1e3)},
+    "test_a_row_leaves_as_it_came": {"kind": ("ones", "fractions", "one row of none")},
+}
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Fast is one of two and three classes, and of `FIRST_ALONE` the first example of a family."""
+    """Fast is one of two and three classes, and of `FIRST_ALONE` the first example of a family.
+
+    Of `IN_TURN` later examples of a family take one value each.
+    """
     for item in items:
         given = getattr(item, "callspec", None)
         case, n = (given.params.get(k) for k in ("case", "n_classes")) if given else (None, None)
         if not isinstance(case, Case):
             continue
         other = n is not None and n != 3 - case.index % 2
-        if other or (case.index and item.originalname in FIRST_ALONE):
+        turn = any(
+            case.index and values[case.index % len(values)] != given.params[name]
+            for name, values in IN_TURN.get(item.originalname, {}).items()
+        )
+        if other or turn or (case.index and item.originalname in FIRST_ALONE):
             item.add_marker(pytest.mark.slow)

@@ -19,8 +19,7 @@ from bayesgen.estimators.labelled import labelled
 from bayesgen.estimators.lazy_attributes import LazyAttributes
 from bayesgen.estimators.lazy_rows import row_by_row
 from bayesgen.estimators.leave_one_out import TrainingRows
-from bayesgen.estimators.pool.explanation import explained
-from bayesgen.estimators.pool.features import feature_scores
+from bayesgen.estimators.pool.explanation import explained, feature_scores
 from bayesgen.estimators.pool.leave_one_out import PoolLeaveOneOut
 from bayesgen.estimators.pool.members import (
     Member,

@@ -9,7 +9,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from bayesgen.datatree import tree
 from bayesgen.datatree.tree import named_rows
-from bayesgen.estimators.pool.features import feature_draws
+from bayesgen.estimators.pool.explanation import feature_draws
 from bayesgen.estimators.pool.members import Member, taken
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.inference.exponents import Exponents, comparable

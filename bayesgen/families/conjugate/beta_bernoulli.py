@@ -17,12 +17,18 @@ from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.records import array
-from bayesgen.families.shared.bits import Bits, checked_bits, large_bits, log_masses
+from bayesgen.families.shared.bits import (
+    Bits,
+    checked_bits,
+    large_bits,
+    log_masses,
+    pymc_log_likelihood_of_bits,
+)
 from bayesgen.families.shared.densities import density_by_draws, log_beta_density, log_product
 from bayesgen.families.shared.density_cumulants import log_gamma_derivatives
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.null_tables import deal
-from bayesgen.families.shared.pymc_parts import declare, observe_cells, prefixed, sum_cells
+from bayesgen.families.shared.pymc_parts import declare, observe_cells, prefixed
 from bayesgen.numerics.rows import (
     Matrix,
     cgf_by_rows,
@@ -39,7 +45,6 @@ from bayesgen.numerics.rows import (
     remainder,
     row_blocks,
     split_missing,
-    stored_cells,
     sum_except,
 )
 from bayesgen.numerics.special import Array, draw_log_gamma, log_gamma_difference
@@ -156,16 +161,7 @@ class BetaBernoulli(ConjugateFamily):
             )
         return {"theta": theta}
 
-    def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
-        """Sums over the cells that are 1 or missing, and what a row of zeros has."""
-        import pytensor.tensor as pt
-
-        ones, missing = split_missing(X)
-        on, off = pt.log(theta["theta"]).T, pt.log1p(-theta["theta"]).T
-        out = sum_cells(f"{prefix}ones", stored_cells(ones, slice(None)), on - off)
-        if missing is not None:
-            out = out - sum_cells(f"{prefix}missing", stored_cells(missing, slice(None)), off)
-        return out + off.sum(axis=0)
+    pymc_log_likelihood = pymc_log_likelihood_of_bits
 
     def stats(
         self, X: Bits, y: Array, n_classes: int, weight: Array | None = None

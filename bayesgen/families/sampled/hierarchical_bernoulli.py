@@ -41,6 +41,7 @@ from scipy import sparse
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.records import array, guide, prior_object
+from bayesgen.families.shared.bits import pymc_log_likelihood_of_bits
 from bayesgen.families.shared.pooled_log_odds import (
     SPREAD,
     class_axes,
@@ -49,7 +50,7 @@ from bayesgen.families.shared.pooled_log_odds import (
     declare_spread,
     known_share,
 )
-from bayesgen.families.shared.pymc_parts import declare, prefixed, sum_cells, variable
+from bayesgen.families.shared.pymc_parts import declare, prefixed, variable
 from bayesgen.numerics.rows import (
     Matrix,
     class_counts,
@@ -58,7 +59,6 @@ from bayesgen.numerics.rows import (
     exact_parts,
     remainder,
     split_missing,
-    stored_cells,
     sum_except,
 )
 from bayesgen.numerics.special import Array
@@ -197,16 +197,7 @@ class HierarchicalBernoulli(Family):
             pm.Potential(f"{prefix}x", log_p.sum())
         return {"theta": theta}
 
-    def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
-        """Sums over the cells that are 1 or missing, and what a row of zeros has."""
-        import pytensor.tensor as pt
-
-        ones, missing = split_missing(X)
-        on, off = pt.log(theta["theta"]).T, pt.log1p(-theta["theta"]).T
-        out = sum_cells(f"{prefix}ones", stored_cells(ones, slice(None)), on - off)
-        if missing is not None:
-            out = out - sum_cells(f"{prefix}missing", stored_cells(missing, slice(None)), off)
-        return out + off.sum(axis=0)
+    pymc_log_likelihood = pymc_log_likelihood_of_bits
 
 
 def _count(X: Matrix, y: Array, n_classes: int, weight: Array | None = None) -> tuple[Array, Array]:

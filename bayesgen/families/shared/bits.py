@@ -10,8 +10,16 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from bayesgen.families.shared.pymc_parts import sum_cells
 from bayesgen.numerics import kernels
-from bayesgen.numerics.rows import Matrix, cell_of, each_cell_once, row_blocks
+from bayesgen.numerics.rows import (
+    Matrix,
+    cell_of,
+    each_cell_once,
+    row_blocks,
+    split_missing,
+    stored_cells,
+)
 from bayesgen.numerics.special import Array
 
 
@@ -86,3 +94,15 @@ def log_masses(X: Thresholded, log_one: Array, log_zero: Array) -> Array:
     from bayesgen.numerics.kernels import bits
 
     return bits.log_masses(X.values, log_one, log_zero, X.threshold)
+
+
+def pymc_log_likelihood_of_bits(f: Any, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
+    """Sums over the cells that are 1 or missing, and what a row of zeros has."""
+    import pytensor.tensor as pt
+
+    ones, missing = split_missing(X)
+    on, off = pt.log(theta["theta"]).T, pt.log1p(-theta["theta"]).T
+    out = sum_cells(f"{prefix}ones", stored_cells(ones, slice(None)), on - off)
+    if missing is not None:
+        out = out - sum_cells(f"{prefix}missing", stored_cells(missing, slice(None)), off)
+    return out + off.sum(axis=0)

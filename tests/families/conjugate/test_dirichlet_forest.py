@@ -54,7 +54,13 @@ def posterior(X, levels, **options):
 
 
 @pytest.mark.parametrize(
-    ("levels", "count"), [((2, 3), 3), ((3, 2, 2), 16), ((2, 2, 3, 2), 125), ((2,) * 5, 1296)]
+    ("levels", "count"),
+    [
+        ((2, 3), 3),
+        ((3, 2, 2), 16),
+        ((2, 2, 3, 2), 125),
+        pytest.param((2,) * 5, 1296, marks=pytest.mark.slow),
+    ],
 )
 def test_evidence_predictive_and_edges_are_sums_over_all_rooted_forests(levels, count):
     forests = list(rooted_forests(len(levels)))

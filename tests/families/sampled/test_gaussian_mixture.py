@@ -16,7 +16,6 @@ from bayesgen.inference.diagnostics import Diagnosis, diagnose
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.model import ClassModel
 from tests.graphs import PYTHON
-from tests.selection import rest_is_slow
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
@@ -78,7 +77,8 @@ def test_densities_of_the_observed_cells_are_scipys(covariance):
         assert found[s, i, c] == pytest.approx(logsumexp(terms), rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.parametrize("covariance", rest_is_slow(["full", "diagonal"], ["full"]))
+@pytest.mark.slow  # of the likelihood, tests/laws/test_pymc.py is fast
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
 def test_the_density_of_rows_in_pymc_is_that_of_numpy(covariance):
     """Of the potential; and the gradient that NUTS follows is that of finite differences."""
     rng = np.random.default_rng(2)

@@ -114,6 +114,7 @@ def test_densities_of_the_observed_cells_are_scipys(shared):
         assert found[s, i, c] == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.slow  # of the likelihood, tests/laws/test_pymc.py is fast
 @pytest.mark.parametrize(("missing_cells", "shared"), [(0.3, False), (0.0, True)])
 def test_the_density_of_rows_in_pymc_is_that_of_numpy(shared, missing_cells):
     """Of the potential, and of the gradient that NUTS follows."""

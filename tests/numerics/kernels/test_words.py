@@ -57,7 +57,7 @@ def every_form(X):
     return forms
 
 
-@pytest.mark.parametrize("form", rest_is_slow(range(11), [0, 2, 5, 7, 8, 9]))
+@pytest.mark.parametrize("form", rest_is_slow(range(11), [0, 5, 8]))
 def test_both_forms_of_the_family_agree(monkeypatch, form):
     X, y, w = documents()
     X = every_form(X)[form]
