@@ -106,26 +106,26 @@ def _loses(loss, _, gap, se, __):
 def table():
     """Summaries over the sets, and log losses and calibration errors of each."""
     known, peers = json.loads(FILE.read_text()), json.loads(pool_peers.FILE.read_text())
-    names, details, summary = (*MODELS, *PEERS), [], []
+    names, details = (*MODELS, *PEERS), []
+    summary = {n: [n] for n in names}
     for size in SIZES:
         found = means(known, peers, size)
         for s, of in found.items():
             details.append([s, size, *(f"{of[n][0]:.3f} / {of[n][1]:.3f}" for n in names)])
-        lost = {n: [of[n][2] for of in found.values()] for n in names}
-        lines = {
-            "log loss over naive": [f"{_over('naive', found, n, found):.2f}" for n in names],
-            "calibration error": [
-                f"{np.mean([of[n][1] for of in found.values()]):.3f}" for n in names
-            ],
-            "splits lost to naive": ["" if n in PEERS else str(sum(lost[n])) for n in names],
-            "log loss over LR-CV, sets of categories": [
-                f"{_over('LR-CV', found, n, CATEGORIES):.2f}" for n in names
-            ],
-        }
-        summary += [[what, size, *line] for what, line in lines.items()]
+        for n in names:
+            own = [of[n] for of in found.values()]
+            summary[n] += [
+                f"{_over('naive', found, n, found):.2f}",
+                "" if n in PEERS else str(sum(lost for *_, lost in own)),
+                f"{np.mean([error for _, error, _ in own]):.3f}",
+                f"{_over('LR-CV', found, n, CATEGORIES):.2f}",
+            ]
+    head = ("over naive", "splits lost", "calibration error", "categories, over LR-CV")
+    head = tuple(f"{what}, {size}" for size in SIZES for what in head)
     fold = "<details><summary>Log loss / calibration error of each set</summary>"
     each = markdown(("set", "rows", *names), details)
-    return f"{markdown(('', 'rows', *names), summary)}\n\n{fold}\n\n{each}\n\n</details>"
+    summary = markdown(("classifier", *head), list(summary.values()), 1)
+    return f"{summary}\n\n{fold}\n\n{each}\n\n</details>"
 
 
 def _over(base, found, name, sets):
