@@ -107,8 +107,8 @@ def row_influence(
     other = wrong.argmax(axis=1)
     if rows is None:
         shown = np.arange(len(at))
-        asked = np.argsort(log_p[true], kind="stable")[: max(1, _SCORES // len(at))]
-        asked = np.sort(asked) if exact else asked[:0]
+        least = np.argsort(log_p[true], kind="stable")[: max(1, _SCORES // len(at))]
+        asked = np.sort(least)
     else:
         if not exact:
             raise NoClosedFormError(

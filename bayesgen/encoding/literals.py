@@ -31,6 +31,12 @@ def parse_boolean(text: str) -> bool | None:
     return _BOOLEANS.get(text.strip().lower())
 
 
+def shortened(text: str, most: int = 1000) -> str:
+    """A message without the middle of a long cell, name or argument that it repeats."""
+    half = most // 2
+    return text if len(text) <= most else f"{text[:half]} [...] {text[-half:]}"
+
+
 def shown(cell: Any, most: int = 80) -> str:
     """A cell as errors show it: on one line, and not in full if it is long."""
     text = repr(cell[: most + 1] if isinstance(cell, str) else cell)

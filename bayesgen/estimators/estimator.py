@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from bayesgen.datatree import tree
 from bayesgen.encoding.in_memory import refuse_elsewhere
 from bayesgen.encoding.labels import codes_of, weights_by_class
+from bayesgen.encoding.literals import shortened
 from bayesgen.encoding.tables import find_column, refuse_text
 from bayesgen.estimators.lazy_attributes import LazyAttributes
 from bayesgen.families.contract import Family, Stats
@@ -57,6 +58,16 @@ _OF_A_CELL = ("could not convert string to float", "setting an array element", "
 
 # attributes that are computed when asked for, of every family; its own: `Family.attributes`
 _COMPUTED = ("coef_", "intercept_", "class_count_", "class_log_prior_")
+
+
+def validated(estimator: Any, X: Any, **options: Any) -> Any:
+    """scikit-learn's `validate_data`, without the middle of the long names that it repeats."""
+    try:
+        return validate_data(estimator, X, **options)
+    except ValueError as error:
+        if (text := shortened(str(error))) != str(error):
+            raise ValueError(text) from None
+        raise
 
 
 class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
@@ -215,7 +226,7 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
             X = X.astype(X.dtype if X.dtype.kind == "f" else np.float64).filled(np.nan)
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # its sum tells of infinite cells
-                out = validate_data(self, X, dtype="numeric", accept_sparse=sparse_as, **options)
+                out = validated(self, X, dtype="numeric", accept_sparse=sparse_as, **options)
         except Exception as error:
             refuse_elsewhere(X)
             cell = isinstance(error, TypeError) or any(part in str(error) for part in _OF_A_CELL)

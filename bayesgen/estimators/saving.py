@@ -99,6 +99,9 @@ class Saving(Posterior):
         self.inference_ = state.get("inference", "closed form")
         if self.inference_ not in get_args(Inference):
             raise ValueError(f"it was fitted by {self.inference_!r}, which is unknown")
+        exact = self.inference_ == "closed form"
+        if exact and not family.conjugate:
+            raise ValueError(f"the posterior of a {family.__name__} has no closed form")
         self.n_unlabelled_ = storage.whole({"n_unlabelled": 0, **state}, "n_unlabelled")
         draws = dict(draws)
         if LEAVE_ONE_OUT in draws:
@@ -107,14 +110,13 @@ class Saving(Posterior):
             self._loo_scores.refuse_invalid(len(self.classes_))
         prior, model, stats = read_fit(fit, family)
         self.prior_ = replace(prior, family=prior.family.with_prior_objects(given))
-        exact = self.inference_ == "closed form"
         self._posterior = (
             ExactPosterior(self.prior_, model, stats)
             if exact
             else DrawnPosterior(self.prior_, model, stats, {})
         )
         refuse_invalid(self._unresolved(), prior, model, stats, coords=self._coords())
-        if state.get("closed_form", True):
+        if exact or state.get("closed_form", True):
             refuse_other_posterior(self.prior_, model, stats)
             self.model_, self.stats_ = model, stats
         if exact:

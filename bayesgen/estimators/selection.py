@@ -6,9 +6,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags, get_tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.estimators import BernoulliNB, GenerativeClassifier
+from bayesgen.estimators.estimator import validated
 from bayesgen.explain.mutual_information import PlugIn, mutual_information
 from bayesgen.numerics.special import Array
 
@@ -66,7 +67,7 @@ class MutualInformationSelector(SelectorMixin, BaseEstimator):
             raise ValueError(f"n_features must be an integer >= 1 or a share in (0, 1], got {n!r}")
         estimator = BernoulliNB() if self.estimator is None else self.estimator
         self.estimator_ = clone(estimator).fit(X, y, sample_weight=sample_weight)
-        validate_data(self, X, skip_check_array=True)  # names and number of features
+        validated(self, X, skip_check_array=True)  # names and number of features
         self.scores_ = mutual_information(self.estimator_, method=self.method).to_numpy()
         return self
 

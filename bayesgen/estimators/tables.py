@@ -7,13 +7,13 @@ from typing import Any, Literal, Self
 import numpy as np
 from scipy import sparse
 from sklearn.utils import Tags
-from sklearn.utils.validation import validate_data
 
 from bayesgen.encoding.categories import Categories
 from bayesgen.encoding.in_memory import refuse_elsewhere
 from bayesgen.encoding.schema import TableSchema
 from bayesgen.encoding.tables import Table, read
 from bayesgen.estimators.base import Align, GenerativeClassifier
+from bayesgen.estimators.estimator import validated
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.columns import Columns
 from bayesgen.families.conjugate.dirichlet_categorical import DirichletCategorical
@@ -47,7 +47,7 @@ class _Table(GenerativeClassifier):
             )
         read(X)  # refuses what is not a table before any work is done
         if not self._takes_as_it_is(X, reset, False):
-            validate_data(self, X, reset=reset, skip_check_array=True)
+            validated(self, X, reset=reset, skip_check_array=True)
         return X
 
     def _accepts_sparse(self) -> bool:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import narwhals.stable.v2 as nw
 import numpy as np
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.datatree import tree
 from bayesgen.encoding.tokens import Split, Tokenizer, Vocabulary
 from bayesgen.estimators.base import Align, GenerativeClassifier
+from bayesgen.estimators.estimator import validated
 from bayesgen.families.approximate.interpolated_markov import InterpolatedMarkov
 from bayesgen.families.capabilities import TokenDraws, require
 from bayesgen.families.conjugate.context_tree import ContextTree
@@ -313,7 +314,7 @@ class MarkovNB(GenerativeClassifier):
             )
         documents, raw = Tokenizer(self.tokens).read(X, whole=True)
         if len(getattr(X, "shape", ())) == 2:
-            validate_data(self, X, reset=reset, skip_check_array=True)
+            validated(self, X, reset=reset, skip_check_array=True)
         if reset:
             self.raw_documents_ = raw
         return documents

@@ -109,7 +109,7 @@ def diagnose(posterior: "xr.Dataset", sample_stats: "xr.Dataset") -> Diagnosis:
         return Diagnosis(
             diverging, np.nan, "", float(n_chains * n_draws), "every parameter", n_chains
         )
-    with np.errstate(invalid="ignore"):  # what is infinite, or no number, is no constant
+    with np.errstate(invalid="ignore", over="ignore"):  # what is infinite is no constant
         moving = {str(k): v.std((CHAIN, "draw")).values != 0 for k, v in posterior.items()}
     moving = {k: at for k, at in moving.items() if at.any()}
     broken = _broken({k: posterior[k].values for k in moving})

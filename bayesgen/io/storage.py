@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesgen.encoding.literals import shown
+from bayesgen.encoding.literals import shortened, shown
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -402,7 +402,7 @@ def _dtype(name: Any) -> np.dtype:
     return dtype
 
 
-_LONGEST = 1000  # characters of the reason why a file holds no model
+_LONGEST = 1000  # characters of an argument that is text
 _OF_CONTENT = (
     *(ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError),
     *(TypeError, ValueError),
@@ -419,6 +419,5 @@ def complete(path: str | os.PathLike[str], what: str) -> Iterator[None]:
             "" if isinstance(error, ValueError) else f"{type(error).__name__}: ",
             str(error),
         )
-        if len(text) > _LONGEST:  # an entry of the file is in it
-            text = f"{text[: _LONGEST // 2]} [...] {text[-_LONGEST // 2 :]}"
-        raise ValueError(f"{path} does not hold a complete {what} ({kind}{text})") from error
+        reason = kind + shortened(text)  # an entry of the file is in it
+        raise ValueError(f"{path} does not hold a complete {what} ({reason})") from error

@@ -1,5 +1,7 @@
 """learning_curve against a loop of fits."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.naive_bayes import GaussianNB
 
 import bayesgen as bg
+from bayesgen.checks import learning_curve as module
 
 
 @pytest.fixture(scope="module")
@@ -77,3 +80,16 @@ def test_refusals():
         bg.learning_curve(models, X, y, methods=["MLE"])
     with pytest.raises(ValueError, match="one or more"):
         bg.learning_curve({}, X, y)
+
+
+def test_progress_counts_the_fits(monkeypatch):
+    seen = []
+
+    @contextmanager
+    def record(what, total, shown):
+        yield lambda done, rows: seen.append((done, total))
+
+    monkeypatch.setattr(module, "row_progress", record)
+    X, y = load_iris(return_X_y=True)
+    bg.learning_curve({"nb": bg.GaussianNB()}, X, y, train_sizes=[5, 9], repeats=3)
+    assert seen == [(k, 6.0) for k in range(1, 7)]

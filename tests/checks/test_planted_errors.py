@@ -72,6 +72,17 @@ def test_an_error_that_identities_find(error, name, monkeypatch):
     assert any(word in words for words in exact_words(clf, X, Y)), exact_words(clf, X, Y)
 
 
+def test_the_place_of_an_error_in_the_cgf_is_named(monkeypatch):
+    clf, X, family = CLASSIFIERS["GaussianNB"]
+    right = family.cgf
+
+    def wrong(self, X, t):
+        return right(self, X, t) + 0.5 * (np.abs(t - [1.5, 0.25]).max(axis=-1) < 1e-9)
+
+    monkeypatch.setattr(family, "cgf", wrong)
+    assert any("at t = (1.5, 0.25) is off by 0.5" in words for words in exact_words(clf, X, Y))
+
+
 @pytest.mark.parametrize(("error", "name"), cases(DRAWN, 1))
 def test_an_error_that_draws_find(error, name, monkeypatch):
     _, plant, word = DRAWN[error]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bayesgen.checks.replicates import sizes
 from bayesgen.checks.sbc import simulation_based_calibration
 from bayesgen.families import registry
 from bayesgen.families.capabilities import DataScaledDefaults, require
@@ -35,6 +36,14 @@ CAREFUL = {
 def examples(name: str) -> list[Any]:
     """Priors of a family, of two classes."""
     return SAMPLED[name].examples(2, 3 if name in WORDS else 2)
+
+
+def test_the_lengths_of_the_dims_of_theta_are_known():
+    for family in (f for name in SAMPLED for f in examples(name)):
+        found = sizes(ClassModel(ALPHA, family))
+        assert {dim for dims in family.params.values() for dim in dims} <= found.keys()
+        for dim, labels in family.coords().items():
+            assert found[dim] == len(labels)
 
 
 def calibrated(

@@ -285,9 +285,21 @@ def test_verdict_of_equal_distributions(name, monkeypatch):
     assert "verdict: agree" in text
     assert result.tree["validation"].attrs["verdict"] == "agree"
     assert set(result.tree["validation"]["statistic"].values) == set(STATISTICS)
+    means = result.tree["validation"].to_dataset().sel(statistic="mean")
+    own = means.isel(check=np.flatnonzero(means["variable"] == "log p(x, y | D)"))
+    step = (own["nuts"] - own["closed_form"]).values
+    np.testing.assert_array_equal(np.sign(step), np.sign(own["z"].values))
+    assert step.all()
     summary = result.summary()
     assert summary.loc["pi", "numbers"] == 2
     assert (summary["R-hat"].dropna() <= 1.01).all()
+
+
+def test_one_class_has_no_intervals_to_compare(monkeypatch):
+    Exact(monkeypatch)
+    result = bg.validate(bg.GaussianNB(), X, np.zeros(15), draws=200, **QUIET)
+    assert result.passed, str(result)
+    assert "credible intervals: one class has probability 1" in result.not_compared
 
 
 def test_columns_left_out_are_not_compared(monkeypatch):

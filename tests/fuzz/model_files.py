@@ -195,7 +195,9 @@ def changed_dataset(rng, data):
                 values.flat[cells] = (
                     value
                     if values.dtype.kind == "f"
-                    else int(np.clip(np.nan_to_num(value), -9, 99))
+                    else int(
+                        np.clip(np.nan_to_num(value), 0 if values.dtype.kind == "u" else -9, 99)
+                    )
                 )
             data[name] = (v.dims, values, v.attrs)
         case 3 if v.ndim and len(values):

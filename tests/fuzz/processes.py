@@ -6,7 +6,6 @@ import resource
 import signal
 import sys
 import time
-from copy import deepcopy
 
 import numpy as np
 
@@ -92,16 +91,30 @@ def disk(rng, folder):
         check_files(folder, before, leftovers=False)
 
 
+DROPPED = 99  # exit code: Python itself drops what is raised within a destructor or a callback
+
+
 def killed(rng, work, seconds):
     """Fork `work`, send it a signal after so many seconds; the code it ends with, and the signal.
 
-    It waits for the signal when it is through: code 0 says that a signal was swallowed.
+    It waits for the signal when it is through: code 0 says that a signal was swallowed. Where
+    Python dropped the exception, which it tells `sys.unraisablehook`, the signal is sent anew.
     """
     number = int(rng.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT]))
+    for _ in range(10):
+        code = _code_after(number, work, seconds)
+        if code != DROPPED:
+            break
+    if code not in {128 + number, -number}:
+        raise DefectError(f"exit code {code} after signal {number}")
+    return code, number
+
+
+def _code_after(number, work, seconds):
     heard, ready = os.pipe()  # before it is ready Python drops signals
     child = os.fork()
     if not child:
-        came = []  # as on the command line: a compiled module may make another error of the exit
+        came, dropped = [], []  # as on the command line: a module may make another error of an exit
 
         def come(what, frame):
             came.append(128 + what)
@@ -109,28 +122,29 @@ def killed(rng, work, seconds):
                 sys.exit(143)
             signal.default_int_handler(what, frame)
 
+        def drop(what):
+            dropped.extend(came if what.exc_type in (KeyboardInterrupt, SystemExit) else ())
+
         try:
+            sys.unraisablehook = drop
             for what in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(what, come)
             os.write(ready, b".")
             work()
-            time.sleep(10)
+            time.sleep(0 if dropped else 10)
         except KeyboardInterrupt:
             os._exit(130)
         except SystemExit as end:
             os._exit(end.code or 0)
         finally:
-            os._exit(0 if sys.exc_info()[0] is None else came[0] if came else 1)
+            code = came[0] if came else 1
+            os._exit(code if sys.exc_info()[0] is not None else DROPPED if dropped else 0)
     os.read(heard, 1)
     os.close(heard)
     os.close(ready)
     time.sleep(seconds)
     os.kill(child, number)
-    _, status = os.waitpid(child, 0)
-    code = os.waitstatus_to_exitcode(status)
-    if code not in {128 + number, -number}:
-        raise DefectError(f"exit code {code} after signal {number}")
-    return code, number
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def kill(rng, folder):
@@ -138,13 +152,7 @@ def kill(rng, folder):
     before = old_files(folder)
     what = str(rng.choice(WORKS))
     seconds = 10 ** rng.uniform(-2.5, 0)
-    for attempt in range(3):
-        try:
-            code, number = killed(deepcopy(rng), lambda: write_work(folder, what), seconds)
-            break
-        except DefectError:  # Python itself drops an interrupt that meets a destructor: by chance
-            if attempt == 2:
-                raise
+    code, number = killed(rng, lambda: write_work(folder, what), seconds)
     check_files(folder, before, leftovers=number == signal.SIGKILL)
     write_work(folder, what)  # it is taken up again, or done anew
     return f"code {code}"

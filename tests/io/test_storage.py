@@ -676,6 +676,15 @@ def test_other_forged_records_are_refused_on_one_line(make, X, forge, message, m
     assert len(str(caught.value)) < 300
 
 
+def test_a_long_name_of_a_column_is_not_repeated_in_full():
+    name = "a" * 10_000
+    for clf in (bg.MixedNB(), bg.GaussianNB()):
+        clf.fit(pd.DataFrame({name: REAL[:, 0], "b": BITS[:, 0]}), Y)
+        with pytest.raises(ValueError, match="aaa") as caught:
+            clf.predict(pd.DataFrame({"c": REAL[:, 0], "b": BITS[:, 0]}))
+        assert len(str(caught.value)) < 1100
+
+
 def test_draws_that_are_text_are_refused(tmp_path):
     options = {"inference": "gibbs", "draws": 3, "chains": 1, "random_seed": 1}
     partly = np.where(np.arange(N) % 5 == 0, None, Y.astype(object))

@@ -8,6 +8,7 @@ import pytest
 from scipy.special import gammaln
 
 from bayesgen.families.conjugate.context_tree import ContextTree
+from bayesgen.families.errors import UndefinedEstimateError
 from tests.laws.cases import close
 
 START, UNKNOWN = -2, -1
@@ -169,6 +170,12 @@ def test_a_document_is_the_product_of_its_tokens_each_learnt_in_turn():
     close(family.resolve(stats).log_evidence(stats), sum(read(d) for d in train), 1e-11)
     new = rng.integers(n_tokens, size=12)
     close(posterior.log_predictive(texts(new))[0, 0], read(new), 1e-11)
+
+
+def test_a_class_without_a_token_has_no_relative_frequencies():
+    stats = ContextTree(2).stats(texts([0, 1]), np.array([0]), 2)
+    with pytest.raises(UndefinedEstimateError, match=r"class 1.*it has no token"):
+        ContextTree(2).resolve(stats).mle(stats)
 
 
 def test_the_base_of_a_class_is_its_tokens_and_one():

@@ -53,6 +53,15 @@ def test_a_category_never_seen_has_the_share_of_a_uniform_prior():
     np.testing.assert_allclose(found[0], np.log(family.new[:, [0, 2]]).sum(axis=1))
 
 
+def test_the_share_of_the_classes_in_what_is_known_is_a_share():
+    """Of categories that no row has shown, too."""
+    for X in (GAPS, np.zeros_like(GAPS)):
+        share = resolved(X).share
+        assert (share >= 0).all()
+        assert (share.sum(axis=0) < 1).all()
+        assert (share[:, REAL] > 0).all()
+
+
 def test_moments_of_simulated_rows():
     y = np.repeat([0, 1, 2], 4000)
     X = resolved().simulate(RNG, {"theta": THETA[0]}, y)

@@ -15,8 +15,10 @@ from bayesgen.predict.interval.cumulants import (
     cornish_fisher,
     cornish_fisher_applies,
     cumulants,
+    expansion,
 )
 from bayesgen.predict.interval.inversion import Table, find, invert
+from bayesgen.predict.interval.laws import expansion_cells
 from bayesgen.predict.interval.request import shortest
 from tests.predict.interval.cases import case, weights_alone
 
@@ -128,6 +130,23 @@ def test_a_table_knows_its_grid():
     low, high = table.cdf_and_pdf(np.array([[-1e300, 1e300]]))[0][0]
     assert low < 1e-15
     assert high > 1 - 1e-15
+
+
+def test_a_quantile_of_a_table_is_where_its_distribution_function_is():
+    """By Newton steps in a cubic: to the digits that a double has."""
+    table = beta_log_odds(2, 13).table()
+    p = np.linspace(0.001, 0.999, 997)[None]
+    np.testing.assert_allclose(table.cdf_and_pdf(table.quantile(p))[0], p, rtol=0, atol=1e-13)
+
+
+def test_cells_of_an_expansion_have_its_density():
+    """Derivatives of Phi(x(w)) at the ends of cells, by differences of its values there."""
+    g = expansion(*np.array([[0.0, 0.2, -0.2], [0.0, 0.1, 0.2], [0.0, 0.02, 0.0]]))
+    for compiled in (False, True):
+        cells = expansion_cells(g, compiled).reshape(3, -1, 4)
+        value, slope = cells[..., 0], cells[..., 1]
+        by_values = (value[:, :-4] - 8 * value[:, 1:-3] + 8 * value[:, 3:-1] - value[:, 4:]) / 12
+        np.testing.assert_allclose(slope[:, 2:-2], by_values, atol=3e-4)
 
 
 def test_find_looks_into_the_own_row_alone():
