@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _COMPLETIONS = 4096  # of one row with missing cells
 
 
+_WIDEST = 1 << 15  # columns of which all pairs can be counted
+
+
 class GivenStructure(GenerativeClassifier):
     """PyMC models for a given structure, as the average over all has a discrete parameter."""
 
@@ -103,6 +106,10 @@ class _Binned(GivenStructure, _Table):
             if any(known.missing):  # a category that is new would be coded as a missing cell
                 _refuse_new(known, X)
             return known
+        if self.columns is None and X.shape[1] > _WIDEST:  # before each is cut into bins
+            raise ValueError(
+                f"pairs of {X.shape[1]} columns need 1e9 counts or more: name fewer in columns="
+            )
         found = BinnedTable.learn(
             X, self.n_bins, self.columns, self.categories, self.cuts, self.missing
         )

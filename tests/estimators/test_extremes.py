@@ -187,6 +187,13 @@ def entries():
     for clf in (bg.TreeAugmentedNB(n_bins=10**6), bg.AnDE(n_bins=10**6)):
         limit = (ValueError, r"need .* counts, .* GB; the limit is")
         yield "n_bins 1e6", clf, X, Y, None, None, limit
+    wide = np.zeros((4, 50_000))
+    for clf in REAL[1:]:
+        limit = (ValueError, "covariances of 50000 columns need")
+        yield "5e4 columns", clf, wide, Y[:4], None, None, limit
+    for clf in (bg.TreeAugmentedNB(), bg.AnDE()):
+        limit = (ValueError, "pairs of 50000 columns need")
+        yield "5e4 columns", clf, wide, Y[:4], None, None, limit
     unseen = bg.CategoricalNB(unseen="raise")
     yield (
         "unseen category",

@@ -5,8 +5,13 @@ on names, types or containers; input is never changed; and a copy is the same mo
 """
 
 import copy
+import hashlib
+import os
 import pickle
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -89,3 +94,51 @@ def test_laws_of_any_data(case, tmp_path_factory):
         np.testing.assert_array_equal(y, before[1])
 
     law()
+
+
+def digests():
+    """SHA-256 of what each estimator says of the same rows, draws and intervals included."""
+    rng = np.random.default_rng(0)
+    y = np.array(["ash", "birch", "cedar"])[np.arange(24) % 3]
+    reals = rng.normal(size=(24, 3)) + np.arange(24)[:, None] % 3
+    counts = rng.poisson(3.0, (24, 3)).astype(float)
+    words = np.array(["red", "blue", "green"])[rng.integers(0, 3, (24, 2))].astype(object)
+    table = pd.DataFrame(words, columns=["p", "q"]).assign(r=reals[:, 0], s=reals[:, 1] > 1)
+    texts = ["".join(row) for row in rng.choice(list("abc "), (24, 6))]
+    rows = {
+        **dict.fromkeys(KINDS["reals"] + (bg.HistogramNB, bg.TreeAugmentedGaussianNB), reals),
+        **dict.fromkeys(KINDS["counts"] + (bg.LogLinearPool,), counts),
+        **dict.fromkeys((bg.CategoricalNB, bg.TreeAugmentedNB, bg.AnDE), words),
+        bg.BernoulliNB: counts > 3,
+        bg.MixedNB: table,
+        bg.MarkovNB: texts,
+    }
+    out = {}
+    for estimator, X in rows.items():
+        clf, found = estimator().fit(X, y), hashlib.sha256()
+        found.update(clf.predict_proba(X).tobytes())
+        for ask in (clf.predict_interval, clf.predict_uncertainty):
+            try:
+                answer = ask(X[:2] if not hasattr(X, "iloc") else X.iloc[:2])
+            except NotImplementedError:
+                continue
+            for name in sorted(map(str, answer.data_vars)):
+                found.update(np.ascontiguousarray(answer[name].values).astype(str).tobytes())
+        out[estimator.__name__] = found.hexdigest()
+    return out
+
+
+@pytest.mark.slow
+def test_another_process_comes_to_the_same_bits():
+    """Whatever the hashes of strings are there, by which sets and dicts of names are ordered."""
+    code = f"from {__name__} import digests; print(digests())"
+    seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
+    found = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        cwd=Path(__file__).parents[2],
+        env=os.environ | {"PYTHONHASHSEED": seed},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert found.strip() == str(digests())

@@ -26,6 +26,7 @@ _MOST_CELLS = 1 << 20  # ... or 8 MiB, where fewer rows would be too few
 _ROWS = 1024  # for the product of a block to outweigh that it is added to the scatter
 _ROWS_A_CLASS = 32  # for arithmetic on a class's rows to outweigh the call
 _GROUPS = 4  # tasks that threads share
+_MOST_COVARIANCES = 1 << 31  # 17 GB
 _PARTS_CELLS = 1 << 20  # 8 MiB for parts of one scatter
 
 
@@ -133,6 +134,8 @@ class ScatterStats(Stats):
         ------
         MissingCellError
             At the first NaN.
+        ValueError
+            If the covariances are more than 2^31 numbers.
 
         Notes
         -----
@@ -142,6 +145,12 @@ class ScatterStats(Stats):
         others.
         """
         n_rows, n_features = X.shape
+        cells = (1 if shared else n_classes) * n_features**2
+        if cells > _MOST_COVARIANCES:
+            raise ValueError(
+                f"covariances of {n_features} columns need {8e-9 * cells:.0f} GB; the limit is "
+                f'{8e-9 * _MOST_COVARIANCES:.0f} GB. Use covariance="diagonal", or fewer columns'
+            )
         shift = _reference(X)
         n, mean = np.zeros(n_classes), np.zeros((n_classes, n_features))
         # parts of one scatter to which threads can add side by side, or one for each class
