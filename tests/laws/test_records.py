@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bayesgen.families.names import CLASS, FEATURE
-from tests.laws.cases import identical, same_posterior, same_stats
+from tests.laws.cases import close, identical, same_posterior, same_stats
 
 
 def test_records_survive_files_and_pickles(case):
@@ -65,3 +65,10 @@ def test_nothing_is_changed_in_place(case):
     a.reindex_classes(np.array([1, 2, 0]), 3)
     for record, original in zip(records, pickle.loads(before), strict=True):
         identical(record, original)
+
+
+def test_a_scaled_prior_has_its_hyperparameter_multiplied(case):
+    for name in case.prior.tunable:
+        if name != "nu":  # whose excess over D is what an inverse Wishart distribution multiplies
+            found = case.prior.scaled({name: 3.0})
+            close(getattr(found, name), 3 * np.asarray(getattr(case.prior, name)))
