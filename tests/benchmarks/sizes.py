@@ -8,7 +8,8 @@
 A ratio is the peer's time by ours, both fitted to the same rows, in turn in one process in which
 kernels are loaded; ours is the exact posterior predictive. Where cells are missing, the peer is
 ours on the same table without missing cells. The guard compares ratios, as machines
-differ; a cell that falls is measured twice more before it counts.
+differ; a cell that falls is measured twice more before it counts. It needs as many threads of BLAS
+(OMP_NUM_THREADS) as the table kept: those that wait count as the peer's processor seconds.
 """
 
 import argparse
