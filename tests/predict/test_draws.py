@@ -7,6 +7,7 @@ from scipy.special import logsumexp
 from bayesgen.predict.draws import (
     QuasiGenerator,
     Sample,
+    block_rows,
     log_odds_against_rest,
     log_sum_of_others,
     percentile_error,
@@ -34,6 +35,13 @@ def test_restarted_it_gives_the_same_numbers_again():
     for a, b in zip(once, again, strict=True):
         np.testing.assert_array_equal(a, b)
     assert not np.array_equal(once[2], q.random((64, 70)))
+
+
+def test_a_block_of_draws_has_a_row_at_least():
+    for n_draws, n_classes in ((1 << 10, 3), (1 << 21, 2), (1 << 22, 10)):
+        n = block_rows(n_draws, n_classes)
+        assert n >= 1
+        assert n == 1 or n * n_draws * n_classes <= 1 << 22
 
 
 @pytest.mark.parametrize("n", [2, 9])  # quantiles: by partition, and by sorting

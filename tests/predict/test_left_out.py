@@ -77,6 +77,7 @@ def test_log_odds():
         ({"of_class": np.array(["a", "b"])}, "not all numbers"),
         ({"codes": np.array([0, 2])}, "unknown classes"),
         ({"weight": np.array([1.0, 0.0])}, "not positive"),
+        ({"weight": np.array([1.0, np.inf])}, "not positive"),
     ],
 )
 def test_scores_of_a_file_are_checked(change, message):
