@@ -11,6 +11,7 @@ import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,13 @@ KINDS = {
     "reals": (bg.GaussianNB, bg.LinearDiscriminant, bg.QuadraticDiscriminant),
     "counts": (bg.PoissonNB, bg.MultinomialNB),
     "bits": (bg.BernoulliNB, bg.CategoricalNB),
+    # nothing that parts of the rows would choose otherwise: bins, strengths, a category of gaps
+    "reals of a table": (bg.MixedNB, bg.TreeAugmentedGaussianNB),
+    "bits of a table": (
+        bg.MixedNB,
+        partial(bg.TreeAugmentedNB, prior="default", missing="refuse"),
+        partial(bg.AnDE, missing="refuse"),
+    ),
 }
 ALL = [(kind, estimator) for kind, own in KINDS.items() for estimator in own]
 
@@ -37,10 +45,13 @@ ALL = [(kind, estimator) for kind, own in KINDS.items() for estimator in own]
 def data(draw, kind):
     """(X, y, permutation of the rows) of 2 to 12 rows of 1 to 3 columns and up to 3 classes."""
     n, d = draw(st.integers(2, 12)), draw(st.integers(1, 3))
+    reals = st.integers(-500, 500).map(lambda k: k / 64)
     cell = {
-        "reals": st.integers(-500, 500).map(lambda k: k / 64),
+        "reals": reals,
         "counts": st.integers(0, 30).map(float),
         "bits": st.integers(0, 1).map(float),
+        "reals of a table": reals,
+        "bits of a table": st.booleans(),
     }[kind]
     X = np.array(draw(st.lists(st.lists(cell, min_size=d, max_size=d), min_size=n, max_size=n)))
     y = np.array(draw(st.lists(st.integers(0, 2), min_size=n, max_size=n)))
@@ -81,7 +92,8 @@ def test_laws_of_any_data(case, tmp_path_factory):
         rows = np.concatenate([clf.predict_proba(X[i : i + 1]) for i in range(len(X))])
         np.testing.assert_allclose(rows, p, **CLOSE)
         names = [f"c{j}" for j in range(X.shape[1])]
-        for other in (X.astype(np.float32), np.asfortranarray(X), pd.DataFrame(X, columns=names)):
+        narrow = X if X.dtype == bool else X.astype(np.float32)
+        for other in (narrow, np.asfortranarray(X), pd.DataFrame(X, columns=names)):
             same(estimator().fit(other, y), rows=other)
         clf.save(path)
         for again in (copy.deepcopy(clf), pickle.loads(pickle.dumps(clf)), bg.load(path)):
