@@ -150,7 +150,7 @@ def fit(
     _, hessian = target.slopes(point)
     unit = np.ones(len(point))
     unit[:n_members] = point[:n_members]  # d eta / d log eta
-    covariance = _inverse(hessian * unit * unit[:, None])
+    covariance = _semidefinite(_inverse(hessian * unit * unit[:, None]))
     intercepts = np.zeros(n_classes)
     if target.n_intercepts:
         intercepts = point[n_members:]
@@ -210,6 +210,13 @@ def _inverse(hessian: Array) -> Array:
         return np.linalg.inv(hessian)
     except np.linalg.LinAlgError:
         return np.asarray(np.linalg.pinv(hessian, hermitian=True))
+
+
+def _semidefinite(inverse: Array) -> Array:
+    """The inverse as the covariance that it is but for rounding, beside priors of 1e15."""
+    out = (inverse + inverse.T) / 2
+    values, vectors = np.linalg.eigh(out)
+    return out if values[0] >= 0 else (vectors * np.maximum(values, 0.0)) @ vectors.T
 
 
 class _Columns(NamedTuple):

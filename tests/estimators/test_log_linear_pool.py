@@ -392,3 +392,13 @@ def test_members_without_a_posterior_enter_by_their_predictive():
     ratio = np.log(rho[..., 0] / rho[..., 1]) / (member[:, 0] - member[:, 1])
     np.testing.assert_allclose(ratio, ratio[:, :1] * np.ones(9), rtol=1e-9)
     assert ratio[:, 0].std() > 0.01
+
+
+def test_a_prior_of_the_intercepts_without_end_leaves_a_covariance(tmp_path):
+    X, y = np.array([[0.0], [1.0], [2.0], [3.5]]), [0, 1, 0, 1]
+    members = [bg.GaussianNB(), bg.GaussianNB(kappa0=3.0)]
+    pool = bg.LogLinearPool(members, intercept_scale=1e8, average=True).fit(X, y)
+    pool.save(tmp_path / "pool.nc")
+    p = pool.predict_proba(X)
+    np.testing.assert_array_equal(bg.load(tmp_path / "pool.nc").predict_proba(X), p)
+    assert np.linalg.eigvalsh(pool._exponents.covariance)[0] > -1.0  # beside 1e16

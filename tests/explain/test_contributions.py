@@ -403,3 +403,10 @@ def test_bad_questions():
     markov, _, _, texts = rows("markov")
     with pytest.raises(NotImplementedError, match="draws"):
         markov.explain(texts, method="draws")
+
+
+def test_draws_of_tables_with_almost_no_pseudo_counts_leave_terms():
+    X = np.array([["a", "u"], ["b", "v"], ["a", "u"], ["b", "u"], ["a", "v"]], dtype=object)
+    clf = bg.TreeAugmentedNB(strength=1e-3, root_weight=1.0).fit(X, [0, 1, 0, 1, 0])
+    found = clf.explain([["b", "u"], ["a", "v"]])
+    assert all(np.isfinite(found[name]).all() for name in found if found[name].dtype.kind == "f")

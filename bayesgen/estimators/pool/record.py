@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from bayesgen.estimators.pool.log_linear_pool import LogLinearPool
 
 _FIT = "fit"
+_ROUNDING = 1e-6  # of correlations
 
 
 def record(pool: "LogLinearPool") -> tuple["xr.Dataset", dict[str, Any], dict[str, "xr.Dataset"]]:
@@ -194,7 +195,16 @@ def _average(fit: "xr.Dataset", n_members: int, n_classes: int) -> Average:
 
 
 def _refuse_no_covariance(value: Array) -> None:
-    """Raise for matrices (..., P, P) that are not symmetric and positive semidefinite."""
-    least = np.linalg.eigvalsh(value)[..., 0] + 1e-9 * np.abs(value).max(axis=(-1, -2))
-    if not np.allclose(value, np.swapaxes(value, -1, -2)) or np.any(least < 0):
+    """Raise for matrices (..., P, P) that are not symmetric and positive semidefinite.
+
+    As correlations: a wide prior of the intercepts makes variances of 1e15 beside others of 1, and
+    the rounding errors of their covariances are as large as these.
+    """
+    variance = np.diagonal(value, axis1=-2, axis2=-1)
+    floor = np.finfo(np.float64).eps * np.abs(value).max(axis=(-2, -1))[..., None]
+    sd = np.sqrt(np.maximum(variance, np.where(floor > 0, floor, 1.0)))
+    found = value / sd[..., :, None] / sd[..., None, :]
+    turned = np.swapaxes(found, -1, -2)
+    least = np.linalg.eigvalsh((found + turned) / 2)[..., 0]
+    if np.abs(found - turned).max() > _ROUNDING or np.any(least < -_ROUNDING):
         raise ValueError("a covariance of the exponents of a pool is none")

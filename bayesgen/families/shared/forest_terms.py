@@ -17,6 +17,7 @@ import numpy as np
 
 from bayesgen.numerics.special import Array
 
+_LEAST = np.finfo(np.float64).tiny  # probability of a cell: draws of tables may underflow
 _TINY = 2.0**-200  # of a step along the imaginary axis: its slope is the derivative, exactly
 
 
@@ -75,7 +76,7 @@ def of_tables(codes: Array, parents: Array, tables: Array) -> Array:
         margin = new
     draw = draw[..., None]
     above = np.moveaxis(codes[:, np.where(root, 0, other)], 0, 1)
-    with np.errstate(divide="ignore"):
-        given = np.log(tables[draw, column, np.where(root[:, None], 0, above), codes])
-        alone = np.log(margin[draw, column, codes])
+    given = tables[draw, column, np.where(root[:, None], 0, above), codes]
+    alone = margin[draw, column, codes]
+    given, alone = (np.log(np.maximum(p, _LEAST)) for p in (given, alone))
     return of_draws(parents, given, alone).reshape(*lead, *codes.shape)
