@@ -5,6 +5,7 @@ Priors and statistics are records: they can be written to a file, read back, and
 
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -58,6 +59,15 @@ class Record:
         """The same with the guides blank."""
         names = [f.name for f in fields(self) if "guide" in f.metadata]
         return replace(self, **dict.fromkeys(names))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled, copied and hashed: without caches: a fit leaves a prior as it was."""
+        cls = type(self)
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if not isinstance(getattr(cls, name, None), cached_property)
+        }
 
     @classmethod
     def from_parts(cls, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> Self:
