@@ -25,7 +25,13 @@ import bayesgen as bg
 from tests.selection import rest_is_slow
 
 CLOSE = {"rtol": 1e-7, "atol": 1e-9}
-FEW = settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
+FEW = settings(
+    max_examples=3,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
 KINDS = {
     "reals": (bg.GaussianNB, bg.LinearDiscriminant, bg.QuadraticDiscriminant),
     "counts": (bg.PoissonNB, bg.MultinomialNB),
