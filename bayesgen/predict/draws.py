@@ -108,7 +108,12 @@ def replicates(rng: np.random.Generator, n: int) -> Iterator[QuasiGenerator]:
 
 
 def log_joint_draws(
-    model: ClassModel, X: Matrix, rng: Any, n: int, class_prior: Array | None = None
+    model: ClassModel,
+    X: Matrix,
+    rng: Any,
+    n: int,
+    class_prior: Array | None = None,
+    by_theta: bool = False,
 ) -> Array:
     """(n, N, C) draws of log p(y = c, x_i | theta), up to a term common to the classes of a row.
 
@@ -121,6 +126,8 @@ def log_joint_draws(
     n : int
     class_prior : (C,), optional
         Fixed class weights that replace the fitted ones.
+    by_theta : bool
+        Draw all parameters, so that the rows too are jointly distributed.
     """
     if class_prior is None:
         # independent Gamma variables: the normaliser of the Dirichlet is common to the classes
@@ -129,7 +136,7 @@ def log_joint_draws(
         with np.errstate(divide="ignore"):
             log_weights = np.log(class_prior)[None]
     own = model.family.capability(DensityDraws)
-    if own is not None:
+    if own is not None and not by_theta:
         return log_weights[:, None, :] + own.draw_log_density(rng, X, n)
     return log_weights[:, None, :] + _draws_by_theta(model.family, rng, X, n)
 

@@ -100,6 +100,15 @@ def test_draws_of_what_the_rows_need_have_the_distribution_of_all(table, monkeyp
         assert np.all(np.abs(a.mean(axis=0) - b.mean(axis=0)) < 4 * se)
 
 
+@pytest.mark.parametrize("member", [bg.QuadraticDiscriminant(), bg.TreeAugmentedNB()])
+def test_draws_of_large_members_are_joint_over_rows(member, monkeypatch):
+    X, y = np.random.default_rng(0).normal(size=(30, 3)), np.arange(30) % 3
+    pool = bg.LogLinearPool([member]).fit(X, y)
+    monkeypatch.setattr(members, "_MOST_DRAWS", 0)
+    rho = pool.predict_posterior(X[[0, 0]], draws=20)["predictions/class_probability"]
+    np.testing.assert_allclose(rho[0, :, 0], rho[0, :, 1], rtol=1e-12)
+
+
 def test_draws_of_a_wide_model_fit_into_memory(table):
     texts = [f"{a} w{i} w{i + 1} w{i + 2}" for i, a in enumerate(WORDS["a"].split() * 400)]
     y = np.arange(len(texts)) % 2

@@ -124,10 +124,15 @@ class Member:
         exact = isinstance(own, ExactPosterior) and not self.approximate
         return exact and 8 * draws * own.model.family.n_parameters() > _MOST_DRAWS
 
-    def log_joint_drawn(self, X: Any, rng: np.random.Generator, draws: int) -> Array:
-        """(draws, N, C) of rows under draws of what these rows need."""
-        model = self.clf._fitted().model
-        return log_joint_draws(model, self.clf._encoded(self.rows(X)), rng, draws)
+    def log_joint_drawn(
+        self, X: Any, rng: np.random.Generator, draws: int, together: bool
+    ) -> Array:
+        """(draws, N, C) of rows under draws of what these rows need.
+
+        `together`: jointly for all rows. Documents always are; of others all parameters are drawn.
+        """
+        model, rows = self.clf._fitted().model, self.clf._encoded(self.rows(X))
+        return log_joint_draws(model, rows, rng, draws, by_theta=together and rows.ndim == 2)
 
     def log_joint_of_draws(self, X: Any, theta: Theta) -> Array:
         """(draws, N, C) of rows under each draw; (1, N, C), the predictive, where there is none."""

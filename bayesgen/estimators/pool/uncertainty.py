@@ -196,7 +196,7 @@ class PoolUncertainty:
                     first += used
                 else:
                     drawn = (
-                        member.log_joint_drawn(part, rng, draws)
+                        member.log_joint_drawn(part, rng, draws, together)
                         if each
                         else member.log_joint_of_draws(part, theta)
                     )

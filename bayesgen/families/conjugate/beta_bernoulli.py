@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy import sparse
 from scipy.special import xlogy
 
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
@@ -26,6 +27,7 @@ from bayesgen.families.shared.bits import (
 )
 from bayesgen.families.shared.densities import density_by_draws, log_beta_density, log_product
 from bayesgen.families.shared.density_cumulants import log_gamma_derivatives
+from bayesgen.families.shared.exchangeable import first_of_equals, sum_of_log_betas
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.null_tables import deal
 from bayesgen.families.shared.pymc_parts import declare, observe_cells, prefixed
@@ -318,13 +320,33 @@ class BetaBernoulli(ConjugateFamily):
         return out if missing is None else out - dot(missing, zero)
 
     def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
-        """By draws of log theta and log(1 - theta): 1 - theta itself underflows near theta = 1."""
+        """By draws of log theta and log(1 - theta): 1 - theta itself underflows near theta = 1.
+
+        Of sparse rows only what they hold: columns with equal pseudo-counts share draws.
+        """
+        if sparse.issparse(X) and not has_nan(X):
+            return self._draws_of_sparse(rng, checked_bits(X), n)
         out = np.empty((n, X.shape[0], len(self.alpha)))
         for part in row_blocks(n, 4 * self.alpha.size):
             size = (part.stop - part.start, *self.alpha.shape)
             one, zero = (draw_log_gamma(rng, a, size) for a in (self.alpha, self.beta))
             norm = np.logaddexp(one, zero)
             out[part] = self._linear(X, one - norm, zero - norm)
+        return out
+
+    def _draws_of_sparse(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
+        """(n, N, C); rows are dependent as under no one theta."""
+        X = sparse.csr_matrix(X, dtype=np.float64, copy=True)
+        X.eliminate_zeros()
+        out = np.empty((n, X.shape[0], len(self.alpha)))
+        for c, (a, b) in enumerate(zip(self.alpha, self.beta, strict=True)):
+            cells, held, rest = first_of_equals(X, a, b)
+            for part in row_blocks(n, 4 * len(held)):
+                size = (part.stop - part.start, len(held))
+                one, zero = (draw_log_gamma(rng, p[held], size) for p in (a, b))
+                no_ones = (zero - np.logaddexp(one, zero)).sum(axis=1)
+                out[part, :, c] = (cells @ (one - zero).T + no_ones).T
+            out[:, :, c] += sum_of_log_betas(rng, b[rest], a[rest], n)[:, None]
         return out
 
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:

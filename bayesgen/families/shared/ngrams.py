@@ -16,6 +16,7 @@ from itertools import product
 from typing import Self
 
 import numpy as np
+from scipy import sparse
 
 from bayesgen.numerics.special import Array
 
@@ -86,15 +87,23 @@ def _distinct(columns: list[Array], n: int, n_tokens: int) -> tuple[Array, Array
         key = key * base + (column - START)
         width *= base
     if columns and width == base ** len(columns) and width <= n:  # few: marked, not sorted
-        seen = np.zeros(width, dtype=bool)
-        seen[key] = True
-        codes = np.unravel_index(np.flatnonzero(seen), (base,) * len(columns))
-        return np.stack(codes, axis=1) + START, (np.cumsum(seen) - 1)[key]
+        found, inverse = _ranks(key, width)
+        codes = np.unravel_index(found, (base,) * len(columns))
+        return np.stack(codes, axis=1) + START, inverse
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
     rows = np.empty((len(first), len(columns)), dtype=np.int64)
     for k, column in enumerate(columns):
         rows[:, k] = column[first]
     return rows, inverse
+
+
+def _ranks(key: Array, width: int) -> tuple[Array, Array]:
+    """Distinct keys 0 .. width-1 in order, and the place of each there."""
+    if width > max(len(key), 1 << 16):
+        return np.unique(key, return_inverse=True)
+    seen = np.zeros(width, dtype=bool)
+    seen[key] = True
+    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[key]
 
 
 def first_of_contexts(grams: Array) -> Array:
@@ -332,19 +341,24 @@ class DocumentCounts:
     def terms(self, cell: Array, total: Array) -> tuple[Array, Array, Array, Array]:
         """The sum over entries minus runs, with equal (parameter, count) taken together.
 
+        `cell` (P,) is a function of `gram`, `total` (R,) one of `run_gram`.
+
         Returns
         -------
         terms : (2, K) distinct parameters and counts
         kind, factor : (E,) for each row in turn its terms and how many there are, with sign
         indptr : (N + 1,) where each row begins
         """
-        both = np.concatenate([cell, total]) + 1j * np.concatenate([self.n, self.run_n])
-        distinct, kind = np.unique(both, return_inverse=True)
-        many = max(1, len(distinct))
+        table = np.zeros((2, len(self.grams)))
+        table[0, self.gram], table[1, self.run_gram] = cell, total
+        values, rank = np.unique(table, return_inverse=True)
+        kind = rank.reshape(table.shape)
+        n = np.concatenate([self.n, self.run_n]).astype(np.int64)
+        width = int(n.max(initial=0)) + 1
+        key = np.concatenate([kind[0, self.gram], kind[1, self.run_gram]]) * width + n
+        distinct, kind = _ranks(key, width * len(values))
         row = np.concatenate([self.row, self.run_row])
-        sign = np.concatenate([np.ones(len(cell)), np.full(len(total), -1.0)])
-        pair, inverse = np.unique(row * many + kind, return_inverse=True)
-        row, kind = np.divmod(pair, many)
-        indptr = np.searchsorted(row, np.arange(self.n_rows + 1))
-        terms = np.stack([distinct.real, distinct.imag])
-        return terms, kind, np.bincount(inverse, sign), indptr
+        sign = np.repeat([1.0, -1.0], [len(cell), len(total)])
+        found = sparse.csr_matrix((sign, (row, kind)), shape=(self.n_rows, len(distinct)))
+        terms = np.stack([values[distinct // width], distinct % width])
+        return terms, found.indices, found.data, found.indptr

@@ -40,6 +40,7 @@ from bayesgen.families.names import CLASS, FEATURE, OBS
 from bayesgen.families.records import array
 from bayesgen.families.shared.densities import density_by_draws, log_dirichlet_density, log_product
 from bayesgen.families.shared.density_cumulants import log_gamma_derivatives
+from bayesgen.families.shared.exchangeable import first_of_equals
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.null_tables import deal
 from bayesgen.families.shared.pymc_parts import (
@@ -75,8 +76,10 @@ from bayesgen.numerics.special import (
     LARGEST_COUNT,
     Array,
     draw_dirichlet,
+    draw_log_gamma,
     log_factorial,
     log_gamma_difference,
+    log_sum_exp,
 )
 
 _STEPS = 4  # that a cell takes in `stats`
@@ -284,6 +287,26 @@ class DirichletMultinomial(ConjugateFamily):
     def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
         """Independent Dirichlet draws."""
         return {"theta": draw_dirichlet(rng, self.alpha, n)}
+
+    def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
+        """Of the words that no row holds the sum alone; words with equal pseudo-counts share draws.
+
+        The sum of Gamma variables is one; the coefficients, common to the classes, are left out.
+        """
+        self._check(X)
+        X = sparse.csr_matrix(X, dtype=np.float64, copy=True)
+        X.eliminate_zeros()
+        out = np.empty((n, X.shape[0], len(self.alpha)))
+        for c, alpha in enumerate(self.alpha):
+            cells, held, rest = first_of_equals(X, alpha, alpha)
+            others = alpha[rest].sum()
+            for part in row_blocks(n, 4 * len(held)):
+                size = part.stop - part.start
+                logs = draw_log_gamma(rng, alpha[held], (size, len(held)))
+                total = draw_log_gamma(rng, others, (size, 1)) if len(rest) else -np.inf
+                logs -= np.logaddexp(log_sum_exp(logs)[:, None], total)
+                out[part, :, c] = (cells @ logs.T).T
+        return out
 
     def log_density(self, theta: Theta) -> Array:
         """(...) sum over classes of log Dirichlet densities."""
