@@ -11,8 +11,10 @@ from bayesgen.numerics import kernels
 
 gc.disable()  # until all is collected, which makes millions of objects that stay
 
-# PyTensor folds the constants of graphs in Python: seconds less for each operation that is new
-os.environ["PYTENSOR_FLAGS"] = f"{os.environ.get('PYTENSOR_FLAGS', '')},cxx=".lstrip(",")
+# PyTensor folds the constants of graphs in Python: seconds less for each operation that is new. Nor
+# does it note for each node which lines made it: a third of the time of a graph.
+_FLAGS = "cxx=,traceback__limit=0"
+os.environ["PYTENSOR_FLAGS"] = f"{os.environ.get('PYTENSOR_FLAGS', '')},{_FLAGS}".lstrip(",")
 
 # modules of shared cases that are no tests themselves, but assert
 pytest.register_assert_rewrite("tests.laws.cases", "tests.estimators.cases", "tests.encoding.cases")
@@ -33,6 +35,7 @@ def pytest_collection_finish() -> None:
     """What was imported and collected stays: the collector need not look at it again and again."""
     gc.enable()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)  # it has little to find, and hypothesis measures each look
 
 
 @pytest.fixture(autouse=True, scope="session")

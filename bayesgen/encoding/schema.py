@@ -247,12 +247,13 @@ def refuse_other_columns(
     given: Collection[str], needed: Collection[str], ignored: Collection[str] = ()
 ) -> None:
     """Raise ValueError if columns are not there, or were not there in training."""
-    if lost := [name for name in needed if name not in given]:
+    there, known = set(given), {*needed, *ignored}
+    if lost := [name for name in needed if name not in there]:
         raise ValueError(
             f"X lacks the columns {', '.join(map(repr, lost))}; "
             "add them, with missing cells if they are not known"
         )
-    if extra := [name for name in given if name not in needed and name not in ignored]:
+    if extra := [name for name in given if name not in known]:
         raise ValueError(
             f"X has columns that were not there in training: {', '.join(map(repr, extra))}; "
             "drop them"
