@@ -301,7 +301,9 @@ def _of_table(X: Any, n_classes: int, separable: bool) -> tuple[list[Member], di
             ("quadratic", QuadraticDiscriminant(), n_classes),
         ):
             work = n_rows * width**2 + n * width**3
-            if width > _WIDEST or work > _MOST_WORK:
+            if not width:
+                left_out[name + suffix] = "no category is in two rows, and there are no numbers"
+            elif width > _WIDEST or work > _MOST_WORK:
                 left_out[name + suffix] = (
                     f"a full covariance of {width} columns and {n_rows} rows would take "
                     f"{work:.0e} operations"
