@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesgen as bg
 from bayesgen.encoding.suspects import ColumnWarning
+from bayesgen.estimators.pool import members
 from bayesgen.inference.exponents import ExponentPrior, comparable, fit
 from tests.inference.test_exponents import minus_log_posterior
 from tests.selection import rest_is_slow
@@ -421,3 +422,23 @@ def test_categories_of_single_rows_do_not_tell_the_label_left_out():
     score = log_softmax(scores, axis=2)[:, np.arange(42), codes].mean(axis=1)
     assert (score < 0.8 * np.log(1 / 3)).all()  # labels at random: no member knows more
     assert {"linear", "quadratic"} <= {*only.left_out_}
+
+
+def test_members_that_count_pairs_do_without_columns_of_many_categories(monkeypatch, tmp_path):
+    monkeypatch.setattr(members, "_MOST_PAIRS", 3e3)
+    monkeypatch.setattr(members, "_MOST_COUNTS", 3e3)
+    rng = np.random.default_rng(5)
+    X = pd.DataFrame({"town": [f"t{i // 2}" for i in range(60)]})
+    X[["a", "b", "c"]] = rng.normal(size=(60, 3))
+    X["d"] = rng.choice(["u", "v"], size=60)
+    y = np.where(X["a"] + rng.normal(size=60) > 0, "yes", "no")
+    pool = bg.LogLinearPool().fit(X, y)
+    for name in ("forest", "super-parents"):
+        assert pool.members_[name].columns["drop"] == ["town"]
+        assert f"{name} of 'town'" in pool.left_out_
+    pool.save(tmp_path / "pool.nc")
+    again = bg.load(tmp_path / "pool.nc")
+    np.testing.assert_array_equal(again.predict_proba(X), pool.predict_proba(X))
+    assert np.isfinite(pool.explain(X[:3])["by_feature"].values).all()
+    numbers = bg.LogLinearPool().fit(rng.normal(size=(60, 12)), y)  # too many columns are another
+    assert {"forest", "super-parents"} <= {*numbers.left_out_}
