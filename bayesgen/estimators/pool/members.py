@@ -41,6 +41,7 @@ _MOST_WORK = 4e9  # rows x columns^2 x covariances
 _WIDEST_FOREST = 100  # columns up to which an average over forests predicts 1000 rows a second
 _WIDEST_GAUSSIAN_FOREST = 60  # columns; indicators of categories are columns
 _MOST_FOREST_WORK = 4e9  # rows x classes x columns^3, a second or two
+_MOST_GAUSSIAN_FOREST_WORK = 1e9  # the same; each row has sums of its own: five seconds
 _MOST_DRAWS = 1 << 26  # bytes of a member's parameters that all rows share
 _MOST_COUNTS = 1 << 22  # of two super-parents, all classes: a few seconds
 _MOST_PAIRS = 1 << 24  # of forests, all classes: a second, 134 MB
@@ -274,7 +275,7 @@ def _of_table(X: Any, n_classes: int, separable: bool) -> tuple[list[Member], di
     members = [Member("independent columns", MixedNB())]
     if "gaussian" in kinds:
         if not separable:
-            members.append(_second_of_numbers(numbers))
+            members.append(_second_of_numbers(numbers, _num_samples(X) * n_classes))
         bins = TableView.learn(X, "bins")
         members.append(Member("bins", CategoricalNB(categories=bins.n_categories), bins))
     if separable:
@@ -365,9 +366,13 @@ def _of_table_and_texts(
     return members, left_out
 
 
-def _second_of_numbers(numbers: TableView) -> Member:
-    """The average over forests of Normal columns; of a wide table, variances that classes share."""
-    if 1 < numbers.n_columns <= _WIDEST_GAUSSIAN_FOREST:
+def _second_of_numbers(numbers: TableView, size: int) -> Member:
+    """The average over forests of Normal columns; of a wide table, variances that classes share.
+
+    `size`: rows times classes.
+    """
+    width = numbers.n_columns
+    if 1 < width <= _WIDEST_GAUSSIAN_FOREST and size * width**3 <= _MOST_GAUSSIAN_FOREST_WORK:
         return Member("Gaussian forest", TreeAugmentedGaussianNB(), numbers)
     return Member("independent columns with tied variances", MixedNB(variance="tied"))
 
