@@ -3,13 +3,15 @@ r"""Tables of any columns as the members of a pool take them: numbers, normal sc
 A *view* is learned from all training rows without their labels, so that every class sees the same
 change of variables: its Jacobian is common to the classes and leaves p(y | x) alone.
 
-- ``"numbers"``: real columns as they are, bits as 0 and 1, an indicator for each category.
+- ``"numbers"``: real columns as they are, bits as 0 and 1, an indicator for each category of two
+  or more rows. A category of one row is unknown to the others: its indicator, a constant in every
+  class when the row is left out, would tell the row's class by how many rows each class has.
 - ``"normal scores"``: the same with real columns as normal scores: the standard Normal quantile of
   the mid-rank, linear between knots and beyond the last ones (van der Waerden 1952).
 - ``"bins"``: real columns as codes of intervals between quantiles, categories and bits as codes.
 
-A missing cell is the mean of its column in the first two, where full covariances need all cells,
-and stays missing in bins.
+A missing cell, and a category without an indicator, is the mean of its columns in the first two,
+where full covariances need all cells, and stays missing in bins.
 """
 
 import json
@@ -39,7 +41,8 @@ class TableView:
     name : {"numbers", "normal scores", "bins"}
     schema : TableSchema
     knots : tuple of (D,) lists of lists
-        Normal scores: values and scores; bins: edges; empty for other columns.
+        Normal scores: values and scores; bins: edges. Of categories, but in bins: the codes that
+        have no indicator. Empty for other columns.
     centre : tuple of float
         (columns of the view) what stands for a missing cell.
     """
@@ -64,10 +67,15 @@ class TableView:
         schema = TableSchema.learn(X)
         cells = schema.encode(X)
         knots: list[Any] = []
+        sizes = iter(schema.categories.n_categories)
         for j, kind in enumerate(schema.kinds):
             values = cells[:, j]
             seen = values[~np.isnan(values)]
-            if kind != "gaussian" or name == "numbers":
+            if kind == "categorical" and name != "bins":
+                rows = np.bincount(seen.astype(np.int64), minlength=next(sizes))
+                rare = np.flatnonzero(rows < 2).tolist()
+                knots.append([rare] if name == "normal scores" and rare else rare)
+            elif kind != "gaussian" or name == "numbers":
                 knots.append([])
             elif name == "bins":
                 inner = np.quantile(seen, np.arange(1, n_bins) / n_bins) if len(seen) else []
@@ -148,11 +156,16 @@ class TableView:
         return out
 
     def _width(self, j: int) -> int:
-        """Columns of the view that show column j: K indicators, one for two categories."""
+        """Columns of the view that show column j."""
         if self.name == "bins" or self.schema.kinds[j] != "categorical":
             return 1
-        n = self._n_codes[j]
-        return 1 if n == 2 else n
+        return len(self._indicated(j))
+
+    def _indicated(self, j: int) -> Array:
+        """Codes of column j that have an indicator: of two categories the second alone."""
+        rare = self.knots[j][0] if self.name == "normal scores" and self.knots[j] else self.knots[j]
+        codes = np.delete(np.arange(self._n_codes[j]), np.asarray(rare, dtype=np.int64))
+        return codes[1:] if len(codes) == 2 or (rare and len(codes) == 1) else codes
 
     def _columns(self, cells: Array) -> Array:
         parts = []
@@ -163,9 +176,10 @@ class TableView:
                 if self.name == "bins":
                     parts.append(np.where(unseen, np.nan, values)[:, None])
                     continue
-                codes = np.arange(self._n_codes[j])[-self._width(j) :]
+                codes = self._indicated(j)
                 parts.append((values[:, None] == codes).astype(np.float64))
-                parts[-1][np.isnan(values) | unseen] = np.nan
+                rare = np.isin(values, np.ravel(self.knots[j]))
+                parts[-1][np.isnan(values) | unseen | rare] = np.nan
             elif kind == "gaussian" and self.name == "normal scores":
                 parts.append(_interpolated(values, *self.knots[j])[:, None])
             elif kind == "gaussian" and self.name == "bins":

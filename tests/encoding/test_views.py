@@ -80,6 +80,19 @@ def test_record(table, name):
     np.testing.assert_array_equal(again.encode(table), view.encode(table))
 
 
+@pytest.mark.parametrize("name", ["numbers", "normal scores"])
+def test_a_category_of_one_row_is_as_one_never_seen(table, name):
+    some = table.assign(colour=["pink", "grey", *["red", "green"] * 24], sex=["m"] * 49 + ["f"])
+    view = TableView.learn(some, name)
+    np.testing.assert_array_equal(view.origin, [0, 1, 2])  # red against green, no sex
+    X = view.encode(some)
+    np.testing.assert_array_equal(X[2:, 1], some["colour"][2:] == "red")
+    unseen = view.encode(some.iloc[:2].assign(colour="violet"))
+    np.testing.assert_array_equal(X[:2], unseen)
+    again = TableView.from_json(view.to_json())
+    np.testing.assert_array_equal(again.encode(some), X)
+
+
 def test_unknown_view(table):
     with pytest.raises(ValueError, match="view must be one of"):
         TableView.learn(table, "ranks")

@@ -1,5 +1,7 @@
 """Pools: definition, routes, refusals, files."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesgen as bg
+from bayesgen.encoding.suspects import ColumnWarning
+from bayesgen.estimators.pool import members
 from bayesgen.inference.exponents import ExponentPrior, comparable, fit
 from tests.inference.test_exponents import minus_log_posterior
 from tests.selection import rest_is_slow
@@ -402,3 +406,41 @@ def test_a_prior_of_the_intercepts_without_end_leaves_a_covariance(tmp_path):
     p = pool.predict_proba(X)
     np.testing.assert_array_equal(bg.load(tmp_path / "pool.nc").predict_proba(X), p)
     assert np.linalg.eigvalsh(pool._exponents.covariance)[0] > -1.0  # beside 1e16
+
+
+def test_categories_of_single_rows_do_not_tell_the_label_left_out():
+    """A class that has lost a row is one row smaller than the others of a balanced design."""
+    rng = np.random.default_rng(3)
+    y = np.repeat([0, 1, 2], 14)
+    names = [f"p{i}" for i in range(30)] + ["q", "r", "s"] * 4
+    X = pd.DataFrame({"x": rng.normal(size=42), "who": rng.permutation(names)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ColumnWarning)  # so many categories
+        pool = bg.LogLinearPool().fit(X, y)
+        only = bg.LogLinearPool().fit(X.iloc[:30].assign(who=names[:30]).drop(columns="x"), y[:30])
+    scores, codes, _ = pool._data
+    score = log_softmax(scores, axis=2)[:, np.arange(42), codes].mean(axis=1)
+    assert (score < 0.8 * np.log(1 / 3)).all()  # labels at random: no member knows more
+    assert {"linear", "quadratic"} <= {*only.left_out_}
+
+
+def test_members_that_count_pairs_do_without_columns_of_many_categories(monkeypatch, tmp_path):
+    monkeypatch.setattr(members, "_MOST_PAIRS", 3e3)
+    monkeypatch.setattr(members, "_MOST_COUNTS", 3e3)
+    rng = np.random.default_rng(5)
+    X = pd.DataFrame({"town": [f"t{i // 2}" for i in range(60)]})
+    X[["a", "b", "c"]] = rng.normal(size=(60, 3))
+    X["d"] = rng.choice(["u", "v"], size=60)
+    y = np.where(X["a"] + rng.normal(size=60) > 0, "yes", "no")
+    pool = bg.LogLinearPool().fit(X, y)
+    for name in ("forest", "super-parents"):
+        assert pool.members_[name].columns["drop"] == ["town"]
+        assert f"{name} of 'town'" in pool.left_out_
+    pool.save(tmp_path / "pool.nc")
+    again = bg.load(tmp_path / "pool.nc")
+    np.testing.assert_array_equal(again.predict_proba(X), pool.predict_proba(X))
+    assert np.isfinite(pool.explain(X[:3])["by_feature"].values).all()
+    monkeypatch.setattr(members, "_MOST_GAUSSIAN_FOREST_WORK", 60 * 2 * 12**3 - 1)
+    numbers = bg.LogLinearPool().fit(rng.normal(size=(60, 12)), y)  # too many columns are another
+    assert {"forest", "super-parents"} <= {*numbers.left_out_}
+    assert "independent columns with tied variances" in numbers.members_

@@ -97,8 +97,11 @@ def test_intervals_and_simulation():
     new, labels = clf.simulate(400, random_state=1)
     own = new[labels == 1]
     assert np.corrcoef(own[:, 0], own[:, 1])[0, 1] > 0.4
-    with pytest.raises(ValueError, match="no closed form"):
-        clf.predict_proba([[np.nan, 1.0, 1.0, 1.0]])
+    where = "column 'x0' in row 1.*no closed form.*use GaussianNB"
+    with pytest.raises(ValueError, match=where):
+        clf.predict_proba([[1.0] * 4, [np.nan, 1.0, 1.0, 1.0]])
+    with pytest.raises(ValueError, match=where):
+        clf.fit([[1.0] * 4, [np.nan, 1.0, 1.0, 1.0]], [0, 1])
 
 
 @pytest.mark.parametrize("observed", [True, False], ids=["rows", "prior"])

@@ -117,7 +117,7 @@ class LogLinearPool(
     posterior_ : xarray.DataTree
         Draws of exponents and intercepts of the pool of all members.
     left_out_ : {name: reason}
-        Members that ``"auto"`` did not take.
+        Members that ``"auto"`` did not take, and columns that some of its members do not see.
 
     Notes
     -----

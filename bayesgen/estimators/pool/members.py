@@ -4,6 +4,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from bayesgen.encoding.binned import BinnedTable
+from bayesgen.encoding.schema import TableSchema
 from bayesgen.encoding.selection import Selection
 from bayesgen.encoding.suspects import ColumnWarning, documents
 from bayesgen.encoding.tables import feature_names
@@ -25,6 +27,7 @@ from bayesgen.estimators.gaussian_forest import TreeAugmentedGaussianNB
 from bayesgen.estimators.super_parents import AnDE
 from bayesgen.estimators.tables import CategoricalNB, MixedNB
 from bayesgen.estimators.text import MarkovNB
+from bayesgen.families.conjugate.dirichlet_forest.statistics import n_pairs
 from bayesgen.families.conjugate.dirichlet_super_parents.statistics import n_cells
 from bayesgen.families.contract import Theta
 from bayesgen.numerics.special import Array
@@ -38,8 +41,10 @@ _MOST_WORK = 4e9  # rows x columns^2 x covariances
 _WIDEST_FOREST = 100  # columns up to which an average over forests predicts 1000 rows a second
 _WIDEST_GAUSSIAN_FOREST = 60  # columns; indicators of categories are columns
 _MOST_FOREST_WORK = 4e9  # rows x classes x columns^3, a second or two
+_MOST_GAUSSIAN_FOREST_WORK = 1e9  # the same; each row has sums of its own: five seconds
 _MOST_DRAWS = 1 << 26  # bytes of a member's parameters that all rows share
 _MOST_COUNTS = 1 << 22  # of two super-parents, all classes: a few seconds
+_MOST_PAIRS = 1 << 24  # of forests, all classes: a second, 134 MB
 
 
 @dataclass
@@ -275,7 +280,7 @@ def _of_table(X: Any, n_classes: int, separable: bool) -> tuple[list[Member], di
     members = [Member("independent columns", MixedNB())]
     if "gaussian" in kinds:
         if not separable:
-            members.append(_second_of_numbers(numbers))
+            members.append(_second_of_numbers(numbers, _num_samples(X) * n_classes))
         bins = TableView.learn(X, "bins")
         members.append(Member("bins", CategoricalNB(categories=bins.n_categories), bins))
     if separable:
@@ -287,15 +292,8 @@ def _of_table(X: Any, n_classes: int, separable: bool) -> tuple[list[Member], di
             left_out[name] = (
                 f"an average over {what} of {n_columns} columns would take {work:.0e} operations"
             )
-    elif n_columns > 1:
-        members.append(Member("forest", TreeAugmentedNB(missing="category", prior="default")))
-        pairs = AnDE(2, missing="category")
-        levels = BinnedTable.learn(X, pairs.n_bins, missing="category").levels
-        counts = n_classes * n_cells(levels, pairs.n)
-        if counts > _MOST_COUNTS:
-            left_out["super-parents"] = f"two of {n_columns} columns would need {counts:.0e} counts"
-        elif n_columns > 2:
-            members.append(Member("super-parents", pairs))
+    else:
+        members += _of_dependences(X, numbers.schema, n_classes, left_out)
     views = [("", numbers)]
     if "gaussian" in kinds:
         views.append((" on normal scores", TableView.learn(X, "normal scores")))
@@ -306,7 +304,9 @@ def _of_table(X: Any, n_classes: int, separable: bool) -> tuple[list[Member], di
             ("quadratic", QuadraticDiscriminant(), n_classes),
         ):
             work = n_rows * width**2 + n * width**3
-            if width > _WIDEST or work > _MOST_WORK:
+            if not width:
+                left_out[name + suffix] = "no category is in two rows, and there are no numbers"
+            elif width > _WIDEST or work > _MOST_WORK:
                 left_out[name + suffix] = (
                     f"a full covariance of {width} columns and {n_rows} rows would take "
                     f"{work:.0e} operations"
@@ -314,6 +314,41 @@ def _of_table(X: Any, n_classes: int, separable: bool) -> tuple[list[Member], di
             else:
                 members.append(Member(name + suffix, clf, view))
     return members, left_out
+
+
+def _of_dependences(
+    X: Any, schema: TableSchema, n_classes: int, left_out: dict[str, str]
+) -> list[Member]:
+    """Forests and super-parents, without columns whose many categories need too many counts."""
+    out = []
+    found: tuple[tuple[str, Any, int, Any, float], ...] = (
+        ("forest", TreeAugmentedNB(missing="category", prior="default"), 2, n_pairs, _MOST_PAIRS),
+        ("super-parents", AnDE(2, missing="category"), 3, partial(n_cells, n=2), _MOST_COUNTS),
+    )
+    for name, clf, least, counted, most in found:
+        levels = BinnedTable.learn(X, clf.n_bins, missing="category").levels
+        kept = np.argsort(levels, kind="stable")
+        needed = n_classes * counted(levels)
+        while (n := n_classes * counted(levels[kept])) > most:
+            if schema.names is None or levels[kept[-1]] <= clf.n_bins + 1:
+                break  # it is not the categories of some columns, but the number of columns
+            kept = kept[:-1]
+        if n > most:
+            left_out[name] = f"{name} of {len(levels)} columns would need {needed:.0e} counts"
+            continue
+        if len(kept) < least:
+            continue
+        if len(kept) < len(levels):
+            columns: dict[str, list[str]] = {}
+            for j, (column, kind) in enumerate(zip(schema.names or (), schema.kinds, strict=True)):
+                columns.setdefault(kind if j in kept else "drop", []).append(column)
+            for column in columns["drop"]:
+                left_out[f"{name} of {column!r}"] = (
+                    f"with the many categories it would need {needed:.0e} counts"
+                )
+            clf.set_params(columns=columns)
+        out.append(Member(name, clf))
+    return out
 
 
 def _of_table_and_texts(
@@ -336,9 +371,13 @@ def _of_table_and_texts(
     return members, left_out
 
 
-def _second_of_numbers(numbers: TableView) -> Member:
-    """The average over forests of Normal columns; of a wide table, variances that classes share."""
-    if 1 < numbers.n_columns <= _WIDEST_GAUSSIAN_FOREST:
+def _second_of_numbers(numbers: TableView, size: int) -> Member:
+    """The average over forests of Normal columns; of a wide table, variances that classes share.
+
+    `size`: rows times classes.
+    """
+    width = numbers.n_columns
+    if 1 < width <= _WIDEST_GAUSSIAN_FOREST and size * width**3 <= _MOST_GAUSSIAN_FOREST_WORK:
         return Member("Gaussian forest", TreeAugmentedGaussianNB(), numbers)
     return Member("independent columns with tied variances", MixedNB(variance="tied"))
 

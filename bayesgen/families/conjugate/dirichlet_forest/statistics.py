@@ -43,6 +43,11 @@ def padded(pairs: Array, k: int) -> Array:
     return pairs if more <= 0 else np.pad(pairs, [(0, 0)] * 3 + [(0, more)] * 2)
 
 
+def n_pairs(levels: Array) -> float:
+    """Of the tables of all pairs of columns, of one class."""
+    return (len(levels) * float(np.max(levels))) ** 2
+
+
 def count_pairs(codes: Array, y: Array, n_classes: int, k: int, weight: Array | None) -> Array:
     """(C, D, D, k, k) weighted counts of codes (N, D) in 0 .. k-1."""
     n_features = codes.shape[1]
