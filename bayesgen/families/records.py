@@ -81,5 +81,7 @@ class Record:
             if dim in dims:
                 axis = dims.index(dim) - len(dims)
                 if value.ndim >= -axis and value.shape[axis] > 1:
-                    part[name] = value.take(index, axis)
+                    first = axis == -value.ndim and np.shape(index) == (1,) and index[0] >= 0
+                    # one class: a view, as tables of very many categories are large
+                    part[name] = value[index[0] :][:1] if first else value.take(index, axis)
         return replace(self, **part)

@@ -33,10 +33,12 @@ def log_evidences(pairs: Array, strength: float, levels: Array) -> tuple[Array, 
     margin = pairs[diagonal, diagonal][:, np.arange(k), np.arange(k)]
     total = log_gamma_difference(strength, margin.sum(axis=1))
     single = log_gamma_difference((strength / levels)[:, None], margin).sum(axis=1) - total
-    i, j, *cell = np.nonzero(pairs > 0)  # few where a column has many categories; others add 0
-    cells = log_gamma_difference(strength / (levels[i] * levels[j]), pairs[i, j, *cell])
-    sums = np.bincount(i * n_features + j, cells, n_features**2)
-    both = sums.reshape(n_features, n_features) - total
+    flat = pairs.ravel()
+    cell = np.flatnonzero(flat > 0)  # few where a column has many categories; others add 0
+    pair = cell // k**2
+    pseudo = (strength / (levels[:, None] * levels)).ravel()[pair]
+    both = np.bincount(pair, log_gamma_difference(pseudo, flat[cell]), n_features**2)
+    both = both.reshape(n_features, n_features) - total
     return single, both - single[:, None] - single
 
 
