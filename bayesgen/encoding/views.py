@@ -163,9 +163,9 @@ class TableView:
 
     def _indicated(self, j: int) -> Array:
         """Codes of column j that have an indicator: of two categories the second alone."""
-        rare = self.knots[j][0] if self.name == "normal scores" and self.knots[j] else self.knots[j]
-        codes = np.delete(np.arange(self._n_codes[j]), np.asarray(rare, dtype=np.int64))
-        return codes[1:] if len(codes) == 2 or (rare and len(codes) == 1) else codes
+        codes = np.arange(self._n_codes[j])
+        kept = np.setdiff1d(codes, np.ravel(self.knots[j]))
+        return kept[1:] if len(kept) == 2 or len(kept) == 1 < len(codes) else kept
 
     def _columns(self, cells: Array) -> Array:
         parts = []
