@@ -88,8 +88,9 @@ def _columns(X: Any, used: Collection[str] | None = None) -> Iterator[tuple[str,
         return
     head = nw.from_native(X).head(_LOOKED_AT)
     table, numbers = Table(head.to_native()), _all_real(head)
+    chosen = None if used is None else frozenset(used)
     for j, name in enumerate(table.names or ()):
-        if used is not None and name not in used:
+        if chosen is not None and name not in chosen:
             continue
         try:
             column = table.column(j) if numbers is None else Column(name, "real", numbers[:, j])
