@@ -7,6 +7,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from bayesgen.encoding.factorised import of_objects, of_strings
+from bayesgen.encoding.literals import shortened, shown
 from bayesgen.numerics.special import Array
 
 _SPAN = 1 << 16  # integers within so wide a range go through a table of that length
@@ -162,7 +163,8 @@ def codes_of(labels: Any, classes: Array) -> Array:
     unknown = classes[codes] != values
     if np.any(unknown):
         raise ValueError(
-            f"{values[unknown].tolist()[0]!r} is not a class; the classes are {classes.tolist()}"
+            f"{shown(values[unknown].tolist()[0])} is not a class; the classes are "
+            f"{shortened(str(classes.tolist()))}"
         )
     return codes
 
