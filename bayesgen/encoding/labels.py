@@ -110,7 +110,10 @@ def code_labels(y: Array) -> tuple[Array, Array]:
         kinds = sorted({type(v).__name__ for v in y.tolist()})
         if isinstance(error, ValueError) and len(kinds) == 1:  # continuous
             raise
-        raise TypeError(f"labels must be of one sortable type, got {', '.join(kinds)}") from None
+        one = f"labels must be of one sortable type, got {', '.join(kinds)}"
+        if isinstance(error, ValueError):
+            raise ValueError(f"Unknown label type: {one}") from None
+        raise TypeError(one) from None
     return labels, codes.ravel()
 
 

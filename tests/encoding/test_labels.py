@@ -62,5 +62,5 @@ def test_nullable_integers_stay_integers(dtype):
 
 
 def test_labels_of_two_types_in_an_array():
-    with pytest.raises(TypeError, match="of one sortable type, got int, str"):
+    with pytest.raises(ValueError, match="of one sortable type, got int, str"):
         code_labels(np.array([1, "a", 2], dtype=object))
