@@ -16,6 +16,11 @@ def refuse_elsewhere(X: Any, name: str = "X") -> None:
             raise ValueError(f"{name} holds records ({what}): give pandas.DataFrame({name})")
         return
     what = f"{name} is a {type(X).__name__} of {type(X).__module__.partition('.')[0]}"
+    if isinstance(X, Mapping):  # xarray's Dataset is one
+        rows = (
+            f"{name}.to_dataframe()" if hasattr(X, "to_dataframe") else f"pandas.DataFrame({name})"
+        )
+        raise TypeError(f"{what}, variables by name: give {rows}")
     if hasattr(X, "collect") and not hasattr(X, "shape"):
         raise TypeError(
             f"{what}, a query that has not been run: give {name}.collect(), or fit files too large "

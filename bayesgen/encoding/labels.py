@@ -7,6 +7,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from bayesgen.encoding.factorised import of_objects, of_strings
+from bayesgen.encoding.literals import shortened, shown
 from bayesgen.numerics.special import Array
 
 _SPAN = 1 << 16  # integers within so wide a range go through a table of that length
@@ -48,6 +49,9 @@ def labels_and_mask(y: Any) -> tuple[Array, Array]:
     """y as an array (N,), and where a masked array says that there is no label."""
     mask = np.ma.getmaskarray(y).ravel() if isinstance(y, np.ma.MaskedArray) else None
     refuse_mixed(y)
+    dtype: Any = getattr(y, "dtype", None)
+    if hasattr(dtype, "numpy_dtype") and dtype.kind in "iub" and not y.isna().any():
+        y = y.to_numpy(dtype=dtype.numpy_dtype)  # scikit-learn would make floats of pandas' Int64
     plain = type(y) is np.ndarray and y.ndim == 1  # what scikit-learn returns unchanged
     values = y if plain else column_or_1d(y if mask is None else y.data, warn=True)
     return values, np.zeros(len(values), dtype=bool) if mask is None else mask
@@ -102,9 +106,14 @@ def code_labels(y: Array) -> tuple[Array, Array]:
         with np.errstate(invalid="ignore"):  # it asks whether 1e308 is a whole number
             check_classification_targets(y)
         labels, codes = np.unique(y, return_inverse=True)
-    except TypeError:
-        kinds = sorted({type(v).__name__ for v in y})
-        raise TypeError(f"labels must be of one sortable type, got {', '.join(kinds)}") from None
+    except (TypeError, ValueError) as error:
+        kinds = sorted({type(v).__name__ for v in y.tolist()})
+        if isinstance(error, ValueError) and len(kinds) == 1:  # continuous
+            raise
+        one = f"labels must be of one sortable type, got {', '.join(kinds)}"
+        if isinstance(error, ValueError):
+            raise ValueError(f"Unknown label type: {one}") from None
+        raise TypeError(one) from None
     return labels, codes.ravel()
 
 
@@ -157,7 +166,8 @@ def codes_of(labels: Any, classes: Array) -> Array:
     unknown = classes[codes] != values
     if np.any(unknown):
         raise ValueError(
-            f"{values[unknown].tolist()[0]!r} is not a class; the classes are {classes.tolist()}"
+            f"{shown(values[unknown].tolist()[0])} is not a class; the classes are "
+            f"{shortened(str(classes.tolist()))}"
         )
     return codes
 

@@ -25,6 +25,8 @@ _DATE = re.compile(
     r"\d{4}([-/.])\d{1,2}\1\d{1,2}([T ]\d{1,2}:\d{2}.*)?"  # 2026-11-22, with or without a time
     r"|\d{1,2}([-/.])\d{1,2}\3\d{2,4}([T ]\d{1,2}:\d{2}.*)?"  # 22.11.2026, 11/22/26
 )
+# 3,5 and 12 % and 1,234.50: numbers to people, not to Python
+_NUMBER = re.compile(r"[-+]?(\d+|\d{1,3}([,.' ]\d{3})+)([.,]\d+)? ?%?")
 
 
 class ColumnWarning(UserWarning):
@@ -88,8 +90,9 @@ def _columns(X: Any, used: Collection[str] | None = None) -> Iterator[tuple[str,
         return
     head = nw.from_native(X).head(_LOOKED_AT)
     table, numbers = Table(head.to_native()), _all_real(head)
+    chosen = None if used is None else frozenset(used)
     for j, name in enumerate(table.names or ()):
-        if used is not None and name not in used:
+        if chosen is not None and name not in chosen:
             continue
         try:
             column = table.column(j) if numbers is None else Column(name, "real", numbers[:, j])
@@ -146,12 +149,14 @@ def _of_text(distinct: list[str], n_present: int, chosen: bool) -> str:
                 f"holds dates as text, such as {shown(some[0])}, each a category of its own: make "
                 "a number or a season of it"
             )
-        others = [text for text in some if parse_number(text) is None]
+        unread = [text for text in some if parse_number(text) is None]
+        others = [text for text in unread if not _NUMBER.fullmatch(text.strip())]
         if len(distinct) >= 10 and len(others) <= (1 - _MOST) * len(some):
             but = f" but for {shown(others[0])}" if others else ""
+            form = f", such as {shown(unread[0])}" if len(unread) > len(others) == 0 else ""
             return (
-                f"holds numbers as text{but}, each a category of its own: convert it, with missing "
-                "cells for what is no number"
+                f"holds numbers as text{form}{but}, each a category of its own: convert it, with "
+                "missing cells for what is no number"
             )
     if _many(distinct, n_present):
         texts = _words(distinct) >= _SENTENCE

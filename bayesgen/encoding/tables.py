@@ -32,6 +32,7 @@ from bayesgen.numerics.rows import Matrix, cell_of
 from bayesgen.numerics.special import Array
 
 _MOST_NAMED = 100  # columns in an error
+_WIDE = 1000  # columns of a frame whose cells are copied rather than taken one series at a time
 
 # ----------------------------------------------------------------------------------- reading
 
@@ -181,11 +182,13 @@ class Table:
         if j in self._texts:
             return self._texts[j]
         if isinstance(self._columns, nw.DataFrame):
-            self._columns = list(self._columns.iter_columns())
+            self._columns = _columns_of(self._columns)
         if isinstance(self._columns, np.ndarray):
             column = _from_array(self._columns[:, j], self.label(j))
         else:
-            column = _from_series(self._columns[j], self.label(j))
+            own = self._columns[j]
+            read = _from_array if isinstance(own, np.ndarray) else _from_series
+            column = read(own, self.label(j))
         if column.codes is not None:
             self._texts[j] = column
         return column
@@ -255,18 +258,35 @@ def _matrix(X: Any) -> Array:
     return out
 
 
+def _columns_of(frame: Any) -> list[Any]:
+    """Columns of a data frame, as arrays if pandas would take longer to make each a series."""
+    if frame.implementation.is_pandas() and frame.shape[1] >= _WIDE:
+        own = frame.to_native()
+        dtypes = set(own.dtypes)
+        if (
+            len(dtypes) == 1
+            and isinstance(dtype := dtypes.pop(), np.dtype)
+            and dtype.kind in "biuf"
+        ):
+            return list(own.to_numpy().T)
+    return list(frame.iter_columns())
+
+
 def _from_series(series: Any, label: str) -> Column:
     own = series.to_native()
     if isinstance(getattr(own, "dtype", None), np.dtype) and own.dtype.kind in "biufO":
         return _from_array(own.to_numpy(), label)  # of pandas
     dtype = series.dtype
     if dtype.is_temporal():
-        raise _unreadable(label, str(dtype), to="to days since a first date")
+        span = isinstance(dtype, nw.Duration | nw.Time)
+        to = "to a number of seconds" if span else "to days since a first date"
+        raise _unreadable(label, str(dtype), to=to)
     if dtype.is_nested() or isinstance(dtype, nw.Binary):
         raise _unreadable(label, str(dtype))
     if isinstance(dtype, nw.Categorical | nw.Enum):
         levels = None  # a polars Categorical or pyarrow dictionary encodes, it does not declare
-        if isinstance(dtype, nw.Enum) or series.implementation.is_pandas_like():
+        pandas = series.implementation.is_pandas_like() and hasattr(own.dtype, "categories")
+        if isinstance(dtype, nw.Enum) or pandas:
             found = series.cat.get_categories().to_list()
             levels = canonical(found, f"the dtype of {label}") if found else None
         return replace(_from_dictionary(series, label), nominal=True, levels=levels)

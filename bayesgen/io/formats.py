@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 CSV, PARQUET = (".csv", ".tsv"), (".parquet", ".pq")
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 _SEPARATORS = ",;\t|"
 
 
@@ -24,7 +25,10 @@ def file_format(path: Path) -> str:
         return "csv"
     if ending in PARQUET:
         return "parquet"
-    raise TableError(f"{path}: the name must end in .csv, .tsv or .parquet, to say what it holds")
+    more = "; decompress it first" if ending in _COMPRESSED else ""
+    raise TableError(
+        f"{path}: the name must end in .csv, .tsv or .parquet, to say what it holds{more}"
+    )
 
 
 def csv_dialect(path: Path, head: str) -> dict[str, Any]:

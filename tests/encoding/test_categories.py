@@ -85,6 +85,7 @@ def test_text_is_sorted_by_code_point_whatever_holds_it():
         pl.DataFrame({"a": pl.Series(cells, dtype=pl.Categorical)}),
         pa.table({"a": cells}),
         pa.table({"a": pa.array(cells).dictionary_encode()}),
+        pa.table({"a": pa.array(cells).dictionary_encode()}).to_pandas(types_mapper=pd.ArrowDtype),
         nw.from_native(pl.DataFrame({"a": cells})),
         xr.DataArray(column_of(*cells)),
     ]

@@ -1,9 +1,10 @@
 """Labels to codes: what is looked up or counted is what sorting finds."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from bayesgen.encoding.labels import code_labels, is_labelled
+from bayesgen.encoding.labels import code_labels, is_labelled, labels_and_mask
 
 RNG = np.random.default_rng(1)
 
@@ -48,3 +49,18 @@ def test_minus_one_is_no_label_but_beside_one_alone():
     for y in ([-1, 2, 2], [-1, -2, 3]):
         with pytest.raises(ValueError, match="is -1 a label, or a row without one"):
             is_labelled(np.array(y), none)
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "int64[pyarrow]", "UInt64"])
+def test_nullable_integers_stay_integers(dtype):
+    y = 2**60 + np.arange(3) % 2
+    values, _ = labels_and_mask(pd.Series(y, dtype=dtype))
+    assert values.dtype.kind in "iu"
+    assert values.tolist() == y.tolist()
+    truth, _ = labels_and_mask(pd.Series([True, False], dtype="boolean"))
+    assert truth.tolist() == [True, False]
+
+
+def test_labels_of_two_types_in_an_array():
+    with pytest.raises(ValueError, match="of one sortable type, got int, str"):
+        code_labels(np.array([1, "a", 2], dtype=object))

@@ -26,6 +26,10 @@ CASES = {  # name: (cells, words of the warning or None)
     "when": ([f"{1 + i % 28}.{1 + i % 12}.21 08:30" for i in NUMBERS], "dates as text"),
     "phone": ([f"0{i % 5}-555-{i % 3}" for i in NUMBERS], None),
     "age": ([str(20 + i % 30) if i else "unknown" for i in NUMBERS], "text but for 'unknown'"),
+    "weight": ([f"{i},5" for i in NUMBERS], "numbers as text, such as '0,5'"),
+    "share": ([f"{i} %" for i in NUMBERS], "numbers as text, such as '0 %'"),
+    "price": ([f"1,{100 + i}.50" for i in NUMBERS], "numbers as text, such as '1,100.50'"),
+    "host": ([f"10.0.0.{i // 2}" for i in NUMBERS], None),
     "rating": ([str(1 + i % 5) for i in NUMBERS], None),  # few codes: meant as categories
     "name": ([f"Mr {i}" for i in NUMBERS], "60 categories in 60 rows"),
     "remark": ([f"the {i}th of all remarks" for i in NUMBERS], "or read it by a model of texts"),

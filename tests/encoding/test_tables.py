@@ -77,3 +77,7 @@ def test_wide_tables():
         feature_names(pa.table([[1]] * 30_001, names=[*names, "c9"]))
     columns = {"drop": names[1::2], "gaussian": names[::2]}
     assert len(TableSchema.learn(pl.DataFrame(X, names), columns).dropped) == 15_000
+    numbers = np.arange(6000).reshape(2, 3000)
+    for dtype in (np.float32, np.uint8, bool):
+        frame = pd.DataFrame(numbers.astype(dtype), columns=names[:3000])
+        assert (TableSchema.learn(frame).encode(frame) == frame.to_numpy()).all()

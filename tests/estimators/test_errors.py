@@ -65,6 +65,18 @@ ERRORS = {
         lambda: bg.MixedNB().fit(WORDS.to_dict("records"), [0, 1]),
         r"X holds records \(dictionaries\): give pandas.DataFrame\(X\)",
     ),
+    "variables by name": (
+        lambda: bg.MixedNB().fit(WORDS[["bill"]].to_xarray(), [0, 1]),
+        r"X is a Dataset of xarray, variables by name: give X.to_dataframe\(\)",
+    ),
+    "spans of time": (
+        lambda: bg.MixedNB().fit(WORDS.assign(place=pd.to_timedelta(1, unit="s")), [0, 1]),
+        "column 'place' holds Duration.*: .* convert the column, as to a number of seconds",
+    ),
+    "no rows to draw for": (
+        lambda: bg.LogLinearPool([FITTED]).fit([[0.0], [1]], [0, 1]).predict_interval([]),
+        "Found array with 0 sample",
+    ),
     "complex numbers": (
         lambda: bg.GaussianNB().fit(WORDS.assign(place=[1j, 2]), [0, 1]),
         "column 'place' holds complex numbers",

@@ -458,6 +458,7 @@ def test_bad_files(tmp_path):
             bg.fit_stream(clf or bg.GaussianNB(), path, target="y")
 
     refused("a.txt", b"", r"must end in .csv, .tsv or .parquet")
+    refused("a.csv.gz", b"", "decompress it first")
     refused("a.csv", b"", "is empty: its first line must name the columns")
     refused("b.csv", b"a,y\n", "chunks holds no rows")
     refused("c.csv", b"a,b\n1,2\n", r"c.csv has no column 'y'; known are a, b")

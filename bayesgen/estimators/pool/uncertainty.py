@@ -174,6 +174,9 @@ class PoolUncertainty:
                 UserWarning,
                 stacklevel=3,
             )
+        n = _num_samples(X)
+        if n == 0:
+            raise ValueError("Found array with 0 sample(s): there are no rows to draw for")
         rng = np.random.default_rng(random_state)
         anew = [self.exponents == "model" and m.too_large(draws) for m in self._members_]
         thetas = [
@@ -181,7 +184,6 @@ class PoolUncertainty:
         ]
         eta, b = self._draw_exponents(rng, draws)
         b = b + self._shift(class_prior)
-        n = _num_samples(X)
         large = 128 if any(anew) else 8  # blocks of 256 or 16 MiB
         blocks = row_blocks(n, max(1, draws * len(self.classes_) // large))
         for rows in [slice(0, n)] if together else blocks:

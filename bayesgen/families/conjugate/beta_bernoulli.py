@@ -337,6 +337,7 @@ class BetaBernoulli(ConjugateFamily):
     def _draws_of_sparse(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
         """(n, N, C); rows are dependent as under no one theta."""
         X = sparse.csr_matrix(X, dtype=np.float64, copy=True)
+        X.sum_duplicates()
         X.eliminate_zeros()
         out = np.empty((n, X.shape[0], len(self.alpha)))
         for c, (a, b) in enumerate(zip(self.alpha, self.beta, strict=True)):

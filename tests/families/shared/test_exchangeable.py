@@ -56,7 +56,14 @@ def test_sparse_counts(rng, pseudo_counts):
     X = words(rng, 3)
     X[1] = 0
     X[1, :80] = 1  # more words than the largest group holds
-    draws = DirichletMultinomial(alpha).draw_log_density(rng, sparse.csr_matrix(X), N)
+    family = DirichletMultinomial(alpha)
+    assert not family.draw_log_density(rng, sparse.csr_matrix((2, 90)), 3).any()
+    row, column = np.repeat(np.nonzero(X), X[X > 0], axis=1)  # each word of a document on its own
+    draws = family.draw_log_density(
+        rng,
+        sparse.csr_matrix((np.ones(len(row)), column, np.searchsorted(row, np.arange(7))), X.shape),
+        N,
+    )
     length, total = X.sum(axis=1)[:, None], alpha.sum(axis=1)
     mean = X @ digamma(alpha).T - length * digamma(total)
     variance = X**2 @ polygamma(1, alpha).T - length**2 * polygamma(1, total)

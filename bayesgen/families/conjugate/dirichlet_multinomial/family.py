@@ -295,10 +295,13 @@ class DirichletMultinomial(ConjugateFamily):
         """
         self._check(X)
         X = sparse.csr_matrix(X, dtype=np.float64, copy=True)
+        X.sum_duplicates()
         X.eliminate_zeros()
-        out = np.empty((n, X.shape[0], len(self.alpha)))
+        out = np.zeros((n, X.shape[0], len(self.alpha)))
         for c, alpha in enumerate(self.alpha):
             cells, held, rest = first_of_equals(X, alpha, alpha)
+            if not len(held):
+                continue
             others = alpha[rest].sum()
             for part in row_blocks(n, 4 * len(held)):
                 size = part.stop - part.start
