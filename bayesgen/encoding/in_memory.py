@@ -16,7 +16,7 @@ def refuse_elsewhere(X: Any, name: str = "X") -> None:
             raise ValueError(f"{name} holds records ({what}): give pandas.DataFrame({name})")
         return
     what = f"{name} is a {type(X).__name__} of {type(X).__module__.partition('.')[0]}"
-    if isinstance(X, Mapping):  # xarray's Dataset is one
+    if isinstance(X, Mapping) and not hasattr(X, "shape"):  # SciPy's dictionary of keys has one
         rows = (
             f"{name}.to_dataframe()" if hasattr(X, "to_dataframe") else f"pandas.DataFrame({name})"
         )
