@@ -21,6 +21,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -157,21 +158,24 @@ def read(
     path: str | os.PathLike[str],
 ) -> tuple["xr.Dataset", dict[str, Any], dict[str, "xr.Dataset"]]:
     """(fit dataset, state, draws) of a model file, or one clear error."""
-    import h5py
+    import h5netcdf
     import xarray as xr
+    from xarray.backends import H5NetCDFStore
 
     if not Path(path).is_file():
         raise FileNotFoundError(f"no model file at {path}")
     if not _has_digest(path):
         _refuse_fatal(path)
     try:
-        with h5py.File(path, "r") as file:  # h5netcdf leaves half a file open where this fails
-            file.attrs.get("_nc3_strict")
+        with _file_class()(path, "r") as file:  # h5netcdf leaves half a file open where it fails
             _refuse_excess(file, os.path.getsize(path))
-        with xr.open_datatree(path, engine="h5netcdf") as tree:
-            text, checksum = tree.attrs.get(_ATTRIBUTE), tree.attrs.get(_CHECKSUM)
-            groups = {name: group.to_dataset().load() for name, group in tree.children.items()}
-            fit = groups.pop(FIT, None)
+            with h5netcdf.File(file, "r", decode_vlen_strings=True) as tree:
+                text, checksum = (tree.attrs.get(name) for name in (_ATTRIBUTE, _CHECKSUM))
+                groups = {
+                    name: xr.open_dataset(H5NetCDFStore(tree, group=name), engine="store").load()
+                    for name in tree.groups
+                }
+                fit = groups.pop(FIT, None)
     except Exception as error:  # noqa: BLE001 - h5py, h5netcdf and xarray fail in many ways
         raise ValueError(
             f"{path} is not a readable model file (damaged, cut short, or not netCDF-4): "
@@ -200,6 +204,29 @@ def read(
                 "int64"
             )
     return fit, state, groups
+
+
+@cache
+def _file_class() -> Any:
+    """Of HDF5 files to read, in which each entry is looked up once.
+
+    h5netcdf looks it up again for every property of it, which takes more than half the time.
+    """
+    import h5py
+
+    class File(h5py.File):
+        def __init__(self, *args: Any) -> None:
+            self._entries: dict[str, Any] = {}
+            super().__init__(*args)
+
+        def __getitem__(self, name: Any) -> Any:
+            if not isinstance(name, str):  # a reference
+                return super().__getitem__(name)
+            if name not in self._entries:
+                self._entries[name] = super().__getitem__(name)
+            return self._entries[name]
+
+    return File
 
 
 def _has_digest(path: str | os.PathLike[str]) -> bool:
