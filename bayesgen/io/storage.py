@@ -78,13 +78,12 @@ def _netcdf(groups: Mapping[str, "xr.Dataset"], attrs: Mapping[str, str]) -> byt
     that, because with a Python file object the garbage collector may run inside HDF5.
     """
     import h5netcdf
-    import h5py  # type: ignore[import-untyped]
     import xarray as xr
     from xarray.backends import H5NetCDFStore
 
     name = secrets.token_hex(8)  # HDF5 takes two files of one name for the same one
     options = {"driver": "core", "backing_store": False, "track_order": True}
-    with h5py.File(name, "w", **options) as memory:
+    with _file_class()(name, "w", **options) as memory:
         with h5netcdf.File(memory, "w") as file:
             xr.Dataset(attrs=attrs).dump_to_store(H5NetCDFStore(file, mode="a"))
             for group, dataset in groups.items():
@@ -208,22 +207,33 @@ def read(
 
 @cache
 def _file_class() -> Any:
-    """Of HDF5 files to read, in which each entry is looked up once.
+    """Of HDF5 files in which each entry is looked up once.
 
-    h5netcdf looks it up again for every property of it, which takes more than half the time.
+    h5netcdf looks it up again for every property of it, which takes half the time.
     """
-    import h5py
+    import h5py  # type: ignore[import-untyped]
+
+    class Group(h5py.Group):
+        def __init__(self, bind: Any, entries: dict[str, Any]) -> None:
+            super().__init__(bind)
+            self._entries = entries
+
+        def __delitem__(self, name: Any) -> None:  # h5netcdf makes dimensions with labels anew
+            self._entries.clear()
+            super().__delitem__(name)
 
     class File(h5py.File):
-        def __init__(self, *args: Any) -> None:
+        def __init__(self, *args: Any, **options: Any) -> None:
             self._entries: dict[str, Any] = {}
-            super().__init__(*args)
+            super().__init__(*args, **options)
 
         def __getitem__(self, name: Any) -> Any:
             if not isinstance(name, str):  # a reference
                 return super().__getitem__(name)
             if name not in self._entries:
-                self._entries[name] = super().__getitem__(name)
+                found = super().__getitem__(name)
+                is_group = isinstance(found, h5py.Group)
+                self._entries[name] = Group(found.id, self._entries) if is_group else found
             return self._entries[name]
 
     return File
