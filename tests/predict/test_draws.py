@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.special import logsumexp
+from scipy.stats import qmc
 
 from bayesgen.predict.draws import (
     QuasiGenerator,
@@ -25,6 +26,14 @@ def test_points_are_even_in_the_first_coordinates_and_any_number_can_be_asked():
     np.testing.assert_array_equal(cells[:, :64], np.arange(64)[:, None] * np.ones(64, dtype=int))
     assert (cells[:, 64:] != np.arange(64)[:, None]).any(axis=0).all()
     assert generator().random((5, 2)).shape == (5, 2)  # of another size: pseudo-random
+
+
+def test_every_generator_of_one_parent_has_the_scramble_that_scipy_gives_it():
+    for _ in range(2):  # the second time the scrambles are known
+        rng, theirs = np.random.default_rng(3), np.random.default_rng(3)
+        for n in (8, 8, 16):
+            found = QuasiGenerator(rng, n).random((n, 64))
+            np.testing.assert_allclose(found, qmc.Sobol(64, rng=theirs).random(n), atol=1e-9)
 
 
 def test_restarted_it_gives_the_same_numbers_again():
