@@ -49,9 +49,7 @@ from bayesgen.families.shared.gaussian import (
     unit_information,
 )
 from bayesgen.families.shared.hyperparameters import LARGEST, broadcast_prior
-from bayesgen.numerics.rows import (
-    Matrix,
-)
+from bayesgen.numerics.rows import Matrix, row_blocks
 from bayesgen.numerics.special import Array, log_gamma_difference
 
 Variance = Literal["class", "tied", "class_spherical", "spherical"]
@@ -342,9 +340,9 @@ class NormalInverseGamma(ConjugateFamily):
         sigma2 = rng.chisquare(self.nu, size=(n, *self.nu.shape))
         np.divide(self.sum_of_squares, sigma2, out=sigma2)
         mu = rng.standard_normal((n, *self.mu.shape))
-        for own, spread in zip(mu, sigma2, strict=True):  # one draw: no copy of them all
-            own *= np.sqrt(spread / self.kappa)
-            own += self.mu + self.shift
+        for part in row_blocks(n, self.mu.size):  # no copy of them all
+            mu[part] *= np.sqrt(sigma2[part] / self.kappa)
+            mu[part] += self.mu + self.shift
         return {"mu": mu, "sigma2": self.as_theta(sigma2)}
 
     def n_parameters(self) -> int:
