@@ -35,7 +35,7 @@ def pytest_collection_finish() -> None:
     """What was imported and collected stays: the collector need not look at it again and again."""
     gc.enable()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 20)  # it has little to find, and hypothesis measures each look
+    gc.set_threshold(50_000, 10, 10)  # it has little to find, and hypothesis measures each look
 
 
 @pytest.fixture(autouse=True, scope="session")
