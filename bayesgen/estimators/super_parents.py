@@ -56,8 +56,8 @@ class AnDE(_Binned):
     exact leave-one-out does not learn these again. Parts that are merged must have the same
     `cuts`, `categories` and `missing`. At most 2^25 counts are kept, of all classes together.
 
-    `to_pymc` declares ``pi`` (class) and ``tables_{c}_{j}`` (codes of what column j depends on,
-    categories of j) in class number c; of super-parents the earlier ones.
+    `to_pymc` declares ``pi`` (class) and ``tables_{c}_{j}`` (context_{c}_{j}, code_{j}), in class
+    number c: codes of what column j depends on, of super-parents the earlier ones, and of j.
 
     References
     ----------

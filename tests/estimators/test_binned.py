@@ -251,6 +251,8 @@ def test_models_in_pymc_are_of_given_forests_or_of_few_columns():
     clf = bg.TreeAugmentedNB(n_bins=2).fit(X, y)
     model = clf.to_pymc(structure=[-1, 0, 0, -1])
     assert {"pi", "tables_0_0", "tables_1_1_0", "tables_1_3"} <= set(model.named_vars)
+    assert model.named_vars_to_dims["tables_1_1_0"] == ("code_0", "code_1")
+    assert all(v.name in model.named_vars_to_dims for v in model.free_RVs)
     assert len(clf.to_pymc(observed=False).free_RVs) == 1 + 2 * (4 + 12)
     tree = bg.TreeAugmentedNB(structure="tree").fit(X, y).to_pymc(X[:20], y[:20])
     assert len(tree.free_RVs) == 1 + 2 * 4
@@ -274,6 +276,7 @@ def test_super_parents_in_pymc_are_given_by_position():
     assert shapes["tables_0_0"] == (1, 3)
     assert shapes["tables_0_2"] == (3, 3)  # two bins and missing cells, given the colour
     assert shapes["tables_1_1"] == (9, 3)
+    assert model.named_vars_to_dims["tables_1_1"] == ("context_1_1", "code_1")
     assert len(clf.to_pymc(X[:9], y[:9], observed=True).free_RVs) == 1 + 2 * 4
     with pytest.raises(ValueError, match="2 different positions"):
         clf.to_pymc(structure=[2])

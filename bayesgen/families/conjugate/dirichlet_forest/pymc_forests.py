@@ -45,9 +45,9 @@ def log_prior(f: "DirichletForest", c: int, forests: Array) -> Array:
 def declare(f: "DirichletForest", pairs: Array | None, forests: list[Array]) -> None:
     """Declare tables and the potential ``x`` in the PyMC model on the stack.
 
-    Variables ``tables_{c}_{u}`` (category) of a root and ``tables_{c}_{u}_{p}`` (parent category,
-    category) of column u given column p, of class number c; deterministic ``forest_{c}``, the
-    probabilities of the forests given the tables and the rows.
+    Variables ``tables_{c}_{u}`` (code_{u}) of a root and ``tables_{c}_{u}_{p}`` (code_{p},
+    code_{u}) of column u given column p, of class number c; deterministic ``forest_{c}``
+    (structure_{c}), the probabilities of the forests given the tables and the rows.
 
     Parameters
     ----------
@@ -58,6 +58,8 @@ def declare(f: "DirichletForest", pairs: Array | None, forests: list[Array]) -> 
     import pymc as pm
     import pytensor.tensor as pt
 
+    model = pm.modelcontext(None)
+    model.add_coords({f"code_{u}": np.arange(k) for u, k in enumerate(f.levels)})
     total: Any = 0.0
     for c, own in enumerate(forests):
         logs: dict[tuple[int, int], Any] = {}
@@ -65,9 +67,10 @@ def declare(f: "DirichletForest", pairs: Array | None, forests: list[Array]) -> 
             k = int(f.levels[u])
             contexts = 1 if p < 0 else int(f.levels[p])
             shape = (k,) if p < 0 else (contexts, k)
+            dims = (f"code_{u}",) if p < 0 else (f"code_{p}", f"code_{u}")
             alpha = np.full(shape, f.strength[c] / (k * contexts))
             name = f"tables_{c}_{u}" + (f"_{p}" if p >= 0 else "")
-            theta = pt.ones(shape) if k == 1 else pm.Dirichlet(name, alpha)
+            theta = pt.ones(shape) if k == 1 else pm.Dirichlet(name, alpha, dims=dims)
             if pairs is None:
                 continue
             counts = pairs[c, u, u] if p < 0 else pairs[c, p, u]
@@ -78,7 +81,8 @@ def declare(f: "DirichletForest", pairs: Array | None, forests: list[Array]) -> 
         terms = pt.stack([sum(logs[u, int(p)] for u, p in enumerate(row)) for row in own])
         terms = terms + log_prior(f, c, own)
         whole = pt.logsumexp(terms)
-        pm.Deterministic(f"forest_{c}", pt.exp(terms - whole))
+        model.add_coord(f"structure_{c}", np.arange(len(own)))
+        pm.Deterministic(f"forest_{c}", pt.exp(terms - whole), dims=f"structure_{c}")
         total = total + whole
     if pairs is not None:
         pm.Potential("x", total)

@@ -235,7 +235,10 @@ def mle(f: "DirichletSuperParents", stats: "SuperParentStats") -> dict[str, Arra
 
 
 def declare(prior: "DirichletSuperParents", posterior: Any, sets: list[int]) -> None:
-    """Declare tables ``tables_{c}_{j}`` and the potential ``x`` in the PyMC model on the stack.
+    """Declare tables and the potential ``x`` in the PyMC model on the stack.
+
+    Variables ``tables_{c}_{j}`` (context_{c}_{j}, code_{j}) of column j in class number c; a
+    context is a combination of codes of the super-parents.
 
     Parameters
     ----------
@@ -246,6 +249,7 @@ def declare(prior: "DirichletSuperParents", posterior: Any, sets: list[int]) -> 
     import pymc as pm
     import pytensor.tensor as pt
 
+    model = pm.modelcontext(None)
     total: Any = 0.0
     for c, s in enumerate(sets):
         before = concentrations(prior, c, s)
@@ -253,7 +257,11 @@ def declare(prior: "DirichletSuperParents", posterior: Any, sets: list[int]) -> 
         for j, k in enumerate(np.asarray(prior.levels)):
             real = before[j, :, 0] > 0
             alpha = before[j, real, :k]
-            theta = pt.ones(alpha.shape) if k == 1 else pm.Dirichlet(f"tables_{c}_{j}", alpha)
+            theta = pt.ones(alpha.shape)
+            if k > 1:
+                dims = f"context_{c}_{j}", f"code_{j}"
+                model.add_coords(dict(zip(dims, map(np.arange, alpha.shape), strict=True)))
+                theta = pm.Dirichlet(f"tables_{c}_{j}", alpha, dims=dims)
             total = total + ((after - before)[j, real, :k] * pt.log(theta)).sum()
     if posterior is not None:
         pm.Potential("x", total)
