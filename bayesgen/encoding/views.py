@@ -40,9 +40,9 @@ class TableView:
     ----------
     name : {"numbers", "normal scores", "bins"}
     schema : TableSchema
-    knots : tuple of (D,) lists of lists
-        Normal scores: values and scores; bins: edges. Of categories, but in bins: the codes that
-        have no indicator. Empty for other columns.
+    knots : tuple of (D,) lists
+        Of a real column: values and scores for normal scores, edges for bins. Of categories, but in
+        bins: the codes that have no indicator. Empty for other columns.
     centre : tuple of float
         (columns of the view) what stands for a missing cell.
     """
@@ -74,7 +74,7 @@ class TableView:
             if kind == "categorical" and name != "bins":
                 rows = np.bincount(seen.astype(np.int64), minlength=next(sizes))
                 rare = np.flatnonzero(rows < 2).tolist()
-                knots.append([rare] if name == "normal scores" and rare else rare)
+                knots.append(rare)
             elif kind != "gaussian" or name == "numbers":
                 knots.append([])
             elif name == "bins":
@@ -132,13 +132,14 @@ class TableView:
         """Inverse of `to_json`; ValueError if `record` is something else."""
         knots, name = tuple(json.loads(record["knots"])), record["name"]
         schema, centre = TableSchema.from_json(record["schema"]), tuple(record["centre"])
-        found = cls(name, schema, knots, centre)
-        for j, own in enumerate(knots):
-            parts = own if name == "normal scores" else [own]
-            if len({len(rising_ends(part, "knots", j)) for part in parts}) > 1:
-                raise ValueError(f"column {j} of a view has not as many scores as knots")
         if name not in get_args(ViewName) or len(knots) != len(schema.kinds):
             raise ValueError(f"{shown(name)} with {len(knots)} columns is no view")
+        found = cls(name, schema, knots, centre)
+        for j, own in enumerate(knots):
+            scores = name == "normal scores" and schema.kinds[j] == "gaussian"
+            parts = own if scores else [own]
+            if len({len(rising_ends(part, "knots", j)) for part in parts}) > 1:
+                raise ValueError(f"column {j} of a view has not as many scores as knots")
         if centre and (len(centre) != found.n_columns or not np.isfinite(centre).all()):
             raise ValueError("the centre of a view is not as many finite numbers as it has columns")
         return found
@@ -164,7 +165,7 @@ class TableView:
     def _indicated(self, j: int) -> Array:
         """Codes of column j that have an indicator: of two categories the second alone."""
         codes = np.arange(self._n_codes[j])
-        kept = np.setdiff1d(codes, np.ravel(self.knots[j]))
+        kept = np.setdiff1d(codes, self.knots[j])
         return kept[1:] if len(kept) == 2 or len(kept) == 1 < len(codes) else kept
 
     def _columns(self, cells: Array) -> Array:
@@ -178,7 +179,7 @@ class TableView:
                     continue
                 codes = self._indicated(j)
                 parts.append((values[:, None] == codes).astype(np.float64))
-                rare = np.isin(values, np.ravel(self.knots[j]))
+                rare = np.isin(values, self.knots[j])
                 parts[-1][np.isnan(values) | unseen | rare] = np.nan
             elif kind == "gaussian" and self.name == "normal scores":
                 parts.append(_interpolated(values, *self.knots[j])[:, None])

@@ -61,7 +61,7 @@ class Record:
         return replace(self, **dict.fromkeys(names))
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled, copied and hashed: without caches: a fit leaves a prior as it was."""
+        """What is pickled, copied and hashed: no caches, so that a fit leaves a prior unchanged."""
         cls = type(self)
         return {
             name: value

@@ -440,6 +440,9 @@ def test_members_that_count_pairs_do_without_columns_of_many_categories(monkeypa
     again = bg.load(tmp_path / "pool.nc")
     np.testing.assert_array_equal(again.predict_proba(X), pool.predict_proba(X))
     assert np.isfinite(pool.explain(X[:3])["by_feature"].values).all()
+    monkeypatch.setattr(members, "_MOST_PAIRS", 1e3)
+    assert "forest" not in bg.LogLinearPool().fit(X[["town"]], y).members_
+    assert "forest" in bg.LogLinearPool().fit(X[["town", "d"]], y).left_out_
     monkeypatch.setattr(members, "_MOST_GAUSSIAN_FOREST_WORK", 60 * 2 * 12**3 - 1)
     numbers = bg.LogLinearPool().fit(rng.normal(size=(60, 12)), y)  # too many columns are another
     assert {"forest", "super-parents"} <= {*numbers.left_out_}

@@ -74,7 +74,7 @@ def same(found, expected, errors, rows=slice(None), classes=slice(None)):
             value = value[rows]
         if name in BY_CLASS:
             value = value[:, classes]
-        close = {"rtol": 0, "atol": 0.01 + 5 * errors[name]} if name in errors else CLOSE
+        close = {"rtol": 0, "atol": 1e-6 + 7 * errors[name]} if name in errors else CLOSE
         np.testing.assert_allclose(found[name], value, **close, err_msg=name)
 
 

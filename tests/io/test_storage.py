@@ -442,7 +442,7 @@ def edited(model, path, change, checksum=True):
     """The model's file with another record, its checksum made to fit unless told otherwise."""
     path.write_bytes(model[1])
     fit, *_ = storage.read(path)
-    path.write_bytes(model[1][:-82])
+    path.write_bytes(model[1][:-82])  # without its digest
     with h5py.File(path, "r+") as file:
         record = change(json.loads(file.attrs[storage._ATTRIBUTE]))
         text = record if isinstance(record, str) else json.dumps(record)

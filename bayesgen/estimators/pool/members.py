@@ -1,6 +1,5 @@
 """Members of a pool: a classifier, and how it sees the rows."""
 
-import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -329,14 +328,12 @@ def _of_dependences(
         levels = BinnedTable.learn(X, clf.n_bins, missing="category").levels
         kept = np.argsort(levels, kind="stable")
         needed = n_classes * counted(levels)
-        while (n := n_classes * counted(levels[kept])) > most:
-            if schema.names is None or levels[kept[-1]] <= clf.n_bins + 1:
-                break  # it is not the categories of some columns, but the number of columns
-            kept = kept[:-1]
-        if n > most:
-            left_out[name] = f"{name} of {len(levels)} columns would need {needed:.0e} counts"
-            continue
+        while len(kept) >= least and n_classes * counted(levels[kept]) > most:
+            categories = schema.names is not None and levels[kept[-1]] > clf.n_bins + 1
+            kept = kept[:-1] if categories else kept[:0]  # else the columns are too many
         if len(kept) < least:
+            if len(levels) >= least:
+                left_out[name] = f"{name} of {len(levels)} columns would need {needed:.0e} counts"
             continue
         if len(kept) < len(levels):
             columns: dict[str, list[str]] = {}
@@ -380,11 +377,6 @@ def _second_of_numbers(numbers: TableView, size: int) -> Member:
     if 1 < width <= _WIDEST_GAUSSIAN_FOREST and size * width**3 <= _MOST_GAUSSIAN_FOREST_WORK:
         return Member("Gaussian forest", TreeAugmentedGaussianNB(), numbers)
     return Member("independent columns with tied variances", MixedNB(variance="tied"))
-
-
-def plain_name(name: str) -> str:
-    """A member's name as the group of a file."""
-    return re.sub(r"\W+", "_", name).strip("_")
 
 
 def taken(X: Any, rows: Array) -> Any:

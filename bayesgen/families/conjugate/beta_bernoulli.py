@@ -335,7 +335,7 @@ class BetaBernoulli(ConjugateFamily):
         return out
 
     def _draws_of_sparse(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
-        """(n, N, C); rows are dependent as under no one theta."""
+        """(n, N, C); each row by itself has the right distribution, two rows together have not."""
         X = sparse.csr_matrix(X, dtype=np.float64, copy=True)
         X.sum_duplicates()
         X.eliminate_zeros()

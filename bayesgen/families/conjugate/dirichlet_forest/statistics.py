@@ -44,7 +44,7 @@ def padded(pairs: Array, k: int) -> Array:
 
 
 def n_pairs(levels: Array) -> float:
-    """Of the tables of all pairs of columns, of one class."""
+    """Number of counts in the tables of all pairs of columns, per class."""
     return (len(levels) * float(np.max(levels))) ** 2
 
 

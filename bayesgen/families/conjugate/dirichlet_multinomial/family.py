@@ -289,7 +289,7 @@ class DirichletMultinomial(ConjugateFamily):
         return {"theta": draw_dirichlet(rng, self.alpha, n)}
 
     def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
-        """Of the words that no row holds the sum alone; words with equal pseudo-counts share draws.
+        """Words that no row holds are drawn as one sum; those with equal pseudo-counts share draws.
 
         The sum of Gamma variables is one; the coefficients, common to the classes, are left out.
         """
