@@ -33,6 +33,7 @@ from tests.benchmarks import open_sets
 
 MARGIN = 1.02
 MOST_ROWS, MOST_TEST_ROWS = 5000, 1500
+FACTORS = ((1.0, 3.0), (4.0, 5.0), (8.0, 5.0), (8.0, 8.0))  # medians and spreads to compare
 GAUSSIAN = ("GaussianNB", "LinearDiscriminant", "QuadraticDiscriminant")
 Log = Callable[[Any, Any, Any], np.ndarray]  # rows, labels, new rows to log p(class | new row)
 
@@ -346,15 +347,16 @@ def collinear(kinds: tuple[str, ...]) -> None:
         print(f"{model}, lengths, {n} rows per class: {cells}")
 
 
-def _penalised(view: View, factor: float) -> Log:
-    """prior="loo" where half a nat is worth another factor than 3."""
+def _penalised(view: View, centre: float, spread: float) -> Log:
+    """prior="loo" with another median and standard deviation of the factors than 6 and 5."""
 
     def log_p(X: Any, y: Any, T: Any) -> np.ndarray:
-        before, label_score._PENALTY = label_score._PENALTY, 0.5 / np.log(factor) ** 2
+        before = label_score._CENTRE, label_score._SPREAD
+        label_score._CENTRE, label_score._SPREAD = centre, spread
         try:
             return ours(view, prior="loo")(X, y, T)
         finally:
-            label_score._PENALTY = before
+            label_score._CENTRE, label_score._SPREAD = before
 
     return log_p
 
@@ -367,7 +369,7 @@ def chosen(folder: Path, n: int, most: int) -> None:
             model,
             lambda v: (
                 {p: ours(v, prior=p) for p in ("loo", "empirical")}
-                | {f"loo, {w:g} for half a nat": _penalised(v, w) for w in (2.0, 5.0, 10.0)}
+                | {f"loo, factors {m:g}, {s:g}": _penalised(v, m, s) for m, s in FACTORS}
             ),
             n,
             most,
