@@ -68,7 +68,7 @@ class GenerativeClassifier(PlugIns, Predicting, Uncertainty, Typicality, Summari
     default (the quadratic rule up to 8 times its log loss), and better where the model is right.
 
     ``prior="loo"`` maximises the sum over rows of log p(y_i | x_i, the other rows), less
-    (log f - log 6)^2 / (2 log^2 5) for each factor f, a prior of the factors: models are simpler
+    (log f - log 4)^2 / (2 log^2 5) for each factor f, a prior of the factors: models are simpler
     than the world, hence too sure under the default where no row is in doubt. Leave-one-out is
     exact (`loo`), at most 40 times, of at most 4000 rows. With a full covariance it also tries
     variances without correlations; a factor of nu0 then leaves nu0 / psi0 as it is. The score is

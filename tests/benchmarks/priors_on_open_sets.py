@@ -33,7 +33,7 @@ from tests.benchmarks import open_sets
 
 MARGIN = 1.02
 MOST_ROWS, MOST_TEST_ROWS = 5000, 1500
-FACTORS = ((1.0, 3.0), (4.0, 5.0), (8.0, 5.0), (8.0, 8.0))  # medians and spreads to compare
+FACTORS = ((1.0, 3.0), (6.0, 5.0), (8.0, 5.0), (8.0, 8.0))  # medians and spreads to compare
 GAUSSIAN = ("GaussianNB", "LinearDiscriminant", "QuadraticDiscriminant")
 Log = Callable[[Any, Any, Any], np.ndarray]  # rows, labels, new rows to log p(class | new row)
 
@@ -348,7 +348,7 @@ def collinear(kinds: tuple[str, ...]) -> None:
 
 
 def _penalised(view: View, centre: float, spread: float) -> Log:
-    """prior="loo" with another median and standard deviation of the factors than 6 and 5."""
+    """prior="loo" with another median and standard deviation of the factors than 4 and 5."""
 
     def log_p(X: Any, y: Any, T: Any) -> np.ndarray:
         before = label_score._CENTRE, label_score._SPREAD
