@@ -273,10 +273,12 @@ class BetaBernoulli(ConjugateFamily):
         a, b, total = self.alpha, self.beta, self.alpha + self.beta
         t = np.asarray(t)
         if t.ndim == 1 or t.shape[-2] == 1:  # one t for all rows: linear in the bits
-            shared = (t if t.ndim == 1 else t[..., 0, :])[..., None]
-            norm = log_gamma_difference(total, shared)
-            one = (log_gamma_difference(a, shared) - norm).sum(axis=-2)  # (..., D)
-            zero = (log_gamma_difference(b, shared) - norm).sum(axis=-2)
+            shared = t if t.ndim == 1 else t[..., 0, :]
+            used = np.flatnonzero(shared.reshape(-1, len(a)).any(axis=0))
+            tc = shared[..., used, None]
+            norm = log_gamma_difference(total[used], tc)
+            one = (log_gamma_difference(a[used], tc) - norm).sum(axis=-2)  # (..., D)
+            zero = (log_gamma_difference(b[used], tc) - norm).sum(axis=-2)
             if np.isfinite(one).all() and np.isfinite(zero).all():
                 return self._linear(X, one[..., None, :], zero[..., None, :])[..., 0]
 

@@ -37,8 +37,9 @@ def cgf(f: "DirichletCategorical", X: Matrix, t: Array) -> Array:
 
     if t.ndim == 1 or t.shape[-2] == 1:  # one t for all rows: a table for each feature
         shared = t if t.ndim == 1 else t[..., 0, :]
-        table: Any = sum(moments(c, shared[..., c, None, None]) for c in range(n_classes))
-        new: Any = sum(never(c, shared[..., c, None]) for c in range(n_classes))
+        used = [c for c in range(n_classes) if shared[..., c].any()] or [0]
+        table: Any = sum(moments(c, shared[..., c, None, None]) for c in used)
+        new: Any = sum(never(c, shared[..., c, None]) for c in used)
         return look_up(X, f.extended(table, new)[..., None, :, :])[..., 0]
 
     def cell(rows: slice, t: Array) -> Array:
