@@ -253,6 +253,17 @@ def log_density(
     return Contrast(model.family, X, weights, direction, direction[None] if tilted else None)
 
 
+@dataclass(frozen=True)
+class Densities:
+    """`log_density` of n rows in several classes: variable ``k n + i`` is row i in class k."""
+
+    contrasts: Sequence[Contrast]
+
+    def on_axis(self, parts: Sequence[Part]) -> list[Array]:
+        """As that of one contrast."""
+        return on_axis(self.contrasts, parts)
+
+
 def responsibilities(
     model: ClassModel, X: Matrix, classes: Array, class_prior: Array | None = None
 ) -> Array:

@@ -24,7 +24,7 @@ import numpy as np
 from scipy.special import logit
 
 from bayesgen.numerics.special import Array
-from bayesgen.predict.interval.contrast import Contrast
+from bayesgen.predict.interval.contrast import Contrast, Densities
 from bayesgen.predict.interval.cumulants import Cumulants
 
 _SMALL = 1e-9  # |phi| where the sum is cut
@@ -248,16 +248,16 @@ class Inverse:
         return Table(self.centre - self.half_period, spacing, cdf, np.maximum(pdf, 0.0))
 
 
-def invert(contrast: Contrast, k: Cumulants, rows: Array) -> list[Inverse]:
+def invert(contrast: Contrast | Densities, k: Cumulants, rows: Array) -> list[Inverse]:
     """Invert the cgf of the given rows, in groups of equally many nodes.
 
     Parameters
     ----------
-    contrast : Contrast
+    contrast : Contrast, or several as `Densities`
     k : Cumulants
         Of all rows of the contrast; they set the grid, not the result.
     rows : (n,) int
-        Rows with a positive sd.
+        Rows with a positive sd, ascending.
 
     Returns
     -------
@@ -271,15 +271,34 @@ def invert(contrast: Contrast, k: Cumulants, rows: Array) -> list[Inverse]:
     reach = np.where(np.isfinite(k.error), np.clip(reach, 8.0, 64.0), 32.0)
     sd = np.where(k.sd > 0, k.sd, k.unit)
     step = np.exp2(np.floor(2 * np.log2(np.pi / (reach * sd))) / 2)  # few different grids
-    while rows.size:
-        again = []
-        for part in _sums_until_small(contrast, k, step, step * sd, rows):
-            edge = _beyond_half_period(part)
-            more = (edge > _EDGE) & (part.phi.shape[1] < MAX_NODES // 2)
-            out.append(_with_error(part.part(np.flatnonzero(~more)), edge[~more]))
-            again.append(part.rows[more])
-        rows = np.concatenate(again)
-        step[rows] /= 2
+    going = list(_sums(k, step, sd, rows))
+    while going:
+        points = [one.step * (np.arange(one.phi.shape[1], one.size) + 0.5) for one in going]
+        found = contrast.on_axis([(one.rows, s) for one, s in zip(going, points, strict=True)])
+        sums, going, wide = going, [], []
+        for one, s, values in zip(sums, points, found, strict=True):
+            values -= 1j * s * k.mean[one.rows][:, None]
+            phi = np.concatenate([one.phi, np.exp(values)], axis=1)
+            left = np.ones(len(phi), dtype=bool)
+            for size in _SIZES[(one.least.min() <= _SIZES) & (_SIZES <= one.size)]:
+                small = np.abs(phi[:, size - 4 : size]).max(axis=1) < _SMALL
+                done = left & (one.least <= size) & (small | (size == MAX_NODES))
+                if not done.any():
+                    continue
+                left &= ~done
+                own = one.rows[done]
+                part = Inverse(own, k.mean[own], step[own], phi[done, :size], np.zeros(len(own)))
+                edge = _beyond_half_period(part)
+                more = (edge > _EDGE) & (size < MAX_NODES // 2)
+                out.append(_with_error(part.part(np.flatnonzero(~more)), edge[~more]))
+                wide.append(own[more])
+            if left.any():
+                larger = _SIZES[np.searchsorted(_SIZES, one.size) + 1]
+                least = np.full(left.sum(), larger)
+                going.append(_Sum(one.rows[left], one.step, int(larger), least, phi[left]))
+        again = np.sort(np.concatenate([*wide, rows[:0]]))
+        step[again] /= 2
+        going += _sums(k, step, sd, again)
     return _joined(out)
 
 
@@ -289,55 +308,30 @@ class _Sum(NamedTuple):
     rows: Array
     step: float
     size: int  # nodes to come to
+    least: Array  # (n,) of the sizes up to that, the first at which a sum may end
     phi: Array  # (n, K)
 
-    @property
-    def part(self) -> tuple[Array, Array]:
-        """What is evaluated next."""
-        return self.rows, self.step * (np.arange(self.phi.shape[1], self.size) + 0.5)
 
+def _sums(k: Cumulants, step: Array, sd: Array, rows: Array) -> Iterator[_Sum]:
+    r"""Sums to begin, by step and number of nodes: as many as phi needs to become small.
 
-def _sums_until_small(
-    contrast: Contrast, k: Cumulants, step: Array, width: Array, rows: Array
-) -> Iterator[Inverse]:
-    r"""Nodes until phi is small, for each row as many as it needs.
-
-    First as many as one with its variance and kurtosis might need: for
-    :math:`-\text{Re} K = (\sqrt{1 + \beta \sigma^2 t^2} - 1)/\beta`, that is
-    beta = kurtosis/3. `width` is sigma times the step.
+    For one with the variance and kurtosis of the row that is where
+    :math:`-\text{Re} K = (\sqrt{1 + \beta \sigma^2 t^2} - 1)/\beta`, beta = kurtosis/3, is large
+    enough. Most need less than a quarter more.
     """
     with np.errstate(invalid="ignore"):
         beta = np.clip(np.where(k.error[rows] < 1, k.kurtosis[rows] / 3, 0.0), 0.0, 1.0)
     level = -np.log(_SMALL)
-    wanted = np.sqrt(level * (2 + beta * level)) / width[rows]
-    rung = np.minimum(np.searchsorted(_SIZES, wanted), len(_SIZES) - 1)
-    left = [
-        _Sum(own, float(one), int(_SIZES[r]), np.empty((len(own), 0), dtype=np.complex128))
-        for (one, r), own in _alike(rows, step[rows], rung)
-    ]
-    while left:
-        found, going = contrast.on_axis([each.part for each in left]), []
-        for each, values in zip(left, found, strict=True):
-            own, step_of, size, phi = each
-            values -= 1j * each.part[1] * k.mean[own][:, None]
-            phi = np.concatenate([phi, np.exp(values)], axis=1)
-            done = (np.abs(phi[:, -4:]).max(axis=1) < _SMALL) | (size == MAX_NODES)
-            if done.any():
-                n = int(done.sum())
-                yield Inverse(
-                    own[done], k.mean[own[done]], np.full(n, step_of), phi[done], np.zeros(n)
-                )
-            if not done.all():
-                larger = int(_SIZES[np.searchsorted(_SIZES, size) + 1])
-                going.append(_Sum(own[~done], step_of, larger, phi[~done]))
-        left = going
-
-
-def _alike(rows: Array, step: Array, rung: Array) -> Iterator[tuple[tuple[float, int], Array]]:
-    """Rows by step and by rung."""
-    keys, which = np.unique(np.stack([step, rung]), axis=1, return_inverse=True)
-    for j, (one, r) in enumerate(keys.T.tolist()):
-        yield (one, int(r)), rows[which.ravel() == j]
+    wanted = np.sqrt(level * (2 + beta * level)) / (step[rows] * sd[rows])
+    least, size = (
+        _SIZES[np.minimum(np.searchsorted(_SIZES, w), len(_SIZES) - 1)]
+        for w in (wanted, 1.25 * wanted)
+    )
+    keys, which = np.unique(np.stack([step[rows], size]), axis=1, return_inverse=True)
+    for j, (one, most) in enumerate(keys.T.tolist()):
+        own = which.ravel() == j
+        phi = np.empty((own.sum(), 0), dtype=np.complex128)
+        yield _Sum(rows[own], one, int(most), least[own], phi)
 
 
 def _beyond_half_period(part: Inverse) -> Array:

@@ -25,7 +25,7 @@ from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel, log_weights
 from bayesgen.predict.draws import QuasiGenerator
-from bayesgen.predict.interval.contrast import log_density
+from bayesgen.predict.interval.contrast import Densities, log_density
 from bayesgen.predict.interval.cumulants import (
     Cumulants,
     cornish_fisher_applies,
@@ -228,35 +228,37 @@ class Joints:
 
     def inverted(self, n_points: int, rows: slice | Array, label: int | None = None) -> Law:
         """Some rows by inversion of the characteristic functions."""
-        u = self.points(n_points).random((n_points, len(self.classes)))
+        u = self.points(n_points).random((n_points, len(self.classes))).T
+        order = np.argsort(u, axis=1)  # look-ups in order stay in the cache
+        sorted_u = np.take_along_axis(u, order, axis=1)
         contrasts = self.part(rows)._densities(label)
-        n, n_classes = contrasts[0].X.shape[0], len(self.classes)
-        draws = np.empty((n, n_classes, n_points))
-        good = np.ones((n, n_classes), dtype=bool)
-        first, size = np.zeros((2, n, n_classes), dtype=np.intp)
-        start, spacing = np.zeros((n, n_classes)), np.ones((n, n_classes))
+        k = Cumulants(*(f[rows].T.ravel() for f in self._cumulants[label]))  # class by class
+        varies = (k.sd > 0) | (k.error == np.inf)
+        n_classes, n = len(contrasts), contrasts[0].X.shape[0]
+        draws = np.repeat(k.mean[:, None], n_points, axis=1)
+        good = varies.copy()  # F of a constant is a step
+        first, size = np.zeros((2, len(good)), dtype=np.intp)
+        start, spacing = np.zeros(len(good)), np.ones(len(good))
         tables, length = [], 0
-        for c, contrast in enumerate(contrasts):
-            k = Cumulants(*(f[rows, c] for f in self._cumulants[label]))
-            varies = (k.sd > 0) | (k.error == np.inf)
-            good[~varies, c] = False  # F of a constant is a step
-            draws[:, c] = k.mean[:, None]
-            order = np.argsort(u[:, c])  # look-ups in order stay in the cache
-            for group in invert(contrast, k, np.flatnonzero(varies)):
-                good[group.rows, c] = group.error <= _WORST
-                for _, part in group.blocks(16 * group.phi.shape[1]):
-                    table = part.table()
-                    draws[part.rows[:, None], c, order] = table.quantile(u[order, c])
-                    cells = table.cubics()
-                    at = np.arange(len(cells)) * cells.shape[1] + length
-                    first[part.rows, c], size[part.rows, c] = at, cells.shape[1]
-                    start[part.rows, c], spacing[part.rows, c] = table.start, table.spacing
-                    tables.append(cells.reshape(-1, 4))
-                    length += len(tables[-1])
+        for group in invert(Densities(contrasts), k, np.flatnonzero(varies)):
+            good[group.rows] = group.error <= _WORST
+            for _, part in group.blocks(16 * group.phi.shape[1]):
+                table, c = part.table(), part.rows // n
+                draws[part.rows[:, None], order[c]] = table.quantile(sorted_u[c])
+                cells = cubics(table.cdf, table.pdf * table.spacing[:, None])
+                first[part.rows] = np.arange(len(cells)) * cells.shape[1] + length
+                size[part.rows], start[part.rows] = cells.shape[1], table.start
+                spacing[part.rows] = table.spacing
+                tables.append(cells.reshape(-1, 4))
+                length += len(tables[-1])
         cells = np.concatenate(tables) if tables else np.zeros((1, 4))
-        size = np.maximum(size, 1)
+        fields = draws, first, np.maximum(size, 1), start, spacing
+        draws, first, size, start, spacing = (
+            np.ascontiguousarray(f.reshape(n_classes, n, *f.shape[1:]).swapaxes(0, 1))
+            for f in fields
+        )
         zero = np.zeros((n, n_classes, 1))
-        every = good.all(axis=1)
+        every = good.reshape(n_classes, n).all(axis=0)
         return Law(draws, zero, zero + 1, cells, first, size, start, spacing, every, every)
 
 
