@@ -34,11 +34,11 @@ from bayesgen.predict.draws import (
 )
 from bayesgen.predict.interval.contrast import (
     log_odds,
-    possible_classes,
     responsibilities,
     seen,
 )
 from bayesgen.predict.interval.cumulants import cumulants
+from bayesgen.predict.interval.engine import possible_classes
 from bayesgen.predict.interval.inversion import invert
 from bayesgen.predict.interval.laws import Joints, Points
 from bayesgen.predict.interval.log_odds_moments import entropy_of, expectations

@@ -240,22 +240,29 @@ def log_odds(
     return Contrast(model.family, X, class_weights(model, class_prior), direction, at)
 
 
-def log_density(
-    model: ClassModel, X: Matrix, c: int, class_prior: Array | None = None, tilted: bool = False
-) -> Contrast:
-    """The contrast ``log g_c + log p(x | theta_c)``, g_c the Gamma variable behind a class weight.
+def densities(
+    model: ClassModel,
+    X: Matrix,
+    classes: Array,
+    class_prior: Array | None = None,
+    label: int | None = None,
+) -> "Densities":
+    """The variables ``log g_c + log p(x | theta_c)``, g_c the Gamma variable behind a class weight.
 
     Where classes are independent given the data, so are these variables, and their softmax is the
-    vector of class probabilities.
+    vector of class probabilities. With `label`, a position in `classes`, after the rows were seen
+    as that.
     """
-    direction = np.eye(len(model.alpha))[int(c)]
-    weights = gamma_cgf(model.alpha, c) if class_prior is None else fixed_cgf(class_prior)
-    return Contrast(model.family, X, weights, direction, direction[None] if tilted else None)
+    unit, known = np.eye(len(model.alpha))[classes], class_prior
+    weights = [gamma_cgf(model.alpha, c) if known is None else fixed_cgf(known) for c in classes]
+    tilts = [unit[[k]] if k == label else None for k in range(len(classes))]
+    parts = zip(weights, unit, tilts, strict=True)
+    return Densities([Contrast(model.family, X, *part) for part in parts])
 
 
 @dataclass(frozen=True)
 class Densities:
-    """`log_density` of n rows in several classes: variable ``k n + i`` is row i in class k."""
+    """Of n rows in several classes: variable ``k n + i`` is row i in class k."""
 
     contrasts: Sequence[Contrast]
 
@@ -283,24 +290,3 @@ def seen(model: ClassModel, X: Matrix, c: int) -> tuple[ClassModel, Matrix]:
             return replace(model, alpha=model.alpha + own), X
         model, X = replace(model, family=model.family.marginal(observed)), X[:, observed]
     return model.update(model.stats(X, np.array([c]), len(model.alpha))), X
-
-
-def possible_classes(
-    model: ClassModel,
-    X: Matrix,
-    class_prior: Array | None = None,
-    joint: Array | None = None,
-) -> Iterator[tuple[Array, Array]]:
-    """(rows, classes) that can have produced them at all, a partition of the rows.
-
-    `joint` (N, C) is log p(c, x | D) with the class prior, where it is known already.
-    """
-    if joint is None:
-        possible = np.isfinite(model.family.log_predictive(X))
-        if class_prior is not None:
-            possible &= np.asarray(class_prior) > 0
-    else:
-        possible = np.isfinite(joint)
-    patterns, which = np.unique(possible, axis=0, return_inverse=True)
-    for k, pattern in enumerate(patterns):
-        yield np.flatnonzero(which.ravel() == k), np.flatnonzero(pattern)

@@ -15,13 +15,12 @@ Source: Gil-Pelaez (1951), Note on the inversion theorem; Davies (1973), Numeric
 characteristic function, for the grid and its error.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
-from scipy.special import logit
 
 from bayesgen.numerics.special import Array
 from bayesgen.predict.interval.contrast import Contrast, Densities
@@ -107,33 +106,6 @@ def cubics(f: Array, d: Array) -> Array:
     left, right = d[..., :-1], d[..., 1:]
     terms = f[..., :-1], left, 3 * rise - 2 * left - right, left + right - 2 * rise
     return np.stack(terms, axis=-1)
-
-
-def solve(
-    average: Callable[[Array], tuple[Array, Array]], p: Array, l: Array, low: Array, high: Array
-) -> tuple[Array, Array]:
-    """(n,) points at which averages are p (n,), and standard errors of p, (n,).
-
-    Newton's method works on the scale of the average's logit: that is nearly straight far out,
-    where a distribution function is flat and a step would end anywhere.
-
-    Parameters
-    ----------
-    average : (n,) points -> averages of each of some blocks (n, block), and slopes (n,)
-    l, low, high : (n,)
-        First values, and bounds.
-    """
-    for _ in range(20):
-        each, slope = average(l)
-        mean = np.clip(each.mean(axis=1), 0.0, 1.0)
-        low, high = np.where(mean < p, l, low), np.where(mean > p, l, high)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            miss = logit(mean) - logit(p)
-            step = l - miss * mean * (1 - mean) / slope
-        l = np.where((step >= low) & (step <= high), step, (low + high) / 2)
-        if (np.abs(miss) < 0.01).all():  # about squared by the last step
-            break
-    return l, each.std(axis=1, ddof=1) / np.sqrt(each.shape[1])
 
 
 def find(cdf: Array, p: Array) -> Array:
@@ -271,34 +243,16 @@ def invert(contrast: Contrast | Densities, k: Cumulants, rows: Array) -> list[In
     reach = np.where(np.isfinite(k.error), np.clip(reach, 8.0, 64.0), 32.0)
     sd = np.where(k.sd > 0, k.sd, k.unit)
     step = np.exp2(np.floor(2 * np.log2(np.pi / (reach * sd))) / 2)  # few different grids
-    going = list(_sums(k, step, sd, rows))
-    while going:
-        points = [one.step * (np.arange(one.phi.shape[1], one.size) + 0.5) for one in going]
-        found = contrast.on_axis([(one.rows, s) for one, s in zip(going, points, strict=True)])
-        sums, going, wide = going, [], []
-        for one, s, values in zip(sums, points, found, strict=True):
-            values -= 1j * s * k.mean[one.rows][:, None]
-            phi = np.concatenate([one.phi, np.exp(values)], axis=1)
-            left = np.ones(len(phi), dtype=bool)
-            for size in _SIZES[(one.least.min() <= _SIZES) & (_SIZES <= one.size)]:
-                small = np.abs(phi[:, size - 4 : size]).max(axis=1) < _SMALL
-                done = left & (one.least <= size) & (small | (size == MAX_NODES))
-                if not done.any():
-                    continue
-                left &= ~done
-                own = one.rows[done]
-                part = Inverse(own, k.mean[own], step[own], phi[done, :size], np.zeros(len(own)))
-                edge = _beyond_half_period(part)
-                more = (edge > _EDGE) & (size < MAX_NODES // 2)
-                out.append(_with_error(part.part(np.flatnonzero(~more)), edge[~more]))
-                wide.append(own[more])
-            if left.any():
-                larger = _SIZES[np.searchsorted(_SIZES, one.size) + 1]
-                least = np.full(left.sum(), larger)
-                going.append(_Sum(one.rows[left], one.step, int(larger), least, phi[left]))
-        again = np.sort(np.concatenate([*wide, rows[:0]]))
-        step[again] /= 2
-        going += _sums(k, step, sd, again)
+    while rows.size:
+        again = [rows[:0]]
+        for own, phi in _until_small(contrast, k, list(_sums(k, step, sd, rows))):
+            part = Inverse(own, k.mean[own], step[own], phi, np.zeros(len(own)))
+            edge = _beyond_half_period(part)
+            more = (edge > _EDGE) & (phi.shape[1] < MAX_NODES // 2)
+            out.append(_with_error(part.part(np.flatnonzero(~more)), edge[~more]))
+            again.append(own[more])
+        rows = np.sort(np.concatenate(again))
+        step[rows] /= 2
     return _joined(out)
 
 
@@ -307,9 +261,34 @@ class _Sum(NamedTuple):
 
     rows: Array
     step: float
-    size: int  # nodes to come to
-    least: Array  # (n,) of the sizes up to that, the first at which a sum may end
+    rung: int  # of the nodes to come to
+    first: Array  # (n,) rung at which a sum may end
     phi: Array  # (n, K)
+
+
+def _until_small(
+    contrast: Contrast | Densities, k: Cumulants, going: list[_Sum]
+) -> list[tuple[Array, Array]]:
+    """Rows (n,), and phi (n, K) at as many nodes as they need."""
+    out = []
+    while going:
+        points = [one.step * (np.arange(one.phi.shape[1], _SIZES[one.rung]) + 0.5) for one in going]
+        found = contrast.on_axis([(one.rows, s) for one, s in zip(going, points, strict=True)])
+        sums, going = zip(going, points, found, strict=True), []
+        for (rows, step, last, first, phi), s, values in sums:
+            values -= 1j * s * k.mean[rows][:, None]
+            phi = np.concatenate([phi, np.exp(values)], axis=1)
+            for rung in range(first.min(), last + 1):
+                size = _SIZES[rung]
+                small = np.abs(phi[:, size - 4 : size]).max(axis=1) < _SMALL
+                done = (first <= rung) & (small | (size == MAX_NODES))
+                if done.any():
+                    out.append((rows[done], phi[done, :size]))
+                    rows, first, phi = rows[~done], first[~done], phi[~done]
+            if len(rows):
+                rung = min(last + 2, len(_SIZES) - 1)
+                going.append(_Sum(rows, step, rung, np.full(len(rows), last + 1), phi))
+    return out
 
 
 def _sums(k: Cumulants, step: Array, sd: Array, rows: Array) -> Iterator[_Sum]:
@@ -323,15 +302,14 @@ def _sums(k: Cumulants, step: Array, sd: Array, rows: Array) -> Iterator[_Sum]:
         beta = np.clip(np.where(k.error[rows] < 1, k.kurtosis[rows] / 3, 0.0), 0.0, 1.0)
     level = -np.log(_SMALL)
     wanted = np.sqrt(level * (2 + beta * level)) / (step[rows] * sd[rows])
-    least, size = (
-        _SIZES[np.minimum(np.searchsorted(_SIZES, w), len(_SIZES) - 1)]
-        for w in (wanted, 1.25 * wanted)
+    first, last = (
+        np.minimum(np.searchsorted(_SIZES, w), len(_SIZES) - 1) for w in (wanted, 1.25 * wanted)
     )
-    keys, which = np.unique(np.stack([step[rows], size]), axis=1, return_inverse=True)
-    for j, (one, most) in enumerate(keys.T.tolist()):
+    keys, which = np.unique(np.stack([step[rows], last]), axis=1, return_inverse=True)
+    for j, (one, rung) in enumerate(keys.T.tolist()):
         own = which.ravel() == j
         phi = np.empty((own.sum(), 0), dtype=np.complex128)
-        yield _Sum(rows[own], one, int(most), least[own], phi)
+        yield _Sum(rows[own], one, int(rung), first[own], phi)
 
 
 def _beyond_half_period(part: Inverse) -> Array:

@@ -12,20 +12,20 @@ Shapes: n rows, C classes, S points, G cells of a table.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr
 
-from bayesgen.families.capabilities import DensityCumulants, SharedVariances
+from bayesgen.families.capabilities import DensityCumulants, DensityDraws, SharedVariances
 from bayesgen.families.shared.density_cumulants import log_gamma_derivatives
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel, log_weights
 from bayesgen.predict.draws import QuasiGenerator
-from bayesgen.predict.interval.contrast import Densities, log_density
+from bayesgen.predict.interval.contrast import densities
 from bayesgen.predict.interval.cumulants import (
     Cumulants,
     cornish_fisher_applies,
@@ -104,6 +104,17 @@ class Joints:
     points: "Points"
     compiled: bool = False
 
+    shared: SharedVariances | None = field(init=False)
+    closed: DensityCumulants | None = field(init=False)
+    averaged: bool = field(init=False)  # over structures: drawn, and slow to invert
+
+    def __post_init__(self) -> None:
+        """Ask the family what it knows of its densities."""
+        offer = self.model.family.capability
+        shared, closed = offer(SharedVariances), offer(DensityCumulants)
+        averaged = not (shared or closed) and offer(DensityDraws) is not None
+        vars(self).update(shared=shared, closed=closed, averaged=averaged)
+
     @cached_property
     def independent(self) -> Array:
         """(n,) whether the class densities of a row are independent: if their cgf is additive."""
@@ -113,22 +124,6 @@ class Joints:
         t = 1j * 0.4 * (1 + np.arange(every) / every) * (-1.0) ** np.arange(every)
         joint, *each = self.model.family.cgf(self.X, np.concatenate([t[None], np.diag(t)])[:, None])
         return np.broadcast_to(np.abs(joint - sum(each)) <= 1e-8 * (1 + np.abs(joint)), n)
-
-    @cached_property
-    def shared(self) -> SharedVariances | None:
-        """What the family says of variances that classes share."""
-        found: SharedVariances | None = self.model.family.capability(SharedVariances)
-        return found
-
-    @cached_property
-    def closed(self) -> DensityCumulants | None:
-        """What the family says of cumulants in closed form."""
-        found: DensityCumulants | None = self.model.family.capability(DensityCumulants)
-        return found
-
-    def part(self, rows: Array | slice) -> "Joints":
-        """Of some of the rows."""
-        return replace(self, X=self.X[rows])
 
     # -- by expansions -----------------------------------------------------------------------
 
@@ -153,8 +148,8 @@ class Joints:
         size, start, width = (
             np.full(k.mean.shape, v) for v in (_CELLS, -_REACH, 2 * _REACH / _CELLS)
         )
-        cells = expansion_cells(g.reshape(-1, 5), self.compiled)
         draws = _draws(g, z, loc, scale, self.compiled)
+        cells = expansion_cells(g.reshape(-1, 5), self.compiled)
         return Law(draws, loc, scale, cells, first, size, start, width, varies, good)
 
     @cached_property
@@ -164,7 +159,8 @@ class Joints:
 
     def _cumulants_of(self, label: int | None) -> Cumulants:
         if self.closed is None:
-            each = [cumulants(c) for c in self._densities(label)]
+            found = densities(self.model, self.X, self.classes, self.class_prior, label)
+            each = [cumulants(c) for c in found.contrasts]
             return Cumulants(*(np.stack(f, axis=1) for f in zip(*each, strict=True)))
         k = self._plain + self._weight_cumulants(label)[:, None]
         if label is not None:
@@ -220,32 +216,26 @@ class Joints:
 
     # -- by inversion ------------------------------------------------------------------------
 
-    def _densities(self, label: int | None) -> list[Any]:
-        return [
-            log_density(self.model, self.X, c, self.class_prior, j == label)
-            for j, c in enumerate(self.classes)
-        ]
-
     def inverted(self, n_points: int, rows: slice | Array, label: int | None = None) -> Law:
         """Some rows by inversion of the characteristic functions."""
         u = self.points(n_points).random((n_points, len(self.classes))).T
         order = np.argsort(u, axis=1)  # look-ups in order stay in the cache
         sorted_u = np.take_along_axis(u, order, axis=1)
-        contrasts = self.part(rows)._densities(label)
+        found = densities(self.model, self.X[rows], self.classes, self.class_prior, label)
         k = Cumulants(*(f[rows].T.ravel() for f in self._cumulants[label]))  # class by class
         varies = (k.sd > 0) | (k.error == np.inf)
-        n_classes, n = len(contrasts), contrasts[0].X.shape[0]
+        n_classes, n = len(self.classes), len(varies) // len(self.classes)
         draws = np.repeat(k.mean[:, None], n_points, axis=1)
         good = varies.copy()  # F of a constant is a step
         first, size = np.zeros((2, len(good)), dtype=np.intp)
         start, spacing = np.zeros(len(good)), np.ones(len(good))
         tables, length = [], 0
-        for group in invert(Densities(contrasts), k, np.flatnonzero(varies)):
+        for group in invert(found, k, np.flatnonzero(varies)):
             good[group.rows] = group.error <= _WORST
             for _, part in group.blocks(16 * group.phi.shape[1]):
                 table, c = part.table(), part.rows // n
                 draws[part.rows[:, None], order[c]] = table.quantile(sorted_u[c])
-                cells = cubics(table.cdf, table.pdf * table.spacing[:, None])
+                cells = table.cubics()
                 first[part.rows] = np.arange(len(cells)) * cells.shape[1] + length
                 size[part.rows], start[part.rows] = cells.shape[1], table.start
                 spacing[part.rows] = table.spacing

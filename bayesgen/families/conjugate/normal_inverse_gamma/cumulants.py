@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesgen.families.shared.density_cumulants import (
-    log1p_derivatives,
-    log_gamma_derivatives,
     student_derivatives,
+    student_table,
 )
 from bayesgen.numerics.rows import BLOCK_CELLS, Matrix, cgf_by_rows, dense_block, row_blocks
 from bayesgen.numerics.special import Array, log1p, log_gamma_difference
@@ -32,7 +31,9 @@ def _of_block(f: "NormalInverseGamma", X: Array, t: Array) -> Array:
     seen = ~np.isnan(x) & f.live
     x = np.where(seen, x, 0.0)
     out: Any = np.zeros((*t.shape[:-2], len(x)), dtype=t.dtype)
-    table: Any = np.zeros((1, x.shape[1]))  # (..., n or 1, D): what does not depend on the value of a cell
+    table: Any = np.zeros(
+        (1, x.shape[1])
+    )  # (..., n or 1, D): what does not depend on the value of a cell
     used = np.flatnonzero(t.reshape(-1, t.shape[-1]).any(axis=0))
     for members in [used] if f.over_classes and len(used) else used[:, None]:
         T: Any = 0.0
@@ -64,20 +65,14 @@ def density_cumulants(f: "NormalInverseGamma", X: Matrix, seen: int) -> Array:
         if spherical:
             q, m = q.sum(axis=2, keepdims=True), here.sum(axis=1)[:, None, None]
             k = np.broadcast_to(1 / f.kappa[:, live][:, :1], q.shape)
-            out[:, rows] = (_table(nu, ss, k, m, t) + student_derivatives(k + q, nu, m, t))[..., 0]
+            out[:, rows] = (student_table(nu, ss, k, m, t) + student_derivatives(k + q, nu, m, t))[
+                ..., 0
+            ]
             continue
         k, one = 1 / f.kappa, np.ones(1)
-        out[:, rows] = (_table(nu, ss, k, one, t) @ here.T.astype(np.float64)).swapaxes(1, 2)
+        out[:, rows] = (student_table(nu, ss, k, one, t) @ here.T.astype(np.float64)).swapaxes(1, 2)
         cells = student_derivatives(k + q, nu, one, t)
         out[:, rows] += np.sum(cells, axis=-1, where=here[:, None])
-    return out
-
-
-def _table(nu: Array, ss: Array, k: Array, m: Array, t: float) -> Array:
-    """(5, ...) what the cumulants of groups of m cells have that does not depend on values."""
-    out = log_gamma_derivatives(nu / 2, m / 2, t) - student_derivatives(k, nu, m, t)
-    out -= m / 2 * log1p_derivatives(k, t)
-    out[0] -= m / 2 * np.log(np.pi * ss)
     return out
 
 
@@ -85,7 +80,7 @@ def cell_cumulants(f: "NormalInverseGamma", x: Array, column: Array) -> Array:
     """(5, n, C), as in `CellCumulants`."""
     nu, ss, k, one = f.nu, f.sum_of_squares, 1 / f.kappa, np.ones(1)
     square = np.square(x - f.shift[column] - f.mu[:, column]) / ss[:, column]
-    out = _table(nu, ss, k, one, 0.0)[..., column]
+    out = student_table(nu, ss, k, one, 0.0)[..., column]
     out += student_derivatives(k[:, column] + square, nu[:, column], one, 0.0)
     return np.where(f.live[column], out, 0.0).swapaxes(1, 2)
 
