@@ -172,7 +172,7 @@ def entropies(
     refuse_unknown("unit", str(unit), ("nats", "bits"))
     n, n_classes = X.shape[0], len(model.alpha)
     moments, total = Moments.empty(n, n_classes), np.full(n, np.nan)
-    points = Points(rng)
+    points = Points(np.random.default_rng(rng))
     compiled = kernels.pays(16 * _EXPANDED * n * n_classes)
     size = _BLOCK
     for start in range(0, n, size):

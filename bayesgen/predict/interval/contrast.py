@@ -123,7 +123,7 @@ def on_axis(contrasts: Sequence[Contrast], parts: Sequence[Part]) -> list[Array]
     """
     n_rows = contrasts[0].X.shape[0]
     out = [np.empty((len(rows), len(s)), dtype=np.complex128) for rows, s in parts]
-    for batch in _batches(parts, n_rows, np.count_nonzero(contrasts[0].direction)):
+    for batch in _batches(parts, n_rows, int(np.count_nonzero(contrasts[0].direction))):
         own = contrasts[batch[0].rows[0] // n_rows]
         rows, column = np.unique(np.concatenate([b.rows for b in batch]), return_inverse=True)
         points, line = np.unique(np.concatenate([b.s for b in batch]), return_inverse=True)

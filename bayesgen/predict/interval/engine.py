@@ -54,6 +54,7 @@ _ROUTES: dict[str, tuple[str, ...]] = {
     "exact": ("margins",),
     "draws": (),
 }
+_OF_AVERAGES = _ROUTES | {"auto": ()}  # over structures, which are slow to invert
 _BLOCK = 2048  # rows
 _STEPS = 16 * POINTS["expanded"]  # of one class of a row, under one label
 _CELLS = 1 << 20  # numbers of one array: 8 MiB
@@ -198,7 +199,7 @@ def class_probability_intervals(
     n, n_classes = X.shape[0], len(model.alpha)
     labels = n_classes if request.given == "training and row" else 1
     steps = _STEPS * n * n_classes * labels
-    source = _Source(model, request, class_prior, rng, n_draws, kernels.pays(steps))
+    source = _Source(model, request, class_prior, rng, n_draws, steps)
     parts = [Ends.empty(0, n_classes)]
     for start in range(0, n, _BLOCK):
         rows = slice(start, start + _BLOCK)
@@ -237,12 +238,17 @@ class _Source:
     class_prior: Array | None
     rng: Any
     n_draws: int
-    compiled: bool  # whether the work on all rows pays for compiled loops
+    steps: int  # of all rows
+
+    @cached_property
+    def compiled(self) -> bool:
+        """Whether the work on all rows pays for compiled loops."""
+        return kernels.pays(self.steps)
 
     @cached_property
     def points(self) -> Points:
         """Of all blocks of rows."""
-        return Points(self.rng)
+        return Points(np.random.default_rng(self.rng))
 
     @property
     def with_row(self) -> bool:
@@ -267,19 +273,10 @@ class _Source:
         certain = np.full((X.shape[0], 1), np.inf)
         return Ends.empty(X.shape[0], 1)._replace(low=certain, high=certain)
 
-    def joints(self, X: Matrix, classes: Array) -> Joints:
-        """Of rows that these classes can produce."""
-        return Joints(self.model, X, classes, self.class_prior, self.points, self.compiled)
-
-    def routes(self, joints: Joints) -> tuple[str, ...]:
-        """Ways to classes against the rest."""
-        how = self.request.method
-        return () if how == "auto" and joints.averaged else _ROUTES[how]
-
     def two_classes(self, X: Matrix, classes: Array) -> Ends:
         """By the log-odds of the first against the second."""
-        joints = self.joints(X, classes)
-        if not self.routes(joints):
+        joints = Joints(self.model, X, classes, self.class_prior, self.points)
+        if not (_OF_AVERAGES if joints.averaged else _ROUTES)[self.request.method]:
             return self.by_draws(X, classes)
         found = self.of_log_odds(joints)
         other = replace(joints, classes=classes[::-1])
@@ -303,53 +300,52 @@ class _Source:
     def many_classes(self, X: Matrix, classes: Array) -> Ends:
         """Each class against all others: by each route what the one before left."""
         out, left = Ends.empty(X.shape[0], len(classes)), np.arange(X.shape[0])
-        joints = self.joints(X, classes)
-        for route in self.routes(joints):
-            if len(left):
-                left = self.against_rest(out, left, joints, route)
+        joints = Joints(self.model, X, classes, self.class_prior, self.points, self.compiled)
+        alone = KINDS[self.request.kind].invariant and joints.shared is None
+        with_row = self.with_row
+        weights = self.label_weights(joints) if with_row else np.ones((len(left), 1))
+        for route in (_OF_AVERAGES if joints.averaged else _ROUTES)[self.request.method]:
+            expanded, rows, left = route == "cornish-fisher", left, left[:0]
+            kind = ("expanded" if alone else "shared") if expanded else "auto"
+            size = POINTS["exact" if self.request.method == "exact" else kind]
+            law_of = joints.expanded if expanded else joints.inverted
+            if not expanded and not joints.independent[rows].all():
+                left = rows
+                break
+            labels = np.flatnonzero(weights[rows].any(axis=0)).tolist()
+            cells = size * len(classes) * max(1, len(labels))
+            step = max(1, (_CELLS >> (3 if alone else 1)) // cells)
+            for part in np.split(rows, np.arange(step, len(rows), step)):
+                weight = weights[part][:, labels]
+                found = (law_of(size, part, k if with_row else None) for k in labels)
+                laws = [law for law in found if law is not None]
+                if not laws:  # the route is not for this family
+                    left = np.append(left, part)
+                    continue
+                varies, good = (
+                    ((weight == 0) | np.stack(f, axis=1)).all(axis=1)
+                    for f in zip(*((law.varies, law.good) for law in laws), strict=True)
+                )
+                use = varies if self.request.method == "approx" else good
+                left = np.append(left, part[~use])
+                if use.any():
+                    some = laws if use.all() else [law.part(use) for law in laws]
+                    low, high, error = Mixture(weight[use], some, joints.compiled).intervals(
+                        self.request, EXPANDED_ERROR if expanded else 0.0
+                    )
+                    if expanded:
+                        error[~good[use]] = np.nan
+                    error += LEAST if with_row else 0.0
+                    out.put(part[use], Ends(low, high, np.full(len(low), route), error))
         if len(left):
             out.put(left, self.by_draws(X[left], classes))
         return out
 
-    def against_rest(self, out: Ends, rows: Array, joints: Joints, route: str) -> Array:
-        """Fill `rows` of `out` by one route; returns those that it is not for."""
-        classes, expanded = joints.classes, route == "cornish-fisher"
-        alone = KINDS[self.request.kind].invariant and joints.shared is None
-        kind = ("expanded" if alone else "shared") if expanded else "auto"
-        size = POINTS["exact" if self.request.method == "exact" else kind]
-        law_of = joints.expanded if expanded else joints.inverted
-        if not expanded and not joints.independent[rows].all():
-            return rows
-        weight: Array = np.ones((len(rows), 1))
-        labels: list[Any] = [None]
-        if self.with_row:
-            p = responsibilities(self.model, joints.X[rows], classes, self.class_prior)
-            p = np.where(p > LEAST / len(classes), p, 0.0)
-            labels = np.flatnonzero(p.any(axis=0)).tolist()
-            weight = p[:, labels] / p.sum(axis=1, keepdims=True)
-        left = []
-        step = max(1, (_CELLS >> (3 if alone else 1)) // (size * len(classes) * len(labels)))
-        for start in range(0, len(rows), step):
-            part, own = rows[start : start + step], weight[start : start + step]
-            laws = [law for k in labels if (law := law_of(size, part, k)) is not None]
-            if not laws:
-                return rows
-            varies, good = (
-                ((own == 0) | np.stack(f, axis=1)).all(axis=1)
-                for f in zip(*((law.varies, law.good) for law in laws), strict=True)
-            )
-            use = varies if self.request.method == "approx" else good
-            left.append(part[~use])
-            if use.any():
-                mixture = Mixture(own[use], [law.part(use) for law in laws], self.compiled)
-                low, high, error = mixture.intervals(
-                    self.request, EXPANDED_ERROR if expanded else 0.0
-                )
-                if expanded:
-                    error[~good[use]] = np.nan
-                error += LEAST if self.with_row else 0.0
-                out.put(part[use], Ends(low, high, np.full(len(low), route), error))
-        return np.concatenate(left)
+    def label_weights(self, joints: Joints) -> Array:
+        """(n, C) of the labels that rows may have; 0 for those that matter little."""
+        p = responsibilities(self.model, joints.X, joints.classes, self.class_prior)
+        p = np.where(p > LEAST / p.shape[1], p, 0.0)
+        return p / p.sum(axis=1, keepdims=True)
 
     def by_draws(self, X: Matrix, classes: Array) -> Ends:
         """Quantiles of quasi-random draws, row by row."""

@@ -86,10 +86,6 @@ class Table:
                 s = np.where((step >= 0) & (step <= 1), step, s)
         return self.start[:, None] + self.spacing[:, None] * (j + s)
 
-    def cubics(self) -> Array:
-        """(n, G - 1, 4) coefficients of 1, s, s^2, s^3 in the cells."""
-        return cubics(self.cdf, self.pdf * self.spacing[:, None])
-
     def _cubic(self, j: Array) -> tuple[Array, ...]:
         """Coefficients of 1, s, s^2, s^3 in the cells j (n, Q)."""
         size = self.cdf.shape[1]
@@ -98,14 +94,6 @@ class Table:
         f0, rise = cdf[at], cdf[at + 1] - cdf[at]
         d0, d1 = pdf[at] * self.spacing[:, None], pdf[at + 1] * self.spacing[:, None]
         return f0, d0, 3 * rise - 2 * d0 - d1, d0 + d1 - 2 * rise
-
-
-def cubics(f: Array, d: Array) -> Array:
-    """(..., G - 1, 4) cubics with the values f and the slopes d (..., G) at 0, 1, 2, ..."""
-    rise = np.diff(f)
-    left, right = d[..., :-1], d[..., 1:]
-    terms = f[..., :-1], left, 3 * rise - 2 * left - right, left + right - 2 * rise
-    return np.stack(terms, axis=-1)
 
 
 def find(cdf: Array, p: Array) -> Array:

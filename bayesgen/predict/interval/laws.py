@@ -34,7 +34,7 @@ from bayesgen.predict.interval.cumulants import (
     of_difference,
     standardised,
 )
-from bayesgen.predict.interval.inversion import cubics, invert
+from bayesgen.predict.interval.inversion import Table, invert
 
 POINTS = {"expanded": 256, "shared": 1024, "auto": 1024, "exact": 4096}
 _WORST = 1e-5  # error of an inverted margin that still counts as exact
@@ -61,23 +61,18 @@ class Law(NamedTuple):
         return Law(*(f if f is self.cells else f[rows] for f in self))
 
 
+@dataclass(frozen=True)
 class Points:
-    """Quasi-random points that all rows of a call have in common.
+    """Quasi-random points, scrambled by `rng`, that all rows of a call have in common."""
 
-    Parameters
-    ----------
-    rng : int, Generator
-    """
-
-    def __init__(self, rng: Any) -> None:
-        self._rng = np.random.default_rng(rng)
-        self._sets: dict[int, QuasiGenerator] = {}
+    rng: np.random.Generator
+    sets: dict[int, QuasiGenerator] = field(default_factory=dict)
 
     def __call__(self, n: int) -> QuasiGenerator:
         """The generator of n points, at its first coordinate."""
-        if n not in self._sets:
-            self._sets[n] = QuasiGenerator(self._rng, n)
-        return self._sets[n].restarted()
+        if n not in self.sets:
+            self.sets[n] = QuasiGenerator(self.rng, n)
+        return self.sets[n].restarted()
 
 
 @dataclass(frozen=True)
@@ -229,19 +224,20 @@ class Joints:
         good = varies.copy()  # F of a constant is a step
         first, size = np.zeros((2, len(good)), dtype=np.intp)
         start, spacing = np.zeros(len(good)), np.ones(len(good))
-        tables, length = [], 0
+        tables: list[Table] = []
+        length = 0
         for group in invert(found, k, np.flatnonzero(varies)):
             good[group.rows] = group.error <= _WORST
             for _, part in group.blocks(16 * group.phi.shape[1]):
                 table, c = part.table(), part.rows // n
                 draws[part.rows[:, None], order[c]] = table.quantile(sorted_u[c])
-                cells = table.cubics()
-                first[part.rows] = np.arange(len(cells)) * cells.shape[1] + length
-                size[part.rows], start[part.rows] = cells.shape[1], table.start
+                width = table.cdf.shape[1] - 1
+                first[part.rows] = np.arange(len(c)) * width + length
+                size[part.rows], start[part.rows] = width, table.start
                 spacing[part.rows] = table.spacing
-                tables.append(cells.reshape(-1, 4))
-                length += len(tables[-1])
-        cells = np.concatenate(tables) if tables else np.zeros((1, 4))
+                tables.append(table)
+                length += len(c) * width
+        cells = [cubics(t.cdf, t.pdf * t.spacing[:, None]).reshape(-1, 4) for t in tables]
         fields = draws, first, np.maximum(size, 1), start, spacing
         draws, first, size, start, spacing = (
             np.ascontiguousarray(f.reshape(n_classes, n, *f.shape[1:]).swapaxes(0, 1))
@@ -249,7 +245,8 @@ class Joints:
         )
         zero = np.zeros((n, n_classes, 1))
         every = good.reshape(n_classes, n).all(axis=0)
-        return Law(draws, zero, zero + 1, cells, first, size, start, spacing, every, every)
+        joined = np.concatenate(cells) if cells else np.zeros((1, 4))
+        return Law(draws, zero, zero + 1, joined, first, size, start, spacing, every, every)
 
 
 class _ByLabel(dict[int | None, Cumulants]):
@@ -273,6 +270,14 @@ def _draws(g: Array, z: Array, loc: Array, scale: Array, compiled: bool) -> Arra
         return out
     c0, c1, c2, c3, c4 = np.moveaxis(g, -1, 0)[..., None]
     return np.asarray(loc + scale * (c0 + z * (c1 + z * (c2 + z * (c3 + z * c4)))))
+
+
+def cubics(f: Array, d: Array) -> Array:
+    """(..., G - 1, 4) cubics with the values f and the slopes d (..., G) at 0, 1, 2, ..."""
+    rise = np.diff(f)
+    left, right = d[..., :-1], d[..., 1:]
+    terms = f[..., :-1], left, 3 * rise - 2 * left - right, left + right - 2 * rise
+    return np.stack(terms, axis=-1)
 
 
 def expansion_cells(g: Array, compiled: bool) -> Array:

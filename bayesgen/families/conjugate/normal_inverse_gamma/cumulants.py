@@ -22,7 +22,7 @@ def cgf(f: "NormalInverseGamma", X: Matrix, t: Array) -> Array:
     with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
         if n_points * X.size <= BLOCK_CELLS:
             return _of_block(f, X, t)
-        return cgf_by_rows(lambda rows, own: _of_block(f, X[rows], own), *X.shape, t)
+        return cgf_by_rows(lambda rows, own: _of_block(f, X[rows], own), len(X), X.shape[1], t)
 
 
 def _of_block(f: "NormalInverseGamma", X: Array, t: Array) -> Array:
