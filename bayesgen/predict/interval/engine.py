@@ -300,9 +300,9 @@ class _Source:
     def many_classes(self, X: Matrix, classes: Array) -> Ends:
         """Each class against all others: by each route what the one before left."""
         out, left = Ends.empty(X.shape[0], len(classes)), np.arange(X.shape[0])
+        with_row = self.with_row
         joints = Joints(self.model, X, classes, self.class_prior, self.points, self.compiled)
         alone = KINDS[self.request.kind].invariant and joints.shared is None
-        with_row = self.with_row
         weights = self.label_weights(joints) if with_row else np.ones((len(left), 1))
         for route in (_OF_AVERAGES if joints.averaged else _ROUTES)[self.request.method]:
             expanded, rows, left = route == "cornish-fisher", left, left[:0]
