@@ -1,9 +1,9 @@
 """Intervals of class probabilities from quasi-random draws of the log joint densities.
 
-What is left where no law is known in closed form or by inversion: each function returns lower and
-upper ends of the log-odds (n, C) and the standard error (n,) of the probability below an end.
+What is left where no law is known in closed form or by inversion.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -36,39 +36,46 @@ def by_draws(
     rng: Any,
     n_draws: int,
 ) -> tuple[Array, Array, Array]:
-    """Given the training rows; an integer `rng` gives all blocks of rows the same draws."""
+    """Lower and upper ends of the log-odds of `classes` (n, C), and their error (n,), row by row.
+
+    An integer `rng` gives every call the same draws.
+    """
+    with_row = request.given == "training and row"
     low, high = np.empty((2, X.shape[0], len(classes)))
-    error = np.empty(X.shape[0])
+    error = np.full(X.shape[0], LEAST if with_row else 0.0)
+    draws: Any = _given_row if with_row else _given_training
+    for row, l, weight in draws(model, X, classes, class_prior, rng, n_draws):
+        flat = None
+        if weight is not None:
+            flat = np.broadcast_to(weight[:, None], l.shape).reshape(len(classes), -1)
+        sample = Sample(l.reshape(len(classes), -1), flat)
+        low[row], high[row] = request.ends(len(classes), sample.quantile)
+        error[row] += max(percentile_error(l, e[row], weight).max() for e in (low, high))
+    return low, high, error
+
+
+def _given_training(
+    model: ClassModel, X: Matrix, classes: Array, class_prior: Array | None, rng: Any, n_draws: int
+) -> Iterator[tuple[int, Array, None]]:
+    """(row, draws of its log-odds (C, draw, replicate), no weights)."""
     size = block_rows(n_draws, len(model.alpha))
     for start in range(0, X.shape[0], size):
-        rows = np.arange(start, min(start + size, X.shape[0]))
+        x = X[start : start + size]
         a = np.stack(
             [
-                log_joint_draws(model, X[rows], g, n_draws // REPLICATES, class_prior).T[classes]
+                log_joint_draws(model, x, g, n_draws // REPLICATES, class_prior).T[classes]
                 for g in replicates(np.random.default_rng(rng), n_draws)
             ],
             axis=-1,
         )  # (C, n, draw, replicate)
-        for i, row in enumerate(rows):  # one row fits the cache
-            l = log_odds_against_rest(a[:, i])
-            sample = Sample(l.reshape(len(classes), -1))
-            low[row], high[row] = request.ends(len(classes), sample.quantile)
-            error[row] = max(percentile_error(l, e[row]).max() for e in (low, high))
-    return low, high, error
+        for i in range(a.shape[1]):  # one row fits the cache
+            yield start + i, log_odds_against_rest(a[:, i]), None
 
 
-def by_mixed_draws(
-    model: ClassModel,
-    X: Matrix,
-    classes: Array,
-    request: IntervalRequest,
-    class_prior: Array | None,
-    rng: Any,
-    n_draws: int,
-) -> tuple[Array, Array, Array]:
-    """Given the row too: under the mixture over the labels that it may have, draws of each."""
-    low, high = np.empty((2, X.shape[0], len(classes)))
-    error = np.empty(X.shape[0])
+def _given_row(
+    model: ClassModel, X: Matrix, classes: Array, class_prior: Array | None, rng: Any, n_draws: int
+) -> Iterator[tuple[int, Array, Array]]:
+    """The same under the mixture over the labels that the row may have, draws of each; weights."""
     each = n_draws // REPLICATES
     p = responsibilities(model, X, classes, class_prior)
     for row in range(X.shape[0]):
@@ -83,10 +90,4 @@ def by_mixed_draws(
             ]
             parts.append(log_odds_against_rest(np.stack(a, axis=-1)))
             weights.append(np.full(size, p[row, k] / p[row, labels].sum() / size))
-        l = np.concatenate(parts, axis=1)  # (C, draw, replicate)
-        weight = np.concatenate(weights)
-        flat = np.broadcast_to(weight[:, None], l.shape).reshape(len(classes), -1)
-        sample = Sample(l.reshape(len(classes), -1), flat)
-        low[row], high[row] = request.ends(len(classes), sample.quantile)
-        error[row] = LEAST + max(percentile_error(l, e[row], weight).max() for e in (low, high))
-    return low, high, error
+        yield row, np.concatenate(parts, axis=1), np.concatenate(weights)

@@ -35,7 +35,7 @@ from bayesgen.predict.interval.cumulants import (
     cornish_fisher_applies,
     cumulants,
 )
-from bayesgen.predict.interval.drawn import by_draws, by_mixed_draws
+from bayesgen.predict.interval.drawn import by_draws
 from bayesgen.predict.interval.inversion import invert
 from bayesgen.predict.interval.laws import POINTS, Joints, Points
 from bayesgen.predict.interval.request import (
@@ -279,8 +279,10 @@ class _Source:
         if not (_OF_AVERAGES if joints.averaged else _ROUTES)[self.request.method]:
             return self.by_draws(X, classes)
         found = self.of_log_odds(joints)
-        other = replace(joints, classes=classes[::-1])
-        back = found.mirrored if KINDS[self.request.kind].symmetric else self.of_log_odds(other)
+        if KINDS[self.request.kind].symmetric:
+            back = found.mirrored
+        else:
+            back = self.of_log_odds(replace(joints, classes=classes[::-1]))
         out = found._replace(
             low=np.stack([found.low, back.low], axis=1),
             high=np.stack([found.high, back.high], axis=1),
@@ -349,7 +351,6 @@ class _Source:
 
     def by_draws(self, X: Matrix, classes: Array) -> Ends:
         """Quantiles of quasi-random draws, row by row."""
-        of_rows = by_mixed_draws if self.with_row else by_draws
         rest = self.request, self.class_prior, self.rng, self.n_draws
-        low, high, error = of_rows(self.model, X, classes, *rest)
+        low, high, error = by_draws(self.model, X, classes, *rest)
         return Ends(low, high, np.full(len(low), "draws", dtype=_NAMES), error)

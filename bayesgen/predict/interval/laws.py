@@ -105,10 +105,10 @@ class Joints:
 
     def __post_init__(self) -> None:
         """Ask the family what it knows of its densities."""
-        offer = self.model.family.capability
-        shared, closed = offer(SharedVariances), offer(DensityCumulants)
-        averaged = not (shared or closed) and offer(DensityDraws) is not None
-        vars(self).update(shared=shared, closed=closed, averaged=averaged)
+        offer, own = self.model.family.capability, vars(self)
+        own["shared"], own["closed"] = offer(SharedVariances), offer(DensityCumulants)
+        averaged = self.shared is None and self.closed is None
+        own["averaged"] = averaged and offer(DensityDraws) is not None
 
     @cached_property
     def independent(self) -> Array:
