@@ -100,12 +100,9 @@ def cgf_by_rows(
 
     `t` is (..., C) as in `ConjugateFamily.cgf`; `t_rows` is (..., n or 1, C).
     """
-    t = np.asarray(t)
-    if t.ndim == 1:
-        t = t[None]
+    t = np.atleast_2d(t)
     lead = t.shape[:-2]
-    dtype = np.complex128 if np.iscomplexobj(t) else np.float64
-    out = np.empty((*lead, n_rows), dtype=dtype)
+    out = np.empty((*lead, n_rows), dtype=np.result_type(t, np.float64))
     for rows in row_blocks(n_rows, n_features * max(1, int(np.prod(lead)))):
         out[..., rows] = cell(rows, t if t.shape[-2] == 1 else t[..., rows, :])
     return out

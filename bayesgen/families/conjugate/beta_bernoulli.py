@@ -271,11 +271,10 @@ class BetaBernoulli(ConjugateFamily):
     def cgf(self, X: Matrix, t: Array) -> Array:
         """Sum over cells of lG(p+t) - lG(p) - lG(P+t) + lG(P), p the pseudo-count of the bit."""
         a, b, total = self.alpha, self.beta, self.alpha + self.beta
-        t = np.asarray(t)
-        if t.ndim == 1 or t.shape[-2] == 1:  # one t for all rows: linear in the bits
-            shared = t if t.ndim == 1 else t[..., 0, :]
-            used = np.flatnonzero(shared.reshape(-1, len(a)).any(axis=0))
-            tc = shared[..., used, None]
+        t = np.atleast_2d(t)
+        if t.shape[-2] == 1:  # one t for all rows: linear in the bits
+            used = np.flatnonzero(t.reshape(-1, len(a)).any(axis=0))
+            tc = t[..., 0, used, None]
             norm = log_gamma_difference(total[used], tc)
             one = (log_gamma_difference(a[used], tc) - norm).sum(axis=-2)  # (..., D)
             zero = (log_gamma_difference(b[used], tc) - norm).sum(axis=-2)

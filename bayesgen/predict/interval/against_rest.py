@@ -29,7 +29,6 @@ from bayesgen.predict.draws import Sample, log_sum_of_others
 from bayesgen.predict.interval.laws import Law
 from bayesgen.predict.interval.request import IntervalRequest
 
-LEAST = 1e-5  # weight of all labels that a mixture leaves out
 # of percentiles by expansions at 256 points: 99 of 100 are within it, and all within twice of it
 # (of LinearDiscriminant with 10 classes, 99 of 100 within .005)
 ERROR = 0.003

@@ -271,6 +271,9 @@ class Densities:
         return on_axis(self.contrasts, parts)
 
 
+LEAST = 1e-5  # weight of all labels that a mixture leaves out
+
+
 def responsibilities(
     model: ClassModel, X: Matrix, classes: Array, class_prior: Array | None = None
 ) -> Array:

@@ -20,8 +20,7 @@ from bayesgen.predict.draws import (
     percentile_error,
     replicates,
 )
-from bayesgen.predict.interval.against_rest import LEAST
-from bayesgen.predict.interval.contrast import responsibilities, seen
+from bayesgen.predict.interval.contrast import LEAST, responsibilities, seen
 from bayesgen.predict.interval.request import IntervalRequest
 
 _FEWEST = 32  # draws of one label in one replicate

@@ -26,8 +26,8 @@ from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel
 from bayesgen.predict.interval.against_rest import ERROR as EXPANDED_ERROR
-from bayesgen.predict.interval.against_rest import LEAST, Mixture
-from bayesgen.predict.interval.contrast import Contrast, log_odds, responsibilities
+from bayesgen.predict.interval.against_rest import Mixture
+from bayesgen.predict.interval.contrast import LEAST, Contrast, log_odds, responsibilities
 from bayesgen.predict.interval.cumulants import (
     ERROR,
     Cumulants,
@@ -250,11 +250,6 @@ class _Source:
         """Of all blocks of rows."""
         return Points(np.random.default_rng(self.rng))
 
-    @property
-    def with_row(self) -> bool:
-        """Whether theta is given the row too."""
-        return self.request.given == "training and row"
-
     def block(self, X: Matrix, joint: Array | None) -> Ends:
         """Rows by the classes that can produce them at all."""
         out = Ends.empty(X.shape[0], len(self.model.alpha))
@@ -279,9 +274,8 @@ class _Source:
         if not (_OF_AVERAGES if joints.averaged else _ROUTES)[self.request.method]:
             return self.by_draws(X, classes)
         found = self.of_log_odds(joints)
-        if KINDS[self.request.kind].symmetric:
-            back = found.mirrored
-        else:
+        back = found.mirrored
+        if not KINDS[self.request.kind].symmetric:
             back = self.of_log_odds(replace(joints, classes=classes[::-1]))
         out = found._replace(
             low=np.stack([found.low, back.low], axis=1),
@@ -295,14 +289,15 @@ class _Source:
     def of_log_odds(self, joints: Joints) -> Ends:
         """(n,) of the probability of the first of two classes, where no other is possible."""
         a, b = map(int, joints.classes)
-        k, tilts = (None, [a, b]) if self.with_row else (joints.log_odds, [])
+        tilts = [a, b] if self.request.given == "training and row" else []
+        k = None if tilts else joints.log_odds
         contrast = log_odds(self.model, joints.X, a, b, self.class_prior, tilts)
         return contrast_interval(contrast, self.request, in_probability, k)
 
     def many_classes(self, X: Matrix, classes: Array) -> Ends:
         """Each class against all others: by each route what the one before left."""
         out, left = Ends.empty(X.shape[0], len(classes)), np.arange(X.shape[0])
-        with_row = self.with_row
+        with_row = self.request.given == "training and row"
         joints = Joints(self.model, X, classes, self.class_prior, self.points, self.compiled)
         alone = KINDS[self.request.kind].invariant and joints.shared is None
         weights = self.label_weights(joints) if with_row else np.ones((len(left), 1))

@@ -234,10 +234,10 @@ def invert(contrast: Contrast | Densities, k: Cumulants, rows: Array) -> list[In
     while rows.size:
         again = [rows[:0]]
         for own, phi in _until_small(contrast, k, list(_sums(k, step, sd, rows))):
-            part = Inverse(own, k.mean[own], step[own], phi, np.zeros(len(own)))
-            edge = _beyond_half_period(part)
+            edge = _beyond_half_period(phi)
             more = (edge > _EDGE) & (phi.shape[1] < MAX_NODES // 2)
-            out.append(_with_error(part.part(np.flatnonzero(~more)), edge[~more]))
+            part = Inverse(own, k.mean[own], step[own], phi, edge + _cut(phi))
+            out.append(part.part(~more))
             again.append(own[more])
         rows = np.sort(np.concatenate(again))
         step[rows] /= 2
@@ -300,22 +300,20 @@ def _sums(k: Cumulants, step: Array, sd: Array, rows: Array) -> Iterator[_Sum]:
         yield _Sum(rows[own], one, int(rung), first[own], phi)
 
 
-def _beyond_half_period(part: Inverse) -> Array:
+def _beyond_half_period(phi: Array) -> Array:
     """(n,) |F| at the left edge of the period."""
-    half = np.arange(part.phi.shape[1]) + 0.5
+    half = np.arange(phi.shape[1]) + 0.5
     sign = 1.0 - 2.0 * (np.arange(len(half)) % 2)
-    return np.abs(0.5 - (part.phi.real * sign) @ (1 / half) / np.pi)
+    return np.abs(0.5 - (phi.real * sign) @ (1 / half) / np.pi)
 
 
-def _with_error(part: Inverse, edge: Array) -> Inverse:
-    """The edge plus what is cut: phi beyond the last node falls at least like a power of t."""
-    n_nodes = part.phi.shape[1]
-    size = np.abs(part.phi)
+def _cut(phi: Array) -> Array:
+    """(n,) bound on what is cut: phi beyond the last node falls at least like a power of t."""
+    n_nodes, size = phi.shape[1], np.abs(phi)
     last, middle = size[:, -4:].max(axis=1), size[:, n_nodes // 2 - 4 : n_nodes // 2].max(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         power = np.log2(middle / last)
-        cut = np.where(last > 0, last / (np.pi * np.maximum(power, 1e-3)), 0.0)
-    return Inverse(part.rows, part.centre, part.step, part.phi, edge + cut)
+        return np.where(last > 0, last / (np.pi * np.maximum(power, 1e-3)), 0.0)
 
 
 def _joined(parts: list[Inverse]) -> list[Inverse]:

@@ -11,7 +11,6 @@ to point, with the draws of the variances, and the shape is that at the mean dra
 Shapes: n rows, C classes, S points, G cells of a table.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -102,6 +101,7 @@ class Joints:
     shared: SharedVariances | None = field(init=False)
     closed: DensityCumulants | None = field(init=False)
     averaged: bool = field(init=False)  # over structures: drawn, and slow to invert
+    known: dict[Any, Any] = field(init=False, default_factory=dict)  # cumulants found before
 
     def __post_init__(self) -> None:
         """Ask the family what it knows of its densities."""
@@ -132,7 +132,7 @@ class Joints:
         if self.shared is not None:
             k, loc, scale = self._given_variances(points, n_points, rows, label)
         elif self.independent.all():
-            k = Cumulants(*(f[rows] for f in self._cumulants[label]))
+            k = Cumulants(*(f[rows] for f in self._cumulants(label)))
             loc, scale = k.mean[..., None], k.sd[..., None]
         else:
             return None
@@ -147,37 +147,34 @@ class Joints:
         cells = expansion_cells(g.reshape(-1, 5), self.compiled)
         return Law(draws, loc, scale, cells, first, size, start, width, varies, good)
 
-    @cached_property
-    def _cumulants(self) -> "dict[int | None, Cumulants]":
-        """(n, C) of log joint densities that are independent: plain, and of each label."""
-        return _ByLabel(self._cumulants_of)
-
-    def _cumulants_of(self, label: int | None) -> Cumulants:
+    def _cumulants(self, label: int | None) -> Cumulants:
+        """(n, C) of log joint densities that are independent: plain, or given the label too."""
+        if label in self.known:
+            return self.known[label]
         if self.closed is None:
             found = densities(self.model, self.X, self.classes, self.class_prior, label)
             each = [cumulants(c) for c in found.contrasts]
-            return Cumulants(*(np.stack(f, axis=1) for f in zip(*each, strict=True)))
-        k = self._plain + self._weight_cumulants(label)[:, None]
-        if label is not None:
-            k[..., label] += self._seen[..., label] - self._plain[..., label]
-        return standardised(k)
+            out = Cumulants(*(np.stack(f, axis=1) for f in zip(*each, strict=True)))
+        else:
+            k = self._closed_form(0) + self._weight_cumulants(label)[:, None]
+            if label is not None:
+                k[..., label] += (self._closed_form(1) - self._closed_form(0))[..., label]
+            out = standardised(k)
+        return self.known.setdefault(label, out)
 
     @property
     def log_odds(self) -> Cumulants | None:
         """(n,) of the first of two classes against the second; None if not in closed form."""
         if self.closed is None:
             return None
-        return of_difference(self._plain + self._weight_cumulants(None)[:, None])
+        return of_difference(self._closed_form(0) + self._weight_cumulants(None)[:, None])
 
-    @cached_property
-    def _plain(self) -> Array:
+    def _closed_form(self, seen: int) -> Array:
+        """(5, n, C) as in `DensityCumulants`."""
         own: Any = self.closed
-        return np.asarray(own.density_cumulants(self.X, 0)[..., self.classes])
-
-    @cached_property
-    def _seen(self) -> Array:
-        own: Any = self.closed
-        return np.asarray(own.density_cumulants(self.X, 1)[..., self.classes])
+        if ("seen", seen) not in self.known:
+            self.known["seen", seen] = own.density_cumulants(self.X, seen)[..., self.classes]
+        return np.asarray(self.known["seen", seen])
 
     def _weight_cumulants(self, label: int | None) -> Array:
         """(5, C) of the log class weights."""
@@ -213,11 +210,11 @@ class Joints:
 
     def inverted(self, n_points: int, rows: slice | Array, label: int | None = None) -> Law:
         """Some rows by inversion of the characteristic functions."""
+        k = Cumulants(*(f[rows].T.ravel() for f in self._cumulants(label)))  # class by class
         u = self.points(n_points).random((n_points, len(self.classes))).T
         order = np.argsort(u, axis=1)  # look-ups in order stay in the cache
         sorted_u = np.take_along_axis(u, order, axis=1)
         found = densities(self.model, self.X[rows], self.classes, self.class_prior, label)
-        k = Cumulants(*(f[rows].T.ravel() for f in self._cumulants[label]))  # class by class
         varies = (k.sd > 0) | (k.error == np.inf)
         n_classes, n = len(self.classes), len(varies) // len(self.classes)
         draws = np.repeat(k.mean[:, None], n_points, axis=1)
@@ -247,17 +244,6 @@ class Joints:
         every = good.reshape(n_classes, n).all(axis=0)
         joined = np.concatenate(cells) if cells else np.zeros((1, 4))
         return Law(draws, zero, zero + 1, joined, first, size, start, spacing, every, every)
-
-
-class _ByLabel(dict[int | None, Cumulants]):
-    """Made when asked for."""
-
-    def __init__(self, make: Callable[[int | None], Cumulants]) -> None:
-        self._make = make
-
-    def __missing__(self, label: int | None) -> Cumulants:
-        self[label] = self._make(label)
-        return self[label]
 
 
 def _draws(g: Array, z: Array, loc: Array, scale: Array, compiled: bool) -> Array:

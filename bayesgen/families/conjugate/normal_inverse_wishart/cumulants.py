@@ -24,10 +24,8 @@ if TYPE_CHECKING:
 
 def cgf(f: "NormalInverseWishart", X: Matrix, t: Array) -> Array:
     """As `ConjugateFamily.cgf`, of the observed cells; one pattern of missing cells at a time."""
-    t = np.asarray(t)
-    t = t[None] if t.ndim == 1 else t
-    dtype = np.complex128 if np.iscomplexobj(t) else np.float64
-    out = np.empty((*t.shape[:-2], X.shape[0]), dtype=dtype)
+    t = np.atleast_2d(t)
+    out = np.empty((*t.shape[:-2], X.shape[0]), dtype=np.result_type(t, np.float64))
     with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
         for rows, columns in pattern_blocks(X, f.live):
             part = f if len(columns) == f.dim else f.marginal(columns)
