@@ -211,9 +211,9 @@ class Joints:
     def inverted(self, n_points: int, rows: slice | Array, label: int | None = None) -> Law:
         """Some rows by inversion of the characteristic functions."""
         k = Cumulants(*(f[rows].T.ravel() for f in self._cumulants(label)))  # class by class
-        u = self.points(n_points).random((n_points, len(self.classes))).T
+        u = self.points(n_points).random((n_points, len(self.classes)))
+        u = np.ascontiguousarray(u.T)
         order = np.argsort(u, axis=1)  # look-ups in order stay in the cache
-        sorted_u = np.take_along_axis(u, order, axis=1)
         found = densities(self.model, self.X[rows], self.classes, self.class_prior, label)
         varies = (k.sd > 0) | (k.error == np.inf)
         n_classes, n = len(self.classes), len(varies) // len(self.classes)
@@ -225,15 +225,15 @@ class Joints:
         length = 0
         for group in invert(found, k, np.flatnonzero(varies)):
             good[group.rows] = group.error <= _WORST
-            for _, part in group.blocks(16 * group.phi.shape[1]):
-                table, c = part.table(), part.rows // n
-                draws[part.rows[:, None], order[c]] = table.quantile(sorted_u[c])
-                width = table.cdf.shape[1] - 1
-                first[part.rows] = np.arange(len(c)) * width + length
-                size[part.rows], start[part.rows] = width, table.start
-                spacing[part.rows] = table.spacing
-                tables.append(table)
-                length += len(c) * width
+            for c in np.unique(group.rows // n):  # rows of a class share their points
+                for _, part in group.part(group.rows // n == c).blocks(16 * group.phi.shape[1]):
+                    rows, table = part.rows, part.table()
+                    draws[rows[:, None], order[c]] = table.quantile(u[c, order[c]])
+                    width = table.cdf.shape[1] - 1
+                    first[rows] = np.arange(len(rows)) * width + length
+                    size[rows], start[rows], spacing[rows] = width, table.start, table.spacing
+                    tables.append(table)
+                    length += len(rows) * width
         cells = [cubics(t.cdf, t.pdf * t.spacing[:, None]).reshape(-1, 4) for t in tables]
         fields = draws, first, np.maximum(size, 1), start, spacing
         draws, first, size, start, spacing = (
