@@ -143,8 +143,8 @@ class Joints:
         size, start, width = (
             np.full(k.mean.shape, v) for v in (_CELLS, -_REACH, 2 * _REACH / _CELLS)
         )
-        draws = _draws(g, z, loc, scale, self.compiled)
         cells = expansion_cells(g.reshape(-1, 5), self.compiled)
+        draws = _draws(g, z, loc, scale, self.compiled)
         return Law(draws, loc, scale, cells, first, size, start, width, varies, good)
 
     def _cumulants(self, label: int | None) -> Cumulants:
