@@ -257,7 +257,7 @@ class ConjugateFamily(Family):
         X : (N, D)
         t : (..., C), real or complex
             The leading axes broadcast against (N,): (C,) is one t for all rows, (K, 1, C) is K
-            values for all rows, (K, N, C) is K values of each row's own.
+            values for all rows, (K, N, C) is K values of each row's own. Skip classes with t = 0.
 
         Returns
         -------

@@ -14,7 +14,7 @@ from bayesgen.numerics.special import Array
 
 Matrix = Any  # a dense (N, D) array or a scipy.sparse CSR matrix of that shape
 
-_BLOCK_CELLS = 1 << 18  # cells of one row block: 2 MiB of float64, inside the second-level cache
+BLOCK_CELLS = 1 << 18  # cells of one row block: 2 MiB of float64, inside the second-level cache
 
 _FEW_COLUMNS = 64  # up to so many a sparse block is multiplied as a dense one
 
@@ -23,7 +23,7 @@ _FEW_COLUMNS = 64  # up to so many a sparse block is multiplied as a dense one
 
 def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
     """Slices that cover the rows in blocks of about 2 MiB of float64."""
-    step = max(1, _BLOCK_CELLS // max(1, n_columns))
+    step = max(1, BLOCK_CELLS // max(1, n_columns))
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
 
@@ -88,7 +88,7 @@ def stored_blocks(X: Matrix, table_cells: int) -> Iterator[tuple[slice, sparse.c
     """`stored_cells` of all rows, in blocks of about 2 MiB or as large as the caller's tables."""
     n_rows, width = X.shape
     if sparse.issparse(X):
-        width = int(X.nnz / max(1, n_rows) * min(1.0, _BLOCK_CELLS / max(1, table_cells)))
+        width = int(X.nnz / max(1, n_rows) * min(1.0, BLOCK_CELLS / max(1, table_cells)))
     for rows in row_blocks(n_rows, width):
         yield rows, stored_cells(X, rows)
 
@@ -100,12 +100,9 @@ def cgf_by_rows(
 
     `t` is (..., C) as in `ConjugateFamily.cgf`; `t_rows` is (..., n or 1, C).
     """
-    t = np.asarray(t)
-    if t.ndim == 1:
-        t = t[None]
+    t = np.atleast_2d(t)
     lead = t.shape[:-2]
-    dtype = np.complex128 if np.iscomplexobj(t) else np.float64
-    out = np.empty((*lead, n_rows), dtype=dtype)
+    out = np.empty((*lead, n_rows), dtype=np.result_type(t, np.float64))
     for rows in row_blocks(n_rows, n_features * max(1, int(np.prod(lead)))):
         out[..., rows] = cell(rows, t if t.shape[-2] == 1 else t[..., rows, :])
     return out

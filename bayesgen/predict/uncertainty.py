@@ -34,11 +34,11 @@ from bayesgen.predict.draws import (
 )
 from bayesgen.predict.interval.contrast import (
     log_odds,
-    possible_classes,
     responsibilities,
     seen,
 )
 from bayesgen.predict.interval.cumulants import cumulants
+from bayesgen.predict.interval.engine import possible_classes
 from bayesgen.predict.interval.inversion import invert
 from bayesgen.predict.interval.laws import Joints, Points
 from bayesgen.predict.interval.log_odds_moments import entropy_of, expectations
@@ -172,7 +172,7 @@ def entropies(
     refuse_unknown("unit", str(unit), ("nats", "bits"))
     n, n_classes = X.shape[0], len(model.alpha)
     moments, total = Moments.empty(n, n_classes), np.full(n, np.nan)
-    points = Points(rng)
+    points = Points(np.random.default_rng(rng))
     compiled = kernels.pays(16 * _EXPANDED * n * n_classes)
     size = _BLOCK
     for start in range(0, n, size):

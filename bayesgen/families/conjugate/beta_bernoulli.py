@@ -271,12 +271,13 @@ class BetaBernoulli(ConjugateFamily):
     def cgf(self, X: Matrix, t: Array) -> Array:
         """Sum over cells of lG(p+t) - lG(p) - lG(P+t) + lG(P), p the pseudo-count of the bit."""
         a, b, total = self.alpha, self.beta, self.alpha + self.beta
-        t = np.asarray(t)
-        if t.ndim == 1 or t.shape[-2] == 1:  # one t for all rows: linear in the bits
-            shared = (t if t.ndim == 1 else t[..., 0, :])[..., None]
-            norm = log_gamma_difference(total, shared)
-            one = (log_gamma_difference(a, shared) - norm).sum(axis=-2)  # (..., D)
-            zero = (log_gamma_difference(b, shared) - norm).sum(axis=-2)
+        t = np.atleast_2d(t)
+        if t.shape[-2] == 1:  # one t for all rows: linear in the bits
+            used = np.flatnonzero(t.reshape(-1, len(a)).any(axis=0))
+            tc = t[..., 0, used, None]
+            norm = log_gamma_difference(total[used], tc)
+            one = (log_gamma_difference(a[used], tc) - norm).sum(axis=-2)  # (..., D)
+            zero = (log_gamma_difference(b[used], tc) - norm).sum(axis=-2)
             if np.isfinite(one).all() and np.isfinite(zero).all():
                 return self._linear(X, one[..., None, :], zero[..., None, :])[..., 0]
 

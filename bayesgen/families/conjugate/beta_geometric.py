@@ -208,6 +208,8 @@ class BetaGeometric(ConjugateFamily):
             out: Any = 0.0
             for c in range(len(self.alpha)):
                 tc = t[..., c, None]  # (..., n or 1, 1)
+                if not tc.any():
+                    continue
                 cells = _log_beta_ratio(
                     self.alpha[c], self.beta[c], tc * seen[rows], tc * counts[rows]
                 )

@@ -54,3 +54,11 @@ def product_derivatives(level: Any, slope: Any, log: Array, derivatives: Array) 
 def student_derivatives(z: Array, nu: Any, m: Any, t: float) -> Array:
     """Of -(nu + t m)/2 log(1 + t z): what a squared distance adds to a group of m cells."""
     return product_derivatives(-(nu + t * m) / 2, -m / 2, np.log1p(t * z), log1p_derivatives(z, t))
+
+
+def student_table(nu: Array, ss: Array, k: Array, m: Any, t: float) -> Array:
+    """(5, ...) of what the density of a group of m cells has that does not depend on its values."""
+    out = log_gamma_derivatives(nu / 2, m / 2, t) - student_derivatives(k, nu, m, t)
+    out -= m / 2 * log1p_derivatives(k, t)
+    out[0] -= m / 2 * np.log(np.pi * ss)
+    return out

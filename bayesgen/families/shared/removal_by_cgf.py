@@ -24,15 +24,10 @@ def removal_by_cgf(family: ConjugateFamily, X: Matrix, y: Array, weight: Array) 
             continue
         x, w = X[rows], weight[rows]
         w = w[:1] if (w == w[0]).all() else w
-        if apart:
-            single, t = family.at(CLASS, [k]), -w[:, None]
-            own = -single.cgf(x, t)
-            out[rows, k] = own if (w == 1).all() else own + single.cgf(x, 1 + t)
-            continue
         t = np.zeros((len(w), n_classes))
         t[:, k] = -w
         base = family.cgf(x, t)
-        for c in range(n_classes):
+        for c in [k] if apart else range(n_classes):
             out[rows, c] = family.cgf(x, t + np.eye(n_classes)[c]) - base
     return out
 

@@ -15,7 +15,8 @@ component is the same of a posterior that has seen the row with that label.
 Shapes: n rows, C classes, S points, M components.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,10 +26,9 @@ from scipy.special import logit, ndtri
 
 from bayesgen.numerics.special import Array
 from bayesgen.predict.draws import Sample, log_sum_of_others
-from bayesgen.predict.interval.inversion import solve
 from bayesgen.predict.interval.laws import Law
+from bayesgen.predict.interval.request import IntervalRequest
 
-LEAST = 1e-5  # weight of all labels that a mixture leaves out
 # of percentiles by expansions at 256 points: 99 of 100 are within it, and all within twice of it
 # (of LinearDiscriminant with 10 classes, 99 of 100 within .005)
 ERROR = 0.003
@@ -43,22 +43,18 @@ class Mixture:
     laws: Sequence[Law]
     compiled: bool = False
 
-    @property
-    def n_classes(self) -> int:
-        """C."""
-        return self.laws[0].draws.shape[1]
+    def intervals(self, request: IntervalRequest, least_error: float) -> tuple[Array, Array, Array]:
+        """(n, C) lower and upper ends of each class against the rest, and (n,) their error."""
+        shape = self.rest[0].shape[:2]
+        error = np.full(shape[0], least_error)
 
-    def part(self, rows: Array) -> "Mixture":
-        """Where `rows` (n,) is true."""
-        if rows.all():
-            return self
-        laws = [law.part(rows) for law in self.laws]
-        return Mixture(self.weight[rows], laws, self.compiled)
+        def quantile(p: Array) -> Array:
+            l, each = self.quantile(p)
+            np.maximum(error, each, out=error)
+            return l
 
-    def all_of(self, field: str) -> Array:
-        """(n,) whether a field is true of all laws that have a weight."""
-        own = np.stack([getattr(law, field) for law in self.laws], axis=1)
-        return np.asarray((own | (self.weight == 0)).all(axis=1))
+        low, high = request.ends(math.prod(shape), quantile, self.pilot)
+        return low.reshape(shape), high.reshape(shape), error
 
     @cached_property
     def rest(self) -> list[Array]:
@@ -99,7 +95,7 @@ class Mixture:
         low, high = (np.reshape(end, n * n_classes) for end in self._span)
         for q in range(p.shape[1]):
             at = np.clip(mean.ravel() + sd * ndtri(p[:, q]), low, high)
-            l[:, q], each = solve(self._average, p[:, q], at, low, high)
+            l[:, q], each = _solve(self._average, p[:, q], at, low, high)
             np.maximum(error, each.reshape(n, n_classes).max(axis=1), out=error)
         return l, error
 
@@ -154,6 +150,33 @@ class Mixture:
 
         for _ in over_blocks(block, len(p), 4 * fields[5][0].size):
             pass
+
+
+def _solve(
+    average: Callable[[Array], tuple[Array, Array]], p: Array, l: Array, low: Array, high: Array
+) -> tuple[Array, Array]:
+    """(n,) points at which averages are p (n,), and standard errors of p, (n,).
+
+    Newton's method works on the scale of the average's logit: that is nearly straight far out,
+    where a distribution function is flat and a step would end anywhere.
+
+    Parameters
+    ----------
+    average : (n,) points -> averages of each of some blocks (n, block), and slopes (n,)
+    l, low, high : (n,)
+        First values, and bounds.
+    """
+    for _ in range(20):
+        each, slope = average(l)
+        mean = np.clip(each.mean(axis=1), 0.0, 1.0)
+        low, high = np.where(mean < p, l, low), np.where(mean > p, l, high)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            miss = logit(mean) - logit(p)
+            step = l - miss * mean * (1 - mean) / slope
+        l = np.where((step >= low) & (step <= high), step, (low + high) / 2)
+        if (np.abs(miss) < 0.01).all():  # about squared by the last step
+            break
+    return l, each.std(axis=1, ddof=1) / np.sqrt(each.shape[1])
 
 
 def _of_all(arrays: Sequence[Array]) -> Array:

@@ -25,7 +25,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesgen.families.names import CLASS
 from bayesgen.numerics.rows import Matrix, has_nan
 from bayesgen.numerics.special import Array, log_gamma_difference, log_softmax
 from bayesgen.posterior.model import ClassModel, log_weights
@@ -43,12 +42,12 @@ def dirichlet_cgf(alpha: Array) -> WeightCGF:
     )
 
 
-def gamma_cgf(alpha: Array) -> WeightCGF:
-    """Joint cgf of the logs of the independent Gamma variables behind Dirichlet weights.
+def gamma_cgf(alpha: Array, c: int) -> WeightCGF:
+    """Cgf of the log of one of the independent Gamma variables behind Dirichlet weights.
 
     Their sum is common to the classes and cancels from every class probability.
     """
-    return lambda t: log_gamma_difference(alpha, t).sum(axis=-1)
+    return lambda t: log_gamma_difference(alpha[c], t[..., c])
 
 
 def fixed_cgf(weights: Array) -> WeightCGF:
@@ -94,22 +93,8 @@ class Contrast:
     tilts: Array | None = None
 
     def on_axis(self, parts: Sequence[Part]) -> list[Array]:
-        """[(m, K)] values at ``i s``, for some rows and their points each.
-
-        Families make one table for all rows of a call, so that a few points common to many rows
-        cost much less than points of each row's own. Parts share a call while the values that
-        nobody asked for cost less than the calls saved.
-        """
-        out = [np.empty((len(rows), len(s)), dtype=np.complex128) for rows, s in parts]
-        for batch in self._batches(parts):
-            rows, column = np.unique(np.concatenate([b.rows for b in batch]), return_inverse=True)
-            points, line = np.unique(np.concatenate([b.s for b in batch]), return_inverse=True)
-            values, i, j = self._cgf(rows, points), 0, 0
-            for b in batch:
-                m, n = len(b.rows), len(b.s)
-                out[b.part][b.at] = values[line[j : j + n], column[i : i + m, None]]
-                i, j = i + m, j + n
-        return out
+        """[(m, K)] values at ``i s``, for some rows and their points each."""
+        return on_axis([self], parts)
 
     def scaled(self, rows: Array, scale: Array, nodes: Array) -> Array:
         """(m, K) values at ``i scale nodes`` for scales (m,), few of which differ."""
@@ -121,51 +106,54 @@ class Contrast:
             out[own] = values
         return out
 
-    def _cgf(self, rows: Array, s: Array) -> Array:
-        """(K, n)."""
-        X = self.X if len(rows) == self.X.shape[0] else self.X[rows]
-        t = 1j * s[:, None] * self.direction
-        if self.tilts is None:
-            return self._joint(X, t)
-        heaviest, total = self._at_tilts
-        if len(self.tilts) == 1:
-            return self._joint(X, t + self.tilts[0]) - total[rows]
-        each = np.stack([self._joint(X, t + one) for one in self.tilts])
-        # of what is summed the first is 1 and the largest near s = 0: far from the logarithm's cut
-        first = np.take_along_axis(each, heaviest[None, None, rows], axis=0)[0]
-        each -= first
-        top = each.real.max(axis=0)
-        return first + top + np.log(np.exp(each - top).sum(axis=0)) - total[rows]
-
-    def _joint(self, X: Matrix, t: Array) -> Array:
-        """(K, n) K at t (K, C)."""
-        values: Array = self.family.cgf(X, t[:, None]) + self.weights(t)[:, None]
-        return values
-
     @cached_property
-    def _at_tilts(self) -> tuple[Array, Array]:
+    def at_tilts(self) -> tuple[Array, Array]:
         """(N,) the tilt with the largest K(t_0), and the log of the sum of exp K(t_0)."""
-        each = self._joint(self.X, np.asarray(self.tilts))
+        t = np.asarray(self.tilts)
+        each = self.family.cgf(self.X, t[:, None]) + self.weights(t)[:, None]
         return each.argmax(axis=0), np.logaddexp.reduce(each, axis=0)
 
-    def _batches(self, parts: Sequence[Part]) -> Iterator[list["_Block"]]:
-        """Blocks that share a call."""
-        batch: list[_Block] = []
-        s, rows, asked = np.empty(0), np.empty(0), 0  # of the batch
-        for block in _blocks(parts):
-            asked += len(block.s) * len(block.rows)
-            free = asked + _CALL // len(self.direction) * len(batch)
-            if batch and max(len(s), len(block.s)) * max(len(rows), len(block.rows)) <= free:
-                both = np.union1d(s, block.s), np.union1d(rows, block.rows)
-                if len(both[0]) * len(both[1]) <= free:
-                    batch, (s, rows) = [*batch, block], both
-                    continue
-            if batch:
-                yield batch
-            batch, s, rows = [block], block.s, block.rows
-            asked = len(s) * len(rows)
-        if batch:
-            yield batch
+
+def on_axis(contrasts: Sequence[Contrast], parts: Sequence[Part]) -> list[Array]:
+    """[(m, K)] values at ``i s`` of contrasts of N rows each: variable ``k N + i`` is row i of k.
+
+    Families make one table for all rows of a call, so that a few points common to many rows cost
+    much less than points of each row's own. Parts share a call while the values that nobody asked
+    for cost less than the calls saved.
+    """
+    n_rows = contrasts[0].X.shape[0]
+    out = [np.empty((len(rows), len(s)), dtype=np.complex128) for rows, s in parts]
+    for batch in _batches(parts, n_rows, int(np.count_nonzero(contrasts[0].direction))):
+        own = contrasts[batch[0].rows[0] // n_rows]
+        rows, column = np.unique(np.concatenate([b.rows for b in batch]), return_inverse=True)
+        points, line = np.unique(np.concatenate([b.s for b in batch]), return_inverse=True)
+        rows %= n_rows
+        X = own.X if len(rows) == n_rows else own.X[rows]
+        t = 1j * points[:, None] * own.direction
+        if own.tilts is None:
+            values = own.family.cgf(X, t[:, None]) + own.weights(t)[:, None]
+        else:
+            moved = [t + one for one in own.tilts]
+            each = [own.family.cgf(X, m[:, None]) + own.weights(m)[:, None] for m in moved]
+            heaviest, total = (v[rows] for v in own.at_tilts)
+            values = _log_sum(np.stack(each), heaviest) - total
+        i, j = 0, 0
+        for b in batch:
+            m, n = len(b.rows), len(b.s)
+            out[b.part][b.at] = values[line[j : j + n], column[i : i + m, None]]
+            i, j = i + m, j + n
+    return out
+
+
+def _log_sum(each: Array, heaviest: Array) -> Array:
+    """(K, n) log of the sum of the exponentials of M values (M, K, n), on the principal branch."""
+    if len(each) == 1:
+        return np.asarray(each[0])
+    # of what is summed the first is 1 and the largest near s = 0: far from the logarithm's cut
+    first = np.take_along_axis(each, heaviest[None, None], axis=0)[0]
+    each -= first
+    top = each.real.max(axis=0)
+    return np.asarray(first + top + np.log(np.exp(each - top).sum(axis=0)))
 
 
 class _Block(NamedTuple):
@@ -177,31 +165,36 @@ class _Block(NamedTuple):
     s: Array  # (K,)
 
 
-def _blocks(parts: Sequence[Part]) -> Iterator[_Block]:
-    """Blocks of rows that fit the memory."""
+def _batches(parts: Sequence[Part], n_rows: int, n_classes: int) -> Iterator[list[_Block]]:
+    """Blocks of one contrast that share a call."""
+    batch: list[_Block] = []
+    s, rows, asked = np.empty(0), np.empty(0, dtype=np.intp), 0  # of the batch
+    for block in sorted(_blocks(parts, n_rows), key=lambda b: b.rows[0] // n_rows):
+        asked += len(block.s) * len(block.rows)
+        free = asked + _CALL // n_classes * len(batch)
+        alike = batch and block.rows[0] // n_rows == rows[0] // n_rows
+        if alike and max(len(s), len(block.s)) * max(len(rows), len(block.rows)) <= free:
+            both = np.union1d(s, block.s), np.union1d(rows, block.rows)
+            if len(both[0]) * len(both[1]) <= free:
+                batch, (s, rows) = [*batch, block], both
+                continue
+        if batch:
+            yield batch
+        batch, s, rows = [block], block.s, block.rows
+        asked = len(s) * len(rows)
+    if batch:
+        yield batch
+
+
+def _blocks(parts: Sequence[Part], n_rows: int) -> Iterator[_Block]:
+    """Blocks of rows of one contrast that fit the memory."""
     for k, (rows, s) in enumerate(parts):
         step = max(1, _CELLS // len(s))
-        for start in range(0, len(rows), step):
-            at = slice(start, start + step)
-            yield _Block(k, at, rows[at], s)
-
-
-@dataclass(frozen=True)
-class OneClass:
-    """The posterior density of one class, independent of all others.
-
-    Parameters
-    ----------
-    parts : [(columns, family)]
-        Independent parts of a row, each family with the one class alone.
-    """
-
-    parts: list[tuple[Any, Any]]
-
-    def cgf(self, X: Matrix, t: Array) -> Array:
-        """As that of a family, t (..., 1)."""
-        own = (f.cgf(X if isinstance(j, slice) else X[:, j], t) for j, f in self.parts)
-        return np.asarray(sum(own))
+        ends = np.searchsorted(rows, n_rows * np.arange(1, rows.max(initial=0) // n_rows + 2))
+        for first, end in zip([0, *ends], ends, strict=False):
+            for start in range(first, end, step):
+                at = slice(start, min(start + step, end))
+                yield _Block(k, at, rows[at], s)
 
 
 def log_odds(
@@ -247,18 +240,38 @@ def log_odds(
     return Contrast(model.family, X, class_weights(model, class_prior), direction, at)
 
 
-def log_density(
-    model: ClassModel, X: Matrix, c: int, class_prior: Array | None = None, tilted: bool = False
-) -> Contrast:
-    """The contrast ``log g_c + log p(x | theta_c)``, g_c the Gamma variable behind a class weight.
+def densities(
+    model: ClassModel,
+    X: Matrix,
+    classes: Array,
+    class_prior: Array | None = None,
+    label: int | None = None,
+) -> "Densities":
+    """The variables ``log g_c + log p(x | theta_c)``, g_c the Gamma variable behind a class weight.
 
     Where classes are independent given the data, so are these variables, and their softmax is the
-    vector of class probabilities.
+    vector of class probabilities. With `label`, a position in `classes`, after the rows were seen
+    as that.
     """
-    own = [int(c)]
-    weights = gamma_cgf(model.alpha[own]) if class_prior is None else fixed_cgf(class_prior[own])
-    parts = [(columns, family.at(CLASS, own)) for columns, family, *_ in model.family.blocks()]
-    return Contrast(OneClass(parts), X, weights, np.ones(1), np.ones((1, 1)) if tilted else None)
+    unit, known = np.eye(len(model.alpha))[classes], class_prior
+    weights = [gamma_cgf(model.alpha, c) if known is None else fixed_cgf(known) for c in classes]
+    tilts = [unit[[k]] if k == label else None for k in range(len(classes))]
+    parts = zip(weights, unit, tilts, strict=True)
+    return Densities([Contrast(model.family, X, *part) for part in parts])
+
+
+@dataclass(frozen=True)
+class Densities:
+    """Of n rows in several classes: variable ``k n + i`` is row i in class k."""
+
+    contrasts: Sequence[Contrast]
+
+    def on_axis(self, parts: Sequence[Part]) -> list[Array]:
+        """As that of one contrast."""
+        return on_axis(self.contrasts, parts)
+
+
+LEAST = 1e-5  # weight of all labels that a mixture leaves out
 
 
 def responsibilities(
@@ -280,24 +293,3 @@ def seen(model: ClassModel, X: Matrix, c: int) -> tuple[ClassModel, Matrix]:
             return replace(model, alpha=model.alpha + own), X
         model, X = replace(model, family=model.family.marginal(observed)), X[:, observed]
     return model.update(model.stats(X, np.array([c]), len(model.alpha))), X
-
-
-def possible_classes(
-    model: ClassModel,
-    X: Matrix,
-    class_prior: Array | None = None,
-    joint: Array | None = None,
-) -> Iterator[tuple[Array, Array]]:
-    """(rows, classes) that can have produced them at all, a partition of the rows.
-
-    `joint` (N, C) is log p(c, x | D) with the class prior, where it is known already.
-    """
-    if joint is None:
-        possible = np.isfinite(model.family.log_predictive(X))
-        if class_prior is not None:
-            possible &= np.asarray(class_prior) > 0
-    else:
-        possible = np.isfinite(joint)
-    patterns, which = np.unique(possible, axis=0, return_inverse=True)
-    for k, pattern in enumerate(patterns):
-        yield np.flatnonzero(which.ravel() == k), np.flatnonzero(pattern)

@@ -13,36 +13,21 @@ probability of 1e-30 has its digits.
 Of other contrasts (`contrast_interval`): the same routes, on the contrast's own scale.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import expit
 
-from bayesgen.families.capabilities import DensityCumulants, DensityDraws, SharedVariances
 from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel
-from bayesgen.predict.draws import (
-    REPLICATES,
-    Sample,
-    block_rows,
-    log_joint_draws,
-    log_odds_against_rest,
-    percentile_error,
-    replicates,
-)
 from bayesgen.predict.interval.against_rest import ERROR as EXPANDED_ERROR
-from bayesgen.predict.interval.against_rest import LEAST, Mixture
-from bayesgen.predict.interval.contrast import (
-    Contrast,
-    log_odds,
-    possible_classes,
-    responsibilities,
-    seen,
-)
+from bayesgen.predict.interval.against_rest import Mixture
+from bayesgen.predict.interval.contrast import LEAST, Contrast, log_odds, responsibilities
 from bayesgen.predict.interval.cumulants import (
     ERROR,
     Cumulants,
@@ -50,6 +35,7 @@ from bayesgen.predict.interval.cumulants import (
     cornish_fisher_applies,
     cumulants,
 )
+from bayesgen.predict.interval.drawn import by_draws
 from bayesgen.predict.interval.inversion import invert
 from bayesgen.predict.interval.laws import POINTS, Joints, Points
 from bayesgen.predict.interval.request import (
@@ -68,11 +54,11 @@ _ROUTES: dict[str, tuple[str, ...]] = {
     "exact": ("margins",),
     "draws": (),
 }
+_OF_AVERAGES = _ROUTES | {"auto": ()}  # over structures, which are slow to invert
 _BLOCK = 2048  # rows
 _STEPS = 16 * POINTS["expanded"]  # of one class of a row, under one label
 _CELLS = 1 << 20  # numbers of one array: 8 MiB
 _NAMES = "U14"
-_FEWEST = 32  # draws of one label in one replicate
 _CONVERGED = 5e-4  # error of a percentile with which an inverted series still counts as exact
 
 
@@ -222,6 +208,27 @@ def class_probability_intervals(
     return Intervals(expit(low), expit(high), low, high, names, error)
 
 
+def possible_classes(
+    model: ClassModel,
+    X: Matrix,
+    class_prior: Array | None = None,
+    joint: Array | None = None,
+) -> Iterator[tuple[Array, Array]]:
+    """(rows, classes) that can have produced them at all, a partition of the rows.
+
+    `joint` (N, C) is log p(c, x | D) with the class prior, where it is known already.
+    """
+    if joint is None:
+        possible = np.isfinite(model.family.log_predictive(X))
+        if class_prior is not None:
+            possible &= np.asarray(class_prior) > 0
+    else:
+        possible = np.isfinite(joint)
+    patterns, which = np.unique(possible, axis=0, return_inverse=True)
+    for k, pattern in enumerate(patterns):
+        yield np.flatnonzero(which.ravel() == k), np.flatnonzero(pattern)
+
+
 @dataclass(frozen=True)
 class _Source:
     """What a block of rows needs to be known of."""
@@ -241,24 +248,7 @@ class _Source:
     @cached_property
     def points(self) -> Points:
         """Of all blocks of rows."""
-        return Points(self.rng)
-
-    @property
-    def generator(self) -> np.random.Generator:
-        """The same for every block of rows, unless the caller's own generator moves on."""
-        return np.random.default_rng(self.rng)
-
-    @cached_property
-    def with_row(self) -> bool:
-        """Whether theta is given the row too."""
-        return self.request.given == "training and row"
-
-    @cached_property
-    def routes(self) -> tuple[str, ...]:
-        """Ways to classes against the rest: none for averages over structures, slow to invert."""
-        own, how = self.model.family.capability, self.request.method
-        drawn = own(DensityDraws) and not (own(DensityCumulants) or own(SharedVariances))
-        return () if how == "auto" and drawn else _ROUTES[how]
+        return Points(np.random.default_rng(self.rng))
 
     def block(self, X: Matrix, joint: Array | None) -> Ends:
         """Rows by the classes that can produce them at all."""
@@ -280,11 +270,13 @@ class _Source:
 
     def two_classes(self, X: Matrix, classes: Array) -> Ends:
         """By the log-odds of the first against the second."""
-        if not self.routes:
+        joints = Joints(self.model, X, classes, self.class_prior, self.points)
+        if not (_OF_AVERAGES if joints.averaged else _ROUTES)[self.request.method]:
             return self.by_draws(X, classes)
-        a, b = map(int, classes)
-        found = self.of_log_odds(X, a, b)
-        back = found.mirrored if KINDS[self.request.kind].symmetric else self.of_log_odds(X, b, a)
+        found = self.of_log_odds(joints)
+        back = found.mirrored
+        if not KINDS[self.request.kind].symmetric:
+            back = self.of_log_odds(replace(joints, classes=classes[::-1]))
         out = found._replace(
             low=np.stack([found.low, back.low], axis=1),
             high=np.stack([found.high, back.high], axis=1),
@@ -294,123 +286,66 @@ class _Source:
             out.put(left, self.by_draws(X[left], classes))
         return out
 
-    def of_log_odds(self, X: Matrix, a: int, b: int) -> Ends:
-        """(n,) of the probability of a, where it and b alone are possible."""
-        both, k = np.array([a, b]), None
-        if not self.with_row:
-            k = Joints(self.model, X, both, self.class_prior, self.points).log_odds
-        tilts = [a, b] if self.with_row else []
-        contrast = log_odds(self.model, X, a, b, self.class_prior, tilts)
+    def of_log_odds(self, joints: Joints) -> Ends:
+        """(n,) of the probability of the first of two classes, where no other is possible."""
+        a, b = map(int, joints.classes)
+        tilts = [a, b] if self.request.given == "training and row" else []
+        k = None if tilts else joints.log_odds
+        contrast = log_odds(self.model, joints.X, a, b, self.class_prior, tilts)
         return contrast_interval(contrast, self.request, in_probability, k)
 
     def many_classes(self, X: Matrix, classes: Array) -> Ends:
         """Each class against all others: by each route what the one before left."""
         out, left = Ends.empty(X.shape[0], len(classes)), np.arange(X.shape[0])
+        with_row = self.request.given == "training and row"
         joints = Joints(self.model, X, classes, self.class_prior, self.points, self.compiled)
-        for route in self.routes:
-            if len(left):
-                left = self.against_rest(out, left, joints, route)
+        alone = KINDS[self.request.kind].invariant and joints.shared is None
+        weights = self.label_weights(joints) if with_row else np.ones((len(left), 1))
+        for route in (_OF_AVERAGES if joints.averaged else _ROUTES)[self.request.method]:
+            expanded, rows, left = route == "cornish-fisher", left, left[:0]
+            kind = ("expanded" if alone else "shared") if expanded else "auto"
+            size = POINTS["exact" if self.request.method == "exact" else kind]
+            law_of = joints.expanded if expanded else joints.inverted
+            if not expanded and not joints.independent[rows].all():
+                left = rows
+                break
+            labels = np.flatnonzero(weights[rows].any(axis=0)).tolist()
+            cells = size * len(classes) * max(1, len(labels))
+            step = max(1, (_CELLS >> (3 if alone else 1)) // cells)
+            for part in np.split(rows, np.arange(step, len(rows), step)):
+                weight = weights[part][:, labels]
+                found = (law_of(size, part, k if with_row else None) for k in labels)
+                laws = [law for law in found if law is not None]
+                if not laws:  # the route is not for this family
+                    left = np.append(left, part)
+                    continue
+                varies, good = (
+                    ((weight == 0) | np.stack(f, axis=1)).all(axis=1)
+                    for f in zip(*((law.varies, law.good) for law in laws), strict=True)
+                )
+                use = varies if self.request.method == "approx" else good
+                left = np.append(left, part[~use])
+                if use.any():
+                    some = laws if use.all() else [law.part(use) for law in laws]
+                    low, high, error = Mixture(weight[use], some, joints.compiled).intervals(
+                        self.request, EXPANDED_ERROR if expanded else 0.0
+                    )
+                    if expanded:
+                        error[~good[use]] = np.nan
+                    error += LEAST if with_row else 0.0
+                    out.put(part[use], Ends(low, high, np.full(len(low), route), error))
         if len(left):
             out.put(left, self.by_draws(X[left], classes))
         return out
 
-    def against_rest(self, out: Ends, rows: Array, joints: Joints, route: str) -> Array:
-        """Fill `rows` of `out` by one route; returns those that it is not for."""
-        classes = joints.classes
-        alone = KINDS[self.request.kind].invariant and joints.shared is None
-        kind = {"margins": "auto", "cornish-fisher": "expanded" if alone else "shared"}[route]
-        size = POINTS["exact" if self.request.method == "exact" else kind]
-        law_of = joints.expanded if route == "cornish-fisher" else joints.inverted
-        if route == "margins" and not joints.independent[rows].all():
-            return rows
-        weight: Array = np.ones((len(rows), 1))
-        labels: list[Any] = [None]
-        if self.with_row:
-            p = responsibilities(self.model, joints.X[rows], classes, self.class_prior)
-            p = np.where(p > LEAST / len(classes), p, 0.0)
-            labels = np.flatnonzero(p.any(axis=0)).tolist()
-            weight = p[:, labels] / p.sum(axis=1, keepdims=True)
-        left = []
-        step = max(1, (_CELLS >> (3 if alone else 1)) // (size * len(classes) * len(labels)))
-        for start in range(0, len(rows), step):
-            part = slice(start, start + step)
-            laws = [law for k in labels if (law := law_of(size, rows[part], k)) is not None]
-            if not laws:
-                return rows
-            mixture = Mixture(weight[part], laws, self.compiled)
-            use = mixture.all_of("varies" if self.request.method == "approx" else "good")
-            left.append(rows[part][~use])
-            if use.any():
-                ends = self.of_mixture(mixture.part(use), route)
-                out.put(rows[part][use], ends)
-        return np.concatenate(left)
-
-    def of_mixture(self, mixture: Mixture, route: str) -> Ends:
-        """(n, C) intervals of each class against the rest."""
-        n = len(mixture.weight)
-        error = np.zeros(n)
-
-        def quantile(p: Array) -> Array:
-            l, each = mixture.quantile(p)
-            np.maximum(error, each, out=error)
-            return l
-
-        ends = self.request.ends(n * mixture.n_classes, quantile, mixture.pilot)
-        if route == "cornish-fisher":
-            bound = np.maximum(error, EXPANDED_ERROR)
-            error = np.where(mixture.all_of("good"), bound, np.nan)
-        error = error + (LEAST if self.with_row else 0.0)
-        low, high = (end.reshape(n, -1) for end in ends)
-        return Ends(low, high, np.full(n, route), error)
+    def label_weights(self, joints: Joints) -> Array:
+        """(n, C) of the labels that rows may have; 0 for those that matter little."""
+        p = responsibilities(self.model, joints.X, joints.classes, self.class_prior)
+        p = np.where(p > LEAST / p.shape[1], p, 0.0)
+        return p / p.sum(axis=1, keepdims=True)
 
     def by_draws(self, X: Matrix, classes: Array) -> Ends:
         """Quantiles of quasi-random draws, row by row."""
-        if self.with_row:
-            return self.by_mixed_draws(X, classes)
-        out = Ends.empty(X.shape[0], len(classes))
-        out.method[:] = "draws"
-        size = block_rows(self.n_draws, len(self.model.alpha))
-        each = self.n_draws // REPLICATES
-        for start in range(0, X.shape[0], size):
-            rows = np.arange(start, min(start + size, X.shape[0]))
-            a = np.stack(
-                [
-                    log_joint_draws(self.model, X[rows], g, each, self.class_prior).T[classes]
-                    for g in replicates(self.generator, self.n_draws)
-                ],
-                axis=-1,
-            )  # (C, n, draw, replicate)
-            for i, row in enumerate(rows):  # one row fits the cache
-                l = log_odds_against_rest(a[:, i])
-                sample = Sample(l.reshape(len(classes), -1))
-                out.low[row], out.high[row] = self.request.ends(len(classes), sample.quantile)
-                out.error[row] = max(percentile_error(l, e[row]).max() for e in (out.low, out.high))
-        return out
-
-    def by_mixed_draws(self, X: Matrix, classes: Array) -> Ends:
-        """The same under the mixture over the labels that a row may have: draws of each."""
-        out = Ends.empty(X.shape[0], len(classes))
-        out.method[:] = "draws"
-        each = self.n_draws // REPLICATES
-        p = responsibilities(self.model, X, classes, self.class_prior)
-        for row in range(X.shape[0]):
-            labels = np.flatnonzero(p[row] > LEAST / len(classes))
-            parts, weights = [], []
-            for k in labels:
-                model, x = seen(self.model, X[[row]], int(classes[k]))
-                size = max(_FEWEST, each >> round(-np.log2(p[row, k])))  # about its part of `each`
-                a = [
-                    log_joint_draws(model, x, g, size, self.class_prior)[:, 0, classes].T
-                    for g in replicates(self.generator, size * REPLICATES)
-                ]
-                parts.append(log_odds_against_rest(np.stack(a, axis=-1)))
-                weights.append(np.full(size, p[row, k] / p[row, labels].sum() / size))
-            l = np.concatenate(parts, axis=1)  # (C, draw, replicate)
-            weight = np.concatenate(weights)
-            flat = np.broadcast_to(weight[:, None], l.shape).reshape(len(classes), -1)
-            sample = Sample(l.reshape(len(classes), -1), flat)
-            out.low[row], out.high[row] = self.request.ends(len(classes), sample.quantile)
-            out.error[row] = LEAST + max(
-                percentile_error(l, e[row], weight).max() for e in (out.low, out.high)
-            )
-        return out
+        rest = self.request, self.class_prior, self.rng, self.n_draws
+        low, high, error = by_draws(self.model, X, classes, *rest)
+        return Ends(low, high, np.full(len(low), "draws", dtype=_NAMES), error)

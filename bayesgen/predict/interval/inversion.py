@@ -15,16 +15,15 @@ Source: Gil-Pelaez (1951), Note on the inversion theorem; Davies (1973), Numeric
 characteristic function, for the grid and its error.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
-from scipy.special import logit
 
 from bayesgen.numerics.special import Array
-from bayesgen.predict.interval.contrast import Contrast
+from bayesgen.predict.interval.contrast import Contrast, Densities
 from bayesgen.predict.interval.cumulants import Cumulants
 
 _SMALL = 1e-9  # |phi| where the sum is cut
@@ -87,10 +86,6 @@ class Table:
                 s = np.where((step >= 0) & (step <= 1), step, s)
         return self.start[:, None] + self.spacing[:, None] * (j + s)
 
-    def cubics(self) -> Array:
-        """(n, G - 1, 4) coefficients of 1, s, s^2, s^3 in the cells."""
-        return cubics(self.cdf, self.pdf * self.spacing[:, None])
-
     def _cubic(self, j: Array) -> tuple[Array, ...]:
         """Coefficients of 1, s, s^2, s^3 in the cells j (n, Q)."""
         size = self.cdf.shape[1]
@@ -99,41 +94,6 @@ class Table:
         f0, rise = cdf[at], cdf[at + 1] - cdf[at]
         d0, d1 = pdf[at] * self.spacing[:, None], pdf[at + 1] * self.spacing[:, None]
         return f0, d0, 3 * rise - 2 * d0 - d1, d0 + d1 - 2 * rise
-
-
-def cubics(f: Array, d: Array) -> Array:
-    """(..., G - 1, 4) cubics with the values f and the slopes d (..., G) at 0, 1, 2, ..."""
-    rise = np.diff(f)
-    left, right = d[..., :-1], d[..., 1:]
-    terms = f[..., :-1], left, 3 * rise - 2 * left - right, left + right - 2 * rise
-    return np.stack(terms, axis=-1)
-
-
-def solve(
-    average: Callable[[Array], tuple[Array, Array]], p: Array, l: Array, low: Array, high: Array
-) -> tuple[Array, Array]:
-    """(n,) points at which averages are p (n,), and standard errors of p, (n,).
-
-    Newton's method works on the scale of the average's logit: that is nearly straight far out,
-    where a distribution function is flat and a step would end anywhere.
-
-    Parameters
-    ----------
-    average : (n,) points -> averages of each of some blocks (n, block), and slopes (n,)
-    l, low, high : (n,)
-        First values, and bounds.
-    """
-    for _ in range(20):
-        each, slope = average(l)
-        mean = np.clip(each.mean(axis=1), 0.0, 1.0)
-        low, high = np.where(mean < p, l, low), np.where(mean > p, l, high)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            miss = logit(mean) - logit(p)
-            step = l - miss * mean * (1 - mean) / slope
-        l = np.where((step >= low) & (step <= high), step, (low + high) / 2)
-        if (np.abs(miss) < 0.01).all():  # about squared by the last step
-            break
-    return l, each.std(axis=1, ddof=1) / np.sqrt(each.shape[1])
 
 
 def find(cdf: Array, p: Array) -> Array:
@@ -248,16 +208,16 @@ class Inverse:
         return Table(self.centre - self.half_period, spacing, cdf, np.maximum(pdf, 0.0))
 
 
-def invert(contrast: Contrast, k: Cumulants, rows: Array) -> list[Inverse]:
+def invert(contrast: Contrast | Densities, k: Cumulants, rows: Array) -> list[Inverse]:
     """Invert the cgf of the given rows, in groups of equally many nodes.
 
     Parameters
     ----------
-    contrast : Contrast
+    contrast : Contrast, or several as `Densities`
     k : Cumulants
         Of all rows of the contrast; they set the grid, not the result.
     rows : (n,) int
-        Rows with a positive sd.
+        Rows with a positive sd, ascending.
 
     Returns
     -------
@@ -272,13 +232,14 @@ def invert(contrast: Contrast, k: Cumulants, rows: Array) -> list[Inverse]:
     sd = np.where(k.sd > 0, k.sd, k.unit)
     step = np.exp2(np.floor(2 * np.log2(np.pi / (reach * sd))) / 2)  # few different grids
     while rows.size:
-        again = []
-        for part in _sums_until_small(contrast, k, step, step * sd, rows):
-            edge = _beyond_half_period(part)
-            more = (edge > _EDGE) & (part.phi.shape[1] < MAX_NODES // 2)
-            out.append(_with_error(part.part(np.flatnonzero(~more)), edge[~more]))
-            again.append(part.rows[more])
-        rows = np.concatenate(again)
+        again = [rows[:0]]
+        for own, phi in _until_small(contrast, k, list(_sums(k, step, sd, rows))):
+            edge = _beyond_half_period(phi)
+            more = (edge > _EDGE) & (phi.shape[1] < MAX_NODES // 2)
+            part = Inverse(own, k.mean[own], step[own], phi, edge + _cut(phi))
+            out.append(part.part(~more))
+            again.append(own[more])
+        rows = np.sort(np.concatenate(again))
         step[rows] /= 2
     return _joined(out)
 
@@ -288,74 +249,71 @@ class _Sum(NamedTuple):
 
     rows: Array
     step: float
-    size: int  # nodes to come to
+    rung: int  # of the nodes to come to
+    first: Array  # (n,) rung at which a sum may end
     phi: Array  # (n, K)
 
-    @property
-    def part(self) -> tuple[Array, Array]:
-        """What is evaluated next."""
-        return self.rows, self.step * (np.arange(self.phi.shape[1], self.size) + 0.5)
+
+def _until_small(
+    contrast: Contrast | Densities, k: Cumulants, going: list[_Sum]
+) -> list[tuple[Array, Array]]:
+    """Rows (n,), and phi (n, K) at as many nodes as they need."""
+    out = []
+    while going:
+        points = [one.step * (np.arange(one.phi.shape[1], _SIZES[one.rung]) + 0.5) for one in going]
+        found = contrast.on_axis([(one.rows, s) for one, s in zip(going, points, strict=True)])
+        sums, going = zip(going, points, found, strict=True), []
+        for (rows, step, last, first, phi), s, values in sums:
+            values -= 1j * s * k.mean[rows][:, None]
+            phi = np.concatenate([phi, np.exp(values)], axis=1)
+            for rung in range(first.min(), last + 1):
+                size = _SIZES[rung]
+                small = np.abs(phi[:, size - 4 : size]).max(axis=1) < _SMALL
+                done = (first <= rung) & (small | (size == MAX_NODES))
+                if done.any():
+                    out.append((rows[done], phi[done, :size]))
+                    rows, first, phi = rows[~done], first[~done], phi[~done]
+            if len(rows):
+                rung = min(last + 2, len(_SIZES) - 1)
+                going.append(_Sum(rows, step, rung, np.full(len(rows), last + 1), phi))
+    return out
 
 
-def _sums_until_small(
-    contrast: Contrast, k: Cumulants, step: Array, width: Array, rows: Array
-) -> Iterator[Inverse]:
-    r"""Nodes until phi is small, for each row as many as it needs.
+def _sums(k: Cumulants, step: Array, sd: Array, rows: Array) -> Iterator[_Sum]:
+    r"""Sums to begin, by step and number of nodes: as many as phi needs to become small.
 
-    First as many as one with its variance and kurtosis might need: for
-    :math:`-\text{Re} K = (\sqrt{1 + \beta \sigma^2 t^2} - 1)/\beta`, that is
-    beta = kurtosis/3. `width` is sigma times the step.
+    For one with the variance and kurtosis of the row that is where
+    :math:`-\text{Re} K = (\sqrt{1 + \beta \sigma^2 t^2} - 1)/\beta`, beta = kurtosis/3, is large
+    enough. Most need less than a quarter more.
     """
     with np.errstate(invalid="ignore"):
         beta = np.clip(np.where(k.error[rows] < 1, k.kurtosis[rows] / 3, 0.0), 0.0, 1.0)
     level = -np.log(_SMALL)
-    wanted = np.sqrt(level * (2 + beta * level)) / width[rows]
-    rung = np.minimum(np.searchsorted(_SIZES, wanted), len(_SIZES) - 1)
-    left = [
-        _Sum(own, float(one), int(_SIZES[r]), np.empty((len(own), 0), dtype=np.complex128))
-        for (one, r), own in _alike(rows, step[rows], rung)
-    ]
-    while left:
-        found, going = contrast.on_axis([each.part for each in left]), []
-        for each, values in zip(left, found, strict=True):
-            own, step_of, size, phi = each
-            values -= 1j * each.part[1] * k.mean[own][:, None]
-            phi = np.concatenate([phi, np.exp(values)], axis=1)
-            done = (np.abs(phi[:, -4:]).max(axis=1) < _SMALL) | (size == MAX_NODES)
-            if done.any():
-                n = int(done.sum())
-                yield Inverse(
-                    own[done], k.mean[own[done]], np.full(n, step_of), phi[done], np.zeros(n)
-                )
-            if not done.all():
-                larger = int(_SIZES[np.searchsorted(_SIZES, size) + 1])
-                going.append(_Sum(own[~done], step_of, larger, phi[~done]))
-        left = going
+    wanted = np.sqrt(level * (2 + beta * level)) / (step[rows] * sd[rows])
+    first, last = (
+        np.minimum(np.searchsorted(_SIZES, w), len(_SIZES) - 1) for w in (wanted, 1.25 * wanted)
+    )
+    keys, which = np.unique(np.stack([step[rows], last]), axis=1, return_inverse=True)
+    for j, (one, rung) in enumerate(keys.T.tolist()):
+        own = which.ravel() == j
+        phi = np.empty((own.sum(), 0), dtype=np.complex128)
+        yield _Sum(rows[own], one, int(rung), first[own], phi)
 
 
-def _alike(rows: Array, step: Array, rung: Array) -> Iterator[tuple[tuple[float, int], Array]]:
-    """Rows by step and by rung."""
-    keys, which = np.unique(np.stack([step, rung]), axis=1, return_inverse=True)
-    for j, (one, r) in enumerate(keys.T.tolist()):
-        yield (one, int(r)), rows[which.ravel() == j]
-
-
-def _beyond_half_period(part: Inverse) -> Array:
+def _beyond_half_period(phi: Array) -> Array:
     """(n,) |F| at the left edge of the period."""
-    half = np.arange(part.phi.shape[1]) + 0.5
+    half = np.arange(phi.shape[1]) + 0.5
     sign = 1.0 - 2.0 * (np.arange(len(half)) % 2)
-    return np.abs(0.5 - (part.phi.real * sign) @ (1 / half) / np.pi)
+    return np.abs(0.5 - (phi.real * sign) @ (1 / half) / np.pi)
 
 
-def _with_error(part: Inverse, edge: Array) -> Inverse:
-    """The edge plus what is cut: phi beyond the last node falls at least like a power of t."""
-    n_nodes = part.phi.shape[1]
-    size = np.abs(part.phi)
+def _cut(phi: Array) -> Array:
+    """(n,) bound on what is cut: phi beyond the last node falls at least like a power of t."""
+    n_nodes, size = phi.shape[1], np.abs(phi)
     last, middle = size[:, -4:].max(axis=1), size[:, n_nodes // 2 - 4 : n_nodes // 2].max(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         power = np.log2(middle / last)
-        cut = np.where(last > 0, last / (np.pi * np.maximum(power, 1e-3)), 0.0)
-    return Inverse(part.rows, part.centre, part.step, part.phi, edge + cut)
+        return np.where(last > 0, last / (np.pi * np.maximum(power, 1e-3)), 0.0)
 
 
 def _joined(parts: list[Inverse]) -> list[Inverse]:

@@ -11,21 +11,20 @@ to point, with the draws of the variances, and the shape is that at the mean dra
 Shapes: n rows, C classes, S points, G cells of a table.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr
 
-from bayesgen.families.capabilities import DensityCumulants, SharedVariances
+from bayesgen.families.capabilities import DensityCumulants, DensityDraws, SharedVariances
 from bayesgen.families.shared.density_cumulants import log_gamma_derivatives
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel, log_weights
 from bayesgen.predict.draws import QuasiGenerator
-from bayesgen.predict.interval.contrast import log_density
+from bayesgen.predict.interval.contrast import densities
 from bayesgen.predict.interval.cumulants import (
     Cumulants,
     cornish_fisher_applies,
@@ -34,7 +33,7 @@ from bayesgen.predict.interval.cumulants import (
     of_difference,
     standardised,
 )
-from bayesgen.predict.interval.inversion import cubics, invert
+from bayesgen.predict.interval.inversion import Table, invert
 
 POINTS = {"expanded": 256, "shared": 1024, "auto": 1024, "exact": 4096}
 _WORST = 1e-5  # error of an inverted margin that still counts as exact
@@ -61,23 +60,18 @@ class Law(NamedTuple):
         return Law(*(f if f is self.cells else f[rows] for f in self))
 
 
+@dataclass(frozen=True)
 class Points:
-    """Quasi-random points that all rows of a call have in common.
+    """Quasi-random points, scrambled by `rng`, that all rows of a call have in common."""
 
-    Parameters
-    ----------
-    rng : int, Generator
-    """
-
-    def __init__(self, rng: Any) -> None:
-        self._rng = np.random.default_rng(rng)
-        self._sets: dict[int, QuasiGenerator] = {}
+    rng: np.random.Generator
+    sets: dict[int, QuasiGenerator] = field(default_factory=dict)
 
     def __call__(self, n: int) -> QuasiGenerator:
         """The generator of n points, at its first coordinate."""
-        if n not in self._sets:
-            self._sets[n] = QuasiGenerator(self._rng, n)
-        return self._sets[n].restarted()
+        if n not in self.sets:
+            self.sets[n] = QuasiGenerator(self.rng, n)
+        return self.sets[n].restarted()
 
 
 @dataclass(frozen=True)
@@ -104,6 +98,18 @@ class Joints:
     points: "Points"
     compiled: bool = False
 
+    shared: SharedVariances | None = field(init=False)
+    closed: DensityCumulants | None = field(init=False)
+    averaged: bool = field(init=False)  # over structures: drawn, and slow to invert
+    known: dict[Any, Any] = field(init=False, default_factory=dict)  # cumulants found before
+
+    def __post_init__(self) -> None:
+        """Ask the family what it knows of its densities."""
+        offer, own = self.model.family.capability, vars(self)
+        own["shared"], own["closed"] = offer(SharedVariances), offer(DensityCumulants)
+        averaged = self.shared is None and self.closed is None
+        own["averaged"] = averaged and offer(DensityDraws) is not None
+
     @cached_property
     def independent(self) -> Array:
         """(n,) whether the class densities of a row are independent: if their cgf is additive."""
@@ -113,22 +119,6 @@ class Joints:
         t = 1j * 0.4 * (1 + np.arange(every) / every) * (-1.0) ** np.arange(every)
         joint, *each = self.model.family.cgf(self.X, np.concatenate([t[None], np.diag(t)])[:, None])
         return np.broadcast_to(np.abs(joint - sum(each)) <= 1e-8 * (1 + np.abs(joint)), n)
-
-    @cached_property
-    def shared(self) -> SharedVariances | None:
-        """What the family says of variances that classes share."""
-        found: SharedVariances | None = self.model.family.capability(SharedVariances)
-        return found
-
-    @cached_property
-    def closed(self) -> DensityCumulants | None:
-        """What the family says of cumulants in closed form."""
-        found: DensityCumulants | None = self.model.family.capability(DensityCumulants)
-        return found
-
-    def part(self, rows: Array | slice) -> "Joints":
-        """Of some of the rows."""
-        return replace(self, X=self.X[rows])
 
     # -- by expansions -----------------------------------------------------------------------
 
@@ -142,7 +132,7 @@ class Joints:
         if self.shared is not None:
             k, loc, scale = self._given_variances(points, n_points, rows, label)
         elif self.independent.all():
-            k = Cumulants(*(f[rows] for f in self._cumulants[label]))
+            k = Cumulants(*(f[rows] for f in self._cumulants(label)))
             loc, scale = k.mean[..., None], k.sd[..., None]
         else:
             return None
@@ -157,36 +147,34 @@ class Joints:
         draws = _draws(g, z, loc, scale, self.compiled)
         return Law(draws, loc, scale, cells, first, size, start, width, varies, good)
 
-    @cached_property
-    def _cumulants(self) -> "dict[int | None, Cumulants]":
-        """(n, C) of log joint densities that are independent: plain, and of each label."""
-        return _ByLabel(self._cumulants_of)
-
-    def _cumulants_of(self, label: int | None) -> Cumulants:
+    def _cumulants(self, label: int | None) -> Cumulants:
+        """(n, C) of log joint densities that are independent: plain, or given the label too."""
+        if label in self.known:
+            return self.known[label]
         if self.closed is None:
-            each = [cumulants(c) for c in self._densities(label)]
-            return Cumulants(*(np.stack(f, axis=1) for f in zip(*each, strict=True)))
-        k = self._plain + self._weight_cumulants(label)[:, None]
-        if label is not None:
-            k[..., label] += self._seen[..., label] - self._plain[..., label]
-        return standardised(k)
+            found = densities(self.model, self.X, self.classes, self.class_prior, label)
+            each = [cumulants(c) for c in found.contrasts]
+            out = Cumulants(*(np.stack(f, axis=1) for f in zip(*each, strict=True)))
+        else:
+            k = self._closed_form(0) + self._weight_cumulants(label)[:, None]
+            if label is not None:
+                k[..., label] += (self._closed_form(1) - self._closed_form(0))[..., label]
+            out = standardised(k)
+        return self.known.setdefault(label, out)
 
     @property
     def log_odds(self) -> Cumulants | None:
         """(n,) of the first of two classes against the second; None if not in closed form."""
         if self.closed is None:
             return None
-        return of_difference(self._plain + self._weight_cumulants(None)[:, None])
+        return of_difference(self._closed_form(0) + self._weight_cumulants(None)[:, None])
 
-    @cached_property
-    def _plain(self) -> Array:
+    def _closed_form(self, seen: int) -> Array:
+        """(5, n, C) as in `DensityCumulants`."""
         own: Any = self.closed
-        return np.asarray(own.density_cumulants(self.X, 0)[..., self.classes])
-
-    @cached_property
-    def _seen(self) -> Array:
-        own: Any = self.closed
-        return np.asarray(own.density_cumulants(self.X, 1)[..., self.classes])
+        if ("seen", seen) not in self.known:
+            self.known["seen", seen] = own.density_cumulants(self.X, seen)[..., self.classes]
+        return np.asarray(self.known["seen", seen])
 
     def _weight_cumulants(self, label: int | None) -> Array:
         """(5, C) of the log class weights."""
@@ -220,55 +208,42 @@ class Joints:
 
     # -- by inversion ------------------------------------------------------------------------
 
-    def _densities(self, label: int | None) -> list[Any]:
-        return [
-            log_density(self.model, self.X, c, self.class_prior, j == label)
-            for j, c in enumerate(self.classes)
-        ]
-
     def inverted(self, n_points: int, rows: slice | Array, label: int | None = None) -> Law:
         """Some rows by inversion of the characteristic functions."""
+        k = Cumulants(*(f[rows].T.ravel() for f in self._cumulants(label)))  # class by class
         u = self.points(n_points).random((n_points, len(self.classes)))
-        contrasts = self.part(rows)._densities(label)
-        n, n_classes = contrasts[0].X.shape[0], len(self.classes)
-        draws = np.empty((n, n_classes, n_points))
-        good = np.ones((n, n_classes), dtype=bool)
-        first, size = np.zeros((2, n, n_classes), dtype=np.intp)
-        start, spacing = np.zeros((n, n_classes)), np.ones((n, n_classes))
-        tables, length = [], 0
-        for c, contrast in enumerate(contrasts):
-            k = Cumulants(*(f[rows, c] for f in self._cumulants[label]))
-            varies = (k.sd > 0) | (k.error == np.inf)
-            good[~varies, c] = False  # F of a constant is a step
-            draws[:, c] = k.mean[:, None]
-            order = np.argsort(u[:, c])  # look-ups in order stay in the cache
-            for group in invert(contrast, k, np.flatnonzero(varies)):
-                good[group.rows, c] = group.error <= _WORST
-                for _, part in group.blocks(16 * group.phi.shape[1]):
-                    table = part.table()
-                    draws[part.rows[:, None], c, order] = table.quantile(u[order, c])
-                    cells = table.cubics()
-                    at = np.arange(len(cells)) * cells.shape[1] + length
-                    first[part.rows, c], size[part.rows, c] = at, cells.shape[1]
-                    start[part.rows, c], spacing[part.rows, c] = table.start, table.spacing
-                    tables.append(cells.reshape(-1, 4))
-                    length += len(tables[-1])
-        cells = np.concatenate(tables) if tables else np.zeros((1, 4))
-        size = np.maximum(size, 1)
+        u = np.ascontiguousarray(u.T)
+        order = np.argsort(u, axis=1)  # look-ups in order stay in the cache
+        found = densities(self.model, self.X[rows], self.classes, self.class_prior, label)
+        varies = (k.sd > 0) | (k.error == np.inf)
+        n_classes, n = len(self.classes), len(varies) // len(self.classes)
+        draws = np.repeat(k.mean[:, None], n_points, axis=1)
+        good = varies.copy()  # F of a constant is a step
+        first, size = np.zeros((2, len(good)), dtype=np.intp)
+        start, spacing = np.zeros(len(good)), np.ones(len(good))
+        tables: list[Table] = []
+        length = 0
+        for group in invert(found, k, np.flatnonzero(varies)):
+            good[group.rows] = group.error <= _WORST
+            for c in np.unique(group.rows // n):  # rows of a class share their points
+                for _, part in group.part(group.rows // n == c).blocks(16 * group.phi.shape[1]):
+                    rows, table = part.rows, part.table()
+                    draws[rows[:, None], order[c]] = table.quantile(u[c, order[c]])
+                    width = table.cdf.shape[1] - 1
+                    first[rows] = np.arange(len(rows)) * width + length
+                    size[rows], start[rows], spacing[rows] = width, table.start, table.spacing
+                    tables.append(table)
+                    length += len(rows) * width
+        cells = [cubics(t.cdf, t.pdf * t.spacing[:, None]).reshape(-1, 4) for t in tables]
+        fields = draws, first, np.maximum(size, 1), start, spacing
+        draws, first, size, start, spacing = (
+            np.ascontiguousarray(f.reshape(n_classes, n, *f.shape[1:]).swapaxes(0, 1))
+            for f in fields
+        )
         zero = np.zeros((n, n_classes, 1))
-        every = good.all(axis=1)
-        return Law(draws, zero, zero + 1, cells, first, size, start, spacing, every, every)
-
-
-class _ByLabel(dict[int | None, Cumulants]):
-    """Made when asked for."""
-
-    def __init__(self, make: Callable[[int | None], Cumulants]) -> None:
-        self._make = make
-
-    def __missing__(self, label: int | None) -> Cumulants:
-        self[label] = self._make(label)
-        return self[label]
+        every = good.reshape(n_classes, n).all(axis=0)
+        joined = np.concatenate(cells) if cells else np.zeros((1, 4))
+        return Law(draws, zero, zero + 1, joined, first, size, start, spacing, every, every)
 
 
 def _draws(g: Array, z: Array, loc: Array, scale: Array, compiled: bool) -> Array:
@@ -281,6 +256,14 @@ def _draws(g: Array, z: Array, loc: Array, scale: Array, compiled: bool) -> Arra
         return out
     c0, c1, c2, c3, c4 = np.moveaxis(g, -1, 0)[..., None]
     return np.asarray(loc + scale * (c0 + z * (c1 + z * (c2 + z * (c3 + z * c4)))))
+
+
+def cubics(f: Array, d: Array) -> Array:
+    """(..., G - 1, 4) cubics with the values f and the slopes d (..., G) at 0, 1, 2, ..."""
+    rise = np.diff(f)
+    left, right = d[..., :-1], d[..., 1:]
+    terms = f[..., :-1], left, 3 * rise - 2 * left - right, left + right - 2 * rise
+    return np.stack(terms, axis=-1)
 
 
 def expansion_cells(g: Array, compiled: bool) -> Array:

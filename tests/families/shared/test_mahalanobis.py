@@ -28,7 +28,7 @@ def both_ways(request, monkeypatch):
         monkeypatch.setattr("bayesgen.numerics.kernels.threads.n_threads", lambda: 3)
         monkeypatch.setattr(mahalanobis, "_NUMBERS", 640)
         monkeypatch.setattr(mahalanobis, "_DRAWS", 4)
-        monkeypatch.setattr("bayesgen.numerics.rows._BLOCK_CELLS", 60)
+        monkeypatch.setattr("bayesgen.numerics.rows.BLOCK_CELLS", 60)
 
 
 def factors(*shape, units=1.0):

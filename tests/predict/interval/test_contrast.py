@@ -11,7 +11,7 @@ from scipy.stats import kurtosis, skew
 
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
-from bayesgen.predict.interval.contrast import log_density, log_odds
+from bayesgen.predict.interval.contrast import densities, log_odds
 from bayesgen.predict.interval.cumulants import cumulants
 from tests.predict.interval.cases import FAMILIES, case, fit, log_joint, thirteen, weights_alone
 
@@ -157,7 +157,7 @@ def test_log_odds_of_class_weights_at_every_scale(a, b):
 
 def test_a_density_alone_is_that_of_its_class():
     model = thirteen()
-    k = cumulants(log_density(model, np.array([[1.0, 0.0]]), 1))
+    k = cumulants(densities(model, np.array([[1.0, 0.0]]), np.array([1])).contrasts[0])
     f, alpha = model.family, model.alpha
 
     def expected(r):

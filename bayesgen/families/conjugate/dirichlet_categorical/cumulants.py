@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def cgf(f: "DirichletCategorical", X: Matrix, t: Array) -> Array:
     """(..., N), as in `ConjugateFamily.cgf`."""
-    t = np.asarray(t)
+    t = np.atleast_2d(t)
     total, p_new = f.alpha.sum(axis=-1), f.p_new()
     n_classes, n_features, k = f.alpha.shape
     real = f.alpha > 0
@@ -35,10 +35,10 @@ def cgf(f: "DirichletCategorical", X: Matrix, t: Array) -> Array:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(tc == 0, 0.0, tc * np.log(p_new[c]))
 
-    if t.ndim == 1 or t.shape[-2] == 1:  # one t for all rows: a table for each feature
-        shared = t if t.ndim == 1 else t[..., 0, :]
-        table: Any = sum(moments(c, shared[..., c, None, None]) for c in range(n_classes))
-        new: Any = sum(never(c, shared[..., c, None]) for c in range(n_classes))
+    if t.shape[-2] == 1:  # one t for all rows: a table for each feature
+        used = [c for c in range(n_classes) if t[..., c].any()] or [0]
+        table: Any = sum(moments(c, t[..., 0, c, None, None]) for c in used)
+        new: Any = sum(never(c, t[..., 0, c, None]) for c in used)
         return look_up(X, f.extended(table, new)[..., None, :, :])[..., 0]
 
     def cell(rows: slice, t: Array) -> Array:

@@ -398,6 +398,8 @@ class DirichletMultinomial(ConjugateFamily):
             out: Any = 0.0
             for c in range(len(alpha)):
                 tc = t[..., c]  # (..., n or 1)
+                if not tc.any():
+                    continue
                 own = tc[..., owner] if own_t else tc
                 words = log_gamma_difference(alpha[c, word], own * times)
                 words = row_sums(words, cells.indptr) if own_t else shared_sums(count, words)

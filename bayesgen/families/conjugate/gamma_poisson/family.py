@@ -342,6 +342,8 @@ class GammaPoisson(ConjugateFamily):
             out: Any = 0.0
             for c in range(len(a)):
                 tc = t[..., c]  # (..., n or 1)
+                if not tc.any():
+                    continue
                 own = tc if count is not None else tc[..., i]
                 some = log_poisson_power(values, a[c, j], b[c, j], own)
                 if count is None:

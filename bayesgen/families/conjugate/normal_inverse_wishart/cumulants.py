@@ -24,10 +24,8 @@ if TYPE_CHECKING:
 
 def cgf(f: "NormalInverseWishart", X: Matrix, t: Array) -> Array:
     """As `ConjugateFamily.cgf`, of the observed cells; one pattern of missing cells at a time."""
-    t = np.asarray(t)
-    t = t[None] if t.ndim == 1 else t
-    dtype = np.complex128 if np.iscomplexobj(t) else np.float64
-    out = np.empty((*t.shape[:-2], X.shape[0]), dtype=dtype)
+    t = np.atleast_2d(t)
+    out = np.empty((*t.shape[:-2], X.shape[0]), dtype=np.result_type(t, np.float64))
     with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
         for rows, columns in pattern_blocks(X, f.live):
             part = f if len(columns) == f.dim else f.marginal(columns)
@@ -56,16 +54,17 @@ def density_cumulants(f: "NormalInverseWishart", X: Matrix, seen: int) -> Array:
 
 
 def _of_complete_rows(f: "NormalInverseWishart", x: Array, t: Array) -> Array:
-    n_classes, dim = len(f.mu), f.dim
-    whitened = [
-        solve_triangular(f.factor[0 if f.shared else c], (x - f.mu[c]).T, lower=True).T
-        for c in range(n_classes)
-    ]  # C arrays (n, D): their products are delta_c psi^-1 delta_d
-    groups = [list(range(n_classes))] if f.shared else [[c] for c in range(n_classes)]
+    dim, used = f.dim, np.flatnonzero(t.reshape(-1, t.shape[-1]).any(axis=0))
+    whitened = {
+        c: solve_triangular(f.factor[0 if f.shared else c], (x - f.mu[c]).T, lower=True).T
+        for c in used
+    }  # arrays (n, D): their products are delta_c psi^-1 delta_d
+    groups = [used] if f.shared and len(used) else used[:, None]
 
     def cell(rows: slice, t: Array) -> Array:
         out: Any = 0.0
-        for k, members in enumerate(groups):
+        for members in groups:
+            k = 0 if f.shared else members[0]
             z = np.stack([whitened[c][rows] for c in members], axis=1)
             gram = np.einsum("ncd,ned->nce", z, z)
             tg = t[..., members]
@@ -81,7 +80,7 @@ def _of_complete_rows(f: "NormalInverseWishart", x: Array, t: Array) -> Array:
             )
         return out
 
-    return cgf_by_rows(cell, len(x), n_classes * n_classes, t)
+    return cgf_by_rows(cell, len(x), len(used) ** 2, t)
 
 
 def _log_det_plus_identity(tau: Array, gram: Array) -> Array:

@@ -135,7 +135,7 @@ class NormalInverseWishart(ConjugateFamily):
         """Of rows, as in `mahalanobis.whitening`."""
         return whitening(self.mu, self.factor)
 
-    @property
+    @cached_property
     def dim(self) -> int:
         """D, with the ignored columns."""
         return self.mu.shape[1]
@@ -151,7 +151,7 @@ class NormalInverseWishart(ConjugateFamily):
             ignored=np.zeros(len(columns), dtype=bool),
         )
 
-    @property
+    @cached_property
     def live(self) -> Array:
         """Columns that are not ignored."""
         return np.flatnonzero(~np.broadcast_to(self.ignored, self.dim))
