@@ -156,6 +156,7 @@ def joint_t(  # pragma: no cover - compiled
 @compiled
 def correlated_t(  # pragma: no cover - compiled
     x: Array,
+    columns: Array,
     shift: Array,
     whiten: Array,
     centre: Array,
@@ -170,6 +171,7 @@ def correlated_t(  # pragma: no cover - compiled
     Parameters
     ----------
     x : (N, D) complete rows, D <= 64
+    columns : uint64 (D,), all
     shift : (D,)
     whiten : (G, D, D) lower triangular
     centre : (G, D)
@@ -181,7 +183,6 @@ def correlated_t(  # pragma: no cover - compiled
     n_groups, dim = centre.shape
     n_classes = len(step)
     each = n_classes // n_groups
-    columns = np.arange(dim).astype(np.uint64)
     tile = np.empty((_COLUMNS, _ROWS + _PADDING))
     about = np.zeros((_COLUMNS, _ROWS + _PADDING))
     w = np.empty(_COLUMNS)  # a row of `whiten`, of which four at a time are multiplied
