@@ -145,7 +145,7 @@ def by_row(case: Case, densities: Any) -> np.ndarray:
     out = np.zeros((*first.shape[:2], len(case.y)))
     for values in densities.data_vars.values():
         if values.dims[2] == "cell":  # a token each
-            for token, row in enumerate(case.rows["x_row"].eval()):
+            for token, row in enumerate(case.rows["x_row"].eval(mode=PYTHON)):
                 out[..., row] += values.values[..., token]
         else:
             out += values.values.reshape(*values.shape[:3], -1).sum(axis=-1)

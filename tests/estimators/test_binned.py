@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import bayesgen as bg
+from tests.graphs import PYTHON
 from tests.selection import rest_is_slow
 
 
@@ -272,7 +273,7 @@ def test_super_parents_in_pymc_are_given_by_position():
     X, y = table()
     clf = bg.AnDE(2, n_bins=2).fit(X, y)
     model = clf.to_pymc(structure=[2, 0])
-    shapes = {v.name: tuple(v.shape.eval()) for v in model.free_RVs}
+    shapes = {v.name: tuple(v.shape.eval(mode=PYTHON)) for v in model.free_RVs}
     assert shapes["tables_0_0"] == (1, 3)
     assert shapes["tables_0_2"] == (3, 3)  # two bins and missing cells, given the colour
     assert shapes["tables_1_1"] == (9, 3)

@@ -63,8 +63,8 @@ def rows_with_gaps(n: int = 60, d: int = 4, seed: int = 0) -> Any:
 
 
 def kernel_arguments(X: np.ndarray) -> tuple[np.ndarray, ...]:
-    at = gaps.Patterns.of(X)
-    return np.nan_to_num(X), at.order, at.first, at.seen * 1
+    at = gaps.Patterns.of(X)  # whole numbers as PyMC hands them over
+    return np.nan_to_num(X), *(a.astype(np.int32) for a in (at.order, at.first, at.seen))
 
 
 def by_scipy(X: np.ndarray, mu: np.ndarray, sigma: np.ndarray) -> np.ndarray:

@@ -228,7 +228,7 @@ def _look_up_compiled(X: Array, table: Array) -> Array:
 
     def part(start: int, stop: int) -> None:
         for rows in categorical.row_slices(X, start, stop):
-            categorical.look_up(categorical.as_codes(X[rows]), flat, out[:, rows])
+            categorical.look_up(categorical.as_codes(X[rows]), flat, out, rows.start)
 
     for _ in over_blocks(part, X.shape[0], X.shape[1], most=32):
         pass

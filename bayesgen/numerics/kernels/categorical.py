@@ -94,8 +94,10 @@ def count_codes(x: Array, y: Array, weight: Array, counts: Array) -> None:  # pr
 
 
 @compiled
-def look_up(x: Array, table: Array, out: Array) -> None:  # pragma: no cover - compiled
-    """Sums over the columns of a table (D, K + 2, >= S C) at the codes of each row: out (S, N, C).
+def look_up(x: Array, table: Array, out: Array, start: int) -> None:  # pragma: no cover - compiled
+    """Sums over the columns of a table (D, K + 2, >= S C) at the codes of each row.
+
+    Those of row i go to ``out[:, start + i]``, out (S, N, C).
 
     The last axis of the table is padded to a multiple of 8, so that eight sums are added up beside
     each other, and none waits for its own end.
@@ -133,7 +135,7 @@ def look_up(x: Array, table: Array, out: Array) -> None:  # pragma: no cover - c
                     found[7] += h
                 s, k = m // n_classes, m % n_classes
                 for q in range(min(_TOGETHER, n_outputs - m)):
-                    out[s, i, k] = found[q]
+                    out[s, start + i, k] = found[q]
                     k += 1
                     if k == n_classes:
                         s, k = s + 1, 0

@@ -71,9 +71,9 @@ def grid_log_likelihood(  # pragma: no cover - compiled
         for start in range(of_class[c], of_class[c + 1], _ROWS):
             n = min(_ROWS, of_class[c + 1] - start)
             for i in range(n):
-                length[i] = count[first[start + i] : first[start + i + 1]].sum()
-                most[i] = -np.inf
-                total[i] = 0.0
+                length[i], most[i], total[i] = 0.0, -np.inf, 0.0
+                for at in range(first[start + i], first[start + i + 1]):
+                    length[i] += count[at]
             for k in range(n_factors):
                 row = loading[c, k]
                 for i in range(n):

@@ -33,7 +33,8 @@ def add_moments(  # pragma: no cover - compiled
     s, q = np.empty((n_classes, n_features)), np.empty((n_classes, n_features))
     about = np.empty((n_classes, n_features))  # near the class means: squares about it lose nothing
     for c in range(n_classes):
-        about[c] = shift + mean[c]
+        for j in range(n_features):
+            about[c, j] = shift[j] + mean[c, j]
     step = max(_CELLS // n_features, 4 * n_classes)
     for start in range(0, n_rows, step):
         stop = min(start + step, n_rows)

@@ -116,8 +116,8 @@ def joint_t(  # pragma: no cover - compiled
     """
     n_classes, n_live = mu.shape
     tile = np.empty((_COLUMNS, _ROWS + _PADDING))
-    # sums of squares and of log widths, and those of the last columns
-    total, part = np.empty((2, n_classes, _ROWS)), np.empty((2, n_classes, _ROWS))
+    # sums of squares, then those of log widths, and both of the last columns
+    total, part = np.empty((2 * n_classes, _ROWS)), np.empty((2 * n_classes, _ROWS))
     count = np.empty(_ROWS, np.int64)
     for start in range(0, len(x), _ROWS):
         n = min(_ROWS, len(x) - start)
@@ -139,22 +139,24 @@ def joint_t(  # pragma: no cover - compiled
                     for r in range(n):
                         z = (tile[j, r] - m) * scale
                         seen = z == z
-                        part[0, c, r] += z * z if seen else 0.0
-                        part[1, c, r] += each if seen else 0.0
-        total += part
+                        part[c, r] += z * z if seen else 0.0
+                        part[n_classes + c, r] += each if seen else 0.0
         for r in range(n):
             for c in range(n_classes):
-                if total[0, c, r] < _LARGE:
-                    log_sum = np.log1p(total[0, c, r])
+                square = total[c, r] + part[c, r]
+                if square < _LARGE:
+                    log_sum = np.log1p(square)
                 else:
                     log_sum = _log_of_squares(x[start + r], columns, shift, mu[c], inverse[c])
                 d = count[r]
-                out[start + r, c] = log_norm[c, d] - total[1, c, r] - power[c, d] * log_sum
+                log_width_sum = total[n_classes + c, r] + part[n_classes + c, r]
+                out[start + r, c] = log_norm[c, d] - log_width_sum - power[c, d] * log_sum
 
 
 @compiled
 def correlated_t(  # pragma: no cover - compiled
     x: Array,
+    columns: Array,
     shift: Array,
     whiten: Array,
     centre: Array,
@@ -169,6 +171,7 @@ def correlated_t(  # pragma: no cover - compiled
     Parameters
     ----------
     x : (N, D) complete rows, D <= 64
+    columns : uint64 (D,), all
     shift : (D,)
     whiten : (G, D, D) lower triangular
     centre : (G, D)
@@ -180,7 +183,6 @@ def correlated_t(  # pragma: no cover - compiled
     n_groups, dim = centre.shape
     n_classes = len(step)
     each = n_classes // n_groups
-    columns = np.arange(dim).astype(np.uint64)
     tile = np.empty((_COLUMNS, _ROWS + _PADDING))
     about = np.zeros((_COLUMNS, _ROWS + _PADDING))
     w = np.empty(_COLUMNS)  # a row of `whiten`, of which four at a time are multiplied
@@ -197,7 +199,8 @@ def correlated_t(  # pragma: no cover - compiled
                     about[j, r] = tile[j, r] - m
             for i in range(dim):
                 z[:] = 0.0
-                w[: i + 1] = whiten[g, i, : i + 1]
+                for j in range(i + 1):
+                    w[j] = whiten[g, i, j]
                 for j in range(0, i + 1, 4):
                     one, two, three, four = w[j], w[j + 1], w[j + 2], w[j + 3]
                     for r in range(n):
@@ -222,8 +225,10 @@ def correlated_t(  # pragma: no cover - compiled
 def _flush(part: Array, total: Array, first: int) -> None:  # pragma: no cover - compiled
     """Add up in blocks: a straight sum of a million terms would lose digits."""
     if first and first % (_TILES * _COLUMNS) == 0:
-        total += part
-        part[:] = 0.0
+        for k in range(len(part)):
+            for r in range(part.shape[1]):
+                total[k, r] += part[k, r]
+                part[k, r] = 0.0
 
 
 @compiled

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bayesgen.numerics.kernels.compiling import COLUMNS, compiled, compiled_sums
+from bayesgen.numerics.kernels.compiling import COLUMNS, as_data, compiled, compiled_sums
 from bayesgen.numerics.kernels.gamma import (
     LOG_FACTORIAL,
     largest_count,
@@ -96,7 +96,7 @@ def log_numerators(X: Any, alpha: Array) -> tuple[Array, Array]:
     def score(start: int, stop: int) -> None:
         indptr, words, counts = read(start, stop)
         if columns is not None:
-            words = np.searchsorted(columns, words).astype(np.int32)
+            words = as_data(np.searchsorted(columns, words).astype(np.int32))
         own = out[start:stop], length[start:stop]
         _score(indptr, words, counts, table, padded, per_log, *own)
 
@@ -118,7 +118,7 @@ def _reader(X: Any) -> Callable[[int, int], Cells]:
         def dense(start: int, stop: int) -> Cells:
             counts = np.ascontiguousarray(X[start:stop], dtype=np.float64).ravel()
             indptr = np.arange(stop - start + 1, dtype=np.int64) * X.shape[1]
-            return indptr, np.tile(columns, stop - start), counts
+            return indptr, as_data(np.tile(columns, stop - start)), as_data(counts)
 
         return dense
     once = X.has_canonical_format
@@ -132,8 +132,8 @@ def _reader(X: Any) -> Callable[[int, int], Cells]:
             indptr, words, counts = block.indptr, block.indices, block.data
         return (
             indptr.astype(np.int64) - indptr[0],
-            np.ascontiguousarray(words, dtype=np.int32),
-            np.ascontiguousarray(counts, dtype=np.float64),
+            as_data(np.ascontiguousarray(words, dtype=np.int32)),
+            as_data(np.ascontiguousarray(counts, dtype=np.float64)),
         )
 
     return stored

@@ -4,6 +4,7 @@ import pytest
 import bayesgen as bg
 from bayesgen.families.shared import mahalanobis
 from bayesgen.numerics import kernels
+from bayesgen.numerics.kernels.compiling import as_rows
 from bayesgen.numerics.kernels.linear import add_scores
 
 
@@ -15,7 +16,7 @@ def test_scores_are_a_product_of_matrices(n_scores, n_features):
     x[3, -1], x[5, 0] = np.nan, np.inf
     centre, w = x[0].copy(), rng.standard_normal((n_scores, n_features))
     out = np.ones((40, n_scores))
-    add_scores(x, centre, w, out)
+    add_scores(as_rows(x), centre, w, out)
     expected = 1 + (x - centre) @ w.T
     keep = np.isfinite(x).all(axis=1)
     np.testing.assert_allclose(out[keep], expected[keep], rtol=1e-12, atol=1e-12)

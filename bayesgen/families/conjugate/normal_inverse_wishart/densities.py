@@ -92,12 +92,13 @@ def _compiled(f: "NormalInverseWishart", X: Array) -> Array:
     tables = (np.broadcast_to(f.shift, f.dim), *f.whitening, *f.student)
     arguments = [as_data(np.ascontiguousarray(a, dtype=np.float64)) for a in tables]
     shift, whiten, centre, step, scale, log_norm, power = arguments
+    columns = as_data(np.arange(f.dim, dtype=np.uint64))
     out = np.empty((X.shape[0], len(f.mu)))
 
     def part(start: int, stop: int) -> None:
         for rows in row_slices(X, start, stop):
-            x = as_rows(X[rows])
-            correlated_t(x, shift, whiten, centre, step, scale, log_norm, power, out[rows])
+            x, own = as_rows(X[rows]), out[rows]
+            correlated_t(x, columns, shift, whiten, centre, step, scale, log_norm, power, own)
 
     for _ in over_blocks(part, X.shape[0], X.shape[1], most=32):
         pass
