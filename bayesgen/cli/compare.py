@@ -17,9 +17,9 @@ from bayesgen.cli.console import (
     show_json,
     show_scores,
     stdout,
-    with_examples,
 )
 from bayesgen.cli.fit import Model
+from bayesgen.cli.options import AsJson, Target, Texts
 
 if TYPE_CHECKING:
     from bayesgen.cli.files import Table
@@ -41,18 +41,6 @@ class _Entry(NamedTuple):
     labels: "Array"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    text = with_examples(
-        compare,
-        "bayesgen compare penguins.nc held_out.csv --target species",
-        "bayesgen compare sms.nc held_out.tsv --target label --text text",
-        "bayesgen compare mixed.nc lda.nc penguins.csv --target species --drop-incomplete",
-        "bayesgen compare iris.csv --target kind --model gaussian --model lda --model qda",
-    )
-    app.command("compare", help=text)(compare)
-
-
 def compare(
     model: Annotated[
         Path,
@@ -66,13 +54,8 @@ def compare(
             "model rows that it has not seen, of several the rows that they were fitted to.",
         ),
     ] = None,
-    target: Annotated[
-        str, typer.Option("--target", "-t", metavar="COLUMN", help="Column with the labels.")
-    ] = ...,  # type: ignore[assignment] # required, behind an argument that is not
-    text: Annotated[
-        str | None,
-        typer.Option("--text", metavar="COLUMN", help="Column with the texts (language models)."),
-    ] = None,
+    target: Target = ...,  # type: ignore[assignment] # required, behind an argument that is not
+    text: Texts = None,
     named: Annotated[
         list[Model] | None,
         typer.Option(
@@ -98,9 +81,7 @@ def compare(
             help="training or held-out; default: held-out for one model, training for several.",
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object on stdout in place of tables.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Score models by the probabilities that they give to labels they have not seen.
 
@@ -112,6 +93,13 @@ def compare(
     by each model without its row, with no refit; elpd is the sum of log probabilities, with the
     paired difference to the best model. With --model NAME models are fitted here, with their
     defaults.
+
+    Examples
+    --------
+    bayesgen compare penguins.nc held_out.csv --target species
+    bayesgen compare sms.nc held_out.tsv --target label --text text
+    bayesgen compare mixed.nc lda.nc penguins.csv --target species --drop-incomplete
+    bayesgen compare iris.csv --target kind --model gaussian --model lda --model qda
     """
     from bayesgen.cli import columns, files
 

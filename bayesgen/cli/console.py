@@ -299,8 +299,11 @@ def _footnote(row: Any, n_rows: int) -> str:
     return ""
 
 
-def with_examples(function: Callable[..., Any], *lines: str) -> str:
+def help_text(function: Callable[..., Any]) -> str:
     """The docstring as help text, with examples set line by line."""
-    paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
-    text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
-    return "\n".join([text, "", "\b", "[bold]Examples[/bold]", *(f"  {line}" for line in lines)])
+    text, _, examples = inspect.cleandoc(function.__doc__ or "").partition(
+        "\n\nExamples\n--------\n"
+    )
+    paragraphs = [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
+    lines = [f"  {line}" for line in examples.splitlines()]
+    return "\n".join(["\n\n".join(paragraphs), "", "\b", "[bold]Examples[/bold]", *lines])

@@ -18,8 +18,8 @@ from bayesgen.cli.console import (
     plain_table,
     shortened,
     stdout,
-    with_examples,
 )
+from bayesgen.cli.options import Target
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -89,28 +89,11 @@ _ONE_KIND = {  # what all columns are read as, where the model has no choice
 }
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    text = with_examples(
-        fit,
-        "bayesgen fit penguins.csv --target species -o penguins.nc",
-        "bayesgen fit penguins.csv --target species --drop year -o penguins.nc",
-        "bayesgen fit visits.parquet --target ill --kind visits=poisson -o ill.nc",
-        "bayesgen fit iris.csv --target kind --model lda -o iris.nc",
-        "bayesgen fit sms.tsv --target label --model markov --text text -o sms.nc",
-        "bayesgen fit penguins.csv --target species --model auto -o pool.nc",
-        "bayesgen fit penguins.csv --target species --test 0.3 -o penguins.nc",
-    )
-    app.command("fit", help=text)(fit)
-
-
 def fit(
     data: Annotated[
         Path, typer.Argument(metavar="DATA", help="Table with labels: .csv, .tsv or .parquet.")
     ],
-    target: Annotated[
-        str, typer.Option("--target", "-t", metavar="COLUMN", help="Column with the labels.")
-    ],
+    target: Target,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where the model goes (netCDF).")
     ],
@@ -168,6 +151,16 @@ def fit(
     null or None is missing and is left out exactly. Rows without a label are dropped. The file is
     read in parts, so it may be larger than memory (but not for auto, forest, ande and histogram):
     what the columns hold is decided on the first million cells and checked on all others.
+
+    Examples
+    --------
+    bayesgen fit penguins.csv --target species -o penguins.nc
+    bayesgen fit penguins.csv --target species --drop year -o penguins.nc
+    bayesgen fit visits.parquet --target ill --kind visits=poisson -o ill.nc
+    bayesgen fit iris.csv --target kind --model lda -o iris.nc
+    bayesgen fit sms.tsv --target label --model markov --text text -o sms.nc
+    bayesgen fit penguins.csv --target species --model auto -o pool.nc
+    bayesgen fit penguins.csv --target species --test 0.3 -o penguins.nc
     """
     import numpy as np
 
