@@ -83,10 +83,10 @@ def predict(
     """
     import numpy as np
 
-    from bayesgen.cli import columns, files, writing
+    from bayesgen.cli import columns, files
 
     file_format(output)
-    writing.check_output(output, model, new)
+    files.check_output(output, model, new)
     table = files.open_table(new)
     clf = files.load_model(model)
     if chunk_rows is not None:
@@ -103,7 +103,7 @@ def predict(
     counts = np.zeros(len(clf.classes_), dtype=int)
     n_rows, block = 0, max(1, min(_BLOCK_ROWS, _BLOCK_CELLS // len(reader.columns)))
     with (
-        writing.open_writer(output, names, lambda: _schema(clf, table, kept, names)) as write,
+        files.open_writer(output, names, lambda: _schema(clf, table, kept, names)) as write,
         row_progress("predicting", 1.0) as advance,
     ):
         for rows in table.rows([*dict.fromkeys([*kept, *reader.columns])], block):

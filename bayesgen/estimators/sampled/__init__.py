@@ -10,9 +10,12 @@ from bayesgen.estimators.sampled.counts import (
     LogisticNormalNB,
     NegativeBinomialNB,
 )
-from bayesgen.estimators.sampled.discriminative import BayesianLogisticRegression
 from bayesgen.estimators.sampled.mixture import MixtureDiscriminant, choose_n_components
-from bayesgen.estimators.sampled.reals import LKJDiscriminant, StudentTNB
+from bayesgen.estimators.sampled.reals import (
+    BayesianLogisticRegression,
+    LKJDiscriminant,
+    StudentTNB,
+)
 
 __all__ = [
     "BayesianLogisticRegression",
