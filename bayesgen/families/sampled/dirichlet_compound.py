@@ -34,7 +34,7 @@ from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.records import array, guide, prior_object
 from bayesgen.families.shared.hyperparameters import broadcast_prior
-from bayesgen.families.shared.pymc_parts import declare, dirichlet, prefixed, sum_cells, variable
+from bayesgen.families.shared.pymc_parts import declare, dirichlet, parameter, sum_cells
 from bayesgen.families.shared.rising import (
     Factors,
     known_codes,
@@ -169,28 +169,24 @@ class DirichletCompound(Family):
         import pytensor.tensor as pt
 
         prior = declare(self, "prior", prefix)
-        dims = {name: prefixed(prefix, d) for name, d in self.params.items()}
-        names = {name: f"{prefix}{name}" for name in dims}
 
-        def default() -> Any:
+        def default(name: str, dims: tuple[str, ...]) -> Any:
             if self.alpha.shape[-1] == 1:
-                return dirichlet(names["mean"], self.alpha, prior["alpha"], dims["mean"])
+                return dirichlet(name, self.alpha, prior["alpha"], dims)
             w = prior["reference"]
             return pm.Dirichlet(
-                names["mean"],
+                name,
                 prior["alpha"] + pt.zeros(w.shape),  # PyMC must meet w before the transform
                 default_transform=counted_simplex(w),
-                dims=dims["mean"],
+                dims=dims,
             )
 
-        mean = variable(names["mean"], self.mean, dims["mean"], default)
-        total = variable(
-            names["concentration"],
-            self.concentration,
-            dims["concentration"],
-            lambda: pm.LogNormal(
-                names["concentration"], pt.log(prior["typical"]), 2.0, dims=dims["concentration"]
-            ),
+        mean = parameter(self, prefix, "mean", default)
+        total = parameter(
+            self,
+            prefix,
+            "concentration",
+            lambda total, dims: pm.LogNormal(total, pt.log(prior["typical"]), 2.0, dims=dims),
         )
         if X is not None:
             log_p = self._log_rows(f"{prefix}x", X, known_codes(y), mean, total)

@@ -33,9 +33,8 @@ from bayesgen.families.shared.pymc_parts import (
     centred,
     declare,
     observe_cells,
-    prefixed,
+    parameter,
     scale_above_rounding,
-    variable,
 )
 from bayesgen.numerics.rows import Matrix, dense_block, has_nan, row_blocks
 from bayesgen.numerics.special import Array
@@ -127,24 +126,13 @@ class StudentT(Family):
 
         prior = declare(self, "prior", prefix)
         m, s = prior["location"], prior["scale"]
-        dims = {name: prefixed(prefix, d) for name, d in self.params.items()}
-        names = {name: f"{prefix}{name}" for name in dims}
-        nu = variable(
-            names["nu"],
-            self.nu,
-            dims["nu"],
-            lambda: pm.Gamma(names["nu"], 2.0, 0.1, dims=dims["nu"]),
-        )
-        sigma = scale_above_rounding(
-            names["sigma"], self.sigma, dims["sigma"], s, prior["resolution"]
-        )
-        mu = variable(
-            names["mu"],
-            self.mu,
-            dims["mu"],
-            lambda: pm.Normal(
-                names["mu"], m, np.sqrt(10.0) * s, transform=centred(s), dims=dims["mu"]
-            ),
+        nu = parameter(self, prefix, "nu", lambda nu, dims: pm.Gamma(nu, 2.0, 0.1, dims=dims))
+        sigma = scale_above_rounding(self, prefix, s, prior["resolution"])
+        mu = parameter(
+            self,
+            prefix,
+            "mu",
+            lambda mu, dims: pm.Normal(mu, m, np.sqrt(10.0) * s, transform=centred(s), dims=dims),
         )
         if X is not None:
             observe_cells(

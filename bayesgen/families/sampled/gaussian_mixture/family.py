@@ -52,9 +52,9 @@ from bayesgen.families.shared.mahalanobis import log_normal_of_draws
 from bayesgen.families.shared.pymc_parts import (
     centred,
     declare,
+    parameter,
     prefixed,
     scale_above_rounding,
-    variable,
 )
 from bayesgen.numerics.rows import Matrix, row_blocks
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
@@ -251,17 +251,13 @@ class GaussianMixture(Family):
         m, s = prior["location"], prior["scale"]
         dims = {name: prefixed(prefix, d) for name, d in self.params.items()}
         theta = {"weight": self._declare_weights(prefix, dims["weight"])}
-        theta["mu"] = variable(
-            f"{prefix}mu",
-            self.mu,
-            dims["mu"],
-            lambda: pm.Normal(
-                f"{prefix}mu", m, np.sqrt(10.0) * s, transform=centred(s), dims=dims["mu"]
-            ),
+        theta["mu"] = parameter(
+            self,
+            prefix,
+            "mu",
+            lambda mu, dims: pm.Normal(mu, m, np.sqrt(10.0) * s, transform=centred(s), dims=dims),
         )
-        theta["sigma"] = scale_above_rounding(
-            f"{prefix}sigma", self.sigma, dims["sigma"], s, prior["resolution"]
-        )
+        theta["sigma"] = scale_above_rounding(self, prefix, s, prior["resolution"])
         if self.covariance == "full":
             theta["correlation"] = declare_correlation(
                 "correlation",

@@ -37,7 +37,7 @@ from scipy.special import logsumexp
 
 from bayesgen.families.names import CLASS
 from bayesgen.families.shared.pymc_parts import declare as declare_data
-from bayesgen.families.shared.pymc_parts import prefixed, sum_cells, variable
+from bayesgen.families.shared.pymc_parts import parameter, prefixed, sum_cells
 from bayesgen.families.shared.rising import known_codes, refuse_fractional_counts
 from bayesgen.families.shared.simplex import counted_simplex
 from bayesgen.numerics.rows import Matrix, class_sums, row_sums, stored_cells
@@ -58,28 +58,22 @@ def declare(f: "LogisticNormal", prefix: str, X: Matrix | None, y: Any) -> dict[
         return _declare_round(f, prefix, X, known_codes(y))
     prior = declare_data(f, "prior", prefix)
     dims = {name: prefixed(prefix, d) for name, d in f.params.items()}
-    names = {k: f"{prefix}{k}" for k in ("centre", "loading", "spread", "unit", "along")}
     w, r = prior["reference"], prior["direction"]
-    centre = variable(
-        names["centre"],
-        f.centre,
-        dims["centre"],
-        lambda: pm.Dirichlet(
-            names["centre"],
+    centre = parameter(
+        f,
+        prefix,
+        "centre",
+        lambda centre, dims: pm.Dirichlet(
+            centre,
             prior["alpha"] + pt.zeros(w.shape),  # PyMC must meet w before the transform
             default_transform=counted_simplex(w),
-            dims=dims["centre"],
+            dims=dims,
         ),
     )
     by_factor = dims["loading"][:2]
-    spread = variable(
-        names["spread"],
-        f.spread,
-        by_factor,
-        lambda: pm.HalfNormal(names["spread"], 1.0, dims=by_factor),
-    )
-    unit = pm.ZeroSumNormal(names["unit"], sigma=1.0, n_zerosum_axes=1, dims=dims["loading"])
-    along = pm.HalfNormal(names["along"], 1.0, dims=by_factor)
+    spread = parameter(f, prefix, "spread", lambda name, d: pm.HalfNormal(name, 1.0, dims=d))
+    unit = pm.ZeroSumNormal(f"{prefix}unit", sigma=1.0, n_zerosum_axes=1, dims=dims["loading"])
+    along = pm.HalfNormal(f"{prefix}along", 1.0, dims=by_factor)
     # the parts along r_l: of factor k itself `along`, of earlier ones those of `unit`, else 0
     parts = []
     for k in range(f.factors):
@@ -88,7 +82,7 @@ def declare(f: "LogisticNormal", prefix: str, X: Matrix | None, y: Any) -> dict[
             part = part - r[:, l] * (r[:, l] * part).sum(axis=-1, keepdims=True)
         parts.append(part + r[:, k] * along[:, k, None])
     loading = pm.Deterministic(
-        names["loading"], spread[:, :, None] * pt.stack(parts, axis=1), dims=dims["loading"]
+        f"{prefix}loading", spread[:, :, None] * pt.stack(parts, axis=1), dims=dims["loading"]
     )
     theta = {"centre": centre, "loading": loading}
     if X is not None:
