@@ -20,7 +20,7 @@ from bayesgen.families.conjugate.dirichlet_categorical import DirichletCategoric
 from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
 from bayesgen.families.conjugate.normal_inverse_gamma.family import NormalInverseGamma, Variance
-from bayesgen.families.contract import ConjugateFamily, Family, Stats
+from bayesgen.families.contract import Family, Stats
 from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.shared.category_codes import Codes
 from bayesgen.families.shared.cells import category_coords
@@ -123,7 +123,7 @@ class CategoricalNB(_Table):
         self.class_alpha = class_alpha
         self.prior = prior
 
-    def _make_family(self) -> ConjugateFamily:
+    def _make_family(self) -> Family:
         encoder = getattr(self, "encoder_", None)
         if encoder is None:
             return DirichletCategorical(self.alpha)
@@ -237,7 +237,7 @@ class MixedNB(_Table):
     array(['Adelie'], dtype='<U6')
     """
 
-    _family_type: type[Family] = Columns
+    _family_type = Columns
 
     def __init__(
         self,
@@ -272,7 +272,7 @@ class MixedNB(_Table):
         self.class_alpha = class_alpha
         self.prior = prior
 
-    def _make_family(self) -> ConjugateFamily:
+    def _make_family(self) -> Columns:
         schema = getattr(self, "encoder_", None)
         if schema is None:
             return Columns()

@@ -6,7 +6,6 @@ The label given the features, nothing said of the features: BayesianLogisticRegr
 from typing import Any, Literal
 
 from bayesgen.estimators.sampled.classifier import SampledClassifier
-from bayesgen.families.contract import Family
 from bayesgen.families.sampled.lkj_normal import LKJNormal
 from bayesgen.families.sampled.logistic_regression import Features, LogisticRegression
 from bayesgen.families.sampled.student_t import StudentT
@@ -61,7 +60,7 @@ class LKJDiscriminant(SampledClassifier):
     _priors = ("mu", "sigma")
     _target_accept = 0.95  # with few rows scales and strong correlations make a funnel
 
-    _family_type: type[Family] = LKJNormal
+    _family_type = LKJNormal
 
     def __init__(
         self,
@@ -81,12 +80,9 @@ class LKJDiscriminant(SampledClassifier):
         self.eta = eta
         self.covariance = covariance
         self.class_alpha = class_alpha
-        self.draws = draws
-        self.tune = tune
-        self.chains = chains
-        self.random_state = random_state
+        self._set_sampler(draws, tune, chains, random_state)
 
-    def _make_family(self) -> Family:
+    def _make_family(self) -> LKJNormal:
         if self.covariance not in ("class", "shared"):
             raise ValueError(f"covariance must be 'class' or 'shared', got {self.covariance!r}")
         shared = self.covariance == "shared"
@@ -128,7 +124,7 @@ class StudentTNB(SampledClassifier):
 
     _priors = ("mu", "sigma", "nu")
 
-    _family_type: type[Family] = StudentT
+    _family_type = StudentT
 
     def __init__(
         self,
@@ -146,12 +142,9 @@ class StudentTNB(SampledClassifier):
         self.sigma = sigma
         self.nu = nu
         self.class_alpha = class_alpha
-        self.draws = draws
-        self.tune = tune
-        self.chains = chains
-        self.random_state = random_state
+        self._set_sampler(draws, tune, chains, random_state)
 
-    def _make_family(self) -> Family:
+    def _make_family(self) -> StudentT:
         return StudentT(self.mu, self.sigma, self.nu)
 
 
@@ -208,7 +201,7 @@ class BayesianLogisticRegression(SampledClassifier):
     _priors = ("coef", "intercept")
     class_alpha = 1.0  # there are no class weights
 
-    _family_type: type[Family] = LogisticRegression
+    _family_type = LogisticRegression
 
     def __init__(
         self,
@@ -228,12 +221,9 @@ class BayesianLogisticRegression(SampledClassifier):
         self.intercept_scale = intercept_scale
         self.coef = coef
         self.intercept = intercept
-        self.draws = draws
-        self.tune = tune
-        self.chains = chains
-        self.random_state = random_state
+        self._set_sampler(draws, tune, chains, random_state)
 
-    def _make_family(self) -> Family:
+    def _make_family(self) -> LogisticRegression:
         return LogisticRegression(
             self.coef, self.intercept, self.features, self.coef_scale, self.intercept_scale
         )
