@@ -176,13 +176,7 @@ def show_json(found: Any) -> None:
     """One JSON object on stdout; NaN and infinities are null."""
     import json
 
-    def plain(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {str(k): plain(v) for k, v in value.items()}
-        if isinstance(value, list | tuple):
-            return [plain(v) for v in value]
-        value = value.item() if hasattr(value, "item") else value
-        return None if isinstance(value, float) and not abs(value) < float("inf") else value
+    from bayesgen.reporting.parts import plain
 
     sys.stdout.write(json.dumps(plain(found), ensure_ascii=False) + "\n")
 

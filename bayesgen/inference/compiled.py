@@ -249,8 +249,6 @@ def compiled_program(model: Any, progressbar: bool) -> tuple[Program, Any]:
     """The program of a model, and nutpie's part with its data; call with the lock held."""
     import pandas as pd
 
-    from bayesgen.inference.compiled import compile_model
-
     graph = Graph.of(model)
     program = find(graph)
     if program is None:

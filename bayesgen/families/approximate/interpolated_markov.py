@@ -334,7 +334,3 @@ class InterpolatedMarkov(SuffixFamily, ApproximateFamily):
                 token[left[some]] = level.index.grams[np.clip(gram, first, last), -1]
             left = np.delete(left, mine)
         return token
-
-
-def _same(a: Any, b: Any) -> bool:
-    return bool(np.array_equal(np.asarray(a), np.asarray(b)))
