@@ -40,8 +40,8 @@ from bayesgen.families.shared.rising import (
     Factors,
     known_codes,
     refuse_fractional_counts,
-    row_of_cells,
 )
+from bayesgen.families.shared.word_counts import row_of_cells
 from bayesgen.numerics.rows import (
     Matrix,
     class_counts,
