@@ -17,7 +17,7 @@ Guide, multivariate priors for hierarchical models.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -119,11 +119,7 @@ class LKJNormal(Family):
         if self.sigma is None:
             self._refuse_degenerate(np.asarray(X, dtype=np.float64), y, n_classes)
         location, scale = robust_location_and_scale(X, y)
-        return replace(
-            self,
-            location=location if self.location is None else np.asarray(self.location, np.float64),
-            scale=scale if self.scale is None else np.asarray(self.scale, np.float64),
-        )
+        return self.filled(location=location, scale=scale)
 
     def _refuse_degenerate(self, X: Array, y: Array, n_classes: int) -> None:
         """Raise where the likelihood grows without bound at scales of 0 or correlations of 1."""

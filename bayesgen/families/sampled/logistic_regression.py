@@ -125,11 +125,7 @@ class LogisticRegression(Family):
         sd = np.sqrt(np.average(np.square(X - mean), axis=0, weights=weight))
         rounding = 16 * np.finfo(float).eps * np.abs(X).max(axis=0, initial=0.0)
         sd = np.where(sd <= rounding, 1.0, sd)
-        return replace(
-            self,
-            location=mean if self.location is None else np.asarray(self.location, np.float64),
-            scale=sd if self.scale is None else np.asarray(self.scale, np.float64),
-        )
+        return self.filled(location=mean, scale=sd)
 
     def to_pymc(
         self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None

@@ -19,7 +19,7 @@ distributions (prior of nu); Lange, Little and Taylor (1989), Robust statistical
 t distribution.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -107,13 +107,8 @@ class StudentT(Family):
     ) -> Self:
         """Median and spread about the class medians of each column."""
         location, scale = robust_location_and_scale(X, y)
-        step = recorded_step(X, scale, weight) if self.resolution is None else self.resolution
-        return replace(
-            self,
-            resolution=np.asarray(step, np.float64),
-            location=location if self.location is None else np.asarray(self.location, np.float64),
-            scale=scale if self.scale is None else np.asarray(self.scale, np.float64),
-        )
+        step = recorded_step(X, scale, weight)
+        return self.filled(resolution=step, location=location, scale=scale)
 
     def to_pymc(
         self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None

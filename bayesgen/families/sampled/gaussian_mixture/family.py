@@ -226,13 +226,8 @@ class GaussianMixture(Family):
         if self.covariance not in ("full", "diagonal"):
             raise ValueError(f"covariance must be 'full' or 'diagonal', got {self.covariance!r}")
         location, scale = robust_location_and_scale(X, y)
-        step = recorded_step(X, scale, weight) if self.resolution is None else self.resolution
-        out = replace(
-            self._sized(n_classes),
-            location=location if self.location is None else np.asarray(self.location, np.float64),
-            scale=scale if self.scale is None else np.asarray(self.scale, np.float64),
-            resolution=np.asarray(step, np.float64),
-        )
+        step = recorded_step(X, scale, weight)
+        out = self._sized(n_classes).filled(location=location, scale=scale, resolution=step)
         out.__dict__["_first"] = first_point(out, X, y)
         return out
 
