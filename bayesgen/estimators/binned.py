@@ -189,9 +189,7 @@ class _Binned(GivenStructure, _Table):
     # -- names and files -------------------------------------------------------------------------
 
     def _feature_names(self) -> list[Any]:
-        schema = self.encoder_.schema
-        names = schema.names
-        return [f"x{j}" for j in schema.positions] if names is None else list(names)
+        return list(self.encoder_.schema.labels)
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         self.encoder_ = BinnedTable.from_json(state["encoder"])

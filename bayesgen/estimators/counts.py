@@ -117,9 +117,6 @@ class BernoulliNB(GenerativeClassifier):
             return Thresholded(self._encode(X), 0.5)
         return Thresholded(X, self.binarize)
 
-    def _unsaved(self) -> tuple[str, ...]:
-        return ()
-
 
 def refuse_no_threshold(binarize: Any) -> None:
     """Raise for what is neither None nor one finite number."""
@@ -168,9 +165,6 @@ class _Counts(GenerativeClassifier):
             row, j = map(int, np.argwhere(cells)[0])
             value = X[row, j]
         return f"{value:g} in row {row}, column {self._feature_names()[j]!r}"
-
-    def _unsaved(self) -> tuple[str, ...]:
-        return ()
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -348,7 +348,7 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
 
     def _unsaved(self) -> tuple[str, ...]:
         """Constructor arguments that a file cannot hold."""
-        return ("family",)
+        return ("family",) if "family" in self.__dict__ else ()
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -60,9 +60,6 @@ class RealColumns(GenerativeClassifier):
                 stacklevel=4,
             )
 
-    def _unsaved(self) -> tuple[str, ...]:
-        return ()
-
 
 class GaussianNB(RealColumns):
     r"""Naive Bayes for real features: Normal given the class, means and variances unknown.

@@ -53,9 +53,6 @@ class _Table(GenerativeClassifier):
     def _accepts_sparse(self) -> bool:
         return False
 
-    def _unsaved(self) -> tuple[str, ...]:
-        return ()
-
     def _state(self) -> dict[str, Any]:
         return {"encoder": self.encoder_.to_json()}
 
@@ -341,8 +338,7 @@ class MixedNB(_Table):
         return pd.DataFrame(dict(zip(self._feature_names(), self.schema_.decode(X), strict=True)))
 
     def _feature_names(self) -> list[Any]:
-        names = self.schema_.names
-        return [f"x{j}" for j in self.schema_.positions] if names is None else list(names)
+        return list(self.schema_.labels)
 
     def _coords(self) -> dict[str, Any]:
         names = np.array(self._feature_names(), dtype=object)

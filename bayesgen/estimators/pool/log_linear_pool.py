@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import Tags, get_tags
+from sklearn.utils import Tags, _safe_indexing, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from bayesgen.datatree.tree import named_rows
@@ -26,7 +26,6 @@ from bayesgen.estimators.pool.members import (
     chosen,
     fitted,
     named,
-    taken,
     unfitted,
 )
 from bayesgen.estimators.pool.record import read_record, record
@@ -278,7 +277,7 @@ class LogLinearPool(
     ) -> Array:
         """(M, n, C) comparable scores of the rows, without themselves."""
         some = len(rows) < len(y)
-        X = taken(X, rows) if some else X
+        X = _safe_indexing(X, rows) if some else X
         y, weight = y[rows], weight[rows]
         if self.exponents == "feature":
             return np.concatenate([feature_scores(m, X, y, weight) for m in members])

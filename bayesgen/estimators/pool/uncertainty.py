@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from bayesgen.datatree import tree
 from bayesgen.datatree.tree import named_rows
 from bayesgen.estimators.pool.explanation import feature_draws
-from bayesgen.estimators.pool.members import Member, taken
+from bayesgen.estimators.pool.members import Member
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.inference.exponents import Exponents, comparable
 from bayesgen.inference.pool_average import Average
@@ -192,7 +193,7 @@ class PoolUncertainty:
         large = 128 if any(anew) else 8  # blocks of 256 or 16 MiB
         blocks = row_blocks(n, max(1, draws * len(self.classes_) // large))
         for rows in [slice(0, n)] if together else blocks:
-            part = taken(X, np.arange(rows.start, rows.stop))
+            part = _safe_indexing(X, np.arange(rows.start, rows.stop))
             total = np.repeat(b[:, None, :], rows.stop - rows.start, axis=1)
             first = 0
             for member, theta, each in zip(self._members_, thetas, anew, strict=True):
