@@ -27,7 +27,7 @@ import numpy as np
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from bayesgen.families.contract import Theta
-from bayesgen.families.errors import refuse_unknown
+from bayesgen.families.errors import UndefinedEstimateError, refuse_unknown
 from bayesgen.families.names import StructureName
 from bayesgen.numerics.spanning_trees import Elimination, heaviest_tree, log_sum_of_trees
 from bayesgen.numerics.special import Array
@@ -157,6 +157,13 @@ class ForestAverage(abc.ABC):
             total, prior = log_sum_of_trees(both)
             out.append(single.sum() + total - prior)
         return np.array(out)
+
+    def mean(self) -> dict[str, Array]:
+        """Refused: there is no mean of forests."""
+        raise UndefinedEstimateError(
+            "posterior_mean",
+            "forests have no mean; method='posterior_predictive' averages over them",
+        )
 
     def edge_probabilities(self) -> Array:
         """(C, D, D) posterior probability that two columns are neighbours."""

@@ -369,10 +369,3 @@ class DirichletForest(ForestAverage, ConjugateFamily):
             "forests have tables of different dimensions, whose densities cannot be compared; "
             "structure='map' plugs in the most probable forest",
         )
-
-    def mean(self) -> dict[str, Array]:
-        """Refused: there is no mean of forests."""
-        raise UndefinedEstimateError(
-            "posterior_mean",
-            "forests have no mean; method='posterior_predictive' averages over them",
-        )

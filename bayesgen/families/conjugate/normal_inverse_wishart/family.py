@@ -68,7 +68,7 @@ class NormalInverseWishart(ConjugateFamily):
     psi : float, (D,), (D, D) or (class, D, D), positive definite, or None
         Scale matrix of the inverse Wishart: a number or a vector is its diagonal. E Sigma =
         psi/(nu - D - 1), E Sigma^-1 = nu psi^-1. None: nu times the matrix of pooled within-class
-        variances and shrunken correlations (`default_scale`), which matches the precision.
+        variances and shrunken correlations (`scatter`), which matches the precision.
     shift : array (feature,)
         Reference row: locations are held relative to it.
     ignored : bool array (feature,)

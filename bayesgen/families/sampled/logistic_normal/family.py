@@ -35,7 +35,7 @@ changes among them: the loadings have a positive part along a direction that the
 positive diagonal if K > 1.
 
 With one factor, the default priors and rows, what NUTS sees are coordinates in which the posterior
-is round (`factor_mode`), and either sign of the loadings, put right afterwards.
+is round (`pymc_model`), and either sign of the loadings, put right afterwards.
 
 Source: Aitchison and Shen (1980), Logistic-normal distributions: some properties and uses,
 Biometrika 67; Blei and Lafferty (2007), A correlated topic model of Science, Annals of Applied
