@@ -19,7 +19,6 @@ the probabilities of edges alone.
 
 import abc
 from collections.abc import Callable
-from dataclasses import fields
 from functools import cached_property
 from typing import Any, get_args
 
@@ -134,10 +133,6 @@ class ForestAverage(abc.ABC):
     def eliminations(self) -> list[Elimination]:
         """Of the graph of each class."""
         return [Elimination(log_w) for log_w in self.graphs]
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The fields: what was computed from them is computed again."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
 
     def log_sums(self, singles: Array, log_w: Array) -> Array:
         """(C,) log of the sum over forests of prior weight times evidence, over the prior's sum.

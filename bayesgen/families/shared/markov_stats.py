@@ -7,7 +7,7 @@ token stays. Level k holds contexts of k tokens and what followed them.
 """
 
 import operator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -261,7 +261,3 @@ class SuffixFamily(NgramFamily):
     def levels(self: Any) -> list[SuffixLevel]:
         """Contexts of 0 .. order - 1 tokens."""
         return SuffixLevel.all(self.grams, self.n_tokens)
-
-    def __getstate__(self: Any) -> dict[str, Any]:
-        """The fields: what was computed from them is computed again."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}

@@ -180,7 +180,6 @@ class _Block(NamedTuple):
 
     cells: _Cells
     x: Array  # (n, D)
-    own: Array  # (n,) classes
     seen: Array | None  # (n, D), None if no cell is missing
     n_seen: Array  # (n, 1) or a number
     delta: Array  # (n, D) x less the mean of its class
@@ -216,7 +215,7 @@ class _Block(NamedTuple):
                 left = np.minimum((ss / whole).min(axis=1), 1.0)
             left[lost.any(axis=1)] = 0.0
         nu = (cells.nu if cells.over_classes else cells.nu[group]) - n_taken
-        return cls(cells, x, own, seen, np.asarray(n_seen), delta, kappa, kappa_left, nu, ss, left)
+        return cls(cells, x, seen, np.asarray(n_seen), delta, kappa, kappa_left, nu, ss, left)
 
     def of_class(self, c: int) -> Array:
         """(n,) log densities in a class that is not the row's own but shares its variances."""
