@@ -97,7 +97,7 @@ if TYPE_CHECKING:
         TreeAugmentedNB,
         load,
     )
-    from bayesgen.estimators.sampled import choose_n_components
+    from bayesgen.estimators.sampled.mixture import choose_n_components
     from bayesgen.estimators.selection import MutualInformationSelector
     from bayesgen.explain.feature_relevance import feature_relevance
     from bayesgen.explain.mutual_information import mutual_information
@@ -122,7 +122,7 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
         "SamplingError": "inference.diagnostics",
         "SamplingWarning": "inference.diagnostics",
         "UndefinedEstimateError": "families.errors",
-        "choose_n_components": "estimators.sampled",
+        "choose_n_components": "estimators.sampled.mixture",
         "compare_models": "checks.compare_models",
         "compare_predictives": "checks.compare",
         "datasets": "datasets",

@@ -21,7 +21,7 @@ from matplotlib.ticker import NullLocator
 from scipy.stats import t
 
 import bayesgen as bg
-from bayesgen.checks.uniformity import ecdf_band
+from bayesgen.checks.uniformity import _ROUNDING, _probability_inside, _tails
 from bayesgen.datasets import load_penguins
 from bayesgen.posterior.model import ClassModel
 
@@ -313,10 +313,23 @@ def sbc() -> Figure:
     return fig
 
 
+def _ecdf_band(n_ranks, n_draws, prob):
+    """(L,) least and greatest count below each rank that uniform ranks keep to, all at once."""
+    tails = _tails(n_ranks, n_draws)
+    levels = np.unique(np.concatenate([[0.0], tails.ravel()]))
+    low, high = 0, len(levels) - 1  # the first level is wide enough, the last leaves nothing
+    while high - low > 1:
+        middle = (low + high) // 2
+        wide = _probability_inside(tails, levels[[middle]])[0] >= prob
+        low, high = (middle, high) if wide else (low, middle)
+    inside = tails > levels[low] * _ROUNDING
+    return inside.argmax(axis=1), n_ranks - inside[:, ::-1].argmax(axis=1)
+
+
 def _ecdf_panel(ax, found):
     """The lines of all quantities tested, and the band that one of them leaves if refused."""
     table = found["calibration"].to_dataset()
-    lower, upper = ecdf_band(REPLICATES, SBC_DRAWS, 1 - table["threshold"].item())
+    lower, upper = _ecdf_band(REPLICATES, SBC_DRAWS, 1 - table["threshold"].item())
     k = np.arange(SBC_DRAWS + 2) / (SBC_DRAWS + 1)
     band = (np.array([0, *n, REPLICATES]) / REPLICATES - k for n in (lower, upper))
     ax.fill_between(k, *band, color="#e4eaef", lw=0)

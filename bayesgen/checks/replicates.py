@@ -25,11 +25,6 @@ Posterior = Callable[[np.random.Generator, Any, Array], Theta]
 Generators = Sequence[np.random.Generator]
 
 
-def is_conjugate(prior: ClassModel) -> bool:
-    """Whether the posterior has a closed form."""
-    return prior.family.conjugate
-
-
 def hyperparameters(prior: ClassModel) -> dict[str, tuple[str, ...]]:
     """{name: dims} of what theta has a prior of, and that is drawn with it."""
     own = prior.family.capability(LearnedHyperparameters)
@@ -39,7 +34,7 @@ def hyperparameters(prior: ClassModel) -> dict[str, tuple[str, ...]]:
 def sizes(prior: ClassModel) -> dict[str, int]:
     """{dim: length} of theta, as far as the prior tells."""
     out = {CLASS: len(prior.alpha)}
-    if is_conjugate(prior):
+    if prior.family.conjugate:
         theta = prior.draw(np.random.default_rng(0), 1)
         shapes = {name: (dims, theta[name].shape[1:]) for name, dims in prior.params.items()}
     else:
@@ -58,7 +53,7 @@ def thetas(
     prior: ClassModel, coords: Mapping[str, Any], generators: Generators
 ) -> Iterator[dict[str, Array]]:
     """{name: (1, *dims)} of each replicate: parameters, and hyper-parameters with a prior."""
-    if is_conjugate(prior):
+    if prior.family.conjugate:
         for rng in generators:
             yield prior.draw(rng, 1)
         return
@@ -108,7 +103,7 @@ def by_nuts(
 
     def posterior(rng: np.random.Generator, X: Any, y: Array) -> Theta:
         start = None
-        if is_conjugate(prior):
+        if prior.family.conjugate:
             model = prior.to_pymc(coords, stats=prior.stats(X, y, len(prior.alpha)))
         else:
             with mcmc.third_parties():

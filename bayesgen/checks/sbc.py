@@ -134,7 +134,7 @@ def simulation_based_calibration(
             raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
     if not 0 < false_alarm < 1:
         raise ValueError(f"false_alarm must lie in (0, 1), got {false_alarm!r}")
-    conjugate = routes.is_conjugate(prior)
+    conjugate = prior.family.conjugate
     if route is None:
         route = "closed form" if conjugate else "nuts"
     if route not in ("closed form", "nuts"):

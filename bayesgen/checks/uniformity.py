@@ -1,4 +1,4 @@
-r"""Exact test of ranks for uniformity, and the band that their empirical CDF keeps to.
+r"""Exact test of ranks for uniformity.
 
 R ranks on 0 .. L are counted up: :math:`n_k`, how many are below k, is Binomial(R, k/(L+1)) if
 ranks are uniform, for each k = 1 .. L. The statistic is the least likely of these counts, by its
@@ -6,7 +6,7 @@ two-sided tail probability; the test rejects where the counts leave a band that 
 everywhere, measured in tail probability, and so has power in the tails as in the middle.
 
 Counts are cumulative sums of L+1 independent Poisson variables, given that all sum to R. So the
-probability that no count leaves its interval, on which level of the band and p-value rest, is a
+probability that no count leaves its interval, on which the p-value rests, is a
 convolution of L+1 Poisson laws, each cut to its interval: no simulation, no asymptotics.
 
 Source: Säilynoja, Bürkner and Vehtari (2022), Graphical test for discrete uniformity, section 2
@@ -58,37 +58,6 @@ def p_values(ranks: Array, n_draws: int) -> Array:
     # the tail that was met is itself one way to get there
     lowest = np.maximum(distinct / 2, np.finfo(np.float64).tiny)
     return np.clip(1 - np.concatenate([*inside, []]), lowest, 1.0)[back]
-
-
-def ecdf_band(n_ranks: int, n_draws: int, prob: float) -> tuple[Array, Array]:
-    """Interval of each count that uniform ranks keep to, all at once, with probability >= `prob`.
-
-    Parameters
-    ----------
-    n_ranks, n_draws : int
-        R and L.
-    prob : float
-
-    Returns
-    -------
-    lower, upper : (L,) arrays of int
-        Least and greatest number of ranks below k = 1 .. L.
-
-    Examples
-    --------
-    >>> lower, upper = ecdf_band(n_ranks=100, n_draws=9, prob=0.95)
-    >>> [lower[4].item(), upper[4].item()]  # half of them are expected below the middle
-    [37, 63]
-    """
-    tails = _tails(n_ranks, n_draws)
-    levels = np.unique(np.concatenate([[0.0], tails.ravel()]))
-    low, high = 0, len(levels) - 1  # the first level is wide enough, the last leaves nothing
-    while high - low > 1:
-        middle = (low + high) // 2
-        wide = _probability_inside(tails, levels[[middle]])[0] >= prob
-        low, high = (middle, high) if wide else (low, middle)
-    inside = tails > levels[low] * _ROUNDING
-    return inside.argmax(axis=1), n_ranks - inside[:, ::-1].argmax(axis=1)
 
 
 def _tails(n_ranks: int, n_draws: int) -> Array:

@@ -27,21 +27,20 @@ from sklearn.utils.validation import column_or_1d
 
 from bayesgen.checks import coherence, plug_ins
 from bayesgen.checks.agreement import compare_mean
-from bayesgen.checks.coherence import contradictions
-from bayesgen.checks.coverage import add_coverage
-from bayesgen.checks.cumulants import add_cumulants
+from bayesgen.checks.coherence import contradictions, covariances, off_diagonal_score
 from bayesgen.checks.quantities import (
     INDEPENDENT,
     NUTS,
     Comparisons,
     Draws,
+    add_coverage,
+    add_cumulants,
     distributions,
     element_labels,
     elements,
     log_odds,
     predictive,
 )
-from bayesgen.checks.score import covariances, off_diagonal_score
 from bayesgen.checks.validation import Validation, verdict_of
 from bayesgen.datatree.tree import read_draws
 from bayesgen.families.errors import MissingCapabilityError
@@ -180,17 +179,13 @@ class _Data(NamedTuple):
         alpha = np.broadcast_to(np.asarray(fitted.class_alpha, dtype=np.float64), n_classes)
         own = [codes == c for c in range(n_classes)]
         n_rows = np.array([own_c.sum() if weight is None else weight[own_c].sum() for own_c in own])
-        return cls(X, _encoded(fitted, X), codes, weight, alpha, n_rows.astype(np.float64))
+        return cls(X, fitted._encoded(X), codes, weight, alpha, n_rows.astype(np.float64))
 
     @property
     def class_weights(self) -> Array:
         """(C,) p(y = c | D) = (alpha_c + n_c)/(A + N)."""
         posterior: Array = self.alpha + self.n_rows
         return posterior / posterior.sum()
-
-
-def _encoded(fitted: Any, X: Any) -> Any:
-    return fitted._encoded(X)
 
 
 def _spaced(n: int, most: int) -> Array:
@@ -206,7 +201,7 @@ def _compared(
 ) -> tuple[Comparisons, list[str]]:
     """Every comparison with draws, and what could not be compared."""
     model, classes = fitted.model_, fitted.classes_
-    rows = _encoded(fitted, tested)
+    rows = fitted._encoded(tested)
     used = _spaced(rows.shape[0], _ROWS)
     rows = rows[used]
     places = [[f"row {i}, {c}" for c in classes] for i in range(rows.shape[0])]

@@ -5,13 +5,14 @@ else that goes wrong is a defect and keeps its traceback.
 """
 
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from bayesgen.cli import compare, demo, explain, fit, predict, report, validate
-from bayesgen.cli.console import UserError, error, note, warnings_as_notes, with_examples
+from bayesgen.cli.console import UserError, error, help_text, note, warnings_as_notes
 from bayesgen.io.formats import TableError
 
 __all__ = ["app", "main"]
@@ -52,13 +53,17 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-demo.register(app)
-fit.register(app)
-predict.register(app)
-explain.register(app)
-compare.register(app)
-report.register(app)
-validate.register(app)
+commands: tuple[Callable[..., None], ...] = (
+    demo.demo,
+    fit.fit,
+    predict.predict,
+    explain.explain,
+    compare.compare,
+    report.report,
+    validate.validate,
+)
+for command in commands:
+    app.command(help=help_text(command))(command)
 
 
 def _version(value: bool) -> None:
@@ -84,23 +89,21 @@ def _root(
     Exit codes: 0, done; 1, `validate` does not agree; 2, a mistake in what was given, told in one
     line on stderr; 130, interrupted; 143, terminated. `bayesgen --install-completion` teaches the
     shell to complete commands and options by the tab key.
+
+    Examples
+    --------
+    bayesgen demo
+    bayesgen fit penguins.csv --target species -o penguins.nc
+    bayesgen predict penguins.nc new.csv -o out.csv
+    bayesgen explain penguins.nc new.csv --row 3
+    bayesgen compare penguins.nc held_out.csv --target species
+    bayesgen report penguins.nc held_out.csv --target species -o report.html
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
-app.callback(
-    invoke_without_command=True,
-    help=with_examples(
-        _root,
-        "bayesgen demo",
-        "bayesgen fit penguins.csv --target species -o penguins.nc",
-        "bayesgen predict penguins.nc new.csv -o out.csv",
-        "bayesgen explain penguins.nc new.csv --row 3",
-        "bayesgen compare penguins.nc held_out.csv --target species",
-        "bayesgen report penguins.nc held_out.csv --target species -o report.html",
-    ),
-)(_root)
+app.callback(invoke_without_command=True, help=help_text(_root))(_root)
 
 
 def main() -> None:

@@ -1,4 +1,7 @@
-"""``bayesgen compare``: predictives on held-out rows, models by exact leave-one-out."""
+"""``bayesgen compare``: predictives on held-out rows, models by exact leave-one-out.
+
+``bayesgen fit --test``: some rows are held out, and scored by a model of the others.
+"""
 
 from enum import StrEnum
 from pathlib import Path
@@ -10,6 +13,7 @@ from bayesgen.cli.console import (
     UserError,
     blamed_on,
     busy,
+    class_counts,
     count,
     note,
     records,
@@ -17,13 +21,15 @@ from bayesgen.cli.console import (
     show_json,
     show_scores,
     stdout,
-    with_examples,
 )
 from bayesgen.cli.fit import Model
+from bayesgen.cli.options import AsJson, Target, Texts
 
 if TYPE_CHECKING:
     from bayesgen.cli.files import Table
     from bayesgen.numerics.special import Array
+
+_SEED = 0  # of the rows held out by ``fit --test``
 
 
 class Rows(StrEnum):
@@ -41,18 +47,6 @@ class _Entry(NamedTuple):
     labels: "Array"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    text = with_examples(
-        compare,
-        "bayesgen compare penguins.nc held_out.csv --target species",
-        "bayesgen compare sms.nc held_out.tsv --target label --text text",
-        "bayesgen compare mixed.nc lda.nc penguins.csv --target species --drop-incomplete",
-        "bayesgen compare iris.csv --target kind --model gaussian --model lda --model qda",
-    )
-    app.command("compare", help=text)(compare)
-
-
 def compare(
     model: Annotated[
         Path,
@@ -66,13 +60,8 @@ def compare(
             "model rows that it has not seen, of several the rows that they were fitted to.",
         ),
     ] = None,
-    target: Annotated[
-        str, typer.Option("--target", "-t", metavar="COLUMN", help="Column with the labels.")
-    ] = ...,  # type: ignore[assignment] # required, behind an argument that is not
-    text: Annotated[
-        str | None,
-        typer.Option("--text", metavar="COLUMN", help="Column with the texts (language models)."),
-    ] = None,
+    target: Target = ...,  # type: ignore[assignment] # required, behind an argument that is not
+    text: Texts = None,
     named: Annotated[
         list[Model] | None,
         typer.Option(
@@ -98,9 +87,7 @@ def compare(
             help="training or held-out; default: held-out for one model, training for several.",
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object on stdout in place of tables.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Score models by the probabilities that they give to labels they have not seen.
 
@@ -112,6 +99,13 @@ def compare(
     by each model without its row, with no refit; elpd is the sum of log probabilities, with the
     paired difference to the best model. With --model NAME models are fitted here, with their
     defaults.
+
+    Examples
+    --------
+    bayesgen compare penguins.nc held_out.csv --target species
+    bayesgen compare sms.nc held_out.tsv --target label --text text
+    bayesgen compare mixed.nc lda.nc penguins.csv --target species --drop-incomplete
+    bayesgen compare iris.csv --target kind --model gaussian --model lda --model qda
     """
     from bayesgen.cli import columns, files
 
@@ -253,3 +247,56 @@ def _held_out(entries: dict[str, _Entry], data: Path, as_json: bool = False) -> 
         show_json({k: records(scores) for k, (_, scores) in zip(names, parts, strict=True)})
     else:
         show_scores(stdout(), parts)
+
+
+def fit_and_score(
+    table: "Table", target: str, names: list[str], how: tuple[Any, ...], share: float, output: Path
+) -> None:
+    """Fit to a part of the rows, save, and show the scores of the others.
+
+    Parameters
+    ----------
+    how : model, kinds, documents, order, tokens, drop_incomplete of ``bayesgen fit``
+    share : float
+        Of the labelled rows that are held out.
+    """
+    import numpy as np
+
+    from bayesgen.checks.compare import compare_predictives
+    from bayesgen.cli import columns, files
+    from bayesgen.cli.fit import untrained
+
+    model, kinds, documents, order, tokens, drop_incomplete = how
+    whole = files.read_whole(table, [target, *names])
+    labelled, labels = columns.labels(whole.cells(target), table)
+    clf, X, _ = untrained(whole, table, names, model, kinds, documents, order, tokens)
+    entries = {str(model): _Entry(clf, columns.take(X, labelled), labels)}
+    if drop_incomplete:
+        entries = _complete(entries)
+    clf, X, labels = entries[str(model)]
+    held_out = np.random.default_rng(_SEED).random(len(labels)) < share
+    known = np.isin(labels, labels[~held_out])
+    if not (held_out & known).any() or held_out.all():
+        raise UserError(f"--test {share:g}: of {len(labels)} rows none would be left on one side")
+    part = _Entry(clf, columns.take(X, ~held_out), labels[~held_out])
+    _learned({str(model): part}, {str(model)}, table.path)
+    if documents:
+        clf.feature_names_in_ = np.array(names, dtype=object)
+    with blamed_on(f"cannot write {output}"):
+        clf.save(output.resolve())
+    tested = held_out & known
+    with blamed_on(table.path):
+        scores = compare_predictives(clf, columns.take(X, tested), labels[tested])
+    if hasattr(clf, "members_"):  # a pool plugs no estimate in
+        scores = scores.isel(predictive=[0])
+    console = stdout()
+    show_scores(console, [(f"{type(clf).__name__}, {int(tested.sum())} rows held out", scores)])
+    counts = [int((part.labels == label).sum()) for label in clf.classes_]
+    lines = [
+        f"{type(clf).__name__} has learned from {class_counts(clf.classes_, counts)}; the others "
+        f"were drawn at random (seed {_SEED}) and are not in the model.",
+        f"Written to {output}.",
+    ]
+    if lost := int((held_out & ~known).sum()):
+        lines.insert(0, f"{lost} rows were of classes that only they have: not scored.")
+    console.print(*lines, sep="\n", markup=False, soft_wrap=True)

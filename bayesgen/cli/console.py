@@ -176,13 +176,7 @@ def show_json(found: Any) -> None:
     """One JSON object on stdout; NaN and infinities are null."""
     import json
 
-    def plain(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {str(k): plain(v) for k, v in value.items()}
-        if isinstance(value, list | tuple):
-            return [plain(v) for v in value]
-        value = value.item() if hasattr(value, "item") else value
-        return None if isinstance(value, float) and not abs(value) < float("inf") else value
+    from bayesgen.reporting.parts import plain
 
     sys.stdout.write(json.dumps(plain(found), ensure_ascii=False) + "\n")
 
@@ -299,8 +293,11 @@ def _footnote(row: Any, n_rows: int) -> str:
     return ""
 
 
-def with_examples(function: Callable[..., Any], *lines: str) -> str:
+def help_text(function: Callable[..., Any]) -> str:
     """The docstring as help text, with examples set line by line."""
-    paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
-    text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
-    return "\n".join([text, "", "\b", "[bold]Examples[/bold]", *(f"  {line}" for line in lines)])
+    text, _, examples = inspect.cleandoc(function.__doc__ or "").partition(
+        "\n\nExamples\n--------\n"
+    )
+    paragraphs = [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
+    lines = [f"  {line}" for line in examples.splitlines()]
+    return "\n".join(["\n\n".join(paragraphs), "", "\b", "[bold]Examples[/bold]", *lines])

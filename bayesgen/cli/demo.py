@@ -2,8 +2,6 @@
 
 from typing import TYPE_CHECKING, cast
 
-import typer
-
 from bayesgen.cli.console import (
     METHOD_NAMES,
     busy,
@@ -11,7 +9,6 @@ from bayesgen.cli.console import (
     show_caption,
     show_scores,
     stdout,
-    with_examples,
 )
 
 if TYPE_CHECKING:
@@ -29,12 +26,6 @@ _MODELS = {
 }
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    text = with_examples(demo, "bayesgen demo", "bayesgen demo | less")
-    app.command("demo", help=text)(demo)
-
-
 def demo() -> None:
     """Classify penguins with the parameters integrated out.
 
@@ -42,6 +33,11 @@ def demo() -> None:
     scores the exact posterior predictive beside the usual plug-in estimates on the other third;
     weighs three models by their evidence; shows the birds that it is least certain of, with
     intervals; and pools several models for the best probabilities.
+
+    Examples
+    --------
+    bayesgen demo
+    bayesgen demo | less
     """
     with busy("weighing penguins"):
         story = _Story()

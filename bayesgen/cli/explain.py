@@ -13,8 +13,8 @@ from bayesgen.cli.console import (
     show_caption,
     show_json,
     stdout,
-    with_examples,
 )
+from bayesgen.cli.options import AsJson, ModelFile, Texts
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -22,19 +22,8 @@ if TYPE_CHECKING:
 _MOST_ROWS = 100
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    text = with_examples(
-        explain,
-        "bayesgen explain penguins.nc new.csv --row 3",
-        "bayesgen explain penguins.nc new.csv --row 1 --row 2 --classes Adelie,Gentoo",
-        "bayesgen explain sms.nc inbox.csv --text message --row 1 --json",
-    )
-    app.command("explain", help=text)(explain)
-
-
 def explain(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that fit has written.")],
+    model: ModelFile,
     data: Annotated[
         Path, typer.Argument(metavar="TABLE", help="Rows to explain: .csv, .tsv or .parquet.")
     ],
@@ -57,18 +46,19 @@ def explain(
     most: Annotated[
         int, typer.Option("--most", min=1, metavar="N", help="Columns shown for a row.")
     ] = 10,
-    text: Annotated[
-        str | None,
-        typer.Option("--text", metavar="COLUMN", help="Column with the texts (language models)."),
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object on stdout in place of tables.")
-    ] = False,
+    text: Texts = None,
+    as_json: AsJson = False,
 ) -> None:
     """Show what each column adds to the log-odds of two classes, row by row.
 
     Contributions and class weights add up to the log-odds, in nats: 0.7 doubles the odds. The
     interval is what the training rows leave open.
+
+    Examples
+    --------
+    bayesgen explain penguins.nc new.csv --row 3
+    bayesgen explain penguins.nc new.csv --row 1 --row 2 --classes Adelie,Gentoo
+    bayesgen explain sms.nc inbox.csv --text message --row 1 --json
     """
     import numpy as np
 

@@ -18,8 +18,8 @@ from bayesgen.cli.console import (
     plain_table,
     shortened,
     stdout,
-    with_examples,
 )
+from bayesgen.cli.options import Target
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -89,28 +89,11 @@ _ONE_KIND = {  # what all columns are read as, where the model has no choice
 }
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    text = with_examples(
-        fit,
-        "bayesgen fit penguins.csv --target species -o penguins.nc",
-        "bayesgen fit penguins.csv --target species --drop year -o penguins.nc",
-        "bayesgen fit visits.parquet --target ill --kind visits=poisson -o ill.nc",
-        "bayesgen fit iris.csv --target kind --model lda -o iris.nc",
-        "bayesgen fit sms.tsv --target label --model markov --text text -o sms.nc",
-        "bayesgen fit penguins.csv --target species --model auto -o pool.nc",
-        "bayesgen fit penguins.csv --target species --test 0.3 -o penguins.nc",
-    )
-    app.command("fit", help=text)(fit)
-
-
 def fit(
     data: Annotated[
         Path, typer.Argument(metavar="DATA", help="Table with labels: .csv, .tsv or .parquet.")
     ],
-    target: Annotated[
-        str, typer.Option("--target", "-t", metavar="COLUMN", help="Column with the labels.")
-    ],
+    target: Target,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where the model goes (netCDF).")
     ],
@@ -168,23 +151,33 @@ def fit(
     null or None is missing and is left out exactly. Rows without a label are dropped. The file is
     read in parts, so it may be larger than memory (but not for auto, forest, ande and histogram):
     what the columns hold is decided on the first million cells and checked on all others.
+
+    Examples
+    --------
+    bayesgen fit penguins.csv --target species -o penguins.nc
+    bayesgen fit penguins.csv --target species --drop year -o penguins.nc
+    bayesgen fit visits.parquet --target ill --kind visits=poisson -o ill.nc
+    bayesgen fit iris.csv --target kind --model lda -o iris.nc
+    bayesgen fit sms.tsv --target label --model markov --text text -o sms.nc
+    bayesgen fit penguins.csv --target species --model auto -o pool.nc
+    bayesgen fit penguins.csv --target species --test 0.3 -o penguins.nc
     """
     import numpy as np
 
-    from bayesgen.cli import columns, files, learning, writing
+    from bayesgen.cli import columns, files, learning
     from bayesgen.encoding import suspects
 
-    writing.check_output(output, data)
+    files.check_output(output, data)
     table = files.open_table(data)
     columns.find(target, table)
     kinds = _parse_kinds(kind or [], model, table, {target, *(drop or [])})
     documents = model is Model.MARKOV or (model is Model.AUTO and text is not None)
     names = choose_columns(table, target, drop or [], documents, text)
     if test is not None:
-        from bayesgen.cli import holdout
+        from bayesgen.cli.compare import fit_and_score
 
         how = (model, kinds, documents, order, tokens, drop_incomplete)
-        holdout.fit(table, target, names, how, test, output)
+        fit_and_score(table, target, names, how, test, output)
         return
     plan = learning.Plan(
         table=table,

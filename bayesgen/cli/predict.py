@@ -13,8 +13,8 @@ from bayesgen.cli.console import (
     class_counts,
     note,
     stdout,
-    with_examples,
 )
+from bayesgen.cli.options import ModelFile, Texts
 from bayesgen.families.names import METHODS
 from bayesgen.io.formats import file_format
 from bayesgen.io.progress import row_progress
@@ -31,21 +31,8 @@ _LABEL = "prediction"
 _BLOCK_ROWS, _BLOCK_CELLS = 8192, 4_000_000
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    text = with_examples(
-        predict,
-        "bayesgen predict penguins.nc new.csv -o out.csv",
-        "bayesgen predict penguins.nc new.parquet -o out.parquet --keep id",
-        "bayesgen predict penguins.nc new.csv -o out.csv --method map",
-        "bayesgen predict penguins.nc new.csv -o out.csv --interval 0.9",
-        "bayesgen predict sms.nc inbox.csv -o out.csv --text message",
-    )
-    app.command("predict", help=text)(predict)
-
-
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that fit has written.")],
+    model: ModelFile,
     new: Annotated[
         Path, typer.Argument(metavar="NEW", help="Rows to classify: .csv, .tsv or .parquet.")
     ],
@@ -76,10 +63,7 @@ def predict(
             "--chunk-rows", min=1, metavar="N", help="Of no effect: few rows are read at a time."
         ),
     ] = None,
-    text: Annotated[
-        str | None,
-        typer.Option("--text", metavar="COLUMN", help="Column with the texts (language models)."),
-    ] = None,
+    text: Texts = None,
 ) -> None:
     """Classify the rows of a table with a saved model.
 
@@ -88,13 +72,21 @@ def predict(
     predictive. The file is read in parts, so it may be larger than memory. Columns that the model
     does not know are left out; the result is written whole or not at all. Labels and kept columns
     stand in it as they are: a spreadsheet takes text that begins with =, +, - or @ for a formula.
+
+    Examples
+    --------
+    bayesgen predict penguins.nc new.csv -o out.csv
+    bayesgen predict penguins.nc new.parquet -o out.parquet --keep id
+    bayesgen predict penguins.nc new.csv -o out.csv --method map
+    bayesgen predict penguins.nc new.csv -o out.csv --interval 0.9
+    bayesgen predict sms.nc inbox.csv -o out.csv --text message
     """
     import numpy as np
 
-    from bayesgen.cli import columns, files, writing
+    from bayesgen.cli import columns, files
 
     file_format(output)
-    writing.check_output(output, model, new)
+    files.check_output(output, model, new)
     table = files.open_table(new)
     clf = files.load_model(model)
     if chunk_rows is not None:
@@ -111,7 +103,7 @@ def predict(
     counts = np.zeros(len(clf.classes_), dtype=int)
     n_rows, block = 0, max(1, min(_BLOCK_ROWS, _BLOCK_CELLS // len(reader.columns)))
     with (
-        writing.open_writer(output, names, lambda: _schema(clf, table, kept, names)) as write,
+        files.open_writer(output, names, lambda: _schema(clf, table, kept, names)) as write,
         row_progress("predicting", 1.0) as advance,
     ):
         for rows in table.rows([*dict.fromkeys([*kept, *reader.columns])], block):

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from bayesgen.cli.console import UserError, blamed_on, busy, stdout, with_examples
+from bayesgen.cli.console import UserError, blamed_on, busy, stdout
+from bayesgen.cli.options import ModelFile, Target, Texts
 
 
 class Format(StrEnum):
@@ -17,29 +18,15 @@ class Format(StrEnum):
     JSON = "json"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    text = with_examples(
-        report,
-        "bayesgen report penguins.nc held_out.csv --target species -o report.html",
-        "bayesgen report penguins.nc held_out.csv -t species -o report.html --training train.csv",
-        "bayesgen report sms.nc held_out.tsv -t label --text text -o report.md",
-        "bayesgen report penguins.nc held_out.csv -t species -o figures.json",
-    )
-    app.command("report", help=text)(report)
-
-
 def report(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that fit has written.")],
+    model: ModelFile,
     held_out: Annotated[
         Path,
         typer.Argument(
             metavar="TABLE", help="Labelled rows it has not seen: .csv, .tsv or .parquet."
         ),
     ],
-    target: Annotated[
-        str, typer.Option("--target", "-t", metavar="COLUMN", help="Column with the labels.")
-    ],
+    target: Target,
     output: Annotated[
         Path,
         typer.Option("--output", "-o", metavar="FILE", help="The report: .html, .md or .json."),
@@ -56,10 +43,7 @@ def report(
             help="The rows of the fit: adds leave-one-out beside other models, and typicality.",
         ),
     ] = None,
-    text: Annotated[
-        str | None,
-        typer.Option("--text", metavar="COLUMN", help="Column with the texts (language models)."),
-    ] = None,
+    text: Texts = None,
     title: Annotated[
         str | None, typer.Option("--title", metavar="TEXT", help="Heading of the page.")
     ] = None,
@@ -75,15 +59,22 @@ def report(
     least certain rows with intervals and reasons; then what was fitted, priors and their
     influence, relevance of the columns, predictive checks, typicality, and how to make it again.
     The page has its pictures inside and fetches nothing.
+
+    Examples
+    --------
+    bayesgen report penguins.nc held_out.csv --target species -o report.html
+    bayesgen report penguins.nc held_out.csv -t species -o report.html --training train.csv
+    bayesgen report sms.nc held_out.tsv -t label --text text -o report.md
+    bayesgen report penguins.nc held_out.csv -t species -o figures.json
     """
-    from bayesgen.cli import columns, files, writing
+    from bayesgen.cli import columns, files
     from bayesgen.reporting.report import format_of
     from bayesgen.reporting.report import report as make
 
     with blamed_on("-o"):
         how = format_of(output, form)
     inputs = [model, held_out, *([training] if training else [])]
-    writing.check_output(output, *inputs)
+    files.check_output(output, *inputs)
     table = files.open_table(held_out)
     columns.find(target, table)
     clf = files.load_model(model)

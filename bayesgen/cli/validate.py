@@ -11,35 +11,20 @@ from bayesgen.cli.console import (
     plain_table,
     show_json,
     stdout,
-    with_examples,
 )
+from bayesgen.cli.options import ModelFile, Target, Texts
 
 if TYPE_CHECKING:
     from bayesgen.checks.validate import Validation
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    text = with_examples(
-        validate,
-        "bayesgen validate penguins.nc penguins.csv --target species",
-        "bayesgen validate sms.nc sms.tsv --target label --text text --draws 2000",
-    )
-    app.command("validate", help=text)(validate)
-
-
 def validate(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that fit has written.")],
+    model: ModelFile,
     data: Annotated[
         Path, typer.Argument(metavar="DATA", help="Labelled rows: .csv, .tsv or .parquet.")
     ],
-    target: Annotated[
-        str, typer.Option("--target", "-t", metavar="COLUMN", help="Column with the labels.")
-    ],
-    text: Annotated[
-        str | None,
-        typer.Option("--text", metavar="COLUMN", help="Column with the texts (language models)."),
-    ] = None,
+    target: Target,
+    text: Texts = None,
     draws: Annotated[
         int, typer.Option("--draws", min=100, metavar="N", help="Draws of each of 4 chains.")
     ] = 1000,
@@ -53,6 +38,11 @@ def validate(
     Every parameter, the densities of some rows and their class probabilities are compared; the
     verdict has a stated rate of false alarms. Exit code 1 unless they agree. Compiling the model
     takes up to a minute.
+
+    Examples
+    --------
+    bayesgen validate penguins.nc penguins.csv --target species
+    bayesgen validate sms.nc sms.tsv --target label --text text --draws 2000
     """
     from bayesgen.checks.validate import validate as compare
     from bayesgen.cli import columns, files

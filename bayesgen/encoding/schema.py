@@ -111,6 +111,11 @@ class TableSchema:
         found = {kind: np.flatnonzero([k == kind for k in self.kinds]) for kind in KINDS}
         return {kind: block for kind, block in found.items() if len(block)}
 
+    @property
+    def labels(self) -> list[str]:
+        """Names of the columns used, by position where there are none."""
+        return [f"x{j}" for j in self.positions] if self.names is None else list(self.names)
+
     def encode(self, X: Any) -> Array:
         """(N, D) float64: codes, 0/1 and numbers, NaN for missing cells, -1 for unseen categories.
 

@@ -47,7 +47,6 @@ class Columns(Protocol):
 
     def column(self, j: int, /) -> Column:
         """Column j."""
-        ...
 
 
 def is_table(X: Any) -> bool:

@@ -13,15 +13,16 @@ from bayesgen.estimators.gaussian import GaussianNB, LinearDiscriminant, Quadrat
 from bayesgen.estimators.gaussian_forest import TreeAugmentedGaussianNB
 from bayesgen.estimators.histograms import HistogramNB
 from bayesgen.estimators.pool import LogLinearPool
-from bayesgen.estimators.sampled import (
-    BayesianLogisticRegression,
+from bayesgen.estimators.sampled.bits import HierarchicalBernoulliNB, HierarchicalCategoricalNB
+from bayesgen.estimators.sampled.counts import (
     DirichletCompoundMultinomialNB,
-    HierarchicalBernoulliNB,
-    HierarchicalCategoricalNB,
-    LKJDiscriminant,
     LogisticNormalNB,
-    MixtureDiscriminant,
     NegativeBinomialNB,
+)
+from bayesgen.estimators.sampled.mixture import MixtureDiscriminant
+from bayesgen.estimators.sampled.reals import (
+    BayesianLogisticRegression,
+    LKJDiscriminant,
     StudentTNB,
 )
 from bayesgen.estimators.super_parents import AnDE

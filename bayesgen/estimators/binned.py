@@ -86,11 +86,15 @@ class GivenStructure(GenerativeClassifier):
 class _Binned(GivenStructure, _Table):
     """Shared reading of tables as codes; missing cells of new rows are summed over."""
 
-    n_bins: int
-    columns: Any
-    categories: Any
-    cuts: Any
-    missing: MissingCells
+    def _set_bins(
+        self, n_bins: int, cuts: Any, columns: Any, categories: Any, missing: MissingCells
+    ) -> None:
+        """Keep the constructor arguments that both of them have."""
+        self.n_bins = n_bins
+        self.cuts = cuts
+        self.columns = columns
+        self.categories = categories
+        self.missing = missing
 
     def _levels(self) -> Array | None:
         """(D,) numbers of codes, once they are known."""
@@ -185,9 +189,7 @@ class _Binned(GivenStructure, _Table):
     # -- names and files -------------------------------------------------------------------------
 
     def _feature_names(self) -> list[Any]:
-        schema = self.encoder_.schema
-        names = schema.names
-        return [f"x{j}" for j in schema.positions] if names is None else list(names)
+        return list(self.encoder_.schema.labels)
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         self.encoder_ = BinnedTable.from_json(state["encoder"])

@@ -10,7 +10,7 @@ from bayesgen.estimators.base import GenerativeClassifier
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
-from bayesgen.families.contract import ConjugateFamily, Family
+from bayesgen.families.contract import Family
 from bayesgen.families.shared.bits import Bits, Thresholded, first_invalid_bit
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.numerics import kernels
@@ -77,7 +77,7 @@ class BernoulliNB(GenerativeClassifier):
         self.class_alpha = class_alpha
         self.prior = prior
 
-    def _make_family(self) -> ConjugateFamily:
+    def _make_family(self) -> Family:
         refuse_no_threshold(self.binarize)
         return BetaBernoulli(self.alpha, self.beta)
 
@@ -116,9 +116,6 @@ class BernoulliNB(GenerativeClassifier):
         if self.binarize is None:
             return Thresholded(self._encode(X), 0.5)
         return Thresholded(X, self.binarize)
-
-    def _unsaved(self) -> tuple[str, ...]:
-        return ()
 
 
 def refuse_no_threshold(binarize: Any) -> None:
@@ -169,9 +166,6 @@ class _Counts(GenerativeClassifier):
             value = X[row, j]
         return f"{value:g} in row {row}, column {self._feature_names()[j]!r}"
 
-    def _unsaved(self) -> tuple[str, ...]:
-        return ()
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
@@ -218,7 +212,7 @@ class MultinomialNB(_Counts):
     array([[0.9697, 0.0303]])
     """
 
-    _family_type: type[Family] = DirichletMultinomial
+    _family_type = DirichletMultinomial
     _by_column = ("alpha",)
 
     def __init__(self, alpha: Any = 1.0, *, class_alpha: Any = 1.0, prior: str = "default") -> None:
@@ -226,7 +220,7 @@ class MultinomialNB(_Counts):
         self.class_alpha = class_alpha
         self.prior = prior
 
-    def _make_family(self) -> ConjugateFamily:
+    def _make_family(self) -> DirichletMultinomial:
         return DirichletMultinomial(self.alpha)
 
     def __sklearn_tags__(self) -> Tags:
@@ -262,7 +256,7 @@ class PoissonNB(_Counts):
     array(['b'], dtype='<U1')
     """
 
-    _family_type: type[Family] = GammaPoisson
+    _family_type = GammaPoisson
     _by_column = ("shape", "rate")
 
     def __init__(
@@ -278,5 +272,5 @@ class PoissonNB(_Counts):
         self.class_alpha = class_alpha
         self.prior = prior
 
-    def _make_family(self) -> ConjugateFamily:
+    def _make_family(self) -> GammaPoisson:
         return GammaPoisson(self.shape, self.rate)

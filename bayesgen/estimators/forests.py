@@ -9,7 +9,6 @@ from bayesgen.encoding.binned import MissingCells
 from bayesgen.estimators.binned import _Binned
 from bayesgen.estimators.estimator import Estimator
 from bayesgen.families.conjugate.dirichlet_forest import DirichletForest, pymc_forests
-from bayesgen.families.contract import ConjugateFamily, Family
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, StructureName
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassStats
@@ -96,7 +95,7 @@ class TreeAugmentedNB(_Binned):
            [0.009, 0.991]])
     """
 
-    _family_type: type[Family] = DirichletForest
+    _family_type = DirichletForest
 
     def __init__(
         self,
@@ -118,11 +117,7 @@ class TreeAugmentedNB(_Binned):
         self.root_weight = root_weight
         self.structure = structure
         self.edges = edges
-        self.n_bins = n_bins
-        self.cuts = cuts
-        self.columns = columns
-        self.categories = categories
-        self.missing = missing
+        self._set_bins(n_bins, cuts, columns, categories, missing)
         self.unseen = unseen
         self.class_alpha = class_alpha
         self.prior = prior
@@ -133,7 +128,7 @@ class TreeAugmentedNB(_Binned):
         free = self.strength is None and self.root_weight is None
         return "loo" if free and self.structure == "average" else "default"
 
-    def _make_family(self) -> ConjugateFamily:
+    def _make_family(self) -> DirichletForest:
         levels = self._levels()
         if levels is not None:
             refuse_wide(len(levels), self.structure)

@@ -60,9 +60,6 @@ class RealColumns(GenerativeClassifier):
                 stacklevel=4,
             )
 
-    def _unsaved(self) -> tuple[str, ...]:
-        return ()
-
 
 class GaussianNB(RealColumns):
     r"""Naive Bayes for real features: Normal given the class, means and variances unknown.
@@ -114,7 +111,7 @@ class GaussianNB(RealColumns):
     array([[0.662, 0.338]])
     """
 
-    _family_type: type[Family] = NormalInverseGamma
+    _family_type = NormalInverseGamma
     _by_column = ("mu0", "kappa0", "nu0", "sigma2_0")
 
     def __init__(
@@ -136,7 +133,7 @@ class GaussianNB(RealColumns):
         self.class_alpha = class_alpha
         self.prior = prior
 
-    def _make_family(self) -> ConjugateFamily:
+    def _make_family(self) -> NormalInverseGamma:
         return NormalInverseGamma(
             self.mu0, self.kappa0, self.nu0, self.sigma2_0, variance=self.variance
         )

@@ -8,7 +8,6 @@ from bayesgen.estimators.binned import GivenStructure
 from bayesgen.estimators.forests import edge_table, refuse_wide
 from bayesgen.estimators.gaussian import RealColumns
 from bayesgen.families.conjugate.normal_forest import NormalForest, pymc_tree
-from bayesgen.families.contract import ConjugateFamily, Family
 from bayesgen.families.names import StructureName
 from bayesgen.numerics.rows import has_nan
 from bayesgen.numerics.special import Array
@@ -74,7 +73,7 @@ class TreeAugmentedGaussianNB(GivenStructure, RealColumns):
            [1., 0.]])
     """
 
-    _family_type: type[Family] = NormalForest
+    _family_type = NormalForest
     _by_column = ("mu0", "psi0")
 
     def __init__(
@@ -112,7 +111,7 @@ class TreeAugmentedGaussianNB(GivenStructure, RealColumns):
 
     _encode_as_read = _encode
 
-    def _make_family(self) -> ConjugateFamily:
+    def _make_family(self) -> NormalForest:
         refuse_wide(self.n_features_in_, self.structure)
         return NormalForest(
             self.mu0,

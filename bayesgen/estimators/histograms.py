@@ -11,7 +11,6 @@ from bayesgen.encoding.tables import find_column
 from bayesgen.estimators.base import Align
 from bayesgen.estimators.gaussian import RealColumns
 from bayesgen.families.conjugate.dirichlet_histogram import DirichletHistogram
-from bayesgen.families.contract import ConjugateFamily, Family
 from bayesgen.families.shared.cells import category_coords
 from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.numerics.special import Array
@@ -73,7 +72,7 @@ class HistogramNB(RealColumns):
     array([0, 1, 0])
     """
 
-    _family_type: type[Family] = DirichletHistogram
+    _family_type = DirichletHistogram
     _by_column = ("alpha",)
 
     def __init__(
@@ -91,7 +90,7 @@ class HistogramNB(RealColumns):
         self.class_alpha = class_alpha
         self.prior = prior
 
-    def _make_family(self) -> ConjugateFamily:
+    def _make_family(self) -> DirichletHistogram:
         known: Edges = self.encoder_
         width = max(map(len, known))
         edges = [(*own, *(np.inf,) * (width - len(own))) for own in known]

@@ -8,7 +8,6 @@ from bayesgen.encoding.binned import MissingCells
 from bayesgen.estimators.binned import _Binned
 from bayesgen.families.conjugate.dirichlet_super_parents import DirichletSuperParents
 from bayesgen.families.conjugate.dirichlet_super_parents.structures import declare
-from bayesgen.families.contract import ConjugateFamily, Family
 from bayesgen.posterior.model import ClassStats
 
 
@@ -74,7 +73,7 @@ class AnDE(_Binned):
     array([[0.97, 0.03]])
     """
 
-    _family_type: type[Family] = DirichletSuperParents
+    _family_type = DirichletSuperParents
 
     def __init__(
         self,
@@ -94,16 +93,12 @@ class AnDE(_Binned):
         self.n = n
         self.strength = strength
         self.weights = weights
-        self.n_bins = n_bins
-        self.cuts = cuts
-        self.columns = columns
-        self.categories = categories
-        self.missing = missing
+        self._set_bins(n_bins, cuts, columns, categories, missing)
         self.unseen = unseen
         self.class_alpha = class_alpha
         self.prior = prior
 
-    def _make_family(self) -> ConjugateFamily:
+    def _make_family(self) -> DirichletSuperParents:
         return DirichletSuperParents(self._levels(), self.strength, n=self.n, weights=self.weights)
 
     def _declare(self, prior: Any, features: Any, structure: Any) -> None:

@@ -20,7 +20,7 @@ from bayesgen.families.conjugate.dirichlet_categorical import DirichletCategoric
 from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
 from bayesgen.families.conjugate.normal_inverse_gamma.family import NormalInverseGamma, Variance
-from bayesgen.families.contract import ConjugateFamily, Family, Stats
+from bayesgen.families.contract import Family, Stats
 from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.shared.category_codes import Codes
 from bayesgen.families.shared.cells import category_coords
@@ -52,9 +52,6 @@ class _Table(GenerativeClassifier):
 
     def _accepts_sparse(self) -> bool:
         return False
-
-    def _unsaved(self) -> tuple[str, ...]:
-        return ()
 
     def _state(self) -> dict[str, Any]:
         return {"encoder": self.encoder_.to_json()}
@@ -123,7 +120,7 @@ class CategoricalNB(_Table):
         self.class_alpha = class_alpha
         self.prior = prior
 
-    def _make_family(self) -> ConjugateFamily:
+    def _make_family(self) -> Family:
         encoder = getattr(self, "encoder_", None)
         if encoder is None:
             return DirichletCategorical(self.alpha)
@@ -237,7 +234,7 @@ class MixedNB(_Table):
     array(['Adelie'], dtype='<U6')
     """
 
-    _family_type: type[Family] = Columns
+    _family_type = Columns
 
     def __init__(
         self,
@@ -272,7 +269,7 @@ class MixedNB(_Table):
         self.class_alpha = class_alpha
         self.prior = prior
 
-    def _make_family(self) -> ConjugateFamily:
+    def _make_family(self) -> Columns:
         schema = getattr(self, "encoder_", None)
         if schema is None:
             return Columns()
@@ -341,8 +338,7 @@ class MixedNB(_Table):
         return pd.DataFrame(dict(zip(self._feature_names(), self.schema_.decode(X), strict=True)))
 
     def _feature_names(self) -> list[Any]:
-        names = self.schema_.names
-        return [f"x{j}" for j in self.schema_.positions] if names is None else list(names)
+        return list(self.schema_.labels)
 
     def _coords(self) -> dict[str, Any]:
         names = np.array(self._feature_names(), dtype=object)

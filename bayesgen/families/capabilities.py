@@ -64,7 +64,6 @@ class ThetaDensity(Protocol):
         rows plus the prior's `log_density` minus the posterior's: Chib's (1995) "candidate's
         formula".
         """
-        ...
 
 
 @runtime_checkable
@@ -81,7 +80,6 @@ class DataScaledDefaults(Protocol):
 
         Also in coordinates that suit the posterior of these rows, where they are not set.
         """
-        ...
 
 
 @runtime_checkable
@@ -94,7 +92,6 @@ class LearnedHyperparameters(Protocol):
 
         Of those whose meaning does not depend on the rows; a prior object may stand for some.
         """
-        ...
 
 
 @runtime_checkable
@@ -106,7 +103,6 @@ class PartlyIdentified(Protocol):
 
     def identified(self, theta: "Theta") -> Variables:
         """{name: (dims, (..., *dims))} functions of theta that the likelihood determines."""
-        ...
 
     def relabelled(self, draws: dict[str, Array], X: Matrix, y: Array) -> dict[str, Array]:
         """The same draws, with one meaning for labels between which the likelihood cannot decide.
@@ -123,7 +119,6 @@ class PartlyIdentified(Protocol):
         {name: (chain, draw, *dims)}
             Of the variables that change.
         """
-        ...
 
 
 @runtime_checkable
@@ -142,7 +137,6 @@ class UnlabelledRows(Protocol):
         prefix : str
             As in `to_pymc`.
         """
-        ...
 
 
 @runtime_checkable
@@ -158,7 +152,6 @@ class PreparedPrior(Protocol):
 
         None: whatever the rows will be, theta has the same shape (asked by calibration).
         """
-        ...
 
 
 @runtime_checkable
@@ -172,11 +165,9 @@ class SamplerCoordinates(Protocol):
 
     def pymc_coordinates(self, theta: "Theta", stats: Any) -> Variables:
         """{name: (dims, (..., *dims))} behind draws of theta {name: (..., *dims)}."""
-        ...
 
     def pymc_data(self, stats: Any) -> dict[str, Array]:
         """{name: array} of the data containers in `to_pymc` that are not the rows'."""
-        ...
 
 
 @runtime_checkable
@@ -188,7 +179,6 @@ class StartingPoint(Protocol):
 
     def start(self, rng: np.random.Generator) -> dict[str, Array] | None:
         """Values of the free variables of `to_pymc`; None: near the centre of the prior."""
-        ...
 
 
 @runtime_checkable
@@ -197,15 +187,12 @@ class MissingCells(Protocol):
 
     def default_stats(self, X: Matrix, y: Array, n_classes: int, weight: Array | None) -> "Stats":
         """What `resolve` takes, also of rows with missing cells."""
-        ...
 
     def completed(self, X: Matrix, c: int) -> Matrix:
         """Rows that `stats` takes: missing cells at their means in class `c`."""
-        ...
 
     def condensed(self, X: Matrix, weight: Array) -> tuple[Matrix, Array]:
         """Weighted rows, few, that have the likelihood of these rows of one class."""
-        ...
 
     def draw_missing(
         self, rng: np.random.Generator, X: Matrix, y: Array, theta: "Theta"
@@ -222,7 +209,6 @@ class MissingCells(Protocol):
         values : (S, M)
         row, column : (M,)
         """
-        ...
 
 
 @runtime_checkable
@@ -231,7 +217,6 @@ class ObservedCells(Protocol):
 
     def observed_cells(self, stats: Any) -> Array:
         """(C, D) rows of each class, by weight, in which the column was not missing."""
-        ...
 
 
 @runtime_checkable
@@ -243,7 +228,6 @@ class GivenRows(Protocol):
 
     def given_rows(self, X: Matrix) -> "Family":
         """The family whose `simulate` takes from the rows X what is given."""
-        ...
 
 
 @runtime_checkable
@@ -255,7 +239,6 @@ class PlugInScore(Protocol):
 
     def for_plug_in(self, method: Method) -> "Family":
         """The family whose `log_likelihood` scores the theta of a plug-in method."""
-        ...
 
 
 @runtime_checkable
@@ -264,7 +247,6 @@ class Discriminant(Protocol):
 
     def discriminant(self, X: Matrix, theta: "Theta") -> Array:
         """(..., N, C) `log_likelihood` up to a term that the classes of a row have in common."""
-        ...
 
 
 @runtime_checkable
@@ -289,7 +271,6 @@ class RowRemoval(Protocol):
             The least share of a sum of squares that is left without the row: relative rounding
             errors of the result grow as its inverse.
         """
-        ...
 
 
 @runtime_checkable
@@ -298,11 +279,9 @@ class PriorChoices(Protocol):
 
     def strengthened(self, factors: Mapping[str, float]) -> "ConjugateFamily":
         """As `ConjugateFamily.scaled`; the weight of a scale moves without the scale."""
-        ...
 
     def other_scales(self, given: Any) -> "list[Any]":
         """Resolved priors that are tried beside this one; `given` is the unresolved prior."""
-        ...
 
 
 @runtime_checkable
@@ -316,7 +295,6 @@ class DensityDraws(Protocol):
         dependent in any way. The first axis of every ``size`` asked of `rng` is n or the block's
         share of it.
         """
-        ...
 
 
 @runtime_checkable
@@ -332,7 +310,6 @@ class DensityCumulants(Protocol):
         `seen` is 0, or 1: under the posterior that has seen x_i as a row of class c too. They are
         the derivatives of `cgf` along each axis at t = `seen`.
         """
-        ...
 
 
 @runtime_checkable
@@ -350,7 +327,6 @@ class SharedVariances(Protocol):
 
         With `label`, after each row was seen as one of this class.
         """
-        ...
 
 
 @runtime_checkable
@@ -363,7 +339,6 @@ class LinearRule(Protocol):
         `theta` is a plug-in or draws; None asks for the posterior predictive. Raises
         `NotLinearError` with the reason where there is no such form.
         """
-        ...
 
 
 @runtime_checkable
@@ -386,11 +361,9 @@ class SeparateColumns(Protocol):
         -------
         (K, n)
         """
-        ...
 
     def log_evidence_by_feature(self, stats: Any) -> Array:
         """(D,) the terms of `log_evidence`, for columns that are `independent`."""
-        ...
 
 
 @runtime_checkable
@@ -399,7 +372,6 @@ class CellCumulants(Protocol):
 
     def cell_cumulants(self, x: Array, column: Array) -> Array:
         """(5, n, C) the first five cumulants of the log density of each cell; as in `cell_cgf`."""
-        ...
 
 
 @runtime_checkable
@@ -414,7 +386,6 @@ class FeatureTerms(Protocol):
         `theta` has any leading axes; None asks for the expectations under this posterior. A
         missing cell contributes 0.
         """
-        ...
 
 
 @runtime_checkable
@@ -423,7 +394,6 @@ class UnattributedTerm(Protocol):
 
     def rest_cgf(self, X: Matrix, t: Array) -> Array:
         """(K, N) joint cgf of what no feature of `log_odds_terms` accounts for, t (K, 1, C)."""
-        ...
 
 
 class Urns(NamedTuple):
@@ -446,7 +416,6 @@ class TokenDraws(Protocol):
 
     def urns(self, X: Matrix) -> Urns:
         """What the rows have drawn."""
-        ...
 
 
 @runtime_checkable
@@ -455,7 +424,6 @@ class BetaMargins(Protocol):
 
     def beta_margins(self, stats: Any) -> tuple[Array, Array, Array]:
         """(C, D) both parameters of each probability, and the counts behind them."""
-        ...
 
 
 @runtime_checkable
@@ -464,7 +432,6 @@ class FeatureInformation(Protocol):
 
     def information(self, theta: "Theta", weights: Array) -> Array:
         """(D,) mutual information of each feature and the class at one theta, in nats."""
-        ...
 
 
 @runtime_checkable
@@ -482,7 +449,6 @@ class NullDistribution(Protocol):
         Columns are drawn independently. Weights that are not whole numbers are rounded where
         tables are drawn.
         """
-        ...
 
 
 @runtime_checkable
@@ -491,8 +457,6 @@ class Margins(Protocol):
 
     def margins(self) -> "ConjugateFamily":
         """The family of independent columns with the same margins."""
-        ...
 
     def margin_stats(self, stats: Any) -> "Stats":
         """Its statistics, from those of this family."""
-        ...

@@ -60,6 +60,12 @@ class Record:
         names = [f.name for f in fields(self) if "guide" in f.metadata]
         return replace(self, **dict.fromkeys(names))
 
+    def filled(self, **defaults: Array) -> Self:
+        """The same with these fields as float64 arrays: the default of each that is None."""
+        given = {name: getattr(self, name) for name in defaults}
+        own = {k: defaults[k] if value is None else value for k, value in given.items()}
+        return replace(self, **{k: np.asarray(value, np.float64) for k, value in own.items()})
+
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled, copied and hashed: no caches, so that a fit leaves a prior unchanged."""
         cls = type(self)

@@ -92,36 +92,19 @@ def sample(
         ``pareto_k``. Pathfinder: the attribute alone.
     """
     with third_parties(), not_swallowed() as interrupts:
-        posterior, stats = _sample(
-            model, method, draws, random_seed, progressbar, start, interrupts, options
-        )
+        if method == "pathfinder":
+            posterior, stats = _pathfinder(model, draws, random_seed, progressbar, options)
+        else:
+            value_and_gradient, origin = _log_density(model, random_seed, start)
+            if method == "laplace":
+                q = _laplace(value_and_gradient, origin, options)
+            else:
+                q = _advi(model, random_seed, progressbar, interrupts, options)
+            points, log_q = q.draw(np.random.default_rng(random_seed), draws)
+            log_p = np.array([value_and_gradient(u)[0] for u in points])
+            posterior, stats = turned(model, points[None]), _stats(log_p, log_q)
     found = {str(name): variable.values for name, variable in posterior.data_vars.items()}
     refuse_incomplete(found, 1, options.get("num_draws", draws), method)
-    return posterior, stats
-
-
-def _sample(
-    model: Any,
-    method: Approximation,
-    draws: int,
-    random_seed: int | None,
-    progressbar: bool,
-    start: "Start | None",
-    interrupts: Interrupts,
-    options: dict[str, Any],
-) -> tuple["xr.Dataset", "xr.Dataset"]:
-    if method == "pathfinder":
-        return _pathfinder(model, draws, random_seed, progressbar, options)
-    value_and_gradient, origin = _log_density(model, random_seed, start)
-    rng = np.random.default_rng(random_seed)
-    if method == "laplace":
-        q = _laplace(value_and_gradient, origin, options)
-    else:
-        q = _advi(model, random_seed, progressbar, interrupts, options)
-    points, log_q = q.draw(rng, draws)
-    log_p = np.array([value_and_gradient(u)[0] for u in points])
-    posterior = turned(model, points[None])
-    stats = _stats(log_p, log_q)
     return posterior, stats
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from bayesgen.families.errors import refuse_unknown
-from bayesgen.inference.compiled import LOCK, Graph, compiled_program, find
+from bayesgen.inference.compiled import LOCK, compiled_program
 from bayesgen.inference.diagnostics import SamplingError, refuse_incomplete
 from bayesgen.inference.interrupts import Interrupts, not_swallowed
 from bayesgen.numerics.special import Array
@@ -84,12 +84,6 @@ def check(draws: int, tune: int, chains: int, sampler: str) -> None:
         if not isinstance(value, int | np.integer) or value < least:
             raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
     refuse_unknown("sampler", sampler, SAMPLERS)
-
-
-def is_compiled(model: Any) -> bool:
-    """Whether `sample` (by nutpie) of this model needs no compilation in this process."""
-    with LOCK, third_parties():
-        return find(Graph.of(model)) is not None
 
 
 # -------------------------------------------------------------------------------- two samplers

@@ -52,7 +52,6 @@ class Source(Protocol):
         OtherSourceError
             If what lies before `after` is not what it was.
         """
-        ...
 
 
 class OtherSourceError(ValueError):

@@ -260,47 +260,41 @@ def log_sum_exp(a: Array, axis: int = -1) -> Array:
         return np.log(np.exp(a - shift).sum(axis=axis)) + np.squeeze(shift, axis=axis)
 
 
-def log_mean_exp(a: Array, axis: int = 0) -> Array:
-    """log of the mean of exp(a) over `axis`: the average of joint densities over draws."""
-    return log_sum_exp(a, axis=axis) - np.log(a.shape[axis])
-
-
-def log_softmax(a: Array, out: Array | None = None) -> Array:
+def log_softmax(a: Array) -> Array:
     """Normalise log joint densities over the last axis; NaN where all are -inf.
 
     A row that is impossible under every class has no class probabilities: it is never turned
-    into a uniform distribution here. `out` may be `a` itself.
+    into a uniform distribution here.
     """
 
     def normalise(columns: Array) -> None:
         with np.errstate(divide="ignore"):
             columns -= np.log(np.exp(columns).sum(axis=0))
 
-    return _over_classes(normalise, a, out)
+    return _over_classes(normalise, a)
 
 
-def softmax(a: Array, out: Array | None = None) -> Array:
+def softmax(a: Array) -> Array:
     """exp of `log_softmax`, with one exponential a number and no logarithm."""
 
     def normalise(columns: Array) -> None:
         np.exp(columns, out=columns)
         columns /= columns.sum(axis=0)
 
-    return _over_classes(normalise, a, out)
+    return _over_classes(normalise, a)
 
 
 _BLOCK_CELLS = 1 << 15  # numbers, 256 KiB, that are worked on at a time
 
 
-def _over_classes(normalise: Callable[[Array], None], a: Array, out: Array | None) -> Array:
+def _over_classes(normalise: Callable[[Array], None], a: Array) -> Array:
     """Normalise (..., C) by a function of (C, n) in place; the largest of each column is 0.
 
     Shifted first: probabilities add up to 1 also where log densities are -1e9. The classes come
     first, so that sums over a few of them are sums of long rows.
     """
     a = np.asarray(a)
-    if out is None:
-        out = np.empty(a.shape, dtype=np.result_type(a, np.float64))
+    out = np.empty(a.shape, dtype=np.result_type(a, np.float64))
     rows, where = (x.reshape(-1, a.shape[-1]) if a.size else np.empty((0, 1)) for x in (a, out))
     step = max(1, _BLOCK_CELLS // max(1, a.shape[-1]))
     with np.errstate(invalid="ignore"):
@@ -310,8 +304,6 @@ def _over_classes(normalise: Callable[[Array], None], a: Array, out: Array | Non
             columns -= np.where(np.isfinite(top), top, 0.0)
             normalise(columns)
             where[start : start + step] = columns.T
-    if not np.may_share_memory(where, out):  # strides that cannot be flattened
-        out[...] = where.reshape(a.shape)
     return out
 
 

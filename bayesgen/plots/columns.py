@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
+from scipy import sparse
 
 from bayesgen.encoding.binned import BinnedTable
 from bayesgen.encoding.column import Column
@@ -230,6 +231,12 @@ class Rows:
             if name != feature.name
         }
         return f"the {len(others)} others at their {' and '.join(sorted(found, reverse=True))}"
+
+
+def cells_of(X: Any, j: int) -> Array:
+    """Column j of encoded rows, dense."""
+    column = X[:, [j]].toarray() if sparse.issparse(X) else np.asarray(X)[:, j]
+    return np.asarray(column, dtype=np.float64).ravel()
 
 
 def draw_names(ax: Any, names: list[str]) -> None:

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from bayesgen.encoding.binned import BinnedTable
 from bayesgen.families.capabilities import GivenRows
 from bayesgen.numerics.special import Array
-from bayesgen.plots.columns import Feature, Rows, draw_names
+from bayesgen.plots.columns import Feature, Rows, cells_of, draw_names
 from bayesgen.plots.style import (
     INK,
     canvas,
@@ -104,7 +103,7 @@ def plot_densities(
     exact = exact and all(block.family.missing == "marginalised" for block in family.blocks())
     rng = np.random.default_rng(0)
     n = _SIMULATED
-    drawn = {k: _column(own.simulate(rng, n, np.full(n, k), False)[0], j) for k in shown}
+    drawn = {k: cells_of(own.simulate(rng, n, np.full(n, k), False)[0], j) for k in shown}
     p = {k: _log_density(clf, rows, one, k) for k in shown} if exact else {}
     at = None if y is None else clf._codes_of(np.asarray(y))
     with canvas(ax, figsize, (7.2, 3.6)) as ax:
@@ -112,7 +111,7 @@ def plot_densities(
             shares = {k: np.bincount(drawn[k].astype(int), minlength=len(names)) / n for k in shown}
             seen = None
             if at is not None:
-                own_codes = _column(clf._encoded(X), j)
+                own_codes = cells_of(clf._encoded(X), j)
                 known = own_codes >= 0
                 seen = {
                     k: _shares(own_codes[known & (at == k)].astype(int), len(names)) for k in shown
@@ -141,11 +140,6 @@ def _log_density(clf: Any, rows: Rows, one: Feature, k: int) -> Array:
     weights = np.eye(len(clf.classes_))[k]
     found: Array = clf.score_samples(rows.along(one, cells), class_prior=weights)
     return found
-
-
-def _column(X: Any, j: int) -> Array:
-    column = X[:, [j]].toarray() if sparse.issparse(X) else np.asarray(X)[:, j]
-    return np.asarray(column, dtype=np.float64).ravel()
 
 
 def _shares(codes: Array, n: int) -> Array:

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from bayesgen.datatree.groups import as_long
 from bayesgen.numerics.special import Array, softmax
-from bayesgen.plots.columns import Rows, draw_names
+from bayesgen.plots.columns import Rows, cells_of, draw_names
 from bayesgen.plots.style import (
     HAIR,
     INK,
@@ -162,7 +162,7 @@ def _plot(
         seen, what = None, f"p({clf.classes_[k]} | x, θ)"
     else:
         lines = _simulated(rng, family, theta, encoded, codes, j)[:, mine]
-        seen, what = _column(encoded, j)[mine], names[j]
+        seen, what = cells_of(encoded, j)[mine], names[j]
         if sparse.issparse(encoded):  # codes, where it has categories
             known = getattr(clf, "categories_", None)
             categories = None if known is None else [str(value) for value in known[j]]
@@ -240,12 +240,7 @@ def _simulated(
     family = as_long(family, X)
     n_draws = len(next(iter(theta.values())))
     each = ({name: value[s] for name, value in theta.items()} for s in range(n_draws))
-    return np.stack([_column(family.simulate(rng, one, y), j) for one in each])
-
-
-def _column(X: Any, j: int) -> Array:
-    column = X[:, [j]].toarray() if sparse.issparse(X) else X[:, j]
-    return np.asarray(column, dtype=np.float64).ravel()
+    return np.stack([cells_of(family.simulate(rng, one, y), j) for one in each])
 
 
 def _step(ax: "Axes", values: Array, **options: Any) -> None:

@@ -23,7 +23,7 @@ from scipy import fft
 
 from bayesgen.families.contract import Family, Theta
 from bayesgen.numerics.rows import Matrix
-from bayesgen.numerics.special import Array, log_mean_exp, log_softmax
+from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.model import Quantity, log_weights, score
 
 _BLOCK = 1 << 21  # log densities held at a time: 16 MiB of float64
@@ -82,24 +82,6 @@ class MonteCarlo(NamedTuple):
                 ends.append(np.exp(log_softmax(mixed)[:, c]))
             open_by[rows] = np.maximum(open_by[rows], ends[1] - ends[0])
         return open_by > _OPEN
-
-
-def log_joint(family: Family, theta: Theta, X: Matrix, class_weights: Array) -> Array:
-    """(N, C) estimate of log p(y = c, x_i) without its error.
-
-    Parameters
-    ----------
-    family : Family
-    theta : {name: (chain, draw, *dims)}
-        Other variables than ``family.params`` are not looked at.
-    X : (N, D)
-    class_weights : (C,)
-        Posterior mean of the class weights, or what replaces it.
-    """
-    out = np.empty((X.shape[0], len(class_weights)))
-    for rows, f in log_densities(family, theta, X, len(class_weights)):
-        out[rows] = log_mean_exp(f.reshape(-1, *f.shape[2:]), axis=0)
-    return out + log_weights(class_weights)
 
 
 def estimate(family: Family, theta: Theta, X: Matrix, class_weights: Array) -> MonteCarlo:

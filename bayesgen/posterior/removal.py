@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from bayesgen.families.capabilities import RowRemoval
-from bayesgen.families.contract import ConjugateFamily, Stats
+from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.shared.removal_by_cgf import (
     classes_are_apart,
     one_per_class,
@@ -96,11 +96,7 @@ def leave_out_each(
         middle = len(groups) // 2
         halves = groups[:middle], groups[middle:]
         for own, other in (halves, halves[::-1]):
-            leave_out_each(own, stats_of, _added(rest, stats_of(np.concatenate(other))), visit)
-
-
-def _added(a: Stats, b: Stats) -> Stats:
-    return a.merge(b)
+            leave_out_each(own, stats_of, rest.merge(stats_of(np.concatenate(other))), visit)
 
 
 def log_predictive_by_column(family: ConjugateFamily, X: Matrix, y: Array, weight: Array) -> Array:

@@ -169,28 +169,25 @@ def dependence(held: HeldOut) -> Section:
     if 2 < len(columns) <= 15:
         shown = np.nan_to_num(np.abs(rho))
         np.fill_diagonal(shown, 0)
-        texts = [
-            ["" if i == j else number(float(r), 1) for j, r in enumerate(line)]
-            for i, line in enumerate(rho)
-        ]
         what = "Rank correlations within classes: " + "; ".join(
             f"{a} and {b} {r:.2f}" for a, b, r in pairs[:6]
         )
-        out.figures = [
-            figures.matrix(
-                shown,
-                names,
-                names,
-                texts,
-                f"{what}.",
-                "Shades: size of the rank correlation, pooled over classes.",
-            )
-        ]
+        caption = "Shades: size of the rank correlation, pooled over classes."
+        out.figures = [_of_pairs(shown, rho, names, what, caption)]
     out.data = {
         "pairs": [{"a": a, "b": b, "correlation": r} for a, b, r in pairs],
         "limit": float(limit),
     }
     return out
+
+
+def _of_pairs(shades: Array, numbers: Array, names: list[str], what: str, caption: str) -> Any:
+    """A matrix of columns against columns, its diagonal empty."""
+    texts = [
+        ["" if i == j else number(float(v), 1) for j, v in enumerate(line)]
+        for i, line in enumerate(numbers)
+    ]
+    return figures.matrix(shades, names, names, texts, f"{what}.", caption)
 
 
 def _within_classes(X: Array, codes: Array) -> tuple[Array, int]:
@@ -243,24 +240,12 @@ def _edges(held: HeldOut) -> Section:
         out.tables = [Table("Probability that two columns are neighbours, by class", head, rows, 2)]
     if 2 < len(names) <= 15:
         top = p.max(axis=0)
-        texts = [
-            ["" if i == j else number(float(v), 1) for j, v in enumerate(line)]
-            for i, line in enumerate(top)
-        ]
         what = "Edge probabilities, the largest over classes: " + "; ".join(
             f"{names[upper[0][k]]} and {names[upper[1][k]]} {each[:, k].max():.2f}"
             for k in order[:6]
         )
-        out.figures = [
-            figures.matrix(
-                top,
-                names,
-                names,
-                texts,
-                f"{what}.",
-                "Shades: probability of an edge, the largest over the classes.",
-            )
-        ]
+        caption = "Shades: probability of an edge, the largest over the classes."
+        out.figures = [_of_pairs(top, top, names, what, caption)]
     out.data = {
         "edges": [
             {

@@ -28,7 +28,7 @@ discriminants  mu0 = m, kappa0 = 0.1, nu0 = D + 2, Psi0 = (D + 2) T            t
 Poisson        shape 1, rate 1/(pooled mean count)
 Beta(1, 1), Dirichlet(1), and Dirichlet(1) for the class weights
 A column that does not vary in training is left out of the Gaussian models. T has the variances s2
-and the correlations of W, shrunken towards 0 (`normal_inverse_wishart.default_scale`). They came
+and the correlations of W, shrunken towards 0 (`normal_inverse_wishart.scatter`). They came
 later than the rest, from ``priors_on_open_sets.py``, which compares all classes with scikit-learn's
 on more sets by paired differences; figures below that name no date are of Psi0 = (D + 2) diag(s2).
 

@@ -1,4 +1,4 @@
-"""The exact test of ranks: enumeration, simulation, and its band."""
+"""The exact test of ranks: enumeration and simulation."""
 
 from itertools import product
 
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from bayesgen.checks.uniformity import ecdf_band, p_values
+from bayesgen.checks.uniformity import p_values
 
 
 def least_tail(ranks, n_draws):
@@ -35,29 +35,6 @@ def test_uniform_ranks_are_refused_as_often_as_said():
     for level in (0.01, 0.1, 0.5):
         share, sd = (p <= level).mean(), np.sqrt(level * (1 - level) / 4000)
         assert -5 * sd < level - share < 5 * sd + 0.1 * level  # discrete: p <= level a bit rarer
-
-
-@pytest.mark.parametrize(("n_ranks", "n_draws", "prob"), [(200, 99, 0.95), (30, 9, 0.8)])
-def test_ranks_leave_the_band_if_and_only_if_their_p_value_is_small(n_ranks, n_draws, prob):
-    rng = np.random.default_rng(2)
-    ranks = rng.binomial(n_draws, rng.beta(1.0, rng.uniform(0.6, 1.6, 600), size=(n_ranks, 600)))
-    lower, upper = ecdf_band(n_ranks, n_draws, prob)
-    assert np.all(lower <= upper)
-    counts = np.array([(ranks < k).sum(axis=0) for k in range(1, n_draws + 1)])
-    outside = ((counts < lower[:, None]) | (counts > upper[:, None])).any(axis=0)
-    p = p_values(ranks, n_draws)
-    assert 100 < outside.sum() < 500
-    assert p[outside].max() <= 1 - prob  # the band of the exact level: every p-value beyond it
-    assert p[~outside].min() > p[outside].max()
-
-
-def test_the_band_is_symmetric_and_holds_its_level():
-    lower, upper = ecdf_band(100, 19, 0.9)
-    np.testing.assert_array_equal(lower, 100 - upper[::-1])
-    ranks = np.random.default_rng(3).integers(0, 20, size=(100, 20_000))
-    counts = np.array([(ranks < k).sum(axis=0) for k in range(1, 20)])
-    kept = ((counts >= lower[:, None]) & (counts <= upper[:, None])).all(axis=0).mean()
-    assert 0.9 - 5 * np.sqrt(0.09 / 20_000) < kept < 0.95
 
 
 def test_hopeless_ranks_have_tiny_p_values_and_none_is_zero_or_nan():

@@ -8,7 +8,7 @@ from scipy.special import logsumexp, softmax
 from sklearn.utils import _safe_indexing as take
 
 from bayesgen.estimators import ESTIMATORS, AnDE, TreeAugmentedGaussianNB, TreeAugmentedNB
-from bayesgen.estimators.sampled import SampledClassifier
+from bayesgen.estimators.sampled.classifier import SampledClassifier
 from tests.estimators.cases import CASES, NAN, defined, every_case, fitted, sample
 
 # what these tests ask for (plug-in means, parts with further categories) they do not have

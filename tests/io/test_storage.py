@@ -29,7 +29,7 @@ import bayesgen as bg
 from bayesgen.encoding.schema import TableSchema
 from bayesgen.estimators import ESTIMATORS
 from bayesgen.estimators.pool.record import record
-from bayesgen.estimators.sampled import SampledClassifier
+from bayesgen.estimators.sampled.classifier import SampledClassifier
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart

@@ -105,8 +105,7 @@ def _feature_names(pool: "LogLinearPool") -> list[str]:
         return [str(name) for name in pool.feature_names_in_]
     for member in pool._members_:
         if member.view is not None:
-            names = member.view.schema.names
-            return [f"x{j}" for j in member.view.schema.positions] if names is None else list(names)
+            return member.view.schema.labels
     return [str(name) for name in pool._members_[0].clf._feature_names()]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import Tags, get_tags
+from sklearn.utils import Tags, _safe_indexing, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from bayesgen.datatree.tree import named_rows
@@ -15,8 +15,8 @@ from bayesgen.encoding import suspects
 from bayesgen.encoding.in_memory import refuse_elsewhere
 from bayesgen.encoding.labels import code_labels, codes_of, weights_by_class
 from bayesgen.encoding.tables import feature_names
+from bayesgen.estimators.estimator import LazyAttributes
 from bayesgen.estimators.labelled import labelled
-from bayesgen.estimators.lazy_attributes import LazyAttributes
 from bayesgen.estimators.lazy_rows import row_by_row
 from bayesgen.estimators.leave_one_out import TrainingRows
 from bayesgen.estimators.pool.explanation import explained, feature_scores
@@ -26,13 +26,11 @@ from bayesgen.estimators.pool.members import (
     chosen,
     fitted,
     named,
-    taken,
     unfitted,
 )
 from bayesgen.estimators.pool.record import read_record, record
-from bayesgen.estimators.pool.sampling import draws_of, pymc_model, sampled
 from bayesgen.estimators.pool.summary import PoolSummary
-from bayesgen.estimators.pool.uncertainty import PoolUncertainty
+from bayesgen.estimators.pool.uncertainty import PoolUncertainty, draws_of, pymc_model, sampled
 from bayesgen.estimators.summary import with_summary
 from bayesgen.families.errors import UndefinedEstimateError, refuse_unknown
 from bayesgen.inference import exponents as pooling
@@ -279,7 +277,7 @@ class LogLinearPool(
     ) -> Array:
         """(M, n, C) comparable scores of the rows, without themselves."""
         some = len(rows) < len(y)
-        X = taken(X, rows) if some else X
+        X = _safe_indexing(X, rows) if some else X
         y, weight = y[rows], weight[rows]
         if self.exponents == "feature":
             return np.concatenate([feature_scores(m, X, y, weight) for m in members])

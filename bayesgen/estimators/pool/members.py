@@ -200,28 +200,22 @@ def named(members: Any) -> list[tuple[str, Any]]:
 
 def unfitted(members: Any) -> list[Member]:
     """Members from copies of the user's estimators."""
-    out = []
-    for name, estimator in named(members):
-        copy = clone(estimator)
-        if isinstance(copy, Pipeline):
-            front = copy[:-1] if len(copy.steps) > 1 else None
-            out.append(Member(name, copy.steps[-1][1], None, front))
-        else:
-            out.append(Member(name, copy))
-    return out
+    return [_member(name, clone(estimator)) for name, estimator in named(members)]
 
 
 def fitted(members: Any) -> list[Member]:
     """Members that the user has fitted before."""
-    out = []
-    for name, estimator in named(members):
+    pairs = named(members)
+    for _, estimator in pairs:
         check_is_fitted(estimator)
-        if isinstance(estimator, Pipeline):
-            front = estimator[:-1] if len(estimator.steps) > 1 else None
-            out.append(Member(name, estimator.steps[-1][1], None, front))
-        else:
-            out.append(Member(name, estimator))
-    return out
+    return [_member(name, estimator) for name, estimator in pairs]
+
+
+def _member(name: str, estimator: Any) -> Member:
+    if not isinstance(estimator, Pipeline):
+        return Member(name, estimator)
+    front = estimator[:-1] if len(estimator.steps) > 1 else None
+    return Member(name, estimator.steps[-1][1], None, front)
 
 
 # ----------------------------------------------------------------------------- chosen by columns
@@ -377,10 +371,3 @@ def _second_of_numbers(numbers: TableView, size: int) -> Member:
     if 1 < width <= _WIDEST_GAUSSIAN_FOREST and size * width**3 <= _MOST_GAUSSIAN_FOREST_WORK:
         return Member("Gaussian forest", TreeAugmentedGaussianNB(), numbers)
     return Member("independent columns with tied variances", MixedNB(variance="tied"))
-
-
-def taken(X: Any, rows: Array) -> Any:
-    """Some rows of whatever the user gave."""
-    from sklearn.utils import _safe_indexing
-
-    return _safe_indexing(X, rows)

@@ -8,7 +8,6 @@ from typing import Any
 from bayesgen.estimators.counts import BernoulliNB, refuse_no_threshold
 from bayesgen.estimators.sampled.classifier import SampledClassifier
 from bayesgen.estimators.tables import CategoricalNB, Unseen, refuse_no_categories
-from bayesgen.families.contract import Family
 from bayesgen.families.sampled.hierarchical_bernoulli import HierarchicalBernoulli
 from bayesgen.families.sampled.hierarchical_categorical import HierarchicalCategorical
 
@@ -58,7 +57,7 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
     _priors = ("mu", "tau", "inequality")
     _target_accept = 0.9  # with few rows, far out in the tail of tau
 
-    _family_type: type[Family] = HierarchicalBernoulli
+    _family_type = HierarchicalBernoulli
 
     def __init__(
         self,
@@ -78,12 +77,9 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
         self.inequality = inequality
         self.binarize = binarize
         self.class_alpha = class_alpha
-        self.draws = draws
-        self.tune = tune
-        self.chains = chains
-        self.random_state = random_state
+        self._set_sampler(draws, tune, chains, random_state)
 
-    def _make_family(self) -> Any:
+    def _make_family(self) -> HierarchicalBernoulli:
         refuse_no_threshold(self.binarize)
         return HierarchicalBernoulli(self.mu, self.tau, self.inequality)
 
@@ -144,7 +140,7 @@ class HierarchicalCategoricalNB(SampledClassifier, CategoricalNB):
     _priors = ("tau", "inequality")
     _target_accept = 0.9  # as for bits
 
-    _family_type: type[Family] = HierarchicalCategorical
+    _family_type = HierarchicalCategorical
 
     def __init__(
         self,
@@ -164,12 +160,9 @@ class HierarchicalCategoricalNB(SampledClassifier, CategoricalNB):
         self.categories = categories
         self.unseen = unseen
         self.class_alpha = class_alpha
-        self.draws = draws
-        self.tune = tune
-        self.chains = chains
-        self.random_state = random_state
+        self._set_sampler(draws, tune, chains, random_state)
 
-    def _make_family(self) -> Any:
+    def _make_family(self) -> HierarchicalCategorical:
         encoder = getattr(self, "encoder_", None)
         if encoder is None:
             return HierarchicalCategorical(self.tau, self.inequality)

@@ -11,10 +11,12 @@ class SampledClassifier(GenerativeClassifier):
     _priors: ClassVar[tuple[str, ...]] = ()  # constructor arguments that are prior objects
     _target_accept: ClassVar[float | None] = None  # of NUTS, where its own default is too bold
 
-    draws: int
-    tune: int
-    chains: int
-    random_state: int | None
+    def _set_sampler(self, draws: int, tune: int, chains: int, random_state: int | None) -> None:
+        """Keep the constructor arguments that all of them have."""
+        self.draws = draws
+        self.tune = tune
+        self.chains = chains
+        self.random_state = random_state
 
     def _sample_options(self) -> dict[str, Any]:
         options: dict[str, Any] = {

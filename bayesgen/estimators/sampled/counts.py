@@ -6,7 +6,6 @@ import numpy as np
 
 from bayesgen.estimators.counts import _Counts
 from bayesgen.estimators.sampled.classifier import SampledClassifier
-from bayesgen.families.contract import Family
 from bayesgen.families.sampled.dirichlet_compound import DirichletCompound
 from bayesgen.families.sampled.logistic_normal.family import FACTOR, LogisticNormal
 from bayesgen.families.sampled.negative_binomial import NegativeBinomial
@@ -57,7 +56,7 @@ class DirichletCompoundMultinomialNB(SampledClassifier, _Counts):
 
     _priors = ("mean", "concentration")
 
-    _family_type: type[Family] = DirichletCompound
+    _family_type = DirichletCompound
 
     def __init__(
         self,
@@ -75,12 +74,9 @@ class DirichletCompoundMultinomialNB(SampledClassifier, _Counts):
         self.concentration = concentration
         self.alpha = alpha
         self.class_alpha = class_alpha
-        self.draws = draws
-        self.tune = tune
-        self.chains = chains
-        self.random_state = random_state
+        self._set_sampler(draws, tune, chains, random_state)
 
-    def _make_family(self) -> Family:
+    def _make_family(self) -> DirichletCompound:
         return DirichletCompound(self.mean, self.concentration, alpha=self.alpha)
 
 
@@ -141,7 +137,7 @@ class LogisticNormalNB(SampledClassifier, _Counts):
 
     _priors = ("centre", "spread")
 
-    _family_type: type[Family] = LogisticNormal
+    _family_type = LogisticNormal
 
     def __init__(
         self,
@@ -163,12 +159,9 @@ class LogisticNormalNB(SampledClassifier, _Counts):
         self.alpha = alpha
         self.nodes = nodes
         self.class_alpha = class_alpha
-        self.draws = draws
-        self.tune = tune
-        self.chains = chains
-        self.random_state = random_state
+        self._set_sampler(draws, tune, chains, random_state)
 
-    def _make_family(self) -> Family:
+    def _make_family(self) -> LogisticNormal:
         return LogisticNormal(
             self.centre, self.spread, alpha=self.alpha, factors=self.factors, nodes=self.nodes
         )
@@ -231,7 +224,7 @@ class NegativeBinomialNB(SampledClassifier, _Counts):
 
     _priors = ("mu", "delta", "spread")
 
-    _family_type: type[Family] = NegativeBinomial
+    _family_type = NegativeBinomial
 
     def __init__(
         self,
@@ -251,12 +244,9 @@ class NegativeBinomialNB(SampledClassifier, _Counts):
         self.spread = spread
         self.exposure = exposure
         self.class_alpha = class_alpha
-        self.draws = draws
-        self.tune = tune
-        self.chains = chains
-        self.random_state = random_state
+        self._set_sampler(draws, tune, chains, random_state)
 
-    def _make_family(self) -> Family:
+    def _make_family(self) -> NegativeBinomial:
         at = None if self.exposure is None else self._exposure_column()
         return NegativeBinomial(self.mu, self.delta, self.spread, exposure=at)
 

@@ -10,7 +10,6 @@ from sklearn.model_selection import StratifiedKFold
 
 from bayesgen.encoding.labels import is_labelled, labels_and_mask
 from bayesgen.estimators.sampled.classifier import SampledClassifier
-from bayesgen.families.contract import Family
 from bayesgen.families.names import CLASS, DRAW
 from bayesgen.families.sampled.gaussian_mixture import GaussianMixture
 from bayesgen.inference.diagnostics import LARGEST_R_HAT, SamplingWarning
@@ -88,7 +87,7 @@ class MixtureDiscriminant(SampledClassifier):
 
     component_choice_: "xr.Dataset"
 
-    _family_type: type[Family] = GaussianMixture
+    _family_type = GaussianMixture
 
     def __init__(
         self,
@@ -112,10 +111,7 @@ class MixtureDiscriminant(SampledClassifier):
         self.component_alpha = component_alpha
         self.eta = eta
         self.class_alpha = class_alpha
-        self.draws = draws
-        self.tune = tune
-        self.chains = chains
-        self.random_state = random_state
+        self._set_sampler(draws, tune, chains, random_state)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **options: Any) -> Self:
         """As in `GenerativeClassifier`; with ``n_components="cv"`` the choice comes first.
@@ -171,7 +167,7 @@ class MixtureDiscriminant(SampledClassifier):
             "fewer clusters there (n_components={label: number}, or 'cv'), or more draws"
         )
 
-    def _make_family(self) -> Family:
+    def _make_family(self) -> GaussianMixture:
         n_components: Any = self.n_components
         if "classes_" not in self.__dict__:
             n_components = 1  # before a fit: the type of the family is what is asked for

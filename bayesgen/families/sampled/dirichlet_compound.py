@@ -26,7 +26,7 @@ distribution, ICML.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -34,20 +34,18 @@ from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.records import array, guide, prior_object
 from bayesgen.families.shared.hyperparameters import broadcast_prior
-from bayesgen.families.shared.pymc_parts import declare, dirichlet, prefixed, sum_cells, variable
+from bayesgen.families.shared.pymc_parts import declare, dirichlet, parameter, sum_cells
 from bayesgen.families.shared.rising import (
     Factors,
     known_codes,
     refuse_fractional_counts,
-    row_of_cells,
 )
 from bayesgen.families.shared.simplex import counted_simplex
+from bayesgen.families.shared.word_counts import WordCounts, row_of_cells
 from bayesgen.numerics.rows import (
     Matrix,
     class_sums,
     distinct_cells,
-    has_nan,
-    refuse_negative_counts,
     row_sums,
     shared_sums,
     stored_blocks,
@@ -59,7 +57,7 @@ _TABLE = 1 << 20  # numbers of one table (draw, class, distinct cell): 8 MiB
 
 
 @dataclass(frozen=True, eq=False)
-class DirichletCompound(Family):
+class DirichletCompound(WordCounts, Family):
     """Bags of words, each from word probabilities of its own.
 
     Parameters
@@ -77,12 +75,6 @@ class DirichletCompound(Family):
     length : int or array (N,), optional
         Words in a simulated document. None: the mean length.
     """
-
-    sparse: ClassVar[bool] = True
-    missing: ClassVar[str] = (
-        "a document with an unknown word count has an unknown length, and the other counts do not "
-        "say how it is distributed; count the words, or leave the column out"
-    )
 
     mean: Any = prior_object()
     concentration: Any = prior_object()
@@ -108,7 +100,7 @@ class DirichletCompound(Family):
 
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
         """(..., N, C) log masses of the documents, coefficient included."""
-        self._check(X)
+        self.check(X)
         mean, total = (np.asarray(theta[k], np.float64) for k in ("mean", "concentration"))
         *batch, n_classes, n_features = mean.shape
         total = total.reshape(-1, n_classes, 1)
@@ -138,15 +130,11 @@ class DirichletCompound(Family):
         p /= p.sum(axis=-1, keepdims=True)
         return rng.multinomial(100 if self.length is None else self.length, p)
 
-    def given_rows(self, X: Matrix) -> Self:
-        """Draws documents of the lengths of those in X."""
-        return replace(self, length=np.rint(np.ravel(X.sum(axis=1))).astype(np.int64))
-
     def with_defaults(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
     ) -> Self:
         """Pseudo-counts as an array, the mean length, and pilot counts."""
-        self._check(X)
+        self.check(X)
         alpha = broadcast_prior("alpha", self.alpha, (n_classes, X.shape[1]))
         cells = stored_cells(X, slice(None))
         length = np.average(row_sums(cells.data, cells.indptr), weights=weight)
@@ -169,28 +157,24 @@ class DirichletCompound(Family):
         import pytensor.tensor as pt
 
         prior = declare(self, "prior", prefix)
-        dims = {name: prefixed(prefix, d) for name, d in self.params.items()}
-        names = {name: f"{prefix}{name}" for name in dims}
 
-        def default() -> Any:
+        def default(name: str, dims: tuple[str, ...]) -> Any:
             if self.alpha.shape[-1] == 1:
-                return dirichlet(names["mean"], self.alpha, prior["alpha"], dims["mean"])
+                return dirichlet(name, self.alpha, prior["alpha"], dims)
             w = prior["reference"]
             return pm.Dirichlet(
-                names["mean"],
+                name,
                 prior["alpha"] + pt.zeros(w.shape),  # PyMC must meet w before the transform
                 default_transform=counted_simplex(w),
-                dims=dims["mean"],
+                dims=dims,
             )
 
-        mean = variable(names["mean"], self.mean, dims["mean"], default)
-        total = variable(
-            names["concentration"],
-            self.concentration,
-            dims["concentration"],
-            lambda: pm.LogNormal(
-                names["concentration"], pt.log(prior["typical"]), 2.0, dims=dims["concentration"]
-            ),
+        mean = parameter(self, prefix, "mean", default)
+        total = parameter(
+            self,
+            prefix,
+            "concentration",
+            lambda total, dims: pm.LogNormal(total, pt.log(prior["typical"]), 2.0, dims=dims),
         )
         if X is not None:
             log_p = self._log_rows(f"{prefix}x", X, known_codes(y), mean, total)
@@ -202,7 +186,7 @@ class DirichletCompound(Family):
         import pymc as pm
         import pytensor.tensor as pt
 
-        self._check(X)
+        self.check(X)
         cells = stored_cells(X, slice(None))
         refuse_fractional_counts(cells.data)
         length = row_sums(cells.data, cells.indptr)
@@ -221,7 +205,7 @@ class DirichletCompound(Family):
         import pymc as pm
         import pytensor.tensor as pt
 
-        self._check(X)
+        self.check(X)
         cells = stored_cells(X, slice(None))
         length, which = np.unique(row_sums(cells.data, cells.indptr), return_inverse=True)
         column, times, shared = distinct_cells(cells)
@@ -234,8 +218,3 @@ class DirichletCompound(Family):
         documents = pt.gammaln(total + n) - pt.gammaln(total) - pt.gammaln(n + 1)
         row = pm.Data(f"{prefix}length_of", which.astype(np.int64))
         return sum_cells(f"{prefix}counts", shared, words) - documents[row]
-
-    def _check(self, X: Matrix) -> None:
-        if has_nan(X):
-            raise ValueError(f"missing counts (NaN) are refused: {self.missing}")
-        refuse_negative_counts(X)

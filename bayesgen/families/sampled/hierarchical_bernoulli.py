@@ -50,7 +50,7 @@ from bayesgen.families.shared.pooled_log_odds import (
     declare_spread,
     known_share,
 )
-from bayesgen.families.shared.pymc_parts import declare, prefixed, variable
+from bayesgen.families.shared.pymc_parts import declare, parameter, prefixed
 from bayesgen.numerics.rows import (
     Matrix,
     class_counts,
@@ -160,7 +160,6 @@ class HierarchicalBernoulli(Family):
         import pytensor.tensor as pt
 
         prior = declare(self, "prior", prefix)
-        by_feature = (f"{prefix}{FEATURE}",)
         dims = prefixed(prefix, self.params["theta"])
         n_classes, n_features = self.share.shape
         tau = declare_spread(prefix, self.tau)
@@ -179,14 +178,14 @@ class HierarchicalBernoulli(Family):
         axes = pm.Data(f"{prefix}axes", class_axes(self.share))
         deviation = (axes * rotated).sum(axis=1)
 
-        def base_rates() -> Any:
+        def base_rates(name: str, dims: tuple[str, ...]) -> Any:
             shift = (prior["share"] * deviation).sum(axis=0)
             level = pm.Normal(
-                f"{prefix}level", prior["location"] + shift, prior["scale"], dims=by_feature
+                f"{prefix}level", prior["location"] + shift, prior["scale"], dims=dims
             )
-            return pm.Deterministic(f"{prefix}mu", level - shift, dims=by_feature)
+            return pm.Deterministic(name, level - shift, dims=dims)
 
-        mu = variable(f"{prefix}mu", self.mu, by_feature, base_rates)
+        mu = parameter(self, prefix, "mu", base_rates)
         log_odds = mu + deviation
         theta = pm.Deterministic(f"{prefix}theta", pt.sigmoid(log_odds), dims=dims)
         if X is not None:

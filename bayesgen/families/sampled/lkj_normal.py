@@ -17,7 +17,7 @@ Guide, multivariate priors for hierarchical models.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -29,7 +29,7 @@ from bayesgen.families.shared import gaps
 from bayesgen.families.shared.correlations import declare_correlation
 from bayesgen.families.shared.gaussian import robust_location_and_scale
 from bayesgen.families.shared.mahalanobis import log_normal_of_draws
-from bayesgen.families.shared.pymc_parts import centred, declare, prefixed, variable
+from bayesgen.families.shared.pymc_parts import centred, declare, parameter, prefixed
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 
@@ -119,11 +119,7 @@ class LKJNormal(Family):
         if self.sigma is None:
             self._refuse_degenerate(np.asarray(X, dtype=np.float64), y, n_classes)
         location, scale = robust_location_and_scale(X, y)
-        return replace(
-            self,
-            location=location if self.location is None else np.asarray(self.location, np.float64),
-            scale=scale if self.scale is None else np.asarray(self.scale, np.float64),
-        )
+        return self.filled(location=location, scale=scale)
 
     def _refuse_degenerate(self, X: Array, y: Array, n_classes: int) -> None:
         """Raise where the likelihood grows without bound at scales of 0 or correlations of 1."""
@@ -171,24 +167,20 @@ class LKJNormal(Family):
         prior = declare(self, "prior", prefix)
         m, s = prior["location"], prior["scale"]
         dims = {name: prefixed(prefix, d) for name, d in self.params.items()}
-        names = {name: f"{prefix}{name}" for name in dims}
         codes = None if X is None else y.get_value()
-        sigma = variable(
-            names["sigma"],
-            self.sigma,
-            dims["sigma"],
-            lambda: pm.HalfNormal(names["sigma"], 2.5 * s, dims=dims["sigma"]),
+        sigma = parameter(
+            self, prefix, "sigma", lambda sigma, dims: pm.HalfNormal(sigma, 2.5 * s, dims=dims)
         )
         correlation = declare_correlation(
             "correlation", self.eta, self._group, dims["correlation"][-2:], prefix=prefix
         )
         tau = np.sqrt(10.0) * s
         if codes is None or self.mu is not None:
-            mu = variable(
-                names["mu"],
-                self.mu,
-                dims["mu"],
-                lambda: pm.Normal(names["mu"], m, tau, transform=centred(s), dims=dims["mu"]),
+            mu = parameter(
+                self,
+                prefix,
+                "mu",
+                lambda mu, dims: pm.Normal(mu, m, tau, transform=centred(s), dims=dims),
             )
         else:
             n_classes = len(pm.modelcontext(None).coords[CLASS])
@@ -199,7 +191,7 @@ class LKJNormal(Family):
             unit = pt.switch(pm.Data(f"{prefix}has_rows", seen * 1.0), sigma / root, tau)
             name = f"{prefix}mu_white"
             white = pm.Normal(name, (m - centre) / unit, tau / unit, dims=dims["mu"])
-            mu = pm.Deterministic(names["mu"], centre + unit * white, dims=dims["mu"])
+            mu = pm.Deterministic(f"{prefix}mu", centre + unit * white, dims=dims["mu"])
         theta = {"mu": mu, "sigma": sigma, "correlation": correlation}
         if codes is not None:
             Sigma, terms = self._covariance(theta), []

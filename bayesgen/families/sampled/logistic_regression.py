@@ -34,7 +34,7 @@ from scipy.linalg import helmert
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, OBS
 from bayesgen.families.records import array, prior_object
-from bayesgen.families.shared.pymc_parts import prefixed, variable
+from bayesgen.families.shared.pymc_parts import parameter, prefixed
 from bayesgen.numerics.rows import Matrix, dense_block, dot, row_blocks
 from bayesgen.numerics.special import Array, log_softmax
 
@@ -125,11 +125,7 @@ class LogisticRegression(Family):
         sd = np.sqrt(np.average(np.square(X - mean), axis=0, weights=weight))
         rounding = 16 * np.finfo(float).eps * np.abs(X).max(axis=0, initial=0.0)
         sd = np.where(sd <= rounding, 1.0, sd)
-        return replace(
-            self,
-            location=mean if self.location is None else np.asarray(self.location, np.float64),
-            scale=sd if self.scale is None else np.asarray(self.scale, np.float64),
-        )
+        return self.filled(location=mean, scale=sd)
 
     def to_pymc(
         self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
@@ -146,7 +142,6 @@ class LogisticRegression(Family):
             )
         basis = helmert(len(model.coords[CLASS])).T  # orthonormal, columns that sum to 0
         n_features = len(self.location)
-        dims = {name: prefixed(prefix, d) for name, d in self.params.items()}
         # what independent Normals of standard deviation sigma say of all contrasts of the classes
         coef_sd, intercept_sd = self.coef_scale / np.sqrt(2), self.intercept_scale / np.sqrt(2)
 
@@ -155,11 +150,14 @@ class LogisticRegression(Family):
             return pt.dot(basis, raw)
 
         def declared(name: str, sd: float, *shape: int) -> Any:
-            def default() -> Any:
-                value = summing_to_zero(name, sd, *shape)
-                return pm.Deterministic(f"{prefix}{name}", value, dims=dims[name])
-
-            return variable(f"{prefix}{name}", getattr(self, name), dims[name], default)
+            return parameter(
+                self,
+                prefix,
+                name,
+                lambda full, dims: pm.Deterministic(
+                    full, summing_to_zero(name, sd, *shape), dims=dims
+                ),
+            )
 
         theta = {
             "intercept": declared("intercept", intercept_sd),
@@ -171,7 +169,9 @@ class LogisticRegression(Family):
             place = np.zeros((n_features, n_features), dtype=np.int64)
             place[j, k] = place[k, j] = np.arange(len(j))
             Q = products[:, place] * np.where(np.eye(n_features, dtype=bool), 1.0, 0.5)
-            theta["quadratic"] = pm.Deterministic(f"{prefix}quadratic", Q, dims=dims["quadratic"])
+            theta["quadratic"] = pm.Deterministic(
+                f"{prefix}quadratic", Q, dims=prefixed(prefix, self.params["quadratic"])
+            )
         if X is not None:
             pm.CustomDist(
                 f"{prefix}label",

@@ -35,13 +35,13 @@ from scipy.special import gammaln
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.records import array, guide, prior_object
-from bayesgen.families.shared.pymc_parts import declare, prefixed, sum_cells, variable
+from bayesgen.families.shared.pymc_parts import declare, parameter, sum_cells
 from bayesgen.families.shared.rising import (
     Factors,
     known_codes,
     refuse_fractional_counts,
-    row_of_cells,
 )
+from bayesgen.families.shared.word_counts import row_of_cells
 from bayesgen.numerics.rows import (
     Matrix,
     class_counts,
@@ -201,32 +201,28 @@ class NegativeBinomial(Family):
         import pytensor.tensor as pt
 
         prior = declare(self, "prior", prefix)
-        dims = {name: prefixed(prefix, d) for name, d in self.params.items()}
-        name = {k: f"{prefix}{k}" for k in ("mu", "delta", "common", "spread")}
         m = prior["rate"]
-        delta = variable(
-            name["delta"],
-            self.delta,
-            dims["delta"],
-            lambda: pm.Exponential(name["delta"], scale=1 / prior["unit"] + m, dims=dims["delta"]),
+        delta = parameter(
+            self,
+            prefix,
+            "delta",
+            lambda delta, dims: pm.Exponential(delta, scale=1 / prior["unit"] + m, dims=dims),
         )
 
-        def shrunk() -> Any:
-            spread = variable(
-                name["spread"], self.spread, (), lambda: pm.HalfNormal(name["spread"], 1.0)
-            )
-            common = pm.LogNormal(name["common"], pt.log(m), 1.0, dims=dims["delta"])
+        def shrunk(name: str, dims: tuple[str, ...]) -> Any:
+            spread = parameter(self, prefix, "spread", lambda name, _: pm.HalfNormal(name, 1.0))
+            common = pm.LogNormal(f"{prefix}common", pt.log(m), 1.0, dims=dims[1:])
             seen, precision = prior["log_rate"], prior["precision"]
             return pm.LogNormal(
-                name["mu"],
+                name,
                 # PyMC must meet what the transform needs before the transform
                 pt.log(common) + pt.zeros((seen + precision).shape),
                 spread,
                 default_transform=_standardised(seen, precision),
-                dims=dims["mu"],
+                dims=dims,
             )
 
-        mu = variable(name["mu"], self.mu, dims["mu"], shrunk)
+        mu = parameter(self, prefix, "mu", shrunk)
         if X is not None:
             pm.Potential(f"{prefix}x", self._log_rows(f"{prefix}x", X, known_codes(y), mu, delta))
         return {"mu": mu, "delta": delta}

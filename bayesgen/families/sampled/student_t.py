@@ -19,7 +19,7 @@ distributions (prior of nu); Lange, Little and Taylor (1989), Robust statistical
 t distribution.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -33,9 +33,8 @@ from bayesgen.families.shared.pymc_parts import (
     centred,
     declare,
     observe_cells,
-    prefixed,
+    parameter,
     scale_above_rounding,
-    variable,
 )
 from bayesgen.numerics.rows import Matrix, dense_block, has_nan, row_blocks
 from bayesgen.numerics.special import Array
@@ -108,13 +107,8 @@ class StudentT(Family):
     ) -> Self:
         """Median and spread about the class medians of each column."""
         location, scale = robust_location_and_scale(X, y)
-        step = recorded_step(X, scale, weight) if self.resolution is None else self.resolution
-        return replace(
-            self,
-            resolution=np.asarray(step, np.float64),
-            location=location if self.location is None else np.asarray(self.location, np.float64),
-            scale=scale if self.scale is None else np.asarray(self.scale, np.float64),
-        )
+        step = recorded_step(X, scale, weight)
+        return self.filled(resolution=step, location=location, scale=scale)
 
     def to_pymc(
         self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
@@ -127,24 +121,13 @@ class StudentT(Family):
 
         prior = declare(self, "prior", prefix)
         m, s = prior["location"], prior["scale"]
-        dims = {name: prefixed(prefix, d) for name, d in self.params.items()}
-        names = {name: f"{prefix}{name}" for name in dims}
-        nu = variable(
-            names["nu"],
-            self.nu,
-            dims["nu"],
-            lambda: pm.Gamma(names["nu"], 2.0, 0.1, dims=dims["nu"]),
-        )
-        sigma = scale_above_rounding(
-            names["sigma"], self.sigma, dims["sigma"], s, prior["resolution"]
-        )
-        mu = variable(
-            names["mu"],
-            self.mu,
-            dims["mu"],
-            lambda: pm.Normal(
-                names["mu"], m, np.sqrt(10.0) * s, transform=centred(s), dims=dims["mu"]
-            ),
+        nu = parameter(self, prefix, "nu", lambda nu, dims: pm.Gamma(nu, 2.0, 0.1, dims=dims))
+        sigma = scale_above_rounding(self, prefix, s, prior["resolution"])
+        mu = parameter(
+            self,
+            prefix,
+            "mu",
+            lambda mu, dims: pm.Normal(mu, m, np.sqrt(10.0) * s, transform=centred(s), dims=dims),
         )
         if X is not None:
             observe_cells(

@@ -12,8 +12,6 @@ from scipy.special import polygamma, psi
 from bayesgen.numerics.special import Array
 
 ORDERS = np.arange(1.0, 6.0)
-_FACTORIAL = np.array([1.0, 1.0, 2.0, 6.0, 24.0])  # (r - 1)!
-_SIGN = np.array([1.0, -1.0, 1.0, -1.0, 1.0])
 
 
 def by_order(values: Array, like: Array) -> Array:

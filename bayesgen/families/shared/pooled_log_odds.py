@@ -36,7 +36,7 @@ def declare_inequality(prefix: str, given: Any) -> Any:
     import pymc as pm
 
     name = f"{prefix}inequality"
-    return variable(name, given, (), lambda: pm.HalfNormal(name, 0.5))
+    return variable(name, given, (), lambda name, _: pm.HalfNormal(name, 0.5))
 
 
 def declare_spread(prefix: str, given: Any) -> Any:
@@ -44,7 +44,7 @@ def declare_spread(prefix: str, given: Any) -> Any:
     import pymc as pm
 
     name = f"{prefix}tau"
-    return variable(name, given, (), lambda: pm.LogNormal(name, np.log(SPREAD), 1.0))
+    return variable(name, given, (), lambda name, _: pm.LogNormal(name, np.log(SPREAD), 1.0))
 
 
 def known_share(share: Any) -> Any:

@@ -42,7 +42,16 @@ def prior_data(family: Any) -> dict[str, Array]:
     }
 
 
-def variable(name: str, given: Any, dims: tuple[str, ...], default: Callable[[], Any]) -> Any:
+Declared = Callable[[str, tuple[str, ...]], Any]  # a function of (name, dims) declares a variable
+
+
+def parameter(family: Any, prefix: str, name: str, default: Declared) -> Any:
+    """`variable` of a parameter or hyper-parameter that the family has a prior object for."""
+    dims = family.params.get(name) or family.hyperparameters[name]
+    return variable(f"{prefix}{name}", getattr(family, name), prefixed(prefix, dims), default)
+
+
+def variable(name: str, given: Any, dims: tuple[str, ...], default: Declared) -> Any:
     """The free variable `name` of the model on the stack: the user's prior, or the default.
 
     Parameters
@@ -51,10 +60,10 @@ def variable(name: str, given: Any, dims: tuple[str, ...], default: Callable[[],
         Of PyMC (``pm.Gamma.dist(2, 0.1)``), PreliZ (``pz.Gamma(2, 0.1)``), pymc-extras
         (``Prior("Gamma", alpha=2, beta=0.1)``), or a function of (name, dims) that declares the
         variable. Its own shape, if it has one, must broadcast to `dims`.
-    default : declares the default
+    default : function of (name, dims)
     """
     if given is None:
-        return default()
+        return default(name, dims)
     import pymc as pm
 
     if hasattr(given, "create_variable"):  # pymc-extras
@@ -79,9 +88,7 @@ def variable(name: str, given: Any, dims: tuple[str, ...], default: Callable[[],
     )
 
 
-def scale_above_rounding(
-    name: str, given: Any, dims: tuple[str, ...], scale: Any, resolution: Any
-) -> Any:
+def scale_above_rounding(family: Any, prefix: str, scale: Any, resolution: Any) -> Any:
     """Standard deviations: of the prior given, or log-Normal about `scale`, and above rounding.
 
     By default sigma^2 = r^2 + h^2/12, log r ~ Normal(log scale, 1), with the free variable
@@ -92,11 +99,11 @@ def scale_above_rounding(
     import pymc as pm
     import pytensor.tensor as pt
 
-    def default() -> Any:
+    def default(name: str, dims: tuple[str, ...]) -> Any:
         raw = pm.LogNormal(f"{name}_raw", pt.log(scale), 1.0, dims=dims)
         return pm.Deterministic(name, pt.sqrt(pt.sqr(raw) + pt.sqr(resolution) / 12), dims=dims)
 
-    return variable(name, given, dims, default)
+    return parameter(family, prefix, "sigma", default)
 
 
 def centred(unit: Any) -> Any:

@@ -11,7 +11,6 @@ C classes, D features.
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy import sparse
 
 from bayesgen.numerics.special import Array
 
@@ -81,8 +80,3 @@ def known_codes(y: Any) -> Array:
     if hasattr(y, "get_value"):
         return np.asarray(y.get_value())
     return np.asarray(y.eval() if hasattr(y, "eval") else y)
-
-
-def row_of_cells(cells: sparse.csr_matrix) -> Array:
-    """(nnz,) the row of each stored cell."""
-    return np.repeat(np.arange(cells.shape[0]), np.diff(cells.indptr))

@@ -10,7 +10,8 @@ from scipy import stats
 from scipy.special import logsumexp
 
 import bayesgen as bg
-from bayesgen.estimators.sampled import SampledClassifier, mixture
+from bayesgen.estimators.sampled import mixture
+from bayesgen.estimators.sampled.classifier import SampledClassifier
 from bayesgen.families.sampled.gaussian_mixture import GaussianMixture
 from bayesgen.inference.diagnostics import Diagnosis, diagnose
 from bayesgen.posterior.drawn import DrawnPosterior

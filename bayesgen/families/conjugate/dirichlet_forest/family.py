@@ -30,10 +30,11 @@ import numpy as np
 from bayesgen.families.conjugate.dirichlet_forest import structures
 from bayesgen.families.conjugate.dirichlet_forest.statistics import (
     ForestStats,
+    cgf_by_tables,
     count_pairs,
+    log_evidences,
     padded,
 )
-from bayesgen.families.conjugate.dirichlet_forest.tables import cgf_by_tables, log_evidences
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import (
@@ -46,10 +47,10 @@ from bayesgen.families.names import (
     StructureName,
 )
 from bayesgen.families.records import array
-from bayesgen.families.shared import forest_cumulants, forest_terms, strengths
+from bayesgen.families.shared import forest_cumulants, strengths
 from bayesgen.families.shared.category_codes import declared_codes
 from bayesgen.families.shared.densities import density_by_draws
-from bayesgen.families.shared.forests import ForestAverage, best_forest
+from bayesgen.families.shared.forests import ForestAverage, best_forest, terms_of_tables
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array, log_gamma_difference
@@ -343,7 +344,7 @@ class DirichletForest(ForestAverage, ConjugateFamily):
     def terms_given(self, X: Any, theta: Theta, c: int) -> Array:
         """By the margins that the tables have along the forest."""
         parents, tables = np.asarray(theta["parents"]), np.asarray(theta["tables"])
-        return forest_terms.of_tables(self.codes(X), parents[..., c, :], tables[..., c, :, :, :])
+        return terms_of_tables(self.codes(X), parents[..., c, :], tables[..., c, :, :, :])
 
     # -- theta -----------------------------------------------------------------------------------
 
@@ -367,11 +368,4 @@ class DirichletForest(ForestAverage, ConjugateFamily):
             "map",
             "forests have tables of different dimensions, whose densities cannot be compared; "
             "structure='map' plugs in the most probable forest",
-        )
-
-    def mean(self) -> dict[str, Array]:
-        """Refused: there is no mean of forests."""
-        raise UndefinedEstimateError(
-            "posterior_mean",
-            "forests have no mean; method='posterior_predictive' averages over them",
         )

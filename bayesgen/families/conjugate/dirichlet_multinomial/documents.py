@@ -7,6 +7,7 @@ masses of independent counts and of their total, each of them free of cancellati
 import numpy as np
 from scipy import sparse
 
+from bayesgen.families.shared.word_counts import row_of_cells
 from bayesgen.numerics.rows import exact_parts, pattern, row_sums, sum_except
 from bayesgen.numerics.special import (
     Array,
@@ -24,11 +25,6 @@ def log_coefficient(cells: sparse.csr_matrix, length: Array) -> Array:
     several = np.flatnonzero(cells.data != 1)  # most words of a text occur once
     each[several] = log_factorial(cells.data[several])
     return log_factorial(length) - row_sums(each, cells.indptr)
-
-
-def row_of_cells(cells: sparse.csr_matrix) -> Array:
-    """(nnz,) the row of each cell."""
-    return np.repeat(np.arange(cells.shape[0]), np.diff(cells.indptr))
 
 
 def log_multinomial(cells: sparse.csr_matrix, length: Array, p: Array) -> Array:

@@ -32,7 +32,6 @@ from bayesgen.families.conjugate.dirichlet_multinomial.documents import (
     log_coefficient,
     log_multinomial,
     power_moment,
-    row_of_cells,
 )
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import NotLinearError, refuse_undefined
@@ -51,6 +50,7 @@ from bayesgen.families.shared.pymc_parts import (
     sum_cells,
 )
 from bayesgen.families.shared.removal_by_cgf import removal_by_cgf
+from bayesgen.families.shared.word_counts import WordCounts, row_of_cells
 from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import (
     Matrix,
@@ -60,11 +60,9 @@ from bayesgen.numerics.rows import (
     distinct_cells,
     dot_log,
     few_at_a_time,
-    has_nan,
     multiply,
     n_stored,
     over_draws,
-    refuse_negative_counts,
     row_blocks,
     row_sums,
     shared_sums,
@@ -99,7 +97,7 @@ class MultinomialStats(Stats):
 
 
 @dataclass(frozen=True, eq=False)
-class DirichletMultinomial(ConjugateFamily):
+class DirichletMultinomial(WordCounts, ConjugateFamily):
     """Bags of words with a Dirichlet prior on the word probabilities of each class.
 
     Counts need not be whole numbers: the mass is continued by the gamma function.
@@ -121,11 +119,6 @@ class DirichletMultinomial(ConjugateFamily):
     array([[0.667, 0.067]])
     """
 
-    sparse: ClassVar[bool] = True
-    missing: ClassVar[str] = (
-        "a document with an unknown word count has an unknown length, and the other counts do not "
-        "say how it is distributed; count the words, or leave the column out"
-    )
     statistics: ClassVar[type[Stats]] = MultinomialStats
     tunable: ClassVar[tuple[str, ...]] = ("alpha",)
     attributes: ClassVar[Mapping[str, str]] = {"feature_log_prob_": "theta"}
@@ -144,7 +137,7 @@ class DirichletMultinomial(ConjugateFamily):
         For documents of 2^14 words and more it is the mass under theta/(sum of theta): the sum
         differs from 1 by rounding, which such a document would magnify.
         """
-        self._check(X)
+        self.check(X)
         p = np.asarray(theta["theta"], dtype=np.float64)
         length, coefficient = np.empty(X.shape[0]), np.empty(X.shape[0])
         for rows, cells in stored_blocks(X, 0):
@@ -173,12 +166,6 @@ class DirichletMultinomial(ConjugateFamily):
         p = p / p.sum(axis=-1, keepdims=True)
         return rng.multinomial(self.length, np.broadcast_to(p, (len(y), p.shape[-1])))
 
-    def given_rows(self, X: Matrix) -> Self:
-        """Draws documents of the lengths of those in X."""
-        total = np.asarray(X.sum(axis=1)).ravel()  # one for each row to draw
-        length: Any = np.rint(total).astype(np.int64)
-        return replace(self, length=length)
-
     def to_pymc(
         self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
     ) -> dict[str, Any]:
@@ -194,7 +181,7 @@ class DirichletMultinomial(ConjugateFamily):
             log_p = (n["counts"] * pt.log(theta)).sum() + n["log_coefficient"].sum()
             pm.Potential(f"{prefix}x", log_p)
         elif X is not None:
-            self._check(X)
+            self.check(X)
             refuse_fractional(X)
             counts = np.asarray(X.todense() if sparse.issparse(X) else X).astype(np.int64)
             pm.Multinomial(
@@ -211,7 +198,7 @@ class DirichletMultinomial(ConjugateFamily):
         import pymc as pm
         import pytensor.tensor as pt
 
-        self._check(X)
+        self.check(X)
         cells = stored_cells(X, slice(None))
         out = sum_cells(f"{prefix}counts", cells, pt.log(theta["theta"]).T)
         coefficient = log_coefficient(cells, row_sums(cells.data, cells.indptr))
@@ -226,9 +213,9 @@ class DirichletMultinomial(ConjugateFamily):
 
             counts, coefficients = words.sums(X, y, n_classes, weight)
             if np.isnan(coefficients).any():
-                self._check(X)
+                self.check(X)
             return MultinomialStats(counts, coefficients)
-        self._check(X)
+        self.check(X)
         each = np.empty(X.shape[0])
         for rows, cells in stored_blocks(X, 0):
             each[rows] = log_coefficient(cells, row_sums(cells.data, cells.indptr))
@@ -293,7 +280,7 @@ class DirichletMultinomial(ConjugateFamily):
 
         The sum of Gamma variables is one; the coefficients, common to the classes, are left out.
         """
-        self._check(X)
+        self.check(X)
         X = sparse.csr_matrix(X, dtype=np.float64, copy=True)
         X.sum_duplicates()
         X.eliminate_zeros()
@@ -327,12 +314,12 @@ class DirichletMultinomial(ConjugateFamily):
 
             out, length = words.log_numerators(X, alpha)
             if np.isnan(length).any():
-                self._check(X)
+                self.check(X)
             for rows in row_blocks(len(out), len(alpha)):
                 each, which = _distinct(length[rows])
                 out[rows] -= log_gamma_difference(total, each[:, None])[which]
         else:
-            self._check(X)
+            self.check(X)
             out, length = self._log_masses(X)
         for row in few_at_a_time(np.flatnonzero(length >= _LONG)):
             out[row] = power_moment(stored_cells(X, row), length[row], alpha, None)
@@ -382,7 +369,7 @@ class DirichletMultinomial(ConjugateFamily):
 
     def cgf(self, X: Matrix, t: Array) -> Array:
         """t log coefficient + sum_j [lG(a_j+t x_j) - lG(a_j)] - lG(A+tL) + lG(A), over classes."""
-        self._check(X)
+        self.check(X)
         alpha, total = self.alpha, self.alpha.sum(axis=-1)
 
         def cell(rows: slice, t: Array) -> Array:
@@ -418,7 +405,7 @@ class DirichletMultinomial(ConjugateFamily):
 
     def density_cumulants(self, X: Matrix, seen: int) -> Array:
         """Derivatives of `cgf`, each distinct cell once."""
-        self._check(X)
+        self.check(X)
         cells = stored_cells(X, slice(None))
         length, which = np.unique(row_sums(cells.data, cells.indptr), return_inverse=True)
         word, times, count = distinct_cells(cells)
@@ -435,7 +422,7 @@ class DirichletMultinomial(ConjugateFamily):
 
     def urns(self, X: Matrix) -> Urns:
         """The words of each document: one urn per class."""
-        self._check(X)
+        self.check(X)
         cells = stored_cells(X, slice(None))
         row, length = row_of_cells(cells), row_sums(cells.data, cells.indptr)
         cell = self.alpha[:, cells.indices]
@@ -468,11 +455,6 @@ class DirichletMultinomial(ConjugateFamily):
         p, pi = theta["theta"], weights[:, None]
         mean = (pi * p).sum(axis=0)
         return (pi * xlogy(p, p)).sum(axis=0) - xlogy(mean, mean)
-
-    def _check(self, X: Matrix) -> None:
-        if has_nan(X):
-            raise ValueError(f"missing counts (NaN) are refused: {self.missing}")
-        refuse_negative_counts(X)
 
 
 def _log_rising(a: Array, n: Array) -> Array:

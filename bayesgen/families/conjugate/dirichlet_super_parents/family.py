@@ -22,7 +22,7 @@ by extrapolation from marginal to full-multivariate probability distributions, f
 Geiger and Chickering (1995), section 5, for the tables.
 """
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self, get_args
 
@@ -275,10 +275,6 @@ class DirichletSuperParents(ConjugateFamily):
             first, second = (structures.terms_given(self, codes, c, theta) for c in (a, b))
         terms = first - second
         return terms, np.zeros(terms.shape[:-1])
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The fields: what was computed from them is computed again."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     # -- theta -----------------------------------------------------------------------------------
 

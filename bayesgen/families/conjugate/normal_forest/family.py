@@ -358,13 +358,6 @@ class NormalForest(ForestAverage, ConjugateFamily):
             "structure='map' plugs in the most probable forest",
         )
 
-    def mean(self) -> dict[str, Array]:
-        """Refused: there is no mean of forests."""
-        raise UndefinedEstimateError(
-            "posterior_mean",
-            "forests have no mean; method='posterior_predictive' averages over them",
-        )
-
 
 def _diagonal(psi: Array) -> Array:
     return np.diagonal(psi, axis1=-2, axis2=-1)

@@ -52,9 +52,9 @@ from bayesgen.families.shared.mahalanobis import log_normal_of_draws
 from bayesgen.families.shared.pymc_parts import (
     centred,
     declare,
+    parameter,
     prefixed,
     scale_above_rounding,
-    variable,
 )
 from bayesgen.numerics.rows import Matrix, row_blocks
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
@@ -226,13 +226,8 @@ class GaussianMixture(Family):
         if self.covariance not in ("full", "diagonal"):
             raise ValueError(f"covariance must be 'full' or 'diagonal', got {self.covariance!r}")
         location, scale = robust_location_and_scale(X, y)
-        step = recorded_step(X, scale, weight) if self.resolution is None else self.resolution
-        out = replace(
-            self._sized(n_classes),
-            location=location if self.location is None else np.asarray(self.location, np.float64),
-            scale=scale if self.scale is None else np.asarray(self.scale, np.float64),
-            resolution=np.asarray(step, np.float64),
-        )
+        step = recorded_step(X, scale, weight)
+        out = self._sized(n_classes).filled(location=location, scale=scale, resolution=step)
         out.__dict__["_first"] = first_point(out, X, y)
         return out
 
@@ -251,17 +246,13 @@ class GaussianMixture(Family):
         m, s = prior["location"], prior["scale"]
         dims = {name: prefixed(prefix, d) for name, d in self.params.items()}
         theta = {"weight": self._declare_weights(prefix, dims["weight"])}
-        theta["mu"] = variable(
-            f"{prefix}mu",
-            self.mu,
-            dims["mu"],
-            lambda: pm.Normal(
-                f"{prefix}mu", m, np.sqrt(10.0) * s, transform=centred(s), dims=dims["mu"]
-            ),
+        theta["mu"] = parameter(
+            self,
+            prefix,
+            "mu",
+            lambda mu, dims: pm.Normal(mu, m, np.sqrt(10.0) * s, transform=centred(s), dims=dims),
         )
-        theta["sigma"] = scale_above_rounding(
-            f"{prefix}sigma", self.sigma, dims["sigma"], s, prior["resolution"]
-        )
+        theta["sigma"] = scale_above_rounding(self, prefix, s, prior["resolution"])
         if self.covariance == "full":
             theta["correlation"] = declare_correlation(
                 "correlation",

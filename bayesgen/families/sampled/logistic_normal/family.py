@@ -35,7 +35,7 @@ changes among them: the loadings have a positive part along a direction that the
 positive diagonal if K > 1.
 
 With one factor, the default priors and rows, what NUTS sees are coordinates in which the posterior
-is round (`factor_mode`), and either sign of the loadings, put right afterwards.
+is round (`pymc_model`), and either sign of the loadings, put right afterwards.
 
 Source: Aitchison and Shen (1980), Logistic-normal distributions: some properties and uses,
 Biometrika 67; Blei and Lafferty (2007), A correlated topic model of Science, Annals of Applied
@@ -43,7 +43,7 @@ Statistics 1. Error of the trapezoidal rule: Trefethen and Weideman (2014), SIAM
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import logsumexp
@@ -53,13 +53,12 @@ from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS
 from bayesgen.families.records import array, guide, prior_object
 from bayesgen.families.sampled.logistic_normal import pymc_model
 from bayesgen.families.shared.hyperparameters import broadcast_prior
+from bayesgen.families.shared.word_counts import WordCounts
 from bayesgen.numerics.rows import (
     Matrix,
     class_sums,
     dot,
     dot_log,
-    has_nan,
-    refuse_negative_counts,
     row_blocks,
     row_sums,
     stored_cells,
@@ -72,7 +71,7 @@ _TABLE = 1 << 20  # numbers of one table (draw, row, class, node): 8 MiB
 
 
 @dataclass(frozen=True, eq=False)
-class LogisticNormal(Family):
+class LogisticNormal(WordCounts, Family):
     """Bags of words whose log-odds vary together from document to document.
 
     Parameters
@@ -96,12 +95,6 @@ class LogisticNormal(Family):
     length : int or array (N,), optional
         Words in a simulated document. None: the mean length.
     """
-
-    sparse: ClassVar[bool] = True
-    missing: ClassVar[str] = (
-        "a document with an unknown word count has an unknown length, and the other counts do not "
-        "say how it is distributed; count the words, or leave the column out"
-    )
 
     centre: Any = prior_object()
     spread: Any = prior_object()
@@ -199,10 +192,6 @@ class LogisticNormal(Family):
 
     # -- defaults ----------------------------------------------------------------------------
 
-    def given_rows(self, X: Matrix) -> Self:
-        """Draws documents of the lengths of those in X."""
-        return replace(self, length=np.rint(np.ravel(X.sum(axis=1))).astype(np.int64))
-
     def with_defaults(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
     ) -> Self:
@@ -274,12 +263,6 @@ class LogisticNormal(Family):
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
         """As `log_likelihood`, on the same grid."""
         return pymc_model.log_likelihood(self, X, theta, prefix)
-
-    def check(self, X: Matrix) -> None:
-        """Refuse missing and negative counts."""
-        if has_nan(X):
-            raise ValueError(f"missing counts (NaN) are refused: {self.missing}")
-        refuse_negative_counts(X)
 
 
 def directions(cells: Any, p: Array, n_factors: int) -> Array:

@@ -1,0 +1,35 @@
+"""What families of documents share: rows of word counts, given their lengths."""
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from bayesgen.numerics.rows import Matrix, has_nan, refuse_negative_counts
+from bayesgen.numerics.special import Array
+
+
+class WordCounts:
+    """Counts without gaps, of which a CSR matrix holds those above 0."""
+
+    sparse: ClassVar[bool] = True
+    missing: ClassVar[str] = (
+        "a document with an unknown word count has an unknown length, and the other counts do not "
+        "say how it is distributed; count the words, or leave the column out"
+    )
+
+    def given_rows(self: Any, X: Matrix) -> Any:
+        """Draws documents of the lengths of those in X."""
+        return replace(self, length=np.rint(np.ravel(X.sum(axis=1))).astype(np.int64))
+
+    def check(self, X: Matrix) -> None:
+        """Refuse missing and negative counts."""
+        if has_nan(X):
+            raise ValueError(f"missing counts (NaN) are refused: {self.missing}")
+        refuse_negative_counts(X)
+
+
+def row_of_cells(cells: sparse.csr_matrix) -> Array:
+    """(nnz,) the row of each stored cell."""
+    return np.repeat(np.arange(cells.shape[0]), np.diff(cells.indptr))
