@@ -37,7 +37,7 @@ from bayesgen.predict.interval.cumulants import (
 )
 from bayesgen.predict.interval.drawn import by_draws
 from bayesgen.predict.interval.inversion import invert
-from bayesgen.predict.interval.laws import POINTS, Joints, Points
+from bayesgen.predict.interval.laws import POINTS, Joints, Points, under_all
 from bayesgen.predict.interval.request import (
     KINDS,
     IntervalRequest,
@@ -297,39 +297,37 @@ class _Source:
     def many_classes(self, X: Matrix, classes: Array) -> Ends:
         """Each class against all others: by each route what the one before left."""
         out, left = Ends.empty(X.shape[0], len(classes)), np.arange(X.shape[0])
-        with_row = self.request.given == "training and row"
         joints = Joints(self.model, X, classes, self.class_prior, self.points, self.compiled)
         alone = KINDS[self.request.kind].invariant and joints.shared is None
+        with_row, method = self.request.given == "training and row", self.request.method
         weights = self.label_weights(joints) if with_row else np.ones((len(left), 1))
-        for route in (_OF_AVERAGES if joints.averaged else _ROUTES)[self.request.method]:
+        for route in (_OF_AVERAGES if joints.averaged else _ROUTES)[method]:
             expanded, rows, left = route == "cornish-fisher", left, left[:0]
-            kind = ("expanded" if alone else "shared") if expanded else "auto"
-            size = POINTS["exact" if self.request.method == "exact" else kind]
-            law_of = joints.expanded if expanded else joints.inverted
             if not expanded and not joints.independent[rows].all():
                 left = rows
-                break
+                continue
+            law_of = joints.expanded if expanded else joints.inverted
+            kind = ("expanded" if alone else "shared") if expanded else "auto"
+            size = POINTS["exact" if method == "exact" else kind]
             labels = np.flatnonzero(weights[rows].any(axis=0)).tolist()
             cells = size * len(classes) * max(1, len(labels))
             step = max(1, (_CELLS >> (3 if alone else 1)) // cells)
             for part in np.split(rows, np.arange(step, len(rows), step)):
-                weight = weights[part][:, labels]
                 found = (law_of(size, part, k if with_row else None) for k in labels)
                 laws = [law for law in found if law is not None]
                 if not laws:  # the route is not for this family
                     left = np.append(left, part)
                     continue
-                varies, good = (
-                    ((weight == 0) | np.stack(f, axis=1)).all(axis=1)
-                    for f in zip(*((law.varies, law.good) for law in laws), strict=True)
-                )
-                use = varies if self.request.method == "approx" else good
+                weight = weights[np.ix_(part, labels)]
+                good = use = under_all([law.good for law in laws], weight)
+                if method == "approx":
+                    use = under_all([law.varies for law in laws], weight)
                 left = np.append(left, part[~use])
                 if use.any():
                     some = laws if use.all() else [law.part(use) for law in laws]
-                    low, high, error = Mixture(weight[use], some, joints.compiled).intervals(
-                        self.request, EXPANDED_ERROR if expanded else 0.0
-                    )
+                    mixture = Mixture(weight[use], some, joints.compiled)
+                    least = EXPANDED_ERROR if expanded else 0.0
+                    low, high, error = mixture.intervals(self.request, least)
                     if expanded:
                         error[~good[use]] = np.nan
                     error += LEAST if with_row else 0.0

@@ -60,6 +60,12 @@ class Law(NamedTuple):
         return Law(*(f if f is self.cells else f[rows] for f in self))
 
 
+def under_all(flags: list[Array], weight: Array) -> Array:
+    """(n,) rows with a flag (n,) under each of some labels whose weight (n, labels) is positive."""
+    out: Array = ((weight == 0) | np.stack(flags, axis=1)).all(axis=1)
+    return out
+
+
 @dataclass(frozen=True)
 class Points:
     """Quasi-random points, scrambled by `rng`, that all rows of a call have in common."""
