@@ -1,31 +1,18 @@
-r"""What `validate` compares with the draws of NUTS, and with independent draws.
-
-Whether credible intervals of class probabilities hold the posterior probability they report.
-
-The cumulant generating function K of log joint densities against draws.
-
-With a_c = log p(y = c, x | theta), for some rows x:
-
-- its first derivative at 0 is E a_c;
-- at imaginary t it is the logarithm of the characteristic function: means of cosines and sines,
-  whose error is Normal whatever the tails, and which hold the covariance of a_c and a_d;
-- at real t, of :math:`e^{t \cdot a}`, where the draws are enough for that: their sums may exceed 2.
-"""
+"""What `validate` compares with the draws of NUTS, and with independent draws."""
 
 import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayesgen.checks.agreement import STATISTICS, Agreement, compare, compare_mean, r_hat
+from bayesgen.checks.agreement import STATISTICS, Agreement, compare, r_hat
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.names import CLASS_WEIGHTS, FEATURE, FEATURE_BIS
 from bayesgen.families.shared.cells import by_cell
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
-from bayesgen.posterior.model import ClassModel
-from bayesgen.posterior.monte_carlo import effective_sample_size, log_densities
+from bayesgen.posterior.monte_carlo import log_densities
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -211,149 +198,3 @@ def _live(family: ConjugateFamily, dims: tuple[Any, ...], shape: tuple[int, ...]
             if dim in (FEATURE, FEATURE_BIS):
                 np.moveaxis(out, axis, -1)[..., np.asarray(ignored, dtype=bool)] = False
     return np.flatnonzero(out)
-
-
-_PROB = 0.9
-
-
-def add_coverage(
-    into: Comparisons,
-    fitted: Any,
-    X: Any,
-    odds: dict[str, Array],
-    places: list[str],
-) -> None:
-    """Compare the tails of ``predict_interval`` with the share of draws in them.
-
-    Intervals with equal tails at both ends, shortest ones as a whole. The ends are compared as
-    log-odds, which tell probabilities apart that round to 1.
-
-    Parameters
-    ----------
-    fitted : GenerativeClassifier
-    X : N rows, as its methods take them
-    odds : {source: (chain, draw, N, C)}
-        Draws of the log-odds of each class.
-    places : N * C words
-    """
-    for kind in ("eti", "hdi"):
-        found = fitted.predict_interval(X, prob=_PROB, kind=kind)
-        ends = found["log_odds"].transpose("obs_id", "class", "bound").values
-        error = found["error"].values[:, None] * np.ones(ends.shape[1])
-        for source, draws in odds.items():
-            below, above = (
-                _beyond(sign * draws, sign * ends[..., k]) for k, sign in ((0, 1), (1, -1))
-            )
-            table = np.full((3, error.size, len(STATISTICS)), np.nan)
-            tail = (1 - _PROB) / 2
-            parts = [("q05", below, tail, 1.0), ("q95", above, tail, 1.0)]
-            if kind == "hdi":
-                parts = [("mean", 1 - below - above, _PROB, 2.0)]
-            for statistic, series, share, n_ends in parts:
-                independent = source != "NUTS"
-                mean, z, ess = _compare(series, share, n_ends * error, independent)
-                z[~np.isfinite(ends).all(axis=-1)] = np.nan
-                column = STATISTICS.index(statistic)
-                for field, value in zip(table, (mean, np.full_like(z, share), z), strict=True):
-                    field[:, column] = value.ravel()
-            into.add(
-                f"{100 * _PROB:.0f} % interval, {kind}"
-                + ("" if source == "NUTS" else f", {source}"),
-                places,
-                Agreement(table[0], table[1], table[2], ess.ravel()),
-                source=source,
-            )
-
-
-def _beyond(draws: Array, ends: Array) -> Array:
-    """(chain, draw, N, C) 1 where a draw is below the end, 1/2 where it is there."""
-    return (draws < ends) + 0.5 * (draws == ends)
-
-
-def _compare(
-    series: Array, share: float, error: Array, independent: bool
-) -> tuple[Array, Array, Array]:
-    """Mean over draws, its z-score against `share`, and how many draws it rests on; (N, C) each.
-
-    `error` of the interval itself is a bound by one route and a standard error by another: it is
-    taken for both.
-    """
-    n = series.shape[0] * series.shape[1]
-    ess = np.full(series.shape[2:], float(n))
-    if not independent:
-        ess = np.minimum(effective_sample_size(np.moveaxis(series, (0, 1), (-2, -1))), n)
-    mean = series.mean(axis=(0, 1))
-    gap = mean - share
-    beyond = np.sign(gap) * np.maximum(np.abs(gap) - error, 0.0)
-    return mean, beyond / np.sqrt(share * (1 - share) / ess + error**2), ess
-
-
-_STEP = 1e-3  # of a standard deviation, in the derivative
-_POWERS = (0.5, 3.0)
-
-
-def add_cumulants(
-    into: Comparisons, model: ClassModel, rows: Any, log_joint: Array, places: list[list[str]]
-) -> None:
-    """Compare K with draws of the log joint densities.
-
-    Parameters
-    ----------
-    model : ClassModel
-        The posterior.
-    rows : (N, D) as the family takes them
-    log_joint : (chain, draw, N, C)
-        By NUTS.
-    places : N lists of C words
-    """
-    n_classes = log_joint.shape[-1]
-    unit = np.eye(n_classes)
-    series: dict[str, list[Array]] = {"E log p(x, y | theta)": []}
-    exact: dict[str, list[float]] = {"E log p(x, y | theta)": []}
-    labels: dict[str, list[str]] = {"E log p(x, y | theta)": []}
-
-    def put(name: str, place: str, value: Array, expected: float) -> None:
-        series.setdefault(name, []).append(value)
-        exact.setdefault(name, []).append(expected)
-        labels.setdefault(name, []).append(place)
-
-    for i, places_of_row in enumerate(places):
-        row = rows[i : i + 1]
-
-        def cgf(t: Array, row: Any = row) -> Array:
-            found: Array = model.cgf(row, t[:, None, :])[:, 0]
-            return found
-
-        for c, place in enumerate(places_of_row):
-            a, d = log_joint[:, :, i, c], (c + 1) % n_classes
-            sd = a.std()
-            if sd == 0:
-                continue
-            h = _STEP / sd * unit[c]
-            ahead, behind = cgf(np.stack([h, -h]))
-            mean = (ahead - behind) / (2 * _STEP / sd)
-            put("E log p(x, y | theta)", place, a, float(mean))
-            directions = [(place, unit[c], a)]
-            if n_classes > 1:
-                other = places_of_row[d]
-                difference = a - log_joint[:, :, i, d]
-                directions.append((f"{place} - {other}", unit[c] - unit[d], difference))
-            for words, t, value in directions:
-                spread = value.std()
-                if spread == 0:
-                    continue
-                centre = value.mean()
-                phase = (value - centre) / spread
-                log_phi = cgf(1j * t[None] / spread)[0] - 1j * centre / spread
-                phi = np.exp(log_phi)
-                put("characteristic function", f"{words}, cos", np.cos(phase), phi.real)
-                put("characteristic function", f"{words}, sin", np.sin(phase), phi.imag)
-            top = a.max()
-            for power in _POWERS:
-                t = power / sd if power < 1 else power
-                expected = np.exp(cgf(t * unit[c][None])[0] - t * top)
-                put("E p(x, y | theta)^t", f"{place}, t = {t:.3g}", np.exp(t * (a - top)), expected)
-    for name, values in series.items():
-        if values:
-            found = compare_mean(np.stack(values, axis=-1), np.array(exact[name]))
-            into.add(name, labels[name], found)

@@ -27,20 +27,21 @@ from sklearn.utils.validation import column_or_1d
 
 from bayesgen.checks import coherence, plug_ins
 from bayesgen.checks.agreement import compare_mean
-from bayesgen.checks.coherence import contradictions, covariances, off_diagonal_score
+from bayesgen.checks.coherence import contradictions
+from bayesgen.checks.coverage import add_coverage
+from bayesgen.checks.cumulants import add_cumulants
 from bayesgen.checks.quantities import (
     INDEPENDENT,
     NUTS,
     Comparisons,
     Draws,
-    add_coverage,
-    add_cumulants,
     distributions,
     element_labels,
     elements,
     log_odds,
     predictive,
 )
+from bayesgen.checks.score import covariances, off_diagonal_score
 from bayesgen.checks.validation import Validation, verdict_of
 from bayesgen.datatree.tree import read_draws
 from bayesgen.families.errors import MissingCapabilityError

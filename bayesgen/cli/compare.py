@@ -1,7 +1,4 @@
-"""``bayesgen compare``: predictives on held-out rows, models by exact leave-one-out.
-
-``bayesgen fit --test``: some rows are held out, and scored by a model of the others.
-"""
+"""``bayesgen compare``: predictives on held-out rows, models by exact leave-one-out."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -13,7 +10,6 @@ from bayesgen.cli.console import (
     UserError,
     blamed_on,
     busy,
-    class_counts,
     count,
     note,
     records,
@@ -28,8 +24,6 @@ from bayesgen.cli.options import AsJson, Target, Texts
 if TYPE_CHECKING:
     from bayesgen.cli.files import Table
     from bayesgen.numerics.special import Array
-
-_SEED = 0  # of the rows held out by ``fit --test``
 
 
 class Rows(StrEnum):
@@ -247,56 +241,3 @@ def _held_out(entries: dict[str, _Entry], data: Path, as_json: bool = False) -> 
         show_json({k: records(scores) for k, (_, scores) in zip(names, parts, strict=True)})
     else:
         show_scores(stdout(), parts)
-
-
-def fit_and_score(
-    table: "Table", target: str, names: list[str], how: tuple[Any, ...], share: float, output: Path
-) -> None:
-    """Fit to a part of the rows, save, and show the scores of the others.
-
-    Parameters
-    ----------
-    how : model, kinds, documents, order, tokens, drop_incomplete of ``bayesgen fit``
-    share : float
-        Of the labelled rows that are held out.
-    """
-    import numpy as np
-
-    from bayesgen.checks.compare import compare_predictives
-    from bayesgen.cli import columns, files
-    from bayesgen.cli.fit import untrained
-
-    model, kinds, documents, order, tokens, drop_incomplete = how
-    whole = files.read_whole(table, [target, *names])
-    labelled, labels = columns.labels(whole.cells(target), table)
-    clf, X, _ = untrained(whole, table, names, model, kinds, documents, order, tokens)
-    entries = {str(model): _Entry(clf, columns.take(X, labelled), labels)}
-    if drop_incomplete:
-        entries = _complete(entries)
-    clf, X, labels = entries[str(model)]
-    held_out = np.random.default_rng(_SEED).random(len(labels)) < share
-    known = np.isin(labels, labels[~held_out])
-    if not (held_out & known).any() or held_out.all():
-        raise UserError(f"--test {share:g}: of {len(labels)} rows none would be left on one side")
-    part = _Entry(clf, columns.take(X, ~held_out), labels[~held_out])
-    _learned({str(model): part}, {str(model)}, table.path)
-    if documents:
-        clf.feature_names_in_ = np.array(names, dtype=object)
-    with blamed_on(f"cannot write {output}"):
-        clf.save(output.resolve())
-    tested = held_out & known
-    with blamed_on(table.path):
-        scores = compare_predictives(clf, columns.take(X, tested), labels[tested])
-    if hasattr(clf, "members_"):  # a pool plugs no estimate in
-        scores = scores.isel(predictive=[0])
-    console = stdout()
-    show_scores(console, [(f"{type(clf).__name__}, {int(tested.sum())} rows held out", scores)])
-    counts = [int((part.labels == label).sum()) for label in clf.classes_]
-    lines = [
-        f"{type(clf).__name__} has learned from {class_counts(clf.classes_, counts)}; the others "
-        f"were drawn at random (seed {_SEED}) and are not in the model.",
-        f"Written to {output}.",
-    ]
-    if lost := int((held_out & ~known).sum()):
-        lines.insert(0, f"{lost} rows were of classes that only they have: not scored.")
-    console.print(*lines, sep="\n", markup=False, soft_wrap=True)

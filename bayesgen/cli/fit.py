@@ -164,20 +164,20 @@ def fit(
     """
     import numpy as np
 
-    from bayesgen.cli import columns, files, learning
+    from bayesgen.cli import columns, files, learning, writing
     from bayesgen.encoding import suspects
 
-    files.check_output(output, data)
+    writing.check_output(output, data)
     table = files.open_table(data)
     columns.find(target, table)
     kinds = _parse_kinds(kind or [], model, table, {target, *(drop or [])})
     documents = model is Model.MARKOV or (model is Model.AUTO and text is not None)
     names = choose_columns(table, target, drop or [], documents, text)
     if test is not None:
-        from bayesgen.cli.compare import fit_and_score
+        from bayesgen.cli import holdout
 
         how = (model, kinds, documents, order, tokens, drop_incomplete)
-        fit_and_score(table, target, names, how, test, output)
+        holdout.fit(table, target, names, how, test, output)
         return
     plan = learning.Plan(
         table=table,

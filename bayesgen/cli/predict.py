@@ -83,10 +83,10 @@ def predict(
     """
     import numpy as np
 
-    from bayesgen.cli import columns, files
+    from bayesgen.cli import columns, files, writing
 
     file_format(output)
-    files.check_output(output, model, new)
+    writing.check_output(output, model, new)
     table = files.open_table(new)
     clf = files.load_model(model)
     if chunk_rows is not None:
@@ -103,7 +103,7 @@ def predict(
     counts = np.zeros(len(clf.classes_), dtype=int)
     n_rows, block = 0, max(1, min(_BLOCK_ROWS, _BLOCK_CELLS // len(reader.columns)))
     with (
-        files.open_writer(output, names, lambda: _schema(clf, table, kept, names)) as write,
+        writing.open_writer(output, names, lambda: _schema(clf, table, kept, names)) as write,
         row_progress("predicting", 1.0) as advance,
     ):
         for rows in table.rows([*dict.fromkeys([*kept, *reader.columns])], block):

@@ -67,14 +67,14 @@ def report(
     bayesgen report sms.nc held_out.tsv -t label --text text -o report.md
     bayesgen report penguins.nc held_out.csv -t species -o figures.json
     """
-    from bayesgen.cli import columns, files
+    from bayesgen.cli import columns, files, writing
     from bayesgen.reporting.report import format_of
     from bayesgen.reporting.report import report as make
 
     with blamed_on("-o"):
         how = format_of(output, form)
     inputs = [model, held_out, *([training] if training else [])]
-    files.check_output(output, *inputs)
+    writing.check_output(output, *inputs)
     table = files.open_table(held_out)
     columns.find(target, table)
     clf = files.load_model(model)

@@ -19,12 +19,9 @@ from bayesgen.estimators.sampled.counts import (
     LogisticNormalNB,
     NegativeBinomialNB,
 )
+from bayesgen.estimators.sampled.discriminative import BayesianLogisticRegression
 from bayesgen.estimators.sampled.mixture import MixtureDiscriminant
-from bayesgen.estimators.sampled.reals import (
-    BayesianLogisticRegression,
-    LKJDiscriminant,
-    StudentTNB,
-)
+from bayesgen.estimators.sampled.reals import LKJDiscriminant, StudentTNB
 from bayesgen.estimators.super_parents import AnDE
 from bayesgen.estimators.tables import CategoricalNB, MixedNB
 from bayesgen.estimators.text import MarkovNB

@@ -1,11 +1,8 @@
-"""What an estimator chooses (its family, how it reads X, names), and the posterior it was given.
-
-Attributes that are computed when they are asked for, and not when they are listed.
-"""
+"""What an estimator chooses (its family, how it reads X, names), and the posterior it was given."""
 
 import copy
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -19,6 +16,7 @@ from bayesgen.encoding.in_memory import refuse_elsewhere
 from bayesgen.encoding.labels import codes_of, weights_by_class
 from bayesgen.encoding.literals import shortened
 from bayesgen.encoding.tables import find_column, refuse_text
+from bayesgen.estimators.lazy_attributes import LazyAttributes
 from bayesgen.families.contract import Family, Stats
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, METHODS, Method
 from bayesgen.inference.closed_form import NoClosedFormError
@@ -27,28 +25,6 @@ from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.model import ClassModel, ClassStats, is_generative
 from bayesgen.predict.probabilities import check_method
-
-
-class LazyAttributes:
-    """For classifiers whose properties cost something: ``posterior_`` draws.
-
-    Scikit-learn lists only attributes that exist, and so asks for each; the HTML of notebooks
-    shows the value of all that end in an underscore.
-    """
-
-    def __dir__(self) -> Iterable[str]:
-        """Names; methods that do not apply are left out, properties are not looked at."""
-        cls = type(self)
-        return [
-            name
-            for name in object.__dir__(self)
-            if isinstance(inspect.getattr_static(cls, name, None), property) or hasattr(self, name)
-        ]
-
-    def _get_fitted_attr_html(self, doc_link: str = "") -> str:
-        """Nothing: the summary says what the fit is."""
-        return ""
-
 
 if TYPE_CHECKING:  # scikit-learn's has no types: a method would be Any behind it
 

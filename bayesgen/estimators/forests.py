@@ -91,8 +91,8 @@ class TreeAugmentedNB(_Binned):
     >>> y = [c for a in (0, 1) for c in (0, 1)] * 10  # each column alone tells nothing
     >>> clf = TreeAugmentedNB().fit(X, y)
     >>> clf.predict_proba([[True, True], [True, False]]).round(3)
-    array([[0.991, 0.009],
-           [0.009, 0.991]])
+    array([[0.988, 0.012],
+           [0.012, 0.988]])
     """
 
     _family_type = DirichletForest

@@ -15,8 +15,8 @@ from bayesgen.encoding import suspects
 from bayesgen.encoding.in_memory import refuse_elsewhere
 from bayesgen.encoding.labels import code_labels, codes_of, weights_by_class
 from bayesgen.encoding.tables import feature_names
-from bayesgen.estimators.estimator import LazyAttributes
 from bayesgen.estimators.labelled import labelled
+from bayesgen.estimators.lazy_attributes import LazyAttributes
 from bayesgen.estimators.lazy_rows import row_by_row
 from bayesgen.estimators.leave_one_out import TrainingRows
 from bayesgen.estimators.pool.explanation import explained, feature_scores
@@ -29,8 +29,9 @@ from bayesgen.estimators.pool.members import (
     unfitted,
 )
 from bayesgen.estimators.pool.record import read_record, record
+from bayesgen.estimators.pool.sampling import draws_of, pymc_model, sampled
 from bayesgen.estimators.pool.summary import PoolSummary
-from bayesgen.estimators.pool.uncertainty import PoolUncertainty, draws_of, pymc_model, sampled
+from bayesgen.estimators.pool.uncertainty import PoolUncertainty
 from bayesgen.estimators.summary import with_summary
 from bayesgen.families.errors import UndefinedEstimateError, refuse_unknown
 from bayesgen.inference import exponents as pooling

@@ -3,22 +3,9 @@ r"""Columns that depend on each other along forests: what such families have in 
 A forest T over the columns has the weight :math:`\rho^{\text{number of roots}} \prod_{uv \in T}
 w_{uv}`: a spanning tree of the columns and one root node, which is node 0 of every graph here and
 joined to each column with weight rho. A forest is told by the parent of each column, -1 for a root.
-
-Log densities under forests as sums over the columns.
-
-In a forest T the density of a row is a product over columns and edges,
-
-.. math:: \log p(x \mid \theta, T) = \sum_u \log p(x_u) + \sum_{uv \in T}
-          \log \frac{p(x_u, x_v)}{p(x_u) p(x_v)},
-
-whichever columns are the roots. What an edge says beyond its two columns belongs to both alike:
-half of it is a term of each. These are the Shapley values of the game in which some columns know
-their own terms and those of the edges among them (Shapley 1953). The mean under the posterior needs
-the probabilities of edges alone.
 """
 
 import abc
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any, get_args
 
@@ -28,6 +15,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 from bayesgen.families.contract import Theta
 from bayesgen.families.errors import UndefinedEstimateError, refuse_unknown
 from bayesgen.families.names import StructureName
+from bayesgen.families.shared import forest_terms
 from bayesgen.numerics.spanning_trees import Elimination, heaviest_tree, log_sum_of_trees
 from bayesgen.numerics.special import Array
 
@@ -176,7 +164,7 @@ class ForestAverage(abc.ABC):
     def log_odds_terms(
         self, X: Any, a: int, b: int, theta: Theta | None = None
     ) -> tuple[Array, Array]:
-        """As in `FeatureTerms`: a column's own term, and half of each edge's (`mean_terms`)."""
+        """As in `FeatureTerms`: a column's own term, and half of each edge's (`forest_terms`)."""
         if theta is not None:
             terms = self.terms_given(X, theta, a) - self.terms_given(X, theta, b)
         else:
@@ -186,7 +174,7 @@ class ForestAverage(abc.ABC):
     def _expected_terms(self, X: Any, c: int) -> Array:
         cells, pairs = self.cells(X), self.neighbours[c]
         share = self.edge_probabilities()[c][pairs]
-        return mean_terms(lambda t: self.changes(c, cells, t), pairs, share)
+        return forest_terms.expected(lambda t: self.changes(c, cells, t), pairs, share)
 
     def draw_parents(self, rng: np.random.Generator, n: int, c: int) -> Array:
         """(n, D) forests of class c in proportion to their weights."""
@@ -269,68 +257,3 @@ def _reaches_roots(parents: Array) -> Array:
         up = np.take_along_axis(up, up, axis=1)
     reached: Array = (up == 0).all(axis=1)
     return reached
-
-
-_LEAST = np.finfo(np.float64).tiny  # probability of a cell: draws of tables may underflow
-_TINY = 2.0**-200  # of a step along the imaginary axis: its slope is the derivative, exactly
-
-
-def mean_terms(
-    changes: Callable[[Array], tuple[Array, Array]], pairs: tuple[Array, Array], share: Array
-) -> Array:
-    """(N, D) posterior means of the terms of a class.
-
-    Parameters
-    ----------
-    changes : function of t (1,)
-        Cumulant generating functions of the log densities of columns (N, D) and of edges (N, P).
-    pairs : (P,) and (P,) columns of the edges
-    share : (P,) probability of each edge
-    """
-    columns, edges = (found.imag / _TINY for found in changes(np.array([1j * _TINY])))
-    out: Array = columns.copy()
-    for end in pairs:
-        np.add.at(out.T, end, edges.T * share[:, None] / 2)
-    return out
-
-
-def terms_of_draws(parents: Array, given: Array, alone: Array) -> Array:
-    """(S, N, D) terms in forests (S, D).
-
-    Parameters
-    ----------
-    given, alone : (S, N, D)
-        Log densities of the cells given their parents' (of a root: anything), and by themselves.
-    """
-    gain = np.where(parents[:, None] < 0, 0.0, given - alone) / 2
-    out: Array = alone + gain
-    for u, up in enumerate(parents.T):
-        draws = np.flatnonzero(up >= 0)
-        out[draws, :, up[draws]] += gain[draws, :, u]
-    return out
-
-
-def terms_of_tables(codes: Array, parents: Array, tables: Array) -> Array:
-    """(..., N, D) the same of rows of codes: tables (..., D, K', K) given the parent's code.
-
-    Of a root the row of code 0 is its margin.
-    """
-    lead = parents.shape[:-1]
-    parents = parents.reshape(-1, parents.shape[-1]).astype(np.int64)
-    tables = tables.reshape(-1, *tables.shape[-3:])
-    draw, column = np.arange(len(parents))[:, None], np.arange(parents.shape[1])
-    root = parents < 0
-    other = np.where(root, column, parents)
-    margin, wide = tables[:, :, 0], min(tables.shape[2:])
-    for _ in range(parents.shape[1]):
-        below = np.einsum("suk,sukl->sul", margin[draw, other, :wide], tables[:, :, :wide])
-        new = np.where(root[..., None], tables[:, :, 0], below)
-        if (new == margin).all():
-            break
-        margin = new
-    draw = draw[..., None]
-    above = np.moveaxis(codes[:, np.where(root, 0, other)], 0, 1)
-    given = tables[draw, column, np.where(root[:, None], 0, above), codes]
-    alone = margin[draw, column, codes]
-    given, alone = (np.log(np.maximum(p, _LEAST)) for p in (given, alone))
-    return terms_of_draws(parents, given, alone).reshape(*lead, *codes.shape)

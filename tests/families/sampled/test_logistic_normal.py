@@ -12,8 +12,8 @@ from scipy.special import gammaln, log_softmax, logsumexp, softmax
 
 import bayesgen as bg
 from bayesgen.families.names import CLASS, FEATURE
+from bayesgen.families.sampled.logistic_normal.factor_mode import _Documents
 from bayesgen.families.sampled.logistic_normal.family import FACTOR, LogisticNormal
-from bayesgen.families.sampled.logistic_normal.pymc_model import _Documents
 from bayesgen.inference import diagnostics
 from bayesgen.posterior.model import ClassModel
 from tests.graphs import PYTHON, slope_error

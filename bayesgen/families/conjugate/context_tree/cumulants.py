@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bayesgen.families.shared.markov_stats import DocumentLevel, document_levels
+from bayesgen.families.shared.suffixes import DocumentLevel, document_levels
 from bayesgen.numerics.rows import cgf_by_rows, row_blocks, row_sums
 from bayesgen.numerics.special import Array, log1p, log_gamma_difference
 

@@ -44,10 +44,10 @@ from bayesgen.families.shared.markov_stats import (
     MarkovStats,
     SuffixFamily,
     check_ngrams,
-    document_levels,
     every_ngram,
 )
 from bayesgen.families.shared.ngrams import union_of_counts
+from bayesgen.families.shared.suffixes import document_levels
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array
 

@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from bayesgen.families.conjugate.context_tree.cumulants import log_mixture, of_prior
 from bayesgen.families.shared.densities import log_dirichlet_density
-from bayesgen.families.shared.markov_stats import DocumentLevel, document_levels
+from bayesgen.families.shared.suffixes import DocumentLevel, document_levels
 from bayesgen.numerics.rows import dot_log, row_blocks, row_sums
 from bayesgen.numerics.special import (
     Array,

@@ -30,11 +30,10 @@ import numpy as np
 from bayesgen.families.conjugate.dirichlet_forest import structures
 from bayesgen.families.conjugate.dirichlet_forest.statistics import (
     ForestStats,
-    cgf_by_tables,
     count_pairs,
-    log_evidences,
     padded,
 )
+from bayesgen.families.conjugate.dirichlet_forest.tables import cgf_by_tables, log_evidences
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import (
@@ -47,10 +46,10 @@ from bayesgen.families.names import (
     StructureName,
 )
 from bayesgen.families.records import array
-from bayesgen.families.shared import forest_cumulants, strengths
+from bayesgen.families.shared import forest_cumulants, forest_terms, strengths
 from bayesgen.families.shared.category_codes import declared_codes
 from bayesgen.families.shared.densities import density_by_draws
-from bayesgen.families.shared.forests import ForestAverage, best_forest, terms_of_tables
+from bayesgen.families.shared.forests import ForestAverage, best_forest
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array, log_gamma_difference
@@ -344,7 +343,7 @@ class DirichletForest(ForestAverage, ConjugateFamily):
     def terms_given(self, X: Any, theta: Theta, c: int) -> Array:
         """By the margins that the tables have along the forest."""
         parents, tables = np.asarray(theta["parents"]), np.asarray(theta["tables"])
-        return terms_of_tables(self.codes(X), parents[..., c, :], tables[..., c, :, :, :])
+        return forest_terms.of_tables(self.codes(X), parents[..., c, :], tables[..., c, :, :, :])
 
     # -- theta -----------------------------------------------------------------------------------
 

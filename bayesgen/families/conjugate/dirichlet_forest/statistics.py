@@ -1,15 +1,7 @@
-r"""Counts of pairs of categories: all that the average over forests needs of rows.
-
-Evidences of single columns and of pairs: the weights of the forests.
-
-With pseudo-counts :math:`A/(K_u K_v)` for a pair and :math:`A/K_u` for a column, which are its
-margins, W is the Dirichlet-multinomial evidence of a table, and a forest has the evidence
-:math:`\prod_u W_u \prod_{uv} w_{uv}` with :math:`w_{uv} = W_{uv}/(W_u W_v)`.
-Source: Heckerman, Geiger and Chickering (1995), section 5; Meila and Jaakkola (2000).
-"""
+"""Counts of pairs of categories: all that the average over forests needs of rows."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
@@ -17,12 +9,8 @@ from bayesgen.families.contract import Stats
 from bayesgen.families.errors import refuse_negative
 from bayesgen.families.names import CATEGORY, CATEGORY_BIS, CLASS, FEATURE, FEATURE_BIS
 from bayesgen.families.records import array
-from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import remainder, row_blocks
-from bayesgen.numerics.special import Array, log_gamma_difference
-
-if TYPE_CHECKING:
-    from bayesgen.families.conjugate.dirichlet_forest.family import DirichletForest
+from bayesgen.numerics.special import Array
 
 _MOST_CELLS = 1 << 30  # of the tables of all classes: 8.6 GB of counts
 
@@ -81,53 +69,3 @@ def count_pairs(codes: Array, y: Array, n_classes: int, k: int, weight: Array | 
             out[c] += (flat if weight is None else flat * weight[rows, None]).T @ flat
     shape = (n_classes, n_features, k, n_features, k)
     return np.ascontiguousarray(out.reshape(shape).transpose(0, 1, 3, 2, 4))
-
-
-def log_evidences(pairs: Array, strength: float, levels: Array) -> tuple[Array, Array]:
-    """(D,) log W_u and (D, D) log w_uv of one class.
-
-    Parameters
-    ----------
-    pairs : (D, D, K, K) counts
-    strength : float
-        A, in rows.
-    levels : (D,) numbers of categories
-    """
-    n_features, k = len(levels), pairs.shape[-1]
-    diagonal = np.arange(n_features)
-    margin = pairs[diagonal, diagonal][:, np.arange(k), np.arange(k)]
-    total = log_gamma_difference(strength, margin.sum(axis=1))
-    single = log_gamma_difference((strength / levels)[:, None], margin).sum(axis=1) - total
-    flat = pairs.ravel()
-    cell = np.flatnonzero(flat > 0)  # few where a column has many categories; others add 0
-    pair = cell // k**2
-    pseudo = (strength / (levels[:, None] * levels)).ravel()[pair]
-    both = np.bincount(pair, log_gamma_difference(pseudo, flat[cell]), n_features**2)
-    both = both.reshape(n_features, n_features) - total
-    return single, both - single[:, None] - single
-
-
-def cgf_by_tables(f: "DirichletForest", codes: Array, t: Array) -> Array | None:
-    """(N,) cgf at one real t (C,): what a row changes is looked up, and the sums are compiled.
-
-    None where t differs between rows or is complex, or where compiled sums do not pay.
-    """
-    steps = len(codes) * (codes.shape[1] + 1) ** 3 // 6
-    one = not np.iscomplexobj(t) and t.size == len(f.strength) and not f.is_forest
-    if not one or not kernels.pays(steps * np.count_nonzero(t)):
-        return None
-    t = t.ravel().astype(np.float64)
-    out = np.zeros(len(codes))
-    n_features, k = f.pairs.shape[1], f.pairs.shape[-1]
-    column, code = np.arange(n_features)[:, None], np.arange(k)
-    size = f.levels[:, None] * f.levels
-    for c in np.flatnonzero(t):
-        single = f.pairs[c][column, column, code, code] + f.strength[c] / f.levels[:, None]
-        both = f.pairs[c] + f.strength[c] / size[..., None, None]
-        single, both, total = (log_gamma_difference(a, t[c]) for a in (single, both, f.totals[c]))
-        table = both - single[:, None, :, None] - single[:, None] + total
-        table[np.broadcast_to(f.edges[c] == 0, size.shape)] = 0.0
-        for rows in row_blocks(*codes.shape):
-            out[rows] += (single[column[:, 0], codes[rows]] - total).sum(axis=1)
-        out += f.eliminations[c].log_ratio_of_codes(codes, table)
-    return out

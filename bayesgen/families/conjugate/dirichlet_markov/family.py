@@ -29,6 +29,8 @@ from scipy import sparse
 
 from bayesgen.families.capabilities import Urns
 from bayesgen.families.conjugate.dirichlet_markov import (
+    cumulants,
+    density_draws,
     documents,
     pymc_tables,
 )
@@ -116,7 +118,7 @@ class DirichletMarkov(NgramFamily, ConjugateFamily):
 
     # methods with a page of their own
     simulate_predictive = documents.draw
-    cgf = documents.cgf
+    cgf = cumulants.cgf
 
     @cached_property
     def index(self) -> GramIndex:
@@ -413,11 +415,11 @@ class DirichletMarkov(NgramFamily, ConjugateFamily):
 
     def density_cumulants(self, X: Array, seen: int) -> Array:
         """(5, N, C) the first cumulants of documents."""
-        return documents.density_cumulants(self, X, seen)
+        return cumulants.density_cumulants(self, X, seen)
 
     def draw_log_density(self, rng: np.random.Generator, X: Array, n: int) -> Array:
         """(n, N, C) draws of the log probabilities of documents, under the same tables."""
-        return documents.draw_log_density(self, rng, X, n)
+        return density_draws.draw_log_density(self, rng, X, n)
 
     def grams_of(self, X: Array) -> Array:
         """(U, order) distinct n-grams of documents; -1 is a token outside the vocabulary."""

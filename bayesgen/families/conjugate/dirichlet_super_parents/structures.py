@@ -15,9 +15,9 @@ from scipy.special import xlogy
 from bayesgen.families.conjugate.dirichlet_super_parents.averages import with_children
 from bayesgen.families.contract import Theta
 from bayesgen.families.errors import refuse_undefined
+from bayesgen.families.shared import forest_terms
 from bayesgen.families.shared.category_codes import draw_codes
 from bayesgen.families.shared.densities import log_dirichlet_density
-from bayesgen.families.shared.forests import mean_terms, terms_of_tables
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import (
     Array,
@@ -162,7 +162,7 @@ def log_likelihood(f: "DirichletSuperParents", codes: Array, theta: dict[str, Ar
 
 
 def expected_terms(f: "DirichletSuperParents", codes: Array, c: int) -> Array:
-    """(N, D) posterior mean terms of class c (`forests.mean_terms`), of one super-parent."""
+    """(N, D) posterior means of the terms of class c (`forest_terms`), of one super-parent."""
     tables, columns = f.layout, f.layout.parents.columns[:, 0]
     i, j = tables.wide.columns.T
     weights = np.zeros(codes.shape[1])
@@ -179,7 +179,7 @@ def expected_terms(f: "DirichletSuperParents", codes: Array, c: int) -> Array:
         single[:, columns] = one - whole
         return single, two - whole - single[:, i] - single[:, j]
 
-    return mean_terms(changes, (i, j), weights[i] + weights[j])
+    return forest_terms.expected(changes, (i, j), weights[i] + weights[j])
 
 
 def terms_given(f: "DirichletSuperParents", codes: Array, c: int, theta: Theta) -> Array:
@@ -188,7 +188,7 @@ def terms_given(f: "DirichletSuperParents", codes: Array, c: int, theta: Theta) 
     column = np.arange(codes.shape[1])
     parents = np.where(column == parent[..., None], -1, parent[..., None])
     tables = np.asarray(theta["tables"])[..., c, :, :, :]
-    return terms_of_tables(codes, parents, tables)
+    return forest_terms.of_tables(codes, parents, tables)
 
 
 def simulate(

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesgen.families.errors import UndefinedEstimateError, refuse_undefined
-from bayesgen.families.shared.forests import graph, terms_of_draws
+from bayesgen.families.shared import forest_terms
+from bayesgen.families.shared.forests import graph
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.spanning_trees import heaviest_tree
 from bayesgen.numerics.special import Array, log_gamma_difference
@@ -117,7 +118,7 @@ def terms(X: Array, theta: dict[str, Array], live: Array) -> Array:
     above = np.take_along_axis(deviation, np.where(parents < 0, 0, parents)[:, None], axis=-1)
     given = _log_normal(deviation - slope[:, None] * above, sigma2[:, None])
     alone = _log_normal(deviation, variance[:, None])
-    found = terms_of_draws(parents, np.where(live, given, 0.0), np.where(live, alone, 0.0))
+    found = forest_terms.of_draws(parents, np.where(live, given, 0.0), np.where(live, alone, 0.0))
     return found.reshape(*lead, *X.shape)
 
 

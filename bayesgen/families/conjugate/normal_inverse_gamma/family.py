@@ -28,11 +28,12 @@ from bayesgen.families.capabilities import (
 )
 from bayesgen.families.conjugate.normal_inverse_gamma import (
     cumulants,
-    densities,
+    density_draws,
     predictive,
     pymc_normals,
+    removal,
 )
-from bayesgen.families.conjugate.normal_inverse_gamma.densities import normal_log_densities
+from bayesgen.families.conjugate.normal_inverse_gamma.normal_densities import normal_log_densities
 from bayesgen.families.conjugate.normal_inverse_gamma.statistics import GaussianStats
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import NotLinearError, refuse_undefined, refuse_unknown
@@ -121,14 +122,14 @@ class NormalInverseGamma(ConjugateFamily):
     # methods with a page of their own
     student = cached_property(predictive.student)
     log_predictive = predictive.log_predictive
-    log_predictive_without = predictive.log_predictive_without
+    log_predictive_without = removal.log_predictive_without
     pymc_log_likelihood = pymc_normals.log_likelihood
     cgf = cumulants.cgf
     density_cumulants = cumulants.density_cumulants
     cell_cgf = cumulants.cell_cgf
     cell_cumulants = cumulants.cell_cumulants
-    draw_log_density = densities.draw
-    distance_draws = densities.distances
+    draw_log_density = density_draws.draw
+    distance_draws = density_draws.distances
 
     def __post_init__(self) -> None:
         """Refuse an unknown variance structure."""

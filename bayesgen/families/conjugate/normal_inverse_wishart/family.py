@@ -25,13 +25,13 @@ from bayesgen.families.conjugate.normal_inverse_wishart import (
     bartlett,
     cumulants,
     densities,
+    density_draws,
     log_odds,
     margins,
+    removal,
 )
-from bayesgen.families.conjugate.normal_inverse_wishart.scatter import (
-    ScatterStats,
-    shrunken_correlations,
-)
+from bayesgen.families.conjugate.normal_inverse_wishart.default_scale import shrunken_correlations
+from bayesgen.families.conjugate.normal_inverse_wishart.scatter import ScatterStats
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import UndefinedEstimateError, refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS
@@ -105,11 +105,11 @@ class NormalInverseWishart(ConjugateFamily):
     student = cached_property(densities.student)
     log_density = densities.log_density
     log_predictive = densities.log_predictive
-    log_predictive_without = densities.log_predictive_without
+    log_predictive_without = removal.log_predictive_without
     cgf = cumulants.cgf
-    draw_log_density = densities.draw
+    draw_log_density = density_draws.draw
     density_cumulants = cumulants.density_cumulants
-    distance_draws = densities.distances
+    distance_draws = density_draws.distances
     linear_form = log_odds.weights
     log_odds_terms = log_odds.terms
     rest_cgf = log_odds.rest_cgf

@@ -20,10 +20,6 @@ are not whole, minima in place of numbers keep the sum over x at 1 and all of it
 
 Sources: Teh (2006), A hierarchical Bayesian language model based on Pitman-Yor processes, section
 5; Chen and Goodman (1999), An empirical study of smoothing techniques, section 3.
-
-Documents drawn token by token: a context falls back on the shorter one in proportion.
-
-The hierarchy of Dirichlet distributions behind interpolation with d = 0, as a PyMC model.
 """
 
 from dataclasses import dataclass, replace
@@ -32,17 +28,14 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from bayesgen.families.approximate.interpolated_markov import documents, pymc_hierarchy
 from bayesgen.families.approximate_family import ApproximateFamily
 from bayesgen.families.names import CLASS, CONTEXT, TOKEN
 from bayesgen.families.records import array
 from bayesgen.families.shared.hyperparameters import broadcast_prior
-from bayesgen.families.shared.markov_stats import (
-    MarkovStats,
-    SuffixFamily,
-    document_levels,
-    every_ngram,
-)
-from bayesgen.families.shared.ngrams import START, DocumentCounts
+from bayesgen.families.shared.markov_stats import MarkovStats, SuffixFamily, every_ngram
+from bayesgen.families.shared.ngrams import DocumentCounts
+from bayesgen.families.shared.suffixes import document_levels
 from bayesgen.numerics.rows import row_blocks, row_sums
 from bayesgen.numerics.special import Array
 
@@ -116,6 +109,9 @@ class InterpolatedMarkov(SuffixFamily, ApproximateFamily):
     grams: Any = array("gram", "position", default=None)
     counts: Any = array(CLASS, "gram", default=None)
 
+    # methods with a page of their own
+    simulate_predictive = documents.draw
+
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
         """``theta``: p(token | context, y = c) of the hierarchy that `to_pymc` declares."""
@@ -149,37 +145,7 @@ class InterpolatedMarkov(SuffixFamily, ApproximateFamily):
         ``theta_0`` .. are the tables of contexts of each length (class, context, token + 1),
         ``theta`` those of the longest. The last token is the one outside the vocabulary.
         """
-        import pymc as pm
-        import pytensor.tensor as pt
-
-        if X is not None:
-            raise ValueError(
-                "the hierarchy is a model of the counts of n-grams: likelihood='statistics'"
-            )
-        if (self.discount > 0).any():
-            raise ValueError(
-                "with a discount above 0 the hierarchy is of Pitman-Yor processes, which have no "
-                "density: the PyMC model is for discount=0"
-            )
-        whole = self if stats is None else self.update(stats)
-        b = pm.Data(f"{prefix}prior_concentration", self.concentration)[:, None, None]
-        width = self.n_tokens + 1
-        root = pm.Data(f"{prefix}prior_strength", self.strength)[:, None, None]
-        above: Any = root * pt.ones((1, 1, width)) / width
-        for k, level in enumerate(whole.levels):
-            about = b * above[:, whole.levels[k - 1].context] if k else above
-            last = k == self.order - 1
-            above = pm.Dirichlet(
-                f"{prefix}theta" if last else f"{prefix}theta_{k}",
-                about,
-                shape=(len(self.discount), len(level.index.starts), width),
-            )
-        if stats is not None:
-            index = whole.levels[-1].index
-            context = np.searchsorted(index.starts, np.arange(len(index.grams)), side="right") - 1
-            n = pm.Data(f"{prefix}stats_counts", whole.counts)
-            pm.Potential(f"{prefix}x", (n * pt.log(above[:, context, index.grams[:, -1]])).sum())
-        return {"theta": above}
+        return pymc_hierarchy.declare(self, prefix, X, stats)
 
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
@@ -287,50 +253,3 @@ class InterpolatedMarkov(SuffixFamily, ApproximateFamily):
     def n_parameters(self) -> int:
         """Classes times contexts times tokens."""
         return int(len(self.discount) * len(self.contexts) * (self.n_tokens + 1))
-
-    def simulate_predictive(self, rng: np.random.Generator, y: Array) -> Array:
-        """(N,) documents of the classes `y`, all in step."""
-        y = np.asarray(y)
-        out = np.empty(len(y), dtype=object)
-        back = self.order - 1
-        left_over = (
-            np.maximum(w.counts[:, :-1] - self.discount[:, None], 0.0) for w in self.weights
-        )
-        above = [np.pad(np.cumsum(n, axis=1), ((0, 0), (1, 0))) for n in left_over]
-        for rows in row_blocks(len(y), self.length):
-            own = y[rows]
-            text = np.full((len(own), back + self.length), START, dtype=np.int64)
-            for i in range(self.length):
-                before = text[:, i : i + back]
-                left = np.arange(len(own))
-                while len(left):  # an unknown token is drawn again
-                    token = self._next(rng, own[left], before[left], above)
-                    text[left, back + i] = token
-                    left = left[token == self.n_tokens]
-            for k, document in enumerate(text[:, back:]):
-                out[rows.start + k] = document.copy()
-        return out
-
-    def _next(self, rng: np.random.Generator, y: Array, before: Array, above: list[Array]) -> Array:
-        """(n,) tokens after contexts (n, D) in classes `y`; V is the token outside the vocabulary.
-
-        `above` are running sums over the n-grams of each length of their counts less the discount.
-        """
-        token = rng.integers(self.n_tokens + 1, size=len(y))
-        left = np.arange(len(y))
-        for k in range(self.order - 1, -1, -1):
-            level, own = self.levels[k], self.weights[k]
-            c = y[left]
-            *_, at = level.index.tree.path(before[left, self.order - 1 - k :])
-            b = self.concentrations(k)[c, 0]
-            u = rng.random(len(left)) * (b + own.total[c, at]) - b - own.discounted[c, at]
-            mine = np.flatnonzero(u >= 0)
-            edges = np.append(level.index.starts, len(level.index.grams))
-            for k_class in np.unique(c[mine]):
-                some = mine[c[mine] == k_class]
-                first, last = edges[at[some]], edges[at[some] + 1] - 1
-                upto = above[k][k_class]
-                gram = np.searchsorted(upto, upto[first] + u[some], side="right") - 1
-                token[left[some]] = level.index.grams[np.clip(gram, first, last), -1]
-            left = np.delete(left, mine)
-        return token

@@ -1,0 +1,64 @@
+"""``bayesgen fit --test``: some rows are held out, and scored by a model of the others."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bayesgen.cli import columns, compare, files
+from bayesgen.cli.console import UserError, blamed_on, class_counts, show_scores, stdout
+
+if TYPE_CHECKING:
+    from bayesgen.cli.files import Table
+
+_SEED = 0
+
+
+def fit(
+    table: "Table", target: str, names: list[str], how: tuple[Any, ...], share: float, output: Path
+) -> None:
+    """Fit to a part of the rows, save, and show the scores of the others.
+
+    Parameters
+    ----------
+    how : model, kinds, documents, order, tokens, drop_incomplete of ``bayesgen fit``
+    share : float
+        Of the labelled rows that are held out.
+    """
+    import numpy as np
+
+    from bayesgen.checks.compare import compare_predictives
+    from bayesgen.cli.fit import untrained
+
+    model, kinds, documents, order, tokens, drop_incomplete = how
+    whole = files.read_whole(table, [target, *names])
+    labelled, labels = columns.labels(whole.cells(target), table)
+    clf, X, _ = untrained(whole, table, names, model, kinds, documents, order, tokens)
+    entries = {str(model): compare._Entry(clf, columns.take(X, labelled), labels)}
+    if drop_incomplete:
+        entries = compare._complete(entries)
+    clf, X, labels = entries[str(model)]
+    held_out = np.random.default_rng(_SEED).random(len(labels)) < share
+    known = np.isin(labels, labels[~held_out])
+    if not (held_out & known).any() or held_out.all():
+        raise UserError(f"--test {share:g}: of {len(labels)} rows none would be left on one side")
+    part = compare._Entry(clf, columns.take(X, ~held_out), labels[~held_out])
+    compare._learned({str(model): part}, {str(model)}, table.path)
+    if documents:
+        clf.feature_names_in_ = np.array(names, dtype=object)
+    with blamed_on(f"cannot write {output}"):
+        clf.save(output.resolve())
+    tested = held_out & known
+    with blamed_on(table.path):
+        scores = compare_predictives(clf, columns.take(X, tested), labels[tested])
+    if hasattr(clf, "members_"):  # a pool plugs no estimate in
+        scores = scores.isel(predictive=[0])
+    console = stdout()
+    show_scores(console, [(f"{type(clf).__name__}, {int(tested.sum())} rows held out", scores)])
+    counts = [int((part.labels == label).sum()) for label in clf.classes_]
+    lines = [
+        f"{type(clf).__name__} has learned from {class_counts(clf.classes_, counts)}; the others "
+        f"were drawn at random (seed {_SEED}) and are not in the model.",
+        f"Written to {output}.",
+    ]
+    if lost := int((held_out & ~known).sum()):
+        lines.insert(0, f"{lost} rows were of classes that only they have: not scored.")
+    console.print(*lines, sep="\n", markup=False, soft_wrap=True)
