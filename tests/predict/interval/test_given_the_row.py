@@ -7,7 +7,7 @@ from scipy.special import expit, logsumexp
 
 import bayesgen as bg
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
-from bayesgen.families.conjugate.normal_inverse_gamma import densities
+from bayesgen.families.conjugate.normal_inverse_gamma import density_draws
 from bayesgen.posterior.model import ClassModel
 from bayesgen.posterior.monte_carlo import MonteCarloWarning
 from bayesgen.predict.draws import Sample
@@ -274,7 +274,7 @@ def test_distances_given_the_row_are_those_of_a_model_that_has_learned_it(label)
     f = bg.GaussianNB(variance="tied").fit(X, y).model_.family
     row = np.array([[1.5, -0.7]])
     learned = f.update(f.stats(row, np.array([label]), 3, None))
-    ours = densities.distances(f, np.random.default_rng(0), row, 5, label)
-    theirs = densities.distances(learned, np.random.default_rng(0), row, 5, None)
+    ours = density_draws.distances(f, np.random.default_rng(0), row, 5, label)
+    theirs = density_draws.distances(learned, np.random.default_rng(0), row, 5, None)
     for a, b in zip(ours[:2], theirs[:2], strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-10)
