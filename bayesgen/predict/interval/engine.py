@@ -311,7 +311,10 @@ class _Source:
             size = POINTS["exact" if method == "exact" else kind]
             labels = np.flatnonzero(weights[rows].any(axis=0)).tolist()
             cells = size * len(classes) * max(1, len(labels))
-            step = max(1, (_CELLS >> (3 if alone else 1)) // cells)
+            block = _CELLS >> (3 if alone else 1)
+            if expanded and alone and not joints.compiled:
+                block //= 2  # temporaries of NumPy fit the cache
+            step = max(1, block // cells)
             for part in np.split(rows, np.arange(step, len(rows), step)):
                 found = (law_of(size, part, k if with_row else None) for k in labels)
                 laws = [law for law in found if law is not None]
