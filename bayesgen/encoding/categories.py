@@ -28,9 +28,10 @@ from scipy import sparse
 
 from bayesgen.encoding.codes import MOST_CODES, has_infinity, may_stand, occurring
 from bayesgen.encoding.column import Column, Values, is_text, of_one_type
+from bayesgen.encoding.column_names import common_names
 from bayesgen.encoding.declared import declared_categories
 from bayesgen.encoding.literals import shown
-from bayesgen.encoding.tables import common_names, refuse_no_rows
+from bayesgen.encoding.tables import refuse_no_rows
 from bayesgen.families.shared.category_codes import Recoded
 from bayesgen.numerics.rows import Matrix, cell_of
 from bayesgen.numerics.special import Array

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from bayesgen.encoding.column import Values, canonical
-from bayesgen.encoding.tables import find_column, places_of
+from bayesgen.encoding.column_names import find_column, places_of
 
 
 def declared_categories(

@@ -68,14 +68,15 @@ class GenerativeClassifier(PlugIns, Predicting, Uncertainty, Typicality, Summari
     default (the quadratic rule up to 8 times its log loss), and better where the model is right.
 
     ``prior="loo"`` maximises the sum over rows of log p(y_i | x_i, the other rows), less
-    (log f - log 4)^2 / (2 log^2 5) for each factor f, a prior of the factors: models are simpler
-    than the world, hence too sure under the default where no row is in doubt. Leave-one-out is
-    exact (`loo`), at most 40 times, of at most 4000 rows. With a full covariance it also tries
-    variances without correlations; a factor of nu0 then leaves nu0 / psi0 as it is. The score is
-    never below the default's, whatever the order of the rows, and after choosing optimistic by a
-    little. Most is gained where the model is wrong, as naive Bayes is with dependent columns. It
-    needs the rows: `partial_fit`, `merge`, `forget`, `bayesgen.fit_stream` and `bayesgen.fit_dask`
-    refuse it. What both reach on open data: ``tests/benchmarks/priors_on_open_sets.py --chosen``.
+    (log f - log 4)^2 / (2 log^2 5) for each factor f, a prior of its logarithm: models leave out
+    dependence, and their probabilities are too extreme under the default where the score cannot
+    show it. Leave-one-out is exact (`loo`), at most 40 times, of at most 4000 rows. With a full
+    covariance it also tries variances without correlations; a factor of nu0 then leaves nu0 / psi0
+    as it is. The score is never below the default's, whatever the order of the rows, and after
+    choosing optimistic by a little. Most is gained where the model is wrong, as naive Bayes is with
+    dependent columns. It needs the rows: `partial_fit`, `merge`, `forget`, `bayesgen.fit_stream`
+    and `bayesgen.fit_dask` refuse it. What both reach on open data:
+    ``tests/benchmarks/priors_on_open_sets.py --chosen``.
 
     Examples
     --------

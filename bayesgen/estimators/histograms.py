@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayesgen.encoding.binned import quantile_ends, refuse_few_bins, rising_ends
-from bayesgen.encoding.tables import find_column
+from bayesgen.encoding.column_names import find_column
 from bayesgen.estimators.base import Align
 from bayesgen.estimators.gaussian import RealColumns
 from bayesgen.families.conjugate.dirichlet_histogram import DirichletHistogram

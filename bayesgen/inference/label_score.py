@@ -7,9 +7,10 @@ default (`PriorChoices.other_scales`). The goal is
 .. math:: \sum_i w_i \log p(y_i \mid x_i, D_{-i}) - \sum_f (\log f - \log 4)^2 / (2 \log^2 5)
 
 among the default and priors whose score, the first sum, is above the default's. The second sum is
-a prior of the factors, lognormal with median 4: models are simpler than the world, hence too sure
-under the default, and where next to no row is in doubt the score itself cannot say so. Both numbers
-are from ``tests/benchmarks/priors_on_open_sets.py --chosen``; without a prior, sets that are nearly
+the log density of a prior, Normal about log 4 for the log of each factor: the models leave out
+dependence, so that their probabilities are too extreme under the default, and where next to no row
+is in doubt the score cannot show it. Both numbers are from
+``tests/benchmarks/priors_on_open_sets.py --chosen``; without a prior, sets that are nearly
 separable lose to the noise of the score what others gain. The search starts at the default and
 takes better points alone; steps along one factor at a time, by 4, then 2, then the root of 2. The
 score after choosing is optimistic by a little: a handful of numbers was fitted to it.
@@ -35,7 +36,7 @@ _MOST_SCORES = 40
 _MOST_ROWS = 4000  # that are scored; the posterior is of all
 _STEPS = (4.0, 2.0, 2.0**0.5)
 _LIMIT = 256.0  # of a factor and its reciprocal
-_CENTRE, _SPREAD = 4.0, 5.0  # of the prior of a factor: the median, and a standard deviation
+_CENTRE, _SPREAD = 4.0, 5.0  # exp of mean and sd of the log of a factor, a priori
 _LEAST_GAIN = 0.01  # nats; less may be rounding
 
 
@@ -154,7 +155,7 @@ class _Search:
 
 
 def _penalty(point: _Point) -> float:
-    """Minus the log density of the prior of the factors, but for a constant."""
+    """Minus the prior log density of the logs of the factors, but for a constant."""
     from_centre = np.array(point.log_factors) - np.log(_CENTRE)
     return float(from_centre @ from_centre) / (2 * np.log(_SPREAD) ** 2)
 

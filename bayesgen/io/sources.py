@@ -18,8 +18,9 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from scipy import sparse
 
+from bayesgen.encoding.column_names import did_you_mean
 from bayesgen.encoding.literals import shown
-from bayesgen.encoding.tables import did_you_mean, n_rows
+from bayesgen.encoding.tables import n_rows
 from bayesgen.io.cells import joined
 from bayesgen.io.formats import CSV, PARQUET, TableError
 from bayesgen.io.tabular import CsvFile, Rows, open_file

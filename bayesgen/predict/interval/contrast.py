@@ -65,6 +65,7 @@ def class_weights(model: ClassModel, class_prior: Array | None) -> WeightCGF:
 # ----------------------------------------------------------------------------------- contrasts
 
 _CALL = 1024  # densities of one class that take as long as one call of a cgf, roughly
+LEAST = 1e-5  # weight of all labels that a mixture leaves out
 _CELLS = 1 << 19  # complex numbers of one temporary: 8 MiB
 
 Part = tuple[Array, Array]  # rows (m,), and s (K,) of points i s on the imaginary axis
@@ -269,9 +270,6 @@ class Densities:
     def on_axis(self, parts: Sequence[Part]) -> list[Array]:
         """As that of one contrast."""
         return on_axis(self.contrasts, parts)
-
-
-LEAST = 1e-5  # weight of all labels that a mixture leaves out
 
 
 def responsibilities(

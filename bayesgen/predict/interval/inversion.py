@@ -249,8 +249,8 @@ class _Sum(NamedTuple):
 
     rows: Array
     step: float
-    rung: int  # of the nodes to come to
-    first: Array  # (n,) rung at which a sum may end
+    last: int  # index in _SIZES of the number of nodes to come to
+    first: Array  # (n,) index of the number at which a sum may end
     phi: Array  # (n, K)
 
 
@@ -260,22 +260,22 @@ def _until_small(
     """Rows (n,), and phi (n, K) at as many nodes as they need."""
     out = []
     while going:
-        points = [one.step * (np.arange(one.phi.shape[1], _SIZES[one.rung]) + 0.5) for one in going]
+        points = [one.step * (np.arange(one.phi.shape[1], _SIZES[one.last]) + 0.5) for one in going]
         found = contrast.on_axis([(one.rows, s) for one, s in zip(going, points, strict=True)])
         sums, going = zip(going, points, found, strict=True), []
         for (rows, step, last, first, phi), s, values in sums:
             values -= 1j * s * k.mean[rows][:, None]
             phi = np.concatenate([phi, np.exp(values)], axis=1)
-            for rung in range(first.min(), last + 1):
-                size = _SIZES[rung]
+            for index in range(first.min(), last + 1):
+                size = _SIZES[index]
                 small = np.abs(phi[:, size - 4 : size]).max(axis=1) < _SMALL
-                done = (first <= rung) & (small | (size == MAX_NODES))
+                done = (first <= index) & (small | (size == MAX_NODES))
                 if done.any():
                     out.append((rows[done], phi[done, :size]))
                     rows, first, phi = rows[~done], first[~done], phi[~done]
             if len(rows):
-                rung = min(last + 2, len(_SIZES) - 1)
-                going.append(_Sum(rows, step, rung, np.full(len(rows), last + 1), phi))
+                upto = min(last + 2, len(_SIZES) - 1)
+                going.append(_Sum(rows, step, upto, np.full(len(rows), last + 1), phi))
     return out
 
 
@@ -294,10 +294,10 @@ def _sums(k: Cumulants, step: Array, sd: Array, rows: Array) -> Iterator[_Sum]:
         np.minimum(np.searchsorted(_SIZES, w), len(_SIZES) - 1) for w in (wanted, 1.25 * wanted)
     )
     keys, which = np.unique(np.stack([step[rows], last]), axis=1, return_inverse=True)
-    for j, (one, rung) in enumerate(keys.T.tolist()):
+    for j, (one, upto) in enumerate(keys.T.tolist()):
         own = which.ravel() == j
         phi = np.empty((own.sum(), 0), dtype=np.complex128)
-        yield _Sum(rows[own], one, int(rung), first[own], phi)
+        yield _Sum(rows[own], one, int(upto), first[own], phi)
 
 
 def _beyond_half_period(phi: Array) -> Array:

@@ -18,6 +18,8 @@ from bayesgen.numerics.special import (
     log_poisson_power,
 )
 
+LONG = 2.0**14  # documents of this length and more are scored without cancellation
+
 
 def log_coefficient(cells: sparse.csr_matrix, length: Array) -> Array:
     """(n,) log multinomial coefficients."""

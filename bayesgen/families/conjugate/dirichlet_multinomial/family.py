@@ -28,7 +28,9 @@ from scipy import sparse
 from scipy.special import xlogy
 
 from bayesgen.families.capabilities import Urns
+from bayesgen.families.conjugate.dirichlet_multinomial import cumulants
 from bayesgen.families.conjugate.dirichlet_multinomial.documents import (
+    LONG,
     log_coefficient,
     log_multinomial,
     power_moment,
@@ -38,7 +40,6 @@ from bayesgen.families.errors import NotLinearError, refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE, OBS
 from bayesgen.families.records import array
 from bayesgen.families.shared.densities import density_by_draws, log_dirichlet_density, log_product
-from bayesgen.families.shared.density_cumulants import log_gamma_derivatives
 from bayesgen.families.shared.exchangeable import first_of_equals
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.null_tables import deal
@@ -54,10 +55,8 @@ from bayesgen.families.shared.word_counts import WordCounts, row_of_cells
 from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import (
     Matrix,
-    cgf_by_rows,
     class_sums,
     columns_of,
-    distinct_cells,
     dot_log,
     few_at_a_time,
     multiply,
@@ -65,7 +64,6 @@ from bayesgen.numerics.rows import (
     over_draws,
     row_blocks,
     row_sums,
-    shared_sums,
     small_count_table,
     stored_blocks,
     stored_cells,
@@ -81,7 +79,6 @@ from bayesgen.numerics.special import (
 )
 
 _STEPS = 4  # that a cell takes in `stats`
-_LONG = 2.0**14  # documents of this length and more are scored without cancellation
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,9 +88,8 @@ class MultinomialStats(Stats):
     largest_cell: ClassVar[float] = LARGEST_COUNT
 
     counts: Array = array(CLASS, FEATURE)
-    log_coefficient: Array = array(
-        CLASS, signed=True
-    )  # sum of the documents' log multinomial coefficients
+    # sum of the documents' log multinomial coefficients
+    log_coefficient: Array = array(CLASS, signed=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +122,10 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
     alpha: Any = array(CLASS, FEATURE, default=1.0)
     length: int = 100
 
+    # methods with a page of their own
+    cgf = cumulants.cgf
+    density_cumulants = cumulants.density_cumulants
+
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
         """``theta``: probability of each word, which sum to 1 over the features."""
@@ -156,7 +156,7 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
             out += coefficient[rows, None]
 
         out = over_draws(X, p, tables, score)
-        for row in few_at_a_time(np.flatnonzero(length >= _LONG)):
+        for row in few_at_a_time(np.flatnonzero(length >= LONG)):
             out[..., row, :] = log_multinomial(stored_cells(X, row), length[row], p)
         return out
 
@@ -321,7 +321,7 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         else:
             self.check(X)
             out, length = self._log_masses(X)
-        for row in few_at_a_time(np.flatnonzero(length >= _LONG)):
+        for row in few_at_a_time(np.flatnonzero(length >= LONG)):
             out[row] = power_moment(stored_cells(X, row), length[row], alpha, None)
         return out
 
@@ -364,56 +364,8 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         """By the cgf; a long document that is nearly all words of its class leaves few digits."""
         length = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
         total = self.alpha.sum(axis=-1)[y]
-        left = np.where(length >= _LONG, 1 - weight * length / total, 1.0)
+        left = np.where(length >= LONG, 1 - weight * length / total, 1.0)
         return removal_by_cgf(self, X, y, weight), left
-
-    def cgf(self, X: Matrix, t: Array) -> Array:
-        """t log coefficient + sum_j [lG(a_j+t x_j) - lG(a_j)] - lG(A+tL) + lG(A), over classes."""
-        self.check(X)
-        alpha, total = self.alpha, self.alpha.sum(axis=-1)
-
-        def cell(rows: slice, t: Array) -> Array:
-            cells = stored_cells(X, rows)
-            length = row_sums(cells.data, cells.indptr)
-            coefficient = log_coefficient(cells, length)
-            row = np.flatnonzero(length >= _LONG)
-            own_t = t.shape[-2] > 1
-            if own_t:
-                owner, word, times = row_of_cells(cells), cells.indices, cells.data
-            else:  # one t for all rows: each distinct cell once
-                word, times, count = distinct_cells(cells)
-            out: Any = 0.0
-            for c in range(len(alpha)):
-                tc = t[..., c]  # (..., n or 1)
-                if not tc.any():
-                    continue
-                own = tc[..., owner] if own_t else tc
-                words = log_gamma_difference(alpha[c, word], own * times)
-                words = row_sums(words, cells.indptr) if own_t else shared_sums(count, words)
-                document = words + tc * coefficient
-                document -= log_gamma_difference(total[c], tc * length)
-                if len(row):
-                    own = t[..., row, :] if t.shape[-2] == len(length) else t
-                    document[..., row] = power_moment(
-                        cells[row], length[row], alpha[[c]], own[..., [c]]
-                    )[..., 0]
-                out = out + document
-            return out
-
-        width = max(1, X.nnz // max(1, X.shape[0])) if sparse.issparse(X) else X.shape[1]
-        return cgf_by_rows(cell, X.shape[0], width, t)
-
-    def density_cumulants(self, X: Matrix, seen: int) -> Array:
-        """Derivatives of `cgf`, each distinct cell once."""
-        self.check(X)
-        cells = stored_cells(X, slice(None))
-        length, which = np.unique(row_sums(cells.data, cells.indptr), return_inverse=True)
-        word, times, count = distinct_cells(cells)
-        words = log_gamma_derivatives(self.alpha[:, word], times, seen)
-        total = self.alpha.sum(axis=-1)[:, None]
-        out = shared_sums(count, words) - log_gamma_derivatives(total, length, seen)[..., which]
-        out[0] += log_coefficient(cells, length[which])
-        return np.moveaxis(out, 1, -1)
 
     def beta_margins(self, stats: MultinomialStats) -> tuple[Array, Array, Array]:
         """Of each token against all others."""

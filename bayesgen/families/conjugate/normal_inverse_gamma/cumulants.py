@@ -20,7 +20,7 @@ def cgf(f: "NormalInverseGamma", X: Matrix, t: Array) -> Array:
     t = np.atleast_2d(t)
     n_points = int(np.prod(t.shape[:-2]))
     with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
-        if n_points * X.size <= BLOCK_CELLS:
+        if n_points * X.size <= BLOCK_CELLS:  # one block: nothing to assemble
             return _of_block(f, X, t)
         return cgf_by_rows(lambda rows, own: _of_block(f, X[rows], own), len(X), X.shape[1], t)
 
@@ -31,9 +31,8 @@ def _of_block(f: "NormalInverseGamma", X: Array, t: Array) -> Array:
     seen = ~np.isnan(x) & f.live
     x = np.where(seen, x, 0.0)
     out: Any = np.zeros((*t.shape[:-2], len(x)), dtype=t.dtype)
-    table: Any = np.zeros(
-        (1, x.shape[1])
-    )  # (..., n or 1, D): what does not depend on the value of a cell
+    # (..., n or 1, D) of what does not depend on the value of a cell
+    table: Any = np.zeros((1, x.shape[1]))
     used = np.flatnonzero(t.reshape(-1, t.shape[-1]).any(axis=0))
     for members in [used] if f.over_classes and len(used) else used[:, None]:
         T: Any = 0.0
@@ -65,9 +64,8 @@ def density_cumulants(f: "NormalInverseGamma", X: Matrix, seen: int) -> Array:
         if spherical:
             q, m = q.sum(axis=2, keepdims=True), here.sum(axis=1)[:, None, None]
             k = np.broadcast_to(1 / f.kappa[:, live][:, :1], q.shape)
-            out[:, rows] = (student_table(nu, ss, k, m, t) + student_derivatives(k + q, nu, m, t))[
-                ..., 0
-            ]
+            whole = student_table(nu, ss, k, m, t) + student_derivatives(k + q, nu, m, t)
+            out[:, rows] = whole[..., 0]
             continue
         k, one = 1 / f.kappa, np.ones(1)
         out[:, rows] = (student_table(nu, ss, k, one, t) @ here.T.astype(np.float64)).swapaxes(1, 2)

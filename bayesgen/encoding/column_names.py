@@ -1,0 +1,45 @@
+"""Columns by name: found, compared between two tables, and proposed where a name is unknown."""
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+_MOST_NAMED = 100  # columns in an error
+
+
+def places_of(names: tuple[str, ...] | None) -> dict[str, int] | None:
+    """Positions of columns by name, for `find_column`."""
+    return None if names is None else {name: j for j, name in enumerate(names)}
+
+
+def find_column(key: Any, places: dict[str, int] | None, n_columns: int, where: str) -> int:
+    """Position of the column that a user calls `key`, a name or a position."""
+    if isinstance(key, int | np.integer) and not isinstance(key, bool) and 0 <= key < n_columns:
+        return int(key)
+    if places is None:
+        raise ValueError(f"{where}: no column {key!r}; columns are 0 .. {n_columns - 1}")
+    if key in places:
+        return places[key]
+    raise ValueError(f"{where}: no column {key!r}{did_you_mean(key, places)}")
+
+
+def did_you_mean(word: Any, known: Iterable[str]) -> str:
+    """End of an error about an unknown word: the nearest known one, and all if they are few."""
+    known = list(known)
+    near = difflib.get_close_matches(str(word), known, n=1)
+    more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
+    hint = f", did you mean {near[0]!r}" if near else ""
+    return f"{hint}; known are {', '.join(known[:_MOST_NAMED])}{more}"
+
+
+def common_names(a: tuple[str, ...] | None, b: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Names that two tables agree in; where one has none, those of the other."""
+    if a is None or b is None or a == b:
+        return b if a is None else a
+    j, (mine, theirs) = next((j, p) for j, p in enumerate(zip(a, b, strict=True)) if p[0] != p[1])
+    raise ValueError(
+        f"column {j} is {mine!r} on one side and {theirs!r} on the other; "
+        "give both the same columns in the same order"
+    )
