@@ -200,6 +200,25 @@ def test_it_helps_where_columns_repeat_each_other():
     assert loss("loo") < 0.8 * loss("default")
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_no_step_of_a_factor_has_a_larger_penalised_score(seed):
+    """The score by `loo`, and a prior of the log factor: Normal about log 4, sd log 5."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat([0, 1], 15)
+    X = rng.poisson(rng.gamma(0.5, size=(2, 12))[y] * rng.gamma(2.0, size=(30, 1)))
+
+    def scores(alpha):
+        elpd = float(bg.MultinomialNB(alpha=alpha).fit(X, y).loo(X, y).elpd)
+        return elpd, elpd - np.log(alpha / 4) ** 2 / (2 * np.log(5) ** 2)
+
+    factor = float(bg.MultinomialNB(prior="loo").fit(X, y).prior_.family.alpha.flat[0])
+    default, (_, best) = scores(1.0), scores(factor)
+    assert best >= default[1]
+    for other in (factor / np.sqrt(2), factor * np.sqrt(2)):
+        elpd, penalised = scores(other)
+        assert penalised <= best + 0.01 or elpd < default[0] + 0.01
+
+
 def test_classes_that_differ_in_nothing_but_rows_keep_the_default():
     X = np.zeros((10, 1))
     fits = [bg.GaussianNB(prior=p).fit(X, [0] * 5 + [1] * 5) for p in ("default", "loo")]
