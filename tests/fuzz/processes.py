@@ -98,11 +98,12 @@ def killed(rng, work, seconds):
     """Fork `work`, send it a signal after so many seconds; the code it ends with, and the signal.
 
     It waits for the signal when it is through: code 0 says that a signal was swallowed. Where
-    Python dropped the exception, which it tells `sys.unraisablehook`, the signal is sent anew.
+    Python dropped the exception, which it tells `sys.unraisablehook`, the signal is sent anew, a
+    little later: a forked process is at the same place after the same time.
     """
     number = int(rng.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT]))
-    for _ in range(10):
-        code = _code_after(number, work, seconds)
+    for attempt in range(10):
+        code = _code_after(number, work, seconds * 1.1**attempt)
         if code != DROPPED:
             break
     if code not in {128 + number, -number}:
