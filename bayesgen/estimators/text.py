@@ -39,7 +39,7 @@ _FAMILIES: dict[str, type[Family]] = {
 # arguments that only some of them have, with their defaults
 _OF_SMOOTHING: dict[str, dict[str, Any]] = {
     "dirichlet": {"alpha": 1.0},
-    "hierarchical": {"discount": 0.75, "concentration": 10.0, "strength": None},
+    "hierarchical": {"discount": 0.75, "concentration": 100.0, "strength": None},
     "context_tree": {"strength": None, "leaf": 0.5, "base": None},
 }
 
@@ -65,12 +65,12 @@ class MarkovNB(GenerativeClassifier):
         string and returns its tokens.
     smoothing : {"dirichlet", "hierarchical", "context_tree"}
         What stands behind a context of few tokens, or none (Notes).
-    discount, concentration : float or array (class,), default 0.75 and 10
+    discount, concentration : float or array (class,), default 0.75 and 100
         Of ``"hierarchical"``: what is taken off the count of each n-gram, in [0, 1), and the weight
         of the next shorter context, in tokens.
     strength : float or array (class,), optional
         Of ``"hierarchical"`` the weight of the uniform distribution behind the empty context, in
-        distinct n-grams (None: 3000); of ``"context_tree"`` the pseudo-counts of each table, in
+        distinct n-grams (None: 10 000); of ``"context_tree"`` the pseudo-counts of each table, in
         tokens (None: 30).
     leaf : float or array (class,), default 0.5
         Of ``"context_tree"``: prior probability that a context is not split further.
@@ -99,10 +99,9 @@ class MarkovNB(GenerativeClassifier):
     the same prior; exact, and best at an order that must be chosen. ``"hierarchical"``: a context
     falls back on the shorter one in proportion, down to the empty one (interpolated Kneser-Ney, an
     approximation of a hierarchical Pitman-Yor process; Teh 2006). It takes what a high order has to
-    give without the choice: order 4 is as good as any on the open sets of
-    ``tests/benchmarks/smoothing.py``, where with the best temperature (`LogLinearPool` of one
-    member) it beats the best fixed order on four tasks of five. The predictive is all there is: no
-    evidence, draws, or intervals, and a document does not teach the model while it is read.
+    give without the choice: on the open sets of ``tests/benchmarks/smoothing.py`` order 4 with
+    ``prior="loo"`` beats the best fixed order on four tasks of five. The predictive is all there
+    is: no evidence, draws, or intervals, and a document does not teach the model while it is read.
     ``"context_tree"``: the exact average over all trees of contexts of at most ``order - 1`` tokens
     (Willems et al. 1995), with evidence, draws and intervals. Everything is conditional on `base`:
     if it is None, evidence and leave-one-out are a little too good, as the base has seen all rows.
@@ -137,7 +136,7 @@ class MarkovNB(GenerativeClassifier):
         *,
         smoothing: Smoothing = "dirichlet",
         discount: Any = 0.75,
-        concentration: Any = 10.0,
+        concentration: Any = 100.0,
         strength: Any = None,
         leaf: Any = 0.5,
         base: Any = None,

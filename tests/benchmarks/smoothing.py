@@ -6,14 +6,17 @@ best temperature of the held-out rows (one number, from outside), and as a `LogL
 member, which has its exponent and intercepts from leave-one-out. Written to ``smoothing.json``
 and, ``--update``, to the page of benchmarks.
 
-``--strength`` asks what the default strength of hierarchical smoothing should be: log losses in
-five folds of the training rows, the held-out ones above never seen.
+``--defaults`` asks what the defaults of hierarchical smoothing should be: log losses in five folds,
+trained on all documents of the other four or on at most ``--per-class`` of each class, over those
+of the best fixed order.
 """
 
 import argparse
 import json
 import time
 from collections.abc import Iterator
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +29,8 @@ from tests.benchmarks.open_sets import SHARED, load
 from tests.benchmarks.tables import markdown, write_between
 
 FILE = Path(__file__).with_name("smoothing.json")
-STRENGTHS = (100.0, 300.0, 1000.0, 3000.0, 10000.0, 30000.0)
+CONCENTRATIONS = (10.0, 30.0, 100.0, 300.0)  # b of shorter contexts
+STRENGTHS = (3e3, 1e4, 3e4, 1e5)  # b_0 of the empty one
 
 
 class Task(NamedTuple):
@@ -37,6 +41,11 @@ class Task(NamedTuple):
     y: np.ndarray
     tokens: str
     lengths: tuple[int | None, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """Of each length."""
+        return [self.name if n is None else f"{self.name}, {n} characters" for n in self.lengths]
 
 
 def tasks(folder: Path) -> Iterator[Task]:
@@ -66,8 +75,8 @@ def log_loss(log_joint: np.ndarray, codes: np.ndarray, temperature: float = 1.0)
     return float(np.mean(logsumexp(scaled, axis=1) - scaled[np.arange(len(codes)), codes]))
 
 
-def measure(task: Task, clf: Any) -> Iterator[tuple[int | None, dict[str, float]]]:
-    """(length, figures) of one classifier."""
+def measure(task: Task, clf: Any) -> Iterator[dict[str, float]]:
+    """Figures of one classifier for each length."""
     test = np.arange(len(task.y)) % 3 == 2
     start = time.process_time()
     clf.fit(task.X[~test], task.y[~test])
@@ -84,39 +93,57 @@ def measure(task: Task, clf: Any) -> Iterator[tuple[int | None, dict[str, float]
             bounds=(-2, 4),
             method="bounded",
         )
-        yield (
-            length,
-            {
-                "log_loss": round(log_loss(log_joint, codes), 4),
-                "temperature": round(float(np.exp(best.x)), 2),
-                "log_loss_at_best_temperature": round(float(best.fun), 4),
-                "log_loss_of_pool": round(log_loss(pool.predict_log_proba(X), codes), 4),
-                "accuracy": round(float((log_joint.argmax(axis=1) == codes).mean()), 4),
-                "fit_s": round(fitted - start, 2),
-                "predict_s": round(done - begun, 2),
-                "documents": int(test.sum()),
-            },
-        )
+        yield {
+            "log_loss": round(log_loss(log_joint, codes), 4),
+            "temperature": round(float(np.exp(best.x)), 2),
+            "log_loss_at_best_temperature": round(float(best.fun), 4),
+            "log_loss_of_pool": round(log_loss(pool.predict_log_proba(X), codes), 4),
+            "accuracy": round(float((log_joint.argmax(axis=1) == codes).mean()), 4),
+            "fit_s": round(fitted - start, 2),
+            "predict_s": round(done - begun, 2),
+            "documents": int(test.sum()),
+        }
 
 
-def by_strength(task: Task) -> Iterator[tuple[int | None, dict[str, float]]]:
-    """(length, log losses by strength) of hierarchical smoothing, in 5 folds of training rows."""
-    train = np.arange(len(task.y)) % 3 != 2
-    X, y, fold = task.X[train], task.y[train], np.arange(train.sum()) % 5
-    for length in task.lengths:
-        found = {}
-        for strength in STRENGTHS:
-            each = []
-            for k in range(5):
-                clf = bg.MarkovNB(
-                    4, tokens=task.tokens, smoothing="hierarchical", strength=strength
-                )
-                clf.fit(X[fold != k], y[fold != k])
+def cross_validated(task: Task, clf: Any, per_class: int) -> dict[str, float]:
+    """Log loss of each length in five folds; of few documents, the mean over three partitions."""
+    X, y = task.X, task.y
+    repeats = 3 if min(len(y), 10 * per_class) < 2000 else 1
+    out = dict.fromkeys(task.names, 0.0)
+    for seed in range(repeats):
+        order = np.random.default_rng(seed).permutation(len(y))
+        fold = np.arange(len(y))[np.argsort(order)] % 5
+        for k in range(5):
+            others = order[fold[order] != k]
+            train = np.concatenate([others[y[others] == c][:per_class] for c in np.unique(y)])
+            clf.fit(X[train], y[train])
+            codes = np.searchsorted(clf.classes_, y[fold == k])
+            for name, length in zip(task.names, task.lengths, strict=True):
                 rows = np.array([text[:length] for text in X[fold == k]], dtype=object)
-                codes = np.searchsorted(clf.classes_, y[fold == k])
-                each.append(log_loss(clf.predict_joint_log_proba(rows), codes))
-            found[f"{strength:g}"] = round(float(np.mean(each)), 4)
-        yield length, found
+                loss = log_loss(clf.predict_joint_log_proba(rows), codes)
+                out[name] += loss * len(codes) / len(y) / repeats
+    return {name: round(value, 4) for name, value in out.items()}
+
+
+def by_defaults(every: list[Task], per_class: int) -> Iterator[tuple[str, dict[str, float]]]:
+    """(setting, {task: log loss}) of fixed orders, then of weights of shorter contexts."""
+    for order in (1, 2, 3):
+        losses = [cross_validated(t, bg.MarkovNB(order, tokens=t.tokens), per_class) for t in every]
+        yield f"order {order}", {k: v for own in losses for k, v in own.items()}
+    for b, b_0 in product(CONCENTRATIONS, STRENGTHS):
+        mixed = partial(bg.MarkovNB, 4, smoothing="hierarchical", concentration=b, strength=b_0)
+        losses = [cross_validated(t, mixed(tokens=t.tokens), per_class) for t in every]
+        yield f"{b:g}, {b_0:g}", {k: v for own in losses for k, v in own.items()}
+
+
+def over_best_order(found: dict[str, dict[str, float]]) -> Iterator[str]:
+    """A line for each setting: log losses over those of the best order, their geometric mean."""
+    fixed = [of for name, of in found.items() if name.startswith("order")]
+    best = {task: min(of[task] for of in fixed) for task in fixed[0]}
+    for name, of in found.items():
+        ratios = [of[task] / best[task] for task in best]
+        each = " ".join(f"{r:.2f}" for r in ratios)
+        yield f"{name:14} {np.exp(np.mean(np.log(ratios))):.3f}  {each}"
 
 
 def page(known: dict[str, Any]) -> str:
@@ -124,8 +151,6 @@ def page(known: dict[str, Any]) -> str:
     fields = ("log_loss", "log_loss_at_best_temperature", "temperature", "log_loss_of_pool")
     rows = []
     for task, found in known.items():
-        if task == "strength":
-            continue
         fixed = {name: of for name, of in found.items() if name.startswith("order")}
         for field, how in (("log_loss", "as fitted"), (fields[1], "at its best temperature")):
             best = min(fixed, key=lambda name, f=field, of=fixed: of[name][f])
@@ -141,26 +166,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="names of tasks that hold this")
     parser.add_argument("--data", type=Path, default=SHARED)
-    parser.add_argument("--strength", action="store_true", help="of training rows alone")
+    parser.add_argument("--defaults", action="store_true", help="of hierarchical smoothing")
+    parser.add_argument("--per-class", type=int, default=10**9, help="of --defaults: documents")
     parser.add_argument("--update", action="store_true", help="the page from what is kept")
     options = parser.parse_args()
     known = json.loads(FILE.read_text()) if FILE.exists() else {}
     if options.update:
         return write_between("smoothing", page(known))
-    for task in tasks(options.data):
-        if options.only not in task.name:
-            continue
-        if options.strength:
-            for length, found in by_strength(task):
-                key = task.name if length is None else f"{task.name}, {length} characters"
-                known.setdefault("strength", {})[key] = found
-                print(f"{key:28}", found, flush=True)
-        for name, clf in () if options.strength else models(task.tokens).items():
-            for length, figures in measure(task, clf):
-                key = task.name if length is None else f"{task.name}, {length} characters"
+    chosen = [task for task in tasks(options.data) if options.only in task.name]
+    if options.defaults:
+        found = dict(by_defaults(chosen, options.per_class))
+        return print(*over_best_order(found), sep="\n")
+    for task in chosen:
+        for name, clf in models(task.tokens).items():
+            for key, figures in zip(task.names, measure(task, clf), strict=True):
                 known.setdefault(key, {})[name] = figures
                 print(f"{key:28} {name:14}", *figures.values(), flush=True)
-        FILE.write_text(json.dumps(known, indent=1) + "\n")
+    FILE.write_text(json.dumps(known, indent=1) + "\n")
 
 
 if __name__ == "__main__":

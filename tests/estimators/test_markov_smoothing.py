@@ -28,6 +28,8 @@ def smoothing(request):
 
 
 def made(smoothing, **arguments):
+    if smoothing == "hierarchical":  # the defaults are for more than a few hundred tokens
+        arguments = {"concentration": 10.0, "strength": 3000.0} | arguments
     return bg.MarkovNB(4, smoothing=smoothing, **arguments)
 
 

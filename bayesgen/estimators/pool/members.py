@@ -251,9 +251,11 @@ def _of_documents() -> list[Member]:
     orders = [Member(f"characters, order {n}", MarkovNB(order=n)) for n in (1, 2, 3, 4)]
     words = [Member(f"words, order {n}", MarkovNB(order=n, tokens="word")) for n in (1, 2)]
     # leave-one-out flatters context trees, whose base has seen all rows: no members
+    # little weight for shorter contexts: exponents undo what is too sure then
+    sharp = partial(MarkovNB, 4, smoothing="hierarchical", concentration=10.0, strength=3000.0)
     mixed = [
-        Member("characters, orders mixed", MarkovNB(4, smoothing="hierarchical")),
-        Member("words, orders mixed", MarkovNB(4, tokens="word", smoothing="hierarchical")),
+        Member("characters, orders mixed", sharp()),
+        Member("words, orders mixed", sharp(tokens="word")),
     ]
     return orders + words + mixed
 

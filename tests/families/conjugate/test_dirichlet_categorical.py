@@ -247,7 +247,8 @@ def test_codes_that_are_none_are_refused_in_training():
     for bad in (-1, 4, 0.5):
         X[7, 2] = bad
         for rows in (X, sparse.csr_matrix(X)):
-            with pytest.raises(ValueError, match=f"row 7, feature 2: {float(bad)} is not one of"):
+            said = rf"row 7, feature 2: {float(bad)} is not one of the category codes 0 \.\. 3"
+            with pytest.raises(ValueError, match=said):
                 fitted(rows, y)
     X[7, 2] = 0
     X[5, 1] = 3  # a code, but not of this feature
