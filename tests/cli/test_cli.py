@@ -280,7 +280,8 @@ def test_kinds_of_columns(tmp_path):
     )
     model = tmp_path / "model.nc"
     kinds = ("--kind", "visits=poisson", "--kind", "code=categorical")
-    run("fit", data, "--target", "ill", *kinds, "-o", model)
+    told = run("fit", data, "--target", "ill", *kinds, "-o", model).stdout
+    assert "categorical  3: 1, 2, 3 " in told
     schema = bg.load(model).schema_
     assert dict(zip(schema.names, schema.kinds, strict=True)) == {
         "visits": "poisson",
