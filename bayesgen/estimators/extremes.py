@@ -12,11 +12,11 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.families.contract import Family
-from bayesgen.numerics.rows import cell_of
+from bayesgen.numerics.rows import cell_of, row_blocks
 from bayesgen.numerics.special import Array
 
 _SMALLEST_SPREAD = 1e-302  # of squares: of deviations of 1e-151
-_FARTHEST = 1e14  # standard deviations from the mean: from here on float64 does not tell two means
+_FARTHEST = 1e30  # standard deviations from the mean: powers of its square are still float64
 
 Names = Callable[[], list[Any]]
 
@@ -101,10 +101,7 @@ def encoded_near(clf: Any, X: Any) -> Any:
 
 
 def refuse_far_cells(family: Family, X: Any, stats: Any, names: Names) -> None:
-    """Raise a ValueError for a real cell so far from the training rows that classes are lost.
-
-    How sure log-odds are hangs on the differences between distances from the class means.
-    """
+    """Raise a ValueError for a real cell so far from the training rows that cumulants overflow."""
     for block in family.blocks(stats):
         own = block.stats
         if not hasattr(own, "scatter"):
@@ -115,13 +112,15 @@ def refuse_far_cells(family: Family, X: Any, stats: Any, names: Names) -> None:
         total = np.maximum(n.sum(axis=0), 1.0)
         mean = (n * own.mean).sum(axis=0) / total
         variance = (scatter + n * np.square(own.mean - mean)).sum(axis=0) / total
-        distance = np.abs(X[:, block.columns] - (own.shift + mean))
-        far = (distance > _FARTHEST * np.sqrt(variance)) & (variance > 0)
-        if far.any():
-            row, j = (int(k) for k in np.argwhere(far)[0])
-            column = np.arange(X.shape[1])[block.columns][j]
+        farthest = np.where(variance > 0, _FARTHEST * np.sqrt(variance), np.inf)
+        for rows in row_blocks(X.shape[0], X.shape[1]):
+            far = np.abs(X[rows, block.columns] - (own.shift + mean)) > farthest
+            if not far.any():
+                continue
+            i, j = (int(k) for k in np.argwhere(far)[0])
+            row, column = rows.start + i, np.arange(X.shape[1])[block.columns][j]
             raise ValueError(
                 f"column {names()[column]!r} holds {X[row, column]:g} in row {row}, more than "
-                f"{_FARTHEST:g} standard deviations from its mean, where float64 does not tell "
+                f"{_FARTHEST:g} standard deviations from its mean, where float64 does not hold "
                 "how sure the classes are: correct it, or make it missing"
             )
