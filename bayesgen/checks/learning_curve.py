@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
@@ -84,6 +85,7 @@ def learning_curve(
         raise ValueError(f"repeats must be at least 2, for a standard error; got {repeats}")
     if not methods or any(method not in METHODS for method in methods):
         raise ValueError(f"methods must be some of {METHODS}, got {methods!r}")
+    X = X.tocsr() if sparse.issparse(X) else X  # some other forms have no rows to take
     classes, codes = np.unique(np.asarray(y), return_inverse=True)
     fewest = int(np.bincount(codes).min())
     sizes = [int(n) for n in train_sizes if 1 <= n < fewest]

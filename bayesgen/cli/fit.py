@@ -372,6 +372,8 @@ def _learned(clf: Any) -> str:
 def _column_table(tally: "Tally") -> "RichTable":
     from rich.text import Text
 
+    from bayesgen.encoding.column import of_one_type
+
     out = plain_table()
     widest = min(_WIDEST_NAME, max(len(feature.name) for feature in tally.features[:_MOST_SHOWN]))
     out.add_column("column", overflow="ellipsis", no_wrap=True, width=max(widest, 12))
@@ -382,7 +384,8 @@ def _column_table(tally: "Tally") -> "RichTable":
     out.add_column("missing", justify="right", no_wrap=True)
     for feature in tally.features[:_MOST_SHOWN]:
         if feature.kind in ("categorical", "text"):
-            found = sorted(tally.found[feature.name])
+            own = tally.found[feature.name]
+            found = sorted(of_one_type(own, own))
             shown = f"{len(found)}: " + ", ".join(map(shortened, found[:20]))
         else:
             low, high = tally.ends.get(feature.name, (float("nan"), float("nan")))

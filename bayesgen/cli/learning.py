@@ -15,6 +15,7 @@ import numpy as np
 from bayesgen.cli.columns import Feature, Reader, take
 from bayesgen.cli.console import UserError, blamed_on, busy, count, note
 from bayesgen.cli.files import read_whole
+from bayesgen.encoding.literals import shown
 from bayesgen.io.cells import joined
 from bayesgen.io.formats import TableError
 from bayesgen.io.progress import row_progress
@@ -68,6 +69,8 @@ def _one_pass(plan: Plan, known: dict[str, str]) -> tuple[Any, "Tally"]:
     for rows in _rows(plan.table, plan.wanted, "learning"):
         if clf is None:
             holds = known or {name: rows.cells(name).holds() for name in plan.wanted}
+            if not known:
+                _note_padded(plan, rows, holds)
             if not known and "empty" in holds.values():
                 raise _OtherRowsError
             with _advised(plan):
@@ -103,6 +106,7 @@ def learn_at_once(plan: Plan) -> tuple[Any, "Tally"]:
     """The same with all rows in memory, for models that do not add up."""
     rows = read_whole(plan.table, plan.wanted)
     holds = {name: rows.cells(name).holds() for name in plan.wanted}
+    _note_padded(plan, rows, holds)
     selection = Selection(plan.target, plan.drop_incomplete)
     with busy("sorting out columns"), _advised(plan):
         features = plan.features_of(holds)
@@ -114,6 +118,16 @@ def learn_at_once(plan: Plan) -> tuple[Any, "Tally"]:
     with busy("learning"), blamed_on(plan.table.path):
         clf.fit(X, y)
     return clf, tally
+
+
+def _note_padded(plan: Plan, rows: "Rows", holds: dict[str, str]) -> None:
+    """Say which columns are read as numbers and may be codes."""
+    for name in [plan.target, *plan.checked]:
+        if holds[name] == "number" and (cell := rows.cells(name).padded()):
+            note(
+                f"column {name!r} holds {shown(cell)}, read as the number {int(cell)}: if its "
+                "zeros matter, as in postal codes, write a letter before each cell"
+            )
 
 
 @contextmanager

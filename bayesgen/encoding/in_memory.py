@@ -29,7 +29,8 @@ def refuse_elsewhere(X: Any, name: str = "X") -> None:
     if not (hasattr(X, "__array_namespace__") or hasattr(X, "__dlpack__")):
         return
     try:
-        readable, why = np.asarray(X).dtype.kind != "O", "it has no __array__"
+        readable = np.asarray(X).dtype.kind != "O" or hasattr(X, "__array__")  # or it is text
+        why = "it has no __array__"
     except (TypeError, RuntimeError, ValueError, BufferError) as error:
         readable, why = False, str(error).rstrip(".")
     if not readable:

@@ -45,7 +45,9 @@ class _Table(GenerativeClassifier):
             raise TypeError(
                 f"{type(self).__name__} does not take sparse X; pass X.toarray() or a data frame"
             )
-        read(X)  # refuses what is not a table before any work is done
+        rows = read(X)  # refuses what is not a table before any work is done
+        if sparse.issparse(X):
+            X = rows  # of which rows can be taken
         if not self._takes_as_it_is(X, reset, False):
             validated(self, X, reset=reset, skip_check_array=True)
         return X

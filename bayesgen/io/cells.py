@@ -105,6 +105,16 @@ class Cells:
             return "number" if all(-EXACT < value < EXACT for value in extremes) else "text"
         return "number"
 
+    def padded(self, among: int = 10_000) -> str | None:
+        """The first of some cells of a CSV file that is a number with zeros in front, as 007."""
+        from pyarrow import compute
+
+        if not (self._written and self._is_text):
+            return None
+        some = self._array.slice(0, among)
+        found = compute.index(compute.match_substring_regex(some, r"^\s*0\d+\s*$"), True).as_py()
+        return None if found < 0 else str(self[found]).strip()
+
     def _written_kind(self) -> str:
         """What text stands for that is not all missing."""
         from pyarrow import compute

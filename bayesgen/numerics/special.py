@@ -84,14 +84,16 @@ def _stirling_difference(a: Array, n: Array) -> Array:
 
 
 def log1p(r: Array) -> Array:
-    """log(1 + r) for real or complex r, principal branch, exact for small r."""
+    """log(1 + r) for real or complex r, principal branch, exact for small r and near -1."""
     if not np.iscomplexobj(r):
         return np.log1p(r)
     x, y = r.real, r.imag
-    with np.errstate(over="ignore"):
-        size = 0.5 * np.log1p(x * (2.0 + x) + y * y)
-    if np.isposinf(size).any():
-        size = np.where(np.isposinf(size), np.log(np.hypot(x, y)), size)
+    with np.errstate(over="ignore", divide="ignore"):
+        square = x * (2.0 + x) + y * y  # |1 + r|^2 - 1
+        size = 0.5 * np.log1p(square)
+        far = ~((square > -0.5) & (square < np.inf))  # it cancels, or overflows
+        if far.any():
+            size = np.where(far, np.log(np.hypot(1.0 + x, y)), size)
     return size + 1j * np.arctan2(y, 1.0 + x)
 
 
@@ -215,9 +217,11 @@ def log_poisson_power(x: Any, shape: Any, rate: Any, t: Any) -> Array:
 
 
 def _power_few(x: Array, n: Array, a: Array, b: Array, t: Array) -> Array:
+    ratio = (a / n - b / t) / (1 + b / t)
+    small = np.abs(1 + ratio) < 0.5  # of a count far above the mean: there the ratio is rounded
     return (
         (a - 0.5) * np.log(a + n)
-        + n * log1p((a / n - b / t) / (1 + b / t))
+        + n * np.where(small, log1p(a / n) - log1p(b / t), log1p(ratio))
         - a * (1 + log1p(t / b))
         - gammaln(a)
         + 0.5 * np.log(2 * np.pi)

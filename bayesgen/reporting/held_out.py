@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
@@ -58,6 +59,7 @@ class HeldOut:
             raise ValueError(f"report: X has {n} rows, but y has shape {labels.shape}")
         if not n:
             raise ValueError("report: X has no rows")
+        X = X.tocsr() if sparse.issparse(X) else X  # some other forms have no rows to take
         most = (_MOST if _closed_form(clf) else _MOST_BY_DRAWS) if max_rows is None else max_rows
         at = np.arange(n)
         if n > most:

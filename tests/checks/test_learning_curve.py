@@ -5,7 +5,7 @@ from contextlib import contextmanager
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+from scipy import sparse, stats
 from sklearn.datasets import load_iris
 from sklearn.metrics import accuracy_score
 from sklearn.naive_bayes import GaussianNB
@@ -67,6 +67,18 @@ def test_frames_keep_their_columns():
     table = bg.learning_curve({"m": bg.MixedNB()}, X, y, train_sizes=[5], repeats=2)
     assert float(table.accuracy.mean()) > 0.8
     assert isinstance(X, pd.DataFrame)
+
+
+@pytest.mark.parametrize("form", [sparse.bsr_array, sparse.dia_array])
+def test_sparse_forms_without_rows(form):
+    X, y = np.random.default_rng(0).poisson(1.0, (20, 3)).astype(float), np.arange(20) % 2
+    dense, own = (
+        bg.learning_curve(
+            {"poisson": bg.PoissonNB()}, rows, y, [3], repeats=2, random_state=0, progressbar=False
+        )
+        for rows in (X, form(X))
+    )
+    np.testing.assert_allclose(own["log_loss"], dense["log_loss"], rtol=1e-12)
 
 
 def test_refusals():

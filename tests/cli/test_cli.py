@@ -280,7 +280,8 @@ def test_kinds_of_columns(tmp_path):
     )
     model = tmp_path / "model.nc"
     kinds = ("--kind", "visits=poisson", "--kind", "code=categorical")
-    run("fit", data, "--target", "ill", *kinds, "-o", model)
+    told = run("fit", data, "--target", "ill", *kinds, "-o", model).stdout
+    assert "categorical  3: 1, 2, 3 " in told
     schema = bg.load(model).schema_
     assert dict(zip(schema.names, schema.kinds, strict=True)) == {
         "visits": "poisson",
@@ -289,6 +290,15 @@ def test_kinds_of_columns(tmp_path):
         "age": "gaussian",
     }
     assert schema.categories.values == ((1, 2, 3),)
+
+
+@pytest.mark.parametrize("model", ["mixed", "forest"])
+def test_zeros_in_front_are_dropped_aloud(tmp_path, model):
+    rows = "".join(f"{i:05d},0.{i},{'ab'[i % 2]}\n" for i in range(8, 24))
+    data = write(tmp_path / "d.csv", f"zip,x,y\n{rows}")
+    told = run("fit", data, "--target", "y", "--model", model, "-o", tmp_path / "m.nc").stderr
+    assert told.count("note:") == 1
+    assert "column 'zip' holds '00008', read as the number 8: if its zeros matter" in told
 
 
 def test_long_digits_are_identifiers(tmp_path):

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
+import bayesgen as bg
 from bayesgen.encoding.labels import code_labels, is_labelled, labels_and_mask
 
 RNG = np.random.default_rng(1)
@@ -64,3 +66,11 @@ def test_nullable_integers_stay_integers(dtype):
 def test_labels_of_two_types_in_an_array():
     with pytest.raises(ValueError, match="of one sortable type, got int, str"):
         code_labels(np.array([1, "a", 2], dtype=object))
+
+
+@pytest.mark.parametrize(
+    "y", [pa.array(["b", "a", "b"]), pa.array(["b", "a", "b"]).dictionary_encode()]
+)
+def test_labels_of_arrow(y):
+    clf = bg.GaussianNB().fit([[1.0], [0.0], [1.1]], y)
+    assert clf.predict([[1.0]]) == ["b"]

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+import bayesgen as bg
 from bayesgen.encoding.categories import Categories
 from bayesgen.encoding.schema import TableSchema
 from bayesgen.encoding.tables import read
@@ -49,6 +50,14 @@ def test_sparse_duplicates_are_summed_and_the_input_is_left_alone():
     X = sparse.csr_array((np.array([1, 2]), np.array([0, 0]), np.array([0, 2])))
     assert learn(X).values == ((0, 3),)
     assert X.nnz == 2
+
+
+@pytest.mark.parametrize("form", [sparse.bsr_array, sparse.dia_array])
+def test_rows_without_weight_are_left_out_of_any_sparse_form(form):
+    X, y = np.array([[0.0, 1], [2, 0], [1, 1], [2, 1]]), [0, 1, 0, 1]
+    weight = [1.0, 1, 0, 1]
+    found = bg.CategoricalNB().fit(form(X), y, weight).predict_proba(X)
+    np.testing.assert_array_equal(found, bg.CategoricalNB().fit(X, y, weight).predict_proba(X))
 
 
 def test_sparse_with_many_columns_is_not_densified():

@@ -132,6 +132,14 @@ def test_log1p_complex():
     np.testing.assert_array_equal(nm.log1p(np.array([0.0, 1e-20])), [0.0, 1e-20])
 
 
+def test_log1p_complex_near_minus_one():
+    for size in (1e-4, 1e-9, 1e-15, 0.6):
+        for angle in (0.0, 0.7, -2.5):
+            z = np.array(-1 + size * np.exp(1j * angle))
+            exact = mp.log(1 + mp.mpc(z.item().real, z.item().imag))
+            assert relative_error(nm.log1p(z), exact) < 1e-14, z
+
+
 # --------------------------------------------------------------------------------------- counts
 
 
@@ -213,6 +221,13 @@ def test_log_poisson_power():
     for t in (1j, 0.5):  # the terms that cancel are of size 1e13
         exact = exact_poisson_power(x, a, b, t)
         assert abs(complex(mp.mpc(complex(nm.log_poisson_power(x, a, b, t))) - exact)) < 1e-8
+
+
+@pytest.mark.parametrize("x", [1e8, 1e9, 1e12])
+@pytest.mark.parametrize("t", [6e-8j, 1e-7j, 1e-3j])
+def test_log_poisson_power_of_a_count_far_above_the_mean(x, t):
+    exact = exact_poisson_power(x, 20.0, 31.0, t)
+    assert relative_error(nm.log_poisson_power(x, 20.0, 31.0, t), exact) < 1e-13
 
 
 def test_log_poisson_power_is_an_expectation():

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+from scipy import sparse, stats
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, brier_score_loss, confusion_matrix, log_loss
 
@@ -452,3 +452,10 @@ def test_a_classifier_without_a_posterior_has_a_report_without_intervals():
     assert not found.figures
     assert {row["interval"] for row in found.data["rows"]} == {None}
     assert "capability TokenDraws" in found.notes[0]
+
+
+def test_sparse_forms_without_rows():
+    X, y = np.random.default_rng(0).poisson(1.0, (20, 3)).astype(float), np.arange(20) % 2
+    clf = bg.PoissonNB().fit(X, y)
+    dense, own = (HeldOut.of(clf, rows, y, None, 0.9, 10, 0) for rows in (X, sparse.bsr_array(X)))
+    np.testing.assert_array_equal(own.X.toarray(), dense.X)

@@ -33,17 +33,17 @@ def distances(
             continue
         part = f if len(columns) == f.dim else f.marginal(columns)
         x = dense_block(X, rows)[:, columns] - part.shift
-        gram = _products(part, x)
+        z = _whitened(part, x)
         if label is not None:  # psi grows by a matrix of rank 1, and the mean moves to the row
-            share = kappa[label] / (kappa[label] + 1)
-            own = gram[:, label]
-            step = share / (1 + share * own[:, label])
-            gram -= step[:, None, None] * own[:, :, None] * own[:, None, :]
-            gram[:, label] *= share
-            gram[:, :, label] *= share
+            own, share = z[:, label], kappa[label] / (kappa[label] + 1)
+            far = 1 + share * np.square(own).sum(axis=1)
+            step = share / (far + np.sqrt(far))
+            along = step[:, None] * np.einsum("ncd,nd->nc", z, own)
+            z = z - along[:, :, None] * own[:, None]
+            z[:, label] *= share
         rank = min(n_classes, part.dim)
-        size, axes = np.linalg.eigh(gram)
-        root = axes[..., -rank:] * np.sqrt(np.maximum(size[:, None, -rank:], 0.0))
+        # not by the products z z', in which a far row's differences of the classes are lost
+        root = np.linalg.qr(z.transpose(0, 2, 1), mode="r").transpose(0, 2, 1)
         if part.dim not in triangles:
             triangles[part.dim] = _triangles(rng, part.nu[0] + more, rank, n)
         out[rows], d[rows] = _diagonals(root, triangles[part.dim]), part.dim
@@ -52,11 +52,10 @@ def distances(
     return out, kappa, d
 
 
-def _products(f: "NormalInverseWishart", x: Array) -> Array:
-    """(n, C, C) products of the distances from the class means in the metric of psi^-1."""
+def _whitened(f: "NormalInverseWishart", x: Array) -> Array:
+    """(n, C, D) distances from the class means in the metric of psi^-1."""
     d = (x[:, None] - f.mu).reshape(-1, f.dim).T
-    z = solve_triangular(f.factor[0], d, lower=True).T.reshape(len(x), -1, f.dim)
-    return np.asarray(z @ z.transpose(0, 2, 1))
+    return np.asarray(solve_triangular(f.factor[0], d, lower=True).T.reshape(len(x), -1, f.dim))
 
 
 def _diagonals(root: Array, triangles: Array) -> Array:
