@@ -60,7 +60,7 @@ class Rows(NamedTuple):
 
 
 def asked_for(
-    groups: Sequence[str] | None, replicate: Sequence[str], rows: Rows | None
+    groups: Sequence[str] | None, replicate: Sequence[str], rows: Rows | None, classes: Array
 ) -> list[str]:
     """Names of the groups to make, checked before any work; None: `OF_ROWS`, if there are rows."""
     if groups is None:
@@ -80,6 +80,12 @@ def asked_for(
     if set(variables) - {LABEL, INDICATORS, FEATURES} or isinstance(replicate, str):
         raise ValueError(
             f"replicate must be a sequence of 'label', 'indicators' and 'x', got {replicate!r}"
+        )
+    wrong = [str(c) for c in classes if INDICATORS in variables and "/" in str(c)]
+    if wrong:
+        raise ValueError(
+            f"'indicators' names a variable of a DataTree is_<class>, which may not contain '/': "
+            f"replicate ['label'], or fit to labels that call {wrong[0]!r} something else"
         )
     refuse_rowless(names, rows)
     return names

@@ -255,7 +255,7 @@ class Posterior(Learning):
         if (X is None) != (y is None):
             raise ValueError("X and y must be given together")
         rows = None if X is None else self._rows(X, y)
-        return rows, asked_for(groups, replicate, rows)
+        return rows, asked_for(groups, replicate, rows, self.classes_)
 
     def _add_groups(
         self,

@@ -434,6 +434,13 @@ def test_groups_must_be_known(fitted: Any) -> None:
         fitted.draw_posterior(groups=["prior", "predictions"])
 
 
+def test_indicators_of_a_class_with_a_slash_are_refused() -> None:
+    clf = bg.GaussianNB().fit(REAL, np.where(LABELS == LABELS[0], "n/a", "b"))
+    with pytest.raises(ValueError, match=r"'indicators' .* '/'.*'n/a'"):
+        clf.draw_posterior(5, X=REAL, y=["b"] * len(REAL), replicate=["indicators"])
+    assert "label" in clf.draw_posterior(5, X=REAL, y=["b"] * len(REAL))["posterior_predictive"]
+
+
 def test_one_group_may_be_a_name(fitted: Any) -> None:
     assert "log_prior" in fitted.draw_posterior(5, groups="log_prior").children
 
