@@ -268,9 +268,11 @@ class Posterior(Learning):
     ) -> None:
         """The groups asked for; of the rows, what is replicated is observed, the rest constant."""
         draw_prior = None if self._conjugate() else partial(self._draw_prior, rng)
-        stats = self._fitted().stats.features
-        made = requested_groups(names, rng, self.prior_, theta, rows, stats, replicate, draw_prior)
-        family = self.prior_.family
+        own = self._fitted()
+        stats, family = own.stats.features, own.model.family
+        made = requested_groups(
+            names, rng, self.prior_, family, theta, rows, stats, replicate, draw_prior
+        )
         add_groups(out, made, family, theta, rows, replicate, self._coords(), self.classes_)
 
     def _draw_prior(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
