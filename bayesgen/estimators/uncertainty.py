@@ -160,9 +160,6 @@ class Uncertainty(Estimator):
             be compared within it. True: what each row's probabilities depend on is drawn instead of
             theta, which is faster for Gaussian families with many features; every row has its
             exact distribution, but nothing can be said of two rows together.
-            What `posterior_` has no parameter for, a context or token that no training document
-            has, is averaged over where it is False, and drawn, as in `predict_interval`, where it
-            is True.
         max_memory : float
             GiB for the result and what is held on the way: theta is drawn, and rows are passed
             through, in blocks that fit. A result that alone is larger is refused.

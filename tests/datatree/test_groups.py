@@ -464,7 +464,7 @@ def test_groups_must_be_known(fitted: Any) -> None:
 
 
 def test_indicators_of_a_class_with_a_slash_are_refused() -> None:
-    clf = bg.GaussianNB().fit(REAL, np.where(LABELS == LABELS[0], "n/a", "b"))
+    clf = bg.GaussianNB().fit(REAL, np.where(CODES == 0, "n/a", "b"))
     with pytest.raises(ValueError, match=r"'indicators' .* '/'.*'n/a'"):
         clf.draw_posterior(5, X=REAL, y=["b"] * len(REAL), replicate=["indicators"])
     assert "label" in clf.draw_posterior(5, X=REAL, y=["b"] * len(REAL))["posterior_predictive"]

@@ -437,23 +437,6 @@ def test_draws_converge_to_the_predictive():
         assert np.all(np.abs(p.mean(axis=0) - want) <= 4 * mcse + 1e-12 * want)
 
 
-def test_draws_of_densities_draw_an_unknown_token():
-    """As if it had been declared: one more cell of pseudo-count 1 (mean of 0.5, 1, 1.5)."""
-    X, y = documents([0, 1], [2, 1, 1, 0]), [0, 1]
-    posterior = fitted(X, y, 1, 3, alpha=[0.5, 1.0, 1.5])
-    cells = np.array([[1.5, 2.0, 1.5, 1.0], [1.5, 3.0, 2.5, 1.0]])
-    new = np.array([[0, 0, 0, 1], [0, 0, 0, 2], [1, 2, 0, 1]])  # counts, the last of unknown tokens
-    draws = posterior.draw_log_density(RNG(0), documents([-1], [-1, -1], [1, 0, -1, 1]), 20_000)
-    np.testing.assert_allclose(draws[:, 1], 2 * draws[:, 0])  # one table for all documents
-    mean = new @ (psi(cells) - psi(cells.sum(axis=1, keepdims=True))).T
-    error = draws.std(axis=0) / len(draws) ** 0.5
-    assert np.all(np.abs(draws.mean(axis=0) - mean) < 5 * error)
-    variance = new**2 @ polygamma(1, cells).T - new.sum(1)[:, None] ** 2 * polygamma(1, cells.sum(1))
-    squares = (draws - mean) ** 2
-    error = squares.std(axis=0) / len(draws) ** 0.5
-    assert np.all(np.abs(squares.mean(axis=0) - variance) < 5 * error)
-
-
 def test_posterior_mean_of_one_token_is_the_predictive():
     X, y = documents([0, 1], [2, 1, 1]), [0, 1]
     posterior = fitted(X, y, 2, 3)

@@ -18,13 +18,14 @@ _ROUNDING = 1e-12  # of a context's pseudo-counts: no other token is left
 def draw_log_density(f: "DirichletMarkov", rng: np.random.Generator, X: Array, n: int) -> Array:
     """(n, N, C) draws, the same tables for all documents.
 
-    Of each context only the tokens that occur are drawn, and all others as one.
+    Of each context only the tokens that occur are drawn, and all others as one. A token outside the
+    vocabulary is integrated out, as in ``log_likelihood``.
     """
     docs = DocumentCounts.count(X, f.order, f.n_tokens)
     known = np.flatnonzero(docs.grams[:, -1] != UNKNOWN)
     grams = docs.grams[known]
-    out = np.zeros((n, docs.n_rows, len(f.alpha)))
-    _add_unknown(f, rng, docs, out)
+    integrated = f._integrated(docs, np.zeros(len(docs.grams), dtype=np.int64))
+    out = np.repeat(integrated[None], n, axis=0)
     if not len(grams):
         return out
     starts = np.flatnonzero(first_of_contexts(grams))
@@ -51,35 +52,3 @@ def draw_log_density(f: "DirichletMarkov", rng: np.random.Generator, X: Array, n
         found = counts @ logs.reshape(-1, len(known)).T
         out[part] += found.reshape(docs.n_rows, size, -1).transpose(1, 0, 2)
     return out
-
-
-def _add_unknown(
-    f: "DirichletMarkov", rng: np.random.Generator, docs: DocumentCounts, out: Array
-) -> None:
-    """Add to `out` (n, N, C) what tokens outside the vocabulary tell: one more cell of a context.
-
-    The other cells, of the sum that this one leaves, are a table of the vocabulary, independent of
-    it: each known token after that context has the sum for a factor.
-    """
-    some = docs.run_unknown > 0
-    if not some.any():
-        return
-    gram = docs.run_gram[some]
-    number = np.cumsum(first_of_contexts(docs.grams))[gram]
-    use, first, column = np.unique(number, return_index=True, return_inverse=True)
-    *_, context, _ = f.index.tree.path(docs.grams[gram[first]])
-    total = f.alpha.sum(axis=1)[:, None] + f.totals[:, context]
-    mean = np.broadcast_to(f.alpha.mean(axis=1)[:, None], total.shape)
-    unknown, known = (
-        sparse.csr_matrix(
-            (tokens[some], (docs.run_row[some], column)), shape=(docs.n_rows, len(use))
-        )
-        for tokens in (docs.run_unknown, docs.run_n - docs.run_unknown)
-    )
-    for part in row_blocks(len(out), 4 * total.size):
-        size = (part.stop - part.start, *total.shape)
-        one, rest = draw_log_gamma(rng, mean, size), draw_log_gamma(rng, total, size)
-        both = np.logaddexp(one, rest)
-        found = unknown @ (one - both).reshape(-1, len(use)).T
-        found += known @ (rest - both).reshape(-1, len(use)).T
-        out[part] += found.reshape(docs.n_rows, size[0], -1).transpose(1, 0, 2)
