@@ -100,6 +100,9 @@ class Posterior(Learning):
               log p(y | x, theta), which scores the observed ``label``.
             - ``log_prior``: log densities of ``pi`` and of the features' ``theta``.
 
+            ``obs_id`` is the position of the row, as in `to_pymc`; predictions have the index of a
+            frame there.
+
             Attributes of the tree say how and when it was made (``created_at``,
             ``inference_library``, ``route``, ``seed``, ...); attribute ``long_name`` of a
             variable says which distribution it was drawn from.
