@@ -57,13 +57,13 @@ def row_influence(
     Returns
     -------
     xarray.Dataset
-        (obs_id): ``label``, as given; ``probability``, p(y_i | x_i, D without row i): a small one
-        says that the label is wrong or the row odd; ``other``, the most probable other label
-        without the row, and ``other_probability``; ``change``, by how many nats the summed
-        log p(y_j | x_j, D without row j) of all other rows rises when row i is forgotten as well:
-        rows with a large one harm the others. NaN where it was not computed, as after a fit by
-        draws, whose importance weights do not leave out pairs of rows. Rows without a label or a
-        weight are not in it.
+        (obs_id, the position of the row): ``label``, as given; ``probability``,
+        p(y_i | x_i, D without row i): a small one says that the label is wrong or the row odd;
+        ``other``, the most probable other label without the row, and ``other_probability``;
+        ``change``, by how many nats the summed log p(y_j | x_j, D without row j) of all other rows
+        rises when row i is forgotten as well: rows with a large one harm the others. NaN where it
+        was not computed, as after a fit by draws, whose importance weights do not leave out pairs
+        of rows. Rows without a label or a weight are not in it.
 
     Raises
     ------

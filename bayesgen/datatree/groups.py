@@ -60,7 +60,7 @@ class Rows(NamedTuple):
 
 
 def asked_for(
-    groups: Sequence[str] | None, replicate: Sequence[str], rows: Rows | None
+    groups: Sequence[str] | None, replicate: Sequence[str], rows: Rows | None, classes: Array
 ) -> list[str]:
     """Names of the groups to make, checked before any work; None: `OF_ROWS`, if there are rows."""
     if groups is None:
@@ -80,6 +80,12 @@ def asked_for(
     if set(variables) - {LABEL, INDICATORS, FEATURES} or isinstance(replicate, str):
         raise ValueError(
             f"replicate must be a sequence of 'label', 'indicators' and 'x', got {replicate!r}"
+        )
+    wrong = [str(c) for c in classes if INDICATORS in variables and "/" in str(c)]
+    if wrong:
+        raise ValueError(
+            f"'indicators' names a variable of a DataTree is_<class>, which may not contain '/': "
+            f"replicate ['label'], or fit to labels that call {wrong[0]!r} something else"
         )
     refuse_rowless(names, rows)
     return names
@@ -131,6 +137,7 @@ def requested_groups(
     names: Sequence[str],
     rng: np.random.Generator,
     prior: ClassModel,
+    family: Family,
     theta: Theta,
     rows: Rows | None,
     stats: Any,
@@ -142,6 +149,9 @@ def requested_groups(
     Parameters
     ----------
     prior : ClassModel
+    family : Family
+        The posterior's, which scores and replicates rows at `theta`: what theta does not tell,
+        such as a category never seen, is integrated out over the posterior.
     theta : {name: (chain, draw, *dims)}
         Posterior draws.
     rows : Rows, optional
@@ -161,14 +171,12 @@ def requested_groups(
     _refuse_large(names, lead, theta, rows, with_x)
     by_draw = (CHAIN, DRAW)
     out: dict[str, Variables] = {}
+    prepared = prior.family.capability(PreparedPrior)
+    if prepared is not None:  # of the tables that theta has, where those grow with rows
+        prior = replace(prior, family=prepared.prepared(stats))
     if PRIOR in names or PRIOR_PREDICTIVE in names:
         n = lead[0] * lead[1]
-        if draw_prior is None:  # of the tables that the posterior has, where those grow with rows
-            prepared = prior.family.capability(PreparedPrior)
-            spanning = prior.family if prepared is None else prepared.prepared(stats)
-            drawn = replace(prior, family=spanning).draw(rng, n)
-        else:
-            drawn = draw_prior(n)
+        drawn = prior.draw(rng, n) if draw_prior is None else draw_prior(n)
         at = {k: v.reshape(*lead, *v.shape[1:]) for k, v in drawn.items()}
         if PRIOR in names:
             out[PRIOR] = {k: (prior.params[k], v) for k, v in at.items()}
@@ -187,14 +195,14 @@ def requested_groups(
     if POSTERIOR_PREDICTIVE in names and rows is not None:
         out[POSTERIOR_PREDICTIVE] = {}
         if with_label:
-            codes = labels_given_x(rng, prior.family, theta, rows.X)
+            codes = labels_given_x(rng, family, theta, rows.X)
             out[POSTERIOR_PREDICTIVE][LABEL] = ((*by_draw, OBS), codes)
         if with_x:
-            x = features_given_label(rng, as_long(prior.family, rows.X), theta, rows.y)
-            out[POSTERIOR_PREDICTIVE] |= _features(prior.family, theta, by_draw, x)
+            x = features_given_label(rng, as_long(family, rows.X), theta, rows.y)
+            out[POSTERIOR_PREDICTIVE] |= _features(family, theta, by_draw, x)
     if LOG_LIKELIHOOD in names and rows is not None:
-        density = log_likelihood(prior.family, theta, *rows)._asdict()
-        if prior.family.discriminative:  # nothing is said of x
+        density = log_likelihood(family, theta, *rows)._asdict()
+        if family.discriminative:  # nothing is said of x
             del density[JOINT]
         out[LOG_LIKELIHOOD] = {k: ((*by_draw, OBS), break_ties(v)) for k, v in density.items()}
     if LOG_PRIOR in names:

@@ -145,7 +145,11 @@ def _order(dataset: "xr.Dataset", dim: str, coords: Coords) -> Array | None:
     """Positions that put the labels of `dim` in the order of `coords`; None: they are."""
     if dim not in coords or dim not in dataset.coords:
         return None
-    mine, theirs = (np.asarray(c[dim]).tolist() for c in (coords, dataset.coords))
+    ours, given = np.asarray(coords[dim]), np.asarray(dataset.coords[dim])
+    if ours.dtype.kind == given.dtype.kind == "M":  # xarray and its files have units of their own
+        unit = np.result_type(ours, given)
+        ours, given = (labels.astype(unit).astype(str) for labels in (ours, given))
+    mine, theirs = ours.tolist(), given.tolist()
     if mine == theirs:
         return None
     place = {label: k for k, label in enumerate(theirs)}

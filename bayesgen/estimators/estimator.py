@@ -16,7 +16,7 @@ from bayesgen.encoding.column_names import find_column
 from bayesgen.encoding.in_memory import refuse_elsewhere
 from bayesgen.encoding.labels import codes_of, weights_by_class
 from bayesgen.encoding.literals import shortened
-from bayesgen.encoding.tables import refuse_text
+from bayesgen.encoding.tables import feature_names, refuse_text
 from bayesgen.estimators.lazy_attributes import LazyAttributes
 from bayesgen.families.contract import Family, Stats
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, METHODS, Method
@@ -230,6 +230,7 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
                 out = validated(self, X, dtype="numeric", accept_sparse=sparse_as, **options)
         except Exception as error:
             refuse_elsewhere(X)
+            feature_names(X)  # refuses those that occur twice
             cell = isinstance(error, TypeError) or any(part in str(error) for part in _OF_A_CELL)
             if cell and not sparse.issparse(X):
                 refuse_text(X, type(self).__name__)  # which says where

@@ -100,6 +100,9 @@ class Posterior(Learning):
               log p(y | x, theta), which scores the observed ``label``.
             - ``log_prior``: log densities of ``pi`` and of the features' ``theta``.
 
+            ``obs_id`` is the position of the row, as in `to_pymc`; predictions have the index of a
+            frame there.
+
             Attributes of the tree say how and when it was made (``created_at``,
             ``inference_library``, ``route``, ``seed``, ...); attribute ``long_name`` of a
             variable says which distribution it was drawn from.
@@ -255,7 +258,7 @@ class Posterior(Learning):
         if (X is None) != (y is None):
             raise ValueError("X and y must be given together")
         rows = None if X is None else self._rows(X, y)
-        return rows, asked_for(groups, replicate, rows)
+        return rows, asked_for(groups, replicate, rows, self.classes_)
 
     def _add_groups(
         self,
@@ -268,9 +271,11 @@ class Posterior(Learning):
     ) -> None:
         """The groups asked for; of the rows, what is replicated is observed, the rest constant."""
         draw_prior = None if self._conjugate() else partial(self._draw_prior, rng)
-        stats = self._fitted().stats.features
-        made = requested_groups(names, rng, self.prior_, theta, rows, stats, replicate, draw_prior)
-        family = self.prior_.family
+        own = self._fitted()
+        stats, family = own.stats.features, own.model.family
+        made = requested_groups(
+            names, rng, self.prior_, family, theta, rows, stats, replicate, draw_prior
+        )
         add_groups(out, made, family, theta, rows, replicate, self._coords(), self.classes_)
 
     def _draw_prior(self, rng: np.random.Generator, n: int) -> dict[str, Array]:

@@ -169,6 +169,35 @@ def test_label_given_x_sums_to_1_over_the_labels(case: Case) -> None:
     np.testing.assert_allclose(total, 1.0, atol=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("clf", "X", "new", "expected"),
+    [  # p(y, x | D) of a new row of class b: four of the six rows
+        (bg.CategoricalNB(), [["u"]] * 3 + [["v"]] * 3, [["z"]], 5 / 8 * 1 / 7),
+        (bg.MarkovNB(order=1), ["u"] * 3 + ["v"] * 3, ["zz"], 5 / 8 * 1 / 7 * 2 / 8),
+        (bg.MarkovNB(order=2), ["uv"] * 3 + ["vu"] * 3, ["uu"], 5 / 8 * 2 / 6 * 1 / 3),
+        (  # three symbols of pseudo-count 1/2, the last of them any other token
+            bg.MarkovNB(order=1, smoothing="context_tree", strength=1.5, base="uniform"),
+            ["u"] * 3 + ["v"] * 3,
+            ["z"],
+            5 / 8 * 0.5 / 5.5,
+        ),
+    ],
+    ids=["category", "token", "context", "tree of contexts"],
+)
+def test_what_theta_does_not_tell_of_a_row_is_averaged_over_the_posterior(
+    clf: Any, X: Any, new: Any, expected: float
+) -> None:
+    """A category, a token or a context that the rows of the fit do not have."""
+    clf.fit(X, ["a", "a", "b", "b", "b", "b"])
+    tree = clf.draw_posterior(1000, 4, X=new, y=["b"], groups=EVERY, replicate=["label"])
+    p = np.exp(tree["log_likelihood"]["joint"].values.ravel())
+    assert abs(p.mean() - expected) < 5 * p.std() / len(p) ** 0.5
+    mean = np.exp(tree["log_likelihood"]["label"].values).mean()
+    drawn = (tree["posterior_predictive"]["label"].values == 1).mean()
+    assert abs(drawn - mean) < 5 * 0.5 / len(p) ** 0.5
+    assert np.isfinite(tree["log_prior"]["theta"].values).all()
+
+
 def test_a_row_without_cells_tells_of_the_class_weights_alone() -> None:
     case = BY_NAME["gaussian-missing"]
     log_pi = np.log(case.theta["pi"][..., CODES[2]])
@@ -432,6 +461,13 @@ def test_groups_of_rows_need_rows(fitted: Any, name: str) -> None:
 def test_groups_must_be_known(fitted: Any) -> None:
     with pytest.raises(ValueError, match=r"groups must be of prior, .*'predictions'"):
         fitted.draw_posterior(groups=["prior", "predictions"])
+
+
+def test_indicators_of_a_class_with_a_slash_are_refused() -> None:
+    clf = bg.GaussianNB().fit(REAL, np.where(CODES == 0, "n/a", "b"))
+    with pytest.raises(ValueError, match=r"'indicators' .* '/'.*'n/a'"):
+        clf.draw_posterior(5, X=REAL, y=["b"] * len(REAL), replicate=["indicators"])
+    assert "label" in clf.draw_posterior(5, X=REAL, y=["b"] * len(REAL))["posterior_predictive"]
 
 
 def test_one_group_may_be_a_name(fitted: Any) -> None:

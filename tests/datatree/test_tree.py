@@ -185,6 +185,24 @@ def test_a_discriminative_prior_draws_labels_given_x() -> None:
 # ------------------------------------------------------------------------------ on request only
 
 
+@pytest.mark.parametrize("unit", ["D", "us"])
+def test_draws_with_dates_for_labels_are_known_again(unit: str, tmp_path: Any) -> None:
+    """Trees hold dates in units of xarray's own, and files in others."""
+    days = np.array(["2024-03-01", "2024-01-02", "2025-01-01"], dtype=f"datetime64[{unit}]")
+    clf = bg.GaussianNB().fit(REALS, days[np.arange(N) % 3])
+    expected = clf.predict_proba(REALS)
+    tree = clf.draw_posterior(5000, 2)
+    near = clf.predict_proba(REALS, posterior=tree)
+    assert np.abs(near - expected).max() < 0.1
+    tree.to_netcdf(tmp_path / "tree.nc", engine="h5netcdf")
+    with xr.open_datatree(tmp_path / "tree.nc", engine="h5netcdf") as back:
+        group = back["posterior"].to_dataset().isel({"class": [2, 0, 1]})
+        np.testing.assert_array_equal(clf.predict_proba(REALS, posterior=group), near)
+        other = group.assign_coords({"class": group["class"] + np.timedelta64(1, "D")})
+        with pytest.raises(ValueError, match=r"\('2025-01-02.* where it has '2024-01-02"):
+            clf.predict_proba(REALS, posterior=other)
+
+
 def test_the_posterior_alone_unless_more_is_asked_for(gaussian: Any) -> None:
     alone = {"posterior", "constant_data", "observed_data", "fit"}
     assert set(gaussian.posterior_.children) == alone

@@ -81,6 +81,18 @@ ERRORS = {
         lambda: bg.GaussianNB().fit(WORDS.assign(place=[1j, 2]), [0, 1]),
         "column 'place' holds complex numbers",
     ),
+    "intervals of a category never seen": (
+        lambda: (
+            bg.AnDE()
+            .fit([["a", "c"], ["b", "d"], ["a", "d"]], [0, 1, 1])
+            .predict_interval([["a", "z"]])
+        ),
+        "row 0, feature 1 is missing or a category never seen",
+    ),
+    "a name that occurs twice": (
+        lambda: bg.GaussianNB().fit(pd.DataFrame(np.eye(2), columns=["bill"] * 2), [0, 1]),
+        "X has more than one column 'bill'; rename or drop one",
+    ),
     "text at prediction": (
         lambda: FITTED.predict(np.array([["1"], ["big"]], dtype=object)),
         "column 0 holds 'big' in row 1",

@@ -267,7 +267,8 @@ def declared_codes(X: Any, levels: Array, missing: str) -> Array:
         codes[rows] = code_index(X[rows], k)
     if (codes == k + 1).any():
         i, j = np.argwhere(codes == k + 1)[0]
-        raise ValueError(f"row {i}, feature {j} is missing (NaN): {missing}")
+        which = f"row {i}, feature {j}"
+        raise ValueError(f"{which} is missing or a category never seen (NaN): {missing}")
     bad = codes >= levels
     if bad.any():
         i, j = np.argwhere(bad)[0]
