@@ -10,7 +10,7 @@ C classes, G n-grams, M contexts, V tokens.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import Self
@@ -331,6 +331,13 @@ class DocumentCounts:
     def starts(self) -> Array:
         """(R + 1,) where each run begins among the entries, and their number."""
         return np.searchsorted(self.run, np.arange(len(self.run_row) + 1))
+
+    @property
+    def known(self) -> Self:
+        """The same entries and runs, with no count of tokens outside the vocabulary."""
+        n = np.where(self.grams[self.gram, -1] == UNKNOWN, 0.0, self.n)
+        rest = self.run_n - self.run_unknown
+        return replace(self, n=n, run_n=rest, run_unknown=np.zeros_like(rest))
 
     def sum(self, entries: Array, runs: Array) -> Array:
         """(N,) sum over the entries of each document minus the sum over its runs."""

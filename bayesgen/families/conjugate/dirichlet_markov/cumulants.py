@@ -1,4 +1,8 @@
-"""Cumulants of the log probabilities of whole documents, theta integrated out."""
+"""Cumulants of the log probabilities of whole documents, theta integrated out.
+
+What a token outside the vocabulary tells is no function of theta: it is held at its mean, as
+``log_likelihood`` has it.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -17,7 +21,8 @@ if TYPE_CHECKING:
 def cgf(f: "DirichletMarkov", X: Array, t: Array) -> Array:
     """(..., N), as in `ConjugateFamily.cgf`."""
     docs = DocumentCounts.count(X, f.order, f.n_tokens)
-    tables = [docs.terms(cell, total) for cell, total in f.cells(docs)]
+    known, held = docs.known, f.held(docs)
+    tables = [known.terms(cell, total) for cell, total in f.cells(known)]
 
     def cell(rows: slice, t: Array) -> Array:
         own = t.shape[-2] > 1
@@ -26,6 +31,7 @@ def cgf(f: "DirichletMarkov", X: Array, t: Array) -> Array:
         for c, (terms, kind, factor, indptr) in enumerate(tables):
             tc = t[..., c]  # (..., n or 1)
             part = slice(indptr[rows.start], indptr[rows.stop])
+            out += tc * held[rows, c]
             if part.start == part.stop or not tc.any():
                 continue
             edges = indptr[rows.start : rows.stop + 1] - part.start
@@ -50,10 +56,11 @@ def cgf(f: "DirichletMarkov", X: Array, t: Array) -> Array:
 def density_cumulants(f: "DirichletMarkov", X: Array, seen: int) -> Array:
     """(5, N, C), as in `DensityCumulants`."""
     docs = DocumentCounts.count(X, f.order, f.n_tokens)
-    out = np.empty((5, len(X), len(f.alpha)))
-    for c, (cell, total) in enumerate(f.cells(docs)):
-        terms, kind, factor, indptr = docs.terms(cell, total)
+    known, out = docs.known, np.empty((5, len(X), len(f.alpha)))
+    for c, (cell, total) in enumerate(f.cells(known)):
+        terms, kind, factor, indptr = known.terms(cell, total)
         matrix = sparse.csr_matrix((factor, kind, indptr), shape=(len(X), terms.shape[1]))
         a, n = terms
         out[..., c] = (matrix @ log_gamma_derivatives(a, n, seen).T).T
+    out[0] += f.held(docs)
     return out

@@ -19,13 +19,12 @@ def draw_log_density(f: "DirichletMarkov", rng: np.random.Generator, X: Array, n
     """(n, N, C) draws, the same tables for all documents.
 
     Of each context only the tokens that occur are drawn, and all others as one. A token outside the
-    vocabulary is integrated out, as in ``log_likelihood``.
+    vocabulary is held at its mean, as in ``log_likelihood``.
     """
     docs = DocumentCounts.count(X, f.order, f.n_tokens)
     known = np.flatnonzero(docs.grams[:, -1] != UNKNOWN)
     grams = docs.grams[known]
-    integrated = f._integrated(docs, np.zeros(len(docs.grams), dtype=np.int64))
-    out = np.repeat(integrated[None], n, axis=0)
+    out = np.repeat(f.held(docs)[None], n, axis=0)
     if not len(grams):
         return out
     starts = np.flatnonzero(first_of_contexts(grams))

@@ -87,6 +87,8 @@ class DirichletMarkov(NgramFamily, ConjugateFamily):
     unknown token has exactly the predictive of the declared model; for higher orders it has so if
     all its contexts are followed by the token, and otherwise exceeds it by
     ``sum log (T+a)_N/(T)_N`` over the other contexts (total T, N tokens, rising factorials).
+    Their probability is no part of theta: intervals and draws of p(y | x, theta) hold it at its
+    mean, as they do a category never seen.
 
     *Tables.* theta is dense over `contexts`: those seen in training by any class, and those to
     which a seen n-gram leads (the last tokens of a document, after which nothing was seen). A
@@ -209,6 +211,10 @@ class DirichletMarkov(NgramFamily, ConjugateFamily):
             runs -= np.where(split, unknown + rest, 0.0)
             out[:, c] = docs.sum(entries, runs)
         return out
+
+    def held(self, docs: DocumentCounts) -> Array:
+        """(N, C) what tokens outside the vocabulary tell, where all contexts have a table."""
+        return self._integrated(docs, np.zeros(len(docs.grams), dtype=np.int64))
 
     def cells(self, docs: DocumentCounts) -> Iterator[tuple[Array, Array]]:
         """For each class the posterior pseudo-counts of the entries (P,) and of the runs (R,)."""
