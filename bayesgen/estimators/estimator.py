@@ -17,6 +17,7 @@ from bayesgen.encoding.in_memory import refuse_elsewhere
 from bayesgen.encoding.labels import codes_of, weights_by_class
 from bayesgen.encoding.literals import shortened
 from bayesgen.encoding.tables import feature_names, refuse_text
+from bayesgen.estimators.extremes import LARGE, refuse_far_cells
 from bayesgen.estimators.lazy_attributes import LazyAttributes
 from bayesgen.families.contract import Family, Stats
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, METHODS, Method
@@ -296,6 +297,18 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
     def _encoded(self, X: Any) -> Any:
         """New rows as the family takes them."""
         return self._encode(self._read(X, reset=False))
+
+    def _encoded_near(self, X: Any) -> Any:
+        """The same; a ValueError for a cell too far away to say how sure the classes are."""
+        encoded = self._encoded(X)
+        cells = encoded.data if sparse.issparse(encoded) else encoded
+        if getattr(getattr(cells, "dtype", None), "kind", "O") in "iuf" and cells.size:
+            ends = np.fmin.reduce(cells, axis=None), np.fmax.reduce(cells, axis=None)
+            if max(abs(float(end)) for end in ends) > LARGE:
+                stats = getattr(self, "stats_", None)
+                features = None if stats is None else stats.features
+                refuse_far_cells(self.prior_.family, encoded, features, self._feature_names)
+        return encoded
 
     def _decode(self, X: Any) -> Any:
         """Simulated rows as the user writes them."""

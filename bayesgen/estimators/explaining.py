@@ -7,7 +7,6 @@ import numpy as np
 from bayesgen.datatree import tree
 from bayesgen.datatree.tree import named_rows
 from bayesgen.estimators.estimator import Estimator
-from bayesgen.estimators.extremes import encoded_near
 from bayesgen.explain.contributions import Request
 from bayesgen.explain.explanation import RULES, explanation, pairs_of, rule
 from bayesgen.families.names import BOUND, FEATURE, OBS
@@ -113,7 +112,7 @@ class Explaining(Estimator):
         weights = self._given_weights(class_prior)
         seed = int(np.random.default_rng(random_state).integers(2**63))
         request = Request.of(prob, kind, method=method, class_prior=weights, seed=seed)
-        encoded = encoded_near(self, X)
+        encoded = self._encoded_near(X)
         names = self._term_names(encoded)
         size = 8 * 6 * encoded.shape[0] * (len(names) + 1)
         if size > _BYTES:

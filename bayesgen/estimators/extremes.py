@@ -12,10 +12,11 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.families.contract import Family
-from bayesgen.numerics.rows import cell_of, row_blocks
+from bayesgen.numerics.rows import cell_of
 from bayesgen.numerics.special import Array
 
 _SMALLEST_SPREAD = 1e-302  # of squares: of deviations of 1e-151
+LARGE = 1e9  # what is less is near
 _FARTHEST = 1e30  # standard deviations from the mean: powers of its square are still float64
 
 Names = Callable[[], list[Any]]
@@ -91,17 +92,14 @@ def refuse_small_spread(family: Family, stats: Any, names: Names) -> None:
             )
 
 
-def encoded_near(clf: Any, X: Any) -> Any:
-    """New rows as the family of a fitted classifier takes them, if its arithmetic can."""
-    encoded, family = clf._encoded(X), clf.prior_.family
-    refuse_large_cells(family, encoded, clf._feature_names)
-    if hasattr(clf, "stats_"):
-        refuse_far_cells(family, encoded, clf.stats_.features, clf._feature_names)
-    return encoded
-
-
 def refuse_far_cells(family: Family, X: Any, stats: Any, names: Names) -> None:
-    """Raise a ValueError for a real cell so far from the training rows that cumulants overflow."""
+    """Raise a ValueError for a cell of new rows whose cumulants overflow.
+
+    `stats` are those of the fit, None without. A cell below `LARGE` is not looked at.
+    """
+    refuse_large_cells(family, X, names)
+    if stats is None:
+        return
     for block in family.blocks(stats):
         own = block.stats
         if not hasattr(own, "scatter"):
@@ -113,12 +111,10 @@ def refuse_far_cells(family: Family, X: Any, stats: Any, names: Names) -> None:
         mean = (n * own.mean).sum(axis=0) / total
         variance = (scatter + n * np.square(own.mean - mean)).sum(axis=0) / total
         farthest = np.where(variance > 0, _FARTHEST * np.sqrt(variance), np.inf)
-        for rows in row_blocks(X.shape[0], X.shape[1]):
-            far = np.abs(X[rows, block.columns] - (own.shift + mean)) > farthest
-            if not far.any():
-                continue
-            i, j = (int(k) for k in np.argwhere(far)[0])
-            row, column = rows.start + i, np.arange(X.shape[1])[block.columns][j]
+        far = np.abs(X[:, block.columns] - (own.shift + mean)) > farthest
+        if far.any():
+            row, j = (int(k) for k in np.argwhere(far)[0])
+            column = np.arange(X.shape[1])[block.columns][j]
             raise ValueError(
                 f"column {names()[column]!r} holds {X[row, column]:g} in row {row}, more than "
                 f"{_FARTHEST:g} standard deviations from its mean, where float64 does not hold "
