@@ -1,6 +1,7 @@
 """What the commands say: notes and errors on stderr, tables on stdout, signs of life."""
 
 import inspect
+import re
 import sys
 import unicodedata
 import warnings
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from bayesgen.checks.compare_models import ModelComparison
+    from bayesgen.numerics.special import Array
 
 _DECIMALS = 4  # of scores
 _LONGEST = 2000  # characters of a note or an error
@@ -36,16 +38,27 @@ class UserError(Exception):
 
 @contextmanager
 def blamed_on(
-    what: Any, errors: tuple[type[Exception], ...] = (ValueError, TypeError, OSError)
+    what: Any,
+    errors: tuple[type[Exception], ...] = (ValueError, TypeError, OSError),
+    rows: "Sequence[int] | Array" = (),
 ) -> Iterator[None]:
-    """Errors of the library about the user's input as a `UserError` about `what`."""
+    """Errors of the library about the user's input as a `UserError` about `what`.
+
+    `rows` are the numbers that rows have in the file: the library knows positions, from 0.
+    """
     try:
         yield
     except TableError:  # says itself what it is about
         raise
     except errors as mistake:
         text = mistake.strerror if isinstance(mistake, OSError) and mistake.strerror else mistake
-        raise UserError(f"{what}: {text}") from mistake
+        of_file = re.sub(r"\brow (\d+)", lambda m: _row_of_file(m, rows), str(text))
+        raise UserError(f"{what}: {of_file}") from mistake
+
+
+def _row_of_file(found: re.Match[str], rows: "Sequence[int] | Array") -> str:
+    at = int(found[1])
+    return f"row {rows[at]}" if at < len(rows) else found[0]
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -77,7 +77,7 @@ def explain(
         raise UserError(f"--row {wanted[-1] + 1}: {data} has {whole.n_rows} rows")
     keep = np.zeros(whole.n_rows, dtype=bool)
     keep[wanted] = True
-    with busy("explaining"), blamed_on(data):
+    with busy("explaining"), blamed_on(data, rows=[int(i) + 1 for i in wanted]):
         X = columns.take(reader.read(whole), keep)
         pair = _pair(clf, classes, X)
         found = _terms(clf, X, pair, prob)

@@ -65,7 +65,7 @@ def _one_pass(plan: Plan, known: dict[str, str]) -> tuple[Any, "Tally"]:
     """`known` is what the columns hold; {} leaves it to the first rows."""
     holds, selection = known, Selection(plan.target, plan.drop_incomplete)
     clf: Any = None
-    waiting: list[tuple[Any, Array]] = []
+    waiting: list[tuple[Any, Array, Array]] = []
     for rows in _rows(plan.table, plan.wanted, "learning"):
         if clf is None:
             holds = known or {name: rows.cells(name).holds() for name in plan.wanted}
@@ -84,21 +84,23 @@ def _one_pass(plan: Plan, known: dict[str, str]) -> tuple[Any, "Tally"]:
             raise _OtherRowsError
         with _advised(plan):
             X = reader.read(rows)
-        X, y = selection.take(rows, X, holds[plan.target], clf)
+        X, y, numbers = selection.take(rows, X, holds[plan.target], clf)
         if not len(y):
             continue
         tally.add(X)
         if not hasattr(clf, "stats_"):  # nothing can be learned of a column without a category
-            waiting.append((X, y))
+            waiting.append((X, y, numbers))
             if not tally.all_seen():
                 continue
-            X, y = _joined_rows(waiting)
-        with blamed_on(plan.table.path):
+            X, y, numbers = _joined_rows(waiting)
+        with blamed_on(plan.table.path, rows=numbers):
             clf._absorb(X, y)
     selection.report(clf)
+    if not hasattr(clf, "stats_"):
+        X, y, numbers = _joined_rows(waiting)
+        with blamed_on(plan.table.path, rows=numbers):
+            clf._absorb(X, y)
     with blamed_on(plan.table.path):
-        if not hasattr(clf, "stats_"):
-            clf._absorb(*_joined_rows(waiting))
         return clf._settle(), tally
 
 
@@ -112,10 +114,10 @@ def learn_at_once(plan: Plan) -> tuple[Any, "Tally"]:
         features = plan.features_of(holds)
         X = Reader(features).read(rows)
     clf, tally = plan.untrained(features), Tally(features)
-    X, y = selection.take(rows, X, holds[plan.target], clf)
+    X, y, numbers = selection.take(rows, X, holds[plan.target], clf)
     selection.report(clf)
     tally.add(X)
-    with busy("learning"), blamed_on(plan.table.path):
+    with busy("learning"), blamed_on(plan.table.path, rows=numbers):
         clf.fit(X, y)
     return clf, tally
 
@@ -160,13 +162,13 @@ def _of_all_rows(table: "Table", names: Sequence[str]) -> dict[str, str]:
     return {name: joined(kinds) for name, kinds in found.items()}
 
 
-def _joined_rows(parts: list[tuple[Any, Array]]) -> tuple[Any, Array]:
+def _joined_rows(parts: list[tuple[Any, Array, Array]]) -> tuple[Any, Array, Array]:
     if len(parts) == 1:
         return parts[0]
     import pandas as pd
 
-    X, y = zip(*parts, strict=True)
-    return pd.concat(X, ignore_index=True), np.concatenate(y)
+    X, y, numbers = zip(*parts, strict=True)
+    return pd.concat(X, ignore_index=True), np.concatenate(y), np.concatenate(numbers)
 
 
 @dataclass
@@ -180,8 +182,8 @@ class Selection:
     n_incomplete: int = 0
     first_incomplete: tuple[int, str] = (0, "")  # number of the row and name of a missing cell
 
-    def take(self, rows: "Rows", X: Any, form: str, clf: Any) -> tuple[Any, Array]:
-        """X and the labels, of the given form, of the rows to be learned from."""
+    def take(self, rows: "Rows", X: Any, form: str, clf: Any) -> tuple[Any, Array, Array]:
+        """X, the labels, of the given form, and the numbers of the rows to be learned from."""
         from sklearn.utils import get_tags
 
         cells = rows.cells(self.target)
@@ -193,18 +195,19 @@ class Selection:
             self.n_unlabelled += int((~labelled).sum())
             X, cells = take(X, labelled), cells.where(labelled)
         y = cells.strings() if form == "text" else cells.labels(form, _no_label)
+        numbers = rows.first + np.flatnonzero(labelled)
         takes_missing = get_tags(clf).input_tags.allow_nan and not self.drop_incomplete
         if isinstance(X, list) or takes_missing:
-            return X, y
+            return X, y, numbers
         incomplete = X.isna().to_numpy().any(axis=1)
         if not incomplete.any():
-            return X, y
+            return X, y, numbers
         if not self.n_incomplete:
             at = int(np.argmax(incomplete))
             name = X.columns[X.iloc[at].isna()][0]
-            self.first_incomplete = rows.first + int(np.flatnonzero(labelled)[at]), name
+            self.first_incomplete = int(numbers[at]), name
         self.n_incomplete += int(incomplete.sum())
-        return X[~incomplete], y[~incomplete]
+        return X[~incomplete], y[~incomplete], numbers[~incomplete]
 
     def report(self, clf: Any) -> None:
         """Say how many rows were left out, or why that cannot be done."""

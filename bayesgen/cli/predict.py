@@ -101,24 +101,24 @@ def predict(
     if twice := [name for name, n in Counter(names).items() if n > 1]:
         raise UserError(f"--keep {min(twice)}: the result has a column of that name")
     counts = np.zeros(len(clf.classes_), dtype=int)
-    n_rows, block = 0, max(1, min(_BLOCK_ROWS, _BLOCK_CELLS // len(reader.columns)))
+    block = max(1, min(_BLOCK_ROWS, _BLOCK_CELLS // len(reader.columns)))
     with (
         writing.open_writer(output, names, lambda: _schema(clf, table, kept, names)) as write,
         row_progress("predicting", 1.0) as advance,
     ):
         for rows in table.rows([*dict.fromkeys([*kept, *reader.columns])], block):
             X = reader.read(rows)
-            with blamed_on(new):
-                codes, p = _classify(clf, X, str(method), n_rows)
+            numbers = range(rows.first, rows.first + rows.n_rows)
+            with blamed_on(new, rows=numbers):
+                codes, p = _classify(clf, X, str(method))
             cells = [*map(rows.copy, kept), clf.classes_[codes], *p.T]
             if interval is not None:
-                with blamed_on(new, (ValueError, NotImplementedError)):
+                with blamed_on(new, (ValueError, NotImplementedError), numbers):
                     ends = clf.predict_interval(X, prob=interval)["interval"].values
                 cells += list(ends.reshape(len(codes), -1).T)
             write(cells)
             counts += np.bincount(codes, minlength=len(counts))
-            n_rows += len(codes)
-            advance(rows.done, n_rows)
+            advance(rows.done, int(counts.sum()))
     reader.report_unseen()
     stdout().print(
         f"Predicted {class_counts(clf.classes_, counts)}. Written to {output}.",
@@ -127,7 +127,7 @@ def predict(
     )
 
 
-def _classify(clf: Any, X: Any, method: str, n_before: int) -> "tuple[Array, Array]":
+def _classify(clf: Any, X: Any, method: str) -> "tuple[Array, Array]":
     """(N,) codes of the most probable classes and (N, C) probabilities."""
     import numpy as np
 
@@ -137,7 +137,7 @@ def _classify(clf: Any, X: Any, method: str, n_before: int) -> "tuple[Array, Arr
     impossible = np.isneginf(joint).all(axis=1)
     if impossible.any():
         raise ValueError(
-            f"row {n_before + int(np.argmax(impossible)) + 1} has probability 0 under every class "
+            f"row {int(np.argmax(impossible))} has probability 0 under every class "
             f"by --method {method}, so there are no class probabilities; use the default, {_EXACT}"
         )
     p = np.exp(log_softmax(joint))

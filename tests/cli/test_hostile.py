@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bayesgen.io import tabular
 from tests.cli.test_cli import refused, run
 
 ROWS = [(f"{i % 7 + 0.5}", f"{i % 5}", "pq"[i % 2]) for i in range(40)]
@@ -68,3 +69,19 @@ def test_a_damaged_parquet_body_is_blamed_on_the_file(model, tmp_path):
     for command in (["predict", model, path], ["fit", path, "-t", "a"]):
         line = refused(*command, "-o", tmp_path / "out.csv")
         assert "new.parquet is not a readable Parquet file" in line
+
+
+@pytest.mark.parametrize("model_name", ["mixed", "auto"])
+def test_what_the_library_refuses_has_the_row_of_the_file(model_name, monkeypatch, tmp_path):
+    monkeypatch.setattr(tabular, "_CELLS", 30)  # rows come in parts
+    rows = [(a, b, "" if i == 4 else y) for i, (a, b, y) in enumerate(ROWS)]
+    data = table(tmp_path / "data.csv", [*rows[:31], ("1e200", "1", "p"), *rows[32:]])
+    line = refused("fit", data, "-t", "y", "-m", model_name, "-o", tmp_path / "m.nc")
+    assert "column 'a' holds 1e+200 in row 32, beyond" in line
+
+
+def test_a_row_that_is_refused_in_prediction_has_its_number(model, monkeypatch, tmp_path):
+    monkeypatch.setattr(tabular, "_CELLS", 30)
+    new = table(tmp_path / "new.csv", [*ROWS[:31], ("1e100", "1", "p"), *ROWS[32:]])
+    line = refused("predict", model, new, "--interval", "0.9", "-o", tmp_path / "out.csv")
+    assert "column 'a' holds 1e+100 in row 32, more than" in line
