@@ -32,8 +32,8 @@ from bayesgen.families.shared.separate_columns import separate_columns
 from bayesgen.numerics.rows import Matrix, dense_block, row_blocks
 from bayesgen.numerics.special import Array
 
-# A sum of which less than this is left has lost 5 of 16 digits: the row is left out by adding up all
-# others, to the same 1e-10 or so as everywhere
+# A sum of which less than this is left has lost 5 of 16 digits: the row is left out by adding up
+# all others, to the same 1e-10 or so as everywhere
 _LEAST_LEFT = 1e-5
 
 
