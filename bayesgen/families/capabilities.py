@@ -268,8 +268,8 @@ class RowRemoval(Protocol):
         -------
         log_x : (N, C)
         left : (N,)
-            The least share of a sum of squares that is left without the row: relative rounding
-            errors of the result grow as its inverse.
+            The least share of a sum that is left without the row, of squares or of two cumulant
+            generating functions: relative rounding errors of the result grow as its inverse.
         """
 
 

@@ -268,12 +268,14 @@ def log_softmax(a: Array) -> Array:
     """Normalise log joint densities over the last axis; NaN where all are -inf.
 
     A row that is impossible under every class has no class probabilities: it is never turned
-    into a uniform distribution here.
+    into a uniform distribution here. Of a class with probability 1 - 1e-20 it is -1e-20, not 0.
     """
 
     def normalise(columns: Array) -> None:
+        largest = (columns == 0.0).astype(np.float64)
+        others = np.exp(columns) - largest  # exactly 0 where one is taken from 1
         with np.errstate(divide="ignore"):
-            columns -= np.log(np.exp(columns).sum(axis=0))
+            columns -= np.log1p(others.sum(axis=0) + (largest.sum(axis=0) - 1.0))
 
     return _over_classes(normalise, a)
 

@@ -118,6 +118,7 @@ class ExactPosterior:
             return log_joint, None
         log_x, left = log_predictive_without(self.model.family, X, codes, weight)
         out = log_x + log_weights_without(self.prior.alpha, self.stats.count, codes, weight)
+        left = np.minimum(left, 1 - weight / self.model.alpha[codes])  # and of a class weight
         lost = fragile(left, log_x)
         if len(lost):
             self._leave_out([lost[i : i + 1] for i in range(len(lost))], X, codes, weight, out)

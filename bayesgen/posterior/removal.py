@@ -8,8 +8,9 @@ class k and weight w, with the joint cgf K of the class log-densities under the 
           = \exp\{K(e_c - w e_k) - K(-w e_k)\},
 
 because dividing a posterior by the likelihood of a row gives the posterior of the others. Families
-with subtractions inside offer a form of their own (`RowRemoval`), and say how many digits it has
-lost: rows that are nearly all of a sum of squares are left out by adding up the others instead.
+with subtractions inside offer a form of their own (`RowRemoval`). Either form says how many digits
+it has lost: rows that are nearly all of a sum of squares, and those of large weights, are left out
+by adding up the others instead.
 Groups of rows are left out by halving the list of groups: each half is added to the rows outside,
 so that nothing is ever subtracted. Source: Vehtari, Gelman and Gabry (2017), section 2, for the
 target; Gelman et al. (2013), section 3.3, for the updates.
@@ -31,8 +32,8 @@ from bayesgen.families.shared.separate_columns import separate_columns
 from bayesgen.numerics.rows import Matrix, dense_block, row_blocks
 from bayesgen.numerics.special import Array
 
-# A sum of squares of which less than this is left has lost 5 of 16 digits: the row is left out by
-# adding up all others, to the same 1e-10 or so as everywhere
+# A sum of which less than this is left has lost 5 of 16 digits: the row is left out by adding up
+# all others, to the same 1e-10 or so as everywhere
 _LEAST_LEFT = 1e-5
 
 
@@ -56,9 +57,9 @@ def log_predictive_without(
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             if removal is not None:
                 part, kept = removal.log_predictive_without(own, y, weight)
-                left = np.minimum(left, kept)
             else:
-                part = removal_by_cgf(block.family, own, y, weight)
+                part, kept = removal_by_cgf(block.family, own, y, weight)
+            left = np.minimum(left, kept)
         log_x = part if log_x is None else log_x + part
     if log_x is None:
         raise ValueError("the family has no columns")

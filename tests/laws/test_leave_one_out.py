@@ -18,7 +18,12 @@ from tests.laws.cases import (
 )
 
 N, SOME = 30, range(0, 30, 3)  # rows; those that are held to a fit without them
-WEIGHTS = {"ones": None, "fractions": (0.5, 1.0, 2.0), "one row of none": (0.0, 1.0)}
+WEIGHTS = {
+    "ones": None,
+    "fractions": (0.5, 1.0, 2.0),
+    "one row of none": (0.0, 1.0),
+    "large": (2.0**36, 2.0**40),
+}
 
 
 def posterior(case, X, y, weight):

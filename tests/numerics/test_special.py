@@ -271,6 +271,13 @@ def test_log_softmax_normalises_and_never_invents_a_uniform():
     assert np.exp(far).sum() == pytest.approx(1, abs=1e-15)
 
 
+def test_a_sure_class_keeps_what_is_left_for_the_others():
+    a = np.array([[5.0, -35.0, -45.0], [-500.0, 0.0, -800.0], [7.0, 7.0, -40.0]])
+    expected = [-np.exp(-40) - np.exp(-50), -np.exp(-500)]  # log(1 - r) = -r where r is that small
+    np.testing.assert_allclose(nm.log_softmax(a)[[0, 1], [0, 1]], expected, rtol=1e-14)
+    assert nm.log_softmax(a)[2, 0] == pytest.approx(-np.log(2), rel=1e-15)
+
+
 # ---------------------------------------------------------------------------------------- draws
 
 

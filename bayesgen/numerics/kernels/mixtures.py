@@ -159,9 +159,9 @@ def solve(
 ) -> None:  # pragma: no cover - compiled
     """Quantiles l (n, C, Q) at p of each class against the rest, and (n,) their largest error.
 
-    Newton's method on the scale of the logit, as in `inversion.solve`: first with a quarter of the
-    points, which are a set as good as all are, then with all. The error is the standard error of
-    the percentile by the spread of eight blocks of points.
+    Newton's method on the scale of the logit, as in `against_rest`: first with a quarter of the
+    points, which are a set as good as all are, then with all; the last step is as short
+    as there. The error is the standard error of the percentile by the spread of eight blocks.
 
     Parameters
     ----------
@@ -263,8 +263,14 @@ def solve(
                         high = x
                     miss = np.log(mean / (1 - mean)) - goal
                     step = x - miss * mean * (1 - mean) / slope
-                    x = step if low <= step <= high else (low + high) / 2
-                    if abs(miss) < 0.03:
+                    inside = low <= step <= high
+                    short = inside and abs(step - x) < abs(miss) * sd
+                    done = abs(miss) < 0.001 or (abs(miss) < 0.03 and short)
+                    if short or (inside and not done):
+                        x = step
+                    elif not done:
+                        x = (low + high) / 2
+                    if done:
                         if part == 1:
                             break
                         part, low, high = 1, left, right

@@ -16,22 +16,24 @@ def log_softmax(a: Array) -> int:  # pragma: no cover - compiled
     n_classes = a.shape[1]
     impossible = 0
     t = np.empty((n_classes, _ROWS))  # a few rows on their side: loops over rows, many at a time
-    top, total = np.empty(_ROWS), np.empty(_ROWS)
+    top, total, ties = np.empty(_ROWS), np.empty(_ROWS), np.empty(_ROWS)
     for start in range(0, len(a), _ROWS):
         n = min(_ROWS, len(a) - start)
         for r in range(n):
             for c in range(n_classes):
                 t[c, r] = a[start + r, c]
-        top[:], total[:] = -np.inf, 0.0
+        top[:], total[:], ties[:] = -np.inf, 0.0, -1.0
         for c in range(n_classes):
             for r in range(n):
                 top[r] = t[c, r] if t[c, r] > top[r] else top[r]
         for c in range(n_classes):
             for r in range(n):
                 t[c, r] -= top[r]
-                total[r] += exp(t[c, r])
+                term = exp(t[c, r])
+                total[r] += term if t[c, r] != 0.0 else 0.0
+                ties[r] += 1.0 if t[c, r] == 0.0 else 0.0
         for r in range(n):
-            total[r] = log1p(total[r] - 1.0)  # one of the terms is exp(0)
+            total[r] = log1p(total[r] + ties[r])  # but for one exp(0): 1e-20 beside 1 is kept
         for r in range(n):
             if abs(top[r]) == np.inf:
                 nowhere = True

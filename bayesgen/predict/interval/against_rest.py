@@ -95,7 +95,7 @@ class Mixture:
         low, high = (np.reshape(end, n * n_classes) for end in self._span)
         for q in range(p.shape[1]):
             at = np.clip(mean.ravel() + sd * ndtri(p[:, q]), low, high)
-            l[:, q], each = _solve(self._average, p[:, q], at, low, high)
+            l[:, q], each = _solve(self._average, p[:, q], at, low, high, sd)
             np.maximum(error, each.reshape(n, n_classes).max(axis=1), out=error)
         return l, error
 
@@ -153,28 +153,38 @@ class Mixture:
 
 
 def _solve(
-    average: Callable[[Array], tuple[Array, Array]], p: Array, l: Array, low: Array, high: Array
+    average: Callable[[Array], tuple[Array, Array]],
+    p: Array,
+    l: Array,
+    low: Array,
+    high: Array,
+    sd: Array,
 ) -> tuple[Array, Array]:
     """(n,) points at which averages are p (n,), and standard errors of p, (n,).
 
     Newton's method works on the scale of the average's logit: that is nearly straight far out,
-    where a distribution function is flat and a step would end anywhere.
+    where a distribution function is flat and a step would end anywhere. So it does on the average
+    of narrow distributions, which is a staircase: the last step, after which nothing is evaluated,
+    is shorter than the miss in standard deviations, as it is where an average is smooth.
 
     Parameters
     ----------
     average : (n,) points -> averages of each of some blocks (n, block), and slopes (n,)
-    l, low, high : (n,)
-        First values, and bounds.
+    l, low, high, sd : (n,)
+        First values, and bounds; standard deviations of the variables.
     """
-    for _ in range(20):
+    for _ in range(40):
         each, slope = average(l)
         mean = np.clip(each.mean(axis=1), 0.0, 1.0)
         low, high = np.where(mean < p, l, low), np.where(mean > p, l, high)
         with np.errstate(divide="ignore", invalid="ignore"):
             miss = logit(mean) - logit(p)
             step = l - miss * mean * (1 - mean) / slope
-        l = np.where((step >= low) & (step <= high), step, (low + high) / 2)
-        if (np.abs(miss) < 0.01).all():  # about squared by the last step
+            inside = (step >= low) & (step <= high)
+            short = inside & (np.abs(step - l) < np.abs(miss) * sd)
+        done = (np.abs(miss) < 0.001) | (np.abs(miss) < 0.01) & short  # about squared by the step
+        l = np.where(short | inside & ~done, step, np.where(done, l, (low + high) / 2))
+        if done.all():
             break
     return l, each.std(axis=1, ddof=1) / np.sqrt(each.shape[1])
 

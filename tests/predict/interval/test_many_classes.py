@@ -5,11 +5,13 @@ from math import factorial
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.special import ndtri
+from scipy.special import expit, ndtri
 
 from bayesgen.families.capabilities import DensityCumulants
+from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.numerics import kernels
+from bayesgen.posterior.model import ClassModel
 from bayesgen.predict.interval.engine import class_probability_intervals
 from bayesgen.predict.interval.request import IntervalRequest
 from bayesgen.predict.uncertainty import entropies
@@ -100,6 +102,27 @@ def test_compiled_loops_find_the_same_ends(name, given, monkeypatch):
     width = one.log_odds_upper - one.log_odds_lower
     assert (np.abs(one.log_odds_lower - other.log_odds_lower) < 1e-3 * width).all()
     assert (np.abs(one.log_odds_upper - other.log_odds_upper) < 1e-3 * width).all()
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_the_average_of_narrow_distributions_is_a_staircase(compiled, monkeypatch):
+    """One class weight known to a few parts in 10^4 beside two that are not known at all."""
+    monkeypatch.setattr(kernels, "COMPILE_FROM", 1 if compiled else 1 << 60)
+    for alpha in ([1e7, 2.0, 3.0], [6.0, 1e8, 4.0]):
+        a = np.array(alpha)
+        model = ClassModel(a, BetaBernoulli(alpha=np.ones((3, 1)), beta=np.ones((3, 1))))
+        for given in ("training", "training and row"):
+            for prob in (0.5, 0.8, 0.9):
+                found = class_probability_intervals(
+                    model, np.array([[np.nan]]), IntervalRequest(prob, "eti", "auto", given)
+                )
+                assert set(found.method) == {"margins"}
+                beta = stats.beta(a.sum() - a, a)  # of what is left for the others
+                low = beta.sf(expit(-found.log_odds_lower[0]))
+                high = beta.sf(expit(-found.log_odds_upper[0]))
+                assert found.error[0] < 0.01
+                np.testing.assert_allclose(low, (1 - prob) / 2, atol=2 * found.error[0])
+                np.testing.assert_allclose(high, (1 + prob) / 2, atol=2 * found.error[0])
 
 
 @pytest.mark.parametrize("name", rest_is_slow(["gaussian", *SHARED], ["lda"]))

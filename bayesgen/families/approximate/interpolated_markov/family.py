@@ -209,18 +209,22 @@ class InterpolatedMarkov(SuffixFamily, ApproximateFamily):
         return p
 
     def log_predictive_without(self, X: Array, y: Array, weight: Array) -> tuple[Array, Array]:
-        """(N, C), as in `RowRemoval`: the document's n-grams leave the counts of every length."""
-        out = self.log_predictive(X)
+        """(N, C) and (N,), as in `RowRemoval`: its n-grams leave the counts of every length."""
+        out, kept = self.log_predictive(X), np.ones(len(X))
         for c in np.unique(y):
             rows = np.flatnonzero(y == c)
             size = self.order * (sum(len(X[i]) for i in rows) // len(rows) + 1)
             for block in row_blocks(len(rows), size):
                 own = rows[block]
-                out[own, c] = self._without(X[own], int(c), weight[own])
-        return out, np.ones(len(X))
+                out[own, c], kept[own] = self._without(X[own], int(c), weight[own])
+        return out, kept
 
-    def _without(self, X: Array, c: int, weight: Array) -> Array:
-        """(n,) log p(x_i | y = c) of documents of class c, each without itself."""
+    def _without(self, X: Array, c: int, weight: Array) -> tuple[Array, Array]:
+        """(n,) log p(x_i | y = c) of documents of class c, each without itself; and what is left.
+
+        That is the least share that is left of the weight of a context, the constant included.
+        """
+        kept = np.ones(len(X))
         levels = document_levels(X, self.order, self.n_tokens)
         d = self.discount[c]
         removed = levels[-1].docs.n * weight[levels[-1].docs.row]
@@ -238,6 +242,8 @@ class InterpolatedMarkov(SuffixFamily, ApproximateFamily):
                 for all_, part in zip((own.total, own.discounted), change, strict=True)
             )
             total = np.maximum(total, 0.0)
+            share = (total + b) / (own.total[c, context][docs.run] + b)
+            np.minimum.at(kept, docs.row, share)
             terms.insert(0, (np.maximum(left - d, 0.0), b + np.maximum(discounted, 0.0), total + b))
             if k:
                 fewer = np.minimum(before, 1.0) - np.minimum(left, 1.0)
@@ -249,7 +255,7 @@ class InterpolatedMarkov(SuffixFamily, ApproximateFamily):
                 p = p[levels[k - 1].entry]
             p = (above + rest * p) / total
         whole = levels[-1].docs
-        return np.bincount(whole.row, whole.n * np.log(p), whole.n_rows)
+        return np.bincount(whole.row, whole.n * np.log(p), whole.n_rows), kept
 
     def n_parameters(self) -> int:
         """Classes times contexts times tokens."""

@@ -365,7 +365,8 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         length = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
         total = self.alpha.sum(axis=-1)[y]
         left = np.where(length >= LONG, 1 - weight * length / total, 1.0)
-        return removal_by_cgf(self, X, y, weight), left
+        log_x, kept = removal_by_cgf(self, X, y, weight)
+        return log_x, np.minimum(left, kept)
 
     def beta_margins(self, stats: MultinomialStats) -> tuple[Array, Array, Array]:
         """Of each token against all others."""

@@ -101,7 +101,7 @@ def log_predictive_without(
     f: "DirichletSuperParents", codes: Array, y: Array, weight: Array
 ) -> tuple[Array, Array]:
     """As in `RowRemoval`: of the row's own class the tables, and by evidence also the weights."""
-    out = log_predictive(f, codes)
+    out, kept = log_predictive(f, codes), np.ones(len(codes))
     for c in range(len(f.strength)):
         own = np.flatnonzero((y == c) & (weight > 0))
         for block in row_blocks(len(own), f.layout.above.size):
@@ -113,7 +113,9 @@ def log_predictive_without(
                 back = log_powers(f, c, codes[rows], 1 - w, counted=True)
             log_w = f.log_weights[c] + (left if f.weights == "evidence" else np.zeros(left.shape))
             out[rows, c] = log_sum_exp(log_w + back - left) - log_sum_exp(log_w)
-    return out, np.ones(len(codes))
+            largest = np.maximum(np.abs(left).max(axis=-1), w)
+            kept[rows] = np.minimum(1.0, (1.0 + np.abs(out[rows, c])) / (1.0 + largest))
+    return out, kept
 
 
 def cgf(f: "DirichletSuperParents", codes: Array, t: Array) -> Array:

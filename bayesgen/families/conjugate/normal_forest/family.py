@@ -323,7 +323,8 @@ class NormalForest(ForestAverage, ConjugateFamily):
             rest = kappa - w
             taken = w * kappa / np.where(rest > 0, rest, 1.0) * furthest
             left[rows] = np.where(rest > 0, 1 - taken, 0.0)
-        return removal_by_cgf(self, X, y, weight), left
+        log_x, kept = removal_by_cgf(self, X, y, weight)
+        return log_x, np.minimum(left, kept)
 
     def log_predictive(self, X: Any) -> Array:
         """(N, C) product of the columns' Student t densities times a ratio of sums over forests."""
