@@ -63,12 +63,23 @@ def two_components(f: Array, alpha: Array, nodes: int) -> MeshDensity:
     nodes : int
         Of the mesh: percentiles err by less than 10/nodes^2.
     """
-    ends = _TAIL / alpha
-    l = np.broadcast_to(np.linspace(-ends[1], ends[0], _SEARCH), (len(f), _SEARCH))
+    # closer around 0: a narrow peak of the likelihood is found in wide tails of the prior
+    start = np.sinh(np.linspace(*np.arcsinh(_ends(alpha, f.shape[-1])), 2 * _SEARCH - 1))
+    l = np.broadcast_to(start, (len(f), len(start)))
     for _ in range(8):
         l = _mesh(l, _log_density(l, f, alpha), _SEARCH, 0.5)
     l = _mesh(l, _log_density(l, f, alpha), nodes, 0.0)
     return _normalised(l, _log_density(l, f, alpha))
+
+
+def _ends(alpha: Array, m: int) -> Array:
+    """(2,) log-odds of the second weight between which its posterior given m rows has its mass.
+
+    The density only falls beyond the modes of the posteriors in which all rows are of one class.
+    """
+    mode = np.log((alpha[::-1] + m) / alpha)
+    high, low = np.maximum(_TAIL / alpha, np.maximum(mode, 0) + 1 + 2 / 3 * _TAIL / alpha)
+    return np.array([-low, high])
 
 
 def _log_density(l: Array, f: Array, alpha: Array) -> Array:
@@ -152,7 +163,7 @@ def _slice(rng: np.random.Generator, parts: Array, alpha: Array, start: Array) -
         prior = alpha[0] * log_expit(-l) + alpha[1] * log_expit(l)
         return prior + _log_likelihood(of, weights)[:, 0]
 
-    low, high = np.full_like(start, -_TAIL / alpha[1]), np.full_like(start, _TAIL / alpha[0])
+    low, high = (np.full_like(start, end) for end in _ends(alpha, parts.shape[-1]))
     l = np.clip(start, low, high)
     level = log_density(l, parts) - rng.standard_exponential(len(l))
     out, left = l.copy(), np.arange(len(l))

@@ -32,7 +32,9 @@ def by_enumeration(f, alpha):
     return w @ first / w.sum(), w @ second / w.sum()
 
 
-@pytest.mark.parametrize("alpha", [(1, 1), (0.5, 3), (30, 0.2), (0.02, 0.05)])
+@pytest.mark.parametrize(
+    "alpha", [(1, 1), (0.5, 3), (30, 0.2), (0.02, 0.05), (900, 100), (50, 1e6)]
+)
 def test_quadrature_without_rows_is_a_beta_distribution(alpha):
     density = mixture.two_components(np.ones((1, 2, 0)), np.array(alpha, float), 2049)
     p = np.array([[0.01, 0.05, 0.5, 0.95, 0.99]])
@@ -63,6 +65,35 @@ def test_quadrature_against_adaptive_quadrature(m, spread, alpha):
     ]
     below = np.cumsum(parts)[[1, 2, 3]] / sum(parts)
     np.testing.assert_allclose(below, p, atol=2e-5)
+
+
+def test_mass_far_from_even_weights_and_a_peak_between_wide_tails():
+    certain = np.stack([np.zeros(50_000), np.ones(50_000)])
+    found = mixture.two_components(certain[None], np.array([40.0, 20.0]), 2049)
+    expected = stats.beta(50_020, 40)
+    rho = expit(found.quantile(np.array([[0.05, 0.95]])))[0]
+    np.testing.assert_allclose(expected.cdf(rho), [0.05, 0.95], atol=1e-4)
+    f = np.repeat([[1.0, 0.1], [0.1, 1.0]], 50, axis=1)
+    mean = mixture.two_components(f[None], np.full(2, 1e-3), 2049)
+    np.testing.assert_allclose(mean.expectation(expit(mean.l)), 0.5, atol=1e-5)
+    inside = mean.quantile(np.array([[0.01, 0.99]]))
+    assert np.abs(inside).max() < 2
+
+
+def test_gibbs_under_a_concentrated_prior():
+    alpha = np.array([900.0, 100.0, 30.0])
+    codes = np.repeat([0, 1, 2], [3, 4, 5])
+    f = np.eye(3)[codes].T
+    rng = np.random.default_rng(0)
+    now = mixture.far_apart(40, 3)
+    kept = []
+    for _ in range(60):
+        now = mixture.sweep(rng, np.broadcast_to(f, (40, *f.shape)), alpha, now)
+        kept.append(now)
+    after = alpha + np.bincount(codes, minlength=3)
+    expected = stats.dirichlet(after)
+    z = (np.concatenate(kept[20:]).mean(axis=0) - expected.mean()) / np.sqrt(expected.var())
+    assert np.abs(z).max() < 0.2
 
 
 def test_meshes_of_many_densities_are_their_own():
