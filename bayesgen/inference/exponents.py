@@ -136,7 +136,8 @@ def fit(
         down = step[:n_members] < 0
         room = point[:n_members][down] / -step[:n_members][down]
         length = min(1.0, 0.95 * room.min(initial=np.inf))  # exponents stay positive
-        while length > 1e-12:
+        least = 1e-12 * length  # where the curvature is none, the whole step may be 1e14 long
+        while length > least:
             trial = point + length * step
             new = target.value(trial)
             if new <= value + 1e-4 * length * (gradient @ step):

@@ -1,6 +1,6 @@
 """The posterior in closed form."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,12 @@ from bayesgen.posterior.model import (
     plug_in_score,
     split_chains,
 )
-from bayesgen.posterior.removal import fragile, leave_out_each, log_predictive_without
+from bayesgen.posterior.removal import (
+    fragile,
+    leave_out_each,
+    log_predictive_by_column,
+    log_predictive_without,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,29 +126,50 @@ class ExactPosterior:
         left = np.minimum(left, 1 - weight / self.model.alpha[codes])  # and of a class weight
         lost = fragile(left, log_x)
         if len(lost):
-            self._leave_out([lost[i : i + 1] for i in range(len(lost))], X, codes, weight, out)
+            self._leave_out(np.split(lost, len(lost)), X, codes, weight, _fill(out, X))
         return out, None
+
+    def log_columns_without(self, X: Matrix, codes: Array, weight: Array) -> Array:
+        """(D, N, C) log p(x_ij | y_i = c) of rows, each without itself, column by column.
+
+        Arguments as of `log_joint_without`; every block must be `separable`.
+        """
+        out, left = log_predictive_by_column(self.model.family, X, codes, weight)
+        left = np.minimum(left, 1 - weight / self.model.alpha[codes])
+        lost = fragile(left, out.max(axis=0))
+        if len(lost):
+
+            def again(less: ExactPosterior, rows: Array) -> None:
+                nothing = np.zeros(len(rows))
+                family = less.model.family
+                out[:, rows], _ = log_predictive_by_column(family, X[rows], codes[rows], nothing)
+
+            self._leave_out(np.split(lost, len(lost)), X, codes, weight, again)
+        return out
 
     def log_joint_without_groups(
         self, X: Matrix, codes: Array, weight: Array, groups: Sequence[Array]
     ) -> Array:
         """The same where each row is without its whole group; `groups` are positions of rows."""
         out = np.empty((X.shape[0], len(self.model.alpha)))
-        self._leave_out(groups, X, codes, weight, out)
+        self._leave_out(groups, X, codes, weight, _fill(out, X))
         return out
 
     def _leave_out(
-        self, groups: Sequence[Array], X: Matrix, codes: Array, weight: Array, out: Array
+        self,
+        groups: Sequence[Array],
+        X: Matrix,
+        codes: Array,
+        weight: Array,
+        visit: Callable[["ExactPosterior", Array], None],
     ) -> None:
-        """Fill rows of `out` by adding up the statistics of all rows but their group's."""
+        """Visit the posterior without each group, from added statistics of all other rows."""
 
         def stats_of(rows: Array) -> ClassStats:
             return self.prior.stats(X[rows], codes[rows], len(self.model.alpha), weight[rows])
 
-        def visit(rows: Array, stats: ClassStats) -> None:
-            out[rows] = replace(self, model=self.prior.update(stats), stats=stats).log_joint(
-                X[rows]
-            )
+        def settle(rows: Array, stats: ClassStats) -> None:
+            visit(replace(self, model=self.prior.update(stats), stats=stats), rows)
 
         left_out = np.concatenate(groups)
         outside = np.ones(X.shape[0], dtype=bool)
@@ -152,7 +178,7 @@ class ExactPosterior:
             rest = stats_of(np.flatnonzero(outside))
         else:  # some of the training rows: what the others have added is known by subtraction
             rest = self.stats.remove(stats_of(left_out))
-        leave_out_each(groups, stats_of, rest, visit)
+        leave_out_each(groups, stats_of, rest, settle)
 
     def draw(self, rng: np.random.Generator, draws: int, chains: int) -> dict[str, Array]:
         """{name: (chain, draw, *dims)} independent draws of every parameter."""
@@ -183,6 +209,15 @@ class ExactPosterior:
         if codes is None:
             codes = _draw_codes(rng, theta[CLASS_WEIGHTS], n)
         return family.simulate(rng, theta, codes), codes
+
+
+def _fill(out: Array, X: Matrix) -> Callable[[ExactPosterior, Array], None]:
+    """What writes the log joint densities of the rows that are left out into `out`."""
+
+    def visit(less: ExactPosterior, rows: Array) -> None:
+        out[rows] = less.log_joint(X[rows])
+
+    return visit
 
 
 def _draw_codes(rng: np.random.Generator, weights: Array, n: int) -> Array:

@@ -25,6 +25,7 @@ from bayesgen.families.capabilities import RowRemoval
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.shared.removal_by_cgf import (
     classes_are_apart,
+    digits_left,
     one_per_class,
     removal_by_cgf,
 )
@@ -100,8 +101,10 @@ def leave_out_each(
             leave_out_each(own, stats_of, rest.merge(stats_of(np.concatenate(other))), visit)
 
 
-def log_predictive_by_column(family: ConjugateFamily, X: Matrix, y: Array, weight: Array) -> Array:
-    """(D, N, C) terms of `log_predictive_without` of a separable family, column by column.
+def log_predictive_by_column(
+    family: ConjugateFamily, X: Matrix, y: Array, weight: Array
+) -> tuple[Array, Array]:
+    """(D, N, C) terms of `log_predictive_without` of a separable family, and (N,) as there.
 
     Parameters
     ----------
@@ -118,22 +121,28 @@ def log_predictive_by_column(family: ConjugateFamily, X: Matrix, y: Array, weigh
     """
     parts = []
     positions: list[Array] = []
+    left = np.ones(X.shape[0])
     blocks = list(family.blocks())
     for block in blocks:
         own = X if len(blocks) == 1 else X[:, block.columns]
-        parts.append(_block_by_column(block.family, own, y, weight))
+        part, kept = _block_by_column(block.family, own, y, weight)
+        parts.append(part)
+        left = np.minimum(left, kept)
         positions.append(np.arange(own.shape[1]) if len(blocks) == 1 else np.asarray(block.columns))
     where = np.concatenate(positions)
     out = np.empty((len(where), X.shape[0], parts[0].shape[2]))
     out[where] = np.concatenate(parts)
-    return out
+    return out, left
 
 
-def _block_by_column(family: ConjugateFamily, X: Matrix, y: Array, weight: Array) -> Array:
+def _block_by_column(
+    family: ConjugateFamily, X: Matrix, y: Array, weight: Array
+) -> tuple[Array, Array]:
     columns = separate_columns(family)
     n_classes = len(one_per_class(family))
     apart = classes_are_apart(family)
     out = np.zeros((X.shape[1], X.shape[0], n_classes))
+    left = np.ones(X.shape[0])
     unit = np.eye(n_classes)
     for rows in row_blocks(X.shape[0], X.shape[1] * n_classes):
         x = dense_block(X, rows)
@@ -152,5 +161,7 @@ def _block_by_column(family: ConjugateFamily, X: Matrix, y: Array, weight: Array
             for c in [k] if apart else range(n_classes):
                 whole = columns.cell_cgf(cells[own], column[own], (t + unit[c])[None])[0]
                 terms[c, own] = whole - base
+            kept = digits_left(terms[k, own], base, w[own])
+            np.minimum.at(left, rows.start + row[own], kept)
         out[column, rows.start + row] = terms.T
-    return out
+    return out, left

@@ -105,6 +105,21 @@ def test_an_exponent_for_each_feature(penguins, members):
     assert "columns have an exponent below 1" in repr(pool.summary())
 
 
+@pytest.mark.parametrize("weight", [1e7, 1e15])
+def test_scores_of_features_leave_rows_of_large_weight_out(weight):
+    X, y = np.array([[2], [4], [6], [1], [9], [7]]), np.array([0, 0, 0, 1, 1, 1])
+    w = np.array([weight, 1, 1, 1, 1, 1])
+    member = bg.PoissonNB(shape=1.0, rate=0.5)
+    pool = bg.LogLinearPool([member], exponents="feature").fit(X, y, sample_weight=w)
+    without = bg.PoissonNB(shape=1.0, rate=0.5).fit(X[1:], y[1:])
+    joint = without.predict_joint_log_proba(X[:1], class_prior=[0.5, 0.5])
+    np.testing.assert_allclose(pool._data[0][0, :1], comparable(joint), rtol=1e-12)
+    far = pool._members_[0].clf.predict_joint_log_proba([[400]], class_prior=[0.5, 0.5])
+    assert np.ptp(far) > 300
+    scores = pool.exponents_[0] * comparable(far) + pool.intercepts_ + pool._offset_
+    np.testing.assert_allclose(pool.predict_log_proba([[400]]), log_softmax(scores, axis=1))
+
+
 def test_scores_of_features_leave_each_row_out(penguins):
     """Exponents of 1 and no intercepts: the sum over features is the member's leave-one-out."""
     X, y = penguins

@@ -39,6 +39,19 @@ def minus_log_posterior(point, scores, codes, weight, prior, offset=0.0):
     return loss
 
 
+def test_a_first_step_that_is_far_too_long():
+    """Probabilities of 0 and 1 have no curvature: the step is as long as the weights are large."""
+    codes, weight = np.repeat([0, 1], 3), np.full(6, 1e12)
+    scores = np.full((2, 6, 2), -300.0)
+    scores[:, np.arange(6), codes] = 0
+    scores[:, 0] = scores[:, 0, ::-1]  # sure, and wrong
+    prior = ExponentPrior(0.5, 0.5, None)
+    found = fit(comparable(scores), codes, weight, prior)
+    eta = found.exponents.sum()
+    share = 1 / (1 + np.exp(-300 * eta))
+    np.testing.assert_allclose(share, 5 / 6, atol=1e-4)
+
+
 @pytest.mark.parametrize(("shape", "scale"), crossed([0.5, 1.0, 3.0], [None, 2.0]))
 def test_mode_and_curvature(problem, shape, scale):
     prior = ExponentPrior(shape, 1 / M, scale)

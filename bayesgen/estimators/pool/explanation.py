@@ -15,7 +15,6 @@ from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.inference.exponents import comparable
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.exact import ExactPosterior
-from bayesgen.posterior.removal import log_predictive_by_column
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -130,7 +129,7 @@ _MOST = 2.5e8  # scores held: 2 GB
 
 
 def feature_scores(member: Member, X: Any, y: Any, weight: Array) -> Array:
-    """(D, N, C) log predictive densities of cells, relative to each cell's best class.
+    """(D, N, C) log predictive densities of cells, `comparable` between its classes.
 
     Parameters
     ----------
@@ -166,13 +165,11 @@ def feature_scores(member: Member, X: Any, y: Any, weight: Array) -> Array:
             f"columns and {len(clf.classes_)} classes, {size * 8 / 2**30:.1f} GiB: use "
             "exponents='model', a smaller max_rows, or predict fewer rows at a time"
         )
-    out = log_predictive_by_column(own.model.family, rows, codes, weight)
-    out -= out.max(axis=2, keepdims=True)
-    return out
+    return comparable(own.log_columns_without(rows, codes, weight))
 
 
 def feature_draws(member: Member, rows: Any, theta: Theta, exponents: Array) -> tuple[Array, int]:
-    """(draws, N, C) sum over columns of exponents times log densities, and how many columns.
+    """(draws, N, C) sum over columns of exponents times `comparable` scores, and how many columns.
 
     Parameters
     ----------
@@ -195,7 +192,7 @@ def feature_draws(member: Member, rows: Any, theta: Theta, exponents: Array) -> 
                 else block.theta[name]
                 for name, dims in block.family.params.items()
             }
-            cells = one.log_likelihood(x[:, [j]], own)[0]
+            cells = comparable(one.log_likelihood(x[:, [j]], own)[0])
             out += exponents[:, at, None, None] * cells
             used += 1
     return out, used

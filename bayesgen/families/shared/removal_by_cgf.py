@@ -33,9 +33,14 @@ def removal_by_cgf(
         base = family.cgf(x, t)
         for c in [k] if apart else range(n_classes):
             out[rows, c] = family.cgf(x, t + np.eye(n_classes)[c]) - base
-        largest = np.maximum(np.abs(base), w)  # within the cgf too there are terms as large as w
-        left[rows] = np.minimum(1.0, (1.0 + np.abs(out[rows, k])) / (1.0 + largest))
+        left[rows] = digits_left(out[rows, k], base, w)
     return out, left
+
+
+def digits_left(difference: Array, base: Array, weight: Array) -> Array:
+    """How large a difference of cgfs is beside what it is the difference of; at most 1."""
+    largest = np.maximum(np.abs(base), weight)  # within the cgf too there are terms as large as w
+    return np.asarray(np.minimum(1.0, (1.0 + np.abs(difference)) / (1.0 + largest)))
 
 
 def one_per_class(family: ConjugateFamily) -> Array:
