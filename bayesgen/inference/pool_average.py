@@ -159,7 +159,8 @@ def _weights(label: Array, weight: Array) -> Array:
 
 def _log_mean(log_a: Array, log_b: Array) -> Array:
     """Log of the logarithmic mean of a and b."""
-    gap = np.abs(log_a - log_b)
+    with np.errstate(invalid="ignore"):  # both are 0, of a part whose weight has underflown
+        gap = np.where(log_a == log_b, 0.0, np.abs(log_a - log_b))
     small = gap < 1e-8  # where the ratio is 1 - gap / 2
     ratio = np.where(small, 1 - gap / 2, -np.expm1(-gap) / np.where(small, 1.0, gap))
     return np.asarray(np.maximum(log_a, log_b) + np.log(ratio))

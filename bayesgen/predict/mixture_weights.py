@@ -64,7 +64,8 @@ def two_components(f: Array, alpha: Array, nodes: int) -> MeshDensity:
         Of the mesh: percentiles err by less than 10/nodes^2.
     """
     # closer around 0: a narrow peak of the likelihood is found in wide tails of the prior
-    start = np.sinh(np.linspace(*np.arcsinh(_ends(alpha, f.shape[-1])), 2 * _SEARCH - 1))
+    low, high = np.arcsinh(_ends(alpha, f.shape[-1]))
+    start = np.sinh(np.linspace(low, high, 2 * _SEARCH - 1))
     l = np.broadcast_to(start, (len(f), len(start)))
     for _ in range(8):
         l = _mesh(l, _log_density(l, f, alpha), _SEARCH, 0.5)

@@ -1,5 +1,7 @@
 """The average of a pool and its members alone: by pools fitted apart, bootstrap draws, refits."""
 
+import copy
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
@@ -72,6 +74,14 @@ def test_terms_add_up_to_the_log_odds():
         np.testing.assert_allclose(found["log_odds"], log_p[:, a] - log_p[:, b], rtol=1e-9)
         total = found["by_feature"].sum("feature") + found["rest"] + found["intercept"]
         np.testing.assert_allclose(total, found["log_odds"], rtol=1e-9)
+
+
+def test_terms_where_a_weight_has_underflown(rows, averaged):
+    pool = copy.copy(averaged)
+    pool._average = averaged._average._replace(weights=np.array([0.0, 0.4, 0.6]))
+    p = pool.predict_log_proba(rows[0])
+    table = pool.explain(rows[0])
+    np.testing.assert_allclose(table["log_odds"], np.ptp(p, axis=1), rtol=1e-9)
 
 
 def test_draws_are_of_the_pool_or_of_one_member(averaged):
