@@ -298,8 +298,11 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
         """New rows as the family takes them."""
         return self._encode(self._read(X, reset=False))
 
-    def _encoded_near(self, X: Any) -> Any:
-        """The same; a ValueError for a cell too far away to say how sure the classes are."""
+    def _encoded_checked(self, X: Any) -> Any:
+        """The same; a ValueError for a cell too far away to say how sure the classes are.
+
+        Where no cell is beyond `LARGE`, one pass is all.
+        """
         encoded = self._encoded(X)
         cells = encoded.data if sparse.issparse(encoded) else encoded
         if getattr(getattr(cells, "dtype", None), "kind", "O") in "iuf" and cells.size:

@@ -112,7 +112,7 @@ class Explaining(Estimator):
         weights = self._given_weights(class_prior)
         seed = int(np.random.default_rng(random_state).integers(2**63))
         request = Request.of(prob, kind, method=method, class_prior=weights, seed=seed)
-        encoded = self._encoded_near(X)
+        encoded = self._encoded_checked(X)
         names = self._term_names(encoded)
         size = 8 * 6 * encoded.shape[0] * (len(names) + 1)
         if size > _BYTES:

@@ -16,7 +16,7 @@ from bayesgen.numerics.rows import cell_of
 from bayesgen.numerics.special import Array
 
 _SMALLEST_SPREAD = 1e-302  # of squares: of deviations of 1e-151
-LARGE = 1e9  # what is less is near
+LARGE = 1e9  # no smaller cell is so far, unless its column varies by less than 1e-21
 _FARTHEST = 1e30  # standard deviations from the mean: powers of its square are still float64
 
 Names = Callable[[], list[Any]]
@@ -95,7 +95,7 @@ def refuse_small_spread(family: Family, stats: Any, names: Names) -> None:
 def refuse_far_cells(family: Family, X: Any, stats: Any, names: Names) -> None:
     """Raise a ValueError for a cell of new rows whose cumulants overflow.
 
-    `stats` are those of the fit, None without. A cell below `LARGE` is not looked at.
+    `stats` are those of the fit, None without.
     """
     refuse_large_cells(family, X, names)
     if stats is None:

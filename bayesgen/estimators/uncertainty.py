@@ -108,7 +108,7 @@ class Uncertainty(Estimator):
         request = IntervalRequest.of(prob, kind, method=method, given=given)
         own = self._posterior_of(posterior)
         weights = self._given_weights(class_prior)
-        encoded = self._encoded_near(X)
+        encoded = self._encoded_checked(X)
         joint = own.log_joint(encoded, "posterior_predictive", weights, "probability")
         found = distribution.credible_intervals(own, encoded, joint, request, weights, random_state)
         by_class = (OBS, CLASS)
@@ -180,7 +180,7 @@ class Uncertainty(Estimator):
 
         own = self._posterior_of(posterior)
         weights = self._given_weights(class_prior)
-        encoded = self._encoded_near(X)
+        encoded = self._encoded_checked(X)
         for name, value in (("draws", draws), ("chains", chains)):
             if not isinstance(value, int | np.integer) or value < 1:
                 raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
@@ -248,7 +248,7 @@ class Uncertainty(Estimator):
         if unit not in ("nats", "bits"):
             raise ValueError(f"unit must be 'nats' or 'bits', got {unit!r}")
         weights = self._given_weights(class_prior)
-        encoded = self._encoded_near(X)
+        encoded = self._encoded_checked(X)
         found = distribution.summary(own, encoded, given, unit, weights, random_state)
         by_row, by_class = (OBS,), (OBS, CLASS)
         out = tree.group(

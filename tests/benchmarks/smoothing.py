@@ -137,13 +137,18 @@ def by_defaults(every: list[Task], per_class: int) -> Iterator[tuple[str, dict[s
 
 
 def over_best_order(found: dict[str, dict[str, float]]) -> Iterator[str]:
-    """A line for each setting: log losses over those of the best order, their geometric mean."""
+    """A line for each setting: log losses over those of the best order.
+
+    First their geometric means over the tasks, and over the sets, whose lengths count as one.
+    """
     fixed = [of for name, of in found.items() if name.startswith("order")]
     best = {task: min(of[task] for of in fixed) for task in fixed[0]}
     for name, of in found.items():
-        ratios = [of[task] / best[task] for task in best]
-        each = " ".join(f"{r:.2f}" for r in ratios)
-        yield f"{name:14} {np.exp(np.mean(np.log(ratios))):.3f}  {each}"
+        logs = {task: np.log(of[task] / best[task]) for task in best}
+        sets = {task.split(",")[0] for task in best}
+        by_set = [np.mean([v for t, v in logs.items() if t.split(",")[0] == s]) for s in sets]
+        means = f"{np.exp(np.mean([*logs.values()])):.3f} {np.exp(np.mean(by_set)):.3f}"
+        yield f"{name:14} {means}  " + " ".join(f"{np.exp(v):.2f}" for v in logs.values())
 
 
 def page(known: dict[str, Any]) -> str:

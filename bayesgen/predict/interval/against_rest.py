@@ -163,9 +163,9 @@ def _solve(
     """(n,) points at which averages are p (n,), and standard errors of p, (n,).
 
     Newton's method works on the scale of the average's logit: that is nearly straight far out,
-    where a distribution function is flat and a step would end anywhere. So it does on the average
-    of narrow distributions, which is a staircase: the last step, after which nothing is evaluated,
-    is shorter than the miss in standard deviations, as it is where an average is smooth.
+    where a distribution function is flat and a step would end anywhere. So it would on an average
+    of narrow distributions, which is nearly a step function: the last step, after which nothing is
+    evaluated, is shorter than the miss in standard deviations, as where an average is smooth.
 
     Parameters
     ----------

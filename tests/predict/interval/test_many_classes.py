@@ -105,7 +105,7 @@ def test_compiled_loops_find_the_same_ends(name, given, monkeypatch):
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_the_average_of_narrow_distributions_is_a_staircase(compiled, monkeypatch):
+def test_the_average_of_narrow_distributions_is_nearly_a_step_function(compiled, monkeypatch):
     """One class weight known to a few parts in 10^4 beside two that are not known at all."""
     monkeypatch.setattr(kernels, "COMPILE_FROM", 1 if compiled else 1 << 60)
     for alpha in ([1e7, 2.0, 3.0], [6.0, 1e8, 4.0]):

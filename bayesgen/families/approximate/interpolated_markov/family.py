@@ -73,7 +73,7 @@ class InterpolatedMarkov(SuffixFamily, ApproximateFamily):
     Notes
     -----
     The defaults are the best compromise over sets and their sizes in cross-validation
-    (`tests/benchmarks/smoothing.py --defaults`); with fewer than ten documents a class, less is
+    (`tests/benchmarks/smoothing.py --defaults`); with ten documents a class and fewer, less is
     better. ``prior="loo"`` tries discounts of 0.5 and 0.9 and multiples of concentration and
     strength beside them, by the exact leave-one-out score of the labels.
 
