@@ -10,7 +10,7 @@ from typing import Any
 
 from bayesgen.estimators.estimator import Align
 from bayesgen.estimators.plug_ins import PlugIns
-from bayesgen.estimators.predicting import LinearForm, Predicting
+from bayesgen.estimators.predicting import LinearForm
 from bayesgen.estimators.saving import Saving
 from bayesgen.estimators.summary import Summarising
 from bayesgen.estimators.typicality import Typicality
@@ -21,7 +21,7 @@ from bayesgen.families.contract import Family
 __all__ = ["Align", "GenerativeClassifier", "LinearForm"]
 
 
-class GenerativeClassifier(PlugIns, Predicting, Uncertainty, Typicality, Summarising, Saving):
+class GenerativeClassifier(PlugIns, Uncertainty, Typicality, Summarising, Saving):
     """Classifier from any conjugate family, the user's own included.
 
     Parameters

@@ -17,7 +17,6 @@ from bayesgen.numerics.special import Array, log_sum_exp
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.model import Quantity, log_weights
 from bayesgen.predict.probabilities import (
-    ImpossibleRowError,
     check_method,
     log_class_probability,
 )
@@ -112,9 +111,12 @@ class Predicting(Estimator):
             return self._log_joint_averaged(self._encode(X), weights, relevance)
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # what is no number is refused later
-                return self._scores(own, self._encode_as_read(X), method, weights, quantity)
+                joint = self._scores(own, self._encode_as_read(X), method, weights, quantity)
         except UndefinedEstimateError as error:
             raise error.renamed(self.classes_, self._feature_names()) from None
+        if not np.isfinite(joint.max(axis=1)).all():  # NaN, or a row that no class can produce
+            refuse_large_cells(self.prior_.family, self._encode(X), self._feature_names)
+        return joint
 
     def _scores(
         self, own: Any, X: Any, method: Method, weights: Array | None, quantity: Quantity
@@ -146,19 +148,12 @@ class Predicting(Estimator):
         self, X: Any, method: Method, class_prior: Any, posterior: Any, relevance: Any
     ) -> Array:
         joint = self._log_joint(X, method, class_prior, posterior, "probability", relevance)
-        return self._normalised(X, joint, method)
+        return self._normalised(joint, method)
 
-    def _normalised(self, X: Any, joint: Array, method: Method) -> Array:
-        """(N, C) log probabilities; a cell too large for them is refused with its place."""
-        try:
-            closed_form = self.__dict__.get("inference_", "closed form") == "closed form"
-            log_p = log_class_probability(joint, method, closed_form)
-        except ImpossibleRowError:
-            refuse_large_cells(self.prior_.family, self._encoded(X), self._feature_names)
-            raise
-        if np.isnan(log_p.sum()):
-            refuse_large_cells(self.prior_.family, self._encoded(X), self._feature_names)
-        return log_p
+    def _normalised(self, joint: Array, method: Method) -> Array:
+        """(N, C) log probabilities."""
+        closed_form = self.__dict__.get("inference_", "closed form") == "closed form"
+        return log_class_probability(joint, method, closed_form)
 
     @row_by_row
     def predict_proba(
@@ -214,7 +209,7 @@ class Predicting(Estimator):
         joint = self._log_joint(X, method, class_prior, posterior, "probability", relevance)
         with np.errstate(invalid="ignore"):  # impossible rows are refused below
             log_odds = joint[:, 1] - joint[:, 0] if len(self.classes_) == 2 else None
-        log_p = self._normalised(X, joint, method)  # refuses impossible rows
+        log_p = self._normalised(joint, method)  # refuses impossible rows
         return log_p if log_odds is None else log_odds
 
     @available_if(_has_density)

@@ -8,6 +8,7 @@ import numpy as np
 from bayesgen.datatree import tree
 from bayesgen.datatree.tree import named_rows
 from bayesgen.estimators.leave_one_out import LeaveOneOut
+from bayesgen.estimators.predicting import Predicting
 from bayesgen.estimators.training import Training
 from bayesgen.families.names import CLASS, OBS
 from bayesgen.numerics.special import Array, log_sum_exp
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-class Typicality(LeaveOneOut):
+class Typicality(LeaveOneOut, Predicting):
     """What follows from the leave-one-out scores of the training rows for new rows."""
 
     @named_rows
@@ -88,7 +89,7 @@ class Typicality(LeaveOneOut):
         own = self._fitted()
         with warnings.catch_warnings():  # a row whose density draws cannot tell ranks last or so
             warnings.simplefilter("ignore", MonteCarloWarning)
-            joint = own.log_joint(self._encoded(X))
+            joint = self._log_joint(X, "posterior_predictive", None, None, "density")
         return tree.group(
             {
                 "by_class": (
@@ -169,7 +170,7 @@ class Typicality(LeaveOneOut):
         """
         coverage = check_coverage(coverage)
         left_out = self._left_out(training, partial)
-        joint = self._fitted().log_joint(self._encoded(X), quantity="probability")
+        joint = self._log_joint(X, "posterior_predictive", None, None, "probability")
         return prediction_sets(left_out, joint, self.classes_, coverage, by_class)
 
     def _left_out(self, training: Any, partial: bool) -> LeftOut:

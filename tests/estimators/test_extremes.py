@@ -317,3 +317,12 @@ if __name__ == "__main__":
     before, _, after = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     after = after.partition(END)[2]
     PAGE.write_text(before + BEGIN + "\n".join(lines()) + END + after, encoding="utf-8")
+
+
+@pytest.mark.parametrize("method", ["score_samples", "typicality", "predict_set"])
+def test_a_cell_without_a_density_is_refused_by_all_that_reads_densities(method):
+    """Of trees it was NaN, of discriminants -inf, where `predict_proba` refused it."""
+    for clf in (bg.TreeAugmentedGaussianNB(), bg.LinearDiscriminant()):
+        fitted = clf.fit(X[:, :2], Y)
+        with pytest.raises(ValueError, match=r"column 'x0' holds 1e\+200 in row 1, beyond"):
+            getattr(fitted, method)([[0.0, 0.0], [1e200, 0.0]])

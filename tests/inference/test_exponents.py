@@ -158,3 +158,16 @@ def test_a_row_is_taken_out_by_one_newton_step(n_classes):
         with_row = pooled(scores[:, [i]], found.exponents, found.intercepts)[0]
         gap = abs(refit[y[i]] - with_row[y[i]])
         assert abs(log_p[i, y[i]] - refit[y[i]]) < max(0.25 * gap, 1e-3)
+
+
+def test_a_row_with_most_of_the_weight_is_taken_out_by_a_fit(problem):
+    """One Newton step from where that row alone decides is far from what the others say."""
+    scores, codes, weight = problem
+    weight = np.where(np.arange(N) == 7, 1e4, weight)
+    prior, rest = ExponentPrior(0.5, 1 / M, 2.0), np.arange(N) != 7
+    found = fit(scores, codes, weight, prior)
+    log_p = fit_without_each_row(found, scores, codes, weight, prior)
+    own = fit(scores[:, rest], codes[rest], weight[rest], prior)
+    refit = pooled(scores[:, [7]], own.exponents, own.intercepts)
+    np.testing.assert_allclose(log_p[[7]], refit, rtol=1e-12)
+    assert abs(pooled(scores[:, [7]], found.exponents, found.intercepts) - refit).max() > 0.1
