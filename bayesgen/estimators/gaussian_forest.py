@@ -50,7 +50,9 @@ class TreeAugmentedGaussianNB(GivenStructure, RealColumns):
     -----
     Cells must not be missing: a forest with a column summed out is a forest no more. Columns that
     are constant in training are left out, under the default psi0. The prior over forests is uniform
-    but for the number of roots; exact leave-one-out does not choose `root_weight` again.
+    but for the number of roots; exact leave-one-out does not choose `root_weight` again. Columns
+    that are not Normal, such as grades and counts, make edges certain that predict nothing:
+    ``prior="loo"`` also tries `GaussianNB`, which the evidence then rules out.
 
     `to_pymc` declares ``pi`` (class) and, of class number c, ``mu_{c}`` and ``sigma2_{c}``
     (feature): mean, and variance given the parent; ``slope_{c}`` of the columns that have a parent,

@@ -74,9 +74,14 @@ class ForestAverage(abc.ABC):
                 raise ValueError("structure='fixed' needs edges=: which columns are neighbours")
             return np.ones((n_classes, 1, 1))
         edges = np.asarray(self.edges, dtype=np.float64)
+        known = {(n, n) for n in (1, n_features)}
+        if edges.shape[-2:] not in known or edges.shape[:-2] not in ((), (1,), (n_classes,)):
+            raise ValueError(
+                f"edges has shape {np.shape(self.edges)}: it must be a matrix ({n_features}, "
+                f"{n_features}) of the columns, 1 where two are neighbours, else 0, or one for "
+                "each class"
+            )
         edges = np.broadcast_to(edges, (n_classes, *edges.shape[-2:]))
-        if edges.shape[1:] not in ((1, 1), (n_features, n_features)):
-            raise ValueError(f"edges has shape {edges.shape[1:]} for {n_features} features")
         if (edges != np.swapaxes(edges, 1, 2)).any():
             raise ValueError("edges must be symmetric: an edge has no direction")
         out = np.array(edges)

@@ -205,7 +205,9 @@ def test_what_is_wrong_is_refused():
         (DirichletForest(structure="all"), "structure must be"),
         (DirichletForest(structure="fixed"), "needs edges"),
         (DirichletForest(structure="fixed", edges=np.triu(cycle)), "symmetric"),
-        (DirichletForest(edges=np.ones((3, 3))), "edges has shape"),
+        (DirichletForest(edges=np.ones((3, 3))), r"edges has shape \(3, 3\): it must be a matrix"),
+        (DirichletForest(edges=[]), r"edges has shape \(0,\): it must be a matrix"),
+        (DirichletForest(edges=np.ones((7, 1, 1))), r"edges has shape \(7, 1, 1\)"),
         (DirichletForest(levels=np.array([2, 2, 2])), "3 entries for 2 features"),
         (DirichletForest(strength=-1.0), "strength must be > 0"),
     ):

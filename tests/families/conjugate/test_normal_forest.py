@@ -156,3 +156,15 @@ def test_a_single_forest_is_the_plug_in_of_the_best(structure):
     np.testing.assert_array_equal(fitted.edge_probabilities()[0], expected)
     alone = terms.max() - np.log(RHO) * best.count(-1)
     assert prior.log_evidence(stats) == pytest.approx(alone, rel=1e-11)
+
+
+def test_leaving_one_out_may_choose_no_edges():
+    """The alternative that `prior="loo"` tries is the limit of large root weights."""
+    X, y = rows(30, 4), np.arange(30) % 2
+    given = NormalForest()
+    stats = given.stats(X, y, 2)
+    (none,) = given.resolve(stats).other_scales(given)
+    limit = NormalForest(root_weight=1e14).resolve(stats)
+    expected = limit.update(stats).log_predictive(X)
+    np.testing.assert_allclose(none.update(stats).log_predictive(X), expected, rtol=1e-9)
+    assert not limit.other_scales(NormalForest(root_weight=1e14))
