@@ -70,7 +70,7 @@ def _one_pass(plan: Plan, known: dict[str, str]) -> tuple[Any, "Tally"]:
         if clf is None:
             holds = known or {name: rows.cells(name).holds() for name in plan.wanted}
             if not known:
-                _note_padded(plan, rows, holds)
+                _note_doubtful(plan, rows, holds)
             if not known and "empty" in holds.values():
                 raise _OtherRowsError
             with _advised(plan):
@@ -108,7 +108,7 @@ def learn_at_once(plan: Plan) -> tuple[Any, "Tally"]:
     """The same with all rows in memory, for models that do not add up."""
     rows = read_whole(plan.table, plan.wanted)
     holds = {name: rows.cells(name).holds() for name in plan.wanted}
-    _note_padded(plan, rows, holds)
+    _note_doubtful(plan, rows, holds)
     selection = Selection(plan.target, plan.drop_incomplete)
     with busy("sorting out columns"), _advised(plan):
         features = plan.features_of(holds)
@@ -122,13 +122,18 @@ def learn_at_once(plan: Plan) -> tuple[Any, "Tally"]:
     return clf, tally
 
 
-def _note_padded(plan: Plan, rows: "Rows", holds: dict[str, str]) -> None:
-    """Say which columns are read as numbers and may be codes."""
+def _note_doubtful(plan: Plan, rows: "Rows", holds: dict[str, str]) -> None:
+    """Say which columns are read as numbers and may be codes, or have None for a category."""
     for name in [plan.target, *plan.checked]:
         if holds[name] == "number" and (cell := rows.cells(name).padded()):
             note(
                 f"column {name!r} holds {shown(cell)}, read as the number {int(cell)}: if its "
                 "zeros matter, as in postal codes, write a letter before each cell"
+            )
+        if holds[name] == "text" and rows.cells(name).holds_none():
+            note(
+                f"column {name!r} holds None, read as a missing cell: if it is one of the "
+                "categories, write it otherwise, as none"
             )
 
 

@@ -115,6 +115,15 @@ class Cells:
         found = compute.index(compute.match_substring_regex(some, r"^\s*0\d+\s*$"), True).as_py()
         return None if found < 0 else str(self[found]).strip()
 
+    def holds_none(self, among: int = 10_000) -> bool:
+        """Whether one of some cells of a CSV file is the word None, which may be a category."""
+        from pyarrow import compute
+
+        if not (self._written and self._is_text):
+            return False
+        some = compute.utf8_trim_whitespace(self._array.slice(0, among))
+        return bool(compute.index(some, "None").as_py() >= 0)
+
     def _written_kind(self) -> str:
         """What text stands for that is not all missing."""
         from pyarrow import compute

@@ -301,6 +301,15 @@ def test_zeros_in_front_are_dropped_aloud(tmp_path, model):
     assert "column 'zip' holds '00008', read as the number 8: if its zeros matter" in told
 
 
+@pytest.mark.parametrize("target", ["y", "sport"])
+def test_none_among_categories_is_missing_aloud(tmp_path, target):
+    rows = "".join(f"{['None', 'some', 'much'][i % 3]},0.{i},{'ab'[i % 2]}\n" for i in range(9))
+    data = write(tmp_path / "d.csv", f"sport,x,y\n{rows}")
+    told = run("fit", data, "--target", target, "-o", tmp_path / "m.nc").stderr
+    assert told.count("column 'sport' holds None, read as a missing cell: if it is one of") == 1
+    assert "column 'y'" not in told
+
+
 def test_long_digits_are_identifiers(tmp_path):
     big = 2**53
     data = write(tmp_path / "d.csv", f"id,x,y\n{big},1,a\n{big + 1},2,b\n,3,a\n")
