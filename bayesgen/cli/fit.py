@@ -194,7 +194,14 @@ def fit(
         # does not know
         clf, tally = (learning.learn_at_once if model in _AT_ONCE else learning.learn)(plan)
     texts = getattr(clf, "text_columns_", ())  # which a pool has read as such
-    suspects.warn(suspects.find(tally.head, set(names) - {*texts}, chosen=kinds))
+    normal = {f.name for f in tally.features if f.kind == "gaussian"} - {*kinds}
+    odd = suspects.find(
+        tally.head,
+        set(names) - {*texts},
+        chosen=kinds,
+        normal=normal if model is Model.MIXED else (),
+    )
+    suspects.warn(odd)
     for feature in tally.features:
         if feature.name in texts:
             feature.kind = "text"

@@ -19,6 +19,7 @@ _PARSED = 200  # distinct texts of a column that are looked at for numbers and d
 _MOST = 0.9  # of them that must be one or the other
 _CATEGORIES = 2 / 3  # as many different texts as cells
 _SENTENCE = 4  # words, on average, of a column of sentences
+_NAMED = 5  # columns that share an oddity
 
 _ID = re.compile(r"(?i:(^|[^a-z])(id|ids|index|uuid|row_?num(ber)?)$|^unnamed: *\d+$)|[a-z]I[Dd]$")
 _DATE = re.compile(
@@ -30,7 +31,7 @@ _NUMBER = re.compile(r"[-+]?(\d+|\d{1,3}([,.' ]\d{3})+)([.,]\d+)? ?%?")
 
 
 class ColumnWarning(UserWarning):
-    """Columns look like identifiers, dates, unread numbers, or hold a single value."""
+    """Columns look like identifiers, dates, unread numbers, or hold one or two values."""
 
 
 def find(
@@ -38,6 +39,7 @@ def find(
     used: Collection[str] | None = None,
     chosen: bool | Collection[str] = False,
     text: bool = True,
+    normal: Collection[str] = (),
 ) -> dict[str, str]:
     """What is odd about the columns of a data frame.
 
@@ -48,7 +50,8 @@ def find(
     - text with more than two different values for every three cells;
     - whole numbers, all different, in a column whose name says that it identifies rows (``id``,
       ``row_id``, ``PassengerId``, ``index``, ``Unnamed: 0``);
-    - a single value, unless it is 0 or 1: indicator columns are constant in many a subset.
+    - a single value, unless it is 0 or 1: indicator columns are constant in many a subset;
+    - two different numbers in a column of `normal`.
 
     Parameters
     ----------
@@ -58,6 +61,8 @@ def find(
         Columns whose kind the user has named: dates and numbers as text are meant there.
     text : bool
         Whether text stands for categories; otherwise it was read as numbers, and is not looked at.
+    normal : names
+        Columns of a table of several kinds that have a Normal density because they hold numbers.
 
     Returns
     -------
@@ -68,6 +73,8 @@ def find(
         if column.kind == "text" and not text:
             continue
         why = _oddity(column, name, chosen if isinstance(chosen, bool) else name in chosen)
+        if not why and name in normal:
+            why = _two_numbers(column)
         if why:
             out[name] = why
     return out
@@ -112,13 +119,35 @@ def _all_real(frame: Any) -> Array | None:
 def warn(found: dict[str, str], stacklevel: int = 3) -> None:
     """One `ColumnWarning` of all that `find` has found, if there are any."""
     if found:
-        each = "; ".join(f"{name!r} {why}" for name, why in found.items())
+        whys: dict[str, list[str]] = {}
+        for name, why in found.items():
+            whys.setdefault(why, []).append(name)
+        each = "; ".join(f"{_listed(names)} {why}" for why, names in whys.items())
         warnings.warn(
             f"look at {'this column' if len(found) == 1 else f'these {len(found)} columns'} "
             f"again: {each}",
             ColumnWarning,
             stacklevel=stacklevel,
         )
+
+
+def _listed(names: list[str]) -> str:
+    if len(names) == 1:
+        return repr(names[0])
+    shown, more = names[:_NAMED], len(names) - _NAMED
+    return f"{', '.join(map(repr, shown))}{f' and {more} more' if more > 0 else ''} each"
+
+
+def _two_numbers(column: Column) -> str:
+    """That a Normal density is no model of two values."""
+    present = column.values[column.present] if column.kind in ("integer", "real") else np.zeros(0)
+    if len(present) < _FEW or len(set(present[:_FEW].tolist())) > 2:
+        return ""
+    low, high = present.min(), present.max()
+    if low == high or not ((present == low) | (present == high)).all():
+        return ""
+    kind = "bernoulli" if (low, high) == (0, 1) else "categorical"
+    return f"holds {low:g} and {high:g} alone, for which a Normal is no model: make its kind {kind}"
 
 
 def _oddity(column: Column, name: str, chosen: bool) -> str:

@@ -1,6 +1,6 @@
 """Rows to posterior: fit, in parts, merged, forgotten; in closed form or by draws."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any, Self, get_args
 
@@ -98,8 +98,8 @@ class Learning(Estimator):
         SamplingWarning
             If NUTS reports divergences, or the chains disagree or are too short.
         ColumnWarning
-            If columns of a data frame look like row numbers, names, dates or numbers as text, or
-            hold one value (`bayesgen.encoding.suspects.find` has the limits).
+            If columns of a data frame look like row numbers, names, dates or numbers as text, hold
+            one value, or are two numbers that became Normal (`bayesgen.encoding.suspects.find`).
 
         Notes
         -----
@@ -269,8 +269,13 @@ class Learning(Estimator):
                 set(self._feature_names()),
                 chosen=getattr(self, "columns", True) is not None,  # the kinds of the columns
                 text=hasattr(self, "categories"),
+                normal=self._normal_by_type(),
             )
             suspects.warn(self._suspects, stacklevel=4)
+
+    def _normal_by_type(self) -> Collection[str]:
+        """Columns of a table of several kinds that are Normal because they hold numbers."""
+        return ()
 
     def _unlearn(self) -> None:
         for name in _LEARNT:

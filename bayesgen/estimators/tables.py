@@ -1,6 +1,6 @@
 """Tables with names, categories and columns of several kinds: CategoricalNB, MixedNB."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, Literal, Self
 
@@ -298,6 +298,12 @@ class MixedNB(_Table):
         """Kind, position and categories of every column."""
         schema: TableSchema = self.encoder_
         return schema
+
+    def _normal_by_type(self) -> Collection[str]:
+        if self.columns is not None:
+            return ()
+        kinds = self.schema_.kinds
+        return {n for n, k in zip(self._feature_names(), kinds, strict=True) if k == "gaussian"}
 
     def _learn(self, X: Any) -> TableSchema:
         table = Table(X)

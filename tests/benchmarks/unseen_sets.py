@@ -91,7 +91,7 @@ survival/colon status id,time
 survival/flchain death futime,chapter
 survival/pbc status time
 survival/veteran celltype
-vcd/Baseball league86 name1,name2,team86,league87,team87,div87,div86
+vcd/Baseball league86 name1,name2,team86,league87,team87,div86
 """
 
 
