@@ -392,6 +392,8 @@ class Posterior(Learning):
             if X is not None:
                 raise ValueError("observed=False is the prior alone: leave X and y out")
             return self.prior_.to_pymc(coords)
+        if X is not None:
+            self._refuse_unseen(self._read(X, reset=False))
         if "model_" not in self.__dict__:
             return self._pymc_of_rows(X, y)
         if X is None:
