@@ -170,6 +170,24 @@ def test_a_row_without_cells_leaves_draws_as_they_are():
     np.testing.assert_allclose(found.elpd_i[[2, 5]], np.log(3 / 7), rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore::bayesgen.inference.diagnostics.SamplingWarning")  # few draws
+@pytest.mark.parametrize(("draws", "chains"), [(1, 1), (3, 1), (2, 2), (4, 1)])
+def test_draws_too_few_for_a_tail_or_an_error_are_said_to_be(iris, draws, chains):
+    X, y = iris
+    few = {"draws": draws, "tune": 0, "chains": chains, "random_seed": 0, "progressbar": False}
+    clf = bg.GaussianNB().fit(X, y, inference="gibbs", **few)
+    with pytest.warns(bg.MonteCarloWarning, match="Pareto k .*largest, inf"):
+        assert np.isposinf(clf.loo(X, y).pareto_k).all()
+    if draws < 4:
+        for ask in (clf.predict_uncertainty, clf.predict_interval, clf.typicality, clf.predict_set):
+            with (
+                warnings.catch_warnings(),
+                pytest.raises(ValueError, match="4 or more are needed"),
+            ):
+                warnings.simplefilter("ignore", bg.MonteCarloWarning)
+                ask(X[:3])
+
+
 def test_one_class_and_text():
     clf = bg.MarkovNB(order=2).fit(["abab", "abba", "ccc", "cac"], ["x", "x", "y", "y"])
     assert clf.loo(["abab", "abba", "ccc", "cac"], ["x", "x", "y", "y"]).elpd < 0
