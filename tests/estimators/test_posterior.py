@@ -125,7 +125,7 @@ def test_pymc_names_a_category_that_it_has_no_parameter_for(estimator, likelihoo
     X = X if estimator is bg.MixedNB else X[["island"]]
     clf, y = estimator().fit(X, [0, 0, 1, 1]), [0, 0, 1, 1]
     new = X.assign(island=["p", "a; b", "q", None])
-    said = r"column 'island' holds 'a; b' in row 1, .* \('p', 'q'\); the PyMC model has no parameter"
+    said = r"column 'island' holds 'a; b' in row 1, .* \('p', 'q'\); the PyMC model has no param"
     with pytest.raises(ValueError, match=said):
         clf.to_pymc(new, y, likelihood=likelihood)
     assert clf.to_pymc(new.iloc[[0, 2, 3]], [0, 1, 1], likelihood=likelihood).free_RVs
