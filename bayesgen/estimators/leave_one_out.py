@@ -232,7 +232,8 @@ class LeaveOneOut(Estimator):
 
     def _check_numbers(self, rows: TrainingRows, partial: bool) -> None:
         """By the number of rows, and the class counts where the fit knew every label."""
-        n, seen = len(rows.codes), getattr(self, "n_rows_seen_", None)
+        # rows of weight 0 are no rows to the fit
+        n, seen = int(np.sum(rows.weight > 0)), getattr(self, "n_rows_seen_", None)
         if seen is not None and not partial and n != seen:
             raise ValueError(f"{_TRAINING_ROWS}; got {n} rows, and the fit had {seen}")
         if self.n_unlabelled_:

@@ -149,14 +149,19 @@ def smoothed_weights(log_ratios: Array) -> tuple[Array, Array]:
     """(n, S) log weights of draws by Pareto smoothing of (n, S) log importance ratios, and k (n,).
 
     Where the largest ratios are equal, as of draws that do not move, or draws are fewer than five,
-    there is no tail to fit: k is infinite, and the ratios are the weights.
+    or ratios differ so much that the fit overflows, there is no tail to fit: k is infinite, and the
+    ratios are the weights.
     """
     from arviz_stats.base import array_stats
 
     if log_ratios.shape[1] < _FEWEST_OF_A_TAIL:
         return log_softmax(log_ratios), np.full(len(log_ratios), np.inf)
     try:
-        weights, k = array_stats.psislw(-log_ratios)
+        with np.errstate(all="ignore"):
+            weights, k = array_stats.psislw(-log_ratios)
+        unfitted = np.isnan(k) | np.isnan(weights).any(axis=1)
+        if unfitted.any():
+            weights[unfitted], k[unfitted] = log_softmax(log_ratios[unfitted]), np.inf
         return weights, k
     except ValueError:
         if len(log_ratios) == 1:

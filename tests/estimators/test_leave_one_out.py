@@ -158,6 +158,19 @@ def test_other_labels_and_weights_are_refused_after_a_fit_by_draws(iris):
 
 
 @pytest.mark.filterwarnings("ignore::bayesgen.inference.diagnostics.SamplingWarning")  # few draws
+@pytest.mark.filterwarnings("ignore::bayesgen.posterior.monte_carlo.MonteCarloWarning")
+def test_rows_of_weight_0_are_left_out_of_the_scores_of_a_fit_by_draws(iris):
+    X, y = iris
+    w = np.where(np.arange(len(y)) % 10 == 0, 0.0, 1.0)
+    few = {"draws": 50, "tune": 1, "chains": 2, "random_seed": 0, "progressbar": False}
+    clf = bg.GaussianNB().fit(X, y, sample_weight=w, inference="gibbs", **few)
+    found = clf.loo(X, y, sample_weight=w)
+    assert list(found.elpd_i.obs_id.values) == list(np.flatnonzero(w))
+    own = bg.GaussianNB().fit(X[w > 0], y[w > 0], inference="gibbs", **few).loo(X[w > 0], y[w > 0])
+    np.testing.assert_allclose(found.elpd_i, own.elpd_i)
+
+
+@pytest.mark.filterwarnings("ignore::bayesgen.inference.diagnostics.SamplingWarning")  # few draws
 def test_a_row_without_cells_leaves_draws_as_they_are():
     X = np.array([[0.1], [0.4], [np.nan], [2.0], [2.2], [np.nan]])
     y = [0, 0, 0, 1, 1, 1]
