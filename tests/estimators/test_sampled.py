@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -255,6 +256,15 @@ def test_it_is_a_scikit_learn_estimator(name):
     np.testing.assert_array_equal(
         twin.fit(X, Y, progressbar=False).predict_proba(X), clf.predict_proba(X)
     )
+
+
+def test_a_regression_names_the_column_of_a_missing_cell():
+    X = pd.DataFrame(REALS, columns=["age", "height", "weight"])
+    clf = bg.BayesianLogisticRegression(draws=30, tune=1, chains=2).fit(X, Y, progressbar=False)
+    X.loc[4, "height"] = np.nan
+    for ask in (clf.predict, lambda X: clone(clf).fit(X, Y)):
+        with pytest.raises(ValueError, match=r"NaN: column 'height' in row 4; p\(y \| x\) says"):
+            ask(X)
 
 
 def test_a_prior_object_is_asked_for_when_a_file_is_read(tmp_path):
