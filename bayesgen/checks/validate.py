@@ -46,6 +46,7 @@ from bayesgen.checks.validation import Validation, verdict_of
 from bayesgen.datatree.tree import read_draws
 from bayesgen.families.errors import MissingCapabilityError
 from bayesgen.families.names import CLASS_WEIGHTS
+from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.inference.diagnostics import SamplingWarning
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.of_classifier import refuse_others
@@ -99,6 +100,13 @@ def validate(
     Validation
         With the verdict, what was compared, and what could not be.
 
+    Raises
+    ------
+    NoClosedFormError
+        If there is none, as of a classifier that is fitted by NUTS.
+    NotImplementedError
+        If the PyMC model has other variables than the posterior (averages over structures).
+
     Examples
     --------
     >>> import bayesgen as bg
@@ -112,6 +120,11 @@ def validate(
     if not 0 < false_alarm < 1:
         raise ValueError(f"false_alarm must be between 0 and 1, got {false_alarm!r}")
     refuse_others(clf, "validate")
+    if not clf._conjugate():  # before it is sampled
+        raise NoClosedFormError(
+            f"validate compares a closed form with NUTS, and {type(clf).__name__} has none: "
+            "bg.simulation_based_calibration asks whether its draws are right"
+        )
     fitted = clone(clf).fit(X, y, sample_weight=sample_weight)
     start = perf_counter()
     with warnings.catch_warnings():

@@ -162,14 +162,22 @@ def refuse_unlabelled(unlabelled: Array) -> None:
 def codes_of(labels: Any, classes: Array) -> Array:
     """Codes of known labels, of the shape of `labels`; an error names one that is no class."""
     values = np.asarray(labels)
-    codes = np.searchsorted(classes, values).clip(max=len(classes) - 1)
+    try:
+        codes = np.searchsorted(classes, values).clip(max=len(classes) - 1)
+    except TypeError:  # None or another type: no order
+        known = classes.tolist()
+        strange = (v for v in values.ravel().tolist() if _is_missing(v) or v not in known)
+        raise _no_class(next(strange), classes) from None
     unknown = classes[codes] != values
     if np.any(unknown):
-        raise ValueError(
-            f"{shown(values[unknown].tolist()[0])} is not a class; the classes are "
-            f"{shortened(str(classes.tolist()))}"
-        )
+        raise _no_class(values[unknown].tolist()[0], classes)
     return codes
+
+
+def _no_class(label: Any, classes: Array) -> ValueError:
+    return ValueError(
+        f"{shown(label)} is not a class; the classes are {shortened(str(classes.tolist()))}"
+    )
 
 
 def weights_by_class(class_prior: Any, classes: Array) -> Array:

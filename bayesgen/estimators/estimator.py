@@ -290,6 +290,9 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
         """What the family takes."""
         return X
 
+    def _refuse_unseen(self, X: Any) -> None:
+        """Raise ValueError where a cell of X, as read, is a category that theta does not have."""
+
     def _encode_as_read(self, X: Any) -> Any:
         """The same for one pass (`stats`, densities of rows): may encode rows as they are read."""
         return self._encode(X)

@@ -9,6 +9,7 @@ from bayesgen.encoding.labels import is_labelled, labels_and_mask, refuse_unlabe
 from bayesgen.estimators.estimator import Estimator
 from bayesgen.families.names import CLASS
 from bayesgen.inference.closed_form import NoClosedFormError
+from bayesgen.numerics.rows import class_counts
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.exact import ExactPosterior
 
@@ -226,13 +227,22 @@ class LeaveOneOut(Estimator):
         if exact:
             self._check_rows_of_fit(rows, partial)
         else:
-            self._check_number(rows, partial)
+            self._check_numbers(rows, partial)
         return rows
 
-    def _check_number(self, rows: TrainingRows, partial: bool) -> None:
-        n, seen = len(rows.codes), getattr(self, "n_rows_seen_", None)
+    def _check_numbers(self, rows: TrainingRows, partial: bool) -> None:
+        """By the number of rows, and the class counts where the fit knew every label."""
+        # rows of weight 0 are no rows to the fit
+        n, seen = int(np.sum(rows.weight > 0)), getattr(self, "n_rows_seen_", None)
         if seen is not None and not partial and n != seen:
             raise ValueError(f"{_TRAINING_ROWS}; got {n} rows, and the fit had {seen}")
+        if self.n_unlabelled_:
+            return
+        known = rows.codes >= 0
+        fitted = self._fitted().stats.count
+        count = class_counts(rows.codes[known], len(fitted), rows.weight[known])
+        if np.any(count > (1 + _SAME) * fitted) if partial else _differ(count, fitted):
+            raise _other_counts(count, fitted, self.classes_)
 
     def _check_rows_of_fit(self, rows: TrainingRows, partial: bool) -> None:
         """By the class counts and the evidence: a change of any cell changes it."""
@@ -248,11 +258,8 @@ class LeaveOneOut(Estimator):
                 raise ValueError(f"{_TRAINING_ROWS}; some of these were not: {error}") from None
         if partial:
             return
-        if not np.allclose(own.count, stats.count, rtol=_SAME):
-            raise ValueError(
-                f"{_TRAINING_ROWS}; got weights {own.count.round(6).tolist()} of the classes "
-                f"{self.classes_.tolist()}, and the fit had {stats.count.round(6).tolist()}"
-            )
+        if _differ(own.count, stats.count):
+            raise _other_counts(own.count, stats.count, self.classes_)
         if approximate:  # without an evidence
             left = [v for dims, v in rest.features.arrays().values() if CLASS in dims]
             if any((np.abs(v) > _SAME).any() for v in left):
@@ -264,6 +271,17 @@ class LeaveOneOut(Estimator):
                 f"{_TRAINING_ROWS}; these have the same classes and other features: their log "
                 f"evidence is {given:.6f}, that of the fit {fitted:.6f}"
             )
+
+
+def _differ(count: Array, fitted: Array) -> bool:
+    return not np.allclose(count, fitted, rtol=_SAME)
+
+
+def _other_counts(count: Array, fitted: Array, classes: Array) -> ValueError:
+    return ValueError(
+        f"{_TRAINING_ROWS}; got weights {count.round(6).tolist()} of the classes "
+        f"{classes.tolist()}, and the fit had {fitted.round(6).tolist()}"
+    )
 
 
 def _groups(groups: Any, n: int) -> Array:

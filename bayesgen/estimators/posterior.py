@@ -206,6 +206,14 @@ class Posterior(Learning):
         mcmc.check(draws, tune, chains, sampler)
         of_rows = {} if likelihood == "statistics" else {"X": X, "y": y}
         model = self.to_pymc(**of_rows, likelihood=likelihood)
+        other = [name for name in self.model_.params if name not in model.named_vars]
+        if other:  # of an average over structures
+            raise NotImplementedError(
+                f"the PyMC model of {type(self).__name__} has no variable {other[0]!r}: its tables "
+                "are not the parameters of posterior_, and its draws no draws of them. "
+                "draw_posterior() has exact draws; pm.sample(model=clf.to_pymc()) samples the "
+                "model as it is"
+            )
         posterior, sample_stats = mcmc.sample(
             model,
             draws=draws,
@@ -392,6 +400,8 @@ class Posterior(Learning):
             if X is not None:
                 raise ValueError("observed=False is the prior alone: leave X and y out")
             return self.prior_.to_pymc(coords)
+        if X is not None:
+            self._refuse_unseen(self._read(X, reset=False))
         if "model_" not in self.__dict__:
             return self._pymc_of_rows(X, y)
         if X is None:

@@ -1,6 +1,7 @@
 """Tables with names, categories and columns of several kinds: CategoricalNB, MixedNB."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Literal, Self
 
@@ -152,6 +153,11 @@ class CategoricalNB(_Table):
         values = codes.data if sparse.issparse(codes) else codes
         values[values == -1] = np.nan
         return codes
+
+    def _refuse_unseen(self, X: Any) -> None:
+        if self.unseen == "prior":  # else they are missing, or refused when encoded
+            with _no_parameter():
+                self.encoder_.refuse_unseen(read(X))
 
     def _encode_as_read(self, X: Any) -> Codes:
         table = read(X)
@@ -340,6 +346,11 @@ class MixedNB(_Table):
             codes[:, nominal] = np.where(unseen, np.nan, codes[:, nominal])
         return codes
 
+    def _refuse_unseen(self, X: Any) -> None:
+        if self.unseen == "prior" and "categorical" in self.schema_.blocks:
+            with _no_parameter():
+                self.schema_.refuse_unseen(X)
+
     def _decode(self, X: Any) -> Any:
         import pandas as pd
 
@@ -364,3 +375,16 @@ class MixedNB(_Table):
     def _check_same_features(self, other: Self) -> None:
         if self.schema_.names is None or other.schema_.names is None:
             super()._check_same_features(other)  # else the schemas compare names themselves
+
+
+@contextmanager
+def _no_parameter() -> Iterator[None]:
+    """Says of a category that was never seen what PyMC cannot do with it."""
+    try:
+        yield
+    except ValueError as error:
+        what = str(error).rsplit("; ", 1)[0]
+        raise ValueError(
+            f"{what}; the PyMC model has no parameter for it: declare it (categories=) and fit "
+            "again, make the cell missing, or leave the row out"
+        ) from None

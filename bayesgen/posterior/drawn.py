@@ -30,6 +30,8 @@ from bayesgen.posterior.monte_carlo import (
     warn_large_k,
 )
 
+_SAME = 1e-10  # spread of a log likelihood over draws that is rounding
+
 
 @dataclass(frozen=True, eq=False)
 class DrawnPosterior:
@@ -150,7 +152,8 @@ class DrawnPosterior:
 
         By Pareto-smoothed importance sampling: a draw has the weight of one over the likelihood
         of the row under it (Vehtari et al. 2017). A row that is not in the posterior (code -1 or
-        weight 0) keeps every draw: its k is -inf.
+        weight 0), or is as likely under every draw (no observed cell), keeps every draw: its k is
+        -inf.
 
         Warns
         -----
@@ -161,6 +164,7 @@ class DrawnPosterior:
         out = np.empty((X.shape[0], len(self.model.alpha)))
         k = np.full(X.shape[0], -np.inf)
         inside = (codes >= 0) & (weight > 0)
+        moving = any(np.ptp(v.reshape(-1, *v.shape[2:]), axis=0).any() for v in self.theta.values())
         given = np.zeros(len(self.model.alpha)) + 1.0 if exact else None
         for rows, draws in log_joint_blocks(family, self.theta, X, given):
             joint = draws.reshape(-1, *draws.shape[2:])  # (S, n, C)
@@ -170,6 +174,11 @@ class DrawnPosterior:
             if len(own):
                 y, w = codes[rows][own], weight[rows][own]
                 log_likelihood = w[:, None] * joint[:, own, y].T
+                with np.errstate(invalid="ignore"):  # impossible under every draw
+                    says_nothing = np.ptp(log_likelihood, axis=1) < _SAME
+                if moving and says_nothing.any():
+                    own, log_likelihood = own[~says_nothing], log_likelihood[~says_nothing]
+            if len(own):
                 log_w[own], k[np.arange(rows.start, rows.stop)[own]] = smoothed_weights(
                     -log_likelihood
                 )

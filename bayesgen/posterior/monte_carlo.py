@@ -28,6 +28,7 @@ from bayesgen.posterior.model import Quantity, log_weights, score
 
 _BLOCK = 1 << 21  # log densities held at a time: 16 MiB of float64
 _SLICE = 1 << 19  # of these, worked on at a time: a few temporaries of 4 MiB
+_FEWEST_OF_A_TAIL = 5  # draws, of which ArviZ takes a fifth for the tail
 _FEWEST_DRAWS = 4  # of a chain, below which no autocorrelation can be estimated
 
 # When an estimate is trusted. Tried on 2004 rows of 52 small fits of seven kinds, 2000 draws each,
@@ -100,12 +101,7 @@ def estimate(family: Family, theta: Theta, X: Matrix, class_weights: Array) -> M
     out = MonteCarlo(*(np.empty(shape) for _ in MonteCarlo._fields))
     drawn = class_weights.ndim > 1
     log_pi = np.zeros(n_classes) if drawn else log_weights(class_weights)
-    chain_length = np.shape(theta[next(iter(family.params))])[1]
-    if chain_length < _FEWEST_DRAWS:
-        raise ValueError(
-            f"the posterior has {chain_length} draw(s) in a chain; {_FEWEST_DRAWS} or more are "
-            "needed to estimate the Monte Carlo error"
-        )
+    refuse_few_draws(np.shape(theta[next(iter(family.params))])[1])
     for rows, f in log_densities(family, theta, X, n_classes):
         if drawn:
             f += log_weights(class_weights)[:, :, None, :]
@@ -118,6 +114,15 @@ def estimate(family: Family, theta: Theta, X: Matrix, class_weights: Array) -> M
             for field, value in zip(out, _of_block(block, log_pi), strict=True):
                 field[where] = value
     return out
+
+
+def refuse_few_draws(chain_length: int) -> None:
+    """Raise a ValueError where autocorrelations cannot be estimated."""
+    if chain_length < _FEWEST_DRAWS:
+        raise ValueError(
+            f"the posterior has {chain_length} draw(s) in a chain; {_FEWEST_DRAWS} or more are "
+            "needed to estimate the Monte Carlo error"
+        )
 
 
 def warn_in_doubt(result: MonteCarlo, quantity: Quantity) -> None:
@@ -143,13 +148,20 @@ def warn_in_doubt(result: MonteCarlo, quantity: Quantity) -> None:
 def smoothed_weights(log_ratios: Array) -> tuple[Array, Array]:
     """(n, S) log weights of draws by Pareto smoothing of (n, S) log importance ratios, and k (n,).
 
-    Where the largest ratios are equal, as of draws that do not move, there is no tail to fit: k is
-    infinite, and the ratios are the weights.
+    Where the largest ratios are equal, as of draws that do not move, or draws are fewer than five,
+    or ratios differ so much that the fit overflows, there is no tail to fit: k is infinite, and the
+    ratios are the weights.
     """
     from arviz_stats.base import array_stats
 
+    if log_ratios.shape[1] < _FEWEST_OF_A_TAIL:
+        return log_softmax(log_ratios), np.full(len(log_ratios), np.inf)
     try:
-        weights, k = array_stats.psislw(-log_ratios)
+        with np.errstate(all="ignore"):
+            weights, k = array_stats.psislw(-log_ratios)
+        unfitted = np.isnan(k) | np.isnan(weights).any(axis=1)
+        if unfitted.any():
+            weights[unfitted], k[unfitted] = log_softmax(log_ratios[unfitted]), np.inf
         return weights, k
     except ValueError:
         if len(log_ratios) == 1:
@@ -340,6 +352,7 @@ def effective_sample_size(series: Array) -> Array:
 
     Source: Vehtari et al. (2021), Rank-normalization, folding, and localization, section 3.2.
     """
+    refuse_few_draws(series.shape[-1])
     half = series.shape[-1] // 2
     x = np.concatenate([series[..., :half], series[..., -half:]], axis=-2)
     chains = x.shape[-2]

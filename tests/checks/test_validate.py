@@ -15,6 +15,7 @@ from bayesgen.checks.coherence import contradictions
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
+from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.posterior.model import ClassModel
 from tests.predict.interval.against_nuts import percentile_errors
 from tests.selection import rest_is_slow
@@ -310,6 +311,12 @@ def test_columns_left_out_are_not_compared(monkeypatch):
     assert "mu[a, x1]" in names
     assert not any("x2" in name for name in names)
     assert result.passed, str(result)
+
+
+def test_a_classifier_without_a_closed_form_is_refused_before_it_is_fitted(monkeypatch):
+    monkeypatch.setattr(bg.StudentTNB, "fit", None)
+    with pytest.raises(NoClosedFormError, match=r"StudentTNB has none: bg\.simulation_based"):
+        bg.validate(bg.StudentTNB(), [[1.0], [2.0], [4.0]], [0, 1, 1])
 
 
 def test_what_could_not_be_checked_is_said(monkeypatch):

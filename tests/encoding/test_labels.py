@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import bayesgen as bg
-from bayesgen.encoding.labels import code_labels, is_labelled, labels_and_mask
+from bayesgen.encoding.labels import code_labels, codes_of, is_labelled, labels_and_mask
 
 RNG = np.random.default_rng(1)
 
@@ -74,3 +74,13 @@ def test_labels_of_two_types_in_an_array():
 def test_labels_of_arrow(y):
     clf = bg.GaussianNB().fit([[1.0], [0.0], [1.1]], y)
     assert clf.predict([[1.0]]) == ["b"]
+
+
+@pytest.mark.parametrize("label", [None, np.nan, pd.NA, 3, ("a",)])
+@pytest.mark.parametrize("dtype", [object, "U1"])
+def test_what_has_no_order_with_the_classes_is_no_class(label, dtype):
+    labels = np.empty(3, dtype=object)
+    labels[:] = ["a", "b", "a"]
+    labels[1] = label
+    with pytest.raises(ValueError, match=r"is not a class; the classes are \['a', 'b'\]"):
+        codes_of(labels, np.array(["a", "b"], dtype=dtype))

@@ -262,6 +262,17 @@ def test_models_in_pymc_are_of_given_forests_or_of_few_columns():
         wide.to_pymc()
 
 
+@pytest.mark.parametrize("estimator", [bg.TreeAugmentedNB, bg.AnDE])
+def test_draws_of_other_variables_are_refused_before_sampling(estimator, monkeypatch):
+    monkeypatch.setattr("bayesgen.inference.nuts.sample", None)
+    X, y = table()
+    X = X[["colour", "old"]]
+    clf = estimator().fit(X, y)
+    for ask in (clf.sample_posterior, lambda: bg.validate(clf, X, y)):
+        with pytest.raises(NotImplementedError, match="are not the parameters of posterior_"):
+            ask()
+
+
 def test_a_further_chunk_with_a_new_category_is_refused():
     clf = bg.TreeAugmentedNB(missing="category", prior="default")
     clf.fit([["red", "S"], ["blue", "M"], ["red", "M"]], ["a", "b", "a"])

@@ -1,5 +1,7 @@
 """`loo` and `loo_log_joint` of fitted classifiers: refits, NUTS, ArviZ, refusals."""
 
+import warnings
+
 import arviz as az
 import numpy as np
 import pytest
@@ -136,6 +138,64 @@ def test_draws_without_a_closed_form():
     score = part.loo(X, labels)
     assert score.n_data_points == len(y) - 7
     assert list(score.elpd_i.obs_id.values) == list(range(7, len(y)))
+
+
+@pytest.mark.filterwarnings("ignore::bayesgen.inference.diagnostics.SamplingWarning")  # few draws
+def test_other_labels_and_weights_are_refused_after_a_fit_by_draws(iris):
+    X, y = iris
+    w = np.linspace(0.5, 2, len(y))
+    few = {"draws": 50, "tune": 1, "chains": 2, "random_seed": 0, "progressbar": False}
+    clf = bg.GaussianNB().fit(X, y, sample_weight=w, inference="gibbs", **few)
+    for arguments in ({}, {"sample_weight": w[::-1]}, {"sample_weight": 3 * w, "partial": True}):
+        with pytest.raises(ValueError, match="got weights"):
+            clf.loo_log_joint(X, y, **arguments)
+    with pytest.raises(ValueError, match="got weights"):
+        clf.loo_log_joint(X, np.maximum(y, 1), sample_weight=w)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bg.MonteCarloWarning)
+        part = clf.loo(X[::5], y[::5], sample_weight=w[::5], partial=True)
+    assert part.n_data_points == 30
+
+
+@pytest.mark.filterwarnings("ignore::bayesgen.inference.diagnostics.SamplingWarning")  # few draws
+@pytest.mark.filterwarnings("ignore::bayesgen.posterior.monte_carlo.MonteCarloWarning")
+def test_rows_of_weight_0_are_left_out_of_the_scores_of_a_fit_by_draws(iris):
+    X, y = iris
+    w = np.where(np.arange(len(y)) % 10 == 0, 0.0, 1.0)
+    few = {"draws": 50, "tune": 1, "chains": 2, "random_seed": 0, "progressbar": False}
+    clf = bg.GaussianNB().fit(X, y, sample_weight=w, inference="gibbs", **few)
+    found = clf.loo(X, y, sample_weight=w)
+    assert list(found.elpd_i.obs_id.values) == list(np.flatnonzero(w))
+    own = bg.GaussianNB().fit(X[w > 0], y[w > 0], inference="gibbs", **few).loo(X[w > 0], y[w > 0])
+    np.testing.assert_allclose(found.elpd_i, own.elpd_i)
+
+
+@pytest.mark.filterwarnings("ignore::bayesgen.inference.diagnostics.SamplingWarning")  # few draws
+def test_a_row_without_cells_leaves_draws_as_they_are():
+    X = np.array([[0.1], [0.4], [np.nan], [2.0], [2.2], [np.nan]])
+    y = [0, 0, 0, 1, 1, 1]
+    few = {"draws": 200, "tune": 1, "chains": 2, "random_seed": 0, "progressbar": False}
+    clf = bg.GaussianNB().fit(X, y, inference="gibbs", **few)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bg.MonteCarloWarning)
+        found = clf.loo(X, y)
+    assert np.isneginf(found.pareto_k.values[[2, 5]]).all()
+    np.testing.assert_allclose(found.elpd_i[[2, 5]], np.log(3 / 7), rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::bayesgen.inference.diagnostics.SamplingWarning")  # few draws
+@pytest.mark.filterwarnings("ignore::bayesgen.posterior.monte_carlo.MonteCarloWarning")
+@pytest.mark.parametrize(("draws", "chains"), [(1, 1), (3, 1), (2, 2), (4, 1)])
+def test_draws_too_few_for_a_tail_or_an_error_are_said_to_be(iris, draws, chains):
+    X, y = iris
+    few = {"draws": draws, "tune": 0, "chains": chains, "random_seed": 0, "progressbar": False}
+    clf = bg.GaussianNB().fit(X, y, inference="gibbs", **few)
+    with pytest.warns(bg.MonteCarloWarning, match=r"Pareto k .*largest, inf"):
+        assert np.isposinf(clf.loo(X, y).pareto_k).all()
+    if draws < 4:
+        for ask in (clf.predict_uncertainty, clf.predict_interval, clf.typicality, clf.predict_set):
+            with pytest.raises(ValueError, match="4 or more are needed"):
+                ask(X[:3])
 
 
 def test_one_class_and_text():

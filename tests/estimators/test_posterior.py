@@ -116,3 +116,16 @@ def test_columns_in_another_order_are_refused_as_by_scikit_learn():
         clf.fit(frame, y)
         with pytest.raises(ValueError, match="same order"):
             clf.predict(frame[frame.columns[::-1]])
+
+
+@pytest.mark.parametrize("estimator", [bg.CategoricalNB, bg.MixedNB])
+@pytest.mark.parametrize("likelihood", ["statistics", "rows"])
+def test_pymc_names_a_category_that_it_has_no_parameter_for(estimator, likelihood):
+    X = pd.DataFrame({"size": [1.5, 2.0, 2.5, 1.0], "island": list("pqpq")})
+    X = X if estimator is bg.MixedNB else X[["island"]]
+    clf, y = estimator().fit(X, [0, 0, 1, 1]), [0, 0, 1, 1]
+    new = X.assign(island=["p", "a; b", "q", None])
+    said = r"column 'island' holds 'a; b' in row 1, .* \('p', 'q'\); the PyMC model has no param"
+    with pytest.raises(ValueError, match=said):
+        clf.to_pymc(new, y, likelihood=likelihood)
+    assert clf.to_pymc(new.iloc[[0, 2, 3]], [0, 1, 1], likelihood=likelihood).free_RVs

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -217,6 +218,16 @@ def test_labels_that_are_missing_and_weights(name):
     assert np.isfinite(clf.predict_proba(X)).all()
 
 
+@every_estimator
+def test_every_variable_of_the_model_has_named_dims(name):
+    clf, X = fitted(name)
+    model = clf.to_pymc(X, Y)
+    for variable in (*model.free_RVs, *model.deterministics):
+        dims = model.named_vars_to_dims.get(variable.name, ())
+        assert len(dims) == variable.ndim, variable.name
+        assert all(model.coords[d] is not None for d in dims)
+
+
 @some_estimators
 def test_what_needs_a_closed_form_says_so(name):
     clf, X = fitted(name)
@@ -245,6 +256,15 @@ def test_it_is_a_scikit_learn_estimator(name):
     np.testing.assert_array_equal(
         twin.fit(X, Y, progressbar=False).predict_proba(X), clf.predict_proba(X)
     )
+
+
+def test_a_regression_names_the_column_of_a_missing_cell():
+    X = pd.DataFrame(REALS, columns=["age", "height", "weight"])
+    clf = bg.BayesianLogisticRegression(draws=30, tune=1, chains=2).fit(X, Y, progressbar=False)
+    X.loc[4, "height"] = np.nan
+    for ask in (clf.predict, lambda X: clone(clf).fit(X, Y)):
+        with pytest.raises(ValueError, match=r"NaN: column 'height' in row 4; p\(y \| x\) says"):
+            ask(X)
 
 
 def test_a_prior_object_is_asked_for_when_a_file_is_read(tmp_path):

@@ -105,6 +105,13 @@ def test_effective_sample_size_has_no_unit():
 # ------------------------------------------------------------------------ the formulas, in loops
 
 
+def test_ratios_too_far_apart_for_a_tail_are_the_weights():
+    log_ratios = np.array([np.linspace(0, 3, 40), 1e6 * np.linspace(0, 3, 40) ** 4])
+    weights, k = monte_carlo.smoothed_weights(log_ratios)
+    assert np.isposinf(k).tolist() == [False, True]
+    np.testing.assert_allclose(weights[1], log_ratios[1] - logsumexp(log_ratios[1]))
+
+
 def test_the_estimates_written_out_in_forty_digits():
     rng = np.random.default_rng(3)
     f = rng.normal([[-700.0, -702.0, -699.0], [3.0, 1.0, 0.0]], 1.2, (2, 6, 2, 3))

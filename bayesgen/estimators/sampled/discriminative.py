@@ -2,8 +2,11 @@
 
 from typing import Any
 
+import numpy as np
+
 from bayesgen.estimators.sampled.classifier import SampledClassifier
 from bayesgen.families.sampled.logistic_regression import Features, LogisticRegression
+from bayesgen.numerics.rows import has_nan
 
 
 class BayesianLogisticRegression(SampledClassifier):
@@ -85,3 +88,13 @@ class BayesianLogisticRegression(SampledClassifier):
         return LogisticRegression(
             self.coef, self.intercept, self.features, self.coef_scale, self.intercept_scale
         )
+
+    def _read(self, X: Any, *, reset: bool) -> Any:
+        X = super()._read(X, reset=reset)
+        if has_nan(X):
+            row, j = np.argwhere(np.isnan(X))[0]
+            raise ValueError(
+                f"Input X contains NaN: column {self._feature_names()[j]!r} in row {row}; "
+                f"{LogisticRegression.missing}"
+            )
+        return X

@@ -174,6 +174,7 @@ class HierarchicalBernoulli(Family):
             np.arange(n_features),
             lambda cells: cells.sum(axis=0),
             shape=(n_classes, n_features),
+            cell_dim=dims[1],
         )
         axes = pm.Data(f"{prefix}axes", class_axes(self.share))
         deviation = (axes * rotated).sum(axis=1)

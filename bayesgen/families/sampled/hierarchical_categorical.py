@@ -192,6 +192,8 @@ class HierarchicalCategorical(Family):
         k = real.sum(axis=1)
         basis = pm.Data(f"{prefix}basis", _contrasts(k, self.share))
         free = np.nonzero(np.arange(width - 1) < k[:, None] - 1)  # a column has k - 1 contrasts
+        contrast = f"{prefix}category_contrast"
+        pm.modelcontext(None).add_coords({contrast: np.arange(len(free[0]))})
 
         def in_columns(contrasts: Any) -> Any:  # (..., R - D) to (..., D, K - 1)
             empty: Any = pt.alloc(np.float64(0.0), *contrasts.shape[:-1], n_features, width - 1)
@@ -212,6 +214,7 @@ class HierarchicalCategorical(Family):
             free[0],
             lambda found: in_columns(found).sum(axis=(0, 2)),
             shape=(n_classes, len(free[0])),
+            cell_dim=contrast,
         )
         axes = pm.Data(f"{prefix}axes", class_axes(self.share.sum(axis=2) / k))
         turned = (axes[:, :, :, None] * in_columns(rotated)).sum(axis=1)
@@ -219,7 +222,11 @@ class HierarchicalCategorical(Family):
         common = (prior["share"] * deviation).sum(axis=0)
         shift = (common[..., None] * basis).sum(axis=1)
         level = pm.Normal(
-            f"{prefix}level", shift[free], prior["scale"][free[0]], shape=len(free[0])
+            f"{prefix}level",
+            shift[free],
+            prior["scale"][free[0]],
+            shape=len(free[0]),
+            dims=contrast,
         )
 
         def log_softmax(log_odds: Any) -> Any:

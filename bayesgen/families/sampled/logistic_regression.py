@@ -145,27 +145,32 @@ class LogisticRegression(Family):
         # what independent Normals of standard deviation sigma say of all contrasts of the classes
         coef_sd, intercept_sd = self.coef_scale / np.sqrt(2), self.intercept_scale / np.sqrt(2)
 
-        def summing_to_zero(name: str, sd: float, *shape: int) -> Any:
-            raw = pm.Normal(f"{prefix}{name}_raw", 0.0, sd, shape=(basis.shape[1], *shape))
-            return pt.dot(basis, raw)
+        contrast = f"{prefix}class_contrast"
+        model.add_coords({contrast: np.arange(basis.shape[1])})
 
-        def declared(name: str, sd: float, *shape: int) -> Any:
+        def summing_to_zero(name: str, sd: float, *dims: str) -> Any:
+            own = (contrast, *dims)
+            shape = tuple(len(model.coords[d]) for d in own)
+            return pt.dot(basis, pm.Normal(f"{prefix}{name}_raw", 0.0, sd, shape=shape, dims=own))
+
+        def declared(name: str, sd: float) -> Any:
             return parameter(
                 self,
                 prefix,
                 name,
                 lambda full, dims: pm.Deterministic(
-                    full, summing_to_zero(name, sd, *shape), dims=dims
+                    full, summing_to_zero(name, sd, *dims[1:]), dims=dims
                 ),
             )
 
         theta = {
             "intercept": declared("intercept", intercept_sd),
-            "coef": declared("coef", coef_sd, n_features),
+            "coef": declared("coef", coef_sd),
         }
         if self.features == "quadratic":
             j, k = np.triu_indices(n_features)
-            products = summing_to_zero("quadratic", coef_sd / 2, len(j))
+            model.add_coords({f"{prefix}product": np.arange(len(j))})
+            products = summing_to_zero("quadratic", coef_sd / 2, f"{prefix}product")
             place = np.zeros((n_features, n_features), dtype=np.int64)
             place[j, k] = place[k, j] = np.arange(len(j))
             Q = products[:, place] * np.where(np.eye(n_features, dtype=bool), 1.0, 0.5)

@@ -89,6 +89,7 @@ def declare_deviations(
     column: Any,
     by_column: Callable[[Any], Any],
     shape: tuple[int, int],
+    cell_dim: str,
 ) -> Any:
     """Deviations of the classes about the base log-odds, by the free variable ``deviation_raw``.
 
@@ -102,6 +103,8 @@ def declare_deviations(
         Of which column a cell is.
     by_column : sums (class, cell) to (feature,)
     shape : numbers of classes and of cells
+    cell_dim : str
+        Dim of the cells, beside ``class_axis``.
 
     Returns
     -------
@@ -130,6 +133,7 @@ def declare_deviations(
     bend = centring * omega * unit
     scale = pt.exp(centring * pt.log(tau))
     cells = pt.ones((shape[0], 1)) * scale[column]
+    pm.modelcontext(None).add_coords({f"{prefix}class_axis": np.arange(shape[0])})
     raw = pm.CustomDist(
         f"{prefix}deviation_raw",
         cells,
@@ -140,6 +144,7 @@ def declare_deviations(
         signature="(c,f),(d)->(c,f)",
         class_name="StretchedNormal",
         shape=shape,
+        dims=(f"{prefix}class_axis", cell_dim),
     )
     y = _operation()(by_column(pt.sqr(raw / cells)), bend, count)
     ratio = _stretch(omega * unit * (y - count)) / _stretch(bend * (y - count))

@@ -112,8 +112,10 @@ def test_one_class_is_refused_before_anything_is_compiled():
 def test_what_makes_no_sense_is_refused():
     X, y = rows(20, 2)
     X[3, 1] = np.nan
-    with pytest.raises(ValueError, match=r"row 3, feature 1; p\(y \| x\) says nothing of x"):
+    with pytest.raises(ValueError, match=r"'x1' in row 3; p\(y \| x\) says nothing of x"):
         bg.BayesianLogisticRegression().fit(X, y)
+    with pytest.raises(ValueError, match=r"row 3, feature 1; p\(y \| x\) says nothing of x"):
+        LogisticRegression().with_defaults(X, y, 2)
     with pytest.raises(ValueError, match="features must be 'linear' or 'quadratic'"):
         bg.BayesianLogisticRegression("cubic").fit(np.nan_to_num(X), y)
     with pytest.raises(ValueError, match="coef_scale must be > 0"):
