@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from scipy.special import logsumexp
+from scipy.special import gammaln, logsumexp
 from sklearn.datasets import load_digits, load_iris, load_wine, make_blobs
 from sklearn.ensemble import BaggingClassifier
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
@@ -383,3 +383,20 @@ def test_river_rows_one_by_one():
         np.testing.assert_allclose(
             one_by_one.predict_log_proba(rows), whole.predict_log_proba(rows), atol=1e-12
         )
+
+
+@pytest.mark.parametrize("ess", [None, 5.0], ids=["K2", "BDeu"])
+def test_pgmpy_scores_of_the_naive_bayes_graph(ess):
+    """pgmpy 1.1, structure scores: the evidence, by a local score of each variable given y."""
+    rng = np.random.default_rng(0)
+    rows, labels = rng.integers(0, 3, (50, 4)), rng.integers(0, 2, 50)
+    tables = [np.bincount(labels)[None]]
+    tables += [np.array([np.bincount(x[labels == c], minlength=3) for c in (0, 1)]) for x in rows.T]
+    expected = 0.0
+    for n in tables:  # (parents' values, states)
+        a = np.full(n.shape, 1.0 if ess is None else ess / n.size)
+        expected += (gammaln(a.sum(1)) - gammaln((a + n).sum(1))).sum()
+        expected += (gammaln(a + n) - gammaln(a)).sum()
+    alpha, class_alpha = (1.0, 1.0) if ess is None else (ess / 6, ess / 2)
+    clf = bg.CategoricalNB(alpha, class_alpha=class_alpha).fit(rows, labels)
+    assert clf.log_evidence_ == pytest.approx(expected, rel=1e-13)
