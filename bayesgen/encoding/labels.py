@@ -69,7 +69,7 @@ def is_labelled(y: Array, masked: Array) -> Array:
         If no row has a label, or if -1 may as well be an ordinary label: beside it there is
         only one label other than 1, or another negative one.
     """
-    unlabelled = masked | _has_no_label(y)
+    unlabelled = masked | has_no_label(y)
     numbers = np.array(y.tolist()) if y.dtype.kind == "O" and not unlabelled.any() else y
     if not unlabelled.any() and numbers.dtype.kind in "if" and np.any(numbers == -1):
         unlabelled = numbers == -1
@@ -87,7 +87,8 @@ def is_labelled(y: Array, masked: Array) -> Array:
     return ~unlabelled
 
 
-def _has_no_label(y: Array) -> Array:
+def has_no_label(y: Array) -> Array:
+    """(N,) where a label is None, NaN or NA."""
     if y.dtype.kind == "O":
         return np.array([_is_missing(v) for v in y.tolist()], dtype=bool)
     return y != y if y.dtype.kind in "fM" else np.zeros(len(y), dtype=bool)
@@ -97,7 +98,7 @@ def code_labels(y: Array) -> tuple[Array, Array]:
     """(sorted labels, code of each row)."""
     if (found := _code_strings(y)) is not None:
         return found
-    refuse_unlabelled(_has_no_label(y))
+    refuse_unlabelled(has_no_label(y))
     if (found := _code_small_integers(y)) is not None:
         return found
     if y.dtype.kind == "f" and np.isinf(y).any():

@@ -123,6 +123,24 @@ class _Binned(GivenStructure, _Table):
         self._refuse_unknown(found.encode(X), found)
         return found
 
+    def _absorb(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> None:
+        if "stats_" in self.__dict__:
+            self._refuse_single_bins()
+        super()._absorb(X, y, sample_weight, classes)
+
+    def _refuse_single_bins(self) -> None:
+        """Raise where later rows can tell nothing of a column: the first rows gave it one bin."""
+        schema, given = self.encoder_.schema, set(map(str, self.cuts or {}))
+        for name, kind, ends in zip(
+            schema.names or schema.positions, schema.kinds, self.encoder_.cuts, strict=True
+        ):
+            if kind == "gaussian" and not ends and str(name) not in given:
+                raise ValueError(
+                    f"column {name!r} had one value in the first rows, from which bins are taken, "
+                    "so that what comes later tells nothing: declare cuts= (an empty list leaves "
+                    "the column one bin), or begin with more rows"
+                )
+
     def _refuse_unknown(self, codes: Array, encoder: BinnedTable) -> None:
         """Raise where a training cell has no code."""
         gone = np.argwhere(np.isnan(codes))

@@ -244,6 +244,8 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
         if out.dtype.kind == "O":  # of a categorical dtype
             refuse_text(X, type(self).__name__)
             out = out.astype(np.float64)
+        if not out.dtype.isnative:  # as of FITS files; PyTensor and compiled kernels have no others
+            out = out.astype(out.dtype.newbyteorder("="))
         return out
 
     def _takes_as_it_is(self, X: Any, reset: bool, ensure_all_finite: Any) -> bool:
@@ -254,7 +256,9 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
         stored = type(X) is sparse.csr_matrix and self._accepts_sparse()
         if not (stored or type(X) is np.ndarray) or X.ndim != 2 or min(X.shape) == 0:
             return False
-        if X.dtype.kind not in "biuf" or "feature_names_in_" in self.__dict__:
+        if X.dtype.kind not in "biuf" or not X.dtype.isnative:
+            return False
+        if "feature_names_in_" in self.__dict__:
             return False
         if not reset and X.shape[1] != self.n_features_in_:
             return False

@@ -41,7 +41,7 @@ def refuse_large_cells(
     if getattr(X, "ndim", 0) != 2 or not isinstance(getattr(X, "dtype", None), np.dtype):
         return  # documents; bits that are read as they are used
     for block in family.blocks(stats):
-        largest = block.family.statistics.largest_cell
+        largest = np.float64(block.family.statistics.largest_cell)  # beyond what float32 holds
         if stats is not None and _peak(block.stats) < largest / 2:
             continue
         part = X[:, block.columns]

@@ -9,12 +9,14 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 from bayesgen.encoding.in_memory import refuse_elsewhere
 from bayesgen.encoding.labels import (
     code_labels,
+    has_no_label,
     is_labelled,
     labels_and_mask,
     refuse_mixed,
     refuse_two_types,
     refuse_unlabelled,
 )
+from bayesgen.encoding.literals import shown
 from bayesgen.families.shared.hyperparameters import SMALLEST
 from bayesgen.numerics.special import LARGEST_COUNT, Array
 
@@ -86,7 +88,15 @@ def labelled(X: Any, y: Any, sample_weight: Any, *, unlabelled: bool = False) ->
 def among(classes: Any, labels: Array, codes: Array) -> tuple[Array, Array]:
     """All labels that may come, and the codes of rows among them."""
     refuse_mixed(classes)
-    classes = np.unique(np.asarray(classes))
+    given = np.asarray(classes)
+    if given.ndim != 1:  # one label, a set, a table
+        raise ValueError(f"classes must be a list of labels, got {shown(classes)}")
+    none = has_no_label(given)
+    if isinstance(classes, np.ma.MaskedArray):
+        none |= np.ma.getmaskarray(classes)
+    if none.any():
+        raise ValueError(f"classes holds {given[none].tolist()[0]!r}, which is no label")
+    classes = np.unique(given)
     refuse_two_types(labels, classes)
     unknown = np.setdiff1d(labels, classes)
     if unknown.size:

@@ -25,12 +25,25 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
+def refuse_subclass(clf: Any) -> None:
+    """Raise TypeError for a classifier whose file `bayesgen.load` would not know."""
+    from bayesgen.estimators import ESTIMATORS
+
+    if type(clf) not in ESTIMATORS:
+        raise TypeError(
+            f"model files hold classifiers of bayesgen, and {type(clf).__name__} is a class of "
+            "your own, which bayesgen.load does not know: pickle it"
+        )
+
+
 class Saving(Posterior):
     """Storage without pickle."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a netCDF file; `bayesgen.load` reads it. No pickle."""
-        storage.write(path, *self._record())
+        record = self._record()
+        refuse_subclass(self)
+        storage.write(path, *record)
 
     def _record(self) -> tuple["xr.Dataset", dict[str, Any], dict[str, "xr.Dataset"]]:
         """What `storage.write` takes."""

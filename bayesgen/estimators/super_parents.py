@@ -52,8 +52,9 @@ class AnDE(_Binned):
     product of the predictives of one row after the other. Draws and intervals draw s by u.
 
     Everything is conditional on the bins, the categories and, where it is None, the strength:
-    exact leave-one-out does not learn these again. Parts that are merged must have the same
-    `cuts`, `categories` and `missing`. At most 2^25 counts are kept, of all classes together.
+    exact leave-one-out does not learn these again. ``partial_fit`` and streams take the bins and
+    categories of the first rows; parts that are merged must have the same: declare `cuts`,
+    `categories` and `missing`. At most 2^25 counts are kept, of all classes together.
 
     `to_pymc` declares ``pi`` (class) and ``tables_{c}_{j}`` (context_{c}_{j}, code_{j}), in class
     number c: codes of what column j depends on, of super-parents the earlier ones, and of j.

@@ -265,6 +265,13 @@ ESTIMATORS: dict[str, tuple[Any, Any]] = {
 }
 
 
+def test_a_graph_of_big_endian_rows() -> None:
+    """As files of FITS and memory maps have them; PyTensor has no type for these."""
+    X = REALS.astype(">f8")
+    model, same = (bg.GaussianNB().fit(x, Y).to_pymc(x, Y, likelihood="rows") for x in (X, REALS))
+    np.testing.assert_array_equal(log_p(model), log_p(same))
+
+
 @pytest.mark.parametrize("name", rest_is_slow(ESTIMATORS, ["markov", "mixed"]))
 def test_a_graph_of_other_rows_is_conditioned_on_them(name: str) -> None:
     """By statistics and by rows the log posteriors differ by a constant; the fit's do not."""

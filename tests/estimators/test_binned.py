@@ -196,6 +196,17 @@ def test_parts_of_rows_make_the_whole(make):
         left.partial_fit(X[:2].assign(colour="pink"), y[:2])
 
 
+@each
+def test_later_rows_need_bins_of_the_first(make):
+    X, y = np.arange(12.0).reshape(6, 2), np.arange(6) % 2
+    with pytest.raises(ValueError, match=r"column 0 had one value in the first rows.*cuts="):
+        make().partial_fit(X[:1], y[:1]).partial_fit(X[1:], y[1:])
+    X[:, 1] = 7.0
+    one_bin = make(cuts={1: []}).partial_fit(X[:4], y[:4]).partial_fit(X[4:], y[4:])
+    assert one_bin.forget(X[4:], y[4:]).stats_.count.sum() == 4
+    make().fit(X, y).forget(X[:1], y[:1])
+
+
 @two_are_fast
 def test_intervals_uncertainty_and_new_rows(name):
     X, y = table()

@@ -142,3 +142,20 @@ def test_declared_classes_must_hold_the_labels():
     X, _, y = sample(CASES["GaussianNB"])
     with pytest.raises(ValueError, match=r"not in classes: \['cedar'\]"):
         bg.GaussianNB().partial_fit(X, y, classes=["ash", "birch"])
+
+
+@pytest.mark.parametrize(
+    ("classes", "message"),
+    [
+        ([0, 1, np.nan], "classes holds nan, which is no label"),
+        (np.array([0, 1, None]), "classes holds None"),
+        (np.ma.array([0, 1, 2], mask=[0, 0, 1]), "classes holds 2"),
+        ({0, 1}, r"classes must be a list of labels, got \{0, 1\}"),
+        ([[0, 1]], "list of labels"),
+        (1, "list of labels"),
+    ],
+    ids=str,
+)
+def test_declared_classes_are_labels(classes, message):
+    with pytest.raises(ValueError, match=message):
+        bg.GaussianNB().partial_fit([[0.0], [1.0]], [0, 1], classes=classes)

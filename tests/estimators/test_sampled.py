@@ -93,6 +93,13 @@ def test_every_estimator_has_data():
     assert set(DATA) == set(SAMPLED)
 
 
+def test_counts_in_float32_are_the_same_numbers():
+    clf = bg.DirichletCompoundMultinomialNB(draws=30, tune=1, chains=2, random_state=4)
+    X = COUNTS.astype(np.float32)
+    found, expected = (clone(clf).fit(rows, Y, progressbar=False) for rows in (X, COUNTS))
+    np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), rtol=1e-6)
+
+
 every_estimator = pytest.mark.parametrize("name", DATA)
 some_estimators = pytest.mark.parametrize(
     "name",

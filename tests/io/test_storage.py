@@ -340,6 +340,21 @@ def test_arguments_that_no_file_can_hold_are_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_classes_of_the_user_s_own_are_refused(tmp_path):
+    class Mine(bg.GaussianNB):
+        pass
+
+    clf = Mine().fit(REAL, Y)
+    for model in (clf, bg.LogLinearPool([Mine()]).fit(REAL, Y)):
+        with pytest.raises(TypeError, match=r"Mine is a class of your own.*pickle it"):
+            model.save(tmp_path / "m.nc")
+    assert list(tmp_path.iterdir()) == []
+    chunks = [(REAL[:4], Y[:4]), (REAL[4:], Y[4:])]  # a checkpoint is read with the class at hand
+    for _ in range(2):
+        again = bg.fit_stream(Mine(), chunks, checkpoint=tmp_path / "c.nc")
+    assert again.log_evidence_ == pytest.approx(clf.log_evidence_)
+
+
 # --------------------------------------------------------------------- damaged and foreign files
 
 

@@ -10,6 +10,7 @@ from bayesgen.encoding.selection import Selection
 from bayesgen.encoding.views import TableView
 from bayesgen.estimators.estimator import package_version
 from bayesgen.estimators.pool.members import Member
+from bayesgen.estimators.saving import refuse_subclass
 from bayesgen.inference.exponents import ExponentPrior, Exponents
 from bayesgen.inference.pool_average import Average
 from bayesgen.io import storage
@@ -36,6 +37,7 @@ def record(pool: "LogLinearPool") -> tuple["xr.Dataset", dict[str, Any], dict[st
                 f"cannot save the pool: member {member.name!r} is a pipeline, and its steps before "
                 "the classifier have no place in a model file; transform X before the pool"
             )
+        refuse_subclass(member.clf)
         fit, state, draws = member.clf._record()
         for name, group in {_FIT: fit, **draws}.items():
             groups[f"member_{k}_{name}"] = group

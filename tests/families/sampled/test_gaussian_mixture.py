@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 import bayesgen as bg
 from bayesgen.estimators.sampled import mixture
 from bayesgen.estimators.sampled.classifier import SampledClassifier
-from bayesgen.families.sampled.gaussian_mixture import GaussianMixture
+from bayesgen.families.sampled.gaussian_mixture import GaussianMixture, clusters
 from bayesgen.inference.diagnostics import Diagnosis, diagnose
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.model import ClassModel
@@ -34,6 +34,14 @@ TRUTH = {
     "sigma": np.ones((2, 2, 2)),
     "correlation": np.array([[LEAN, np.eye(2)], [np.eye(2), np.eye(2)]]),
 }
+
+
+def test_clusters_of_rounded_rows_are_found_without_a_warning():
+    # starts drawn from equal rows leave a cluster empty, of which SciPy warns
+    x = np.repeat([[0.0, 0.0], [1.0, 0.0], [5.0, 5.0]], [20, 1, 9], axis=0)
+    centres, label = clusters._clusters(x, 2)
+    np.testing.assert_allclose(np.sort(centres[:, 1]), [0.0, 5.0])
+    assert sorted(np.bincount(label)) == [9, 21]
 
 
 def family(covariance: str = "full", sizes: Any = SIZES, **given: Any) -> GaussianMixture:

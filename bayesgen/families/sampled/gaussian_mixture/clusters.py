@@ -8,6 +8,7 @@ as possible from the mean over draws, in Kullback-Leibler divergence.
 Source: Stephens (2000), Dealing with label switching in mixture models, algorithm 2.
 """
 
+import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,14 +64,16 @@ def _clusters(x: Array, k: int) -> tuple[Array, Array]:
     best, least = None, np.inf
     for _ in range(10):
         first = x[rng.choice(len(x), k, replace=False)]
-        centres, label = (
-            kmeans2(x, first, minit="matrix", missing="warn")
-            if k > 1
-            else (
-                x.mean(axis=0, keepdims=True),
-                np.zeros(len(x), dtype=int),
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # empty: it keeps its centre
+            centres, label = (
+                kmeans2(x, first, minit="matrix", missing="warn")
+                if k > 1
+                else (
+                    x.mean(axis=0, keepdims=True),
+                    np.zeros(len(x), dtype=int),
+                )
             )
-        )
         loss = np.square(x - centres[label]).sum()
         if loss < least:
             best, least = (centres, label), loss

@@ -1,0 +1,402 @@
+"""Tests of peers' own suites, asked of ours: same data, same call, the same number.
+
+Named by suite and test. Where ours differ by design the test says how: a prior of no weight for a
+peer without one, ``method="posterior_mean"`` for a peer that plugs estimates in.
+"""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from scipy.special import gammaln, logsumexp
+from sklearn.datasets import load_digits, load_iris, load_wine, make_blobs
+from sklearn.ensemble import BaggingClassifier
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
+from sklearn.inspection import partial_dependence, permutation_importance
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import GridSearchCV, cross_val_predict, learning_curve
+from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
+from sklearn.naive_bayes import BernoulliNB, MultinomialNB
+from sklearn.pipeline import Pipeline
+from sklearn.semi_supervised import SelfTrainingClassifier
+
+import bayesgen as bg
+
+TINY = 1e-10  # a prior that weighs nothing
+DISCRETE = (bg.BernoulliNB, bg.CategoricalNB, bg.MultinomialNB, bg.PoissonNB)
+NAIVE = (*DISCRETE, bg.GaussianNB)
+
+# ---------------------------------------------------- sklearn/tests/test_naive_bayes.py
+
+X = np.array([[-2, -1], [-1, -1], [-1, -2], [1, 1], [1, 2], [2, 1]])
+y = np.array([1, 1, 1, 2, 2, 2])
+
+
+def integers():
+    rng = np.random.default_rng(42)
+    return rng.integers(5, size=(6, 100)), np.array([1, 1, 2, 2, 3, 3])
+
+
+def test_gnb_scale_invariance():
+    rows, labels = load_iris(return_X_y=True)
+    found = [bg.GaussianNB().fit(f * rows, labels).predict(f * rows) for f in (1e-10, 1, 1e10)]
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[1], found[2])
+
+
+@pytest.mark.parametrize("estimator", NAIVE)
+def test_predict_joint_proba(estimator):
+    clf = estimator().fit(*integers())
+    joint = clf.predict_joint_log_proba(integers()[0])
+    expected = joint - logsumexp(joint, axis=1, keepdims=True)
+    np.testing.assert_allclose(clf.predict_log_proba(integers()[0]), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("estimator", DISCRETE)
+def test_discretenb_sample_weight_multiclass(estimator):
+    rows = np.array([[0, 0, 1], [0, 1, 1], [0, 1, 1], [1, 0, 0]])
+    labels, weight = np.array([0, 0, 1, 2]), np.array([1, 1, 2, 2]) / 6
+    whole = estimator(class_alpha=TINY).fit(rows, labels, weight)
+    parts = estimator(class_alpha=TINY)
+    for part in (slice(2), slice(2, 3), slice(3, 4)):
+        parts.partial_fit(rows[part], labels[part], [0, 1, 2], weight[part])
+    for clf in (whole, parts):
+        assert clf.predict(rows).tolist() == [0, 1, 1, 2]
+
+
+@pytest.mark.parametrize("estimator", NAIVE)
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_one_class(estimator, in_parts):
+    rows = np.array([[1, 0, 0], [0, 1, 0]])
+    clf = estimator()
+    clf = clf.partial_fit(rows, [1, 1], classes=[1]) if in_parts else clf.fit(rows, [1, 1])
+    assert clf.predict(rows).tolist() == [1, 1]
+    assert clf.predict_proba(rows).tolist() == [[1.0], [1.0]]
+    for name in ("classes_", "class_count_", "class_log_prior_"):
+        assert len(getattr(clf, name)) == 1
+
+
+def test_mnb_prior_unobserved_targets():
+    clf = bg.MultinomialNB(class_alpha=TINY).partial_fit([[0, 1], [1, 0]], [0, 1], [0, 1, 2])
+    assert clf.predict([[0, 1], [1, 0], [1, 1]]).tolist() == [0, 1, 0]
+    clf.partial_fit([[1, 1]], [2])
+    assert clf.predict([[0, 1], [1, 0], [1, 1]]).tolist() == [0, 1, 2]
+
+
+def test_bnb_of_manning_raghavan_and_schuetze():
+    rows = [[1, 1, 0, 0, 0, 0], [0, 1, 0, 0, 1, 0], [0, 1, 0, 1, 0, 0], [0, 1, 1, 0, 0, 1]]
+    clf = bg.BernoulliNB(class_alpha=TINY).fit(rows, [0, 0, 0, 1])
+    expected = [[0.4, 0.8, 0.2, 0.4, 0.4, 0.2], [1 / 3, 2 / 3, 2 / 3, 1 / 3, 1 / 3, 2 / 3]]
+    np.testing.assert_allclose(np.exp(clf.feature_log_prob_), expected)
+    joint = np.exp(clf.predict_joint_log_proba([[0, 1, 1, 0, 0, 1]]))
+    np.testing.assert_allclose(joint, [[0.005184, 0.02194787379972565]], rtol=1e-8)
+
+
+def test_alpha_vector():
+    clf = bg.MultinomialNB([1.0, 2.0], class_alpha=TINY).fit([[1, 0], [1, 1]], [0, 1])
+    np.testing.assert_allclose(np.exp(clf.feature_log_prob_), [[1 / 2, 1 / 2], [2 / 5, 3 / 5]])
+    p = clf.predict_proba([[1, 0], [1, 1]], method="posterior_mean")
+    np.testing.assert_allclose(p, [[5 / 9, 4 / 9], [25 / 49, 24 / 49]])
+    with pytest.raises(ValueError, match="alpha must be > 0"):
+        bg.MultinomialNB([1.0, -0.1]).fit([[1, 0], [1, 1]], [0, 1])
+    with pytest.raises(ValueError, match="alpha"):
+        bg.MultinomialNB([1.0, 2.0, 3.0]).fit([[1, 0], [1, 1]], [0, 1])
+
+
+def test_categoricalnb():
+    even = {"class_prior": [0.5, 0.5]}
+    codes = {0: range(3), 1: range(6)}
+    clf = bg.CategoricalNB(categories=codes).fit([[1, 4], [2, 5]], [1, 2])
+    np.testing.assert_allclose(clf.predict_proba([[2, 5]], **even), [[0.2, 0.8]])
+    rows, labels = [[0, 0], [0, 1], [0, 0], [1, 1]], [1, 1, 2, 2]
+    assert bg.CategoricalNB().fit(rows, labels).predict([[0, 0]], **even) == 1
+    for factor in (1.0, 0.3, 5.0, 1e-4):
+        clf = bg.CategoricalNB().fit(rows, labels, factor * np.array([1, 1, 10, 0.1]))
+        assert clf.predict([[0, 0]], **even) == 2
+        assert list(map(len, clf.categories_)) == [2, 2]
+    wider = bg.CategoricalNB(categories={0: range(3), 1: range(4)}).fit(rows, labels)
+    assert wider.predict([[0, 3]], **even) == 1
+
+
+# ------------------------------------------- sklearn/tests/test_discriminant_analysis.py
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_lda_predict_proba(n_classes):
+    """Hastie, Tibshirani and Friedman, section 4.4.5: log-odds that are linear in x."""
+    centres = np.array([[0.0, 0], [-10, 40], [-30, 30]])[:n_classes]
+    sigma = np.array([[10.0, 10], [10, 100]])
+    rng = np.random.default_rng(42)
+    rows = np.vstack([rng.multivariate_normal(c, sigma, size=30_000) for c in centres])
+    clf = bg.LinearDiscriminant().fit(rows, np.repeat(np.arange(n_classes), 30_000))
+    np.testing.assert_allclose(clf.means_, centres, atol=0.2)
+    np.testing.assert_allclose(clf.covariance_, sigma, atol=1)
+    x = np.array([-22.0, 22.0])
+    weights = np.linalg.solve(sigma, centres.T)
+    score = x @ weights - np.einsum("cd,dc->c", centres, weights) / 2
+    expected = np.exp(score - logsumexp(score))
+    np.testing.assert_allclose(clf.predict_proba([x])[0], expected, atol=1e-2)
+
+
+def test_lda_scaling():
+    rng = np.random.default_rng(1234)
+    wide = rng.uniform(-1, 1, (200, 3)) + np.repeat([[-10, 0, 0], [10, 0, 0]], 100, axis=0)
+    labels = np.repeat([-1, 1], 100)
+    for clf in (bg.LinearDiscriminant(), bg.QuadraticDiscriminant()):
+        assert clf.fit(wide * [1, 100, 10_000], labels).score(wide * [1, 100, 10_000], labels) == 1
+
+
+def test_lda_orthogonality():
+    """Class means lie along the components; means of a kite, within-class covariance known."""
+    means = np.array([[0.0, 0, -1], [0, 2, 0], [0, -2, 0], [0, 0, 5]])
+    scatter = 0.1 * np.vstack([np.eye(3), -np.eye(3)])
+    rows = (means[:, None] + scatter).reshape(-1, 3)
+    flat = {"mu0": 0.0, "kappa0": TINY, "nu0": 4.0, "psi0": TINY, "class_alpha": TINY}
+    clf = bg.LinearDiscriminant(**flat).fit(rows, np.repeat(np.arange(4), 6))
+    moved = clf.transform(means)
+    across = moved[3] - moved[0], moved[2] - moved[1]
+    first, second = (np.abs(d / np.linalg.norm(d)) for d in across)
+    assert first[0] == pytest.approx(1)
+    assert second[1] == pytest.approx(1)
+
+
+def test_qda_constant_column_and_few_rows():
+    """Peers refuse both; ours have a prior."""
+    rows = np.array([[-3, 0], [-2, 0], [-1, 0], [-1, 0], [0, 0], [1, 0], [1, 0], [2, 0], [3, 0]])
+    labels = np.array([1, 1, 1, 1, 1, 2, 2, 2, 2])
+    assert (bg.QuadraticDiscriminant().fit(rows, labels).predict(rows) == labels).all()
+    some = np.random.default_rng(42).normal(size=(9, 4))
+    p = bg.QuadraticDiscriminant().fit(some, [1, 1, 1, 1, 1, 1, 2, 2, 2]).predict_proba(some)
+    assert np.isfinite(p).all()
+    assert bg.LinearDiscriminant().fit([[0.5, 0.6], [0.6, 0.5]], ["a", "b"]).coef_.shape == (1, 2)
+
+
+# ------------------------------------------------- sklearn/feature_extraction/tests/test_text.py
+
+JUNK = [
+    "the pizza pizza beer copyright",
+    "the pizza burger beer copyright",
+    "the the pizza beer beer copyright",
+    "the burger beer beer copyright",
+    "the coke burger coke copyright",
+    "the coke burger burger",
+]
+FOOD = [
+    "the salad celeri copyright",
+    "the salad salad sparkling water copyright",
+    "the the celeri celeri copyright",
+    "the tomato tomato salad water",
+    "the tomato salad water copyright",
+]
+DOCUMENTS, KIND = JUNK + FOOD, np.array([-1] * len(JUNK) + [1] * len(FOOD))
+
+
+@pytest.mark.parametrize(
+    "vectorizer",
+    [
+        CountVectorizer(dtype=np.uint8),
+        TfidfVectorizer(),
+        TfidfVectorizer(dtype=np.float32, sublinear_tf=True),
+        HashingVectorizer(n_features=64, alternate_sign=False),
+    ],
+    ids=lambda v: f"{type(v).__name__} {np.dtype(v.dtype)}",
+)
+def test_plug_ins_of_vectorised_texts(vectorizer):
+    rows = vectorizer.fit_transform(DOCUMENTS)
+    new = vectorizer.transform(["pizza unseen words", "salad salad beer", ""])
+    for ours, theirs in ((bg.MultinomialNB, MultinomialNB), (bg.BernoulliNB, BernoulliNB)):
+        clf = ours(class_alpha=TINY).fit(rows, KIND)
+        expected = theirs().fit(rows, KIND).predict_proba(new)
+        found = clf.predict_proba(new, method="posterior_mean")
+        np.testing.assert_allclose(found, expected, rtol=1e-5 if rows.dtype.itemsize < 8 else 1e-9)
+
+
+@pytest.mark.parametrize("estimator", [bg.MultinomialNB, bg.BernoulliNB, bg.PoissonNB])
+def test_vectorizer_pipeline_grid_selection(estimator):
+    pipeline = Pipeline([("vect", CountVectorizer()), ("nb", estimator())])
+    grid = {"vect__ngram_range": [(1, 1), (1, 2)], "vect__binary": [True, False]}
+    search = GridSearchCV(pipeline, grid, cv=3, scoring="neg_log_loss", error_score="raise")
+    search.fit(DOCUMENTS[1:-1], KIND[1:-1])
+    assert search.predict([DOCUMENTS[0], DOCUMENTS[-1]]).tolist() == [-1, 1]
+    assert search.best_score_ > -0.2
+
+
+# ------------------------------------------------- what takes a classifier as an argument
+
+
+def test_memory_mapped_rows_are_bagged(tmp_path):
+    rows, labels = load_iris(return_X_y=True)
+    rows.tofile(tmp_path / "rows")
+    mapped = np.memmap(tmp_path / "rows", rows.dtype, mode="r", shape=rows.shape)
+    bags = [
+        BaggingClassifier(bg.QuadraticDiscriminant(), 5, max_features=3, random_state=0)
+        for _ in range(2)
+    ]
+    found, expected = (
+        bag.fit(x, labels).predict_log_proba(x) for bag, x in zip(bags, (mapped, rows), strict=True)
+    )
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_sparse_bagging_is_dense_bagging():
+    rows, labels = integers()
+    found, expected = (
+        BaggingClassifier(bg.BernoulliNB(), 5, random_state=0).fit(x, labels).predict_proba(x)
+        for x in (sparse.csc_array(rows), rows)
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_outputs_side_by_side_and_in_a_chain():
+    rows, labels = load_iris(return_X_y=True)
+    both = np.column_stack([labels, labels == 1])
+    several = MultiOutputClassifier(bg.GaussianNB()).fit(rows, both)
+    np.testing.assert_array_equal(
+        several.predict_proba(rows)[0], bg.GaussianNB().fit(rows, labels).predict_proba(rows)
+    )
+    chain = ClassifierChain(bg.GaussianNB()).fit(rows, np.column_stack([labels > 0, labels > 1]))
+    assert chain.predict_proba(rows).shape == (150, 2)
+
+
+def test_self_training():
+    rows, labels = load_iris(return_X_y=True)
+    partly = np.where(np.arange(150) % 5 == 0, labels, -1)
+    clf = SelfTrainingClassifier(bg.LinearDiscriminant()).fit(rows, partly)
+    assert clf.score(rows, labels) > 0.95
+
+
+def test_log_probabilities_of_folds_learning_curve_and_scorers():
+    rows, labels = load_wine(return_X_y=True)
+    log_p = cross_val_predict(bg.MixedNB(), rows, labels, cv=3, method="predict_log_proba")
+    assert np.isfinite(log_p).all()
+    for scoring in ("neg_log_loss", "roc_auc_ovr", "d2_brier_score", "top_k_accuracy"):
+        _, _, test = learning_curve(
+            bg.LinearDiscriminant(), rows, labels, cv=3, scoring=scoring, shuffle=True,
+            train_sizes=[30, 100], random_state=0, error_score="raise",
+        )  # fmt: skip
+        assert test.mean(axis=1)[1] >= test.mean(axis=1)[0] - 0.05
+    two = labels < 2
+    clf = bg.GaussianNB().fit(rows[two], labels[two] > 0)
+    assert get_scorer("roc_auc")(clf, rows[two], labels[two] > 0) > 0.95
+
+
+def test_importance_and_partial_dependence_find_the_column():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(200, 3)), columns=["none", "own", "nought"])
+    labels = np.where(frame["own"] > 0, "yes", "no")
+    clf = bg.GaussianNB().fit(frame, labels)
+    found = permutation_importance(clf, frame, labels, n_repeats=3, random_state=0)
+    assert found.importances_mean.argmax() == 1
+    curve = partial_dependence(clf, frame, ["own"], grid_resolution=5, response_method="auto")
+    assert (np.diff(curve["average"][0]) > 0).all()  # of classes_[1], "yes"
+
+
+# ------------------------------------------------------------------- other packages
+
+
+def test_mixed_naive_bayes_categorical_digits():
+    """mixed-naive-bayes 0.0.3, test_categorical_data_digits_all; its formula is the product."""
+    rows, labels = load_digits(return_X_y=True)
+    rows, labels = rows[:300], labels[:300]
+    codes = {j: range(17) for j in range(64)}
+    clf = bg.MixedNB({"categorical": list(range(64))}, codes, alpha=0.5, class_alpha=TINY)
+    shown = rows[:, :, None] == np.arange(17)
+    n = np.array([shown[labels == c].sum(axis=0) for c in range(10)]) + 0.5
+    log_p = np.log(n / n.sum(axis=-1, keepdims=True))
+    joint = np.einsum("njk,cjk->nc", shown, log_p) + np.log(np.bincount(labels))
+    expected = joint - logsumexp(joint, axis=1, keepdims=True)
+    np.testing.assert_allclose(clf.fit(rows, labels).predict_log_proba(rows), expected, atol=1e-7)
+
+
+SENTENCES = [["a", "b", "c", "d"], ["<UNK>", "<UNK>", "a", "d", "b", "<UNK>"]]
+VOCABULARY = ["a", "b", "c", "d", "z", "<s>", "</s>", "<UNK>"]
+
+
+@pytest.mark.parametrize(
+    ("alpha", "perplexity", "scores"),
+    [
+        (0.1, 17.0504, {("c", "d"): 1.1 / 1.8, ("c", "a"): 0.1 / 1.8}),
+        (1.0, 8.7393, {("c", "d"): 2 / 9, ("c", "a"): 1 / 9}),
+    ],
+    ids=["Lidstone", "Laplace"],
+)
+def test_nltk_bigram_models(alpha, perplexity, scores):
+    """nltk 3.10, test/unit/lm/test_models.py; a document begins with a start symbol in ours too."""
+    ended = [[*s, "</s>"] for s in SENTENCES]
+    clf = bg.MarkovNB(2, alpha, vocabulary=VOCABULARY).fit(ended, ["x", "x"])
+    found = clf.perplexity([["a", "c", "<UNK>", "d", "c", "</s>"]], "x", method="posterior_mean")
+    np.testing.assert_allclose(found, perplexity, rtol=1e-4)
+    theta = clf.estimates()["theta"].sel({"class": "x"})
+    for (context, token), expected in scores.items():
+        assert theta.sel(context=context, token=token) == pytest.approx(expected)
+    np.testing.assert_allclose(theta.sum("token"), 1.0)
+
+
+def test_nltk_bigram_maximum_likelihood():
+    ended = [[*s, "</s>"] for s in SENTENCES]
+    clf = bg.MarkovNB(2, vocabulary=VOCABULARY).fit(ended, ["x", "x"])
+    seen = ["a", "b", "<UNK>", "a", "d", "</s>"]
+    np.testing.assert_allclose(clf.perplexity([seen], "x", "mle"), 2.1398, rtol=1e-4)
+    assert clf.perplexity([["a", "c", "d", "</s>"]], "x", "mle") == np.inf
+
+
+def test_nltk_naive_bayes():
+    """nltk 3.10, test/classify.doctest: expected likelihood estimates, None a value like others."""
+    rows = [
+        "1,1,1",
+        "1,1,1",
+        "1,1,0",
+        "0,1,1",
+        "0,1,1",
+        "0,0,1",
+        "0,1,0",
+        "0,0,0",
+        "0,1,1",
+        "None,1,0",
+    ]
+    clf = bg.CategoricalNB(0.5, class_alpha=0.5)
+    clf.fit([row.split(",") for row in rows], list("yxyxyyxxyx"))
+    p = clf.predict_proba([list(row) for row in ("101", "100", "011", "010")])
+    expected = [[0.25, 0.75], [0.5833, 0.4167], [0.3571, 0.6429], [0.7, 0.3]]
+    np.testing.assert_allclose(p, expected, atol=5e-5)
+
+
+def test_creme_unseen_features():
+    """creme 0.6.1, naive_bayes/test_multinomial.py: words that training has not seen."""
+    rows = np.array([[1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0]])  # cloudy cold; sunny warm; new word
+    clf = bg.MultinomialNB(class_alpha=TINY).fit(rows, [0, 1])
+    joint = clf.predict_joint_log_proba([[0, 0, 0, 0, 1, 1]], method="posterior_mean")[0]
+    assert joint[0] == joint[1]
+    assert np.exp(clf.feature_log_prob_[0, 4]) == pytest.approx(1 / (2 + 6))
+    assert clf.predict([[0, 0, 0, 0, 1, 1]]) == 0  # the first of equals
+
+
+def test_river_rows_one_by_one():
+    """river 0.26, naive_bayes: learn_one is learn_many, labels appear when they come."""
+    rows, labels = make_blobs(40, centers=3, random_state=0)
+    rows, labels = np.abs(rows).round(), np.array(["a", "b", "c"])[labels]
+    for estimator in NAIVE:
+        one_by_one = estimator()
+        for i in range(40):
+            one_by_one.partial_fit(rows[i : i + 1], labels[i : i + 1])
+        whole = estimator().fit(rows, labels)
+        np.testing.assert_allclose(
+            one_by_one.predict_log_proba(rows), whole.predict_log_proba(rows), atol=1e-12
+        )
+
+
+@pytest.mark.parametrize("ess", [None, 5.0], ids=["K2", "BDeu"])
+def test_pgmpy_scores_of_the_naive_bayes_graph(ess):
+    """pgmpy 1.1, structure scores: the evidence, by a local score of each variable given y."""
+    rng = np.random.default_rng(0)
+    rows, labels = rng.integers(0, 3, (50, 4)), rng.integers(0, 2, 50)
+    tables = [np.bincount(labels)[None]]
+    tables += [np.array([np.bincount(x[labels == c], minlength=3) for c in (0, 1)]) for x in rows.T]
+    expected = 0.0
+    for n in tables:  # (parents' values, states)
+        a = np.full(n.shape, 1.0 if ess is None else ess / n.size)
+        expected += (gammaln(a.sum(1)) - gammaln((a + n).sum(1))).sum()
+        expected += (gammaln(a + n) - gammaln(a)).sum()
+    alpha, class_alpha = (1.0, 1.0) if ess is None else (ess / 6, ess / 2)
+    clf = bg.CategoricalNB(alpha, class_alpha=class_alpha).fit(rows, labels)
+    assert clf.log_evidence_ == pytest.approx(expected, rel=1e-13)
