@@ -200,8 +200,7 @@ def fit(
             feature.kind = "text"
     if documents:  # so that `predict` finds the texts; the model does not need it
         clf.feature_names_in_ = np.array(names, dtype=object)
-    with blamed_on(f"cannot write {output}"):
-        clf.save(output.resolve())
+    save(clf, table, output)
     _summary(clf, tally, output)
 
 
@@ -346,6 +345,12 @@ def _new(model: Model, features: "list[Feature]", order: int, tokens: Tokens) ->
 
 
 # ------------------------------------------------------------------------------------- summary
+
+
+def save(clf: Any, table: "Table", output: Path) -> None:
+    """Write the model, unless the table holds what no model file can."""
+    with blamed_on(table.path), blamed_on(f"cannot write {output}", (OSError,)):
+        clf.save(output.resolve())
 
 
 def _summary(clf: Any, tally: "Tally", output: Path) -> None:
