@@ -307,7 +307,7 @@ def test_errors_about_categories_of_a_schema(categories, error, message):
 @pytest.mark.parametrize("table", [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas])
 def test_intervals_have_two_ends_and_are_no_column(table):
     frame = pd.DataFrame({"span": pd.cut([1.0, 2.0, 3.0], 2).categories})
-    with pytest.raises(TypeError, match="column 'span' holds .* in row 0"):
+    with pytest.raises(TypeError, match=r"column 'span' holds .* in row 0"):
         TableSchema.learn(table(frame))
 
 
