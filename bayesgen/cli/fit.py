@@ -380,7 +380,9 @@ def _column_table(tally: "Tally") -> "RichTable":
     from bayesgen.encoding.column import of_one_type
 
     out = plain_table()
-    widest = min(_WIDEST_NAME, max(len(feature.name) for feature in tally.features[:_MOST_SHOWN]))
+    shown_names = [feature.name for feature in tally.features[:_MOST_SHOWN]]
+    rest = f"and {n} more" if (n := len(tally.features) - _MOST_SHOWN) > 0 else ""
+    widest = min(_WIDEST_NAME, max(map(len, [*shown_names, rest])))
     out.add_column("column", overflow="ellipsis", no_wrap=True, width=max(widest, 12))
     out.add_column("kind", no_wrap=True, min_width=11)
     # what is left: long lists of categories are cut, not the columns beside them
@@ -397,6 +399,6 @@ def _column_table(tally: "Tally") -> "RichTable":
             shown = f"{low:.6g} to {high:.6g}"
         n_missing = tally.missing[feature.name]
         out.add_row(Text(shortened(feature.name)), feature.kind, Text(shown), str(n_missing or ""))
-    if len(tally.features) > _MOST_SHOWN:
-        out.add_row(f"and {len(tally.features) - _MOST_SHOWN} more", "", "", "")
+    if rest:
+        out.add_row(rest, "", "", "")
     return out

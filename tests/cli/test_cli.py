@@ -195,6 +195,13 @@ def read(path):
     return pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
 
 
+def test_how_many_columns_are_not_shown_is_told_in_full(tmp_path):
+    X = pd.DataFrame(np.arange(5000.0).reshape(4, 1250) % 7).add_prefix("g")
+    X.assign(y=["a", "b", "a", "b"]).to_csv(data := tmp_path / "wide.csv", index=False)
+    told = run("fit", data, "-t", "y", "-m", "gaussian", "-o", tmp_path / "m.nc").stdout
+    assert "and 1226 more" in told
+
+
 @pytest.mark.parametrize(("ending", "result"), [(".csv", ".parquet"), (".parquet", ".csv")])
 def test_round_trip_equals_python(tmp_path, ending, result):
     X, y = load_penguins()
