@@ -32,11 +32,12 @@ def draw(
             continue
         part = f if len(columns) == f.dim else f.marginal(columns)
         x, at = dense_block(X, rows)[:, columns] - part.shift, np.arange(X.shape[0])[rows]
-        w, middle = _linear_rule(part, rng, a, b, n) if f.shared else (None, None)
+        rule = _linear_rule(part, rng, a, b, n) if f.shared else None
         step = max(1, _CELLS // (n * part.dim))
         for start in range(0, len(x), step):
             some = x[start : start + step]
-            if w is not None:
+            if rule is not None:
+                w, middle = rule
                 terms = w[:, None] * (some - middle[:, None])
             else:
                 terms = _quadratic_form(part, rng, some, a, n)
