@@ -21,6 +21,7 @@ __all__ = ["app", "main"]
 # errors is reached from the one class that every release exports
 _UsageError: Any = typer.BadParameter.__mro__[1]
 _INTERRUPTED = 130
+_BROKEN_PIPE = 141
 
 
 class _Group(TyperGroup):
@@ -29,22 +30,26 @@ class _Group(TyperGroup):
     def main(self, *args: Any, **options: Any) -> Any:
         options["standalone_mode"] = False
         try:
+            code = self._exit_code(*args, **options)
+        except (BrokenPipeError, SystemExit) as end:  # `bayesgen ... | head` has read enough
+            if BrokenPipeError not in (type(end), type(end.__context__)):
+                raise  # another exit than those that click and rich make of it
+            sys.stdout = None
+            code = _BROKEN_PIPE
+        sys.exit(code)
+
+    def _exit_code(self, *args: Any, **options: Any) -> Any:
+        try:
             with warnings_as_notes():
-                code = super().main(*args, **options)
+                return super().main(*args, **options)
         except (UserError, TableError) as mistake:
             error(str(mistake))
-            code = 2
         except _UsageError as mistake:
             error(mistake.format_message().replace("Value error, ", ""))
-            code = 2
         except (KeyboardInterrupt, typer.Abort):
-            code = _INTERRUPTED
-        except BrokenPipeError:  # `bayesgen ... | head` has read enough
-            sys.stdout = None
-            code = 1
-        if code == _INTERRUPTED:
             note("interrupted")
-        sys.exit(code)
+            return _INTERRUPTED
+        return 2
 
 
 app = typer.Typer(
@@ -87,8 +92,9 @@ def _root(
     exact posterior predictive, and compare it with the usual plug-in estimates.
 
     Exit codes: 0, done; 1, `validate` does not agree; 2, a mistake in what was given, told in one
-    line on stderr; 130, interrupted; 143, terminated. `bayesgen --install-completion` teaches the
-    shell to complete commands and options by the tab key.
+    line on stderr; 130, interrupted; 141, the reader of a pipe is gone; 143, terminated.
+    `bayesgen --install-completion` teaches the shell to complete commands and options by the tab
+    key.
 
     Examples
     --------

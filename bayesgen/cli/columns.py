@@ -7,7 +7,7 @@ chunk nor on the other cells in it.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -253,16 +253,23 @@ def find(name: str, table: "Table") -> str:
     raise UserError(f"{table.path} has no column {name!r}{did_you_mean(name, table.names)}")
 
 
-def labelled_rows(
-    clf: Any, table: "Table", target: str, text: str | None
-) -> tuple[Any, Array, Reader]:
-    """X and labels of all rows that have one, as a fitted model takes them, and how X was read."""
+class LabelledRows(NamedTuple):
+    """All rows of a file that have a label, as a fitted model takes them."""
+
+    X: Any
+    labels: Array
+    numbers: Array  # of the rows in the file, from 1
+    reader: Reader
+
+
+def labelled_rows(clf: Any, table: "Table", target: str, text: str | None) -> LabelledRows:
+    """The rows that a fitted model can be held to."""
     reader = reader_for(clf, table, text, [target])
     rows = read_whole(table, [target, *reader.columns])
     labelled, found = labels(rows.cells(target), table, clf.classes_)
     with blamed_on(table.path):
-        X = reader.read(rows)
-        return take(X, labelled), found, reader
+        X = take(reader.read(rows), labelled)
+    return LabelledRows(X, found, rows.first + np.flatnonzero(labelled), reader)
 
 
 def labels(cells: Cells, table: "Table", like: Array | None = None) -> tuple[Array, Array]:

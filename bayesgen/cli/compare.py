@@ -23,7 +23,11 @@ from bayesgen.cli.options import AsJson, Target, Texts
 
 if TYPE_CHECKING:
     from bayesgen.cli.files import Table
+    from bayesgen.io.tabular import Rows as FileRows
     from bayesgen.numerics.special import Array
+
+
+_REFUSALS = (ValueError, TypeError, NotImplementedError)
 
 
 class Rows(StrEnum):
@@ -39,6 +43,7 @@ class _Entry(NamedTuple):
     clf: Any
     X: Any
     labels: "Array"
+    numbers: "Array"  # of the rows in the file
 
 
 def compare(
@@ -137,10 +142,10 @@ def _of_files(
     out = {}
     for path in paths:
         clf = files.load_model(path)
-        X, labels, reader = columns.labelled_rows(clf, table, target, text)
+        *rows, reader = columns.labelled_rows(clf, table, target, text)
         reader.report_unseen()
         name = path.stem if path.stem not in out else str(path)
-        out[name] = _Entry(clf, X, labels)
+        out[name] = _Entry(clf, *rows)
     return out
 
 
@@ -148,7 +153,7 @@ def _of_names(
     names: list[Model], table: "Table", target: str, drop: list[str], text: str | None
 ) -> dict[str, _Entry]:
     """Models that are not fitted yet."""
-    from bayesgen.cli import columns, files
+    from bayesgen.cli import files
     from bayesgen.cli.fit import choose_columns, untrained
 
     out = {}
@@ -163,10 +168,19 @@ def _of_names(
         if not documents and text in used:
             used.remove(str(text))
         whole = files.read_whole(table, [target, *used])
-        labelled, labels = columns.labels(whole.cells(target), table)
         clf, X, _ = untrained(whole, table, used, model, {}, documents)
-        out[str(model)] = _Entry(clf, columns.take(X, labelled), labels)
+        out[str(model)] = entry_of(clf, X, whole, target, table)
     return out
+
+
+def entry_of(clf: Any, X: Any, whole: "FileRows", target: str, table: "Table") -> _Entry:
+    """A classifier with those rows of a whole file that have a label."""
+    import numpy as np
+
+    from bayesgen.cli import columns
+
+    labelled, labels = columns.labels(whole.cells(target), table)
+    return _Entry(clf, columns.take(X, labelled), labels, whole.first + np.flatnonzero(labelled))
 
 
 def _complete(entries: dict[str, _Entry]) -> dict[str, _Entry]:
@@ -184,7 +198,8 @@ def _complete(entries: dict[str, _Entry]) -> dict[str, _Entry]:
     if not keep.all():
         note(f"{count(int((~keep).sum()), 'row')} with missing cells dropped")
     return {
-        name: _Entry(clf, take(X, keep), labels[keep]) for name, (clf, X, labels) in entries.items()
+        name: _Entry(clf, take(X, keep), labels[keep], numbers[keep])
+        for name, (clf, X, labels, numbers) in entries.items()
     }
 
 
@@ -193,14 +208,14 @@ def _learned(entries: dict[str, _Entry], named: set[str], data: Path) -> dict[st
     from sklearn.utils import get_tags
 
     for name in sorted(named):
-        clf, X, labels = entries[name]
+        clf, X, labels, numbers = entries[name]
         gaps = hasattr(X, "isna") and bool(X.isna().any(axis=None))
         if gaps and not get_tags(clf).input_tags.allow_nan:
             raise UserError(
                 f"--model {name} cannot learn from rows with missing cells: leave them out by "
                 "--drop-incomplete"
             )
-        with busy(f"learning {name}"), blamed_on(f"{data}: --model {name}"):
+        with busy(f"learning {name}"), blamed_on(f"{data}: --model {name}", rows=numbers):
             clf.fit(X, labels)
     return entries
 
@@ -212,15 +227,17 @@ def _leave_one_out(entries: dict[str, _Entry], data: Path, as_json: bool) -> Non
     from bayesgen.checks.compare_models import compare_models
 
     models = {name: entry.clf for name, entry in entries.items()}
-    labels = next(iter(entries.values())).labels
-    with busy("leaving out"):
-        try:
-            found = compare_models(models, {k: entry.X for k, entry in entries.items()}, labels)
-        except (ValueError, TypeError, NotImplementedError) as mistake:
-            raise UserError(
-                f"{data}: {mistake}; models are compared on the rows that they were fitted to, on "
-                "others by --rows held-out"
-            ) from mistake
+    first = next(iter(entries.values()))
+    try:
+        with busy("leaving out"), blamed_on(data, _REFUSALS, first.numbers):
+            found = compare_models(
+                models, {k: entry.X for k, entry in entries.items()}, first.labels
+            )
+    except UserError as mistake:
+        raise UserError(
+            f"{mistake}; models are compared on the rows that they were fitted to, on others by "
+            "--rows held-out"
+        ) from mistake
     if as_json:
         show_json({"models": records(found.table), "notes": found.notes})
     else:
@@ -231,8 +248,8 @@ def _held_out(entries: dict[str, _Entry], data: Path, as_json: bool = False) -> 
     from bayesgen.checks.compare import compare_predictives
 
     parts = []
-    for name, (clf, X, labels) in entries.items():
-        with busy("scoring"), blamed_on(data):
+    for name, (clf, X, labels, numbers) in entries.items():
+        with busy("scoring"), blamed_on(data, rows=numbers):
             scores = compare_predictives(clf, X, labels)
         title = f"{type(clf).__name__} on {count(len(labels), 'row')}"
         parts.append((title if len(entries) == 1 else f"{name}: {title}", scores))

@@ -207,8 +207,7 @@ def fit(
             feature.kind = "text"
     if documents:  # so that `predict` finds the texts; the model does not need it
         clf.feature_names_in_ = np.array(names, dtype=object)
-    with blamed_on(f"cannot write {output}"):
-        clf.save(output.resolve())
+    save(clf, table, output)
     _summary(clf, tally, output)
 
 
@@ -355,6 +354,12 @@ def _new(model: Model, features: "list[Feature]", order: int, tokens: Tokens) ->
 # ------------------------------------------------------------------------------------- summary
 
 
+def save(clf: Any, table: "Table", output: Path) -> None:
+    """Write the model, unless the table holds what no model file can."""
+    with blamed_on(table.path), blamed_on(f"cannot write {output}", (OSError,)):
+        clf.save(output.resolve())
+
+
 def _summary(clf: Any, tally: "Tally", output: Path) -> None:
     """What was learned from what."""
     console = stdout()
@@ -382,7 +387,9 @@ def _column_table(tally: "Tally") -> "RichTable":
     from bayesgen.encoding.column import of_one_type
 
     out = plain_table()
-    widest = min(_WIDEST_NAME, max(len(feature.name) for feature in tally.features[:_MOST_SHOWN]))
+    shown_names = [feature.name for feature in tally.features[:_MOST_SHOWN]]
+    rest = f"and {n} more" if (n := len(tally.features) - _MOST_SHOWN) > 0 else ""
+    widest = min(_WIDEST_NAME, max(map(len, [*shown_names, rest])))
     out.add_column("column", overflow="ellipsis", no_wrap=True, width=max(widest, 12))
     out.add_column("kind", no_wrap=True, min_width=11)
     # what is left: long lists of categories are cut, not the columns beside them
@@ -399,6 +406,6 @@ def _column_table(tally: "Tally") -> "RichTable":
             shown = f"{low:.6g} to {high:.6g}"
         n_missing = tally.missing[feature.name]
         out.add_row(Text(shortened(feature.name)), feature.kind, Text(shown), str(n_missing or ""))
-    if len(tally.features) > _MOST_SHOWN:
-        out.add_row(f"and {len(tally.features) - _MOST_SHOWN} more", "", "", "")
+    if rest:
+        out.add_row(rest, "", "", "")
     return out

@@ -26,28 +26,26 @@ def fit(
     import numpy as np
 
     from bayesgen.checks.compare import compare_predictives
-    from bayesgen.cli.fit import untrained
+    from bayesgen.cli.fit import save, untrained
 
     model, kinds, documents, order, tokens, drop_incomplete = how
     whole = files.read_whole(table, [target, *names])
-    labelled, labels = columns.labels(whole.cells(target), table)
     clf, X, _ = untrained(whole, table, names, model, kinds, documents, order, tokens)
-    entries = {str(model): compare._Entry(clf, columns.take(X, labelled), labels)}
+    entries = {str(model): compare.entry_of(clf, X, whole, target, table)}
     if drop_incomplete:
         entries = compare._complete(entries)
-    clf, X, labels = entries[str(model)]
+    clf, X, labels, numbers = entries[str(model)]
     held_out = np.random.default_rng(_SEED).random(len(labels)) < share
     known = np.isin(labels, labels[~held_out])
     if not (held_out & known).any() or held_out.all():
         raise UserError(f"--test {share:g}: of {len(labels)} rows none would be left on one side")
-    part = compare._Entry(clf, columns.take(X, ~held_out), labels[~held_out])
+    part = compare._Entry(clf, columns.take(X, ~held_out), labels[~held_out], numbers[~held_out])
     compare._learned({str(model): part}, {str(model)}, table.path)
     if documents:
         clf.feature_names_in_ = np.array(names, dtype=object)
-    with blamed_on(f"cannot write {output}"):
-        clf.save(output.resolve())
+    save(clf, table, output)
     tested = held_out & known
-    with blamed_on(table.path):
+    with blamed_on(table.path, rows=numbers[tested]):
         scores = compare_predictives(clf, columns.take(X, tested), labels[tested])
     if hasattr(clf, "members_"):  # a pool plugs no estimate in
         scores = scores.isel(predictive=[0])

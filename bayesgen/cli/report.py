@@ -78,7 +78,7 @@ def report(
     table = files.open_table(held_out)
     columns.find(target, table)
     clf = files.load_model(model)
-    X, labels, reader = columns.labelled_rows(clf, table, target, text)
+    X, labels, _, reader = columns.labelled_rows(clf, table, target, text)
     reader.report_unseen()
     rows = None
     if training is not None:

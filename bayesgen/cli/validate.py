@@ -55,8 +55,8 @@ def validate(
             f"{model} holds a {type(clf).__name__}, which is a pool of several models: validate "
             f"each of them, {', '.join(clf.members_)}, on its own"
         )
-    X, labels, _ = columns.labelled_rows(clf, table, target, text)
-    with blamed_on(data):
+    X, labels, numbers, _ = columns.labelled_rows(clf, table, target, text)
+    with blamed_on(data, rows=numbers):
         result = compare(clf, X, labels, draws=draws, random_seed=seed)
     if as_json:
         attrs = {str(k): v for k, v in result.checks.attrs.items()}

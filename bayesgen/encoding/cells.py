@@ -43,7 +43,9 @@ def from_series(series: Any, label: str) -> Column:
     if dtype.is_float() or dtype.is_decimal():
         return column_of_floats(series.cast(nw.Float64).to_numpy(), label)
     if isinstance(dtype, nw.Unknown) and series.null_count() < len(series):  # pandas' sparse, ...
-        return from_array(np.asarray(series.to_numpy()), label)
+        values = np.asarray(series.to_numpy())
+        if values.ndim == 1:  # an interval has two ends
+            return from_array(values, label)
     if isinstance(dtype, nw.String):
         return _from_dictionary(series, label)
     return _from_cells(series.to_list(), label)

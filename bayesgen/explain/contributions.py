@@ -31,6 +31,7 @@ from bayesgen.families.capabilities import (
     FeatureTerms,
     LinearRule,
     SeparateColumns,
+    TermDraws,
     TokenDraws,
     UnattributedTerm,
     Urns,
@@ -282,14 +283,13 @@ def _of_urns(urns: Urns, pair: list[int], rows: Array, n_features: int, request:
 def _correlated(family: ConjugateFamily, X: Matrix, request: Request) -> Terms:
     """Means in closed form, intervals from draws that are the same for all rows."""
     mean, _ = require(family, FeatureTerms, _TERMS).log_odds_terms(X, 0, 1)
-    lower, upper = np.full(mean.shape, np.nan), np.full(mean.shape, np.nan)
     if not request.intervals:
-        return Terms(mean, lower, upper, lower, lower)
-    step = max(1, _CELLS // (N_DRAWS * max(1, mean.shape[1])))
-    for start in range(0, len(mean), step):
-        rows = slice(start, start + step)
-        draws = _term_draws(family, X[rows], request.seed)
-        lower[rows], upper[rows] = request.ends_of_draws(np.moveaxis(draws, 0, -1))
+        unknown = np.full(mean.shape, np.nan)
+        return Terms(mean, unknown, unknown, unknown, unknown)
+    lower, upper = np.zeros(mean.shape), np.zeros(mean.shape)
+    for rows, columns, draws in _term_draws(family, X, request.seed):
+        at = rows[:, None], columns
+        lower[at], upper[at] = request.ends_of_draws(np.moveaxis(draws, 0, -1))
     tail = (1 - request.prob) / 2
     error = np.full(mean.shape, np.sqrt(tail * (1 - tail) / N_DRAWS))
     return Terms(
@@ -297,15 +297,21 @@ def _correlated(family: ConjugateFamily, X: Matrix, request: Request) -> Terms:
     )
 
 
-def _term_draws(family: ConjugateFamily, X: Matrix, seed: int) -> Array:
-    """(S, n, D); theta in blocks of draws."""
-    rng = np.random.default_rng(seed)
-    step = max(1, _CELLS // max(1, family.n_parameters()))
-    sizes = [min(step, N_DRAWS - k) for k in range(0, N_DRAWS, step)]
+def _term_draws(
+    family: ConjugateFamily, X: Matrix, seed: int
+) -> Iterator[tuple[Array, Array, Array]]:
+    """As in `TermDraws`; elsewhere theta is drawn, in blocks, and the same for all rows."""
+    if (closed := family.capability(TermDraws)) is not None:
+        yield from closed.draw_log_odds_terms(np.random.default_rng(seed), X, 0, 1, N_DRAWS)
+        return
     own = require(family, FeatureTerms, _TERMS)
-    return np.concatenate(
-        [own.log_odds_terms(X, 0, 1, family.draw(rng, size))[0] for size in sizes]
-    )
+    block = max(1, _CELLS // max(1, family.n_parameters()))
+    sizes = [min(block, N_DRAWS - k) for k in range(0, N_DRAWS, block)]
+    columns, step = np.arange(X.shape[1]), max(1, _CELLS // (N_DRAWS * max(1, X.shape[1])))
+    for start in range(0, X.shape[0], step):
+        rng, x = np.random.default_rng(seed), X[start : start + step]
+        draws = [own.log_odds_terms(x, 0, 1, family.draw(rng, size))[0] for size in sizes]
+        yield np.arange(start, start + x.shape[0]), columns, np.concatenate(draws)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ The object is the family itself, or, of a product of families over blocks of col
 the blocks' own. Shapes as in `contract`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -385,6 +385,19 @@ class FeatureTerms(Protocol):
 
         `theta` has any leading axes; None asks for the expectations under this posterior. A
         missing cell contributes 0.
+        """
+
+
+@runtime_checkable
+class TermDraws(Protocol):
+    """`FeatureTerms` whose draws are cheaper without draws of theta: asked by ``explain``."""
+
+    def draw_log_odds_terms(
+        self, rng: "np.random.Generator", X: Matrix, a: int, b: int, n: int
+    ) -> Iterator[tuple[Array, Array, Array]]:
+        """(rows, columns, draws (n, rows, columns)), some rows at a time.
+
+        The terms of a row are drawn jointly. Cells that are not named are missing, with terms 0.
         """
 
 

@@ -62,6 +62,8 @@ def write(
     target = Path(path)
     check_target(target)
     draws = draws or {}
+    for group in (fit, *draws.values()):
+        _refuse_null_characters(group)
     text = json.dumps({"format": FORMATS[bool(draws)], **state})
     attrs = {_ATTRIBUTE: text, _CHECKSUM: _checksum(text, fit, draws)}
     content = _netcdf({FIT: fit, **draws}, attrs)
@@ -91,6 +93,17 @@ def _netcdf(groups: Mapping[str, "xr.Dataset"], attrs: Mapping[str, str]) -> byt
         memory.flush()
         image: bytes = memory.id.get_file_image()
     return image
+
+
+def _refuse_null_characters(group: "xr.Dataset") -> None:
+    for name, variable in group.variables.items():
+        if variable.dtype.kind in "OUT":
+            for value in variable.values.ravel().tolist():
+                if isinstance(value, str) and "\0" in value:
+                    raise ValueError(
+                        f"{value[:60]!r} ({name}) has a null character, which a model file cannot "
+                        "hold: replace it, and fit again"
+                    )
 
 
 def check_target(path: str | os.PathLike[str]) -> None:

@@ -96,6 +96,10 @@ class CsvFile:
         self.names = _unique(path, [name for name in header if name.strip()])
         if not self.names:
             raise TableError(f"{path} is empty: its first line must name the columns")
+        if any("\0" in name for name in header):  # Arrow would pass over the first row
+            raise TableError(
+                f"{path}: its header has a null character; is the file UTF-16? Save it as UTF-8"
+            )
         self.n_nameless = len(header) - len(self.names)
         self._columns = [name if name.strip() else f"\0{k}" for k, name in enumerate(header)]
 

@@ -97,7 +97,13 @@ class QuasiGenerator:
         """Gamma(shape, 1)."""
         size = np.shape(shape) if size is None else size
         key = np.asarray(shape, dtype=np.float64).tobytes()
-        return self._once(size, key, lambda u: gammaincinv(shape, u))
+        n, left = len(self._points), self._points.shape[1] - self._used
+        if not isinstance(size, tuple) or size[:1] != (n,) or np.prod(size[1:]) <= left:
+            return self._once(size, key, lambda u: gammaincinv(shape, u))
+        # the others are pseudo-random: inversion would take a hundred times as long
+        a = np.broadcast_to(shape, size).reshape(n, -1)
+        first = self._once((n, left), key, lambda u: gammaincinv(a[:, :left], u))
+        return np.concatenate([first, self._rng.standard_gamma(a[:, left:])], axis=1).reshape(size)
 
     def chisquare(self, df: Any, size: Any = None) -> Any:
         """Chi-squared."""

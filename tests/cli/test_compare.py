@@ -43,6 +43,20 @@ def test_saved_models_by_leave_one_out(folder, rows):
     assert "no guide to classification" in " ".join(out.split())
 
 
+def test_rows_are_counted_as_in_the_file(folder, tmp_path):
+    X, y = bg.datasets.load_penguins()
+    frame = X.assign(species=y).iloc[::9].reset_index(drop=True)
+    frame.loc[2, "species"] = None  # rows without a label are dropped
+    frame.loc[8, "bill_depth_mm"] = None
+    frame.to_csv(data := tmp_path / "data.csv", index=False)
+    assert "'bill_depth_mm' in row 9" in refused("validate", folder / "lda.nc", data, *ON)
+    frame.loc[8, "bill_depth_mm"] = 1e200
+    frame.to_csv(data, index=False)
+    told = "'bill_depth_mm' holds 1e+200 in row 9"
+    assert told in refused("compare", data, "--model", "mixed", *ON)
+    assert told in refused("fit", data, *ON, "--test", 0.5, "-o", tmp_path / "m.nc")
+
+
 def test_models_by_name_are_fitted_to_the_table(folder, rows):
     X, y = rows
     complete = X.notna().all(axis=1)

@@ -49,6 +49,23 @@ def test_cells_that_are_no_numbers(cell, message, model, tmp_path):
     assert re.search(message, line)
 
 
+def test_a_cell_too_large_for_any_class(tmp_path):
+    run("fit", table(tmp_path / "ok.csv"), "-t", "y", "-m", "lda", "-o", tmp_path / "m.nc")
+    new = table(tmp_path / "new.csv", [*ROWS[:4], ("1e200", "1", "p")])
+    line = refused("predict", tmp_path / "m.nc", new, "-o", tmp_path / "o.csv")
+    assert "column 'a' holds 1e+200 in row 5" in line
+
+
+def test_null_characters_are_blamed_on_the_table(tmp_path):
+    data = table(tmp_path / "data.csv", [("x\0z" if y == "p" else a, b, y) for a, b, y in ROWS])
+    line = refused("fit", data, "-t", "y", "-o", tmp_path / "m.nc")
+    assert "data.csv: 'x\\x00z'" in line
+    assert "null character" in line
+    data = table(tmp_path / "data.csv", ROWS, ("a", "b\0", "y"))  # Arrow would lose the first row
+    line = refused("fit", data, "-t", "y", "-o", tmp_path / "m.nc")
+    assert "data.csv: its header has a null character" in line
+
+
 def test_a_header_without_end(model, tmp_path):
     new = table(tmp_path / "new.csv", ROWS, ("a" * 200_000, "b", "y"))
     assert "its header cannot be read" in refused("predict", model, new, "-o", tmp_path / "o.csv")

@@ -304,6 +304,13 @@ def test_errors_about_categories_of_a_schema(categories, error, message):
         TableSchema.learn(birds(), categories=categories)
 
 
+@pytest.mark.parametrize("table", [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas])
+def test_intervals_have_two_ends_and_are_no_column(table):
+    frame = pd.DataFrame({"span": pd.cut([1.0, 2.0, 3.0], 2).categories})
+    with pytest.raises(TypeError, match=r"column 'span' holds .* in row 0"):
+        TableSchema.learn(table(frame))
+
+
 @settings(max_examples=30, deadline=None)
 @given(
     text=st.lists(st.text() | st.none(), min_size=3, max_size=3).filter(any),

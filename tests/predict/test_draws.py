@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
+from scipy.special import gammaincinv, logsumexp
 from scipy.stats import qmc
 
+from bayesgen.predict import draws
 from bayesgen.predict.draws import (
     QuasiGenerator,
     Sample,
@@ -44,6 +45,30 @@ def test_restarted_it_gives_the_same_numbers_again():
     for a, b in zip(once, again, strict=True):
         np.testing.assert_array_equal(a, b)
     assert not np.array_equal(once[2], q.random((64, 70)))
+
+
+def test_gammas_beyond_the_even_coordinates_are_drawn_as_usual(monkeypatch):
+    inverted = []
+
+    def counting(a, u):
+        inverted.append(u.size)
+        return gammaincinv(a, u)
+
+    monkeypatch.setattr(draws, "gammaincinv", counting)
+    q = QuasiGenerator(np.random.default_rng(3), 4096)
+    shape = np.linspace(0.5, 9.0, 400)
+    q.standard_normal((4096, 10))
+    found = q.standard_gamma(shape, (4096, 400))
+    assert sum(inverted) == 54 * 4096  # inversion takes a hundred times as long
+    z = (found.mean(axis=0) - shape) / np.sqrt(shape / 4096)
+    assert np.abs(z[:54]).max() < 0.5  # evenly spread
+    assert 0.9 < z[54:].std() < 1.1
+    assert np.abs(z).max() < 5
+    np.testing.assert_allclose(found.var(axis=0), shape, rtol=0.3)
+    again = q.restarted()
+    again.standard_normal((4096, 10))
+    np.testing.assert_array_equal(again.standard_gamma(shape, (4096, 400)), found)
+    assert sum(inverted) == 54 * 4096
 
 
 def test_a_block_of_draws_has_a_row_at_least():

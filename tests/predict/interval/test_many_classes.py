@@ -1,6 +1,7 @@
 """Three classes and more against exact draws, over sizes; compiled loops against NumPy's."""
 
 from math import factorial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.numerics import kernels
 from bayesgen.posterior.model import ClassModel
 from bayesgen.predict.interval.engine import class_probability_intervals
+from bayesgen.predict.interval.laws import Joints
 from bayesgen.predict.interval.request import IntervalRequest
 from bayesgen.predict.uncertainty import entropies
 from tests.predict.interval.cases import (
@@ -175,3 +177,25 @@ def test_one_variance_for_the_columns_of_a_class():
             for r in range(1, 6):
                 each = (values * angle[:, None] ** -r).mean(axis=0).real * factorial(r) / h**r
                 np.testing.assert_allclose(found[r - 1, :, c], each, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("pair", [None, (0, 1), (2, 6), (5, 8)])
+def test_classes_that_depend_on_each_other_are_found_from_few_halves(pair):
+    """The cgf of nine Normal log densities, of which one pair may be correlated."""
+    covariance = np.eye(9)
+    if pair is not None:
+        covariance[pair, pair[::-1]] = 0.5
+    asked = []
+
+    class Normals:
+        def capability(self, kind):
+            return None
+
+        def cgf(self, X, t):
+            asked.append(len(t))
+            return np.repeat(np.einsum("...c,cd,...d", t, covariance, t) / 2, len(X), axis=1)
+
+    joints = Joints(SimpleNamespace(family=Normals(), alpha=np.ones(9)), np.zeros((3, 2)),
+                    np.arange(9), None, None)  # fmt: skip
+    assert joints.independent.tolist() == 3 * [pair is None]
+    assert asked == [9]  # not one for each class: of 500 correlated ones that took 2 GB

@@ -29,6 +29,7 @@ from bayesgen.families.conjugate.normal_inverse_wishart import (
     log_odds,
     margins,
     removal,
+    term_draws,
 )
 from bayesgen.families.conjugate.normal_inverse_wishart.default_scale import shrunken_correlations
 from bayesgen.families.conjugate.normal_inverse_wishart.scatter import ScatterStats
@@ -112,6 +113,7 @@ class NormalInverseWishart(ConjugateFamily):
     distance_draws = density_draws.distances
     linear_form = log_odds.weights
     log_odds_terms = log_odds.terms
+    draw_log_odds_terms = term_draws.draw
     rest_cgf = log_odds.rest_cgf
     margins = margins.of_family
 
