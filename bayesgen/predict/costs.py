@@ -62,9 +62,8 @@ def decide(
     xarray.Dataset
         ``decision`` (obs_id); ``expected_cost`` (obs_id, action), of every
         decision; ``margin`` (obs_id), by how much the second best would cost more: inf where
-        there is no second, NaN of a row that is rejected because it is not typical. Where
-        ``"reject"`` is possible, other labels are text too: ``"1"`` for class 1. Of equally good
-        decisions the first one is taken, ``"reject"`` last. With `typicality` also
+        there is no second, NaN of a row that is rejected because it is not typical. Of equally
+        good decisions the first one is taken, ``"reject"`` last. With `typicality` also
         ``typicality`` (obs_id), the largest of any class.
 
     Raises
@@ -106,7 +105,9 @@ def decide(
     if typicality is not None:
         known["typicality"] = ((OBS,), largest := _largest_typicality(clf, X, typicality))
         odd = largest < typicality
-        decision = np.where(odd, REJECT, decision.astype(str))
+        decision = _labels(
+            [REJECT if o else d for o, d in zip(odd, decision.tolist(), strict=True)]
+        )
         margin = np.where(odd, np.nan, margin)
     return tree.group(
         {
@@ -219,13 +220,17 @@ def _with_reject(costs: _Costs, reject: float) -> _Costs:
     price = np.asarray(reject)
     if price.shape != () or price.dtype.kind not in "fiu" or not 0 <= price < np.inf:
         raise ValueError(f"reject must be one finite number >= 0, the cost, got {reject!r}")
-    decisions = costs.decisions.astype(str)
+    decisions = costs.decisions.tolist()
     if REJECT in decisions:
         raise ValueError(f"cost has a decision {REJECT!r} already: leave `reject` out")
     column = np.full((len(costs.values), 1), float(price))
-    return _Costs(np.hstack([costs.values, column]), np.append(decisions, REJECT))
+    return _Costs(np.hstack([costs.values, column]), _labels([*decisions, REJECT]))
 
 
 def _labels(values: list[Any]) -> Array:
-    """One array of labels, of text if any of them is."""
-    return np.array([*map(str, values)] if any(isinstance(v, str) for v in values) else values)
+    """One array of labels; what NumPy would turn into strings stays what it is."""
+    if all(isinstance(v, str) for v in values) or not any(isinstance(v, str) for v in values):
+        return np.array(values)
+    out = np.empty(len(values), dtype=object)
+    out[:] = values
+    return out
