@@ -70,7 +70,7 @@ def _one_pass(plan: Plan, known: dict[str, str]) -> tuple[Any, "Tally"]:
         if clf is None:
             holds = known or {name: rows.cells(name).holds() for name in plan.wanted}
             if not known:
-                _note_doubtful(plan, rows, holds)
+                note_doubtful([plan.target, *plan.checked], rows, holds)
             if not known and "empty" in holds.values():
                 raise _OtherRowsError
             with _advised(plan):
@@ -108,7 +108,7 @@ def learn_at_once(plan: Plan) -> tuple[Any, "Tally"]:
     """The same with all rows in memory, for models that do not add up."""
     rows = read_whole(plan.table, plan.wanted)
     holds = {name: rows.cells(name).holds() for name in plan.wanted}
-    _note_doubtful(plan, rows, holds)
+    note_doubtful([plan.target, *plan.checked], rows, holds)
     selection = Selection(plan.target, plan.drop_incomplete)
     with busy("sorting out columns"), _advised(plan):
         features = plan.features_of(holds)
@@ -122,9 +122,9 @@ def learn_at_once(plan: Plan) -> tuple[Any, "Tally"]:
     return clf, tally
 
 
-def _note_doubtful(plan: Plan, rows: "Rows", holds: dict[str, str]) -> None:
+def note_doubtful(names: Sequence[str], rows: "Rows", holds: dict[str, str]) -> None:
     """Say which columns are read as numbers and may be codes, or have None for a category."""
-    for name in [plan.target, *plan.checked]:
+    for name in names:
         if holds[name] == "number" and (cell := rows.cells(name).padded()):
             note(
                 f"column {name!r} holds {shown(cell)}, read as the number {int(cell)}: if its "

@@ -9,6 +9,7 @@ import numpy as np
 from bayesgen.encoding.binned import BinnedTable, MissingCells
 from bayesgen.estimators.base import Align, GenerativeClassifier
 from bayesgen.estimators.tables import _Table, refuse_no_categories
+from bayesgen.families.errors import IncompleteRowError
 from bayesgen.families.names import CLASS, Method
 from bayesgen.numerics.special import Array, log_sum_exp
 from bayesgen.posterior.model import ClassStats, Quantity
@@ -168,6 +169,19 @@ class _Binned(GivenStructure, _Table):
         codes: Array = self.encoder_.encode(X)
         return codes
 
+    def _encoded(self, X: Any) -> Array:
+        codes: Array = super()._encoded(X)
+        gone = np.argwhere(np.isnan(codes))
+        if len(gone):
+            i, j = gone[0]
+            raise IncompleteRowError(
+                f"column {self._feature_names()[j]!r} in row {i}: missing, or a category that the "
+                "training rows did not have. predict_proba sums over what it may be; intervals, "
+                "entropies and explanations need it: fit with missing='category', fill the cell, "
+                "or leave the row out"
+            )
+        return codes
+
     def _decode(self, X: Any) -> Any:
         import pandas as pd
 
@@ -177,7 +191,7 @@ class _Binned(GivenStructure, _Table):
         self, own: Any, X: Any, method: Method, weights: Array | None, quantity: Quantity
     ) -> Array:
         partial = np.flatnonzero(np.isnan(X).any(axis=1))
-        if not len(partial) or method != "posterior_predictive":
+        if not len(partial):
             return super()._scores(own, X, method, weights, quantity)
         out = np.empty((len(X), len(self.classes_)))
         whole = np.setdiff1d(np.arange(len(X)), partial)

@@ -231,7 +231,7 @@ class Uncertainty(Estimator):
             (obs_id) ``total``, ``aleatoric``, ``epistemic``; (obs_id, class) ``mean``, ``sd`` of
             p(y = c | x, theta), and ``top``, the probability that c is the most probable class;
             ``route`` and ``error``, in nats: a bound on the error of any of these (of ``sd``, its
-            square) for two classes; for more, twice the error holds 95 % of them.
+            square) for two classes by inversion; else twice the error holds 95 % of them.
 
         Examples
         --------

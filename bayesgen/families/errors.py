@@ -54,6 +54,10 @@ class NoPosteriorError(NotImplementedError):
     """Something was asked of the posterior of theta, which only its predictive approximates."""
 
 
+class IncompleteRowError(ValueError):
+    """A cell is not known, and only probabilities are summed over what it may be."""
+
+
 class NotLinearError(ValueError):
     """The decision rule asked for is not linear in the features; the message says why."""
 

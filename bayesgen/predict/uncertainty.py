@@ -239,10 +239,16 @@ class _Source:
             return Moments.empty(n, 1)._replace(mean=one, top=one)
         out = Moments.empty(n, len(self.classes))
         by = self._inverted if len(self.classes) == 2 else self._against_rest
-        left = by(out, tilt)
+        left = np.arange(n)
+        if tilt is not None or not self._joints(left).averaged:  # dear to invert, cheap to draw
+            left = by(out, tilt)
         if len(left):
             out.put(left, self._drawn(left, tilt))
         return out
+
+    def _joints(self, rows: Array) -> Joints:
+        own = self.classes, self.class_prior, self.points, self.compiled
+        return Joints(self.model, self.X[rows], *own)
 
     def _inverted(self, out: Moments, tilt: int | None) -> Array:
         """Two classes; returns the rows that are left."""
@@ -271,9 +277,7 @@ class _Source:
         for route, size in (("cornish-fisher", few), ("margins", self.n_draws)):
             if not len(left):
                 break
-            joints = Joints(
-                self.model, self.X[left], self.classes, self.class_prior, self.points, self.compiled
-            )
+            joints = self._joints(left)
             if route == "margins" and not joints.independent.all():
                 break
             law_of = joints.expanded if route == "cornish-fisher" else joints.inverted

@@ -1,11 +1,10 @@
 """The rows that the classifier is least certain of, and why; what features did for all rows."""
 
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from bayesgen.families.errors import NoPosteriorError
+from bayesgen.families.errors import IncompleteRowError, NoPosteriorError
 from bayesgen.numerics.special import Array
 from bayesgen.reporting import figures
 from bayesgen.reporting.held_out import HeldOut
@@ -23,12 +22,17 @@ def least_certain(held: HeldOut) -> Section:
     top = held.p.max(axis=1)
     at = np.argsort(top, kind="stable")[:_DOUBTFUL]
     X = held.rows(at)
-    ends, p = None, held.p[at]
-    with suppress(NoPosteriorError):  # probabilities alone: the summary says why
+    ends, p, without = None, held.p[at], []
+    try:
         ends = held.clf.predict_interval(X, prob=held.prob)["interval"].values
+    except NoPosteriorError:  # probabilities alone: the summary says why
+        pass
+    except IncompleteRowError as reason:
+        without.append(f"Without intervals: {reason}.")
     pair = np.argsort(-p, axis=1, kind="stable")[:, :2]
     line = np.arange(len(at))[:, None]
     reasons, notes = _reasons(held, at, X)
+    notes = [*without, *notes]
     documents = [held.document(int(i)) for i in at]
     rows = []
     for k, i in enumerate(at):

@@ -315,6 +315,8 @@ def test_none_among_categories_is_missing_aloud(tmp_path, target):
     told = run("fit", data, "--target", target, "-o", tmp_path / "m.nc").stderr
     assert told.count("column 'sport' holds None, read as a missing cell: if it is one of") == 1
     assert "column 'y'" not in told
+    told = run("fit", data, "--target", "y", "--test", "0.4", "-o", tmp_path / "m.nc").stderr
+    assert told.count("column 'sport' holds None") == 1
 
 
 def test_long_digits_are_identifiers(tmp_path):

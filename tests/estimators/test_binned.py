@@ -324,3 +324,41 @@ def test_more_counts_than_there_is_room_for_are_refused():
     X = rng.integers(6, size=(30, 120)).astype(str)
     with pytest.raises(ValueError, match="Use n=1"):
         bg.AnDE(2).fit(X, np.arange(30) % 2)
+
+
+@pytest.mark.parametrize("make", [bg.TreeAugmentedNB, bg.AnDE], ids=["forest", "A1DE"])
+def test_a_category_never_seen_is_summed_over_or_named(make):
+    """Plug-ins too sum over what the cell may be; what needs the cell says which it is."""
+    X, y = table(60, gaps=False)
+    chain = np.diag(np.ones(3), 1) + np.diag(np.ones(3), -1)
+    tree = bg.TreeAugmentedNB(structure="fixed", edges=chain).fit(X, y)
+    new = X.iloc[[3]].copy()
+    new["size"] = "XL"
+    every = pd.concat([new] * 3, ignore_index=True)
+    every["size"] = ["S", "M", "L"]
+    joint = tree.predict_joint_log_proba(every, method="mle")
+    expected = np.logaddexp.reduce(joint, axis=0)
+    found = tree.predict_joint_log_proba(new, method="mle")
+    np.testing.assert_allclose(found[0], expected, rtol=1e-12)
+    clf = make().fit(X, y)
+    for ask in (clf.predict_interval, clf.predict_uncertainty, clf.explain):
+        with pytest.raises(ValueError, match="column 'size' in row 0: missing, or a category that"):
+            ask(new)
+    test = pd.concat([new, X.iloc[:30]], ignore_index=True)
+    notes = bg.report(clf, test, np.append(["a"], y[:30])).sections[-1].notes
+    assert any("intervals, entropies and explanations need it" in note for note in notes)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_entropies_of_averages_are_by_draws(n_classes):
+    """Beside the mean over draws of p(y | x, theta), within both errors."""
+    X, y = table(90)
+    y = np.where(X["old"], "c", y) if n_classes == 3 else y
+    clf = bg.AnDE(missing="category").fit(X, y)
+    found = clf.predict_uncertainty(X[:6])
+    assert set(found["route"].values) == {"draws"}
+    p = clf.predict_posterior(X[:6], draws=4000)["predictions"]["class_probability"].values
+    p = p.reshape(-1, *p.shape[-2:])
+    entropy = -(p * np.log(np.maximum(p, 1e-300))).sum(axis=-1)
+    error = np.hypot(found["error"].values, entropy.std(axis=0) / np.sqrt(len(p)))
+    assert (abs(found["aleatoric"].values - entropy.mean(axis=0)) < 4 * error).all()

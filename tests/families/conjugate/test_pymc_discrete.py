@@ -280,7 +280,7 @@ def test_rows_with_a_category_never_declared_are_refused() -> None:
     X = _table(2, 3)
     clf = bg.CategoricalNB().fit(X, Y)
     X[0, 0] = "new"
-    with pytest.raises(ValueError, match="column 0 holds .* in row 0, which is not among"):
+    with pytest.raises(ValueError, match=r"column 0 holds .* in row 0, which is not among"):
         clf.to_pymc(X, Y, likelihood="rows")
 
 
