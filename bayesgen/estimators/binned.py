@@ -126,21 +126,34 @@ class _Binned(GivenStructure, _Table):
 
     def _absorb(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> None:
         if "stats_" in self.__dict__:
-            self._refuse_single_bins()
+            self._refuse_single_bins(X)
         super()._absorb(X, y, sample_weight, classes)
 
-    def _refuse_single_bins(self) -> None:
-        """Raise where later rows can tell nothing of a column: the first rows gave it one bin."""
+    def _refuse_single_bins(self, X: Any) -> None:
+        """Raise where later rows tell nothing of a column that varies: it has the one bin.
+
+        Of columns that vary within these rows; of all, if the first rows gave none a second bin.
+        """
         schema, given = self.encoder_.schema, set(map(str, self.cuts or {}))
-        for name, kind, ends in zip(
-            schema.names or schema.positions, schema.kinds, self.encoder_.cuts, strict=True
-        ):
-            if kind == "gaussian" and not ends and str(name) not in given:
-                raise ValueError(
-                    f"column {name!r} had one value in the first rows, from which bins are taken, "
-                    "so that what comes later tells nothing: declare cuts= (an empty list leaves "
-                    "the column one bin), or begin with more rows"
-                )
+        names = schema.names or schema.positions
+        real = [j for j, kind in enumerate(schema.kinds) if kind == "gaussian"]
+        cuts = self.encoder_.cuts
+        single = [j for j in real if not cuts[j] and str(names[j]) not in given]
+        if not single:
+            return
+        try:
+            cells = schema.encode(X)
+        except (TypeError, ValueError):  # whoever reads the rows for good will say so
+            return
+        ends = (f.reduce(cells, axis=0, initial=np.nan) for f in (np.fmin, np.fmax))
+        varies = np.less(*ends)
+        varying = [j for j in single if varies[j]]
+        if varying or single == real:
+            raise ValueError(
+                f"column {names[(varying or single)[0]]!r} had one value in the first rows, from "
+                "which bins are taken, so that what comes later tells nothing: declare cuts= (an "
+                "empty list leaves the column one bin), or begin with more rows"
+            )
 
     def _refuse_unknown(self, codes: Array, encoder: BinnedTable) -> None:
         """Raise where a training cell has no code."""

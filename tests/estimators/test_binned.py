@@ -201,7 +201,11 @@ def test_later_rows_need_bins_of_the_first(make):
     X, y = np.arange(12.0).reshape(6, 2), np.arange(6) % 2
     with pytest.raises(ValueError, match=r"column 0 had one value in the first rows.*cuts="):
         make().partial_fit(X[:1], y[:1]).partial_fit(X[1:], y[1:])
+    late = np.column_stack([X[:, 0], np.where(np.arange(6) < 4, 7.0, X[:, 1])])
+    with pytest.raises(ValueError, match="column 1 had one value in the first rows"):
+        make().partial_fit(late[:4], y[:4]).partial_fit(late[4:], y[4:])
     X[:, 1] = 7.0
+    assert make().partial_fit(X[:4], y[:4]).partial_fit(X[4:], y[4:]).n_rows_seen_ == 6
     one_bin = make(cuts={1: []}).partial_fit(X[:4], y[:4]).partial_fit(X[4:], y[4:])
     assert one_bin.forget(X[4:], y[4:]).stats_.count.sum() == 4
     make().fit(X, y).forget(X[:1], y[:1])
