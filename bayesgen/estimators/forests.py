@@ -60,7 +60,7 @@ class TreeAugmentedNB(_Binned):
         A missing cell is a category of its own in columns that have one in the training rows
         ("auto"), in all, or in none: then missing cells in training are refused. A missing cell
         of a new row in a column that has no such category is summed over exactly, for at most
-        4096 completions of a row.
+        4096 completions of a row, by predictions; intervals, entropies and explanations need it.
     unseen : {"ignore", "raise"}
         A category never seen: as a missing cell, or an error.
     class_alpha : float or array (class,), default 1.0

@@ -205,7 +205,8 @@ class MixedNB(_Table):
     columns : {kind: list of names or positions}, optional
         Kinds are "gaussian", "categorical", "bernoulli", "poisson", "multinomial", and "drop" for
         columns to leave out; every column must be named. None: by dtype, booleans are bernoulli,
-        strings and categories categorical, other numbers gaussian.
+        strings and categories categorical, other numbers gaussian, with a warning where they are
+        two numbers alone, such as 0 and 1.
     categories : {column: list}, optional
         Declared categories of categorical columns, as in `CategoricalNB`.
     unseen : {"prior", "ignore", "raise"}
