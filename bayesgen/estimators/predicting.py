@@ -114,7 +114,8 @@ class Predicting(Estimator):
                 joint = self._scores(own, self._encode_as_read(X), method, weights, quantity)
         except UndefinedEstimateError as error:
             raise error.renamed(self.classes_, self._feature_names()) from None
-        if not np.isfinite(joint.max(axis=1)).all():  # NaN, or a row that no class can produce
+        # NaN, or a row that no class can produce; the sum costs least and is seldom not finite
+        if not (np.isfinite(joint.sum()) or np.isfinite(joint.max(axis=1)).all()):
             refuse_large_cells(self.prior_.family, self._encode(X), self._feature_names)
         return joint
 
