@@ -87,7 +87,7 @@ ERRORS = {
             .fit([["a", "c"], ["b", "d"], ["a", "d"]], [0, 1, 1])
             .predict_interval([["a", "z"]])
         ),
-        "row 0, feature 1 is missing or a category never seen",
+        "column .x1. in row 0: missing, or a category that",
     ),
     "a name that occurs twice": (
         lambda: bg.GaussianNB().fit(pd.DataFrame(np.eye(2), columns=["bill"] * 2), [0, 1]),
