@@ -304,7 +304,12 @@ def test_errors_about_categories_of_a_schema(categories, error, message):
         TableSchema.learn(birds(), categories=categories)
 
 
-@pytest.mark.parametrize("table", [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas])
+def _as_structs(frame):
+    ends = frame["span"].array
+    return pl.DataFrame({"span": [{"left": end.left, "right": end.right} for end in ends]})
+
+
+@pytest.mark.parametrize("table", [pd.DataFrame, _as_structs, pa.Table.from_pandas])
 def test_intervals_have_two_ends_and_are_no_column(table):
     frame = pd.DataFrame({"span": pd.cut([1.0, 2.0, 3.0], 2).categories})
     with pytest.raises(TypeError, match=r"column 'span' holds .* in row 0"):
