@@ -312,7 +312,7 @@ def _as_structs(frame):
 @pytest.mark.parametrize("table", [pd.DataFrame, _as_structs, pa.Table.from_pandas])
 def test_intervals_have_two_ends_and_are_no_column(table):
     frame = pd.DataFrame({"span": pd.cut([1.0, 2.0, 3.0], 2).categories})
-    with pytest.raises(TypeError, match=r"column 'span' holds .* in row 0"):
+    with pytest.raises(TypeError, match="column 'span' holds "):
         TableSchema.learn(table(frame))
 
 
