@@ -42,7 +42,11 @@ def extends(new: str, old: str) -> bool:
     known = dict(position) | name
     needed = [a for a, default in [*position[n:], *name.items()] if default is None]
     return (
-        position[:n] == old_position
+        [a for a, _ in position[:n]] == [a for a, _ in old_position]
+        # what had to be given may be left out now
+        and all(
+            old in (None, new) for (_, new), (_, old) in zip(position, old_position, strict=False)
+        )
         and all(known[a] == default if a in known else double for a, default in old_name.items())
         and all(a in old_name for a in needed)
         and starred >= old_starred

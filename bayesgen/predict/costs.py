@@ -29,7 +29,7 @@ REJECT: Final = "reject"
 def decide(
     clf: Any,
     X: Any,
-    cost: Any,
+    cost: Any = None,
     reject: float | None = None,
     class_prior: Any = None,
     method: Method = "posterior_predictive",
@@ -42,13 +42,15 @@ def decide(
     ----------
     clf : fitted classifier
     X : (N, D)
-    cost : array (class, decision), pandas.DataFrame, or {class: {decision: cost}}
+    cost : array (class, decision), pandas.DataFrame, or {class: {decision: cost}}, optional
         What a decision costs if a class is the true one, >= 0, in any one unit. The decisions of
         an array are the classes, in the order of ``clf.classes_``. A DataFrame has the true
         classes as its index and the decisions as its columns; they may be fewer or more than the
         classes, or others. In a dict, the decision for the true class itself costs 0 if left out.
+        None: a wrong class costs 1.
     reject : float, optional
-        Cost of leaving the row undecided, whatever its class. Adds the decision ``"reject"``.
+        Cost of leaving the row undecided, whatever its class. Adds the decision ``"reject"``; where
+        every mistake costs 1, of rows whose most probable class has less than 1 - `reject`.
     class_prior, method, posterior
         As in ``clf.predict_proba``.
     typicality : float in (0, 1), optional
@@ -141,6 +143,8 @@ class _Costs(NamedTuple):
 
 def _read(cost: Any, classes: Array) -> _Costs:
     """Costs in the order of `classes`, checked."""
+    if cost is None:
+        return _Costs(1.0 - np.eye(len(classes)), classes)
     if isinstance(cost, Mapping):
         costs = _of_mapping(cost, classes)
     elif hasattr(cost, "index") and hasattr(cost, "columns"):

@@ -188,3 +188,18 @@ def test_reject_twice(iris):
     cost = pd.DataFrame(np.ones((3, 1)), NAMES, ["reject"])
     with pytest.raises(ValueError, match="a decision 'reject' already"):
         bg.decide(clf, X, cost, reject=1)
+
+
+@pytest.mark.parametrize("reject", [None, 0.3])
+def test_without_costs_every_mistake_costs_one(reject):
+    """Chow's rule (1970): the most probable class, or none where it is too improbable."""
+    X, y = load_iris(return_X_y=True)
+    clf = bg.GaussianNB().fit(X[:, :2], y)
+    p = clf.predict_proba(X[:, :2])
+    found = bg.decide(clf, X[:, :2], reject=reject)
+    chosen = p.argmax(axis=1).astype(object)
+    if reject is not None:
+        chosen[p.max(axis=1) < 1 - reject] = "reject"
+        assert "reject" in chosen.tolist()
+    assert found["decision"].values.tolist() == chosen.tolist()
+    np.testing.assert_allclose(found["expected_cost"].values[:, :3], 1 - p, atol=1e-12)
