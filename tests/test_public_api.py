@@ -109,6 +109,7 @@ def test_a_classifiers_own_methods_accept_the_calls_of_all(present):
     [
         ("(self, X, y=None, *, a=1)", True),
         ("(self, X, y=None, z=2, *, a=1, b=None)", True),
+        ("(self, X=None, y=None, *, a=1)", True),
         ("(self, X, y=None, a=1)", True),
         ("(self, X, y=None, **options)", True),
         ("(self, X, y=0, *, a=1)", False),
