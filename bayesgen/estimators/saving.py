@@ -16,7 +16,7 @@ from bayesgen.estimators.estimator import package_version
 from bayesgen.estimators.posterior import Posterior
 from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.inference.sampled import Inference
-from bayesgen.io import storage
+from bayesgen.io import json_values, storage
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.predict.left_out import LeftOut
@@ -49,7 +49,7 @@ class Saving(Posterior):
         """What `storage.write` takes."""
         own = self._fitted()
         parameters = {
-            name: storage.to_json(value, name)
+            name: json_values.to_json(value, name)
             for name, value in self.get_params(deep=False).items()
             if name not in self._unsaved()
         }
@@ -58,7 +58,7 @@ class Saving(Posterior):
             "version": package_version(),
             "parameters": parameters,
             "unsaved": [name for name in self._unsaved() if getattr(self, name) is not None],
-            "classes": storage.labels_to_json(self.classes_),
+            "classes": json_values.labels_to_json(self.classes_),
             "n_features": getattr(self, "n_features_in_", None),
             "feature_names": (
                 self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None
@@ -75,7 +75,7 @@ class Saving(Posterior):
         draws = {}
         if isinstance(own, DrawnPosterior):
             state["draws"] = {
-                str(k): storage.to_json(v, str(k)) for k, v in self._draws.attrs.items()
+                str(k): json_values.to_json(v, str(k)) for k, v in self._draws.attrs.items()
             }
             draws = {name: self._draws[name].to_dataset() for name in self._draws.children}
             draws = {
@@ -94,15 +94,15 @@ class Saving(Posterior):
         self, fit: "xr.Dataset", state: Mapping[str, Any], draws: Mapping[str, "xr.Dataset"]
     ) -> Self:
         """Fill a new instance from a model file."""
-        self.classes_ = storage.labels_from_json(state["classes"])
-        n_features, names = storage.columns_from_json(state)
+        self.classes_ = json_values.labels_from_json(state["classes"])
+        n_features, names = json_values.columns_from_json(state)
         if n_features is not None:
             self.n_features_in_ = n_features
         elif any(FEATURE in str(dim) for dim in fit.sizes):
             raise ValueError("it does not say how many columns its rows have")
         if names is not None:
             self.feature_names_in_ = names
-        self.n_rows_seen_ = storage.whole(state, "n_rows_seen")
+        self.n_rows_seen_ = json_values.whole(state, "n_rows_seen")
         self.encoder_ = None
         self._restore(state)
         given = self._in_order()._make_family()
@@ -115,7 +115,7 @@ class Saving(Posterior):
         exact = self.inference_ == "closed form"
         if exact and not family.conjugate:
             raise ValueError(f"the posterior of a {family.__name__} has no closed form")
-        self.n_unlabelled_ = storage.whole({"n_unlabelled": 0, **state}, "n_unlabelled")
+        self.n_unlabelled_ = json_values.whole({"n_unlabelled": 0, **state}, "n_unlabelled")
         draws = dict(draws)
         if LEAVE_ONE_OUT in draws:
             held = draws.pop(LEAVE_ONE_OUT)
@@ -134,7 +134,7 @@ class Saving(Posterior):
             self.model_, self.stats_ = model, stats
         if exact:
             return self
-        attrs = {k: storage.from_json(v) for k, v in state["draws"].items()}
+        attrs = {k: json_values.from_json(v) for k, v in state["draws"].items()}
         if any(v.dtype.kind not in "biuf" for v in draws[POSTERIOR].data_vars.values()):
             raise ValueError("its draws are not all numbers")
         self._draws = self._tree(draws, attrs["route"])

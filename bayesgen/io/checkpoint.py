@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import clone
 
 from bayesgen.families.records import Record
-from bayesgen.io import storage
+from bayesgen.io import json_values, storage
 from bayesgen.io.additive import Additive
 from bayesgen.io.sources import Position
 
@@ -108,7 +108,7 @@ def _own(clf: Additive) -> dict[str, Any]:
     return {
         "estimator": type(clf).__name__,
         "parameters": {
-            k: storage.to_json(v, k) for k, v in parameters.items() if k not in clf._unsaved()
+            k: json_values.to_json(v, k) for k, v in parameters.items() if k not in clf._unsaved()
         },
     }
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from bayesgen.io.additive import Absorbing, Additive, refuse_other
 from bayesgen.io.checkpoint import Checkpoint
+from bayesgen.io.json_values import labels_to_json
 from bayesgen.io.progress import row_progress
 from bayesgen.io.sources import OtherSourceError, open_source
-from bayesgen.io.storage import labels_to_json
 
 
 def fit_stream[Classifier: Absorbing](

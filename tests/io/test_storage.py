@@ -35,7 +35,7 @@ from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import METHODS
-from bayesgen.io import storage
+from bayesgen.io import json_values, storage
 
 # -------------------------------------------------------------------------------------- data
 
@@ -219,8 +219,8 @@ LABELS = {
 
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
 def test_labels_keep_their_type_as_json(labels):
-    text = json.dumps(storage.labels_to_json(labels))
-    again = storage.labels_from_json(json.loads(text))
+    text = json.dumps(json_values.labels_to_json(labels))
+    again = json_values.labels_from_json(json.loads(text))
     assert again.dtype == labels.dtype
     np.testing.assert_array_equal(again, labels)
 

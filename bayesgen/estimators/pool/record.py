@@ -13,7 +13,7 @@ from bayesgen.estimators.pool.members import Member
 from bayesgen.estimators.saving import refuse_subclass
 from bayesgen.inference.exponents import ExponentPrior, Exponents
 from bayesgen.inference.pool_average import Average
-from bayesgen.io import storage
+from bayesgen.io import json_values
 from bayesgen.numerics.special import Array
 from bayesgen.predict.left_out import LeftOut
 
@@ -76,7 +76,7 @@ def record(pool: "LogLinearPool") -> tuple["xr.Dataset", dict[str, Any], dict[st
             np.stack([part.covariance for part in alone]),
         )
     parameters = {
-        name: storage.to_json(value, name)
+        name: json_values.to_json(value, name)
         for name, value in pool.get_params(deep=False).items()
         if name != "members"
     }
@@ -86,7 +86,7 @@ def record(pool: "LogLinearPool") -> tuple["xr.Dataset", dict[str, Any], dict[st
         "parameters": parameters,
         "unsaved": [],
         "auto": isinstance(pool.members, str),
-        "classes": storage.labels_to_json(pool.classes_),
+        "classes": json_values.labels_to_json(pool.classes_),
         "n_features": getattr(pool, "n_features_in_", None),
         "feature_names": (
             [str(name) for name in pool.feature_names_in_]
@@ -111,7 +111,7 @@ def read_record(
     from bayesgen.estimators import ESTIMATORS
 
     known = {estimator.__name__: estimator for estimator in ESTIMATORS}
-    pool.classes_ = storage.labels_from_json(state["classes"])
+    pool.classes_ = json_values.labels_from_json(state["classes"])
     members = []
     for k, entry in enumerate(state["members"]):
         own = entry["state"]
@@ -122,7 +122,7 @@ def read_record(
             )
         if own["estimator"] not in known:
             raise ValueError(f"member {entry['name']!r} is of an unknown class")
-        arguments = storage.arguments_from_json(own["parameters"])
+        arguments = json_values.arguments_from_json(own["parameters"])
         draws = {name: groups[f"member_{k}_{name}"] for name in entry["draws"]}
         clf = known[own["estimator"]](**arguments)._load(groups[f"member_{k}_{_FIT}"], own, draws)
         if not np.array_equal(clf.classes_, pool.classes_):
@@ -166,8 +166,8 @@ def read_record(
             group.assign_coords({k: v for k, v in coords.items() if k in group.dims})
             for group in (groups["posterior"], groups["sample_stats"])
         )
-    pool.n_rows_, pool.left_out_ = storage.whole(state, "n_rows"), dict(state["left_out"])
-    n_features, names = storage.columns_from_json(state)
+    pool.n_rows_, pool.left_out_ = json_values.whole(state, "n_rows"), dict(state["left_out"])
+    n_features, names = json_values.columns_from_json(state)
     if n_features is not None:
         pool.n_features_in_ = n_features
     if names is not None:
