@@ -167,14 +167,19 @@ def table():
             both = [(own["pool"][n][0], v[0], n) for n, v in own[peer].items()]
             ratios = np.array([max(a, 1e-3) / max(b, 1e-3) for a, b, _ in both])
             behind = [f"{n} {a:.3f}/{b:.3f}" for a, b, n in both if a > 1.05 * b]
-            mean = np.exp(np.log(ratios).mean())
-            print(f"{size}: pool / {peer} {mean:.2f} over {len(both)}; behind by 5 %: {behind}")
+            print(f"{size}: pool / {peer} {_mean(ratios)}; behind by 5 %: {behind}")
         eces = {m: np.mean([v[1] for v in own[m].values()]) for m in ("pool", "LR-CV", "RF", "HGB")}
         print(f"{size}: ECE", {m: round(float(e), 3) for m, e in eces.items()})
         losses = {n: (v[0], own["naive"][n][0], v[3], v[4]) for n, v in own["forest"].items()}
-        mean = np.exp(np.mean([np.log(a / b) for a, b, _, _ in losses.values()]))
+        ratios = np.array([a / b for a, b, _, _ in losses.values()])
         lost = [n for n, (a, b, gap, se) in losses.items() if a > 1.02 * b and gap > 2 * se]
-        print(f"{size}: forest / naive {mean:.2f} over {len(losses)}; lost: {lost}")
+        print(f"{size}: forest / naive {_mean(ratios)}; lost: {lost}")
+
+
+def _mean(ratios):
+    """Geometric mean, and its standard error over tables."""
+    mean, error = np.log(ratios).mean(), np.log(ratios).std(ddof=1) / np.sqrt(len(ratios))
+    return f"{np.exp(mean):.2f} +- {np.exp(mean) * error:.2f} over {len(ratios)}"
 
 
 def main():
