@@ -183,7 +183,7 @@ def fit(
         table=table,
         target=target,
         names=names,
-        checked=[name for name in names if not documents and is_free(name, model, kinds)],
+        checked=decided_by_cells(names, model, kinds, documents),
         features_of=lambda holds: _features(table, holds, names, model, kinds, documents),
         untrained=lambda features: _new(model, features, order, tokens),
         drop_incomplete=drop_incomplete,
@@ -300,9 +300,13 @@ def _advice(model: Model) -> str:
     return f"leave it out by --drop{other}"
 
 
-def is_free(name: str, model: Model, kinds: dict[str, str]) -> bool:
-    """Whether what a column holds decides how it is read."""
-    return model not in _ONE_KIND and kinds.get(name, "categorical") == "categorical"
+def decided_by_cells(
+    names: list[str], model: Model, kinds: dict[str, str], documents: bool
+) -> list[str]:
+    """The columns of which their cells decide how they are read."""
+    if documents or model in _ONE_KIND:
+        return []
+    return [name for name in names if kinds.get(name, "categorical") == "categorical"]
 
 
 def _features(

@@ -26,14 +26,13 @@ def fit(
     import numpy as np
 
     from bayesgen.checks.compare import compare_predictives
-    from bayesgen.cli.fit import is_free, save, untrained
+    from bayesgen.cli.fit import decided_by_cells, save, untrained
     from bayesgen.cli.learning import note_doubtful
 
     model, kinds, documents, order, tokens, drop_incomplete = how
     whole = files.read_whole(table, [target, *names])
-    checked = [n for n in names if not documents and is_free(n, model, kinds)]
-    holds = {name: whole.cells(name).holds() for name in (target, *checked)}
-    note_doubtful([target, *checked], whole, holds)
+    looked_at = [target, *decided_by_cells(names, model, kinds, documents)]
+    note_doubtful(looked_at, whole, {name: whole.cells(name).holds() for name in looked_at})
     clf, X, _ = untrained(whole, table, names, model, kinds, documents, order, tokens)
     entries = {str(model): compare.entry_of(clf, X, whole, target, table)}
     if drop_incomplete:

@@ -136,8 +136,6 @@ def _classify(clf: Any, X: Any, method: str) -> "tuple[Array, Array]":
     joint = clf._log_joint(X, method, None, None, "probability")
     impossible = np.isneginf(joint).all(axis=1)
     if impossible.any():
-        if method == _EXACT:
-            clf.predict_log_proba(X)  # says why: a cell is too large
         raise ValueError(
             f"row {int(np.argmax(impossible))} has probability 0 under every class "
             f"by --method {method}, so there are no class probabilities; use the default, {_EXACT}"

@@ -132,13 +132,15 @@ class _Binned(GivenStructure, _Table):
     def _refuse_single_bins(self, X: Any) -> None:
         """Raise where later rows tell nothing of a column that varies: it has the one bin.
 
-        Of columns that vary within these rows; of all, if the first rows gave none a second bin.
+        Of columns that vary within these rows; of all, if there was one row before.
         """
         schema, given = self.encoder_.schema, set(map(str, self.cuts or {}))
         names = schema.names or schema.positions
-        real = [j for j, kind in enumerate(schema.kinds) if kind == "gaussian"]
-        cuts = self.encoder_.cuts
-        single = [j for j in real if not cuts[j] and str(names[j]) not in given]
+        single = [
+            j
+            for j, (kind, ends) in enumerate(zip(schema.kinds, self.encoder_.cuts, strict=True))
+            if kind == "gaussian" and not ends and str(names[j]) not in given
+        ]
         if not single:
             return
         try:
@@ -147,10 +149,10 @@ class _Binned(GivenStructure, _Table):
             return
         ends = (f.reduce(cells, axis=0, initial=np.nan) for f in (np.fmin, np.fmax))
         varies = np.less(*ends)
-        varying = [j for j in single if varies[j]]
-        if varying or single == real:
+        lost = [j for j in single if varies[j] or self.n_rows_seen_ == 1]
+        if lost:
             raise ValueError(
-                f"column {names[(varying or single)[0]]!r} had one value in the first rows, from "
+                f"column {names[lost[0]]!r} had one value in the first rows, from "
                 "which bins are taken, so that what comes later tells nothing: declare cuts= (an "
                 "empty list leaves the column one bin), or begin with more rows"
             )

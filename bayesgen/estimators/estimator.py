@@ -22,6 +22,7 @@ from bayesgen.estimators.lazy_attributes import LazyAttributes
 from bayesgen.families.contract import Family, Stats
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, METHODS, Method
 from bayesgen.inference.closed_form import NoClosedFormError
+from bayesgen.numerics.rows import has_nan
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
@@ -293,6 +294,14 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
     def _encode(self, X: Any) -> Any:
         """What the family takes."""
         return X
+
+    def _refuse_missing(self, X: Array, why: str) -> None:
+        """Raise ValueError at the first missing cell of (N, D)."""
+        if has_nan(X):
+            row, j = np.argwhere(np.isnan(X))[0]
+            raise ValueError(
+                f"Input X contains NaN: column {self._feature_names()[j]!r} in row {row}; {why}"
+            )
 
     def _refuse_unseen(self, X: Any) -> None:
         """Raise ValueError where a cell of X, as read, is a category that theta does not have."""

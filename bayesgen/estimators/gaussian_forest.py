@@ -9,7 +9,6 @@ from bayesgen.estimators.forests import edge_table, refuse_wide
 from bayesgen.estimators.gaussian import RealColumns
 from bayesgen.families.conjugate.normal_forest import NormalForest, pymc_tree
 from bayesgen.families.names import StructureName
-from bayesgen.numerics.rows import has_nan
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassStats
 
@@ -102,13 +101,12 @@ class TreeAugmentedGaussianNB(GivenStructure, RealColumns):
         self.prior = prior
 
     def _encode(self, X: Array) -> Array:
-        if has_nan(X):
-            row, j = np.argwhere(np.isnan(X))[0]
-            raise ValueError(
-                f"Input X contains NaN: column {self._feature_names()[j]!r} in row {row}; "
-                f"{NormalForest.missing}. Drop or impute the rows, or use GaussianNB, or "
-                "TreeAugmentedNB(missing='category')"
-            )
+        why = NormalForest.missing
+        self._refuse_missing(
+            X,
+            f"{why}. Drop or impute the rows, or use GaussianNB, or "
+            "TreeAugmentedNB(missing='category')",
+        )
         return super()._encode(X)
 
     _encode_as_read = _encode

@@ -40,7 +40,7 @@ from bayesgen.predict.interval.contrast import (
 from bayesgen.predict.interval.cumulants import cumulants
 from bayesgen.predict.interval.engine import possible_classes
 from bayesgen.predict.interval.inversion import invert
-from bayesgen.predict.interval.laws import Joints, Points
+from bayesgen.predict.interval.laws import Joints, Points, is_average
 from bayesgen.predict.interval.log_odds_moments import entropy_of, expectations
 
 Pair = Literal["posterior", "predictive"]
@@ -240,15 +240,11 @@ class _Source:
         out = Moments.empty(n, len(self.classes))
         by = self._inverted if len(self.classes) == 2 else self._against_rest
         left = np.arange(n)
-        if tilt is not None or not self._joints(left).averaged:  # dear to invert, cheap to draw
+        if tilt is not None or not is_average(self.model.family):
             left = by(out, tilt)
         if len(left):
             out.put(left, self._drawn(left, tilt))
         return out
-
-    def _joints(self, rows: Array) -> Joints:
-        own = self.classes, self.class_prior, self.points, self.compiled
-        return Joints(self.model, self.X[rows], *own)
 
     def _inverted(self, out: Moments, tilt: int | None) -> Array:
         """Two classes; returns the rows that are left."""
@@ -277,7 +273,9 @@ class _Source:
         for route, size in (("cornish-fisher", few), ("margins", self.n_draws)):
             if not len(left):
                 break
-            joints = self._joints(left)
+            joints = Joints(
+                self.model, self.X[left], self.classes, self.class_prior, self.points, self.compiled
+            )
             if route == "margins" and not joints.independent.all():
                 break
             law_of = joints.expanded if route == "cornish-fisher" else joints.inverted

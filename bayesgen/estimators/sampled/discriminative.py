@@ -2,11 +2,8 @@
 
 from typing import Any
 
-import numpy as np
-
 from bayesgen.estimators.sampled.classifier import SampledClassifier
 from bayesgen.families.sampled.logistic_regression import Features, LogisticRegression
-from bayesgen.numerics.rows import has_nan
 
 
 class BayesianLogisticRegression(SampledClassifier):
@@ -91,10 +88,5 @@ class BayesianLogisticRegression(SampledClassifier):
 
     def _read(self, X: Any, *, reset: bool) -> Any:
         X = super()._read(X, reset=reset)
-        if has_nan(X):
-            row, j = np.argwhere(np.isnan(X))[0]
-            raise ValueError(
-                f"Input X contains NaN: column {self._feature_names()[j]!r} in row {row}; "
-                f"{LogisticRegression.missing}"
-            )
+        self._refuse_missing(X, LogisticRegression.missing)
         return X

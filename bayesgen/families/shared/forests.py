@@ -6,8 +6,10 @@ joined to each column with weight rho. A forest is told by the parent of each co
 """
 
 import abc
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 import numpy as np
 from scipy.sparse.csgraph import breadth_first_order, connected_components
@@ -65,6 +67,21 @@ class ForestAverage(abc.ABC):
     @abc.abstractmethod
     def terms_given(self, X: Any, theta: Theta, c: int) -> Array:
         """(..., N, D) terms of the log density of class c, for draws (..., *dims) of theta."""
+
+    if TYPE_CHECKING:  # of `ConjugateFamily`
+
+        def scaled(self, factors: Mapping[str, float]) -> Self:
+            """Hyper-parameters times factors."""
+
+    def strengthened(self, factors: Mapping[str, float]) -> Self:
+        """As `scaled` (`PriorChoices`)."""
+        return self.scaled(factors)
+
+    def other_scales(self, given: Self) -> list[Self]:
+        """No edges: no root weight within reach of the search undoes edges that are certain."""
+        if self.is_forest or given.root_weight is not None:
+            return []
+        return [replace(self, edges=np.zeros_like(self.edges))]  # type: ignore[type-var]
 
     def given_edges(self, n_classes: int, n_features: int) -> Array:
         """`edges` as given, checked: (C, D, D), or (C, 1, 1) ones where all are allowed."""

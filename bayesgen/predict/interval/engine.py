@@ -37,7 +37,7 @@ from bayesgen.predict.interval.cumulants import (
 )
 from bayesgen.predict.interval.drawn import by_draws
 from bayesgen.predict.interval.inversion import invert
-from bayesgen.predict.interval.laws import POINTS, Joints, Points, under_all
+from bayesgen.predict.interval.laws import POINTS, Joints, Points, is_average, under_all
 from bayesgen.predict.interval.request import (
     KINDS,
     IntervalRequest,
@@ -271,7 +271,7 @@ class _Source:
     def two_classes(self, X: Matrix, classes: Array) -> Ends:
         """By the log-odds of the first against the second."""
         joints = Joints(self.model, X, classes, self.class_prior, self.points)
-        if not (_OF_AVERAGES if joints.averaged else _ROUTES)[self.request.method]:
+        if not (_OF_AVERAGES if is_average(self.model.family) else _ROUTES)[self.request.method]:
             return self.by_draws(X, classes)
         found = self.of_log_odds(joints)
         back = found.mirrored
@@ -301,7 +301,7 @@ class _Source:
         alone = KINDS[self.request.kind].invariant and joints.shared is None
         with_row, method = self.request.given == "training and row", self.request.method
         weights = self.label_weights(joints) if with_row else np.ones((len(left), 1))
-        for route in (_OF_AVERAGES if joints.averaged else _ROUTES)[method]:
+        for route in (_OF_AVERAGES if is_average(self.model.family) else _ROUTES)[method]:
             expanded, rows, left = route == "cornish-fisher", left, left[:0]
             if not expanded and not joints.independent[rows].all():
                 left = rows

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from bayesgen.families.capabilities import DensityCumulants, DensityDraws, SharedVariances
+from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.shared.density_cumulants import log_gamma_derivatives
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
@@ -80,6 +81,13 @@ class Points:
         return self.sets[n].restarted()
 
 
+def is_average(family: ConjugateFamily) -> bool:
+    """Whether densities are averages over structures: cheap to draw, and slow to invert."""
+    offer = family.capability
+    quick = offer(SharedVariances) is not None or offer(DensityCumulants) is not None
+    return not quick and offer(DensityDraws) is not None
+
+
 @dataclass(frozen=True)
 class Joints:
     """The laws of the log joint densities of some classes, of n rows that they can produce.
@@ -106,15 +114,12 @@ class Joints:
 
     shared: SharedVariances | None = field(init=False)
     closed: DensityCumulants | None = field(init=False)
-    averaged: bool = field(init=False)  # over structures: drawn, and slow to invert
     known: dict[Any, Any] = field(init=False, default_factory=dict)  # cumulants found before
 
     def __post_init__(self) -> None:
         """Ask the family what it knows of its densities."""
         offer, own = self.model.family.capability, vars(self)
         own["shared"], own["closed"] = offer(SharedVariances), offer(DensityCumulants)
-        averaged = self.shared is None and self.closed is None
-        own["averaged"] = averaged and offer(DensityDraws) is not None
 
     @cached_property
     def independent(self) -> Array:

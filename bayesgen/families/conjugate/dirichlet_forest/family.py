@@ -20,7 +20,7 @@ and Lopez de Mantaras (2005), TAN classifiers based on decomposable distribution
 and Goldszmidt (1997) for trees within classes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -210,16 +210,6 @@ class DirichletForest(ForestAverage, ConjugateFamily):
             ]
             known = replace(known, edges=np.array(best))
         return known
-
-    def strengthened(self, factors: Mapping[str, float]) -> Self:
-        """As `scaled` (`PriorChoices`)."""
-        return self.scaled(factors)
-
-    def other_scales(self, given: Self) -> list[Self]:
-        """Naive Bayes: no root weight within reach of the search undoes edges that are certain."""
-        if self.is_forest or given.root_weight is not None:
-            return []
-        return [replace(self, edges=np.zeros_like(self.edges))]
 
     def _with_strengths(self, seen: Array) -> Self:
         """Strength and root weight at the largest evidence of counts (C, D, D, K, K)."""

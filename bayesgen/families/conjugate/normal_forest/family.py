@@ -19,7 +19,6 @@ Sources: Dawid and Lauritzen (1993), Hyper Markov laws in the statistical analys
 graphical models; Meila and Jaakkola (2000) for the sum over trees.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -209,16 +208,6 @@ class NormalForest(ForestAverage, ConjugateFamily):
         )
         looking = self.structure in ("tree", "map") and self.edges is None
         return known._with_structure(stats, looking)
-
-    def strengthened(self, factors: Mapping[str, float]) -> Self:
-        """As `scaled` (`PriorChoices`)."""
-        return self.scaled(factors)
-
-    def other_scales(self, given: Self) -> list[Self]:
-        """`GaussianNB`: no root weight within reach of the search undoes edges that are certain."""
-        if self.is_forest or given.root_weight is not None:
-            return []
-        return [replace(self, edges=np.zeros_like(self.edges))]
 
     def _with_structure(self, stats: ScatterStats, looking: bool) -> Self:
         """The weight of roots and the best forests, where they are not given."""

@@ -61,19 +61,15 @@ def _clusters(x: Array, k: int) -> tuple[Array, Array]:
         centres = np.resize(np.unique(x, axis=0), (k, x.shape[1]))
         centres = centres + 0.1 * rng.standard_normal(centres.shape)
         return centres, np.square(x[:, None] - centres).sum(axis=-1).argmin(axis=1)
+    if k == 1:
+        return x.mean(axis=0, keepdims=True), np.zeros(len(x), dtype=int)
     best, least = None, np.inf
     for _ in range(10):
         first = x[rng.choice(len(x), k, replace=False)]
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # empty: it keeps its centre
-            centres, label = (
-                kmeans2(x, first, minit="matrix", missing="warn")
-                if k > 1
-                else (
-                    x.mean(axis=0, keepdims=True),
-                    np.zeros(len(x), dtype=int),
-                )
-            )
+            # which keeps its centre
+            warnings.filterwarnings("ignore", "One of the clusters is empty", UserWarning)
+            centres, label = kmeans2(x, first, minit="matrix", missing="warn")
         loss = np.square(x - centres[label]).sum()
         if loss < least:
             best, least = (centres, label), loss
