@@ -91,6 +91,7 @@ def disk(rng, folder):
         check_files(folder, before, leftovers=False)
 
 
+_WAITS = 10.0  # seconds that finished work waits for its signal
 DROPPED = 99  # exit code: Python itself drops what is raised within a destructor or a callback
 
 
@@ -98,12 +99,13 @@ def killed(rng, work, seconds):
     """Fork `work`, send it a signal after so many seconds; the code it ends with, and the signal.
 
     It waits for the signal when it is through: code 0 says that a signal was swallowed. Where
-    Python dropped the exception, which it tells `sys.unraisablehook`, the signal is sent anew, a
-    little later: a forked process is at the same place after the same time.
+    Python dropped the exception, which it tells `sys.unraisablehook`, the signal is sent anew,
+    later: a forked process is at the same place after the same time, and a callback that compiles
+    takes a second.
     """
     number = int(rng.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT]))
     for attempt in range(10):
-        code = _code_after(number, work, seconds * 1.1**attempt)
+        code = _code_after(number, work, min(seconds * 1.5**attempt, seconds + _WAITS / 2))
         if code != DROPPED:
             break
     if code not in {128 + number, -number}:
@@ -132,7 +134,7 @@ def _code_after(number, work, seconds):
                 signal.signal(what, come)
             os.write(ready, b".")
             work()
-            time.sleep(0 if dropped else 10)
+            time.sleep(0 if dropped else _WAITS)
         except KeyboardInterrupt:
             os._exit(130)
         except SystemExit as end:
