@@ -57,7 +57,7 @@ def row_influence(
     Returns
     -------
     xarray.Dataset
-        (obs_id, the position of the row): ``label``, as given; ``probability``,
+        (obs_id, the index of a frame): ``position`` of the row; ``label``, as given; ``probability``,
         p(y_i | x_i, D without row i): a small one says that the label is wrong or the row odd;
         ``other``, the most probable other label without the row, and ``other_probability``;
         ``change``, by how many nats the summed log p(y_j | x_j, D without row j) of all other rows
@@ -86,8 +86,10 @@ def row_influence(
     >>> y[[3, 200]] = "Gentoo", "Adelie"  # two wrong labels
     >>> found = bg.row_influence(bg.QuadraticDiscriminant().fit(X, y), X, y)
     >>> worst = found.sortby("probability").isel(obs_id=[0, 1])
-    >>> worst["obs_id"].values.tolist(), worst["other"].values.tolist()
+    >>> worst["position"].values.tolist(), worst["other"].values.tolist()
     ([3, 200], ['Adelie', 'Gentoo'])
+    >>> worst["obs_id"].values.tolist()  # row 3 of the file has missing cells
+    [4, 201]
     >>> worst["change"].values.round(2)  # nats: the others lose by forgetting one, and gain
     array([-1.25,  0.6 ])
     """
@@ -121,6 +123,7 @@ def row_influence(
         with row_progress("leaving out", float(len(asked)), progressbar) as advance:
             _fill(own, encoded, codes, weight, joint, asked, change, advance)
     values = {
+        "position": at,
         "label": clf.classes_[codes],
         "probability": np.exp(log_p[true]),
         "other": clf.classes_[other],
@@ -132,7 +135,8 @@ def row_influence(
     if k is not None:
         values["pareto_k"] = k
     variables = {name: ((OBS,), value[shown]) for name, value in values.items()}
-    return tree.group(variables, {OBS: at[shown]})
+    names = tree.row_names(X)
+    return tree.group(variables, {OBS: at[shown] if names is None else names[at[shown]]})
 
 
 def _positions(rows: Any, at: Array, n: int) -> Array:

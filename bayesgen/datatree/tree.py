@@ -305,6 +305,15 @@ def provenance(
     return out
 
 
+def row_names(X: Any) -> Array | None:
+    """(N,) the index of a pandas frame or series; None of rows that are counted from 0."""
+    index: Any = getattr(X, "index", None)
+    if getattr(index, "nlevels", 0) != 1:  # the method of a list, or labels of several levels
+        return None
+    names: Array = index.to_numpy()
+    return names
+
+
 def named_rows[Function: Callable[..., Any]](function: Function) -> Function:
     """A function of (classifier, X, ...) whose result has X's index as ``obs_id``.
 
@@ -315,10 +324,10 @@ def named_rows[Function: Callable[..., Any]](function: Function) -> Function:
     @functools.wraps(function)
     def wrapper(*args: Any, **options: Any) -> Any:
         found = function(*args, **options)
-        index: Any = getattr(args[1] if len(args) > 1 else options["X"], "index", None)
-        if getattr(index, "nlevels", 0) != 1:  # the method of a list, or labels of several levels
+        names = row_names(args[1] if len(args) > 1 else options["X"])
+        if names is None:
             return found
-        labels = {OBS: index.to_numpy()}
+        labels = {OBS: names}
         if hasattr(found, "subtree"):
             for node in found.subtree:
                 if OBS in node.dims:

@@ -119,6 +119,16 @@ def test_rows_that_were_no_rows():
         bg.row_influence(clf, X, y)
 
 
+def test_rows_have_the_names_of_a_frame():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    X.index = [f"flower {i}" for i in range(150)]
+    w = np.ones(150)
+    w[0] = 0
+    found = bg.row_influence(bg.GaussianNB().fit(X, y, w), X, y, w, rows=[70, 3])
+    assert found["obs_id"].values.tolist() == ["flower 70", "flower 3"]
+    assert found["position"].values.tolist() == [70, 3]
+
+
 def test_one_class():
     found = bg.row_influence(bg.PoissonNB().fit([[1], [4]], ["a", "a"]), [[1], [4]], ["a", "a"])
     assert "other" not in found
