@@ -87,16 +87,25 @@ def measure(folder, only, n_splits):
 
 
 def means(known, peers, size):
-    """{set: {model: (mean log loss, mean calibration error, splits lost to naive Bayes)}}."""
+    """{set: {model: (log loss, calibration error, splits lost to naive Bayes, set lost)}}."""
     out = {}
     for s in sorted({key.split("|")[0] for key in known}):
         seeds = sorted({k.split("|")[2] for k in known if k.startswith(f"{s}|{size}|")})
         out[s] = {}
         for name in (*MODELS, *PEERS):
             own = [(peers | known)[f"{s}|{size}|{seed}|{name}"] for seed in seeds]
-            lost = "" if name in PEERS else sum(_loses(*numbers) for numbers in own)
-            out[s][name] = *np.mean([v[:2] for v in own], axis=0), lost
+            lost = (0, False) if name in PEERS else (sum(_loses(*v) for v in own), _lost(own))
+            out[s][name] = *np.mean([v[:2] for v in own], axis=0), *lost
     return out
+
+
+def _lost(splits):
+    """Whether the mean over splits loses, by the larger of the errors of splits and of rows."""
+    loss, _, gap, _, _ = np.mean(splits, axis=0)
+    _, _, gaps, errors, _ = np.transpose(splits)
+    of_splits = gaps.std(ddof=1) if len(gaps) > 1 else 0.0
+    error = max(of_splits, np.sqrt(np.mean(errors**2))) / np.sqrt(len(gaps))
+    return _loses(loss, 0.0, gap, error, 0.0)
 
 
 def _loses(loss, _, gap, se, __):
@@ -116,11 +125,11 @@ def table():
             own = [of[n] for of in found.values()]
             summary[n] += [
                 f"{_over('naive', found, n, found):.2f}",
-                "" if n in PEERS else str(sum(lost for *_, lost in own)),
-                f"{np.mean([error for _, error, _ in own]):.3f}",
+                "" if n in PEERS else f"{sum(v[2] for v in own)} / {sum(v[3] for v in own)}",
+                f"{np.mean([error for _, error, *_ in own]):.3f}",
                 f"{_over('LR-CV', found, n, CATEGORIES):.2f}",
             ]
-    head = ("over naive", "splits lost", "calibration error", "categories, over LR-CV")
+    head = ("over naive", "splits / sets lost", "calibration error", "categories, over LR-CV")
     head = tuple(f"{what}, {size}" for size in SIZES for what in head)
     fold = "<details><summary>Log loss / calibration error of each set</summary>"
     each = markdown(("set", "rows", *names), details)

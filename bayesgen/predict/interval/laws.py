@@ -25,7 +25,7 @@ from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel, log_weights
 from bayesgen.predict.draws import QuasiGenerator
-from bayesgen.predict.interval.contrast import densities
+from bayesgen.predict.interval.contrast import Densities, densities
 from bayesgen.predict.interval.cumulants import (
     Cumulants,
     cornish_fisher_applies,
@@ -39,6 +39,7 @@ from bayesgen.predict.interval.inversion import Table, invert
 POINTS = {"expanded": 256, "shared": 1024, "auto": 1024, "exact": 4096}
 _WORST = 1e-5  # error of an inverted margin that still counts as exact
 _REACH, _CELLS = 6.0, 64  # of the table of an expansion: standard deviations, and cells
+_BY_CLASS = "draws", "first", "size", "start", "spacing", "varies", "good"
 _TRUSTED = 3.0  # normal quantiles beyond which an expansion goes on as a straight line
 
 
@@ -168,10 +169,15 @@ class Joints:
         """(n, C) of log joint densities that are independent: plain, or given the label too."""
         if label in self.known:
             return self.known[label]
-        if self.closed is None:
-            found = densities(self.model, self.X, self.classes, self.class_prior, label)
+        if self.closed is None and label is None:
+            found = self._densities(self.X, np.arange(len(self.classes)), None)
             each = [cumulants(c) for c in found.contrasts]
             out = Cumulants(*(np.stack(f, axis=1) for f in zip(*each, strict=True)))
+        elif self.closed is None:  # the label changes nothing of the other classes
+            own = cumulants(self._densities(self.X, np.array([label]), label).contrasts[0])
+            out = Cumulants(*(f.copy() for f in self._cumulants(None)))
+            for column, value in zip(out, own, strict=True):
+                column[:, label] = value
         else:
             k = self._closed_form(0) + self._weight_cumulants(label)[:, None]
             if label is not None:
@@ -227,13 +233,27 @@ class Joints:
 
     def inverted(self, n_points: int, rows: slice | Array, label: int | None = None) -> Law:
         """Some rows by inversion of the characteristic functions."""
-        k = Cumulants(*(f[rows].T.ravel() for f in self._cumulants(label)))  # class by class
+        key = ("inverted", n_points, rows.tobytes() if isinstance(rows, np.ndarray) else repr(rows))
+        if key not in self.known:
+            for old in [k for k in self.known if isinstance(k, tuple) and k[0] == "inverted"]:
+                del self.known[old]  # of rows that are done with
+            self.known[key] = self._inverted(n_points, rows, np.arange(len(self.classes)), None)
+        law: Law = self.known[key]
+        if label is not None:  # which changes nothing of the other classes
+            own = self._inverted(n_points, rows, np.array([label]), label)
+            law = _with_class(law, own, label)
+        return law._replace(varies=law.varies.all(axis=1), good=law.good.all(axis=1))
+
+    def _inverted(self, n_points: int, rows: slice | Array, which: Array, label: int | None) -> Law:
+        """The law of `which` (C',) of the classes; whether they vary and are good (n, C')."""
+        of_all = self._cumulants(label)
+        k = Cumulants(*(f[rows][:, which].T.ravel() for f in of_all))  # class by class
         u = self.points(n_points).random((n_points, len(self.classes)))
-        u = np.ascontiguousarray(u.T)
+        u = np.ascontiguousarray(u.T[which])
         order = np.argsort(u, axis=1)  # look-ups in order stay in the cache
-        found = densities(self.model, self.X[rows], self.classes, self.class_prior, label)
+        found = self._densities(self.X[rows], which, label)
         varies = (k.sd > 0) | (k.error == np.inf)
-        n_classes, n = len(self.classes), len(varies) // len(self.classes)
+        n_classes, n = len(which), len(varies) // len(which)
         draws = np.repeat(k.mean[:, None], n_points, axis=1)
         good = varies.copy()  # F of a constant is a step
         first, size = np.zeros((2, len(good)), dtype=np.intp)
@@ -244,23 +264,42 @@ class Joints:
             good[group.rows] = group.error <= _WORST
             for c in np.unique(group.rows // n):  # rows of a class share their points
                 for _, part in group.part(group.rows // n == c).blocks(16 * group.phi.shape[1]):
-                    rows, table = part.rows, part.table()
-                    draws[rows[:, None], order[c]] = table.quantile(u[c, order[c]])
+                    own, table = part.rows, part.table()
+                    draws[own[:, None], order[c]] = table.quantile(u[c, order[c]])
                     width = table.cdf.shape[1] - 1
-                    first[rows] = np.arange(len(rows)) * width + length
-                    size[rows], start[rows], spacing[rows] = width, table.start, table.spacing
+                    first[own] = np.arange(len(own)) * width + length
+                    size[own], start[own], spacing[own] = width, table.start, table.spacing
                     tables.append(table)
-                    length += len(rows) * width
+                    length += len(own) * width
         cells = [cubics(t.cdf, t.pdf * t.spacing[:, None]).reshape(-1, 4) for t in tables]
-        fields = draws, first, np.maximum(size, 1), start, spacing
-        draws, first, size, start, spacing = (
+        fields = draws, first, np.maximum(size, 1), start, spacing, good
+        draws, first, size, start, spacing, good = (
             np.ascontiguousarray(f.reshape(n_classes, n, *f.shape[1:]).swapaxes(0, 1))
             for f in fields
         )
         zero = np.zeros((n, n_classes, 1))
-        every = good.reshape(n_classes, n).all(axis=0)
         joined = np.concatenate(cells) if cells else np.zeros((1, 4))
-        return Law(draws, zero, zero + 1, joined, first, size, start, spacing, every, every)
+        return Law(draws, zero, zero + 1, joined, first, size, start, spacing, good, good)
+
+    def _densities(self, X: Matrix, which: Array, label: int | None) -> Densities:
+        """Of `which` of the classes."""
+        found = densities(self.model, X, self.classes, self.class_prior, label)
+        return Densities([found.contrasts[k] for k in which])
+
+
+def _with_class(law: Law, own: Law, k: int) -> Law:
+    """The law with `own`, of one class, in place of class k."""
+
+    def put(name: str, value: Array) -> Array:
+        out: Array = getattr(law, name).copy()
+        out[:, k] = value[:, 0]
+        return out
+
+    of_class = {name: getattr(own, name) for name in _BY_CLASS} | {
+        "first": own.first + len(law.cells)
+    }
+    changed = {name: put(name, value) for name, value in of_class.items()}
+    return law._replace(cells=np.concatenate([law.cells, own.cells]), **changed)
 
 
 def _draws(g: Array, z: Array, loc: Array, scale: Array, compiled: bool) -> Array:

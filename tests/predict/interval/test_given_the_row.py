@@ -11,11 +11,13 @@ from bayesgen.families.conjugate.normal_inverse_gamma import density_draws
 from bayesgen.posterior.model import ClassModel
 from bayesgen.posterior.monte_carlo import MonteCarloWarning
 from bayesgen.predict.draws import Sample
+from bayesgen.predict.interval import laws
 from bayesgen.predict.interval.contrast import log_odds as contrast_of
 from bayesgen.predict.interval.cumulants import ERROR, cornish_fisher, cornish_fisher_applies
 from bayesgen.predict.interval.cumulants import cumulants as cumulants_of
 from bayesgen.predict.interval.engine import class_probability_intervals
 from bayesgen.predict.interval.inversion import invert
+from bayesgen.predict.interval.laws import Joints, Points
 from bayesgen.predict.interval.request import IntervalRequest
 from tests.predict.interval.cases import (
     FAMILIES,
@@ -47,6 +49,28 @@ def miss(end, tail, weights, odds):
     below = odds <= end
     found = np.einsum("sn,snc->nc", weights, below - tail)
     return found, np.sqrt(np.einsum("sn,snc->nc", weights**2, (below - tail) ** 2))
+
+
+@pytest.mark.parametrize("weights", [None, np.array([0.1, 0.2, 0.3, 0.4])])
+def test_a_label_changes_the_law_of_its_class_alone(weights, monkeypatch):
+    model, X = case("poisson", 3, 6, n_classes=4)
+    joints = Joints(model, X, np.arange(4), weights, Points(np.random.default_rng(0)))
+    for label in range(4):
+        found = joints.inverted(256, slice(None), label)
+        every = joints._inverted(256, slice(None), np.arange(4), label)
+        np.testing.assert_allclose(found.draws, every.draws, rtol=1e-12)
+        j = np.arange(0, found.size[0, label])
+        np.testing.assert_allclose(
+            found.cells[found.first[0, label] + j],
+            every.cells[every.first[0, label] + j],
+            atol=1e-12,
+        )
+    counts = []
+    monkeypatch.setattr(
+        laws, "invert", lambda f, k, at: (counts.append(len(at)), invert(f, k, at))[1]
+    )
+    given_row(model, X, method="exact")
+    assert sum(counts) == len(X) * (4 + 4)  # each class once, and once more as the label
 
 
 # -------------------------------------------------------------------------------- closed forms
