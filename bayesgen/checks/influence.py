@@ -57,7 +57,7 @@ def row_influence(
     Returns
     -------
     xarray.Dataset
-        (obs_id, the index of a frame): ``position`` of the row; ``label``, as given; ``probability``,
+        (obs_id, the index of a frame): ``position``; ``label``, as given; ``probability``,
         p(y_i | x_i, D without row i): a small one says that the label is wrong or the row odd;
         ``other``, the most probable other label without the row, and ``other_probability``;
         ``change``, by how many nats the summed log p(y_j | x_j, D without row j) of all other rows

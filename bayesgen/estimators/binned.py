@@ -212,9 +212,23 @@ class _Binned(GivenStructure, _Table):
         whole = np.setdiff1d(np.arange(len(X)), partial)
         if len(whole):
             out[whole] = own.log_joint(X[whole], method, weights, quantity)
-        for i in partial:
+        out[partial] = self._summed(own, X, partial, method, weights, quantity)
+        return out
+
+    def _summed(
+        self,
+        own: Any,
+        X: Array,
+        at: Array,
+        method: Method,
+        weights: Array | None,
+        quantity: Quantity,
+    ) -> Array:
+        """Scores of the rows `at`, summed over what their missing cells may be."""
+        out = np.empty((len(at), len(self.classes_)))
+        for k, i in enumerate(at):
             rows = self._completions(X[i], int(i))
-            out[i] = log_sum_exp(own.log_joint(rows, method, weights, quantity), axis=0)
+            out[k] = log_sum_exp(own.log_joint(rows, method, weights, quantity), axis=0)
         return out
 
     def _completions(self, row: Array, i: int) -> Array:

@@ -8,7 +8,10 @@ from bayesgen.encoding.binned import MissingCells
 from bayesgen.estimators.binned import _Binned
 from bayesgen.families.conjugate.dirichlet_super_parents import DirichletSuperParents
 from bayesgen.families.conjugate.dirichlet_super_parents.structures import declare
-from bayesgen.posterior.model import ClassStats
+from bayesgen.families.names import Method
+from bayesgen.numerics.special import Array
+from bayesgen.posterior.exact import ExactPosterior
+from bayesgen.posterior.model import ClassStats, Quantity, log_weights
 
 
 class AnDE(_Binned):
@@ -34,7 +37,8 @@ class AnDE(_Binned):
         probability of s given the rows of the class, the predictive of the mixture of all sets:
         with many rows one set has nearly all of it.
     n_bins, cuts, columns, categories, missing, unseen
-        As in `TreeAugmentedNB`.
+        As in `TreeAugmentedNB`; missing cells of a new row are summed over in closed form, however
+        many they are.
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
     prior : {"default", "empirical", "loo"}
@@ -101,6 +105,20 @@ class AnDE(_Binned):
 
     def _make_family(self) -> DirichletSuperParents:
         return DirichletSuperParents(self._levels(), self.strength, n=self.n, weights=self.weights)
+
+    def _summed(
+        self,
+        own: Any,
+        X: Array,
+        at: Array,
+        method: Method,
+        weights: Array | None,
+        quantity: Quantity,
+    ) -> Array:
+        if method != "posterior_predictive" or not isinstance(own, ExactPosterior):
+            return super()._summed(own, X, at, method, weights, quantity)
+        log_x: Array = own.model.family.log_predictive_of_known(X[at])
+        return log_x + log_weights(own.model.mean_weights() if weights is None else weights)
 
     def _declare(self, prior: Any, features: Any, structure: Any) -> None:
         declare(prior, None if features is None else prior.update(features), structure)

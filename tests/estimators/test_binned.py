@@ -142,6 +142,37 @@ def test_missing_cells_of_new_rows_are_summed_over(make):
         clf.set_params(unseen="raise").predict(unseen)
 
 
+@pytest.mark.parametrize("weights", ["uniform", "evidence"])
+@pytest.mark.parametrize("n", [1, 2])
+def test_super_parents_sum_over_missing_cells_in_closed_form(n, weights):
+    rng = np.random.default_rng(3)
+    levels = np.array([2, 3, 4, 1, 2, 3])
+    codes, y = rng.integers(levels, size=(60, 6)), rng.integers(3, size=60)
+    clf = bg.AnDE(n, weights=weights, missing="refuse").fit(codes.astype(str), y)
+    rows = codes[:4].astype(str).astype(object)
+    for i, gaps in enumerate(([1], [0, 3, 4], [0, 1, 2, 4], range(6))):
+        rows[i, list(gaps)] = None
+    own, encoded = clf._fitted(), clf._encode(pd.DataFrame(rows))
+    each = [own.log_joint(clf._completions(row, 0)) for row in encoded]
+    expected = [np.logaddexp.reduce(values, axis=0) for values in each]
+    np.testing.assert_allclose(clf.predict_joint_log_proba(rows), expected, rtol=1e-12)
+    p = np.array([0.2, 0.3, 0.5])
+    shifted = expected - np.log(own.model.mean_weights()) + np.log(p)
+    np.testing.assert_allclose(clf.predict_joint_log_proba(rows, class_prior=p), shifted)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_super_parents_of_many_missing_cells(n):
+    rng = np.random.default_rng(4)
+    X = rng.integers(2, size=(50, 24)).astype(bool)
+    clf = bg.AnDE(n).fit(X, np.arange(50) % 2)
+    rows = np.repeat(X[:1].astype(object), 3, axis=0)
+    rows[:, 4:] = None  # a million completions
+    rows[:2, 4] = False, True
+    one, two, both = clf.predict_joint_log_proba(rows)
+    np.testing.assert_allclose(np.logaddexp(one, two), both, rtol=1e-12)
+
+
 def test_too_many_missing_cells_are_refused():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.integers(2, size=(30, 14)).astype(bool))

@@ -9,6 +9,7 @@ Given super-parents s, counts t added to the cells that a row is in multiply the
 with :math:`n_u(x)` the counts and pseudo-counts of the row's cell in the table of the columns u.
 """
 
+from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -94,6 +95,56 @@ def log_predictive(f: "DirichletSuperParents", codes: Array) -> Array:
 
     for _ in over_blocks(part, len(codes), tables.below.size):
         pass
+    return out
+
+
+def log_predictive_of_known(f: "DirichletSuperParents", codes: Array, gone: Array) -> Array:
+    """(N, C) where cells `gone` (N, D) are summed over, whatever their codes say.
+
+    A column that is no super-parent sums to 1. The super-parents of a set that are gone are filled
+    in with each of their codes: they are n at most.
+    """
+    out = np.empty((len(codes), len(f.strength)))
+    patterns, which = np.unique(gone, axis=0, return_inverse=True)
+    for k, pattern in enumerate(patterns):
+        rows = np.flatnonzero(which.ravel() == k)
+        out[rows] = _of_pattern(f, codes[rows], pattern)
+    return out
+
+
+def _of_pattern(f: "DirichletSuperParents", codes: Array, gone: Array) -> Array:
+    """(N, C), the same cells gone in all rows."""
+    tables = f.layout
+    n_parents = tables.parents.columns.shape[1]
+    n_columns = n_parents + tables.above.shape[1]
+    gaps = np.intersect1d(np.flatnonzero(gone), tables.wide.columns)
+    # the number, sum and sum of squares of the columns of a set that are gone tell up to two
+    j = np.arange(len(gone))
+    key = 1 + 4 * (j + 4 * len(gone) * j * j)
+    lacking = [(gone * key)[t.columns].sum(axis=1) for t in (tables.parents, tables.wide)]
+    out = np.full((len(codes), len(f.strength)), -np.inf)
+    for filled in (g for m in range(n_parents + 1) for g in combinations(gaps.tolist(), m)):
+        sets, known = (np.flatnonzero(lack == key[list(filled)].sum()) for lack in lacking)
+        if not len(sets):
+            continue
+        n_known = n_columns - len(gaps) - (n_parents - len(filled))
+        place = np.full(len(tables.wide.first), len(known))
+        place[known] = np.arange(len(known))
+        above = place[tables.above[sets]]  # tables with columns that are gone: one place, of zeros
+        some, wide = tables.parents.part(sets), tables.wide.part(known)
+        values = list(product(*(range(f.levels[j]) for j in filled)))
+        for rows in row_blocks(len(codes), len(values) * (above.size + 1)):
+            each = np.repeat(codes[rows], len(values), axis=0)
+            each[:, list(filled)] = np.tile(values, (len(each) // len(values), 1))
+            one_at, two_at = some.cells_of(each), wide.cells_of(each)
+            for c, (strength, total) in enumerate(zip(f.strength, f.totals, strict=True)):
+                one = np.log(f.parents[c][one_at] + strength * tables.parents.share[one_at])
+                two = np.log(f.cells[c][two_at] + strength * tables.wide.share[two_at])
+                two = np.append(two, np.zeros((len(two), 1)), axis=1)
+                terms = two[:, above].sum(axis=2) - (n_known - 1) * one
+                terms += f.log_weights[c, sets] - np.log(total)
+                found = log_sum_exp(terms.reshape(-1, len(values) * len(sets)))
+                out[rows, c] = np.logaddexp(out[rows, c], found)
     return out
 
 

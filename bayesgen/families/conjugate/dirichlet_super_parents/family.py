@@ -250,6 +250,11 @@ class DirichletSuperParents(ConjugateFamily):
         """(N, C) average over the sets of super-parents."""
         return averages.log_predictive(self, self.codes(X))
 
+    def log_predictive_of_known(self, X: Any) -> Array:
+        """(N, C) of the cells that are not NaN, the others summed over."""
+        gone = np.isnan(np.asarray(X, dtype=np.float64))
+        return averages.log_predictive_of_known(self, self.codes(np.where(gone, 0, X)), gone)
+
     def log_predictive_without(self, X: Any, y: Array, weight: Array) -> tuple[Array, Array]:
         """Counts less the row's own, and the weights of the sets likewise (`RowRemoval`)."""
         return averages.log_predictive_without(self, self.codes(X), y, weight)

@@ -42,6 +42,12 @@ class Tables(NamedTuple):
             out += codes[:, self.columns[:, k]] * self.strides[:, k]
         return out
 
+    def part(self, sets: Array) -> "Tables":
+        """Some of the sets, in the same array of cells."""
+        return self._replace(
+            columns=self.columns[sets], strides=self.strides[sets], first=self.first[sets]
+        )
+
     def counts_of(self, codes: Array, y: Array, n_classes: int, weight: Array | None) -> Array:
         """(C, cells) weighted counts."""
         n = len(self.share)
