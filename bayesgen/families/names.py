@@ -11,6 +11,7 @@ DRAW: Final = "draw"
 OBS: Final = "obs_id"  # never "sample": ArviZ uses that name for stacked draws
 CLASS: Final = "class"
 FEATURE: Final = "feature"
+MEMBER: Final = "member"  # of a pool
 FEATURE_BIS: Final = "feature_bis"  # second axis of a covariance matrix
 CATEGORY: Final = "category"
 CATEGORY_BIS: Final = "category_bis"  # of the second feature of a pair

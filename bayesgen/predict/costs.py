@@ -129,8 +129,7 @@ def _largest_typicality(clf: Any, X: Any, least: Any) -> Array:
         raise ValueError(f"typicality must be a number between 0 and 1, got {least!r}")
     if not hasattr(clf, "typicality"):
         raise NotImplementedError(
-            f"typicality= needs a density of rows, and a {type(clf).__name__} has none: ask one of "
-            "its members"
+            f"typicality= needs a density of rows, and a {type(clf).__name__} has none"
         )
     found: Array = clf.typicality(X)["by_class"].values.max(axis=1)
     return found

@@ -261,7 +261,8 @@ def _edges(held: HeldOut) -> Section:
 
 def typicality(held: HeldOut) -> Section:
     """Whether the rows are like the training rows."""
-    _generative(held)
+    if not held.is_pool:
+        _generative(held)
     found = held.clf.typicality(held.X, held.training)
     tail = found["overall"].values
     strange = np.flatnonzero(tail < 0.01)

@@ -52,7 +52,7 @@ def held_out_classes(X: np.ndarray, y: np.ndarray, seed: int = 0) -> dict[str, l
         A, b, Z = X[inside][train], y[inside][train], X[test]
         forest = IsolationForest(n_estimators=300, random_state=seed).fit(A)
         scores = {"IsolationForest": -forest.score_samples(Z)}
-        for kind in KINDS:
+        for kind in (*KINDS, "LogLinearPool"):
             found = getattr(bg, kind)().fit(A, b).typicality(Z)
             scores[f"{kind}, overall"] = -found["overall"].values
             scores[f"{kind}, by class"] = -found["by_class"].values.max(axis=1)

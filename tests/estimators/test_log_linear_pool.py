@@ -9,6 +9,7 @@ import xarray as xr
 from scipy import sparse
 from scipy.special import log_softmax
 from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB as PlugInNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -261,8 +262,9 @@ def test_decisions(iris):
     chosen = pool.predict(X)[sure].astype(str)
     assert table["decision"].values[sure].astype(str).tolist() == chosen.tolist()
     assert (table["decision"].values[~sure] == "reject").all()
-    with pytest.raises(NotImplementedError, match="ask one of"):
-        bg.decide(pool, X, 1 - np.eye(3), typicality=0.01)
+    regression = LogisticRegression(max_iter=1000).fit(X, y)
+    with pytest.raises(NotImplementedError, match="needs a density"):
+        bg.decide(regression, X, 1 - np.eye(3), typicality=0.01)
 
 
 def test_many_rows_give_exponents_from_some(iris):

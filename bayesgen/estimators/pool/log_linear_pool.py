@@ -5,14 +5,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, _safe_indexing, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from bayesgen.datatree.tree import named_rows
 from bayesgen.encoding import suspects
-from bayesgen.encoding.in_memory import refuse_elsewhere
 from bayesgen.encoding.labels import code_labels, codes_of, weights_by_class
 from bayesgen.encoding.tables import feature_names
 from bayesgen.estimators.labelled import labelled
@@ -23,6 +21,7 @@ from bayesgen.estimators.pool.explanation import explained, feature_scores
 from bayesgen.estimators.pool.leave_one_out import PoolLeaveOneOut
 from bayesgen.estimators.pool.members import (
     Member,
+    as_rows,
     chosen,
     fitted,
     named,
@@ -31,6 +30,7 @@ from bayesgen.estimators.pool.members import (
 from bayesgen.estimators.pool.record import read_record, record
 from bayesgen.estimators.pool.sampling import draws_of, pymc_model, sampled
 from bayesgen.estimators.pool.summary import PoolSummary
+from bayesgen.estimators.pool.typicality import PoolTypicality, left_out_joints, member_ranks
 from bayesgen.estimators.pool.uncertainty import PoolUncertainty
 from bayesgen.estimators.summary import with_summary
 from bayesgen.families.errors import UndefinedEstimateError, refuse_unknown
@@ -40,6 +40,7 @@ from bayesgen.inference.exponents import ExponentPrior, comparable, pooled
 from bayesgen.inference.pool_average import Average
 from bayesgen.io import storage
 from bayesgen.numerics.special import Array, log_softmax
+from bayesgen.predict.member_ranks import MemberRanks
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
 
 class LogLinearPool(
-    PoolUncertainty, PoolLeaveOneOut, LazyAttributes, ClassifierMixin, BaseEstimator
+    PoolUncertainty, PoolTypicality, PoolLeaveOneOut, LazyAttributes, ClassifierMixin, BaseEstimator
 ):
     r"""Log-linear pool of generative classifiers, calibrated by exact leave-one-out.
 
@@ -201,13 +202,14 @@ class LogLinearPool(
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
-        own = labelled(_as_rows(X), y, sample_weight)
+        own = labelled(as_rows(X), y, sample_weight)
         X, values, weight = own.X, own.labels, own.weight_of_each()
         members, left_out = self._members(X, values, own.weight)
         classes = _common_classes(members)
         codes = codes_of(values, classes)
         rows = self._sample_of(codes)
-        scores = self._leave_one_out(members, X, values, weight, rows, known=not self.prefit)
+        data = X, values, weight, rows
+        scores, ranks = self._leave_one_out(members, *data, known=not self.prefit)
         prior = self._prior(members, scores)
         offset = self._offset(members)
         found = pooling.fit(scores, codes[rows], weight[rows], prior, offset)
@@ -215,7 +217,7 @@ class LogLinearPool(
         self.members_ = {member.name: member.clf for member in members}
         self._exponents, self._prior_, self._offset_ = found, prior, offset
         self._data = scores, codes[rows], weight[rows]
-        self._loo_scores = None
+        self._loo_scores, self._ranks = None, ranks
         self._draws: Any = None
         self.n_rows_ = len(rows)
         self._set_features(X)
@@ -275,27 +277,25 @@ class LogLinearPool(
 
     def _leave_one_out(
         self, members: list[Member], X: Any, y: Array, weight: Array, rows: Array, *, known: bool
-    ) -> Array:
-        """(M, n, C) comparable scores of the rows, without themselves."""
+    ) -> tuple[Array, MemberRanks | None]:
+        """(M, n, C) comparable scores of the rows, without themselves; their densities likewise."""
         some = len(rows) < len(y)
         X = _safe_indexing(X, rows) if some else X
         y, weight = y[rows], weight[rows]
         if self.exponents == "feature":
-            return np.concatenate([feature_scores(m, X, y, weight) for m in members])
-        out = []
-        for member in members:
-            seen = getattr(member.clf, "n_rows_seen_", len(y))
-            partial = len(y) != seen
-            found = member.scores(X, y, weight, partial=partial, known=known)
-            out.append(comparable(found))
-        return np.stack(out)
+            by_feature = [feature_scores(m, X, y, weight) for m in members]
+            return np.concatenate(by_feature), None
+        joints = left_out_joints(members, X, y, weight, known=known)
+        ranks = member_ranks(members, joints, codes_of(y, _common_classes(members)), weight)
+        return np.stack([comparable(joint) for joint in joints]), ranks
 
     def _training_scores(
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[Array, Array, TrainingRows]:
-        own = labelled(_as_rows(X), y, sample_weight)
+        own = labelled(as_rows(X), y, sample_weight)
         weight, every = own.weight_of_each(), np.arange(len(own.labels))
-        scores = self._leave_one_out(self._members_, own.X, own.labels, weight, every, known=False)
+        data = own.X, own.labels, weight, every
+        scores, _ = self._leave_one_out(self._members_, *data, known=False)
         at = every if own.at is None else own.at
         return scores, at, TrainingRows(own.X, self._codes_of(own.labels), weight)
 
@@ -350,7 +350,7 @@ class LogLinearPool(
     def predict_log_proba(self, X: Any, class_prior: Any = None) -> Array:
         """(N, C) log of `predict_proba`."""
         check_is_fitted(self, "exponents_")
-        X = _as_rows(X)
+        X = as_rows(X)
         shift = self._shift(class_prior)
         n = _num_samples(X)
         if self.exponents == "feature":
@@ -529,13 +529,3 @@ def _common_classes(members: list[Member]) -> Array:
             )
     classes: Array = first.clf.classes_
     return classes
-
-
-def _as_rows(X: Any) -> Any:
-    """X, or the array that it stands for; sparse formats as CSR."""
-    if sparse.issparse(X):
-        return X.tocsr()
-    if hasattr(X, "shape") or isinstance(X, list | tuple):
-        return X
-    refuse_elsewhere(X)
-    return np.asarray(X)

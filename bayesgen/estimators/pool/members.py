@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from bayesgen.encoding.binned import BinnedTable
+from bayesgen.encoding.in_memory import refuse_elsewhere
 from bayesgen.encoding.schema import TableSchema
 from bayesgen.encoding.selection import Selection
 from bayesgen.encoding.suspects import ColumnWarning, documents
@@ -29,10 +30,10 @@ from bayesgen.estimators.text import MarkovNB
 from bayesgen.families.conjugate.dirichlet_forest.statistics import n_pairs
 from bayesgen.families.conjugate.dirichlet_super_parents.statistics import n_cells
 from bayesgen.families.contract import Theta
-from bayesgen.numerics.special import Array
+from bayesgen.numerics.special import Array, log_sum_exp
 from bayesgen.posterior.drawn import DrawnPosterior, log_joint_blocks
 from bayesgen.posterior.exact import ExactPosterior
-from bayesgen.posterior.model import is_generative
+from bayesgen.posterior.model import Quantity, is_generative
 from bayesgen.predict.draws import log_joint_draws
 
 _WIDEST = 1000  # columns of a view for which a member with full covariances is considered
@@ -44,6 +45,16 @@ _MOST_GAUSSIAN_FOREST_WORK = 1e9  # the same; each row has sums of its own: five
 _MOST_DRAWS = 1 << 26  # bytes of a member's parameters that all rows share
 _MOST_COUNTS = 1 << 22  # of two super-parents, all classes: a few seconds
 _MOST_PAIRS = 1 << 24  # of forests, all classes: a second, 134 MB
+
+
+def as_rows(X: Any) -> Any:
+    """X, or the array that it stands for; sparse formats as CSR."""
+    if sparse.issparse(X):
+        return X.tocsr()
+    if hasattr(X, "shape") or isinstance(X, list | tuple):
+        return X
+    refuse_elsewhere(X)
+    return np.asarray(X)
 
 
 @dataclass
@@ -100,11 +111,19 @@ class Member:
         log_joint, _ = self.clf._fitted().log_joint_without(*rows)
         return log_joint
 
-    def log_joint(self, X: Any) -> Array:
-        """(N, C) of new rows, up to a term that classes share."""
-        return self.clf._log_joint(
-            self.rows(X), "posterior_predictive", None, None, "probability", None
-        )
+    def log_joint(self, X: Any, quantity: Quantity = "probability") -> Array:
+        """(N, C) of new rows; for a probability up to a term that classes share."""
+        return self.clf._log_joint(self.rows(X), "posterior_predictive", None, None, quantity, None)
+
+    @property
+    def has_density(self) -> bool:
+        """Whether there is a density of rows; else of labels alone."""
+        return is_generative(self.clf._family_type)
+
+    def left_out_densities(self, scores: Array, codes: Array, weight: Array) -> Array:
+        """(2, N) log p(x_i | y_i, D without i) and log p(x_i | D without i), from `scores`."""
+        of_class = scores - self.clf._log_weights_without(codes, weight)
+        return np.stack([of_class[np.arange(len(codes)), codes], log_sum_exp(scores)])
 
     @property
     def approximate(self) -> bool:
@@ -157,7 +176,7 @@ class Member:
     def log_class_weights(self) -> Array:
         """(C,) log of the fitted class weights; 0 of a discriminative member."""
         own = self.clf._fitted()
-        if not is_generative(self.clf._family_type):
+        if not self.has_density:
             return np.zeros(len(self.clf.classes_))
         return np.log(own.class_weights())
 

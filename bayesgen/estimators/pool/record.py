@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesgen.datatree.names import LEAVE_ONE_OUT
+from bayesgen.datatree.names import LEAVE_ONE_OUT, MEMBER_RANKS
 from bayesgen.encoding.selection import Selection
 from bayesgen.encoding.views import TableView
 from bayesgen.estimators.estimator import package_version
@@ -16,6 +16,7 @@ from bayesgen.inference.pool_average import Average
 from bayesgen.io import json_values
 from bayesgen.numerics.special import Array
 from bayesgen.predict.left_out import LeftOut
+from bayesgen.predict.member_ranks import MemberRanks
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -58,6 +59,8 @@ def record(pool: "LogLinearPool") -> tuple["xr.Dataset", dict[str, Any], dict[st
     found, prior = pool._exponents, pool._prior_
     if pool._loo_scores is not None or pool._data is not None:
         groups[LEAVE_ONE_OUT] = xr.Dataset(pool._left_out().arrays())
+    if pool._ranks is not None:
+        groups[MEMBER_RANKS] = xr.Dataset(pool._ranks.arrays())
     own = xr.Dataset(
         {
             "exponents": (("member",), found.exponents),
@@ -159,6 +162,12 @@ def read_record(
         held = groups[LEAVE_ONE_OUT]
         pool._loo_scores = LeftOut(**{str(k): held[k].values for k in held.data_vars})
         pool._loo_scores.refuse_invalid(len(pool.classes_))
+    pool._ranks = None
+    if MEMBER_RANKS in groups:
+        held = groups[MEMBER_RANKS]
+        pool._ranks = MemberRanks(**{str(k): held[k].values for k in held.data_vars})
+        with_density = sum(member.has_density for member in members)
+        pool._ranks.refuse_invalid(with_density, len(pool.classes_))
     pool._draws = None
     if "posterior" in groups:
         coords = {"member": pool._names(), "class": pool.classes_}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesgen.datatree import tree
-from bayesgen.families.names import CHAIN, CLASS, DRAW, OBS
+from bayesgen.families.names import CHAIN, CLASS, DRAW, MEMBER, OBS
 from bayesgen.inference.exponents import Exponents
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from bayesgen.estimators.pool.log_linear_pool import LogLinearPool
 
-MEMBER = "member"
 _DRAWS_SEED = 0
 
 

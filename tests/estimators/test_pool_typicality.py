@@ -1,0 +1,131 @@
+"""typicality of a pool: by refits, uniform for rows drawn alike, kept in files, refused."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+import bayesgen as bg
+from bayesgen.predict.member_ranks import MemberRanks
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True)
+    return X[::3], y[::3]
+
+
+def densities(clf, X, codes, n_classes, rows):
+    """(n,) of a row's own class and of all, without it; (N, C) and (N,) of new rows: by refits."""
+    prior = clf.prior_
+
+    def posterior(keep):
+        model = prior.update(prior.stats(X[keep], codes[keep], n_classes))
+        return model.family.log_predictive, np.log(model.mean_weights())
+
+    own, every = np.empty(len(codes)), np.empty(len(codes))
+    for i, c in enumerate(codes):
+        log_x, log_pi = posterior(np.arange(len(codes)) != i)
+        found = log_x(X[i : i + 1])[0]
+        own[i], every[i] = found[c], np.logaddexp.reduce(found + log_pi)
+    log_x, log_pi = posterior(np.full(len(codes), True))
+    new = log_x(rows)
+    return own, every, new, np.logaddexp.reduce(new + log_pi, axis=1)
+
+
+def combined(left_out, new):
+    """Ranks by rank, one row after the other: of harmonic means of members' ranks."""
+    n = left_out.shape[1]
+    harmonic = []
+    for i in range(n):
+        tails = [np.sum(np.delete(s, i) <= s[i]) + 1 for s in left_out]
+        harmonic.append(len(tails) / np.sum(n / np.array(tails)))
+    out = []
+    for one in new.T:
+        tails = [np.sum(s <= v) + 1 for s, v in zip(left_out, one, strict=True)]
+        h = len(tails) / np.sum((n + 1) / np.array(tails))
+        out.append((1 + np.sum(np.array(harmonic) <= h)) / (n + 1))
+    return out
+
+
+def test_ranks_are_those_of_refits(iris):
+    X, y = iris
+    rows = X[::5] + np.random.default_rng(0).normal(scale=0.5, size=(10, 4))
+    members = [bg.GaussianNB(), bg.LinearDiscriminant(), bg.QuadraticDiscriminant()]
+    pool = bg.LogLinearPool(members).fit(X, y)
+    found = pool.typicality(rows)
+    parts = [densities(clf, X, y, 3, rows) for clf in pool.members_.values()]
+    own, every, new, overall = (np.stack(part) for part in zip(*parts, strict=True))
+    np.testing.assert_allclose(found["overall"], combined(every, overall))
+    for c in range(3):
+        expected = combined(own[:, y == c], new[:, :, c])
+        np.testing.assert_allclose(found["by_class"][:, c], expected)
+    again = pool.typicality(rows, training=(X, y, np.ones(50)))
+    np.testing.assert_array_equal(again["overall"], found["overall"])
+
+
+def test_a_row_of_weight_two_is_two_rows():
+    rng = np.random.default_rng(1)
+    scores, codes, new = rng.normal(size=(3, 20)), rng.integers(2, size=20), rng.normal(size=(3, 9))
+    twice = np.r_[:20, :6]
+    weight = np.r_[np.full(6, 2.0), np.ones(14)]
+    one = MemberRanks(codes, weight, scores, scores)
+    two = MemberRanks(codes[twice], np.ones(26), scores[:, twice], scores[:, twice])
+    # but for the ranks of the training rows themselves, of which the one leaves both
+    found, expected = one.typical_overall(new), two.typical_overall(new)
+    np.testing.assert_allclose(found, expected, atol=2.5 / 27)
+
+
+@pytest.mark.slow
+def test_rows_drawn_alike_have_uniform_ranks():
+    rng, found = np.random.default_rng(2), []
+    members = [bg.GaussianNB(), bg.LinearDiscriminant(), bg.QuadraticDiscriminant()]
+    for _ in range(400):
+        mean = rng.normal(size=(2, 3))
+        y = np.repeat([0, 1], 30)
+        pool = bg.LogLinearPool(members).fit(mean[y] + rng.normal(size=(60, 3)), y)
+        own = pool.typicality(mean[[0]] + rng.normal(size=(1, 3)))
+        found.append([own["overall"].values[0], own["by_class"].values[0, 0]])
+    for tails in np.transpose(found):
+        for share in (0.1, 0.3, 0.5, 0.7, 0.9):
+            error = 4 * np.sqrt(share * (1 - share) / 400) + 2 / 60
+            assert abs(np.mean(tails <= share) - share) < error
+
+
+def test_a_row_like_none_is_told_by_one_member(iris):
+    X, y = iris
+    pool = bg.LogLinearPool().fit(X, y)
+    odd = X.mean(axis=0, keepdims=True) * [1, 1, 1, 0] + [0, 0, 0, 9.0]
+    assert pool.typicality(odd)["overall"].item() == pytest.approx(1 / 51)
+    decided = bg.decide(pool, np.r_[odd, X[:1]], typicality=0.06)  # of 17 flowers
+    assert decided["decision"].values.tolist() == ["reject", 0]
+
+
+def test_files_keep_the_ranks(iris, tmp_path):
+    X, y = iris
+    pool = bg.LogLinearPool().fit(X, y)
+    pool.save(tmp_path / "pool.nc")
+    again = bg.load(tmp_path / "pool.nc")
+    np.testing.assert_array_equal(again.typicality(X)["by_class"], pool.typicality(X)["by_class"])
+    for wrong in (
+        {"codes": np.full(50, 3)},
+        {"weight": np.zeros(50)},
+        {"overall": np.full((9, 50), np.nan)},
+        {"of_class": np.zeros((2, 50))},
+    ):
+        ranks = pool._ranks
+        fields = {name: value for name, (_, value) in ranks.arrays().items()} | wrong
+        with pytest.raises(ValueError, match="densities of the members"):
+            MemberRanks(**fields).refuse_invalid(9, 3)
+
+
+def test_what_is_not_known_is_asked_for():
+    X, y = load_iris(return_X_y=True)
+    pool = bg.LogLinearPool([bg.GaussianNB()], exponents="feature").fit(X, y)
+    with pytest.raises(ValueError, match="pass training="):
+        pool.typicality(X)
+    with pytest.raises(ValueError, match="must be"):
+        pool.typicality(X, training=X)
+    found = pool.typicality(X, training=(X, y))["overall"].values
+    np.testing.assert_array_equal(pool.typicality(X)["overall"], found)  # kept
+    alone = bg.GaussianNB().fit(X, y).typicality(X)["overall"].values
+    np.testing.assert_allclose(found, alone, atol=0.05)  # ranks of ranks
