@@ -20,7 +20,7 @@ N rows, D features, S draws.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,7 +42,7 @@ from bayesgen.families.errors import NotLinearError
 from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.shared.separate_columns import separate_columns
 from bayesgen.numerics.rows import Matrix
-from bayesgen.numerics.special import Array, log_gamma_difference
+from bayesgen.numerics.special import Array, distinct_pairs, log_gamma_difference
 from bayesgen.posterior.model import ClassModel, draw_shape, log_class_weights, log_weights
 from bayesgen.posterior.monte_carlo import effective_sample_size
 from bayesgen.predict.interval.contrast import Contrast, class_weights, log_odds
@@ -55,6 +55,7 @@ _ITEMS = 1 << 14  # cells whose distributions are found at a time
 _CELLS = 1 << 22  # numbers of one array of draws: 32 MiB
 _TINY = 2.0**-200  # of a step along the imaginary axis: Im K(ih)/h is K'(0) to the last digit
 _ODDS = np.array([1.0, -1.0])
+_POINT = np.array([[[0.3 + 0.7j, 0.2 - 0.9j]]])  # where no two distributions agree by chance
 _TERMS = "the log-odds as a sum over features"
 
 
@@ -217,7 +218,11 @@ class _Cells:
 
 
 def _separable(family: ConjugateFamily, X: Matrix, request: Request) -> Terms:
-    """Each distinct cell of a column once."""
+    """Each distinct cell of a column once, and cells of one distribution once.
+
+    Columns with equal pseudo-counts, as words that are as rare as each other, are told by one value
+    of the cumulant generating function, which is then the same to the last bit.
+    """
     x = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
     seen = ~np.isnan(x)
     values, columns = x[seen], np.nonzero(seen)[1]
@@ -232,10 +237,15 @@ def _separable(family: ConjugateFamily, X: Matrix, request: Request) -> Terms:
     every = np.arange(len(cells.x))
     log_p = [cells.cgf(every, t[None, None])[0] for t in np.eye(2)]
     with np.errstate(invalid="ignore"):  # impossible under both
-        found = _distributions(cells, log_p[0] - log_p[1], request)
+        predictive, value = log_p[0] - log_p[1], cells.cgf(every, _POINT)[0]
+    _, law = distinct_pairs(value.real, value.imag)
+    _, law = distinct_pairs(law, predictive)
+    _, one = np.unique(law, return_index=True)
+    distinct = replace(cells, x=cells.x[one], column=cells.column[one])
+    found = _distributions(distinct, predictive[one], request)
     out = Terms(*(np.zeros(x.shape) for _ in Terms._fields))
     for mine, theirs in zip(out, found, strict=True):
-        mine[seen] = theirs[item]
+        mine[seen] = theirs[law[item]]
     return out if family.independent else out._replace(predictive=np.full(x.shape, np.nan))
 
 

@@ -11,6 +11,7 @@ from scipy import sparse, stats
 from scipy.special import digamma
 
 import bayesgen as bg
+from bayesgen.explain import contributions
 from bayesgen.families import registry
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.shared.separate_columns import OneByOne, separate_columns
@@ -344,6 +345,27 @@ def test_cells_at_once_are_cells_one_by_one(name):
 
 
 # -------------------------------------------------------------------------------- questions
+
+
+def test_columns_with_equal_counts_are_asked_once(monkeypatch):
+    rng = np.random.default_rng(5)
+    y = np.arange(40) % 2
+    few = rng.random((40, 3)) < 0.4 + 0.3 * y[:, None]
+    many = np.repeat(few, 40, axis=1)
+    asked = []
+    whole = contributions._distributions
+    monkeypatch.setattr(
+        contributions,
+        "_distributions",
+        lambda source, predictive, *rest: (
+            asked.append(len(predictive)) or whole(source, predictive, *rest)
+        ),
+    )
+    found = bg.BernoulliNB().fit(many, y).explain(X=many[:4])
+    assert max(asked) <= 6  # a bit and its contrary of three columns
+    one = bg.BernoulliNB().fit(few, y).explain(X=few[:4])
+    for name in ("mean", "predictive", "interval"):
+        np.testing.assert_array_equal(found[name], one[name].values.repeat(40, axis=1))
 
 
 def test_which_classes():
