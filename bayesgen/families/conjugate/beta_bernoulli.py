@@ -270,16 +270,34 @@ class BetaBernoulli(ConjugateFamily):
 
     def cgf(self, X: Matrix, t: Array) -> Array:
         """Sum over cells of lG(p+t) - lG(p) - lG(P+t) + lG(P), p the pseudo-count of the bit."""
-        a, b, total = self.alpha, self.beta, self.alpha + self.beta
         t = np.atleast_2d(t)
         if t.shape[-2] == 1:  # one t for all rows: linear in the bits
-            used = np.flatnonzero(t.reshape(-1, len(a)).any(axis=0))
-            tc = t[..., 0, used, None]
-            norm = log_gamma_difference(total[used], tc)
-            one = (log_gamma_difference(a[used], tc) - norm).sum(axis=-2)  # (..., D)
-            zero = (log_gamma_difference(b[used], tc) - norm).sum(axis=-2)
-            if np.isfinite(one).all() and np.isfinite(zero).all():
-                return self._linear(X, one[..., None, :], zero[..., None, :])[..., 0]
+            used = np.flatnonzero(t.reshape(-1, t.shape[-1]).any(axis=0))
+            a, b, tc = self.alpha[used], self.beta[used], t[..., 0, used, None]
+            norm = log_gamma_difference(a + b, tc)
+            one = (log_gamma_difference(a, tc) - norm).sum(axis=-2)  # (..., D)
+            zero = (log_gamma_difference(b, tc) - norm).sum(axis=-2)
+            out, left = self._linear_where_finite(X, one, zero)
+            if len(left):
+                out[..., left] = self._cgf_by_cells(X[left], t)
+            return out
+        return self._cgf_by_cells(X, t)
+
+    def _linear_where_finite(self, X: Matrix, one: Array, zero: Array) -> tuple[Array, Array]:
+        """(..., N) sums of tables (..., D) over the bits, and rows that hold an infinite one.
+
+        A count that is taken away whole leaves an infinity, which no row of those counted holds.
+        """
+        lost = [~np.isfinite(f).reshape(-1, f.shape[-1]).all(axis=0) for f in (one, zero)]
+        if not any(f.any() for f in lost):
+            return self._linear(X, one[..., None, :], zero[..., None, :])[..., 0], np.arange(0)
+        one, zero = (np.where(f, 0.0, table) for f, table in zip(lost, (one, zero), strict=True))
+        held = self._linear(X, *(f[None].astype(np.float64) for f in lost))[:, 0]
+        out = self._linear(X, one[..., None, :], zero[..., None, :])[..., 0]
+        return out, np.flatnonzero(held > 0.5)
+
+    def _cgf_by_cells(self, X: Matrix, t: Array) -> Array:
+        a, b, total = self.alpha, self.beta, self.alpha + self.beta
 
         def cell(rows: slice, t: Array) -> Array:
             x = dense_block(X, rows)

@@ -12,6 +12,7 @@ from scipy.special import polygamma, psi
 from bayesgen.numerics.special import Array
 
 ORDERS = np.arange(1.0, 6.0)
+_MANY = 1 << 12
 
 
 def by_order(values: Array, like: Array) -> Array:
@@ -23,9 +24,17 @@ def log_gamma_derivatives(a: Any, n: Any = 1.0, t: float = 0.0) -> Array:
     """Of log Gamma(a + t n): n^r psi^(r-1)(a + t n)."""
     a, n = np.broadcast_arrays(np.asarray(a, dtype=np.float64), n)
     at = a + t * n
-    psis = np.stack([psi(at), *(polygamma(r, at) for r in range(1, 5))])
+    if at.size < _MANY:
+        psis = _polygammas(at)
+    else:  # of counts many are equal, and a sort takes a tenth of the time
+        values, place = np.unique(at, return_inverse=True)
+        psis = _polygammas(values)[:, place.reshape(at.shape)]
     out: Array = psis * n ** by_order(ORDERS, at)
     return out
+
+
+def _polygammas(at: Array) -> Array:
+    return np.stack([psi(at), *(polygamma(r, at) for r in range(1, 5))])
 
 
 def log1p_derivatives(z: Any, t: float = 0.0) -> Array:

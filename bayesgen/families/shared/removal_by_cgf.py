@@ -6,12 +6,16 @@ the likelihood of a row gives the posterior of the others. The two grow with w, 
 does not: beside a weight of 1e12 it has lost 12 digits.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.names import CLASS
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
+
+_GROUPS = 16  # of rows of equal weight, at most
 
 
 def removal_by_cgf(
@@ -22,12 +26,8 @@ def removal_by_cgf(
     apart = classes_are_apart(family)
     out = family.log_predictive(X) if apart else np.empty((X.shape[0], n_classes))
     left = np.ones(X.shape[0])
-    for k in range(n_classes):
-        rows = np.flatnonzero(y == k)
-        if not len(rows):
-            continue
-        x, w = X[rows], weight[rows]
-        w = w[:1] if (w == w[0]).all() else w
+    for k, rows, w in _together(y, weight):
+        x = X[rows]
         t = np.zeros((len(w), n_classes))
         t[:, k] = -w
         base = family.cgf(x, t)
@@ -35,6 +35,18 @@ def removal_by_cgf(
             out[rows, c] = family.cgf(x, t + np.eye(n_classes)[c]) - base
         left[rows] = digits_left(out[rows, k], base, w)
     return out, left
+
+
+def _together(y: Array, weight: Array) -> Iterator[tuple[int, Array, Array]]:
+    """(class, rows of it, their weights): (1,) of equal ones, for which a cgf may have a table."""
+    for k in np.unique(y[y >= 0]).tolist():
+        rows = np.flatnonzero(y == k)
+        values, which = np.unique(weight[rows], return_inverse=True)
+        if len(values) > _GROUPS:
+            yield k, rows, weight[rows]
+            continue
+        for g, value in enumerate(values):
+            yield k, rows[which == g], np.array([value])
 
 
 def digits_left(difference: Array, base: Array, weight: Array) -> Array:

@@ -10,6 +10,7 @@ from scipy.special import polygamma
 
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.errors import UndefinedEstimateError
+from bayesgen.families.shared.removal_by_cgf import removal_by_cgf
 
 # 13 samples of two bits: class 0 once (1, 1); class 1 four times each of the other three rows
 SAMPLES = np.array([[1, 1]] + 4 * [[1, 0], [0, 1], [0, 0]])
@@ -236,3 +237,34 @@ def test_a_million_features_stay_sparse():
     X.data[:] = 1
     posterior, _ = fitted(X, np.arange(20) % 2, 2)
     assert np.isfinite(posterior.log_predictive(X)).all()
+
+
+@pytest.mark.parametrize("weight", [np.ones(30), np.arange(30) % 3 + 1.0])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_rows_leave_in_one_table_where_counts_end_with_them(monkeypatch, weight, form):
+    # columns that one row alone has, or all but one: Gamma(0) for those that have not
+    X = np.zeros((30, 34))
+    X[np.arange(30), np.arange(30)] = 1
+    X[:, 30:32] = 1
+    X[3, 31] = 0
+    y = np.arange(30) % 2
+    family = BetaBernoulli(np.ones((2, 34)), np.ones((2, 34)))
+
+    def without(i):
+        rest = np.arange(30) != i
+        stats = family.stats(X[rest], y[rest], 2, weight[rest])
+        return family.update(stats).log_predictive(X[i : i + 1])[0, y[i]]
+
+    expected = [without(i) for i in range(30)]
+    monkeypatch.delattr(BetaBernoulli, "_cgf_by_cells")
+    posterior = family.update(family.stats(form(X), y, 2, weight))
+    found, _ = removal_by_cgf(posterior, form(X), y, weight)
+    np.testing.assert_allclose(found[np.arange(30), y], expected, rtol=1e-6)
+
+
+def test_a_row_that_takes_away_more_than_was_counted_is_impossible():
+    family = BetaBernoulli(np.full((2, 3), 1.0), np.full((2, 3), 2.0))
+    X = np.array([[1.0, 0, 0], [0, 0, 0]])
+    found = family.cgf(X, np.array([[-1.0, 0.0]]))  # Gamma(0) where a bit is 1
+    assert np.isinf(found[0])
+    assert found[1] == pytest.approx(3 * np.log(2.0))
