@@ -18,14 +18,24 @@ def _is_missing(label: Any) -> bool:
 
 
 def refuse_mixed(y: Any) -> None:
-    """NumPy would turn [1, "a"] into ["1", "a"] without a word."""
+    """NumPy would turn [1, "a"] into ["1", "a"], and enumerations of text into their cut names."""
     if not isinstance(y, list | tuple):
         return
     labelled = [(i, v) for i, v in enumerate(y) if not _is_missing(v)]
     text = [isinstance(v, str) for _, v in labelled]
+    if any(text) and (at := next((i for i, v in labelled if _renamed(v)), None)) is not None:
+        raise TypeError(
+            f"the label in row {at} is {y[at]!r}, text that NumPy reads as {str(y[at])!r} and "
+            "cuts: give the values, as [label.value for label in y]"
+        )
     if any(text) and not all(text):
         (i, a), (k, b) = labelled[0], labelled[text.index(not text[0])]
         raise TypeError(f"labels must be of one type, got {a!r} in row {i} and {b!r} in row {k}")
+
+
+def _renamed(label: Any) -> bool:
+    """Whether a label is text and str() of it is another, as of class Colour(str, Enum)."""
+    return isinstance(label, str) and type(label) is not str and str(label) != label
 
 
 def _label_type(labels: Array) -> str:
@@ -54,6 +64,8 @@ def labels_and_mask(y: Any) -> tuple[Array, Array]:
         y = y.to_numpy(dtype=dtype.numpy_dtype)  # scikit-learn would make floats of pandas' Int64
     plain = type(y) is np.ndarray and y.ndim == 1  # what scikit-learn returns unchanged
     values = y if plain else column_or_1d(y if mask is None else y.data, warn=True)
+    if values.dtype.kind == "T":  # of which few functions of NumPy know the missing ones
+        values = values.astype(object)
     return values, np.zeros(len(values), dtype=bool) if mask is None else mask
 
 
@@ -109,8 +121,14 @@ def code_labels(y: Array) -> tuple[Array, Array]:
         labels, codes = np.unique(y, return_inverse=True)
     except (TypeError, ValueError) as error:
         kinds = sorted({type(v).__name__ for v in y.tolist()})
-        if isinstance(error, ValueError) and len(kinds) == 1:  # continuous
+        if y.dtype.kind != "O" and len(kinds) == 1:  # continuous, complex or bytes
             raise
+        if isinstance(error, ValueError) and len(kinds) == 1:
+            dtype = kinds[0] if kinds[0] in ("bool", "float", "int") else "str"
+            raise ValueError(
+                f"Unknown label type: objects of type {kinds[0]}; give "
+                f"numpy.asarray(y).astype({dtype})"
+            ) from None
         one = f"labels must be of one sortable type, got {', '.join(kinds)}"
         if isinstance(error, ValueError):
             raise ValueError(f"Unknown label type: {one}") from None
