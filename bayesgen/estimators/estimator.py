@@ -16,7 +16,7 @@ from bayesgen.encoding.column_names import find_column
 from bayesgen.encoding.in_memory import refuse_elsewhere
 from bayesgen.encoding.labels import codes_of, weights_by_class
 from bayesgen.encoding.literals import shortened
-from bayesgen.encoding.tables import feature_names, refuse_text
+from bayesgen.encoding.tables import feature_names, refuse_text, with_nan
 from bayesgen.estimators.extremes import LARGE, refuse_far_cells
 from bayesgen.estimators.lazy_attributes import LazyAttributes
 from bayesgen.families.contract import Family, Stats
@@ -236,15 +236,19 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
             cell = isinstance(error, TypeError) or any(part in str(error) for part in _OF_A_CELL)
             if cell and not sparse.issparse(X):
                 refuse_text(X, type(self).__name__)  # which says where
+            if "'NAType'" in str(error) or "'NaTType'" in str(error):
+                return self._validated(
+                    with_nan(X), reset=reset, ensure_all_finite=ensure_all_finite
+                )
             raise
         if out.dtype.kind in "mM":
             raise TypeError(
                 f"X holds {out.dtype}, not numbers: give dates as days or seconds since a first "
                 "one, or leave the columns out"
             )
-        if out.dtype.kind == "O":  # of a categorical dtype
+        if out.dtype.kind == "O":  # of a categorical dtype, or of lists with pandas.NA
             refuse_text(X, type(self).__name__)
-            out = out.astype(np.float64)
+            out = with_nan(out).astype(np.float64)
         if not out.dtype.isnative:  # as of FITS files; PyTensor and compiled kernels have no others
             out = out.astype(out.dtype.newbyteorder("="))
         return out
