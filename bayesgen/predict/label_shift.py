@@ -134,7 +134,7 @@ def estimate_class_prior(
             if theta != "integrated":  # only the mode rests on them
                 warnings.simplefilter("ignore", MonteCarloWarning)
             joint = clf.predict_joint_log_proba(X, class_prior=even, posterior=averaged)
-        f = mixture.relative(joint)
+        f = mixture.relative(np.asarray(joint))  # of dask and xarray too
         encoded = clf._encode(clf._read(X, reset=False))
     exact = None
     if encoded is None or theta == "integrated":

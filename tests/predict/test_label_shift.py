@@ -256,6 +256,8 @@ def test_what_comes_back(gaussian):
     assert list(table.index) == ["class_prior[a]", "class_prior[b]", "class_prior[c]"]
     again = bg.estimate_class_prior(clf, new, draws=50, chains=2)
     xr.testing.assert_identical(again["posterior"].to_dataset(), shift["posterior"].to_dataset())
+    labelled = bg.estimate_class_prior(clf, xr.DataArray(new), draws=50, chains=2)
+    xr.testing.assert_identical(labelled["posterior"], shift["posterior"])
 
 
 @pytest.mark.slow
