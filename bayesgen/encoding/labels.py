@@ -199,31 +199,42 @@ def _no_class(label: Any, classes: Array) -> ValueError:
     )
 
 
+def by_label(values: Any) -> dict[Any, Any] | None:
+    """{label: value} of a mapping, a Series or a DataArray whose dim has labels; else None."""
+    if hasattr(values, "items"):
+        labels = values.index.to_numpy() if getattr(values, "ndim", 0) == 1 else list(values)
+        return dict(zip(labels, (value for _, value in values.items()), strict=True))
+    if len(getattr(values, "dims", ())) == 1 and values.dims[0] in values.coords:
+        return dict(zip(values.coords[values.dims[0]].values, values.values, strict=True))
+    return None
+
+
 def weights_by_class(class_prior: Any, classes: Array) -> Array:
-    """(C,) weights from an array, a {label: weight} mapping or a pandas Series by label."""
-    by_label = hasattr(class_prior, "items")
-    if by_label:
-        class_prior = dict(class_prior.items())
-        codes = [int(codes_of(label, classes)) for label in class_prior]
+    """(C,) weights from an array, or by label from a mapping, a Series or a DataArray."""
+    named = by_label(class_prior)
+    if named is not None:
+        codes = [int(codes_of(label, classes)) for label in named]
         absent = np.setdiff1d(np.arange(len(classes)), codes)
         if absent.size:
             raise ValueError(f"class_prior has no weight for {classes[absent].tolist()}")
     try:
-        given = list(class_prior.values()) if by_label else class_prior
-        weights = np.asarray(given, dtype=np.float64)
+        given = np.asarray(class_prior if named is None else list(named.values()))
+        weights = given.astype(np.float64)
     except (TypeError, ValueError):
         raise ValueError(
             "class_prior must be one weight per class, or a dict {label: weight}, got "
             f"{class_prior!r}"
         ) from None
-    if by_label:
+    if named is not None:
         weights = weights[np.argsort(codes)]
     if weights.shape != classes.shape:
         raise ValueError(
             f"class_prior has shape {weights.shape}, but there are {len(classes)} "
             f"classes: {classes.tolist()}"
         )
-    if not (np.all(weights >= 0) and abs(weights.sum() - 1) < 1e-8):
+    short = given.dtype.kind == "f" and given.dtype.itemsize < 8  # rounds at its own place
+    rounding = len(given) * float(np.finfo(given.dtype).eps) if short else 1e-8
+    if not (np.all(weights >= 0) and abs(weights.sum() - 1) < rounding):
         raise ValueError(
             f"class_prior must be non-negative and sum to 1, got {weights.tolist()} "
             f"(sum {weights.sum():.10g}); divide by the sum if that is what you mean"
