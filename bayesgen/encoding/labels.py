@@ -1,5 +1,6 @@
 """Class labels of any type: to codes 0 .. C-1 and back, and weights given by label."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -207,6 +208,14 @@ def by_label(values: Any) -> dict[Any, Any] | None:
     if len(getattr(values, "dims", ())) == 1 and values.dims[0] in values.coords:
         return dict(zip(values.coords[values.dims[0]].values, values.values, strict=True))
     return None
+
+
+def by_name(values: Any) -> dict[Any, Any] | None:
+    """{column: value} of a mapping, and of a Series or DataArray whose labels are text."""
+    if isinstance(values, Mapping):
+        return dict(values)
+    named = by_label(values) if getattr(values, "ndim", 0) == 1 else None
+    return named if any(isinstance(label, str) for label in named or ()) else None
 
 
 def weights_by_class(class_prior: Any, classes: Array) -> Array:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from bayesgen.datatree import tree
 from bayesgen.encoding.column_names import find_column
 from bayesgen.encoding.in_memory import refuse_elsewhere
-from bayesgen.encoding.labels import codes_of, weights_by_class
+from bayesgen.encoding.labels import by_name, codes_of, weights_by_class
 from bayesgen.encoding.literals import shortened
 from bayesgen.encoding.tables import feature_names, refuse_text, with_nan
 from bayesgen.estimators.extremes import LARGE, refuse_far_cells
@@ -190,7 +190,8 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
 
     def _in_order(self) -> Self:
         """The same with arguments {column: value} as arrays over the columns."""
-        given = {k: v for k in self._by_column if isinstance(v := getattr(self, k, None), Mapping)}
+        named = {k: self._named(k, getattr(self, k, None)) for k in self._by_column}
+        given = {k: v for k, v in named.items() if isinstance(v, Mapping)}
         if not given:
             return self
         out, names = copy.copy(self), self._feature_names()
@@ -202,6 +203,13 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
             columns = [np.asarray(found[j], dtype=np.float64) for j in range(len(names))]
             setattr(out, argument, np.stack(np.broadcast_arrays(*columns), axis=-1))
         return out
+
+    def _named(self, argument: str, value: Any) -> Any:
+        """{column: value} of an argument by column, a dict or a Series; else the value as it is."""
+        named = by_name(value) if argument in self._by_column else None
+        if named is None or not (isinstance(value, Mapping) or hasattr(self, "feature_names_in_")):
+            return value  # columns without names are told by position
+        return named
 
     def _conjugate(self) -> bool:
         """Whether the family has closed forms."""
