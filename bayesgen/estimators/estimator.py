@@ -99,6 +99,7 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
     inference_: str
     n_unlabelled_: int
     _posterior: Posterior
+    _array_names: list[str] | None
 
     if not TYPE_CHECKING:  # with __getattr__, every misspelt attribute would be right
 
@@ -228,7 +229,21 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
     def _refuse_infinite(self, X: Any, stats: Stats) -> None:
         """Raise where `stats` show what `_read_to_fit` has not looked for."""
 
+    def _check_names_of_array(self, X: Any, *, reset: bool) -> None:
+        """Columns of a DataArray by the names of the fit: scikit-learn asks data frames alone."""
+        names = feature_names(X) if hasattr(X, "dims") else None
+        if reset:
+            self._array_names = names
+            return
+        known = self.__dict__.get("_array_names") or self.__dict__.get("feature_names_in_")
+        if names is not None and known is not None and names != list(known):
+            raise ValueError(
+                "The feature names should match those that were passed during fit, in their order: "
+                + shortened(f"{names} in place of {list(known)}")
+            )
+
     def _validated(self, X: Any, *, reset: bool, ensure_all_finite: Any) -> Any:
+        self._check_names_of_array(X, reset=reset)
         if self._takes_as_it_is(X, reset, ensure_all_finite):
             return X
         options = {"reset": reset, "ensure_all_finite": ensure_all_finite}
