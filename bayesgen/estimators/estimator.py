@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from bayesgen.datatree import tree
 from bayesgen.encoding.column_names import find_column
 from bayesgen.encoding.in_memory import refuse_elsewhere
-from bayesgen.encoding.labels import by_name, codes_of, weights_by_class
+from bayesgen.encoding.labels import by_label, by_name, codes_of, weights_by_class
 from bayesgen.encoding.literals import shortened
 from bayesgen.encoding.tables import feature_names, refuse_text, with_nan
 from bayesgen.estimators.extremes import LARGE, refuse_far_cells
@@ -184,10 +184,22 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
         """Hyper-parameters as the user gave them, made once for a fit and an encoder."""
         made = self.__dict__.get("_made")
         if made is None or made[0] is not self.encoder_:
+            self._refuse_other_order()
             family = self._in_order()._make_family()
             self._made = made = (self.encoder_, ClassModel(self.class_alpha, family))
         model: ClassModel = made[1]
         return model
+
+    def _refuse_other_order(self) -> None:
+        """Raise ValueError where class_alpha, which is by position, has labels in another order."""
+        if isinstance(self.class_alpha, Mapping) or not hasattr(self, "classes_"):
+            return
+        named, classes = by_label(self.class_alpha) or {}, self.classes_.tolist()
+        if list(named) != classes and set(named) == set(classes):
+            raise ValueError(
+                f"class_alpha is in the order of the classes, {classes}, and its labels are "
+                f"{np.array(list(named)).tolist()}: sort it, and give its values"
+            )
 
     def _in_order(self) -> Self:
         """The same with arguments {column: value} as arrays over the columns."""
