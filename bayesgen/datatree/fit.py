@@ -72,7 +72,7 @@ def fit_dataset(
         variables[f"{role}_class"] = xr.Variable((CLASS,), weights, {"axes": json.dumps([CLASS])})
         for name, (dims, value) in record.arrays().items():
             variables[f"{role}_{name}"] = _variable(role, dims, value, sizes)
-        attrs[f"{role}_settings"] = json.dumps(record.settings())
+        attrs[f"{role}_settings"] = json.dumps(record.settings(), default=np.generic.item)
     attrs["family"] = type(prior.family).__name__
     used = {d for v in variables.values() for d in v.dims}
     return xr.Dataset(variables, {k: v for k, v in coords.items() if k in used}, attrs)

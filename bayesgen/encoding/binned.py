@@ -11,6 +11,7 @@ from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
+from bayesgen.encoding.literals import shown
 from bayesgen.encoding.schema import TableSchema
 from bayesgen.numerics.special import Array
 
@@ -73,6 +74,8 @@ class BinnedTable:
             )
         cells = schema.encode(X)
         names = schema.names or tuple(map(str, schema.positions))
+        if not isinstance(cuts, Mapping | None):
+            raise TypeError(f"cuts must be a dict {{column: rising numbers}}, got {shown(cuts)}")
         given = {str(name): ends for name, ends in (cuts or {}).items()}
         if unknown := set(given) - set(names):
             raise ValueError(f"cuts: there is no column {sorted(unknown)[0]!r}")

@@ -1,5 +1,6 @@
 """Class labels of any type: to codes 0 .. C-1 and back, and weights given by label."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,14 +19,24 @@ def _is_missing(label: Any) -> bool:
 
 
 def refuse_mixed(y: Any) -> None:
-    """NumPy would turn [1, "a"] into ["1", "a"] without a word."""
+    """NumPy would turn [1, "a"] into ["1", "a"], and enumerations of text into their cut names."""
     if not isinstance(y, list | tuple):
         return
     labelled = [(i, v) for i, v in enumerate(y) if not _is_missing(v)]
     text = [isinstance(v, str) for _, v in labelled]
+    if any(text) and (at := next((i for i, v in labelled if _renamed(v)), None)) is not None:
+        raise TypeError(
+            f"the label in row {at} is {y[at]!r}, text that NumPy reads as {str(y[at])!r} and "
+            "cuts: give the values, as [label.value for label in y]"
+        )
     if any(text) and not all(text):
         (i, a), (k, b) = labelled[0], labelled[text.index(not text[0])]
         raise TypeError(f"labels must be of one type, got {a!r} in row {i} and {b!r} in row {k}")
+
+
+def _renamed(label: Any) -> bool:
+    """Whether a label is text and str() of it is another, as of class Colour(str, Enum)."""
+    return isinstance(label, str) and type(label) is not str and str(label) != label
 
 
 def _label_type(labels: Array) -> str:
@@ -54,6 +65,8 @@ def labels_and_mask(y: Any) -> tuple[Array, Array]:
         y = y.to_numpy(dtype=dtype.numpy_dtype)  # scikit-learn would make floats of pandas' Int64
     plain = type(y) is np.ndarray and y.ndim == 1  # what scikit-learn returns unchanged
     values = y if plain else column_or_1d(y if mask is None else y.data, warn=True)
+    if values.dtype.kind == "T":  # of which few functions of NumPy know the missing ones
+        values = values.astype(object)
     return values, np.zeros(len(values), dtype=bool) if mask is None else mask
 
 
@@ -109,8 +122,14 @@ def code_labels(y: Array) -> tuple[Array, Array]:
         labels, codes = np.unique(y, return_inverse=True)
     except (TypeError, ValueError) as error:
         kinds = sorted({type(v).__name__ for v in y.tolist()})
-        if isinstance(error, ValueError) and len(kinds) == 1:  # continuous
+        if y.dtype.kind != "O" and len(kinds) == 1:  # continuous, complex or bytes
             raise
+        if isinstance(error, ValueError) and len(kinds) == 1:
+            dtype = kinds[0] if kinds[0] in ("bool", "float", "int") else "str"
+            raise ValueError(
+                f"Unknown label type: objects of type {kinds[0]}; give "
+                f"numpy.asarray(y).astype({dtype})"
+            ) from None
         one = f"labels must be of one sortable type, got {', '.join(kinds)}"
         if isinstance(error, ValueError):
             raise ValueError(f"Unknown label type: {one}") from None
@@ -181,31 +200,50 @@ def _no_class(label: Any, classes: Array) -> ValueError:
     )
 
 
+def by_label(values: Any) -> dict[Any, Any] | None:
+    """{label: value} of a mapping, a Series or a DataArray whose dim has labels; else None."""
+    if hasattr(values, "items"):
+        labels = values.index.to_numpy() if getattr(values, "ndim", 0) == 1 else list(values)
+        return dict(zip(labels, (value for _, value in values.items()), strict=True))
+    if len(getattr(values, "dims", ())) == 1 and values.dims[0] in values.coords:
+        return dict(zip(values.coords[values.dims[0]].values, values.values, strict=True))
+    return None
+
+
+def by_name(values: Any) -> dict[Any, Any] | None:
+    """{column: value} of a mapping, and of a Series or DataArray whose labels are text."""
+    if isinstance(values, Mapping):
+        return dict(values)
+    named = by_label(values) if getattr(values, "ndim", 0) == 1 else None
+    return named if any(isinstance(label, str) for label in named or ()) else None
+
+
 def weights_by_class(class_prior: Any, classes: Array) -> Array:
-    """(C,) weights from an array, a {label: weight} mapping or a pandas Series by label."""
-    by_label = hasattr(class_prior, "items")
-    if by_label:
-        class_prior = dict(class_prior.items())
-        codes = [int(codes_of(label, classes)) for label in class_prior]
+    """(C,) weights from an array, or by label from a mapping, a Series or a DataArray."""
+    named = by_label(class_prior)
+    if named is not None:
+        codes = [int(codes_of(label, classes)) for label in named]
         absent = np.setdiff1d(np.arange(len(classes)), codes)
         if absent.size:
             raise ValueError(f"class_prior has no weight for {classes[absent].tolist()}")
     try:
-        given = list(class_prior.values()) if by_label else class_prior
-        weights = np.asarray(given, dtype=np.float64)
+        given = np.asarray(class_prior if named is None else list(named.values()))
+        weights = given.astype(np.float64)
     except (TypeError, ValueError):
         raise ValueError(
             "class_prior must be one weight per class, or a dict {label: weight}, got "
             f"{class_prior!r}"
         ) from None
-    if by_label:
+    if named is not None:
         weights = weights[np.argsort(codes)]
     if weights.shape != classes.shape:
         raise ValueError(
             f"class_prior has shape {weights.shape}, but there are {len(classes)} "
             f"classes: {classes.tolist()}"
         )
-    if not (np.all(weights >= 0) and abs(weights.sum() - 1) < 1e-8):
+    short = given.dtype.kind == "f" and given.dtype.itemsize < 8  # rounds at its own place
+    rounding = len(given) * float(np.finfo(given.dtype).eps) if short else 1e-8
+    if not (np.all(weights >= 0) and abs(weights.sum() - 1) < rounding):
         raise ValueError(
             f"class_prior must be non-negative and sum to 1, got {weights.tolist()} "
             f"(sum {weights.sum():.10g}); divide by the sum if that is what you mean"

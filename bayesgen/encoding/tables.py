@@ -98,6 +98,16 @@ def refuse_text(X: Any, estimator: str) -> None:
             ) from None
 
 
+def with_nan(X: Any) -> Any:
+    """X as objects, with NaN for pandas.NA and NaT, which NumPy makes no number of."""
+    if hasattr(X, "columns"):
+        return X.astype(object).where(X.notna(), np.nan)
+    cells = _matrix(X).astype(object)
+    missing = np.frompyfunc(lambda cell: type(cell).__name__ in ("NAType", "NaTType"), 1, 1)(cells)
+    cells[missing.astype(bool)] = np.nan
+    return cells
+
+
 def _repeated(names: list[Any]) -> ValueError:
     twice = next(name for name, n in Counter(names).items() if n > 1)
     return ValueError(f"X has more than one column {twice!r}; rename or drop one")

@@ -29,6 +29,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from scipy import sparse
 
+from bayesgen.encoding.literals import shown
 from bayesgen.numerics.special import Array
 
 Document = Sequence[Any]  # of hashable tokens; a string is that of its characters
@@ -233,6 +234,20 @@ def _check_tokens(document: Document, i: int) -> None:
             continue
         j = next(j for j, other in enumerate(document) if other is token or other == token)
         raise ValueError(f"document {i} has {what} at position {j}")
+
+
+def refuse_texts(documents: list[Document], split: Split, known: str) -> None:
+    """Raise ValueError at a text where a token was to be; `known`: why they are no tokens."""
+    for i, document in enumerate(documents):
+        for token in document:
+            if isinstance(token, str) and (
+                len(token) > 1 if split == "char" else any(map(str.isspace, token))
+            ):
+                raise ValueError(
+                    f"document {i} is a sequence with the token {shown(token)}, and {known}: give "
+                    "a sequence of texts, as the column X[:, 0] of an array or X['text'] of a data "
+                    "frame"
+                )
 
 
 def _plain(token: Any) -> Any:

@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from bayesgen.datatree import tree
 from bayesgen.encoding.column_names import find_column
 from bayesgen.encoding.in_memory import refuse_elsewhere
-from bayesgen.encoding.labels import codes_of, weights_by_class
+from bayesgen.encoding.labels import by_label, by_name, codes_of, weights_by_class
 from bayesgen.encoding.literals import shortened
-from bayesgen.encoding.tables import feature_names, refuse_text
+from bayesgen.encoding.tables import feature_names, refuse_text, with_nan
 from bayesgen.estimators.extremes import LARGE, refuse_far_cells
 from bayesgen.estimators.lazy_attributes import LazyAttributes
 from bayesgen.families.contract import Family, Stats
@@ -99,6 +99,7 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
     inference_: str
     n_unlabelled_: int
     _posterior: Posterior
+    _array_names: list[str] | None
 
     if not TYPE_CHECKING:  # with __getattr__, every misspelt attribute would be right
 
@@ -183,14 +184,27 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
         """Hyper-parameters as the user gave them, made once for a fit and an encoder."""
         made = self.__dict__.get("_made")
         if made is None or made[0] is not self.encoder_:
+            self._refuse_other_order()
             family = self._in_order()._make_family()
             self._made = made = (self.encoder_, ClassModel(self.class_alpha, family))
         model: ClassModel = made[1]
         return model
 
+    def _refuse_other_order(self) -> None:
+        """Raise ValueError where class_alpha, which is by position, has labels in another order."""
+        if isinstance(self.class_alpha, Mapping) or not hasattr(self, "classes_"):
+            return
+        named, classes = by_label(self.class_alpha) or {}, self.classes_.tolist()
+        if list(named) != classes and set(named) == set(classes):
+            raise ValueError(
+                f"class_alpha is in the order of the classes, {classes}, and its labels are "
+                f"{np.array(list(named)).tolist()}: sort it, and give its values"
+            )
+
     def _in_order(self) -> Self:
         """The same with arguments {column: value} as arrays over the columns."""
-        given = {k: v for k in self._by_column if isinstance(v := getattr(self, k, None), Mapping)}
+        named = {k: self._named(k, getattr(self, k, None)) for k in self._by_column}
+        given = {k: v for k, v in named.items() if isinstance(v, Mapping)}
         if not given:
             return self
         out, names = copy.copy(self), self._feature_names()
@@ -202,6 +216,13 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
             columns = [np.asarray(found[j], dtype=np.float64) for j in range(len(names))]
             setattr(out, argument, np.stack(np.broadcast_arrays(*columns), axis=-1))
         return out
+
+    def _named(self, argument: str, value: Any) -> Any:
+        """{column: value} of an argument by column, a dict or a Series; else the value as it is."""
+        named = by_name(value) if argument in self._by_column else None
+        if named is None or not (isinstance(value, Mapping) or hasattr(self, "feature_names_in_")):
+            return value  # columns without names are told by position
+        return named
 
     def _conjugate(self) -> bool:
         """Whether the family has closed forms."""
@@ -220,7 +241,21 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
     def _refuse_infinite(self, X: Any, stats: Stats) -> None:
         """Raise where `stats` show what `_read_to_fit` has not looked for."""
 
+    def _check_names_of_array(self, X: Any, *, reset: bool) -> None:
+        """Columns of a DataArray by the names of the fit: scikit-learn asks data frames alone."""
+        names = feature_names(X) if hasattr(X, "dims") else None
+        if reset:
+            self._array_names = names
+            return
+        known = self.__dict__.get("_array_names") or self.__dict__.get("feature_names_in_")
+        if names is not None and known is not None and names != list(known):
+            raise ValueError(
+                "The feature names should match those that were passed during fit, in their order: "
+                + shortened(f"{names} in place of {list(known)}")
+            )
+
     def _validated(self, X: Any, *, reset: bool, ensure_all_finite: Any) -> Any:
+        self._check_names_of_array(X, reset=reset)
         if self._takes_as_it_is(X, reset, ensure_all_finite):
             return X
         options = {"reset": reset, "ensure_all_finite": ensure_all_finite}
@@ -236,15 +271,19 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
             cell = isinstance(error, TypeError) or any(part in str(error) for part in _OF_A_CELL)
             if cell and not sparse.issparse(X):
                 refuse_text(X, type(self).__name__)  # which says where
+            if "'NAType'" in str(error) or "'NaTType'" in str(error):
+                return self._validated(
+                    with_nan(X), reset=reset, ensure_all_finite=ensure_all_finite
+                )
             raise
         if out.dtype.kind in "mM":
             raise TypeError(
                 f"X holds {out.dtype}, not numbers: give dates as days or seconds since a first "
                 "one, or leave the columns out"
             )
-        if out.dtype.kind == "O":  # of a categorical dtype
+        if out.dtype.kind == "O":  # of a categorical dtype, or of lists with pandas.NA
             refuse_text(X, type(self).__name__)
-            out = out.astype(np.float64)
+            out = with_nan(out).astype(np.float64)
         if not out.dtype.isnative:  # as of FITS files; PyTensor and compiled kernels have no others
             out = out.astype(out.dtype.newbyteorder("="))
         return out

@@ -49,7 +49,7 @@ class Saving(Posterior):
         """What `storage.write` takes."""
         own = self._fitted()
         parameters = {
-            name: json_values.to_json(value, name)
+            name: json_values.to_json(self._named(name, value), name)
             for name, value in self.get_params(deep=False).items()
             if name not in self._unsaved()
         }

@@ -47,6 +47,8 @@ class _Table(GenerativeClassifier):
                 f"{type(self).__name__} does not take sparse X; pass X.toarray() or a data frame"
             )
         rows = read(X)  # refuses what is not a table before any work is done
+        if not hasattr(self, "schema_"):  # which finds columns by name
+            self._check_names_of_array(X, reset=reset)
         if sparse.issparse(X):
             X = rows  # of which rows can be taken
         if not self._takes_as_it_is(X, reset, False):

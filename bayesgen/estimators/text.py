@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.datatree import tree
-from bayesgen.encoding.tokens import Split, Tokenizer, Vocabulary
+from bayesgen.encoding.tokens import Split, Tokenizer, Vocabulary, refuse_texts
 from bayesgen.estimators.base import Align, GenerativeClassifier
 from bayesgen.estimators.estimator import validated
 from bayesgen.families.approximate.interpolated_markov import InterpolatedMarkov
@@ -314,8 +314,12 @@ class MarkovNB(GenerativeClassifier):
         documents, raw = Tokenizer(self.tokens).read(X, whole=True)
         if len(getattr(X, "shape", ())) == 2:
             validated(self, X, reset=reset, skip_check_array=True)
+            if reset and X.shape[1] == 1:
+                refuse_texts(documents, "word", "X is a table of one column")
         if reset:
             self.raw_documents_ = raw
+        elif self.raw_documents_ and not raw and isinstance(self.tokens, str):
+            refuse_texts(documents, self.tokens, "the classifier was fitted to texts")
         return documents
 
     def _of_table(self, X: Any) -> Any:

@@ -58,7 +58,7 @@ def labels_to_json(labels: np.ndarray) -> dict[str, Any]:
     kind = labels.dtype.kind
     if kind == "O" and all(isinstance(v, str) for v in labels):
         return {"labels": labels.tolist(), "dtype": "O"}
-    if kind in "biufU":
+    if kind in "biufU" and labels.dtype.char != "g":  # JSON has no long double
         return {"labels": labels.tolist(), "dtype": labels.dtype.str}
     if kind == "M":
         return {"labels": labels.astype(str).tolist(), "dtype": labels.dtype.str}

@@ -57,7 +57,7 @@ def plot_ternary(
     refuse_other_labels(clf, y, n_rows(X))
     options = {"class_prior": class_prior, "posterior": posterior}
     options = {name: value for name, value in options.items() if value is not None}
-    p = clf.predict_proba(X, **options)
+    p = np.asarray(clf.predict_proba(X, **options))
     codes = p.argmax(axis=1) if y is None else clf._codes_of(np.asarray(y))
     if draws is None:
         draws = 200 if len(p) <= _CLOUDS else 0

@@ -94,7 +94,7 @@ def decide(
     options: dict[str, Any] = {} if class_prior is None else {"class_prior": class_prior}
     if method != "posterior_predictive" or posterior is not None:  # which a pool does not have
         options |= {"method": method, "posterior": posterior}
-    p = clf.predict_proba(X, **options)
+    p = np.asarray(clf.predict_proba(X, **options))  # of dask and xarray too
     least = table.values.min(axis=0)  # apart: what is the same for every class is no sum of shares
     expected = least + p @ (table.values - least)
     best = expected.argmin(axis=1)

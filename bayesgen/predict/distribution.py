@@ -169,7 +169,7 @@ def probability_draws(
 def _(own: DrawnPosterior, X: Any, request: Any, class_prior: Any, rng: Any) -> Any:
     chains, draws = own.shape
     out, _ = _room(chains, draws, X.shape[0], len(own.model.alpha), request.max_memory)
-    flat = out.reshape(-1, *out.shape[2:])
+    flat = out.reshape(out.shape[0] * out.shape[1], *out.shape[2:])
     write_probabilities(flat, own.model.family, own.theta, X, class_prior)
     return out, _ONE_THETA
 
@@ -178,7 +178,7 @@ def _(own: DrawnPosterior, X: Any, request: Any, class_prior: Any, rng: Any) -> 
 def _(own: ExactPosterior, X: Any, request: Any, class_prior: Any, rng: Any) -> Any:
     model, shape = own.model, (request.chains, request.draws)
     out, spare = _room(*shape, X.shape[0], len(model.alpha), request.max_memory)
-    flat = out.reshape(-1, *out.shape[2:])
+    flat = out.reshape(out.shape[0] * out.shape[1], *out.shape[2:])
     if request.per_row:
         step = max(1, (1 << 23) // max(1, len(flat) * flat.shape[2]))
         for start in range(0, flat.shape[1], step):

@@ -20,7 +20,6 @@ Over data drawn from the prior (5 binary features, 5 rows per class, m = 50; 150
 """
 
 import warnings
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -29,7 +28,7 @@ from sklearn.utils.validation import _num_samples
 
 from bayesgen.datatree import tree
 from bayesgen.datatree.names import POSTERIOR, PREDICTIONS, SUMMARY
-from bayesgen.encoding.labels import codes_of
+from bayesgen.encoding.labels import by_label, codes_of
 from bayesgen.families.errors import refuse_unknown
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.families.shared.hyperparameters import broadcast_prior
@@ -134,7 +133,7 @@ def estimate_class_prior(
             if theta != "integrated":  # only the mode rests on them
                 warnings.simplefilter("ignore", MonteCarloWarning)
             joint = clf.predict_joint_log_proba(X, class_prior=even, posterior=averaged)
-        f = mixture.relative(joint)
+        f = mixture.relative(np.asarray(joint))  # of dask and xarray too
         encoded = clf._encode(clf._read(X, reset=False))
     exact = None
     if encoded is None or theta == "integrated":
@@ -337,11 +336,11 @@ def _check(
 
 
 def _concentrations(prior: Any, classes: Array) -> Array:
-    """(C,) from a number, an array or {label: concentration}."""
-    if isinstance(prior, Mapping):
-        codes = codes_of(list(prior), classes)
+    """(C,) from a number, an array, or by label."""
+    if (named := by_label(prior)) is not None:
+        codes = codes_of(list(named), classes)
         missing = np.setdiff1d(np.arange(len(classes)), codes)
         if missing.size:
             raise ValueError(f"prior has no concentration for {classes[missing].tolist()}")
-        prior = np.asarray(list(prior.values()))[np.argsort(codes)]
+        prior = np.asarray(list(named.values()))[np.argsort(codes)]
     return broadcast_prior("prior", prior, classes.shape)

@@ -1,5 +1,8 @@
 """Labels to codes: what is looked up or counted is what sorting finds."""
 
+import enum
+import uuid
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -66,6 +69,44 @@ def test_nullable_integers_stay_integers(dtype):
 def test_labels_of_two_types_in_an_array():
     with pytest.raises(ValueError, match="of one sortable type, got int, str"):
         code_labels(np.array([1, "a", 2], dtype=object))
+
+
+class Colour(str, enum.Enum):  # noqa: UP042 - str() of these is "Colour.RED", of StrEnum "red"
+    RED = "red"
+    BLUE = "blue"
+
+
+def test_enumerations_of_text_do_not_become_one_class():
+    """NumPy makes ["Col", "Colo"] of them."""
+    with pytest.raises(TypeError, match=r"row 1 is .*: 'red'>.*label.value for label in y"):
+        labels_and_mask(["blue", Colour.RED])
+    with pytest.raises(TypeError, match=r"label\.value for label in y"):
+        bg.GaussianNB().partial_fit([[0.0]], ["red"], classes=list(Colour))
+    labels, _ = labels_and_mask([np.str_("a"), enum.StrEnum("Size", "b").b])
+    assert labels.tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "dtype"), [([1, 0], "int"), ([True, False], "bool"), ([uuid.UUID(int=1)] * 2, "str")]
+)
+def test_objects_are_told_what_to_become(labels, dtype):
+    with pytest.raises(ValueError, match=rf"Unknown label type: objects .*astype\({dtype}\)"):
+        code_labels(np.array(labels, dtype=object))
+
+
+def test_labels_of_bytes_are_refused_as_bytes():
+    with pytest.raises(TypeError, match="bytes is not supported"):
+        code_labels(np.array([b"a", b"b"]))
+
+
+@pytest.mark.parametrize("missing", [None, np.nan])
+def test_labels_of_strings_of_numpy(missing):
+    kind = np.dtypes.StringDType(na_object=missing)
+    clf = bg.GaussianNB().fit([[0.0], [1.0]], np.array(["b", "a"], dtype=kind))
+    p = clf.predict_proba([[0.0]], class_prior={"a": 0.25, "b": 0.75})
+    np.testing.assert_array_equal(p, clf.predict_proba([[0.0]], class_prior=[0.25, 0.75]))
+    with pytest.raises(ValueError, match=r"no label in 1 row\(s\), the first is row 1"):
+        bg.GaussianNB().fit([[0.0], [1.0]], np.array(["b", missing], dtype=kind))
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,8 @@ def test_a_category_of_its_own_for_missing_cells():
 @pytest.mark.parametrize(
     "make",
     [partial(bg.TreeAugmentedNB, structure=s) for s in ("average", "tree", "map")]
-    + list(ESTIMATORS.values())[1:],
+    + list(ESTIMATORS.values())[1:]
+    + [partial(bg.AnDE, np.int64(2))],  # as a random search has it
 )
 def test_files_give_the_same_classifier(tmp_path, make):
     X, y = table()
@@ -284,12 +285,13 @@ def test_many_columns_ask_for_one_tree():
         ({"unseen": "prior"}, "unseen must be"),
         ({"cuts": {"width": [1.0]}}, "no column 'width'"),
         ({"cuts": {"length": [2.0, 1.0]}}, "rising"),
+        ({"cuts": [1.0]}, r"cuts must be a dict .* got \[1\.0\]"),
         ({"columns": {"poisson": ["old"], "drop": ["colour", "size", "length"]}}, "have no bins"),
     ],
 )
 def test_what_is_wrong_is_refused(options, match):
     X, y = table()
-    with pytest.raises(ValueError, match=match):
+    with pytest.raises((TypeError, ValueError), match=match):
         bg.TreeAugmentedNB(**options).fit(X, y)
 
 

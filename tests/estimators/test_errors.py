@@ -224,6 +224,18 @@ ERRORS = {
         lambda: bg.MarkovNB().fit(["a", None], [0, 1]),
         "document 1 is missing",
     ),
+    "texts in a table": (
+        lambda: bg.MarkovNB().fit(pd.DataFrame({"text": ["a b", "c d"]}), [0, 1]),
+        "the token 'a b', and X is a table of one column: give a sequence of texts",
+    ),
+    "texts in a table after texts": (
+        lambda: bg.MarkovNB(tokens="word").fit(["a b", "c d"], [0, 1]).predict([["a b"]]),
+        "the token 'a b', and the classifier was fitted to texts: give a sequence of texts",
+    ),
+    "words after characters": (
+        lambda: bg.MarkovNB().fit(["a b", "c d"], [0, 1]).predict([["a"], ["ab", "c"]]),
+        "document 1 .* the token 'ab', and the classifier was fitted to texts",
+    ),
 }
 
 

@@ -254,6 +254,28 @@ def test_dask_and_xarray_rows(iris):
     assert named.dims == ("obs_id", "class")
 
 
+@pytest.mark.parametrize("holder", ["dask", "xarray"])
+@pytest.mark.parametrize("method", ["predict_interval", "predict_set", "explain", "decide"])
+def test_results_of_dask_and_xarray_rows(iris, holder, method):
+    import dask.array as da
+    import xarray as xr
+
+    X, y = iris
+    names = {"feature": ["a", "b", "c", "d"]}
+    table = (
+        da.from_array(X, chunks=(40, 3))
+        if holder == "dask"
+        else xr.DataArray(X, names, ("flower", "feature"))
+    )
+    members = [bg.GaussianNB(), bg.LinearDiscriminant()]
+    pool, expected = (bg.LogLinearPool(members).fit(rows, y) for rows in (table, X))
+    ask = bg.decide if method == "decide" else getattr(bg.LogLinearPool, method)
+    found, known = ask(pool, table[:5]), ask(expected, X[:5])
+    for name, values in known.data_vars.items():
+        np.testing.assert_array_equal(found[name].values, values.values)
+    assert pool.loo(table, y).elpd == pytest.approx(expected.loo(X, y).elpd)
+
+
 def test_decisions(iris):
     X, y = iris
     pool = bg.LogLinearPool([bg.GaussianNB(), bg.LinearDiscriminant()]).fit(X, y)

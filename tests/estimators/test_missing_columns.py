@@ -57,3 +57,17 @@ def test_a_row_without_cells_has_the_class_weights(name):
     weights = clf.model_.alpha / clf.model_.alpha.sum()
     np.testing.assert_allclose(clf.predict_proba(empty), weights[None], rtol=1e-12)
     np.testing.assert_allclose(clf.score_samples(empty), 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("missing", [pd.NA, pd.NaT, None], ids=str)
+@pytest.mark.parametrize("estimator", [bg.BernoulliNB, bg.PoissonNB, bg.GaussianNB, bg.HistogramNB])
+def test_missing_cells_among_objects(estimator, missing):
+    X, y = np.array([[0.0, NAN], [1, 0], [1, 1], [0, 2]]), [0, 0, 1, 1]
+    cells = X.astype(object)
+    cells[0, 1] = missing
+    expected = estimator().fit(X, y).predict_proba(X)
+    frame = pd.DataFrame(cells, columns=["a", "b"])
+    part = frame.assign(a=frame["a"].astype("Int64"))
+    for given in (cells, cells.tolist(), frame, part):
+        found = estimator().fit(given, y).predict_proba(given)
+        np.testing.assert_array_equal(found, expected)

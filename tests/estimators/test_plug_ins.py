@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from sklearn import discriminant_analysis, naive_bayes
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import RFE, SelectFromModel
@@ -162,7 +163,31 @@ def test_priors_by_column_name(tmp_path):
         by_name = bg.LinearDiscriminant(psi0=psi, covariance=covariance).fit(table, Y)
         by_place = bg.LinearDiscriminant(psi0=[1.0, 2, 3, 4], covariance=covariance).fit(table, Y)
         assert by_name.log_evidence_ == by_place.log_evidence_
+    means = {"d": 4.0, "a": 1.0, "c": 3.0, "b": 2.0}
+    expected = bg.GaussianNB(mu0=means).fit(table, Y)
+    for given in (pd.Series(means), xr.DataArray([*means.values()], {"column": [*means]})):
+        clf = bg.GaussianNB(mu0=given).fit(table, Y)
+        assert clf.log_evidence_ == expected.log_evidence_
+        clf.save(tmp_path / "labelled.nc")
+        again = bg.load(tmp_path / "labelled.nc").fit(table, Y)
+        assert again.log_evidence_ == expected.log_evidence_
+    by_place = bg.GaussianNB(mu0=pd.Series(means)).fit(REALS, Y)
+    assert by_place.log_evidence_ == bg.GaussianNB(mu0=[4.0, 1, 3, 2]).fit(REALS, Y).log_evidence_
     with pytest.raises(ValueError, match="mu0 has no value for column 'b'"):
         bg.GaussianNB(mu0={"a": 1.0}).fit(table, Y)
     with pytest.raises(ValueError, match="mu0: no column 'e'"):
         bg.GaussianNB(mu0={"e": 1.0}).fit(table, Y)
+
+
+def test_class_alpha_with_labels_in_another_order_is_refused():
+    alpha = pd.Series({2: 9.0, 0: 1.0, 1: 4.0})
+    for given in (alpha, xr.DataArray([9.0, 1, 4], {"class": [2, 0, 1]})):
+        with pytest.raises(
+            ValueError, match=r"classes, \[0, 1, 2\], and its labels are \[2, 0, 1\]"
+        ):
+            bg.GaussianNB(class_alpha=given).fit(REALS, Y)
+    expected = bg.GaussianNB(class_alpha=[1.0, 4.0, 9.0]).fit(REALS, Y)
+    for given in (alpha.sort_index(), pd.Series([1.0, 4.0, 9.0], index=["x", "y", "z"])):
+        assert (
+            bg.GaussianNB(class_alpha=given).fit(REALS, Y).log_evidence_ == expected.log_evidence_
+        )

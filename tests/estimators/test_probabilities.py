@@ -4,9 +4,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import xarray as xr
 from scipy.special import logsumexp, softmax
 from sklearn.utils import _safe_indexing as take
 
+import bayesgen as bg
 from bayesgen.estimators import ESTIMATORS, AnDE, TreeAugmentedGaussianNB, TreeAugmentedNB
 from bayesgen.estimators.sampled.classifier import SampledClassifier
 from tests.estimators.cases import CASES, NAN, defined, every_case, fitted, sample
@@ -69,8 +71,20 @@ def test_class_prior_by_position_by_label_and_as_a_series():
         np.array([0.7, 0.1, 0.2]),
         (0.7, 0.1, 0.2),
         pl.Series([0.7, 0.1, 0.2]),
+        xr.DataArray([0.2, 0.7, 0.1], {"class": list(weights)}),
+        xr.DataArray([0.7, 0.1, 0.2]),
     ):
         np.testing.assert_array_equal(clf.predict_proba(X, class_prior=prior), expected)
+    rounded = clf.predict_proba(X, class_prior=np.array([0.7, 0.1, 0.2], dtype=np.float32))
+    np.testing.assert_allclose(rounded, expected, rtol=1e-6)
+
+
+def test_class_prior_by_date():
+    days = np.array(["2021-01-01", "2020-01-01"], dtype="datetime64[D]")
+    clf = bg.GaussianNB().fit([[0.0], [1.0]], days)
+    expected = clf.predict_proba([[0.5]], class_prior=[0.75, 0.25])
+    for prior in (pd.Series([0.25, 0.75], index=days), xr.DataArray([0.25, 0.75], {"class": days})):
+        np.testing.assert_array_equal(clf.predict_proba([[0.5]], class_prior=prior), expected)
 
 
 def test_a_class_with_weight_zero_is_impossible():

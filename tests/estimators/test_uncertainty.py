@@ -496,6 +496,17 @@ def test_bad_rows_and_posteriors(plain, method):
         getattr(bg.GaussianNB(), method)(plain.X)
 
 
+@pytest.mark.parametrize(
+    "method", ["predict_interval", "predict_posterior", "predict_uncertainty", "explain"]
+)
+def test_no_rows_of_a_table(method):
+    """Classifiers that read tables take them, as chunks may have none."""
+    X = pd.DataFrame({"a": ["p", "q"], "b": [1.0, 2.5]})
+    found = getattr(bg.MixedNB().fit(X, ["u", "v"]), method)(X[:0])
+    found = found["predictions"] if method == "predict_posterior" else found
+    assert found.sizes["obs_id"] == 0
+
+
 @pytest.mark.parametrize("prob", [1.5, np.nan])
 @pytest.mark.parametrize("kind", ["eti", "hdi"])
 def test_a_probability_is_one_by_every_route(plain, prob, kind):

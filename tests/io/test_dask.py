@@ -234,6 +234,24 @@ def test_xarray_in_and_out(rows, method, chunks):
         assert out["class"].values.tolist() == labels.tolist()
 
 
+@pytest.mark.parametrize("estimator", [bg.GaussianNB, bg.CategoricalNB, bg.MixedNB])
+def test_columns_of_an_array_in_another_order(rows, estimator):
+    X, y = rows
+    table = xr.DataArray(X.round(), {"feature": list("abcd")}, ("obs_id", "feature"))
+    clf = estimator().fit(table, y)
+    known, turned = clf.predict_proba(table), table[:, ::-1]
+    if estimator is bg.MixedNB:  # finds its columns by name
+        np.testing.assert_array_equal(clf.predict_proba(turned), known)
+        return
+    with pytest.raises(ValueError, match="names should match those that were passed during fit"):
+        clf.predict_interval(turned[:2])
+    for given in (turned, turned.chunk({"obs_id": 250})):
+        with pytest.raises(ValueError, match=r"\['d', .* in place of \['a', "):
+            clf.predict_proba(given)
+    unnamed = clf.fit(X.round(), y).predict_proba(turned)
+    np.testing.assert_array_equal(unnamed, clf.predict_proba(turned.values))
+
+
 def test_xarray_with_names(frame):
     X = frame[["colour", "wet"]].to_numpy(dtype=object)
     table = xr.DataArray(X, {"feature": ["colour", "wet"]}, ("obs_id", "feature"))

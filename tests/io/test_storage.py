@@ -225,6 +225,12 @@ def test_labels_keep_their_type_as_json(labels):
     np.testing.assert_array_equal(again, labels)
 
 
+@pytest.mark.parametrize("dtype", [np.longdouble, "timedelta64[D]"])
+def test_labels_that_json_cannot_hold_are_refused(dtype):
+    with pytest.raises(TypeError, match="cannot save class labels of type"):
+        json_values.labels_to_json(np.array([0, 1]).astype(dtype))
+
+
 @pytest.mark.parametrize("kind", ["unicode", "object", "bool", "date"])
 def test_labels_keep_their_type(kind, tmp_path):
     labels = LABELS[kind]

@@ -4,6 +4,7 @@ import warnings
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from scipy import sparse, stats
@@ -256,6 +257,8 @@ def test_what_comes_back(gaussian):
     assert list(table.index) == ["class_prior[a]", "class_prior[b]", "class_prior[c]"]
     again = bg.estimate_class_prior(clf, new, draws=50, chains=2)
     xr.testing.assert_identical(again["posterior"].to_dataset(), shift["posterior"].to_dataset())
+    labelled = bg.estimate_class_prior(clf, xr.DataArray(new), draws=50, chains=2)
+    xr.testing.assert_identical(labelled["posterior"], shift["posterior"])
 
 
 @pytest.mark.slow
@@ -273,6 +276,14 @@ def test_draws_of_another_route_replace_the_closed_form(gaussian):
         else:
             exact = bg.estimate_class_prior(clf, new, theta=theta)["summary"]
             np.testing.assert_allclose(given["mean"], exact["mean"], atol=0.03)
+
+
+def test_concentrations_by_label(gaussian):
+    clf, _ = gaussian
+    named = {"c": 30.0, "a": 10.0, "b": 20.0}
+    for prior in (named, pd.Series(named), xr.DataArray([*named.values()], {"class": [*named]})):
+        found = bg.estimate_class_prior(clf, [], prior, theta="integrated", draws=4)
+        assert found.attrs["prior"] == [10, 20, 30]
 
 
 def test_the_order_of_rows_and_a_unit_of_a_column_do_not_matter(gaussian):

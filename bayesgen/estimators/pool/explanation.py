@@ -26,7 +26,7 @@ def explained(pool: "LogLinearPool", X: Any, classes: Any) -> "xr.Dataset":
     """As `LogLinearPool.explain`."""
     if len(pool.classes_) < 2:
         raise ValueError("explain: log-odds need two classes, and the pool knows one")
-    log_p = pool.predict_log_proba(X)
+    log_p = pool._log_proba(X)
     n = len(log_p)
     if classes is None:
         pairs = np.argsort(-log_p, axis=1, kind="stable")[:, :2]
@@ -120,6 +120,8 @@ def _add(
         np.add.at(out.T, origin, terms.T)
         return
     own = [str(name) for name in member.clf._feature_names()]
+    if member.front is None and own == [f"x{j}" for j in range(len(features))]:
+        own = features  # by position: not every classifier reads the names of a DataArray
     if terms.shape[1] == len(own) and all(name in at for name in own):
         for k, name in enumerate(own):
             out[:, at[name]] += terms[:, k]

@@ -30,7 +30,7 @@ class PoolLeaveOneOut:
     _data: tuple[Array, Array, Array] | None
     _loo_scores: LeftOut | None
 
-    def predict_log_proba(self, X: Any, class_prior: Any = None) -> Array:
+    def _log_proba(self, X: Any, class_prior: Any = None) -> Array:
         """(N, C) log of the pooled class probabilities."""
         raise NotImplementedError
 
@@ -78,7 +78,7 @@ class PoolLeaveOneOut:
         own_class = np.arange(len(rows.codes)), rows.codes
         from bayesgen.checks.loo import PoolLOO, elpd
 
-        in_sample = self.predict_log_proba(rows.X)[own_class]
+        in_sample = self._log_proba(rows.X)[own_class]
         return elpd(log_p[own_class], in_sample, at, target, as_class=PoolLOO), log_p, rows
 
     def _without_each_row(self, scores: Array, codes: Array, weight: Array) -> Array:
@@ -106,7 +106,7 @@ class PoolLeaveOneOut:
         check_is_fitted(self, "exponents_")
         coverage = check_coverage(coverage)
         left_out = self._left_out(training)
-        joint = self.predict_log_proba(X)
+        joint = self._log_proba(X)
         return prediction_sets(left_out, joint, self.classes_, coverage, by_class)
 
     def _left_out(self, training: Any = None) -> LeftOut:

@@ -349,6 +349,10 @@ class LogLinearPool(
     @row_by_row
     def predict_log_proba(self, X: Any, class_prior: Any = None) -> Array:
         """(N, C) log of `predict_proba`."""
+        return self._log_proba(X, class_prior)
+
+    def _log_proba(self, X: Any, class_prior: Any = None) -> Array:
+        """The same as an array in memory, whatever holds the rows."""
         check_is_fitted(self, "exponents_")
         X = as_rows(X)
         shift = self._shift(class_prior)
@@ -387,13 +391,13 @@ class LogLinearPool(
             In the order of ``classes_``; members' parameters are integrated out, exponents and
             intercepts are at their posterior mode.
         """
-        return np.exp(self.predict_log_proba(X, class_prior))
+        return np.exp(self._log_proba(X, class_prior))
 
     @row_by_row
     def predict(self, X: Any, class_prior: Any = None) -> Array:
         """(N,) the most probable label of each row."""
         check_is_fitted(self, "exponents_")
-        labels: Array = self.classes_[self.predict_log_proba(X, class_prior).argmax(axis=1)]
+        labels: Array = self.classes_[self._log_proba(X, class_prior).argmax(axis=1)]
         return labels
 
     def _log_joint(
@@ -404,7 +408,7 @@ class LogLinearPool(
             raise UndefinedEstimateError(
                 method, "a pool is of predictives, and plugs no estimate of its members in"
             )
-        return np.asarray(self.predict_log_proba(X, class_prior))
+        return self._log_proba(X, class_prior)
 
     def _codes_of(self, labels: Any) -> Array:
         return codes_of(labels, self.classes_)

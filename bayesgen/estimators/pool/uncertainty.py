@@ -37,8 +37,8 @@ class PoolUncertainty:
     _draws: Any
     _offset_: Array
 
-    def predict_proba(self, X: Any, class_prior: Any = None) -> Array:
-        """(N, C) pooled class probabilities."""
+    def _log_proba(self, X: Any, class_prior: Any = None) -> Array:
+        """(N, C) log of the pooled class probabilities."""
         raise NotImplementedError
 
     def _shift(self, class_prior: Any) -> Array:
@@ -99,7 +99,7 @@ class PoolUncertainty:
                     (*by_class, BOUND),
                     np.stack([found.log_odds_lower, found.log_odds_upper], axis=-1),
                 ),
-                "predictive": (by_class, self.predict_proba(X, class_prior)),
+                "predictive": (by_class, np.exp(self._log_proba(X, class_prior))),
                 "route": ((OBS,), found.method),
                 "error": ((OBS,), found.error),
             },
