@@ -51,6 +51,7 @@ _BLOCK = 1 << 19  # densities held at a time: 4 MiB
 _NODES, _FEW_NODES = 2049, 129  # of the mesh of one density, and of each of many
 
 
+@tree.named_rows
 def estimate_class_prior(
     clf: Any,
     X: Any,
@@ -96,7 +97,8 @@ def estimate_class_prior(
           there is none; ``ess``, ``r_hat``. With ``theta="integrated"`` and two classes these are
           integrals, else averages of the draws.
         - ``predictions``: ``class_probability`` (obs_id, class) of the rows X themselves,
-          p(y_i | D, x_1..m): they are among what the proportions were learnt from.
+          p(y_i | D, x_1..m): they are among what the proportions were learnt from. ``obs_id`` is
+          the index of a frame.
 
     Notes
     -----
@@ -312,7 +314,7 @@ def _warn_if_apart(r_hat: Array, draws: int) -> None:
             f"the chains disagree on the class proportions (R-hat {worst:.3f}, where "
             f"{most:.3f} is the most that can be trusted): give more `draws`",
             MonteCarloWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

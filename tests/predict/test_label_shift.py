@@ -4,6 +4,7 @@ import warnings
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from scipy import sparse, stats
@@ -259,6 +260,13 @@ def test_what_comes_back(gaussian):
 
 
 @pytest.mark.slow
+def test_predictions_have_the_index_of_a_frame(gaussian):
+    clf, new = gaussian
+    rows = pd.DataFrame(new[:3], index=["p", "q", "r"])
+    shift = bg.estimate_class_prior(clf, rows, draws=30, chains=1)
+    assert shift["predictions"]["obs_id"].values.tolist() == ["p", "q", "r"]
+
+
 def test_draws_of_another_route_replace_the_closed_form(gaussian):
     clf, new = gaussian
     tree = clf.draw_posterior(300, 4, random_state=3)
