@@ -223,7 +223,8 @@ class LogLinearPool(
             self._draws, self._exponents = sampled(self, sample_options)
         self._average = self._averaged(scores, codes[rows], weight[rows])
         self.exponents_, self.intercepts_ = self._exponents.exponents, self._exponents.intercepts
-        used = set(self.__dict__.get("feature_names_in_", ())) - {*self.text_columns_}
+        names = self.__dict__.get("feature_names_in_")
+        used = None if names is None else {*names} - {*self.text_columns_}
         self._suspects = suspects.find(X, used)
         suspects.warn(self._suspects)
         return self
