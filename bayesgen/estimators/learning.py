@@ -69,7 +69,9 @@ class Learning(Estimator):
             it always is one.)
         sample_weight : (N,), optional
             Non-negative weights that multiply the statistics: an integer weight is that many
-            equal rows, a weight of 0 is no row.
+            equal rows, a weight of 0 is no row. Quantile bins count a row once, and what leaves
+            rows out (``prior="loo"``, `loo`) takes it away whole: repeat the rows of a table of
+            counts there, as in ``X.loc[X.index.repeat(count)]``.
         inference : {"closed form", "nuts", "gibbs", "laplace", "advi", "pathfinder"}, optional
             Default: the closed form where the family has one, else NUTS. NUTS takes what has no
             closed form, for the same model: missing labels and missing cells are integrated out,

@@ -188,6 +188,8 @@ class LogLinearPool(
         X : (N, D) table, sparse counts, or documents, as the members take them
         y : (N,) labels, none missing
         sample_weight : (N,), optional
+            A row is left out whole, whatever its weight: repeat the rows of a table of counts, as
+            in ``X.loc[X.index.repeat(count)]``, or exponents are learned without any equal row.
         **sample_options
             Of NUTS: ``draws``, ``tune``, ``chains``, ``random_seed``, ``progressbar``, ...
 
