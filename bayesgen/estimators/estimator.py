@@ -123,7 +123,13 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
                 name in _COMPUTED or name in self._posterior.model.family.attributes
             ):
                 return self._computed(name)
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            why = ""
+            if name == "partial_fit":  # `available_if` hides it, and knows the reason
+                try:
+                    inspect.getattr_static(self, name).__get__(self, type(self))
+                except AttributeError as error:
+                    why = f": {error.__cause__}"
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{why}")
 
     def _refuse_no_closed_form(self) -> None:
         """Raise before a fit, and after one by draws."""
