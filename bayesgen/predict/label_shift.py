@@ -102,6 +102,11 @@ def estimate_class_prior(
 
     Notes
     -----
+    Proportions rest on the densities p(x | y) alone, and intervals do not tell of wrong ones: where
+    columns depend on each other more than the model has it, they can miss by far. Ask held-out
+    rows of the training population first; a model whose interval misses their class frequencies
+    is not to be asked of others.
+
     For a row that is not in X, ``clf.predict_proba(x, class_prior=summary["mean"])`` is p(y | x, D,
     x_1..m) exactly where theta is integrated row by row: joint densities are linear in the
     proportions. Otherwise it leaves out that proportions and theta were learnt together.
