@@ -106,7 +106,7 @@ def test_report_writes_each_format(penguin_model, clf, rows, tmp_path):
     assert words.startswith("These are the rows that the model was fitted to")
     assert f"It names {right * 344:.0f} of 344 rows" in words
     run(*base, "-o", tmp_path / "r.txt", "--format", "md", "--max-rows", 50)
-    assert (tmp_path / "r.txt").read_text().startswith("# MixedNB on 344 held-out rows")
+    assert (tmp_path / "r.txt").read_text().startswith("# MixedNB on 344 training rows")
     assert leftovers(tmp_path) == []
 
 
