@@ -55,6 +55,8 @@ def test_explain_shows_cells_and_sums(penguin_model):
     assert out.startswith("row 1: Gentoo rather than Adelie")
     assert "Torgersen" in out
     assert any(line.startswith("log-odds ") for line in out.splitlines())
+    unknown = run("explain", penguin_model, PENGUINS, "--row", 4).stdout  # numbers and text
+    assert unknown.count("missing") == 5
     few = run("explain", penguin_model, PENGUINS, "--most", 2).stdout
     assert "all else" in few
 

@@ -73,8 +73,8 @@ class LogLinearPool(
         dependences (`TreeAugmentedNB`, `TreeAugmentedGaussianNB`) and pairs of super-parents
         (`AnDE`) where they take seconds, linear and quadratic discriminants on numbers (categories
         as indicators) and on normal scores; bits and counts of sparse matrices; language models of
-        documents, and of each column of a data frame that holds texts (of four words or more, most
-        of them different), whose missing cells are empty texts.
+        documents, and of each named column of a data frame that holds texts (of four words or
+        more, most of them different), whose missing cells are empty texts.
     exponents : {"model", "feature"}
         One exponent per member, or one for each feature of each member (whose density must be a
         product over columns).
