@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from bayesgen.encoding.literals import shortened
+
 _MOST_NAMED = 100  # columns in an error
 
 
@@ -23,6 +25,23 @@ def find_column(key: Any, places: dict[str, int] | None, n_columns: int, where: 
     if key in places:
         return places[key]
     raise ValueError(f"{where}: no column {key!r}{did_you_mean(key, places)}")
+
+
+def refuse_other_order(argument: str, values: Any, *labels: list[Any]) -> None:
+    """Raise ValueError if a pandas object is labelled otherwise than its places are.
+
+    It is read by position. `labels` are those of the last axes, [] where there are none; 0, 1, ...
+    and a single label always fit.
+    """
+    axes = [getattr(values, name, None) for name in ("index", "columns")]
+    axes = axes[: getattr(values, "ndim", 0)]
+    for axis, expected in zip(reversed(axes), reversed(labels), strict=False):
+        own = axis.tolist() if getattr(axis, "nlevels", 0) == 1 else [None]
+        if expected and len(own) > 1 and own not in (expected, list(range(len(own)))):
+            raise ValueError(
+                f"{argument} is labelled {shortened(str(own))}, and is read by position, in the "
+                f"order {shortened(str(expected))}: bring it into that order"
+            )
 
 
 def did_you_mean(word: Any, known: Iterable[str]) -> str:

@@ -182,7 +182,9 @@ def _no_class(label: Any, classes: Array) -> ValueError:
 
 
 def weights_by_class(class_prior: Any, classes: Array) -> Array:
-    """(C,) weights from an array, a {label: weight} mapping or a pandas Series by label."""
+    """(C,) weights from an array, a {label: weight} mapping, or a Series or DataArray by label."""
+    if hasattr(class_prior, "coords") and {*class_prior.dims} & {*class_prior.coords}:
+        class_prior = class_prior.to_series()
     by_label = hasattr(class_prior, "items")
     if by_label:
         class_prior = dict(class_prior.items())

@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesgen.datatree import tree
-from bayesgen.encoding.column_names import find_column
+from bayesgen.encoding.column_names import find_column, refuse_other_order
 from bayesgen.encoding.in_memory import refuse_elsewhere
 from bayesgen.encoding.labels import codes_of, weights_by_class
 from bayesgen.encoding.literals import shortened
@@ -189,13 +189,20 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
         """Hyper-parameters as the user gave them, made once for a fit and an encoder."""
         made = self.__dict__.get("_made")
         if made is None or made[0] is not self.encoder_:
+            refuse_other_order("class_alpha", self.class_alpha, self._known_classes())
             family = self._in_order()._make_family()
             self._made = made = (self.encoder_, ClassModel(self.class_alpha, family))
         model: ClassModel = made[1]
         return model
 
+    def _known_classes(self) -> list[Any]:
+        return list(self.classes_.tolist()) if "classes_" in self.__dict__ else []
+
     def _in_order(self) -> Self:
         """The same with arguments {column: value} as arrays over the columns."""
+        columns = list(getattr(self, "feature_names_in_", ()))
+        for k in self._by_column:
+            refuse_other_order(k, getattr(self, k, None), self._known_classes(), columns)
         given = {k: v for k in self._by_column if isinstance(v := getattr(self, k, None), Mapping)}
         if not given:
             return self

@@ -20,7 +20,6 @@ Over data drawn from the prior (5 binary features, 5 rows per class, m = 50; 150
 """
 
 import warnings
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -72,7 +71,7 @@ def estimate_class_prior(
     clf : fitted classifier
     X : (m, D)
         Unlabelled rows; none leaves the prior.
-    prior : float, array (class,) or {label: concentration}, default 1.0
+    prior : float, array (class,), {label: concentration} or pandas.Series by label, default 1.0
         Dirichlet concentrations of the new proportions, in rows. 1 is flat: the proportions of the
         training rows are not used.
     theta : {"drawn", "updated", "integrated"}
@@ -344,8 +343,9 @@ def _check(
 
 
 def _concentrations(prior: Any, classes: Array) -> Array:
-    """(C,) from a number, an array or {label: concentration}."""
-    if isinstance(prior, Mapping):
+    """(C,) from a number, an array, {label: concentration} or a Series by label."""
+    if hasattr(prior, "items"):
+        prior = dict(prior.items())
         codes = codes_of(list(prior), classes)
         missing = np.setdiff1d(np.arange(len(classes)), codes)
         if missing.size:
