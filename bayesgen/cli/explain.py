@@ -175,6 +175,7 @@ def _show(one: "xr.Dataset", X: Any, row: int, k: int, most: int) -> None:
         known = hasattr(X, "columns") and entry["feature"] in X.columns
         cell = X[entry["feature"]].iloc[k] if known else ""
         value = f"{cell:.6g}" if isinstance(cell, float) else str(cell)
+        value = "missing" if cell is None or cell != cell else value
         line(entry["feature"], value, entry["contribution"], entry.get("interval"))
     shown = sum(features[j]["contribution"] for j in order[:most])
     rest = record["log_odds"] - record["class_weights"] - shown

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from bayesgen.encoding.literals import shortened
+
 _MOST_NAMED = 100  # columns in an error
 
 
@@ -23,6 +25,30 @@ def find_column(key: Any, places: dict[str, int] | None, n_columns: int, where: 
     if key in places:
         return places[key]
     raise ValueError(f"{where}: no column {key!r}{did_you_mean(key, places)}")
+
+
+def refuse_other_order(argument: str, values: Any, *labels: list[Any]) -> None:
+    """Raise ValueError if a Series, frame or DataArray is labelled otherwise than its places are.
+
+    It is read by position. `labels` are those of the last axes, [] where there are none; 0, 1, ...
+    and a single label always fit.
+    """
+    for own, expected in zip(reversed(_labels_of(values)), reversed(labels), strict=False):
+        if expected and len(own) > 1 and own not in (expected, list(range(len(own)))):
+            raise ValueError(
+                f"{argument} is labelled {shortened(str(own))}, and is read by position, in the "
+                f"order {shortened(str(expected))}: bring it into that order"
+            )
+
+
+def _labels_of(values: Any) -> list[list[Any]]:
+    """Of each axis, [] where it has none."""
+    if hasattr(values, "coords"):
+        of = {d: values.coords[d].values.tolist() for d in values.dims if d in values.coords}
+        return [of.get(d, []) for d in values.dims]
+    axes: list[Any] = [getattr(values, name, None) for name in ("index", "columns")]
+    axes = axes[: getattr(values, "ndim", 0)]
+    return [a.tolist() if getattr(a, "nlevels", 0) == 1 else [] for a in axes]
 
 
 def did_you_mean(word: Any, known: Iterable[str]) -> str:

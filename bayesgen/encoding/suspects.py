@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesgen.encoding.column import Column
 from bayesgen.encoding.literals import parse_number, shown
-from bayesgen.encoding.tables import Table, is_table
+from bayesgen.encoding.tables import Table, feature_names, is_table
 from bayesgen.numerics.special import Array
 
 _LOOKED_AT = 10_000  # first rows of a table
@@ -67,6 +67,7 @@ def find(
     Returns
     -------
     {name: why}
+        Columns of a frame without names are x0, x1, ...
     """
     out = {}
     for name, column in _columns(X, used):
@@ -81,7 +82,9 @@ def find(
 
 
 def documents(X: Any) -> list[str]:
-    """Columns of a data frame that hold texts of several words, most of them different."""
+    """Columns with names that hold texts of several words, most of them different."""
+    if feature_names(X) is None:
+        return []
     return [
         name
         for name, column in _columns(X)
@@ -98,7 +101,7 @@ def _columns(X: Any, used: Collection[str] | None = None) -> Iterator[tuple[str,
     head = nw.from_native(X).head(_LOOKED_AT)
     table, numbers = Table(head.to_native()), _all_real(head)
     chosen = None if used is None else frozenset(used)
-    for j, name in enumerate(table.names or ()):
+    for j, name in enumerate(table.names or [f"x{j}" for j in range(table.n_columns)]):
         if chosen is not None and name not in chosen:
             continue
         try:
@@ -189,7 +192,8 @@ def _of_text(distinct: list[str], n_present: int, chosen: bool) -> str:
             )
     if _many(distinct, n_present):
         texts = _words(distinct) >= _SENTENCE
-        read = ", or read it by a model of texts (MarkovNB, LogLinearPool)" if texts else ""
+        models = "MarkovNB; LogLinearPool, of columns with names"
+        read = f", or read it by a model of texts ({models})" if texts else ""
         return (
             f"has {len(distinct)} categories in {n_present} rows, which say nothing of other "
             f"rows: leave it out{read}"

@@ -12,9 +12,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesgen.datatree import tree
-from bayesgen.encoding.column_names import find_column
+from bayesgen.encoding.column_names import find_column, refuse_other_order
 from bayesgen.encoding.in_memory import refuse_elsewhere
-from bayesgen.encoding.labels import by_label, by_name, codes_of, weights_by_class
+from bayesgen.encoding.labels import by_name, codes_of, weights_by_class
 from bayesgen.encoding.literals import shortened
 from bayesgen.encoding.tables import feature_names, refuse_text, with_nan
 from bayesgen.estimators.extremes import LARGE, refuse_far_cells
@@ -124,7 +124,13 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
                 name in _COMPUTED or name in self._posterior.model.family.attributes
             ):
                 return self._computed(name)
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            why = ""
+            if name == "partial_fit":  # `available_if` hides it, and knows the reason
+                try:
+                    inspect.getattr_static(self, name).__get__(self, type(self))
+                except AttributeError as error:
+                    why = f": {error.__cause__}"
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{why}")
 
     def _refuse_no_closed_form(self) -> None:
         """Raise before a fit, and after one by draws."""
@@ -184,26 +190,21 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
         """Hyper-parameters as the user gave them, made once for a fit and an encoder."""
         made = self.__dict__.get("_made")
         if made is None or made[0] is not self.encoder_:
-            self._refuse_other_order()
+            refuse_other_order("class_alpha", self.class_alpha, self._known_classes())
             family = self._in_order()._make_family()
             self._made = made = (self.encoder_, ClassModel(self.class_alpha, family))
         model: ClassModel = made[1]
         return model
 
-    def _refuse_other_order(self) -> None:
-        """Raise ValueError where class_alpha, which is by position, has labels in another order."""
-        if isinstance(self.class_alpha, Mapping) or not hasattr(self, "classes_"):
-            return
-        named, classes = by_label(self.class_alpha) or {}, self.classes_.tolist()
-        if list(named) != classes and set(named) == set(classes):
-            raise ValueError(
-                f"class_alpha is in the order of the classes, {classes}, and its labels are "
-                f"{np.array(list(named)).tolist()}: sort it, and give its values"
-            )
+    def _known_classes(self) -> list[Any]:
+        return list(self.classes_.tolist()) if "classes_" in self.__dict__ else []
 
     def _in_order(self) -> Self:
         """The same with arguments {column: value} as arrays over the columns."""
         named = {k: self._named(k, getattr(self, k, None)) for k in self._by_column}
+        columns = list(getattr(self, "feature_names_in_", ()))
+        for argument, value in named.items():
+            refuse_other_order(argument, value, self._known_classes(), columns)
         given = {k: v for k, v in named.items() if isinstance(v, Mapping)}
         if not given:
             return self

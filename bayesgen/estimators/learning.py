@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.datatree.names import POSTERIOR, POSTERIOR_PREDICTIVE, SAMPLE_STATS
 from bayesgen.encoding import suspects
 from bayesgen.encoding.labels import refuse_two_types
+from bayesgen.encoding.tables import is_table
 from bayesgen.estimators.estimator import Estimator, available_if
 from bayesgen.estimators.extremes import refuse_large_cells, refuse_small_spread
 from bayesgen.estimators.imputation import imputed
@@ -68,7 +69,9 @@ class Learning(Estimator):
             it always is one.)
         sample_weight : (N,), optional
             Non-negative weights that multiply the statistics: an integer weight is that many
-            equal rows, a weight of 0 is no row.
+            equal rows, a weight of 0 is no row. Quantile bins count a row once, and what leaves
+            rows out (``prior="loo"``, `loo`) takes it away whole: repeat the rows of a table of
+            counts there, as in ``X.loc[X.index.repeat(count)]``.
         inference : {"closed form", "nuts", "gibbs", "laplace", "advi", "pathfinder"}, optional
             Default: the closed form where the family has one, else NUTS. NUTS takes what has no
             closed form, for the same model: missing labels and missing cells are integrated out,
@@ -263,7 +266,7 @@ class Learning(Estimator):
     def _keep(self, X: Any, y: Any, sample_weight: Any) -> None:
         """A reference to the rows of a fit, and what is odd about their columns, with a warning."""
         self._training = kept(X, y, sample_weight)
-        if hasattr(self, "feature_names_in_"):
+        if is_table(X):
             self._suspects = suspects.find(
                 X,
                 set(self._feature_names()),

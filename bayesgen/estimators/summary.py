@@ -178,9 +178,11 @@ class Summarising(Explaining):
         out = []
         labels = [str(label) for label in self.classes_]
         if rows is not None:
-            out.append(
-                f"Rows: {_listed([f'{k} ({n:g})' for k, n in zip(labels, rows, strict=True)])}."
-            )
+            each = _listed([f"{k} ({n:g})" for k, n in zip(labels, rows, strict=True)])
+            seen = getattr(self, "n_rows_seen_", rows.sum()) - getattr(self, "n_unlabelled_", 0)
+            weighted = rows.sum() != seen or (rows != np.round(rows)).any()
+            how = ", counted by weight as missing cells are" if weighted else ""
+            out.append(f"Rows{how}: {each}.")
         if self._family_type.discriminative:
             out.append("Discriminative: p(y | x) alone; nothing is said of x.")
         else:

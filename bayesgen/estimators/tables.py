@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.utils import Tags
 
 from bayesgen.encoding.categories import Categories
+from bayesgen.encoding.column_names import refuse_other_order
 from bayesgen.encoding.in_memory import refuse_elsewhere
 from bayesgen.encoding.schema import TableSchema
 from bayesgen.encoding.tables import Table, read
@@ -295,7 +296,12 @@ class MixedNB(_Table):
                 self.mu0, self.kappa0, self.nu0, self.sigma2_0, variance=self.variance
             ),
         }
-        blocks = schema.blocks
+        blocks, names = schema.blocks, schema.names or ()
+        arguments = {"gaussian": ("mu0", "kappa0", "nu0", "sigma2_0"), "poisson": ("shape", "rate")}
+        for kind in blocks.keys() & arguments.keys():
+            own = [names[j] for j in blocks[kind] if names]
+            for argument in arguments[kind]:
+                refuse_other_order(argument, getattr(self, argument), self._known_classes(), own)
         return Columns(
             tuple(blocks),
             tuple(make[kind]() for kind in blocks),

@@ -23,6 +23,7 @@ _NOMINAL = (
     "HierarchicalCategorical",
 )
 _FEW = 12  # whole numbers of a column that a model without a density of x may read as categories
+_MOST_NAMES, _LONGEST_NAME = 24, 24  # of categories along an axis, and letters of each
 _SHOWN = 3  # features that a title names with their values
 
 
@@ -240,10 +241,13 @@ def cells_of(X: Any, j: int) -> Array:
 
 
 def draw_names(ax: Any, names: list[str]) -> None:
-    """Names of categories at 0, 1, ... of the horizontal axis."""
-    turned = sum(map(len, names)) > 45
-    turn = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if turned else {}
-    ax.set_xticks(np.arange(len(names)), names, **turn)
+    """Names of categories at 0, 1, ... of the horizontal axis; of many, each second or third."""
+    step = -(-len(names) // _MOST_NAMES)
+    told = [n if len(n) <= _LONGEST_NAME else f"{n[: _LONGEST_NAME - 1]}…" for n in names[::step]]
+    turn: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
+    if len(told) > _MOST_NAMES // 2:
+        turn |= {"rotation": 90, "va": "center"}
+    ax.set_xticks(np.arange(0, len(names), step), told, **turn if sum(map(len, told)) > 45 else {})
     ax.tick_params(axis="x", length=0)
     ax.set_xlim(-0.6, len(names) - 0.4)
 

@@ -101,14 +101,14 @@ def plot_densities(
     names = rows.codes(j)
     exact = names is None or not isinstance(getattr(clf, "encoder_", None), BinnedTable)
     exact = exact and all(block.family.missing == "marginalised" for block in family.blocks())
-    rng = np.random.default_rng(0)
-    n = _SIMULATED
-    drawn = {k: cells_of(own.simulate(rng, n, np.full(n, k), False)[0], j) for k in shown}
     p = {k: _log_density(clf, rows, one, k) for k in shown} if exact else {}
+    rng, n = np.random.default_rng(0), _SIMULATED
+    of_draws = [] if p and names is not None else shown
+    drawn = {k: cells_of(own.simulate(rng, n, np.full(n, k), False)[0], j) for k in of_draws}
     at = None if y is None else clf._codes_of(np.asarray(y))
-    with canvas(ax, figsize, (7.2, 3.6)) as ax:
+    with canvas(ax, figsize, (7.2, max(3.6, 0.22 * (len(shown) + 3)))) as ax:
         if names is not None:
-            shares = {k: np.bincount(drawn[k].astype(int), minlength=len(names)) / n for k in shown}
+            share = {k: _shares(x.astype(int), len(names)) for k, x in drawn.items()}
             seen = None
             if at is not None:
                 own_codes = cells_of(clf._encoded(X), j)
@@ -116,7 +116,7 @@ def plot_densities(
                 seen = {
                     k: _shares(own_codes[known & (at == k)].astype(int), len(names)) for k in shown
                 }
-            _bars(ax, clf, names, {k: np.exp(p[k]) for k in p} or shares, seen)
+            _bars(ax, clf, names, {k: np.exp(p[k]) for k in p} or share, seen)
             ax.set_xlabel(one.name)
         else:
             _curves(ax, clf, one, p, drawn, at, mass)

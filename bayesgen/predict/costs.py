@@ -213,7 +213,7 @@ def _rows_by_class(labels: list[Any], classes: Array, what: str) -> Array:
         raise ValueError(f"{what} must be the classes {classes.tolist()}, got {labels}") from None
     missing = np.setdiff1d(np.arange(len(classes)), codes)
     if missing.size:
-        raise ValueError(f"{what} does not have the class(es) {classes[missing].tolist()}")
+        raise ValueError(f"cost has no row for the class(es) {classes[missing].tolist()}")
     if len(codes) > len(classes):
         raise ValueError(f"{what} has a class twice: {labels}")
     return np.argsort(codes)

@@ -50,6 +50,7 @@ _BLOCK = 1 << 19  # densities held at a time: 4 MiB
 _NODES, _FEW_NODES = 2049, 129  # of the mesh of one density, and of each of many
 
 
+@tree.named_rows
 def estimate_class_prior(
     clf: Any,
     X: Any,
@@ -70,7 +71,7 @@ def estimate_class_prior(
     clf : fitted classifier
     X : (m, D)
         Unlabelled rows; none leaves the prior.
-    prior : float, array (class,) or {label: concentration}, default 1.0
+    prior : float, array (class,), {label: concentration} or pandas.Series by label, default 1.0
         Dirichlet concentrations of the new proportions, in rows. 1 is flat: the proportions of the
         training rows are not used.
     theta : {"drawn", "updated", "integrated"}
@@ -95,10 +96,16 @@ def estimate_class_prior(
           there is none; ``ess``, ``r_hat``. With ``theta="integrated"`` and two classes these are
           integrals, else averages of the draws.
         - ``predictions``: ``class_probability`` (obs_id, class) of the rows X themselves,
-          p(y_i | D, x_1..m): they are among what the proportions were learnt from.
+          p(y_i | D, x_1..m): they are among what the proportions were learnt from. ``obs_id`` is
+          the index of a frame.
 
     Notes
     -----
+    Proportions rest on the densities p(x | y) alone, and intervals do not tell of wrong ones: where
+    columns depend on each other more than the model has it, they can miss by far. Ask held-out
+    rows of the training population first; a model whose interval misses their class frequencies
+    is not to be asked of others.
+
     For a row that is not in X, ``clf.predict_proba(x, class_prior=summary["mean"])`` is p(y | x, D,
     x_1..m) exactly where theta is integrated row by row: joint densities are linear in the
     proportions. Otherwise it leaves out that proportions and theta were learnt together.
@@ -311,7 +318,7 @@ def _warn_if_apart(r_hat: Array, draws: int) -> None:
             f"the chains disagree on the class proportions (R-hat {worst:.3f}, where "
             f"{most:.3f} is the most that can be trusted): give more `draws`",
             MonteCarloWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

@@ -32,6 +32,8 @@ class HeldOut:
     seed : int
         Of everything that is drawn.
     training : (X, y) or (X, y, sample_weight), or None
+    is_training : bool
+        Whether the rows given are those of the fit, by what its statistics say of them.
     """
 
     clf: Any
@@ -42,6 +44,7 @@ class HeldOut:
     prob: float
     seed: int
     training: Any = None
+    is_training: bool = False
 
     @classmethod
     def of(
@@ -61,12 +64,14 @@ class HeldOut:
             raise ValueError("report: X has no rows")
         X = X.tocsr() if sparse.issparse(X) else X  # some other forms have no rows to take
         most = (_MOST if _closed_form(clf) else _MOST_BY_DRAWS) if max_rows is None else max_rows
+        clf._codes_of(labels)  # refuses unknown labels before any work
+        is_training = _are_of_the_fit(clf, X, labels)
         at = np.arange(n)
         if n > most:
             at = np.sort(np.random.default_rng(seed).choice(n, int(most), replace=False))
             X, labels = _safe_indexing(X, at), labels[at]
-        clf._codes_of(labels)  # refuses unknown labels before any work
-        return cls(clf, X, labels, at, n, IntervalRequest.of(prob).prob, seed, training)
+        own = IntervalRequest.of(prob).prob
+        return cls(clf, X, labels, at, n, own, seed, training, is_training)
 
     @property
     def n(self) -> int:
@@ -97,20 +102,10 @@ class HeldOut:
         right: Array = (self.p.argmax(axis=1) == self.codes) & (self.p.max(axis=1) > 0)
         return right
 
-    @cached_property
-    def is_training(self) -> bool:
-        """Whether these are the rows of the fit, by what its statistics say of them."""
-        clf, X = self.clf, self.X
-        if self.is_pool:
-            member = clf._members_[0]
-            clf, X = member.clf, member.rows(X)
-        if getattr(clf, "n_rows_seen_", None) != self.n_given or not hasattr(clf, "stats_"):
-            return False
-        try:
-            clf._training_rows(X, self.y, None, False)
-        except ValueError:
-            return False
-        return True
+    @property
+    def what(self) -> str:
+        """One of the rows, by what it is to the model."""
+        return "training row" if self.is_training else "held-out row"
 
     def label(self, value: Any) -> str:
         """One of the classes, as text."""
@@ -160,6 +155,21 @@ class HeldOut:
             return ""
         one = (self.X.iloc if hasattr(self.X, "iloc") else self.X)[i]
         return shortened(one, 60) if isinstance(one, str) else ""
+
+
+def _are_of_the_fit(clf: Any, X: Any, y: Array) -> bool:
+    """Whether these are the rows of the fit, by what its statistics say of them."""
+    n = len(y)
+    if hasattr(clf, "members_"):
+        member = clf._members_[0]
+        clf, X = member.clf, member.rows(X)
+    if getattr(clf, "n_rows_seen_", None) != n or not hasattr(clf, "stats_"):
+        return False
+    try:
+        clf._training_rows(X, y, None, False)
+    except ValueError:
+        return False
+    return True
 
 
 def _closed_form(clf: Any) -> bool:

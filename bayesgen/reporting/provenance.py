@@ -20,7 +20,7 @@ def reproduction(held: HeldOut, left_out: list[str], seconds: float) -> Section:
     rows = [
         ["classifier", " ".join(repr(clf).split())],
         ["fitted to", "" if seen is None else count(seen, "row")],
-        ["held-out rows", f"{count(held.n, 'row')} of {count(held.n_given, 'row')}"],
+        [f"{held.what}s", f"{count(held.n, 'row')} of {count(held.n_given, 'row')}"],
         ["intervals", share(held.prob)],
         ["seed", str(held.seed)],
         ["made", f"{created}, in {seconds:.1f} s, on {sys.platform}"],

@@ -163,7 +163,7 @@ def report(
     notes += dict.fromkeys(f"Warning: {w.message}." for w in caught)
     sections.append(provenance.reproduction(held, notes, perf_counter() - start))
     found = Report(
-        title or f"{type(clf).__name__} on {count(held.n_given, 'held-out row')}",
+        title or f"{type(clf).__name__} on {count(held.n_given, held.what)}",
         f"{len(held.labels)} class{'' if len(held.labels) == 1 else 'es'}: "
         + listed(held.labels, 12),
         "Made by bayesgen. Class probabilities are posterior predictive: the parameters are "

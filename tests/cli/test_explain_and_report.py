@@ -55,6 +55,8 @@ def test_explain_shows_cells_and_sums(penguin_model):
     assert out.startswith("row 1: Gentoo rather than Adelie")
     assert "Torgersen" in out
     assert any(line.startswith("log-odds ") for line in out.splitlines())
+    unknown = run("explain", penguin_model, PENGUINS, "--row", 4).stdout  # numbers and text
+    assert unknown.count("missing") == 5
     few = run("explain", penguin_model, PENGUINS, "--most", 2).stdout
     assert "all else" in few
 
@@ -106,7 +108,7 @@ def test_report_writes_each_format(penguin_model, clf, rows, tmp_path):
     assert words.startswith("These are the rows that the model was fitted to")
     assert f"It names {right * 344:.0f} of 344 rows" in words
     run(*base, "-o", tmp_path / "r.txt", "--format", "md", "--max-rows", 50)
-    assert (tmp_path / "r.txt").read_text().startswith("# MixedNB on 344 held-out rows")
+    assert (tmp_path / "r.txt").read_text().startswith("# MixedNB on 344 training rows")
     assert leftovers(tmp_path) == []
 
 

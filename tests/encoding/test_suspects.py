@@ -121,3 +121,14 @@ def test_columns_with_the_same_oddity_are_told_together():
     told = "'b0', 'b1', 'b2', 'b3', 'b4' and 2 more each holds 0 and 1 alone"
     with pytest.warns(suspects.ColumnWarning, match=told):
         bg.MixedNB().fit(X, NUMBERS % 3)
+
+
+def test_columns_of_a_frame_without_names():
+    """As `read_csv(header=None)` makes it; a pool reads texts of named columns alone."""
+    y = NUMBERS % 3
+    X = pd.DataFrame({0: NUMBERS**1.5, 1: [f"what row {i} has to say" for i in NUMBERS]})
+    told = "this column again: 'x1' has .* LogLinearPool, of columns with names"
+    for clf in (bg.MixedNB(), bg.LogLinearPool([bg.MixedNB()]), bg.LogLinearPool()):
+        with pytest.warns(suspects.ColumnWarning, match=told):
+            clf.fit(X, y)
+        assert "'x1' has" in str(clf.summary())

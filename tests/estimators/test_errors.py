@@ -356,3 +356,22 @@ def test_a_row_that_one_class_alone_can_produce_is_certain_by_maximum_likelihood
     assert clf.decision_function([[1]], method="mle").tolist() == [-np.inf]
     # (1 + 1)/(2 + 2) against 1/(2 + 2)
     np.testing.assert_allclose(clf.predict_proba([[1]]), [[2 / 3, 1 / 3]])
+
+
+@pytest.mark.parametrize("make", [bg.GaussianNB, bg.MixedNB])
+def test_a_labelled_prior_in_another_order_is_not_read_by_position(make):
+    X = pd.DataFrame({"length": [1.0, 2, 5, 6], "weight": [30.0, 50, 80, 90]})
+    y = np.array(["b", "b", "b", "a"])
+    clf = make(mu0=X.mean(), class_alpha=pd.Series({"a": 3.0, "b": 1.0})).fit(X, y)
+    same = make(mu0=X.mean().to_numpy(), class_alpha=[3.0, 1.0]).fit(X, y)
+    assert np.array_equal(clf.predict_proba(X), same.predict_proba(X))
+    turned = make(mu0=X.mean()[::-1], class_alpha=[3.0, 1.0])
+    if make is bg.GaussianNB:  # by the names of columns
+        assert np.array_equal(turned.fit(X, y).predict_proba(X), same.predict_proba(X))
+    else:
+        with pytest.raises(ValueError, match=r"mu0 is labelled \['weight', 'length'\]"):
+            turned.fit(X, y)
+    with pytest.raises(ValueError, match=r"mu0 is labelled \['b', 'a'\]"):
+        make(mu0=X.groupby(y).mean()[::-1]).fit(X, y)
+    with pytest.raises(ValueError, match=r"class_alpha is labelled \['b', 'a'\]"):
+        make(class_alpha=pd.Series(y).value_counts()).fit(X, y)

@@ -105,7 +105,8 @@ def test_bins_of_equal_mass_and_columns_with_few_values():
 
 def test_parts_need_declared_edges():
     X, y = rows()
-    assert not hasattr(bg.HistogramNB(), "partial_fit")
+    with pytest.raises(AttributeError, match=r"no attribute 'partial_fit': .* give edges="):
+        bg.HistogramNB().partial_fit(X, y)
     learned = bg.HistogramNB().fit(X, y)
     with pytest.raises(NoClosedFormError, match="give edges="):
         learned.merge(bg.HistogramNB().fit(X, y))

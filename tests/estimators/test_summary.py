@@ -65,8 +65,10 @@ def test_missing_cells_of_a_stream_and_of_weights():
     X, y = pd.DataFrame({"a": [1.0, np.nan, 3, 4], "b": [0.0, 1, np.nan, np.nan]}), list("uvuv")
     clf = bg.GaussianNB().partial_fit(X, y).partial_fit(X, y)
     assert clf.summary().table["missing"].values.tolist() == [2, 4]
+    assert "Rows: u (4), v (4)." in str(clf.summary())
     clf = bg.GaussianNB().fit(X, y, sample_weight=[1, 2, 3, 4])
     assert clf.summary().table["missing"].values.tolist() == [2, 7]
+    assert "Rows, counted by weight as missing cells are: u (4), v (6)." in str(clf.summary())
 
 
 def test_few_rows_and_a_chosen_prior_are_told():

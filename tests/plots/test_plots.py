@@ -1,5 +1,6 @@
 """Pictures hold the numbers that they are of: artists against the tables behind them."""
 
+import itertools
 import sys
 
 import matplotlib as mpl
@@ -745,3 +746,17 @@ def test_edges_are_those_of_the_table(columns):
     for wrong, match in (({"class_": "cat"}, "no class 'cat'"), ({"least": 0}, "least must be")):
         with pytest.raises(ValueError, match=match):
             plots.plot_edges(clf, **wrong)
+
+
+@pytest.mark.filterwarnings("ignore:look at")  # columns of many categories
+def test_many_categories_and_classes_stay_legible():
+    """Names of 60 countries ran into each other and pushed the axes out of the figure."""
+    at = np.arange(240)
+    X = pd.DataFrame({"country": [f"country {i % 60} of the world" for i in at], "x": at % 7})
+    clf = bg.MixedNB().fit(X, at % 15)
+    ax = plots.plot_densities(clf, X, at % 15, "country")
+    ax.figure.canvas.draw()  # which warns if the axes collapse
+    boxes = [label.get_window_extent() for label in ax.get_xticklabels()]
+    assert len(boxes) > 10
+    assert not any(a.overlaps(b) for a, b in itertools.pairwise(boxes))
+    assert ax.get_legend().get_window_extent().y0 >= 0

@@ -262,6 +262,23 @@ def test_what_comes_back(gaussian):
 
 
 @pytest.mark.slow
+def test_labels_of_a_prior_count_not_their_order(gaussian):
+    clf, new = gaussian
+    prior = pd.Series({"c": 3.0, "a": 1.0, "b": 2.0})
+    shift = bg.estimate_class_prior(clf, new[:3], prior=prior, draws=30, chains=1)
+    assert shift.attrs["prior"] == [1.0, 2.0, 3.0]
+    mean = shift["summary"]["mean"]  # what is computed of it may come in another order
+    one, other = (clf.predict_proba(new[:3], class_prior=w) for w in (mean, mean[::-1]))
+    assert np.array_equal(one, other)
+
+
+def test_predictions_have_the_index_of_a_frame(gaussian):
+    clf, new = gaussian
+    rows = pd.DataFrame(new[:3], index=["p", "q", "r"])
+    shift = bg.estimate_class_prior(clf, rows, draws=30, chains=1)
+    assert shift["predictions"]["obs_id"].values.tolist() == ["p", "q", "r"]
+
+
 def test_draws_of_another_route_replace_the_closed_form(gaussian):
     clf, new = gaussian
     tree = clf.draw_posterior(300, 4, random_state=3)

@@ -437,6 +437,14 @@ def test_rows_of_the_fit_are_noticed(make):
         assert section_.text[0].startswith("These are the rows that the model was fitted") is said
 
 
+def test_a_part_of_the_rows_of_the_fit_is_noticed_too():
+    """As of a table that is larger than what is scored."""
+    clf = bg.MixedNB().fit(X, Y)
+    found = bg.report(clf, X, Y, max_rows=40)
+    assert found.title == f"MixedNB on {len(X)} training rows"
+    assert found.sections[0].text[0].startswith("These are the rows that the model was fitted")
+
+
 def _scored(clf, rows, labels):
     held = HeldOut.of(clf, rows, labels, None, 0.9, None, 0)
     return held, scores.predictives(held)[1]

@@ -74,8 +74,8 @@ class LogLinearPool(
         dependences (`TreeAugmentedNB`, `TreeAugmentedGaussianNB`) and pairs of super-parents
         (`AnDE`) where they take seconds, linear and quadratic discriminants on numbers (categories
         as indicators) and on normal scores; bits and counts of sparse matrices; language models of
-        documents, and of each column of a data frame that holds texts (of four words or more, most
-        of them different), whose missing cells are empty texts.
+        documents, and of each named column of a data frame that holds texts (of four words or
+        more, most of them different), whose missing cells are empty texts.
     exponents : {"model", "feature"}
         One exponent per member, or one for each feature of each member (whose density must be a
         product over columns).
@@ -189,6 +189,8 @@ class LogLinearPool(
         X : (N, D) table, sparse counts, or documents, as the members take them
         y : (N,) labels, none missing
         sample_weight : (N,), optional
+            A row is left out whole, whatever its weight: repeat the rows of a table of counts, as
+            in ``X.loc[X.index.repeat(count)]``, or exponents are learned without any equal row.
         **sample_options
             Of NUTS: ``draws``, ``tune``, ``chains``, ``random_seed``, ``progressbar``, ...
 
@@ -225,7 +227,8 @@ class LogLinearPool(
             self._draws, self._exponents = sampled(self, sample_options)
         self._average = self._averaged(scores, codes[rows], weight[rows])
         self.exponents_, self.intercepts_ = self._exponents.exponents, self._exponents.intercepts
-        used = set(self.__dict__.get("feature_names_in_", ())) - {*self.text_columns_}
+        names = self.__dict__.get("feature_names_in_")
+        used = None if names is None else {*names} - {*self.text_columns_}
         self._suspects = suspects.find(X, used)
         suspects.warn(self._suspects)
         return self
