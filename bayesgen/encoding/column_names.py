@@ -28,13 +28,12 @@ def find_column(key: Any, places: dict[str, int] | None, n_columns: int, where: 
 
 
 def refuse_other_order(argument: str, values: Any, *labels: list[Any]) -> None:
-    """Raise ValueError if a Series, frame or DataArray is labelled otherwise than its places are.
+    """Raise ValueError if a Series, frame or DataArray has the right labels in another order.
 
-    It is read by position. `labels` are those of the last axes, [] where there are none; 0, 1, ...
-    and a single label always fit.
+    It is read by position. `labels` are those of the last axes, [] where there are none.
     """
     for own, expected in zip(reversed(_labels_of(values)), reversed(labels), strict=False):
-        if expected and len(own) > 1 and own not in (expected, list(range(len(own)))):
+        if own != expected and set(own) == set(expected):
             raise ValueError(
                 f"{argument} is labelled {shortened(str(own))}, and is read by position, in the "
                 f"order {shortened(str(expected))}: bring it into that order"
