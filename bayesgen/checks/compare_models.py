@@ -110,8 +110,8 @@ def compare_models(
     Exact where the posterior has a closed form: one pass over the rows, no refit. After a fit by
     draws, Pareto-smoothed importance sampling, with a note where it cannot be trusted. Of a pool,
     exponents without the row by one Newton step (`LogLinearPool.loo`). A row counts once, whatever
-    its weight. What was read from all rows before the prior was fixed (scales of default priors,
-    bins, vocabularies) is not left out.
+    its weight, but for the exponents ``pool``. What was read from all rows before the prior was
+    fixed (scales of default priors, bins, vocabularies) is not left out.
 
     Which weights: ``stacking`` for the mixture of the models' probabilities that predicts best
     (Yao et al. 2018, Using stacking to average Bayesian predictive distributions); ``pool`` for

@@ -250,8 +250,8 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Dis
     Notes
     -----
     Plug-in rules are linear (`linear_form`); the posterior predictive is a ratio of multivariate
-    Student t densities, curved unless the classes have equal counts. Fits any number of rows,
-    n <= D included. Missing cells are marginalised in prediction; in training they have no closed
+    Student t densities, its boundaries curved unless the classes have equal counts and weights.
+    Fits any number of rows, n <= D included. Missing cells are marginalised in prediction; in training they have no closed
     form with a full covariance and need ``fit(X, y, inference="nuts")``. Columns that are
     constant in training are left out, under the default psi0.
 

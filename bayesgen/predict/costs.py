@@ -57,7 +57,8 @@ def decide(
         Rows that no class finds typical, with ``clf.typicality(X)`` below this for every class, get
         the decision ``"reject"`` whatever the costs: they are like no training row, and
         p(y | x, D) is then an extrapolation. Of rows like the training rows about this share, or
-        less, is rejected. A class of n rows finds nothing less typical than 1 / (n + 1).
+        less, is rejected. A class of n rows finds nothing less typical than 1 / (n + 1); with a
+        class without rows nothing is rejected for that reason.
 
     Returns
     -------
@@ -213,7 +214,7 @@ def _rows_by_class(labels: list[Any], classes: Array, what: str) -> Array:
         raise ValueError(f"{what} must be the classes {classes.tolist()}, got {labels}") from None
     missing = np.setdiff1d(np.arange(len(classes)), codes)
     if missing.size:
-        raise ValueError(f"{what} does not have the class(es) {classes[missing].tolist()}")
+        raise ValueError(f"the class(es) {classes[missing].tolist()} are missing from {what}")
     if len(codes) > len(classes):
         raise ValueError(f"{what} has a class twice: {labels}")
     return np.argsort(codes)

@@ -75,8 +75,12 @@ def estimate_class_prior(
         Dirichlet concentrations of the new proportions, in rows. 1 is flat: the proportions of the
         training rows are not used.
     theta : {"drawn", "updated", "integrated"}
-        How the uncertainty of what the classes look like enters; see the module's head. Only
-        ``"updated"`` lets the new rows change it. ``"integrated"`` is quick and overconfident.
+        What is done about theta, which training rows leave uncertain and all m rows share.
+        ``"drawn"``: proportions given theta, averaged over p(theta | D). ``"updated"``: the
+        posterior of the whole model, in which the new rows tell of theta too; narrower where D is
+        small, and more sensitive to a wrong model. ``"integrated"``: as if the m rows were
+        independent given the proportions; quick, and its intervals are too short unless D is far
+        larger than m.
     method : {"auto", "quadrature", "gibbs"}
         Given theta, quadrature needs two classes, has no error to speak of and is taken there.
     draws, chains : int
@@ -98,8 +102,26 @@ def estimate_class_prior(
         - ``predictions``: ``class_probability`` (obs_id, class) of the rows X themselves,
           p(y_i | D, x_1..m): they are among what the proportions were learnt from.
 
+    Raises
+    ------
+    ValueError
+        If an argument or a row is not as above.
+    NoClosedFormError
+        If ``theta="updated"`` and the posterior has no closed form.
+
+    Warns
+    -----
+    MonteCarloWarning
+        If the chains disagree on the proportions.
+
     Notes
     -----
+    The classes must look as they did in training, p(x | y) unchanged: that is assumed, not tested.
+
+    Intervals of .9, over data drawn from the prior (5 bits, 5 training rows per class, m = 50; 150
+    replicates), covered .92 (``"drawn"``), .92 (``"updated"``) and .69 (``"integrated"``; .34 with
+    m = 500).
+
     For a row that is not in X, ``clf.predict_proba(x, class_prior=summary["mean"])`` is p(y | x, D,
     x_1..m) exactly where theta is integrated row by row: joint densities are linear in the
     proportions. Otherwise it leaves out that proportions and theta were learnt together.

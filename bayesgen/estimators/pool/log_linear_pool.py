@@ -385,7 +385,7 @@ class LogLinearPool(
         -------
         (N, C)
             In the order of ``classes_``; members' parameters are integrated out, exponents and
-            intercepts are at their posterior mode.
+            intercepts are at their posterior mode (after NUTS their posterior median).
         """
         return np.exp(self.predict_log_proba(X, class_prior))
 
