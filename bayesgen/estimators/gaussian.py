@@ -251,9 +251,10 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Dis
     -----
     Plug-in rules are linear (`linear_form`); the posterior predictive is a ratio of multivariate
     Student t densities, its boundaries curved unless the classes have equal counts and weights.
-    Fits any number of rows, n <= D included. Missing cells are marginalised in prediction; in training they have no closed
-    form with a full covariance and need ``fit(X, y, inference="nuts")``. Columns that are
-    constant in training are left out, under the default psi0.
+    Fits any number of rows, n <= D included. Missing cells are marginalised in prediction; in
+    training they have no closed form with a full covariance and need
+    ``fit(X, y, inference="nuts")``. Columns that are constant in training are left out, under
+    the default psi0.
 
     References
     ----------
