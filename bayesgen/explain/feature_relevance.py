@@ -50,8 +50,8 @@ def feature_relevance(clf: Any, prior_odds: Any = 1.0) -> "xr.Dataset":
     xarray.Dataset
         (feature) ``log_bayes_factor``, the log of the evidence with a parameter for each class
         over that with one for all, in nats; ``probability`` of dependence; ``unit``: features
-        with the same number are judged together and share the other two. Token sequences are one
-        unit, named "document".
+        with the same number are judged together, with one Bayes factor and one probability.
+        Token sequences are one unit, named "document".
 
     Raises
     ------
