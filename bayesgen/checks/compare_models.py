@@ -119,7 +119,7 @@ def compare_models(
     and its exponents are no shares: one far below 1 says that the model is too sure;
     ``evidence_weight``, Bayesian model averaging, only where one of the models may be taken for
     the truth about x and y. Evidence is that of p(x, y), which is dominated by x: a model can
-    describe x better and tell the classes apart worse.
+    describe x better and tell the classes apart worse. It also depends on how wide the priors are.
 
     Examples
     --------

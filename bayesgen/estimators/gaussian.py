@@ -67,7 +67,7 @@ class GaussianNB(RealColumns):
     .. math:: \sigma^2 \sim \text{scaled-inv-}\chi^2(\nu_0, \sigma^2_0), \qquad
               \mu_{cj} \mid \sigma^2 \sim \text{Normal}(\mu_0, \sigma^2/\kappa_0)
 
-    The predictive is a Student t, so three rows per class give honest doubt instead of 0 and 1.
+    The predictive is a Student t, so three rows per class do not give probabilities of 0 and 1.
 
     Parameters
     ----------
@@ -339,7 +339,7 @@ class QuadraticDiscriminant(_Discriminant):
     Notes
     -----
     Fits any number of rows, n_c <= D and a class without rows included: where there are few, the
-    Student t has few degrees of freedom and says so. Missing cells and constant columns as in
+    Student t has few degrees of freedom and heavy tails. Missing cells and constant columns as in
     `LinearDiscriminant`.
 
     References

@@ -64,7 +64,9 @@ def feature_relevance(clf: Any, prior_odds: Any = 1.0) -> "xr.Dataset":
 
     Notes
     -----
-    With ``prior="empirical"`` the hyper-parameters are those that suit dependence best.
+    Bayes factors depend on how wide the prior is, however many rows there are: a wider one (a
+    smaller `kappa0` of `GaussianNB`) makes dependence less probable. With ``prior="empirical"`` the
+    hyper-parameters are those that suit dependence best.
 
     Examples
     --------
