@@ -68,7 +68,9 @@ class Learning(Estimator):
             it always is one.)
         sample_weight : (N,), optional
             Non-negative weights that multiply the statistics: an integer weight is that many
-            equal rows, a weight of 0 is no row.
+            equal rows, a weight of 0 is no row. But quantiles at which columns are cut into bins do
+            not count weights, and leave-one-out (``prior="loo"``) takes a row out with all of its
+            weight.
         inference : {"closed form", "nuts", "gibbs", "laplace", "advi", "pathfinder"}, optional
             Default: the closed form where the family has one, else NUTS. NUTS takes what has no
             closed form, for the same model: missing labels and missing cells are integrated out,

@@ -189,6 +189,7 @@ class LogLinearPool(
         X : (N, D) table, sparse counts, or documents, as the members take them
         y : (N,) labels, none missing
         sample_weight : (N,), optional
+            As in `GenerativeClassifier.fit`; it also weighs the labels that exponents fit.
         **sample_options
             Of NUTS: ``draws``, ``tune``, ``chains``, ``random_seed``, ``progressbar``, ...
 
