@@ -151,8 +151,9 @@ class TreeAugmentedGaussianNB(GivenStructure, RealColumns):
             return forest
         if not prior.is_forest:
             raise ValueError(
-                "structure= is needed, the position of the column that each column depends on, -1 "
-                "for none: the posterior is an average over forests"
+                "the posterior is an average over forests, and to_pymc declares one of them: give "
+                "structure=, the position of the column that each column depends on, -1 for none; "
+                "draw_posterior() has exact draws of the average"
             )
         rng = np.random.default_rng(0)
         return np.stack([prior.draw_parents(rng, 1, c)[0] for c in range(n_classes)])

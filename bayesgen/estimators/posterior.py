@@ -198,6 +198,11 @@ class Posterior(Learning):
             As `draw_posterior`, and ``sample_stats``. The attributes ``divergences``, ``r_hat``
             (the largest), ``ess`` (the smallest) and ``verdict`` say whether to trust the draws.
 
+        Raises
+        ------
+        NotImplementedError, ValueError
+            For an average over structures: `draw_posterior` has exact draws of it.
+
         Warns
         -----
         SamplingWarning
