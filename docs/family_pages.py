@@ -6,6 +6,8 @@ from pathlib import Path
 TABLE = Path(__file__).with_name("families.toml")
 CLOSED = """Posterior and predictive have a closed form; ``sample_posterior`` runs NUTS on the same
 model as a check."""
+STRUCTURES = """Posterior and predictive have a closed form; ``draw_posterior`` draws structure and
+parameters. ``to_pymc`` is the model of one structure."""
 SAMPLED = """There is no closed form: ``fit`` samples the posterior by NUTS, and every number
 carries its Monte Carlo error."""
 
@@ -40,9 +42,13 @@ def page(name: str, entry: dict) -> str:
             parts += [_title(title, "-"), _formula(entry[part])]
     closed = "predictive" in entry
     if not closed:
-        parts += [_title("Posterior and predictive", "-"), SAMPLED, _formula(PREDICTIVE)]
+        parts += [
+            _title("Posterior and predictive", "-"),
+            SAMPLED,
+            _formula(entry.get("average", PREDICTIVE)),
+        ]
     elif name != "LogLinearPool":
-        parts += [CLOSED]
+        parts += [STRUCTURES if entry.get("structures") else CLOSED]
     parts += [entry["text"], _title("Picture", "-"), _picture(name, entry["caption"])]
     parts += [_title("PyMC graph", "-"), _graph(name)]
     parts += [_title("References", "-"), "\n".join(f"- {r}" for r in entry["references"])]

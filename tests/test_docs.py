@@ -172,6 +172,16 @@ def test_a_family_page_has_its_pymc_graph_in_words(page):
         assert sentence in words
 
 
+def test_a_family_page_promises_no_route_that_the_classifier_refuses(page):
+    averages = (
+        "AnDE",
+        "TreeAugmentedNB",
+        "TreeAugmentedGaussianNB",
+    )  # they refuse sample_posterior
+    assert not any("sample_posterior" in page(name) for name in averages)
+    assert r"p(x \mid \theta" not in page("BayesianLogisticRegression")  # it has no density of x
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(tomllib.loads(read(DOCS / "families.toml"))))
 def test_every_family_page_has_a_graph_that_can_be_drawn(page, name):

@@ -63,7 +63,8 @@ def row_influence(
         ``change``, by how many nats the summed log p(y_j | x_j, D without row j) of all other rows
         rises when row i is forgotten as well: rows with a large one harm the others. NaN where it
         was not computed, as after a fit by draws, whose importance weights do not leave out pairs
-        of rows. Rows without a label or a weight are not in it.
+        of rows. After a fit by draws also ``pareto_k``. Rows without a label or a weight are not in
+        the result; with one class there is no ``other``.
 
     Raises
     ------
@@ -74,8 +75,9 @@ def row_influence(
 
     Notes
     -----
-    Each influence costs a pass over the rows, for those families whose classes share no parameter
-    of one class alone. A row counts once in the sum, whatever its weight.
+    Each influence costs a pass over the rows: of all classes, or of the row's class alone where
+    classes share no parameter. Forgetting a row takes its whole weight away; in the sum each of the
+    others counts once, whatever its weight.
 
     Examples
     --------

@@ -175,8 +175,8 @@ class _Counts(GenerativeClassifier):
 class MultinomialNB(_Counts):
     r"""Naive Bayes for documents of counts: x | y=c ~ Multinomial(L, theta_c), Dirichlet prior.
 
-    The exact predictive of a document is Dirichlet-multinomial: it knows that a word seen twice
-    is less surprising than two words seen once, which the plug-in of the posterior mean does not.
+    The exact predictive of a document is Dirichlet-multinomial: each occurrence of a word makes the
+    next one more probable, which the plug-in of the posterior mean does not know.
 
     Parameters
     ----------

@@ -24,8 +24,8 @@ class TreeAugmentedNB(_Binned):
 
     Within a class each column depends on at most one other. The tables and the forest are
     integrated out in closed form: with W_u and W_uv the Dirichlet-multinomial evidences of columns
-    and pairs, :math:`w_{uv} = W_{uv}/(W_u W_v)`, and Z the sum over all forests of the product of
-    the weights of their edges, times :math:`\rho` for each root,
+    and pairs, :math:`w_{uv} = W_{uv}/(W_u W_v)`, and Z the sum over all rooted forests of the
+    product of the weights of their edges, times :math:`\rho` for each root,
 
     .. math:: p(x \mid y=c, D) = \prod_u p(x_u \mid D_c)\,
               \frac{Z\{w_{uv}\, r_{uv}(x)\}}{Z\{w_{uv}\}}, \quad
@@ -59,8 +59,9 @@ class TreeAugmentedNB(_Binned):
     missing : {"auto", "category", "refuse"}
         A missing cell is a category of its own in columns that have one in the training rows
         ("auto"), in all, or in none: then missing cells in training are refused. A missing cell
-        of a new row in a column that has no such category is summed over exactly, for at most
-        4096 completions of a row, by predictions; intervals, entropies and explanations need it.
+        of a new row in a column that has no such category is summed over exactly by
+        predictions, for at most 4096 completions of a row; intervals, entropies and explanations
+        refuse the row.
     unseen : {"ignore", "raise"}
         A category never seen: as a missing cell, or an error.
     class_alpha : float or array (class,), default 1.0
@@ -76,8 +77,8 @@ class TreeAugmentedNB(_Binned):
     Everything is conditional on the bins and on the categories, and, where they are None, on
     `strength` and `root_weight`: exact leave-one-out does not learn these again. ``partial_fit``,
     streams and dask take the bins and categories of the first rows; parts that are merged must
-    have the same: declare `cuts`, `categories` and `missing`. The prior over forests is uniform
-    but for the number of roots.
+    have the same: declare `cuts`, `categories` and `missing`. The prior over rooted forests is
+    uniform but for the number of roots.
 
     References
     ----------

@@ -67,7 +67,7 @@ class GaussianNB(RealColumns):
     .. math:: \sigma^2 \sim \text{scaled-inv-}\chi^2(\nu_0, \sigma^2_0), \qquad
               \mu_{cj} \mid \sigma^2 \sim \text{Normal}(\mu_0, \sigma^2/\kappa_0)
 
-    The predictive is a Student t, so three rows per class give honest doubt instead of 0 and 1.
+    The predictive is a Student t, so three rows per class do not give probabilities of 0 and 1.
 
     Parameters
     ----------
@@ -250,10 +250,11 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Dis
     Notes
     -----
     Plug-in rules are linear (`linear_form`); the posterior predictive is a ratio of multivariate
-    Student t densities, curved unless the classes have equal counts. Fits any number of rows,
-    n <= D included. Missing cells are marginalised in prediction; in training they have no closed
-    form with a full covariance and need ``fit(X, y, inference="nuts")``. Columns that are
-    constant in training are left out, under the default psi0.
+    Student t densities, its boundaries curved unless the classes have equal counts and weights.
+    Fits any number of rows, n <= D included. Missing cells are marginalised in prediction; in
+    training they have no closed form with a full covariance and need
+    ``fit(X, y, inference="nuts")``. Columns that are constant in training are left out, under
+    the default psi0.
 
     References
     ----------
@@ -338,7 +339,7 @@ class QuadraticDiscriminant(_Discriminant):
     Notes
     -----
     Fits any number of rows, n_c <= D and a class without rows included: where there are few, the
-    Student t has few degrees of freedom and says so. Missing cells and constant columns as in
+    Student t has few degrees of freedom and heavy tails. Missing cells and constant columns as in
     `LinearDiscriminant`.
 
     References

@@ -48,9 +48,9 @@ class TreeAugmentedGaussianNB(GivenStructure, RealColumns):
     Notes
     -----
     Cells must not be missing: a forest with a column summed out is a forest no more. Columns that
-    are constant in training are left out, under the default psi0. The prior over forests is uniform
-    but for the number of roots; exact leave-one-out does not choose `root_weight` again. Columns
-    that are not Normal, such as grades and counts, make edges certain that predict nothing:
+    are constant in training are left out, under the default psi0. The prior over rooted forests is
+    uniform but for the number of roots; exact leave-one-out does not choose `root_weight` again.
+    Columns that are not Normal, such as grades and counts, make edges certain that predict nothing:
     ``prior="loo"`` also tries `GaussianNB`, which the evidence then rules out.
 
     `to_pymc` declares ``pi`` (class) and, of class number c, ``mu_{c}`` and ``sigma2_{c}``
@@ -151,8 +151,9 @@ class TreeAugmentedGaussianNB(GivenStructure, RealColumns):
             return forest
         if not prior.is_forest:
             raise ValueError(
-                "structure= is needed, the position of the column that each column depends on, -1 "
-                "for none: the posterior is an average over forests"
+                "the posterior is an average over forests, and to_pymc declares one of them: give "
+                "structure=, the position of the column that each column depends on, -1 for none; "
+                "draw_posterior() has exact draws of the average"
             )
         rng = np.random.default_rng(0)
         return np.stack([prior.draw_parents(rng, 1, c)[0] for c in range(n_classes)])

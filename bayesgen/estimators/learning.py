@@ -100,14 +100,16 @@ class Learning(Estimator):
         -----
         SamplingWarning
             If NUTS reports divergences, or the chains disagree or are too short.
+        UserWarning
+            If with ``prior="empirical"`` the evidence is largest where a factor may go no further.
         ColumnWarning
             If columns of a data frame look like row numbers, names, dates or numbers as text, hold
             one value, or are two numbers that became Normal (`bayesgen.encoding.suspects.find`).
 
         Notes
         -----
-        Priors that the data set (defaults) come from all rows; those without a label count for
-        every class in equal parts. Missing cells and labels are assumed missing at random: that
+        Default priors that depend on the data are set from all rows; a row without a label counts
+        for every class in equal parts. Missing cells and labels are assumed missing at random: that
         they are missing says nothing of their values beyond what is observed.
 
         A reference to the rows, not a copy, is kept if they are at most 64 MiB, for `typicality`

@@ -123,7 +123,8 @@ class LeaveOneOut(Estimator):
 
         Notes
         -----
-        The whole row leaves, features and label. ``az.loo(tree, var_name="label")`` of a
+        The whole row leaves, features and label, with its whole weight; in the sums a row counts
+        once, whatever its weight. ``az.loo(tree, var_name="label")`` of a
         generative model takes out the label alone: x_i then still tells of theta.
 
         Examples

@@ -37,7 +37,11 @@ class Posterior(Learning):
 
     @property
     def log_evidence_(self) -> float:
-        """log p(X, y) of the training rows, everything integrated out."""
+        """log p(X, y) of the training rows, in nats, with all parameters integrated out.
+
+        Given the hyper-parameters (``prior_``), and bins where there are any: what defaults and
+        `prior` have taken from the same rows is not discounted.
+        """
         self._refuse_no_closed_form()
         return float(self.prior_.log_evidence(self.stats_))
 
@@ -193,6 +197,11 @@ class Posterior(Learning):
         xarray.DataTree
             As `draw_posterior`, and ``sample_stats``. The attributes ``divergences``, ``r_hat``
             (the largest), ``ess`` (the smallest) and ``verdict`` say whether to trust the draws.
+
+        Raises
+        ------
+        NotImplementedError, ValueError
+            For an average over structures: `draw_posterior` has exact draws of it.
 
         Warns
         -----

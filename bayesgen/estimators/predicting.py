@@ -223,7 +223,7 @@ class Predicting(Estimator):
         posterior: Any = None,
         relevance: Any = None,
     ) -> Array:
-        """(N,) log p(x): how odd each row is under every class.
+        """(N,) log p(x), of the mixture of the classes with their weights: low for odd rows.
 
         Absent of a discriminative classifier, which has no density of x.
         """

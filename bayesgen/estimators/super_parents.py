@@ -48,10 +48,9 @@ class AnDE(_Binned):
 
     Notes
     -----
-    Uniform weights are not those of a Bayesian mixture: Bayes' rule moves the weights of the sets
-    with each row, while here each row is predicted by a fresh draw of s, its tables learned from
-    all rows. It is the average of the literature, and seldom worse: what is averaged are rules of
-    nearly the same quality, of which the evidence would choose one. ``log_evidence_`` is that of
+    Uniform weights are those of the literature. They are not those of a Bayesian mixture, which are
+    the posterior probabilities of the sets and end at one of them; the average is seldom worse, as
+    the rules that it averages are of nearly the same quality. ``log_evidence_`` is that of
     the mixture with uniform prior weights under both; with ``weights="uniform"`` it is not the
     product of the predictives of one row after the other. Draws and intervals draw s by u.
 

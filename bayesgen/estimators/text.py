@@ -98,8 +98,8 @@ class MarkovNB(GenerativeClassifier):
     *Smoothing.* ``"dirichlet"``: every context of ``order - 1`` tokens has a table of its own, with
     the same prior; exact, and best at an order that must be chosen. ``"hierarchical"``: a context
     falls back on the shorter one in proportion, down to the empty one (interpolated Kneser-Ney, an
-    approximation of a hierarchical Pitman-Yor process; Teh 2006). It takes what a high order has to
-    give without the choice: on the open sets of ``tests/benchmarks/smoothing.py`` order 4 with
+    approximation of a hierarchical Pitman-Yor process; Teh 2006). The order need not be chosen with
+    care: on the open sets of ``tests/benchmarks/smoothing.py`` order 4 with
     ``prior="loo"`` beats the best fixed order on four tasks of five. The predictive is all there
     is: no evidence, draws, or intervals, and a document does not teach the model while it is read.
     ``"context_tree"``: the exact average over all trees of contexts of at most ``order - 1`` tokens

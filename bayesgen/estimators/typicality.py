@@ -111,7 +111,7 @@ class Typicality(LeaveOneOut, Predicting):
         *,
         partial: bool = False,
     ) -> "xr.Dataset":
-        """A set of labels for each row that holds the true one with probability `coverage`.
+        """A set of labels for each row that holds the true one with probability `coverage` or so.
 
         Conformal prediction from exact leave-one-out: a label is in the set if its probability is
         at least that which a share `coverage` of the training labels reached without their row.
@@ -149,9 +149,9 @@ class Typicality(LeaveOneOut, Predicting):
         than the training rows were. For rows drawn alike, split conformal sets cover with at least
         the stated probability whatever the model; these compare a new row, under the posterior of
         all rows, with training rows under a posterior of one row less (the jackknife). They cover
-        as stated, up to 1 / (n + 1), as far as one row more or less does not change the
-        probabilities much, which a posterior of many rows fulfils; for a guarantee without that
-        condition calibrate on held-out rows. In exchange no row is held out. With fewer than
+        as stated, up to 1 / (n + 1), where one row more or less hardly changes the probabilities,
+        as under a posterior of many rows. For a guarantee without that condition calibrate on
+        held-out rows. In exchange no row is held out. With fewer than
         coverage / (1 - coverage) rows (of a class, with `by_class`) every label is in.
 
         Examples

@@ -209,8 +209,8 @@ class Uncertainty(Estimator):
         """Entropy of the label of a row, and how much of it more training rows could remove.
 
         total = aleatoric + epistemic: the entropy of the mean class probabilities, the mean
-        entropy at known theta, and the information of the label about theta. The three belong
-        to one distribution of theta; they are never mixed with another's.
+        entropy at known theta, and the information of the label about theta, all three under one
+        distribution of theta. They presuppose the model: that it may be wrong is in none of them.
 
         Parameters
         ----------

@@ -56,6 +56,7 @@ _CELLS = 1 << 22  # numbers of one array of draws: 32 MiB
 _TINY = 2.0**-200  # of a step along the imaginary axis: Im K(ih)/h is K'(0) to the last digit
 _ODDS = np.array([1.0, -1.0])
 _POINT = np.array([[[0.3 + 0.7j, 0.2 - 0.9j]]])  # where no two distributions agree by chance
+_BEYOND = 1e300  # nats: of a class that cannot be
 _TERMS = "the log-odds as a sum over features"
 
 
@@ -164,8 +165,16 @@ def mean_log_odds(model: ClassModel, X: Matrix, pairs: Array, class_prior: Any =
     """(N,) mean of the log-odds of the pairs under the posterior: what the means add up to."""
     out = np.empty(X.shape[0])
     for (a, b), rows in _by_pair(pairs):
-        out[rows] = _slope(log_odds(model, X[rows], a, b, class_prior), np.arange(len(rows)))
+        out[rows] = _log_weight_ratio(model, a, b, class_prior)
+        if np.isfinite(out[rows]).all():  # both classes can be
+            out[rows] = _slope(log_odds(model, X[rows], a, b, class_prior), np.arange(len(rows)))
     return out
+
+
+def _log_weight_ratio(model: ClassModel, a: int, b: int, class_prior: Any) -> float:
+    weights = model.alpha / model.alpha.sum() if class_prior is None else class_prior
+    with np.errstate(invalid="ignore"):  # NaN where neither class can be
+        return float(log_weights(weights[a]) - log_weights(weights[b]))
 
 
 def _by_pair(pairs: Array) -> Iterator[tuple[tuple[int, int], Array]]:
@@ -347,9 +356,7 @@ def _intercept(model: ClassModel, X: Matrix, a: int, b: int, request: Request) -
     item: Any = np.zeros(X.shape[0], dtype=np.intp)
     if any(b.family.capability(UnattributedTerm) is not None for b in model.family.blocks()):
         _, rows, item = np.unique(np.isnan(X), axis=0, return_index=True, return_inverse=True)
-    weights = model.alpha / model.alpha.sum() if prior is None else prior
-    with np.errstate(invalid="ignore"):
-        log_ratio = log_weights(weights[a]) - log_weights(weights[b])
+    log_ratio = _log_weight_ratio(model, a, b, prior)
     predictive = np.full(X.shape[0], log_ratio)
     if not np.isfinite(log_ratio):  # a class that cannot be
         return Terms(predictive, predictive, predictive, np.zeros(len(predictive)), predictive)
@@ -377,7 +384,11 @@ def terms_of_draws(
     def put(rows: Array, columns: Array, draws: Array) -> None:
         """Draws (chain, draw, n, d)."""
         flat = draws.reshape(-1, *draws.shape[2:])
-        lower, upper = request.ends_of_draws(np.moveaxis(flat, 0, -1))
+        bounded = np.clip(np.moveaxis(flat, 0, -1), -_BEYOND, _BEYOND)  # inf has no differences
+        lower, upper = (
+            np.where(np.abs(end) >= _BEYOND, np.copysign(np.inf, end), end)
+            for end in request.ends_of_draws(bounded)
+        )
         at = np.ix_(rows, columns)
         out.mean[at], out.lower[at], out.upper[at] = flat.mean(axis=0), lower, upper
         for end in (lower, upper):
@@ -388,7 +399,9 @@ def terms_of_draws(
 
     for (a, b), rows in _by_pair(pairs):
         log_pi = _log_weights(model, theta, request.class_prior)
-        rest = np.repeat((log_pi[..., a] - log_pi[..., b])[..., None], len(rows), axis=-1)
+        with np.errstate(invalid="ignore"):  # NaN where neither class can be
+            ratio = log_pi[..., a] - log_pi[..., b]
+        rest = np.repeat(ratio[..., None], len(rows), axis=-1)
         for columns, family, _, own, _ in model.family.blocks(theta=theta):
             x = X[rows] if isinstance(columns, slice) else X[rows][:, columns]
             own = _theta_at(family, own, CLASS, [a, b])

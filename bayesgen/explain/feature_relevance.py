@@ -50,8 +50,8 @@ def feature_relevance(clf: Any, prior_odds: Any = 1.0) -> "xr.Dataset":
     xarray.Dataset
         (feature) ``log_bayes_factor``, the log of the evidence with a parameter for each class
         over that with one for all, in nats; ``probability`` of dependence; ``unit``: features
-        with the same number are judged together and share the other two. Token sequences are one
-        unit, named "document".
+        with the same number are judged together, with one Bayes factor and one probability.
+        Token sequences are one unit, named "document".
 
     Raises
     ------
@@ -64,7 +64,9 @@ def feature_relevance(clf: Any, prior_odds: Any = 1.0) -> "xr.Dataset":
 
     Notes
     -----
-    With ``prior="empirical"`` the hyper-parameters are those that suit dependence best.
+    Bayes factors depend on how wide the prior is, however many rows there are: a wider one (a
+    smaller `kappa0` of `GaussianNB`) makes dependence less probable. With ``prior="empirical"`` the
+    hyper-parameters are those that suit dependence best.
 
     Examples
     --------

@@ -21,7 +21,7 @@ FEWEST_DRAWS = 100  # effective, of each chain
 
 
 class SamplingWarning(UserWarning):
-    """Draws that their sampler, or their chains, do not vouch for."""
+    """Posterior draws with divergences, or of chains that disagree or are too short."""
 
 
 class SamplingError(RuntimeError):

@@ -51,8 +51,8 @@ def plot_regions(
 
     Lines are p(x | y = c, D), around the given masses of each class, which they are labelled with
     (none of a pool, or of a discriminative classifier); tints are the most probable class;
-    boundaries are where it changes. The darker the veil, the less the training rows settle
-    p(y | x, theta) there.
+    boundaries are where it changes. The darker the overlay, the less the training rows
+    settle p(y | x, theta) there.
 
     Parameters
     ----------

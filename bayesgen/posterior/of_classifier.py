@@ -12,7 +12,7 @@ def refuse_others(clf: Any, function: str, *, pools: bool = False) -> None:
     name = type(clf).__name__
     hint = ""
     if hasattr(clf, "_members"):
-        hint = ", whose prior and posterior are its members': ask one, pool.members_[name]"
+        hint = ", which has no prior and posterior of its own: ask a member, pool.members_[name]"
     elif hasattr(clf, "steps"):
         hint = ": give its last step, and the rows as the step before hands them on"
     raise TypeError(f"{function} takes a generative classifier of bayesgen, got a {name}{hint}")

@@ -57,7 +57,8 @@ def decide(
         Rows that no class finds typical, with ``clf.typicality(X)`` below this for every class, get
         the decision ``"reject"`` whatever the costs: they are like no training row, and
         p(y | x, D) is then an extrapolation. Of rows like the training rows about this share, or
-        less, is rejected. A class of n rows finds nothing less typical than 1 / (n + 1).
+        less, is rejected. A class of n rows finds nothing less typical than 1 / (n + 1); with a
+        class without rows nothing is rejected for that reason.
 
     Returns
     -------

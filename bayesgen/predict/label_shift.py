@@ -75,8 +75,12 @@ def estimate_class_prior(
         Dirichlet concentrations of the new proportions, in rows. 1 is flat: the proportions of the
         training rows are not used.
     theta : {"drawn", "updated", "integrated"}
-        How the uncertainty of what the classes look like enters; see the module's head. Only
-        ``"updated"`` lets the new rows change it. ``"integrated"`` is quick and overconfident.
+        What is done about theta, which training rows leave uncertain and all m rows share.
+        ``"drawn"``: proportions given theta, averaged over p(theta | D). ``"updated"``: the
+        posterior of the whole model, in which the new rows tell of theta too; narrower where D is
+        small, and more sensitive to a wrong model. ``"integrated"``: as if the m rows were
+        independent given the proportions; quick, and its intervals are too short unless D is far
+        larger than m.
     method : {"auto", "quadrature", "gibbs"}
         Given theta, quadrature needs two classes, has no error to speak of and is taken there.
     draws, chains : int
@@ -99,12 +103,29 @@ def estimate_class_prior(
           p(y_i | D, x_1..m): they are among what the proportions were learnt from. ``obs_id`` is
           the index of a frame.
 
+    Raises
+    ------
+    ValueError
+        If an argument or a row is not as above.
+    NoClosedFormError
+        If ``theta="updated"`` and the posterior has no closed form.
+
+    Warns
+    -----
+    MonteCarloWarning
+        If the chains disagree on the proportions.
+
     Notes
     -----
+    The classes must look as they did in training, p(x | y) unchanged: that is assumed, not tested.
     Proportions rest on the densities p(x | y) alone, and intervals do not tell of wrong ones: where
     columns depend on each other more than the model has it, they can miss by far. Ask held-out
     rows of the training population first; a model whose interval misses their class frequencies
     is not to be asked of others.
+
+    Intervals of .9, over data drawn from the prior (5 bits, 5 training rows per class, m = 50; 150
+    replicates), covered .92 (``"drawn"``), .92 (``"updated"``) and .69 (``"integrated"``; .34 with
+    m = 500).
 
     For a row that is not in X, ``clf.predict_proba(x, class_prior=summary["mean"])`` is p(y | x, D,
     x_1..m) exactly where theta is integrated row by row: joint densities are linear in the

@@ -2,8 +2,8 @@
 What is settled in the plane of two features?
 =============================================
 
-Lines hold 50 % and 90 % of each predictive density. The darker the veil, the less the training
-rows settle p(y | x, θ) there.
+Lines hold 50 % and 90 % of each predictive density. The darker the overlay, the less the
+training rows settle p(y | x, θ) there.
 """
 
 import bayesgen as bg

@@ -389,6 +389,22 @@ def test_which_classes():
     assert gap(given_prior, "predictive") < 1e-10
 
 
+@pytest.mark.parametrize("method", ["auto", "draws"])
+def test_a_class_of_weight_0_has_infinite_log_odds_against_it(method):
+    clf, _, _, new = rows("gaussian", 3)
+    found = clf.explain(new, classes=("b", "a"), class_prior=[0.0, 1.0, 0.0], method=method)
+    for name in ("mean_intercept", "mean_log_odds", "predictive_log_odds", "interval_intercept"):
+        assert (found[name] == np.inf).all(), name
+    assert np.isfinite(found["interval"]).all()
+    given = clf.explain(
+        new, classes=("a", "b"), class_prior=[0.0, 1.0, 0.0], posterior=clf.posterior_
+    )
+    assert (given["mean_log_odds"] == -np.inf).all()
+    assert (given["interval_intercept"] == -np.inf).all()
+    neither = clf.explain(new, classes=("a", "c"), class_prior=[0.0, 1.0, 0.0], method=method)
+    assert np.isnan(neither["mean_log_odds"]).all()
+
+
 def test_names_of_a_frame():
     clf, _, _, new = rows("mixed")
     assert clf.explain(new)["feature"].values.tolist() == ["size", "wet", "kind"]

@@ -124,12 +124,12 @@ class LogLinearPool(
     The prior of an exponent is Gamma(shape, shape M) and the mode is taken in log exponents, where
     the log posterior is unimodal; scores are taken relative to each row's best class and cut at
     -300 nats. With few rows that the members separate without error exponents stay near their
-    prior mean 1 / M, and the pool is more timid than its best member. The weights of `average` are
-    E[softmax(z)], z the sums of the labels' leave-one-out log probabilities under the Bayesian
-    bootstrap and half of the prior weight the pool's; a member's exponent alone has the prior
-    Gamma(4, mean 1). Views of ``"auto"`` (bins,
-    normal scores, means in place of missing cells for full covariances) are learned from all rows
-    without labels and stay when a row is left out.
+    prior mean 1 / M, and the pool is less confident than its best member. The weights of `average`
+    are E[softmax(log prior weight + z)]: z are the sums of the labels' leave-one-out log
+    probabilities, their distribution that of the Bayesian bootstrap; half of the prior weight is
+    the pool's. The exponent of a member alone has a Gamma prior of shape 4 and mean 1. Views of
+    ``"auto"`` (bins, normal scores, means in place of missing cells for full covariances) are
+    learned from all rows without labels and stay when a row is left out.
 
     References
     ----------
@@ -392,7 +392,7 @@ class LogLinearPool(
         -------
         (N, C)
             In the order of ``classes_``; members' parameters are integrated out, exponents and
-            intercepts are at their posterior mode.
+            intercepts are at their posterior mode (after NUTS their posterior median).
         """
         return np.exp(self._log_proba(X, class_prior))
 

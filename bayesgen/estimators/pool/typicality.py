@@ -32,11 +32,11 @@ class PoolTypicality:
     def typicality(self, X: Any, training: Any = None) -> "xr.Dataset":
         r"""How likely a row this improbable, or more so, is among rows like the training rows.
 
-        A pool has no density of rows, but members have, and each finds a row improbable in its own
-        way: unlike in single columns, in pairs of them, in all together. Their tail probabilities
-        t (`GenerativeClassifier.typicality`) are combined by the harmonic mean, which is small
-        where one is; its rank among those of the training rows, each without itself, is a tail
-        probability again.
+        A pool has no density of rows, but members have, and their tail probabilities
+        (`GenerativeClassifier.typicality`) differ: a row may be unlike the others in single
+        columns, in pairs of them, or in all together. Their harmonic mean is small where one of
+        them is. The result is the rank of this mean among those of the training rows, each
+        computed without the row itself, and so is a tail probability again.
 
         Parameters
         ----------
@@ -58,10 +58,9 @@ class PoolTypicality:
 
         Notes
         -----
-        Of new rows drawn as the training rows were each number is uniform, nearly, where it is
-        small: it is a rank among n rows. Members that count bins and categories know a row better
-        than the others without it, which makes large numbers larger (with 40 rows per class and
-        four columns .10 of new rows are below .1, and .43 below .5). Rows with different missing
+        Small values have their nominal frequency, nearly, in new rows drawn as the training rows
+        were; large ones are too frequent (with 40 rows per class and four columns .10 of new rows
+        are below .1, and .43 below .5). Rows with different missing
         cells, and documents of different lengths, have densities without a common scale. With more
         than `max_rows` rows the ranks are among those that exponents are learned from. Source:
         Wilson (2019), The harmonic mean p-value for combining dependent tests.

@@ -48,7 +48,7 @@ class BayesianLogisticRegression(SampledClassifier):
     References
     ----------
     Bishop (2006), section 4.3; Ng and Jordan (2001), On discriminative vs. generative
-    classifiers; Gelman et al. (2008), A weakly informative default prior (the scales).
+    classifiers; Gelman et al. (2008), A weakly informative default prior (Cauchy there).
 
     Examples
     --------

@@ -232,7 +232,7 @@ def choose_n_components(
     Notes
     -----
     Warnings of the sampler in a fold are not shown: with more clusters than there are the posterior
-    has many modes, and that its chains disagree is no news.
+    has many modes, and chains that disagree are expected.
     """
     import xarray as xr
 

@@ -121,7 +121,8 @@ def weights(f: "NormalInverseWishart", theta: Theta | None) -> tuple[Array, Arra
     if theta is None:
         raise NotLinearError(
             "the posterior predictive is a multivariate Student t: even with one covariance "
-            "its boundary is curved unless the classes have equal counts; a plug-in "
+            "its boundary is curved unless the classes have equal counts and weights, and its "
+            "log-odds are not linear even then; a plug-in "
             "(method='posterior_mean', 'map' or 'mle') with a shared covariance is linear"
         )
     if not f.shared:
