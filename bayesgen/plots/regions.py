@@ -107,7 +107,7 @@ def plot_regions(
         if overlay is not None:
             cx, cy = np.meshgrid(*np.linspace(low - pad, high + pad, _COARSE).T)
             coarse = rows_like(X, np.column_stack([cx.ravel(), cy.ravel()]))
-            _veil(ax, clf, coarse, cx, cy, overlay, prob)
+            _overlay(ax, clf, coarse, cx, cy, overlay, prob)
         if hasattr(clf, "score_samples"):
             _contours(ax, clf, X, grid, gx, gy, mass)
         drawn = _boundaries(ax, clf, grid, gx, gy, boundaries)
@@ -141,7 +141,7 @@ def _tint(ax: "Axes", clf: Any, grid: Any, gx: Array, gy: Array) -> None:
     )
 
 
-def _veil(
+def _overlay(
     ax: "Axes", clf: Any, grid: Any, gx: Array, gy: Array, overlay: str, prob: float | None
 ) -> None:
     from matplotlib.colors import LinearSegmentedColormap, to_rgb
@@ -159,7 +159,7 @@ def _veil(
         a, b = np.quantile(best, [(1 - prob) / 2, (1 + prob) / 2], axis=0)
         value, text = b - a, f"width of the {percent(prob)} interval"
     ink = to_rgb(INK)
-    shades = LinearSegmentedColormap.from_list("veil", [(*ink, 0.0), (*ink, 0.45)])
+    shades = LinearSegmentedColormap.from_list("overlay", [(*ink, 0.0), (*ink, 0.45)])
     image = ax.imshow(
         value.reshape(gx.shape),
         extent=(gx[0, 0], gx[0, -1], gy[0, 0], gy[-1, 0]),

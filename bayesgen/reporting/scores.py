@@ -118,7 +118,7 @@ def _calibration_words(z: float, expected: float, seen: float) -> str:
     if z < -_APART:
         return f"It is too sure of itself: {means}."
     if z > _APART:
-        return f"It is too timid: {means}."
+        return f"It is not sure enough: {means}."
     return f"Its probabilities can be believed on the whole: {means}, a difference within chance."
 
 

@@ -251,11 +251,11 @@ def test_contours_hold_their_mass(two):
     ("overlay", "label"),
     [("epistemic", "epistemic entropy [nats]"), ("width", "width of the 80 % interval")],
 )
-def test_veil(two, overlay, label):
+def test_overlay(two, overlay, label):
     clf, X, y = two
     ax = plots.plot_regions(clf, X, y, overlay=overlay, prob=0.8)
-    veil = ax.images[1].get_array()
-    n = len(veil)
+    shade = ax.images[1].get_array()
+    n = len(shade)
     gx, gy = (np.linspace(*ends, n) for ends in (ax.get_xlim(), ax.get_ylim()))
     i, j = [3, 20, 40, 60], [50, 30, 10, 64]
     rows = pd.DataFrame({"length": gx[j], "width": gy[i]})
@@ -264,7 +264,7 @@ def test_veil(two, overlay, label):
     else:
         ends = clf.predict_interval(rows, 0.8, "eti")["interval"]
         expected = ends.diff("bound").values[:, 0, 0]
-    np.testing.assert_allclose(veil[i, j], expected, atol=0.08)
+    np.testing.assert_allclose(shade[i, j], expected, atol=0.08)
     assert ax.figure.axes[-1].get_ylabel() == label
 
 

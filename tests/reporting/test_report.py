@@ -283,7 +283,7 @@ def test_dependence_is_seen():
 
 
 @pytest.mark.parametrize(
-    ("shift", "words"), [(-0.15, "too sure"), (0.0, "can be believed"), (0.15, "too timid")]
+    ("shift", "words"), [(-0.15, "too sure"), (0.0, "can be believed"), (0.15, "not sure enough")]
 )
 def test_verdict_on_calibration(shift, words):
     top = np.full(400, 0.8)

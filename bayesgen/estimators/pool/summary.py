@@ -88,7 +88,9 @@ def _sentences(pool: "LogLinearPool", table: "xr.Dataset") -> list[str]:
         if high < 1:
             meaning = "the model is overconfident: it counts evidence more than once"
         elif low > 1:
-            meaning = "the model is too timid: its probabilities are less extreme than its evidence"
+            meaning = (
+                "the model is not sure enough: its probabilities are less extreme than its evidence"
+            )
         else:
             meaning = "the interval holds 1: no sign that its evidence is over- or undercounted"
         out.append(f"Exponent {total:.2f} in place of 1: {meaning}.")
