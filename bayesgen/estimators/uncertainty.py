@@ -158,8 +158,9 @@ class Uncertainty(Estimator):
         per_row : bool
             False: one theta per draw for all rows, so that a draw is a possible rule and rows can
             be compared within it. True: what each row's probabilities depend on is drawn instead of
-            theta, which is faster for Gaussian families with many features; every row has its
-            exact distribution, but nothing can be said of two rows together.
+            theta, which is faster for Gaussian families with many features, and a hundred times
+            for sparse rows of 2^18 columns; every row has its exact distribution, but nothing can
+            be said of two rows together.
         max_memory : float
             GiB for the result and what is held on the way: theta is drawn, and rows are passed
             through, in blocks that fit. A result that alone is larger is refused.
