@@ -8,6 +8,7 @@ Source: Murphy, Machine Learning: a Probabilistic Perspective (2012), section 3.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -49,7 +50,12 @@ from bayesgen.numerics.rows import (
     split_missing,
     sum_except,
 )
-from bayesgen.numerics.special import Array, draw_log_gamma, log_gamma_difference
+from bayesgen.numerics.special import (
+    Array,
+    distinct_pairs,
+    draw_log_gamma,
+    log_gamma_difference,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,6 +303,9 @@ class BetaBernoulli(ConjugateFamily):
         return out, np.flatnonzero(held > 0.5)
 
     def _cgf_by_cells(self, X: Matrix, t: Array) -> Array:
+        """(..., N) with an argument for each row."""
+        if sparse.issparse(X) and not has_nan(X):
+            return self._cgf_of_sparse(X, t)
         a, b, total = self.alpha, self.beta, self.alpha + self.beta
 
         def cell(rows: slice, t: Array) -> Array:
@@ -312,6 +321,18 @@ class BetaBernoulli(ConjugateFamily):
             return out
 
         return cgf_by_rows(cell, X.shape[0], X.shape[1], t)
+
+    def _cgf_of_sparse(self, X: Matrix, t: Array) -> Array:
+        """Columns with equal pseudo-counts, of which most have no ones, are counted."""
+        X, columns = sparse.csr_matrix(X, dtype=np.float64), np.arange(X.shape[1])
+        out: Any = 0.0
+        for c, pair in enumerate(zip(self.alpha, self.beta, strict=True)):
+            distinct, law = distinct_pairs(*pair)
+            group = sparse.csr_matrix((np.ones(len(law)), (columns, law)))
+            ones, many = X @ group, np.bincount(law)
+            cell = partial(_of_counted, distinct, ones, many)
+            out = out + cgf_by_rows(cell, X.shape[0], len(many), t[..., c, None])
+        return np.asarray(out)
 
     def density_cumulants(self, X: Matrix, seen: int) -> Array:
         """Derivatives of `cgf`: polygammas of the pseudo-counts, linear in the bits."""
@@ -389,3 +410,14 @@ class BetaBernoulli(ConjugateFamily):
         mean = (pi * p).sum(axis=0)
         terms = xlogy(p, p) + xlogy(1 - p, 1 - p)
         return (pi * terms).sum(axis=0) - xlogy(mean, mean) - xlogy(1 - mean, 1 - mean)
+
+
+def _of_counted(distinct: Array, ones: Matrix, many: Array, rows: slice, t: Array) -> Array:
+    """(..., n) cgf of rows with `ones` (N, K) among the `many` (K,) columns of each law (2, K)."""
+    (a, b), held = distinct, ones[rows].toarray()
+    norm, out = log_gamma_difference(a + b, t), np.zeros(1)
+    for p, count in ((a, held), (b, many - held)):
+        with np.errstate(invalid="ignore"):  # infinite, if there were such a cell
+            each = count * (log_gamma_difference(p, t) - norm)
+        out = out + np.where(count > 0, each, 0.0).sum(axis=-1)
+    return out

@@ -268,3 +268,16 @@ def test_a_row_that_takes_away_more_than_was_counted_is_impossible():
     found = family.cgf(X, np.array([[-1.0, 0.0]]))  # Gamma(0) where a bit is 1
     assert np.isinf(found[0])
     assert found[1] == pytest.approx(3 * np.log(2.0))
+
+
+def test_an_argument_for_each_sparse_row():
+    X, y = some_rows(d=9)
+    posterior, _ = fitted(X, y, 3, alpha=0.5)
+    rng = np.random.default_rng(1)
+    for t in (
+        rng.normal(size=(40, 3)) / 5,
+        1j * rng.normal(size=(2, 40, 3)),
+        -np.eye(3)[y] * rng.uniform(0.5, 1, (40, 1)),
+    ):
+        expected = posterior.cgf(X, t)
+        np.testing.assert_allclose(posterior.cgf(sparse.csr_matrix(X), t), expected, rtol=1e-9)
