@@ -201,7 +201,10 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
 
     def _in_order(self) -> Self:
         """The same with arguments {column: value} as arrays over the columns."""
-        named = {k: self._named(k, getattr(self, k, None)) for k in self._by_column}
+        every = {k: getattr(self, k, None) for k in self._by_column}
+        named = {
+            k: self._named(k, v) for k, v in every.items() if not (v is None or np.isscalar(v))
+        }
         columns = list(getattr(self, "feature_names_in_", ()))
         for argument, value in named.items():
             refuse_other_order(argument, value, self._known_classes(), columns)
