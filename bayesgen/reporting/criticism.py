@@ -295,7 +295,8 @@ def typicality(held: HeldOut) -> Section:
         figures.histogram(
             tail, 20, "share of training rows at most as probable", "Typicality of the rows",
             "Level with the line if the rows are drawn as the training rows were; a peak at the "
-            "left: rows unlike any seen.",
+            "left: rows unlike any seen."
+            + (" Of a pool the right may stand higher." if held.is_pool else ""),
         )
     ]  # fmt: skip
     out.data = {
