@@ -124,12 +124,12 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
                 name in _COMPUTED or name in self._posterior.model.family.attributes
             ):
                 return self._computed(name)
-            why = ""
-            if name == "partial_fit":  # `available_if` hides it, and knows the reason
+            why, hidden = "", inspect.getattr_static(type(self), name, None)
+            if hasattr(hidden, "check"):  # by `available_if`, which may know the reason
                 try:
-                    inspect.getattr_static(self, name).__get__(self, type(self))
+                    hidden.__get__(self, type(self))
                 except AttributeError as error:
-                    why = f": {error.__cause__}"
+                    why = "" if error.__cause__ is None else f": {error.__cause__}"
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{why}")
 
     def _refuse_no_closed_form(self) -> None:

@@ -111,7 +111,7 @@ class Typicality(LeaveOneOut, Predicting):
         *,
         partial: bool = False,
     ) -> "xr.Dataset":
-        """A set of labels for each row that holds the true one with probability `coverage` or so.
+        """A set of labels for each row; about a share `coverage` of the sets hold the true one.
 
         Conformal prediction from exact leave-one-out: a label is in the set if its probability is
         at least that which a share `coverage` of the training labels reached without their row.

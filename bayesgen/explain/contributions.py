@@ -29,7 +29,6 @@ from scipy import sparse
 from bayesgen.families.capabilities import (
     CellCumulants,
     FeatureTerms,
-    LinearRule,
     SeparateColumns,
     TermDraws,
     TokenDraws,
@@ -37,14 +36,12 @@ from bayesgen.families.capabilities import (
     Urns,
     require,
 )
-from bayesgen.families.contract import ConjugateFamily, Theta
-from bayesgen.families.errors import NotLinearError
-from bayesgen.families.names import CLASS, FEATURE
+from bayesgen.families.contract import ConjugateFamily
+from bayesgen.families.names import CLASS
 from bayesgen.families.shared.separate_columns import separate_columns
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, distinct_pairs, log_gamma_difference
-from bayesgen.posterior.model import ClassModel, draw_shape, log_class_weights, log_weights
-from bayesgen.posterior.monte_carlo import effective_sample_size
+from bayesgen.posterior.model import ClassModel, log_weights
 from bayesgen.predict.interval.contrast import Contrast, class_weights, log_odds
 from bayesgen.predict.interval.cumulants import Cumulants, of_difference
 from bayesgen.predict.interval.engine import contrast_interval
@@ -56,8 +53,7 @@ _CELLS = 1 << 22  # numbers of one array of draws: 32 MiB
 _TINY = 2.0**-200  # of a step along the imaginary axis: Im K(ih)/h is K'(0) to the last digit
 _ODDS = np.array([1.0, -1.0])
 _POINT = np.array([[[0.3 + 0.7j, 0.2 - 0.9j]]])  # where no two distributions agree by chance
-_BEYOND = 1e300  # nats: of a class that cannot be
-_TERMS = "the log-odds as a sum over features"
+TERMS = "the log-odds as a sum over features"
 
 
 class Terms(NamedTuple):
@@ -139,7 +135,7 @@ def terms(model: ClassModel, X: Matrix, n_features: int, pairs: Array, request: 
         x = X if isinstance(columns, slice) else X[:, columns]
         tokens = None if family.separable else family.capability(TokenDraws)
         urns = None if tokens is None else tokens.urns(x)
-        for (a, b), rows in _by_pair(pairs):
+        for (a, b), rows in by_pair(pairs):
             two = family.at(CLASS, [a, b])
             if family.separable:
                 part = _separable(two, x[rows], request)
@@ -149,7 +145,7 @@ def terms(model: ClassModel, X: Matrix, n_features: int, pairs: Array, request: 
                 part = _correlated(two, x[rows], request)
             for mine, theirs in zip(out, part, strict=True):
                 mine[rows[:, None], every[columns]] = theirs
-    for (a, b), rows in _by_pair(pairs):
+    for (a, b), rows in by_pair(pairs):
         for mine, theirs in zip(out, _intercept(model, X[rows], a, b, request), strict=True):
             mine[rows, -1] = theirs
     return out
@@ -164,7 +160,7 @@ def additive(family: ConjugateFamily) -> bool:
 def mean_log_odds(model: ClassModel, X: Matrix, pairs: Array, class_prior: Any = None) -> Array:
     """(N,) mean of the log-odds of the pairs under the posterior: what the means add up to."""
     out = np.empty(X.shape[0])
-    for (a, b), rows in _by_pair(pairs):
+    for (a, b), rows in by_pair(pairs):
         out[rows] = _log_weight_ratio(model, a, b, class_prior)
         if np.isfinite(out[rows]).all():  # both classes can be
             out[rows] = _slope(log_odds(model, X[rows], a, b, class_prior), np.arange(len(rows)))
@@ -177,7 +173,8 @@ def _log_weight_ratio(model: ClassModel, a: int, b: int, class_prior: Any) -> fl
         return float(log_weights(weights[a]) - log_weights(weights[b]))
 
 
-def _by_pair(pairs: Array) -> Iterator[tuple[tuple[int, int], Array]]:
+def by_pair(pairs: Array) -> Iterator[tuple[tuple[int, int], Array]]:
+    """((a, b), rows) of the distinct pairs of classes (N, 2)."""
     distinct, which = np.unique(pairs, axis=0, return_inverse=True)
     for k, (a, b) in enumerate(distinct.tolist()):
         yield (a, b), np.flatnonzero(which.ravel() == k)
@@ -301,7 +298,7 @@ def _of_urns(urns: Urns, pair: list[int], rows: Array, n_features: int, request:
 
 def _correlated(family: ConjugateFamily, X: Matrix, request: Request) -> Terms:
     """Means in closed form, intervals from draws that are the same for all rows."""
-    mean, _ = require(family, FeatureTerms, _TERMS).log_odds_terms(X, 0, 1)
+    mean, _ = require(family, FeatureTerms, TERMS).log_odds_terms(X, 0, 1)
     if not request.intervals:
         unknown = np.full(mean.shape, np.nan)
         return Terms(mean, unknown, unknown, unknown, unknown)
@@ -323,7 +320,7 @@ def _term_draws(
     if (closed := family.capability(TermDraws)) is not None:
         yield from closed.draw_log_odds_terms(np.random.default_rng(seed), X, 0, 1, N_DRAWS)
         return
-    own = require(family, FeatureTerms, _TERMS)
+    own = require(family, FeatureTerms, TERMS)
     block = max(1, _CELLS // max(1, family.n_parameters()))
     sizes = [min(block, N_DRAWS - k) for k in range(0, N_DRAWS, block)]
     columns, step = np.arange(X.shape[1]), max(1, _CELLS // (N_DRAWS * max(1, X.shape[1])))
@@ -366,90 +363,3 @@ def _intercept(model: ClassModel, X: Matrix, a: int, b: int, request: Request) -
     found, item = contrast_interval(contrast, request), item.ravel()
     mean = _slope(contrast, np.arange(len(rows)))
     return Terms(mean[item], found.low[item], found.high[item], found.error[item], predictive)
-
-
-# -------------------------------------------------------------------------- from given draws
-
-
-def terms_of_draws(
-    model: ClassModel, theta: Theta, X: Matrix, n_features: int, pairs: Array, request: Request
-) -> Terms:
-    """As `terms`, from draws {name: (chain, draw, *dims)}; without a predictive.
-
-    ``error`` is a Monte Carlo standard error, for Markov chains.
-    """
-    out = Terms(*(np.zeros((X.shape[0], n_features + 1)) for _ in range(5)))
-    every = np.arange(n_features)
-
-    def put(rows: Array, columns: Array, draws: Array) -> None:
-        """Draws (chain, draw, n, d)."""
-        flat = draws.reshape(-1, *draws.shape[2:])
-        bounded = np.clip(np.moveaxis(flat, 0, -1), -_BEYOND, _BEYOND)  # inf has no differences
-        lower, upper = (
-            np.where(np.abs(end) >= _BEYOND, np.copysign(np.inf, end), end)
-            for end in request.ends_of_draws(bounded)
-        )
-        at = np.ix_(rows, columns)
-        out.mean[at], out.lower[at], out.upper[at] = flat.mean(axis=0), lower, upper
-        for end in (lower, upper):
-            below = np.moveaxis(draws <= end, (0, 1), (-2, -1)).astype(np.float64)
-            share = below.mean(axis=(-2, -1))
-            error = np.sqrt(share * (1 - share) / effective_sample_size(below))
-            out.error[at] = np.maximum(out.error[at], np.where(lower == upper, 0.0, error))
-
-    for (a, b), rows in _by_pair(pairs):
-        log_pi = _log_weights(model, theta, request.class_prior)
-        with np.errstate(invalid="ignore"):  # NaN where neither class can be
-            ratio = log_pi[..., a] - log_pi[..., b]
-        rest = np.repeat(ratio[..., None], len(rows), axis=-1)
-        for columns, family, _, own, _ in model.family.blocks(theta=theta):
-            x = X[rows] if isinstance(columns, slice) else X[rows][:, columns]
-            own = _theta_at(family, own, CLASS, [a, b])
-            for j, term, left in _columns_of_draws(family.at(CLASS, [a, b]), own, x):
-                rest = rest + left
-                put(rows, every[columns][j], term)
-        put(rows, np.array([n_features]), rest[..., None])
-    return out
-
-
-def _log_weights(model: ClassModel, theta: Theta, class_prior: Array | None) -> Array:
-    """(chain, draw, C)."""
-    if class_prior is None:
-        log_pi = log_class_weights(model.family, theta)
-    else:
-        log_pi = log_weights(class_prior)
-    lead = draw_shape(model.family, theta)
-    return np.broadcast_to(log_pi, (*lead, log_pi.shape[-1]))
-
-
-def _theta_at(family: ConjugateFamily, theta: Theta, dim: str, index: Any) -> dict[str, Array]:
-    return {
-        name: theta[name].take(index, dims.index(dim) - len(dims)) if dim in dims else theta[name]
-        for name, dims in family.params.items()
-    }
-
-
-def _columns_of_draws(
-    family: ConjugateFamily, theta: Theta, X: Matrix
-) -> Iterator[tuple[Any, Array, Any]]:
-    """Columns, their terms (chain, draw, n, d), and what is left over, (chain, draw, n) or 0."""
-    if family.separable:
-        for j in range(X.shape[1]):
-            part = family.at(FEATURE, [j])
-            log_p = part.log_likelihood(X[:, [j]], _theta_at(family, theta, FEATURE, [j]))
-            yield [j], (log_p[..., 0] - log_p[..., 1])[..., None], 0.0
-    elif family.capability(TokenDraws) is not None:
-        try:
-            w, _ = require(family, LinearRule, _TERMS).linear_form(theta)
-        except NotLinearError:
-            raise NotImplementedError(
-                f"the terms of {type(family).__name__} are not read from draws; leave `posterior` "
-                "out, and do not ask for method='draws'"
-            ) from None
-        x = np.asarray(X.toarray() if sparse.issparse(X) else X)
-        for j in range(x.shape[1]):
-            term = (w[..., 0, j] - w[..., 1, j])[..., None, None]
-            yield [j], np.where(x[:, [j]] == 0, 0.0, x[:, [j]] * term), 0.0
-    else:
-        term, rest = require(family, FeatureTerms, _TERMS).log_odds_terms(X, 0, 1, theta)
-        yield slice(None), term, rest

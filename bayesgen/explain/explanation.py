@@ -7,6 +7,7 @@ import numpy as np
 
 from bayesgen.explain import contributions
 from bayesgen.explain.contributions import Request, Terms
+from bayesgen.explain.contributions_of_draws import terms_of_draws
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.drawn import DrawnPosterior
@@ -84,7 +85,7 @@ def _(own: ExactPosterior, X: Any, n_features: int, joint: Any, pairs: Any, requ
     if request.method == "draws":
         rng = np.random.default_rng(request.seed)
         theta = split_chains(model.draw(rng, contributions.N_DRAWS), 4)
-        drawn = contributions.terms_of_draws(model, theta, X, n_features, pairs, request)
+        drawn = terms_of_draws(model, theta, X, n_features, pairs, request)
         found = found._replace(lower=drawn.lower, upper=drawn.upper, error=drawn.error)
     mean = contributions.mean_log_odds(model, X, pairs, request.class_prior)
     with np.errstate(invalid="ignore"):  # impossible under both
@@ -95,7 +96,7 @@ def _(own: ExactPosterior, X: Any, n_features: int, joint: Any, pairs: Any, requ
 @explanation.register
 def _(own: DrawnPosterior, X: Any, n_features: int, joint: Any, pairs: Any, request: Any) -> Any:
     model, theta = own.model, own.theta
-    found = contributions.terms_of_draws(model, theta, X, n_features, pairs, request)
+    found = terms_of_draws(model, theta, X, n_features, pairs, request)
     blocks = own.log_joint_draws(X, request.class_prior)
     each = [_odds(density, pairs[rows]).mean(axis=(0, 1)) for rows, density in blocks]
     return Explanation(found, np.concatenate(each) if each else np.empty(0), False, None)

@@ -65,6 +65,13 @@ def _labels(rng, p):
     return np.minimum((rng.random((len(p), 1)) > p.cumsum(axis=1)).sum(axis=1), p.shape[1] - 1)
 
 
+def with_error(values, digits):
+    """Means of (repeat, number), each with its standard error."""
+    error = np.std(values, axis=0, ddof=1) / np.sqrt(len(values))
+    pairs = zip(np.mean(values, axis=0), error, strict=True)
+    return ", ".join(f"{m:.{digits}f} +- {e:.{digits}f}" for m, e in pairs)
+
+
 def main():
     """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -78,12 +85,12 @@ def main():
             for spread in (0.2, 0.4, 0.8):
                 case = n_classes, n_columns, spread
                 found = [known_model(rng, *case) for _ in range(options.repeats)]
-                print(*case, "  ", np.mean(found, axis=0).round(3))
+                print(*case, "  ", with_error(found, 3))
     print("set: calibration error of the pool, by chance, by its own posterior")
     found = {s.name: of_pool(s, options.splits) for s in load(SHARED).values()}
     for name, errors in found.items():
         print(f"{name:15s}", errors.round(3))
-    print(f"{'mean':15s}", np.mean([*found.values()], axis=0).round(4))
+    print(f"{'mean over sets':15s}", with_error([*found.values()], 4))
 
 
 if __name__ == "__main__":

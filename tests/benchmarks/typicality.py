@@ -61,6 +61,26 @@ def held_out_classes(X: np.ndarray, y: np.ndarray, seed: int = 0) -> dict[str, l
     return out
 
 
+def drawn_alike(per_class: int, repeats: int = 25) -> None:
+    """Shares of new rows that the pool finds at most so typical, with errors over training sets.
+
+    Two Normal classes in four columns, 80 new rows of the same for each of the training sets.
+    """
+    import bayesgen as bg
+
+    rng, limits, out = np.random.default_rng(0), np.array([0.01, 0.05, 0.1, 0.5, 0.9]), []
+    for _ in range(repeats):
+        mean = rng.normal(size=(2, 4))
+        y, codes = np.repeat([0, 1], per_class), rng.integers(2, size=80)
+        pool = bg.LogLinearPool().fit(mean[y] + rng.normal(size=(len(y), 4)), y)
+        found = pool.typicality(mean[codes] + rng.normal(size=(80, 4)))["overall"].values
+        out.append((found[:, None] <= limits).mean(axis=0))
+    error = np.std(out, axis=0, ddof=1) / np.sqrt(repeats)
+    print(f"{per_class} rows per class")
+    for limit, share, se in zip(limits, np.mean(out, axis=0), error, strict=True):
+        print(f"  at most {limit}: {share:.3f} +- {se:.3f}")
+
+
 def summary(included: np.ndarray, y: np.ndarray) -> dict[str, float]:
     """Of sets (N, C) bool: coverage, mean size, share of empty ones."""
     size = included.sum(axis=1)
@@ -168,10 +188,15 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--mapie", metavar="PYTHON", help="an interpreter that has MAPIE")
     parser.add_argument("--theirs", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--update", action="store_true", help="keep the record")
+    parser.add_argument("--alike", action="store_true", help="only: the pool on rows drawn alike")
     args = parser.parse_args(arguments)
     warnings.filterwarnings("ignore")
     if args.theirs:
         print(json.dumps(measure(args.only, theirs=True)))
+        return
+    if args.alike:
+        for per_class in (40, 200):
+            drawn_alike(per_class)
         return
     from tests.benchmarks import tables
 

@@ -63,16 +63,24 @@ def test_ranks_are_those_of_refits(iris):
     np.testing.assert_array_equal(again["overall"], found["overall"])
 
 
-def test_a_row_of_weight_two_is_two_rows():
+def test_a_row_of_weight_w_counts_w_times_and_leaves_whole():
     rng = np.random.default_rng(1)
-    scores, codes, new = rng.normal(size=(3, 20)), rng.integers(2, size=20), rng.normal(size=(3, 9))
-    twice = np.r_[:20, :6]
-    weight = np.r_[np.full(6, 2.0), np.ones(14)]
-    one = MemberRanks(codes, weight, scores, scores)
-    two = MemberRanks(codes[twice], np.ones(26), scores[:, twice], scores[:, twice])
-    # but for the ranks of the training rows themselves, of which the one leaves both
-    found, expected = one.typical_overall(new), two.typical_overall(new)
-    np.testing.assert_allclose(found, expected, atol=2.5 / 27)
+    scores, weight, new = rng.normal(size=(3, 20)), rng.uniform(0.5, 3, 20), rng.normal(size=(3, 9))
+
+    def mean_tail(one, rest):
+        total = 1 + weight[rest].sum()
+        tails = [
+            (1 + weight[rest] @ (s[rest] <= v)) / total for s, v in zip(scores, one, strict=True)
+        ]
+        return len(tails) / np.sum(1 / np.array(tails))
+
+    every = np.arange(20)
+    known = np.array([mean_tail(scores[:, i], np.delete(every, i)) for i in every])
+    expected = [
+        (1 + weight @ (known <= mean_tail(one, every))) / (1 + weight.sum()) for one in new.T
+    ]
+    found = MemberRanks(every % 2, weight, scores, scores).typical_overall(new)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 @pytest.mark.slow
@@ -119,7 +127,8 @@ def test_files_keep_the_ranks(iris, tmp_path):
 
 
 def test_what_is_not_known_is_asked_for():
-    X, y = load_iris(return_X_y=True)
+    rng = np.random.default_rng(3)  # without equal rows
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % 2
     pool = bg.LogLinearPool([bg.GaussianNB()], exponents="feature").fit(X, y)
     with pytest.raises(ValueError, match="pass training="):
         pool.typicality(X)
@@ -127,5 +136,6 @@ def test_what_is_not_known_is_asked_for():
         pool.typicality(X, training=X)
     found = pool.typicality(X, training=(X, y))["overall"].values
     np.testing.assert_array_equal(pool.typicality(X)["overall"], found)  # kept
-    alone = bg.GaussianNB().fit(X, y).typicality(X)["overall"].values
-    np.testing.assert_allclose(found, alone, atol=0.05)  # ranks of ranks
+    Z = rng.normal(size=(30, 3))
+    alone = bg.GaussianNB().fit(X, y).typicality(Z)["overall"]
+    np.testing.assert_allclose(pool.typicality(Z)["overall"], alone)  # of one member, its own

@@ -91,7 +91,7 @@ class PoolLeaveOneOut:
     def predict_set(
         self, X: Any, coverage: float = 0.9, by_class: bool = False, training: Any = None
     ) -> "xr.Dataset":
-        """A set of labels for each row that holds the true one with probability `coverage` or so.
+        """A set of labels for each row; about a share `coverage` of the sets hold the true one.
 
         As `GenerativeClassifier.predict_set`, from the leave-one-out probabilities of `loo`.
 

@@ -55,14 +55,21 @@ class PoolTypicality:
         ------
         NotImplementedError
             If no member has a density of rows.
+        ValueError
+            If the training rows are needed and not given, or are not those of the fit.
 
         Notes
         -----
-        Small values have their nominal frequency, nearly, in new rows drawn as the training rows
-        were; large ones are too frequent (with 40 rows per class and four columns .10 of new rows
-        are below .1, and .43 below .5). Rows with different missing
-        cells, and documents of different lengths, have densities without a common scale. With more
-        than `max_rows` rows the ranks are among those that exponents are learned from. Source:
+        Small values have their nominal frequency, or a little less, in new rows drawn as the
+        training rows were; where members count bins, large ones are too frequent
+        (``tests/benchmarks/typicality.py --alike``). Rows with different missing cells, and
+        documents of different lengths, have densities without a common scale. With more than
+        `max_rows` rows the ranks are among those that exponents are learned from. After a fit by
+        draws a density far from all rows rests on few of them; its rank is about the lowest in any
+        case.
+
+        References
+        ----------
         Wilson (2019), The harmonic mean p-value for combining dependent tests.
 
         Examples
