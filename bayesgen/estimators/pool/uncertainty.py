@@ -14,7 +14,6 @@ from bayesgen.estimators.pool.explanation import feature_draws
 from bayesgen.estimators.pool.members import Member
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.inference.exponents import Exponents, comparable
-from bayesgen.inference.pool_average import Average
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.predict import from_draws
@@ -33,8 +32,6 @@ class PoolUncertainty:
     exponents: str
     _members_: list[Member]
     _exponents: Exponents
-    _average: Average | None
-    _draws: Any
     _offset_: Array
 
     def _log_proba(self, X: Any, class_prior: Any = None) -> Array:
@@ -211,16 +208,7 @@ class PoolUncertainty:
             yield rows, total[None]
 
     def _draw_exponents(self, rng: np.random.Generator, draws: int) -> tuple[Array, Array]:
-        """(draws, M) and (draws, C)."""
-        if self._average is not None:
-            return self._average.draw(self._exponents, rng, draws)
-        if self._draws is None:
-            return self._exponents.draw(rng, draws)
-        posterior, _ = self._draws
-        eta = posterior["exponent"].values
-        eta = eta.reshape(-1, eta.shape[-1])
-        at = rng.integers(len(eta), size=draws)
-        b = np.zeros((draws, len(self.classes_)))
-        if "intercept" in posterior:
-            b = posterior["intercept"].values.reshape(len(eta), -1)[at]
-        return eta[at], b
+        """(draws, M) and (draws, C): each draw as often as another, but for one."""
+        eta, b = self._exponents.flat
+        at = rng.permutation(np.arange(draws) % len(eta))
+        return eta[at], b[at]
