@@ -24,7 +24,7 @@ class PoolLeaveOneOut:
     _exponents: Exponents
     _prior_: ExponentPrior
     _offset_: Array
-    _seed: int
+    random_state: int | None
     _data: tuple[Array, Array, Array] | None
     _loo_scores: LeftOut | None
 
@@ -80,7 +80,7 @@ class PoolLeaveOneOut:
         return found, log_p, rows
 
     def _without_each_row(self, scores: Array, codes: Array, weight: Array) -> tuple[Array, Array]:
-        data = scores, codes, weight, self._prior_, self._offset_, self._seed
+        data = scores, codes, weight, self._prior_, self._offset_, self.random_state
         return without_each_row(self._exponents, *data)
 
     @named_rows

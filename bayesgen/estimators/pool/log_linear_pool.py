@@ -199,7 +199,7 @@ class LogLinearPool(
         prior = self._prior(members, scores)
         offset = self._offset(members)
         own = scores, codes[rows], weight[rows]
-        found = sample(*own, prior, offset, self._seed)
+        found = sample(*own, prior, offset, self.random_state)
         self.classes_, self._members_, self.left_out_ = classes, members, left_out
         self.members_ = {member.name: member.clf for member in members}
         self._exponents, self._prior_, self._offset_ = found, prior, offset
@@ -212,10 +212,6 @@ class LogLinearPool(
         self._suspects = suspects.find(X, used)
         suspects.warn(self._suspects)
         return self
-
-    @property
-    def _seed(self) -> int:
-        return 0 if self.random_state is None else self.random_state
 
     def _check_arguments(self) -> None:
         refuse_unknown("exponents", self.exponents, ("model", "feature"))

@@ -124,8 +124,8 @@ def read_record(
     eta, b, offset = (np.asarray(fit[k].values) for k in ("exponents", "intercepts", "offset"))
     by_feature = state["parameters"]["exponents"] == "feature"
     number = sum(len(m.clf._feature_names()) for m in members) if by_feature else len(members)
-    draws, n_classes = eta.shape[:2], len(pool.classes_)
-    shapes = (*draws, number), (*draws, n_classes), (n_classes,)
+    size, n_classes = eta.shape[:2], len(pool.classes_)
+    shapes = (*size, number), (*size, n_classes), (n_classes,)
     for value, shape in zip((eta, b, offset), shapes, strict=True):
         if value.shape != shape or not value.size or not np.isfinite(value).all():
             raise ValueError("the exponents of the pool are not as many finite numbers as it needs")
