@@ -18,7 +18,9 @@ from scipy.stats import multivariate_normal
 
 import bayesgen as bg
 
-SMALL = [(k, c, n) for k in ("common", "own", "skewed") for c, n in ((2, 5), (2, 80), (3, 20), (10, 20))]
+SMALL = [
+    (k, c, n) for k in ("common", "own", "skewed") for c, n in ((2, 5), (2, 80), (3, 20), (10, 20))
+]
 FULL = [
     (k, c, n) for k in ("common", "own", "skewed") for c in (2, 3, 10) for n in (5, 20, 80, 200)
 ]
@@ -77,9 +79,7 @@ def settings(grid, n_tables):
             if kind == "skewed":
                 logs = lambda Z: np.where(np.arange(D) % 2 == 0, np.log(np.abs(Z)), Z)  # noqa: E731
             pool = bg.LogLinearPool().fit(X, y)
-            rows.append(
-                [measure(pool, T, p(T)), measure(model.fit(logs(X), y), logs(T), p(T))]
-            )
+            rows.append([measure(pool, T, p(T)), measure(model.fit(logs(X), y), logs(T), p(T))])
         mean = np.mean(rows, axis=0)
         every.append(mean)
         print(f"{kind:8s} C {n_classes:2d} n {n:3d}", *(_line(m) for m in mean), flush=True)
@@ -99,12 +99,24 @@ def given(n_tables):
             sd = np.sqrt(1 / rng.gamma(3.0, 1 / 2.0, size=(n_classes, D)))
             mean = rng.normal(size=(n_classes, D)) * sd / np.sqrt(0.2)
             y = np.repeat(np.arange(n_classes), n)
-            X, T = (mean[c] + sd[c] * rng.normal(size=(len(c), D)) for c in (y, rng.integers(n_classes, size=TEST)))
+            X, T = (
+                mean[c] + sd[c] * rng.normal(size=(len(c), D))
+                for c in (y, rng.integers(n_classes, size=TEST))
+            )
             logs = -0.5 * ((T[:, None] - mean) / sd) ** 2 - np.log(sd)
             p = softmax(logs.sum(axis=2), axis=1)
             member = bg.GaussianNB(mu0=0.0, kappa0=0.2, nu0=6.0, sigma2_0=2 / 3)
-            rows.append([measure(bg.LogLinearPool([member]).fit(X, y), T, p), measure(member.fit(X, y), T, p)])
-        print(f"prior    C {n_classes:2d} n {n:3d}", *(_line(m) for m in np.mean(rows, axis=0)), flush=True)
+            rows.append(
+                [
+                    measure(bg.LogLinearPool([member]).fit(X, y), T, p),
+                    measure(member.fit(X, y), T, p),
+                ]
+            )
+        print(
+            f"prior    C {n_classes:2d} n {n:3d}",
+            *(_line(m) for m in np.mean(rows, axis=0)),
+            flush=True,
+        )
 
 
 def main():

@@ -163,7 +163,7 @@ def feature_scores(member: Member, X: Any, y: Any, weight: Array) -> Array:
 
 
 def feature_draws(member: Member, rows: Any, theta: Theta, exponents: Array) -> tuple[Array, int]:
-    """(draws, N, C) sum over columns of exponents times `comparable` scores, and how many columns.
+    """(draws, N, C) exponents times `comparable` scores less their means, summed; how many columns.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def feature_draws(member: Member, rows: Any, theta: Theta, exponents: Array) -> 
                 for name, dims in block.family.params.items()
             }
             cells = comparable(one.log_likelihood(x[:, [j]], own)[0])
-            out += exponents[:, at, None, None] * cells
+            out += exponents[:, at, None, None] * (cells - cells.mean(axis=0))
             used += 1
     return out, used
 
