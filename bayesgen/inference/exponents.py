@@ -469,6 +469,8 @@ def _hamiltonian(target: _Target, rng: np.random.Generator) -> Array:
     kept = [walk.step() for _ in range(_THIN * DRAWS)]
     for _ in range(_ROUNDS):
         draws = np.array(kept[:: len(kept) // DRAWS]).swapaxes(0, 1)
+        # z and -z are one exponent; to fold the chains themselves would be wrong with this metric
+        draws[..., : target.m] = np.abs(draws[..., : target.m])
         r_hat = _split_r_hat(draws)
         if r_hat <= LARGEST_R_HAT:
             return draws
@@ -491,7 +493,7 @@ class _Walk:
         self.target, self.rng = target, rng
         self._scale(covariance)
         self.x = x + rng.standard_normal((CHAINS, len(x))) @ self.root.T
-        self._fold()
+        self.x[:, : target.m] = np.abs(self.x[:, : target.m])
         self.value, self.slopes = target.value(self.x), target.slopes(self.x)
         self._adapt_from(len(x) ** -0.25)
 
@@ -510,10 +512,6 @@ class _Walk:
         """Begin to average step sizes. Source: Hoffman and Gelman (2014), section 3.2."""
         self.step_size, self._centre = size, np.log(3 * size)
         self._average, self._gap, self._count = 0.0, 0.0, 0
-
-    def _fold(self) -> None:
-        """To the positive side of each z, of which the density has two alike."""
-        self.x[:, : self.target.m] = np.abs(self.x[:, : self.target.m])
 
     def step(self, *, adapt: bool = False) -> Array:
         """(chain, size) after one trajectory."""
@@ -535,9 +533,6 @@ class _Walk:
         self.value = np.where(accepted, value, self.value)
         self.x = np.where(accepted[:, None], x, self.x)
         self.slopes = np.where(accepted[:, None], slopes, self.slopes)
-        m = self.target.m
-        self.slopes[:, :m] *= np.where(self.x[:, :m] < 0, -1.0, 1.0)
-        self._fold()
         if adapt:
             self._count += 1
             self._gap += (_ACCEPTED - chance.mean() - self._gap) / (self._count + 10)
