@@ -442,63 +442,9 @@ def _candidate(clf: Any, X: Any, y: Any, weight: Any = None) -> None:
     np.testing.assert_allclose(likelihood + ratio, clf.log_evidence_, rtol=0, atol=1e-11 * size)
 
 
-def _with_gaps(X: np.ndarray) -> np.ndarray:
-    X = X.astype(object if X.dtype.kind in "US" else float)
-    X[0], X[3, 1], X[5, 0] = np.nan, np.nan, np.nan
-    return X
-
-
 PENGUINS, SPECIES = load_penguins()
 COMPLETE = PENGUINS.notna().all(axis=1)
 MEASURES = PENGUINS.filter(regex="_mm|_g$")
-SYLLABLES = np.array(["".join(RNG.choice(list("aeklo"), 9)) for _ in range(30)], dtype=object)
-BITS = (RNG.random((30, 4)) < 0.3).astype(float)
-COUNTS = RNG.poisson(3.0, (30, 4)).astype(float)
-WORDS = RNG.choice(["u", "v", "w"], (30, 3))
-REALS = RNG.normal(size=(30, 3)) @ [[1.0, 0.8, 0.0], [0.0, 0.6, 0.0], [0.5, 0.0, 20.0]]
-SYNTHETIC: dict[str, tuple[Any, Any]] = {
-    "bernoulli": (bg.BernoulliNB(0.5, 2.0), BITS),
-    "bernoulli-missing": (bg.BernoulliNB(), _with_gaps(BITS)),
-    "categorical": (bg.CategoricalNB(0.6), WORDS),
-    "categorical-missing": (bg.CategoricalNB(), _with_gaps(WORDS)),
-    "multinomial": (bg.MultinomialNB(0.4), COUNTS),
-    "poisson": (bg.PoissonNB(), COUNTS),
-    "poisson-missing": (bg.PoissonNB(2.0), _with_gaps(COUNTS)),
-    "gaussian": (bg.GaussianNB(), REALS),
-    "gaussian-missing": (bg.GaussianNB(), _with_gaps(REALS)),
-    "gaussian-tied": (bg.GaussianNB(variance="tied"), _with_gaps(REALS)),
-    "gaussian-spherical": (bg.GaussianNB(variance="spherical"), _with_gaps(REALS)),
-    "gaussian-far": (bg.GaussianNB(variance="class_spherical"), REALS * 1e-3 + 1e4),
-    "linear": (bg.LinearDiscriminant(), REALS),
-    "linear-diagonal": (bg.LinearDiscriminant(covariance="diagonal"), REALS),
-    "quadratic": (bg.QuadraticDiscriminant(), REALS),
-    "quadratic-spherical": (bg.QuadraticDiscriminant(covariance="spherical"), REALS),
-    "unigram": (bg.MarkovNB(order=1), SYLLABLES),
-    "trigram": (bg.MarkovNB(order=3, alpha=0.3), SYLLABLES),
-}
-every_estimator = pytest.mark.parametrize(("clf", "X"), SYNTHETIC.values(), ids=SYNTHETIC.keys())
-LABELS = np.array(list("abca" * 8))[:30]
-
-
-@every_estimator
-@pytest.mark.parametrize("labels", [LABELS, np.full(30, "a")], ids=["classes", "one_class"])
-@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weighted"])
-def test_evidence_of_every_estimator(clf: Any, X: Any, labels: Any, weighted: bool) -> None:
-    weight = np.random.default_rng(1).gamma(1.0, size=30) if weighted else None
-    _candidate(clone(clf).fit(X, labels, sample_weight=weight), X, labels, weight)
-
-
-@every_estimator
-def test_evidence_with_a_class_that_has_no_rows(clf: Any, X: Any) -> None:
-    clf = clone(clf).partial_fit(X, LABELS, classes=["a", "b", "c", "never"])
-    _candidate(clf, X, LABELS)
-
-
-@every_estimator
-def test_evidence_of_one_row(clf: Any, X: Any) -> None:
-    _candidate(clone(clf).fit(X[1:2], LABELS[1:2]), X[1:2], LABELS[1:2])
-
-
 REAL: dict[str, tuple[Any, Any, Any]] = {
     "mixed-missing": (bg.MixedNB(), PENGUINS, SPECIES),
     "gaussian-missing": (bg.GaussianNB(), MEASURES, SPECIES),

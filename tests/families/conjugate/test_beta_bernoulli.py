@@ -1,11 +1,8 @@
 """Bits: against SciPy's beta-binomial, enumeration, a numerical optimiser, and worked numbers."""
 
-from itertools import product
-
 import numpy as np
 import pytest
 from scipy import sparse, stats
-from scipy.optimize import minimize_scalar
 from scipy.special import polygamma
 
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
@@ -49,21 +46,6 @@ def test_predictive_is_the_beta_binomial_of_one_trial():
     np.testing.assert_allclose(posterior.log_predictive(X), expected, rtol=1e-9)
 
 
-def test_predictive_of_all_rows_sums_to_one():
-    posterior, _ = fitted(*some_rows(missing=0.2), 3, alpha=0.1)
-    everything = np.array(list(product([0, 1], repeat=5)))
-    np.testing.assert_allclose(np.exp(posterior.log_predictive(everything)).sum(axis=0), 1)
-
-
-def test_evidence_of_all_sequences_sums_to_one():
-    family, y = BetaBernoulli(alpha=0.4, beta=1.7), np.array([0, 0, 1, 0])
-    total = 0.0
-    for bits in product([0, 1], repeat=4):
-        seen = family.stats(np.array(bits)[:, None], y, 2)
-        total += np.exp(family.resolve(seen).log_evidence(seen))
-    assert total == pytest.approx(1, rel=1e-12)
-
-
 def test_thirteen_samples():
     posterior, seen = fitted(SAMPLES, LABELS, 2)
     x = np.array([[1, 1]])
@@ -94,49 +76,6 @@ def test_five_bits_from_four_rows():
     assert joint[0] / joint.sum() == pytest.approx(0.865411, abs=5e-7)
 
 
-def test_sparse_rows_and_narrow_types_are_the_same_rows():
-    X, y = some_rows(missing=0.3)
-    X[np.isnan(X).all(axis=1)] = 1
-    dense, seen = fitted(X, y, 3)
-    theta = dense.draw(np.random.default_rng(1), 4)
-    for other in (sparse.csr_matrix(X), X.astype(np.float32), np.asfortranarray(X)):
-        same, again = fitted(other, y, 3)
-        np.testing.assert_allclose(again.zeros, seen.zeros, rtol=1e-14)
-        np.testing.assert_allclose(
-            same.log_likelihood(other, theta), dense.log_likelihood(X, theta), rtol=1e-12
-        )
-    whole, _ = some_rows()
-    for dtype in (bool, np.uint8, np.int64):
-        np.testing.assert_allclose(
-            dense.log_predictive(whole.astype(dtype)), dense.log_predictive(whole)
-        )
-
-
-def test_a_missing_cell_is_a_dropped_column():
-    X, y = some_rows(missing=0.3)
-    posterior, _ = fitted(X, y, 3)
-    for x in X[:8]:
-        kept = np.flatnonzero(~np.isnan(x))
-        sub = BetaBernoulli(posterior.alpha[:, kept], posterior.beta[:, kept])
-        np.testing.assert_allclose(
-            posterior.log_predictive(x[None]), sub.log_predictive(x[None, kept]), rtol=1e-12
-        )
-    for j in range(X.shape[1]):
-        seen = ~np.isnan(X[:, j])
-        alone, _ = fitted(X[seen, j : j + 1], y[seen], 3)
-        np.testing.assert_allclose(posterior.alpha[:, [j]], alone.alpha, rtol=1e-14)
-        np.testing.assert_allclose(posterior.beta[:, [j]], alone.beta, rtol=1e-14)
-
-
-def test_weights_are_repeated_rows():
-    X, y = some_rows(missing=0.2)
-    weight = np.random.default_rng(2).integers(0, 4, len(y))
-    a, _ = fitted(X, y, 3, weight.astype(float))
-    b, _ = fitted(np.repeat(X, weight, axis=0), np.repeat(y, weight), 3)
-    np.testing.assert_allclose(a.alpha, b.alpha)
-    np.testing.assert_allclose(a.beta, b.beta)
-
-
 def test_real_weights_leave_no_trace_of_rounding():
     """0.1 + 0.2 + ... summed twice in different ways: the zeros of a column of ones are 0."""
     weight = np.random.default_rng(0).random(1001)
@@ -147,16 +86,6 @@ def test_real_weights_leave_no_trace_of_rounding():
     assert posterior.mle(seen)["theta"][0, 0] == 1
     with np.errstate(divide="ignore"):
         assert posterior.log_likelihood(np.zeros((1, 1)), posterior.mle(seen)) == -np.inf
-
-
-def test_map_is_the_mode():
-    posterior, _ = fitted(*some_rows(), 3, alpha=1.5, beta=2.5)
-    for c, j in np.ndindex(3, 5):
-        density = stats.beta(posterior.alpha[c, j], posterior.beta[c, j])
-        best = minimize_scalar(
-            lambda p, density=density: -density.logpdf(p), bounds=(0, 1), method="bounded"
-        )
-        assert posterior.map()["theta"][c, j] == pytest.approx(best.x, abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -197,26 +126,6 @@ def test_cumulants_are_polygammas():
         cumulants(posterior, x, [1, 1, 0], radius, 3), both, rtol=1e-9
     )  # the classes are independent
     assert not np.isfinite(posterior.cgf(x[None], np.array([-cells[0].min() - 0.5, 0, 0])))
-
-
-def test_draws_converge_to_the_predictive():
-    X, y = some_rows(missing=0.2)
-    posterior, _ = fitted(X, y, 3)
-    theta = posterior.draw(np.random.default_rng(3), 20_000)
-    ratio = np.exp(posterior.log_likelihood(X[:6], theta) - posterior.log_predictive(X[:6]))
-    mcse = ratio.std(axis=0) / np.sqrt(len(ratio))
-    assert np.all(np.abs(ratio.mean(axis=0) - 1) < 4.5 * mcse)
-
-
-def test_linear_form_is_the_rule():
-    X, y = some_rows()
-    posterior, _ = fitted(X, y, 3, alpha=2, beta=2)
-    for theta in (None, posterior.map(), {"theta": np.full((3, 5), 0.3)}):
-        w, w0 = posterior.linear_form(theta)
-        expected = (
-            posterior.log_predictive(X) if theta is None else posterior.log_likelihood(X, theta)
-        )
-        np.testing.assert_allclose(X @ w.T + w0, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_huge_counts():

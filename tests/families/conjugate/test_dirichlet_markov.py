@@ -1,6 +1,5 @@
 """Dirichlet-Markov: enumeration, the chain rule in exact fractions, SciPy, mpmath, plain loops."""
 
-import json
 from collections import Counter
 from fractions import Fraction
 from itertools import product
@@ -156,25 +155,6 @@ def test_a_vocabulary_whose_ngrams_overflow_64_bits():
     assert posterior.log_predictive(alone)[0, 0] == pytest.approx(expected, rel=1e-12)
 
 
-def test_evidence_is_the_product_of_predictives_and_of_parts():
-    rng = RNG(2)
-    X, y = random_documents(rng, 15, 3), rng.integers(2, size=15)
-    for prior in DirichletMarkov.examples(2, 3):
-        stats = prior.stats(X, y, 2)
-        posterior, total = prior, 0.0
-        for i in range(15):
-            total += posterior.log_predictive(X[i : i + 1])[0, y[i]]
-            posterior = posterior.update(prior.stats(X[i : i + 1], y[i : i + 1], 2))
-        assert prior.log_evidence(stats) == pytest.approx(total, rel=1e-12)
-        first, rest = prior.stats(X[:6], y[:6], 2), prior.stats(X[6:], y[6:], 2)
-        middle = prior.update(first)
-        parts = prior.log_evidence(first) + middle.log_evidence(rest)
-        assert parts == pytest.approx(total, rel=1e-12)
-        at_once, in_parts = prior.update(stats), middle.update(rest)
-        np.testing.assert_array_equal(at_once.grams, in_parts.grams)
-        np.testing.assert_array_equal(at_once.counts, in_parts.counts)
-
-
 def test_no_documents_and_empty_documents():
     family = DirichletMarkov(3, 4)
     stats = family.stats(documents([], []), np.array([0, 1]), 2)
@@ -301,27 +281,6 @@ def test_errors_name_the_document():
         DirichletMarkov(2).resolve(empty)
     with pytest.raises(ValueError, match="alpha must be > 0"):
         DirichletMarkov(2, 3, 0.0).resolve(stats)
-
-
-def test_round_trip_of_prior_posterior_and_stats():
-    rng = RNG(4)
-    X, y = random_documents(rng, 10, 3), np.arange(10) % 2
-    for prior in DirichletMarkov.examples(2, 3):
-        stats = prior.stats(X, y, 2)
-        posterior = prior.update(stats)
-        for record in (prior, posterior, stats):
-            settings = json.loads(json.dumps(record.settings()))
-            arrays = {k: np.array(v) for k, (_, v) in record.arrays().items()}
-            again = type(record).from_parts(arrays, settings)
-            assert again.settings() == record.settings()
-            for name, (_, value) in record.arrays().items():
-                np.testing.assert_array_equal(getattr(again, name), value)
-        again = prior.read_stats({k: v for k, (_, v) in stats.arrays().items()}, stats.settings())
-        same_stats(again, stats)
-        again = type(posterior).from_parts(
-            {k: v for k, (_, v) in posterior.arrays().items()}, posterior.settings()
-        )
-        np.testing.assert_array_equal(again.log_predictive(X), posterior.log_predictive(X))
 
 
 # --------------------------------------------------------------------------------- unknown tokens
@@ -556,51 +515,6 @@ def test_draws_are_dirichlet_and_never_zero():
 # ------------------------------------------------------------------------------------- simulation
 
 
-def frequencies(sample, n_tokens):
-    code = [int("0" + "".join(map(str, d)), n_tokens) for d in sample]
-    return np.bincount(code, minlength=n_tokens**3) / len(sample)
-
-
-@pytest.mark.parametrize("order", [1, 2, 3])
-def test_simulated_frequencies(order):
-    rng = RNG(order)
-    X, y = documents([0, 1, 0, 1, 1], [1, 1], [0]), [0, 1, 0]
-    posterior = fitted(X, y, order, 2, alpha=[0.5, 1.0], length=3)
-    words = documents(*product(range(2), repeat=3))
-    n = 20_000
-    theta = {"theta": posterior.draw(rng, 1)["theta"][0]}
-    for c in range(2):
-        labels = np.full(n, c)
-        for sample, log_p in (
-            (posterior.simulate_predictive(rng, labels), posterior.log_predictive(words)),
-            (posterior.simulate(rng, theta, labels), posterior.log_likelihood(words, theta)),
-        ):
-            p = np.exp(log_p[:, c])
-            error = np.sqrt(p * (1 - p) / n)
-            assert p.sum() == pytest.approx(1.0)
-            assert np.all(np.abs(frequencies(sample, 2) - p) <= 4.5 * error + 1e-12)
-
-
-def test_one_theta_for_each_row_is_the_predictive():
-    rng, n = RNG(11), 20_000
-    posterior = fitted(documents([0, 1, 0], [1]), [0, 0], 2, 2, alpha=0.7, length=3)
-    sample = posterior.simulate(rng, posterior.draw(rng, n), np.zeros(n, dtype=int))
-    p = np.exp(posterior.log_predictive(documents(*product(range(2), repeat=3)))[:, 0])
-    assert np.all(np.abs(frequencies(sample, 2) - p) <= 4.5 * np.sqrt(p * (1 - p) / n))
-
-
-def test_prior_draws_make_documents():
-    rng, y = RNG(12), np.arange(40) % 2
-    for prior in DirichletMarkov.examples(2, 3):
-        theta = {"theta": prior.draw(rng, 1)["theta"][0]}
-        X = prior.simulate(rng, theta, y)
-        assert X.shape == (40,)
-        assert X.dtype == object
-        assert all(d.shape == (6,) and d.dtype == np.int64 for d in X)
-        assert np.isfinite(prior.log_likelihood(X, theta)).all()
-        assert prior.stats(X, y, 2).counts.sum() == 240
-
-
 def test_generation_gives_valid_codes_also_at_dead_ends():
     X, y = documents([0, 1, 2], [3]), [0, 1]  # nothing follows 1 2, or 3
     family = DirichletMarkov(3, 5, 0.01, length=50)
@@ -676,35 +590,6 @@ def test_cgf(order):
     assert real.dtype == np.float64
     np.testing.assert_allclose(real, posterior.cgf(plain, t.real + 0j), rtol=1e-12, atol=1e-14)
     assert not np.isfinite(posterior.cgf(plain, np.array([-50.0, 0]))[[0, 2, 3]]).any()
-
-
-def test_cumulants_from_the_cgf():
-    rng = RNG(13)
-    X, y = random_documents(rng, 12, 3), np.arange(12) % 2
-    posterior = fitted(X, y, 2, 3, alpha=0.8)
-    new = documents([0, 1, 0, 1, 1, 2], [2, 2, 0])
-    h = 1e-20  # complex step: exact first derivatives
-    for i, document in enumerate(new):
-        inside = ngram_counts([document], 2)
-        for c in range(2):
-            train = ngram_counts(X[y == c], 2)
-            mean = var = 0.0
-            for context in {k for k, _ in inside}:
-                n = np.array([inside[context, v] for v in range(3)])
-                a = 0.8 + np.array([train[context, v] for v in range(3)])
-                mean += n @ psi(a) - n.sum() * psi(a.sum())
-                var += n**2 @ polygamma(1, a) - n.sum() ** 2 * polygamma(1, a.sum())
-            e = np.eye(2)[c]
-            slope = posterior.cgf(new, 1j * h * e)[i].imag / h
-            assert slope == pytest.approx(mean, rel=1e-10)
-            step = 1e-5
-            second = posterior.cgf(new, (step + 1j * h) * e)[i].imag
-            second -= posterior.cgf(new, (-step + 1j * h) * e)[i].imag
-            assert second / h / (2 * step) == pytest.approx(var, rel=1e-6)
-    theta = posterior.draw(rng, 20_000)
-    a = posterior.log_likelihood(new, theta)
-    slopes = np.stack([posterior.cgf(new, 1j * h * e).imag / h for e in np.eye(2)], axis=-1)
-    assert np.all(np.abs(a.mean(axis=0) - slopes) < 4 * a.std(axis=0) / np.sqrt(len(a)))
 
 
 # --------------------------------------------------------------------------------------- real text
