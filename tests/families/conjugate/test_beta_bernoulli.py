@@ -10,8 +10,6 @@ from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.shared.removal_by_cgf import removal_by_cgf
 
 # 13 samples of two bits: class 0 once (1, 1); class 1 four times each of the other three rows
-SAMPLES = np.array([[1, 1]] + 4 * [[1, 0], [0, 1], [0, 0]])
-LABELS = np.array([0] + 12 * [1])
 
 
 def fitted(X, y, n_classes, weight=None, **prior):
@@ -44,36 +42,6 @@ def test_predictive_is_the_beta_binomial_of_one_trial():
         for j in range(5)
     )
     np.testing.assert_allclose(posterior.log_predictive(X), expected, rtol=1e-9)
-
-
-def test_thirteen_samples():
-    posterior, seen = fitted(SAMPLES, LABELS, 2)
-    x = np.array([[1, 1]])
-    joint = np.exp(posterior.log_predictive(x)[0]) * [2 / 15, 13 / 15]
-    assert joint[0] / joint.sum() == pytest.approx(1568 / 4493, rel=1e-13)
-    mle = posterior.mle(seen)
-    joint = np.exp(posterior.log_likelihood(x, mle)[0]) * [1 / 13, 12 / 13]
-    assert joint[0] / joint.sum() == pytest.approx(3 / 7, rel=1e-13)
-    jeffreys, _ = fitted(SAMPLES, LABELS, 2, alpha=0.5, beta=0.5)
-    joint = np.exp(jeffreys.log_predictive(x)[0]) * [1.5 / 14, 12.5 / 14]
-    assert joint[0] / joint.sum() == pytest.approx(0.3603412, abs=5e-8)
-
-
-def test_information_of_the_thirteen_samples():
-    posterior, seen = fitted(SAMPLES, LABELS, 2)
-    mle = posterior.information(posterior.mle(seen), np.array([1, 12]) / 13)
-    assert mle[0] == pytest.approx(0.0787269, abs=5e-8)
-    assert mle[0] / np.log(2) == pytest.approx(0.1135789, abs=5e-8)
-    mean = posterior.information(posterior.mean(), np.array([2, 13]) / 15)
-    assert mean[0] == pytest.approx(0.0226386, abs=5e-8)
-
-
-def test_five_bits_from_four_rows():
-    """Class 0: one row of ones; class 1: each bit set in one row of three."""
-    X = np.array([[1, 1, 1, 1, 1], [1, 0, 0, 1, 0], [0, 1, 0, 0, 1], [0, 0, 1, 0, 0]])
-    posterior, _ = fitted(X, np.array([0, 1, 1, 1]), 2)
-    joint = np.exp(posterior.log_predictive(np.ones((1, 5)))[0]) * [2 / 6, 4 / 6]
-    assert joint[0] / joint.sum() == pytest.approx(0.865411, abs=5e-7)
 
 
 def test_real_weights_leave_no_trace_of_rounding():

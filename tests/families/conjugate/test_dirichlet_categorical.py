@@ -154,13 +154,6 @@ def test_the_prior_pseudo_count_of_the_unseen_stays_and_scales():
     np.testing.assert_array_equal(fixed.new, np.full((3, 4), 0.5))
 
 
-def test_a_black_swan():
-    X, y = np.array([[0], [0], [1]]), np.array([0, 0, 1])
-    posterior, seen = fitted(X, y, 2, n_categories=(3,))
-    assert np.all(posterior.log_likelihood(np.array([[2]]), posterior.mle(seen)) == -np.inf)
-    assert np.isfinite(posterior.log_predictive(np.array([[2]]))).all()
-
-
 # -- category sets ---------------------------------------------------------------------------
 
 

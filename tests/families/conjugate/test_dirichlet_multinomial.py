@@ -71,36 +71,6 @@ def test_predictive_is_scipys():
     np.testing.assert_allclose(posterior.log_predictive(X), expected, rtol=1e-9, atol=1e-12)
 
 
-def test_one_document_a_class_and_five_times_the_same_word():
-    """Both posterior means are uniform: the plug-in cannot tell, the predictive can."""
-    posterior, _ = fitted(np.array([[1, 1, 1], [2, 2, 2]]), np.array([0, 1]), 2)
-    x = np.array([[5, 0, 0]])
-    for log_p, expected in (
-        (posterior.log_predictive(x), 0.593361),
-        (posterior.log_likelihood(x, posterior.mean()), 0.5),
-    ):
-        p = np.exp(log_p[0])
-        assert p[0] / p.sum() == pytest.approx(expected, abs=5e-7)
-
-
-def test_the_four_word_documents():
-    theta = {"theta": np.array([[0.5, 0.4, 0.05, 0.05], [0.1, 0.1, 0.5, 0.3]])}
-    family = DirichletMultinomial(np.ones((2, 4)))
-    x = np.array([[3, 2, 1, 0]])  # dog dog cat dog cat tulip
-    mass = np.exp(family.log_likelihood(x, theta)[0]) / 60  # 6!/(3! 2! 1!) orders
-    np.testing.assert_allclose(mass, [0.001, 5e-6], rtol=1e-12)
-    w, w0 = family.linear_form(theta)
-    assert (x @ w.T + w0)[0] @ [1, -1] == pytest.approx(np.log(200), rel=1e-12)
-
-
-def test_a_black_swan():
-    X, y = np.array([[2, 1, 0], [0, 3, 0]]), np.array([0, 1])
-    posterior, seen = fitted(X, y, 2)
-    swan = np.array([[0, 0, 1]])
-    assert np.all(posterior.log_likelihood(swan, posterior.mle(seen)) == -np.inf)
-    assert np.isfinite(posterior.log_predictive(swan)).all()
-
-
 # -- evidence --------------------------------------------------------------------------------
 
 

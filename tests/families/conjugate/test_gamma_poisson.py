@@ -96,16 +96,6 @@ def test_likelihood_is_scipys_poisson():
     )
 
 
-def test_a_black_swan():
-    X, y = np.array([[2, 0], [3, 0]]), np.array([0, 1])
-    posterior, seen = fitted(X, y, 2)
-    swan = np.array([[2, 1]])
-    assert np.all(posterior.log_likelihood(swan, posterior.mle(seen)) == -np.inf)
-    assert np.isfinite(posterior.log_predictive(swan)).all()
-    large = np.array([[2, 10**6]])
-    assert np.all(posterior.log_likelihood(large, posterior.mle(seen)) == -np.inf)
-
-
 # -- evidence --------------------------------------------------------------------------------
 
 
