@@ -1,6 +1,7 @@
 """PyMC models of classifiers with a closed form: their names, labels, class weights and draws.
 
-That a family's graph is its closed form is asked by ``tests/laws/test_pymc.py``.
+That a family's graph is its closed form is asked by ``tests/laws/test_pymc.py``; what PyMC makes of
+draws of the closed form, by ``tests/datatree/test_arviz.py``.
 """
 
 import warnings
@@ -222,39 +223,6 @@ def test_ragged_theta_has_the_jacobian_of_pymc_s_simplex() -> None:
         assert ours({value.name: z[None]}) == pytest.approx(
             theirs({"three_simplex__": z[:2], "two_simplex__": z[2:]}), rel=1e-12
         )
-
-
-def in_pymc(case: Case) -> tuple[Any, np.ndarray, Any]:
-    """Draws of the closed form, and what PyMC makes of them: (draws,) log likelihoods, new rows."""
-    tree = case.fitted.draw_posterior(draws=3, chains=1)
-    with case.fitted.to_pymc(case.X, Y, likelihood="rows"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the progress bar, and of what PyMC does not track
-        options: dict[str, Any] = {"progressbar": False, "compile_kwargs": {"mode": PYTHON}}
-        rows = pm.compute_log_likelihood(tree, extend_inferencedata=False, **options)["x"]
-        new = pm.sample_posterior_predictive(tree, random_seed=1, **options)
-    return tree["posterior"], rows.values[0].reshape(3, -1).sum(axis=1), new["posterior_predictive"]
-
-
-@pytest.mark.parametrize("name", ["linear-constant", "quadratic-own-prior", "gaussian-missing"])
-def test_closed_form_draws_feed_the_model(name: str) -> None:
-    case = CASES[name]
-    posterior, found, new = in_pymc(case)
-    theta = {name: posterior[name].values[0] for name in case.fitted.model_.params}
-    ours = case.fitted.prior_.family.log_likelihood(case.encoded, theta)
-    np.testing.assert_allclose(found, ours[:, np.arange(N), CODES].sum(axis=1), rtol=1e-9)
-    assert new["x"].sizes["draw"] == 3
-
-
-def test_closed_form_draws_feed_the_ragged_model() -> None:
-    case = CASES["categorical-ragged"]
-    posterior, found, new = in_pymc(case)
-    ours = np.zeros(3)
-    for label, row in zip(Y, case.X, strict=True):
-        for j, category in enumerate(row):
-            cell = {"class": label, "feature_category": f"x{j}, {category}"}
-            ours += np.log(posterior["theta"].isel(chain=0).sel(cell).values)
-    np.testing.assert_allclose(found, ours, rtol=1e-9)
-    assert (new["x"].max(("chain", "draw", "obs_id")) < [3, 1, 2, 4]).all()
 
 
 def test_one_feature_of_a_multinomial_is_no_random_variable() -> None:
