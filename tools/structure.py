@@ -66,7 +66,7 @@ FIGURES = {
     "interval, C 3: file changes": Figure(64, 35, 35, 64),
     "explain: file changes": Figure(536, 60, 60, 536),
     "report: file changes": Figure(8_336, 1_000, 1_000, 8_336),
-    "lines of tests": Figure(40_700, 35_000, 38_000, 38262),
+    "lines of tests": Figure(40_700, 35_000, 38_000, 38272),
 }
 APART = ("benchmarks", "fuzz")
 TABLES = ("Table", "Rows")  # classes that hold a table as it was given, by name

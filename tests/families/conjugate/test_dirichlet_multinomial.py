@@ -250,12 +250,19 @@ def test_huge_counts(container, alpha):
     np.testing.assert_allclose(family.log_likelihood(X, draws), [expected] * 2, rtol=1e-9)
 
 
-def test_cgf_of_huge_counts():
-    family = DirichletMultinomial(HUGE_ALPHA[:2])
-    for t in (0.5, -0.1, 0.3j, 2 + 1j):
-        got = family.cgf(HUGE_ROWS[:5], np.array([t, 0]))
-        expected = [exact_cgf(x, HUGE_ALPHA[0], t) for x in HUGE_ROWS[:5]]
-        np.testing.assert_allclose(got, expected, rtol=1e-9)
+@pytest.mark.parametrize("container", [np.array, sparse.csr_matrix])
+def test_cgf_of_huge_counts(container):
+    family, X = DirichletMultinomial(HUGE_ALPHA[:2]), container(HUGE_ROWS[:5])
+    t = np.array([0.5, -0.1, 0.3j, 2 + 1j])
+    expected = [[exact_cgf(x, HUGE_ALPHA[0], u) for x in HUGE_ROWS[:5]] for u in t]
+    got = family.cgf(X, t[:, None, None] * [1, 0])
+    np.testing.assert_allclose(got, expected, rtol=1e-9)
+    each = t[[[0, 1, 2, 3, 0], [3, 2, 1, 0, 3]]]  # a t of each row's own, twice
+    rows = HUGE_ROWS[:5]
+    expected = [
+        [exact_cgf(x, HUGE_ALPHA[0], u) for x, u in zip(rows, v, strict=True)] for v in each
+    ]
+    np.testing.assert_allclose(family.cgf(X, each[..., None] * [1, 0]), expected, rtol=1e-9)
 
 
 def test_the_prior_that_the_evidence_prefers_at_huge_counts():

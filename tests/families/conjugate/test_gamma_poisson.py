@@ -286,12 +286,15 @@ CGF_OF_HUGE = [
 ]
 
 
-def test_cgf_of_huge_counts():
-    for t in (0.5, -1e-13, 0.3j, 2 + 1j):
-        for x, shape, rate in CGF_OF_HUGE:
-            family = GammaPoisson(np.array([[shape]]), np.array([[rate]]))
-            got = family.cgf(np.array([[x]]), np.array([t]))[0]
-            np.testing.assert_allclose(got, exact_cgf(x, shape, rate, t), rtol=1e-9)
+@pytest.mark.parametrize("container", [np.array, sparse.csr_matrix])
+def test_cgf_of_huge_counts(container):
+    for x, shape, rate in CGF_OF_HUGE:
+        family = GammaPoisson(np.array([[shape]]), np.array([[rate]]))
+        t = np.array([0.5, -1e-13, 0.3j, 2 + 1j])
+        each = t[[[0, 1], [2, 3]]]  # a t of each row's own, twice
+        got = family.cgf(container([[x], [x]]), each[..., None])
+        expected = [[exact_cgf(x, shape, rate, u) for u in v] for v in each]
+        np.testing.assert_allclose(got, expected, rtol=1e-9)
 
 
 def test_the_prior_that_the_evidence_prefers_at_huge_counts():
