@@ -81,6 +81,9 @@ class BernoulliNB(GenerativeClassifier):
         refuse_no_threshold(self.binarize)
         return BetaBernoulli(self.alpha, self.beta)
 
+    def _cells_as_read(self) -> list[Any]:
+        return [self.binarize] * len(self._column_names())
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True  # a bit per column is too little for blobs

@@ -322,6 +322,9 @@ class MarkovNB(GenerativeClassifier):
             refuse_texts(documents, self.tokens, "the classifier was fitted to texts")
         return documents
 
+    def _cells_as_read(self) -> list[Any]:
+        return [(self.tokens, tuple(self.vocabulary_.tokens))]
+
     def _of_table(self, X: Any) -> Any:
         frame = nw.from_native(X)
         if frame.shape[1] != 1:

@@ -96,6 +96,11 @@ class Columns(ConjugateFamily):
             own = None if theta is None else _part(theta, name, family)
             yield Block(columns, family, None if stats is None else stats.parts[k], own, f"{name}_")
 
+    @property
+    def no_evidence(self) -> str:
+        """Of the first block that says why."""
+        return next((why for f in self.families if (why := f.no_evidence)), "")
+
     def with_blocks(self, families: Sequence[ConjugateFamily]) -> Self:
         """The same columns, described by other families."""
         return replace(self, families=tuple(families))
