@@ -106,8 +106,8 @@ def compare_models(
     Exact where the posterior has a closed form: one pass over the rows, no refit. After a fit by
     draws, Pareto-smoothed importance sampling, with a note where it cannot be trusted. Of a pool,
     exponents without the row by one Newton step (`LogLinearPool.loo`). A row counts once, whatever
-    its weight, but for the exponents ``pool``. What was read from all rows before the prior was
-    fixed (scales of default priors, bins, vocabularies) is not left out.
+    its weight, but for the exponents ``pool``. What was chosen from all rows and is not left out
+    (bins, strengths, scales, ``prior="loo"``) is listed at `GenerativeClassifier.loo_log_joint`.
 
     Which weights: ``stacking`` for the mixture of the models' probabilities that predicts best
     (Yao et al. 2018, Using stacking to average Bayesian predictive distributions); ``pool`` for
@@ -116,6 +116,8 @@ def compare_models(
     ``evidence_weight``, Bayesian model averaging, only where one of the models may be taken for
     the truth about x and y. Evidence is that of p(x, y), which is dominated by x: a model can
     describe x better and tell the classes apart worse. It also depends on how wide the priors are.
+    It is compared where all models describe the same: densities or probabilities, of the same
+    columns, bins and tokens. NaN: it is not known, or the rows have chosen the structure.
 
     Examples
     --------

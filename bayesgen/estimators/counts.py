@@ -248,6 +248,12 @@ class PoissonNB(_Counts):
         ``"empirical"`` rescales shape and rate to the largest evidence p(X, y), ``"loo"`` to the
         largest leave-one-out score of the labels, in `fit` alone (`GenerativeClassifier`).
 
+    Notes
+    -----
+    X may be fractional (weights, tf-idf), and is taken as it is: the gamma function continues the
+    factorials. Class probabilities and leave-one-out are those of a score then; the densities
+    behind them sum to no 1, and ``log_evidence_`` and `score_samples` are no probabilities.
+
     References
     ----------
     Gelman et al. (2013), section 2.6; Mosteller and Wallace (1964).

@@ -214,6 +214,8 @@ class ConjugateFamily(Family):
     conjugate: ClassVar[bool] = True
     # hyper-parameters that empirical Bayes may multiply by a factor, and no others
     tunable: ClassVar[tuple[str, ...]] = ()
+    # hyper-parameters in rows, of which k times are a prior k times as strong; None: `tunable`
+    pseudo_counts: ClassVar[tuple[str, ...] | None] = None
 
     @classmethod
     @abc.abstractmethod
@@ -229,7 +231,8 @@ class ConjugateFamily(Family):
         """The prior with every hyper-parameter a full array.
 
         Hyper-parameters that are None are set from the *pooled* statistics, hence equivariant
-        under shift and scale of the columns, and the same for one fit, many chunks, or a merge.
+        under shift and scale of each column (a variance common to all columns: of all of them by
+        one factor), and the same for one fit, many chunks, or a merge.
         """
 
     @abc.abstractmethod
@@ -304,6 +307,16 @@ class ConjugateFamily(Family):
     def scaled(self, factors: Mapping[str, float]) -> Self:
         """The resolved prior with hyper-parameters multiplied, for empirical Bayes."""
         return replace(self, **{name: getattr(self, name) * f for name, f in factors.items()})
+
+    def with_strength(self, k: float) -> Self:
+        """The resolved prior, worth k times the rows; its centre and scale stay."""
+        names = self.tunable if self.pseudo_counts is None else self.pseudo_counts
+        if not names:
+            raise NotImplementedError(
+                f"{type(self).__name__} names no hyper-parameter in rows (pseudo_counts, tunable), "
+                "by which its prior could be stronger or weaker"
+            )
+        return self.scaled(dict.fromkeys(names, k))
 
     def pooled(self) -> Self:
         """The prior of one theta for all classes; raises ValueError if the classes' differ."""

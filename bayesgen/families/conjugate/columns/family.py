@@ -110,6 +110,10 @@ class Columns(ConjugateFamily):
         found: K | None = product(self, kind)
         return found
 
+    def with_strength(self, k: float) -> Self:
+        """Block by block."""
+        return self.with_blocks([f.with_strength(k) for f in self.families])
+
     def pooled(self) -> Self:
         """Block by block."""
         return self.with_blocks([f.pooled() for f in self.families])

@@ -73,7 +73,8 @@ class DirichletForest(ForestAverage, ConjugateFamily):
     levels : array (feature,) of int, or None
         Numbers of categories. None: as many for every feature as the training rows have.
     edges : array broadcasting to (class, feature, feature_bis), or None
-        Of an average 0 where two columns cannot be neighbours; else the edges. Symmetric.
+        Of an average 0 where two columns cannot be neighbours; else the edges. Symmetric. Rows
+        choose those of "tree" and "map".
     pairs : array (class, feature, feature_bis, category, category_bis), or None
         Counts behind a posterior. None: zeros, a prior.
     structure : {"average", "tree", "map", "fixed"}
@@ -98,6 +99,7 @@ class DirichletForest(ForestAverage, ConjugateFamily):
     kind: ClassVar[str] = "binned"
     statistics: ClassVar[type[Stats]] = ForestStats
     tunable: ClassVar[tuple[str, ...]] = ("strength", "root_weight")
+    pseudo_counts: ClassVar[tuple[str, ...]] = ("strength",)
     missing: ClassVar[str] = (
         "which columns depend on each other is known from complete pairs alone: pairwise counts of "
         "incomplete rows have no common margins"
