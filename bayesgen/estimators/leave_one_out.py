@@ -80,7 +80,8 @@ class LeaveOneOut(Estimator):
         from all rows stays as it was: means and scales of default priors; strengths and root
         weights that are None, or of ``prior="loo"`` and ``"empirical"``; ends of bins, categories,
         vocabularies, and the base of ``smoothing="context_tree"``. So the score is a little too
-        high; refits of all of it, or rows that were held out, tell how much. After a fit by draws, Pareto-smoothed importance sampling.
+        high; refits of all of it, or rows that were held out, tell how much. After a fit by draws,
+        Pareto-smoothed importance sampling.
 
         Examples
         --------

@@ -188,13 +188,13 @@ def test_a_base_names_tokens_and_what_is_outside():
 
 
 def test_dirichlet_perplexity_of_unknown_tokens_is_marked_and_no_other():
-    """Over the next token, an unknown one included, its probabilities sum to 1 + 1/V."""
+    """Over the next token, an unknown one included, its probabilities sum to more than 1."""
     clf = bg.MarkovNB(4, 0.5).fit(TEXTS, LABELS)
     log_p = clf.predict_joint_log_proba(["a", "b", "c", " ", "?"])
     weights = np.exp(clf.predict_joint_log_proba([""])[0])
     total, known = (np.exp(part).sum(axis=0) / weights for part in (log_p, log_p[:4]))
     np.testing.assert_allclose(known, 1.0, rtol=1e-12)
-    assert (total > 1.05).all()
+    assert (total > 1.02).all()
     assert np.isfinite(clf.perplexity(["abba", "c"])).all()
     with pytest.warns(UserWarning, match="2 tokens are outside the vocabulary"):
         clf.perplexity(["abba", "a??"])

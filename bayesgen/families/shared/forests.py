@@ -143,13 +143,13 @@ class ForestAverage(abc.ABC):
             return []
         return [replace(self, edges=np.zeros_like(self.edges))]  # type: ignore[type-var]
 
-    def given_edges(self, n_classes: int, n_features: int, known: bool) -> Array:
+    def given_edges(self, n_classes: int, n_features: int, resolved: bool) -> Array:
         """`edges` as given, checked: (C, D, D), or (C, 1, 1) ones where all are allowed.
 
-        `known`: the family is resolved, and a forest that rows choose is in its `edges`.
+        `resolved`: the family is resolved, and a forest that rows choose is in its `edges`.
         """
         refuse_unknown("structure", self.structure, get_args(StructureName))
-        if self.chooses and self.edges is not None and not known:
+        if self.chooses and self.edges is not None and not resolved:
             raise ValueError(
                 f"structure={self.structure!r} chooses the edges by the rows: give edges= with "
                 "structure='fixed', or with 'average' those that may be"
