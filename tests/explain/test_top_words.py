@@ -60,6 +60,20 @@ def test_more_words_than_there_are_and_more_than_two_classes():
     assert found["word"].values[:, 0].tolist() == ["x0", "x1", "x2"]
 
 
+def test_words_are_chosen_by_weighted_odds():
+    """The other class that has the word is rare: against the others as they come it is sure."""
+    y = np.repeat(["a", "common", "rare"], [100, 1000, 10])
+    X = np.zeros((len(y), 9))
+    X[y == "a", 0] = 1.0  # of class a and of the rare one
+    X[y == "rare", 0] = 1.0
+    X[:30, 1:8] = 1.0  # of fewer rows of class a alone
+    X[:, 8] = 1.0
+    clf = bg.BernoulliNB().fit(X, y)
+    every = bg.top_words(clf, n=9)["word"].sel({"class": "a"}).values
+    assert every[0] == "x0"
+    assert bg.top_words(clf, n=1)["word"].sel({"class": "a"}).values[0] == "x0"
+
+
 def test_other_classifiers_are_refused():
     with pytest.raises(TypeError, match=r"BernoulliNB or MultinomialNB.*GaussianNB"):
         bg.top_words(bg.GaussianNB().fit([[0.0], [1.0]], [0, 1]))

@@ -99,8 +99,9 @@ def test_cgf_at_powers_is_the_evidence_of_rows_that_often(case, missing):
     whole = case.rng(22).integers(1, 4, size=(6, C))
     whole[:3] = [3 * np.eye(C, dtype=int)[0], np.full(C, 2), 40 * np.eye(C, dtype=int)[-1]]
     powers = 5 * case.rng(23).random((3, C))  # a weight is a power of the likelihood
-    found = posterior.cgf(X, np.concatenate([whole, powers])[:, None])
-    in_complex = posterior.cgf(X, np.concatenate([whole, powers])[:, None] + 0j)
+    t = np.concatenate([whole, powers])[:, None]
+    found = posterior.cgf(X, t)
+    of_each_row = posterior.cgf(X, np.repeat(t, X.shape[0], axis=1) + 0j)
     for i in range(X.shape[0]):
         row = X[i : i + 1]
         of_rows = [stack([row] * int(n.sum())) for n in whole]
@@ -108,7 +109,7 @@ def test_cgf_at_powers_is_the_evidence_of_rows_that_often(case, missing):
         stats += [case.stats(stack([row] * C), labels, t) for t in powers]
         expected = np.array([posterior.log_evidence(s) for s in stats])
         close(found[:, i], expected)
-        close(in_complex[:, i], expected + 0j)
+        close(of_each_row[:, i], expected + 0j)
 
 
 def test_cgf_after_a_row_is_that_before_it_one_step_on(case):
