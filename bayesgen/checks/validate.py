@@ -61,6 +61,9 @@ _NUMBERS = 1 << 26  # of the reference: 512 MB
 _SCORES = 30_000  # draws of covariances, of which only densities are kept
 _ROWS = 20  # whose densities and probabilities are compared
 _FEW_ROWS = 5  # whose intervals and cumulants are
+_SIMULATED, _CELLS = 100_000, 1 << 22  # simulated rows of a class, and their cells, at most
+_FEWEST = 1000  # fewer of them tell nothing
+ENDS = "label", "against"  # of log-odds that are explained
 
 
 def validate(
@@ -241,11 +244,63 @@ def _compared(
         }
         own = _safe_indexing(tested, used[few])
         add_coverage(out, fitted, own, odds, [p for places_of_row in shown for p in places_of_row])
+        skipped += _add_explained(out, fitted, own, reference.log_joint[:, :, few])
     else:
         skipped.append("credible intervals: one class has probability 1")
+    skipped += _add_simulated(out, fitted, data, rng)
     skipped += _add_expectations(out, fitted, drawn, rng)
     skipped += _add_scores(out, fitted, rng)
     return out, skipped
+
+
+def _add_explained(into: Comparisons, fitted: Any, X: Any, log_joint: Array) -> list[str]:
+    """Mean log-odds that `explain` divides among features, with draws (1, S, n, C)."""
+    try:
+        table = fitted.explain(X, method="approx")
+    except (NotImplementedError, ValueError) as error:
+        return [f"log-odds explained: {error}"]
+    place, codes = np.arange(log_joint.shape[2]), [fitted._codes_of(table[k].values) for k in ENDS]
+    drawn = log_joint[:, :, place, codes[0]] - log_joint[:, :, place, codes[1]]
+    exact = table["mean_log_odds"].values
+    agreement = compare_mean(drawn, exact, independent=True)
+    into.add("log odds explained", [f"row {i}" for i in place], agreement, source=INDEPENDENT)
+    return []
+
+
+def _add_simulated(
+    into: Comparisons, fitted: Any, data: _Data, rng: np.random.Generator
+) -> list[str]:
+    """Rows that `simulate` makes, with the predictive that they are said to come from.
+
+    The ratio of the predictive after one more row to that before it has mean 1 over rows of the
+    predictive, whatever that row is: it is each class's least likely, its median and its likeliest.
+    """
+    model, rows = fitted.model_, data.rows
+    log_p = model.family.log_predictive(rows)[np.arange(len(data.codes)), data.codes]
+    n = int(min(_SIMULATED, _NUMBERS // model.family.n_parameters(), _CELLS // _cells(rows)))
+    for c, label in enumerate(fitted.classes_):
+        seen = np.flatnonzero(data.codes == c)
+        if not len(seen) or n < _FEWEST:
+            continue
+        made, _ = fitted._fitted().simulate(rng, n, np.full(n, c), False)
+        before = model.family.log_predictive(made)[:, c]
+        order = seen[np.argsort(log_p[seen])]
+        used = np.unique(order[[0, len(order) // 2, -1]])
+        ratios = []
+        for i in used:
+            grown = model.update(model.stats(rows[i : i + 1], data.codes[i : i + 1], len(model.alpha)))
+            ratios.append(np.exp(grown.family.log_predictive(made)[:, c] - before))
+        found = compare_mean(np.stack(ratios, axis=-1)[None], np.ones(len(used)), independent=True)
+        places = [f"after row {i}, {label}" for i in used]
+        into.add("simulated p(x | D and a row)/p(x | D)", places, found, source=INDEPENDENT)
+    return [] if n >= _FEWEST else ["simulate: too few rows would fit into memory"]
+
+
+def _cells(rows: Any) -> int:
+    """About how many numbers a row has."""
+    if rows.ndim == 2:
+        return max(1, rows.shape[1])
+    return max(1, sum(map(len, rows)) // max(1, len(rows)))
 
 
 def _add_expectations(
@@ -328,6 +383,50 @@ def _exact(fitted: Any, data: _Data) -> list[_Exact]:
     for method, found in maxima.items():
         wrong = (found.wrong,) if found.wrong else ()
         out.append(_Exact(f"method={method!r}", wrong, found.skipped))
+    return out + _of_rows(fitted, data, few)
+
+
+def _of_rows(fitted: Any, data: _Data, few: Array) -> list[_Exact]:
+    """Evidence, leave-one-out, merge and contributions of a few rows."""
+    prior, rows = fitted.prior_, (data.rows, data.codes, data.weight)
+
+    def left_out() -> str:
+        found = fitted.loo_log_joint(data.X, fitted.classes_[data.codes], data.weight)
+        return coherence.left_out(found[few], prior, *rows, few)
+
+    def contributions() -> str:
+        own = _safe_indexing(data.X, few)
+        table = fitted.explain(own, method="approx")
+        joint, place = fitted.predict_joint_log_proba(own), np.arange(len(few))
+        ends = [joint[place, fitted._codes_of(table[k].values)] for k in ENDS]
+        log_odds = {
+            "predictive": ("the log-odds of predict_proba", ends[0] - ends[1]),
+            "mean": ("mean_log_odds", table["mean_log_odds"].values),
+        }
+        found = [
+            coherence.additive(what, table[k].values, table[f"{k}_intercept"].values, value)
+            for k, (what, value) in log_odds.items()
+            if k in table
+        ]
+        return next(filter(None, found), "")
+
+    checks = {
+        "evidence by the chain rule": lambda: coherence.chain_rule(
+            prior, data.rows[few], data.codes[few]
+        ),
+        "leave-one-out": left_out,
+        "merge": lambda: coherence.merged(prior, fitted.model_, *rows, few),
+        "contributions": contributions,
+    }
+    out = []
+    for what, check in checks.items():
+        try:
+            with np.errstate(all="ignore"):
+                wrong = check()
+        except (NotImplementedError, ValueError) as error:  # refused, with the reason
+            out.append(_Exact(what, skipped=str(error)))
+        else:
+            out.append(_Exact(what, (wrong,) if wrong else ()))
     return out
 
 
