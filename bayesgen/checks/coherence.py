@@ -121,9 +121,7 @@ def chain_rule(prior: ClassModel, X: Any, y: Array) -> str:
     )
 
 
-def left_out(
-    found: Array, prior: ClassModel, X: Any, y: Array, weight: Any, rows: Array
-) -> str:
+def left_out(found: Array, prior: ClassModel, X: Any, y: Array, weight: Any, rows: Array) -> str:
     """What is wrong with leave-one-out (n, C) of some rows, which are fitted without; or ""."""
     w = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
     for k, i in enumerate(rows):
@@ -140,21 +138,22 @@ def left_out(
     return ""
 
 
-def merged(
-    prior: ClassModel, model: ClassModel, X: Any, y: Array, weight: Any, rows: Array
-) -> str:
+def merged(prior: ClassModel, stats: ClassStats, X: Any, y: Array, weight: Any, rows: Array) -> str:
     """What is wrong with statistics of two halves of the rows, merged; "" if nothing is."""
     w = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
     halves = [np.arange(len(y)) % 2 == k for k in (0, 1)]
     a, b = (prior.stats(X[h], y[h], len(prior.alpha), w[h]) for h in halves)
-    whole, parts = (_log_joint(m, X[rows]) for m in (model, prior.update(a.merge(b))))
+    whole, parts = (
+        np.append(_log_joint(prior.update(s), X[rows]).ravel(), prior.log_evidence(s))
+        for s in (stats, a.merge(b))
+    )
     gap = np.where(whole == parts, 0.0, whole - parts)
     if _is_rounding(gap, np.where(gap == 0, 0.0, whole)):
         return ""
     worst = float(np.abs(np.nan_to_num(gap, nan=np.inf)).max())
     return (
-        "log p(y, x | D) from statistics of two halves of the rows, merged, is off by "
-        f"{worst:.2g} from that of all rows: merge, or the statistics, are wrong"
+        "log p(y, x | D) or the evidence, from statistics of two halves of the rows, merged, is "
+        f"off by {worst:.2g} from that of all rows: merge, or the statistics, are wrong"
     )
 
 
