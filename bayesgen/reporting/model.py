@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayesgen.checks.compare_models import compare_models
-from bayesgen.checks.validation import Validation
+from bayesgen.checks.validate import Validation
 from bayesgen.estimators.pool.members import chosen
 from bayesgen.explain.feature_relevance import feature_relevance
 from bayesgen.numerics.special import Array, log_softmax
