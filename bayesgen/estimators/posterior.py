@@ -20,6 +20,7 @@ from bayesgen.datatree.groups import (
 from bayesgen.datatree.names import LOG_PRIOR, POSTERIOR, SAMPLE_STATS
 from bayesgen.estimators.learning import Learning
 from bayesgen.families.capabilities import SamplerCoordinates
+from bayesgen.families.errors import NoPosteriorError
 from bayesgen.inference import diagnostics, sampled
 from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.numerics.special import Array
@@ -40,9 +41,12 @@ class Posterior(Learning):
         """log p(X, y) of the training rows, in nats, with all parameters integrated out.
 
         Given the hyper-parameters (``prior_``), and bins where there are any: what defaults and
-        `prior` have taken from the same rows is not discounted.
+        `prior` have taken from the same rows is not discounted. Forests that the same rows have
+        chosen (``structure="tree"``, ``"map"``) are too much to leave out: NoPosteriorError.
         """
         self._refuse_no_closed_form()
+        if why := self.prior_.family.no_evidence:
+            raise NoPosteriorError(f"the evidence is refused: {why}")
         return float(self.prior_.log_evidence(self.stats_))
 
     @property

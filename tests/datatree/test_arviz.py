@@ -175,7 +175,7 @@ def test_pymc_computes_our_log_prior(case: Case) -> None:
     found = pm.compute_log_prior(case.few, model=case.rows, extend_inferencedata=False, **PYMC)
     group = case.few["log_prior"]
     np.testing.assert_allclose(found["pi"], group["pi"], atol=1e-9)
-    if case.name == "linear":  # of its coordinates, not of Sigma: see test_pymc_gaussian
+    if case.name == "linear":  # of its coordinates, not of Sigma: see tests/laws/test_pymc.py
         assert all(np.isfinite(v).all() for v in found.data_vars.values())
         return
     features = sum(
