@@ -175,7 +175,7 @@ def _of_rows(unresolved: ClassModel, data: Data) -> Target:
         possible |= codes[loose, None] < 0
         ones = np.ones(len(loose))
         some = PartialRows(X[loose], possible, ones if weight is None else weight[loose])
-    rows = {"X": X[whole], "y": codes[whole]} if whole.any() else {}
+    rows = {"X": X[whole], "y": codes[whole], "summed": True} if whole.any() else {}
     to_pymc = partial(prior.to_pymc, partial=some, **rows)
     start = partial(_chosen_start, prior, pilot)
     return Target(prior, pilot, ClassStats(count, Stats()), False, to_pymc, start)

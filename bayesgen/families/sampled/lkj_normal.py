@@ -18,7 +18,7 @@ Guide, multivariate priors for hierarchical models.
 
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from bayesgen.families.shared import gaps
 from bayesgen.families.shared.correlations import declare_correlation
 from bayesgen.families.shared.gaussian import robust_location_and_scale
 from bayesgen.families.shared.mahalanobis import log_normal_of_draws
-from bayesgen.families.shared.pymc_parts import centred, declare, parameter, prefixed
+from bayesgen.families.shared.pymc_parts import centred_normal, declare, parameter, prefixed
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 
@@ -50,6 +50,8 @@ class LKJNormal(Family):
     shared : bool
         One covariance for all classes.
     """
+
+    sums_rows: ClassVar[bool] = True
 
     mu: Any = prior_object()
     sigma: Any = prior_object()
@@ -151,15 +153,21 @@ class LKJNormal(Family):
                     )
 
     def to_pymc(
-        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
+        self,
+        *,
+        prefix: str = "",
+        X: Matrix | None = None,
+        y: Any = None,
+        stats: Any = None,
+        summed: bool = False,
     ) -> dict[str, Any]:
         r"""Normal means, half-Normal scales, LKJ correlations in partial correlations.
 
         Given rows, the means of the default prior are sampled as their distance from the class's
         mean row, ``mu_white`` :math:`= (\mu_{cj} - \bar x_{cj}) \sqrt{n_c} / \sigma_{cj}`: with
-        few rows a mean is as uncertain as its scale says. The rows are the potential ``x``: those
-        of each class and pattern of missing cells are replaced by at most 2D points that no Normal
-        can tell from them (`gaps.sigma_points`).
+        few rows a mean is as uncertain as its scale says. Summed, the rows of each class and
+        pattern of missing cells are replaced by at most 2D points that no Normal can tell from
+        them (`gaps.sigma_points`).
         """
         import pymc as pm
         import pytensor.tensor as pt
@@ -180,7 +188,7 @@ class LKJNormal(Family):
                 self,
                 prefix,
                 "mu",
-                lambda mu, dims: pm.Normal(mu, m, tau, transform=centred(s), dims=dims),
+                lambda mu, dims: centred_normal(mu, m, tau, s, dims),
             )
         else:
             n_classes = len(pm.modelcontext(None).coords[CLASS])
@@ -193,7 +201,11 @@ class LKJNormal(Family):
             white = pm.Normal(name, (m - centre) / unit, tau / unit, dims=dims["mu"])
             mu = pm.Deterministic(f"{prefix}mu", centre + unit * white, dims=dims["mu"])
         theta = {"mu": mu, "sigma": sigma, "correlation": correlation}
-        if codes is not None:
+        if X is not None and not summed:
+            Sigma = self._covariance(theta)
+            own = Sigma[pt.zeros_like(y) if self.shared else y]
+            gaps.observe_normal(prefix, np.asarray(X, dtype=np.float64), mu[y], own)
+        elif codes is not None:
             Sigma, terms = self._covariance(theta), []
             for c in np.unique(codes):
                 own = np.asarray(X, dtype=np.float64)[codes == c]

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bayesgen.families.shared.pymc_parts import observe_rows
 from bayesgen.numerics.special import Array
 
 
@@ -145,6 +146,37 @@ def log_density(X: Array, mu: Any, sigma: Any, name: str) -> Any:
     data = {"": np.nan_to_num(X), "_order": at.order, "_first": at.first, "_seen": at.seen * 1}
     rows = [pm.Data(f"{name}{key}", value) for key, value in data.items()]
     return _operations()[0](*rows, mu, pt.as_tensor(sigma))
+
+
+def observe_normal(prefix: str, X: Array, mu: Any, sigma: Any) -> Any:
+    """Observe ``{prefix}x``: Normal rows with means (N, D) and covariances (N, D, D)."""
+    import pymc as pm
+
+    def draw(mu: Any, sigma: Any, size: Any) -> Any:
+        return pm.MvNormal.dist(mu, sigma, size=size)
+
+    observe_rows(prefix, X, "MvNormal", draw, log_normal, "(d),(d,d)->(d)", mu, sigma)
+
+
+def log_normal(x: Any, seen: Any, mu: Any, sigma: Any) -> Any:
+    """(...) tensor of log densities of the cells (..., D) where `seen` is 1; None: of all.
+
+    A cell that is not seen becomes one that is independent of all others, at its mean.
+    """
+    import pytensor.tensor as pt
+
+    step = x - mu
+    n: Any = step.shape[-1]
+    if seen is not None:
+        known = pt.gt(seen, 0)
+        step = pt.switch(known, step, 0.0)
+        both = known[..., :, None] & known[..., None, :]
+        sigma = pt.switch(both, sigma, pt.eye(n))
+        n = known.sum(axis=-1)
+    root = pt.linalg.cholesky(sigma)
+    white = pt.linalg.solve_triangular(root, step, lower=True, b_ndim=1)
+    log_det = pt.log(pt.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
+    return -0.5 * (pt.square(white).sum(axis=-1) + n * np.log(2 * np.pi)) - log_det
 
 
 @cache

@@ -26,7 +26,7 @@ import numpy as np
 
 from bayesgen.families.contract import Theta
 from bayesgen.families.names import CLASS, FEATURE, OBS
-from bayesgen.families.shared.pymc_parts import prefixed
+from bayesgen.families.shared.pymc_parts import cells_data, prefixed
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 
@@ -206,7 +206,7 @@ def declare(
             logp=_log_whitened,
             signature="(d),(d,d),(d),(d),()->(d)",
             class_name="MvNormal",
-            observed=X,
+            observed=cells_data(prefix, X)[0],
             dims=(OBS, f"{prefix}{FEATURE}"),
         )
     elif on_statistics:

@@ -36,7 +36,7 @@ mixtures.
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import expit, logit
@@ -50,8 +50,9 @@ from bayesgen.families.shared.correlations import declare_correlation
 from bayesgen.families.shared.gaussian import recorded_step, robust_location_and_scale
 from bayesgen.families.shared.mahalanobis import log_normal_of_draws
 from bayesgen.families.shared.pymc_parts import (
-    centred,
+    centred_normal,
     declare,
+    observe_rows,
     parameter,
     prefixed,
     scale_above_rounding,
@@ -82,6 +83,8 @@ class GaussianMixture(Family):
         Shape of the LKJ prior.
     covariance : {"full", "diagonal"}
     """
+
+    sums_rows: ClassVar[bool] = True
 
     mu: Any = prior_object()
     sigma: Any = prior_object()
@@ -232,13 +235,19 @@ class GaussianMixture(Family):
         return out
 
     def to_pymc(
-        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
+        self,
+        *,
+        prefix: str = "",
+        X: Matrix | None = None,
+        y: Any = None,
+        stats: Any = None,
+        summed: bool = False,
     ) -> dict[str, Any]:
         """Weights by breaking a stick, Normal means, log-Normal scales, LKJ correlations.
 
         ``stick`` is the share of what is left that each cluster but the last takes: Beta, so that
-        the weights are Dirichlet. ``sigma_raw`` is r, sigma without the rounding. The rows are the
-        potential ``x``. Clusters that a class has not follow their priors, with a weight of 0.
+        the weights are Dirichlet. ``sigma_raw`` is r, sigma without the rounding. Clusters that a
+        class has not follow their priors, with a weight of 0.
         """
         import pymc as pm
 
@@ -250,7 +259,7 @@ class GaussianMixture(Family):
             self,
             prefix,
             "mu",
-            lambda mu, dims: pm.Normal(mu, m, np.sqrt(10.0) * s, transform=centred(s), dims=dims),
+            lambda mu, dims: centred_normal(mu, m, np.sqrt(10.0) * s, s, dims),
         )
         theta["sigma"] = scale_above_rounding(self, prefix, s, prior["resolution"])
         if self.covariance == "full":
@@ -261,7 +270,9 @@ class GaussianMixture(Family):
                 dims["correlation"][-2:],
                 prefix=prefix,
             )
-        if X is not None:
+        if X is not None and not summed:
+            self._observe(prefix, np.asarray(X, dtype=np.float64), y, theta)
+        elif X is not None:
             codes, X = y.get_value(), np.asarray(X, dtype=np.float64)
             terms = [
                 self._log_mixture(X[codes == c], theta, int(c), f"{prefix}rows{c}").sum()
@@ -269,6 +280,30 @@ class GaussianMixture(Family):
             ]
             pm.Potential(f"{prefix}x", sum(terms))
         return theta
+
+    def _observe(self, prefix: str, X: Array, y: Any, theta: Any) -> None:
+        """Rows as they are, each of a cluster of its class."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        real = np.asarray(self.concentration) > 0
+
+        def draw(log_w: Any, mu: Any, sigma: Any, size: Any) -> Any:
+            k = pm.Categorical.dist(logit_p=log_w, size=size)
+            own = pt.eq(k[..., None], pt.arange(log_w.shape[-1]))
+            mu = (own[..., None] * mu).sum(axis=-2)
+            sigma = (own[..., None, None] * sigma).sum(axis=-3)
+            return pm.MvNormal.dist(mu, sigma, size=size)
+
+        def log_p(x: Any, seen: Any, log_w: Any, mu: Any, sigma: Any) -> Any:
+            mask = None if seen is None else seen[..., None, :]
+            each = gaps.log_normal(x[..., None, :], mask, mu, sigma)
+            return pt.logsumexp(each + log_w, axis=-1)
+
+        # no logarithm of the weight 0, whose slope is not finite
+        log_w = pt.switch(real, pt.log(pt.switch(real, theta["weight"], 1.0)), -np.inf)
+        params = log_w[y], theta["mu"][y], self._covariances(theta)[y]
+        observe_rows(prefix, X, "NormalMixture", draw, log_p, "(k),(k,d),(k,d,d)->(d)", *params)
 
     def _declare_weights(self, prefix: str, dims: tuple[str, ...]) -> Any:
         import pymc as pm
