@@ -7,6 +7,7 @@ function of, `log_density` has their Jacobian in addition, here by differences o
 graph. A sampled family has no `log_density`; its prior is the same beside rows as alone.
 """
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -15,7 +16,7 @@ import pytest
 from bayesgen.families.capabilities import ThetaDensity, UnlabelledRows, require
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS
-from tests.graphs import declare, dims_in_model, draw, log_densities, values_of
+from tests.graphs import PYTHON, clone_model, declare, dims_in_model, draw, log_densities, pm, values_of
 from tests.laws.cases import (
     close,
     first,
@@ -263,3 +264,101 @@ def test_the_prior_of_a_sampled_family_is_the_same_beside_rows(family):
 
 def test_unlabelled_rows_of_a_sampled_family_have_the_log_likelihood(family, missing):
     check_unlabelled(family, rows_of(family, missing))
+
+
+# ------------------------------------------------------------ other rows, other priors, clones
+
+UNUSED = {"edges", "n_categories", "exposure", "ignored"}  # shapes, which kind of column
+
+
+def row_data(model):
+    """{name: value} of the data containers that hold rows."""
+    dims = {v.name: model.named_vars_to_dims.get(v.name) or (None,) for v in model.data_vars}
+    return {
+        v.name: v.get_value()
+        for v in model.data_vars
+        if str(dims[v.name][0]).endswith(("obs_id", "cell"))
+    }
+
+
+def move_rows(model, other):
+    """Condition a model on the rows of another."""
+    with model:
+        pm.set_data(row_data(other), coords={"obs_id": other.coords["obs_id"]})
+
+
+def check_other_rows(family, X, y, more, y_more):
+    """N - 1, N + 1, 1 and 0 rows, and the first ones again; draws have the shape of the rows."""
+    model, _, points, thetas = conditioned(family, X=X, y=y)
+    (x,) = model.observed_RVs
+    found = log_densities(model)
+    n = len(y)
+    first = found(points)
+    both = [(X[:-1], y[:-1]), (more, y_more), (X[n // 2 :][:1], y[n // 2 :][:1]), (X[:0], y[:0])]
+    assert len(y_more) == n + 1
+    for rows, codes in [*both, (X, y)]:
+        other, _ = declare(family, coords_of(family), X=rows, y=codes)
+        move_rows(model, other)
+        now = found(points)
+        close(now[:, 1], rows_under(family, rows, codes, thetas))
+        close(now[:, 0], first[:, 0])
+        with model:
+            drawn = pm.draw(x, random_seed=3, mode=PYTHON)
+        assert drawn.shape == model.rvs_to_values[x].eval(mode=PYTHON).shape
+        assert len(model.coords["obs_id"]) == len(codes)
+        assert len(drawn) == len(codes) or x.name != "x" or rows.dtype == object
+
+
+def transformed_log_p(model, point):
+    return model.compile_logp(mode=PYTHON)(point)
+
+
+def check_clones(family, X, y):
+    """`clone_model`, `pm.observe` and `pm.do` leave the density; `pm.do` moves the prior."""
+    model, _, points, _ = conditioned(family, X=X, y=y)
+    start = model.initial_point(random_seed=1)
+    log_p = transformed_log_p(model, start)
+    close(transformed_log_p(clone_model(model), start), log_p)
+    total = log_densities(clone_model(model))(points).sum(axis=1)
+    for rv in model.free_RVs:
+        one = pm.observe(model, {rv.name: points[0][rv.name]})
+        rest = {v.name for v in one.value_vars}
+        assert np.isfinite(transformed_log_p(one, {k: v for k, v in start.items() if k in rest}))
+        close(log_densities(one)(points[:1]).sum(axis=1), total[:1])
+    names = {
+        name
+        for name, (_, value) in family.arrays().items()
+        if value.dtype.kind == "f" and f"prior_{name}" in model.named_vars and name not in UNUSED
+    }
+    other = replace(family, **{name: 0.8 * getattr(family, name) for name in names})
+    changed = {f"prior_{name}": np.asarray(getattr(other, name), float) for name in names}
+    moved = pm.do(model, changed)
+    assert np.isfinite(transformed_log_p(moved, start))
+    expected = log_densities(declare(other, coords_of(family), X=X, y=y)[0])(points)
+    close(log_densities(moved)(points), expected)
+
+
+@only(in_pymc)
+def test_a_model_of_rows_takes_other_rows(case, missing):
+    case, prior, X = on_rows(case)
+    more, y_more = case.rows(len(Y) + 1, salt=1)
+    if missing:
+        X, more = with_missing(X, case.rng()), with_missing(more, case.rng(1))
+    check_other_rows(prior, X, Y, more, y_more)
+
+
+def test_a_model_of_rows_of_a_sampled_family_takes_other_rows(family, missing):
+    X = rows_of(family, missing)
+    more = np.concatenate([X[::-1], X[2:3]])
+    y_more = np.concatenate([Y_OF_THREE[::-1], Y_OF_THREE[2:3]])
+    check_other_rows(family, X, Y_OF_THREE, more, y_more)
+
+
+@only(in_pymc)
+def test_clones_of_a_model_have_its_density(case):
+    _, prior, X = on_rows(case)
+    check_clones(prior, X, Y)
+
+
+def test_clones_of_a_model_of_a_sampled_family_have_its_density(family):
+    check_clones(family, rows_of(family, False), Y_OF_THREE)

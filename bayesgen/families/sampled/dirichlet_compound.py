@@ -190,7 +190,7 @@ class DirichletCompound(WordCounts, Family):
         elif X is not None:
             self.check(X)
             refuse_fractional_counts(stored_cells(X, slice(None)).data)
-            counts, _ = cells_data(prefix, X, whole=True)
+            counts = cells_data(prefix, X, whole=True)
             pm.DirichletMultinomial(
                 f"{prefix}x",
                 n=counts.sum(axis=1),

@@ -29,7 +29,13 @@ from bayesgen.families.shared import gaps
 from bayesgen.families.shared.correlations import declare_correlation
 from bayesgen.families.shared.gaussian import robust_location_and_scale
 from bayesgen.families.shared.mahalanobis import log_normal_of_draws
-from bayesgen.families.shared.pymc_parts import centred_normal, declare, parameter, prefixed
+from bayesgen.families.shared.pymc_parts import (
+    centred_normal,
+    container,
+    declare,
+    parameter,
+    prefixed,
+)
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 
@@ -194,9 +200,15 @@ class LKJNormal(Family):
             n_classes = len(pm.modelcontext(None).coords[CLASS])
             centre, count = _class_means(np.asarray(X, dtype=np.float64), codes, n_classes)
             seen = count > 0
-            centre = pm.Data(f"{prefix}centre", np.where(seen, centre, self.location))
-            root = pm.Data(f"{prefix}root_count", np.sqrt(np.maximum(count, 1.0)))
-            unit = pt.switch(pm.Data(f"{prefix}has_rows", seen * 1.0), sigma / root, tau)
+            numbers = {
+                "centre": np.where(seen, centre, self.location),
+                "root_count": np.sqrt(np.maximum(count, 1.0)),
+                "has_rows": seen * 1.0,
+            }
+            centre, root, has_rows = (
+                container(f"{prefix}{k}", v, dims["mu"]) for k, v in numbers.items()
+            )
+            unit = pt.switch(has_rows, sigma / root, tau)
             name = f"{prefix}mu_white"
             white = pm.Normal(name, (m - centre) / unit, tau / unit, dims=dims["mu"])
             mu = pm.Deterministic(f"{prefix}mu", centre + unit * white, dims=dims["mu"])

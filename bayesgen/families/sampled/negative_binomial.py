@@ -400,9 +400,10 @@ def _standardised() -> Any:
     .. math:: \log\mu \sim \text{Normal}(w\,\text{seen} + (1 - w)\,m, (1 - w)\,s^2), \qquad
               w = \frac{s^2}{s^2 + 1/\text{precision}}
 
-    seen and precision are guides (`guided`). The transform is the distance from that mean in that standard deviation: nearly Normal(0, 1),
+    The transform is the distance from that mean in that standard deviation: nearly Normal(0, 1),
     whatever m and s, for rates with many events (where it is the centred parametrisation) and
     with none (where it is the non-centred one). So there is no funnel where the spread is small.
+    seen and precision are guides (`guided`).
 
     Source: Papaspiliopoulos, Roberts and Sköld (2003), Non-centered parameterisations for
     hierarchical models and data augmentation.

@@ -159,24 +159,20 @@ def observe_normal(prefix: str, X: Array, mu: Any, sigma: Any) -> Any:
 
 
 def log_normal(x: Any, seen: Any, mu: Any, sigma: Any) -> Any:
-    """(...) tensor of log densities of the cells (..., D) where `seen` is 1; None: of all.
+    """(...) tensor of log densities of the cells (..., D) where `seen` is 1.
 
     A cell that is not seen becomes one that is independent of all others, at its mean.
     """
     import pytensor.tensor as pt
 
-    step = x - mu
-    n: Any = step.shape[-1]
-    if seen is not None:
-        known = pt.gt(seen, 0)
-        step = pt.switch(known, step, 0.0)
-        both = known[..., :, None] & known[..., None, :]
-        sigma = pt.switch(both, sigma, pt.eye(n))
-        n = known.sum(axis=-1)
-    root = pt.linalg.cholesky(sigma)
+    known = pt.gt(seen, 0)
+    step = pt.switch(known, x - mu, 0.0)
+    both = known[..., :, None] & known[..., None, :]
+    root = pt.linalg.cholesky(pt.switch(both, sigma, pt.eye(step.shape[-1])))
     white = pt.linalg.solve_triangular(root, step, lower=True, b_ndim=1)
     log_det = pt.log(pt.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
-    return -0.5 * (pt.square(white).sum(axis=-1) + n * np.log(2 * np.pi)) - log_det
+    distance = pt.square(white).sum(axis=-1)
+    return -0.5 * (distance + known.sum(axis=-1) * np.log(2 * np.pi)) - log_det
 
 
 @cache

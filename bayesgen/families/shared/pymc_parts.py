@@ -43,7 +43,7 @@ def container(name: str, value: Array, dims: tuple[str, ...]) -> Any:
         for d, n in zip(dims, value.shape, strict=False)
     ]
     named = value.ndim == len(dims) and any(own)
-    return pm.Data(name, value, dims=own if named else None)
+    return pm.Data(name, value, dims=tuple(own) if named else None)
 
 
 def prior_data(family: Any) -> dict[str, Array]:
@@ -191,11 +191,8 @@ def centred_normal(name: str, mean: Any, sd: Any, unit: Any, dims: tuple[str, ..
 # ----------------------------------------------------------------------------- rows, observed
 
 
-def cells_data(prefix: str, X: Matrix, *, whole: bool = False) -> tuple[Any, Any]:
-    """Data containers ``{prefix}cells`` of rows, and ``{prefix}seen`` where cells are missing.
-
-    Both have dims (obs_id, feature). ``seen`` is 0 at a missing cell, whose value is not looked
-    at, and None where no cell is missing.
+def cells_data(prefix: str, X: Matrix, *, whole: bool = False) -> Any:
+    """Data container ``{prefix}cells`` (obs_id, feature) of rows, 0 where a cell is missing.
 
     Parameters
     ----------
@@ -205,13 +202,20 @@ def cells_data(prefix: str, X: Matrix, *, whole: bool = False) -> tuple[Any, Any
     import pymc as pm
 
     values = np.asarray(X.todense()) if sparse.issparse(X) else np.asarray(X)
-    dims, seen = (OBS, f"{prefix}{FEATURE}"), None
     if has_nan(values):
-        known = ~np.isnan(values)
-        seen = pm.Data(f"{prefix}seen", known.astype(np.int64), dims=dims)
-        values = np.where(known, values, 0.0)
+        values = np.where(np.isnan(values), 0.0, values)
     kind = np.int64 if whole else np.float64
-    return pm.Data(f"{prefix}cells", values.astype(kind), dims=dims), seen
+    return pm.Data(f"{prefix}cells", values.astype(kind), dims=(OBS, f"{prefix}{FEATURE}"))
+
+
+def seen_data(prefix: str, X: Matrix) -> Any:
+    """Data container ``{prefix}seen`` (obs_id, feature): 0 where a cell is missing, else 1."""
+    import pymc as pm
+
+    known = np.ones(X.shape, dtype=np.int64)
+    if has_nan(X):
+        known -= np.isnan(X.toarray() if sparse.issparse(X) else np.asarray(X))
+    return pm.Data(f"{prefix}seen", known, dims=(OBS, f"{prefix}{FEATURE}"))
 
 
 def known_codes(y: Any) -> Array:
@@ -231,7 +235,8 @@ def observe_cells(
 ) -> Any:
     """Observe ``{prefix}x`` (obs_id, feature), cell by cell given theta.
 
-    A missing cell has the log density 0, and is drawn like any other.
+    A cell that is not ``{prefix}seen`` has the log density 0, whatever its value, and is drawn like
+    any other.
 
     Parameters
     ----------
@@ -245,30 +250,26 @@ def observe_cells(
     import pymc as pm
     import pytensor.tensor as pt
 
-    dist = distribution(*params)
-    whole = dist.type.dtype.startswith(("int", "uint", "bool"))
-    cells, seen = cells_data(prefix, X, whole=whole)
-    dims = (OBS, f"{prefix}{FEATURE}")
-    if seen is None and (counted is None or np.all(counted)):
-        return pm.modelcontext(None).register_rv(dist, f"{prefix}x", observed=cells, dims=dims)
-    mask: Any = pt.ones_like(cells) if seen is None else seen
-    if counted is not None:
-        mask = mask * np.asarray(counted, dtype=np.int64)
+    op = distribution(*params).owner.op
+    whole = not op.dtype.startswith("float")
+    seen = seen_data(prefix, X)
+    if counted is not None and not np.all(counted):
+        seen = seen * np.asarray(counted, dtype=np.int64)
 
-    def log_p(value: Any, mask: Any, *own: Any) -> Any:
-        known = pt.gt(mask, 0)
+    def log_p(value: Any, seen: Any, *own: Any) -> Any:
+        known = pt.gt(seen, 0)
         return pt.switch(known, pm.logp(distribution(*own), pt.switch(known, value, 0)), 0.0)
 
     return pm.CustomDist(
         f"{prefix}x",
-        mask,
+        seen,
         *params,
-        dist=lambda mask, *own: distribution(*own[:-1], size=given_size(own[-1])),
+        dist=lambda seen, *own: distribution(*own[:-1], size=given_size(own[-1])),
         logp=log_p,
         signature=None if signature is None else f"(),{signature}",
-        class_name=dist.owner.op._print_name[0],
-        observed=cells,
-        dims=dims,
+        class_name=op._print_name[0],
+        observed=cells_data(prefix, X, whole=whole),
+        dims=(OBS, f"{prefix}{FEATURE}"),
     )
 
 
@@ -288,24 +289,21 @@ def observe_rows(
     name : str
         Of the distribution.
     draw : (*params, size) to an unnamed PyMC distribution of rows
-    log_p : (rows, seen, *params) to the log densities of rows; `seen` is None: all cells
+    log_p : (rows, seen, *params) to the log densities of the cells that are ``{prefix}seen``
     signature : str
         Of `params`, ``"(d),(d,d)->(d)"``.
     """
     import pymc as pm
 
-    cells, seen = cells_data(prefix, X)
-    masks = () if seen is None else (seen,)
-
     return pm.CustomDist(
         f"{prefix}x",
-        *masks,
+        seen_data(prefix, X),
         *params,
-        dist=lambda *own: draw(*own[len(masks) : -1], given_size(own[-1])),
-        logp=lambda value, *own: log_p(value, *(own if masks else (None, *own))),
-        signature=f"(d),{signature}" if masks else signature,
+        dist=lambda seen, *own: draw(*own[:-1], given_size(own[-1])),
+        logp=log_p,
+        signature=f"(d),{signature}",
         class_name=name,
-        observed=cells,
+        observed=cells_data(prefix, X),
         dims=(OBS, f"{prefix}{FEATURE}"),
     )
 

@@ -39,7 +39,7 @@ def _counted() -> Any:
         ndim_supp = 1
 
         def forward(self, value: Any, *inputs: Any) -> Any:
-            counts, total, w, root, _, reflected = _reflection(inputs)
+            _, total, w, root, _, reflected = _reflection(inputs)
             log_p = pt.log(value)
             y = log_p - (w * log_p).sum(axis=-1, keepdims=True)
             return pt.sqrt(total) * reflected(root * y)[..., :-1]

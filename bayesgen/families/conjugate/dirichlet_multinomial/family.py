@@ -184,7 +184,7 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         elif X is not None:
             self.check(X)
             refuse_fractional(X)
-            counts, _ = cells_data(prefix, X, whole=True)
+            counts = cells_data(prefix, X, whole=True)
             pm.Multinomial(
                 f"{prefix}x",
                 n=counts.sum(axis=1),

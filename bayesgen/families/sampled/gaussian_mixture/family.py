@@ -254,7 +254,7 @@ class GaussianMixture(Family):
         prior = declare(self, "prior", prefix)
         m, s = prior["location"], prior["scale"]
         dims = {name: prefixed(prefix, d) for name, d in self.params.items()}
-        theta = {"weight": self._declare_weights(prefix, dims["weight"])}
+        theta = {"weight": self._declare_weights(prefix, prior["concentration"], dims["weight"])}
         theta["mu"] = parameter(
             self,
             prefix,
@@ -296,8 +296,7 @@ class GaussianMixture(Family):
             return pm.MvNormal.dist(mu, sigma, size=size)
 
         def log_p(x: Any, seen: Any, log_w: Any, mu: Any, sigma: Any) -> Any:
-            mask = None if seen is None else seen[..., None, :]
-            each = gaps.log_normal(x[..., None, :], mask, mu, sigma)
+            each = gaps.log_normal(x[..., None, :], seen[..., None, :], mu, sigma)
             return pt.logsumexp(each + log_w, axis=-1)
 
         # no logarithm of the weight 0, whose slope is not finite
@@ -305,26 +304,25 @@ class GaussianMixture(Family):
         params = log_w[y], theta["mu"][y], self._covariances(theta)[y]
         observe_rows(prefix, X, "NormalMixture", draw, log_p, "(k),(k,d),(k,d,d)->(d)", *params)
 
-    def _declare_weights(self, prefix: str, dims: tuple[str, ...]) -> Any:
+    def _declare_weights(self, prefix: str, a: Any, dims: tuple[str, ...]) -> Any:
         import pymc as pm
         import pytensor.tensor as pt
 
-        a = np.asarray(self.concentration, dtype=np.float64)
-        n_components = a.shape[1]
+        n_classes, n_components = np.shape(self.concentration)
         name = f"{prefix}weight"
         if n_components == 1:
-            return pm.Deterministic(name, pt.ones(a.shape), dims=dims)
-        later = a[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1:]  # of the clusters after this one
-        last = later == 0
+            return pm.Deterministic(name, pt.ones((n_classes, 1)), dims=dims)
+        last = np.arange(1, n_components) >= self.sizes[:, None]  # or no cluster of the class
+        later = pt.stack([a[:, k:].sum(axis=1) for k in range(1, n_components)], axis=1)
         pm.modelcontext(None).add_coords({f"{prefix}break": np.arange(n_components - 1)})
         share = pm.Beta(
             f"{prefix}stick",
-            np.where(last, 1.0, a[:, :-1]),
-            np.where(last, 1.0, later),
+            pt.switch(last, 1.0, a[:, :-1]),
+            pt.switch(last, 1.0, later),
             dims=(CLASS, f"{prefix}break"),
         )
         share = pt.switch(last, 1.0, share)
-        left, parts = pt.ones(a.shape[0]), []
+        left, parts = pt.ones(n_classes), []
         for k in range(n_components - 1):
             parts.append(left * share[:, k])
             left = left * (1 - share[:, k])

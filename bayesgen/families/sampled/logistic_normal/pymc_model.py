@@ -82,7 +82,7 @@ def _observe(f: "LogisticNormal", prefix: str, X: Matrix, y: Any, theta: Any) ->
 
     f.check(X)
     refuse_fractional_counts(stored_cells(X, slice(None)).data)
-    counts, _ = cells_data(prefix, X, whole=True)
+    counts = cells_data(prefix, X, whole=True)
     z, log_w = f.grid()
 
     def draw(n: Any, log_centre: Any, loading: Any, size: Any) -> Any:
