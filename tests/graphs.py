@@ -16,7 +16,6 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
     import pymc as pm
     import pytensor
-    from pymc.model.fgraph import clone_model
     from pytensor.compile.mode import Mode
 
 PYTHON = Mode(linker="py", optimizer=None)

@@ -12,11 +12,21 @@ from functools import cache
 
 import numpy as np
 import pytest
+from pymc.model.fgraph import clone_model
 
 from bayesgen.families.capabilities import ThetaDensity, UnlabelledRows, require
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS
-from tests.graphs import PYTHON, clone_model, declare, dims_in_model, draw, log_densities, pm, values_of
+from tests.graphs import (
+    PYTHON,
+    clone_model,
+    declare,
+    dims_in_model,
+    draw,
+    log_densities,
+    pm,
+    values_of,
+)
 from tests.laws.cases import (
     close,
     first,
@@ -290,7 +300,6 @@ def move_rows(model, other):
 def check_other_rows(family, X, y, more, y_more):
     """N - 1, N + 1, 1 and 0 rows, and the first ones again; draws have the shape of the rows."""
     model, _, points, thetas = conditioned(family, X=X, y=y)
-    (x,) = model.observed_RVs
     found = log_densities(model)
     n = len(y)
     first = found(points)
@@ -302,11 +311,13 @@ def check_other_rows(family, X, y, more, y_more):
         now = found(points)
         close(now[:, 1], rows_under(family, rows, codes, thetas))
         close(now[:, 0], first[:, 0])
-        with model:
-            drawn = pm.draw(x, random_seed=3, mode=PYTHON)
-        assert drawn.shape == model.rvs_to_values[x].eval(mode=PYTHON).shape
         assert len(model.coords["obs_id"]) == len(codes)
-        assert len(drawn) == len(codes) or x.name != "x" or rows.dtype == object
+        with model:
+            drawn = pm.draw(model.observed_RVs, random_seed=3, mode=PYTHON)
+        for x, values in zip(model.observed_RVs, drawn, strict=True):
+            assert values.shape == model.rvs_to_values[x].eval(mode=PYTHON).shape
+            if model.named_vars_to_dims[x.name] != ("cell",):
+                assert len(values) == len(codes)
 
 
 def transformed_log_p(model, point):
@@ -342,6 +353,8 @@ def check_clones(family, X, y):
 def test_a_model_of_rows_takes_other_rows(case, missing):
     case, prior, X = on_rows(case)
     more, y_more = case.rows(len(Y) + 1, salt=1)
+    if X.dtype == object:  # documents: their contexts must have been seen
+        more = np.concatenate([X[::-1], X[2:3]])
     if missing:
         X, more = with_missing(X, case.rng()), with_missing(more, case.rng(1))
     check_other_rows(prior, X, Y, more, y_more)

@@ -33,6 +33,7 @@ from bayesgen.families.shared.pymc_parts import (
     centred_normal,
     container,
     declare,
+    observe_rows,
     parameter,
     prefixed,
 )
@@ -214,9 +215,7 @@ class LKJNormal(Family):
             mu = pm.Deterministic(f"{prefix}mu", centre + unit * white, dims=dims["mu"])
         theta = {"mu": mu, "sigma": sigma, "correlation": correlation}
         if X is not None and not summed:
-            Sigma = self._covariance(theta)
-            own = Sigma[pt.zeros_like(y) if self.shared else y]
-            gaps.observe_normal(prefix, np.asarray(X, dtype=np.float64), mu[y], own)
+            self._observe(prefix, X, y, theta)
         elif codes is not None:
             Sigma, terms = self._covariance(theta), []
             for c in np.unique(codes):
@@ -227,6 +226,16 @@ class LKJNormal(Family):
                 terms.append((pm.Data(f"{prefix}rows{c}_weight", weight) * density[:, 0]).sum())
             pm.Potential(f"{prefix}x", sum(terms))
         return theta
+
+    def _observe(self, prefix: str, X: Matrix, y: Any, theta: Any) -> None:
+        """Rows as they are."""
+        import pymc as pm
+
+        def draw(y: Any, mu: Any, sigma: Any, size: Any) -> Any:
+            return pm.MvNormal.dist(mu[y], sigma[0 * y if self.shared else y], size=size)
+
+        density, params = gaps.log_density_of_cells, (theta["mu"], self._covariance(theta))
+        observe_rows(prefix, X, y, "MvNormal", draw, density, "(c,d),(g,d,d)->(d)", *params)
 
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
         """Normal densities of the observed cells; the others are integrated out."""

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesgen.families.shared.pymc_parts import observe_rows
 from bayesgen.numerics.special import Array
 
 
@@ -148,31 +147,12 @@ def log_density(X: Array, mu: Any, sigma: Any, name: str) -> Any:
     return _operations()[0](*rows, mu, pt.as_tensor(sigma))
 
 
-def observe_normal(prefix: str, X: Array, mu: Any, sigma: Any) -> Any:
-    """Observe ``{prefix}x``: Normal rows with means (N, D) and covariances (N, D, D)."""
-    import pymc as pm
-
-    def draw(mu: Any, sigma: Any, size: Any) -> Any:
-        return pm.MvNormal.dist(mu, sigma, size=size)
-
-    observe_rows(prefix, X, "MvNormal", draw, log_normal, "(d),(d,d)->(d)", mu, sigma)
-
-
-def log_normal(x: Any, seen: Any, mu: Any, sigma: Any) -> Any:
-    """(...) tensor of log densities of the cells (..., D) where `seen` is 1.
-
-    A cell that is not seen becomes one that is independent of all others, at its mean.
-    """
+def log_density_of_cells(x: Any, seen: Any, mu: Any, sigma: Any) -> Any:
+    """The same of rows and of which cells are seen, tensors (N, D): each has its own pattern."""
     import pytensor.tensor as pt
 
-    known = pt.gt(seen, 0)
-    step = pt.switch(known, x - mu, 0.0)
-    both = known[..., :, None] & known[..., None, :]
-    root = pt.linalg.cholesky(pt.switch(both, sigma, pt.eye(step.shape[-1])))
-    white = pt.linalg.solve_triangular(root, step, lower=True, b_ndim=1)
-    log_det = pt.log(pt.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
-    distance = pt.square(white).sum(axis=-1)
-    return -0.5 * (distance + known.sum(axis=-1) * np.log(2 * np.pi)) - log_det
+    n = x.shape[0]
+    return _operations()[0](x, pt.arange(n), pt.arange(n + 1), seen.astype("int64"), mu, sigma)
 
 
 @cache

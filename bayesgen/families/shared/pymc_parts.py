@@ -212,7 +212,7 @@ def seen_data(prefix: str, X: Matrix) -> Any:
     """Data container ``{prefix}seen`` (obs_id, feature): 0 where a cell is missing, else 1."""
     import pymc as pm
 
-    known = np.ones(X.shape, dtype=np.int64)
+    known = np.ones(X.shape)
     if has_nan(X):
         known -= np.isnan(X.toarray() if sparse.issparse(X) else np.asarray(X))
     return pm.Data(f"{prefix}seen", known, dims=(OBS, f"{prefix}{FEATURE}"))
@@ -254,11 +254,11 @@ def observe_cells(
     whole = not op.dtype.startswith("float")
     seen = seen_data(prefix, X)
     if counted is not None and not np.all(counted):
-        seen = seen * np.asarray(counted, dtype=np.int64)
+        seen = seen * np.asarray(counted, dtype=np.float64)
 
     def log_p(value: Any, seen: Any, *own: Any) -> Any:
-        known = pt.gt(seen, 0)
-        return pt.switch(known, pm.logp(distribution(*own), pt.switch(known, value, 0)), 0.0)
+        inside = value * seen.astype(value.dtype)  # a fill-in need not be in the support
+        return pt.switch(seen, pm.logp(distribution(*own), inside), 0.0)
 
     return pm.CustomDist(
         f"{prefix}x",
@@ -276,9 +276,10 @@ def observe_cells(
 def observe_rows(
     prefix: str,
     X: Matrix,
+    y: Any,
     name: str,
     draw: Callable[..., Any],
-    log_p: Callable[..., Any],
+    log_likelihood: Callable[..., Any],
     signature: str,
     *params: Any,
 ) -> Any:
@@ -288,20 +289,25 @@ def observe_rows(
     ----------
     name : str
         Of the distribution.
-    draw : (*params, size) to an unnamed PyMC distribution of rows
-    log_p : (rows, seen, *params) to the log densities of the cells that are ``{prefix}seen``
+    draw : (y, *params, size) to an unnamed PyMC distribution of rows
+    log_likelihood : (rows, seen, *params) to (N, C), of the cells that are ``{prefix}seen``
     signature : str
-        Of `params`, ``"(d),(d,d)->(d)"``.
+        Of `params`, those of all classes: ``"(c,d),(c,d,d)->(d)"``.
     """
     import pymc as pm
+    import pytensor.tensor as pt
+
+    def log_p(value: Any, seen: Any, y: Any, *own: Any) -> Any:
+        return log_likelihood(value, seen, *own)[pt.arange(y.shape[0]), y]
 
     return pm.CustomDist(
         f"{prefix}x",
         seen_data(prefix, X),
+        y,
         *params,
         dist=lambda seen, *own: draw(*own[:-1], given_size(own[-1])),
         logp=log_p,
-        signature=f"(d),{signature}",
+        signature=f"(d),(),{signature}",
         class_name=name,
         observed=cells_data(prefix, X),
         dims=(OBS, f"{prefix}{FEATURE}"),

@@ -216,9 +216,10 @@ def declare(
             (unit * z)[y],
             live,
             log_det[own],
+            root[own],
             dist=_draw_whitened,
             logp=_log_whitened,
-            signature="(d),(d,d),(d),(d),()->(d)",
+            signature="(d),(d,d),(d),(d),(),(d,d)->(d)",
             class_name="MvNormal",
             observed=cells_data(prefix, X),
             dims=(OBS, f"{prefix}{FEATURE}"),
@@ -241,18 +242,22 @@ def _product(a: Any, b: Any) -> Any:
     return (a[:, :, :, None] * b[:, None, :, :]).sum(axis=2)
 
 
-def _draw_whitened(mean: Any, factor: Any, z: Any, live: Any, log_det: Any, size: Any) -> Any:
-    """Rows of precision factor factor^T about mean + factor^-T z."""
+def _draw_whitened(
+    mean: Any, factor: Any, z: Any, live: Any, log_det: Any, root: Any, size: Any
+) -> Any:
+    """Rows of precision factor factor^T about mean + factor^-T z; root is factor^-1."""
     import pymc as pm
     import pytensor.tensor as pt
     from pymc.distributions.shape_utils import rv_size_is_none
 
     if not rv_size_is_none(size):
         z = pt.broadcast_to(z, (*size, z.shape[-1]))
-    return mean + pt.linalg.solve(pt.swapaxes(factor, -1, -2), pm.Normal.dist(z), b_ndim=1)
+    return mean + (pm.Normal.dist(z)[..., None] * root).sum(axis=-2)
 
 
-def _log_whitened(x: Any, mean: Any, factor: Any, z: Any, live: Any, log_det: Any) -> Any:
+def _log_whitened(
+    x: Any, mean: Any, factor: Any, z: Any, live: Any, log_det: Any, root: Any
+) -> Any:
     """Log density of the live columns of `_draw_whitened`."""
     import pytensor.tensor as pt
 

@@ -286,23 +286,30 @@ class GaussianMixture(Family):
         import pymc as pm
         import pytensor.tensor as pt
 
-        real = np.asarray(self.concentration) > 0
+        def draw(y: Any, weight: Any, mu: Any, sigma: Any, size: Any) -> Any:
+            k = pm.Categorical.dist(p=weight[y], size=y.shape if size is None else size)
+            return pm.MvNormal.dist(mu[y, k], sigma[y, k], size=size)
 
-        def draw(log_w: Any, mu: Any, sigma: Any, size: Any) -> Any:
-            k = pm.Categorical.dist(logit_p=log_w, size=size)
-            own = pt.eq(k[..., None], pt.arange(log_w.shape[-1]))
-            mu = (own[..., None] * mu).sum(axis=-2)
-            sigma = (own[..., None, None] * sigma).sum(axis=-3)
-            return pm.MvNormal.dist(mu, sigma, size=size)
+        def log_likelihood(x: Any, seen: Any, weight: Any, mu: Any, sigma: Any) -> Any:
+            own = (slice(n) for n in self.sizes)
+            each = [
+                gaps.log_density_of_cells(x, seen, mu[c, k], sigma[c, k]) + pt.log(weight[c, k])
+                for c, k in enumerate(own)
+            ]
+            return pt.stack([pt.logsumexp(cluster, axis=1) for cluster in each], axis=1)
 
-        def log_p(x: Any, seen: Any, log_w: Any, mu: Any, sigma: Any) -> Any:
-            each = gaps.log_normal(x[..., None, :], seen[..., None, :], mu, sigma)
-            return pt.logsumexp(each + log_w, axis=-1)
-
-        # no logarithm of the weight 0, whose slope is not finite
-        log_w = pt.switch(real, pt.log(pt.switch(real, theta["weight"], 1.0)), -np.inf)
-        params = log_w[y], theta["mu"][y], self._covariances(theta)[y]
-        observe_rows(prefix, X, "NormalMixture", draw, log_p, "(k),(k,d),(k,d,d)->(d)", *params)
+        observe_rows(
+            prefix,
+            X,
+            y,
+            "NormalMixture",
+            draw,
+            log_likelihood,
+            "(c,k),(c,k,d),(c,k,d,d)->(d)",
+            theta["weight"],
+            theta["mu"],
+            self._covariances(theta),
+        )
 
     def _declare_weights(self, prefix: str, a: Any, dims: tuple[str, ...]) -> Any:
         import pymc as pm
