@@ -19,12 +19,12 @@ from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS
 from tests.graphs import (
     PYTHON,
-    clone_model,
     declare,
     dims_in_model,
     draw,
     log_densities,
     pm,
+    pytensor,
     values_of,
 )
 from tests.laws.cases import (
@@ -257,6 +257,22 @@ def test_rows_of_a_sampled_family_in_pymc_have_the_log_likelihood(family, missin
     expected = rows_under(family, X, Y_OF_THREE, thetas)
     assert np.ptp(expected) > 0
     close(found[:, 1], expected)
+    # each row has its own, for pm.compute_log_likelihood
+    (x,) = model.observed_RVs
+    term = model.logp(vars=[x], sum=False)[0]
+    free = [model.rvs_to_values[rv] for rv in model.free_RVs]
+    f = pytensor.function(free, term, mode=PYTHON, on_unused_input="ignore")
+    by_row = f(*(points[0][v.name] for v in free)).reshape(len(X), -1).sum(axis=1)
+    close(by_row, family.log_likelihood(X, thetas[0])[np.arange(len(X)), Y_OF_THREE])
+
+
+def test_rows_of_a_sampled_family_summed_have_the_log_likelihood(family, missing):
+    if not family.sums_rows:
+        pytest.skip("it has rows one by one alone")
+    X = rows_of(family, missing)
+    model, _, points, thetas = conditioned(family, X=X, y=Y_OF_THREE, summed=True)
+    assert "x" in {v.name for v in model.potentials}
+    close(log_densities(model)(points)[:, 1], rows_under(family, X, Y_OF_THREE, thetas))
 
 
 def test_the_prior_of_a_sampled_family_is_the_same_beside_rows(family):

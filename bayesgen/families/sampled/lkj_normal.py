@@ -170,11 +170,11 @@ class LKJNormal(Family):
     ) -> dict[str, Any]:
         r"""Normal means, half-Normal scales, LKJ correlations in partial correlations.
 
-        Given rows, the means of the default prior are sampled as their distance from the class's
-        mean row, ``mu_white`` :math:`= (\mu_{cj} - \bar x_{cj}) \sqrt{n_c} / \sigma_{cj}`: with
-        few rows a mean is as uncertain as its scale says. Summed, the rows of each class and
-        pattern of missing cells are replaced by at most 2D points that no Normal can tell from
-        them (`gaps.sigma_points`).
+        Where rows are summed, the means of the default prior are sampled as their distance from
+        the class's mean row, ``mu_white`` :math:`= (\mu_{cj} - \bar x_{cj}) \sqrt{n_c} /
+        \sigma_{cj}`: with few rows a mean is as uncertain as its scale says. The rows of each class
+        and pattern of missing cells are then replaced by at most 2D points that no Normal can tell
+        from them (`gaps.sigma_points`).
         """
         import pymc as pm
         import pytensor.tensor as pt
@@ -182,7 +182,7 @@ class LKJNormal(Family):
         prior = declare(self, "prior", prefix)
         m, s = prior["location"], prior["scale"]
         dims = {name: prefixed(prefix, d) for name, d in self.params.items()}
-        codes = None if X is None else y.get_value()
+        codes = y.get_value() if summed and X is not None else None
         sigma = parameter(
             self, prefix, "sigma", lambda sigma, dims: pm.HalfNormal(sigma, 2.5 * s, dims=dims)
         )
@@ -214,7 +214,7 @@ class LKJNormal(Family):
             white = pm.Normal(name, (m - centre) / unit, tau / unit, dims=dims["mu"])
             mu = pm.Deterministic(f"{prefix}mu", centre + unit * white, dims=dims["mu"])
         theta = {"mu": mu, "sigma": sigma, "correlation": correlation}
-        if X is not None and not summed:
+        if codes is None and X is not None:
             self._observe(prefix, X, y, theta)
         elif codes is not None:
             Sigma, terms = self._covariance(theta), []
