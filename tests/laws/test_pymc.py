@@ -204,7 +204,7 @@ def test_a_block_of_columns_carries_its_prefix_in_pymc(case):
     own = {v.name for v in plain.free_RVs + plain.deterministics + plain.observed_RVs}
     assert {f"block_{name}" for name in own} <= prefixed
     dims = {d for name in prefixed for d in block.named_vars_to_dims.get(name, ())}
-    assert all(d in (CLASS, "obs_id") or d.startswith("block_") for d in dims)
+    assert all(d in (CLASS, "class_all", "obs_id") or d.startswith("block_") for d in dims)
 
 
 @only(in_pymc)
@@ -357,7 +357,7 @@ def check_clones(family, X, y):
     names = {
         name
         for name, (_, value) in family.arrays().items()
-        if value.dtype.kind == "f" and name not in FIXED | guides
+        if value.dtype.kind == "f" and name not in FIXED | guides and hasattr(family, name)
     }
     other = replace(family, **{name: 1.25 * getattr(family, name) for name in names})
     altered, _ = declare(other, coords_of(family), X=X, y=y)
@@ -374,6 +374,7 @@ def test_a_model_of_rows_takes_other_rows(case, missing):
     more, y_more = case.rows(len(Y) + 1, salt=1)
     if X.dtype == object:  # documents: their contexts must have been seen
         more = np.concatenate([X[::-1], X[2:3]])
+        prior = prior.update(case.stats(X, Y))
     if missing:
         X, more = with_missing(X, case.rng()), with_missing(more, case.rng(1))
     check_other_rows(prior, X, Y, more, y_more)

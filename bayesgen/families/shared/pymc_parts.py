@@ -34,16 +34,15 @@ def declare(record: Any, role: str, prefix: str) -> dict[str, Any]:
 
 
 def container(name: str, value: Array, dims: tuple[str, ...]) -> Any:
-    """``pm.Data`` with dims; an axis of length 1 that stands for all positions has none."""
+    """``pm.Data`` with dims; an axis of length 1 that stands for all positions has ``{dim}_all``."""
     import pymc as pm
 
     labels = pm.modelcontext(None).coords
-    own = [
-        d if n == (len(labels[d]) if labels.get(d) else max(n, 2)) else None
+    own = tuple(
+        f"{d}_all" if n == 1 and len(labels.get(d) or range(2)) > 1 else d
         for d, n in zip(dims, value.shape, strict=False)
-    ]
-    named = value.ndim == len(dims) and any(own)
-    return pm.Data(name, value, dims=tuple(own) if named else None)
+    )
+    return pm.Data(name, value, dims=own if value.ndim == len(dims) else None)
 
 
 def prior_data(family: Any) -> dict[str, Array]:
