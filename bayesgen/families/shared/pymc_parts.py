@@ -34,7 +34,7 @@ def declare(record: Any, role: str, prefix: str) -> dict[str, Any]:
 
 
 def container(name: str, value: Array, dims: tuple[str, ...]) -> Any:
-    """``pm.Data`` with dims; an axis of length 1 that stands for all positions has ``{dim}_all``."""
+    """``pm.Data`` with dims; an axis of length 1 that stands for all has ``{dim}_all``."""
     import pymc as pm
 
     labels = pm.modelcontext(None).coords
