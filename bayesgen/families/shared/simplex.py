@@ -26,10 +26,10 @@ def counted_dirichlet(name: str, alpha: Any, counts: Any, dims: tuple[str, ...])
     import pymc as pm
 
     signature = "(k),(k)->(k)"
-    return guided(name, pm.Dirichlet, (alpha,), (counts,), _counted(), dims, signature)
+    return guided(name, pm.Dirichlet, (alpha,), (counts,), counted_simplex(), dims, signature)
 
 
-def _counted() -> Any:
+def counted_simplex() -> Any:
     """Transform of probabilities to these coordinates; n is a guide."""
     import pytensor.tensor as pt
     from pymc.logprob.transforms import Transform
