@@ -361,7 +361,7 @@ def _new(model: Model, features: "list[Feature]", order: int, tokens: Tokens) ->
 def save(clf: Any, table: "Table", output: Path) -> None:
     """Write the model, unless the table holds what no model file can."""
     with blamed_on(table.path), blamed_on(f"cannot write {output}", (OSError,)):
-        clf.save(output.resolve())
+        clf.save(output)
 
 
 def _summary(clf: Any, tally: "Tally", output: Path) -> None:
