@@ -394,7 +394,7 @@ def _column_table(tally: "Tally") -> "RichTable":
     shown_names = [feature.name for feature in tally.features[:_MOST_SHOWN]]
     rest = f"and {n} more" if (n := len(tally.features) - _MOST_SHOWN) > 0 else ""
     widest = min(_WIDEST_NAME, max(map(len, [*shown_names, rest])))
-    out.add_column("column", overflow="ellipsis", no_wrap=True, width=max(widest, 12))
+    out.add_column("column", overflow="fold", width=max(widest, 12))
     out.add_column("kind", no_wrap=True, min_width=11)
     # what is left: long lists of categories are cut, not the columns beside them
     room = stdout().width - max(widest, 12) - 27
