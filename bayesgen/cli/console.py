@@ -253,7 +253,7 @@ def show_comparison(console: "Console", found: "ModelComparison") -> None:
         out, left = plain_table(), console.width - 1 - min(_WIDEST_MODEL, max(map(len, names)))
         out.add_column("model", overflow="fold")
         shown_here = []
-        while columns and ((left := left - 1 - max(map(len, columns[0]))) >= 0 or not shown_here):
+        while columns and ((left := left - 2 - max(map(len, columns[0]))) >= 0 or not shown_here):
             shown_here.append(columns.pop(0))
             out.add_column(shown_here[-1][0], justify="right", no_wrap=True)
         for i, name in enumerate(names, 1):
