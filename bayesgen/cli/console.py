@@ -252,7 +252,7 @@ def show_comparison(console: "Console", found: "ModelComparison") -> None:
     while columns:  # a name is read whole: columns that have no room beside it stand below
         out, left = plain_table(), console.width - 1 - min(_WIDEST_MODEL, max(map(len, names)))
         out.add_column("model", overflow="fold")
-        shown_here = []
+        shown_here: list[list[str]] = []
         while columns and ((left := left - 2 - max(map(len, columns[0]))) >= 0 or not shown_here):
             shown_here.append(columns.pop(0))
             out.add_column(shown_here[-1][0], justify="right", no_wrap=True)

@@ -199,7 +199,10 @@ class Cells:
         codes, found = self._factorised()
         texts = [*map(_as_text, found)]
         longest = max(map(len, texts), default=0)
-        if any(4 * longest * n > most for n, most in zip((len(codes), len(texts)), _MOST_BYTES, strict=True)):
+        if any(
+            4 * longest * n > most
+            for n, most in zip((len(codes), len(texts)), _MOST_BYTES, strict=True)
+        ):
             raise TableError(
                 f"column {self.name!r} holds {len(texts)} different texts of up to {longest} "
                 "characters, which are too long for labels of classes: name another column"

@@ -331,7 +331,9 @@ def _attribute_bytes(entry: Any, left: int) -> tuple[int, int]:
             fixed += kind.get_storage_size()
         elif name == "DIMENSION_LIST" and kind.shape == (getattr(entry, "ndim", -1),):
             texts += 8 * sum(h5py.h5ds.get_num_scales(entry.id, i) for i in range(entry.ndim))
-        elif h5py.check_string_dtype(kind.dtype) and np.prod(kind.shape, dtype=float) <= _MOST_TEXTS:
+        elif (
+            h5py.check_string_dtype(kind.dtype) and np.prod(kind.shape, dtype=float) <= _MOST_TEXTS
+        ):
             found = entry.attrs[name]
             texts += sum(map(len, [found] if isinstance(found, str) else found.ravel()))
         else:

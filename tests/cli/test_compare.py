@@ -136,8 +136,8 @@ def test_names_of_models_are_whole_at_every_width(columns, tmp_path):
     out = run(*command, columns=columns).stdout
     wide = run(*command, columns=200).stdout
     for name in names:
-        numbers = [line.split()[1:] for line in out.splitlines() if line.split()[:1] == [name]]
-        assert sum(numbers, []) == shown(wide, name)
+        lines = [line.split() for line in out.splitlines() if line.split()[:1] == [name]]
+        assert [number for line in lines for number in line[1:]] == shown(wide, name)
         assert len(shown(wide, name)) == 9
 
 
@@ -147,7 +147,6 @@ def test_a_long_name_of_a_model_goes_on_in_the_next_line(folder, tmp_path):
         (tmp_path / f"{name}.nc").write_bytes((folder / "nb.nc").read_bytes())
     models = [tmp_path / f"{name}.nc" for name in names]
     out = run("compare", *models, PENGUINS, *ON, columns=80).stdout
-    firsts = "".join(line.split()[0] for line in out.splitlines() if "a_long" in line or "name_" in line)
-    assert "…" not in out
-    assert "..." not in out
-    assert firsts.count("a_long_name_") >= 4
+    words = [line.split()[0] for line in out.splitlines() if line.strip()]
+    at = next(i for i, word in enumerate(words) if word.startswith("a_long"))
+    assert "".join(words[at : at + 2]) in names
