@@ -296,8 +296,7 @@ def labels(cells: Cells, table: "Table", like: Array | None = None) -> tuple[Arr
             f"{form}s"
         )
 
-    found = given.labels(form, refuse)
-    return labelled, found.astype(str) if form == "text" else found
+    return labelled, given.strings() if form == "text" else given.labels(form, refuse)
 
 
 def _form_of_labels(classes: Array) -> str:

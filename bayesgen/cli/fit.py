@@ -363,7 +363,7 @@ def _new(model: Model, features: "list[Feature]", order: int, tokens: Tokens) ->
 def save(clf: Any, table: "Table", output: Path) -> None:
     """Write the model, unless the table holds what no model file can."""
     with blamed_on(table.path), blamed_on(f"cannot write {output}", (OSError,)):
-        clf.save(output.resolve())
+        clf.save(output)
 
 
 def _summary(clf: Any, tally: "Tally", output: Path) -> None:
@@ -396,7 +396,7 @@ def _column_table(tally: "Tally") -> "RichTable":
     shown_names = [feature.name for feature in tally.features[:_MOST_SHOWN]]
     rest = f"and {n} more" if (n := len(tally.features) - _MOST_SHOWN) > 0 else ""
     widest = min(_WIDEST_NAME, max(map(len, [*shown_names, rest])))
-    out.add_column("column", overflow="ellipsis", no_wrap=True, width=max(widest, 12))
+    out.add_column("column", overflow="fold", width=max(widest, 12))
     out.add_column("kind", no_wrap=True, min_width=11)
     # what is left: long lists of categories are cut, not the columns beside them
     room = stdout().width - max(widest, 12) - 27
