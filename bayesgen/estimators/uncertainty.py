@@ -91,8 +91,8 @@ class Uncertainty(Estimator):
 
         ``predictive`` may lie outside the interval of ``"training"``, and that is no error: it is a
         ratio of expectations, E p(y, x | theta) / E p(x | theta), in which those theta count most
-        under which the row is likely (6 % of the rows of simulated tables of 5 to 80 rows per class;
-        more with few rows, and in rows unlike the training rows, see `typicality`).
+        under which the row is likely (6 % of the rows of simulated tables of 5 to 80 rows per
+        class; more with few rows, and in rows unlike the training rows, see `typicality`).
 
         A posterior in closed form given the row is a mixture of ordinary posteriors, one for each
         label that the row may have. One that is known by draws is weighted by p(x | theta). Of a
