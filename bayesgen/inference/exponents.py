@@ -494,9 +494,15 @@ class _Walk:
     ) -> None:
         self.target, self.rng = target, rng
         self._scale(covariance)
-        self.x = x + rng.standard_normal((CHAINS, len(x))) @ self.root.T
-        self.x[:, : target.m] = np.abs(self.x[:, : target.m])
-        self.value = target.value(self.x)
+        away = rng.standard_normal((CHAINS, len(x))) @ self.root.T
+        least = target.value(x[None])[0] - 2 * len(x)  # from further down a chain may never start
+        while True:
+            self.x = x + away
+            self.x[:, : target.m] = np.abs(self.x[:, : target.m])
+            self.value = target.value(self.x)
+            if not (low := ~(self.value >= least)).any() or np.abs(away).max() < _CONVERGED:
+                break
+            away[low] /= 2
         self._adapt_from(len(x) ** -0.25)
 
     def _scale(self, covariance: Array) -> None:
@@ -563,7 +569,8 @@ class _Walk:
 
 
 def _split_r_hat(draws: Array) -> float:
-    """The largest of all coordinates of draws (chain, draw, size)."""
+    """The largest of all coordinates of draws (chain, draw, size), of means and of spreads."""
+    draws = np.concatenate([draws, np.abs(draws - np.median(draws, axis=(0, 1)))], axis=2)
     half = draws.shape[1] // 2
     parts = np.concatenate([draws[:, :half], draws[:, -half:]])
     within = parts.var(axis=1, ddof=1).mean(axis=0)

@@ -72,7 +72,7 @@ def test_one_exponent_by_quadrature(case):
         assert abs(values.mean() - p @ f(np.exp(u))) < 5 * error(values)
 
 
-@pytest.mark.parametrize("cells", [1 << 13, 60])
+@pytest.mark.parametrize("cells", [1 << 13, 100])
 def test_exponent_and_intercepts_by_quadrature(problem, monkeypatch, cells):
     """Where some of the rows lead the trajectories, too: the density of all decides."""
     monkeypatch.setattr(exponents, "_CELLS", cells)
