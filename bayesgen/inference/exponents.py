@@ -529,13 +529,14 @@ class _Walk:
         self.value = np.where(accepted, value, self.value)
 
     def _turn(self) -> None:
-        """Turn two z of each chain by any angle: the sum of exponents, known best, stays."""
+        """Turn two z of each chain by any angle, signs as they are: the sum of exponents stays."""
         x, every, m = self.x.copy(), np.arange(CHAINS), self.target.m
         i = self.rng.integers(m, size=CHAINS)
         j = (i + self.rng.integers(1, m, size=CHAINS)) % m
         angle = self.rng.uniform(-np.pi, np.pi, CHAINS)
         x[every, i] = np.cos(angle) * self.x[every, i] - np.sin(angle) * self.x[every, j]
         x[every, j] = np.sin(angle) * self.x[every, i] + np.cos(angle) * self.x[every, j]
+        x = np.copysign(x, self.x)  # or the metric would learn from jumps between sides
         value = self.target.value(x)
         self._accept(x, value - self.value, value)
 
