@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesgen.checks.compare import refuse_other_classes, rows_of_each, score
+from bayesgen.checks.leave_one_out import loo
 from bayesgen.families.errors import NoPosteriorError
 from bayesgen.families.names import MODEL
 from bayesgen.inference.exponents import ExponentPrior, comparable, fit
 from bayesgen.numerics.special import Array
+from bayesgen.posterior.fitted import fitted_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -140,29 +142,29 @@ def compare_models(
         raise ValueError("models must be {name: fitted classifier}, with one or more of them")
     refuse_other_classes(models)
     rows = rows_of_each(models, X)
-    loo, columns, joints = {}, {}, {}
+    scores_of, columns, joints = {}, {}, {}
     for name, clf in models.items():
         try:
-            loo[name], joints[name], scored = clf._loo(rows[name], y, "label", sample_weight)
+            scores_of[name], joints[name], scored = _loo(clf, rows[name], y, sample_weight)
         except ValueError as error:
             raise ValueError(f"model {name!r}: {error}") from error
         codes = scored.codes
         scores = score(joints[name], codes)
         columns[name] = {
-            "elpd": loo[name].elpd,
-            "se": loo[name].se,
-            "log_loss": -loo[name].elpd / len(codes),
+            "elpd": scores_of[name].elpd,
+            "se": scores_of[name].se,
+            "log_loss": -scores_of[name].elpd / len(codes),
             "accuracy": scores["accuracy"],
             "ece": scores["ece"],
             "log_evidence": _log_evidence(clf),
         }
-    order = sorted(models, key=lambda name: -np.nan_to_num(loo[name].elpd, nan=-np.inf))
-    best = loo[order[0]]
+    order = sorted(models, key=lambda name: -np.nan_to_num(scores_of[name].elpd, nan=-np.inf))
+    best = scores_of[order[0]]
     for name in order:
-        gap = _gap(loo[name].elpd_i.values, best.elpd_i.values)
+        gap = _gap(scores_of[name].elpd_i.values, best.elpd_i.values)
         columns[name]["elpd_diff"] = float(gap.sum())
         columns[name]["dse"] = _se(gap)
-    stacking, remarks = _stacking({name: loo[name] for name in order})
+    stacking, remarks = _stacking({name: scores_of[name] for name in order})
     evidence = np.array([columns[name]["log_evidence"] for name in order])
     same = len({_what_is_described(clf) for clf in models.values() if hasattr(clf, "prior_")}) == 1
     weights = {
@@ -180,7 +182,14 @@ def compare_models(
         attrs={"rows": best.n_data_points},
     )
     notes = (*_of_differences(table), *_of_draws(loo), *remarks, *_of_evidence(table, same, loo))
-    return ModelComparison(table, {name: loo[name] for name in order}, notes)
+    return ModelComparison(table, {name: scores_of[name] for name in order}, notes)
+
+
+def _loo(clf: Any, X: Any, y: Any, sample_weight: Any) -> Any:
+    """Score, joint densities and rows of a classifier or a pool."""
+    if hasattr(clf, "_loo"):  # of a pool
+        return clf._loo(X, y, "label", sample_weight)
+    return loo(fitted_of(clf, "compare_models"), X, y, "label", sample_weight)
 
 
 def _log_evidence(clf: Any) -> float:

@@ -1,6 +1,6 @@
 """Rows that are spread over many blocks, threads, processes or machines: `fit_dask`."""
 
-import copy
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -71,27 +71,24 @@ def fit_dask[Classifier: Additive](
         import dask
     except ImportError:
         raise ImportError('fit_dask needs dask: pip install "bayesgen[dask]"') from None
-    refuse_other(clf, "fit_dask")
+    learner = refuse_other(clf, "fit_dask")
     blocks = _blocks(X, y, sample_weight)
     empty = dask.delayed(clone(clf))
     parts = [dask.delayed(_learned)(empty, place, *block) for place, block in enumerate(blocks)]
     while len(parts) > 1:
-        parts = [dask.delayed(_merged)(parts[k : k + _ARITY]) for k in range(0, len(parts), _ARITY)]
+        parts = [
+            dask.delayed(_merged)(empty, parts[k : k + _ARITY])
+            for k in range(0, len(parts), _ARITY)
+        ]
     (found,) = dask.compute(*parts)
     if found is None:
         raise ValueError("X has no rows: there is nothing to learn from")
-    with clf._all_or_nothing():
-        clf._unlearn()
-        arguments = clf.get_params(deep=False)
-        clf.__dict__.update({k: v for k, v in found.__dict__.items() if k not in arguments})
-        clf._settle()
+    clf.fitted_ = learner.settle(found)
     return clf
 
 
-def _learned[Classifier: Additive](
-    clf: Classifier, place: int, X: Any, y: Any, weight: Any
-) -> Classifier | None:
-    """The classifier with the statistics of one block, not settled; None for a block of no rows."""
+def _learned(clf: Additive, place: int, X: Any, y: Any, weight: Any) -> Any:
+    """Statistics of one block; None for a block of no rows."""
     n_rows = X.shape[0]
     if n_rows != len(y):
         raise ValueError(
@@ -99,29 +96,18 @@ def _learned[Classifier: Additive](
         )
     if not n_rows or (weight is not None and not np.any(weight)):
         return None
-    part = copy.copy(clf)
     try:
-        part._absorb(X, y, weight)
+        return clf.__bayesgen_learner__().gather(None, X, y, weight)
     except (ValueError, TypeError) as error:
         if type(error) not in (ValueError, TypeError):
             raise
         raise type(error)(f"block {place} (its rows count from 0): {error}") from None
-    return part
 
 
-def _merged[Classifier: Additive](
-    parts: Sequence[Classifier | None],
-) -> Classifier | None:
-    """One classifier with the statistics of all; None if there are none."""
-    out: Classifier | None = None
-    for part in parts:
-        if part is None:
-            continue
-        if out is None:
-            out = copy.copy(part)  # a retried task finds its inputs as they were
-        else:
-            out._merge_statistics(part)
-    return out
+def _merged(clf: Additive, parts: Sequence[Any]) -> Any:
+    """Statistics of all; None if there are none."""
+    there = [part for part in parts if part is not None]
+    return functools.reduce(clf.__bayesgen_learner__().merge, there) if there else None
 
 
 # ---------------------------------------------------------------------------------------- blocks

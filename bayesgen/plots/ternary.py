@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesgen.encoding.labels import codes_of
 from bayesgen.encoding.tables import n_rows
 from bayesgen.numerics.special import Array
 from bayesgen.plots.style import HAIR, INK, MUTED, canvas, checked_axes, colour, refuse_other_labels
@@ -58,7 +59,7 @@ def plot_ternary(
     options = {"class_prior": class_prior, "posterior": posterior}
     options = {name: value for name, value in options.items() if value is not None}
     p = np.asarray(clf.predict_proba(X, **options))
-    codes = p.argmax(axis=1) if y is None else clf._codes_of(np.asarray(y))
+    codes = p.argmax(axis=1) if y is None else codes_of(np.asarray(y), clf.classes_)
     if draws is None:
         draws = 200 if len(p) <= _CLOUDS else 0
     with canvas(ax, figsize, (5.6, 4.7)) as ax:

@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 import bayesgen as bg
-from bayesgen.inference.closed_form import NoClosedFormError
+from bayesgen.families.errors import NoClosedFormError
 from tests.estimators.cases import CASES, sample
 from tests.selection import crossed
 

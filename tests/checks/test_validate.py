@@ -15,7 +15,7 @@ from bayesgen.checks.coherence import contradictions
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
-from bayesgen.inference.closed_form import NoClosedFormError
+from bayesgen.families.errors import NoClosedFormError
 from bayesgen.posterior.model import ClassModel
 from tests.predict.interval.against_nuts import percentile_errors
 from tests.selection import rest_is_slow

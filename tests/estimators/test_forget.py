@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 
 import bayesgen as bg
-from bayesgen.inference.closed_form import NoClosedFormError
+from bayesgen.families.errors import NoClosedFormError
 
 RNG = np.random.default_rng(8)
 N = 120

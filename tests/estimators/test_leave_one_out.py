@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_iris, load_wine
 
 import bayesgen as bg
-from bayesgen.inference.closed_form import NoClosedFormError
+from bayesgen.families.errors import NoClosedFormError
 
 MIXED = ["island", "bill_length_mm", "sex"]
 

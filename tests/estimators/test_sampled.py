@@ -19,7 +19,7 @@ from bayesgen.estimators import ESTIMATORS
 from bayesgen.estimators.sampled.classifier import SampledClassifier
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.inference import nuts as mcmc
-from bayesgen.inference.closed_form import NoClosedFormError
+from bayesgen.families.errors import NoClosedFormError
 from bayesgen.inference.diagnostics import Diagnosis
 from tests.selection import rest_is_slow
 

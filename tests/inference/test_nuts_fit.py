@@ -27,7 +27,7 @@ from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.shared import gaps
 from bayesgen.inference import diagnostics, sampled
 from bayesgen.inference import nuts as mcmc
-from bayesgen.inference.closed_form import NoClosedFormError
+from bayesgen.families.errors import NoClosedFormError
 from bayesgen.numerics.kernels import missing_cells
 from tests.graphs import PYTHON
 from tests.selection import rest_is_slow

@@ -301,7 +301,7 @@ def numbers(only: str = "") -> dict[str, tuple[float, float, float]]:
             every = calls(clf, X, y)
             if isinstance(clf, bg.AnDE):
                 del every["uncertainty with row"]
-            if not clf._conjugate():
+            if not clf.prior_.family.conjugate:
                 slow = ("influence", "compared", "explain", "uncertainty with row", "interval hdi")
                 every = {k: v for k, v in every.items() if not k.startswith(slow)}
             else:

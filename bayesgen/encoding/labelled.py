@@ -17,6 +17,7 @@ from bayesgen.encoding.labels import (
     refuse_unlabelled,
 )
 from bayesgen.encoding.literals import shown
+from bayesgen.encoding.reader import Rows
 from bayesgen.families.shared.hyperparameters import SMALLEST
 from bayesgen.numerics.special import LARGEST_COUNT, Array
 
@@ -55,7 +56,8 @@ def labelled(X: Any, y: Any, sample_weight: Any, *, unlabelled: bool = False) ->
     ValueError
         For lengths that differ, missing labels, and weights that are negative, too large or all 0.
     """
-    refuse_elsewhere(X)
+    if not isinstance(X, Rows):
+        refuse_elsewhere(X)
     refuse_elsewhere(y, "y")
     labels, masked = labels_and_mask(y)
     if not unlabelled:
@@ -81,7 +83,8 @@ def labelled(X: Any, y: Any, sample_weight: Any, *, unlabelled: bool = False) ->
     if not len(at):
         raise ValueError("sample_weight is 0 for every row: there is nothing to fit")
     if len(at) < len(weight):
-        X, labels, masked, weight = _safe_indexing(X, at), labels[at], masked[at], weight[at]
+        X = X.take(at) if isinstance(X, Rows) else _safe_indexing(X, at)
+        labels, masked, weight = labels[at], masked[at], weight[at]
     return Labelled(X, labels, masked, weight, at, unlabelled)
 
 
