@@ -181,7 +181,12 @@ def compare_models(
         coords={MODEL: order},
         attrs={"rows": best.n_data_points},
     )
-    notes = (*_of_differences(table), *_of_draws(loo), *remarks, *_of_evidence(table, same, loo))
+    notes = (
+        *_of_differences(table),
+        *_of_draws(scores_of),
+        *remarks,
+        *_of_evidence(table, same, scores_of),
+    )
     return ModelComparison(table, {name: scores_of[name] for name in order}, notes)
 
 

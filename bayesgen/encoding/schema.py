@@ -134,7 +134,7 @@ class TableSchema:
 
     def refuse_unseen(self, X: Any) -> None:
         """Raise ValueError at the first value that is not among the categories of its column."""
-        self.categories.refuse_unseen(self._nominal(Table(X)))
+        self.categories.refuse_unseen(self._nominal(as_table(X)))
 
     def decode(self, rows: Array) -> list[Array]:
         """The D columns of `encode`'s matrix as values: categories, booleans, numbers."""

@@ -68,6 +68,16 @@ class TableReader(Reader):
 class TableClassifier(GenerativeClassifier):
     """Tables of columns that are not all numbers."""
 
+    unseen: str
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Set arguments; what becomes of categories never seen may change after a fit too."""
+        super().set_params(**parameters)
+        if "unseen" in parameters and "fitted_" in self.__dict__:
+            reader: Any = self.fitted_.reader
+            self.fitted_ = replace(self.fitted_, reader=replace(reader, unseen=self.unseen))
+        return self
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True

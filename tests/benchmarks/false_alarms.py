@@ -62,7 +62,6 @@ def cases(rng: np.random.Generator) -> Iterator[tuple[str, Any, Any, Any]]:
 def without_nuts() -> Iterator[None]:
     """Independent draws of the closed form in place of NUTS."""
     import xarray as xr
-
     from bayesgen.estimators.posterior import Posterior
 
     def sample(self: Any, draws: int, _: int, chains: int, seed: int, *__: Any, **___: Any) -> Any:

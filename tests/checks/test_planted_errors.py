@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from bayesgen.estimators.posterior import Posterior
 from sklearn.base import clone
 
 import bayesgen as bg
 from bayesgen.checks import validate as module
 from bayesgen.checks.score import off_diagonal_score
-from bayesgen.estimators.posterior import Posterior
 from bayesgen.families.capabilities import ThetaDensity
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
 from tests.checks.planted import CLASSIFIERS, DRAWN, EXACT, RNG, Y

@@ -168,7 +168,7 @@ def formula(clf: Any, data: Any, weight: Any = None) -> tuple[str, ...]:
 
 
 def of(fitted: Any, data: Any, y: Any, weight: Any = None) -> tuple[str, ...]:
-    rows, codes = fitted._encoded(data), fitted._codes_of(y)
+    rows, codes = fitted.fitted_.encoded(data), fitted.fitted_.codes_of(y)
     parts = fitted.prior_, fitted.model_, fitted.stats_
     return contradictions(*parts, rows, codes, weight, fitted.classes_.tolist())
 

@@ -64,7 +64,7 @@ class Case:
 
     @cached_property
     def codes(self) -> np.ndarray:
-        return self.fitted._codes_of(self.y)
+        return self.fitted.fitted_.codes_of(self.y)
 
     @cached_property
     def tree(self) -> Any:

@@ -101,6 +101,6 @@ def test_neither_unfitted_nor_by_nuts():
     with pytest.raises(ValueError, match="not fitted yet"):
         bg.GaussianNB().forget(REAL, Y)
     clf = bg.GaussianNB().fit(REAL, Y)
-    clf.inference_ = "nuts"
+    clf.fitted_ = clf.fitted_.with_training(inference="nuts")
     with pytest.raises(NoClosedFormError, match="forget works on sufficient statistics"):
         clf.forget(REAL[:1], Y[:1])

@@ -85,7 +85,7 @@ def test_leave_one_out_is_a_refit_under_the_same_prior(smoothing, weighted):
     weight = RNG.choice([0.0, 0.5, 2.0], size=48) if weighted else np.ones(48)
     clf = made(smoothing).fit(TEXTS, LABELS, sample_weight=weight)
     found = clf.loo_log_joint(TEXTS, LABELS, weight)
-    prior, X, codes = clf.prior_, clf._encoded(TEXTS), clf._codes_of(LABELS)
+    prior, X, codes = clf.prior_, clf.fitted_.encoded(TEXTS), clf.fitted_.codes_of(LABELS)
     for i in range(0, 48, 5):
         others = np.delete(np.arange(48), i)
         stats = prior.stats(X[others], codes[others], 3, weight[others])

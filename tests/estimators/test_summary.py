@@ -129,7 +129,7 @@ def test_to_list_and_to_display_a_classifier_draws_nothing(monkeypatch):
     X, y = bg.datasets.load_penguins()
     clf = bg.MixedNB().fit(X, y)
     pool = bg.LogLinearPool([clf]).fit(X, y)
-    monkeypatch.setattr("bayesgen.estimators.posterior.Posterior.draw_posterior", refuse)
+    monkeypatch.setattr("bayesgen.inference.trees.draw_posterior", refuse)
     for each in (clf, pool):
         names = dir(each)
         assert "posterior_" in names

@@ -688,7 +688,9 @@ def _no_float(fit, state):
 )
 def test_other_forged_records_are_refused_on_one_line(make, X, forge, message, monkeypatch):
     clf = make().fit(X, Y)
-    fit, state, draws = record(clf) if isinstance(clf, bg.LogLinearPool) else clf._record()
+    fit, state, draws = (
+        record(clf) if isinstance(clf, bg.LogLinearPool) else clf.__bayesgen_record__(clf.fitted_)
+    )
     forge(fit, state)
     monkeypatch.setattr(storage, "read", lambda path: (fit, state, draws))
     with pytest.raises(ValueError, match=message) as caught:
@@ -711,7 +713,7 @@ def test_draws_that_are_text_are_refused(tmp_path):
     with warnings.catch_warnings():  # of three draws
         warnings.simplefilter("ignore")
         clf = bg.GaussianNB().fit(REAL, partly, progressbar=False, **options)
-    fit, state, draws = clf._record()
+    fit, state, draws = clf.__bayesgen_record__(clf.fitted_)
     draws["posterior"]["sigma2"] = draws["posterior"]["sigma2"].astype("U3")
     storage.write(tmp_path / "forged.nc", fit, state, draws)
     with pytest.raises(ValueError, match="its draws are not all numbers"):

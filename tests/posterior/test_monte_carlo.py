@@ -216,7 +216,7 @@ IDS = [type(clf).__name__ + getattr(clf, "variance", "") for clf, _ in ESTIMATOR
 
 def draws_of(clf, draws=1000, seed=0):
     posterior = clf.draw_posterior(draws=draws, chains=4, random_state=seed)
-    return tree.read_draws(posterior, clf.model_.params, clf._coords())
+    return tree.read_draws(posterior, clf.model_.params, clf.fitted_.coords)
 
 
 def fitted(clf, make, n=40, seed=0):
@@ -226,7 +226,7 @@ def fitted(clf, make, n=40, seed=0):
 
 
 def encoded(clf, X):
-    return clf._encode(clf._read(X, reset=False))
+    return clf.fitted_.read(X).encoded
 
 
 @pytest.mark.parametrize(("clf", "make"), ESTIMATORS, ids=IDS)
@@ -528,7 +528,7 @@ def three():
 
 
 def read(clf, posterior):
-    return tree.read_draws(posterior, clf.model_.params, clf._coords())
+    return tree.read_draws(posterior, clf.model_.params, clf.fitted_.coords)
 
 
 def same(a, b):
@@ -557,7 +557,7 @@ def test_draws_are_read_from_a_tree_a_dataset_and_a_file(three, tmp_path):
             az.from_dict(
                 {"posterior": {k: np.array(v) for k, v in theta.items()}},
                 dims={k: list(d) for k, d in clf.model_.params.items()},
-                coords=clf._coords(),
+                coords=clf.fitted_.coords,
             ),
         ),
         theta,

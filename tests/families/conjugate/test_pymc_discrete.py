@@ -136,7 +136,7 @@ def log_prior(family: ConjugateFamily, theta: dict[str, np.ndarray]) -> float:
 
 def log_joint(case: Case, theta: dict[str, np.ndarray]) -> float:
     """log prior + log likelihood of rows and labels, in NumPy and SciPy."""
-    clf, codes = case.fitted, case.fitted._codes_of(Y)
+    clf, codes = case.fitted, case.fitted.fitted_.codes_of(Y)
     rows = clf.model_.family.log_likelihood(case.encoded, theta)[np.arange(N), codes]
     out = rows.sum() + np.log(theta["pi"])[codes].sum()
     out += log_dirichlet(theta["pi"], clf.prior_.alpha) + log_prior(clf.prior_.family, theta)
@@ -202,12 +202,14 @@ def assert_cells(case: Case, theta: Any) -> None:
     """The cells are the categories of each column by name, and add up to 1 in each."""
     expected = [
         (column, category)
-        for column, known in zip(case.fitted._feature_names(), case.fitted.categories_, strict=True)
+        for column, known in zip(
+            case.fitted.fitted_.feature_names, case.fitted.categories_, strict=True
+        )
         for category in known
     ]
     assert theta["feature_category"].values.tolist() == [f"{j}, {k}" for j, k in expected]
     assert (theta > 0).all()
-    for column in case.fitted._feature_names():
+    for column in case.fitted.fitted_.feature_names:
         own = [j == column for j, _ in expected]
         np.testing.assert_allclose(theta.isel(feature_category=own).sum("feature_category"), 1.0)
 
@@ -295,7 +297,7 @@ def test_counts_of_a_markov_posterior_are_pseudo_counts() -> None:
     clf = bg.MarkovNB(order=2).fit(TEXTS, Y)
     theta = {k: v[0] for k, v in clf.model_.draw(np.random.default_rng(0), 1).items()}
     posterior: ClassModel = clf.model_
-    at = compiled(posterior.to_pymc(clf._coords()))
+    at = compiled(posterior.to_pymc(clf.fitted_.coords))
     expected = log_dirichlet(theta["pi"], posterior.alpha)
     expected += log_dirichlet(theta["theta"], posterior.family.dense())
     assert at(theta) == pytest.approx(expected, rel=1e-9)

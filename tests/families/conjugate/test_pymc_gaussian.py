@@ -172,7 +172,7 @@ def log_prior_full(family: Any, theta: dict[str, np.ndarray]) -> float:
 
 def log_joint(case: Case, theta: dict[str, np.ndarray]) -> float:
     """log prior + log likelihood of rows and labels, in NumPy and SciPy."""
-    clf, codes = case.fitted, case.fitted._codes_of(Y)
+    clf, codes = case.fitted, case.fitted.fitted_.codes_of(Y)
     family = clf.prior_.family
     rows = family.log_likelihood(case.encoded, theta)[np.arange(N), codes]
     out = rows.sum() + np.log(theta["pi"])[codes].sum()
@@ -326,7 +326,7 @@ def test_closed_form_draws_feed_the_model(case: Case) -> None:
         options: dict[str, Any] = {"progressbar": False, "compile_kwargs": {"mode": PYTHON}}
         rows = pm.compute_log_likelihood(tree, extend_inferencedata=False, **options)
         new = pm.sample_posterior_predictive(tree, random_seed=1, **options)
-    ours = family.log_likelihood(case.encoded, theta)[0][:, np.arange(N), clf._codes_of(Y)]
+    ours = family.log_likelihood(case.encoded, theta)[0][:, np.arange(N), clf.fitted_.codes_of(Y)]
     by_row = rows["x"].values[0]
     by_row = by_row if by_row.ndim == 2 else by_row.sum(axis=-1)
     np.testing.assert_allclose(by_row, ours, rtol=1e-9)

@@ -293,7 +293,7 @@ def test_the_choice_is_made_of_labelled_rows_and_used(monkeypatch):
     clf = bg.MixtureDiscriminant("cv").fit(X, [0, NAN, 1, 1], sample_weight=[1, 1, 0, 2])
     np.testing.assert_array_equal(seen["X"], X[[0, 3]])
     np.testing.assert_array_equal(seen["y"], [0, 1])
-    assert clf._make_family().n_components == [3, 1]
+    assert clf.prior_.family.n_components == [3, 1]
 
 
 # ----------------------------------------------------------------------------------------- NUTS
