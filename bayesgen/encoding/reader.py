@@ -179,7 +179,7 @@ class Reader:
         return reader, out
 
     def validated(self, X: Any, first: bool, **options: Any) -> tuple[Self, Any]:
-        """scikit-learn's `validate_data`: columns of X against those of the fit, or of the first."""
+        """scikit-learn's `validate_data`: columns of X against those of the fit."""
         seen: Any = _named(self.owner)()
         if not first:
             if self.n_features is not None:

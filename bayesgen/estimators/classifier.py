@@ -158,7 +158,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         self.class_alpha = class_alpha
         self.prior = prior
 
-    # -- what an estimator chooses ---------------------------------------------------------------
+    # -- what an estimator chooses -------------------------------------------------------------
 
     @property
     def _family_type(self) -> type[Family]:
@@ -212,7 +212,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "fitted_")
         return self.fitted_
 
-    # -- scikit-learn, streams and files ---------------------------------------------------------
+    # -- scikit-learn, streams and files -------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy or a pickle does not carry the training rows."""
@@ -242,7 +242,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
 
     _html_repr = with_summary
 
-    # -- attributes of a fit ---------------------------------------------------------------------
+    # -- attributes of a fit -------------------------------------------------------------------
 
     @property
     def classes_(self) -> Array:
@@ -302,50 +302,50 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
 
     @property
     def coef_(self) -> Any:
-        """Weights of the linear rule, as in scikit-learn's class; see Attributes."""
+        """Weights of the linear rule, as scikit-learn has it."""
         return plug_ins.attribute(self._fitted(), "coef_")
 
     @property
     def intercept_(self) -> Any:
-        """Intercepts of the linear rule, as in scikit-learn's class; see Attributes."""
+        """Intercepts of the linear rule, as scikit-learn has it."""
         return plug_ins.attribute(self._fitted(), "intercept_")
 
     @property
     def class_count_(self) -> Any:
-        """Weights of the rows of each class, as in scikit-learn's class; see Attributes."""
+        """Weights of the rows of each class, as scikit-learn has it."""
         return plug_ins.attribute(self._fitted(), "class_count_")
 
     @property
     def class_log_prior_(self) -> Any:
-        """Logs of the posterior means of the class weights, as in scikit-learn's class; see Attributes."""
+        """Logs of the posterior means of the class weights, as scikit-learn has it."""
         return plug_ins.attribute(self._fitted(), "class_log_prior_")
 
     @property
     def theta_(self) -> Any:
-        """Posterior means of the class means, as in scikit-learn's class; see Attributes."""
+        """Posterior means of the class means, as scikit-learn has it."""
         return plug_ins.attribute(self._fitted(), "theta_")
 
     @property
     def means_(self) -> Any:
-        """Posterior means of the class means, as in scikit-learn's class; see Attributes."""
+        """Posterior means of the class means, as scikit-learn has it."""
         return plug_ins.attribute(self._fitted(), "means_")
 
     @property
     def var_(self) -> Any:
-        """Posterior means of the variances, as in scikit-learn's class; see Attributes."""
+        """Posterior means of the variances, as scikit-learn has it."""
         return plug_ins.attribute(self._fitted(), "var_")
 
     @property
     def covariance_(self) -> Any:
-        """Posterior mean of the covariance, as in scikit-learn's class; see Attributes."""
+        """Posterior mean of the covariance, as scikit-learn has it."""
         return plug_ins.attribute(self._fitted(), "covariance_")
 
     @property
     def feature_log_prob_(self) -> Any:
-        """Logs of the posterior means of the probabilities, as in scikit-learn's class; see Attributes."""
+        """Logs of the posterior means of the probabilities, as scikit-learn has it."""
         return plug_ins.attribute(self._fitted(), "feature_log_prob_")
 
-    # -- learning ------------------------------------------------------------------------------------
+    # -- learning ------------------------------------------------------------------------------
 
     def fit(
         self,
@@ -492,7 +492,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         self.fitted_ = learner.settle(learner.forget(self._fitted(), X, y, sample_weight))
         return self
 
-    # -- new rows ------------------------------------------------------------------------------------
+    # -- new rows ------------------------------------------------------------------------------
 
     @row_by_row
     def predict_joint_log_proba(
@@ -726,7 +726,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         """
         return plug_ins.estimates(self._fitted(), method)
 
-    # -- how sure it is ------------------------------------------------------------------------------
+    # -- how sure it is ------------------------------------------------------------------------
 
     @named_rows
     def predict_interval(
@@ -1002,7 +1002,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         request = Request.of(prob, kind, method=method, class_prior=weights, seed=seed)
         return explanation.explain(fitted, X, classes, request, posterior)
 
-    # -- training rows, each without itself ----------------------------------------------------------
+    # -- training rows, each without itself ----------------------------------------------------
 
     def loo_log_joint(
         self,
@@ -1241,7 +1241,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         self.fitted_ = self.fitted_.with_training(scores=found)
         return found
 
-    # -- the posterior -------------------------------------------------------------------------------
+    # -- the posterior -------------------------------------------------------------------------
 
     @property
     def log_evidence_(self) -> float:

@@ -23,7 +23,7 @@ Posterior = ExactPosterior | DrawnPosterior
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A classifier that has learnt: predictions, explanations, checks and files are functions of it.
+    """What a classifier has learnt: predictions, explanations, checks are functions of it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Training rows, each without itself: checked to be those of the fit, and scored without a refit."""
+"""Training rows, each without itself: checked to be those of the fit, scored without a refit."""
 
 from typing import Any, NamedTuple
 

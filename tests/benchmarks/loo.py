@@ -17,6 +17,7 @@ import pandas as pd
 from scipy import sparse
 
 import bayesgen as bg
+from bayesgen.predict.leave_one_out import training_rows
 from tests.benchmarks.open_sets import load
 
 N = 5000
@@ -76,7 +77,7 @@ def smoothed():
         X = s.X.to_numpy(float)
         for clf in (bg.GaussianNB(), bg.LinearDiscriminant(), bg.QuadraticDiscriminant()):
             exact = clf.fit(X, s.y).loo(X, s.y)
-            own = clf._training_rows(X, s.y, None, False)
+            own = training_rows(clf.fitted_, X, s.y)
             drawn = clf._drawn_posterior(clf.draw_posterior(draws=1000, chains=4, random_state=0))
             joint, k = drawn.log_joint_without(*own)
             rows = np.arange(len(s.y)), own.codes

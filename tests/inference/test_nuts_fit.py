@@ -676,9 +676,9 @@ def test_categories_without_labels():
     y = ["a", "b", "b", "a", None, "a", None, None, "b", "a", None, "b"]
     clf = bg.CategoricalNB(1.3).fit(X, y, inference="nuts", **FEW)
     codes = np.array([-1 if v is None else "ab".index(v) for v in y])
-    exact = Enumeration(clf, clf._encode(X), codes)
+    exact = Enumeration(clf, clf.fitted_.read(X).encoded, codes)
     new = np.array([["u", "p"], ["w", "q"], [None, "p"], [None, None]], dtype=object)
-    check(clf, exact, X, clf._encode(new), new)
+    check(clf, exact, X, clf.fitted_.read(new).encoded, new)
 
 
 SMALL = np.array([[0.3, 1.0], [1.2, 0.2], [-0.5, 0.4], [2.9, 2.2], [3.5, 3.1], [2.2, 3.4]])

@@ -37,7 +37,7 @@ class Case:
 
     @cached_property
     def encoded(self) -> Any:
-        return self.fitted._encode(self.fitted._read(self.X, reset=False))
+        return self.fitted.fitted_.read(self.X).encoded
 
 
 def _table(*n_categories: int) -> np.ndarray:

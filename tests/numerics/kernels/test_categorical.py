@@ -235,4 +235,4 @@ def test_whole_numbers_that_are_not_the_codes_are_looked_up_as_they_are_read(
         for other in others:
             np.testing.assert_allclose(other, expected, rtol=1e-9)
     recoded = clf._encode_as_read(new)
-    np.testing.assert_array_equal(recoded[4:40], clf._encode(new)[4:40])
+    np.testing.assert_array_equal(recoded[4:40], clf.fitted_.read(new).encoded[4:40])
