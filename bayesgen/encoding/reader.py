@@ -316,6 +316,14 @@ class Reader:
         """Names of the features of a posterior's family."""
         return self.columns
 
+    @property
+    def cells_as_read(self) -> list[Any]:
+        """Of each column, how cells become what the family describes; None: as they are.
+
+        Two models describe the same where these are equal.
+        """
+        return [None] * len(self.columns)
+
     def term_names(self, encoded: Any, family: Family) -> list[Any]:
         """Names of the features that terms of the log-odds of rows belong to."""
         return self.columns

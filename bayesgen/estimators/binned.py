@@ -215,6 +215,11 @@ class BinnedColumns(TableReader):
         return pd.DataFrame(dict(zip(self.columns, self.encoder.decode(X), strict=True)))
 
     @property
+    def cells_as_read(self) -> list[Any]:
+        """Of each column, its cuts and whether missing cells are a category."""
+        return list(zip(self.encoder.cuts, self.encoder.missing, strict=True))
+
+    @property
     def columns(self) -> list[Any]:
         """Names of the columns, but for those that are left out."""
         return super().columns if self.binned is None else list(self.binned.schema.labels)

@@ -31,6 +31,7 @@ from bayesgen.explain import explanation, feature_relevance
 from bayesgen.explain.contributions import Request
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.contract import Family
+from bayesgen.families.errors import NoPosteriorError
 from bayesgen.families.names import Method
 from bayesgen.inference import trees
 from bayesgen.inference.fitting import Gathered, Learner
@@ -1039,9 +1040,13 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
 
         Notes
         -----
-        One pass over the rows, at the cost of a prediction. What was learned from all rows before
-        the prior was fixed stays as it was: scales of data-scaled default priors, bins,
-        categories, vocabularies. After a fit by draws, Pareto-smoothed importance sampling.
+        One pass over the rows, at the cost of a prediction. Forests that rows choose
+        (``structure="tree"``, ``"map"``) are chosen again without each row. What else was chosen
+        from all rows stays as it was: means and scales of default priors; strengths and root
+        weights that are None, or of ``prior="loo"`` and ``"empirical"``; ends of bins, categories,
+        vocabularies, and the base of ``smoothing="context_tree"``. So the score is a little too
+        high; refits of all of it, or rows that were held out, tell how much. After a fit by draws,
+        Pareto-smoothed importance sampling.
 
         Examples
         --------
@@ -1248,9 +1253,12 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         """log p(X, y) of the training rows, in nats, with all parameters integrated out.
 
         Given the hyper-parameters (``prior_``), and bins where there are any: what defaults and
-        `prior` have taken from the same rows is not discounted.
+        `prior` have taken from the same rows is not discounted. Forests that the same rows have
+        chosen (``structure="tree"``, ``"map"``) are too much to leave out: NoPosteriorError.
         """
         own = self._fitted().closed_form
+        if why := own.prior.family.no_evidence:
+            raise NoPosteriorError(f"the evidence is refused: {why}")
         return float(own.prior.log_evidence(own.stats))
 
     @property
@@ -1299,7 +1307,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         replicate : sequence of {"label", "indicators", "x"}
             What of the rows is observed and drawn in the predictive groups; the other is constant.
             ``"indicators"``: beside ``label`` a variable ``is_<class>`` of 0 and 1 for each class,
-            for functions of ArviZ that take no categories.
+            with its own log likelihood. Ask for them to score three or more classes.
 
         Returns
         -------
@@ -1315,7 +1323,9 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
             - ``prior_predictive``: ``label`` drawn from the class weights pi, and ``x`` given
               that label.
             - ``log_likelihood``: ``joint``, log p(y, x | theta), and ``label``,
-              log p(y | x, theta), which scores the observed ``label``.
+              log p(y | x, theta), which scores the observed ``label``. With indicators
+              ``is_<class>``, log p(y = c | x, theta) in rows of the class c and log(1 - p) in
+              the others, as large as ``label`` for each class.
             - ``log_prior``: log densities of ``pi`` and of the features' ``theta``.
 
             ``obs_id`` is the position of the row, as in `to_pymc`; predictions have the index of a
@@ -1332,11 +1342,19 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         that name scores. ``pm.sample_posterior_predictive`` on the model of `to_pymc` draws
         ``label`` from pi, as its graph has it, whatever the features are.
 
-        ArviZ takes the log likelihood of the name of the observed variable: ``az.loo_pit(tree)``,
-        ``az.loo_score(tree, var_name="label")``, ``az.plot_loo_pava(tree,
-        data_type="categorical")``. Functions that look at ``log_likelihood`` alone must be told
-        which one is meant: ``az.loo(tree, var_name="label")``, and
+        ArviZ takes the log likelihood of the name of the observed variable. Functions that look
+        at ``log_likelihood`` alone must be told which one is meant:
+        ``az.loo(tree, var_name="label")``, and
         ``az.psense_summary(tree, likelihood_var_names="joint")``, which would add them up.
+
+        Class codes of three or more classes have no order, and ArviZ takes them for numbers:
+        ``az.loo_metrics``, ``az.loo_score``, ``az.loo_pit`` and their pictures depend on the
+        alphabet. Score each class with ``replicate=["indicators"]``:
+        ``az.loo_score(tree, var_name="is_<class>")`` is minus the class's Brier score,
+        ``az.loo_metrics(tree, kind="acc", var_name="is_<class>")`` the accuracy of "is it of
+        this class?", ``az.loo_pit(tree, var_names="is_<class>")`` its transform. Of the codes
+        ``az.loo``, ``az.compare`` and ``az.plot_loo_pava(tree, var_names="label",
+        data_type="categorical")`` are right.
 
         Examples
         --------
@@ -1496,15 +1514,20 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
             (no conjugate prior, no label, or missing cells under a full covariance).
         likelihood : {"statistics", "rows"}
             Potentials of the sufficient statistics, so that a gradient costs the same for 10^3
-            rows as for 10^8; or the rows as given, ``label`` and ``x`` observed. The log
-            posteriors differ by a constant.
+            rows as for 10^8 (of a family without them: rows summed by as few terms as it knows);
+            or the rows as given, ``label`` and ``x`` observed, row by row or cell by cell, so
+            that ``pm.compute_log_likelihood`` scores them. The log posteriors differ by a constant.
+            Rows without a label, or with missing cells under a conjugate prior of covariances,
+            are refused there.
         observed : bool
             False: the prior alone, without rows.
 
         Returns
         -------
         pymc.Model
-            Variable names, dims and coords are those of ``posterior_``.
+            Variable names, dims and coords are those of ``posterior_``. Rows are the data
+            containers ``y``, ``cells`` and, where cells may be missing, ``seen``: ``pm.set_data``
+            gives the model others. Hyper-parameters are ``prior_*``.
 
         Examples
         --------

@@ -54,6 +54,11 @@ class Bits(Reader):
             )
         return X
 
+    @property
+    def cells_as_read(self) -> list[Any]:
+        """Of each column the threshold."""
+        return [self.binarize] * len(self.columns)
+
     def encode_as_read(self, rows: Rows) -> Any:
         """The same, many of them as they are read."""
         X = rows.X
@@ -274,6 +279,12 @@ class PoissonNB(CountColumns):
     prior : {"default", "empirical", "loo"}
         ``"empirical"`` rescales shape and rate to the largest evidence p(X, y), ``"loo"`` to the
         largest leave-one-out score of the labels, in `fit` alone (`GenerativeClassifier`).
+
+    Notes
+    -----
+    X may be fractional (weights, tf-idf), and is taken as it is: the gamma function continues the
+    factorials. Class probabilities and leave-one-out are those of a score then; the densities
+    behind them sum to no 1, and ``log_evidence_`` and `score_samples` are no probabilities.
 
     References
     ----------

@@ -10,7 +10,7 @@ from bayesgen.datatree import tree
 from bayesgen.datatree.names import POSTERIOR, SAMPLE_STATS
 from bayesgen.estimators import prior_words
 from bayesgen.families.capabilities import ObservedCells
-from bayesgen.families.names import CLASS, CONTEXT, FEATURE
+from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.training import Training
@@ -95,14 +95,14 @@ def summary(fitted: Fitted, prior_choice: Any) -> Summary:
     """Columns and kinds, class counts, missing cells, priors, evidence and warnings of a fit."""
     own, training = fitted.posterior, fitted.training
     coords = fitted.coords
-    names = [] if CONTEXT in coords else [str(name) for name in fitted.feature_names]
+    names = fitted.column_names
     n = len(names)
     kind, words, spread = (np.full(n, "", dtype=object) for _ in range(3))
     missing, of_all = np.full(n, np.nan), []
     stats = own.stats.features if training.exact else None
     for block in own.prior.family.blocks(stats):
         at = np.arange(n)[block.columns]
-        kind[at] = prior_words.kind_of(block.family)
+        kind[at] = block.family.column_kind()
         found = prior_words.columns_of(block.family, len(at))
         words[at], spread[at] = [w for w, _ in found], [r for _, r in found]
         missing[at] = _n_missing(fitted, block)
@@ -117,7 +117,7 @@ def summary(fitted: Fitted, prior_choice: Any) -> Summary:
     }
     if rows is not None:
         variables["rows"] = ((CLASS,), rows)
-    exact = training.inference == "closed form" and not own.prior.family.approximate
+    exact = training.inference == "closed form" and not own.prior.family.no_evidence
     evidence = own.prior.log_evidence(own.stats) if exact else np.nan
     table = tree.group(variables, {FEATURE: names, CLASS: coords[CLASS]})
     table = table.assign_attrs(
@@ -172,8 +172,9 @@ def _sentences(
         out.append(f"Prior strengths chosen from the rows (prior={prior_choice!r}).")
     if evidence == evidence:
         out.append(f"Log evidence: {evidence:.2f} nats.")
-    if why := prior.family.approximate:
-        out.append(f"No evidence and no intervals: {why}.")
+    if why := prior.family.no_evidence:
+        lacks = "No evidence and no intervals" if prior.family.approximate else "No evidence"
+        out.append(f"{lacks}: {why}.")
     return out + [f"Warning: {text}." for text in _cautions(fitted, rows)]
 
 

@@ -193,8 +193,11 @@ def _add_groups(
     known = own.prior.family.conjugate
     draw = None if known else partial(draw_prior, fitted, rng)
     stats, family = own.stats.features, own.model.family
-    made = requested_groups(names, rng, own.prior, family, theta, rows, stats, replicate, draw)
-    add_groups(out, made, family, theta, rows, replicate, fitted.coords, fitted.classes)
+    classes = fitted.classes
+    made = requested_groups(
+        names, rng, own.prior, family, theta, rows, stats, classes, replicate, draw
+    )
+    add_groups(out, made, family, theta, rows, replicate, fitted.coords, classes)
 
 
 def draw_prior(fitted: Fitted, rng: np.random.Generator, n: int) -> dict[str, Array]:
@@ -226,7 +229,7 @@ def to_pymc(
     if X is not None:
         fitted.reader.refuse_unseen(fitted.read(X))
     if not fitted.training.exact:
-        return _pymc_of_rows(fitted, X, y)
+        return _pymc_of_rows(fitted, X, y, likelihood)
     if X is None:
         if likelihood == "rows":
             raise ValueError(
@@ -239,15 +242,22 @@ def to_pymc(
     return own.prior.to_pymc(coords, stats=own.prior.stats(rows.X, rows.y, len(fitted.classes)))
 
 
-def _pymc_of_rows(fitted: Fitted, X: Any, y: Any) -> Any:
+def _pymc_of_rows(fitted: Fitted, X: Any, y: Any, likelihood: str) -> Any:
     """`to_pymc` where sufficient statistics do not hold the rows."""
+    own = fitted.posterior
+    conjugate = own.prior.family.conjugate
     if X is None or y is None:
-        raise NoClosedFormError(
-            "the rows of this fit have no sufficient statistics (labels or cells are "
-            "missing), and a classifier keeps no rows: call to_pymc(X, y)"
+        why = (
+            "the rows of this fit have no sufficient statistics (labels or cells are missing)"
+            if conjugate
+            else f"{type(own.prior.family).__name__} has no sufficient statistics of rows"
         )
+        raise NoClosedFormError(f"{why}, and a classifier keeps no rows: call to_pymc(X, y)")
     rows = labelled(fitted.read(X), y, None, unlabelled=True)
     labels, codes = rows.coded()
     codes = np.where(codes < 0, -1, fitted.codes_of(labels)[codes])
     data = sampled.Data(rows.X.encoded, codes, len(fitted.classes))
-    return sampled.target_under(fitted.posterior.prior, data).to_pymc(fitted.coords)
+    if likelihood == "rows":
+        stats = own.stats if conjugate else None
+        return sampled.observing(own.prior, data, fitted.coords, stats)
+    return sampled.target_under(own.prior, data).to_pymc(fitted.coords)

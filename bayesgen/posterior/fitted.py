@@ -12,7 +12,7 @@ from bayesgen.encoding.labels import codes_of, weights_by_class
 from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.families.contract import Family
 from bayesgen.families.errors import NoClosedFormError
-from bayesgen.families.names import CLASS
+from bayesgen.families.names import CLASS, CONTEXT
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
@@ -93,6 +93,12 @@ class Fitted:
     def feature_names(self) -> list[Any]:
         """Names of the features."""
         return self.reader.feature_names(self.family)
+
+    @property
+    def column_names(self) -> list[str]:
+        """Names of the columns; documents have none."""
+        coords = self.reader.coords(self.family)
+        return [] if CONTEXT in coords else [str(name) for name in self.feature_names]
 
     @property
     def coords(self) -> dict[str, Any]:

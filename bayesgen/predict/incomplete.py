@@ -41,12 +41,12 @@ def log_joint(
         out[at] += log_weights(own.model.mean_weights() if weights is None else weights)
         return out
     for i in at:
-        rows = _completions(fitted, X[i], int(i))
+        rows = completions(fitted, X[i], int(i))
         out[i] = log_sum_exp(own.log_joint(rows, method, weights, quantity), axis=0)
     return out
 
 
-def _completions(fitted: Fitted, row: Array, i: int) -> Array:
+def completions(fitted: Fitted, row: Array, i: int) -> Array:
     """(K, D) every way to fill the missing cells of a row of codes."""
     gaps = np.flatnonzero(np.isnan(row))
     encoder = fitted.reader.encoder

@@ -22,6 +22,7 @@ from bayesgen.numerics import kernels
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.fitted import Fitted, Posterior
 from bayesgen.posterior.model import Quantity
+from bayesgen.posterior.monte_carlo import MISSING_WITHOUT_DENSITY, has_gap
 from bayesgen.predict import incomplete
 
 
@@ -72,6 +73,9 @@ def log_joint(
     # NaN, or a row that no class can produce; the sum costs least and is seldom not finite
     if not (np.isfinite(joint.sum()) or np.isfinite(joint.max(axis=1)).all()):
         refuse_large_cells(own.prior.family, rows.encoded, lambda: fitted.feature_names)
+        for row in np.flatnonzero(np.isnan(joint).any(axis=1))[:1]:
+            if has_gap(rows.encoded, row):
+                raise ValueError(f"log p(x) of row {row} is NaN: {MISSING_WITHOUT_DENSITY}")
     return joint
 
 

@@ -139,7 +139,7 @@ def test_a_mean_is_compared_where_its_error_is_normal():
 
 def test_log_odds_keep_what_probabilities_round_away():
     joint = np.array([[0.0, -50.0, -60.0], [0.0, -51.0, -60.0]])
-    odds = module.log_odds(joint)
+    odds = module.against_rest(joint)
     assert odds[0, 0] != odds[1, 0]
     np.testing.assert_allclose(odds[0], [50 - np.log1p(np.exp(-10)), -50, -60], rtol=1e-12)
     p = np.exp(joint - np.logaddexp.reduce(joint, axis=1, keepdims=True))[:, 1:]
@@ -254,7 +254,7 @@ class Exact:
     """Draws of the closed form in place of NUTS: what the verdict does if both are right."""
 
     def __init__(self, monkeypatch: Any, wrong: Any = None) -> None:
-        from bayesgen.estimators.posterior import Posterior
+        from bayesgen.estimators.classifier import GenerativeClassifier
 
         def sample(self: Any, draws: int, tune: int, chains: int, seed: int, *_: Any, **__: Any):
             tree = self.draw_posterior(draws, chains, seed, groups=())
@@ -263,7 +263,7 @@ class Exact:
             tree["sample_stats"] = stats
             return wrong(tree) if wrong else tree
 
-        monkeypatch.setattr(Posterior, "sample_posterior", sample)
+        monkeypatch.setattr(GenerativeClassifier, "sample_posterior", sample)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import bayesgen as bg
+from bayesgen.predict import incomplete
 from tests.graphs import PYTHON
 from tests.selection import rest_is_slow
 
@@ -154,7 +155,7 @@ def test_super_parents_sum_over_missing_cells_in_closed_form(n, weights):
     for i, gaps in enumerate(([1], [0, 3, 4], [0, 1, 2, 4], range(6))):
         rows[i, list(gaps)] = None
     own, encoded = clf.fitted_.posterior, clf.fitted_.read(pd.DataFrame(rows)).encoded
-    each = [own.log_joint(clf._completions(row, 0)) for row in encoded]
+    each = [own.log_joint(incomplete.completions(clf.fitted_, row, 0)) for row in encoded]
     expected = [np.logaddexp.reduce(values, axis=0) for values in each]
     np.testing.assert_allclose(clf.predict_joint_log_proba(rows), expected, rtol=1e-12)
     p = np.array([0.2, 0.3, 0.5])

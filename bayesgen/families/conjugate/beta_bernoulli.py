@@ -17,7 +17,11 @@ from scipy.special import xlogy
 
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import refuse_undefined
-from bayesgen.families.names import CLASS, FEATURE
+from bayesgen.families.names import (
+    CLASS,
+    FEATURE,
+    PROBABILITY,
+)
 from bayesgen.families.records import array
 from bayesgen.families.shared.bits import (
     Bits,
@@ -85,6 +89,9 @@ class BetaBernoulli(ConjugateFamily):
     array([[0.375, 0.25 ]])
     """
 
+    describes: ClassVar[str] = PROBABILITY
+    holds: ClassVar[str] = "bit"
+    kind: ClassVar[str] = "bernoulli"
     sparse: ClassVar[bool] = True
     statistics: ClassVar[type[Stats]] = BernoulliStats
     tunable: ClassVar[tuple[str, ...]] = ("alpha", "beta")
@@ -164,9 +171,7 @@ class BetaBernoulli(ConjugateFamily):
             log_p = n["ones"] * pt.log(theta) + n["zeros"] * pt.log1p(-theta)
             pm.Potential(f"{prefix}x", log_p.sum())
         elif X is not None:
-            observe_cells(
-                prefix, X, lambda rows, columns: pm.Bernoulli.dist(p=theta[y[rows], columns])
-            )
+            observe_cells(prefix, X, pm.Bernoulli.dist, theta[y])
         return {"theta": theta}
 
     pymc_log_likelihood = pymc_log_likelihood_of_bits

@@ -17,7 +17,11 @@ import numpy as np
 
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import NotLinearError, refuse_undefined
-from bayesgen.families.names import CLASS, FEATURE
+from bayesgen.families.names import (
+    CLASS,
+    FEATURE,
+    PROBABILITY,
+)
 from bayesgen.families.records import array
 from bayesgen.families.shared.densities import density_by_draws, log_beta_density, log_product
 from bayesgen.families.shared.density_cumulants import log_gamma_derivatives
@@ -66,6 +70,9 @@ class BetaGeometric(ConjugateFamily):
     array([[0.667, 0.333]])
     """
 
+    describes: ClassVar[str] = PROBABILITY
+    holds: ClassVar[str] = "count"
+    kind: ClassVar[str] = "geometric"
     statistics: ClassVar[type[Stats]] = GeometricStats
     tunable: ClassVar[tuple[str, ...]] = ("alpha", "beta")
     separable: ClassVar[bool] = True
@@ -107,9 +114,7 @@ class BetaGeometric(ConjugateFamily):
             refuse_fractional(X)
             # PyMC's Geometric counts from 1; this one is on 0, 1, 2, ...
             observe_cells(
-                prefix,
-                X,
-                lambda rows, columns: pm.NegativeBinomial.dist(n=1, p=p[y[rows], columns]),
+                prefix, X, lambda p, **size: pm.NegativeBinomial.dist(n=1, p=p, **size), p[y]
             )
         elif stats is not None:
             n = declare(stats, "stats", prefix)

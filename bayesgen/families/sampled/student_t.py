@@ -26,11 +26,15 @@ import numpy as np
 from scipy.special import gammaln
 
 from bayesgen.families.contract import Family, Theta
-from bayesgen.families.names import CLASS, FEATURE
+from bayesgen.families.names import (
+    CLASS,
+    DENSITY,
+    FEATURE,
+)
 from bayesgen.families.records import array, prior_object
 from bayesgen.families.shared.gaussian import recorded_step, robust_location_and_scale
 from bayesgen.families.shared.pymc_parts import (
-    centred,
+    centred_normal,
     declare,
     observe_cells,
     parameter,
@@ -54,6 +58,9 @@ class StudentT(Family):
         m, s and h of the default priors. None: from the rows.
     """
 
+    describes: ClassVar[str] = DENSITY
+    holds: ClassVar[str] = "real"
+    kind: ClassVar[str] = "student t"
     separable: ClassVar[bool] = True
 
     mu: Any = prior_object()
@@ -127,16 +134,10 @@ class StudentT(Family):
             self,
             prefix,
             "mu",
-            lambda mu, dims: pm.Normal(mu, m, np.sqrt(10.0) * s, transform=centred(s), dims=dims),
+            lambda mu, dims: centred_normal(mu, m, np.sqrt(10.0) * s, s, dims),
         )
         if X is not None:
-            observe_cells(
-                prefix,
-                X,
-                lambda rows, columns: pm.StudentT.dist(
-                    nu=nu[columns], mu=mu[y[rows], columns], sigma=sigma[y[rows], columns]
-                ),
-            )
+            observe_cells(prefix, X, _cells, nu, mu[y], sigma[y])
         return {"mu": mu, "sigma": sigma, "nu": nu}
 
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
@@ -148,3 +149,10 @@ class StudentT(Family):
         mask = pm.Data(f"{prefix}seen", seen.astype(np.float64))[:, None, :]
         dist = pm.StudentT.dist(nu=theta["nu"], mu=theta["mu"], sigma=theta["sigma"])
         return (mask * pm.logp(dist, x)).sum(axis=-1)
+
+
+def _cells(nu: Any, mu: Any, sigma: Any, **size: Any) -> Any:
+    """PyMC's distribution of cells; its other parametrisation is by precision."""
+    import pymc as pm
+
+    return pm.StudentT.dist(nu=nu, mu=mu, sigma=sigma, **size)

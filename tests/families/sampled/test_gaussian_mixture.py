@@ -1,6 +1,7 @@
 """GaussianMixture and MixtureDiscriminant: densities against SciPy, label switching, NUTS."""
 
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,18 +11,20 @@ from scipy import stats
 from scipy.special import logsumexp
 
 import bayesgen as bg
+from bayesgen.encoding.reader import Reader
 from bayesgen.estimators.sampled import mixture
 from bayesgen.estimators.sampled.classifier import SampledClassifier
 from bayesgen.families.sampled.gaussian_mixture import GaussianMixture, clusters
 from bayesgen.inference.diagnostics import Diagnosis, diagnose
 from bayesgen.posterior.drawn import DrawnPosterior
+from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import ClassModel
+from bayesgen.posterior.training import Training
 from tests.graphs import PYTHON
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
     import pymc as pm
-    import pytensor
 
 NAN = np.nan
 SIZES = [1, 3]
@@ -84,44 +87,6 @@ def test_densities_of_the_observed_cells_are_scipys(covariance):
             log_p = stats.multivariate_normal.logpdf(X[i, seen], mean, part)
             terms.append(np.log(theta["weight"][s, c, k]) + log_p)
         assert found[s, i, c] == pytest.approx(logsumexp(terms), rel=1e-9, abs=1e-9)
-
-
-@pytest.mark.slow  # of the likelihood, tests/laws/test_pymc.py is fast
-@pytest.mark.parametrize("covariance", ["full", "diagonal"])
-def test_the_density_of_rows_in_pymc_is_that_of_numpy(covariance):
-    """Of the potential; and the gradient that NUTS follows is that of finite differences."""
-    rng = np.random.default_rng(2)
-    X, y = rng.normal(size=(8, 2)), np.repeat([0, 1], 4)
-    X[3, 0] = X[5, 1] = NAN
-    own = family(covariance)
-    model = ClassModel(np.ones(2), own).to_pymc(COORDS | own.coords(), X=X, y=y)
-    at = model.initial_point()
-    for name in at:
-        at[name] = rng.normal(scale=0.5, size=np.shape(at[name]))
-    values = [model.rvs_to_values[v] for v in model.free_RVs]
-    names = list(own.params)
-    outputs = model.replace_rvs_by_values([model[k] for k in names])
-    turn = pytensor.function(values, outputs, mode=PYTHON, on_unused_input="ignore")
-    theta = dict(zip(names, turn(*(at[v.name] for v in values)), strict=True))
-    np.testing.assert_allclose(theta["weight"].sum(axis=1), 1.0, rtol=1e-12)
-    assert np.all(theta["weight"][0, 1:] == 0)
-    expected = own.log_likelihood(X, theta)[np.arange(8), y].sum()
-    log_p = model.compile_logp(vars=[model["x"]], mode=PYTHON)
-    assert float(log_p(at)) == pytest.approx(expected, rel=1e-10)
-    slope = model.compile_dlogp(mode=PYTHON)(at)
-    whole = model.compile_logp(mode=PYTHON)
-    direction = {v.name: rng.normal(size=np.shape(at[v.name])) for v in values}
-    up, down = ({k: at[k] + h * direction[k] for k in at} for h in (1e-6, -1e-6))
-    along = sum(
-        float(np.sum(part * direction[v.name].ravel()))
-        for v, part in zip(values, _parts(slope, values, at), strict=True)
-    )
-    assert along == pytest.approx(float(whole(up) - whole(down)) / 2e-6, rel=1e-5)
-
-
-def _parts(flat: np.ndarray, values: list[Any], at: dict[str, np.ndarray]) -> list[np.ndarray]:
-    ends = np.cumsum([np.size(at[v.name]) for v in values])
-    return np.split(flat, ends[:-1])
 
 
 def test_weights_by_breaking_a_stick_are_dirichlet():
@@ -357,16 +322,17 @@ def chains(moved: int) -> xr.Dataset:
 
 def test_the_warning_names_the_classes_whose_clusters_differ_between_chains(monkeypatch):
     clf = bg.MixtureDiscriminant({"a": 2, "b": 2, "c": 1})
-    clf.classes_ = np.array(["a", "b", "c"])
     prior = GaussianMixture(n_components=[2, 2, 1])._sized(3)
     model = ClassModel(np.ones(3), prior)
-    monkeypatch.setattr(clf, "_fitted", lambda: DrawnPosterior(model, model, None, {}))
-    said = clf._chains_disagree(chains(1))
+    own = DrawnPosterior(model, model, None, {})
+    fitted = Fitted("clf", np.array(["a", "b", "c"]), Reader("clf"), own, Training(1))
+    why_apart = partial(clf.__bayesgen_learner__().why_apart, fitted)
+    said = why_apart(chains(1))
     assert "class 'b' (" in said
     assert "'a'" not in said
     assert "n_components={label: number}" in said
-    assert clf._chains_disagree(chains(2)) == ""  # one cluster: its R-hat is no news of clusters
-    assert clf._chains_disagree(chains(1).isel(draw=slice(3))) == ""
+    assert why_apart(chains(2)) == ""  # one cluster: its R-hat is no news of clusters
+    assert why_apart(chains(1).isel(draw=slice(3))) == ""
     found = Diagnosis(0, 1.5, "mu", 1e4, "mu", 2)
     assert said in found.complaints(said)[0]
     assert "label more rows" in found.complaints()[0]

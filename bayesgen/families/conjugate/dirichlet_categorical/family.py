@@ -24,7 +24,14 @@ from scipy.special import xlogy
 from bayesgen.families.conjugate.dirichlet_categorical import cumulants
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import NotLinearError, refuse_negative, refuse_undefined
-from bayesgen.families.names import CATEGORY, CLASS, FEATURE, FEATURE_CATEGORY, Method
+from bayesgen.families.names import (
+    CATEGORY,
+    CLASS,
+    FEATURE,
+    FEATURE_CATEGORY,
+    PROBABILITY,
+    Method,
+)
 from bayesgen.families.records import array
 from bayesgen.families.shared.category_codes import (
     Codes,
@@ -119,6 +126,9 @@ class DirichletCategorical(ConjugateFamily):
            [0.083, 0.125]])
     """
 
+    describes: ClassVar[str] = PROBABILITY
+    holds: ClassVar[str] = "category"
+    kind: ClassVar[str] = "categorical"
     sparse: ClassVar[bool] = True
     statistics: ClassVar[type[Stats]] = CategoricalStats
     tunable: ClassVar[tuple[str, ...]] = ("alpha",)
@@ -187,9 +197,7 @@ class DirichletCategorical(ConjugateFamily):
         elif X is not None:
             # refuses codes that are not declared: training rows know their categories
             self.update(self.stats(X, np.zeros(X.shape[0], dtype=np.int64), 1))
-            observe_cells(
-                prefix, X, lambda rows, columns: pm.Categorical.dist(p=theta[y[rows], columns])
-            )
+            observe_cells(prefix, X, pm.Categorical.dist, theta[y], signature="(k)->()")
         return {"theta": theta}
 
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
