@@ -24,7 +24,7 @@ from bayesgen.estimators.lazy_attributes import LazyAttributes
 from bayesgen.estimators.lazy_rows import row_by_row
 from bayesgen.estimators.members import available
 from bayesgen.estimators.merging import refuse_other_arguments
-from bayesgen.estimators.saving import by_column, loaded, record, unsaved
+from bayesgen.estimators.saving import by_column, loaded, record, refuse_subclass, unsaved
 from bayesgen.estimators.scikit_learn import answer_arguments
 from bayesgen.estimators.summary import Summary, summary, with_summary
 from bayesgen.explain import explanation, feature_relevance
@@ -1566,7 +1566,9 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a netCDF file; `bayesgen.load` reads it. No pickle."""
-        storage.write(path, *record(self, self._fitted()))
+        fitted = self._fitted()
+        refuse_subclass(self)
+        storage.write(path, *record(self, fitted))
 
 
 def _log_joint(

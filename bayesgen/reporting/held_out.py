@@ -54,7 +54,7 @@ class HeldOut:
         cls, clf: Any, X: Any, y: Any, training: Any, prob: float | None, max_rows: Any, seed: int
     ) -> "HeldOut":
         """With at most `max_rows` of the rows, drawn at random."""
-        if not hasattr(clf, "_log_joint") or not hasattr(clf, "_codes_of"):
+        if not (hasattr(clf, "fitted_") or hasattr(clf, "_members_")):
             raise TypeError(
                 f"report: {type(clf).__name__} is not a classifier of bayesgen; of a pipeline, "
                 "give the last step and the rows as it was given them"
