@@ -97,7 +97,7 @@ def row_influence(
     array([-1.25,  0.6 ])
     """
     fitted = fitted_of(clf, "row_influence")
-    own = fitted.posterior
+    own: Any = fitted.posterior
     exact = isinstance(own, ExactPosterior)
     training = training_rows(fitted, X, y, sample_weight)
     at = training.scored

@@ -132,9 +132,9 @@ def _classify(clf: Any, X: Any, method: str) -> "tuple[Array, Array]":
     import numpy as np
 
     from bayesgen.numerics.special import log_softmax
-    from bayesgen.predict.probabilities import log_joint_of
+    from bayesgen.predict.probabilities import check_method, log_joint_of
 
-    joint = log_joint_of(clf, X, method)
+    joint = log_joint_of(clf, X, check_method(method))
     impossible = np.isneginf(joint).all(axis=1)
     if impossible.any():
         raise ValueError(

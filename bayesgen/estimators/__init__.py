@@ -119,7 +119,7 @@ def load(path: str | os.PathLike[str], **arguments: Any) -> GenerativeClassifier
         parameters = json_values.arguments_from_json(state["parameters"])
         found: Any = estimators[name](**(parameters | arguments))
         if isinstance(found, LogLinearPool):
-            return found._load(fit, state, draws)  # type: ignore[return-value]
+            return found._load(fit, state, draws)
         found.fitted_ = found.__bayesgen_load__(fit, state, draws)
         clf: GenerativeClassifier = found
         return clf

@@ -1268,8 +1268,8 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         Groups ``posterior``, ``constant_data``, ``observed_data`` and ``fit``. Made on first use,
         with seed 0. After ``fit(inference="nuts")``: the draws of that fit.
         """
-        draws: xr.DataTree = self._drawn().training.draws
-        return draws
+        draws: Any = self._drawn().training.draws
+        return draws  # type: ignore[no-any-return]
 
     def _drawn(self) -> Fitted:
         """The fit with draws, which are made once."""

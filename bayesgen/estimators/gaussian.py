@@ -200,7 +200,7 @@ class _Discriminant(GenerativeClassifier):
         self.prior = prior
 
     @property
-    def _family_type(self) -> type[Family]:  # type: ignore[override]
+    def _family_type(self) -> type[Family]:
         return NormalInverseWishart if self.covariance == "full" else NormalInverseGamma
 
     def _reader(self) -> Reader:

@@ -111,13 +111,12 @@ class CategoryColumns(TableReader):
 
     def merged(self, other: Self) -> tuple[Self, Align, Align]:
         """The reader of the categories of both."""
-        assert self.categories is not None, "they are learnt"
-        found, mine, theirs = self.categories.merge(other.categories)
+        found, mine, theirs = self.encoder.merge(other.categories)
         n = found.n_categories
         return (
             replace(self, categories=found),
-            lambda stats: stats.reindex_categories(mine, n),  # type: ignore[attr-defined]
-            lambda stats: stats.reindex_categories(theirs, n),  # type: ignore[attr-defined]
+            lambda stats: stats.reindex_categories(mine, n),
+            lambda stats: stats.reindex_categories(theirs, n),
         )
 
     def encode(self, rows: Rows) -> Matrix:

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -80,7 +80,7 @@ class Documents(Reader):
         if first:
             reader = replace(reader, raw=raw)
         elif self.raw and not raw and isinstance(self.tokens, str):
-            refuse_texts(documents, self.tokens, "the classifier was fitted to texts")
+            refuse_texts(documents, cast(Any, self.tokens), "the classifier was fitted to texts")
         return reader, Rows(documents, reader)
 
     def of_table(self, X: Any) -> Any:
@@ -112,8 +112,8 @@ class Documents(Reader):
         n = len(found)
         return (
             replace(self, vocabulary=found),
-            lambda stats: stats.recode_tokens(mine, n),  # type: ignore[attr-defined]
-            lambda stats: stats.recode_tokens(theirs, n),  # type: ignore[attr-defined]
+            lambda stats: stats.recode_tokens(mine, n),
+            lambda stats: stats.recode_tokens(theirs, n),
         )
 
     def encode(self, rows: Rows) -> Array:
@@ -405,13 +405,15 @@ class MarkovNB(GenerativeClassifier):
         return trees.to_pymc(fitted, X, y, likelihood, observed)
 
     @property
-    def _family_type(self) -> type[Family]:  # type: ignore[override]
+    def _family_type(self) -> type[Family]:
         refuse_unknown("smoothing", self.smoothing, _FAMILIES)
         return _FAMILIES[self.smoothing]
 
     def _reader(self) -> Reader:
+        earlier = self.__dict__.get("fitted_")  # a width that it has seen: lists have none
         return Documents(
             type(self).__name__,
+            n_features=None if earlier is None else earlier.reader.n_features,
             tokens=self.tokens,
             declared=self.vocabulary,
             padded=self.smoothing != "dirichlet",

@@ -172,7 +172,7 @@ def estimate_class_prior(
         result = _updated(rng, fitted.closed_form.model.family, encoded, alpha, chains, draws)
     else:
         own = posterior_of(fitted, posterior)
-        drawn = own.draw_features(rng, draws, chains)
+        drawn: Any = own.draw_features(rng, draws, chains)
         result = _drawn(rng, own.model.family, drawn, encoded, alpha, quadrature)
 
     coords = {CLASS: clf.classes_, BOUND: ["lower", "upper"]}

@@ -121,6 +121,6 @@ def _attribute(fitted: Fitted, name: str) -> Any:
         return [log_p[:, j, own] for j, own in enumerate(real)]
     if name == "var_":  # of a variance that classes or features share
         value = value[:, None] if dims == (CLASS,) else value
-        shape = family.mu.shape  # type: ignore[attr-defined]
+        shape = family.mu.shape
         return np.array(np.broadcast_to(value, shape))
     return value

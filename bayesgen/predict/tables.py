@@ -107,7 +107,8 @@ def _provenance(fitted: Fitted, posterior: Any, random_state: Any) -> dict[Any, 
     family = type(fitted.posterior.prior.family).__name__
     if posterior is None and fitted.training.inference == "closed form":
         return tree.provenance(family, "closed form", random_state)
-    drawn: Any = (fitted.training.draws if posterior is None else posterior).attrs
+    given: Any = fitted.training.draws if posterior is None else posterior
+    drawn = given.attrs
     of_draws = ("route", "seed", "inference_library", "inference_library_version")
     own = tree.provenance(family, "posterior draws given")  # of a Dataset, or by other hands
     return own | {k: drawn[k] for k in of_draws if k in drawn}
