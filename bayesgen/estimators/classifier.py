@@ -1269,7 +1269,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         with seed 0. After ``fit(inference="nuts")``: the draws of that fit.
         """
         draws: Any = self._drawn().training.draws
-        return draws  # type: ignore[no-any-return]
+        return draws
 
     def _drawn(self) -> Fitted:
         """The fit with draws, which are made once."""
