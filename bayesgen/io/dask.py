@@ -51,7 +51,8 @@ def fit_dask[Classifier: Additive](
 
     Notes
     -----
-    ``MixedNB`` needs ``columns=`` where a block may hold nothing but missing cells of a column.
+    ``MixedNB`` needs ``columns=`` where a block may hold nothing but missing cells of a column of
+    objects that holds numbers elsewhere.
     The predict methods take dask collections too, and return dask arrays.
 
     Examples
