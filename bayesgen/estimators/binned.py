@@ -247,6 +247,9 @@ class _Binned(GivenStructure, _Table):
         """(D,) number of codes that a missing cell of each column may have."""
         return self.encoder_.levels - np.array(self.encoder_.missing)
 
+    def _cells_as_read(self) -> list[Any]:
+        return list(zip(self.encoder_.cuts, self.encoder_.missing, strict=True))
+
     # -- names and files -------------------------------------------------------------------------
 
     def _feature_names(self) -> list[Any]:

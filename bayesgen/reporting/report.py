@@ -8,7 +8,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal
 
-from bayesgen.checks.validation import Validation
+from bayesgen.checks.validate import Validation
 from bayesgen.io import storage
 from bayesgen.reporting import criticism, doubts, model, page, provenance, scores
 from bayesgen.reporting.held_out import HeldOut

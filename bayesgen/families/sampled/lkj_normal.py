@@ -18,12 +18,17 @@ Guide, multivariate priors for hierarchical models.
 
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from bayesgen.families.contract import Family, Theta
-from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS
+from bayesgen.families.names import (
+    CLASS,
+    DENSITY,
+    FEATURE,
+    FEATURE_BIS,
+)
 from bayesgen.families.records import array, prior_object
 from bayesgen.families.shared import gaps
 from bayesgen.families.shared.correlations import declare_correlation
@@ -50,6 +55,10 @@ class LKJNormal(Family):
     shared : bool
         One covariance for all classes.
     """
+
+    describes: ClassVar[str] = DENSITY
+    holds: ClassVar[str] = "real"
+    kind: ClassVar[str] = "gaussian"
 
     mu: Any = prior_object()
     sigma: Any = prior_object()

@@ -33,7 +33,11 @@ from scipy import sparse
 from scipy.special import gammaln
 
 from bayesgen.families.contract import Family, Theta
-from bayesgen.families.names import CLASS, FEATURE
+from bayesgen.families.names import (
+    CLASS,
+    FEATURE,
+    PROBABILITY,
+)
 from bayesgen.families.records import array, guide, prior_object
 from bayesgen.families.shared.pymc_parts import declare, parameter, sum_cells
 from bayesgen.families.shared.rising import (
@@ -85,6 +89,9 @@ class NegativeBinomial(Family):
         no density depends on it. None: from the rows.
     """
 
+    describes: ClassVar[str] = PROBABILITY
+    holds: ClassVar[str] = "count"
+    kind: ClassVar[str] = "negative binomial"
     sparse: ClassVar[bool] = True
 
     mu: Any = prior_object()

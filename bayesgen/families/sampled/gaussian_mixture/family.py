@@ -36,13 +36,19 @@ mixtures.
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import expit, logit
 
 from bayesgen.families.contract import Family, Theta
-from bayesgen.families.names import CLASS, COMPONENT, FEATURE, FEATURE_BIS
+from bayesgen.families.names import (
+    CLASS,
+    COMPONENT,
+    DENSITY,
+    FEATURE,
+    FEATURE_BIS,
+)
 from bayesgen.families.records import array, prior_object
 from bayesgen.families.sampled.gaussian_mixture.clusters import first_point, renumbering
 from bayesgen.families.shared import gaps
@@ -82,6 +88,10 @@ class GaussianMixture(Family):
         Shape of the LKJ prior.
     covariance : {"full", "diagonal"}
     """
+
+    describes: ClassVar[str] = DENSITY
+    holds: ClassVar[str] = "real"
+    kind: ClassVar[str] = "gaussian mixture"
 
     mu: Any = prior_object()
     sigma: Any = prior_object()
