@@ -14,7 +14,7 @@ unexport VIRTUAL_ENV CONDA_PREFIX PYTHONPATH PYTHONHOME PYTHONSTARTUP PYENV_VERS
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-slow fuzz oldest package lint types imports format lock notebooks docs bench bench-sizes bench-suite figures clean
+.PHONY: help env demo test test-slow fuzz oldest package lint types imports structure format lock notebooks docs bench bench-sizes bench-suite figures clean
 
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -69,6 +69,9 @@ types: env ## mypy, and what mypy and pyright tell a user
 
 imports: env ## the layers of DESIGN: who may import whom
 	$(BIN)/lint-imports --no-logo $(ARGS)
+
+structure: env ## size, circles, calls and tables per call, each against its budget (ARGS=--where)
+	$(ONE_THREAD) $(BIN)/python tools/structure.py $(ARGS)
 
 format: env ## put files into the house style
 	$(BIN)/ruff check --fix-only $(ARGS)

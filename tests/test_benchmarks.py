@@ -27,12 +27,6 @@ from tests.benchmarks import (
 )
 from tests.benchmarks.workloads import all_workloads
 
-ROW = {
-    "name": "A fit", "size": "1e6 x 20", "peer": "B", "goal": 10, "peer_s": 0.3, "ours_s": 0.02,
-    "ratio": 15.0, "runs": 5, "floor_s": 0.004, "memory_ours_above": 3 << 20,
-    "memory_peer_above": 160 << 20, "memory_ours_first_s": 1.5, "disagreement": 2e-14,
-}  # fmt: skip
-
 
 @pytest.mark.slow
 def test_calls_alternate_and_the_first_of_each_is_reported_apart():
@@ -43,11 +37,6 @@ def test_calls_alternate_and_the_first_of_each_is_reported_apart():
     assert found["peer_processor_s"] >= 0
     assert found["runs"] >= 5
     assert found["ratio"] == found["peer_s"] / found["ours_s"]
-
-
-@pytest.mark.parametrize(("pair", "expected"), [(0.001, 15), (1.2, 10), (5.0, 5), (20.0, 3)])
-def test_slow_calls_are_repeated_less_often(pair, expected):
-    assert measure.repeats(pair, 12.0) == expected
 
 
 def test_exponent_and_its_error_are_those_of_ordinary_least_squares():
@@ -97,27 +86,6 @@ def test_peak_memory_is_what_a_call_needs_beside_its_result():
     assert found["above"] / (1 << 20) == pytest.approx(48, abs=4)
 
 
-def test_cells_say_what_was_missed_and_what_was_measured_less_often():
-    cells = dict(zip(tables.HEAD, tables.cells(ROW), strict=True))
-    assert (cells["ratio"], cells["goal"]) == ("15", "10")
-    assert cells["MiB, ours"] == "3"
-    assert cells["difference"] == "2e-14"
-    missed = tables.cells(ROW | {"ratio": 9.9, "runs": 3, "disagreement_at_1e6": 3e-12})
-    assert missed[tables.HEAD.index("goal")] == "10 (missed)"
-    assert missed[tables.HEAD.index("theirs")] == "300 ms*"
-    assert missed[-1] == "3e-12"
-
-
-def test_text_between_markers_is_replaced(tmp_path):
-    page = tmp_path / "benchmarks.md"
-    page.write_text("a\n<!-- speed: by a tool -->\nold\n<!-- /speed -->\nb\n")
-    tables.write_between("speed", "new\n", page)
-    tables.write_between("speed", "| newer |", page)
-    assert page.read_text() == "a\n<!-- speed: by a tool -->\n| newer |\n<!-- /speed -->\nb\n"
-    with pytest.raises(SystemExit, match="no <!-- growth"):
-        tables.write_between("growth", "x", page)
-
-
 def test_the_page_has_the_markers():
     text = tables.PAGE.read_text(encoding="utf-8")
     for marker in ("speed", "sizes", "intervals", "variants", "learning", "sampled"):
@@ -137,48 +105,6 @@ def test_a_run_on_few_rows_writes_a_record(tmp_path, capsys):
     assert record["surroundings"]["versions"].keys() >= {"scikit-learn", "numpy", "numba"}
     assert "GaussianNB fit" in capsys.readouterr().out
     assert "| GaussianNB fit, 1e6 x 20, C 5 |" in tables.page(record)
-
-
-def test_a_workload_that_fails_is_reported_and_the_others_run(tmp_path, capsys, monkeypatch):
-    def whole(index, *args):
-        if index == 0:
-            raise RuntimeError("no such luck")
-        return ROW
-
-    monkeypatch.setattr(measure, "whole", whole)
-    path = tmp_path / "speed.json"
-    assert speed.main(["--only", "^GaussianNB (fit|predict),", "--record", str(path)]) == 1
-    first, second = json.loads(path.read_text())["workloads"]
-    assert first["error"] == "RuntimeError: no such luck"
-    assert second == ROW
-    capsys.readouterr()
-
-
-def test_an_interrupted_run_keeps_what_it_has_and_leaves_the_page(tmp_path, capsys, monkeypatch):
-    def whole(index, *args):
-        if index == 1:
-            raise KeyboardInterrupt
-        return ROW
-
-    monkeypatch.setattr(measure, "whole", whole)
-    monkeypatch.setattr(tables, "write_between", pytest.fail)
-    path = tmp_path / "speed.json"
-    assert speed.main(["--update", "--record", str(path)]) == 1
-    assert json.loads(path.read_text())["workloads"] == [ROW]
-    assert "left as it was" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--update", "--scale", "0.1"], "a whole run"),
-        (["--scale", "2"], "at most 1"),
-        (["--only", "no such thing"], "--list"),
-    ],
-)
-def test_requests_that_cannot_be_met(arguments, message):
-    with pytest.raises(SystemExit, match=message):
-        speed.main(arguments)
 
 
 def test_profile_names_the_functions(capsys):

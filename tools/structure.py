@@ -1,13 +1,23 @@
-"""How heavy the structure of the package is: sizes, import levels, and what one call goes through.
+"""Measure the structure of the package: its size, its imports, and what one call goes through.
 
-    .venv/bin/python tools/structure.py            # of this checkout
+    make structure                                  # of this checkout; fails above a budget
     .venv/bin/python tools/structure.py --repo ../other-checkout
     .venv/bin/python tools/structure.py --json
 
-Lines of code are those that hold a token of code: no blank lines, comments or docstrings. An import
-level is one more than the highest level imported at module level. Calls are counted by
-``sys.setprofile`` in the second of two equal calls; a file change is a call that runs in another
-file of the package than the call before it: where somebody who follows the calls turns a page.
+`FIGURES` holds a budget for each figure: the value that the last change reached. A change that
+lowers a figure lowers its budget with it; a change that needs more says why in its commit.
+
+Lines of code hold a token of code: blank lines, comments and docstrings do not count. Lines of
+tests are all lines. An import level is one more than the highest level imported at module level. A
+circle is a set of modules that reach each other by imports, those for annotations alone included;
+the second figure adds imports inside functions. A private call is ``x._name`` where x is neither
+self nor cls, no class of the file's own top folder has that member, and a class of another has it.
+Methods of a ``Protocol`` say what others have, and are none.
+
+Calls are counted by ``sys.setprofile`` in the second of two equal calls, on 40 rows. A file change
+is a call that runs in another file of the package than the call before it: where a reader who
+follows the calls turns a page. A table is built where a `Table` is made, and encoded where a method
+`encode` of ``encoding`` is called from outside such a method.
 """
 
 import argparse
@@ -15,15 +25,51 @@ import ast
 import functools
 import inspect
 import json
+import re
 import sys
 import tokenize
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+
+class Figure(NamedTuple):
+    """What a figure was before issue 29, is to be after it and at the end, and may not exceed."""
+
+    before: int | None
+    goal: int | None
+    end: int | None
+    budget: int
+
+
+FIGURES = {
+    "lines of code": Figure(37_400, 32_000, 34_000, 37_352),
+    "modules": Figure(339, 200, 215, 339),
+    "import levels": Figure(27, None, None, 27),
+    "circles, annotations included": Figure(17, 0, 0, 15),
+    "circles, imports in functions included": Figure(None, None, None, 15),
+    "own classes of GaussianNB": Figure(15, 4, 4, 15),
+    "members of GaussianNB": Figure(118, 75, 75, 118),
+    "private calls across folders": Figure(74, 0, 0, 77),
+    "TAN fit: tables built": Figure(7, 1, 1, 7),
+    "TAN fit: encodings": Figure(4, 1, 1, 4),
+    "pool fit: tables built": Figure(45, 1, 1, 45),
+    "pool fit: encodings": Figure(27, 4, 4, 32),
+    "pool predict: tables built": Figure(14, 1, 1, 14),
+    "pool predict: encodings": Figure(9, 4, 4, 9),
+    "fit: file changes": Figure(56, 25, 25, 56),
+    "predict_proba: file changes": Figure(15, 10, 10, 15),
+    "interval, C 2: file changes": Figure(47, 25, 25, 47),
+    "interval, C 3: file changes": Figure(64, 35, 35, 64),
+    "explain: file changes": Figure(536, 60, 60, 536),
+    "report: file changes": Figure(8_336, 1_000, 1_000, 8_336),
+    "lines of tests": Figure(40_700, 35_000, 38_000, 38272),
+}
+APART = ("benchmarks", "fuzz")
+TABLES = ("Table", "Rows")  # classes that hold a table as it was given, by name
 LAYOUT = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 
 
@@ -53,10 +99,23 @@ def module_name(path: Path, package: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports(path: Path, known: set[str]) -> set[str]:
-    """Modules of the package that are imported when this one is."""
+def statements(tree: ast.Module, annotations: bool, functions: bool) -> Iterator[ast.AST]:
+    """Statements of the module; those for annotations alone, and those in functions, if asked."""
+    if functions:
+        yield from ast.walk(tree)
+        return
+    for node in tree.body:
+        yield node
+        if annotations and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            yield from node.body
+
+
+def imports(
+    path: Path, known: set[str], annotations: bool = False, functions: bool = False
+) -> set[str]:
+    """Modules of the package that are imported when this one is, or that it names besides."""
     found = set()
-    for node in ast.parse(path.read_text()).body:
+    for node in statements(ast.parse(path.read_text()), annotations, functions):
         if isinstance(node, ast.Import):
             found |= {a.name for a in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -65,6 +124,56 @@ def imports(path: Path, known: set[str]) -> set[str]:
                 for a in node.names
             }
     return found & known
+
+
+def circles(package: Path, functions: bool = False) -> list[set[str]]:
+    """Sets of modules each of which imports, in some steps, all others of its set."""
+    files = {module_name(p, package): p for p in package.rglob("*.py")}
+    arrows = {m: imports(p, set(files), True, functions) - {m} for m, p in files.items()}
+
+    def reached(start: str) -> set[str]:
+        found: set[str] = set()
+        new = set(arrows[start])
+        while new:
+            found |= new
+            new = {far for near in new for far in arrows[near]} - found
+        return found
+
+    reach = {m: reached(m) for m in files}
+    sets = {frozenset(n for n in reach[m] if m in reach[n]) for m in files if m in reach[m]}
+    return [set(one) for one in sets]
+
+
+def private_calls(package: Path) -> list[str]:
+    """``file:line x._name`` of members that only classes of other folders have."""
+    homes: dict[str, set[str]] = {}
+    uses = []
+    for path in sorted(package.rglob("*.py")):
+        folder = path.relative_to(package).parts[0]
+        for node in ast.walk(ast.parse(path.read_text())):
+            names: list[str] = []
+            if isinstance(node, ast.ClassDef):
+                if "Protocol" not in " ".join(map(ast.unparse, node.bases)):
+                    names = [n for statement in node.body for n in defined(statement)]
+            elif isinstance(node, ast.Attribute) and re.match("_[^_]", node.attr):
+                own = ast.unparse(node.value) in ("self", "cls", "super()")
+                if not own:
+                    uses.append((node.attr, folder, f"{path}:{node.lineno} {ast.unparse(node)}"))
+                elif isinstance(node.ctx, ast.Store):
+                    names = [node.attr]
+            for name in names:
+                homes.setdefault(name, set()).add(folder)
+    return [where for name, folder, where in uses if folder not in homes.get(name, {folder})]
+
+
+def defined(statement: ast.stmt) -> list[str]:
+    """Names that a statement of a class's body gives to the class."""
+    if isinstance(statement, ast.FunctionDef):
+        return [statement.name]
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    if isinstance(statement, ast.AnnAssign):
+        targets = [statement.target]
+    return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
 def levels(package: Path) -> int:
@@ -93,19 +202,25 @@ def sizes(package: Path) -> dict[str, Any]:
         "lines of code": sum(code.values()),
         "lines in all": sum(len(p.read_text().splitlines()) for p in files),
         "import levels": levels(package),
+        "circles, annotations included": len(circles(package)),
+        "circles, imports in functions included": len(circles(package, functions=True)),
+        "private calls across folders": len(private_calls(package)),
         "longest file, lines": max(len(p.read_text().splitlines()) for p in files),
     }
 
 
 def members(cls: type) -> int:
-    """Names that a class and its bases in the package define, private ones too."""
+    """Names that a class and its bases in the package define, private ones too.
+
+    Those that scikit-learn makes for metadata routing (``set_fit_request``) do not count.
+    """
     return len(
         {
             name
             for base in cls.__mro__
             if base.__module__.startswith("bayesgen")
             for name, value in vars(base).items()
-            if not name.startswith("__")
+            if not re.match("__|set_[a-z_]+_request$", name)
             and (callable(value) or isinstance(value, property | classmethod | staticmethod))
         }
     )
@@ -122,6 +237,8 @@ class Trace:
         self.names: list[str] = []
         self.last = ""
         self.generators: set[Any] = set()
+        self.tables = 0
+        self.encodings = 0
 
     def __call__(self, frame: Any, event: str, argument: Any) -> None:
         file, name = frame.f_code.co_filename, frame.f_code.co_name
@@ -131,33 +248,50 @@ class Trace:
             return  # resumed, not called
         if frame.f_code.co_flags & inspect.CO_GENERATOR:
             self.generators.add(frame)
+        if name == "__init__" and type(frame.f_locals.get("self")).__name__ in TABLES:
+            self.tables += 1
+        self.encodings += self.encodes(frame) and not self.within_another(frame)
         self.calls += 1
         self.changes += file != self.last
         self.last = file
         self.files.add(file)
         self.names.append(name)
 
+    def encodes(self, frame: Any) -> bool:
+        """Whether this is a call of an encoding's `encode`."""
+        code = frame.f_code
+        return code.co_name == "encode" and code.co_filename.startswith(f"{self.root}/encoding/")
+
+    def within_another(self, frame: Any) -> bool:
+        """Whether an encoding called it."""
+        while frame := frame.f_back:
+            if self.encodes(frame):
+                return True
+        return False
+
 
 def traced(package: Path, call: Callable[[], Any]) -> dict[str, int]:
     """Of the second of two equal calls."""
-    call()
-    trace = Trace(package)
-    sys.setprofile(trace)
-    try:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         call()
-    finally:
-        sys.setprofile(None)
-    makes = sum(name == "_make_family" for name in trace.names)
+        trace = Trace(package)
+        sys.setprofile(trace)
+        try:
+            call()
+        finally:
+            sys.setprofile(None)
     return {
         "calls": trace.calls,
         "file changes": trace.changes,
         "files": len(trace.files),
-        "_make_family": makes,
+        "tables built": trace.tables,
+        "encodings": trace.encodings,
     }
 
 
-def journeys(package: Path, validate: bool) -> dict[str, dict[str, int]]:
-    """What the main calls go through, for 40 rows."""
+def journeys(package: Path) -> dict[str, dict[str, int]]:
+    """What the main calls go through, for 40 rows of 4 numbers."""
     import bayesgen as bg
 
     rng = np.random.default_rng(0)
@@ -165,37 +299,62 @@ def journeys(package: Path, validate: bool) -> dict[str, dict[str, int]]:
     X = rng.normal(size=(40, 4)) + y[:, None]
     three = bg.GaussianNB().fit(X, y)
     two = bg.GaussianNB().fit(X, y > 0)
-    out = {
-        "fit": traced(package, lambda: bg.GaussianNB().fit(X, y)),
-        "predict_proba": traced(package, lambda: three.predict_proba(X)),
-        "predict_interval, C 2": traced(package, lambda: two.predict_interval(X)),
-        "predict_interval, C 3": traced(package, lambda: three.predict_interval(X)),
+    pool = bg.LogLinearPool().fit(X, y)
+    return {
+        name: traced(package, call)
+        for name, call in {
+            "fit": lambda: bg.GaussianNB().fit(X, y),
+            "predict_proba": lambda: three.predict_proba(X),
+            "interval, C 2": lambda: two.predict_interval(X),
+            "interval, C 3": lambda: three.predict_interval(X),
+            "explain": lambda: three.explain(X),
+            "report": lambda: bg.report(three, X, y),
+            "TAN fit": lambda: bg.TreeAugmentedNB().fit(X, y),
+            "pool fit": lambda: bg.LogLinearPool().fit(X, y),
+            "pool predict": lambda: pool.predict_proba(X),
+        }.items()
     }
-    if validate:
-        options = {"draws": 100, "chains": 2, "random_seed": 0, "progressbar": False}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            out["validate"] = traced(package, lambda: bg.validate(three, X, y, **options))
-    return out
 
 
-def family_members() -> dict[str, int]:
-    """Members of the contract's classes, wherever this checkout keeps them."""
-    try:
-        from bayesgen.families import contract
-    except ImportError:
-        import bayesgen.family as contract
+def classes() -> dict[str, int]:
+    """Of GaussianNB, and of the contract that a family fulfils."""
     import bayesgen as bg
+    from bayesgen.families import contract
 
+    own = [c for c in bg.GaussianNB.__mro__ if c.__module__.startswith("bayesgen")]
     return {
         "members of Family": members(contract.Family),
         "members of ConjugateFamily": members(contract.ConjugateFamily),
-        "lines of the contract": len(inspect.getsource(contract).splitlines()),
         "members of GaussianNB": members(bg.GaussianNB),
-        "classes that GaussianNB inherits from": sum(
-            c.__module__.startswith("bayesgen") for c in bg.GaussianNB.__mro__
-        ),
+        "own classes of GaussianNB": len(own),
     }
+
+
+def lines_of_tests(tests: Path) -> int:
+    """All lines but those of benchmarks and of the inputs at random."""
+    files = (p for p in tests.rglob("*.py") if p.relative_to(tests).parts[0] not in APART)
+    return sum(len(p.read_text().splitlines()) for p in files)
+
+
+def over_budget(found: dict[str, Any]) -> list[str]:
+    """Figures above their budgets."""
+    return [name for name, figure in FIGURES.items() if found[name] > figure.budget]
+
+
+def show(found: dict[str, Any]) -> None:
+    """Print the figures with goals and budgets, then the others, then what calls go through."""
+    print(f"{'':<42}{'now':>8}{'budget':>9}{'before':>9}{'goal':>8}{'end':>8}")
+    for name, figure in FIGURES.items():
+        before, goal, end, budget = ("" if v is None else v for v in figure)
+        print(f"{name:<42}{found[name]:>8}{budget:>9}{before:>9}{goal:>8}{end:>8}")
+    print()
+    for name, value in found.items():
+        if name not in FIGURES and name != "journeys":
+            print(f"{name:<42}{value:>8}")
+    heads = list(found["journeys"]["fit"])
+    print(f"\n{'40 rows':<20}" + "".join(f"{head:>14}" for head in heads))
+    for name, counts in found["journeys"].items():
+        print(f"{name:<20}" + "".join(f"{value:>14}" for value in counts.values()))
 
 
 def main() -> None:
@@ -205,23 +364,27 @@ def main() -> None:
     )
     parser.add_argument("--repo", type=Path, default=Path(__file__).resolve().parents[1])
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--no-validate", action="store_true", help="skip the call that samples")
+    parser.add_argument("--where", action="store_true", help="name circles and private calls")
     arguments = parser.parse_args()
     package = arguments.repo.resolve() / "bayesgen"
     sys.path.insert(0, str(package.parent))
-    found: dict[str, Any] = sizes(package) | family_members()
-    found["journeys"] = journeys(package, not arguments.no_validate)
+    found: dict[str, Any] = sizes(package) | classes()
+    found["lines of tests"] = lines_of_tests(package.parent / "tests")
+    found["journeys"] = journeys(package)
+    for name, counts in found["journeys"].items():
+        found |= {
+            f"{name}: {what}": n for what, n in counts.items() if f"{name}: {what}" in FIGURES
+        }
     if arguments.json:
         print(json.dumps(found, indent=1))
-        return
-    for name, value in found.items():
-        if name != "journeys":
-            print(f"{name:<50}{value:>8}")
-    print()
-    print(f"{'40 rows':<26}{'calls':>8}{'file changes':>14}{'files':>7}{'_make_family':>14}")
-    for name, counts in found["journeys"].items():
-        a, b, c, d = counts.values()
-        print(f"{name:<26}{a:>8}{b:>14}{c:>7}{d:>14}")
+    else:
+        show(found)
+    if arguments.where:
+        for circle in circles(package, functions=True):
+            print("circle:", ", ".join(sorted(circle)))
+        print(*private_calls(package), sep="\n")
+    if exceeded := over_budget(found):
+        sys.exit("above budget: " + ", ".join(exceeded))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,10 @@ row is tied to the posterior after that row. With D' the rows and the row once m
           \quad K_D(t + e_c) = \log p(y = c, x | D) + K_{D'}(t),
 
 for every t, real or complex.
+
+The rest needs no formula either: the evidence of a few rows is the product of their one-step
+predictives, to more digits than the evidence of many has; rows without one of them are fitted
+again; halves merge to the whole; contributions add up to the log-odds that they explain.
 """
 
 from collections.abc import Sequence
@@ -33,6 +37,7 @@ _THETAS = 50  # at which the formula is tried
 _ROWS = 5  # whose predictive is
 _ROWS_OF_CGF = 3
 _DIGITS = 1e-8  # of the sum of the magnitudes in it
+_DIGITS_OF_FEW = 1e-9  # of the evidence of a few rows
 
 
 def class_weights(used: Array, expected: Array, classes: Sequence[Any]) -> str:
@@ -94,6 +99,81 @@ def cumulants(model: ClassModel, X: Any, weights: Array, classes: Sequence[Any])
                         "that row: the cgf, and with it the intervals, or the update is wrong"
                     )
     return ""
+
+
+def chain_rule(prior: ClassModel, X: Any, y: Array) -> str:
+    """What is wrong with the evidence of a few rows X, y; "" if nothing is.
+
+    An error that the magnitudes in the evidence of many rows hide shows here.
+    """
+    n_classes, model, terms = len(prior.alpha), prior, []
+    for i, c in enumerate(y):
+        row = X[i : i + 1]
+        terms.append(float(_log_joint(model, row)[0, c]))
+        model = model.update(model.stats(row, y[i : i + 1], n_classes))
+    evidence = prior.log_evidence(prior.stats(X, y, n_classes))
+    gap = np.asarray(evidence - np.sum(terms))
+    if _is_rounding(gap, np.abs(terms).sum(), digits=_DIGITS_OF_FEW):
+        return ""
+    return (
+        f"log evidence of {len(y)} rows, {evidence:.10g}, is off by {float(gap):.2g} from the sum "
+        "of their one-step log predictives: the evidence, the predictive or the update is wrong"
+    )
+
+
+def left_out(found: Array, prior: ClassModel, X: Any, y: Array, weight: Any, rows: Array) -> str:
+    """What is wrong with leave-one-out (n, C) of some rows, which are fitted without; or ""."""
+    w = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
+    for k, i in enumerate(rows):
+        others = np.arange(len(y)) != i
+        stats = prior.stats(X[others], y[others], len(prior.alpha), w[others])
+        expected = _log_joint(prior.update(stats), X[i : i + 1])[0]
+        gap = np.where(found[k] == expected, 0.0, found[k] - expected)
+        if not _is_rounding(gap, np.where(gap == 0, 0.0, expected)):
+            c = int(np.argmax(np.abs(np.nan_to_num(gap, nan=np.inf))))
+            return (
+                f"leave-one-out of row {i} has log p(y, x | the other rows) {found[k, c]:.6g}, and "
+                f"a fit to the other rows {expected[c]:.6g}: what is left of the row is wrong"
+            )
+    return ""
+
+
+def merged(prior: ClassModel, stats: ClassStats, X: Any, y: Array, weight: Any, rows: Array) -> str:
+    """What is wrong with statistics of two halves of the rows, merged; "" if nothing is."""
+    w = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
+    halves = [np.arange(len(y)) % 2 == k for k in (0, 1)]
+    a, b = (prior.stats(X[h], y[h], len(prior.alpha), w[h]) for h in halves)
+    whole, parts = (
+        np.append(_log_joint(prior.update(s), X[rows]).ravel(), prior.log_evidence(s))
+        for s in (stats, a.merge(b))
+    )
+    gap = np.where(whole == parts, 0.0, whole - parts)
+    if _is_rounding(gap, np.where(gap == 0, 0.0, whole)):
+        return ""
+    worst = float(np.abs(np.nan_to_num(gap, nan=np.inf)).max())
+    return (
+        "log p(y, x | D) or the evidence, from statistics of two halves of the rows, merged, is "
+        f"off by {worst:.2g} from that of all rows: merge, or the statistics, are wrong"
+    )
+
+
+def additive(what: str, contributions: Array, intercept: Array, log_odds: Array) -> str:
+    """What contributions (n, D) and intercepts (n,) do not add up to; "" if they do."""
+    total = contributions.sum(axis=1) + intercept
+    size = np.abs(contributions).sum(axis=1) + np.abs(intercept)
+    if _is_rounding(total - log_odds, size):
+        return ""
+    i = int(np.argmax(np.abs(np.nan_to_num(total - log_odds, nan=np.inf))))
+    return (
+        f"contributions of row {i} and the intercept add up to {total[i]:.8g}, and {what} to "
+        f"{log_odds[i]:.8g}: explain is wrong"
+    )
+
+
+def _log_joint(model: ClassModel, X: Any) -> Array:
+    """(N, C) log p(y = c, x | D) by class weights and family."""
+    log_x: Array = np.log(model.alpha / model.alpha.sum()) + model.family.log_predictive(X)
+    return log_x
 
 
 def contradictions(
@@ -180,7 +260,7 @@ def _predictive(model: ClassModel, theta: dict[str, Array], X: Any, classes: Seq
     return ""
 
 
-def _is_rounding(gap: Array, *terms: Any) -> bool:
+def _is_rounding(gap: Array, *terms: Any, digits: float = _DIGITS) -> bool:
     """Whether a sum that should be 0 is, to the digits that its terms have."""
     scale = 1.0 + sum(np.abs(term) for term in terms)
-    return bool(np.all(np.abs(gap) <= _DIGITS * scale))
+    return bool(np.all(np.abs(gap) <= digits * scale))

@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesgen.checks.compare import refuse_other_classes, rows_of_each, score
 from bayesgen.families.errors import NoPosteriorError
-from bayesgen.families.names import MODEL
+from bayesgen.families.names import GIVEN_TOTAL, MODEL
 from bayesgen.inference.exponents import ExponentPrior, comparable, fit
 from bayesgen.numerics.special import Array
 
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 
 _WIDTH = 100  # of notes
 _APART = 2  # standard errors of a difference that is more than chance
-# families whose evidence is a density of real numbers; that of the others is a probability
-_REAL = ("NormalInverseGamma", "NormalInverseWishart")
-# families that describe something else than the cells as they are
-_OF_PART = {"DirichletMultinomial": "counts given their total", "DirichletMarkov": "tokens"}
 
 
 @dataclass(frozen=True)
@@ -110,8 +106,8 @@ def compare_models(
     Exact where the posterior has a closed form: one pass over the rows, no refit. After a fit by
     draws, Pareto-smoothed importance sampling, with a note where it cannot be trusted. Of a pool,
     exponents without the row by one Newton step (`LogLinearPool.loo`). A row counts once, whatever
-    its weight, but for the exponents ``pool``. What was read from all rows before the prior was
-    fixed (scales of default priors, bins, vocabularies) is not left out.
+    its weight, but for the exponents ``pool``. What was chosen from all rows and is not left out
+    (bins, strengths, scales, ``prior="loo"``) is listed at `GenerativeClassifier.loo_log_joint`.
 
     Which weights: ``stacking`` for the mixture of the models' probabilities that predicts best
     (Yao et al. 2018, Using stacking to average Bayesian predictive distributions); ``pool`` for
@@ -120,6 +116,8 @@ def compare_models(
     ``evidence_weight``, Bayesian model averaging, only where one of the models may be taken for
     the truth about x and y. Evidence is that of p(x, y), which is dominated by x: a model can
     describe x better and tell the classes apart worse. It also depends on how wide the priors are.
+    It is compared where all models describe the same: densities or probabilities, of the same
+    columns, bins and tokens. NaN: it is not known, or the rows have chosen the structure.
 
     Examples
     --------
@@ -164,7 +162,8 @@ def compare_models(
         columns[name]["dse"] = _se(gap)
     stacking, remarks = _stacking({name: loo[name] for name in order})
     evidence = np.array([columns[name]["log_evidence"] for name in order])
-    same = len({_what_is_described(clf) for clf in models.values() if hasattr(clf, "prior_")}) == 1
+    described = [_what_is_described(clf) for clf in models.values() if hasattr(clf, "prior_")]
+    same = all(one == described[0] for one in described)
     weights = {
         "stacking": stacking,
         "pool": _exponents([joints[name] for name in order], codes, scored.weight),
@@ -231,19 +230,18 @@ def _exponents(joints: list[Array], codes: Array, weight: Array) -> Array:
     return fit(np.stack([comparable(joint) for joint in joints]), codes, weight, prior).exponents
 
 
-def _what_is_described(clf: Any) -> tuple[Any, ...]:
-    """What the evidence is a density of: it compares only models of the same."""
-    n_real, parts = 0, set()
-    family = clf.prior_.family
-    for block in family.blocks() if hasattr(family, "blocks") else ():
-        kind = type(block.family).__name__
-        if kind in _REAL:
-            columns = np.arange(getattr(clf, "n_features_in_", 0))[block.columns]
-            n_real += np.size(columns)
-        elif kind in _OF_PART:
-            parts.add(_OF_PART[kind])
-    threshold = getattr(clf, "binarize", None)
-    return n_real, tuple(sorted(parts)), threshold
+def _what_is_described(clf: Any) -> dict[str, Any]:
+    """What the evidence is a density of, column by column: it compares models of the same alone."""
+    names, read = clf._column_names() or ["document"], clf._cells_as_read()
+    out: dict[str, Any] = {}
+    for family, columns in ((b.family, b.columns) for b in clf.prior_.family.blocks()):
+        at = np.arange(len(names))[columns]
+        left_out = np.broadcast_to(getattr(family, "ignored", False), len(at))
+        what = family.describes or type(family)
+        together = tuple(at) if what == GIVEN_TOTAL else ()
+        for j in at[~left_out]:
+            out[str(names[j])] = (what, together, read[j])
+    return out
 
 
 def _evidence_weights(log_evidence: Array, same: bool) -> Array:
@@ -299,8 +297,8 @@ def _of_evidence(table: "xr.Dataset", same: bool, loo: "Mapping[str, ELPDData]")
     )
     if not same:
         return [
-            f"{note}. Nor can it be compared here: the models describe different things (real "
-            "numbers, categories, counts given their total), so there are no evidence weights"
+            f"{note}. Nor can it be compared here: the models describe different things (densities "
+            "or probabilities, other columns, bins or tokens), so there are no evidence weights"
         ]
     favourite = int(np.nanargmax(evidence))
     if favourite and known.sum() > 1:

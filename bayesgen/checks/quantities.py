@@ -1,18 +1,43 @@
-"""What `validate` compares with the draws of NUTS, and with independent draws."""
+r"""What `validate` compares with the draws of NUTS, and with independent draws.
+
+Parameters, densities and probabilities of rows; and three that need an explanation.
+
+**Intervals** hold the posterior probability they report: the share of draws in them.
+
+**The cumulant generating function** K of the log joint densities a_c = log p(y = c, x | theta), for
+some rows x:
+
+- its first derivative at 0 is E a_c;
+- at imaginary t it is the logarithm of the characteristic function: means of cosines and sines,
+  whose error is Normal whatever the tails, and which hold the covariance of a_c and a_d;
+- at real t, of :math:`e^{t \cdot a}`, where the draws are enough for that: their sums may exceed 2.
+
+**Draws of a covariance** have the density that the family claims for them. Let T_e multiply every
+off-diagonal element by 1 + e. Were the draws those of T_e applied to draws of the density p, the
+logarithm of their density would change with e, at e = 0, by minus
+
+.. math:: \psi(\theta) = \frac{d}{de} \big[\log p(T_e \theta) + \log |T_e'|\big],
+
+the score of e. Its expectation under p is 0, and no other function of one draw tells e from 0 with
+fewer draws (Cox and Hinkley, Theoretical Statistics (1974), section 4.8). An element by element
+comparison hardly sees an off-diagonal that is 3 % too small: its own spread is ten times as large.
+"""
 
 import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayesgen.checks.agreement import STATISTICS, Agreement, compare, r_hat
+from bayesgen.checks.agreement import STATISTICS, Agreement, compare, compare_mean, r_hat
+from bayesgen.families.capabilities import ThetaDensity, require
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.names import CLASS_WEIGHTS, FEATURE, FEATURE_BIS
 from bayesgen.families.shared.cells import by_cell
-from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
+from bayesgen.numerics.special import Array, log_odds_against_rest, log_softmax
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
-from bayesgen.posterior.monte_carlo import log_densities
+from bayesgen.posterior.model import ClassModel
+from bayesgen.posterior.monte_carlo import effective_sample_size, log_densities
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -20,6 +45,10 @@ if TYPE_CHECKING:
 NUTS, INDEPENDENT = "NUTS", "independent draws"
 _SOUND = 1 / 3  # of the draws an estimate of p(x | D) must rest on: else its error is not Normal
 _NEGLIGIBLE = 20.0  # nats below the largest log density of a row
+_PROB = 0.9  # of intervals
+_CGF_STEP = 1e-3  # of a standard deviation, in the derivative of the cgf
+_POWERS = (0.5, 3.0)  # of densities
+_SCORE_STEP = 1e-4
 
 Theta = dict[str, Array]
 
@@ -118,19 +147,16 @@ def distributions(
         add(name, element_labels(fitted, name), mine, other)
     add("log p(x | theta)", places, chain.log_density, reference.log_density)
     if len(fitted.classes_) > 1:
-        odds = log_odds(chain.log_joint), log_odds(reference.log_joint)
+        odds = against_rest(chain.log_joint), against_rest(reference.log_joint)
         add("log odds of y | x, theta", places, *odds)
 
 
-def log_odds(joint: Array) -> Array:
+def against_rest(joint: Array) -> Array:
     """(..., C) log-odds of each class against the rest, from log joint densities (..., C).
 
     A probability rounds to 1 and its odds do not: draws that differ stay different.
     """
-    out = np.empty(joint.shape)
-    for c in range(joint.shape[-1]):
-        out[..., c] = joint[..., c] - log_sum_exp(np.delete(joint, c, axis=-1))
-    return out
+    return np.moveaxis(log_odds_against_rest(np.moveaxis(joint, -1, 0)), 0, -1)
 
 
 def predictive(
@@ -198,3 +224,186 @@ def _live(family: ConjugateFamily, dims: tuple[Any, ...], shape: tuple[int, ...]
             if dim in (FEATURE, FEATURE_BIS):
                 np.moveaxis(out, axis, -1)[..., np.asarray(ignored, dtype=bool)] = False
     return np.flatnonzero(out)
+
+
+# ------------------------------------------------------------------------------- intervals
+
+
+def add_coverage(
+    into: Comparisons,
+    fitted: Any,
+    X: Any,
+    odds: dict[str, Array],
+    places: list[str],
+) -> None:
+    """Compare the tails of ``predict_interval`` with the share of draws in them.
+
+    Intervals with equal tails at both ends, shortest ones as a whole. The ends are compared as
+    log-odds, which tell probabilities apart that round to 1.
+
+    Parameters
+    ----------
+    fitted : GenerativeClassifier
+    X : N rows, as its methods take them
+    odds : {source: (chain, draw, N, C)}
+        Draws of the log-odds of each class.
+    places : N * C words
+    """
+    for kind in ("eti", "hdi"):
+        found = fitted.predict_interval(X, prob=_PROB, kind=kind)
+        ends = found["log_odds"].transpose("obs_id", "class", "bound").values
+        error = found["error"].values[:, None] * np.ones(ends.shape[1])
+        for source, draws in odds.items():
+            below, above = (
+                _beyond(sign * draws, sign * ends[..., k]) for k, sign in ((0, 1), (1, -1))
+            )
+            table = np.full((3, error.size, len(STATISTICS)), np.nan)
+            tail = (1 - _PROB) / 2
+            parts = [("q05", below, tail, 1.0), ("q95", above, tail, 1.0)]
+            if kind == "hdi":
+                parts = [("mean", 1 - below - above, _PROB, 2.0)]
+            for statistic, series, share, n_ends in parts:
+                independent = source != "NUTS"
+                mean, z, ess = _share(series, share, n_ends * error, independent)
+                z[~np.isfinite(ends).all(axis=-1)] = np.nan
+                column = STATISTICS.index(statistic)
+                for field, value in zip(table, (mean, np.full_like(z, share), z), strict=True):
+                    field[:, column] = value.ravel()
+            into.add(
+                f"{100 * _PROB:.0f} % interval, {kind}"
+                + ("" if source == "NUTS" else f", {source}"),
+                places,
+                Agreement(table[0], table[1], table[2], ess.ravel()),
+                source=source,
+            )
+
+
+def _beyond(draws: Array, ends: Array) -> Array:
+    """(chain, draw, N, C) 1 where a draw is below the end, 1/2 where it is there."""
+    return (draws < ends) + 0.5 * (draws == ends)
+
+
+def _share(
+    series: Array, share: float, error: Array, independent: bool
+) -> tuple[Array, Array, Array]:
+    """Mean over draws, its z-score against `share`, and how many draws it rests on; (N, C) each.
+
+    `error` of the interval itself is a bound by one route and a standard error by another: it is
+    taken for both.
+    """
+    n = series.shape[0] * series.shape[1]
+    ess = np.full(series.shape[2:], float(n))
+    if not independent:
+        ess = np.minimum(effective_sample_size(np.moveaxis(series, (0, 1), (-2, -1))), n)
+    mean = series.mean(axis=(0, 1))
+    gap = mean - share
+    beyond = np.sign(gap) * np.maximum(np.abs(gap) - error, 0.0)
+    return mean, beyond / np.sqrt(share * (1 - share) / ess + error**2), ess
+
+
+# ----------------------------------------------------------- the cumulant generating function
+
+
+def add_cumulants(
+    into: Comparisons, model: ClassModel, rows: Any, log_joint: Array, places: list[list[str]]
+) -> None:
+    """Compare K with draws of the log joint densities.
+
+    Parameters
+    ----------
+    model : ClassModel
+        The posterior.
+    rows : (N, D) as the family takes them
+    log_joint : (chain, draw, N, C)
+        By NUTS.
+    places : N lists of C words
+    """
+    n_classes = log_joint.shape[-1]
+    unit = np.eye(n_classes)
+    series: dict[str, list[Array]] = {"E log p(x, y | theta)": []}
+    exact: dict[str, list[float]] = {"E log p(x, y | theta)": []}
+    labels: dict[str, list[str]] = {"E log p(x, y | theta)": []}
+
+    def put(name: str, place: str, value: Array, expected: float) -> None:
+        series.setdefault(name, []).append(value)
+        exact.setdefault(name, []).append(expected)
+        labels.setdefault(name, []).append(place)
+
+    for i, places_of_row in enumerate(places):
+        row = rows[i : i + 1]
+
+        def cgf(t: Array, row: Any = row) -> Array:
+            found: Array = model.cgf(row, t[:, None, :])[:, 0]
+            return found
+
+        for c, place in enumerate(places_of_row):
+            a, d = log_joint[:, :, i, c], (c + 1) % n_classes
+            sd = a.std()
+            if sd == 0:
+                continue
+            h = _CGF_STEP / sd * unit[c]
+            ahead, behind = cgf(np.stack([h, -h]))
+            mean = (ahead - behind) / (2 * _CGF_STEP / sd)
+            put("E log p(x, y | theta)", place, a, float(mean))
+            directions = [(place, unit[c], a)]
+            if n_classes > 1:
+                other = places_of_row[d]
+                difference = a - log_joint[:, :, i, d]
+                directions.append((f"{place} - {other}", unit[c] - unit[d], difference))
+            for words, t, value in directions:
+                spread = value.std()
+                if spread == 0:
+                    continue
+                centre = value.mean()
+                phase = (value - centre) / spread
+                log_phi = cgf(1j * t[None] / spread)[0] - 1j * centre / spread
+                phi = np.exp(log_phi)
+                put("characteristic function", f"{words}, cos", np.cos(phase), phi.real)
+                put("characteristic function", f"{words}, sin", np.sin(phase), phi.imag)
+            top = a.max()
+            for power in _POWERS:
+                t = power / sd if power < 1 else power
+                expected = np.exp(cgf(t * unit[c][None])[0] - t * top)
+                put("E p(x, y | theta)^t", f"{place}, t = {t:.3g}", np.exp(t * (a - top)), expected)
+    for name, values in series.items():
+        if values:
+            found = compare_mean(np.stack(values, axis=-1), np.array(exact[name]))
+            into.add(name, labels[name], found)
+
+
+# ------------------------------------------------------------------- the score of covariances
+
+
+def covariances(family: ConjugateFamily) -> list[str]:
+    """Names of the parameters that are matrices over the features."""
+    return [
+        name
+        for name, dims in family.params.items()
+        if len(dims) > 1 and dims[-1].endswith(FEATURE_BIS) and dims[-2].endswith(FEATURE)
+    ]
+
+
+def off_diagonal_score(family: ConjugateFamily, theta: dict[str, Array], name: str) -> Array:
+    """(S,) the score of each draw, the off-diagonals of all classes scaled at once.
+
+    Parameters
+    ----------
+    theta : {name: (S, *dims)}
+    """
+    density = require(family, ThetaDensity, "the score of draws")
+    value = theta[name]
+    n_features = value.shape[-1]
+    off = value * (1 - np.eye(n_features))
+    ahead, behind = (
+        density.log_density(theta | {name: value + sign * _SCORE_STEP * off}) for sign in (1, -1)
+    )
+    # columns that no density looks at do not count
+    one = {k: np.repeat(v[:1], n_features, axis=0) for k, v in theta.items()}
+    cross = np.eye(n_features)[:, :, None] + np.eye(n_features)[:, None, :]  # row and column j
+    cross = cross.reshape(n_features, *[1] * (value.ndim - 3), n_features, n_features)
+    moved = density.log_density(
+        one | {name: one[name] + _SCORE_STEP * cross * np.repeat(off[:1], n_features, 0)}
+    )
+    seen = int((moved != density.log_density(one)).sum())
+    n_matrices = value[0].size // n_features**2
+    return (ahead - behind) / (2 * _SCORE_STEP) + n_matrices * seen * (seen - 1) / 2

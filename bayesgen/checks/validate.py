@@ -5,17 +5,18 @@ compared:
 
 - every parameter, and for some rows log p(x | theta_c) and the log-odds of y given x and theta:
   their distributions over draws (`agreement`);
-- the exact predictive densities and p(y | x, D) with their estimates from the draws of NUTS, and
-  so the class weights and the cumulant generating function of the log densities (`cumulants`);
-- the posterior probability of credible intervals with the share of draws in them, by NUTS and
-  independent (`coverage`); expectations and covariances with independent draws (`plug_ins`,
-  `score`);
-- the densities with each other, without a sampler (`coherence`): an error of the closed form that
-  is too small for a sampler to see on many rows shows there to many digits. So do the maxima of
-  the likelihood and of the posterior density, and the class weights.
+- with draws of NUTS or independent ones (`quantities`): predictive densities and p(y | x, D), class
+  weights, the cumulant generating function, the posterior probability of credible intervals,
+  mean log-odds that `explain` divides, rows that `simulate` makes, covariances; expectations
+  (`plug_ins`);
+- without a sampler (`coherence`): the densities with each other, the evidence by the chain rule,
+  leave-one-out by refits, merged halves, contributions. An error of the closed form that is too
+  small for a sampler to see on many rows shows there to many digits. So do the maxima of the
+  likelihood and of the posterior density, and the class weights (`plug_ins`).
 """
 
 import warnings
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,21 +29,21 @@ from sklearn.utils.validation import column_or_1d
 from bayesgen.checks import coherence, plug_ins
 from bayesgen.checks.agreement import compare_mean
 from bayesgen.checks.coherence import contradictions
-from bayesgen.checks.coverage import add_coverage
-from bayesgen.checks.cumulants import add_cumulants
 from bayesgen.checks.quantities import (
     INDEPENDENT,
     NUTS,
     Comparisons,
     Draws,
+    add_coverage,
+    add_cumulants,
+    against_rest,
+    covariances,
     distributions,
     element_labels,
     elements,
-    log_odds,
+    off_diagonal_score,
     predictive,
 )
-from bayesgen.checks.score import covariances, off_diagonal_score
-from bayesgen.checks.validation import Validation, verdict_of
 from bayesgen.datatree.tree import read_draws
 from bayesgen.families.errors import MissingCapabilityError
 from bayesgen.families.names import CLASS_WEIGHTS
@@ -52,6 +53,7 @@ from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.of_classifier import refuse_others
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
 
 __all__ = ["Validation", "validate"]
@@ -61,6 +63,101 @@ _NUMBERS = 1 << 26  # of the reference: 512 MB
 _SCORES = 30_000  # draws of covariances, of which only densities are kept
 _ROWS = 20  # whose densities and probabilities are compared
 _FEW_ROWS = 5  # whose intervals and cumulants are
+_SIMULATED, _CELLS = 100_000, 1 << 22  # simulated rows of a class, and their cells, at most
+_FEWEST_MADE = 1000  # fewer of them tell nothing
+_R_HAT = 1.01
+_FEWEST = 100.0  # effective draws of the worst quantity, below which nothing is concluded
+_ENDS = "label", "against"  # of log-odds that are explained
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Outcome of `validate`; print it for the table.
+
+    Attributes
+    ----------
+    verdict : {"agree", "disagree", "inconclusive"}
+        ``"inconclusive"`` if NUTS itself cannot be trusted (R-hat, effective draws).
+    passed : bool
+        Whether the verdict is ``"agree"``.
+    reasons : tuple of str
+        What was found, if the verdict is another one.
+    checks : xarray.Dataset
+        dims (check, statistic): ``nuts``, ``closed_form``, ``z``; (check,) ``ess``, ``r_hat``,
+        ``variable``; ``source`` of the draws behind ``nuts``, which is "NUTS" or, where the
+        closed form is compared with itself, "independent draws". The same as the group
+        ``validation`` of `tree`.
+    threshold : float
+        |z| that the largest of all z-scores exceeds with probability `false_alarm`, or less, if
+        the closed form is right (Bonferroni).
+    false_alarm : float
+    tree : xarray.DataTree
+        Draws of NUTS, as from ``sample_posterior``, with the group ``validation``.
+    exact : tuple of str
+        What was compared without draws, to many digits; it cannot be a false alarm.
+    not_compared : tuple of str
+        What could not be compared, and why.
+    """
+
+    verdict: str
+    reasons: tuple[str, ...]
+    checks: "xr.Dataset"
+    threshold: float
+    false_alarm: float
+    tree: "xr.DataTree"
+    exact: tuple[str, ...] = ()
+    not_compared: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether closed form and NUTS agree."""
+        return self.verdict == "agree"
+
+    @property
+    def largest_z(self) -> float:
+        """Largest |z| of all comparisons."""
+        return float(np.nanmax(np.abs(self.checks["z"].values)))
+
+    def summary(self) -> "pd.DataFrame":
+        """One line a variable: how many numbers, largest |z| by statistic, R-hat, ESS."""
+        import pandas as pd
+
+        checks = self.checks
+        lines = {}
+        for name in dict.fromkeys(checks["variable"].values.tolist()):
+            part = checks.isel(check=np.flatnonzero(checks["variable"].values == name))
+            z = np.abs(part["z"].values)
+            quantiles = z[:, 2:]
+            lines[name] = {
+                "numbers": len(z),
+                "mean |z|": _largest(z[:, 0]),
+                "sd |z|": _largest(z[:, 1]),
+                "quantile |z|": _largest(quantiles),
+                "R-hat": _largest(part["r_hat"].values),
+                "ESS": float(np.min(part["ess"].values)),
+            }
+        return pd.DataFrame.from_dict(lines, orient="index")
+
+    def __str__(self) -> str:
+        table = self.summary()
+        digits = {"R-hat": 3, "ESS": 0}
+        shown = {
+            name: f"{{:.{digits.get(name, 2)}f}}".format for name in table if name != "numbers"
+        }
+        attrs = self.checks.attrs
+        lines = [
+            f"{attrs['estimator']}: closed form against NUTS "
+            f"({attrs['chains']} x {attrs['draws']} draws, {attrs['divergences']} divergences, "
+            f"{attrs['seconds']:.1f} s)",
+            table.to_string(formatters=shown, na_rep=""),
+            f"largest |z| {self.largest_z:.2f} of {self.checks.attrs['comparisons']}; beyond "
+            f"{self.threshold:.2f} with probability {self.false_alarm:g} if both are right",
+            *(f"compared to many digits: {what}" for what in [", ".join(self.exact)] if what),
+            *(f"not compared: {what}" for what in self.not_compared),
+            f"verdict: {self.verdict}",
+            *(f"- {reason}" for reason in self.reasons),
+        ]
+        return "\n".join(lines)
 
 
 def validate(
@@ -80,6 +177,16 @@ def validate(
     **options: Any,
 ) -> Validation:
     """Check a classifier's closed form against NUTS on the same prior and rows.
+
+    Compared with draws: parameters, densities and class probabilities of rows, their intervals
+    (``given="training"``), the mean log-odds of `explain`, rows of `simulate`. To many digits, on
+    some rows: the evidence, `loo_log_joint` with fits without the row, merged halves with the
+    whole, sums of contributions, estimates by ``"mle"`` and ``"map"``.
+
+    *Not* compared: intervals ``given="training and row"``, `typicality` and prediction sets,
+    `predict_uncertainty`, intervals of contributions, relevance and mutual information, label
+    shift, files and streams; nor the model itself: `bg.compare_models` and predictive checks ask
+    whether it fits the rows.
 
     Parameters
     ----------
@@ -173,6 +280,60 @@ def validate(
     )
 
 
+# ------------------------------------------------------------------------------- the verdict
+
+
+def verdict_of(
+    checks: "xr.Dataset", threshold: float, divergences: int, broken: tuple[str, ...]
+) -> tuple[str, tuple[str, ...]]:
+    """The verdict and what speaks for it."""
+    reasons = list(broken)
+    z = np.nan_to_num(np.abs(checks["z"].values), nan=0.0)
+    r_hat, ess = _largest(checks["r_hat"].values), float(np.min(checks["ess"].values[_own(checks)]))
+    trouble = []
+    if r_hat > _R_HAT:
+        trouble.append(f"R-hat is {r_hat:.3f} (at most {_R_HAT} is wanted)")
+    if ess < _FEWEST:
+        trouble.append(f"the worst quantity has {ess:.0f} effective draws")
+    if divergences:
+        trouble.append(f"{divergences} draws diverged")
+    by_nuts = checks["source"].values == NUTS
+    for source, rows in ((NUTS, by_nuts), (INDEPENDENT, ~by_nuts)):
+        own = np.where(rows[:, None], z, 0.0)
+        if own.max(initial=0.0) <= threshold:
+            continue
+        k, s = np.unravel_index(own.argmax(), z.shape)
+        n_compared = int(np.isfinite(checks["z"].values[rows]).sum())
+        place, statistic = checks["check"].values[k], checks["statistic"].values[s]
+        if checks["variable"].values[k] not in place:
+            place = f"{checks['variable'].values[k]}, {place}"
+        reasons.append(
+            f"{statistic} of {place}: {float(checks['nuts'][k, s]):.6g} by {source}, "
+            f"{float(checks['closed_form'][k, s]):.6g} in closed form (|z| = {own.max():.1f}); "
+            f"{int((own > threshold).sum())} of {n_compared} comparisons are beyond {threshold:.2f}"
+        )
+    far = [bool((z[rows] > threshold).any()) for rows in (by_nuts, ~by_nuts)]
+    if broken or far[1] or (far[0] and not trouble):
+        return "disagree", tuple(reasons)
+    if trouble and (far[0] or r_hat > _R_HAT or ess < _FEWEST):
+        advice = "sample longer (draws, tune) or with a larger target_accept"
+        return "inconclusive", (*reasons, *trouble, advice)
+    return "agree", ()
+
+
+def _own(checks: "xr.Dataset") -> Array:
+    """Which checks compare distributions: those with an R-hat."""
+    return ~np.isnan(checks["r_hat"].values)
+
+
+def _largest(values: Array) -> float:
+    finite = values[~np.isnan(values)]
+    return float(finite.max()) if finite.size else float("nan")
+
+
+# --------------------------------------------------------------------------------- the rows
+
+
 class _Data(NamedTuple):
     """Training rows, as the user and as the family has them, and the class prior."""
 
@@ -236,16 +397,70 @@ def _compared(
     add_cumulants(out, model, rows[few], chain.log_joint[:, :, few], shown)
     if len(classes) > 1:
         odds = {
-            source: log_odds(draws.log_joint[:, :, few])
+            source: against_rest(draws.log_joint[:, :, few])
             for source, draws in ((NUTS, chain), (INDEPENDENT, reference))
         }
         own = _safe_indexing(tested, used[few])
         add_coverage(out, fitted, own, odds, [p for places_of_row in shown for p in places_of_row])
+        skipped += _add_explained(out, fitted, own, reference.log_joint[:, :, few])
     else:
         skipped.append("credible intervals: one class has probability 1")
+    skipped += _add_simulated(out, fitted, data, rng)
     skipped += _add_expectations(out, fitted, drawn, rng)
     skipped += _add_scores(out, fitted, rng)
     return out, skipped
+
+
+def _add_explained(into: Comparisons, fitted: Any, X: Any, log_joint: Array) -> list[str]:
+    """Mean log-odds that `explain` divides among features, with draws (1, S, n, C)."""
+    try:
+        table = fitted.explain(X, method="approx")
+    except (NotImplementedError, ValueError) as error:
+        return [f"log-odds explained: {error}"]
+    place, codes = np.arange(log_joint.shape[2]), [fitted._codes_of(table[k].values) for k in _ENDS]
+    drawn = log_joint[:, :, place, codes[0]] - log_joint[:, :, place, codes[1]]
+    exact = table["mean_log_odds"].values
+    agreement = compare_mean(drawn, exact, independent=True)
+    into.add("log odds explained", [f"row {i}" for i in place], agreement, source=INDEPENDENT)
+    return []
+
+
+def _add_simulated(
+    into: Comparisons, fitted: Any, data: _Data, rng: np.random.Generator
+) -> list[str]:
+    """Rows that `simulate` makes, with the predictive that they are said to come from.
+
+    The ratio of the predictive after one more row to that before it has mean 1 over rows of the
+    predictive, whatever that row is: it is each class's least likely, its median and its likeliest.
+    """
+    model, rows = fitted.model_, data.rows
+    log_p = model.family.log_predictive(rows)[np.arange(len(data.codes)), data.codes]
+    n = int(min(_SIMULATED, _NUMBERS // model.family.n_parameters(), _CELLS // _cells(rows)))
+    for c, label in enumerate(fitted.classes_):
+        seen = np.flatnonzero(data.codes == c)
+        if not len(seen) or n < _FEWEST_MADE:
+            continue
+        made, _ = fitted._fitted().simulate(rng, n, np.full(n, c), False)
+        before = model.family.log_predictive(made)[:, c]
+        order = seen[np.argsort(log_p[seen])]
+        used = np.unique(order[[0, len(order) // 2, -1]])
+        ratios = []
+        for i in used:
+            grown = model.update(
+                model.stats(rows[i : i + 1], data.codes[i : i + 1], len(model.alpha))
+            )
+            ratios.append(np.exp(grown.family.log_predictive(made)[:, c] - before))
+        found = compare_mean(np.stack(ratios, axis=-1)[None], np.ones(len(used)), independent=True)
+        places = [f"after row {i}, {label}" for i in used]
+        into.add("simulated p(x | D and a row)/p(x | D)", places, found, source=INDEPENDENT)
+    return [] if n >= _FEWEST_MADE else ["simulate: too few rows would fit into memory"]
+
+
+def _cells(rows: Any) -> int:
+    """About how many numbers a row has."""
+    if rows.ndim == 2:
+        return max(1, rows.shape[1])
+    return max(1, sum(map(len, rows)) // max(1, len(rows)))
 
 
 def _add_expectations(
@@ -328,6 +543,50 @@ def _exact(fitted: Any, data: _Data) -> list[_Exact]:
     for method, found in maxima.items():
         wrong = (found.wrong,) if found.wrong else ()
         out.append(_Exact(f"method={method!r}", wrong, found.skipped))
+    return out + _of_rows(fitted, data, few)
+
+
+def _of_rows(fitted: Any, data: _Data, few: Array) -> list[_Exact]:
+    """Evidence, leave-one-out, merge and contributions of a few rows."""
+    prior, rows = fitted.prior_, (data.rows, data.codes, data.weight)
+
+    def left_out() -> str:
+        found = fitted.loo_log_joint(data.X, fitted.classes_[data.codes], data.weight)
+        return coherence.left_out(found[few], prior, *rows, few)
+
+    def contributions() -> str:
+        own = _safe_indexing(data.X, few)
+        table = fitted.explain(own, method="approx")
+        joint, place = fitted.predict_joint_log_proba(own), np.arange(len(few))
+        ends = [joint[place, fitted._codes_of(table[k].values)] for k in _ENDS]
+        log_odds = {
+            "predictive": ("the log-odds of predict_proba", ends[0] - ends[1]),
+            "mean": ("mean_log_odds", table["mean_log_odds"].values),
+        }
+        found = [
+            coherence.additive(what, table[k].values, table[f"{k}_intercept"].values, value)
+            for k, (what, value) in log_odds.items()
+            if k in table
+        ]
+        return next(filter(None, found), "")
+
+    checks = {
+        "evidence by the chain rule": lambda: coherence.chain_rule(
+            prior, data.rows[few], data.codes[few]
+        ),
+        "leave-one-out": left_out,
+        "merge": lambda: coherence.merged(prior, fitted.stats_, *rows, few),
+        "contributions": contributions,
+    }
+    out = []
+    for what, check in checks.items():
+        try:
+            with np.errstate(all="ignore"):
+                wrong = check()
+        except (NotImplementedError, ValueError) as error:  # refused, with the reason
+            out.append(_Exact(what, skipped=str(error)))
+        else:
+            out.append(_Exact(what, (wrong,) if wrong else ()))
     return out
 
 

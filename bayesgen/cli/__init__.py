@@ -122,7 +122,7 @@ def main() -> None:
         codes.append(128 + signal_number)
         sys.exit(codes[0])  # by way of every `finally`: temporary files go
 
-    signal.signal(signal.SIGTERM, terminated)
+    signal.signal(signal.SIGTERM, terminated)  # before: nothing is written, a shell says 143 too
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal without some sign shows "?" for it

@@ -14,6 +14,7 @@ import numpy as np
 from bayesgen.cli.console import UserError, blamed_on, count, did_you_mean, listed, note
 from bayesgen.cli.files import read_whole
 from bayesgen.encoding.literals import shown
+from bayesgen.encoding.schema import KINDS
 from bayesgen.io.cells import Cells, as_booleans
 from bayesgen.numerics.special import Array
 
@@ -172,9 +173,8 @@ def reader_for(
 
 def _features(clf: Any, table: "Table", text: str | None) -> tuple[list[Feature], bool]:
     """What the model reads, and whether it knows its columns by name."""
-    estimator = type(clf).__name__
     names = getattr(clf, "feature_names_in_", None)
-    if estimator == "LogLinearPool":  # its members read the same table: as the first does
+    if hasattr(clf, "members_"):  # which read the same table: as the first does
         own = next(iter(clf.members_.values()))
         texts = clf.text_columns_
         if names is not None and not texts and not hasattr(own, "feature_names_in_"):
@@ -188,10 +188,10 @@ def _features(clf: Any, table: "Table", text: str | None) -> tuple[list[Feature]
             if feature.kind == "bernoulli":  # its members look at what the cells are
                 feature.form = "boolean"
         return features, named
-    if estimator == "MarkovNB":
+    if hasattr(clf, "raw_documents_"):
         return [Feature(_text_column(clf, table, text, names), "documents")], True
     if text is not None:
-        raise UserError(f"--text is for language models, but the model is a {estimator}")
+        raise UserError(f"--text is for language models, but the model is a {type(clf).__name__}")
     if names is None:
         n = clf.n_features_in_
         if len(table.names) != n:
@@ -216,7 +216,6 @@ def _text_column(clf: Any, table: "Table", text: str | None, names: Any) -> str:
 
 
 def _kinds(clf: Any, names: list[str]) -> list[Feature]:
-    estimator = type(clf).__name__
     if (schema := _schema(clf)) is not None:
         out = [Feature(name, "unused") for name in names]
         categories = iter(schema.categories.values)
@@ -224,13 +223,12 @@ def _kinds(clf: Any, names: list[str]) -> list[Feature]:
             known = next(categories) if kind == "categorical" else None
             out[j] = Feature(names[j], kind, _form(known), known)
         return out
-    if estimator == "CategoricalNB":
-        pairs = zip(names, clf.categories_, strict=True)
+    if (categories := getattr(clf, "categories_", None)) is not None:
+        pairs = zip(names, categories, strict=True)
         return [Feature(name, "categorical", _form(known), known) for name, known in pairs]
-    counts = {"MultinomialNB": "multinomial", "PoissonNB": "poisson"}
-    kind = counts.get(estimator, "real")
-    if estimator == "BernoulliNB" and clf.binarize is None:
-        kind = "bernoulli"
+    family = clf.prior_.family
+    any_number = family.holds == "real" or getattr(clf, "binarize", None) is not None
+    kind = family.kind if family.kind in KINDS and not any_number else "real"
     return [Feature(name, kind) for name in names]
 
 
@@ -298,8 +296,7 @@ def labels(cells: Cells, table: "Table", like: Array | None = None) -> tuple[Arr
             f"{form}s"
         )
 
-    found = given.labels(form, refuse)
-    return labelled, found.astype(str) if form == "text" else found
+    return labelled, given.strings() if form == "text" else given.labels(form, refuse)
 
 
 def _form_of_labels(classes: Array) -> str:

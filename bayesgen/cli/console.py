@@ -3,14 +3,13 @@
 import inspect
 import re
 import sys
-import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from bayesgen.encoding.literals import shown
+from bayesgen.encoding.literals import shown, without_controls
 from bayesgen.io.formats import TableError
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
 _DECIMALS = 4  # of scores
 _LONGEST = 2000  # characters of a note or an error
+_WIDEST_MODEL = 30  # columns of the terminal for its name, which goes on in the next line
 
 METHOD_NAMES = {
     "posterior_predictive": "posterior predictive",
@@ -30,6 +30,14 @@ METHOD_NAMES = {
     "map": "plug-in: posterior mode (MAP)",
     "mle": "plug-in: maximum likelihood",
 }
+
+
+_OPTIONS = (  # how the library names an argument, what it is here; hyper-parameters are none
+    (re.compile(r"\bmethod=(['\"])(\w+)\1"), r"--method \2"),
+    (re.compile(r"\buse [^;:]+, or (?=--method)"), "use "),
+    (re.compile(r"\bfit with \w+='\w+', "), ""),
+    (re.compile(r"\bpredict_proba\b"), "predict"),
+)
 
 
 class UserError(Exception):
@@ -59,6 +67,13 @@ def blamed_on(
 def _row_of_file(found: re.Match[str], rows: "Sequence[int] | Array") -> str:
     at = int(found[1])
     return f"row {rows[at]}" if at < len(rows) else found[0]
+
+
+def by_options(text: str) -> str:
+    """A text of the library with options of the command line for arguments of Python."""
+    for argument, option in _OPTIONS:
+        text = argument.sub(option, text)
+    return text
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -125,13 +140,6 @@ def _console(**options: Any) -> "Console":
     return Safe(highlight=False, **options)
 
 
-def without_controls(text: str) -> str:
-    """A text with a question mark for each character that steers a terminal."""
-    if text.isprintable() or text == "\n":
-        return text
-    return "".join("?" if unicodedata.category(c)[0] == "C" and c != "\n" else c for c in text)
-
-
 def note(text: str) -> None:
     """One line about something that was done and was not asked for."""
     _say("note", "dim", text)
@@ -145,6 +153,7 @@ def error(text: str) -> None:
 def _say(label: str, style: str, text: str) -> None:
     from rich.text import Text
 
+    text = by_options(text)
     if len(text) > _LONGEST:  # what is wrong stands at both ends, a name or a cell between them
         text = f"{text[: _LONGEST // 2]} [...] {text[-_LONGEST // 2 :]}"
     line = Text.assemble((f"{label}:", style), " ", " ".join(text.split()))
@@ -234,19 +243,24 @@ def show_comparison(console: "Console", found: "ModelComparison") -> None:
     }  # fmt: skip
     console.print(f"Leave-one-out of {count(table.attrs['rows'], 'row')}")
     console.print()
-    out = plain_table()
-    out.add_column("model")
-    for head, _ in heads.values():
-        out.add_column(head, justify="right", no_wrap=True)
-    for i, name in enumerate(table["model"].values):
-        values = {key: float(table[key][i]) for key in heads}
-        cells = [
-            "-" if values[key] != values[key] else f"{values[key]:.{digits}f}"
-            for key, (_, digits) in heads.items()
-        ]
-        out.add_row(Text(str(name)), *cells, style="" if i else "bold")
-    console.print(out)
-    console.print()
+    lines = [
+        ["-" if v != v else f"{v:.{digits}f}" for v in table[key].values.tolist()]
+        for key, (_, digits) in heads.items()
+    ]
+    columns = [[head, *cells] for (head, _), cells in zip(heads.values(), lines, strict=True)]
+    names = [str(name) for name in table["model"].values]
+    while columns:  # a name is read whole: columns that have no room beside it stand below
+        out, left = plain_table(), console.width - 1 - min(_WIDEST_MODEL, max(map(len, names)))
+        out.add_column("model", overflow="fold")
+        shown_here: list[list[str]] = []
+        while columns and ((left := left - 2 - max(map(len, columns[0]))) >= 0 or not shown_here):
+            shown_here.append(columns.pop(0))
+            out.add_column(shown_here[-1][0], justify="right", no_wrap=True)
+        for i, name in enumerate(names, 1):
+            cells = [column[i] for column in shown_here]
+            out.add_row(Text(name), *cells, style="" if i > 1 else "bold")
+        console.print(out)
+        console.print()
     for text in found.notes:
         show_caption(console, text)
 
@@ -255,7 +269,7 @@ def show_caption(console: "Console", text: str) -> None:
     """A remark under a table."""
     from rich.text import Text
 
-    console.print(Text(text, style="dim"))
+    console.print(Text(by_options(text), style="dim"))
 
 
 def _score_table(head: str, scores: "xr.Dataset", footnotes: list[str]) -> "Table":

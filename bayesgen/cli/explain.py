@@ -149,9 +149,9 @@ def _show(one: "xr.Dataset", X: Any, row: int, k: int, most: int) -> None:
     console = stdout()
     out = plain_table()
     head = f"row {record['row']}: {record['label']} rather than {record['against']}"
-    out.add_column(head, overflow="ellipsis", no_wrap=True, min_width=24)
+    out.add_column(head, overflow="fold", min_width=24)
     if hasattr(X, "columns"):
-        out.add_column("value", overflow="ellipsis", no_wrap=True)
+        out.add_column("value", overflow="ellipsis", no_wrap=True, max_width=24)
     out.add_column("adds", justify="right", no_wrap=True)
     pooled = "interval" not in one
     if not pooled:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bayesgen.cli.console import UserError, busy, note
+from bayesgen.cli.console import UserError, blamed_on, busy, note
 from bayesgen.io.formats import TableError
 from bayesgen.io.progress import row_progress
 
@@ -18,7 +18,9 @@ def open_table(path: Path) -> "Table":
     """A CSV or Parquet file by its ending, or one clear error."""
     from bayesgen.io.tabular import open_file
 
-    if not path.exists():
+    with blamed_on(f"cannot read {path}", (OSError,)):  # a name that is too long
+        found = path.exists()
+    if not found:
         near = _near(path)
         raise UserError(f"no file {str(path)!r}" + (f"; did you mean {near!r}?" if near else ""))
     if not path.is_file():

@@ -75,18 +75,7 @@ _ESTIMATORS = {
     Model.MARKOV: "MarkovNB",
     Model.AUTO: "LogLinearPool",
 }
-_OF_MIXED_COLUMNS = (Model.MIXED, Model.FOREST, Model.ANDE, Model.AUTO)
 _AT_ONCE = (Model.HISTOGRAM, Model.FOREST, Model.ANDE, Model.AUTO)  # bins, members: of all rows
-_ONE_KIND = {  # what all columns are read as, where the model has no choice
-    Model.GAUSSIAN: "gaussian",
-    Model.LDA: "gaussian",
-    Model.QDA: "gaussian",
-    Model.HISTOGRAM: "gaussian",
-    Model.GAUSSIAN_FOREST: "gaussian",
-    Model.BERNOULLI: "bernoulli",
-    Model.MULTINOMIAL: "multinomial",
-    Model.POISSON: "poisson",
-}
 
 
 def fit(
@@ -214,6 +203,22 @@ def fit(
 # ---------------------------------------------------------------------------------- arguments
 
 
+def _of_mixed_columns(model: Model) -> bool:
+    """Whether columns may be of several kinds, "" and "code": or all are alike."""
+    return _holds(model)[0] in ("", "code")
+
+
+def _holds(model: Model) -> tuple[str, str]:
+    """What all columns hold, and their kind, by the family of the classifier; "" of a pool."""
+    from bayesgen import estimators
+
+    made = getattr(estimators, _ESTIMATORS[model])()
+    family = getattr(made, "_family_type", None)
+    if family is None:
+        return "", ""
+    return family.holds, "gaussian" if family.holds == "real" else family.kind
+
+
 def _parse_kinds(given: list[str], model: Model, table: "Table", taken: set[str]) -> dict[str, str]:
     """{column: kind} from ``COLUMN=KIND`` arguments."""
     from bayesgen.cli.columns import find
@@ -223,7 +228,7 @@ def _parse_kinds(given: list[str], model: Model, table: "Table", taken: set[str]
         raise UserError(
             "--kind is for --model mixed, forest or ande; auto chooses by what cells are"
         )
-    if given and model not in _OF_MIXED_COLUMNS:
+    if given and not _of_mixed_columns(model):
         raise UserError(
             f"--kind is for --model mixed, forest or ande; in a {model} model all columns are alike"
         )
@@ -296,7 +301,7 @@ def untrained(
 
 def _advice(model: Model) -> str:
     """What can be done about a column that a model cannot learn from."""
-    other = "" if model in _OF_MIXED_COLUMNS else ", or use --model mixed"
+    other = "" if _of_mixed_columns(model) else ", or use --model mixed"
     return f"leave it out by --drop{other}"
 
 
@@ -304,7 +309,7 @@ def decided_by_cells(
     names: list[str], model: Model, kinds: dict[str, str], documents: bool
 ) -> list[str]:
     """The columns of which their cells decide how they are read."""
-    if documents or model in _ONE_KIND:
+    if documents or not (_of_mixed_columns(model) or model is Model.CATEGORICAL):
         return []
     return [name for name in names if kinds.get(name, "categorical") == "categorical"]
 
@@ -329,10 +334,7 @@ def _features(
         natural = {"boolean": "bernoulli", "number": "gaussian", "text": "categorical"}[holds[name]]
         if table.is_nominal(name):
             natural = "categorical"
-        if model in _OF_MIXED_COLUMNS:
-            kind = kinds.get(name, natural)
-        else:
-            kind = _ONE_KIND.get(model, "categorical")
+        kind = kinds.get(name, natural) if _of_mixed_columns(model) else _holds(model)[1]
         by_dtype = kind == "bernoulli" and model is Model.AUTO  # members look at the cells
         out.append(
             Feature(name, kind, holds[name] if kind == "categorical" or by_dtype else "number")
@@ -345,7 +347,7 @@ def _new(model: Model, features: "list[Feature]", order: int, tokens: Tokens) ->
     from bayesgen import estimators
 
     options: dict[str, Any] = {}
-    if model in _OF_MIXED_COLUMNS and model is not Model.AUTO:
+    if _of_mixed_columns(model) and model is not Model.AUTO:
         kinds = dict.fromkeys(feature.kind for feature in features)
         options["columns"] = {k: [f.name for f in features if f.kind == k] for k in kinds}
     elif model is Model.BERNOULLI:
@@ -361,7 +363,7 @@ def _new(model: Model, features: "list[Feature]", order: int, tokens: Tokens) ->
 def save(clf: Any, table: "Table", output: Path) -> None:
     """Write the model, unless the table holds what no model file can."""
     with blamed_on(table.path), blamed_on(f"cannot write {output}", (OSError,)):
-        clf.save(output.resolve())
+        clf.save(output)
 
 
 def _summary(clf: Any, tally: "Tally", output: Path) -> None:
@@ -394,7 +396,7 @@ def _column_table(tally: "Tally") -> "RichTable":
     shown_names = [feature.name for feature in tally.features[:_MOST_SHOWN]]
     rest = f"and {n} more" if (n := len(tally.features) - _MOST_SHOWN) > 0 else ""
     widest = min(_WIDEST_NAME, max(map(len, [*shown_names, rest])))
-    out.add_column("column", overflow="ellipsis", no_wrap=True, width=max(widest, 12))
+    out.add_column("column", overflow="fold", width=max(widest, 12))
     out.add_column("kind", no_wrap=True, min_width=11)
     # what is left: long lists of categories are cut, not the columns beside them
     room = stdout().width - max(widest, 12) - 27

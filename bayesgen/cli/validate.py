@@ -8,6 +8,7 @@ import typer
 from bayesgen.cli.console import (
     UserError,
     blamed_on,
+    by_options,
     plain_table,
     show_json,
     stdout,
@@ -89,7 +90,7 @@ def _show(result: "Validation") -> None:
         f"{result.threshold:.2f} with probability {result.false_alarm:g} if both are right.",
         f"{attrs['chains']} chains of {attrs['draws']} draws, {attrs['divergences']} divergences, "
         f"{attrs['seconds']:.1f} s.",
-        *(f"Not compared: {what}." for what in result.not_compared),
+        *(f"Not compared: {by_options(what)}." for what in result.not_compared),
         f"Verdict: {result.verdict}.",
         *result.reasons,
         sep="\n",

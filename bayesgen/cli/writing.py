@@ -8,23 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from bayesgen.cli.console import UserError, blamed_on
-from bayesgen.io import storage
 from bayesgen.io.formats import file_format
+from bayesgen.io.output import check_target, replacing
 
 
 def check_output(path: Path, *inputs: Path) -> None:
-    """Refuse, before any work, a place where no file can be made, or where an input is.
-
-    An input is the same file under whatever name: another path, a symbolic or a hard link.
-    """
+    """Refuse, before any work, a place where no file can be made, or where an input is."""
     try:
-        storage.check_target(path)
+        check_target(path, *inputs)
     except (ValueError, OSError) as mistake:
         raise UserError(str(mistake)) from None
-    for source in inputs:
-        if path.exists() and source.exists() and path.samefile(source):
-            same = "" if path == source else f", {source}"
-            raise UserError(f"-o {path} is the file to be read{same}; name another")
 
 
 @contextmanager
@@ -37,7 +30,7 @@ def open_writer(
     schema of a Parquet file.
     """
     is_csv = file_format(path) == "csv"
-    with blamed_on(f"cannot write {path}", (OSError,)), storage.replacing(path) as temporary:
+    with blamed_on(f"cannot write {path}", (OSError,)), replacing(path) as temporary:
         if is_csv:
             with open(temporary, "w", encoding="utf-8", newline="") as file:
                 yield partial(_append_lines, _csv_writer(file, names, path))

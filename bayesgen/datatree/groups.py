@@ -26,6 +26,7 @@ from bayesgen.datatree.names import (
     PRIOR,
     PRIOR_PREDICTIVE,
     REQUESTS,
+    indicator,
 )
 from bayesgen.datatree.tree import Coords, described, group, with_draws
 from bayesgen.families.capabilities import (
@@ -39,7 +40,7 @@ from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CHAIN, CLASS_WEIGHTS, DRAW, FEATURE, OBS
 from bayesgen.families.shared.densities import log_dirichlet_density
 from bayesgen.numerics.rows import Matrix
-from bayesgen.numerics.special import Array, log_sum_exp
+from bayesgen.numerics.special import Array, log_sum_exp, log_sum_of_others
 from bayesgen.posterior.drawn import log_joint_blocks
 from bayesgen.posterior.model import ClassModel, draw_shape, log_weights
 
@@ -106,11 +107,10 @@ def add_groups(
     if rows is not None:
         label, features = row_variables(family, theta, rows)
         observed = label if {LABEL, INDICATORS} & {*replicate} else {}
+        if INDICATORS in replicate:
+            observed = observed | _indicators(label, classes)
         observed = observed | (features if FEATURES in replicate else {})
         made = {OBSERVED_DATA: observed, **made}
-        if INDICATORS in replicate:
-            for name in {OBSERVED_DATA, PRIOR_PREDICTIVE, POSTERIOR_PREDICTIVE} & {*made}:
-                made[name] = made[name] | _indicators(made[name], classes)
         rest = {k: v for k, v in (label | features).items() if k not in observed}
         constants = out[CONSTANT_DATA].to_dataset()
         out[CONSTANT_DATA] = constants.merge(say(group(rest, coords)))
@@ -121,7 +121,7 @@ def add_groups(
 def _indicators(variables: Variables, classes: Array) -> Variables:
     """``is_<class>``, 1 in rows of the class, from ``label``."""
     dims, codes = variables[LABEL]
-    return {f"is_{c}": (dims, (codes == k).astype(int)) for k, c in enumerate(classes)}
+    return {indicator(c): (dims, (codes == k).astype(int)) for k, c in enumerate(classes)}
 
 
 def row_variables(family: Family, theta: Theta, rows: Rows) -> tuple[Variables, Variables]:
@@ -141,6 +141,7 @@ def requested_groups(
     theta: Theta,
     rows: Rows | None,
     stats: Any,
+    classes: Array,
     replicate: Sequence[str] = ("label", "x"),
     draw_prior: Callable[[int], dict[str, Array]] | None = None,
 ) -> dict[str, Variables]:
@@ -159,16 +160,19 @@ def requested_groups(
     stats : Stats
         Features' statistics of the fit: they decide on the coordinates of the PyMC model, which
         ``prior`` shares with the posterior.
-    replicate : sequence of {"label", "x"}
-        What the predictive groups hold.
+    classes : (C,)
+        Labels, which name the indicators.
+    replicate : sequence of {"label", "indicators", "x"}
+        What the predictive groups hold; indicators have log likelihoods too.
     draw_prior : callable, optional
         n draws from the prior, of a family that has none of its own.
     """
     lead = draw_shape(prior.family, theta)
     refuse_rowless(names, rows)
+    indicators = classes if INDICATORS in replicate else classes[:0]
     with_label = LABEL in replicate or INDICATORS in replicate
     with_x = rows is not None and FEATURES in replicate and _is_table(rows.X)
-    _refuse_large(names, lead, theta, rows, with_x)
+    _refuse_large(names, lead, theta, rows, with_x, len(indicators))
     by_draw = (CHAIN, DRAW)
     out: dict[str, Variables] = {}
     prepared = prior.family.capability(PreparedPrior)
@@ -189,6 +193,8 @@ def requested_groups(
             else:
                 codes = labels(rng, at, len(rows.y))
             out[PRIOR_PREDICTIVE] = {LABEL: ((*by_draw, OBS), codes)} if with_label else {}
+            if with_label:
+                out[PRIOR_PREDICTIVE] |= _indicators(out[PRIOR_PREDICTIVE], indicators)
             if with_x:
                 x = features_given_label(rng, as_long(prior.family, rows.X), at, codes)
                 out[PRIOR_PREDICTIVE] |= _features(prior.family, at, by_draw, x)
@@ -197,13 +203,15 @@ def requested_groups(
         if with_label:
             codes = labels_given_x(rng, family, theta, rows.X)
             out[POSTERIOR_PREDICTIVE][LABEL] = ((*by_draw, OBS), codes)
+            out[POSTERIOR_PREDICTIVE] |= _indicators(out[POSTERIOR_PREDICTIVE], indicators)
         if with_x:
             x = features_given_label(rng, as_long(family, rows.X), theta, rows.y)
             out[POSTERIOR_PREDICTIVE] |= _features(family, theta, by_draw, x)
     if LOG_LIKELIHOOD in names and rows is not None:
-        density = log_likelihood(family, theta, *rows)._asdict()
-        if family.discriminative:  # nothing is said of x
-            del density[JOINT]
+        found = log_likelihood(family, theta, *rows, indicators=len(indicators) > 0)
+        density = {} if family.discriminative else {JOINT: found.joint}  # else nothing is said of x
+        density |= {LABEL: found.label}
+        density |= {indicator(c): v for c, v in zip(indicators, found.indicators, strict=True)}
         out[LOG_LIKELIHOOD] = {k: ((*by_draw, OBS), break_ties(v)) for k, v in density.items()}
     if LOG_PRIOR in names:
         out[LOG_PRIOR] = {k: (by_draw, break_ties(v)) for k, v in log_prior(prior, theta).items()}
@@ -250,7 +258,12 @@ def refuse_rowless(names: Sequence[str], rows: Rows | None) -> None:
 
 
 def _refuse_large(
-    names: Sequence[str], lead: tuple[int, ...], theta: Theta, rows: Rows | None, with_x: bool
+    names: Sequence[str],
+    lead: tuple[int, ...],
+    theta: Theta,
+    rows: Rows | None,
+    with_x: bool,
+    indicators: int,
 ) -> None:
     draws = int(np.prod(lead))
     parameters = sum(np.size(value) for value in theta.values()) // draws
@@ -258,9 +271,11 @@ def _refuse_large(
     numbers = dict.fromkeys((PRIOR, PRIOR_PREDICTIVE), (parameters, f"{parameters} parameters"))
     _refuse_above(names, numbers, draws)
     if rows is not None:
-        n, cells = len(rows.y), 1 + (rows.X.shape[1] if with_x else 0)
-        by_row = {PRIOR_PREDICTIVE: cells, POSTERIOR_PREDICTIVE: cells, LOG_LIKELIHOOD: 2}
-        _refuse_above(names, {k: (n * each, f"{n} rows") for k, each in by_row.items()}, draws)
+        n, cells = len(rows.y), 1 + indicators + (rows.X.shape[1] if with_x else 0)
+        what = f"{n} rows" + (f", {indicators} indicators" if indicators else "")
+        by_row = dict.fromkeys((PRIOR_PREDICTIVE, POSTERIOR_PREDICTIVE), cells)
+        by_row[LOG_LIKELIHOOD] = 2 + indicators
+        _refuse_above(names, {k: (n * each, what) for k, each in by_row.items()}, draws)
 
 
 def _refuse_above(names: Sequence[str], numbers: dict[str, tuple[int, str]], draws: int) -> None:
@@ -274,34 +289,46 @@ def _refuse_above(names: Sequence[str], numbers: dict[str, tuple[int, str]], dra
 
 
 class LogLikelihood(NamedTuple):
-    """Two densities of a labelled row given theta; models are compared by either.
+    """Densities of a labelled row given theta; models are compared by the first two.
 
     ArviZ pairs a log likelihood with the observed and the replicated variable of its name: the
-    one that scores `label` has that name.
+    one that scores `label` has that name, and so has each indicator's.
     """
 
     joint: Array  # (chain, draw, N) log p(y_i, x_i | theta)
     label: Array  # (chain, draw, N) log p(y_i | x_i, theta)
+    indicators: Array  # (C, chain, draw, N) log p([y_i = c] | x_i, theta); (0, ...) unless wanted
 
 
-def log_likelihood(family: Family, theta: Theta, X: Matrix, y: Array) -> LogLikelihood:
-    """Of labelled rows, for each draw.
+def log_likelihood(
+    family: Family, theta: Theta, X: Matrix, y: Array, indicators: bool = False
+) -> LogLikelihood:
+    """Score labelled rows, for each draw.
 
     Parameters
     ----------
     theta : {name: (chain, draw, *dims)}
     X, y : (N, D), (N,) class codes
+    indicators : bool
+        Whether each class has its own: log p(y = c | x, theta) in rows of the class c,
+        log(1 - p) in the others, each to its own digits.
     """
     lead = draw_shape(family, theta)
     joint, label = np.empty((*lead, len(y))), np.empty((*lead, len(y)))
+    each = np.empty((0, *lead, len(y)))
     for rows, density in log_joint_blocks(family, theta, X):
+        if indicators and not len(each):
+            each = np.empty((density.shape[-1], *lead, len(y)))
         here = (..., np.arange(density.shape[-2]), y[rows])
         own = density[here]
-        density[here] = -np.inf
         with np.errstate(invalid="ignore"):  # no class can produce the row: 0/0
+            for c, others in enumerate(log_sum_of_others(np.moveaxis(density, -1, 0))[: len(each)]):
+                odds = density[..., c] - others
+                each[c][..., rows] = -np.logaddexp(0.0, np.where(y[rows] == c, -odds, odds))
+            density[here] = -np.inf
             given_x = -np.logaddexp(0.0, log_sum_exp(density) - own)  # of others against own
         joint[..., rows], label[..., rows] = own, given_x
-    return LogLikelihood(joint, label)
+    return LogLikelihood(joint, label, each)
 
 
 def labels_given_x(rng: np.random.Generator, family: Family, theta: Theta, X: Matrix) -> Array:

@@ -24,5 +24,10 @@ REQUESTS: Final = (PRIOR, PRIOR_PREDICTIVE, POSTERIOR_PREDICTIVE, LOG_LIKELIHOOD
 
 LABEL: Final = "label"  # class codes; in log_likelihood, log p(y | x, theta), which scores them
 FEATURES: Final = "x"
-INDICATORS: Final = "indicators"  # of each class, a variable is_<class>: asked for, not a name
+INDICATORS: Final = "indicators"  # asked for: of each class a variable is_<class>
 JOINT: Final = "joint"  # in log_likelihood, log p(y, x | theta)
+
+
+def indicator(label: object) -> str:
+    """Name the variable that is 1 in rows of a class, 0 in others."""
+    return f"is_{label}"

@@ -19,6 +19,7 @@ from bayesgen.datatree.names import (
     POSTERIOR,
     POSTERIOR_PREDICTIVE,
     PRIOR_PREDICTIVE,
+    indicator,
 )
 from bayesgen.families.names import CATEGORY, CHAIN, DRAW, FEATURE, FEATURE_CATEGORY, OBS
 from bayesgen.families.shared.cells import Cells, by_cell, cells_dim, cells_of, padded
@@ -242,6 +243,10 @@ def described(
     texts = _LONG_NAMES.get(name, {})
     if discriminative and name == PRIOR_PREDICTIVE:  # no class weights: the prior of theta decides
         texts = _LONG_NAMES[POSTERIOR_PREDICTIVE]
+    if name == LOG_LIKELIHOOD:
+        texts = texts | {
+            indicator(c): f"log p of whether the label is {c}, given x and theta" for c in classes
+        }
     for variable in set(texts) & set(map(str, dataset.data_vars)):
         dataset[variable].attrs["long_name"] = texts[variable]
     if LABEL in dataset and dataset[LABEL].dtype.kind in "iu":

@@ -7,6 +7,7 @@ A number is what Python's ``float`` takes, spaces around it included, but withou
     (2500.0, None, True)
 """
 
+import unicodedata
 from typing import Any
 
 # what pandas.read_csv takes for missing; beside it a cell of nothing but blanks
@@ -41,3 +42,14 @@ def shown(cell: Any, most: int = 80) -> str:
     """A cell as errors show it: on one line, and not in full if it is long."""
     text = repr(cell[: most + 1] if isinstance(cell, str) else cell)
     return text if len(text) <= most + 2 else f"{text[:most]}...{text[:1] * isinstance(cell, str)}"
+
+
+def without_controls(text: str) -> str:
+    """Replace by question marks what steers a terminal or turns text around.
+
+    Those of Unicode's category C (control, format, surrogate, private), but for line feeds.
+    """
+    if text.isprintable() or text == "\n":
+        return text
+    steering = {c for c in set(text) - {"\n"} if unicodedata.category(c)[0] == "C"}
+    return text.translate(dict.fromkeys(map(ord, steering), "?"))

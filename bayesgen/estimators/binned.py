@@ -247,6 +247,9 @@ class _Binned(GivenStructure, _Table):
         rows[:, gaps] = list(product(*(range(size) for size in sizes)))
         return rows
 
+    def _cells_as_read(self) -> list[Any]:
+        return list(zip(self.encoder_.cuts, self.encoder_.missing, strict=True))
+
     # -- names and files -------------------------------------------------------------------------
 
     def _feature_names(self) -> list[Any]:

@@ -81,6 +81,9 @@ class BernoulliNB(GenerativeClassifier):
         refuse_no_threshold(self.binarize)
         return BetaBernoulli(self.alpha, self.beta)
 
+    def _cells_as_read(self) -> list[Any]:
+        return [self.binarize] * len(self._column_names())
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True  # a bit per column is too little for blobs
@@ -244,6 +247,12 @@ class PoissonNB(_Counts):
     prior : {"default", "empirical", "loo"}
         ``"empirical"`` rescales shape and rate to the largest evidence p(X, y), ``"loo"`` to the
         largest leave-one-out score of the labels, in `fit` alone (`GenerativeClassifier`).
+
+    Notes
+    -----
+    X may be fractional (weights, tf-idf), and is taken as it is: the gamma function continues the
+    factorials. Class probabilities and leave-one-out are those of a score then; the densities
+    behind them sum to no 1, and ``log_evidence_`` and `score_samples` are no probabilities.
 
     References
     ----------

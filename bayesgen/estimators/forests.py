@@ -46,7 +46,8 @@ class TreeAugmentedNB(_Binned):
         columns. ``"tree"``: one tree in each class, of the largest evidence, plugged in (D a row);
         ``"map"``: one forest. ``"fixed"``: the forest of `edges`.
     edges : array (D, D) or (class, D, D), optional
-        1 where two columns are neighbours, else 0; symmetric. Of an average: where they may be.
+        1 where two columns are neighbours, else 0; symmetric. Of an average: where they may be;
+        not for ``"tree"`` and ``"map"``, which choose them.
     n_bins : int, default 5
         Real columns are cut at so many quantiles of the training rows, without their labels.
     cuts : {column: rising numbers}, optional
@@ -75,7 +76,9 @@ class TreeAugmentedNB(_Binned):
     Notes
     -----
     Everything is conditional on the bins and on the categories, and, where they are None, on
-    `strength` and `root_weight`: exact leave-one-out does not learn these again. ``partial_fit``,
+    `strength` and `root_weight`: exact leave-one-out does not learn these again. A tree or forest
+    that the rows choose is chosen again without each row; given it, the same rows have no evidence
+    (``log_evidence_`` raises NoPosteriorError). ``partial_fit``,
     streams and dask take the bins and categories of the first rows; parts that are merged must
     have the same: declare `cuts`, `categories` and `missing`. The prior over rooted forests is
     uniform but for the number of roots.

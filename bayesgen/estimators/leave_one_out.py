@@ -75,9 +75,13 @@ class LeaveOneOut(Estimator):
 
         Notes
         -----
-        One pass over the rows, at the cost of a prediction. What was learned from all rows before
-        the prior was fixed stays as it was: scales of data-scaled default priors, bins,
-        categories, vocabularies. After a fit by draws, Pareto-smoothed importance sampling.
+        One pass over the rows, at the cost of a prediction. Forests that rows choose
+        (``structure="tree"``, ``"map"``) are chosen again without each row. What else was chosen
+        from all rows stays as it was: means and scales of default priors; strengths and root
+        weights that are None, or of ``prior="loo"`` and ``"empirical"``; ends of bins, categories,
+        vocabularies, and the base of ``smoothing="context_tree"``. So the score is a little too
+        high; refits of all of it, or rows that were held out, tell how much. After a fit by draws,
+        Pareto-smoothed importance sampling.
 
         Examples
         --------

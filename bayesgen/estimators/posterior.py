@@ -20,6 +20,7 @@ from bayesgen.datatree.groups import (
 from bayesgen.datatree.names import LOG_PRIOR, POSTERIOR, SAMPLE_STATS
 from bayesgen.estimators.learning import Learning
 from bayesgen.families.capabilities import SamplerCoordinates
+from bayesgen.families.errors import NoPosteriorError
 from bayesgen.inference import diagnostics, sampled
 from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.numerics.special import Array
@@ -40,9 +41,12 @@ class Posterior(Learning):
         """log p(X, y) of the training rows, in nats, with all parameters integrated out.
 
         Given the hyper-parameters (``prior_``), and bins where there are any: what defaults and
-        `prior` have taken from the same rows is not discounted.
+        `prior` have taken from the same rows is not discounted. Forests that the same rows have
+        chosen (``structure="tree"``, ``"map"``) are too much to leave out: NoPosteriorError.
         """
         self._refuse_no_closed_form()
+        if why := self.prior_.family.no_evidence:
+            raise NoPosteriorError(f"the evidence is refused: {why}")
         return float(self.prior_.log_evidence(self.stats_))
 
     @property
@@ -85,7 +89,7 @@ class Posterior(Learning):
         replicate : sequence of {"label", "indicators", "x"}
             What of the rows is observed and drawn in the predictive groups; the other is constant.
             ``"indicators"``: beside ``label`` a variable ``is_<class>`` of 0 and 1 for each class,
-            for functions of ArviZ that take no categories.
+            with its own log likelihood. Ask for them to score three or more classes.
 
         Returns
         -------
@@ -101,7 +105,9 @@ class Posterior(Learning):
             - ``prior_predictive``: ``label`` drawn from the class weights pi, and ``x`` given
               that label.
             - ``log_likelihood``: ``joint``, log p(y, x | theta), and ``label``,
-              log p(y | x, theta), which scores the observed ``label``.
+              log p(y | x, theta), which scores the observed ``label``. With indicators
+              ``is_<class>``, log p(y = c | x, theta) in rows of the class c and log(1 - p) in
+              the others, as large as ``label`` for each class.
             - ``log_prior``: log densities of ``pi`` and of the features' ``theta``.
 
             ``obs_id`` is the position of the row, as in `to_pymc`; predictions have the index of a
@@ -118,11 +124,19 @@ class Posterior(Learning):
         that name scores. ``pm.sample_posterior_predictive`` on the model of `to_pymc` draws
         ``label`` from pi, as its graph has it, whatever the features are.
 
-        ArviZ takes the log likelihood of the name of the observed variable: ``az.loo_pit(tree)``,
-        ``az.loo_score(tree, var_name="label")``, ``az.plot_loo_pava(tree,
-        data_type="categorical")``. Functions that look at ``log_likelihood`` alone must be told
-        which one is meant: ``az.loo(tree, var_name="label")``, and
+        ArviZ takes the log likelihood of the name of the observed variable. Functions that look
+        at ``log_likelihood`` alone must be told which one is meant:
+        ``az.loo(tree, var_name="label")``, and
         ``az.psense_summary(tree, likelihood_var_names="joint")``, which would add them up.
+
+        Class codes of three or more classes have no order, and ArviZ takes them for numbers:
+        ``az.loo_metrics``, ``az.loo_score``, ``az.loo_pit`` and their pictures depend on the
+        alphabet. Score each class with ``replicate=["indicators"]``:
+        ``az.loo_score(tree, var_name="is_<class>")`` is minus the class's Brier score,
+        ``az.loo_metrics(tree, kind="acc", var_name="is_<class>")`` the accuracy of "is it of
+        this class?", ``az.loo_pit(tree, var_names="is_<class>")`` its transform. Of the codes
+        ``az.loo``, ``az.compare`` and ``az.plot_loo_pava(tree, var_names="label",
+        data_type="categorical")`` are right.
 
         Examples
         --------
@@ -291,7 +305,16 @@ class Posterior(Learning):
         own = self._fitted()
         stats, family = own.stats.features, own.model.family
         made = requested_groups(
-            names, rng, self.prior_, family, theta, rows, stats, replicate, draw_prior
+            names,
+            rng,
+            self.prior_,
+            family,
+            theta,
+            rows,
+            stats,
+            self.classes_,
+            replicate,
+            draw_prior,
         )
         add_groups(out, made, family, theta, rows, replicate, self._coords(), self.classes_)
 

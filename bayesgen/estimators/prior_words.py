@@ -1,6 +1,5 @@
 """The prior of each column in words and in the column's units."""
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,19 +11,6 @@ from bayesgen.families.names import CATEGORY, FEATURE, FEATURE_BIS
 from bayesgen.numerics.special import Array
 
 _TAIL = 0.05  # of the prior range of a cell, at either end
-_KINDS = {
-    "BetaBernoulli": "bernoulli",
-    "DirichletCategorical": "categorical",
-    "DirichletForest": "binned",
-    "DirichletHistogram": "histogram",
-    "DirichletMarkov": "text",
-    "DirichletMultinomial": "multinomial",
-    "DirichletSuperParents": "binned",
-    "GammaPoisson": "poisson",
-    "NormalForest": "gaussian",
-    "NormalInverseGamma": "gaussian",
-    "NormalInverseWishart": "gaussian",
-}
 _NO_PRIOR = (
     "shift",
     "ignored",
@@ -39,12 +25,6 @@ _NO_PRIOR = (
 )
 
 Values = Mapping[str, Array]  # {hyper-parameter: its values of one column, over classes}
-
-
-def kind_of(family: Any) -> str:
-    """What the columns of a family are called."""
-    name = type(family).__name__
-    return _KINDS.get(name, re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
 
 
 def columns_of(family: Any, n_columns: int) -> list[tuple[str, str]]:

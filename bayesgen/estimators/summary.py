@@ -126,7 +126,7 @@ class Summarising(Explaining):
         stats = own.stats.features if "stats_" in self.__dict__ else None
         for block in own.prior.family.blocks(stats):
             at = np.arange(n)[block.columns]
-            kind[at] = prior_words.kind_of(block.family)
+            kind[at] = block.family.column_kind()
             found = prior_words.columns_of(block.family, len(at))
             words[at], spread[at] = [w for w, _ in found], [r for _, r in found]
             missing[at] = self._n_missing(block)
@@ -141,7 +141,7 @@ class Summarising(Explaining):
         }
         if rows is not None:
             variables["rows"] = ((CLASS,), rows)
-        exact = self.inference_ == "closed form" and not own.prior.family.approximate
+        exact = self.inference_ == "closed form" and not own.prior.family.no_evidence
         evidence = self.log_evidence_ if exact else np.nan
         table = tree.group(variables, {FEATURE: names, CLASS: coords[CLASS]})
         table = table.assign_attrs(
@@ -157,6 +157,13 @@ class Summarising(Explaining):
     def _column_names(self) -> list[Any]:
         """Names of the columns of X, none of documents."""
         return [] if CONTEXT in self._coords() else self._feature_names()
+
+    def _cells_as_read(self) -> list[Any]:
+        """Of each column, how cells become what the family describes; None: as they are.
+
+        Two models describe the same where these are equal.
+        """
+        return [None] * len(self._column_names())
 
     def _n_missing(self, block: Any) -> float | Array:
         """Missing cells of the columns of a block, NaN where statistics do not tell."""
@@ -194,8 +201,9 @@ class Summarising(Explaining):
             out.append(f"Prior strengths chosen from the rows (prior={self.prior!r}).")
         if evidence == evidence:
             out.append(f"Log evidence: {evidence:.2f} nats.")
-        if why := self._fitted().prior.family.approximate:
-            out.append(f"No evidence and no intervals: {why}.")
+        if why := (family := self._fitted().prior.family).no_evidence:
+            lacks = "No evidence and no intervals" if family.approximate else "No evidence"
+            out.append(f"{lacks}: {why}.")
         return out + [f"Warning: {text}." for text in self._cautions(rows)]
 
     def _cautions(self, rows: Array | None) -> list[str]:

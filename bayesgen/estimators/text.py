@@ -1,6 +1,7 @@
 """Token sequences: MarkovNB, an n-gram language model for each class."""
 
 import copy
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -108,9 +109,12 @@ class MarkovNB(GenerativeClassifier):
 
     Contexts at the beginning of a document hold a start symbol, which is never predicted.
 
-    A token outside the vocabulary is scored, in its context, as one further token: of
-    ``"dirichlet"`` with the mean pseudo-count, as if it had been declared, else with its share of
-    the base. It is never simulated.
+    A token outside the vocabulary is scored, in its context, as one further token. It is never
+    simulated. ``"hierarchical"`` and ``"context_tree"`` give it its share of the base, and the
+    probabilities of all tokens and it sum to 1. ``"dirichlet"`` gives it the mean pseudo-count, as
+    if it had been declared, and the others keep theirs: these sum to more than 1. Joint densities
+    and perplexities of documents with unknown tokens are then not comparable with those of the
+    other smoothings, and `perplexity` warns; class probabilities are.
 
     References
     ----------
@@ -182,9 +186,25 @@ class MarkovNB(GenerativeClassifier):
         (N,)
             1 (certain) to infinity; the size of the vocabulary for uniform guessing. NaN for an
             empty document.
+
+        Warns
+        -----
+        UserWarning
+            Of ``smoothing="dirichlet"`` and tokens outside the vocabulary: what sums to more than
+            1 is a perplexity that is too low, and not comparable with other smoothings.
         """
         check_is_fitted(self, "prior_")
         documents = Tokenizer(self.tokens)(X)
+        if self.smoothing == "dirichlet":
+            known = {*self.vocabulary_.tokens}
+            if n := sum(token not in known for document in documents for token in document):
+                warnings.warn(
+                    f"{n} tokens are outside the vocabulary, which smoothing='dirichlet' scores "
+                    "beside probabilities that sum to 1 without them: these perplexities are too "
+                    "low, and not comparable with other smoothings. Give vocabulary=, or another "
+                    "smoothing",
+                    stacklevel=2,
+                )
         joint = self.predict_joint_log_proba(X, method)
         if y is None:
             log_p = self.score_samples(X, method)
@@ -321,6 +341,9 @@ class MarkovNB(GenerativeClassifier):
         elif self.raw_documents_ and not raw and isinstance(self.tokens, str):
             refuse_texts(documents, self.tokens, "the classifier was fitted to texts")
         return documents
+
+    def _cells_as_read(self) -> list[Any]:
+        return [(self.tokens, tuple(self.vocabulary_.tokens))]
 
     def _of_table(self, X: Any) -> Any:
         frame = nw.from_native(X)

@@ -18,13 +18,14 @@ predict Alzheimer's disease from genome-wide data; Dash and Cooper (2002), Exact
 with naive Bayesian classifiers.
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import log_expit
 
 from bayesgen.families.contract import ConjugateFamily
-from bayesgen.families.names import CLASS, FEATURE
+from bayesgen.families.names import BOUND, CLASS, FEATURE
 from bayesgen.families.shared.separate_columns import separate_columns
 from bayesgen.numerics.rows import Matrix, dense_block, row_blocks
 from bayesgen.numerics.special import Array
@@ -33,6 +34,8 @@ from bayesgen.posterior.of_classifier import fitted_posterior
 
 if TYPE_CHECKING:
     import xarray as xr
+
+_STRENGTHS = np.geomspace(1 / 30, 30, 13)  # of the prior, times its own
 
 
 def feature_relevance(clf: Any, prior_odds: Any = 1.0) -> "xr.Dataset":
@@ -49,7 +52,10 @@ def feature_relevance(clf: Any, prior_odds: Any = 1.0) -> "xr.Dataset":
     -------
     xarray.Dataset
         (feature) ``log_bayes_factor``, the log of the evidence with a parameter for each class
-        over that with one for all, in nats; ``probability`` of dependence; ``unit``: features
+        over that with one for all, in nats; ``log_bayes_factor_range`` (feature, bound), its
+        ends over priors of 1/30 to 30 times the strength, infinite of a family that names no
+        hyper-parameter in rows; ``probability`` of dependence, at the
+        prior of the fit; ``unit``: features
         with the same number are judged together, with one Bayes factor and one probability.
         Token sequences are one unit, named "document".
 
@@ -65,8 +71,11 @@ def feature_relevance(clf: Any, prior_odds: Any = 1.0) -> "xr.Dataset":
     Notes
     -----
     Bayes factors depend on how wide the prior is, however many rows there are: a wider one (a
-    smaller `kappa0` of `GaussianNB`) makes dependence less probable. With ``prior="empirical"`` the
-    hyper-parameters are those that suit dependence best.
+    smaller `kappa0` of `GaussianNB`) makes dependence less probable (Bartlett's paradox). So a
+    feature tells nothing of the class only where the whole range is below 0. Over it the
+    pseudo-counts of the prior (`kappa0` and `nu0`, `alpha` and `beta`, ...) are multiplied by one
+    factor at a fixed centre and scale; its ends are the least and the largest at 13 factors. With
+    ``prior="empirical"`` the hyper-parameters are those that suit dependence best.
 
     Examples
     --------
@@ -89,13 +98,25 @@ def feature_relevance(clf: Any, prior_odds: Any = 1.0) -> "xr.Dataset":
         together = [names[j] for j in np.flatnonzero(unit == unit[apart[0]])]
         raise ValueError(f"features {together} are judged together: give them the same prior odds")
     factors = log_factors[unit]
+    ends = _over_strengths(clf.prior_, clf.stats_, log_factors)[unit]
     table = {
-        "log_bayes_factor": factors,
-        "probability": np.exp(log_expit(factors + log_odds)),
-        "unit": unit,
+        "log_bayes_factor": ([FEATURE], factors),
+        "log_bayes_factor_range": ([FEATURE, BOUND], ends),
+        "probability": ([FEATURE], np.exp(log_expit(factors + log_odds))),
+        "unit": ([FEATURE], unit),
     }
-    out = xr.Dataset({name: ([FEATURE], value) for name, value in table.items()}, {FEATURE: names})
+    out = xr.Dataset(table, {FEATURE: names, BOUND: ["lower", "upper"]})
     return out.assign_coords(prior_odds=(FEATURE, np.exp(log_odds)))
+
+
+def _over_strengths(prior: ClassModel, stats: ClassStats, own: Array) -> Array:
+    """(U, 2) least and largest log Bayes factors; infinite where no strength is known."""
+    try:
+        priors = [replace(prior, family=prior.family.with_strength(k)) for k in _STRENGTHS]
+    except NotImplementedError:
+        return np.broadcast_to([-np.inf, np.inf], (len(own), 2))
+    found = [own, *(log_bayes_factors(other, stats)[0] for other in priors)]
+    return np.stack([np.min(found, axis=0), np.max(found, axis=0)], axis=-1)
 
 
 def _log_odds(prior_odds: Any, names: list[Any]) -> Array:

@@ -21,6 +21,7 @@ A family without closed forms implements `Family` alone. What else it may offer:
 """
 
 import abc
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -107,6 +108,11 @@ class Family(Record, abc.ABC):
     # True: `log_likelihood` is log p(y = c | x_i, theta), and nothing is said of x
     discriminative: ClassVar[bool] = False
     approximate: ClassVar[str] = ""  # `ApproximateFamily`: what is, and why there is no posterior
+    # what its log density is of, as `names` has it: evidence compares models of the same alone. "":
+    # it is not known, and is compared with that of the same class
+    describes: ClassVar[str] = ""
+    holds: ClassVar[str] = ""  # its cells: "real", "count", "bit", "category", "code", "token"
+    kind: ClassVar[str] = ""  # what its columns are called in print; "": the name of the class
     no_pymc: ClassVar[str] = ""  # why theta is not what PyMC has variables of, if it is not
     # whether log p(x | theta_c) is a sum over columns: ``at(FEATURE, [j])`` is that of column j
     separable: ClassVar[bool] = False
@@ -160,7 +166,17 @@ class Family(Record, abc.ABC):
         why = f": {self.no_pymc}" if self.no_pymc else ""
         raise NotImplementedError(f"{type(self).__name__} has no PyMC model{why}")
 
+    @property
+    def no_evidence(self) -> str:
+        """Why the density of the rows is no evidence of the model; "" where it is one."""
+        return self.approximate
+
     # -- what every family has ---------------------------------------------------------------
+
+    @classmethod
+    def column_kind(cls) -> str:
+        """`kind`, or the name of the class in words."""
+        return cls.kind or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", cls.__name__).lower()
 
     def capability[K](self, kind: type[K]) -> K | None:
         """The object that answers for a protocol of `capabilities`; None where there is none."""
@@ -204,6 +220,8 @@ class ConjugateFamily(Family):
     conjugate: ClassVar[bool] = True
     # hyper-parameters that empirical Bayes may multiply by a factor, and no others
     tunable: ClassVar[tuple[str, ...]] = ()
+    # hyper-parameters in rows, of which k times are a prior k times as strong; None: `tunable`
+    pseudo_counts: ClassVar[tuple[str, ...] | None] = None
 
     @classmethod
     @abc.abstractmethod
@@ -219,7 +237,8 @@ class ConjugateFamily(Family):
         """The prior with every hyper-parameter a full array.
 
         Hyper-parameters that are None are set from the *pooled* statistics, hence equivariant
-        under shift and scale of the columns, and the same for one fit, many chunks, or a merge.
+        under shift and scale of each column (a variance common to all columns: of all of them by
+        one factor), and the same for one fit, many chunks, or a merge.
         """
 
     @abc.abstractmethod
@@ -294,6 +313,16 @@ class ConjugateFamily(Family):
     def scaled(self, factors: Mapping[str, float]) -> Self:
         """The resolved prior with hyper-parameters multiplied, for empirical Bayes."""
         return replace(self, **{name: getattr(self, name) * f for name, f in factors.items()})
+
+    def with_strength(self, k: float) -> Self:
+        """The resolved prior, worth k times the rows; its centre and scale stay."""
+        names = self.tunable if self.pseudo_counts is None else self.pseudo_counts
+        if not names:
+            raise NotImplementedError(
+                f"{type(self).__name__} names no hyper-parameter in rows (pseudo_counts, tunable), "
+                "by which its prior could be stronger or weaker"
+            )
+        return self.scaled(dict.fromkeys(names, k))
 
     def pooled(self) -> Self:
         """The prior of one theta for all classes; raises ValueError if the classes' differ."""

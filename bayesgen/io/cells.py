@@ -26,6 +26,8 @@ from bayesgen.numerics.special import Array
 if TYPE_CHECKING:
     import pyarrow
 
+_MOST_BYTES = 1 << 30, 1 << 26  # of the labels of all rows, of the different ones
+
 
 def decoded(array: "pyarrow.ChunkedArray") -> "pyarrow.ChunkedArray":
     """A column with categories replaced by what they stand for."""
@@ -187,9 +189,25 @@ class Cells:
         return np.array([*map(_as_text, found), None], dtype=object)[codes]
 
     def strings(self) -> Array:
-        """(N,) fixed-length strings of `texts`, of a column without missing cells."""
+        """(N,) fixed-length strings of `texts`, of a column without missing cells.
+
+        Raises
+        ------
+        TableError
+            If they would take more than 1 GiB, or the different ones 64 MiB: texts, not labels.
+        """
         codes, found = self._factorised()
-        return np.array([*map(_as_text, found)], dtype=str)[codes]
+        texts = [*map(_as_text, found)]
+        longest = max(map(len, texts), default=0)
+        if any(
+            4 * longest * n > most
+            for n, most in zip((len(codes), len(texts)), _MOST_BYTES, strict=True)
+        ):
+            raise TableError(
+                f"column {self.name!r} holds {len(texts)} different texts of up to {longest} "
+                "characters, which are too long for labels of classes: name another column"
+            )
+        return np.array(texts, dtype=str)[codes]
 
     def raw(self) -> Array:
         """(N,) object: the cells as they stand in the file."""

@@ -60,8 +60,6 @@ class Checkpoint:
         ValueError
             If the file is damaged, no checkpoint, or one of another classifier or stream.
         """
-        if self.path.parent.is_dir():
-            storage.remove_leftovers(self.path)
         if not self.path.is_file():  # a folder is refused by `write`
             return None
         fit, state, draws = storage.read(self.path)

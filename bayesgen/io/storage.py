@@ -11,11 +11,10 @@ what it declares, and its numbers and settings are held to what the model needs
 (`bayesgen.datatree.fit.refuse_invalid`).
 """
 
-import errno
-import glob
 import hashlib
 import json
 import os
+import re
 import secrets
 import subprocess
 import sys
@@ -28,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesgen.encoding.literals import shortened, shown
+from bayesgen.io.output import replacing
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -39,6 +39,9 @@ _ATTRIBUTE = "bayesgen_model"
 _CHECKSUM = "bayesgen_sha256"
 _END = b"\nbayesgen-sha256 "  # and 64 hexadecimal digits, a line feed: the last bytes of a file
 _MOST_DECLARED = 100  # bytes that arrays may declare for each byte of the file
+_MOST_TEXTS = 100  # in one attribute
+# the name of a dimension without labels, which holds nothing and is not read
+_BARE = re.compile(rb"This is a netCDF dimension but not a netCDF variable\. *\d+")
 _TRIAL = (  # what another process does with a file that carries no digest
     "import json, sys; sys.path[:] = json.loads(sys.argv[2]); "
     "from bayesgen.io.storage import read_through; read_through(sys.argv[1])"
@@ -59,8 +62,6 @@ def write(
     draws : {group: Dataset}, optional
         Further groups, of a posterior that is known by its draws.
     """
-    target = Path(path)
-    check_target(target)
     draws = draws or {}
     for group in (fit, *draws.values()):
         _refuse_null_characters(group)
@@ -68,9 +69,9 @@ def write(
     attrs = {_ATTRIBUTE: text, _CHECKSUM: _checksum(text, fit, draws)}
     content = _netcdf({FIT: fit, **draws}, attrs)
     end = _END + hashlib.sha256(content).hexdigest().encode() + b"\n"
-    with replacing(target) as temporary:
+    with replacing(path) as temporary:
         temporary.write_bytes(content + end)
-    return target
+    return Path(path)
 
 
 def _netcdf(groups: Mapping[str, "xr.Dataset"], attrs: Mapping[str, str]) -> bytes:
@@ -106,66 +107,6 @@ def _refuse_null_characters(group: "xr.Dataset") -> None:
                     )
 
 
-def check_target(path: str | os.PathLike[str]) -> None:
-    """Refuse a place where no file can be made or replaced.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the folder does not exist.
-    PermissionError
-        If nothing can be written into the folder.
-    ValueError
-        If a folder, a pipe or a device has the name.
-    """
-    target = Path(path)
-    if target.exists() and not target.is_file():
-        raise ValueError(f"cannot write {target}: it is a folder or a device, not a file")
-    folder = Path(os.path.realpath(target)).parent  # a link is written through, not replaced
-    if not folder.is_dir():
-        shown = folder if target.is_symlink() else target.parent
-        raise FileNotFoundError(f"cannot write {target}: {shown} is not a folder")
-    if not os.access(folder, os.W_OK):
-        raise PermissionError(f"cannot write {target}: there is no permission to write in {folder}")
-
-
-@contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A new file beside `path` that takes its place if nothing goes wrong, and else is removed.
-
-    Raises
-    ------
-    OSError
-        Of the block that writes, or of the renaming, with `path` for its file name; a file that
-        was there before is as it was.
-    """
-    target = Path(path).resolve()
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-    try:  # before the file is there: a signal may come at any time
-        open(temporary, "x").close()
-        yield temporary
-        _flush(temporary)  # or a power cut may leave the new name on an empty file
-        temporary.replace(target)
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise OSError(error.errno or errno.EIO, reason, str(path)) from error
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _flush(path: Path) -> None:
-    """Have the operating system write a file to the disk."""
-    with open(path, "rb+") as file:
-        os.fsync(file.fileno())
-
-
-def remove_leftovers(path: str | os.PathLike[str]) -> None:
-    """Delete the temporary files of writers of `path` that were killed; nobody must be writing."""
-    target = Path(path)
-    for entry in target.parent.glob(f".{glob.escape(target.name)}.????????"):
-        entry.unlink(missing_ok=True)
-
-
 def read(
     path: str | os.PathLike[str],
 ) -> tuple["xr.Dataset", dict[str, Any], dict[str, "xr.Dataset"]]:
@@ -180,7 +121,7 @@ def read(
         _refuse_fatal(path)
     try:
         with _file_class()(path, "r") as file:  # h5netcdf leaves half a file open where it fails
-            _refuse_excess(file, os.path.getsize(path))
+            _refuse_excess(file, path)
             with h5netcdf.File(file, "r", decode_vlen_strings=True) as tree:
                 text, checksum = (tree.attrs.get(name) for name in (_ATTRIBUTE, _CHECKSUM))
                 groups = {
@@ -294,39 +235,112 @@ def read_through(path: str) -> None:
 
     def look(_: str, entry: Any) -> None:
         dict(entry.attrs)
-        if isinstance(entry, h5py.Dataset):
+        if isinstance(entry, h5py.Dataset) and not _is_bare(entry):
             entry[()]
 
     with h5py.File(path, "r") as file:
-        _refuse_excess(file, os.path.getsize(path))
+        _refuse_excess(file, path)
         dict(file.attrs)
         file.visititems(look)
 
 
-def _refuse_excess(file: Any, size: int) -> None:
-    """Raise for what no writer of models makes: data elsewhere, or more than the file can hold."""
+def _refuse_excess(file: Any, path: str | os.PathLike[str]) -> None:
+    """Raise for what no writer of models makes: data elsewhere, or more than the file can hold.
+
+    Nothing is read whose size is not known before. Arrays and attributes of fixed size may declare
+    100 bytes for each byte of the file. Text of variable length stands in the file piece by piece:
+    where all pieces together are longer than the file, cells share them.
+    """
     import h5py
 
-    declared = 0
-    folders = [file]
+    size = os.path.getsize(path)
+    declared = text = 0
+    seen, folders = {h5py.h5o.get_info(file.id).addr}, [file]
     while folders:
         folder = folders.pop()
         for name in folder:
             if not isinstance(folder.get(name, getlink=True), h5py.HardLink):
                 raise ValueError(f"{name!r} is a link to somewhere else")
             entry = folder[name]
+            if (place := h5py.h5o.get_info(entry.id).addr) in seen:
+                raise ValueError(f"{name!r} is another name of something in it")
+            seen.add(place)
             if isinstance(entry, h5py.Group):
                 folders.append(entry)
-                if len(folders) > 1000:  # groups that contain each other
-                    raise ValueError("it has groups without end")
-            elif isinstance(entry, h5py.Dataset):
-                if entry.is_virtual or entry.external:
-                    raise ValueError(f"the numbers of {name!r} are in another file")
-                # a dimension without labels is a number and holds nothing
-                bare = b"netCDF dimension but not" in bytes(entry.attrs.get("NAME", b""))
-                declared += 0 if bare else entry.size * entry.dtype.itemsize
+            elif not isinstance(entry, h5py.Dataset):
+                raise ValueError(f"{name!r} is a type, not numbers or text")
+            elif entry.is_virtual or entry.external:
+                raise ValueError(f"the numbers of {name!r} are in another file")
+            elif not _is_bare(entry):
+                declared += entry.size * entry.dtype.itemsize
+                text += _text_bytes(entry, path) if entry.dtype.hasobject else 0
+            _refuse_beyond(declared, text, size)  # before attributes are read
+            of_fixed_size, of_texts = _attribute_bytes(entry, size - text)
+            declared, text = declared + of_fixed_size, text + of_texts
+    of_fixed_size, of_texts = _attribute_bytes(file, size - text)
+    _refuse_beyond(declared + of_fixed_size, text + of_texts, size)
+
+
+def _refuse_beyond(declared: int, text: int, size: int) -> None:
     if declared > _MOST_DECLARED * size:
         raise ValueError(f"its arrays declare {declared} bytes, and the file has {size}")
+    if text > size:
+        raise ValueError(f"its texts have {text} bytes, and the file has {size}")
+
+
+def _is_bare(dataset: Any) -> bool:
+    """Whether a dataset is a dimension without labels."""
+    if "NAME" not in dataset.attrs:
+        return False
+    kind = dataset.attrs.get_id("NAME")
+    return (kind.dtype.kind, kind.shape) == ("S", ()) and bool(
+        _BARE.fullmatch(bytes(dataset.attrs["NAME"]))
+    )
+
+
+def _text_bytes(dataset: Any, path: str | os.PathLike[str]) -> int:
+    """Bytes of a dataset of texts of variable length, from the lengths that stand in the file."""
+    import h5py
+
+    if dataset.size == 0:
+        return 0
+    string, at = h5py.check_string_dtype(dataset.dtype), dataset.id.get_offset()
+    if string is None or at is None:  # in pieces, or a fill value in place of the cells
+        raise ValueError(f"{dataset.name!r} is not stored as numbers and texts of a model are")
+    stored = dataset.id.get_storage_size()  # of each cell its length, and where it stands
+    raw = np.fromfile(path, np.uint8, stored, offset=at)
+    if len(raw) < stored or stored % (4 * dataset.size):
+        raise ValueError(f"{dataset.name!r} is cut short")
+    lengths = raw.reshape(dataset.size, -1)[:, :4].copy().view("<u4")
+    return int(lengths.sum(dtype=np.uint64))
+
+
+def _attribute_bytes(entry: Any, left: int) -> tuple[int, int]:
+    """Bytes of an entry's attributes, of fixed size and of texts; ValueError for other types.
+
+    A text is read to know its length: it is at most as long as the file. `left` bytes of texts
+    may be read.
+    """
+    import h5py
+
+    fixed = texts = 0
+    for name in entry.attrs:
+        kind = entry.attrs.get_id(name)
+        fields = [kind.dtype[field] for field in kind.dtype.names or ()]
+        if not any(f.hasobject and not h5py.check_ref_dtype(f) for f in fields or [kind.dtype]):
+            fixed += kind.get_storage_size()
+        elif name == "DIMENSION_LIST" and kind.shape == (getattr(entry, "ndim", -1),):
+            texts += 8 * sum(h5py.h5ds.get_num_scales(entry.id, i) for i in range(entry.ndim))
+        elif (
+            h5py.check_string_dtype(kind.dtype) and np.prod(kind.shape, dtype=float) <= _MOST_TEXTS
+        ):
+            found = entry.attrs[name]
+            texts += sum(map(len, [found] if isinstance(found, str) else found.ravel()))
+        else:
+            raise ValueError(f"the attribute {name!r} is not what a model has")
+        if texts > left:
+            raise ValueError("its texts are longer than the file")
+    return fixed, texts
 
 
 def _checksum(text: str, fit: "xr.Dataset", draws: Mapping[str, "xr.Dataset"] | None = None) -> str:

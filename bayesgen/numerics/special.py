@@ -264,6 +264,29 @@ def log_sum_exp(a: Array, axis: int = -1) -> Array:
         return np.log(np.exp(a - shift).sum(axis=axis)) + np.squeeze(shift, axis=axis)
 
 
+def log_sum_of_others(a: Array) -> Array:
+    """log of the sum of exp(a_d) over d != c, for a (C, ...): without cancellation or underflow."""
+    top = a.max(axis=0)
+    top = np.where(np.isfinite(top), top, 0.0)
+    e = np.exp(a - top)
+    before, after = np.zeros(a.shape), np.zeros(a.shape)
+    np.cumsum(e[:-1], axis=0, out=before[1:])
+    after[:-1] = np.cumsum(e[:0:-1], axis=0)[::-1]
+    before += after
+    with np.errstate(divide="ignore"):
+        out = np.log(before) + top
+    for c, lost in enumerate(before < 1e-290):
+        if lost.any():  # the others are below e^-667 times this one
+            out[c, lost] = np.logaddexp.reduce(np.delete(a, c, axis=0)[:, lost], axis=0)
+    return out
+
+
+def log_odds_against_rest(a: Array) -> Array:
+    """(C, ...) log-odds of each class against all others: a_c - log sum of exp(a_d), d != c."""
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isneginf(a), -np.inf, a - log_sum_of_others(a))
+
+
 def log_softmax(a: Array) -> Array:
     """Normalise log joint densities over the last axis; NaN where all are -inf.
 

@@ -16,12 +16,6 @@ from bayesgen.numerics.special import Array
 from bayesgen.plots.style import feature_index, feature_names
 
 _POINTS = 161
-_NOMINAL = (
-    "BetaBernoulli",
-    "DirichletCategorical",
-    "HierarchicalBernoulli",
-    "HierarchicalCategorical",
-)
 _FEW = 12  # whole numbers of a column that a model without a density of x may read as categories
 _MOST_NAMES, _LONGEST_NAME = 24, 24  # of categories along an axis, and letters of each
 _SHOWN = 3  # features that a title names with their values
@@ -106,7 +100,7 @@ class Rows:
             return "count" if kind in ("poisson", "multinomial") else "real"
         if column.kind in ("text", "boolean") or column.nominal:
             return "nominal"
-        if _family_name(self.clf) in _NOMINAL:
+        if _holds(self.clf) in ("bit", "category"):
             return "nominal"
         if self._whole is None:  # nothing is known of how the column is modelled
             seen = np.unique(column.values[column.present])
@@ -149,7 +143,7 @@ class Rows:
     def _bits(self, j: int) -> bool:
         if self.schema is not None:
             return self.schema.kinds[j] == "bernoulli"
-        return "Bernoulli" in _family_name(self.clf)
+        return _holds(self.clf) == "bit"
 
     def codes(self, j: int) -> list[str] | None:
         """Names of the codes that the family takes of column j; None where it takes numbers."""
@@ -258,10 +252,10 @@ def _short(cell: Any) -> str:
     return "missing" if cell is None else str(cell)
 
 
-def _family_name(clf: Any) -> str:
-    """Of the family of a classifier; "" of a pool, which has none."""
+def _holds(clf: Any) -> str:
+    """What all columns hold, by the family of a classifier; "" of a pool, which has none."""
     prior = getattr(clf, "prior_", None)
-    return "" if prior is None else type(prior.family).__name__
+    return "" if prior is None else str(prior.family.holds)
 
 
 def _schema(clf: Any) -> TableSchema | None:

@@ -170,29 +170,6 @@ def _draws_by_theta(family: ConjugateFamily, rng: Any, X: Matrix, n: int) -> Arr
     return out
 
 
-def log_sum_of_others(a: Array) -> Array:
-    """log of the sum of exp(a_d) over d != c, for a (C, ...): without cancellation or underflow."""
-    top = a.max(axis=0)
-    top = np.where(np.isfinite(top), top, 0.0)
-    e = np.exp(a - top)
-    before, after = np.zeros(a.shape), np.zeros(a.shape)
-    np.cumsum(e[:-1], axis=0, out=before[1:])
-    after[:-1] = np.cumsum(e[:0:-1], axis=0)[::-1]
-    before += after
-    with np.errstate(divide="ignore"):
-        out = np.log(before) + top
-    for c, lost in enumerate(before < 1e-290):
-        if lost.any():  # the others are below e^-667 times this one
-            out[c, lost] = np.logaddexp.reduce(np.delete(a, c, axis=0)[:, lost], axis=0)
-    return out
-
-
-def log_odds_against_rest(a: Array) -> Array:
-    """(C, ...) log-odds of each class against all others: a_c - log sum of exp(a_d), d != c."""
-    with np.errstate(invalid="ignore"):
-        return np.where(np.isneginf(a), -np.inf, a - log_sum_of_others(a))
-
-
 def order_statistic(ordered: Array, place: Array) -> Array:
     """(n, Q) values at places (n, Q) among the sorted draws (n, S), linear between them."""
     n, size = ordered.shape

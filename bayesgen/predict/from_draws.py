@@ -13,7 +13,7 @@ from scipy.special import entr, expit
 from bayesgen.families.contract import Family, Theta
 from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import Matrix
-from bayesgen.numerics.special import Array, softmax
+from bayesgen.numerics.special import Array, log_odds_against_rest, softmax
 from bayesgen.posterior.model import log_class_weights, log_weights
 from bayesgen.posterior.monte_carlo import (
     effective_sample_size,
@@ -21,7 +21,7 @@ from bayesgen.posterior.monte_carlo import (
     no_density,
     weighted_sample_size,
 )
-from bayesgen.predict.draws import Sample, log_odds_against_rest
+from bayesgen.predict.draws import Sample
 from bayesgen.predict.interval.engine import Intervals
 from bayesgen.predict.interval.request import IntervalRequest
 

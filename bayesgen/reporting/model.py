@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from bayesgen.checks.compare_models import compare_models
-from bayesgen.checks.validation import Validation
+from bayesgen.checks.validate import Validation
 from bayesgen.estimators.pool.members import chosen
 from bayesgen.explain.feature_relevance import feature_relevance
-from bayesgen.families.capabilities import PriorChoices
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.reporting import figures
 from bayesgen.reporting.held_out import HeldOut
@@ -83,7 +82,7 @@ def influence(held: HeldOut) -> Section:
         try:
             with np.errstate(all="ignore"):
                 found = _log_p(clf, _posterior_with(clf, degree), encoded)
-        except (ValueError, ArithmeticError, np.linalg.LinAlgError):
+        except (ValueError, NotImplementedError, ArithmeticError, np.linalg.LinAlgError):
             continue
         if not np.isfinite(found).any(axis=1).all():
             continue
@@ -134,18 +133,7 @@ def _log_p(clf: Any, model: Any, encoded: Any) -> Array:
 def _posterior_with(clf: Any, degree: float) -> Any:
     """The posterior under the prior with its weight in rows multiplied."""
     prior = clf.prior_
-    families = []
-    for block in prior.family.blocks():
-        own = block.family
-        names = [name for name in own.tunable if name != "sigma2"]
-        choices = own.capability(PriorChoices)
-        if not names:
-            raise ValueError("no hyper-parameter of this family is a weight")
-        if choices is not None and "psi" not in names:
-            families.append(choices.strengthened(dict.fromkeys(names, degree)))
-        else:
-            families.append(own.scaled(dict.fromkeys(names, degree)))
-    family = prior.family.with_blocks(families)
+    family = prior.family.with_strength(degree)
     return replace(prior, alpha=prior.alpha * degree, family=family).update(clf.stats_)
 
 
@@ -155,22 +143,33 @@ def relevance(held: HeldOut) -> Section:
     names = [shortened(str(name), 40) for name in table["feature"].values]
     factor, p = table["log_bayes_factor"].values, table["probability"].values
     order = np.argsort(-factor, kind="stable")
-    doubtful = [names[j] for j in order if p[j] < 0.5]
+    low, high = table["log_bayes_factor_range"].values.T
+    nothing = [names[j] for j in order if high[j] < 0]
+    open_ones = [names[j] for j in order if low[j] < 0 <= high[j]]
     together = len(np.unique(table["unit"].values)) < len(names)
-    text = (
-        "Every feature depends on the class with probability above 0.5."
-        if not doubtful
-        else f"Of {len(names)} features {len(doubtful)} may well tell nothing of the class (with "
-        f"probability above 0.5): {listed(doubtful, 12)}."
-    )
+    span = "whatever the strength of the prior, from 1/30 to 30 times its own"
+    text = f"{len(names) - len(nothing) - len(open_ones)} of {len(names)} features depend on the "
+    text += f"class with probability above 0.5 {span}."
+    if nothing:
+        text += f" {len(nothing)} tell nothing of the class at any of them: {listed(nothing, 12)}."
+    if open_ones:
+        text += f" For {len(open_ones)} the prior decides: {listed(open_ones, 12)}."
     top = order[:_FEATURES]
-    rows = [[names[j], signed(float(factor[j]), 1), number(float(p[j]), 3)] for j in order[:_SHOWN]]
+    rows = [
+        [
+            names[j],
+            signed(float(factor[j]), 1),
+            f"{signed(float(low[j]), 1)} to {signed(float(high[j]), 1)}",
+            number(float(p[j]), 3),
+        ]
+        for j in order[:_SHOWN]
+    ]
     out = Section("relevance", "Which features matter", [text])
     out.tables = [
         Table(
             "Log Bayes factor of a parameter per class against one for all (nats), and probability "
-            "of dependence at equal prior odds",
-            ["feature", "log Bayes factor", "probability"],
+            "of dependence at equal prior odds; range over the strength of the prior",
+            ["feature", "log Bayes factor", "range", "probability"],
             rows,
         )
     ]
@@ -187,8 +186,8 @@ def relevance(held: HeldOut) -> Section:
     if together:
         out.notes = ["Features that are not independent given the class are judged together."]
     out.data = {
-        n: {"log_bayes_factor": float(f), "probability": float(q)}
-        for n, f, q in zip(names, factor, p, strict=True)
+        n: {"log_bayes_factor": float(f), "range": [float(a), float(b)], "probability": float(q)}
+        for n, f, a, b, q in zip(names, factor, low, high, p, strict=True)
     }
     return out
 

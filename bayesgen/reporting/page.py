@@ -4,6 +4,7 @@ import json
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from bayesgen.encoding.literals import without_controls
 from bayesgen.reporting.parts import Section, Table, plain
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 def html(report: "Report") -> str:
     """One self-contained page: no script, nothing is fetched."""
     text: str = _template().render(report=report)
+    text = without_controls(text)  # of labels, names and cells, in pictures too
     return "\n".join(line for line in text.splitlines() if line.strip()) + "\n"
 
 
@@ -43,7 +45,7 @@ def markdown(report: "Report") -> str:
         out += [_pipes(table) for table in section.tables]
         out += [f"*Figure: {_inline(figure.alt)}*" for figure in section.figures]
         out += [f"> {_inline(note)}" for note in section.notes]
-    return "\n\n".join(out) + "\n"
+    return without_controls("\n\n".join(out)) + "\n"
 
 
 def _inline(text: str) -> str:

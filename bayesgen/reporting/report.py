@@ -8,8 +8,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal
 
-from bayesgen.checks.validation import Validation
-from bayesgen.io import storage
+from bayesgen.checks.validate import Validation
+from bayesgen.io.output import check_target, replacing
 from bayesgen.reporting import criticism, doubts, model, page, provenance, scores
 from bayesgen.reporting.held_out import HeldOut
 from bayesgen.reporting.parts import Section, count, listed
@@ -54,9 +54,8 @@ class Report:
         target = Path(path)
         how = format_of(target, format)
         make = {"html": self.to_html, "md": self.to_markdown, "json": self.to_json}[how]
-        storage.check_target(target)
         content = make()
-        with storage.replacing(target) as temporary:
+        with replacing(target) as temporary:
             temporary.write_text(content, encoding="utf-8")
         return target
 
@@ -155,7 +154,7 @@ def report(
     start = perf_counter()
     if path is not None:
         format_of(path, format)
-        storage.check_target(path)
+        check_target(path)
     held = HeldOut.of(clf, X, y, training, prob, max_rows, random_state)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import bayesgen as bg
+from bayesgen.estimators.base import GenerativeClassifier
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.columns import Columns
 from bayesgen.families.conjugate.dirichlet_categorical import DirichletCategorical
@@ -14,7 +15,8 @@ from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomi
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
-from bayesgen.posterior.model import ClassModel
+from bayesgen.posterior.exact import ExactPosterior
+from bayesgen.posterior.model import ClassModel, ClassStats
 
 RNG = np.random.default_rng(17)
 Y = np.array(list("aabbbaabbbaabbb"))
@@ -66,11 +68,12 @@ def wrapped(name: str, wrong: Callable[..., Any]) -> Callable[[Any, type], None]
 
 def in_model(name: str, wrong: Callable[..., Any]) -> Callable[[Any, type], None]:
     """The same in `ClassModel`, whatever the family."""
+    return in_class(ClassModel, name, wrong)
 
-    def plant(monkeypatch: Any, _: type) -> None:
-        wrapped(name, wrong)(monkeypatch, ClassModel)
 
-    return plant
+def in_class(cls: type, name: str, wrong: Callable[..., Any]) -> Callable[[Any, type], None]:
+    """The same in another class, whatever the family."""
+    return lambda monkeypatch, _: wrapped(name, wrong)(monkeypatch, cls)
 
 
 def scaled(name: str, factor: float) -> Callable[..., Any]:
@@ -206,6 +209,61 @@ EXACT: dict[str, tuple[tuple[str, ...], Callable[[Any, type], None], str]] = {
         wrapped("log_predictive", lambda value, *_: value + 1e-5),
         "predictive",
     ),
+    # of the identities on a few rows
+    "1e-6 absolute in the evidence": (
+        THREE,
+        wrapped("log_evidence", lambda value, *_: value + 1e-6),
+        "one-step log predictives",
+    ),
+    "leave-one-out keeps the row": (
+        THREE,
+        in_class(
+            ExactPosterior, "log_joint_without", lambda _, own, X, *__: (own.log_joint(X), None)
+        ),
+        "leave-one-out of row",
+    ),
+    "leave-one-out keeps the count of the class": (
+        THREE,
+        in_class(
+            ExactPosterior,
+            "log_joint_without",
+            lambda out, own, X, y, w: (
+                out[0]
+                - np.log(own.prior.alpha + own.stats.count - np.eye(2)[y] * w[:, None])
+                + np.log(own.prior.alpha + own.stats.count),
+                None,
+            ),
+        ),
+        "leave-one-out of row",
+    ),
+    "merge of the first half alone": (
+        THREE,
+        in_class(ClassStats, "merge", lambda _, first, __: first),
+        "two halves",
+    ),
+    "merge forgets counts": (
+        THREE,
+        in_class(ClassStats, "merge", lambda out, first, __: replace(out, count=first.count)),
+        "two halves",
+    ),
+    "contributions times 1.001": (
+        THREE,
+        in_class(
+            GenerativeClassifier,
+            "explain",
+            lambda out, *_, **__: out.assign(mean=1.001 * out["mean"]),
+        ),
+        "contributions of row",
+    ),
+    "predictive contributions times 1.001": (
+        GAUSSIAN,
+        in_class(
+            GenerativeClassifier,
+            "explain",
+            lambda out, *_, **__: out.assign(predictive=1.001 * out["predictive"]),
+        ),
+        "contributions of row",
+    ),
 }
 
 
@@ -248,5 +306,22 @@ DRAWN: dict[str, tuple[tuple[str, ...], Callable[[Any, type], None], str]] = {
         FULL,
         wrapped("draw", shrunk),
         "Sigma",
+    ),
+    "simulated rows times 1.02": (
+        NORMAL,
+        wrapped("simulate_predictive", lambda rows, *_: 1.02 * rows),
+        "simulated",
+    ),
+    "mean log-odds of explain off by 0.1": (
+        THREE,
+        in_class(
+            GenerativeClassifier,
+            "explain",
+            lambda out, *_, **__: out.assign(
+                mean_log_odds=out["mean_log_odds"] + 0.1,
+                mean_intercept=out["mean_intercept"] + 0.1,
+            ),
+        ),
+        "log odds explained",
     ),
 }

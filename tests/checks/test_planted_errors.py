@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 import bayesgen as bg
 from bayesgen.checks import validate as module
-from bayesgen.checks.score import off_diagonal_score
+from bayesgen.checks.quantities import off_diagonal_score
 from bayesgen.estimators.posterior import Posterior
 from bayesgen.families.capabilities import ThetaDensity
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart

@@ -139,7 +139,7 @@ def test_a_mean_is_compared_where_its_error_is_normal():
 
 def test_log_odds_keep_what_probabilities_round_away():
     joint = np.array([[0.0, -50.0, -60.0], [0.0, -51.0, -60.0]])
-    odds = module.log_odds(joint)
+    odds = module.against_rest(joint)
     assert odds[0, 0] != odds[1, 0]
     np.testing.assert_allclose(odds[0], [50 - np.log1p(np.exp(-10)), -50, -60], rtol=1e-12)
     p = np.exp(joint - np.logaddexp.reduce(joint, axis=1, keepdims=True))[:, 1:]

@@ -7,9 +7,8 @@ import pytest
 import xarray as xr
 
 from bayesgen.checks.agreement import STATISTICS, Agreement
-from bayesgen.checks.coverage import add_coverage
-from bayesgen.checks.quantities import INDEPENDENT, Comparisons
-from bayesgen.checks.validation import Validation
+from bayesgen.checks.quantities import INDEPENDENT, Comparisons, add_coverage
+from bayesgen.checks.validate import Validation
 
 
 def test_the_table_shows_the_largest_of_each_statistic():

@@ -1,6 +1,9 @@
 """Files that are damaged or made to do harm: one short line, and no control of the terminal."""
 
 import re
+import subprocess
+import sys
+import unicodedata
 
 import numpy as np
 import pandas as pd
@@ -102,3 +105,99 @@ def test_a_row_that_is_refused_in_prediction_has_its_number(model, monkeypatch, 
     new = table(tmp_path / "new.csv", [*ROWS[:31], ("1e100", "1", "p"), *ROWS[32:]])
     line = refused("predict", model, new, "--interval", "0.9", "-o", tmp_path / "out.csv")
     assert "column 'a' holds 1e+100 in row 32, more than" in line
+
+
+def outputs(folder, data):
+    """Names that lead to a file, or whose text does where a folder is not there."""
+    (folder / "link.csv").symlink_to(data)
+    (folder / "roundabout.csv").symlink_to(folder / "nothere" / ".." / data.name)
+    (folder / "sub").mkdir()
+    return [
+        folder / name
+        for name in ("link.csv", "roundabout.csv", f"sub/../{data.name}", f"nothere/../{data.name}")
+    ]
+
+
+def test_no_name_of_an_input_is_written(model, tmp_path):
+    data = table(tmp_path / "t.csv")
+    before = data.read_bytes()
+    for out in outputs(tmp_path, data):
+        for command in (["predict", model, data], ["fit", data, "-t", "y"]):
+            line = refused(*command, "-o", out)
+            assert "is the file to be read" in line or "nothere/.. is not a folder" in line
+            assert data.read_bytes() == before
+
+
+def test_a_result_keeps_its_mode_and_a_read_only_one_stays(model, tmp_path):
+    data, out = table(tmp_path / "t.csv"), tmp_path / "out.csv"
+    out.write_text("old")
+    out.chmod(0o444)
+    line = refused("predict", model, data, "-o", out)
+    assert line == (
+        f"error: cannot write {out}: it is read-only; allow writing, or name another file"
+    )
+    assert out.read_text() == "old"
+    out.chmod(0o600)
+    run("predict", model, data, "-o", out)
+    assert out.stat().st_mode & 0o777 == 0o600
+
+
+def test_names_that_no_file_has(model, tmp_path):
+    data, loop = table(tmp_path / "t.csv"), tmp_path / "loop.csv"
+    loop.symlink_to(loop)
+    long = tmp_path / f"{'n' * 300}.csv"
+    assert "File name too long" in refused("predict", model, data, "-o", long)
+    assert "File name too long" in refused("predict", model, long, "-o", tmp_path / "o.csv")
+    assert "File name too long" in refused("predict", long, data, "-o", tmp_path / "o.csv")
+    assert "levels of symbolic links" in refused("predict", model, data, "-o", loop)
+    assert "no file " in refused("predict", model, loop, "-o", tmp_path / "o.csv")
+    longest = tmp_path / f"{'n' * 251}.csv"
+    run("predict", model, data, "-o", longest)
+    assert sorted(tmp_path.iterdir()) == sorted([data, loop, longest])
+
+
+@pytest.mark.parametrize("command", [["fit"], ["fit", "--test", "0.5"], ["compare", "-m", "mixed"]])
+def test_a_column_of_long_texts_is_no_target(command, tmp_path):
+    """11 GiB and a traceback."""
+    text = [f"{i} {'word ' * (2000 * (i == 3))}" for i in range(30_000)]
+    pd.DataFrame({"a": range(30_000), "text": text}).to_csv(tmp_path / "t.csv", index=False)
+    out = [] if command[0] == "compare" else ["-o", tmp_path / "m.nc"]
+    line = refused(command[0], tmp_path / "t.csv", *command[1:], "-t", "text", *out)
+    assert "column 'text' holds 30000 different texts of up to 10002 characters, which are" in line
+
+
+def test_errors_name_options(tmp_path):
+    rows = [("1.5" if y == "p" else a, b, y) for a, b, y in ROWS]
+    run("fit", table(tmp_path / "t.csv", rows), "-t", "y", "-o", tmp_path / "m.nc")
+    new = ["predict", tmp_path / "m.nc", tmp_path / "t.csv", "-o", tmp_path / "o.csv"]
+    line = refused(*new, "--method", "mle")
+    assert "--method mle is undefined" in line
+    assert "method=" not in line
+    found = run("compare", tmp_path / "m.nc", tmp_path / "t.csv", "-t", "y").output
+    assert "--method mle is undefined" in " ".join(found.split())
+    assert "method=" not in found
+
+
+def test_a_report_shows_no_character_that_steers(tmp_path):
+    rows = [(a, b, {"p": "\x1bp\u202e", "q": "q\x07\u2066"}[y]) for a, b, y in ROWS]
+    data = table(tmp_path / "t.csv", rows, ("a", "b\u202e", "y"))
+    run("fit", data, "-t", "y", "-o", tmp_path / "m.nc")
+    for name in ("r.html", "r.md"):
+        out = tmp_path / name
+        run("report", tmp_path / "m.nc", data, "-t", "y", "--title", "t\u202e\x9b", "-o", out)
+        page = out.read_text()
+        assert "?p?" in page
+        steering = {c for c in set(page) - {"\n"} if unicodedata.category(c)[0] == "C"}
+        assert not steering
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delay", ["0", "0.1", "0.4"])
+def test_sigterm_is_143_to_a_shell_at_any_time(delay, model, tmp_path):
+    data = table(tmp_path / "t.csv", ROWS * 20_000)
+    code = '"$0" -m bayesgen predict "$1" "$2" -o "$3" & sleep "$4"; kill $!; wait $!; echo $?'
+    command = ["sh", "-c", code, sys.executable, model, data, tmp_path / "o.csv", delay]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ended.stdout == "143\n"
+    assert "Traceback" not in ended.stderr
+    assert sorted(tmp_path.iterdir()) == [data]

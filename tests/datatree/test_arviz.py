@@ -175,7 +175,7 @@ def test_pymc_computes_our_log_prior(case: Case) -> None:
     found = pm.compute_log_prior(case.few, model=case.rows, extend_inferencedata=False, **PYMC)
     group = case.few["log_prior"]
     np.testing.assert_allclose(found["pi"], group["pi"], atol=1e-9)
-    if case.name == "linear":  # of its coordinates, not of Sigma: see test_pymc_gaussian
+    if case.name == "linear":  # of its coordinates, not of Sigma: see tests/laws/test_pymc.py
         assert all(np.isfinite(v).all() for v in found.data_vars.values())
         return
     features = sum(
@@ -499,9 +499,70 @@ def test_leave_one_out_calibration_is_drawn(case: Case) -> None:
         assert calibrated.sum() == pytest.approx((case.codes == c).sum())
 
 
+def scored(tree: Any, name: str) -> dict[str, float]:
+    """Leave-one-out scores of a class by ArviZ."""
+    found = {
+        kind: az.loo_metrics(tree, kind=kind, var_name=name, round_to="none").mean
+        for kind in ("acc", "rmse")
+    }
+    return found | {"crps": az.loo_score(tree, var_name=name, round_to="none").mean}
+
+
+@case_of_pictures
+def test_a_class_is_scored_by_its_indicator(case: Case) -> None:
+    """Brier score, accuracy, elpd and transform of "is it of this class?", by refits."""
+    tree = case.fitted.posterior_groups(case.X, case.y, replicate=["indicators"])
+    law = left_out_law(case)
+    # of a mean of 2000 draws of 0 and 1; importance weights and the rest of the label double it
+    mcse = 2 * np.sqrt(law * (1 - law) / 2000)
+    for c, label in enumerate(case.fitted.classes_):
+        name, hit, p = f"is_{label}", case.codes == c, law[:, c]
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Estimated shape parameter of Pareto")
+            found = scored(tree, name)
+            score = az.loo_score(tree, var_name=name, pointwise=True)
+            elpd = az.loo(tree, var_name=name, pointwise=True)
+        brier, slope = np.square(p - hit), 2 * np.abs(p - hit)
+        error = 5 * (slope * mcse[:, c]).mean() + 5 * np.square(mcse[:, c]).mean()
+        assert -found["crps"] == pytest.approx(brier.mean(), abs=error)
+        assert found["rmse"] ** 2 == pytest.approx(brier.mean(), abs=error)
+        near = np.abs(p - 0.5) < 5 * mcse[:, c]
+        right = np.mean((p > 0.5) == hit)
+        assert found["acc"] == pytest.approx(right, abs=near.mean() + 1e-12)
+        good = score.pareto_k.values < 0.7
+        row_error = 5 * slope * mcse[:, c] + 25 * np.square(mcse[:, c])
+        assert (np.abs(-score.pointwise.values - brier) <= row_error + 1e-3)[good].all()
+        exact = np.where(hit, np.log(p), np.log1p(-p))
+        assert np.abs(elpd.elpd_i.values - exact)[elpd.pareto_k.values < 0.7].max() < 0.15
+        pit = az.loo_pit(tree, var_names=name)[name].values
+        assert (pit > np.where(hit, 1 - p, 0.0) - 0.08).all()
+        assert (pit < np.where(hit, 1.0, 1 - p) + 0.08).all()
+
+
+def test_scores_of_a_class_do_not_depend_on_the_alphabet() -> None:
+    """Penguins that are separable, under names that put each species first, second and last."""
+    X, y = bg.datasets.load_penguins()
+    X = X[["bill_length_mm", "bill_depth_mm", "flipper_length_mm"]].dropna()
+    X = X.loc[y[X.index].groupby(y[X.index]).head(20).index]
+    y = y[X.index]
+    hits = []
+    for first in ("Adelie", "Chinstrap", "Gentoo"):
+        names = np.where(y == first, "A " + first, y)  # the alphabet's first
+        clf = bg.LinearDiscriminant().fit(X, names)
+        tree = clf.posterior_groups(X, names, replicate=["indicators"])
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Estimated shape parameter of Pareto")
+            for label in clf.classes_:
+                found = scored(tree, f"is_{label}")
+                assert found["acc"] == 1.0
+                assert -found["crps"] < 0.01
+            hits.append(az.loo_metrics(tree, kind="acc", var_name="label").mean)
+    assert min(hits) < 0.7  # why: codes are taken for numbers
+
+
 def kin(tree: Any, binary: bool) -> Iterator[Any]:
     """Every function of ArviZ that looks up the log likelihood by the observed variable."""
-    yield az.loo_metrics(tree, kind="acc", var_name="label")
+    yield az.loo_metrics(tree, kind="acc", var_name="label")  # a score where binary
     yield az.loo_expectations(tree, var_name="label", log_likelihood_var_name="label")
     yield az.loo_influence(tree, var_names="pi", group="posterior", log_likelihood_var_name="label")
     yield az.loo_i(3, tree, var_name="label")

@@ -220,12 +220,13 @@ class Given:
         return self.density[..., rows, :]
 
 
-def of_given(density: np.ndarray, y: np.ndarray) -> groups.LogLikelihood:
+def of_given(density: np.ndarray, y: np.ndarray, indicators: bool = True) -> groups.LogLikelihood:
     *lead, n, n_classes = density.shape
     theta = {"pi": np.full((*lead, n_classes), 1 / n_classes)}
     theta["density"] = np.zeros((*lead, n_classes))
     family: Any = Given(density)
-    return groups.log_likelihood(family, theta, np.arange(n, dtype=float)[:, None], y)
+    rows = np.arange(n, dtype=float)[:, None]
+    return groups.log_likelihood(family, theta, rows, y, indicators)
 
 
 @settings(deadline=None)
@@ -239,7 +240,7 @@ def of_given(density: np.ndarray, y: np.ndarray) -> groups.LogLikelihood:
 def test_label_given_x_is_a_log_probability(density: np.ndarray) -> None:
     n, n_classes = density.shape[2:]
     y = np.arange(n) % n_classes
-    joint, label = of_given(density.copy(), y)
+    joint, label, _ = of_given(density.copy(), y)
     possible = np.isfinite(density).any(axis=-1)
     assert not np.isnan(joint).any()
     assert np.isnan(label[~possible]).all()
@@ -255,8 +256,30 @@ def test_label_given_x_is_a_log_probability(density: np.ndarray) -> None:
 def test_a_label_that_is_nearly_certain_keeps_its_digits() -> None:
     log_odds = np.array([[-15.0, -16.0, -15.5, -17.0, -14.0]])
     density = np.stack([np.zeros_like(log_odds), log_odds], axis=-1)[:, :, None]
-    label = of_given(density, np.zeros(1, dtype=int)).label
-    np.testing.assert_allclose(label[..., 0], -np.log1p(np.exp(log_odds)), rtol=1e-14)
+    _, label, each = of_given(density, np.zeros(1, dtype=int))
+    expected = -np.log1p(np.exp(log_odds))
+    np.testing.assert_allclose(label[..., 0], expected, rtol=1e-14)
+    np.testing.assert_allclose(each[..., 0], [expected, expected], rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [1, 2, 3, 7])
+def test_indicators_are_scored_by_p_and_the_rest(n_classes: int) -> None:
+    density = 30 * RNG.normal(size=(1, 5, 9, n_classes))
+    density[..., 8, :] = -np.inf  # a row of no class
+    y = np.arange(9) % n_classes
+    joint, label, each = of_given(density.copy(), y)
+    possible = density[..., :8, :]
+    p = np.exp(possible - logsumexp(possible, axis=-1, keepdims=True))
+    assert each.shape == (n_classes, 1, 5, 9)
+    assert np.isnan(each[..., 8]).all()
+    for c in range(n_classes):
+        rest = np.delete(p, c, axis=-1).sum(axis=-1)
+        expected = np.log(np.where(y[:8] == c, p[..., c], rest))
+        np.testing.assert_allclose(each[c][..., :8], expected, rtol=1e-9, atol=1e-14)
+    without = of_given(density.copy(), y, indicators=False)
+    assert without.indicators.shape == (0, 1, 5, 9)
+    np.testing.assert_array_equal(without.joint, joint)
+    np.testing.assert_array_equal(without.label, label)
 
 
 def test_densities_that_all_draws_share_are_made_different() -> None:
@@ -505,6 +528,19 @@ def test_groups_that_would_not_fit_are_refused(
     fitted.draw_posterior(10, 2, X=REAL, y=LABELS, groups=[name], replicate=BOTH)
     with pytest.raises(ValueError, match=f"'{name}' of 12 rows and 22 draws would take .* GiB"):
         fitted.draw_posterior(11, 2, X=REAL, y=LABELS, groups=[name], replicate=BOTH)
+
+
+@pytest.mark.parametrize(
+    ("name", "cells"), [("prior_predictive", 4), ("posterior_predictive", 4), ("log_likelihood", 5)]
+)
+def test_indicators_count_towards_what_fits(
+    fitted: Any, monkeypatch: pytest.MonkeyPatch, name: str, cells: int
+) -> None:
+    asked: dict[str, Any] = {"X": REAL, "y": LABELS, "groups": [name], "replicate": ["indicators"]}
+    monkeypatch.setattr(groups, "_BYTES", 8 * cells * N * 20)
+    fitted.draw_posterior(10, 2, **asked)
+    with pytest.raises(ValueError, match="of 12 rows, 3 indicators and 22 draws would take"):
+        fitted.draw_posterior(11, 2, **asked)
 
 
 # ------------------------------------------------------------------------------------ edge cases

@@ -136,7 +136,21 @@ def test_indicators_are_the_labels_class_by_class(gaussian: Any) -> None:
     asked = {"X": REALS, "y": Y, "groups": ["prior_predictive", *of_rows()]}
     plain = gaussian.draw_posterior(9, 2, **asked)
     tree = gaussian.draw_posterior(9, 2, **asked, replicate=["indicators"])
-    xr.testing.assert_identical(tree["log_likelihood"].ds, plain["log_likelihood"].ds)
+    scores = tree["log_likelihood"].to_dataset()
+    of_rows_alone = plain["log_likelihood"].to_dataset()
+    xr.testing.assert_identical(scores[["joint", "label"]], of_rows_alone)
+    assert set(scores) - set(of_rows_alone) == {"is_ant", "is_bee", "is_cow"}
+    assert "whether the label is bee" in scores["is_bee"].attrs["long_name"]
+    for k, label in enumerate(["ant", "bee", "cow"]):
+        own = plain["observed_data"]["label"].values == k
+        of_class = scores[f"is_{label}"].values[..., own]
+        np.testing.assert_allclose(of_class, scores["label"].values[..., own], atol=1e-9)
+    total = sum(  # a row of another class: 1 - p, and the p add up to 1
+        np.where(tree["observed_data"][f"is_{c}"] == 1, p, 1 - p)
+        for c in ("ant", "bee", "cow")
+        for p in [np.exp(scores[f"is_{c}"].values)]
+    )
+    np.testing.assert_allclose(total, 1.0, rtol=1e-9)
     for name in ("observed_data", "posterior_predictive", "prior_predictive"):
         found = tree[name].to_dataset()
         xr.testing.assert_identical(found["label"], plain[name]["label"])

@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy.special import gammaln
 
 import bayesgen as bg
 from bayesgen.families.errors import (
@@ -184,3 +185,27 @@ def test_arguments_that_do_not_fit(arguments, message):
 def test_a_base_names_tokens_and_what_is_outside():
     clf = made("context_tree", base={"a": 3.0, "b": 2.0, None: 1.0}).fit(TEXTS, LABELS)
     np.testing.assert_allclose(clf.prior_.family.base[0], np.array([1, 3, 2, 1, 1]) / 8)
+
+
+def test_dirichlet_perplexity_of_unknown_tokens_is_marked_and_no_other():
+    """Over the next token, an unknown one included, its probabilities sum to more than 1."""
+    clf = bg.MarkovNB(4, 0.5).fit(TEXTS, LABELS)
+    log_p = clf.predict_joint_log_proba(["a", "b", "c", " ", "?"])
+    weights = np.exp(clf.predict_joint_log_proba([""])[0])
+    total, known = (np.exp(part).sum(axis=0) / weights for part in (log_p, log_p[:4]))
+    np.testing.assert_allclose(known, 1.0, rtol=1e-12)
+    assert (total > 1.02).all()
+    assert np.isfinite(clf.perplexity(["abba", "c"])).all()
+    with pytest.warns(UserWarning, match="2 tokens are outside the vocabulary"):
+        clf.perplexity(["abba", "a??"])
+
+
+def test_poisson_counts_may_be_fractional():
+    X, y = np.array([[0.5, 2.0], [1.5, 0.25], [3.0, 4.5], [2.5, 0.0]]), [0, 0, 1, 1]
+    clf = bg.PoissonNB(2.0, 1.0).fit(X, y)
+    a, b = 2.0 + np.array([2.0, 2.25]), 1.0 + 2
+    x = np.array([1.5, 0.5])
+    log_p = gammaln(a + x) - gammaln(a) - gammaln(x + 1) + a * np.log(b) - (a + x) * np.log(b + 1)
+    joint = clf.predict_joint_log_proba(x[None])[0, 0]
+    assert joint == pytest.approx(np.log(0.5) + log_p.sum(), rel=1e-12)
+    assert "may be fractional" in " ".join(bg.PoissonNB.__doc__.split())

@@ -314,3 +314,49 @@ def test_bad_questions():
     words = bg.MultinomialNB().fit([[1, 2], [2, 1]], [0, 1])
     with pytest.raises(ValueError, match="same prior odds"):
         bg.feature_relevance(words, [1, 2])
+
+
+def test_nothing_is_said_without_the_range_over_the_strength_of_the_prior():
+    rng = np.random.default_rng(9)
+    y = np.arange(60) % 2
+    X = rng.normal(size=(60, 3)) + np.array([0.25, 3.0, 0.0]) * y[:, None]
+    prior = {"mu0": 0.0, "nu0": 3.0, "sigma2_0": 2.0}
+    table = bg.feature_relevance(bg.GaussianNB(**prior, kappa0=0.1).fit(X, y))
+
+    def evidence(x, k):  # the closed form of reals(), at k times the strength
+        kappa, nu, n = 0.1 * k, 3.0 * k, len(x)
+        q = nu * 2.0 + ((x - x.mean()) ** 2).sum() + kappa * n / (kappa + n) * x.mean() ** 2
+        return (
+            gammaln((nu + n) / 2)
+            - gammaln(nu / 2)
+            + 0.5 * np.log(kappa / (kappa + n))
+            + nu / 2 * np.log(nu * 2.0)
+            - (nu + n) / 2 * np.log(q)
+        )
+
+    for j in range(3):
+        parts = [X[y == 0, j], X[y == 1, j]]
+        factors = [
+            sum(evidence(x, k) for x in parts) - evidence(X[:, j], k)
+            for k in [1.0, *np.geomspace(1 / 30, 30, 13)]
+        ]
+        assert table["log_bayes_factor"][j] == pytest.approx(factors[0], rel=1e-9)
+        found = table["log_bayes_factor_range"][j]
+        np.testing.assert_allclose(found, [min(factors), max(factors)], rtol=1e-9)
+    low, high = table["log_bayes_factor_range"].values.T
+    assert low[0] < 0 < high[0]
+    assert low[1] > 0
+    assert high[2] < 0
+
+
+class NoStrength(registry()["NormalInverseGamma"]):
+    """A family that says nothing of its strength."""
+
+    tunable = pseudo_counts = ()
+
+
+def test_without_a_strength_the_range_is_not_known():
+    X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2
+    table = bg.feature_relevance(bg.GenerativeClassifier(NoStrength()).fit(X, y))
+    assert np.isfinite(table["log_bayes_factor"]).all()
+    assert (np.abs(table["log_bayes_factor_range"]) == np.inf).all()

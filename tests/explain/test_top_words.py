@@ -60,6 +60,27 @@ def test_more_words_than_there_are_and_more_than_two_classes():
     assert found["word"].values[:, 0].tolist() == ["x0", "x1", "x2"]
 
 
+@pytest.mark.parametrize(
+    ("best", "others"),
+    [  # shares of rows of class a, the common and the rare one that have the word
+        # against classes as they come the first is surest; against classes alike, the others are
+        ((0.98, 0.01, 0.9), (0.3, 0.05, 0.05)),
+        # of the rare class too little is known of the first, which matters as little as the class
+        ((0.98, 0.01, 0.0), (0.6, 0.01, 0.5)),
+    ],
+)
+def test_few_words_are_the_first_of_many(best, others):
+    rows = [200, 4000, 40]
+    y = np.repeat(["a", "common", "rare"], rows)
+    X = np.zeros((len(y), 13))
+    for j, shares in enumerate([best] + 12 * [others]):
+        has = [np.arange(n) < round(share * n) for n, share in zip(rows, shares, strict=True)]
+        X[:, j] = np.concatenate(has)
+    clf = bg.BernoulliNB().fit(X, y)
+    for n in (13, 1):
+        assert bg.top_words(clf, n=n)["word"].sel({"class": "a"}).values[0] == "x0"
+
+
 def test_other_classifiers_are_refused():
     with pytest.raises(TypeError, match=r"BernoulliNB or MultinomialNB.*GaussianNB"):
         bg.top_words(bg.GaussianNB().fit([[0.0], [1.0]], [0, 1]))

@@ -1,4 +1,7 @@
-"""Log densities of theta: SciPy's and mpmath's, at the edges of the support, by estimators."""
+"""Log densities of theta: mpmath's, at the edges of the support, by estimators.
+
+That they are PyMC's is asked of every family by ``tests/laws/test_pymc.py``.
+"""
 
 from functools import partial
 from typing import Any
@@ -13,7 +16,6 @@ from sklearn.base import clone
 
 import bayesgen as bg
 from bayesgen.datasets import POKEMON_STATS, load_languages, load_penguins, load_pokemon
-from bayesgen.families import registry
 from bayesgen.families.capabilities import ThetaDensity
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.columns import Columns
@@ -33,132 +35,15 @@ from bayesgen.families.shared.densities import (
 from bayesgen.posterior.model import ClassModel
 
 RNG = np.random.default_rng(0)
-SHIFT = np.array([100.0, -3.0, 0.0, 1e4])
-anything = settings(max_examples=60, deadline=None, derandomize=True, database=None)
-
-
-# ----------------------------------------------------------------------------------- the oracle
-
-
-def scipy_dirichlet(p: np.ndarray, alpha: np.ndarray) -> float:
-    """Sum over the rows; concentrations of 0 are padding, one category is no variable."""
-    width = p.shape[-1]
-    rows = zip(
-        p.reshape(-1, width), np.broadcast_to(alpha, p.shape).reshape(-1, width), strict=True
-    )
-    return sum(
-        float(stats.dirichlet.logpdf(q[a > 0], a[a > 0])) for q, a in rows if (a > 0).sum() > 1
-    )
-
-
-def scipy_log_density(family: Any, theta: dict[str, np.ndarray]) -> float:
-    """One theta, without leading axes; every number from SciPy."""
-    if isinstance(family, BetaBernoulli):
-        return float(stats.beta.logpdf(theta["theta"], family.alpha, family.beta).sum())
-    if isinstance(family, GammaPoisson):
-        return float(stats.gamma.logpdf(theta["rate"], family.shape, scale=1 / family.rate).sum())
-    if isinstance(family, DirichletCategorical | DirichletMultinomial):
-        return scipy_dirichlet(theta["theta"], family.alpha)
-    if isinstance(family, DirichletMarkov):
-        out = 0.0
-        places = np.ndindex(theta["theta"].shape[:2])
-        for c, m in places:  # pseudo-counts of a context, n-gram by n-gram
-            alpha = family.alpha[c].copy()
-            for gram, count in zip(family.grams, family.counts[c], strict=True):
-                if tuple(gram[:-1]) == tuple(family.contexts[m]):
-                    alpha[gram[-1]] += count
-            out += float(stats.dirichlet.logpdf(theta["theta"][c, m], alpha))
-        return out
-    if isinstance(family, NormalInverseGamma):
-        mu, variance = theta["mu"], np.empty(family.mu.shape)
-        class_axis = family.variance in ("class", "class_spherical")
-        feature_axis = family.variance in ("class", "tied")
-        sigma2 = np.asarray(theta["sigma2"])
-        for c, j in np.ndindex(variance.shape):
-            at = ((c,) if class_axis else ()) + ((j,) if feature_axis else ())
-            variance[c, j] = sigma2[at]
-        shape, scale = family.nu / 2, family.nu * family.sigma2 / 2
-        own = sigma2.reshape(shape.shape)
-        out = stats.invgamma.logpdf(own, shape, scale=scale).sum()
-        sd = np.sqrt(variance / family.kappa)
-        return float(out + stats.norm.logpdf(mu, family.mu + family.shift, sd).sum())
-    if isinstance(family, NormalInverseWishart):
-        live = np.flatnonzero(~np.broadcast_to(family.ignored, family.mu.shape[1]))
-        out, groups = 0.0, len(family.psi)
-        sigma = theta["Sigma"][None] if family.shared else theta["Sigma"]
-        sigma = sigma[:, live[:, None], live]
-        for g in range(groups):  # the marginal of some columns: fewer degrees of freedom
-            nu = family.nu[g] - (family.mu.shape[1] - len(live))
-            psi = family.psi[g][live[:, None], live]
-            out += stats.invwishart.logpdf(sigma[g], nu, psi)
-        for c, mean in enumerate((family.mu + family.shift)[:, live]):
-            cov = sigma[0 if family.shared else c] / family.kappa[c]
-            out += stats.multivariate_normal.logpdf(theta["mu"][c, live], mean, cov)
-        return float(out)
-    assert isinstance(family, Columns)
-    return sum(
-        scipy_log_density(block, {k: theta[f"{name}_{k}"] for k in block.params})
-        for name, block in zip(family.names, family.families, strict=True)
-    )
-
-
-# ----------------------------------------------------------------------------- against the oracle
-
-
-# the families that the oracle knows; PyMC's densities are one for all, in tests/laws/test_pymc
-ORACLES = (
+SEPARATE = (  # NaN is no covariance matrix
     BetaBernoulli,
-    Columns,
     DirichletCategorical,
     DirichletMarkov,
     DirichletMultinomial,
     GammaPoisson,
     NormalInverseGamma,
-    NormalInverseWishart,
 )
-
-
-def variants() -> list[Any]:
-    """Priors of each family as the laws have them, and some that the laws leave out."""
-    out: list[Any] = [
-        prior
-        for family in registry().values()
-        if family in ORACLES
-        for n_classes, n_features in ((3, 4), (1, 1), (2, 3))
-        for prior in family.examples(n_classes, n_features)
-    ]
-    flat = np.ones((3, 4))
-    out += [
-        DirichletCategorical(
-            np.where(np.arange(5) < np.array([5, 1, 2, 3])[:, None], 0.4 + flat[..., None], 0.0),
-            new=1.0,
-        ),
-        DirichletMultinomial(np.full((3, 4), 0.05)),
-        BetaBernoulli(np.full((3, 4), 0.05), np.full((3, 4), 700.0)),
-        GammaPoisson(np.full((3, 4), 0.05), np.full((3, 4), 1e6)),
-    ]
-    ignored = np.array([False, True, False, True])
-    for prior in NormalInverseGamma.examples(3, 4) + NormalInverseWishart.examples(3, 4):
-        settings = prior.settings()
-        arrays = {name: value for name, (_, value) in prior.arrays().items()}
-        out.append(prior.from_parts(arrays | {"shift": SHIFT}, settings))
-        if settings.get("variance", "class") in ("class", "tied"):
-            out.append(prior.from_parts(arrays | {"ignored": ignored}, settings))
-    return out
-
-
-@pytest.mark.parametrize(
-    "prior", variants(), ids=lambda f: f"{type(f).__name__}-{f.settings().get('variance', '')}"
-)
-def test_families_have_the_density_that_scipy_has(prior: Any) -> None:
-    theta = {k: v.reshape(2, 3, *v.shape[1:]) for k, v in prior.draw(RNG, 6).items()}
-    ours = prior.log_density(theta)
-    assert ours.shape == (2, 3)
-    for index in np.ndindex(2, 3):
-        one = {k: v[index] for k, v in theta.items()}
-        expected = scipy_log_density(prior, one)
-        assert prior.log_density(one) == pytest.approx(ours[index], rel=1e-12)
-        assert ours[index] == pytest.approx(expected, rel=1e-9, abs=1e-9)
+anything = settings(max_examples=60, deadline=None, derandomize=True, database=None)
 
 
 def test_a_family_may_leave_it_out() -> None:
@@ -174,24 +59,13 @@ def test_a_family_may_leave_it_out() -> None:
             ClassModel(np.ones(2), family).log_density({"pi": np.ones((1, 2)) / 2})
 
 
-def test_a_posterior_of_tables_has_the_pseudo_counts_of_its_n_grams() -> None:
-    clf = bg.MarkovNB(order=3, alpha=0.7).fit(["abab", "bba", "aab"], ["x", "x", "y"])
-    family = clf.model_.family
-    theta = {k: v[0] for k, v in family.draw(RNG, 1).items()}
-    assert family.log_density(theta) == pytest.approx(scipy_log_density(family, theta), rel=1e-12)
-    prior = clf.prior_.family
-    expected = scipy_dirichlet(theta["theta"], prior.alpha[:, None, :])
-    assert prior.log_density(theta) == pytest.approx(expected, rel=1e-12)
-    with pytest.raises(ValueError, match="theta is a table of 2 contexts"):
-        family.log_density({"theta": theta["theta"][:, :2]})
-
-
 def test_class_weights_have_a_dirichlet_density() -> None:
     model = ClassModel(np.array([0.5, 2.0, 7.0]), BetaBernoulli.examples(3, 4)[1])
     theta = model.draw(RNG, 4)
     for s, log_p in enumerate(model.log_density(theta)):
         expected = stats.dirichlet.logpdf(theta["pi"][s], model.alpha)
-        expected += scipy_log_density(model.family, {"theta": theta["theta"][s]})
+        beta = stats.beta.logpdf(theta["theta"][s], model.family.alpha, model.family.beta)
+        expected += beta.sum()
         assert log_p == pytest.approx(expected, rel=1e-11)
     alone = ClassModel(np.array([3.0]), BetaBernoulli.examples(1, 4)[1])
     theta = alone.draw(RNG, 4)
@@ -393,9 +267,7 @@ def test_outside_the_support() -> None:
 
 
 def test_nan_is_nan() -> None:
-    for prior in variants():
-        if prior.settings().get("shared") is not None or np.any(getattr(prior, "ignored", False)):
-            continue  # NaN is no covariance matrix; an ignored column is not looked at
+    for prior in (prior for family in SEPARATE for prior in family.examples(3, 4)):
         theta = prior.draw(RNG, 2)
         for value in theta.values():
             value.reshape(2, -1)[1, 0] = np.nan
@@ -442,63 +314,9 @@ def _candidate(clf: Any, X: Any, y: Any, weight: Any = None) -> None:
     np.testing.assert_allclose(likelihood + ratio, clf.log_evidence_, rtol=0, atol=1e-11 * size)
 
 
-def _with_gaps(X: np.ndarray) -> np.ndarray:
-    X = X.astype(object if X.dtype.kind in "US" else float)
-    X[0], X[3, 1], X[5, 0] = np.nan, np.nan, np.nan
-    return X
-
-
 PENGUINS, SPECIES = load_penguins()
 COMPLETE = PENGUINS.notna().all(axis=1)
 MEASURES = PENGUINS.filter(regex="_mm|_g$")
-SYLLABLES = np.array(["".join(RNG.choice(list("aeklo"), 9)) for _ in range(30)], dtype=object)
-BITS = (RNG.random((30, 4)) < 0.3).astype(float)
-COUNTS = RNG.poisson(3.0, (30, 4)).astype(float)
-WORDS = RNG.choice(["u", "v", "w"], (30, 3))
-REALS = RNG.normal(size=(30, 3)) @ [[1.0, 0.8, 0.0], [0.0, 0.6, 0.0], [0.5, 0.0, 20.0]]
-SYNTHETIC: dict[str, tuple[Any, Any]] = {
-    "bernoulli": (bg.BernoulliNB(0.5, 2.0), BITS),
-    "bernoulli-missing": (bg.BernoulliNB(), _with_gaps(BITS)),
-    "categorical": (bg.CategoricalNB(0.6), WORDS),
-    "categorical-missing": (bg.CategoricalNB(), _with_gaps(WORDS)),
-    "multinomial": (bg.MultinomialNB(0.4), COUNTS),
-    "poisson": (bg.PoissonNB(), COUNTS),
-    "poisson-missing": (bg.PoissonNB(2.0), _with_gaps(COUNTS)),
-    "gaussian": (bg.GaussianNB(), REALS),
-    "gaussian-missing": (bg.GaussianNB(), _with_gaps(REALS)),
-    "gaussian-tied": (bg.GaussianNB(variance="tied"), _with_gaps(REALS)),
-    "gaussian-spherical": (bg.GaussianNB(variance="spherical"), _with_gaps(REALS)),
-    "gaussian-far": (bg.GaussianNB(variance="class_spherical"), REALS * 1e-3 + 1e4),
-    "linear": (bg.LinearDiscriminant(), REALS),
-    "linear-diagonal": (bg.LinearDiscriminant(covariance="diagonal"), REALS),
-    "quadratic": (bg.QuadraticDiscriminant(), REALS),
-    "quadratic-spherical": (bg.QuadraticDiscriminant(covariance="spherical"), REALS),
-    "unigram": (bg.MarkovNB(order=1), SYLLABLES),
-    "trigram": (bg.MarkovNB(order=3, alpha=0.3), SYLLABLES),
-}
-every_estimator = pytest.mark.parametrize(("clf", "X"), SYNTHETIC.values(), ids=SYNTHETIC.keys())
-LABELS = np.array(list("abca" * 8))[:30]
-
-
-@every_estimator
-@pytest.mark.parametrize("labels", [LABELS, np.full(30, "a")], ids=["classes", "one_class"])
-@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weighted"])
-def test_evidence_of_every_estimator(clf: Any, X: Any, labels: Any, weighted: bool) -> None:
-    weight = np.random.default_rng(1).gamma(1.0, size=30) if weighted else None
-    _candidate(clone(clf).fit(X, labels, sample_weight=weight), X, labels, weight)
-
-
-@every_estimator
-def test_evidence_with_a_class_that_has_no_rows(clf: Any, X: Any) -> None:
-    clf = clone(clf).partial_fit(X, LABELS, classes=["a", "b", "c", "never"])
-    _candidate(clf, X, LABELS)
-
-
-@every_estimator
-def test_evidence_of_one_row(clf: Any, X: Any) -> None:
-    _candidate(clone(clf).fit(X[1:2], LABELS[1:2]), X[1:2], LABELS[1:2])
-
-
 REAL: dict[str, tuple[Any, Any, Any]] = {
     "mixed-missing": (bg.MixedNB(), PENGUINS, SPECIES),
     "gaussian-missing": (bg.GaussianNB(), MEASURES, SPECIES),

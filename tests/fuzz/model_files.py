@@ -20,15 +20,15 @@ def in_memory():
     written here is read as ever.
     """
     from bayesgen.io import storage
+    from bayesgen.io.output import replacing
 
     kept, write, read = {}, storage.write, storage.read
 
     def keep(path, fit, state, draws=None):
-        storage.check_target(path)
         record = json.dumps({"format": storage.FORMATS[bool(draws)], **state})
         groups = {name: group.copy(deep=True) for name, group in (draws or {}).items()}
         kept[Path(path)] = fit.copy(deep=True), record, groups
-        with storage.replacing(path) as temporary:
+        with replacing(path) as temporary:
             temporary.write_bytes(b"in memory")
         return Path(path)
 

@@ -853,3 +853,123 @@ def test_a_new_process_predicts_the_same(model, tmp_path):
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     np.testing.assert_array_equal(np.load(tmp_path / "p.npy"), model[0].predict_proba(REAL))
+
+
+# ---------------------------------------------------------------------- files of strangers, small
+
+
+def _itself(file):
+    file["fit/deeper"] = file["fit"]
+
+
+def _twice(file):
+    file["again"] = file["fit/a"]
+
+
+def _fill_value(file):
+    kind = h5py.string_dtype()
+    file["fit"].create_dataset("x", (4000,), kind, chunks=(4000,), fillvalue="x" * 200_000)
+
+
+def _phrase(file):
+    large = file["fit"].create_dataset("x", (1 << 40,), "f4", chunks=(1 << 20,))
+    large.attrs["NAME"] = b"x This is a netCDF dimension but not a netCDF variable.         3 x"
+
+
+def _integer_name(file):
+    file["fit"].create_dataset("x", (1 << 40,), "f4", chunks=(1 << 20,)).attrs["NAME"] = 1 << 33
+
+
+def _many_texts(file):
+    file["fit"].attrs["x"] = ["text"] * 101
+
+
+def _references(file):
+    file["fit/a"].attrs.create("REFERENCES", [file["fit"].ref], dtype=h5py.ref_dtype)  # 8 bytes
+    lists = np.empty(1, dtype=object)
+    lists[0] = np.array([file["fit"].ref], dtype=h5py.ref_dtype)
+    file["fit/a"].attrs.create("x", lists, dtype=h5py.vlen_dtype(h5py.ref_dtype))
+
+
+def _integers(file):
+    cells = file["fit"].create_dataset("x", 2, h5py.vlen_dtype(np.int64))
+    cells[0] = cells[1] = np.arange(5)
+
+
+STRANGERS = {
+    "a group in itself": (_itself, "'deeper' is another name of something"),
+    "two names": (_twice, "'again' is another name|'a' is another name"),
+    "fill value": (_fill_value, "'/fit/x' is not stored as"),
+    "phrase": (_phrase, "its arrays declare 43980465111.. bytes"),
+    "integer name": (_integer_name, "its arrays declare 43980465111.. bytes"),
+    "many texts": (_many_texts, "the attribute 'x' is not what a model has"),
+    "references": (_references, "the attribute 'x' is not what a model has"),
+    "lists": (_integers, "'/fit/x' is not stored as"),
+}
+
+
+@contextmanager
+def little_memory():
+    """No more than 1 GiB above what is taken."""
+    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (taken + (1 << 30), before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def refused_in_parent_and_trial(path, message):
+    """With a digest, which anybody can write, this process reads it; without, another one first."""
+    for read in (storage.read_through, storage.read):
+        with pytest.raises(ValueError, match=message), little_memory():
+            read(str(path))
+    content = path.read_bytes()
+    end = f"\nbayesgen-sha256 {hashlib.sha256(content).hexdigest()}\n"
+    path.write_bytes(content + end.encode())
+    with pytest.raises(ValueError, match=message), little_memory():
+        bg.load(path)
+
+
+@pytest.mark.parametrize(("make", "message"), STRANGERS.values(), ids=STRANGERS)
+def test_small_files_that_would_take_much(make, message, tmp_path):
+    path = tmp_path / "strange.nc"
+    with h5py.File(path, "w") as file:
+        file["fit/a"] = [1.0, 2.0]
+        make(file)
+    refused_in_parent_and_trial(path, message)
+
+
+def test_cells_that_share_their_text(tmp_path):
+    """10 000 cells of 1 MB that stand in the file once: 10 GB."""
+    path, n = tmp_path / "strange.nc", 10_000
+    with h5py.File(path, "w") as file:
+        cells = file.create_dataset("fit/x", n, h5py.string_dtype())
+        cells[0] = "x" * 1_000_000
+        cells[1:] = "y"
+        file.flush()
+        at, size = cells.id.get_offset(), cells.id.get_storage_size() // n
+    raw = bytearray(path.read_bytes())
+    raw[at : at + n * size] = bytes(raw[at : at + size]) * n
+    path.write_bytes(raw)
+    refused_in_parent_and_trial(path, "its texts have 10000000000 bytes, and the file has")
+
+
+def test_attributes_that_share_their_text(tmp_path):
+    """300 attributes of 1 MB that stands in the file once: 300 MB, of which 2 are read."""
+    path = tmp_path / "strange.nc"
+    with h5py.File(path, "w") as file:
+        file["fit/a"] = 1.0
+        for i in range(300):
+            file["fit"].attrs[f"a{i}"] = "y" if i else "x" * 1_000_000
+    with h5py.File(path, "r") as file:
+        storage._refuse_excess(file, path)
+    raw = path.read_bytes()
+    # a length, the place of a heap, which begins with GCOL, and a number within it
+    heaps = [at.start().to_bytes(8, "little") for at in re.finditer(b"GCOL", raw)]
+    cells = re.compile(rb"(....)(%s)(....)" % b"|".join(map(re.escape, heaps)), re.DOTALL)
+    lengths = [(1).to_bytes(4, "little"), (1_000_000).to_bytes(4, "little")]
+    (large,) = {c[0] for c in cells.finditer(raw) if c[1] == lengths[1]}
+    path.write_bytes(cells.sub(lambda c: large if c[1] in lengths else c[0], raw))
+    refused_in_parent_and_trial(path, "its texts are longer than the file")

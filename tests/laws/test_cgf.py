@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from tests.laws.cases import close, defaults, has_defaults, has_real_columns, stack, within_mcse
+from tests.laws.cases import (
+    EXACT,
+    close,
+    defaults,
+    has_defaults,
+    has_real_columns,
+    stack,
+    with_missing,
+    within_mcse,
+)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
@@ -78,6 +87,47 @@ def test_cgf_is_one_branch_of_the_logarithm(case):
                 if (largest := np.abs(at_right - at_left).max()) < 0.1:
                     break  # a jump would be as large in every interval around it
             assert largest < 0.1
+
+
+def test_cgf_at_powers_is_the_evidence_of_rows_that_often(case, missing):
+    """E prod_c p(x | theta_c)^t_c: t_c rows x in class c, to sums of t far above 2."""
+    posterior, _, _, _ = case.fitted()
+    X, _ = case.rows(4, salt=4)
+    if missing:
+        X = with_missing(X, case.rng())
+    C, labels = case.n_classes, np.arange(case.n_classes)
+    whole = case.rng(22).integers(1, 4, size=(6, C))
+    whole[:3] = [3 * np.eye(C, dtype=int)[0], np.full(C, 2), 40 * np.eye(C, dtype=int)[-1]]
+    powers = 5 * case.rng(23).random((3, C))  # a weight is a power of the likelihood
+    t = np.concatenate([whole, powers])[:, None]
+    found = posterior.cgf(X, t)
+    of_each_row = posterior.cgf(X, np.repeat(t, X.shape[0], axis=1) + 0j)
+    for i in range(X.shape[0]):
+        row = X[i : i + 1]
+        of_rows = [stack([row] * int(n.sum())) for n in whole]
+        stats = [case.stats(x, np.repeat(labels, n)) for x, n in zip(of_rows, whole, strict=True)]
+        stats += [case.stats(stack([row] * C), labels, t) for t in powers]
+        expected = np.array([posterior.log_evidence(s) for s in stats])
+        close(found[:, i], expected)
+        close(of_each_row[:, i], expected + 0j)
+
+
+def test_cgf_after_a_row_is_that_before_it_one_step_on(case):
+    """E exp(a_c + t.a | D) = p(x | c, D) E exp(t.a | D and the row): complex t of any size."""
+    posterior, _, _, _ = case.fitted()
+    X, _ = case.rows(3, salt=5)
+    rng = case.rng(24)
+    t = 6 * rng.random((5, case.n_classes)) + 1j * rng.normal(size=(5, case.n_classes))
+    predictive = posterior.log_predictive(X)
+    for i in range(X.shape[0]):
+        row = X[i : i + 1]
+        for c in range(case.n_classes):
+            after = posterior.update(case.stats(row, np.array([c]))).cgf(row, t[:, None])[:, 0]
+            before = posterior.cgf(row, (t + np.eye(case.n_classes)[c])[:, None])[:, 0]
+            gap = before - after
+            turns = 2 * np.pi * np.round((gap.imag) / (2 * np.pi))  # a logarithm
+            scale = np.abs(before) + np.abs(after)
+            assert np.all(np.abs(gap - 1j * turns - predictive[i, c]) <= EXACT * (1 + scale))
 
 
 def test_cgf_is_not_finite_outside_its_domain(case):

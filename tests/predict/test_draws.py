@@ -5,13 +5,12 @@ import pytest
 from scipy.special import gammaincinv, logsumexp
 from scipy.stats import qmc
 
+from bayesgen.numerics.special import log_odds_against_rest, log_sum_of_others
 from bayesgen.predict import draws
 from bayesgen.predict.draws import (
     QuasiGenerator,
     Sample,
     block_rows,
-    log_odds_against_rest,
-    log_sum_of_others,
     percentile_error,
 )
 

@@ -9,6 +9,7 @@ from scipy.special import digamma, entr, softmax
 
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.posterior.exact import ExactPosterior
+from bayesgen.predict import uncertainty
 from bayesgen.predict.draws import rare_classes
 from bayesgen.predict.interval.contrast import log_odds
 from bayesgen.predict.probabilities import log_class_probability
@@ -253,6 +254,37 @@ def test_missing_cells(name, n_classes):
     for pair, w in (("posterior", np.ones(weight.shape)), ("predictive", weight)):
         want = (w * entr(rho).sum(axis=-1)).sum(axis=0) / w.sum(axis=0)
         np.testing.assert_allclose(entropies(model, X, pair).aleatoric, want, atol=0.02)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("pair", ["posterior", "predictive"])
+def test_blocks_of_rows_are_put_where_they_belong(n_classes, pair, monkeypatch):
+    model, X = case("bernoulli", 3, 5, n_classes=n_classes)
+    X = np.concatenate([X, 1.0 - X])[:7]
+    whole = entropies(model, X, pair)
+    monkeypatch.setattr(uncertainty, "_BLOCK", 3)
+    parts = entropies(model, X, pair)
+    one_by_one = [entropies(model, X[i : i + 1], pair) for i in range(len(X))]
+    assert np.unique(whole.total.round(9)).size > 1
+    for name in ("total", "aleatoric", "epistemic", "mean", "sd", "top", "error"):
+        expected = getattr(whole, name)
+        np.testing.assert_allclose(getattr(parts, name), expected, rtol=1e-9, atol=1e-9)
+        alone = np.concatenate([getattr(found, name) for found in one_by_one])
+        np.testing.assert_allclose(alone, expected, rtol=1e-9, atol=1e-9)
+    assert (parts.method == whole.method).all()
+
+
+def test_rows_of_no_class_are_nan_in_every_block(monkeypatch):
+    model, X = case("bernoulli", 3, 5, n_classes=2)
+    monkeypatch.setattr(uncertainty, "_BLOCK", 2)
+
+    def none_possible(model, x, class_prior):
+        yield np.arange(len(x)), np.array([], dtype=np.intp)
+
+    monkeypatch.setattr(uncertainty, "possible_classes", none_possible)
+    found = entropies(model, np.repeat(X[:1], 5, axis=0))
+    for name in ("total", "aleatoric", "epistemic", "mean", "sd", "top"):
+        assert np.isnan(getattr(found, name)).all(), name
 
 
 def test_one_class_and_no_rows():

@@ -295,6 +295,45 @@ def test_draws_of_another_route_replace_the_closed_form(gaussian):
             np.testing.assert_allclose(given["mean"], exact["mean"], atol=0.03)
 
 
+@pytest.mark.parametrize("theta", ["drawn", "integrated"])
+@pytest.mark.parametrize("method", ["quadrature", "gibbs"])
+def test_given_draws_decide(theta, method):
+    """Draws of the same classes with their names exchanged exchange the proportions."""
+    rng = np.random.default_rng(12)
+    y = np.repeat(["a", "b"], 20)
+    X = rng.normal(size=(40, 1)) + 6.0 * (y == "b")[:, None]
+    exchanged = bg.GaussianNB().fit(X, np.where(y == "a", "b", "a")).draw_posterior(300, 2)
+    new = rng.normal(size=(30, 1))
+    clf = bg.GaussianNB().fit(X, y)
+    asked = {"theta": theta, "method": method, "draws": 300, "chains": 2}
+    own = bg.estimate_class_prior(clf, new, **asked)["summary"]["mean"]
+    given = bg.estimate_class_prior(clf, new, posterior=exchanged, **asked)["summary"]["mean"]
+    assert own.values[0] > 0.9
+    assert given.values[1] > 0.9
+
+
+@pytest.mark.parametrize("position", [0, -1])
+@pytest.mark.parametrize(
+    ("theta", "method"),
+    [
+        (t, m)
+        for t in ROUTES
+        for m in ("quadrature", "gibbs")
+        if (t, m) != ("updated", "quadrature")
+    ],
+)
+def test_every_unlabelled_row_counts(theta, method, position):
+    """One row of class b among rows that tell nothing: the mean is that of one draw, 2/3."""
+    y = np.repeat(["a", "b"], 60)
+    X = np.where(y == "a", 0.0, 9.0)[:, None] + np.tile([-1.0, 0.0, 1.0], 40)[:, None]
+    new = np.full((4, 1), np.nan)
+    new[position] = 9.0
+    clf = bg.GaussianNB().fit(X, y)
+    found = bg.estimate_class_prior(clf, new, theta=theta, method=method, draws=100)["summary"]
+    error = found["sd"].values[1] / np.sqrt(min(found["ess"].values[1], 400))
+    assert abs(found["mean"].values[1] - 2 / 3) < 5 * error
+
+
 def test_concentrations_by_label(gaussian):
     clf, _ = gaussian
     named = {"c": 30.0, "a": 10.0, "b": 20.0}

@@ -241,6 +241,22 @@ def test_relevance_typicality_and_priors(clf, data):
     )
 
 
+def test_a_feature_tells_nothing_only_where_it_does_so_at_every_strength_of_the_prior():
+    rng = np.random.default_rng(9)
+    y = np.arange(60) % 2
+    X = rng.normal(size=(60, 3)) + np.array([0.25, 3.0, 0.0]) * y[:, None]
+    X = pd.DataFrame(X, columns=["some", "much", "none"])
+    prior = {"mu0": 0.0, "nu0": 3.0, "sigma2_0": 2.0, "kappa0": 0.1}
+    clf = bg.GaussianNB(**prior).fit(X, y)
+    found = section(model.relevance, clf, X, y)
+    (text,) = found.text
+    assert "1 of 3 features depend on the class" in text
+    assert "1 tell nothing of the class at any of them: none" in text
+    assert "For 1 the prior decides: some" in text
+    ends = bg.feature_relevance(clf)["log_bayes_factor_range"].values
+    assert [found.data[name]["range"] for name in X] == ends.tolist()
+
+
 def test_influence_is_that_of_another_prior():
     rows, y = np.random.default_rng(0).integers(0, 2, (40, 3)), np.arange(40) % 2
     clf = bg.BernoulliNB(alpha=1.0, beta=2.0).fit(rows[:20], y[:20])

@@ -17,7 +17,11 @@ from scipy.special import xlogy
 
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import refuse_undefined
-from bayesgen.families.names import CLASS, FEATURE
+from bayesgen.families.names import (
+    CLASS,
+    FEATURE,
+    PROBABILITY,
+)
 from bayesgen.families.records import array
 from bayesgen.families.shared.bits import (
     Bits,
@@ -85,6 +89,9 @@ class BetaBernoulli(ConjugateFamily):
     array([[0.375, 0.25 ]])
     """
 
+    describes: ClassVar[str] = PROBABILITY
+    holds: ClassVar[str] = "bit"
+    kind: ClassVar[str] = "bernoulli"
     sparse: ClassVar[bool] = True
     statistics: ClassVar[type[Stats]] = BernoulliStats
     tunable: ClassVar[tuple[str, ...]] = ("alpha", "beta")

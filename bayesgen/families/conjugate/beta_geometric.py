@@ -17,7 +17,11 @@ import numpy as np
 
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import NotLinearError, refuse_undefined
-from bayesgen.families.names import CLASS, FEATURE
+from bayesgen.families.names import (
+    CLASS,
+    FEATURE,
+    PROBABILITY,
+)
 from bayesgen.families.records import array
 from bayesgen.families.shared.densities import density_by_draws, log_beta_density, log_product
 from bayesgen.families.shared.density_cumulants import log_gamma_derivatives
@@ -66,6 +70,9 @@ class BetaGeometric(ConjugateFamily):
     array([[0.667, 0.333]])
     """
 
+    describes: ClassVar[str] = PROBABILITY
+    holds: ClassVar[str] = "count"
+    kind: ClassVar[str] = "geometric"
     statistics: ClassVar[type[Stats]] = GeometricStats
     tunable: ClassVar[tuple[str, ...]] = ("alpha", "beta")
     separable: ClassVar[bool] = True

@@ -27,7 +27,13 @@ from bayesgen.families.conjugate.dirichlet_categorical import (
 )
 from bayesgen.families.contract import Stats, Theta
 from bayesgen.families.errors import NotLinearError, refuse_negative
-from bayesgen.families.names import CLASS, EDGE, FEATURE, Method
+from bayesgen.families.names import (
+    CLASS,
+    DENSITY,
+    EDGE,
+    FEATURE,
+    Method,
+)
 from bayesgen.families.records import array
 from bayesgen.families.shared.category_codes import count_codes, draw_codes
 from bayesgen.families.shared.pymc_parts import observe_cells, sum_codes
@@ -78,6 +84,9 @@ class DirichletHistogram(DirichletCategorical):
            [0.061]])
     """
 
+    describes: ClassVar[str] = DENSITY
+    holds: ClassVar[str] = "real"
+    kind: ClassVar[str] = "histogram"
     sparse: ClassVar[bool] = False
     statistics: ClassVar[type[Stats]] = HistogramStats
 

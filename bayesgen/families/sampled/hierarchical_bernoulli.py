@@ -39,7 +39,11 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.families.contract import Family, Theta
-from bayesgen.families.names import CLASS, FEATURE
+from bayesgen.families.names import (
+    CLASS,
+    FEATURE,
+    PROBABILITY,
+)
 from bayesgen.families.records import array, guide, prior_object
 from bayesgen.families.shared.bits import pymc_log_likelihood_of_bits
 from bayesgen.families.shared.pooled_log_odds import (
@@ -86,6 +90,9 @@ class HierarchicalBernoulli(Family):
         w. None: from the rows.
     """
 
+    describes: ClassVar[str] = PROBABILITY
+    holds: ClassVar[str] = "bit"
+    kind: ClassVar[str] = "bernoulli"
     sums_rows: ClassVar[bool] = True
     sparse: ClassVar[bool] = True
     separable: ClassVar[bool] = True

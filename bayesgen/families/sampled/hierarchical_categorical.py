@@ -42,7 +42,13 @@ import numpy as np
 from scipy.linalg import helmert
 
 from bayesgen.families.contract import Family, Theta
-from bayesgen.families.names import CATEGORY, CLASS, FEATURE, FEATURE_CATEGORY
+from bayesgen.families.names import (
+    CATEGORY,
+    CLASS,
+    FEATURE,
+    FEATURE_CATEGORY,
+    PROBABILITY,
+)
 from bayesgen.families.records import array, guide, prior_object
 from bayesgen.families.shared.category_codes import count_codes, draw_codes, look_up, n_codes
 from bayesgen.families.shared.cells import Cells
@@ -89,6 +95,9 @@ class HierarchicalCategorical(Family):
         w. None: from the rows.
     """
 
+    describes: ClassVar[str] = PROBABILITY
+    holds: ClassVar[str] = "category"
+    kind: ClassVar[str] = "categorical"
     sums_rows: ClassVar[bool] = True
     sparse: ClassVar[bool] = True
     separable: ClassVar[bool] = True

@@ -23,7 +23,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from bayesgen.families.contract import Family, Theta
-from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS
+from bayesgen.families.names import (
+    CLASS,
+    DENSITY,
+    FEATURE,
+    FEATURE_BIS,
+)
 from bayesgen.families.records import array, prior_object
 from bayesgen.families.shared import gaps
 from bayesgen.families.shared.correlations import declare_correlation
@@ -58,6 +63,9 @@ class LKJNormal(Family):
         One covariance for all classes.
     """
 
+    describes: ClassVar[str] = DENSITY
+    holds: ClassVar[str] = "real"
+    kind: ClassVar[str] = "gaussian"
     sums_rows: ClassVar[bool] = True
 
     mu: Any = prior_object()

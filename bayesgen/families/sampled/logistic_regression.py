@@ -32,7 +32,13 @@ import numpy as np
 from scipy.linalg import helmert
 
 from bayesgen.families.contract import Family, Theta
-from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, OBS
+from bayesgen.families.names import (
+    CLASS,
+    FEATURE,
+    FEATURE_BIS,
+    LABEL,
+    OBS,
+)
 from bayesgen.families.records import array, prior_object
 from bayesgen.families.shared.pymc_parts import parameter, prefixed
 from bayesgen.numerics.rows import Matrix, dense_block, dot, row_blocks
@@ -58,6 +64,9 @@ class LogisticRegression(Family):
         m and s, in the unit of the feature. None: from the rows.
     """
 
+    describes: ClassVar[str] = LABEL
+    holds: ClassVar[str] = "real"
+    kind: ClassVar[str] = "logistic regression"
     discriminative: ClassVar[bool] = True
     missing: ClassVar[str] = (
         "p(y | x) says nothing of x, so that nothing is known of a cell that is missing: leave "

@@ -33,7 +33,7 @@ from scipy import sparse
 from scipy.special import gammaln
 
 from bayesgen.families.contract import Family, Theta
-from bayesgen.families.names import CLASS, FEATURE, OBS
+from bayesgen.families.names import CLASS, FEATURE, OBS, PROBABILITY
 from bayesgen.families.records import array, guide, prior_object
 from bayesgen.families.shared.pymc_parts import (
     declare,
@@ -91,6 +91,9 @@ class NegativeBinomial(Family):
         no density depends on it. None: from the rows.
     """
 
+    describes: ClassVar[str] = PROBABILITY
+    holds: ClassVar[str] = "count"
+    kind: ClassVar[str] = "negative binomial"
     sums_rows: ClassVar[bool] = True
     sparse: ClassVar[bool] = True
 

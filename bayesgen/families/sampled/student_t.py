@@ -26,7 +26,11 @@ import numpy as np
 from scipy.special import gammaln
 
 from bayesgen.families.contract import Family, Theta
-from bayesgen.families.names import CLASS, FEATURE
+from bayesgen.families.names import (
+    CLASS,
+    DENSITY,
+    FEATURE,
+)
 from bayesgen.families.records import array, prior_object
 from bayesgen.families.shared.gaussian import recorded_step, robust_location_and_scale
 from bayesgen.families.shared.pymc_parts import (
@@ -54,6 +58,9 @@ class StudentT(Family):
         m, s and h of the default priors. None: from the rows.
     """
 
+    describes: ClassVar[str] = DENSITY
+    holds: ClassVar[str] = "real"
+    kind: ClassVar[str] = "student t"
     separable: ClassVar[bool] = True
 
     mu: Any = prior_object()

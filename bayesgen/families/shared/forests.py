@@ -18,15 +18,20 @@ from bayesgen.families.contract import Theta
 from bayesgen.families.errors import UndefinedEstimateError, refuse_unknown
 from bayesgen.families.names import StructureName
 from bayesgen.families.shared import forest_terms
+from bayesgen.families.shared.removal_by_cgf import digits_left, removal_by_cgf
+from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.spanning_trees import Elimination, heaviest_tree, log_sum_of_trees
 from bayesgen.numerics.special import Array
+
+_TIE = 8  # digits after the point, in nats, beyond which two edges have the same weight
 
 
 class ForestAverage(abc.ABC):
     """A family whose density is an average over forests, or that of one forest per class.
 
     Fields `edges` (C, D, D) or (C, 1, 1), 0 where two columns cannot be neighbours; `root_weight`
-    (C,); `structure`, "average", or else `edges` are the edges of one forest.
+    (C,); `structure`, "average", or else `edges` are the edges of one forest. A forest that the
+    rows choose ("tree", "map") is chosen again by `update`, and without each row by leave-one-out.
     """
 
     edges: Any
@@ -70,6 +75,9 @@ class ForestAverage(abc.ABC):
 
     if TYPE_CHECKING:  # of `ConjugateFamily`
 
+        def log_predictive(self, X: Any) -> Array:
+            """(N, C) log p(x | y = c)."""
+
         def scaled(self, factors: Mapping[str, float]) -> Self:
             """Hyper-parameters times factors."""
 
@@ -77,15 +85,76 @@ class ForestAverage(abc.ABC):
         """As `scaled` (`PriorChoices`)."""
         return self.scaled(factors)
 
+    @property
+    def chooses(self) -> bool:
+        """Whether the rows choose the forest."""
+        return self.structure in ("tree", "map")
+
+    @property
+    def no_evidence(self) -> str:
+        """Of a forest that the same rows chose: their density given it is no evidence."""
+        if not self.chooses:
+            return ""
+        return (
+            f"structure={self.structure!r} has chosen the forests from the same rows, whose "
+            "density given them is too high by what the choice fits; structure='average' has an "
+            "evidence"
+        )
+
+    def chosen(self, log_weights: Any) -> Array:
+        """(C, D, D) edges of the heaviest forests under (D, D) log weights of each class."""
+        roots = self.root_weight if self.structure == "map" else [None] * len(self.root_weight)
+        return np.array([best_forest(w, rho)[0] for w, rho in zip(log_weights, roots, strict=True)])
+
+    def over_all(self) -> Self:
+        """The same counts, over all forests in place of the one that was chosen."""
+        if not self.chooses:
+            return self
+        every = np.ones((len(self.edges), 1, 1))
+        return replace(self, structure="average", edges=every)  # type: ignore[type-var]
+
+    def log_predictive_without(self, X: Any, y: Array, weight: Array) -> tuple[Array, Array]:
+        """By the cgf, as any family's; a forest that rows choose is chosen without each row."""
+        if not self.chooses:
+            return removal_by_cgf(self, X, y, weight)  # type: ignore[arg-type] # conjugate
+        every, out, left = self.over_all(), self.log_predictive(X), np.ones(len(X))
+        whole = self.log_weights
+        for c in np.unique(y):
+            i, j = every.neighbours[c]
+            one = replace(self, root_weight=self.root_weight[[c]])  # type: ignore[type-var]
+            own = np.flatnonzero(y == c)
+            for part in row_blocks(len(own), len(i)):
+                rows = own[part]
+                cells, w = self.cells(X[rows]), weight[rows]
+                gone, gone_edges = every.changes(c, cells, -w)
+                back, back_edges = every.changes(c, cells, 1 - w)
+                for k, row in enumerate(rows):
+                    log_w = np.array(whole[c])
+                    log_w[i, j] += gone_edges[k]
+                    log_w[j, i] = log_w[i, j]
+                    in_it = one.chosen([log_w])[0][i, j] > 0
+                    base = gone[k].sum() + gone_edges[k, in_it].sum()
+                    out[row, c] = back[k].sum() + back_edges[k, in_it].sum() - base
+                    left[row] = digits_left(out[row, c], base, w[k])
+        return out, left
+
     def other_scales(self, given: Self) -> list[Self]:
         """No edges: no root weight within reach of the search undoes edges that are certain."""
         if self.is_forest or given.root_weight is not None:
             return []
         return [replace(self, edges=np.zeros_like(self.edges))]  # type: ignore[type-var]
 
-    def given_edges(self, n_classes: int, n_features: int) -> Array:
-        """`edges` as given, checked: (C, D, D), or (C, 1, 1) ones where all are allowed."""
+    def given_edges(self, n_classes: int, n_features: int, resolved: bool) -> Array:
+        """`edges` as given, checked: (C, D, D), or (C, 1, 1) ones where all are allowed.
+
+        `resolved`: the family is resolved, and a forest that rows choose is in its `edges`.
+        """
         refuse_unknown("structure", self.structure, get_args(StructureName))
+        if self.chooses and self.edges is not None and not resolved:
+            raise ValueError(
+                f"structure={self.structure!r} chooses the edges by the rows: give edges= with "
+                "structure='fixed', or with 'average' those that may be"
+            )
         if self.edges is None:
             if self.structure == "fixed":
                 raise ValueError("structure='fixed' needs edges=: which columns are neighbours")
@@ -246,6 +315,8 @@ def best_forest(log_w: Array, root_weight: float | None) -> tuple[Array, float]:
     root_weight : float, or None for a single tree
     """
     n_features = len(log_w)
+    # equal evidences differ by rounding, in which counts less a row and counts without it differ
+    log_w = np.round(log_w, _TIE)
     if root_weight is None:
         parents = heaviest_tree(log_w)
         roots = 0.0

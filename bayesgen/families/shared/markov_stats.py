@@ -9,7 +9,10 @@ import numpy as np
 
 from bayesgen.families.contract import Stats
 from bayesgen.families.errors import refuse_negative
-from bayesgen.families.names import CLASS
+from bayesgen.families.names import (
+    CLASS,
+    TOKENS,
+)
 from bayesgen.families.records import array
 from bayesgen.families.shared.ngrams import (
     GramIndex,
@@ -129,6 +132,9 @@ def every_ngram(n_classes: int, order: int, n_tokens: int) -> MarkovStats:
 class NgramFamily:
     """What families of documents with the fields order, n_tokens, length, grams, counts share."""
 
+    describes: ClassVar[str] = TOKENS
+    holds: ClassVar[str] = "token"
+    kind: ClassVar[str] = "text"
     missing: ClassVar[str] = (
         "a document is a sequence of tokens, and a gap in it has no context to follow; leave the "
         "token out, or give it a name of its own"

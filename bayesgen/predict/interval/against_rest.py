@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from scipy.special import logit, ndtri
 
-from bayesgen.numerics.special import Array
-from bayesgen.predict.draws import Sample, log_sum_of_others
+from bayesgen.numerics.special import Array, log_sum_of_others
+from bayesgen.predict.draws import Sample
 from bayesgen.predict.interval.laws import Law
 from bayesgen.predict.interval.request import IntervalRequest
 

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from bayesgen.numerics.rows import Matrix
-from bayesgen.numerics.special import Array
+from bayesgen.numerics.special import Array, log_odds_against_rest
 from bayesgen.posterior.model import ClassModel
 from bayesgen.predict.draws import (
     REPLICATES,
     Sample,
     block_rows,
     log_joint_draws,
-    log_odds_against_rest,
     percentile_error,
     replicates,
 )

@@ -69,6 +69,28 @@ def test_probabilities_are_those_of_counts_in_dictionaries(order, discount, weig
         close(posterior.probabilities(grams).sum(axis=1), np.ones(1), 1e-12)
 
 
+def test_what_a_row_leaves_is_no_rounding():
+    """Counts of a row alone are 0 without it, whatever order tenths were added in."""
+    rng = np.random.default_rng(391)
+    order = int(rng.integers(2, 5))
+    documents = [rng.integers(3, size=n) for n in rng.integers(1, 30, size=4)]
+    weight = rng.choice([0.1, 0.2, 0.3, 0.7, 0.9], size=4)
+    family = InterpolatedMarkov(order, 3, 0.0, 1e-14, 1e-14)  # strengths that roundings outweigh
+
+    def posterior(rows):
+        own = texts(*[documents[i] for i in rows])
+        stats = family.stats(own, np.zeros(len(rows), dtype=int), 1, weight[rows])
+        return family.resolve(stats).update(stats)
+
+    every = np.arange(4)
+    found, _ = posterior(every).log_predictive_without(
+        texts(*documents), np.zeros(4, dtype=int), weight
+    )
+    for i in every:
+        left = posterior(np.delete(every, i))
+        close(found[i], left.log_predictive(texts(documents[i]))[0], 1e-9)
+
+
 def test_prior_loo_moves_the_strengths_and_keeps_what_was_given():
     rng = np.random.default_rng(1)
     X = ["".join(rng.choice(list("aab" if c else "abb"), 9)) for c in np.arange(40) % 2]

@@ -1,11 +1,8 @@
 """Bits: against SciPy's beta-binomial, enumeration, a numerical optimiser, and worked numbers."""
 
-from itertools import product
-
 import numpy as np
 import pytest
 from scipy import sparse, stats
-from scipy.optimize import minimize_scalar
 from scipy.special import polygamma
 
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
@@ -13,8 +10,6 @@ from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.shared.removal_by_cgf import removal_by_cgf
 
 # 13 samples of two bits: class 0 once (1, 1); class 1 four times each of the other three rows
-SAMPLES = np.array([[1, 1]] + 4 * [[1, 0], [0, 1], [0, 0]])
-LABELS = np.array([0] + 12 * [1])
 
 
 def fitted(X, y, n_classes, weight=None, **prior):
@@ -49,94 +44,6 @@ def test_predictive_is_the_beta_binomial_of_one_trial():
     np.testing.assert_allclose(posterior.log_predictive(X), expected, rtol=1e-9)
 
 
-def test_predictive_of_all_rows_sums_to_one():
-    posterior, _ = fitted(*some_rows(missing=0.2), 3, alpha=0.1)
-    everything = np.array(list(product([0, 1], repeat=5)))
-    np.testing.assert_allclose(np.exp(posterior.log_predictive(everything)).sum(axis=0), 1)
-
-
-def test_evidence_of_all_sequences_sums_to_one():
-    family, y = BetaBernoulli(alpha=0.4, beta=1.7), np.array([0, 0, 1, 0])
-    total = 0.0
-    for bits in product([0, 1], repeat=4):
-        seen = family.stats(np.array(bits)[:, None], y, 2)
-        total += np.exp(family.resolve(seen).log_evidence(seen))
-    assert total == pytest.approx(1, rel=1e-12)
-
-
-def test_thirteen_samples():
-    posterior, seen = fitted(SAMPLES, LABELS, 2)
-    x = np.array([[1, 1]])
-    joint = np.exp(posterior.log_predictive(x)[0]) * [2 / 15, 13 / 15]
-    assert joint[0] / joint.sum() == pytest.approx(1568 / 4493, rel=1e-13)
-    mle = posterior.mle(seen)
-    joint = np.exp(posterior.log_likelihood(x, mle)[0]) * [1 / 13, 12 / 13]
-    assert joint[0] / joint.sum() == pytest.approx(3 / 7, rel=1e-13)
-    jeffreys, _ = fitted(SAMPLES, LABELS, 2, alpha=0.5, beta=0.5)
-    joint = np.exp(jeffreys.log_predictive(x)[0]) * [1.5 / 14, 12.5 / 14]
-    assert joint[0] / joint.sum() == pytest.approx(0.3603412, abs=5e-8)
-
-
-def test_information_of_the_thirteen_samples():
-    posterior, seen = fitted(SAMPLES, LABELS, 2)
-    mle = posterior.information(posterior.mle(seen), np.array([1, 12]) / 13)
-    assert mle[0] == pytest.approx(0.0787269, abs=5e-8)
-    assert mle[0] / np.log(2) == pytest.approx(0.1135789, abs=5e-8)
-    mean = posterior.information(posterior.mean(), np.array([2, 13]) / 15)
-    assert mean[0] == pytest.approx(0.0226386, abs=5e-8)
-
-
-def test_five_bits_from_four_rows():
-    """Class 0: one row of ones; class 1: each bit set in one row of three."""
-    X = np.array([[1, 1, 1, 1, 1], [1, 0, 0, 1, 0], [0, 1, 0, 0, 1], [0, 0, 1, 0, 0]])
-    posterior, _ = fitted(X, np.array([0, 1, 1, 1]), 2)
-    joint = np.exp(posterior.log_predictive(np.ones((1, 5)))[0]) * [2 / 6, 4 / 6]
-    assert joint[0] / joint.sum() == pytest.approx(0.865411, abs=5e-7)
-
-
-def test_sparse_rows_and_narrow_types_are_the_same_rows():
-    X, y = some_rows(missing=0.3)
-    X[np.isnan(X).all(axis=1)] = 1
-    dense, seen = fitted(X, y, 3)
-    theta = dense.draw(np.random.default_rng(1), 4)
-    for other in (sparse.csr_matrix(X), X.astype(np.float32), np.asfortranarray(X)):
-        same, again = fitted(other, y, 3)
-        np.testing.assert_allclose(again.zeros, seen.zeros, rtol=1e-14)
-        np.testing.assert_allclose(
-            same.log_likelihood(other, theta), dense.log_likelihood(X, theta), rtol=1e-12
-        )
-    whole, _ = some_rows()
-    for dtype in (bool, np.uint8, np.int64):
-        np.testing.assert_allclose(
-            dense.log_predictive(whole.astype(dtype)), dense.log_predictive(whole)
-        )
-
-
-def test_a_missing_cell_is_a_dropped_column():
-    X, y = some_rows(missing=0.3)
-    posterior, _ = fitted(X, y, 3)
-    for x in X[:8]:
-        kept = np.flatnonzero(~np.isnan(x))
-        sub = BetaBernoulli(posterior.alpha[:, kept], posterior.beta[:, kept])
-        np.testing.assert_allclose(
-            posterior.log_predictive(x[None]), sub.log_predictive(x[None, kept]), rtol=1e-12
-        )
-    for j in range(X.shape[1]):
-        seen = ~np.isnan(X[:, j])
-        alone, _ = fitted(X[seen, j : j + 1], y[seen], 3)
-        np.testing.assert_allclose(posterior.alpha[:, [j]], alone.alpha, rtol=1e-14)
-        np.testing.assert_allclose(posterior.beta[:, [j]], alone.beta, rtol=1e-14)
-
-
-def test_weights_are_repeated_rows():
-    X, y = some_rows(missing=0.2)
-    weight = np.random.default_rng(2).integers(0, 4, len(y))
-    a, _ = fitted(X, y, 3, weight.astype(float))
-    b, _ = fitted(np.repeat(X, weight, axis=0), np.repeat(y, weight), 3)
-    np.testing.assert_allclose(a.alpha, b.alpha)
-    np.testing.assert_allclose(a.beta, b.beta)
-
-
 def test_real_weights_leave_no_trace_of_rounding():
     """0.1 + 0.2 + ... summed twice in different ways: the zeros of a column of ones are 0."""
     weight = np.random.default_rng(0).random(1001)
@@ -147,16 +54,6 @@ def test_real_weights_leave_no_trace_of_rounding():
     assert posterior.mle(seen)["theta"][0, 0] == 1
     with np.errstate(divide="ignore"):
         assert posterior.log_likelihood(np.zeros((1, 1)), posterior.mle(seen)) == -np.inf
-
-
-def test_map_is_the_mode():
-    posterior, _ = fitted(*some_rows(), 3, alpha=1.5, beta=2.5)
-    for c, j in np.ndindex(3, 5):
-        density = stats.beta(posterior.alpha[c, j], posterior.beta[c, j])
-        best = minimize_scalar(
-            lambda p, density=density: -density.logpdf(p), bounds=(0, 1), method="bounded"
-        )
-        assert posterior.map()["theta"][c, j] == pytest.approx(best.x, abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -197,26 +94,6 @@ def test_cumulants_are_polygammas():
         cumulants(posterior, x, [1, 1, 0], radius, 3), both, rtol=1e-9
     )  # the classes are independent
     assert not np.isfinite(posterior.cgf(x[None], np.array([-cells[0].min() - 0.5, 0, 0])))
-
-
-def test_draws_converge_to_the_predictive():
-    X, y = some_rows(missing=0.2)
-    posterior, _ = fitted(X, y, 3)
-    theta = posterior.draw(np.random.default_rng(3), 20_000)
-    ratio = np.exp(posterior.log_likelihood(X[:6], theta) - posterior.log_predictive(X[:6]))
-    mcse = ratio.std(axis=0) / np.sqrt(len(ratio))
-    assert np.all(np.abs(ratio.mean(axis=0) - 1) < 4.5 * mcse)
-
-
-def test_linear_form_is_the_rule():
-    X, y = some_rows()
-    posterior, _ = fitted(X, y, 3, alpha=2, beta=2)
-    for theta in (None, posterior.map(), {"theta": np.full((3, 5), 0.3)}):
-        w, w0 = posterior.linear_form(theta)
-        expected = (
-            posterior.log_predictive(X) if theta is None else posterior.log_likelihood(X, theta)
-        )
-        np.testing.assert_allclose(X @ w.T + w0, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_huge_counts():

@@ -6,12 +6,11 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy import sparse, stats
-from scipy.optimize import minimize
 from scipy.special import polygamma
 
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.dirichlet_categorical import CategoricalStats, DirichletCategorical
-from bayesgen.families.errors import NotLinearError, UndefinedEstimateError
+from bayesgen.families.errors import UndefinedEstimateError
 
 SIZES = (3, 2, 4, 1)
 
@@ -77,21 +76,6 @@ def test_two_categories_are_a_bit():
         theirs.information(theirs.update(b).mean(), weights),
         rtol=1e-10,
     )
-
-
-def test_predictive_of_all_rows_sums_to_one():
-    posterior, _ = fitted(*some_rows(missing=0.2), alpha=0.2)
-    everything = np.array(list(product(*map(range, SIZES))))
-    np.testing.assert_allclose(np.exp(posterior.log_predictive(everything)).sum(axis=0), 1)
-
-
-def test_evidence_of_all_sequences_sums_to_one():
-    family, y = DirichletCategorical(0.4, n_categories=(3,)), np.array([0, 0, 1, 0])
-    total = 0.0
-    for codes in product(range(3), repeat=4):
-        seen = family.stats(np.array(codes)[:, None], y, 2)
-        total += np.exp(family.resolve(seen).log_evidence(seen))
-    assert total == pytest.approx(1, rel=1e-12)
 
 
 # -- categories never seen -------------------------------------------------------------------
@@ -168,13 +152,6 @@ def test_the_prior_pseudo_count_of_the_unseen_stays_and_scales():
     np.testing.assert_array_equal(posterior.scaled({"alpha": 3.0}).new, np.full((3, 4), 6.0))
     fixed, _ = fitted(*some_rows(), alpha=2.0, new=0.5)
     np.testing.assert_array_equal(fixed.new, np.full((3, 4), 0.5))
-
-
-def test_a_black_swan():
-    X, y = np.array([[0], [0], [1]]), np.array([0, 0, 1])
-    posterior, seen = fitted(X, y, 2, n_categories=(3,))
-    assert np.all(posterior.log_likelihood(np.array([[2]]), posterior.mle(seen)) == -np.inf)
-    assert np.isfinite(posterior.log_predictive(np.array([[2]]))).all()
 
 
 # -- category sets ---------------------------------------------------------------------------
@@ -259,81 +236,7 @@ def test_codes_that_are_none_are_refused_in_training():
 # -- kinds of rows ---------------------------------------------------------------------------
 
 
-def test_sparse_rows_and_narrow_types_are_the_same_rows():
-    X, y = some_rows(missing=0.3)
-    weight = np.random.default_rng(3).gamma(2.0, size=len(y))
-    dense, seen = fitted(X, y, weight=weight)
-    X[0, 0], X[1, 2] = -1, 9
-    theta = dense.draw(np.random.default_rng(1), 4)
-    mle = dense.mle(seen)
-    t = np.random.default_rng(4).normal(size=(2, len(y), 3)) * 0.1 * (1 + 1j)
-    for other in (sparse.csr_matrix(X), sparse.csr_array(X), X.astype("f4"), np.asfortranarray(X)):
-        for method in (
-            lambda f, x: f.log_predictive(x),
-            lambda f, x: f.log_likelihood(x, theta),
-            lambda f, x: f.log_likelihood(x, mle),
-            lambda f, x: f.cgf(x, t),
-            lambda f, x: f.cgf(x, t[0, 0]),
-        ):
-            np.testing.assert_allclose(method(dense, other), method(dense, X), rtol=1e-11)
-    X, _ = some_rows()
-    for dtype in (np.uint8, np.int32, np.float32):
-        _, again = fitted(sparse.csr_matrix(X.astype(dtype)), y)
-        np.testing.assert_array_equal(again.counts, fitted(X.astype(dtype), y)[1].counts)
-        np.testing.assert_array_equal(
-            dense.log_predictive(X.astype(dtype)), dense.log_predictive(X)
-        )
-
-
-def test_a_t_for_each_row_is_as_good_as_one_for_all():
-    X, y = some_rows(missing=0.2)
-    posterior, _ = fitted(X, y)
-    X[0, 0] = -1
-    t = np.random.default_rng(0).normal(size=(len(y), 3)) * 0.2
-    together = posterior.cgf(X, t)
-    alone = [posterior.cgf(X[i : i + 1], t[i])[0] for i in range(len(y))]
-    np.testing.assert_allclose(together, alone, rtol=1e-10, atol=1e-12)
-
-
-def test_a_missing_cell_is_a_dropped_column():
-    X, y = some_rows(missing=0.4)
-    posterior, _ = fitted(X, y)
-    for x in X[:8]:
-        kept = np.flatnonzero(~np.isnan(x))
-        sub = replace(posterior, alpha=posterior.alpha[:, kept], new=posterior.new[:, kept])
-        np.testing.assert_allclose(
-            posterior.log_predictive(x[None]), sub.log_predictive(x[None, kept]), atol=1e-13
-        )
-
-
-def test_weights_are_repeated_rows():
-    X, y = some_rows(missing=0.2)
-    weight = np.random.default_rng(2).integers(0, 4, len(y))
-    _, a = fitted(X, y, weight=weight.astype(float))
-    _, b = fitted(np.repeat(X, weight, axis=0), np.repeat(y, weight))
-    np.testing.assert_allclose(a.counts, b.counts)
-    _, c = fitted(sparse.csr_matrix(X), y, weight=weight.astype(float))
-    np.testing.assert_allclose(c.counts, b.counts)
-
-
 # -- estimates -------------------------------------------------------------------------------
-
-
-def test_map_is_the_mode():
-    alpha = np.array([[[1.5, 3.0, 2.2, 0.0]], [[1.1, 1.3, 4.0, 0.0]]])
-    family = DirichletCategorical(alpha)
-    for c in range(2):
-        a = alpha[c, 0, :3]
-        best = minimize(
-            lambda p, a=a: -np.sum((a - 1) * np.log(p)),
-            np.full(3, 1 / 3),
-            bounds=[(1e-9, 1)] * 3,
-            constraints={"type": "eq", "fun": lambda p: p.sum() - 1},
-            method="SLSQP",
-            options={"ftol": 1e-14},
-        )
-        np.testing.assert_allclose(family.map()["theta"][c, 0, :3], best.x, atol=1e-5)
-        assert family.map()["theta"][c, 0, 3] == 0
 
 
 @pytest.mark.parametrize(
@@ -388,36 +291,6 @@ def test_the_domain_of_the_cgf_is_that_of_the_row_itself():
     assert np.isfinite(expected[0])
     assert not np.isfinite(expected[1])
     np.testing.assert_allclose(family.cgf(sparse.csr_matrix(X), t), expected, rtol=1e-12)
-
-
-def test_draws_converge_to_the_predictive():
-    X, y = some_rows(missing=0.2)
-    posterior, _ = fitted(X, y)
-    X[0, 0] = -1
-    theta = posterior.draw(np.random.default_rng(3), 20_000)
-    assert np.all(theta["theta"][:, :, 1, 2:] == 0)
-    ratio = np.exp(posterior.log_likelihood(X[:6], theta) - posterior.log_predictive(X[:6]))
-    mcse = ratio.std(axis=0) / np.sqrt(len(ratio))
-    assert np.all(np.abs(ratio.mean(axis=0) - 1) < 4.5 * mcse + 1e-9)
-
-
-def test_simulated_codes_have_their_frequencies():
-    posterior, _ = fitted(*some_rows(), alpha=0.3)
-    rng, n = np.random.default_rng(0), 40_000
-    codes = posterior.simulate(rng, posterior.mean(), np.full(n, 1))
-    assert codes.dtype == np.int64
-    for j, k in enumerate(SIZES):
-        p = posterior.mean()["theta"][1, j]
-        share = np.bincount(codes[:, j], minlength=4) / n
-        assert np.all(np.abs(share - p) <= 4.5 * np.sqrt(p * (1 - p) / n))
-        assert codes[:, j].max() < k
-
-
-def test_no_linear_form_of_codes():
-    posterior, _ = fitted(*some_rows())
-    for theta in (None, posterior.mean()):
-        with pytest.raises(NotLinearError, match="not in the codes"):
-            posterior.linear_form(theta)
 
 
 # -- extremes --------------------------------------------------------------------------------

@@ -21,7 +21,6 @@ from tests.graphs import PYTHON
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
     import pymc as pm
-    import pytensor
 
 NAN = np.nan
 SIZES = [1, 3]
@@ -84,44 +83,6 @@ def test_densities_of_the_observed_cells_are_scipys(covariance):
             log_p = stats.multivariate_normal.logpdf(X[i, seen], mean, part)
             terms.append(np.log(theta["weight"][s, c, k]) + log_p)
         assert found[s, i, c] == pytest.approx(logsumexp(terms), rel=1e-9, abs=1e-9)
-
-
-@pytest.mark.slow  # of the likelihood, tests/laws/test_pymc.py is fast
-@pytest.mark.parametrize("covariance", ["full", "diagonal"])
-def test_the_density_of_rows_in_pymc_is_that_of_numpy(covariance):
-    """Of the potential; and the gradient that NUTS follows is that of finite differences."""
-    rng = np.random.default_rng(2)
-    X, y = rng.normal(size=(8, 2)), np.repeat([0, 1], 4)
-    X[3, 0] = X[5, 1] = NAN
-    own = family(covariance)
-    model = ClassModel(np.ones(2), own).to_pymc(COORDS | own.coords(), X=X, y=y)
-    at = model.initial_point()
-    for name in at:
-        at[name] = rng.normal(scale=0.5, size=np.shape(at[name]))
-    values = [model.rvs_to_values[v] for v in model.free_RVs]
-    names = list(own.params)
-    outputs = model.replace_rvs_by_values([model[k] for k in names])
-    turn = pytensor.function(values, outputs, mode=PYTHON, on_unused_input="ignore")
-    theta = dict(zip(names, turn(*(at[v.name] for v in values)), strict=True))
-    np.testing.assert_allclose(theta["weight"].sum(axis=1), 1.0, rtol=1e-12)
-    assert np.all(theta["weight"][0, 1:] == 0)
-    expected = own.log_likelihood(X, theta)[np.arange(8), y].sum()
-    log_p = model.compile_logp(vars=[model["x"]], mode=PYTHON)
-    assert float(log_p(at)) == pytest.approx(expected, rel=1e-10)
-    slope = model.compile_dlogp(mode=PYTHON)(at)
-    whole = model.compile_logp(mode=PYTHON)
-    direction = {v.name: rng.normal(size=np.shape(at[v.name])) for v in values}
-    up, down = ({k: at[k] + h * direction[k] for k in at} for h in (1e-6, -1e-6))
-    along = sum(
-        float(np.sum(part * direction[v.name].ravel()))
-        for v, part in zip(values, _parts(slope, values, at), strict=True)
-    )
-    assert along == pytest.approx(float(whole(up) - whole(down)) / 2e-6, rel=1e-5)
-
-
-def _parts(flat: np.ndarray, values: list[Any], at: dict[str, np.ndarray]) -> list[np.ndarray]:
-    ends = np.cumsum([np.size(at[v.name]) for v in values])
-    return np.split(flat, ends[:-1])
 
 
 def test_weights_by_breaking_a_stick_are_dirichlet():

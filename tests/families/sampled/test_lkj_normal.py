@@ -19,10 +19,8 @@ from tests.graphs import PYTHON
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
     import pymc as pm
-    import pytensor
 
 NAN = np.nan
-COORDS = {"class": ["a", "b"], "feature": list("uvw"), "feature_bis": list("uvw")}
 
 
 def drawn_theta(shared: bool, n: int = 3) -> dict[str, np.ndarray]:
@@ -112,43 +110,6 @@ def test_densities_of_the_observed_cells_are_scipys(shared):
             part = (sd[:, None] * omega * sd)[np.ix_(seen, seen)]
             expected = stats.multivariate_normal.logpdf(X[i, seen], theta["mu"][s, c, seen], part)
         assert found[s, i, c] == pytest.approx(expected, rel=1e-9, abs=1e-9)
-
-
-@pytest.mark.slow  # of the likelihood, tests/laws/test_pymc.py is fast
-@pytest.mark.parametrize(("missing_cells", "shared"), [(0.3, False), (0.0, True)])
-def test_the_density_of_rows_in_pymc_is_that_of_numpy(shared, missing_cells):
-    """Of the potential, and of the gradient that NUTS follows."""
-    rng = np.random.default_rng(5)
-    family = LKJNormal(location=np.zeros(3), scale=np.ones(3), shared=shared)
-    X, y = rng.normal(size=(40, 3)), np.repeat([0, 1], 20)
-    X[rng.random(X.shape) < missing_cells] = NAN
-    model = ClassModel(np.ones(2), family).to_pymc(COORDS, X=X, y=y)
-    at = model.initial_point()
-    for name in at:
-        at[name] = rng.normal(scale=0.5, size=np.shape(at[name]))
-    values = [model.rvs_to_values[v] for v in model.free_RVs]
-    names = list(family.params)
-    theta = pytensor.function(
-        values,
-        model.replace_rvs_by_values([model[k] for k in names]),
-        mode=PYTHON,
-        on_unused_input="ignore",
-    )(*(at[v.name] for v in values))
-    theta = dict(zip(names, theta, strict=True))
-    expected = family.log_likelihood(X, theta)[np.arange(40), y].sum()
-    log_p = model.compile_logp(vars=[model["x"]], mode=PYTHON)
-    assert float(log_p(at)) == pytest.approx(expected, rel=1e-10)
-    slope = model.compile_dlogp(mode=PYTHON)(at)
-    whole = model.compile_logp(mode=PYTHON)
-    k = 0
-    for v in values:
-        for cell in np.ndindex(np.shape(at[v.name])):
-            up, down = ({**at, v.name: at[v.name].copy()} for _ in range(2))
-            up[v.name][cell] += 1e-5
-            down[v.name][cell] -= 1e-5
-            difference = float(whole(up) - whole(down)) / 2e-5
-            assert slope[k] == pytest.approx(difference, rel=1e-4, abs=1e-4)
-            k += 1
 
 
 def test_simulated_rows_have_the_moments():

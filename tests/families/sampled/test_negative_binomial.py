@@ -195,17 +195,6 @@ def _order(model: Any) -> list[str]:
     return [v.name for v in [*model.basic_RVs, *model.potentials]]
 
 
-@pytest.mark.parametrize("exposure", [False, True])
-def test_unlabelled_rows_with_gaps_have_the_same_density(exposure):
-    X = rows(exposure)
-    X[[1, 4, 5], [1, 2, 3]] = np.nan
-    family = resolved(exposure, X)
-    with pm.Model(coords=coords(family) | {"obs_id": np.arange(12)}):
-        theta = {k: pm.Data(k, v) for k, v in THETA.items()}
-        found = family.pymc_log_likelihood(sparse.csr_matrix(X), theta).eval(mode=PYTHON)
-    np.testing.assert_allclose(found, family.log_likelihood(X, THETA), rtol=1e-9)
-
-
 def test_a_prior_of_the_rates_replaces_the_hierarchy():
     family = replace(resolved(False), mu=pm.Gamma.dist(2, 1), delta=pm.HalfNormal.dist(1))
     model = ClassModel(np.ones(C), family).to_pymc(coords(family))

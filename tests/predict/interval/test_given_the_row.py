@@ -1,11 +1,15 @@
 """Intervals given the training rows, and given the row too: mixtures, kinds, weights, coverage."""
 
+from types import SimpleNamespace
+
+import mpmath as mp
 import numpy as np
 import pytest
 from scipy import sparse, stats
 from scipy.special import expit, logsumexp
 
 import bayesgen as bg
+from bayesgen.families.capabilities import SharedVariances
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
 from bayesgen.families.conjugate.normal_inverse_gamma import density_draws
 from bayesgen.posterior.model import ClassModel
@@ -302,3 +306,31 @@ def test_distances_given_the_row_are_those_of_a_model_that_has_learned_it(label)
     theirs = density_draws.distances(learned, np.random.default_rng(0), row, 5, None)
     for a, b in zip(ours[:2], theirs[:2], strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-10)
+
+
+def test_cumulants_given_variances_are_those_of_a_noncentral_chi_square():
+    """Taylor coefficients of log E exp(s a), a = -|z/sqrt(kappa) + delta|^2/2 of d columns."""
+    u, kappa, d = np.array([[[0.7], [3.0]], [[0.0], [1.2]]]), np.array([2.0, 0.6]), np.array([3, 1])
+
+    class Given:
+        def capability(self, kind):
+            return self if kind is SharedVariances else None
+
+        def distance_draws(self, points, X, n, at):
+            return u.copy(), kappa, d
+
+    model = SimpleNamespace(family=Given(), alpha=np.ones(2))
+    joints = Joints(model, np.zeros((2, 1)), np.arange(2), np.array([0.5, 0.5]), None)
+    found, loc, scale = joints._given_variances(None, 1, slice(None), None)
+    for i, c in np.ndindex(2, 2):
+
+        def log_mgf(s, i=i, c=c):
+            q = 1 + s / kappa[c]
+            return -mp.mpf(int(d[i])) / 2 * mp.log(q) - s * u[i, c, 0] / (2 * q)
+
+        k = [mp.factorial(r) * v for r, v in enumerate(mp.taylor(log_mgf, 0, 5))]
+        sd = mp.sqrt(k[2])
+        expected = [k[1] + np.log(0.5), sd, k[3] / sd**3, k[4] / sd**4, k[5] / sd**5]
+        own = [field[i, c] for field in found[:5]]
+        np.testing.assert_allclose(own, np.array(expected, dtype=float), rtol=1e-9)
+        np.testing.assert_allclose([loc[i, c, 0], scale[i, c, 0]], own[:2], rtol=1e-9)

@@ -96,6 +96,11 @@ class Columns(ConjugateFamily):
             own = None if theta is None else _part(theta, name, family)
             yield Block(columns, family, None if stats is None else stats.parts[k], own, f"{name}_")
 
+    @property
+    def no_evidence(self) -> str:
+        """Of the first block that says why."""
+        return next((why for f in self.families if (why := f.no_evidence)), "")
+
     def with_blocks(self, families: Sequence[ConjugateFamily]) -> Self:
         """The same columns, described by other families."""
         return replace(self, families=tuple(families))
@@ -104,6 +109,10 @@ class Columns(ConjugateFamily):
         """What the blocks' own capabilities make up."""
         found: K | None = product(self, kind)
         return found
+
+    def with_strength(self, k: float) -> Self:
+        """Block by block."""
+        return self.with_blocks([f.with_strength(k) for f in self.families])
 
     def pooled(self) -> Self:
         """Block by block."""

@@ -24,7 +24,14 @@ from scipy.special import xlogy
 from bayesgen.families.conjugate.dirichlet_categorical import cumulants
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import NotLinearError, refuse_negative, refuse_undefined
-from bayesgen.families.names import CATEGORY, CLASS, FEATURE, FEATURE_CATEGORY, Method
+from bayesgen.families.names import (
+    CATEGORY,
+    CLASS,
+    FEATURE,
+    FEATURE_CATEGORY,
+    PROBABILITY,
+    Method,
+)
 from bayesgen.families.records import array
 from bayesgen.families.shared.category_codes import (
     Codes,
@@ -119,6 +126,9 @@ class DirichletCategorical(ConjugateFamily):
            [0.083, 0.125]])
     """
 
+    describes: ClassVar[str] = PROBABILITY
+    holds: ClassVar[str] = "category"
+    kind: ClassVar[str] = "categorical"
     sparse: ClassVar[bool] = True
     statistics: ClassVar[type[Stats]] = CategoricalStats
     tunable: ClassVar[tuple[str, ...]] = ("alpha",)

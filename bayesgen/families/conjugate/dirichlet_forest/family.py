@@ -43,6 +43,7 @@ from bayesgen.families.names import (
     FEATURE,
     FEATURE_BIS,
     PARENT_CATEGORY,
+    PROBABILITY,
     StructureName,
 )
 from bayesgen.families.records import array
@@ -72,7 +73,8 @@ class DirichletForest(ForestAverage, ConjugateFamily):
     levels : array (feature,) of int, or None
         Numbers of categories. None: as many for every feature as the training rows have.
     edges : array broadcasting to (class, feature, feature_bis), or None
-        Of an average 0 where two columns cannot be neighbours; else the edges. Symmetric.
+        Of an average 0 where two columns cannot be neighbours; else the edges. Symmetric. Rows
+        choose those of "tree" and "map".
     pairs : array (class, feature, feature_bis, category, category_bis), or None
         Counts behind a posterior. None: zeros, a prior.
     structure : {"average", "tree", "map", "fixed"}
@@ -92,8 +94,12 @@ class DirichletForest(ForestAverage, ConjugateFamily):
            [0.145]])
     """
 
+    describes: ClassVar[str] = PROBABILITY
+    holds: ClassVar[str] = "code"
+    kind: ClassVar[str] = "binned"
     statistics: ClassVar[type[Stats]] = ForestStats
     tunable: ClassVar[tuple[str, ...]] = ("strength", "root_weight")
+    pseudo_counts: ClassVar[tuple[str, ...]] = ("strength",)
     missing: ClassVar[str] = (
         "which columns depend on each other is known from complete pairs alone: pairwise counts of "
         "incomplete rows have no common margins"
@@ -187,7 +193,7 @@ class DirichletForest(ForestAverage, ConjugateFamily):
         if seen.shape[-1] > width and seen[..., width:].any():
             raise ValueError(f"the rows have codes beyond the {width} declared categories")
         pairs = np.zeros((*seen.shape[:3], width, width)) if self.pairs is None else self.pairs
-        edges = self.given_edges(n_classes, n_features)
+        edges = self.given_edges(n_classes, n_features, self.pairs is not None)
         strength, root_weight = (
             None if value is None else broadcast_prior(name, value, (n_classes,))
             for name, value in (("strength", self.strength), ("root_weight", self.root_weight))
@@ -201,15 +207,10 @@ class DirichletForest(ForestAverage, ConjugateFamily):
             edges=edges,
         )
         known = known._with_strengths(seen[..., :width, :width])
-        if self.structure in ("tree", "map") and self.edges is None:
-            total = known.pairs + seen[..., :width, :width]
-            roots = known.root_weight if self.structure == "map" else [None] * n_classes
-            best = [
-                best_forest(w, rho)[0]
-                for (_, w), rho in zip(known._evidences(total), roots, strict=True)
-            ]
-            known = replace(known, edges=np.array(best))
-        return known
+        if not self.chooses or self.edges is not None:
+            return known
+        best = known.update(ForestStats(seen)).edges
+        return replace(known, edges=best)
 
     def _with_strengths(self, seen: Array) -> Self:
         """Strength and root weight at the largest evidence of counts (C, D, D, K, K)."""
@@ -231,7 +232,7 @@ class DirichletForest(ForestAverage, ConjugateFamily):
         looked_for = (free[0], free[1] and self.structure in ("average", "map"))
         tables: dict[float, Any] = {}
 
-        looking = self.structure in ("tree", "map") and self.edges.shape[-1] == 1
+        looking = self.chooses and self.edges.shape[-1] == 1
 
         def evidence(strength: float, root_weight: float) -> float:
             if strength not in tables:
@@ -249,13 +250,14 @@ class DirichletForest(ForestAverage, ConjugateFamily):
         return known(*strengths.search(evidence, n_features, looked_for))
 
     def update(self, stats: ForestStats) -> Self:
-        """The counts of pairs added."""
+        """The counts of pairs added; by them a forest that rows choose is chosen anew."""
         width = self.pairs.shape[-1]
         beyond = padded(stats.pairs, width)
         outside = np.arange(beyond.shape[-1]) >= self.levels[:, None]
         if (beyond.sum(axis=(0, 2, 4)) * outside).any():
             raise ValueError("a feature has codes beyond its declared categories")
-        return replace(self, pairs=self.pairs + beyond[..., :width, :width])
+        new = replace(self, pairs=self.pairs + beyond[..., :width, :width])
+        return replace(new, edges=new.chosen(new.log_weights)) if self.chooses else new
 
     # -- closed forms ----------------------------------------------------------------------------
 

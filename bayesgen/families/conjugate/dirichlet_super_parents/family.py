@@ -39,7 +39,15 @@ from bayesgen.families.conjugate.dirichlet_super_parents.statistics import (
 )
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import UndefinedEstimateError
-from bayesgen.families.names import CATEGORY, CELL, CLASS, FEATURE, PARENT_CATEGORY, PARENT_CELL
+from bayesgen.families.names import (
+    CATEGORY,
+    CELL,
+    CLASS,
+    FEATURE,
+    PARENT_CATEGORY,
+    PARENT_CELL,
+    PROBABILITY,
+)
 from bayesgen.families.records import array
 from bayesgen.families.shared.category_codes import declared_codes
 from bayesgen.families.shared.densities import density_by_draws
@@ -87,6 +95,9 @@ class DirichletSuperParents(ConjugateFamily):
            [0.125]])
     """
 
+    describes: ClassVar[str] = PROBABILITY
+    holds: ClassVar[str] = "code"
+    kind: ClassVar[str] = "binned"
     statistics: ClassVar[type[Stats]] = SuperParentStats
     tunable: ClassVar[tuple[str, ...]] = ("strength",)
     missing: ClassVar[str] = (

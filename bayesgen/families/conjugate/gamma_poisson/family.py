@@ -17,7 +17,11 @@ from scipy import sparse
 from bayesgen.families.conjugate.gamma_poisson.count_information import count_information
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import NotLinearError, refuse_undefined
-from bayesgen.families.names import CLASS, FEATURE
+from bayesgen.families.names import (
+    CLASS,
+    FEATURE,
+    PROBABILITY,
+)
 from bayesgen.families.records import array
 from bayesgen.families.shared.densities import density_by_draws, log_gamma_density, log_product
 from bayesgen.families.shared.density_cumulants import (
@@ -113,6 +117,9 @@ class GammaPoisson(ConjugateFamily):
     array([[0.237, 0.125]])
     """
 
+    describes: ClassVar[str] = PROBABILITY
+    holds: ClassVar[str] = "count"
+    kind: ClassVar[str] = "poisson"
     sparse: ClassVar[bool] = True
     statistics: ClassVar[type[Stats]] = PoissonStats
     tunable: ClassVar[tuple[str, ...]] = ("shape", "rate")

@@ -29,14 +29,19 @@ from bayesgen.families.conjugate.normal_inverse_wishart.family import NormalInve
 from bayesgen.families.conjugate.normal_inverse_wishart.scatter import ScatterStats
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import UndefinedEstimateError
-from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, StructureName
+from bayesgen.families.names import (
+    CLASS,
+    DENSITY,
+    FEATURE,
+    FEATURE_BIS,
+    StructureName,
+)
 from bayesgen.families.records import array
 from bayesgen.families.shared import forest_cumulants
 from bayesgen.families.shared.densities import density_by_draws
 from bayesgen.families.shared.forests import ForestAverage, best_forest
 from bayesgen.families.shared.gaussian import unit_information
 from bayesgen.families.shared.hyperparameters import broadcast_prior
-from bayesgen.families.shared.removal_by_cgf import removal_by_cgf
 from bayesgen.families.shared.strengths import START, search, value
 from bayesgen.numerics.rows import has_nan
 from bayesgen.numerics.special import Array, log1p, log_gamma_difference
@@ -85,6 +90,9 @@ class NormalForest(ForestAverage, ConjugateFamily):
            [-2.648]])
     """
 
+    describes: ClassVar[str] = DENSITY
+    holds: ClassVar[str] = "real"
+    kind: ClassVar[str] = "gaussian"
     statistics: ClassVar[type[Stats]] = ScatterStats
     tunable: ClassVar[tuple[str, ...]] = ("kappa", "nu", "psi")
     missing: ClassVar[str] = (
@@ -191,7 +199,7 @@ class NormalForest(ForestAverage, ConjugateFamily):
         full = NormalInverseWishart(mu, 1.0, n_features + 2.0, psi).resolve(stats).psi
         if self.psi is None:
             full = full * (nu / nu[0])[:, None, None]
-        edges = self.given_edges(n_classes, n_features)
+        edges = self.given_edges(n_classes, n_features, self.log_w is not None)
         ignored = np.array(np.broadcast_to(ignored, n_features))
         if ignored.any():
             edges = edges * ~(ignored | ignored[:, None])
@@ -206,13 +214,13 @@ class NormalForest(ForestAverage, ConjugateFamily):
             shift=shift,
             ignored=ignored,
         )
-        looking = self.structure in ("tree", "map") and self.edges is None
+        looking = self.chooses and self.edges is None
         return known._with_structure(stats, looking)
 
     def _with_structure(self, stats: ScatterStats, looking: bool) -> Self:
         """The weight of roots and the best forests, where they are not given."""
         n_classes = len(self.mu)
-        rows = self.update(stats)
+        rows = replace(self, structure="average").update(stats)
         root_weight = self.root_weight
         if root_weight is None:
             singles = np.zeros(self.mu.shape)
@@ -231,10 +239,7 @@ class NormalForest(ForestAverage, ConjugateFamily):
             root_weight = rho
         known = replace(self, root_weight=broadcast_prior("root_weight", root_weight, (n_classes,)))
         if looking:
-            rhos = known.root_weight if self.structure == "map" else [None] * n_classes
-            best = [best_forest(w, rho)[0] for w, rho in zip(rows.log_w, rhos, strict=True)]
-            live = ~(self.ignored | self.ignored[:, None])
-            known = replace(known, edges=np.array(best) * live)
+            known = replace(known, edges=known.chosen(rows.log_w))
         return known
 
     def update(self, stats: ScatterStats) -> Self:
@@ -242,6 +247,7 @@ class NormalForest(ForestAverage, ConjugateFamily):
         whole = NormalInverseWishart(self.mu, self.kappa, self.nu, self.psi, self.shift)
         new = whole.update(stats)
         before, after = (_log_pair_constants(f.nu, f.psi) for f in (whole, new))
+        log_w = self.log_w + np.where(self.ignored | self.ignored[:, None], 0.0, after - before)
         return replace(
             self,
             mu=new.mu,
@@ -249,8 +255,20 @@ class NormalForest(ForestAverage, ConjugateFamily):
             nu=new.nu,
             psi=new.psi,
             shift=new.shift,
-            log_w=self.log_w + np.where(self.ignored | self.ignored[:, None], 0.0, after - before),
+            log_w=log_w,
+            edges=self.chosen(log_w) if self.chooses else self.edges,
         )
+
+    def chosen(self, log_weights: Any) -> Array:
+        """(C, D, D) edges of the heaviest forests, of columns that are not left out."""
+        found: Array = super().chosen(log_weights) * ~(self.ignored | self.ignored[:, None])
+        return found
+
+    def over_all(self) -> Self:
+        """Over all forests of columns that are not left out."""
+        every = super().over_all()
+        live = ~(self.ignored | self.ignored[:, None])
+        return replace(every, edges=every.edges * live) if self.ignored.any() else every
 
     # -- closed forms ----------------------------------------------------------------------------
 
@@ -313,17 +331,17 @@ class NormalForest(ForestAverage, ConjugateFamily):
         return z, (np.square(a - b) + 2 * (1 - np.abs(r)) * a * b) / self._left(c)
 
     def log_predictive_without(self, X: Any, y: Array, weight: Array) -> tuple[Array, Array]:
-        """As any family's, by the cgf; and what is left of the least sum of squares."""
-        left = np.ones(len(X))
+        """As of any forests; and what is left of the least sum of squares."""
+        left, every = np.ones(len(X)), self.over_all()
         for c in np.unique(y):
             rows = np.flatnonzero(y == c)
-            z, q = self._distances(c, self.cells(X[rows]))
+            z, q = every._distances(c, self.cells(X[rows]))
             furthest = np.maximum(np.square(z).max(axis=1), q.max(axis=1, initial=0.0))
             kappa, w = self.kappa[c], weight[rows]
             rest = kappa - w
             taken = w * kappa / np.where(rest > 0, rest, 1.0) * furthest
             left[rows] = np.where(rest > 0, 1 - taken, 0.0)
-        log_x, kept = removal_by_cgf(self, X, y, weight)
+        log_x, kept = super().log_predictive_without(X, y, weight)
         return log_x, np.minimum(left, kept)
 
     def log_predictive(self, X: Any) -> Array:

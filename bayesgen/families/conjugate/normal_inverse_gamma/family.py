@@ -37,7 +37,11 @@ from bayesgen.families.conjugate.normal_inverse_gamma.normal_densities import no
 from bayesgen.families.conjugate.normal_inverse_gamma.statistics import GaussianStats
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import NotLinearError, refuse_undefined, refuse_unknown
-from bayesgen.families.names import CLASS, FEATURE
+from bayesgen.families.names import (
+    CLASS,
+    DENSITY,
+    FEATURE,
+)
 from bayesgen.families.records import array
 from bayesgen.families.shared.densities import (
     density_by_draws,
@@ -106,8 +110,12 @@ class NormalInverseGamma(ConjugateFamily):
     array([[-1.591, -2.841]])
     """
 
+    describes: ClassVar[str] = DENSITY
+    holds: ClassVar[str] = "real"
+    kind: ClassVar[str] = "gaussian"
     statistics: ClassVar[type[Stats]] = GaussianStats
     tunable: ClassVar[tuple[str, ...]] = ("kappa", "nu", "sigma2")
+    pseudo_counts: ClassVar[tuple[str, ...]] = ("kappa", "nu")
     attributes: ClassVar[Mapping[str, str]] = {"theta_": "mu", "means_": "mu", "var_": "sigma2"}
     separable: ClassVar[bool] = True
 

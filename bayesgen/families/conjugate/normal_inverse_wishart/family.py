@@ -35,7 +35,12 @@ from bayesgen.families.conjugate.normal_inverse_wishart.default_scale import shr
 from bayesgen.families.conjugate.normal_inverse_wishart.scatter import ScatterStats
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import UndefinedEstimateError, refuse_undefined
-from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS
+from bayesgen.families.names import (
+    CLASS,
+    DENSITY,
+    FEATURE,
+    FEATURE_BIS,
+)
 from bayesgen.families.records import array
 from bayesgen.families.shared import gaps
 from bayesgen.families.shared.gaussian import (
@@ -88,6 +93,9 @@ class NormalInverseWishart(ConjugateFamily):
     array([[-1.556, -3.546]])
     """
 
+    describes: ClassVar[str] = DENSITY
+    holds: ClassVar[str] = "real"
+    kind: ClassVar[str] = "gaussian"
     statistics: ClassVar[type[Stats]] = ScatterStats
     tunable: ClassVar[tuple[str, ...]] = ("kappa", "nu", "psi")
     attributes: ClassVar[Mapping[str, str]] = {"means_": "mu", "covariance_": "Sigma"}
@@ -452,6 +460,10 @@ class NormalInverseWishart(ConjugateFamily):
         out = super().scaled({k: f for k, f in factors.items() if k != "nu"})
         limit = self.dim - 1
         return replace(out, nu=limit + (self.nu - limit) * factors.get("nu", 1.0))
+
+    def with_strength(self, k: float) -> Self:
+        """By `strengthened`: psi moves with nu."""
+        return self.strengthened({"kappa": k, "nu": k})
 
     def strengthened(self, factors: Mapping[str, float]) -> Self:
         """nu above its limit, or all of it; psi in proportion, so that E Sigma^-1 stays."""

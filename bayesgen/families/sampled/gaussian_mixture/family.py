@@ -42,7 +42,13 @@ import numpy as np
 from scipy.special import expit, logit
 
 from bayesgen.families.contract import Family, Theta
-from bayesgen.families.names import CLASS, COMPONENT, FEATURE, FEATURE_BIS
+from bayesgen.families.names import (
+    CLASS,
+    COMPONENT,
+    DENSITY,
+    FEATURE,
+    FEATURE_BIS,
+)
 from bayesgen.families.records import array, prior_object
 from bayesgen.families.sampled.gaussian_mixture.clusters import first_point, renumbering
 from bayesgen.families.shared import gaps
@@ -84,6 +90,9 @@ class GaussianMixture(Family):
     covariance : {"full", "diagonal"}
     """
 
+    describes: ClassVar[str] = DENSITY
+    holds: ClassVar[str] = "real"
+    kind: ClassVar[str] = "gaussian mixture"
     sums_rows: ClassVar[bool] = True
 
     mu: Any = prior_object()

@@ -1,0 +1,291 @@
+"""PyMC models of classifiers with a closed form: their names, labels, class weights and draws.
+
+That a family's graph is its closed form is asked by ``tests/laws/test_pymc.py``; what PyMC makes of
+draws of the closed form, by ``tests/datatree/test_arviz.py``.
+"""
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse, stats
+
+import bayesgen as bg
+from bayesgen.families.capabilities import SamplerCoordinates
+from bayesgen.posterior.model import ClassModel
+from tests.graphs import PYTHON
+from tests.laws.cases import within_mcse
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
+    import pymc as pm
+    from pytensor.compile.mode import Mode
+
+RNG = np.random.default_rng(0)
+N, Y = 30, np.array(list("abc"))[np.arange(30) % 3]
+CODES = np.arange(N) % 3
+
+
+@dataclass
+class Case:
+    """A classifier with its rows, fitted once."""
+
+    clf: Any
+    X: Any
+
+    @cached_property
+    def fitted(self) -> Any:
+        return self.clf.fit(self.X, Y)
+
+    @cached_property
+    def encoded(self) -> Any:
+        return self.fitted._encode(self.fitted._read(self.X, reset=False))
+
+
+def _table(*n_categories: int) -> np.ndarray:
+    columns = [RNG.integers(0, k, N) for k in n_categories]
+    for k, column in zip(n_categories, columns, strict=True):
+        column[:k] = np.arange(k)  # every category is seen
+    return np.array([[f"{k}{v}" for v in c] for k, c in zip("pqrs", columns, strict=False)]).T
+
+
+def _with_gaps(X: np.ndarray) -> np.ndarray:
+    X = X.astype(object if X.dtype.kind in "US" else float)
+    X[2, 1] = X[5, 0] = np.nan
+    return X
+
+
+BITS = (RNG.random((N, 4)) < 0.4).astype(float)
+COUNTS = RNG.poisson(2.0, (N, 4)).astype(float)
+TEXTS = ["".join(RNG.choice(list("xyz"), RNG.integers(1, 8))) for _ in range(N)]
+REALS = RNG.normal(size=(N, 3)) @ [[1.0, 0.8, 0.0], [0.0, 0.6, 0.0], [0.5, 0.0, 20.0]]
+REALS += CODES[:, None] * [1.0, -0.5, 30.0] + [5.0, -3.0, 200.0]
+CONSTANT = REALS.copy()
+CONSTANT[:, 1] = 7.0
+MIXED = pd.DataFrame(_with_gaps(REALS)[:, :2], columns=["p", "q"]).assign(
+    bit=RNG.random(N) < 0.4, word=RNG.choice(["u", "v", "w"], N)
+)
+PSI = np.array([[3.0, 1.0, 0.0], [1.0, 2.0, 4.0], [0.0, 4.0, 300.0]])
+CASES = {
+    "bernoulli-missing": Case(bg.BernoulliNB(), _with_gaps(BITS)),
+    "categorical-shared": Case(bg.CategoricalNB(0.7), RNG.integers(0, 3, (N, 3))),
+    "categorical-ragged": Case(bg.CategoricalNB(0.7), _table(3, 1, 2, 4)),
+    "categorical-missing": Case(bg.CategoricalNB(2.0), _with_gaps(_table(2, 4, 1))),
+    "categorical-constant": Case(bg.CategoricalNB(), _table(1, 1)),
+    "multinomial-sparse": Case(bg.MultinomialNB(), sparse.csr_matrix(COUNTS)),
+    "poisson": Case(bg.PoissonNB(2.0, 0.5), COUNTS),
+    "markov": Case(bg.MarkovNB(order=2, alpha=1.3), TEXTS),
+    "gaussian-missing": Case(bg.GaussianNB(), _with_gaps(REALS)),
+    "gaussian-tied-constant": Case(bg.GaussianNB(variance="tied"), CONSTANT),
+    "mixed": Case(bg.MixedNB(), MIXED),
+    "linear-constant": Case(bg.LinearDiscriminant(), CONSTANT),
+    "quadratic-own-prior": Case(bg.QuadraticDiscriminant(nu0=[3.0, 5.0, 7.0], psi0=PSI), REALS),
+    "quadratic-one-feature": Case(bg.QuadraticDiscriminant(), REALS[:, :1]),
+}
+SLOW = ("categorical-shared", "categorical-constant", "gaussian-tied-constant")
+SLOW += ("quadratic-one-feature",)
+every_case = pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=name, marks=pytest.mark.slow if name in SLOW else ())
+        for name, case in CASES.items()
+    ],
+)
+PADDED = tuple(case for name, case in CASES.items() if name.startswith("categorical"))
+
+
+@pytest.fixture(autouse=True)
+def _third_parties() -> Iterator[None]:
+    """Deprecations inside PyTensor, PyMC and ArviZ are for them to mend."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=DeprecationWarning)
+        warnings.filterwarnings("ignore", category=FutureWarning)
+        yield
+
+
+@every_case
+def test_rows_statistics_and_closed_form_have_one_log_density(case: Case) -> None:
+    """The class weights and labels included: differences between points are those in NumPy."""
+    clf = case.fitted
+    models = [clf.to_pymc(case.X, Y, likelihood="rows"), clf.to_pymc()]
+    by_rows, by_statistics = (m.compile_logp(jacobian=False, mode=PYTHON) for m in models)
+    names = list(clf.prior_.params)
+    theta_of = models[0].compile_fn(
+        models[0].replace_rvs_by_values([models[0][name] for name in names]),
+        inputs=models[0].value_vars,
+        mode=PYTHON,
+        on_unused_input="ignore",
+    )
+    start = models[0].initial_point(0)
+    for _ in range(2):
+        point = {name: v + 0.3 * RNG.normal(size=v.shape) for name, v in start.items()}
+        found = float(by_rows(point))
+        assert float(by_statistics(point)) == pytest.approx(found, rel=1e-9)
+        if clf.prior_.family.capability(SamplerCoordinates) is not None or case in PADDED:
+            continue  # PyMC's variables are not theta: the laws have their Jacobian
+        theta = dict(zip(names, map(np.asarray, theta_of(point)), strict=True))
+        rows = clf.prior_.family.log_likelihood(case.encoded, theta)[np.arange(N), CODES]
+        prior = stats.dirichlet.logpdf(theta["pi"], clf.prior_.alpha)
+        if "markov" not in type(clf).__name__.lower():  # whose prior alone lists every context
+            prior += clf.prior_.family.log_density({k: theta[k] for k in names if k != "pi"})
+            expected = rows.sum() + np.log(theta["pi"])[CODES].sum() + prior
+            assert found == pytest.approx(float(expected), rel=1e-9)
+
+
+@every_case
+def test_variables_are_those_of_the_closed_form_draws(case: Case) -> None:
+    clf = case.fitted
+    draws = clf.posterior_["posterior"]
+    names = set(draws.data_vars)
+    rows = clf.to_pymc(case.X, Y, likelihood="rows")
+    for model in (clf.to_pymc(), rows, clf.to_pymc(observed=False)):
+        assert {v.name for v in model.free_RVs + model.deterministics} == names
+        for name in names:
+            dims = draws[name].dims[2:]
+            assert tuple(model.named_vars_to_dims.get(name, ())) == dims
+            for dim in dims:
+                assert list(model.coords[dim]) == draws[dim].values.tolist()
+        assert model.str_repr()
+        assert model.table() is not None
+    assert "label" in [v.name for v in rows.observed_RVs]
+
+
+@every_case
+def test_the_prior_is_sampled_by_pymc(case: Case) -> None:
+    """Draws by PyMC have the dims of ours, and the expected log density of theta is ours."""
+    clf, family = case.fitted, case.fitted.prior_.family
+    with clf.to_pymc(observed=False):
+        tree = pm.sample_prior_predictive(draws=400, random_seed=1, compile_kwargs={"mode": PYTHON})
+    prior, posterior = tree["prior"], clf.posterior_["posterior"]
+    assert set(prior.data_vars) == set(posterior.data_vars)
+    for name, draws in prior.data_vars.items():
+        assert draws.dims == posterior[name].dims
+        assert draws.shape[2:] == posterior[name].shape[2:]
+    if "feature_category" in prior.dims:
+        return assert_cells(case, prior["theta"])
+    if "markov" in type(clf).__name__.lower():
+        return np.testing.assert_allclose(prior["theta"].sum("token"), 1.0)
+    ours = family.draw(np.random.default_rng(2), 4000)
+    theirs = {name: prior[name].values[0] for name in family.params}
+    expected = family.log_density(ours)
+    error = expected.std() / np.sqrt(len(expected))
+    found = family.log_density(theirs)
+    slack = 5 * np.hypot(error, found.std() / np.sqrt(len(found)))
+    assert abs(found.mean() - expected.mean()) < slack + 1e-9
+    for name, value in ours.items():  # of quantities whose moments exist
+        centre = np.median(value, axis=0)
+        within_mcse(
+            np.arctan(theirs[name] - centre) - np.arctan(value[:400] - centre), 0.0 * centre, name
+        )
+    return None
+
+
+def assert_cells(case: Case, theta: Any) -> None:
+    """The cells are the categories of each column by name, and add up to 1 in each."""
+    expected = [
+        (column, category)
+        for column, known in zip(case.fitted._feature_names(), case.fitted.categories_, strict=True)
+        for category in known
+    ]
+    assert theta["feature_category"].values.tolist() == [f"{j}, {k}" for j, k in expected]
+    assert (theta > 0).all()
+    for column in case.fitted._feature_names():
+        own = [j == column for j, _ in expected]
+        np.testing.assert_allclose(theta.isel(feature_category=own).sum("feature_category"), 1.0)
+
+
+@pytest.mark.parametrize("name", ["mixed", "quadratic-own-prior", "categorical-ragged"])
+def test_graph_is_drawn(name: str) -> None:
+    pytest.importorskip("graphviz")
+    model = CASES[name].fitted.to_pymc(CASES[name].X, Y, likelihood="rows")
+    assert "label" in pm.model_to_graphviz(model).source
+
+
+def test_ragged_theta_has_the_jacobian_of_pymc_s_simplex() -> None:
+    """Row by row the density of the free coordinates is that of a Dirichlet of its own."""
+    alpha = np.array([[[2.0, 1.0, 0.5], [1.0, 3.0, 0.0], [1.0, 0.0, 0.0]]])
+    family = bg.families.DirichletCategorical(alpha, new=1.0)
+    coords = {"class": ["a"], "feature": list("pqr"), "category": range(3)}
+    with pm.Model(coords=coords) as ragged:
+        family.to_pymc()
+    with pm.Model() as parts:
+        pm.Dirichlet("three", alpha[0, 0])
+        pm.Dirichlet("two", alpha[0, 1, :2])
+    ours, theirs = (m.compile_logp(mode=PYTHON) for m in (ragged, parts))
+    for _ in range(3):
+        z = RNG.normal(size=3)
+        (value,) = ragged.value_vars
+        assert ours({value.name: z[None]}) == pytest.approx(
+            theirs({"three_simplex__": z[:2], "two_simplex__": z[2:]}), rel=1e-12
+        )
+
+
+def test_one_feature_of_a_multinomial_is_no_random_variable() -> None:
+    model = bg.MultinomialNB().fit(COUNTS[:, :1], Y).to_pymc()
+    assert [v.name for v in model.free_RVs] == ["pi"]
+    assert [v.name for v in model.deterministics] == ["theta"]
+
+
+@pytest.mark.parametrize("estimator", [bg.MultinomialNB, bg.PoissonNB])
+def test_fractional_counts_go_through_statistics(estimator: Any) -> None:
+    clf = estimator().fit(COUNTS + 0.25, Y)
+    assert np.isfinite(clf.to_pymc().compile_logp(mode=PYTHON)(clf.to_pymc().initial_point()))
+    with pytest.raises(ValueError, match="likelihood='statistics'"):
+        clf.to_pymc(COUNTS + 0.25, Y, likelihood="rows")
+
+
+def test_rows_that_the_model_has_no_place_for_are_refused() -> None:
+    X = _table(2, 3)
+    clf = bg.CategoricalNB().fit(X, Y)
+    X[0, 0] = "new"
+    with pytest.raises(ValueError, match=r"column 0 holds .* in row 0, which is not among"):
+        clf.to_pymc(X, Y, likelihood="rows")
+    text = bg.MarkovNB(order=2, vocabulary="abcd").fit(["abab", "bab", "abc"], list("xyz"))
+    with pytest.raises(ValueError, match="contexts that are not among the"):
+        text.to_pymc(["dab"], ["x"], likelihood="rows")
+    linear = bg.LinearDiscriminant().fit(REALS, Y)
+    with pytest.raises(ValueError, match="missing cells"):
+        linear.to_pymc(_with_gaps(REALS), Y, likelihood="rows")
+
+
+def test_counts_of_a_markov_posterior_are_pseudo_counts() -> None:
+    """A posterior used as the prior of more documents is the posterior of all."""
+    clf = bg.MarkovNB(order=2).fit(TEXTS, Y)
+    posterior: ClassModel = clf.model_
+    model = posterior.to_pymc(clf._coords())
+    log_p = model.compile_logp(jacobian=False, mode=PYTHON)
+    alpha = posterior.family.dense()
+    start = model.initial_point(0)
+    values = []
+    for _ in range(2):
+        point = {name: v + 0.3 * RNG.normal(size=v.shape) for name, v in start.items()}
+        pi, theta = (np.asarray(v) for v in _simplexes(model, point))
+        want = stats.dirichlet.logpdf(pi, posterior.alpha)
+        for p, a in zip(theta.reshape(-1, 3), alpha.reshape(-1, 3), strict=True):
+            want += stats.dirichlet.logpdf(p / p.sum(), a)
+        values.append((float(log_p(point)), want))
+    for found, want in values:
+        assert found == pytest.approx(want, rel=1e-9)
+
+
+def _simplexes(model: Any, point: dict[str, np.ndarray]) -> list[np.ndarray]:
+    """Pi and theta at a point of the free coordinates."""
+    outputs = model.replace_rvs_by_values([model["pi"], model["theta"]])
+    return model.compile_fn(outputs, inputs=model.value_vars, mode=PYTHON)(point)
+
+
+def test_an_offset_costs_no_digits() -> None:
+    """At 1e8 the log density of the statistics is that of the centred rows."""
+    shifted = REALS + 1e8
+    near = bg.GaussianNB().fit(shifted - 1e8, Y).to_pymc()
+    far = bg.GaussianNB().fit(shifted, Y).to_pymc()
+    mode = Mode(linker="py", optimizer="fast_run")  # rewrites cancel the shift
+    a, b = near.compile_logp(mode=mode), far.compile_logp(mode=mode)
+    point = near.initial_point(0)
+    point = {name: v + 0.3 * RNG.normal(size=v.shape) for name, v in point.items()}
+    assert b(point) == pytest.approx(a(point), rel=1e-11)

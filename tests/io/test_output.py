@@ -1,0 +1,113 @@
+"""Files that are written: where, with which mode, and what a killed writer leaves behind."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import bayesgen as bg
+from bayesgen.io.output import check_target, replacing
+
+CLF = bg.GaussianNB().fit(np.arange(12.0).reshape(6, 2), [0, 1] * 3)
+
+
+def put(path, text):
+    with replacing(path) as temporary:
+        temporary.write_text(text)
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o755])
+def test_a_replaced_file_keeps_its_mode(mode, tmp_path):
+    path = tmp_path / "model.nc"
+    CLF.save(path)
+    path.chmod(mode)
+    CLF.save(path)
+    assert path.stat().st_mode & 0o7777 == mode
+
+
+def test_a_private_file_is_private_while_it_is_written(tmp_path):
+    path = tmp_path / "private"
+    path.write_text("old")
+    path.chmod(0o600)
+    with replacing(path) as temporary:
+        assert temporary.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_root_does_not_take_files_away(tmp_path):
+    path = tmp_path / "theirs"
+    path.write_text("old")
+    os.chown(path, 12345, 23456)
+    put(path, "new")
+    assert (path.stat().st_uid, path.stat().st_gid) == (12345, 23456)
+
+
+def test_a_read_only_file_is_refused(tmp_path):
+    path = tmp_path / "model.nc"
+    path.write_text("old")
+    path.chmod(0o444)
+    with pytest.raises(PermissionError, match=r"model\.nc: it is read-only"):
+        CLF.save(path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("length", [200, 245, 246, 255])
+def test_every_name_that_the_file_system_has(length, tmp_path):
+    path = tmp_path / f"{'n' * (length - 3)}.nc"
+    CLF.save(path)
+    bg.load(path)
+
+
+def test_a_name_that_is_too_long(tmp_path):
+    with pytest.raises(OSError, match=r"cannot write .*File name too long"):
+        CLF.save(tmp_path / ("n" * 256))
+
+
+def test_links(tmp_path):
+    loop, to, link = (tmp_path / name for name in ("loop", "to", "link"))
+    loop.symlink_to(loop)
+    with pytest.raises(OSError, match=r"cannot write .*loop: Too many levels of symbolic links"):
+        CLF.save(loop)
+    link.symlink_to(to)
+    put(link, "new")
+    assert link.is_symlink()
+    assert to.read_text() == "new"
+    with pytest.raises(FileNotFoundError, match="is not a folder"):
+        check_target(tmp_path / "nothere" / ".." / "to")
+
+
+def test_hidden_files_of_the_user_stay(tmp_path):
+    kept = [tmp_path / name for name in (".c.nc.20240131", ".c.nc.deadbeef", ".bayesgen-notes.tmp")]
+    for path in kept:
+        path.write_text("kept")
+    chunks = [(np.arange(12.0).reshape(6, 2), [0, 1] * 3)] * 3
+    for _ in range(2):
+        bg.fit_stream(bg.GaussianNB(), chunks, checkpoint=tmp_path / "c.nc", every=1)
+    assert sorted(tmp_path.iterdir()) == sorted([*kept, tmp_path / "c.nc"])
+
+
+def test_what_a_killed_writer_leaves_goes_with_the_next_write(tmp_path):
+    path, other = tmp_path / "out", tmp_path / "other"
+    code = (
+        "import os, sys; from bayesgen.io.output import replacing\n"
+        "with replacing(sys.argv[1]) as temporary:\n"
+        "    temporary.write_text('half'); os.kill(os.getpid(), 9)"
+    )
+    for target in (path, other):
+        killed = subprocess.run([sys.executable, "-c", code, target], check=False)
+        assert killed.returncode == -signal.SIGKILL
+    assert len(list(tmp_path.iterdir())) == 2
+    put(path, "new")
+    (left,) = set(tmp_path.iterdir()) - {path}  # of the other target
+    assert left.read_text() == "half"
+    with replacing(other) as first:
+        assert not left.exists()
+        put(other, "second")  # another writer leaves the first alone
+        assert first.exists()
+        first.write_text("first")
+    assert other.read_text() == "first"
+    assert sorted(tmp_path.iterdir()) == [other, path]
