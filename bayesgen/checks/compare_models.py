@@ -11,7 +11,7 @@ import numpy as np
 from bayesgen.checks.compare import refuse_other_classes, rows_of_each, score
 from bayesgen.families.errors import NoPosteriorError
 from bayesgen.families.names import GIVEN_TOTAL, MODEL
-from bayesgen.inference.exponents import ExponentPrior, comparable, fit
+from bayesgen.inference.exponents import ExponentPrior, comparable, sample
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
@@ -104,10 +104,10 @@ def compare_models(
     Notes
     -----
     Exact where the posterior has a closed form: one pass over the rows, no refit. After a fit by
-    draws, Pareto-smoothed importance sampling, with a note where it cannot be trusted. Of a pool,
-    exponents without the row by one Newton step (`LogLinearPool.loo`). A row counts once, whatever
-    its weight, but for the exponents ``pool``. What was chosen from all rows and is not left out
-    (bins, strengths, scales, ``prior="loo"``) is listed at `GenerativeClassifier.loo_log_joint`.
+    draws, Pareto-smoothed importance sampling, with a note where it cannot be trusted; so are the
+    exponents of a pool (`LogLinearPool.loo`). A row counts once, whatever its weight, but for the
+    exponents ``pool``. What was chosen from all rows and is not left out (bins, strengths, scales,
+    ``prior="loo"``) is listed at `GenerativeClassifier.loo_log_joint`.
 
     Which weights: ``stacking`` for the mixture of the models' probabilities that predicts best
     (Yao et al. 2018, Using stacking to average Bayesian predictive distributions); ``pool`` for
@@ -225,9 +225,10 @@ def _stacking(loo: "Mapping[str, ELPDData]") -> tuple[Array, tuple[str, ...]]:
 
 
 def _exponents(joints: list[Array], codes: Array, weight: Array) -> Array:
-    """Exponents of the pool of all models, under the default prior of `LogLinearPool`."""
+    """Mean exponents of the pool of all models, under the default prior of `LogLinearPool`."""
     prior = ExponentPrior(shape=0.5, mean=1 / len(joints), intercept_scale=2.0)
-    return fit(np.stack([comparable(joint) for joint in joints]), codes, weight, prior).exponents
+    scores = np.stack([comparable(joint) for joint in joints])
+    return sample(scores, codes, weight, prior).mean[0]
 
 
 def _what_is_described(clf: Any) -> dict[str, Any]:

@@ -36,16 +36,6 @@ class ExactLOO(ELPDDataLOO):
         )
 
 
-class PoolLOO(ExactLOO):
-    """Leave-one-out of a pool: of its members in closed form, of its exponents by a Newton step."""
-
-    def _header(self) -> str:
-        return (
-            f"Leave-one-out of the {self.target} density of a pool: {self.n_data_points} rows, one "
-            "row at a time, exponents and intercepts without it by one Newton step."
-        )
-
-
 def elpd(
     scores: Array,
     in_sample: Array,
@@ -54,7 +44,6 @@ def elpd(
     pareto_k: Array | None = None,
     n_draws: int = 0,
     n_groups: int | None = None,
-    as_class: type[ExactLOO] = ExactLOO,
 ) -> ELPDDataLOO:
     """Sum, standard error and pointwise terms.
 
@@ -66,7 +55,6 @@ def elpd(
     obs_id : (n,) names of the rows
     pareto_k : (n,), optional
         Of Pareto-smoothed importance sampling from `n_draws` draws; None: `scores` are of no draws.
-    as_class : of the result where there are no draws
     """
     n = len(scores)
     common: dict[str, Any] = {
@@ -79,7 +67,7 @@ def elpd(
         "elpd_i": xr.DataArray(scores, dims=OBS, coords={OBS: obs_id}, name="elpd_i"),
     }
     if pareto_k is None:
-        return as_class(**common, warning=False, good_k=0.7, target=target, n_groups=n_groups)
+        return ExactLOO(**common, warning=False, good_k=0.7, target=target, n_groups=n_groups)
     good_k = largest_good_k(n_draws)
     return ELPDDataLOO(
         **common,

@@ -140,4 +140,5 @@ def _conditioned(
         return {CLASS_WEIGHTS: rng.dirichlet(alpha), **own.start(rng)}
 
     some = own is not None and own.start(np.random.default_rng(0)) is not None
-    return replace(prior, family=family).to_pymc(coords, X=X, y=y), start if some else None
+    model = replace(prior, family=family).to_pymc(coords, X=X, y=y, summed=True)
+    return model, start if some else None

@@ -410,6 +410,7 @@ class Learning(Estimator):
         if group is not None:
             out[POSTERIOR_PREDICTIVE] = group.named(self._feature_names(), rows.at)
         if inference in approximation.APPROXIMATIONS:
+            out.attrs["pareto_k"] = sample_stats.attrs["pareto_k"]
             approximation.warn_unless_close(inference, sample_stats)
         else:
             name = {"nuts": "NUTS", "gibbs": "Gibbs"}[inference]

@@ -403,15 +403,20 @@ class Posterior(Learning):
             (no conjugate prior, no label, or missing cells under a full covariance).
         likelihood : {"statistics", "rows"}
             Potentials of the sufficient statistics, so that a gradient costs the same for 10^3
-            rows as for 10^8; or the rows as given, ``label`` and ``x`` observed. The log
-            posteriors differ by a constant.
+            rows as for 10^8 (of a family without them: rows summed by as few terms as it knows);
+            or the rows as given, ``label`` and ``x`` observed, row by row or cell by cell, so
+            that ``pm.compute_log_likelihood`` scores them. The log posteriors differ by a constant.
+            Rows without a label, or with missing cells under a conjugate prior of covariances,
+            are refused there.
         observed : bool
             False: the prior alone, without rows.
 
         Returns
         -------
         pymc.Model
-            Variable names, dims and coords are those of ``posterior_``.
+            Variable names, dims and coords are those of ``posterior_``. Rows are the data
+            containers ``y``, ``cells`` and, where cells may be missing, ``seen``: ``pm.set_data``
+            gives the model others. Hyper-parameters are ``prior_*``.
 
         Examples
         --------
@@ -435,7 +440,7 @@ class Posterior(Learning):
         if X is not None:
             self._refuse_unseen(self._read(X, reset=False))
         if "model_" not in self.__dict__:
-            return self._pymc_of_rows(X, y)
+            return self._pymc_of_rows(X, y, likelihood)
         if X is None:
             if likelihood == "rows":
                 raise ValueError(
@@ -455,15 +460,21 @@ class Posterior(Learning):
         check_consistent_length(codes, rows.X)
         return rows
 
-    def _pymc_of_rows(self, X: Any, y: Any) -> Any:
+    def _pymc_of_rows(self, X: Any, y: Any, likelihood: str) -> Any:
         """`to_pymc` where sufficient statistics do not hold the rows."""
+        conjugate = self._conjugate()
         if X is None or y is None:
-            raise NoClosedFormError(
-                "the rows of this fit have no sufficient statistics (labels or cells are "
-                "missing), and a classifier keeps no rows: call to_pymc(X, y)"
+            why = (
+                "the rows of this fit have no sufficient statistics (labels or cells are missing)"
+                if conjugate
+                else f"{type(self.prior_.family).__name__} has no sufficient statistics of rows"
             )
+            raise NoClosedFormError(f"{why}, and a classifier keeps no rows: call to_pymc(X, y)")
         rows = self._labelled(X, y, None, reset=False, unlabelled=True)
         labels, codes = rows.coded()
         codes = np.where(codes < 0, -1, self._codes_of(labels)[codes])
         data = sampled.Data(self._encode(rows.X), codes, len(self.classes_))
+        if likelihood == "rows":
+            stats = self._fitted().stats if self._conjugate() else None
+            return sampled.observing(self.prior_, data, self._coords(), stats)
         return sampled.target_under(self.prior_, data).to_pymc(self._coords())

@@ -16,6 +16,7 @@ from bayesgen.families.names import CLASS, OBS, Method
 from bayesgen.numerics.special import Array, log_sum_exp
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.model import Quantity, log_weights
+from bayesgen.posterior.monte_carlo import MISSING_WITHOUT_DENSITY, has_gap
 from bayesgen.predict.probabilities import (
     check_method,
     log_class_probability,
@@ -116,7 +117,11 @@ class Predicting(Estimator):
             raise error.renamed(self.classes_, self._feature_names()) from None
         # NaN, or a row that no class can produce; the sum costs least and is seldom not finite
         if not (np.isfinite(joint.sum()) or np.isfinite(joint.max(axis=1)).all()):
-            refuse_large_cells(self.prior_.family, self._encode(X), self._feature_names)
+            encoded = self._encode(X)
+            refuse_large_cells(self.prior_.family, encoded, self._feature_names)
+            for row in np.flatnonzero(np.isnan(joint).any(axis=1))[:1]:
+                if has_gap(encoded, row):
+                    raise ValueError(f"log p(x) of row {row} is NaN: {MISSING_WITHOUT_DENSITY}")
         return joint
 
     def _scores(

@@ -102,6 +102,8 @@ class Family(Record, abc.ABC):
     statistics: ClassVar[type[Stats]] = Stats  # what `stats` returns, if there are any
     sparse: ClassVar[bool] = False  # whether X may be a CSR matrix
     missing: ClassVar[str] = "marginalised"  # what NaN means; else the reason why it is refused
+    # whether `to_pymc` takes ``summed=True``: rows as one potential, cheaper than row by row
+    sums_rows: ClassVar[bool] = False
     fits_missing: ClassVar[bool] = True  # False: NaN has a closed form in prediction alone
     # True: `log_likelihood` is log p(y = c | x_i, theta), and nothing is said of x
     discriminative: ClassVar[bool] = False
@@ -145,12 +147,16 @@ class Family(Record, abc.ABC):
         prefix : str
             Stands before the name of every variable and dim but ``class``, as in `Columns`.
         X, y : rows (N, D) and their class codes, a tensor (N,)
-            Likelihood of the rows, as the observed variable ``x`` with dims (obs_id, feature).
+            Likelihood of the rows, as the observed variable ``x`` with dims (obs_id, feature): for
+            another y, and other rows in the data container ``cells``, it is theirs.
         stats : Stats
             Likelihood through the sufficient statistics, the potential ``x``: the same function
             of theta up to a constant, at a cost that does not depend on the number of rows.
             Neither: the prior alone. With rows as well: the statistics of the fit, which decide
             on the coordinates that are sampled (`SamplerCoordinates`), and on nothing else.
+
+        A family of `sums_rows` also takes ``summed=True``: the log likelihood of all rows together
+        as the potential ``x``, by as few terms as the family knows, for MCMC.
 
         Returns
         -------

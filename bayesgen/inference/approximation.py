@@ -241,7 +241,9 @@ def _pathfinder(
             "inference='pathfinder' needs pymc-extras: pip install pymc-extras; 'advi' and "
             "'laplace' need nothing else"
         ) from None
-    settings: dict[str, Any] = {"num_draws": draws, "random_seed": seed, "progressbar": progressbar}
+    # one process: pymc-extras' workers import the script again, which hangs without a main guard
+    settings: dict[str, Any] = {"num_draws": draws, "random_seed": seed, "parallel": False}
+    settings["progressbar"] = progressbar
     tree = pmx.fit_pathfinder(model=model, **(settings | options))
     import xarray as xr
 

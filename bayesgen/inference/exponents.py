@@ -1,35 +1,50 @@
-r"""Exponents and intercepts of a log-linear pool of predictives, by convex optimisation.
+r"""Exponents and intercepts of a log-linear pool of predictives, integrated out.
 
-.. math:: p(y_i = c) \propto \exp\Big(\sum_m \eta_m J_{imc} + b_c\Big), \qquad
+.. math:: p(y_i = c \mid \eta, b) \propto \exp\Big(\sum_m \eta_m J_{imc} + b_c\Big), \qquad
           \eta_m \sim \text{Gamma}(a, a M), \qquad b_c \sim \text{Normal}(0, s^2)
 
 J are log joint densities of M members for row i *without that row*: a multinomial logistic
-regression on M + C columns whose coefficients of scores are positive. The mode is taken in the
-coordinates (log eta, b), where the prior of log eta_m has no boundary; in eta the objective
+regression on M + C columns whose coefficients of scores are positive. Predictions are means over
+draws of the posterior of (eta, b), by Hamiltonian Monte Carlo in coordinates z without a boundary,
 
-.. math:: -\sum_i w_i \log p(y_i) - a \sum_m \log \eta_m + a M \sum_m \eta_m
-          + \sum_c b_c^2 / 2 s^2
+.. math:: \eta_m = k |z_m|^p, \qquad p = \max(2, 1 / a), \qquad k = 1 / (p a M)
 
-is convex, so that Newton's method finds its only minimum. The posterior near it is Normal in
-(log eta, b): Laplace's method. Source: Genest, Weerahandi and Zidek (1984), Aggregating opinions
-through logarithmic pooling; Raina et al. (2003), Classification with hybrid generative and
-discriminative models.
+With a = 1/2 the prior of z is exactly standard Normal, and an exponent of 0 is a point like any
+other: log exponents have long tails there, in which Laplace's method and medians go wrong.
+Trajectories may be led by the forces of some of the rows, as long as the density of all decides
+whether they are accepted: the draws are exact. The sum of the intercepts changes no probability
+and has its prior. Sources: Genest, Weerahandi and Zidek (1984), Aggregating opinions through
+logarithmic pooling; Neal (2011), MCMC using Hamiltonian dynamics, section 5.
 """
 
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from bayesgen.inference.diagnostics import LARGEST_R_HAT, SamplingWarning
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array, log_softmax
+from bayesgen.posterior.monte_carlo import largest_good_k, smoothed_weights
 
 FURTHEST = 300.0  # nats below the row's best class: further away is no evidence of more
-_STEPS = 200
-_SMALLEST = 1e-100  # of a prior's number: it and its inverse have squares
+CHAINS, DRAWS = 8, 250  # of each chain, kept
+_THIN = 2  # transitions for each draw that is kept; more where chains disagree
+_ROUNDS = 3  # times that a run may be made longer
+_WARM_UP = 120
+_PATH = 3.0  # length of the longest trajectory, in standard deviations
+_LONGEST = 32  # steps of a trajectory
+_ACCEPTED = 0.8  # share of trajectories that the step size aims at
+_CELLS = 1 << 13  # rows x classes whose forces lead a trajectory
+_NEWTON_STEPS = 200
 _CONVERGED = 1e-10  # of the objective, relative
-_CLASSES = 16  # of a row, the most probable ones, whose curvature is taken out with it
-_HEAVY = 0.1  # share of the weight from which one Newton step is not enough: 10 rows at the most
+_LEAST = 1e-280  # probability from which on it is averaged in logs
+_SMALLEST = 1e-100  # of a prior's number: it and its inverse have squares
+_HEAVY = 0.1  # share of the weight from which a row is left out by new draws
+_REFITS = 10  # rows at the most for which new draws are made
+_TAME = 5.0  # largest importance ratio, in means: below there is no tail to smooth
 
 
 @dataclass(frozen=True)
@@ -66,22 +81,79 @@ class ExponentPrior:
 
 
 class Exponents(NamedTuple):
-    """The mode, and the Normal around it in (log exponents, intercepts)."""
+    """Draws of exponents and intercepts."""
 
-    exponents: Array  # (M,)
-    intercepts: Array  # (C,) zeros where there are none
-    covariance: Array  # (M + C or M, ...) of log exponents and intercepts
+    exponents: Array  # (chain, draw, M)
+    intercepts: Array  # (chain, draw, C) zeros where there are none
 
-    def draw(self, rng: np.random.Generator, n: int) -> tuple[Array, Array]:
-        """(n, M) and (n, C) draws of Laplace's approximation."""
-        n_members = len(self.exponents)
-        values, vectors = np.linalg.eigh(self.covariance)
-        z = rng.standard_normal((n, len(values))) * np.sqrt(np.maximum(values, 0.0))
-        step = z @ vectors.T
-        eta = self.exponents * _factor(step[:, :n_members])
-        intercepts = np.broadcast_to(self.intercepts, (n, len(self.intercepts)))
-        with_intercepts = step.shape[1] > n_members
-        return eta, intercepts + step[:, n_members:] if with_intercepts else intercepts
+    @property
+    def n_draws(self) -> int:
+        """Of all chains."""
+        return int(np.prod(self.exponents.shape[:2]))
+
+    @property
+    def flat(self) -> tuple[Array, Array]:
+        """(S, M) and (S, C), chains in turn."""
+        eta, b = (part.reshape(-1, part.shape[-1]) for part in self)
+        return eta, b
+
+    @property
+    def mean(self) -> tuple[Array, Array]:
+        """(M,) and (C,)."""
+        return self.exponents.mean(axis=(0, 1)), self.intercepts.mean(axis=(0, 1))
+
+    def log_proba(self, scores: Array, offset: Array) -> Array:
+        """(N, C) log of the mean over draws of the class probabilities.
+
+        Parameters
+        ----------
+        scores : (M, N, C) `comparable` log joint densities
+        offset : (C,)
+            Added to the pooled scores.
+        """
+        out = np.empty(scores.shape[1:])
+        for rows, z in self._by_rows(scores, offset):
+            p = np.exp(z)
+            p /= p.sum(axis=0)
+            own = p.mean(axis=2)
+            if (own < _LEAST).any():
+                own = log_mean_exp(z - np.log(np.exp(z).sum(axis=0)))
+            else:
+                np.log(own, out=own)
+            out[rows] = own.T
+        return out
+
+    def _by_rows(self, scores: Array, offset: Array) -> Iterator[tuple[slice, Array]]:
+        """Blocks of rows; (C, n, S) log probabilities up to a constant of each row and draw."""
+        eta, b = self.flat
+        eta, b = np.ascontiguousarray(eta.T), (b + offset).T[:, None]
+        for rows in row_blocks(scores.shape[1], b.size):
+            z = scores[:, rows].transpose(2, 1, 0) @ eta
+            z += b
+            z -= z.max(axis=0)
+            yield rows, z
+
+    def terms(self, scores: Array, offset: Array, pairs: Array) -> tuple[Array, Array]:
+        """Exponents (N, M) and intercepts (N,) whose sum is the log-odds of a pair of classes.
+
+        The log of a ratio of means of a_s and b_s is the mean of log a_s / b_s with weights
+        L(a_s, b_s) / L(a, b), L the logarithmic mean (a - b) / log(a / b): exactly, whatever the
+        classes besides the pair. Source: Vartia (1976), Ideal log-change index numbers.
+        """
+        eta, b = self.flat
+        b = b + offset
+        out, intercept = np.empty((len(pairs), eta.shape[1])), np.empty(len(pairs))
+        for rows, z in self._by_rows(scores, offset):
+            log_p = z - np.log(np.exp(z).sum(axis=0))
+            first, second = pairs[rows].T
+            here = np.arange(len(first))
+            log_a, log_b = log_p[first, here], log_p[second, here]
+            whole = _log_mean(log_mean_exp(log_a), log_mean_exp(log_b))
+            share = np.exp(_log_mean(log_a, log_b) - whole[:, None]) / len(eta)
+            out[rows] = share @ eta
+            of_class = share @ b
+            intercept[rows] = of_class[here, first] - of_class[here, second]
+        return out, intercept
 
 
 def comparable(scores: Array) -> Array:
@@ -96,20 +168,15 @@ def comparable(scores: Array) -> Array:
     return out
 
 
-def pooled(scores: Array, exponents: Array, intercepts: Array) -> Array:
-    """(N, C) log probabilities from `comparable` scores (M, N, C)."""
-    out: Array = log_softmax(np.tensordot(exponents, scores, axes=1) + intercepts)
-    return out
-
-
-def fit(
+def sample(
     scores: Array,
     codes: Array,
     weight: Array,
     prior: ExponentPrior,
     offset: Array | None = None,
+    seed: int | None = None,
 ) -> Exponents:
-    """Mode and Laplace approximation.
+    """Draw exponents and intercepts from their posterior.
 
     Parameters
     ----------
@@ -118,151 +185,145 @@ def fit(
     prior : ExponentPrior
     offset : (C,), optional
         Added to the pooled scores of every row.
+    seed : int, optional
+        None: always the same one.
 
     Raises
     ------
     ValueError
         If there are no rows.
+
+    Warns
+    -----
+    SamplingWarning
+        If chains disagree after the longest run.
     """
-    n_members, n_rows, n_classes = scores.shape
-    if not n_rows:
+    if not scores.shape[1]:
         raise ValueError("exponents need rows to be fitted to")
-    target = _Objective(scores, codes, weight, prior, offset)
-    point = np.zeros(n_members + target.n_intercepts)
-    point[:n_members] = prior.mean
-    value = target.value(point)
-    for _ in range(_STEPS):
-        gradient, hessian = target.slopes(point)
-        step = -_inverse(hessian) @ gradient
-        down = step[:n_members] < 0
-        room = point[:n_members][down] / -step[:n_members][down]
-        length = min(1.0, 0.95 * room.min(initial=np.inf))  # exponents stay positive
-        least = 1e-12 * length  # where the curvature is none, the whole step may be 1e14 long
-        while length > least:
-            trial = point + length * step
-            new = target.value(trial)
-            if new <= value + 1e-4 * length * (gradient @ step):
-                break
-            length /= 2
-        else:
-            break
-        point, change, value = trial, value - new, new
-        if change <= _CONVERGED * (1 + abs(value)):
-            break
-    _, hessian = target.slopes(point)
-    unit = np.ones(len(point))
-    unit[:n_members] = point[:n_members]  # d eta / d log eta
-    covariance = _semidefinite(_inverse(hessian * unit * unit[:, None]))
-    intercepts = np.zeros(n_classes)
-    if target.n_intercepts:
-        intercepts = point[n_members:]
-    return Exponents(point[:n_members], intercepts, covariance)
+    rng = np.random.default_rng(0 if seed is None else seed)
+    target = _Target(scores, codes, weight, prior, offset, rng)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # too long a step: rejected
+        draws = _hamiltonian(target, rng)
+    eta, b = target.exponents(draws)
+    if prior.intercept_scale is not None:  # what no row tells
+        common = rng.normal(0.0, prior.intercept_scale / np.sqrt(b.shape[-1]), (*b.shape[:-1], 1))
+        b = b + common
+    return Exponents(eta, b)
 
 
-def fit_without_each_row(
+def without_each_row(
     found: Exponents,
     scores: Array,
     codes: Array,
     weight: Array,
     prior: ExponentPrior,
     offset: Array | None = None,
-) -> Array:
-    """(N, C) log probabilities of each row under the exponents that the other rows lead to.
+    seed: int | None = None,
+) -> tuple[Array, Array]:
+    """(N, C) log probabilities of each row by the draws that the other rows lead to; Pareto k (N,).
 
-    One Newton step of (log exponents, intercepts) from the mode of all rows, with gradient and
-    Hessian of the row taken out, in place of a fit for each; without rows of a tenth of the weight
-    or more it is fitted anew. Arguments as of `fit`, whose result is `found`. Source: Rad and
-    Maleki (2020), A scalable estimate of the out-of-sample prediction error via approximate
-    leave-one-out cross-validation.
+    Draws from all rows, `found`, with importance ratios that take the row out, Pareto-smoothed
+    where they have a tail. New draws without the row where it has a tenth of the weight or more,
+    and where k says that the weights will not do; k is 0 there, and where there is no tail.
+    Arguments as of `sample`. Source: Vehtari, Gelman and Gabry (2017), Practical Bayesian model
+    evaluation using leave-one-out cross-validation and WAIC.
     """
-    target = _Objective(scores, codes, weight, prior, offset)
-    m, k = target.n_members, target.n_intercepts
-    _, hessian = target.slopes(np.concatenate([found.exponents, found.intercepts[:k]]))
-    unit = np.concatenate([found.exponents, np.ones(k)])  # d eta / d log eta
-    inverse = _inverse(hessian * unit * unit[:, None])
-    n_top = min(_CLASSES, target.n_classes)
-    out = np.empty(scores.shape[1:])
-    for rows in row_blocks(target.n_rows, (n_top + 2) * (m + k) + target.n_classes):
-        j = scores[:, rows].transpose(1, 0, 2)
-        p = np.exp(pooled(scores[:, rows], found.exponents, found.intercepts + target.offset))
-        slopes = found.exponents[:, None] * j
-        mean = np.concatenate([np.einsum("nmc,nc->nm", slopes, p), p[:, :k]], axis=1)
-        top = np.argpartition(-p, n_top - 1, axis=1)[:, :n_top]
-        columns = _Columns(slopes, mean, inverse, k > 0)
-        u, own = columns.solved(top), columns.solved(codes[rows, None])
-        share = weight[rows, None] * np.take_along_axis(p, top, axis=1)
-        within = np.eye(n_top) - share[:, :, None] * columns.along(top, u)
-        x = np.linalg.solve(within, share[:, :, None] * columns.along(top, own))
-        step = -weight[rows, None] * (own[:, 0] + np.einsum("nap,na->np", u, x[:, :, 0]))
-        eta = found.exponents * _factor(step[:, :m])
-        pool = np.einsum("nm,nmc->nc", eta, j) + found.intercepts + target.offset
-        if k:
-            pool += step[:, m:]
-        out[rows] = log_softmax(pool)
-    if target.n_rows > 1:
-        for i in np.flatnonzero(weight >= _HEAVY * weight.sum()):
+    shift = np.zeros(scores.shape[2]) if offset is None else offset
+    out, k = np.empty(scores.shape[1:]), np.zeros(scores.shape[1])
+    for rows, z in found._by_rows(scores, shift):
+        log_p = z - np.log(np.exp(z).sum(axis=0))
+        ratio = -weight[rows, None] * log_p[codes[rows], np.arange(z.shape[1])]
+        log_w = log_softmax(ratio)
+        tail = np.flatnonzero(log_w.max(axis=1) > np.log(_TAME / ratio.shape[1]))
+        if len(tail):
+            log_w[tail], k[rows.start + tail] = smoothed_weights(ratio[tail])
+        out[rows] = log_softmax(log_mean_exp(log_p + log_w).T)
+    again = np.where(weight >= _HEAVY * weight.sum(), np.inf, k)
+    for i in np.argsort(-again, kind="stable")[:_REFITS] if len(codes) > 1 else ():
+        if again[i] > largest_good_k(found.n_draws):
             rest = np.delete(scores, i, axis=1), np.delete(codes, i), np.delete(weight, i)
-            less = fit(*rest, prior, offset)
-            out[[i]] = pooled(scores[:, [i]], less.exponents, less.intercepts + target.offset)
+            out[[i]] = sample(*rest, prior, offset, seed).log_proba(scores[:, [i]], shift)
+            k[i] = 0.0
+    return out, k
+
+
+def log_mean_exp(values: Array) -> Array:
+    """Log of the mean of exp over the last axis."""
+    top = values.max(axis=-1)
+    out: Array = np.log(np.exp(values - top[..., None]).mean(axis=-1)) + top
     return out
 
 
-def _factor(step: Array) -> Array:
-    """What exponents are multiplied by; beyond 30 nats predictions change no more."""
-    return np.asarray(np.exp(np.clip(step, -30.0, 30.0)))
+def _log_mean(log_a: Array, log_b: Array) -> Array:
+    """Log of the logarithmic mean of a and b."""
+    with np.errstate(invalid="ignore"):
+        gap = np.where(log_a == log_b, 0.0, np.abs(log_a - log_b))
+    small = gap < 1e-8  # where the ratio is 1 - gap / 2
+    ratio = np.where(small, 1 - gap / 2, -np.expm1(-gap) / np.where(small, 1.0, gap))
+    return np.asarray(np.maximum(log_a, log_b) + np.log(ratio))
 
 
-def _inverse(hessian: Array) -> Array:
-    """Of a Hessian that is positive definite but for rounding, beside priors of 1e15."""
-    try:
-        return np.linalg.inv(hessian)
-    except np.linalg.LinAlgError:
-        return np.asarray(np.linalg.pinv(hessian, hermitian=True))
+# --------------------------------------------------------------------------------- log posterior
 
 
-def _semidefinite(inverse: Array) -> Array:
-    """The inverse as the covariance that it is but for rounding, beside priors of 1e15."""
-    out = (inverse + inverse.T) / 2
-    values, vectors = np.linalg.eigh(out)
-    return out if values[0] >= 0 else (vectors * np.maximum(values, 0.0)) @ vectors.T
+class _Rows:
+    """Log likelihood of K points (eta, b) at a time, blocks of rows that fit the cache."""
+
+    def __init__(self, scores: Array, codes: Array, weight: Array) -> None:
+        self.n_classes = scores.shape[2]
+        self.of_class = np.bincount(codes, weight, self.n_classes)
+        own = scores[:, np.arange(len(codes)), codes]
+        self.blocks: list[tuple[Array, Array]] = []  # (M, C n) scores less the own class's; weights
+        for rows in row_blocks(len(codes), CHAINS * self.n_classes):
+            j = (scores[:, rows] - own[:, rows, None]).transpose(0, 2, 1)
+            self.blocks.append((np.ascontiguousarray(j).reshape(len(j), -1), weight[rows]))
+
+    def _softmax(self, j: Array, eta: Array, b: Array) -> tuple[Array, Array]:
+        """Unnormalised p (K, C, n) and the log of what they lack to sum to 1 (K, n)."""
+        z = (eta @ j).reshape(len(eta), self.n_classes, -1)
+        z += b[:, :, None]
+        top = z.max(axis=1)
+        z -= top[:, None]
+        return np.exp(z, out=z), top
+
+    def value(self, eta: Array, b: Array) -> Array:
+        """(K,) log likelihood."""
+        out: Array = b @ self.of_class
+        for j, w in self.blocks:
+            z, top = self._softmax(j, eta, b)
+            out -= (np.log(z.sum(axis=1)) + top) @ w
+        return out
+
+    def slopes(self, eta: Array, b: Array) -> tuple[Array, Array]:
+        """Gradients (K, M) and (K, C)."""
+        of_eta, of_b = np.zeros_like(eta), np.tile(self.of_class, (len(b), 1))
+        for j, w in self.blocks:
+            p, _ = self._softmax(j, eta, b)
+            p *= (w / p.sum(axis=1))[:, None]
+            of_eta -= p.reshape(len(p), -1) @ j.T
+            of_b -= p.sum(axis=2)
+        return of_eta, of_b
+
+    def curvature(self, eta: Array, b: Array) -> Array:
+        """(M + C, M + C) minus the Hessian at one point."""
+        m = len(eta)
+        out = np.zeros((m + self.n_classes,) * 2)
+        for j, w in self.blocks:
+            (p,), _ = self._softmax(j, eta[None], b[None])
+            p /= p.sum(axis=0)
+            p_w = p * w
+            j = j.reshape(m, *p.shape)
+            j = j - (j * p).sum(axis=1, keepdims=True)
+            weighted = j * p_w
+            out[:m, :m] += weighted.reshape(m, -1) @ j.reshape(m, -1).T
+            out[:m, m:] += weighted.sum(axis=2)
+            out[m:, m:] += np.diag(p_w.sum(axis=1)) - p_w @ p.T
+        out[m:, :m] = out[:m, m:].T
+        return out
 
 
-class _Columns(NamedTuple):
-    """Slopes of the classes' log scores in (log eta, b), less their mean, for some rows.
-
-    The curvature that a row adds is a sum over classes of such a column times itself, so that the
-    Hessian without the row is inverted from that of all rows (Woodbury), for its `_CLASSES` most
-    probable classes; what the others add is below 1 / `_CLASSES` of the row's own share.
-    """
-
-    of_exponents: Array  # (n, M, C)
-    mean: Array  # (n, M + C or M)
-    inverse: Array
-    with_intercepts: bool
-
-    def solved(self, classes: Array) -> Array:
-        """(n, L, P): the inverse Hessian times the columns of classes (n, L)."""
-        m = self.of_exponents.shape[1]
-        some = np.take_along_axis(self.of_exponents, classes[:, None, :], axis=2)
-        out = some.transpose(0, 2, 1) @ self.inverse[:m]
-        if self.with_intercepts:
-            out += self.inverse[m + classes]
-        out -= (self.mean @ self.inverse)[:, None]
-        return np.asarray(out)
-
-    def along(self, classes: Array, x: Array) -> Array:
-        """(n, K, L): the columns of classes (n, K) times vectors (n, L, P)."""
-        m = self.of_exponents.shape[1]
-        some = np.take_along_axis(self.of_exponents, classes[:, None, :], axis=2)
-        out = some.transpose(0, 2, 1) @ x[:, :, :m].transpose(0, 2, 1)
-        if self.with_intercepts:
-            out += np.take_along_axis(x, m + classes[:, None, :], axis=2).transpose(0, 2, 1)
-        out -= np.einsum("np,nlp->nl", self.mean, x)[:, None]
-        return np.asarray(out)
-
-
-class _Objective:
-    """Minus the log posterior density of (log eta, b) at (eta, b), up to a constant."""
+class _Target:
+    """Log posterior density in coordinates x = (z, v), intercepts b = Q v of sum 0."""
 
     def __init__(
         self,
@@ -271,54 +332,221 @@ class _Objective:
         weight: Array,
         prior: ExponentPrior,
         offset: Array | None,
+        rng: np.random.Generator,
     ) -> None:
-        self.offset: Array = np.zeros(scores.shape[2]) if offset is None else offset
-        self.scores, self.codes, self.weight, self.prior = scores, codes, weight, prior
-        self.n_members, self.n_rows, self.n_classes = scores.shape
-        self.n_intercepts = 0 if prior.intercept_scale is None else self.n_classes
+        n_members, n, n_classes = scores.shape
+        self.offset: Array = np.zeros(n_classes) if offset is None else offset
+        self.m, self.prior = n_members, prior
+        self.rate = prior.shape / prior.mean
+        self.power = max(2.0, 1 / prior.shape)
+        self.unit = 1 / (self.power * self.rate)
+        self.precision = 0.0 if prior.intercept_scale is None else prior.intercept_scale**-2.0
+        self.contrasts = np.zeros((n_classes, 0))
+        if prior.intercept_scale is not None:
+            self.contrasts = np.linalg.svd(np.eye(n_classes) - 1 / n_classes)[0][:, :-1]
+        self.size = n_members + self.contrasts.shape[1]
+        self.rows = self.leading = _Rows(scores, codes, weight)
+        self.mode = self._mode()
+        self.correction: tuple[Array, Array] | None = None
+        if n * n_classes > _CELLS:
+            some = rng.choice(n, _CELLS // n_classes, replace=False)
+            share = weight[some] * (weight.sum() / weight[some].sum())
+            self.leading = _Rows(scores[:, some], codes[some], share)
+            at = self.mode[:n_members], self.contrasts @ self.mode[n_members:] + self.offset
+            slopes = [
+                np.concatenate(r.slopes(at[0][None], at[1][None]), axis=1)[0]
+                for r in (self.rows, self.leading)
+            ]
+            bend = [r.curvature(*at) for r in (self.rows, self.leading)]
+            self.correction = slopes[0] - slopes[1], bend[1] - bend[0]
 
-    def _parts(self, point: Array) -> tuple[Array, Array]:
-        m = self.n_members
-        return point[:m], point[m:] if self.n_intercepts else np.zeros(self.n_classes)
+    def exponents(self, x: Array) -> tuple[Array, Array]:
+        """Exponents (..., M) and intercepts (..., C)."""
+        z, v = x[..., : self.m], x[..., self.m :]
+        return self.unit * np.abs(z) ** self.power, v @ self.contrasts.T
 
-    def value(self, point: Array) -> float:
-        eta, b = self._parts(point)
-        rows = np.arange(self.n_rows)
-        loss = -self.weight @ pooled(self.scores, eta, b + self.offset)[rows, self.codes]
-        a, mean = self.prior.shape, self.prior.mean
-        loss += a * (eta / mean - np.log(eta)).sum()
-        if self.prior.intercept_scale is not None:
-            loss += np.square(b / self.prior.intercept_scale).sum() / 2
-        return float(loss)
+    def value(self, x: Array) -> Array:
+        """(K,) log density."""
+        eta, b = self.exponents(x)
+        z, v = x[:, : self.m], x[:, self.m :]
+        out = self.rows.value(eta, b + self.offset)
+        out -= (np.abs(z) ** self.power).sum(axis=1) / self.power
+        out -= self.precision * np.square(v).sum(axis=1) / 2
+        if (tilt := self.power * self.prior.shape - 1) > 0:
+            out += tilt * np.log(np.abs(z)).sum(axis=1)
+        return out
 
-    def slopes(self, point: Array) -> tuple[Array, Array]:
-        """Gradient and Hessian, blocks of rows at a time."""
-        m, k = self.n_members, self.n_intercepts
-        eta, b = self._parts(point)
-        gradient, hessian = np.zeros(m + k), np.zeros((m + k, m + k))
-        for rows in row_blocks(self.n_rows, (m + 1) * self.n_classes):
-            j = self.scores[:, rows]
-            p = np.exp(pooled(j, eta, b + self.offset))
-            w = self.weight[rows, None]
-            error = p.copy()
-            error[np.arange(len(p)), self.codes[rows]] -= 1
-            error *= w
-            p_w = p * w
-            mean = np.einsum("mnc,nc->mn", j, p)
-            centred = (j - mean[:, :, None]).reshape(m, -1)
-            gradient[:m] += np.einsum("mnc,nc->m", j, error)
-            hessian[:m, :m] += (centred * p_w.ravel()) @ centred.T
-            if k:
-                gradient[m:] += error.sum(axis=0)
-                cross = np.einsum("mnc,nc->mc", centred.reshape(j.shape), p_w)
-                hessian[:m, m:] += cross
-                hessian[m:, :m] += cross.T
-                hessian[m:, m:] += np.diag(p_w.sum(axis=0)) - p.T @ p_w
-        a, mean_eta = self.prior.shape, self.prior.mean
-        gradient[:m] += a / mean_eta - a / eta
-        hessian[range(m), range(m)] += a / eta**2
-        if self.prior.intercept_scale is not None:
-            variance = self.prior.intercept_scale**2
-            gradient[m:] += b / variance
-            hessian[range(m, m + k), range(m, m + k)] += 1 / variance
-        return gradient, hessian
+    def slopes(self, x: Array) -> Array:
+        """(K, size) its gradient; nearly, where some of the rows lead."""
+        eta, b = self.exponents(x)
+        of_eta, of_b = self.leading.slopes(eta, b + self.offset)
+        if self.correction is not None:
+            constant, bend = self.correction
+            away = np.concatenate([eta, b], axis=1)
+            away[:, : self.m] -= self.mode[: self.m]
+            away[:, self.m :] -= self.contrasts @ self.mode[self.m :]
+            more = constant + away @ bend
+            of_eta, of_b = of_eta + more[:, : self.m], of_b + more[:, self.m :]
+        z, v = x[:, : self.m], x[:, self.m :]
+        pull = np.sign(z) * np.abs(z) ** (self.power - 1)
+        of_z = (of_eta * self.unit * self.power - 1) * pull
+        if (tilt := self.power * self.prior.shape - 1) > 0:
+            of_z += tilt / z
+        return np.concatenate([of_z, of_b @ self.contrasts - self.precision * v], axis=1)
+
+    def _mode(self) -> Array:
+        """(size,) of (log eta, v), as (eta, v): the one minimum of a convex function."""
+        m, a = self.m, self.prior.shape
+        point = np.zeros(self.size)
+        point[:m] = self.prior.mean
+        value = self._loss(point)
+        for _ in range(_NEWTON_STEPS):
+            eta, v = point[:m], point[m:]
+            of_eta, of_b = self.rows.slopes(eta[None], (self.contrasts @ v + self.offset)[None])
+            gradient = np.concatenate(
+                [self.rate - a / eta - of_eta[0], self.precision * v - of_b[0] @ self.contrasts]
+            )
+            hessian = self._curvature(point)
+            hessian[range(m), range(m)] += a / eta**2
+            step = -np.linalg.lstsq(hessian, gradient)[0]
+            down = step[:m] < 0
+            room = eta[down] / -step[:m][down]
+            length = min(1.0, 0.95 * room.min(initial=np.inf))  # exponents stay positive
+            least = 1e-12 * length  # with zero curvature the whole step may be 1e14 long
+            while length > least:
+                trial = point + length * step
+                new = self._loss(trial)
+                if new <= value + 1e-4 * length * (gradient @ step):
+                    break
+                length /= 2
+            else:
+                break
+            point, change, value = trial, value - new, new
+            if change <= _CONVERGED * (1 + abs(value)):
+                break
+        return point
+
+    def _loss(self, point: Array) -> float:
+        eta, v = point[: self.m], point[self.m :]
+        fit = self.rows.value(eta[None], (self.contrasts @ v + self.offset)[None])[0]
+        prior = self.prior.shape * np.log(eta).sum() - self.rate * eta.sum()
+        return float(self.precision * v @ v / 2 - fit - prior)
+
+    def _curvature(self, point: Array) -> Array:
+        """(size, size) of the likelihood and of the intercepts' prior in (eta, v)."""
+        m = self.m
+        full = self.rows.curvature(point[:m], self.contrasts @ point[m:] + self.offset)
+        out = np.zeros((self.size,) * 2)
+        out[:m, :m] = full[:m, :m]
+        out[:m, m:] = full[:m, m:] @ self.contrasts
+        out[m:, :m] = out[:m, m:].T
+        out[m:, m:] = self.contrasts.T @ full[m:, m:] @ self.contrasts
+        out[range(m, self.size), range(m, self.size)] += self.precision
+        return out
+
+    def start(self) -> tuple[Array, Array]:
+        """The mode as x, and the covariance that the curvature there says."""
+        m, x = self.m, self.mode.copy()
+        x[:m] = (x[:m] / self.unit) ** (1 / self.power)
+        unit = np.ones(self.size)
+        unit[:m] = self.unit * self.power * x[:m] ** (self.power - 1)  # d eta / d z
+        curvature = self._curvature(self.mode) * unit * unit[:, None]
+        curvature[range(m), range(m)] += self.power * self.prior.shape / x[:m] ** 2
+        return x, np.linalg.pinv(curvature, hermitian=True)
+
+
+# -------------------------------------------------------------------------------------- sampling
+
+
+def _hamiltonian(target: _Target, rng: np.random.Generator) -> Array:
+    """(chain, draw, size) draws of x, all chains at a time."""
+    x, covariance = target.start()
+    walk = _Walk(target, rng, x, covariance)
+    first = np.array([walk.step(adapt=True) for _ in range(_WARM_UP // 2)])
+    walk.remetric(first[_WARM_UP // 8 :], covariance)
+    for _ in range(_WARM_UP - _WARM_UP // 2):
+        walk.step(adapt=True)
+    kept = [walk.step() for _ in range(_THIN * DRAWS)]
+    for _ in range(_ROUNDS):
+        draws = np.array(kept[:: len(kept) // DRAWS]).swapaxes(0, 1)
+        # z and -z are one exponent; to fold the chains themselves would be wrong with this metric
+        draws[..., : target.m] = np.abs(draws[..., : target.m])
+        r_hat = _split_r_hat(draws)
+        if r_hat <= LARGEST_R_HAT:
+            return draws
+        kept += [walk.step() for _ in range(len(kept))]
+    warnings.warn(
+        f"exponents of the pool: R-hat is {r_hat:.3f} (> {LARGEST_R_HAT}): the chains disagree; "
+        "a `shape` nearer to 0.5 and a smaller `intercept_scale` are easier to draw from",
+        SamplingWarning,
+        stacklevel=4,
+    )
+    return draws
+
+
+class _Walk:
+    """Chains of Hamiltonian Monte Carlo with one metric and one step size."""
+
+    def __init__(
+        self, target: _Target, rng: np.random.Generator, x: Array, covariance: Array
+    ) -> None:
+        self.target, self.rng = target, rng
+        self._scale(covariance)
+        self.x = x + rng.standard_normal((CHAINS, len(x))) @ self.root.T
+        self.x[:, : target.m] = np.abs(self.x[:, : target.m])
+        self.value, self.slopes = target.value(self.x), target.slopes(self.x)
+        self._adapt_from(len(x) ** -0.25)
+
+    def _scale(self, covariance: Array) -> None:
+        values, vectors = np.linalg.eigh(covariance)
+        self.root = vectors * np.sqrt(np.maximum(values, 1e-12 * values[-1]))
+
+    def remetric(self, seen: Array, before: Array) -> None:
+        """Metric from draws (n, chain, size), shrunk to the one `before`."""
+        size, n = seen.shape[-1], seen.shape[0] * CHAINS / 4  # neighbours are alike
+        own = np.atleast_2d(np.cov(seen.reshape(-1, size).T))
+        self._scale((n * own + size * before) / (n + size))
+        self._adapt_from(self.step_size)
+
+    def _adapt_from(self, size: float) -> None:
+        """Begin to average step sizes. Source: Hoffman and Gelman (2014), section 3.2."""
+        self.step_size, self._centre = size, np.log(3 * size)
+        self._average, self._gap, self._count = 0.0, 0.0, 0
+
+    def step(self, *, adapt: bool = False) -> Array:
+        """(chain, size) after one trajectory."""
+        rng, root = self.rng, self.root
+        size = self.step_size if adapt else np.exp(self._average)
+        n = int(np.clip(np.ceil(rng.uniform(0.2, 1.0) * _PATH / size), 1, _LONGEST))
+        size = size * rng.uniform(0.9, 1.1)
+        p = start = rng.standard_normal(self.x.shape)
+        x, slopes = self.x, self.slopes
+        p = p + size / 2 * slopes @ root
+        for k in range(n):
+            x = x + size * p @ root.T
+            slopes = self.target.slopes(x)
+            p = p + (size if k < n - 1 else size / 2) * slopes @ root
+        value = self.target.value(x)
+        gain = value - self.value - (np.square(p) - np.square(start)).sum(axis=1) / 2
+        chance = np.exp(np.minimum(np.where(np.isnan(gain), -np.inf, gain), 0.0))
+        accepted = rng.random(CHAINS) < chance
+        self.value = np.where(accepted, value, self.value)
+        self.x = np.where(accepted[:, None], x, self.x)
+        self.slopes = np.where(accepted[:, None], slopes, self.slopes)
+        if adapt:
+            self._count += 1
+            self._gap += (_ACCEPTED - chance.mean() - self._gap) / (self._count + 10)
+            log_size = self._centre - np.sqrt(self._count) / 0.05 * self._gap
+            self._average += (log_size - self._average) * self._count**-0.75
+            self.step_size = float(np.exp(log_size))
+        return self.x.copy()
+
+
+def _split_r_hat(draws: Array) -> float:
+    """The largest of all coordinates of draws (chain, draw, size)."""
+    half = draws.shape[1] // 2
+    parts = np.concatenate([draws[:, :half], draws[:, -half:]])
+    within = parts.var(axis=1, ddof=1).mean(axis=0)
+    between = parts.mean(axis=1).var(axis=0, ddof=1)
+    within = np.maximum(within, np.finfo(float).tiny)
+    return float(np.sqrt((half - 1) / half + between / within).max(initial=1.0))

@@ -135,6 +135,30 @@ def target_under(prior: ClassModel, data: Data) -> Target:
     return _of_incomplete_rows(prior, data)
 
 
+def observing(prior: ClassModel, data: Data, coords: Coords, stats: ClassStats | None) -> Any:
+    """PyMC model of labelled rows, each observed; `stats` are those of the fit, if there are any.
+
+    Raises
+    ------
+    ValueError
+        If rows can only be integrated over: without a label, or without cells whose prior is
+        conjugate for whole rows.
+    """
+    instead = "leave them out, or use likelihood='statistics', whose potential sums over them"
+    unknown = int((data.codes < 0).sum())
+    if unknown:
+        raise ValueError(
+            f"likelihood='rows' observes a label and x of each row, and {unknown} rows have no "
+            f"label: {instead}"
+        )
+    if prior.family.conjugate and not is_complete(prior.family, data.X, data.codes):
+        raise ValueError(
+            "likelihood='rows' observes whole rows of x under this prior of covariances, and some "
+            f"rows have missing cells: {instead}"
+        )
+    return prior.to_pymc(coords, X=data.X, y=data.codes, stats=stats)
+
+
 def _of_stats(prior: ClassModel, model: ClassModel, stats: ClassStats) -> Target:
     """Of complete rows and a conjugate family."""
     to_pymc = partial(prepared(prior, stats).to_pymc, stats=stats)
@@ -175,7 +199,7 @@ def _of_rows(unresolved: ClassModel, data: Data) -> Target:
         possible |= codes[loose, None] < 0
         ones = np.ones(len(loose))
         some = PartialRows(X[loose], possible, ones if weight is None else weight[loose])
-    rows = {"X": X[whole], "y": codes[whole]} if whole.any() else {}
+    rows = {"X": X[whole], "y": codes[whole], "summed": True} if whole.any() else {}
     to_pymc = partial(prior.to_pymc, partial=some, **rows)
     start = partial(_chosen_start, prior, pilot)
     return Target(prior, pilot, ClassStats(count, Stats()), False, to_pymc, start)

@@ -116,6 +116,7 @@ class ClassModel(Record):
         y: Array | None = None,
         stats: ClassStats | None = None,
         partial: PartialRows | None = None,
+        summed: bool = False,
     ) -> Any:
         """PyMC model of this prior, conditioned on rows, on statistics, or on nothing.
 
@@ -129,6 +130,8 @@ class ClassModel(Record):
         partial : PartialRows
             Further rows, the potential ``partial``: log of the sum over the possible classes of
             pi_c p(x | theta_c).
+        summed : bool
+            Rows in one number, the potential ``x``, by a family that can (`Family.sums_rows`).
 
         Returns
         -------
@@ -145,7 +148,8 @@ class ClassModel(Record):
                 if pi is not None:
                     pm.Categorical("label", p=pi, observed=codes, dims=OBS)
                 fitted = None if stats is None else stats.features
-                theta = self.family.to_pymc(X=X, y=codes, stats=fitted)
+                own = {"summed": True} if summed and self.family.sums_rows else {}
+                theta = self.family.to_pymc(X=X, y=codes, stats=fitted, **own)
             elif stats is not None:
                 count = pm.Data("stats_class", stats.count, dims=CLASS)
                 pm.Potential("label", (count * pt.log(pi)).sum())
@@ -153,8 +157,8 @@ class ClassModel(Record):
             else:
                 theta = self.family.to_pymc()
             if partial is not None:
-                own = require(self.family, UnlabelledRows, "a model of rows without a label")
-                log_x = own.pymc_log_likelihood(partial.X, theta, prefix="partial_")
+                of_rows = require(self.family, UnlabelledRows, "a model of rows without a label")
+                log_x = of_rows.pymc_log_likelihood(partial.X, theta, prefix="partial_")
                 log_joint = log_x if pi is None else log_x + pt.log(pi)
                 pm.Potential("partial", _log_mixture(log_joint, partial))
         return model

@@ -22,7 +22,7 @@ import numpy as np
 from scipy import fft
 
 from bayesgen.families.contract import Family, Theta
-from bayesgen.numerics.rows import Matrix
+from bayesgen.numerics.rows import Matrix, has_nan
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.model import Quantity, log_weights, score
 
@@ -210,7 +210,7 @@ def log_densities(
         f[draws] = part
         if draws.stop == n_draws:
             if np.isnan(f.min()):
-                raise no_parameters(f, rows.start)
+                raise no_density(f, X, rows.start)
             yield rows, f.reshape(*lead, *f.shape[1:])
 
 
@@ -236,13 +236,27 @@ def log_density_parts(
             yield rows, some, density(X[rows], {k: v[some] for k, v in flat.items()})
 
 
-def no_parameters(f: Array, first_row: int, first_draw: int = 0) -> ValueError:
-    """What to raise where (s, n, C) log densities are NaN."""
+def no_density(f: Array, X: Matrix, first_row: int, first_draw: int = 0) -> ValueError:
+    """What to raise where (s, n, C) log densities of rows of X from `first_row` on are NaN."""
     draw, row, c = np.argwhere(np.isnan(f))[0]
+    row += first_row
+    why = "the draws are no parameters of this family"
+    if has_gap(X, row):
+        why = MISSING_WITHOUT_DENSITY
     return ValueError(
-        f"log p(x | theta) is NaN for draw {first_draw + draw}, row {first_row + row}, class {c}: "
-        "the draws are no parameters of this family"
+        f"log p(x | theta) is NaN for draw {first_draw + draw}, row {row}, class {c}: {why}"
     )
+
+
+MISSING_WITHOUT_DENSITY = (
+    "the row has a missing cell (NaN), which the family's log density must leave out; or let its "
+    "class variable `missing` say why NaN is refused"
+)
+
+
+def has_gap(X: Matrix, row: int) -> bool:
+    """Whether a row has a missing cell; of documents there is none."""
+    return X.dtype.kind == "f" and has_nan(X[[row]])
 
 
 def _of_block(f: Array, log_pi: Array) -> tuple[Array, ...]:

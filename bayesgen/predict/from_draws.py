@@ -18,7 +18,7 @@ from bayesgen.posterior.model import log_class_weights, log_weights
 from bayesgen.posterior.monte_carlo import (
     effective_sample_size,
     log_density_parts,
-    no_parameters,
+    no_density,
     weighted_sample_size,
 )
 from bayesgen.predict.draws import Sample
@@ -67,7 +67,7 @@ def write_probabilities(
             undefined = bool(np.isnan(f.min()))
             out[draws, rows] = softmax(f + log_pi[draws, None])
         if undefined:
-            raise no_parameters(f, rows.start, draws.start)
+            raise no_density(f, X, rows.start, draws.start)
 
 
 def _softmax_of_draws(f: Array, log_pi: Array, out: Array, draw: int, row: int) -> bool:

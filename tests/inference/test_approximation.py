@@ -1,13 +1,17 @@
 """Laplace's method and ADVI: exact where the posterior is Normal, honest where it is not."""
 
+import sys
+import types
 import warnings
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import bayesgen as bg
 from bayesgen.inference import approximation
 from bayesgen.inference.diagnostics import SamplingWarning
+from tests.graphs import PYTHON
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
@@ -45,6 +49,42 @@ def test_pathfinder_says_what_it_needs():
     except ImportError:
         with pytest.raises(ImportError, match="pip install pymc-extras"):
             bg.GaussianNB().fit(X, Y, inference="pathfinder", progressbar=False)
+
+
+def test_pathfinder_stays_in_one_process(monkeypatch):
+    """Its workers would import a script without a main guard again, and hang."""
+    asked = {}
+
+    def fit_pathfinder(model, **options):
+        asked.update(options)
+        zeros = {v.name: (("chain", "draw"), np.zeros((1, options["num_draws"]))) for v in (mu,)}
+        return xr.DataTree.from_dict({"posterior": xr.Dataset(zeros)})
+
+    extras = types.SimpleNamespace(fit_pathfinder=fit_pathfinder)
+    monkeypatch.setitem(sys.modules, "pymc_extras", extras)
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 0.0, 1.0)
+    approximation.sample(model, "pathfinder", draws=30, progressbar=False)
+    assert asked["parallel"] is False
+    approximation.sample(model, "pathfinder", draws=30, progressbar=False, parallel=True)
+    assert asked["parallel"] is True
+
+
+def test_the_tree_tells_pareto_k(monkeypatch):
+    def sample(model, method, **_):
+        with model:
+            names = [*model.free_RVs, *model.deterministics]
+            values = pm.draw(names, draws=4, random_seed=1, mode=PYTHON)
+        dims = [model.named_vars_to_dims.get(v.name, ()) for v in names]
+        arrays = {
+            v.name: (("chain", "draw", *d), value[None])
+            for v, d, value in zip(names, dims, values, strict=True)
+        }
+        return xr.Dataset(arrays), xr.Dataset(attrs={"pareto_k": 0.25})
+
+    monkeypatch.setattr(approximation, "sample", sample)
+    clf = bg.GaussianNB().fit(X, Y, inference="laplace")
+    assert clf.posterior_.attrs["pareto_k"] == 0.25
 
 
 @pytest.mark.slow

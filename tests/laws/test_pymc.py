@@ -7,15 +7,26 @@ function of, `log_density` has their Jacobian in addition, here by differences o
 graph. A sampled family has no `log_density`; its prior is the same beside rows as alone.
 """
 
+from dataclasses import fields, replace
 from functools import cache
 
 import numpy as np
 import pytest
+from pymc.model.fgraph import clone_model
 
 from bayesgen.families.capabilities import ThetaDensity, UnlabelledRows, require
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS
-from tests.graphs import declare, dims_in_model, draw, log_densities, values_of
+from tests.graphs import (
+    PYTHON,
+    declare,
+    dims_in_model,
+    draw,
+    log_densities,
+    pm,
+    pytensor,
+    values_of,
+)
 from tests.laws.cases import (
     close,
     first,
@@ -193,7 +204,7 @@ def test_a_block_of_columns_carries_its_prefix_in_pymc(case):
     own = {v.name for v in plain.free_RVs + plain.deterministics + plain.observed_RVs}
     assert {f"block_{name}" for name in own} <= prefixed
     dims = {d for name in prefixed for d in block.named_vars_to_dims.get(name, ())}
-    assert all(d in (CLASS, "obs_id") or d.startswith("block_") for d in dims)
+    assert all(d in (CLASS, "class_all", "obs_id") or d.startswith("block_") for d in dims)
 
 
 @only(in_pymc)
@@ -246,6 +257,22 @@ def test_rows_of_a_sampled_family_in_pymc_have_the_log_likelihood(family, missin
     expected = rows_under(family, X, Y_OF_THREE, thetas)
     assert np.ptp(expected) > 0
     close(found[:, 1], expected)
+    # each row has its own, for pm.compute_log_likelihood
+    (x,) = model.observed_RVs
+    term = model.logp(vars=[x], sum=False)[0]
+    free = [model.rvs_to_values[rv] for rv in model.free_RVs]
+    f = pytensor.function(free, term, mode=PYTHON, on_unused_input="ignore")
+    by_row = f(*(points[0][v.name] for v in free)).reshape(len(X), -1).sum(axis=1)
+    close(by_row, family.log_likelihood(X, thetas[0])[np.arange(len(X)), Y_OF_THREE])
+
+
+def test_rows_of_a_sampled_family_summed_have_the_log_likelihood(family, missing):
+    if not family.sums_rows:
+        pytest.skip("it has rows one by one alone")
+    X = rows_of(family, missing)
+    model, _, points, thetas = conditioned(family, X=X, y=Y_OF_THREE, summed=True)
+    assert "x" in {v.name for v in model.potentials}
+    close(log_densities(model)(points)[:, 1], rows_under(family, X, Y_OF_THREE, thetas))
 
 
 def test_the_prior_of_a_sampled_family_is_the_same_beside_rows(family):
@@ -263,3 +290,110 @@ def test_the_prior_of_a_sampled_family_is_the_same_beside_rows(family):
 
 def test_unlabelled_rows_of_a_sampled_family_have_the_log_likelihood(family, missing):
     check_unlabelled(family, rows_of(family, missing))
+
+
+# ------------------------------------------------------------ other rows, other priors, clones
+
+FIXED = {"edges", "n_categories", "exposure", "ignored"}  # of which kind the columns are
+
+
+def row_data(model):
+    """{name: value} of the data containers that hold rows."""
+    dims = {v.name: model.named_vars_to_dims.get(v.name) or (None,) for v in model.data_vars}
+    return {
+        v.name: v.get_value()
+        for v in model.data_vars
+        if str(dims[v.name][0]).endswith(("obs_id", "cell"))
+    }
+
+
+def move_rows(model, other):
+    """Condition a model on the rows of another."""
+    with model:
+        pm.set_data(row_data(other), coords={"obs_id": other.coords["obs_id"]})
+
+
+def check_other_rows(family, X, y, more, y_more):
+    """N - 1, N + 1, 1 and 0 rows, and the first ones again; draws have the shape of the rows."""
+    model, _, points, thetas = conditioned(family, X=X, y=y)
+    found = log_densities(model)
+    n = len(y)
+    first = found(points)
+    both = [(X[:-1], y[:-1]), (more, y_more), (X[n // 2 :][:1], y[n // 2 :][:1]), (X[:0], y[:0])]
+    assert len(y_more) == n + 1
+    for rows, codes in [*both, (X, y)]:
+        other, _ = declare(family, coords_of(family), X=rows, y=codes)
+        move_rows(model, other)
+        now = found(points)
+        close(now[:, 1], rows_under(family, rows, codes, thetas))
+        close(now[:, 0], first[:, 0])
+        assert len(model.coords["obs_id"]) == len(codes)
+        with model:
+            drawn = pm.draw(model.observed_RVs, random_seed=3, mode=PYTHON)
+        for x, values in zip(model.observed_RVs, drawn, strict=True):
+            assert values.shape == model.rvs_to_values[x].eval(mode=PYTHON).shape
+            if model.named_vars_to_dims[x.name] != ("cell",):
+                assert len(values) == len(codes)
+
+
+def transformed_log_p(model, point):
+    return model.compile_logp(mode=PYTHON)(point)
+
+
+def check_clones(family, X, y):
+    """`clone_model`, `pm.observe` and `pm.do` leave the density; `pm.do` moves the prior."""
+    model, _, points, _ = conditioned(family, X=X, y=y)
+    start = model.initial_point(random_seed=1)
+    log_p = transformed_log_p(model, start)
+    close(transformed_log_p(clone_model(model), start), log_p)
+    total = log_densities(clone_model(model))(points).sum(axis=1)
+    for rv in model.free_RVs:
+        one = pm.observe(model, {rv.name: points[0][rv.name]})
+        rest = {v.name for v in one.value_vars}
+        assert np.isfinite(transformed_log_p(one, {k: v for k, v in start.items() if k in rest}))
+        close(log_densities(one)(points[:1]).sum(axis=1), total[:1])
+    # the prior of other hyper-parameters, coordinates and all
+    guides = {f.name for f in fields(family) if "guide" in f.metadata}
+    names = {
+        name
+        for name, (_, value) in family.arrays().items()
+        if value.dtype.kind == "f" and name not in FIXED | guides and hasattr(family, name)
+    }
+    other = replace(family, **{name: 1.25 * getattr(family, name) for name in names})
+    altered, _ = declare(other, coords_of(family), X=X, y=y)
+    rows = row_data(model)
+    changed = {v.name: v.get_value() for v in altered.data_vars if v.name not in rows}
+    if not changed:  # of a regression: its location and scale are how rows are encoded
+        return
+    moved = pm.do(model, changed)
+    assert np.isfinite(transformed_log_p(moved, start))
+    close(log_densities(moved)(points), log_densities(altered)(points))
+
+
+@only(in_pymc)
+def test_a_model_of_rows_takes_other_rows(case, missing):
+    case, prior, X = on_rows(case)
+    more, y_more = case.rows(len(Y) + 1, salt=1)
+    if X.dtype == object:  # documents: their contexts must have been seen
+        more = np.concatenate([X[::-1], X[2:3]])
+        prior = prior.update(case.stats(X, Y))
+    if missing:
+        X, more = with_missing(X, case.rng()), with_missing(more, case.rng(1))
+    check_other_rows(prior, X, Y, more, y_more)
+
+
+def test_a_model_of_rows_of_a_sampled_family_takes_other_rows(family, missing):
+    X = rows_of(family, missing)
+    more = np.concatenate([X[::-1], X[2:3]])
+    y_more = np.concatenate([Y_OF_THREE[::-1], Y_OF_THREE[2:3]])
+    check_other_rows(family, X, Y_OF_THREE, more, y_more)
+
+
+@only(in_pymc)
+def test_clones_of_a_model_have_its_density(case):
+    _, prior, X = on_rows(case)
+    check_clones(prior, X, Y)
+
+
+def test_clones_of_a_model_of_a_sampled_family_have_its_density(family):
+    check_clones(family, rows_of(family, False), Y_OF_THREE)

@@ -516,6 +516,23 @@ def test_too_few_draws_and_no_parameters():
         estimated(clf.model_, theta, X)
 
 
+class Forgetful(bg.families.BetaGeometric):
+    """It takes missing cells and forgets to leave them out."""
+
+    def log_likelihood(self, X, theta):
+        return super().log_likelihood(np.nan_to_num(X), theta) + X.sum(axis=1)[:, None]
+
+    def log_predictive(self, X):
+        return super().log_predictive(np.nan_to_num(X)) + X.sum(axis=1)[:, None]
+
+
+def test_a_missing_cell_is_named_as_the_cause():
+    clf = bg.GenerativeClassifier(Forgetful(alpha=2.0)).fit([[1.0], [2], [3], [4]], list("aabb"))
+    for posterior in (None, clf.posterior_):
+        with pytest.raises(ValueError, match=r"row 1.* the row has a missing cell"):
+            clf.predict_proba([[1.0], [np.nan]], posterior=posterior)
+
+
 # ------------------------------------------------------------------------- draws from a DataTree
 
 

@@ -26,9 +26,10 @@ def explained(pool: "LogLinearPool", X: Any, classes: Any) -> "xr.Dataset":
     """As `LogLinearPool.explain`."""
     if len(pool.classes_) < 2:
         raise ValueError("explain: log-odds need two classes, and the pool knows one")
-    log_p = pool._log_proba(X)
-    n = len(log_p)
+    scores = pool._scores(X)
+    n = scores.shape[1]
     if classes is None:
+        log_p = pool._exponents.log_proba(scores, pool._offset_)
         pairs = np.argsort(-log_p, axis=1, kind="stable")[:, :2]
     else:
         labels = list(classes)
@@ -40,33 +41,24 @@ def explained(pool: "LogLinearPool", X: Any, classes: Any) -> "xr.Dataset":
     by_member = np.empty((n, len(pool._members_)))
     features = _feature_names(pool)
     by_feature = np.zeros((n, len(features)))
+    exponents, intercept = pool._exponents.terms(scores, pool._offset_, pairs)
+    parts = exponents * (scores[:, rows, a] - scores[:, rows, b]).T
     first = 0
-    exponents = np.broadcast_to(pool.exponents_, (n, len(pool.exponents_)))
-    b_c = pool.intercepts_ + pool._offset_
-    intercept = b_c[a] - b_c[b]
-    joints: list[Array] = []
-    if pool.exponents == "model":
-        joints = [comparable(member.log_joint(X)) for member in pool._members_]
-    if pool._average is not None:
-        exponents, intercept = pool._average.terms(pool._exponents, np.stack(joints), pairs)
     for m, member in enumerate(pool._members_):
         if pool.exponents == "feature":
-            scores = feature_scores(member, X, None, np.zeros(n))
-            eta = pool.exponents_[first : first + len(scores)]
-            first += len(scores)
-            terms = (scores[:, rows, a] - scores[:, rows, b]).T * eta
-            by_member[:, m] = terms.sum(axis=1)
-            _add(by_feature, terms, features, member, pool)
+            own = parts[:, first : first + len(member.clf._feature_names())]
+            first += own.shape[1]
+            by_member[:, m] = own.sum(axis=1)
+            _add(by_feature, own, features, member, pool)
             continue
-        eta = exponents[:, m]
-        by_member[:, m] = eta * (joints[m][rows, a] - joints[m][rows, b])
+        by_member[:, m] = parts[:, m]
         if isinstance(member.clf, QuadraticDiscriminant):
             continue  # products of features are no feature's own: they are in `rest`
         if member.selection is not None and member.selection.documents:
             by_feature[:, features.index(member.selection.chosen[0])] += by_member[:, m]
             continue
         try:
-            terms = eta[:, None] * _contributions(member, X, pairs)
+            terms = exponents[:, [m]] * _contributions(member, X, pairs)
         except (MissingCapabilityError, NotImplementedError, ValueError):
             continue  # its log-odds are known as a whole: they are in `rest`
         _add(by_feature, terms, features, member, pool)
@@ -171,7 +163,7 @@ def feature_scores(member: Member, X: Any, y: Any, weight: Array) -> Array:
 
 
 def feature_draws(member: Member, rows: Any, theta: Theta, exponents: Array) -> tuple[Array, int]:
-    """(draws, N, C) sum over columns of exponents times `comparable` scores, and how many columns.
+    """(draws, N, C) exponents times `comparable` scores less their means, summed; how many columns.
 
     Parameters
     ----------
@@ -195,7 +187,7 @@ def feature_draws(member: Member, rows: Any, theta: Theta, exponents: Array) -> 
                 for name, dims in block.family.params.items()
             }
             cells = comparable(one.log_likelihood(x[:, [j]], own)[0])
-            out += exponents[:, at, None, None] * cells
+            out += exponents[:, at, None, None] * (cells - cells.mean(axis=0))
             used += 1
     return out, used
 

@@ -28,16 +28,13 @@ from bayesgen.estimators.pool.members import (
     unfitted,
 )
 from bayesgen.estimators.pool.record import read_record, record
-from bayesgen.estimators.pool.sampling import draws_of, pymc_model, sampled
+from bayesgen.estimators.pool.sampling import draws_of, pymc_model
 from bayesgen.estimators.pool.summary import PoolSummary
 from bayesgen.estimators.pool.typicality import PoolTypicality, left_out_joints, member_ranks
 from bayesgen.estimators.pool.uncertainty import PoolUncertainty
 from bayesgen.estimators.summary import with_summary
 from bayesgen.families.errors import UndefinedEstimateError, refuse_unknown
-from bayesgen.inference import exponents as pooling
-from bayesgen.inference import pool_average
-from bayesgen.inference.exponents import ExponentPrior, comparable, pooled
-from bayesgen.inference.pool_average import Average
+from bayesgen.inference.exponents import ExponentPrior, Exponents, comparable, sample
 from bayesgen.io import storage
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.predict.member_ranks import MemberRanks
@@ -62,8 +59,8 @@ class LogLinearPool(
 
     It is a pool of predictives with a discriminative layer of M + C numbers; not Bayesian model
     averaging, which weighs members by their evidence and ends with one of them
-    (`bayesgen.compare_models` shows both). With few rows one member alone may do better than a pool
-    with an exponent for each: `average` averages probabilities over both.
+    (`bayesgen.compare_models` shows both). Exponents and intercepts are integrated out: predictions
+    are means over 2000 draws of their posterior.
 
     Parameters
     ----------
@@ -82,14 +79,6 @@ class LogLinearPool(
     intercepts : bool
         Learn b. An exponent tempers the class weights too: with unequal classes intercepts are
         needed.
-    inference : {"laplace", "nuts"}
-        Posterior of exponents and intercepts: a Normal in (log exponents, intercepts) around the
-        mode, or NUTS on the model of `to_pymc`. Predictions use the mode (Laplace) or the
-        posterior median (NUTS); intervals use the draws.
-    average : bool, optional
-        Average the probabilities of the pool and of each member alone, calibrated, with weights
-        from the leave-one-out scores of the labels (pseudo Bayesian model averaging). None: for
-        ``members="auto"``, with exponents per model and ``inference="laplace"``, which it needs.
     prefit : bool
         The members are fitted: X and y of `fit` are their training rows, or, of a stream, a sample
         of them.
@@ -101,41 +90,37 @@ class LogLinearPool(
     max_rows : int, default 20000
         Exponents are learned from at most so many rows, drawn at random.
     random_state : int, optional
-        Of that draw, and of NUTS.
+        Of that draw, and of the draws of exponents, which None leaves reproducible.
 
     Attributes
     ----------
     classes_ : array (class,)
     members_ : {name: fitted classifier}
     exponents_ : array (member,) or (feature of a member,)
-        Of the pool of all members.
+        Posterior means, to be read: predictions use the draws.
     intercepts_ : array (class,)
+        Likewise.
     text_columns_ : tuple of str
         Columns of a data frame that ``"auto"`` has given to language models.
-    weights_ : array (1 + member,)
-        Of the pool of all members, and of each member alone; (1,) without `average`.
     posterior_ : xarray.DataTree
-        Draws of exponents and intercepts of the pool of all members.
+        Draws of exponents and intercepts, 8 chains of 250; R-hat and effective sample size in its
+        attributes.
     left_out_ : {name: reason}
         Members that ``"auto"`` did not take, and columns that some of its members do not see.
 
     Notes
     -----
-    The prior of an exponent is Gamma(shape, shape M) and the mode is taken in log exponents, where
-    the log posterior is unimodal; scores are taken relative to each row's best class and cut at
-    -300 nats. With few rows that the members separate without error exponents stay near their
-    prior mean 1 / M, and the pool is less confident than its best member. The weights of `average`
-    are E[softmax(log prior weight + z)]: z are the sums of the labels' leave-one-out log
-    probabilities, their distribution that of the Bayesian bootstrap; half of the prior weight is
-    the pool's. The exponent of a member alone has a Gamma prior of shape 4 and mean 1. Views of
-    ``"auto"`` (bins, normal scores, means in place of missing cells for full covariances) are
-    learned from all rows without labels and stay when a row is left out.
+    The prior of an exponent is Gamma(shape, shape M); draws are by Hamiltonian Monte Carlo, made
+    longer until R-hat is at most 1.01. Scores are taken relative to each row's best class and cut
+    at -300 nats. With few rows that the members separate without error exponents stay near their
+    prior mean 1 / M, and the pool is less confident than its best member. Views of ``"auto"``
+    (bins, normal scores, means in place of missing cells for full covariances) are learned from
+    all rows without labels and stay when a row is left out.
 
     References
     ----------
     Genest, Weerahandi and Zidek (1984), Aggregating opinions through logarithmic pooling. Raina,
-    Shen, Ng and McCallum (2003), Classification with hybrid generative/discriminative models. Yao,
-    Vehtari, Simpson and Gelman (2018), Using stacking to average Bayesian predictive distributions.
+    Shen, Ng and McCallum (2003), Classification with hybrid generative/discriminative models.
 
     Examples
     --------
@@ -152,7 +137,7 @@ class LogLinearPool(
     exponents_: Array
     intercepts_: Array
     n_features_in_: int
-    _average: Average | None
+    _exponents: Exponents
 
     def __init__(
         self,
@@ -160,8 +145,6 @@ class LogLinearPool(
         *,
         exponents: Literal["model", "feature"] = "model",
         intercepts: bool = True,
-        inference: Literal["laplace", "nuts"] = "laplace",
-        average: bool | None = None,
         prefit: bool = False,
         shape: float = 0.5,
         intercept_scale: float = 2.0,
@@ -171,8 +154,6 @@ class LogLinearPool(
         self.members = members
         self.exponents = exponents
         self.intercepts = intercepts
-        self.inference = inference
-        self.average = average
         self.prefit = prefit
         self.shape = shape
         self.intercept_scale = intercept_scale
@@ -181,8 +162,8 @@ class LogLinearPool(
 
     # -- fit -----------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **sample_options: Any) -> Self:
-        """Fit the members, then exponents and intercepts to their leave-one-out joints.
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the members; draw exponents and intercepts given their leave-one-out joints.
 
         Parameters
         ----------
@@ -191,22 +172,25 @@ class LogLinearPool(
         sample_weight : (N,), optional
             A row is left out whole, whatever its weight: repeat the rows of a table of counts, as
             in ``X.loc[X.index.repeat(count)]``, or exponents are learned without any equal row.
-        **sample_options
-            Of NUTS: ``draws``, ``tune``, ``chains``, ``random_seed``, ``progressbar``, ...
 
         Raises
         ------
         ValueError
             If members know different classes, or (``prefit``) these are not their training rows.
+
+        Warns
+        -----
+        SamplingWarning
+            If chains of the exponents' draws disagree.
         """
-        self._check_arguments(sample_options)
+        self._check_arguments()
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
-        own = labelled(as_rows(X), y, sample_weight)
-        X, values, weight = own.X, own.labels, own.weight_of_each()
-        members, left_out = self._members(X, values, own.weight)
+        given = labelled(as_rows(X), y, sample_weight)
+        X, values, weight = given.X, given.labels, given.weight_of_each()
+        members, left_out = self._members(X, values, given.weight)
         classes = _common_classes(members)
         codes = codes_of(values, classes)
         rows = self._sample_of(codes)
@@ -214,28 +198,23 @@ class LogLinearPool(
         scores, ranks = self._leave_one_out(members, *data, known=not self.prefit)
         prior = self._prior(members, scores)
         offset = self._offset(members)
-        found = pooling.fit(scores, codes[rows], weight[rows], prior, offset)
+        own = scores, codes[rows], weight[rows]
+        found = sample(*own, prior, offset, self.random_state)
         self.classes_, self._members_, self.left_out_ = classes, members, left_out
         self.members_ = {member.name: member.clf for member in members}
         self._exponents, self._prior_, self._offset_ = found, prior, offset
-        self._data = scores, codes[rows], weight[rows]
-        self._loo_scores, self._ranks = None, ranks
-        self._draws: Any = None
+        self._data, self._loo_scores, self._ranks = own, None, ranks
         self.n_rows_ = len(rows)
         self._set_features(X)
-        if self.inference == "nuts":
-            self._draws, self._exponents = sampled(self, sample_options)
-        self._average = self._averaged(scores, codes[rows], weight[rows])
-        self.exponents_, self.intercepts_ = self._exponents.exponents, self._exponents.intercepts
+        self.exponents_, self.intercepts_ = found.mean
         names = self.__dict__.get("feature_names_in_")
         used = None if names is None else {*names} - {*self.text_columns_}
         self._suspects = suspects.find(X, used)
         suspects.warn(self._suspects)
         return self
 
-    def _check_arguments(self, sample_options: Mapping[str, Any]) -> None:
+    def _check_arguments(self) -> None:
         refuse_unknown("exponents", self.exponents, ("model", "feature"))
-        refuse_unknown("inference", self.inference, ("laplace", "nuts"))
         if not self.max_rows > 0:
             raise ValueError(f"max_rows must be > 0, got {self.max_rows!r}")
         ExponentPrior(self.shape, 1.0, self.intercept_scale)
@@ -245,15 +224,6 @@ class LogLinearPool(
             )
         if self.prefit and isinstance(self.members, str):
             raise ValueError("prefit=True needs fitted members, not members='auto'")
-        if self.average and (self.exponents == "feature" or self.inference == "nuts"):
-            raise ValueError(
-                "average=True needs exponents='model' and inference='laplace': the pool and its "
-                "members alone are weighed by one exponent per member at its mode"
-            )
-        if sample_options and self.inference != "nuts":
-            raise TypeError(
-                f"fit() got {', '.join(sample_options)}, which is for inference='nuts' alone"
-            )
 
     def _members(
         self, X: Any, y: Array, sample_weight: Array | None
@@ -307,20 +277,6 @@ class LogLinearPool(
         mean = 1.0 if self.exponents == "feature" else parts / len(scores)
         return ExponentPrior(self.shape, mean, self.intercept_scale if self.intercepts else None)
 
-    def _averaged(self, scores: Array, codes: Array, weight: Array) -> Average | None:
-        """The members alone and their weights, if there are several and they are asked for."""
-        simple = self.exponents == "model" and self.inference == "laplace"
-        asked = isinstance(self.members, str) if self.average is None else self.average
-        if len(scores) == 1 or not (simple and asked):
-            return None
-        return pool_average.fit(self._exponents, scores, codes, weight, self._prior_)
-
-    @property
-    def weights_(self) -> Array:
-        """(1 + M,) of the pool of all members and of each alone; (1,) without an average."""
-        check_is_fitted(self, "exponents_")
-        return np.ones(1) if self._average is None else self._average.weights
-
     @property
     def text_columns_(self) -> tuple[str, ...]:
         """Columns of a data frame that ``members="auto"`` has given to language models."""
@@ -357,25 +313,16 @@ class LogLinearPool(
     def _log_proba(self, X: Any, class_prior: Any = None) -> Array:
         """The same as an array in memory, whatever holds the rows."""
         check_is_fitted(self, "exponents_")
-        X = as_rows(X)
-        shift = self._shift(class_prior)
-        n = _num_samples(X)
-        if self.exponents == "feature":
-            nobody = np.zeros(n)
-            scores = [feature_scores(m, X, None, nobody) for m in self._members_]
-            intercepts = self.intercepts_ + self._offset_ + shift
-            return pooled(np.concatenate(scores), self.exponents_, intercepts)
-        total = np.broadcast_to(self.intercepts_, (n, len(self.classes_))).copy()
-        alone = np.full(total.shape, -np.inf)
-        for m, member in enumerate(self._members_):
-            own = comparable(member.log_joint(X))
-            total += self.exponents_[m] * own
-            if self._average is not None:
-                np.logaddexp(alone, self._average.log_alone(m, own), out=alone)
-        if self._average is not None:
-            total = np.logaddexp(self._average.log_pool(log_softmax(total)), alone)
-        out: Array = log_softmax(total + shift)
+        log_p = self._exponents.log_proba(self._scores(as_rows(X)), self._offset_)
+        out: Array = log_softmax(log_p + self._shift(class_prior))
         return out
+
+    def _scores(self, X: Any) -> Array:
+        """(M, N, C) `comparable` scores of new rows: of members, or of features of each."""
+        if self.exponents == "feature":
+            nobody = np.zeros(_num_samples(X))
+            return np.concatenate([feature_scores(m, X, None, nobody) for m in self._members_])
+        return np.stack([comparable(member.log_joint(X)) for member in self._members_])
 
     @row_by_row
     def predict_proba(self, X: Any, class_prior: Any = None) -> Array:
@@ -391,8 +338,8 @@ class LogLinearPool(
         Returns
         -------
         (N, C)
-            In the order of ``classes_``; members' parameters are integrated out, exponents and
-            intercepts are at their posterior mode (after NUTS their posterior median).
+            In the order of ``classes_``; members' parameters, exponents and intercepts are
+            integrated out.
         """
         return np.exp(self._log_proba(X, class_prior))
 
@@ -432,11 +379,10 @@ class LogLinearPool(
     # -- what it is ----------------------------------------------------------------------------
 
     def to_pymc(self) -> "pm.Model":
-        """Model of the exponents of the pool of all members, labels given the members' scores.
+        """Model of the exponents and intercepts, labels given the members' scores.
 
-        Priors are Gamma and Normal; an average over members alone has no part in it.
-
-        Members' scores are data: leave-one-out log joint densities (member, obs_id, class).
+        Priors are Gamma and Normal. Members' scores are data: leave-one-out log joint densities
+        (member, obs_id, class). NUTS on it and `posterior_` agree.
         """
         check_is_fitted(self, "classes_")
         return pymc_model(self)
@@ -457,7 +403,7 @@ class LogLinearPool(
 
     @property
     def posterior_(self) -> "xr.DataTree":
-        """Draws for the pool of all members: of NUTS, or 4 x 1000 of Laplace's approximation."""
+        """Draws of exponents and intercepts, with R-hat and effective sample size as attributes."""
         check_is_fitted(self, "exponents_")
         return draws_of(self)
 
@@ -489,11 +435,11 @@ class LogLinearPool(
         -------
         xarray.Dataset
             In nats: ``by_member`` (obs_id, member), exponents times the members' log-odds;
-            ``intercept`` (obs_id); their sum ``log_odds``. Under `average` exponents and intercepts
-            are means over the pool and the members alone, with the weights that make the sum exact
-            in each row. ``by_feature`` (obs_id, feature), the members' own contributions (posterior
-            means) times their exponents; ``rest`` (obs_id), what no feature accounts for alone:
-            quadratic discriminants, pipelines; ``label`` and ``against``.
+            ``intercept`` (obs_id); their sum ``log_odds``. Exponents and intercepts are means over
+            their draws with the weights that make the sum exact in each row. ``by_feature``
+            (obs_id, feature), the members' own contributions (posterior means) times their
+            exponents; ``rest`` (obs_id), what no feature accounts for alone: quadratic
+            discriminants, pipelines; ``label`` and ``against``.
         """
         check_is_fitted(self, "exponents_")
         return explained(self, X, classes)

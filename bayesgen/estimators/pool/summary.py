@@ -25,8 +25,7 @@ class PoolSummary(Summary):
     ----------
     title : str
     table : xarray.Dataset
-        ``exponent`` and ``interval`` (member), ``intercept`` and ``intercept_interval`` (class);
-        ``weight_alone`` (member) if the pool is averaged with them.
+        ``exponent`` and ``interval`` (member), ``intercept`` and ``intercept_interval`` (class).
     sentences : tuple of str
     """
 
@@ -34,37 +33,26 @@ class PoolSummary(Summary):
     def of(cls, pool: "LogLinearPool", prob: float | None) -> "PoolSummary":
         """Of a fitted pool."""
         request = IntervalRequest.of(prob, "eti")
-        draws = pool.posterior_["posterior"]
         tails = [(1 - request.prob) / 2, (1 + request.prob) / 2]
-
-        def ends(name: str) -> Any:
-            return np.moveaxis(draws[name].quantile(tails, dim=["chain", "draw"]).values, 0, -1)
+        exponents, intercepts = (np.quantile(v, tails, axis=0).T for v in pool._exponents.flat)
 
         variables: dict[str, Any] = {
             "exponent": (("member",), pool.exponents_),
-            "interval": (("member", BOUND), ends("exponent")),
+            "interval": (("member", BOUND), exponents),
             "intercept": (("class",), pool.intercepts_),
         }
-        if pool._average is not None:
-            variables["weight_alone"] = ("member",), pool.weights_[1:]
-        if "intercept" in draws:
-            variables["intercept_interval"] = (("class", BOUND), ends("intercept"))
+        if pool.intercepts:
+            variables["intercept_interval"] = (("class", BOUND), intercepts)
         coords = {"member": pool._names(), "class": pool.classes_, BOUND: ["lower", "upper"]}
-        table = tree.group(variables, coords).assign_attrs(
-            prob=request.prob, rows=pool.n_rows_, inference=pool.inference
-        )
+        table = tree.group(variables, coords).assign_attrs(prob=request.prob, rows=pool.n_rows_)
         title = f"LogLinearPool: exponents from {pool.n_rows_} rows left out in turn"
         return cls(title, table, tuple(_sentences(pool, table)))
 
     def to_dataframe(self) -> "pd.DataFrame":
-        """One row per member: exponent and interval, and its weight alone if it has one."""
+        """One row per member: exponent and interval."""
         interval = self.table["interval"].to_pandas()
         frame: pd.DataFrame = interval.assign(exponent=self.table["exponent"].values)
-        columns = ["exponent", "lower", "upper"]
-        if "weight_alone" in self.table:
-            frame["weight_alone"] = self.table["weight_alone"].values
-            columns.append("weight_alone")
-        return frame[columns]
+        return frame[["exponent", "lower", "upper"]]
 
     def _shown(self) -> "pd.DataFrame":
         frame = self.to_dataframe().iloc[:SHOWN].rename_axis(None)
@@ -103,11 +91,6 @@ def _sentences(pool: "LogLinearPool", table: "xr.Dataset") -> list[str]:
         out.append(
             f"{top!r} has {share:.0%} of the exponents. Their sum is {total:.2f}; {right} would "
             f"have {parts}."
-        )
-    if pool._average is not None:
-        out.append(
-            f"Averaged with members alone: the pool has weight {pool.weights_[0]:.2f}, they share "
-            f"{pool.weights_[1:].sum():.2f}."
         )
     if any(member.smoothed for member in pool._members_):
         out.append("Scores of sampled members are by Pareto-smoothed importance sampling.")

@@ -14,16 +14,20 @@ from bayesgen.estimators.pool.explanation import feature_draws
 from bayesgen.estimators.pool.members import Member
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.inference.exponents import Exponents, comparable
-from bayesgen.inference.pool_average import Average
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.predict import from_draws
 from bayesgen.predict.interval.request import IntervalRequest
+from bayesgen.predict.left_out import log_odds
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from bayesgen.predict.interval.request import KindName
+
+
+_CENTRED = 1e-6  # largest difference of a mean probability and its prediction
+_MOST_STEPS = 200
 
 
 class PoolUncertainty:
@@ -33,12 +37,14 @@ class PoolUncertainty:
     exponents: str
     _members_: list[Member]
     _exponents: Exponents
-    _average: Average | None
-    _draws: Any
     _offset_: Array
 
     def _log_proba(self, X: Any, class_prior: Any = None) -> Array:
         """(N, C) log of the pooled class probabilities."""
+        raise NotImplementedError
+
+    def _scores(self, X: Any) -> Array:
+        """(M, N, C) members' scores of new rows."""
         raise NotImplementedError
 
     def _shift(self, class_prior: Any) -> Array:
@@ -56,7 +62,15 @@ class PoolUncertainty:
         draws: int = 1000,
         random_state: Any = 0,
     ) -> "xr.Dataset":
-        """Credible interval of p(y = c | x, parameters, exponents), by draws of both.
+        """Interval of the pooled probability of each class, by draws of parameters and exponents.
+
+        What varies are exponents and intercepts, drawn from their posterior, and the members'
+        scores, by their parameters' posteriors as if all members erred together (they learn from
+        the same rows, and independent errors would cancel). Each row's draws are shifted in log
+        odds, so that their mean is the prediction; an interval that would not hold it, as few
+        draws of large probability can make a small one, is made wider to do so. It is an interval
+        of what the pool may say, no posterior of a model of x: how often it holds the probability
+        that made the rows is measured in the documentation (benchmarks, "Pools").
 
         Parameters
         ----------
@@ -66,8 +80,7 @@ class PoolUncertainty:
         given : {"training"}
             ``"training and row"`` is refused: a pool has no density of a row to learn from.
         draws : int
-            Of the members' parameters, each member's independent of the others', with as many of
-            exponents and intercepts.
+            Of the members' parameters, with as many of exponents and intercepts.
         random_state : int or numpy.random.Generator
 
         Returns
@@ -91,15 +104,20 @@ class PoolUncertainty:
         request = IntervalRequest.of(prob, kind)
         blocks = self._joint_draws(X, draws, random_state, class_prior)
         found = from_draws.by_rows(lambda joint: from_draws.interval(joint, request), blocks)
-        by_class = (OBS, CLASS)
+        log_p = self._log_proba(X, class_prior)
+        by_class, p, odds = (OBS, CLASS), np.exp(log_p), log_odds(log_p)
+
+        def ends(lower: Array, upper: Array, own: Array) -> Array:
+            return np.stack([np.minimum(lower, own), np.maximum(upper, own)], axis=-1)
+
         out = tree.group(
             {
-                "interval": ((*by_class, BOUND), np.stack([found.lower, found.upper], axis=-1)),
+                "interval": ((*by_class, BOUND), ends(found.lower, found.upper, p)),
                 "log_odds": (
                     (*by_class, BOUND),
-                    np.stack([found.log_odds_lower, found.log_odds_upper], axis=-1),
+                    ends(found.log_odds_lower, found.log_odds_upper, odds),
                 ),
-                "predictive": (by_class, np.exp(self._log_proba(X, class_prior))),
+                "predictive": (by_class, p),
                 "route": ((OBS,), found.method),
                 "error": ((OBS,), found.error),
             },
@@ -118,8 +136,8 @@ class PoolUncertainty:
     ) -> "xr.Dataset":
         """Entropy of the label, and how much of it is of parameters and exponents.
 
-        As `GenerativeClassifier.predict_uncertainty`, by draws of the members' parameters and of
-        the exponents.
+        As `GenerativeClassifier.predict_uncertainty`, by the draws of `predict_interval`: ``mean``
+        is `predict_proba`, to 1e-6.
         """
         if unit not in ("nats", "bits"):
             raise ValueError(f"unit must be 'nats' or 'bits', got {unit!r}")
@@ -147,7 +165,10 @@ class PoolUncertainty:
     def predict_posterior(
         self, X: Any, draws: int = 1000, class_prior: Any = None, random_state: Any = 0
     ) -> "xr.DataTree":
-        """Draws of the class probabilities, of parameters and exponents together."""
+        """Draws of the class probabilities, as `predict_interval` makes them.
+
+        Their mean is `predict_proba`, to 1e-6.
+        """
         import xarray as xr
 
         check_is_fitted(self, "exponents_")
@@ -183,19 +204,21 @@ class PoolUncertainty:
         thetas = [
             {} if each else m.draw(rng, draws) for m, each in zip(self._members_, anew, strict=True)
         ]
-        eta, b = self._draw_exponents(rng, draws)
-        b = b + self._shift(class_prior)
+        at = rng.permutation(np.arange(draws) % self._exponents.n_draws)
+        eta, b = (drawn[at] for drawn in self._exponents.flat)
+        b = b + self._offset_ + self._shift(class_prior)
         large = 128 if any(anew) else 8  # blocks of 256 or 16 MiB
         blocks = row_blocks(n, max(1, draws * len(self.classes_) // large))
         for rows in [slice(0, n)] if together else blocks:
             part = _safe_indexing(X, np.arange(rows.start, rows.stop))
-            total = np.repeat(b[:, None, :], rows.stop - rows.start, axis=1)
+            scores = self._scores(part)
+            joint = np.einsum("sm,mnc->snc", eta, scores, optimize=True) + b[:, None]
+            away, sd = np.zeros_like(joint), []
             first = 0
             for member, theta, each in zip(self._members_, thetas, anew, strict=True):
                 if self.exponents == "feature":
                     encoded = member.clf._encoded(member.rows(part))
                     own, used = feature_draws(member, encoded, theta, eta[:, first:])
-                    total += own
                     first += used
                 else:
                     drawn = (
@@ -204,23 +227,25 @@ class PoolUncertainty:
                         else member.log_joint_of_draws(part, theta)
                     )
                     own = comparable(drawn)
-                    total += eta[:, first, None, None] * own
+                    own = eta[:, first, None, None] * (own - own.mean(axis=0))
                     first += 1
-            if self.exponents == "feature":
-                total += self._offset_
-            yield rows, total[None]
+                away += own
+                sd.append(np.sqrt((own - own.mean(axis=2, keepdims=True)).var(axis=0).mean(axis=1)))
+            lost = np.sqrt(np.square(sd).sum(axis=0))  # of independent draws: some cancel
+            away *= np.where(lost > 0, np.sum(sd, axis=0) / np.where(lost > 0, lost, 1), 1)[:, None]
+            target = log_softmax(
+                self._exponents.log_proba(scores, self._offset_) + self._shift(class_prior)
+            )
+            yield rows, _centred(joint + away, target)[None]
 
-    def _draw_exponents(self, rng: np.random.Generator, draws: int) -> tuple[Array, Array]:
-        """(draws, M) and (draws, C)."""
-        if self._average is not None:
-            return self._average.draw(self._exponents, rng, draws)
-        if self._draws is None:
-            return self._exponents.draw(rng, draws)
-        posterior, _ = self._draws
-        eta = posterior["exponent"].values
-        eta = eta.reshape(-1, eta.shape[-1])
-        at = rng.integers(len(eta), size=draws)
-        b = np.zeros((draws, len(self.classes_)))
-        if "intercept" in posterior:
-            b = posterior["intercept"].values.reshape(len(eta), -1)[at]
-        return eta[at], b
+
+def _centred(joint: Array, log_p: Array) -> Array:
+    """(S, n, C) with a constant for each row and class, so that mean probabilities are `log_p`."""
+    p = np.exp(log_p)
+    for _ in range(_MOST_STEPS):
+        mean = np.exp(log_softmax(joint)).mean(axis=0)
+        if np.abs(mean - p).max() < _CENTRED:
+            break
+        known = (mean > 0) & (p > 0)
+        joint = joint + np.log(np.where(known, p, 1.0) / np.where(known, mean, 1.0))
+    return joint

@@ -171,9 +171,7 @@ class BetaBernoulli(ConjugateFamily):
             log_p = n["ones"] * pt.log(theta) + n["zeros"] * pt.log1p(-theta)
             pm.Potential(f"{prefix}x", log_p.sum())
         elif X is not None:
-            observe_cells(
-                prefix, X, lambda rows, columns: pm.Bernoulli.dist(p=theta[y[rows], columns])
-            )
+            observe_cells(prefix, X, pm.Bernoulli.dist, theta[y])
         return {"theta": theta}
 
     pymc_log_likelihood = pymc_log_likelihood_of_bits

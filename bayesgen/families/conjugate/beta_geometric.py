@@ -114,9 +114,7 @@ class BetaGeometric(ConjugateFamily):
             refuse_fractional(X)
             # PyMC's Geometric counts from 1; this one is on 0, 1, 2, ...
             observe_cells(
-                prefix,
-                X,
-                lambda rows, columns: pm.NegativeBinomial.dist(n=1, p=p[y[rows], columns]),
+                prefix, X, lambda p, **size: pm.NegativeBinomial.dist(n=1, p=p, **size), p[y]
             )
         elif stats is not None:
             n = declare(stats, "stats", prefix)

@@ -162,11 +162,11 @@ class DirichletHistogram(DirichletCategorical):
         if X is None:
             return super().to_pymc(prefix=prefix, stats=stats)
         out = super().to_pymc(prefix=prefix)
-        observe_cells(prefix, X, lambda rows, j: self._cells(out["theta"][y[rows], j], j))
+        observe_cells(prefix, X, self._cells, out["theta"][y], signature="(k)->()")
         return out
 
-    def _cells(self, p: Any, column: Array) -> Any:
-        """PyMC distribution of cells with masses `p` (..., K) over the bins of their columns."""
+    def _cells(self, p: Any, size: Any = None) -> Any:
+        """PyMC distribution of cells with masses `p` (..., D, K) over the bins of their columns."""
         import pymc as pm
         import pytensor.tensor as pt
 
@@ -192,15 +192,15 @@ class DirichletHistogram(DirichletCategorical):
             masses = {"theta": flat[0][None]}
             return one.simulate(rng, masses, np.zeros(1, dtype=np.int64)).reshape(full)
 
-        edges = np.asarray(self.edges)[column]
         return pm.CustomDist.dist(
             p,
-            edges,
-            self.log_scales[column],
-            self.n_edges[column],
+            np.asarray(self.edges),
+            self.log_scales,
+            self.n_edges,
             logp=log_p,
             random=draw,
             signature="(k),(e),(k),()->()",
+            size=size,
             class_name="Histogram",
         )
 

@@ -26,21 +26,27 @@ distribution, ICML.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from bayesgen.families.contract import Family, Theta
-from bayesgen.families.names import CLASS, FEATURE
+from bayesgen.families.names import CLASS, FEATURE, OBS
 from bayesgen.families.records import array, guide, prior_object
 from bayesgen.families.shared.hyperparameters import broadcast_prior
-from bayesgen.families.shared.pymc_parts import declare, dirichlet, parameter, sum_cells
+from bayesgen.families.shared.pymc_parts import (
+    cells_data,
+    declare,
+    dirichlet,
+    known_codes,
+    parameter,
+    sum_cells,
+)
 from bayesgen.families.shared.rising import (
     Factors,
-    known_codes,
     refuse_fractional_counts,
 )
-from bayesgen.families.shared.simplex import counted_simplex
+from bayesgen.families.shared.simplex import counted_dirichlet
 from bayesgen.families.shared.word_counts import WordCounts, row_of_cells
 from bayesgen.numerics.rows import (
     Matrix,
@@ -75,6 +81,8 @@ class DirichletCompound(WordCounts, Family):
     length : int or array (N,), optional
         Words in a simulated document. None: the mean length.
     """
+
+    sums_rows: ClassVar[bool] = True
 
     mean: Any = prior_object()
     concentration: Any = prior_object()
@@ -150,9 +158,15 @@ class DirichletCompound(WordCounts, Family):
         )
 
     def to_pymc(
-        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
+        self,
+        *,
+        prefix: str = "",
+        X: Matrix | None = None,
+        y: Any = None,
+        stats: Any = None,
+        summed: bool = False,
     ) -> dict[str, Any]:
-        """Dirichlet means, log-Normal concentrations; of rows the potential ``x``."""
+        """Dirichlet means, log-Normal concentrations; rows, summed by their distinct factors."""
         import pymc as pm
         import pytensor.tensor as pt
 
@@ -161,13 +175,7 @@ class DirichletCompound(WordCounts, Family):
         def default(name: str, dims: tuple[str, ...]) -> Any:
             if self.alpha.shape[-1] == 1:
                 return dirichlet(name, self.alpha, prior["alpha"], dims)
-            w = prior["reference"]
-            return pm.Dirichlet(
-                name,
-                prior["alpha"] + pt.zeros(w.shape),  # PyMC must meet w before the transform
-                default_transform=counted_simplex(w),
-                dims=dims,
-            )
+            return counted_dirichlet(name, prior["alpha"], prior["reference"], dims)
 
         mean = parameter(self, prefix, "mean", default)
         total = parameter(
@@ -176,9 +184,20 @@ class DirichletCompound(WordCounts, Family):
             "concentration",
             lambda total, dims: pm.LogNormal(total, pt.log(prior["typical"]), 2.0, dims=dims),
         )
-        if X is not None:
+        if X is not None and summed:
             log_p = self._log_rows(f"{prefix}x", X, known_codes(y), mean, total)
             pm.Potential(f"{prefix}x", log_p)
+        elif X is not None:
+            self.check(X)
+            refuse_fractional_counts(stored_cells(X, slice(None)).data)
+            counts = cells_data(prefix, X, whole=True)
+            pm.DirichletMultinomial(
+                f"{prefix}x",
+                n=counts.sum(axis=1),
+                a=(mean * total[:, None])[y],
+                observed=counts,
+                dims=(OBS, f"{prefix}{FEATURE}"),
+            )
         return {"mean": mean, "concentration": total}
 
     def _log_rows(self, name: str, X: Matrix, y: Array, mean: Any, total: Any) -> Any:

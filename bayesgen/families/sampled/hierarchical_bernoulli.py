@@ -54,7 +54,13 @@ from bayesgen.families.shared.pooled_log_odds import (
     declare_spread,
     known_share,
 )
-from bayesgen.families.shared.pymc_parts import declare, parameter, prefixed
+from bayesgen.families.shared.pymc_parts import (
+    declare,
+    known_codes,
+    observe_cells,
+    parameter,
+    prefixed,
+)
 from bayesgen.numerics.rows import (
     Matrix,
     class_counts,
@@ -87,6 +93,7 @@ class HierarchicalBernoulli(Family):
     describes: ClassVar[str] = PROBABILITY
     holds: ClassVar[str] = "bit"
     kind: ClassVar[str] = "bernoulli"
+    sums_rows: ClassVar[bool] = True
     sparse: ClassVar[bool] = True
     separable: ClassVar[bool] = True
 
@@ -160,9 +167,15 @@ class HierarchicalBernoulli(Family):
         )
 
     def to_pymc(
-        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
+        self,
+        *,
+        prefix: str = "",
+        X: Matrix | None = None,
+        y: Any = None,
+        stats: Any = None,
+        summed: bool = False,
     ) -> dict[str, Any]:
-        """Normal log-odds; of rows their counts of ones and zeros, the potential ``x``."""
+        """Normal log-odds; Bernoulli rows, summed by their counts of ones and zeros."""
         import pymc as pm
         import pytensor.tensor as pt
 
@@ -196,8 +209,12 @@ class HierarchicalBernoulli(Family):
         mu = parameter(self, prefix, "mu", base_rates)
         log_odds = mu + deviation
         theta = pm.Deterministic(f"{prefix}theta", pt.sigmoid(log_odds), dims=dims)
-        if X is not None:
-            codes = np.asarray(y.get_value() if hasattr(y, "get_value") else y)
+        if X is not None and not summed:
+            observe_cells(
+                prefix, X, lambda z, **size: pm.Bernoulli.dist(logit_p=z, **size), log_odds[y]
+            )
+        elif X is not None:
+            codes = known_codes(y)
             on, off = _count(X, codes, len(pm.modelcontext(None).coords[CLASS]))
             ones, total = (pm.Data(f"{prefix}{k}", v) for k, v in (("ones", on), ("n", on + off)))
             log_p = ones * log_odds - total * pt.softplus(log_odds)

@@ -63,6 +63,8 @@ from bayesgen.families.shared.pooled_log_odds import (
 from bayesgen.families.shared.pymc_parts import (
     declare,
     declare_probabilities,
+    known_codes,
+    observe_cells,
     prefixed,
     sum_codes,
 )
@@ -96,6 +98,7 @@ class HierarchicalCategorical(Family):
     describes: ClassVar[str] = PROBABILITY
     holds: ClassVar[str] = "category"
     kind: ClassVar[str] = "categorical"
+    sums_rows: ClassVar[bool] = True
     sparse: ClassVar[bool] = True
     separable: ClassVar[bool] = True
 
@@ -189,9 +192,15 @@ class HierarchicalCategorical(Family):
         )
 
     def to_pymc(
-        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
+        self,
+        *,
+        prefix: str = "",
+        X: Matrix | None = None,
+        y: Any = None,
+        stats: Any = None,
+        summed: bool = False,
     ) -> dict[str, Any]:
-        """Normal log-odds; of rows the counts of their categories, the potential ``x``."""
+        """Normal log-odds; Categorical rows, summed by the counts of their categories."""
         import pymc as pm
         import pytensor.tensor as pt
 
@@ -251,9 +260,10 @@ class HierarchicalCategorical(Family):
         declare_probabilities(f"{prefix}base", padded(log_softmax(mu)), real, dims[1:])
         log_p = log_softmax(mu + deviation)
         theta = declare_probabilities(f"{prefix}theta", padded(log_p), real, dims)
-        if X is not None:
-            codes = np.asarray(y.get_value() if hasattr(y, "get_value") else y)
-            counts = pm.Data(f"{prefix}counts", count_codes(X, codes, n_classes, width))
+        if X is not None and not summed:
+            observe_cells(prefix, X, pm.Categorical.dist, theta[y], signature="(k)->()")
+        elif X is not None:
+            counts = pm.Data(f"{prefix}counts", count_codes(X, known_codes(y), n_classes, width))
             pm.Potential(f"{prefix}x", (counts * log_p).sum())
         return {"theta": theta}
 

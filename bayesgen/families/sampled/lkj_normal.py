@@ -34,7 +34,14 @@ from bayesgen.families.shared import gaps
 from bayesgen.families.shared.correlations import declare_correlation
 from bayesgen.families.shared.gaussian import robust_location_and_scale
 from bayesgen.families.shared.mahalanobis import log_normal_of_draws
-from bayesgen.families.shared.pymc_parts import centred, declare, parameter, prefixed
+from bayesgen.families.shared.pymc_parts import (
+    centred_normal,
+    container,
+    declare,
+    observe_rows,
+    parameter,
+    prefixed,
+)
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 
@@ -59,6 +66,7 @@ class LKJNormal(Family):
     describes: ClassVar[str] = DENSITY
     holds: ClassVar[str] = "real"
     kind: ClassVar[str] = "gaussian"
+    sums_rows: ClassVar[bool] = True
 
     mu: Any = prior_object()
     sigma: Any = prior_object()
@@ -160,15 +168,21 @@ class LKJNormal(Family):
                     )
 
     def to_pymc(
-        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
+        self,
+        *,
+        prefix: str = "",
+        X: Matrix | None = None,
+        y: Any = None,
+        stats: Any = None,
+        summed: bool = False,
     ) -> dict[str, Any]:
         r"""Normal means, half-Normal scales, LKJ correlations in partial correlations.
 
-        Given rows, the means of the default prior are sampled as their distance from the class's
-        mean row, ``mu_white`` :math:`= (\mu_{cj} - \bar x_{cj}) \sqrt{n_c} / \sigma_{cj}`: with
-        few rows a mean is as uncertain as its scale says. The rows are the potential ``x``: those
-        of each class and pattern of missing cells are replaced by at most 2D points that no Normal
-        can tell from them (`gaps.sigma_points`).
+        Where rows are summed, the means of the default prior are sampled as their distance from
+        the class's mean row, ``mu_white`` :math:`= (\mu_{cj} - \bar x_{cj}) \sqrt{n_c} /
+        \sigma_{cj}`: with few rows a mean is as uncertain as its scale says. The rows of each class
+        and pattern of missing cells are then replaced by at most 2D points that no Normal can tell
+        from them (`gaps.sigma_points`).
         """
         import pymc as pm
         import pytensor.tensor as pt
@@ -176,7 +190,7 @@ class LKJNormal(Family):
         prior = declare(self, "prior", prefix)
         m, s = prior["location"], prior["scale"]
         dims = {name: prefixed(prefix, d) for name, d in self.params.items()}
-        codes = None if X is None else y.get_value()
+        codes = y.get_value() if summed and X is not None else None
         sigma = parameter(
             self, prefix, "sigma", lambda sigma, dims: pm.HalfNormal(sigma, 2.5 * s, dims=dims)
         )
@@ -189,20 +203,28 @@ class LKJNormal(Family):
                 self,
                 prefix,
                 "mu",
-                lambda mu, dims: pm.Normal(mu, m, tau, transform=centred(s), dims=dims),
+                lambda mu, dims: centred_normal(mu, m, tau, s, dims),
             )
         else:
             n_classes = len(pm.modelcontext(None).coords[CLASS])
             centre, count = _class_means(np.asarray(X, dtype=np.float64), codes, n_classes)
             seen = count > 0
-            centre = pm.Data(f"{prefix}centre", np.where(seen, centre, self.location))
-            root = pm.Data(f"{prefix}root_count", np.sqrt(np.maximum(count, 1.0)))
-            unit = pt.switch(pm.Data(f"{prefix}has_rows", seen * 1.0), sigma / root, tau)
+            numbers = {
+                "centre": np.where(seen, centre, self.location),
+                "root_count": np.sqrt(np.maximum(count, 1.0)),
+                "has_rows": seen * 1.0,
+            }
+            centre, root, has_rows = (
+                container(f"{prefix}{k}", v, dims["mu"]) for k, v in numbers.items()
+            )
+            unit = pt.switch(has_rows, sigma / root, tau)
             name = f"{prefix}mu_white"
             white = pm.Normal(name, (m - centre) / unit, tau / unit, dims=dims["mu"])
             mu = pm.Deterministic(f"{prefix}mu", centre + unit * white, dims=dims["mu"])
         theta = {"mu": mu, "sigma": sigma, "correlation": correlation}
-        if codes is not None:
+        if codes is None and X is not None:
+            self._observe(prefix, X, y, theta)
+        elif codes is not None:
             Sigma, terms = self._covariance(theta), []
             for c in np.unique(codes):
                 own = np.asarray(X, dtype=np.float64)[codes == c]
@@ -212,6 +234,16 @@ class LKJNormal(Family):
                 terms.append((pm.Data(f"{prefix}rows{c}_weight", weight) * density[:, 0]).sum())
             pm.Potential(f"{prefix}x", sum(terms))
         return theta
+
+    def _observe(self, prefix: str, X: Matrix, y: Any, theta: Any) -> None:
+        """Rows as they are."""
+        import pymc as pm
+
+        def draw(y: Any, mu: Any, sigma: Any, size: Any) -> Any:
+            return pm.MvNormal.dist(mu[y], sigma[0 * y if self.shared else y], size=size)
+
+        density, params = gaps.log_density_of_cells, (theta["mu"], self._covariance(theta))
+        observe_rows(prefix, X, y, "MvNormal", draw, density, "(c,d),(g,d,d)->(d)", *params)
 
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
         """Normal densities of the observed cells; the others are integrated out."""

@@ -192,7 +192,7 @@ class LogisticRegression(Family):
                 self._logits(X, theta, prefix),
                 logp=_log_label,
                 random=_draw_label,
-                signature="(n,c)->(n)",
+                signature="(c)->()",
                 class_name="SoftmaxLabel",
                 dtype="int64",
                 observed=y,
@@ -228,7 +228,7 @@ class LogisticRegression(Family):
 
         z = self._standardised(np.asarray(X, dtype=np.float64), 0)
         n_features = z.shape[1]
-        terms = pm.Data(f"{prefix}terms", self._terms(z))
+        terms = pm.Data(f"{prefix}terms", self._terms(z), dims=(OBS, f"{prefix}term"))
         out = theta["intercept"] + terms[:, :n_features].dot(theta["coef"].T)
         if self.features == "quadratic":
             j, k = np.triu_indices(n_features)
@@ -258,11 +258,11 @@ def _log_label(label: Any, logits: Any) -> Any:
     """(N,) log softmax at the labels."""
     import pytensor.tensor as pt
 
-    own = pt.eq(label[:, None], pt.arange(logits.shape[1]))
-    return (own * logits).sum(axis=1) - pt.logsumexp(logits, axis=1)
+    own = pt.eq(label[..., None], pt.arange(logits.shape[-1]))
+    return (own * logits).sum(axis=-1) - pt.logsumexp(logits, axis=-1)
 
 
 def _draw_label(logits: Array, rng: np.random.Generator, size: Any = None) -> Array:
     """Gumbel's trick."""
-    noise = rng.gumbel(size=(*(size or ()), *logits.shape))
+    noise = rng.gumbel(size=(*(logits.shape[:-1] if size is None else size), logits.shape[-1]))
     return np.asarray(np.argmax(logits + noise, axis=-1))

@@ -33,16 +33,18 @@ from scipy import sparse
 from scipy.special import gammaln
 
 from bayesgen.families.contract import Family, Theta
-from bayesgen.families.names import (
-    CLASS,
-    FEATURE,
-    PROBABILITY,
-)
+from bayesgen.families.names import CLASS, FEATURE, OBS, PROBABILITY
 from bayesgen.families.records import array, guide, prior_object
-from bayesgen.families.shared.pymc_parts import declare, parameter, sum_cells
+from bayesgen.families.shared.pymc_parts import (
+    declare,
+    guided,
+    known_codes,
+    observe_cells,
+    parameter,
+    sum_cells,
+)
 from bayesgen.families.shared.rising import (
     Factors,
-    known_codes,
     refuse_fractional_counts,
 )
 from bayesgen.families.shared.word_counts import row_of_cells
@@ -92,6 +94,7 @@ class NegativeBinomial(Family):
     describes: ClassVar[str] = PROBABILITY
     holds: ClassVar[str] = "count"
     kind: ClassVar[str] = "negative binomial"
+    sums_rows: ClassVar[bool] = True
     sparse: ClassVar[bool] = True
 
     mu: Any = prior_object()
@@ -201,9 +204,15 @@ class NegativeBinomial(Family):
         )
 
     def to_pymc(
-        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
+        self,
+        *,
+        prefix: str = "",
+        X: Matrix | None = None,
+        y: Any = None,
+        stats: Any = None,
+        summed: bool = False,
     ) -> dict[str, Any]:
-        """The hierarchy of rates; of rows the potential ``x``, a sum over distinct factors."""
+        """The hierarchy of rates; rows, summed over distinct factors."""
         import pymc as pm
         import pytensor.tensor as pt
 
@@ -220,19 +229,35 @@ class NegativeBinomial(Family):
             spread = parameter(self, prefix, "spread", lambda name, _: pm.HalfNormal(name, 1.0))
             common = pm.LogNormal(f"{prefix}common", pt.log(m), 1.0, dims=dims[1:])
             seen, precision = prior["log_rate"], prior["precision"]
-            return pm.LogNormal(
+            return guided(
                 name,
-                # PyMC must meet what the transform needs before the transform
-                pt.log(common) + pt.zeros((seen + precision).shape),
-                spread,
-                default_transform=_standardised(seen, precision),
-                dims=dims,
+                pm.LogNormal,
+                (pt.log(common), spread),
+                (seen, precision),
+                _standardised(),
+                dims,
             )
 
         mu = parameter(self, prefix, "mu", shrunk)
-        if X is not None:
+        if X is not None and summed:
             pm.Potential(f"{prefix}x", self._log_rows(f"{prefix}x", X, known_codes(y), mu, delta))
+        elif X is not None:
+            self._observe(prefix, X, y, mu, delta)
         return {"mu": mu, "delta": delta}
+
+    def _observe(self, prefix: str, X: Matrix, y: Any, mu: Any, delta: Any) -> None:
+        """Rows as they are; the column of the exposure is looked up, and has no density."""
+        import pymc as pm
+
+        X, w = self._split(X)
+        refuse_fractional_counts(stored_cells(X, slice(None)).data)
+        counted = self._counted(X.shape[1])
+        exposure = pm.Data(f"{prefix}exposure", w, dims=OBS)[:, None]
+
+        def cells(mu: Any, alpha: Any, **size: Any) -> Any:
+            return pm.NegativeBinomial.dist(mu=mu, alpha=alpha, **size)
+
+        observe_cells(prefix, X, cells, exposure * mu[y], mu[y] / delta, counted=counted)
 
     def _log_rows(self, name: str, X: Matrix, y: Array, mu: Any, delta: Any) -> Any:
         """Tensor: log likelihood of labelled rows.
@@ -370,7 +395,7 @@ def _log_mass(X: Matrix, mu: Array, delta: Array) -> Array:
     return out
 
 
-def _standardised(seen: Any, precision: Any) -> Any:
+def _standardised() -> Any:
     r"""Transform of a log-Normal mu, log mu ~ Normal(m, s), to what the rows leave open of it.
 
     If the rows alone say log mu ~ Normal(seen, 1/precision), then given m and s
@@ -381,6 +406,7 @@ def _standardised(seen: Any, precision: Any) -> Any:
     The transform is the distance from that mean in that standard deviation: nearly Normal(0, 1),
     whatever m and s, for rates with many events (where it is the centred parametrisation) and
     with none (where it is the non-centred one). So there is no funnel where the spread is small.
+    seen and precision are guides (`guided`).
 
     Source: Papaspiliopoulos, Roberts and Sköld (2003), Non-centered parameterisations for
     hierarchical models and data augmentation.
@@ -388,7 +414,7 @@ def _standardised(seen: Any, precision: Any) -> Any:
     import pytensor.tensor as pt
     from pymc.logprob.transforms import Transform
 
-    def mean_and_sd(m: Any, s: Any) -> tuple[Any, Any]:
+    def mean_and_sd(_: Any, m: Any, s: Any, seen: Any, precision: Any, *__: Any) -> tuple[Any, Any]:
         rest = 1 / (1 + precision * s**2)  # 1 - w
         return seen + rest * (m - seen), s * pt.sqrt(rest)
 
@@ -397,15 +423,15 @@ def _standardised(seen: Any, precision: Any) -> Any:
         ndim_supp = 0
 
         def forward(self, value: Any, *inputs: Any) -> Any:
-            mean, sd = mean_and_sd(*inputs[-2:])
+            mean, sd = mean_and_sd(*inputs)
             return (pt.log(value) - mean) / sd
 
         def backward(self, value: Any, *inputs: Any) -> Any:
-            mean, sd = mean_and_sd(*inputs[-2:])
+            mean, sd = mean_and_sd(*inputs)
             return pt.exp(mean + sd * value)
 
         def log_jac_det(self, value: Any, *inputs: Any) -> Any:
-            mean, sd = mean_and_sd(*inputs[-2:])
+            mean, sd = mean_and_sd(*inputs)
             return mean + sd * value + pt.log(sd)
 
     return Standardised()

@@ -34,7 +34,7 @@ from bayesgen.families.names import (
 from bayesgen.families.records import array, prior_object
 from bayesgen.families.shared.gaussian import recorded_step, robust_location_and_scale
 from bayesgen.families.shared.pymc_parts import (
-    centred,
+    centred_normal,
     declare,
     observe_cells,
     parameter,
@@ -134,16 +134,10 @@ class StudentT(Family):
             self,
             prefix,
             "mu",
-            lambda mu, dims: pm.Normal(mu, m, np.sqrt(10.0) * s, transform=centred(s), dims=dims),
+            lambda mu, dims: centred_normal(mu, m, np.sqrt(10.0) * s, s, dims),
         )
         if X is not None:
-            observe_cells(
-                prefix,
-                X,
-                lambda rows, columns: pm.StudentT.dist(
-                    nu=nu[columns], mu=mu[y[rows], columns], sigma=sigma[y[rows], columns]
-                ),
-            )
+            observe_cells(prefix, X, _cells, nu, mu[y], sigma[y])
         return {"mu": mu, "sigma": sigma, "nu": nu}
 
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
@@ -155,3 +149,10 @@ class StudentT(Family):
         mask = pm.Data(f"{prefix}seen", seen.astype(np.float64))[:, None, :]
         dist = pm.StudentT.dist(nu=theta["nu"], mu=theta["mu"], sigma=theta["sigma"])
         return (mask * pm.logp(dist, x)).sum(axis=-1)
+
+
+def _cells(nu: Any, mu: Any, sigma: Any, **size: Any) -> Any:
+    """PyMC's distribution of cells; its other parametrisation is by precision."""
+    import pymc as pm
+
+    return pm.StudentT.dist(nu=nu, mu=mu, sigma=sigma, **size)

@@ -118,6 +118,7 @@ class ForestAverage(abc.ABC):
         if not self.chooses:
             return removal_by_cgf(self, X, y, weight)  # type: ignore[arg-type] # conjugate
         every, out, left = self.over_all(), self.log_predictive(X), np.ones(len(X))
+        whole = self.log_weights
         for c in np.unique(y):
             i, j = every.neighbours[c]
             one = replace(self, root_weight=self.root_weight[[c]])  # type: ignore[type-var]
@@ -128,7 +129,7 @@ class ForestAverage(abc.ABC):
                 gone, gone_edges = every.changes(c, cells, -w)
                 back, back_edges = every.changes(c, cells, 1 - w)
                 for k, row in enumerate(rows):
-                    log_w = np.array(self.log_weights[c])
+                    log_w = np.array(whole[c])
                     log_w[i, j] += gone_edges[k]
                     log_w[j, i] = log_w[i, j]
                     in_it = one.chosen([log_w])[0][i, j] > 0

@@ -147,6 +147,14 @@ def log_density(X: Array, mu: Any, sigma: Any, name: str) -> Any:
     return _operations()[0](*rows, mu, pt.as_tensor(sigma))
 
 
+def log_density_of_cells(x: Any, seen: Any, mu: Any, sigma: Any) -> Any:
+    """The same of rows and of which cells are seen, tensors (N, D): each has its own pattern."""
+    import pytensor.tensor as pt
+
+    n = x.shape[0]
+    return _operations()[0](x, pt.arange(n), pt.arange(n + 1), seen.astype("int64"), mu, sigma)
+
+
 @cache
 def _operations() -> tuple[Any, Any]:
     """`kernels.missing_cells.observed_normal` and its gradient as PyTensor operations.

@@ -26,13 +26,23 @@ def declare(record: Any, role: str, prefix: str) -> dict[str, Any]:
     Hyper-parameters and statistics are data of the model, under the names that they have in the
     ``fit`` group: a compiled model of the same shape serves the next data set.
     """
+    return {
+        name: container(f"{role}_{prefix}{name}", value.astype(np.float64), prefixed(prefix, dims))
+        for name, (dims, value) in record.arrays().items()
+        if value.dtype.kind in "fiub"
+    }
+
+
+def container(name: str, value: Array, dims: tuple[str, ...]) -> Any:
+    """``pm.Data`` with dims; an axis of length 1 that stands for all has ``{dim}_all``."""
     import pymc as pm
 
-    return {
-        name: pm.Data(f"{role}_{prefix}{name}", np.asarray(value, dtype=np.float64))
-        for name, (_, value) in record.arrays().items()
-        if np.asarray(value).dtype.kind in "fiub"
-    }
+    labels = pm.modelcontext(None).coords
+    own = tuple(
+        f"{d}_all" if n == 1 and len(labels.get(d) or range(2)) > 1 else d
+        for d, n in zip(dims, value.shape, strict=False)
+    )
+    return pm.Data(name, value, dims=own if value.ndim == len(dims) else None)
 
 
 def prior_data(family: Any) -> dict[str, Array]:
@@ -106,8 +116,56 @@ def scale_above_rounding(family: Any, prefix: str, scale: Any, resolution: Any) 
     return parameter(family, prefix, "sigma", default)
 
 
-def centred(unit: Any) -> Any:
-    """Transform of a Normal location to its distance from the prior mean, in `unit`."""
+def guided(
+    name: str,
+    distribution: Any,
+    params: tuple[Any, ...],
+    guides: tuple[Any, ...],
+    transform: Any,
+    dims: tuple[str, ...] | None,
+    signature: str | None = None,
+) -> Any:
+    """The free variable `name` of a PyMC distribution, in coordinates that `guides` decide on.
+
+    A transform is given the inputs of its variable. Data that it held by itself would be left
+    behind where a model is cloned (`pm.do`, `pm.observe`), so that the guides are inputs too:
+    those of `transform` are (size, *params, *guides, generator).
+    """
+    import pymc as pm
+    from pymc.distributions.distribution import support_point
+
+    n = len(params)
+
+    def log_p(value: Any, *inputs: Any) -> Any:
+        return pm.logp(distribution.dist(*inputs[:n]), value)
+
+    def draw(*inputs: Any) -> Any:
+        return distribution.dist(*inputs[:n], size=given_size(inputs[-1]))
+
+    return pm.CustomDist(
+        name,
+        *params,
+        *guides,
+        dist=draw,
+        logp=log_p,
+        support_point=lambda rv, size, *inputs: support_point(draw(*inputs[:n], size)),
+        signature=signature,
+        class_name=distribution.__name__,
+        transform=transform,
+        dims=dims,
+    )
+
+
+def given_size(size: Any) -> Any:
+    """The size that PyMC hands to a custom distribution; None for none."""
+    from pymc.distributions.shape_utils import rv_size_is_none
+
+    return None if rv_size_is_none(size) else size
+
+
+def centred_normal(name: str, mean: Any, sd: Any, unit: Any, dims: tuple[str, ...]) -> Any:
+    """A Normal location, sampled as its distance from the prior mean in `unit`."""
+    import pymc as pm
     import pytensor.tensor as pt
     from pymc.logprob.transforms import Transform
 
@@ -116,43 +174,143 @@ def centred(unit: Any) -> Any:
         ndim_supp = 0
 
         def forward(self, value: Any, *inputs: Any) -> Any:
-            return (value - inputs[-2]) / unit  # inputs of a Normal: generator, size, mean, sd
+            _, mean, _, unit, _ = inputs
+            return (value - mean) / unit
 
         def backward(self, value: Any, *inputs: Any) -> Any:
-            return inputs[-2] + unit * value
+            _, mean, _, unit, _ = inputs
+            return mean + unit * value
 
         def log_jac_det(self, value: Any, *inputs: Any) -> Any:
-            return pt.log(unit) + pt.zeros_like(value)
+            return pt.log(inputs[3]) + pt.zeros_like(value)
 
-    return Centred()
+    return guided(name, pm.Normal, (mean, sd), (unit,), Centred(), dims)
 
 
-def observe_cells(prefix: str, X: Matrix, distribution: Callable[[Array, Array], Any]) -> Any:
-    """Observe ``{prefix}x``, cell by cell given theta.
+# ----------------------------------------------------------------------------- rows, observed
 
-    Complete rows have dims (obs_id, feature). With missing cells, which contribute nothing, the
-    observed ones are listed, dim ``{prefix}cell``.
+
+def cells_data(prefix: str, X: Matrix, *, whole: bool = False) -> Any:
+    """Data container ``{prefix}cells`` (obs_id, feature) of rows, 0 where a cell is missing.
 
     Parameters
     ----------
-    distribution : (rows, columns) -> unnamed PyMC distribution of those cells
-        The indices broadcast to the shape of the observations.
+    whole : bool
+        Cells are counts or codes: whole numbers.
     """
     import pymc as pm
 
     values = np.asarray(X.todense()) if sparse.issparse(X) else np.asarray(X)
-    dims: tuple[str, ...]
     if has_nan(values):
-        rows, columns = np.nonzero(~np.isnan(values))
-        observed, dims = values[rows, columns], (f"{prefix}cell",)
-    else:
-        rows, columns = np.arange(len(values))[:, None], np.arange(values.shape[1])
-        observed, dims = values, (OBS, f"{prefix}{FEATURE}")
-    dist = distribution(rows, columns)
-    if dist.type.dtype.startswith(("int", "uint", "bool")):
-        observed = observed.astype(np.int64)
-    data = pm.Data(f"{prefix}cells", observed, dims=dims)  # other rows are no other program
-    return pm.modelcontext(None).register_rv(dist, f"{prefix}x", observed=data, dims=dims)
+        values = np.where(np.isnan(values), 0.0, values)
+    kind = np.int64 if whole else np.float64
+    return pm.Data(f"{prefix}cells", values.astype(kind), dims=(OBS, f"{prefix}{FEATURE}"))
+
+
+def seen_data(prefix: str, X: Matrix) -> Any:
+    """Data container ``{prefix}seen`` (obs_id, feature): 0 where a cell is missing, else 1."""
+    import pymc as pm
+
+    known = np.ones(X.shape)
+    if has_nan(X):
+        known -= np.isnan(X.toarray() if sparse.issparse(X) else np.asarray(X))
+    return pm.Data(f"{prefix}seen", known, dims=(OBS, f"{prefix}{FEATURE}"))
+
+
+def known_codes(y: Any) -> Array:
+    """The class codes of rows, from the data container that holds them in a PyMC model."""
+    if hasattr(y, "get_value"):
+        return np.asarray(y.get_value())
+    return np.asarray(y.eval() if hasattr(y, "eval") else y)
+
+
+def observe_cells(
+    prefix: str,
+    X: Matrix,
+    distribution: Callable[..., Any],
+    *params: Any,
+    signature: str | None = None,
+    counted: Any = None,
+) -> Any:
+    """Observe ``{prefix}x`` (obs_id, feature), cell by cell given theta.
+
+    A cell that is not ``{prefix}seen`` has the log density 0, whatever its value, and is drawn like
+    any other.
+
+    Parameters
+    ----------
+    distribution : tensors to an unnamed PyMC distribution of cells, ``pm.Normal.dist``
+    *params : what it takes, of shapes that broadcast to (N, D)
+    signature : str
+        Of `params`, where they have axes of their own, ``"(k)->()"``.
+    counted : (D,) bool, optional
+        False: the column is no part of the likelihood.
+    """
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    op = distribution(*params).owner.op
+    whole = not op.dtype.startswith("float")
+    seen = seen_data(prefix, X)
+    if counted is not None and not np.all(counted):
+        seen = seen * np.asarray(counted, dtype=np.float64)
+
+    def log_p(value: Any, seen: Any, *own: Any) -> Any:
+        inside = value * seen.astype(value.dtype)  # a fill-in need not be in the support
+        return pt.switch(seen, pm.logp(distribution(*own), inside), 0.0)
+
+    return pm.CustomDist(
+        f"{prefix}x",
+        seen,
+        *params,
+        dist=lambda seen, *own: distribution(*own[:-1], size=given_size(own[-1])),
+        logp=log_p,
+        signature=None if signature is None else f"(),{signature}",
+        class_name=op._print_name[0],
+        observed=cells_data(prefix, X, whole=whole),
+        dims=(OBS, f"{prefix}{FEATURE}"),
+    )
+
+
+def observe_rows(
+    prefix: str,
+    X: Matrix,
+    y: Any,
+    name: str,
+    draw: Callable[..., Any],
+    log_likelihood: Callable[..., Any],
+    signature: str,
+    *params: Any,
+) -> Any:
+    """Observe ``{prefix}x`` (obs_id, feature), row by row given theta.
+
+    Parameters
+    ----------
+    name : str
+        Of the distribution.
+    draw : (y, *params, size) to an unnamed PyMC distribution of rows
+    log_likelihood : (rows, seen, *params) to (N, C), of the cells that are ``{prefix}seen``
+    signature : str
+        Of `params`, those of all classes: ``"(c,d),(c,d,d)->(d)"``.
+    """
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    def log_p(value: Any, seen: Any, y: Any, *own: Any) -> Any:
+        return log_likelihood(value, seen, *own)[pt.arange(y.shape[0]), y]
+
+    return pm.CustomDist(
+        f"{prefix}x",
+        seen_data(prefix, X),
+        y,
+        *params,
+        dist=lambda seen, *own: draw(*own[:-1], given_size(own[-1])),
+        logp=log_p,
+        signature=f"(d),(),{signature}",
+        class_name=name,
+        observed=cells_data(prefix, X),
+        dims=(OBS, f"{prefix}{FEATURE}"),
+    )
 
 
 def sum_cells(name: str, cells: sparse.csr_matrix, table: Any) -> Any:

@@ -73,10 +73,3 @@ def refuse_fractional_counts(values: Array) -> None:
             f"counts must be whole numbers to be fitted, got {worst:g}; a table of weights "
             "(tf-idf) has no likelihood here: give the counts themselves"
         )
-
-
-def known_codes(y: Any) -> Array:
-    """The class codes of rows, from the data container that holds them in a PyMC model."""
-    if hasattr(y, "get_value"):
-        return np.asarray(y.get_value())
-    return np.asarray(y.eval() if hasattr(y, "eval") else y)

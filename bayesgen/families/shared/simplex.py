@@ -10,19 +10,62 @@ such counts at p = w is then the identity: standard deviations are near 1, and c
 0, for rare and frequent categories alike.
 """
 
+from collections.abc import Callable
 from typing import Any
 
+from bayesgen.families.shared.pymc_parts import guided
 
-def counted_simplex(counts: Any) -> Any:
-    """Transform of probabilities (..., D), D > 1, to (..., D - 1) coordinates.
+
+def counted_dirichlet(name: str, alpha: Any, counts: Any, dims: tuple[str, ...]) -> Any:
+    """Probabilities (..., D), D > 1, with a Dirichlet prior, sampled in D - 1 coordinates.
 
     Parameters
     ----------
-    counts : tensor (..., D), > 0
+    alpha, counts : tensors (..., D), > 0
     """
+    import pymc as pm
+
+    signature = "(k),(k)->(k)"
+    return guided(name, pm.Dirichlet, (alpha,), (counts,), counted_simplex(), dims, signature)
+
+
+def counted_simplex() -> Any:
+    """Transform of probabilities to these coordinates; n is a guide."""
     import pytensor.tensor as pt
     from pymc.logprob.transforms import Transform
 
+    class CountedSimplex(Transform):
+        name = "counted"
+        ndim_supp = 1
+
+        def forward(self, value: Any, *inputs: Any) -> Any:
+            _, total, w, root, _, reflected = _reflection(inputs)
+            log_p = pt.log(value)
+            y = log_p - (w * log_p).sum(axis=-1, keepdims=True)
+            return pt.sqrt(total) * reflected(root * y)[..., :-1]
+
+        def backward(self, value: Any, *inputs: Any) -> Any:
+            return pt.special.softmax(self._log_ratio(value, inputs), axis=-1)
+
+        def log_jac_det(self, value: Any, *inputs: Any) -> Any:
+            log_p = pt.special.log_softmax(self._log_ratio(value, inputs), axis=-1)
+            counts, total, *_ = _reflection(inputs)
+            scale = pt.log(counts).sum(axis=-1) - pt.log(total[..., 0])
+            return log_p.sum(axis=-1) - scale / 2
+
+        def _log_ratio(self, value: Any, inputs: Any) -> Any:
+            _, total, _, root, last, reflected = _reflection(inputs)
+            u = reflected(pt.concatenate([value, pt.zeros_like(last)], axis=-1))
+            return u / (pt.sqrt(total) * root)
+
+    return CountedSimplex()
+
+
+def _reflection(inputs: Any) -> tuple[Any, Any, Any, Any, Any, Callable[[Any], Any]]:
+    """Counts, their total, w, its root, the root's last axis, and the reflection."""
+    import pytensor.tensor as pt
+
+    counts = inputs[2]
     total = counts.sum(axis=-1, keepdims=True)
     w = counts / total
     root = pt.sqrt(w)
@@ -34,25 +77,4 @@ def counted_simplex(counts: Any) -> Any:
     def reflected(u: Any) -> Any:
         return u - v * ((v * u).sum(axis=-1, keepdims=True) / h)
 
-    class CountedSimplex(Transform):
-        name = "counted"
-        ndim_supp = 1
-
-        def forward(self, value: Any, *inputs: Any) -> Any:
-            log_p = pt.log(value)
-            y = log_p - (w * log_p).sum(axis=-1, keepdims=True)
-            return pt.sqrt(total) * reflected(root * y)[..., :-1]
-
-        def backward(self, value: Any, *inputs: Any) -> Any:
-            return pt.special.softmax(self._log_ratio(value), axis=-1)
-
-        def log_jac_det(self, value: Any, *inputs: Any) -> Any:
-            log_p = pt.special.log_softmax(self._log_ratio(value), axis=-1)
-            scale = pt.log(counts).sum(axis=-1) - pt.log(total[..., 0])
-            return log_p.sum(axis=-1) - scale / 2
-
-        def _log_ratio(self, value: Any) -> Any:
-            u = reflected(pt.concatenate([value, pt.zeros_like(last)], axis=-1))
-            return u / (pt.sqrt(total) * root)
-
-    return CountedSimplex()
+    return counts, total, w, root, last, reflected

@@ -93,13 +93,13 @@ def test_defaults_by_hand():
 def test_coordinates_of_the_simplex():
     """There and back; the Jacobian by finite differences; round at the counts."""
     w, n = RNG.dirichlet(np.ones(D), C), np.array([[30.0], [5.0]])
-    transform = counted_simplex(pt.as_tensor(n * w))
+    transform, inputs = counted_simplex(), (None, None, pt.as_tensor(n * w))
     p = RNG.dirichlet(np.ones(D), C)
-    z = transform.forward(pt.as_tensor(p)).eval(mode=PYTHON)
+    z = transform.forward(pt.as_tensor(p), *inputs).eval(mode=PYTHON)
     assert z.shape == (C, D - 1)
     at = pt.dmatrix()
-    back = transform.backward(at)
-    log_jac = transform.log_jac_det(at)
+    back = transform.backward(at, *inputs)
+    log_jac = transform.log_jac_det(at, *inputs)
     np.testing.assert_allclose(back.eval({at: z}, mode=PYTHON), p)
     h = 1e-6
     for c in range(C):
@@ -111,7 +111,7 @@ def test_coordinates_of_the_simplex():
             slopes.append((ends[0] - ends[1])[:-1] / (2 * h))
         expected = np.linalg.slogdet(np.array(slopes))[1]
         assert log_jac.eval({at: z}, mode=PYTHON)[c] == pytest.approx(expected, abs=1e-7)
-    origin = transform.forward(pt.as_tensor(w)).eval(mode=PYTHON)
+    origin = transform.forward(pt.as_tensor(w), *inputs).eval(mode=PYTHON)
     for c in range(C):
         slopes = []
         for k in range(D - 1):

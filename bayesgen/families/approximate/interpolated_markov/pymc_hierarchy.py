@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesgen.families.names import CLASS
+from bayesgen.families.shared.pymc_parts import container
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
@@ -25,9 +27,9 @@ def declare(f: "InterpolatedMarkov", prefix: str, X: Array | None, stats: Any) -
             "density: the PyMC model is for discount=0"
         )
     whole = f if stats is None else f.update(stats)
-    b = pm.Data(f"{prefix}prior_concentration", f.concentration)[:, None, None]
+    b = container(f"{prefix}prior_concentration", f.concentration, (CLASS,))[:, None, None]
     width = f.n_tokens + 1
-    root = pm.Data(f"{prefix}prior_strength", f.strength)[:, None, None]
+    root = container(f"{prefix}prior_strength", f.strength, (CLASS,))[:, None, None]
     above: Any = root * pt.ones((1, 1, width)) / width
     for k, level in enumerate(whole.levels):
         about = b * above[:, whole.levels[k - 1].context] if k else above
@@ -40,6 +42,6 @@ def declare(f: "InterpolatedMarkov", prefix: str, X: Array | None, stats: Any) -
     if stats is not None:
         index = whole.levels[-1].index
         context = np.searchsorted(index.starts, np.arange(len(index.grams)), side="right") - 1
-        n = pm.Data(f"{prefix}stats_counts", whole.counts)
+        n = container(f"{prefix}stats_counts", whole.counts, (CLASS, f"{prefix}gram"))
         pm.Potential(f"{prefix}x", (n * pt.log(above[:, context, index.grams[:, -1]])).sum())
     return {"theta": above}

@@ -197,9 +197,7 @@ class DirichletCategorical(ConjugateFamily):
         elif X is not None:
             # refuses codes that are not declared: training rows know their categories
             self.update(self.stats(X, np.zeros(X.shape[0], dtype=np.int64), 1))
-            observe_cells(
-                prefix, X, lambda rows, columns: pm.Categorical.dist(p=theta[y[rows], columns])
-            )
+            observe_cells(prefix, X, pm.Categorical.dist, theta[y], signature="(k)->()")
         return {"theta": theta}
 
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:

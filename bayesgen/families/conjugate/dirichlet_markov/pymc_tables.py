@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.families.shared.ngrams import concatenate, distinct_ngrams
-from bayesgen.families.shared.pymc_parts import dirichlet, prefixed, sum_cells
+from bayesgen.families.shared.pymc_parts import container, dirichlet, prefixed, sum_cells
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
@@ -35,14 +35,14 @@ def declare(
             f"the documents have contexts that are not among the {len(named)} that were seen "
             "in training: fit these documents first"
         )
-    a = pm.Data(f"{prefix}prior_alpha", f.alpha)[:, None, :]
+    a = container(f"{prefix}prior_alpha", f.alpha, (dims[0], dims[2]))[:, None, :]
     if whole.counts.any():
-        a = a + pm.Data(f"{prefix}prior_counts", index.dense(whole.counts))
+        a = a + container(f"{prefix}prior_counts", index.dense(whole.counts), dims)
     theta = dirichlet(f"{prefix}theta", whole.dense(), a, dims)
     if stats is not None and X is None:
         # a table as large as theta: statistics over the same contexts have the same shape
         counts = replace(whole, counts=np.zeros_like(whole.counts)).update(stats).counts
-        n = pm.Data(f"{prefix}stats_counts", index.dense(counts), dims=dims)
+        n = container(f"{prefix}stats_counts", index.dense(counts), dims)
         pm.Potential(f"{prefix}x", (n * pt.log(theta)).sum())
     elif X is not None:
         tokens, lengths = concatenate(X, f.n_tokens)
@@ -52,7 +52,8 @@ def declare(
         row = pm.Data(f"{prefix}x_row", np.repeat(np.arange(len(X)), lengths), dims=cell)
         context = pm.Data(f"{prefix}x_context", at, dims=cell)
         p = theta[y[row], context]
-        pm.Categorical(f"{prefix}x", p=p, observed=tokens, dims=cell)
+        cells = pm.Data(f"{prefix}cells", tokens, dims=cell)
+        pm.Categorical(f"{prefix}x", p=p, observed=cells, dims=cell)
     return {"theta": theta}
 
 

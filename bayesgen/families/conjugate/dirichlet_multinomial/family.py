@@ -44,6 +44,7 @@ from bayesgen.families.shared.exchangeable import first_of_equals
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.null_tables import deal
 from bayesgen.families.shared.pymc_parts import (
+    cells_data,
     declare,
     dirichlet,
     prefixed,
@@ -183,7 +184,7 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         elif X is not None:
             self.check(X)
             refuse_fractional(X)
-            counts = np.asarray(X.todense() if sparse.issparse(X) else X).astype(np.int64)
+            counts = cells_data(prefix, X, whole=True)
             pm.Multinomial(
                 f"{prefix}x",
                 n=counts.sum(axis=1),

@@ -193,9 +193,7 @@ class GammaPoisson(ConjugateFamily):
         elif X is not None:
             refuse_negative_counts(X)
             refuse_fractional(X)
-            observe_cells(
-                prefix, X, lambda rows, columns: pm.Poisson.dist(mu=rate[y[rows], columns])
-            )
+            observe_cells(prefix, X, pm.Poisson.dist, rate[y])
         return {"rate": rate}
 
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.shared import pymc_parts
-from bayesgen.families.shared.pymc_parts import centred, observe_cells, prefixed
+from bayesgen.families.shared.pymc_parts import centred_normal, observe_cells, prefixed
 from bayesgen.numerics.rows import Matrix
 
 if TYPE_CHECKING:
@@ -30,17 +31,21 @@ def declare(
     dims = {name: prefixed(prefix, d) for name, d in f.params.items()}
     sigma2 = pm.InverseGamma(f"{prefix}sigma2", nu / 2, nu * scale / 2, dims=dims["sigma2"] or None)
     variance = f.with_axes(sigma2)
-    mu = pm.Normal(
+    mu = centred_normal(
         f"{prefix}mu",
         prior["shift"] + prior["mu"],
         pt.sqrt(variance / prior["kappa"]),
-        transform=centred(pt.sqrt(f.with_axes(scale))),
-        dims=dims["mu"],
+        pt.sqrt(f.with_axes(scale)),
+        dims["mu"],
     )
     if stats is not None and X is None:
         about = {"n": stats.n, "mean": stats.about(f.shift), "scatter": stats.scatter}
         n, mean, scatter = (
-            pm.Data(f"{prefix}stats_{name}", np.asarray(value * f.live, dtype=np.float64))
+            pymc_parts.container(
+                f"{prefix}stats_{name}",
+                np.asarray(value * f.live, dtype=np.float64),
+                (CLASS, f"{prefix}{FEATURE}"),
+            )
             for name, value in about.items()
         )
         step = mean - (mu - prior["shift"])
@@ -48,11 +53,7 @@ def declare(
         pm.Potential(f"{prefix}x", -0.5 * log_p.sum())
     elif X is not None:
         sd = pt.broadcast_to(pt.sqrt(variance), mu.shape)
-        observe_cells(
-            prefix,
-            X if f.live.all() else np.where(f.live, X, np.nan),
-            lambda rows, columns: pm.Normal.dist(mu[y[rows], columns], sd[y[rows], columns]),
-        )
+        observe_cells(prefix, X, pm.Normal.dist, mu[y], sd[y], counted=f.live)
     return {"mu": mu, "sigma2": sigma2}
 
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from bayesgen.families.contract import Theta
 from bayesgen.families.names import CLASS, FEATURE, OBS
-from bayesgen.families.shared.pymc_parts import prefixed
+from bayesgen.families.shared.pymc_parts import cells_data, container, prefixed
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 
@@ -137,7 +137,22 @@ def declare(
     import pytensor.tensor as pt
 
     shared, dim = prior.shared, prior.mu.shape[1]
-    data = {name: pm.Data(f"{prefix}{name}", value) for name, value in at._asdict().items()}
+    axis, pair, group = f"{prefix}axis", f"{prefix}axis_pair", () if shared else (CLASS,)
+    i, j = np.tril_indices(dim, -1)
+    pm.modelcontext(None).add_coords({axis: np.arange(dim), pair: np.arange(len(i))})
+    by_axis, feature = (CLASS, axis), f"{prefix}{FEATURE}"
+    own_dims = {
+        "prior_location": (CLASS, feature),
+        "prior_weight": by_axis,
+        "stats_weight": by_axis,
+        "stats_step": by_axis,
+        "base": (CLASS, feature, axis),
+        "live": (axis,),
+    }
+    data = {
+        name: container(f"{prefix}{name}", value, own_dims.get(name, (CLASS,)))
+        for name, value in at._asdict().items()
+    }
     if shared:  # tell PyTensor of the axis that broadcasts
         for name in ("prior_nu", "prior_weight", "stats_weight", "base", "log_norm"):
             data[name] = data[name][0][None]
@@ -146,9 +161,6 @@ def declare(
     live, n = data["live"], data["stats_n"][:, None]
 
     k: Any = 0 if shared else slice(None)  # theta has no first axis of one covariance
-    i, j = np.tril_indices(dim, -1)
-    axis, pair, group = f"{prefix}axis", f"{prefix}axis_pair", () if shared else (CLASS,)
-    pm.modelcontext(None).add_coords({axis: np.arange(dim), pair: np.arange(len(i))})
     square = pm.Gamma(
         f"{prefix}precision_diagonal",
         ((nu[:, None] - np.arange(dim)) / 2)[k],
@@ -191,7 +203,9 @@ def declare(
     Sigma = pm.Deterministic(f"{prefix}Sigma", Sigma[k], dims=dims["Sigma"])
 
     if X is not None:
-        whiten = pm.Data(f"{prefix}whiten", np.swapaxes(np.linalg.inv(at.base), 1, 2))
+        whiten = container(
+            f"{prefix}whiten", np.swapaxes(np.linalg.inv(at.base), 1, 2), own_dims["base"]
+        )
         factor = _product(whiten[0][None] if shared else whiten, A)
         log_det = (live * pt.log(diagonal)).sum(axis=1) + data["log_norm"]
         own = pt.zeros_like(y) if shared else y
@@ -202,11 +216,12 @@ def declare(
             (unit * z)[y],
             live,
             log_det[own],
+            root[own],
             dist=_draw_whitened,
             logp=_log_whitened,
-            signature="(d),(d,d),(d),(d),()->(d)",
+            signature="(d),(d,d),(d),(d),(),(d,d)->(d)",
             class_name="MvNormal",
-            observed=X,
+            observed=cells_data(prefix, X),
             dims=(OBS, f"{prefix}{FEATURE}"),
         )
     elif on_statistics:
@@ -227,18 +242,22 @@ def _product(a: Any, b: Any) -> Any:
     return (a[:, :, :, None] * b[:, None, :, :]).sum(axis=2)
 
 
-def _draw_whitened(mean: Any, factor: Any, z: Any, live: Any, log_det: Any, size: Any) -> Any:
-    """Rows of precision factor factor^T about mean + factor^-T z."""
+def _draw_whitened(
+    mean: Any, factor: Any, z: Any, live: Any, log_det: Any, root: Any, size: Any
+) -> Any:
+    """Rows of precision factor factor^T about mean + factor^-T z; root is factor^-1."""
     import pymc as pm
     import pytensor.tensor as pt
     from pymc.distributions.shape_utils import rv_size_is_none
 
     if not rv_size_is_none(size):
         z = pt.broadcast_to(z, (*size, z.shape[-1]))
-    return mean + pt.linalg.solve(pt.swapaxes(factor, -1, -2), pm.Normal.dist(z), b_ndim=1)
+    return mean + (pm.Normal.dist(z)[..., None] * root).sum(axis=-2)
 
 
-def _log_whitened(x: Any, mean: Any, factor: Any, z: Any, live: Any, log_det: Any) -> Any:
+def _log_whitened(
+    x: Any, mean: Any, factor: Any, z: Any, live: Any, log_det: Any, root: Any
+) -> Any:
     """Log density of the live columns of `_draw_whitened`."""
     import pytensor.tensor as pt
 

@@ -56,8 +56,9 @@ from bayesgen.families.shared.correlations import declare_correlation
 from bayesgen.families.shared.gaussian import recorded_step, robust_location_and_scale
 from bayesgen.families.shared.mahalanobis import log_normal_of_draws
 from bayesgen.families.shared.pymc_parts import (
-    centred,
+    centred_normal,
     declare,
+    observe_rows,
     parameter,
     prefixed,
     scale_above_rounding,
@@ -92,6 +93,7 @@ class GaussianMixture(Family):
     describes: ClassVar[str] = DENSITY
     holds: ClassVar[str] = "real"
     kind: ClassVar[str] = "gaussian mixture"
+    sums_rows: ClassVar[bool] = True
 
     mu: Any = prior_object()
     sigma: Any = prior_object()
@@ -242,25 +244,31 @@ class GaussianMixture(Family):
         return out
 
     def to_pymc(
-        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
+        self,
+        *,
+        prefix: str = "",
+        X: Matrix | None = None,
+        y: Any = None,
+        stats: Any = None,
+        summed: bool = False,
     ) -> dict[str, Any]:
         """Weights by breaking a stick, Normal means, log-Normal scales, LKJ correlations.
 
         ``stick`` is the share of what is left that each cluster but the last takes: Beta, so that
-        the weights are Dirichlet. ``sigma_raw`` is r, sigma without the rounding. The rows are the
-        potential ``x``. Clusters that a class has not follow their priors, with a weight of 0.
+        the weights are Dirichlet. ``sigma_raw`` is r, sigma without the rounding. Clusters that a
+        class has not follow their priors, with a weight of 0.
         """
         import pymc as pm
 
         prior = declare(self, "prior", prefix)
         m, s = prior["location"], prior["scale"]
         dims = {name: prefixed(prefix, d) for name, d in self.params.items()}
-        theta = {"weight": self._declare_weights(prefix, dims["weight"])}
+        theta = {"weight": self._declare_weights(prefix, prior["concentration"], dims["weight"])}
         theta["mu"] = parameter(
             self,
             prefix,
             "mu",
-            lambda mu, dims: pm.Normal(mu, m, np.sqrt(10.0) * s, transform=centred(s), dims=dims),
+            lambda mu, dims: centred_normal(mu, m, np.sqrt(10.0) * s, s, dims),
         )
         theta["sigma"] = scale_above_rounding(self, prefix, s, prior["resolution"])
         if self.covariance == "full":
@@ -271,7 +279,9 @@ class GaussianMixture(Family):
                 dims["correlation"][-2:],
                 prefix=prefix,
             )
-        if X is not None:
+        if X is not None and not summed:
+            self._observe(prefix, np.asarray(X, dtype=np.float64), y, theta)
+        elif X is not None:
             codes, X = y.get_value(), np.asarray(X, dtype=np.float64)
             terms = [
                 self._log_mixture(X[codes == c], theta, int(c), f"{prefix}rows{c}").sum()
@@ -280,26 +290,55 @@ class GaussianMixture(Family):
             pm.Potential(f"{prefix}x", sum(terms))
         return theta
 
-    def _declare_weights(self, prefix: str, dims: tuple[str, ...]) -> Any:
+    def _observe(self, prefix: str, X: Array, y: Any, theta: Any) -> None:
+        """Rows as they are, each of a cluster of its class."""
         import pymc as pm
         import pytensor.tensor as pt
 
-        a = np.asarray(self.concentration, dtype=np.float64)
-        n_components = a.shape[1]
+        def draw(y: Any, weight: Any, mu: Any, sigma: Any, size: Any) -> Any:
+            k = pm.Categorical.dist(p=weight[y], size=y.shape if size is None else size)
+            return pm.MvNormal.dist(mu[y, k], sigma[y, k], size=size)
+
+        def log_likelihood(x: Any, seen: Any, weight: Any, mu: Any, sigma: Any) -> Any:
+            own = (slice(n) for n in self.sizes)
+            each = [
+                gaps.log_density_of_cells(x, seen, mu[c, k], sigma[c, k]) + pt.log(weight[c, k])
+                for c, k in enumerate(own)
+            ]
+            return pt.stack([pt.logsumexp(cluster, axis=1) for cluster in each], axis=1)
+
+        observe_rows(
+            prefix,
+            X,
+            y,
+            "NormalMixture",
+            draw,
+            log_likelihood,
+            "(c,k),(c,k,d),(c,k,d,d)->(d)",
+            theta["weight"],
+            theta["mu"],
+            self._covariances(theta),
+        )
+
+    def _declare_weights(self, prefix: str, a: Any, dims: tuple[str, ...]) -> Any:
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        n_classes, n_components = np.shape(self.concentration)
         name = f"{prefix}weight"
         if n_components == 1:
-            return pm.Deterministic(name, pt.ones(a.shape), dims=dims)
-        later = a[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1:]  # of the clusters after this one
-        last = later == 0
+            return pm.Deterministic(name, pt.ones((n_classes, 1)), dims=dims)
+        last = np.arange(1, n_components) >= self.sizes[:, None]  # or no cluster of the class
+        later = pt.stack([a[:, k:].sum(axis=1) for k in range(1, n_components)], axis=1)
         pm.modelcontext(None).add_coords({f"{prefix}break": np.arange(n_components - 1)})
         share = pm.Beta(
             f"{prefix}stick",
-            np.where(last, 1.0, a[:, :-1]),
-            np.where(last, 1.0, later),
+            pt.switch(last, 1.0, a[:, :-1]),
+            pt.switch(last, 1.0, later),
             dims=(CLASS, f"{prefix}break"),
         )
         share = pt.switch(last, 1.0, share)
-        left, parts = pt.ones(a.shape[0]), []
+        left, parts = pt.ones(n_classes), []
         for k in range(n_components - 1):
             parts.append(left * share[:, k])
             left = left * (1 - share[:, k])

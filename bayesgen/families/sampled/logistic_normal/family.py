@@ -43,7 +43,7 @@ Statistics 1. Error of the trapezoidal rule: Trefethen and Weideman (2014), SIAM
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import logsumexp
@@ -95,6 +95,8 @@ class LogisticNormal(WordCounts, Family):
     length : int or array (N,), optional
         Words in a simulated document. None: the mean length.
     """
+
+    sums_rows: ClassVar[bool] = True
 
     centre: Any = prior_object()
     spread: Any = prior_object()
@@ -247,10 +249,20 @@ class LogisticNormal(WordCounts, Family):
     # -- PyMC --------------------------------------------------------------------------------
 
     def to_pymc(
-        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
+        self,
+        *,
+        prefix: str = "",
+        X: Matrix | None = None,
+        y: Any = None,
+        stats: Any = None,
+        summed: bool = False,
     ) -> dict[str, Any]:
-        """Dirichlet centres, zero-sum Normal loadings; of rows the potential ``x``."""
-        return pymc_model.declare(self, prefix, X, y)
+        """Dirichlet centres, zero-sum Normal loadings; rows, each over the grid.
+
+        Given rows they decide on the coordinates: for other rows of a posterior that was sampled
+        change the data ``cells`` and ``y`` of the model of the rows that it was sampled with.
+        """
+        return pymc_model.declare(self, prefix, X, y, summed)
 
     def relabelled(self, draws: dict[str, Array], X: Matrix, y: Array) -> dict[str, Array]:
         """Loadings of either sign with their positive part along `direction`."""

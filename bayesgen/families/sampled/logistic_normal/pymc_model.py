@@ -5,12 +5,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesgen.families.names import CLASS
+from bayesgen.families.names import CLASS, FEATURE, OBS
 from bayesgen.families.sampled.logistic_normal.factor_mode import Guide
+from bayesgen.families.shared.pymc_parts import (
+    cells_data,
+    known_codes,
+    parameter,
+    prefixed,
+    sum_cells,
+)
 from bayesgen.families.shared.pymc_parts import declare as declare_data
-from bayesgen.families.shared.pymc_parts import parameter, prefixed, sum_cells
-from bayesgen.families.shared.rising import known_codes, refuse_fractional_counts
-from bayesgen.families.shared.simplex import counted_simplex
+from bayesgen.families.shared.rising import refuse_fractional_counts
+from bayesgen.families.shared.simplex import counted_dirichlet
 from bayesgen.numerics.rows import Matrix, class_sums, row_sums, stored_cells
 from bayesgen.numerics.special import Array, log_factorial
 
@@ -20,13 +26,15 @@ if TYPE_CHECKING:
 _ROUND = 1 << 21  # numbers of one matrix (class, word, coordinate) of a guide: 16 MiB
 
 
-def declare(f: "LogisticNormal", prefix: str, X: Matrix | None, y: Any) -> dict[str, Any]:
+def declare(
+    f: "LogisticNormal", prefix: str, X: Matrix | None, y: Any, summed: bool
+) -> dict[str, Any]:
     """As `Family.to_pymc`."""
     import pymc as pm
     import pytensor.tensor as pt
 
     if X is not None and _has_guide(f):
-        return _declare_round(f, prefix, X, known_codes(y))
+        return _declare_round(f, prefix, X, y, summed)
     prior = declare_data(f, "prior", prefix)
     dims = {name: prefixed(prefix, d) for name, d in f.params.items()}
     w, r = prior["reference"], prior["direction"]
@@ -34,12 +42,7 @@ def declare(f: "LogisticNormal", prefix: str, X: Matrix | None, y: Any) -> dict[
         f,
         prefix,
         "centre",
-        lambda centre, dims: pm.Dirichlet(
-            centre,
-            prior["alpha"] + pt.zeros(w.shape),  # PyMC must meet w before the transform
-            default_transform=counted_simplex(w),
-            dims=dims,
-        ),
+        lambda centre, dims: counted_dirichlet(centre, prior["alpha"], w, dims),
     )
     by_factor = dims["loading"][:2]
     spread = parameter(f, prefix, "spread", lambda name, d: pm.HalfNormal(name, 1.0, dims=d))
@@ -57,9 +60,55 @@ def declare(f: "LogisticNormal", prefix: str, X: Matrix | None, y: Any) -> dict[
     )
     theta = {"centre": centre, "loading": loading}
     if X is not None:
-        log_p = _log_rows(f, f"{prefix}x", X, known_codes(y), theta)
-        pm.Potential(f"{prefix}x", log_p)
+        _condition(f, prefix, X, y, theta, summed)
     return theta
+
+
+def _condition(
+    f: "LogisticNormal", prefix: str, X: Matrix, y: Any, theta: Any, summed: bool
+) -> None:
+    import pymc as pm
+
+    if summed:
+        pm.Potential(f"{prefix}x", _log_rows(f, f"{prefix}x", X, known_codes(y), theta))
+    else:
+        _observe(f, prefix, X, y, theta)
+
+
+def _observe(f: "LogisticNormal", prefix: str, X: Matrix, y: Any, theta: Any) -> None:
+    """Rows as they are, each a multinomial with z on one node of the grid."""
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    f.check(X)
+    refuse_fractional_counts(stored_cells(X, slice(None)).data)
+    counts = cells_data(prefix, X, whole=True)
+    z, log_w = f.grid()
+
+    def draw(n: Any, log_centre: Any, loading: Any, size: Any) -> Any:
+        k = pm.Categorical.dist(logit_p=log_w, size=n.shape if size is None else size)
+        along = (pt.as_tensor(z)[k][..., None] * loading).sum(axis=-2)
+        return pm.Multinomial.dist(n, pt.special.softmax(log_centre + along, axis=-1), size=size)
+
+    def log_p(x: Any, n: Any, log_centre: Any, loading: Any) -> Any:
+        words = log_centre[..., None, :] + (loading[..., None, :, :] * z[..., None]).sum(axis=-2)
+        words = pt.special.log_softmax(words, axis=-1)
+        each = (x[..., None, :] * words).sum(axis=-1) + log_w
+        coefficient = pt.gammaln(n + 1) - pt.gammaln(x + 1).sum(axis=-1)
+        return pt.logsumexp(each, axis=-1) + coefficient
+
+    pm.CustomDist(
+        f"{prefix}x",
+        counts.sum(axis=1),
+        pt.log(theta["centre"])[y],
+        theta["loading"][y],
+        dist=draw,
+        logp=log_p,
+        signature="(),(d),(f,d)->(d)",
+        class_name="LogisticNormalMultinomial",
+        observed=counts,
+        dims=(OBS, f"{prefix}{FEATURE}"),
+    )
 
 
 def log_likelihood(f: "LogisticNormal", X: Matrix, theta: Any, prefix: str) -> Any:
@@ -88,7 +137,9 @@ def _has_guide(f: "LogisticNormal") -> bool:
     return default and f.alpha.size * f.alpha.shape[1] <= _ROUND
 
 
-def _declare_round(f: "LogisticNormal", prefix: str, X: Matrix, y: Array) -> dict[str, Any]:
+def _declare_round(
+    f: "LogisticNormal", prefix: str, X: Matrix, y: Any, summed: bool
+) -> dict[str, Any]:
     """One factor under the default priors, given rows, in the coordinates of a `Guide`.
 
     ``loading_white`` is Normal given the spread; ``centre_white`` has the density of a
@@ -103,7 +154,8 @@ def _declare_round(f: "LogisticNormal", prefix: str, X: Matrix, y: Array) -> dic
     cells = stored_cells(X, slice(None)).astype(np.float64)
     z, log_w = f.grid()
     first = 0.3 * np.sqrt(n_words) * f.direction[:, 0]
-    classes = [cells[y == c] for c in range(n_classes)]
+    codes = known_codes(y)
+    classes = [cells[codes == c] for c in range(n_classes)]
     found = Guide.of(classes, f.alpha, z[:, 0], log_w, first)
     at = {k: pm.Data(f"{prefix}guide_{k}", v) for k, v in found._asdict().items()}
     model: Any = pm.modelcontext(None)
@@ -126,7 +178,7 @@ def _declare_round(f: "LogisticNormal", prefix: str, X: Matrix, y: Array) -> dic
     density = (prior["alpha"] * log_p).sum() + (other**2).sum() / 2
     pm.Potential(f"{prefix}centre_prior", density)
     theta = {"centre": centre, "loading": loading}
-    pm.Potential(f"{prefix}x", _log_rows(f, f"{prefix}x", X, y, theta))
+    _condition(f, prefix, X, y, theta, summed)
     return theta
 
 

@@ -1,0 +1,136 @@
+"""How often intervals of a pool hold the probability that made the rows, and how wide they are.
+
+    .venv/bin/python -m tests.benchmarks.pool_coverage            12 settings, 3 tables of each
+    .venv/bin/python -m tests.benchmarks.pool_coverage --full     36 settings, 10 tables of each
+    .venv/bin/python -m tests.benchmarks.pool_coverage --given    truths from a member's prior
+
+Truths: a common covariance, own covariances, skewed columns (which no member has); classes and
+rows per class as printed. Of each method the share of true p(y = c | x) in the interval (nominal
+.89), its mean width, and the share of predictions inside their own interval.
+"""
+
+import argparse
+import warnings
+
+import numpy as np
+from scipy.special import softmax
+from scipy.stats import multivariate_normal
+
+import bayesgen as bg
+
+SMALL = [
+    (k, c, n) for k in ("common", "own", "skewed") for c, n in ((2, 5), (2, 80), (3, 20), (10, 20))
+]
+FULL = [
+    (k, c, n) for k in ("common", "own", "skewed") for c in (2, 3, 10) for n in (5, 20, 80, 200)
+]
+D, TEST = 4, 60
+
+
+def truth(kind, n_classes, rng):
+    """(draw, p): rows of a class, and class probabilities of rows."""
+    means = rng.normal(size=(n_classes, D)) * 1.2
+    common = _covariance(rng)
+    own = [common if kind != "own" else _covariance(rng) for _ in range(n_classes)]
+    # skewed: what is seen is the exponential of half the latent column, in every second column
+    odd = np.arange(D) % 2 == 0 if kind == "skewed" else np.zeros(D, bool)
+
+    def draw(y):
+        z = np.array([rng.multivariate_normal(means[c], own[c]) for c in y])
+        return np.where(odd, np.exp(z), z)
+
+    def p(X):
+        z = np.where(odd, np.log(np.where(odd, X, 1.0)), X)
+        logs = [multivariate_normal(m, s).logpdf(z) for m, s in zip(means, own, strict=True)]
+        return softmax(np.stack(logs, axis=-1), axis=-1)
+
+    return draw, p
+
+
+def _covariance(rng):
+    a = rng.normal(size=(D, 2 * D))
+    return a @ a.T / (2 * D)
+
+
+def measure(clf, X, p):
+    """Coverage, width, share of predictions inside."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = clf.predict_interval(X, prob=0.89)
+    low, high = found["interval"].values[..., 0], found["interval"].values[..., 1]
+    own = found["predictive"].values
+    slack = 1e-12
+    inside = (low - slack <= own) & (own <= high + slack)
+    return [((low <= p) & (p <= high)).mean(), (high - low).mean(), inside.mean()]
+
+
+def settings(grid, n_tables):
+    """Print a line for each setting, and means."""
+    right = {"common": bg.LinearDiscriminant, "own": bg.QuadraticDiscriminant}
+    every = []
+    for kind, n_classes, n in grid:
+        rows = []
+        for seed in range(n_tables):
+            rng = np.random.default_rng([seed, n_classes, n, len(kind)])
+            draw, p = truth(kind, n_classes, rng)
+            y = np.repeat(np.arange(n_classes), n)
+            X, T = draw(y), draw(rng.integers(n_classes, size=TEST))
+            model, logs = right.get(kind, bg.LinearDiscriminant)(), lambda Z: Z
+            if kind == "skewed":
+                logs = lambda Z: np.where(np.arange(D) % 2 == 0, np.log(np.abs(Z)), Z)  # noqa: E731
+            pool = bg.LogLinearPool().fit(X, y)
+            rows.append([measure(pool, T, p(T)), measure(model.fit(logs(X), y), logs(T), p(T))])
+        mean = np.mean(rows, axis=0)
+        every.append(mean)
+        print(f"{kind:8s} C {n_classes:2d} n {n:3d}", *(_line(m) for m in mean), flush=True)
+    print(f"{'mean':18s}", *(_line(m) for m in np.mean(every, axis=0)))
+
+
+def _line(values):
+    return "  coverage {:.2f} width {:.2f} inside {:.3f}".format(*values)
+
+
+def given(n_tables):
+    """Truths drawn from a member's prior, hyper-parameters given: the member, and a pool of it."""
+    for n_classes, n in ((2, 10), (2, 50), (3, 20)):
+        rows = []
+        for seed in range(n_tables):
+            rng = np.random.default_rng([seed, n_classes, n])
+            sd = np.sqrt(1 / rng.gamma(3.0, 1 / 2.0, size=(n_classes, D)))
+            mean = rng.normal(size=(n_classes, D)) * sd / np.sqrt(0.2)
+            y = np.repeat(np.arange(n_classes), n)
+            X, T = (
+                mean[c] + sd[c] * rng.normal(size=(len(c), D))
+                for c in (y, rng.integers(n_classes, size=TEST))
+            )
+            logs = -0.5 * ((T[:, None] - mean) / sd) ** 2 - np.log(sd)
+            p = softmax(logs.sum(axis=2), axis=1)
+            member = bg.GaussianNB(mu0=0.0, kappa0=0.2, nu0=6.0, sigma2_0=2 / 3)
+            rows.append(
+                [
+                    measure(bg.LogLinearPool([member]).fit(X, y), T, p),
+                    measure(member.fit(X, y), T, p),
+                ]
+            )
+        print(
+            f"prior    C {n_classes:2d} n {n:3d}",
+            *(_line(m) for m in np.mean(rows, axis=0)),
+            flush=True,
+        )
+
+
+def main():
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--given", action="store_true")
+    parser.add_argument("--tables", type=int, default=0)
+    options = parser.parse_args()
+    print(f"{'':18s}   the pool{'':32s} the model that made the rows (skewed: of the logarithms)")
+    if options.given:
+        return given(options.tables or 10)
+    settings(FULL if options.full else SMALL, options.tables or (10 if options.full else 3))
+
+
+if __name__ == "__main__":
+    main()
