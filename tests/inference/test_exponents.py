@@ -145,8 +145,10 @@ def test_rows_of_weight_two_are_rows_given_twice_in_any_order(problem, change):
         other = sample(scores, codes, np.full(N, 2.0), prior)
     else:
         other = sample(*(a[..., ::-1, :] if a.ndim == 3 else a[::-1] for a in twice), prior)
-    for a, b in zip(found.mean, other.mean, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-4)
+    for a, b in zip(found, other, strict=True):  # rounding errors grow along a chain
+        for j in range(a.shape[2]):
+            gap = a[..., j].mean() - b[..., j].mean()
+            assert abs(gap) < 5 * np.hypot(error(a[..., j]), error(b[..., j]))
 
 
 def test_rows_without_curvature():
