@@ -93,8 +93,7 @@ def _compared(clf: Any, X: Any, y: Any) -> tuple["xr.Dataset", dict[str, list[Ar
 
     refuse_others(clf, "compare_predictives", pools=True)
     check_is_fitted(clf, "classes_")
-    labels = np.asarray(y)
-    codes = codes_of(labels, clf.classes_)
+    codes = codes_of(y, clf.classes_)
     rows: dict[str, list[float]] = {
         name: [] for name in ("accuracy", "log_loss", "brier", "ece", "impossible")
     }

@@ -148,8 +148,8 @@ class Reader:
         if reader._takes_as_it_is(X, first, ensure_all_finite):
             return replace(reader, n_features=X.shape[1]) if first else reader, X
         options = {"ensure_all_finite": ensure_all_finite}
-        if np.ma.is_masked(X) and X.dtype.kind in "biuf":  # whose hidden cells would be data
-            X = X.astype(X.dtype if X.dtype.kind == "f" else np.float64).filled(np.nan)
+        if np.ma.is_masked(X) and X.dtype.kind in "biufO":  # whose hidden cells would be data
+            X = (X if X.dtype.kind in "Of" else X.astype(np.float64)).filled(np.nan)
         given = X
         accepted = "csr" if self.sparse else False
         try:

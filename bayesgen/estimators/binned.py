@@ -9,7 +9,7 @@ import numpy as np
 from bayesgen.encoding.binned import BinnedTable, MissingCells
 from bayesgen.encoding.reader import Align, Reader, Rows
 from bayesgen.estimators.classifier import GenerativeClassifier
-from bayesgen.estimators.tables import TableClassifier, TableReader, refuse_no_categories
+from bayesgen.estimators.tables import TableClassifier, TableReader
 from bayesgen.families.errors import IncompleteRowError
 from bayesgen.families.names import CLASS
 from bayesgen.numerics.special import Array
@@ -118,9 +118,6 @@ class BinnedColumns(TableReader):
         found, codes = BinnedTable.learn_codes(
             table, self.n_bins, self.kinds, self.declared, self.given_cuts, self.missing
         )
-        names = found.schema.names or found.schema.positions
-        nominal = found.schema.blocks.get("categorical", ())
-        refuse_no_categories(found.schema.categories, [names[j] for j in nominal])
         reader = replace(self, binned=found)
         reader._refuse_unknown(codes)
         return reader, rows.by(reader, codes)

@@ -224,7 +224,6 @@ class CategoricalNB(TableClassifier):
         )
 
     def _family(self, reader: Reader, classes: Array) -> Family:
-        refuse_no_categories(reader.encoder, reader.columns)
         return DirichletCategorical(self.alpha, reader.encoder.n_categories)
 
     @property
@@ -237,16 +236,6 @@ class CategoricalNB(TableClassifier):
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = True
         return tags
-
-
-def refuse_no_categories(categories: Categories, names: Any) -> None:
-    """Raise for a column in which every cell is missing."""
-    if 0 in categories.n_categories:
-        name = names[categories.n_categories.index(0)]
-        raise ValueError(
-            f"column {name!r} holds nothing but missing cells: declare its categories in "
-            "categories=, or leave it out"
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -445,8 +434,6 @@ class MixedNB(TableClassifier):
 
     def _family(self, reader: Reader, classes: Array) -> Columns:
         schema: TableSchema = reader.encoder
-        nominal = schema.blocks.get("categorical", ())
-        refuse_no_categories(schema.categories, [reader.columns[j] for j in nominal])
         make = {
             "bernoulli": lambda: BetaBernoulli(self.alpha, self.beta),
             "categorical": lambda: DirichletCategorical(self.alpha, schema.categories.n_categories),

@@ -110,7 +110,9 @@ def fit_stream[Classifier: Additive](
         try:
             for chunk in source.chunks(after, record=saved is not None):
                 position = chunk.position
-                if chunk.weight is None or np.any(chunk.weight):  # else there is nothing to learn
+                if chunk.weight is None or np.any(
+                    np.ma.getdata(chunk.weight)
+                ):  # else there is nothing to learn
                     with _blamed_on(chunk.place):
                         first = state is None
                         X = chunk.X if target is None else learner.reader.of_table(chunk.X)

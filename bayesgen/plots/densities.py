@@ -107,7 +107,7 @@ def plot_densities(
     rng, n = np.random.default_rng(0), _SIMULATED
     of_draws = [] if p and names is not None else shown
     drawn = {k: cells_of(own.simulate(rng, n, np.full(n, k), False)[0], j) for k in of_draws}
-    at = None if y is None else codes_of(np.asarray(y), clf.classes_)
+    at = None if y is None else codes_of(y, clf.classes_)
     with canvas(ax, figsize, (7.2, max(3.6, 0.22 * (len(shown) + 3)))) as ax:
         if names is not None:
             share = {k: _shares(x.astype(int), len(names)) for k, x in drawn.items()}

@@ -151,7 +151,7 @@ def _plot(
     if isinstance(encoded, list) or not hasattr(encoded, "shape") or len(encoded.shape) != 2:
         raise TypeError(f"{type(clf).__name__} reads sequences: there are no columns to draw")
     refuse_other_labels(clf, y, encoded.shape[0])
-    codes = codes_of(np.asarray(y), clf.classes_)
+    codes = codes_of(y, clf.classes_)
     rng = np.random.default_rng(random_state)
     family = fitted.posterior.prior.family if source == "prior" else fitted.family
     theta = _theta(fitted, rng, draws, source)

@@ -168,5 +168,5 @@ def rows_like(X: Any, values: Any) -> Any:
 
 def refuse_other_labels(clf: Any, y: Any, n: int) -> None:
     """Raise if `y` is not one known label for each of n rows."""
-    if y is not None and codes_of(np.asarray(y), clf.classes_).shape != (n,):
+    if y is not None and codes_of(y, clf.classes_).shape != (n,):
         raise ValueError(f"X has {n} rows, but y has shape {np.shape(y)}")

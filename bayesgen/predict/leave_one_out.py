@@ -3,8 +3,9 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length
+from sklearn.utils.validation import check_consistent_length
 
+from bayesgen.encoding.labelled import weights
 from bayesgen.encoding.labels import is_labelled, labels_and_mask, refuse_unlabelled
 from bayesgen.families.errors import NoClosedFormError
 from bayesgen.families.names import CLASS
@@ -61,9 +62,7 @@ def training_rows(
         codes[labelled] = fitted.codes_of(values[labelled])
     weight = np.ones(len(codes))
     if sample_weight is not None:
-        weight = _check_sample_weight(
-            sample_weight, rows.X, dtype=np.float64, ensure_non_negative=True
-        )
+        weight = weights(sample_weight, len(codes))
     found = TrainingRows(rows.encoded, codes, weight)
     if not known:
         (_check_rows_of_fit if exact else _check_numbers)(fitted, found, partial)

@@ -190,7 +190,7 @@ def calls(clf: Any, X: Any, y: Any) -> dict[str, Callable[[], Any]]:
         "class prior": lambda: bg.estimate_class_prior(clf, new, draws=5, chains=2)["posterior"],
         "influence": lambda: bg.row_influence(clf, X, y, rows=range(6), progressbar=False),
         "plug-ins compared": lambda: bg.compare_predictives(clf, X, y),
-        "compared": lambda: bg.compare_models({"a": clf, "b": clf}, X, y).table,
+        "compared": lambda: bg.compare_models({"a": clf, "b": clf}, X, y).table.drop_vars("pool"),
     }
     for name in ("coef_", "intercept_", "class_count_", "class_log_prior_", "theta_", "var_"):
         every[name] = lambda name=name: getattr(clf, name)

@@ -9,7 +9,7 @@ from typing import Any
 from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.estimators.counts import BernoulliNB, Bits, refuse_no_threshold
 from bayesgen.estimators.sampled.classifier import SampledClassifier
-from bayesgen.estimators.tables import CategoricalNB, Unseen, refuse_no_categories
+from bayesgen.estimators.tables import CategoricalNB, Unseen
 from bayesgen.families.sampled.hierarchical_bernoulli import HierarchicalBernoulli
 from bayesgen.families.sampled.hierarchical_categorical import HierarchicalCategorical
 from bayesgen.numerics.special import Array
@@ -176,5 +176,4 @@ class HierarchicalCategoricalNB(SampledClassifier, CategoricalNB):
 
     def _family(self, reader: Reader, classes: Array) -> HierarchicalCategorical:
         encoder = reader.encoder
-        refuse_no_categories(encoder, reader.columns)
         return HierarchicalCategorical(self.tau, self.inequality, encoder.n_categories)

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
+from bayesgen.encoding.labelled import weights
 from bayesgen.encoding.labels import is_labelled, labels_and_mask
 from bayesgen.encoding.reader import Reader
 from bayesgen.estimators.sampled.classifier import SampledClassifier
@@ -135,7 +136,7 @@ class MixtureDiscriminant(SampledClassifier):
             values, masked = labels_and_mask(y)
             use = is_labelled(values, masked)
             if sample_weight is not None:
-                use = use & (np.asarray(sample_weight) > 0)
+                use = use & (weights(sample_weight, len(values)) > 0)
             rows = np.asarray(X, dtype=np.float64)[use]
             labels = np.array(values[use].tolist())
             self.component_choice_ = choose_n_components(rows, labels, estimator=self)
