@@ -189,7 +189,7 @@ def test_forests_sum_over_many_missing_cells(structure, monkeypatch):
     expected = np.array([np.logaddexp.reduce(values, axis=0) for values in each])
     exact = clf.predict_joint_log_proba(rows)
     np.testing.assert_allclose(exact, expected, rtol=1e-11)
-    monkeypatch.setattr(incomplete, "_COMPLETIONS", 0)  # all by draws of forests
+    monkeypatch.setattr(incomplete, "_STEPS", 0)  # all by draws of forests
     _, error = own.model.family.log_predictive_of_known(encoded)
     drawn = clf.predict_joint_log_proba(rows)
     if structure != "average":
