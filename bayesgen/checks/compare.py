@@ -91,8 +91,7 @@ def _compared(clf: Any, X: Any, y: Any) -> tuple["xr.Dataset", dict[str, list[Ar
 
     refuse_others(clf, "compare_predictives", pools=True)
     check_is_fitted(clf, "classes_")
-    labels = np.asarray(y)
-    codes = clf._codes_of(labels)
+    codes = clf._codes_of(y)
     rows: dict[str, list[float]] = {
         name: [] for name in ("accuracy", "log_loss", "brier", "ece", "impossible")
     }

@@ -97,7 +97,7 @@ class BinnedTable:
     @property
     def levels(self) -> Array:
         """(D,) numbers of codes, that of missing cells included."""
-        sizes = iter(self.schema.categories.n_categories)
+        sizes = map(len, self.schema.categories.values)  # 0: missing in every row, the one code
         own = [
             2 if kind == "bernoulli" else next(sizes) if kind == "categorical" else _n_bins(ends)
             for kind, ends in zip(self.schema.kinds, self.cuts, strict=True)

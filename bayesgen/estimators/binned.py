@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesgen.encoding.binned import BinnedTable, MissingCells
 from bayesgen.estimators.base import Align, GenerativeClassifier
-from bayesgen.estimators.tables import _Table, refuse_no_categories
+from bayesgen.estimators.tables import _Table
 from bayesgen.families.errors import IncompleteRowError
 from bayesgen.families.names import CLASS, Method
 from bayesgen.numerics.special import Array, log_sum_exp
@@ -118,9 +118,6 @@ class _Binned(GivenStructure, _Table):
         found = BinnedTable.learn(
             X, self.n_bins, self.columns, self.categories, self.cuts, self.missing
         )
-        names = found.schema.names or found.schema.positions
-        nominal = found.schema.blocks.get("categorical", ())
-        refuse_no_categories(found.schema.categories, [names[j] for j in nominal])
         self._refuse_unknown(found.encode(X), found)
         return found
 
@@ -234,8 +231,7 @@ class _Binned(GivenStructure, _Table):
     def _completions(self, row: Array, i: int) -> Array:
         """(K, D) every way to fill the missing cells of a row of codes."""
         gaps = np.flatnonzero(np.isnan(row))
-        encoder = self.encoder_
-        sizes = (encoder.levels - np.array(encoder.missing))[gaps]
+        sizes = self._gap_sizes()[gaps]
         n = float(np.prod(sizes.astype(np.float64)))
         if n > _COMPLETIONS:
             raise ValueError(
@@ -246,6 +242,10 @@ class _Binned(GivenStructure, _Table):
         rows = np.repeat(row[None], int(n), axis=0)
         rows[:, gaps] = list(product(*(range(size) for size in sizes)))
         return rows
+
+    def _gap_sizes(self) -> Array:
+        """(D,) number of codes that a missing cell of each column may have."""
+        return self.encoder_.levels - np.array(self.encoder_.missing)
 
     def _cells_as_read(self) -> list[Any]:
         return list(zip(self.encoder_.cuts, self.encoder_.missing, strict=True))

@@ -264,8 +264,8 @@ class Estimator(LazyAttributes, ClassifierMixin, BaseEstimator):
             return X
         options = {"reset": reset, "ensure_all_finite": ensure_all_finite}
         sparse_as = "csr" if self._accepts_sparse() else False
-        if np.ma.is_masked(X) and X.dtype.kind in "biuf":  # whose hidden cells would be data
-            X = X.astype(X.dtype if X.dtype.kind == "f" else np.float64).filled(np.nan)
+        if np.ma.is_masked(X) and X.dtype.kind in "biufO":  # whose hidden cells would be data
+            X = (X if X.dtype.kind in "Of" else X.astype(np.float64)).filled(np.nan)
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # its sum tells of infinite cells
                 out = validated(self, X, dtype="numeric", accept_sparse=sparse_as, **options)

@@ -3,10 +3,11 @@
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length
+from sklearn.utils.validation import check_consistent_length
 
 from bayesgen.encoding.labels import is_labelled, labels_and_mask, refuse_unlabelled
 from bayesgen.estimators.estimator import Estimator
+from bayesgen.estimators.labelled import weights
 from bayesgen.families.names import CLASS
 from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.numerics.rows import class_counts
@@ -223,9 +224,7 @@ class LeaveOneOut(Estimator):
             codes[labelled] = self._codes_of(values[labelled])
         weight = np.ones(len(codes))
         if sample_weight is not None:
-            weight = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
-            )
+            weight = weights(sample_weight, len(codes))
         rows = TrainingRows(self._encode(X), codes, weight)
         if known:
             return rows

@@ -130,7 +130,6 @@ class CategoricalNB(_Table):
         encoder = getattr(self, "encoder_", None)
         if encoder is None:
             return DirichletCategorical(self.alpha)
-        refuse_no_categories(encoder, self._feature_names())
         return DirichletCategorical(self.alpha, encoder.n_categories)
 
     def _accepts_sparse(self) -> bool:
@@ -188,16 +187,6 @@ class CategoricalNB(_Table):
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = True
         return tags
-
-
-def refuse_no_categories(categories: Categories, names: Any) -> None:
-    """Raise for a column in which every cell is missing."""
-    if 0 in categories.n_categories:
-        name = names[categories.n_categories.index(0)]
-        raise ValueError(
-            f"column {name!r} holds nothing but missing cells: declare its categories in "
-            "categories=, or leave it out"
-        )
 
 
 class MixedNB(_Table):
@@ -285,8 +274,6 @@ class MixedNB(_Table):
         schema = getattr(self, "encoder_", None)
         if schema is None:
             return Columns()
-        nominal = schema.blocks.get("categorical", ())
-        refuse_no_categories(schema.categories, [self._feature_names()[j] for j in nominal])
         make = {
             "bernoulli": lambda: BetaBernoulli(self.alpha, self.beta),
             "categorical": lambda: DirichletCategorical(self.alpha, schema.categories.n_categories),

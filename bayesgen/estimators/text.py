@@ -209,7 +209,13 @@ class MarkovNB(GenerativeClassifier):
         if y is None:
             log_p = self.score_samples(X, method)
         else:
-            codes = np.broadcast_to(self._codes_of(y), (len(documents),))
+            codes = self._codes_of(y)
+            if codes.shape not in ((), (len(documents),)):
+                raise ValueError(
+                    f"X has {len(documents)} documents, and y has shape {codes.shape}: give one "
+                    "label for all documents, or one for each"
+                )
+            codes = np.broadcast_to(codes, (len(documents),))
             log_pi = log_weights(self._fitted().class_weights(method))
             log_p = joint[np.arange(len(codes)), codes] - log_pi[codes]
         length = np.array([len(d) or np.nan for d in documents], dtype=np.float64)

@@ -504,6 +504,8 @@ class _Walk:
     def remetric(self, seen: Array, before: Array) -> None:
         """Metric from draws (n, chain, size), shrunk to the one `before`."""
         size, n = seen.shape[-1], seen.shape[0] * CHAINS / 4  # neighbours are alike
+        m = self.target.m
+        seen[..., :m] *= np.where(seen[..., :m].mean(axis=0) < 0, -1.0, 1.0)  # chains on one side
         own = np.atleast_2d(np.cov(seen.reshape(-1, size).T))
         self._scale((n * own + size * before) / (n + size))
         self._adapt_from(self.step_size)

@@ -51,7 +51,8 @@ def fit_dask[Classifier: Additive](
 
     Notes
     -----
-    ``MixedNB`` needs ``columns=`` where a block may hold nothing but missing cells of a column.
+    ``MixedNB`` needs ``columns=`` where a block may hold nothing but missing cells of a column of
+    objects that holds numbers elsewhere.
     The predict methods take dask collections too, and return dask arrays.
 
     Examples
@@ -97,7 +98,7 @@ def _learned[Classifier: Additive](
         raise ValueError(
             f"block {place} of X has {n_rows} rows and that of y has {len(y)}: cut both alike"
         )
-    if not n_rows or (weight is not None and not np.any(weight)):
+    if not n_rows or (weight is not None and not np.any(np.ma.getdata(weight))):
         return None
     part = copy.copy(clf)
     try:
@@ -170,7 +171,7 @@ def _alongside(value: Any, X: Any, name: str) -> Any:
     from dask.base import is_dask_collection
 
     if not is_dask_collection(value):
-        value = np.asarray(value)
+        value = np.asanyarray(value)  # a mask stays: it is refused, or says what is missing
         if not _is_array(X) or np.isnan(X.shape[0]):
             raise ValueError(
                 f"{name} is in memory, and the blocks of X have unknown sizes: give {name} as a "

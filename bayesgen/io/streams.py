@@ -108,7 +108,9 @@ def fit_stream[Classifier: Absorbing](
         try:
             for chunk in source.chunks(after, record=saved is not None):
                 position = chunk.position
-                if chunk.weight is None or np.any(chunk.weight):  # else there is nothing to learn
+                if chunk.weight is None or np.any(
+                    np.ma.getdata(chunk.weight)
+                ):  # else there is nothing to learn
                     with _blamed_on(chunk.place):
                         first = not hasattr(clf, "stats_")
                         X = chunk.X if target is None else clf._of_table(chunk.X)

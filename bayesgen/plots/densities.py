@@ -105,7 +105,7 @@ def plot_densities(
     rng, n = np.random.default_rng(0), _SIMULATED
     of_draws = [] if p and names is not None else shown
     drawn = {k: cells_of(own.simulate(rng, n, np.full(n, k), False)[0], j) for k in of_draws}
-    at = None if y is None else clf._codes_of(np.asarray(y))
+    at = None if y is None else clf._codes_of(y)
     with canvas(ax, figsize, (7.2, max(3.6, 0.22 * (len(shown) + 3)))) as ax:
         if names is not None:
             share = {k: _shares(x.astype(int), len(names)) for k, x in drawn.items()}

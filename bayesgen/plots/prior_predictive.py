@@ -149,7 +149,7 @@ def _plot(
     if isinstance(encoded, list) or not hasattr(encoded, "shape") or len(encoded.shape) != 2:
         raise TypeError(f"{type(clf).__name__} reads sequences: there are no columns to draw")
     refuse_other_labels(clf, y, encoded.shape[0])
-    codes = clf._codes_of(np.asarray(y))
+    codes = clf._codes_of(y)
     rng = np.random.default_rng(random_state)
     family = own.prior.family if source == "prior" else own.model.family
     theta = _theta(clf, own, rng, draws, source)

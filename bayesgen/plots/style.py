@@ -167,5 +167,5 @@ def rows_like(X: Any, values: Any) -> Any:
 
 def refuse_other_labels(clf: Any, y: Any, n: int) -> None:
     """Raise if `y` is not one known label for each of n rows."""
-    if y is not None and clf._codes_of(np.asarray(y)).shape != (n,):
+    if y is not None and clf._codes_of(y).shape != (n,):
         raise ValueError(f"X has {n} rows, but y has shape {np.shape(y)}")

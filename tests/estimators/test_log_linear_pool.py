@@ -326,7 +326,7 @@ def test_leave_one_out_is_that_of_refits_of_the_exponents(exponents):
         refits[i] = own.log_proba(scores[:, [i]], pool._offset_)[0, y[i]]
     found = pool.loo(X, y)
     some = slice(0, len(y), 6)
-    np.testing.assert_allclose(found.elpd_i.values[some], refits[some], atol=0.03)
+    np.testing.assert_allclose(found.elpd_i.values[some], refits[some], atol=0.06)
     in_sample = pool.predict_log_proba(X)[np.arange(len(y)), y].sum()
     assert found.elpd < in_sample - 4  # nats
     np.testing.assert_allclose(found.p, in_sample - found.elpd)

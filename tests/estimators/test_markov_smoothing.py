@@ -187,6 +187,15 @@ def test_a_base_names_tokens_and_what_is_outside():
     np.testing.assert_allclose(clf.prior_.family.base[0], np.array([1, 3, 2, 1, 1]) / 8)
 
 
+def test_perplexity_takes_one_label_or_one_for_each_document():
+    clf = bg.MarkovNB().fit(["ab", "ba", "bb"], [0, 1, 1])
+    rows = ["ab", "ba", "a"]
+    np.testing.assert_array_equal(clf.perplexity(rows, 1), clf.perplexity(rows, [1, 1, 1]))
+    for y in ([0, 1], [1], [[0, 1, 1]]):
+        with pytest.raises(ValueError, match="X has 3 documents, and y has shape"):
+            clf.perplexity(rows, y)
+
+
 def test_dirichlet_perplexity_of_unknown_tokens_is_marked_and_no_other():
     """Over the next token, an unknown one included, its probabilities sum to more than 1."""
     clf = bg.MarkovNB(4, 0.5).fit(TEXTS, LABELS)

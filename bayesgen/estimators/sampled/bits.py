@@ -7,7 +7,7 @@ from typing import Any
 
 from bayesgen.estimators.counts import BernoulliNB, refuse_no_threshold
 from bayesgen.estimators.sampled.classifier import SampledClassifier
-from bayesgen.estimators.tables import CategoricalNB, Unseen, refuse_no_categories
+from bayesgen.estimators.tables import CategoricalNB, Unseen
 from bayesgen.families.sampled.hierarchical_bernoulli import HierarchicalBernoulli
 from bayesgen.families.sampled.hierarchical_categorical import HierarchicalCategorical
 
@@ -166,5 +166,4 @@ class HierarchicalCategoricalNB(SampledClassifier, CategoricalNB):
         encoder = getattr(self, "encoder_", None)
         if encoder is None:
             return HierarchicalCategorical(self.tau, self.inequality)
-        refuse_no_categories(encoder, self._feature_names())
         return HierarchicalCategorical(self.tau, self.inequality, encoder.n_categories)

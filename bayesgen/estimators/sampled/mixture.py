@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
 from bayesgen.encoding.labels import is_labelled, labels_and_mask
+from bayesgen.estimators.labelled import weights
 from bayesgen.estimators.sampled.classifier import SampledClassifier
 from bayesgen.families.names import CLASS, DRAW
 from bayesgen.families.sampled.gaussian_mixture import GaussianMixture
@@ -132,7 +133,7 @@ class MixtureDiscriminant(SampledClassifier):
             values, masked = labels_and_mask(y)
             use = is_labelled(values, masked)
             if sample_weight is not None:
-                use = use & (np.asarray(sample_weight) > 0)
+                use = use & (weights(sample_weight, len(values)) > 0)
             rows = np.asarray(X, dtype=np.float64)[use]
             labels = np.array(values[use].tolist())
             self.component_choice_ = choose_n_components(rows, labels, estimator=self)
