@@ -27,7 +27,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         given = getattr(item, "callspec", None)
         case, n = (given.params.get(k) for k in ("case", "n_classes")) if given else (None, None)
-        if item.originalname in FIRST_ALONE and given and not given.id.endswith("-0"):
+        if getattr(item, "originalname", "") in FIRST_ALONE and given and not given.id.endswith("-0"):
             item.add_marker(pytest.mark.slow)
         if not isinstance(case, Case):
             continue
