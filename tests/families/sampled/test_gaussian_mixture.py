@@ -249,7 +249,8 @@ def test_the_choice_is_made_of_labelled_rows_and_used(monkeypatch):
         return xr.Dataset({"chosen": ("class", [3, 1])})
 
     def fit(self: Any, X: Any, y: Any, sample_weight: Any = None, **options: Any) -> Any:
-        self.classes_ = np.array([0, 1])
+        learner = self.__bayesgen_learner__()
+        self.made = learner.make_family(learner.reader, np.array([0, 1]))
         return self
 
     monkeypatch.setattr(mixture, "choose_n_components", choose)
@@ -258,7 +259,7 @@ def test_the_choice_is_made_of_labelled_rows_and_used(monkeypatch):
     clf = bg.MixtureDiscriminant("cv").fit(X, [0, NAN, 1, 1], sample_weight=[1, 1, 0, 2])
     np.testing.assert_array_equal(seen["X"], X[[0, 3]])
     np.testing.assert_array_equal(seen["y"], [0, 1])
-    assert clf.prior_.family.n_components == [3, 1]
+    assert clf.made.n_components == [3, 1]
 
 
 # ----------------------------------------------------------------------------------------- NUTS
