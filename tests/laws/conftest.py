@@ -27,7 +27,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         given = getattr(item, "callspec", None)
         case, n = (given.params.get(k) for k in ("case", "n_classes")) if given else (None, None)
-        if getattr(item, "originalname", "") in FIRST_ALONE and given and not given.id.endswith("-0"):
+        name = getattr(item, "originalname", "")  # a doctest has none
+        if name in FIRST_ALONE and given and not given.id.endswith("-0"):
             item.add_marker(pytest.mark.slow)
         if not isinstance(case, Case):
             continue
