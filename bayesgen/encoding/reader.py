@@ -139,7 +139,7 @@ class Reader:
         """
         reader, X = self.checked(X, first, "allow-nan")
         if self.whole:
-            self.refuse_missing(X, self.whole)
+            reader.refuse_missing(X, self.whole)
         return reader, Rows(X, reader)
 
     def checked(self, X: Any, first: bool, ensure_all_finite: Any) -> tuple[Self, Any]:

@@ -493,7 +493,8 @@ class _Walk:
         self.target, self.rng = target, rng
         self._scale(covariance)
         self.x = x + rng.standard_normal((CHAINS, len(x))) @ self.root.T
-        self.x[:, : target.m] = np.abs(self.x[:, : target.m])
+        # near z = 0 a rule without exponents may be so unlikely that no step leads away
+        self.x[:, : target.m] = np.maximum(np.abs(self.x[:, : target.m]), x[: target.m] / 2)
         self.value, self.slopes = target.value(self.x), target.slopes(self.x)
         self._adapt_from(len(x) ** -0.25)
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.families.conjugate.dirichlet_forest import DirichletForest
 from bayesgen.families.names import Method
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
@@ -65,7 +64,7 @@ def _summed(
         theta = own.model.estimate(method, own.stats)
         known: Array = family.log_likelihood_of_known(X[at], theta)
         return known + log_pi
-    if not isinstance(family, DirichletForest):  # in closed form, however many they are
+    if not hasattr(family, "is_forest"):  # in closed form, however many they are
         log_x: Array = family.log_predictive_of_known(X[at])
         return log_x + log_pi
     out = np.empty((len(at), len(log_pi)))

@@ -27,7 +27,7 @@ import pandas as pd
 from scipy import sparse
 
 import bayesgen as bg
-from bayesgen.families.conjugate.beta_geometric import BetaGeometric
+from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.inference import nuts
 from bayesgen.inference.diagnostics import Diagnosis
 from tests.estimators import cases, test_sampled
@@ -58,8 +58,8 @@ def _more() -> dict[str, tuple[Callable[[], Any], Any]]:
     """Classifiers that `tests.estimators.cases` does not hold, with what makes their rows."""
     return {
         "GenerativeClassifier": (
-            lambda: bg.GenerativeClassifier(BetaGeometric(alpha=2.0)),
-            cases.counts,
+            lambda: bg.GenerativeClassifier(NormalInverseGamma(variance="spherical")),
+            cases.reals,
         ),
         "GaussianNB loo": (lambda: bg.GaussianNB(prior="loo"), cases.reals),
         "CategoricalNB ignore": (lambda: bg.CategoricalNB(unseen="ignore"), cases.words),

@@ -130,7 +130,7 @@ class LogLinearPool(
     >>> pool.predict(X[:2])
     array(['Adelie', 'Adelie'], dtype=object)
     >>> pool.exponents_.round(1)
-    array([0.3, 0.6])
+    array([0.4, 0.5])
     """
 
     classes_: Array
