@@ -294,6 +294,11 @@ class MarkovNB(GenerativeClassifier):
         vocabulary: Vocabulary = self.encoder_
         return vocabulary
 
+    @property
+    def raw_documents_(self) -> bool:
+        """Whether documents are texts, and not sequences of tokens."""
+        return bool(self._fitted().reader.raw)
+
     def perplexity(self, X: Any, y: Any = None, method: Method = "posterior_predictive") -> Array:
         """(N,) exp of minus the mean log probability of a token, document by document.
 
