@@ -297,7 +297,8 @@ class MarkovNB(GenerativeClassifier):
     @property
     def raw_documents_(self) -> bool:
         """Whether documents are texts, and not sequences of tokens."""
-        return bool(self._fitted().reader.raw)
+        reader: Any = self._fitted().reader
+        return bool(reader.raw)
 
     def perplexity(self, X: Any, y: Any = None, method: Method = "posterior_predictive") -> Array:
         """(N,) exp of minus the mean log probability of a token, document by document.
