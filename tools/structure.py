@@ -46,7 +46,7 @@ class Figure(NamedTuple):
 
 
 FIGURES = {
-    "lines of code": Figure(37_400, 32_000, 34_000, 38_908),
+    "lines of code": Figure(37_400, 32_000, 34_000, 38_916),
     "modules": Figure(339, 200, 215, 338),
     "import levels": Figure(27, None, None, 25),
     "circles, annotations included": Figure(17, 0, 0, 15),
@@ -66,7 +66,7 @@ FIGURES = {
     "interval, C 3: file changes": Figure(64, 35, 35, 72),
     "explain: file changes": Figure(536, 60, 60, 541),
     "report: file changes": Figure(8_336, 1_000, 1_000, 8853),
-    "lines of tests": Figure(40_700, 35_000, 38_000, 40_205),
+    "lines of tests": Figure(40_700, 35_000, 38_000, 40_202),
 }
 APART = ("benchmarks", "fuzz")
 TABLES = ("Table", "Rows")  # classes that hold a table as it was given, by name
