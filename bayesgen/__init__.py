@@ -102,8 +102,11 @@ if TYPE_CHECKING:
     from bayesgen.explain.feature_relevance import feature_relevance
     from bayesgen.explain.mutual_information import mutual_information
     from bayesgen.explain.top_words import top_words
-    from bayesgen.families.errors import MissingCapabilityError, UndefinedEstimateError
-    from bayesgen.inference.closed_form import NoClosedFormError
+    from bayesgen.families.errors import (
+        MissingCapabilityError,
+        NoClosedFormError,
+        UndefinedEstimateError,
+    )
     from bayesgen.inference.diagnostics import SamplingError, SamplingWarning
     from bayesgen.io.dask import fit_dask
     from bayesgen.io.streams import fit_stream
@@ -118,7 +121,7 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
         "MissingCapabilityError": "families.errors",
         "MonteCarloWarning": "posterior.monte_carlo",
         "MutualInformationSelector": "estimators.selection",
-        "NoClosedFormError": "inference.closed_form",
+        "NoClosedFormError": "families.errors",
         "SamplingError": "inference.diagnostics",
         "SamplingWarning": "inference.diagnostics",
         "UndefinedEstimateError": "families.errors",

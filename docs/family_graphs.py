@@ -51,12 +51,12 @@ def model_of(name: str) -> Any:
         members = [bg.GaussianNB(), bg.LinearDiscriminant()]
         return bg.LogLinearPool(members).fit(X, Y).to_pymc()
     clf = getattr(bg, name)()
-    if clf._family_type.conjugate:
+    if clf.__bayesgen_learner__().family_type.conjugate:
         clf.fit(X, Y)
         if name in STRUCTURE:
             return clf.to_pymc(structure=STRUCTURE[name])
         return clf.to_pymc(X, Y, likelihood="rows")
-    prior = clf._family_type.examples(2, 3)[0]
+    prior = clf.__bayesgen_learner__().family_type.examples(2, 3)[0]
     names = ["u", "v", "w"]
     coords = prior.coords() | {CLASS: ["a", "b"], FEATURE: names, FEATURE_BIS: names}
     return ClassModel(np.ones(2), prior).to_pymc(coords, X=X, y=Y)

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from bayesgen.encoding.labels import codes_of
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import METHODS, MODEL, PREDICTIVE
 from bayesgen.numerics.special import Array, log_softmax
-from bayesgen.posterior.of_classifier import refuse_others
+from bayesgen.posterior.fitted import refuse_others
+from bayesgen.predict.probabilities import log_joint_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -91,8 +93,7 @@ def _compared(clf: Any, X: Any, y: Any) -> tuple["xr.Dataset", dict[str, list[Ar
 
     refuse_others(clf, "compare_predictives", pools=True)
     check_is_fitted(clf, "classes_")
-    labels = np.asarray(y)
-    codes = clf._codes_of(labels)
+    codes = codes_of(y, clf.classes_)
     rows: dict[str, list[float]] = {
         name: [] for name in ("accuracy", "log_loss", "brier", "ece", "impossible")
     }
@@ -100,7 +101,7 @@ def _compared(clf: Any, X: Any, y: Any) -> tuple["xr.Dataset", dict[str, list[Ar
     notes = []
     for method in METHODS:
         try:
-            joint = clf._log_joint(X, method, None, None, "probability")
+            joint = log_joint_of(clf, X, method)
         except UndefinedEstimateError as error:
             for values in rows.values():
                 values.append(np.nan)

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesgen.checks.compare import refuse_other_classes, rows_of_each, score
+from bayesgen.checks.leave_one_out import loo
 from bayesgen.families.errors import NoPosteriorError
 from bayesgen.families.names import GIVEN_TOTAL, MODEL
 from bayesgen.inference.exponents import ExponentPrior, comparable, sample
 from bayesgen.numerics.special import Array
+from bayesgen.posterior.fitted import fitted_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,29 +140,29 @@ def compare_models(
         raise ValueError("models must be {name: fitted classifier}, with one or more of them")
     refuse_other_classes(models)
     rows = rows_of_each(models, X)
-    loo, columns, joints = {}, {}, {}
+    scores_of, columns, joints = {}, {}, {}
     for name, clf in models.items():
         try:
-            loo[name], joints[name], scored = clf._loo(rows[name], y, "label", sample_weight)
+            scores_of[name], joints[name], scored = _loo(clf, rows[name], y, sample_weight)
         except ValueError as error:
             raise ValueError(f"model {name!r}: {error}") from error
         codes = scored.codes
         scores = score(joints[name], codes)
         columns[name] = {
-            "elpd": loo[name].elpd,
-            "se": loo[name].se,
-            "log_loss": -loo[name].elpd / len(codes),
+            "elpd": scores_of[name].elpd,
+            "se": scores_of[name].se,
+            "log_loss": -scores_of[name].elpd / len(codes),
             "accuracy": scores["accuracy"],
             "ece": scores["ece"],
             "log_evidence": _log_evidence(clf),
         }
-    order = sorted(models, key=lambda name: -np.nan_to_num(loo[name].elpd, nan=-np.inf))
-    best = loo[order[0]]
+    order = sorted(models, key=lambda name: -np.nan_to_num(scores_of[name].elpd, nan=-np.inf))
+    best = scores_of[order[0]]
     for name in order:
-        gap = _gap(loo[name].elpd_i.values, best.elpd_i.values)
+        gap = _gap(scores_of[name].elpd_i.values, best.elpd_i.values)
         columns[name]["elpd_diff"] = float(gap.sum())
         columns[name]["dse"] = _se(gap)
-    stacking, remarks = _stacking({name: loo[name] for name in order})
+    stacking, remarks = _stacking({name: scores_of[name] for name in order})
     evidence = np.array([columns[name]["log_evidence"] for name in order])
     described = [_what_is_described(clf) for clf in models.values() if hasattr(clf, "prior_")]
     same = all(one == described[0] for one in described)
@@ -178,8 +180,20 @@ def compare_models(
         coords={MODEL: order},
         attrs={"rows": best.n_data_points},
     )
-    notes = (*_of_differences(table), *_of_draws(loo), *remarks, *_of_evidence(table, same, loo))
-    return ModelComparison(table, {name: loo[name] for name in order}, notes)
+    notes = (
+        *_of_differences(table),
+        *_of_draws(scores_of),
+        *remarks,
+        *_of_evidence(table, same, scores_of),
+    )
+    return ModelComparison(table, {name: scores_of[name] for name in order}, notes)
+
+
+def _loo(clf: Any, X: Any, y: Any, sample_weight: Any) -> Any:
+    """Score, joint densities and rows of a classifier or a pool."""
+    if hasattr(clf, "_loo"):  # of a pool
+        return clf._loo(X, y, "label", sample_weight)
+    return loo(fitted_of(clf, "compare_models"), X, y, "label", sample_weight)
 
 
 def _log_evidence(clf: Any) -> float:
@@ -233,7 +247,8 @@ def _exponents(joints: list[Array], codes: Array, weight: Array) -> Array:
 
 def _what_is_described(clf: Any) -> dict[str, Any]:
     """What the evidence is a density of, column by column: it compares models of the same alone."""
-    names, read = clf._column_names() or ["document"], clf._cells_as_read()
+    fitted = fitted_of(clf, "compare_models")
+    names, read = fitted.column_names or ["document"], fitted.reader.cells_as_read
     out: dict[str, Any] = {}
     for family, columns in ((b.family, b.columns) for b in clf.prior_.family.blocks()):
         at = np.arange(len(names))[columns]

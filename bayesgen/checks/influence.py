@@ -17,14 +17,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesgen.datatree import tree
+from bayesgen.families.errors import NoClosedFormError
 from bayesgen.families.names import CLASS, OBS
-from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.io.progress import row_progress
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.exact import ExactPosterior
+from bayesgen.posterior.fitted import fitted_of
 from bayesgen.posterior.model import ClassStats, log_weights_without
-from bayesgen.posterior.of_classifier import fitted_posterior
 from bayesgen.posterior.removal import fragile, leave_out_each, log_predictive_without
+from bayesgen.predict.leave_one_out import training_rows
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -95,9 +96,10 @@ def row_influence(
     >>> worst["change"].values.round(2)  # nats: the others lose by forgetting one, and gain
     array([-1.25,  0.6 ])
     """
-    own = fitted_posterior(clf, "row_influence")
+    fitted = fitted_of(clf, "row_influence")
+    own: Any = fitted.posterior
     exact = isinstance(own, ExactPosterior)
-    training = clf._training_rows(X, y, sample_weight, False)
+    training = training_rows(fitted, X, y, sample_weight)
     at = training.scored
     if not len(at):
         raise ValueError("no row has a label and a weight above 0")

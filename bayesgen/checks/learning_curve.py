@@ -13,6 +13,7 @@ from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import METHODS, MODEL, PREDICTIVE, Method
 from bayesgen.io.progress import row_progress
 from bayesgen.numerics.special import Array
+from bayesgen.predict.probabilities import log_joint_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -146,7 +147,7 @@ def _split(codes: Array, n: int, rng: np.random.Generator) -> tuple[Array, Array
 
 def _log_joint(clf: Any, X: Any, method: Method) -> Array | None:
     """(N, C) up to a constant of the row; None where the estimate does not exist."""
-    if not hasattr(clf, "_log_joint"):
+    if not (hasattr(clf, "fitted_") or hasattr(clf, "_log_joint")):
         if method != METHODS[0]:
             return None
         if hasattr(clf, "predict_log_proba"):  # a p of less than 1e-308 too
@@ -154,7 +155,6 @@ def _log_joint(clf: Any, X: Any, method: Method) -> Array | None:
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(clf.predict_proba(X)))
     try:
-        joint: Array = clf._log_joint(X, method, None, None, "probability")
+        return log_joint_of(clf, X, method)
     except UndefinedEstimateError:
         return None
-    return joint

@@ -163,7 +163,7 @@ def predictive(
     into: Comparisons, fitted: Any, chain: Theta, rows: Array, places: list[str]
 ) -> None:
     """Exact densities and probabilities of rows, and their estimates where those are sound."""
-    own: ExactPosterior = fitted._fitted()
+    own: ExactPosterior = fitted.fitted_.posterior
     estimated = DrawnPosterior(own.prior, own.model, own.stats, chain).estimate(rows)
     joint = own.log_joint(rows)
     n_draws = chain[CLASS_WEIGHTS].shape[0] * chain[CLASS_WEIGHTS].shape[1]
@@ -198,7 +198,7 @@ def elements(fitted: Any, name: str, value: Array) -> Array:
     Not those of ignored columns, nor of categories that do not exist.
     """
     lead = np.ndim(value) - len(fitted.model_.params[name])
-    dims, value = by_cell(fitted.model_.params[name], value, fitted._coords())
+    dims, value = by_cell(fitted.model_.params[name], value, fitted.fitted_.coords)
     used = _live(fitted.model_.family, dims, value.shape[lead:])
     return value.reshape(*value.shape[:lead], -1)[..., used]
 

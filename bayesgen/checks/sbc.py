@@ -32,9 +32,9 @@ from bayesgen.families.capabilities import PartlyIdentified, PreparedPrior
 from bayesgen.families.names import CLASS, CLASS_WEIGHTS
 from bayesgen.families.shared.cells import by_cell
 from bayesgen.numerics.special import Array
+from bayesgen.posterior.fitted import fitted_of
 from bayesgen.posterior.model import ClassModel, log_class_weights
 from bayesgen.posterior.monte_carlo import effective_sample_size, log_densities
-from bayesgen.posterior.of_classifier import fitted_posterior
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -191,8 +191,8 @@ def _prior_of(clf: Any) -> tuple[ClassModel, dict[str, Any]]:
     if isinstance(clf, ClassModel):
         prior, known = clf, clf.family.coords()
     else:
-        fitted_posterior(clf, "simulation_based_calibration")
-        prior, known = clf.prior_, clf._coords()
+        fitted = fitted_of(clf, "simulation_based_calibration")
+        prior, known = fitted.posterior.prior, fitted.coords
     prepared = prior.family.capability(PreparedPrior)
     if prepared is not None:  # theta has one shape, whatever rows are drawn
         prior = replace(prior, family=prepared.prepared(None))
@@ -217,7 +217,7 @@ def _rows_to_label(clf: Any, prior: ClassModel, X: Any) -> Any:
         return None
     if X is None:
         raise ValueError(f"{name} says nothing of x, only of y given x: give rows X to be labelled")
-    return X if isinstance(clf, ClassModel) else clf._encode(clf._read(X, reset=False))
+    return X if isinstance(clf, ClassModel) else clf.fitted_.read(X).encoded
 
 
 def _refuse_large(n: int, n_parameters: int) -> None:

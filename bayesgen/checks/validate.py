@@ -45,12 +45,11 @@ from bayesgen.checks.quantities import (
     predictive,
 )
 from bayesgen.datatree.tree import read_draws
-from bayesgen.families.errors import MissingCapabilityError
+from bayesgen.families.errors import MissingCapabilityError, NoClosedFormError
 from bayesgen.families.names import CLASS_WEIGHTS
-from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.inference.diagnostics import SamplingWarning
 from bayesgen.numerics.special import Array, log_softmax
-from bayesgen.posterior.of_classifier import refuse_others
+from bayesgen.posterior.fitted import refuse_others
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -227,7 +226,7 @@ def validate(
     if not 0 < false_alarm < 1:
         raise ValueError(f"false_alarm must be between 0 and 1, got {false_alarm!r}")
     refuse_others(clf, "validate")
-    if not clf._conjugate():  # before it is sampled
+    if not clf.__bayesgen_learner__().family_type.conjugate:  # before it is sampled
         raise NoClosedFormError(
             f"validate compares a closed form with NUTS, and {type(clf).__name__} has none: "
             "bg.simulation_based_calibration asks whether its draws are right"
@@ -346,7 +345,7 @@ class _Data(NamedTuple):
 
     @classmethod
     def of(cls, fitted: Any, X: Any, y: Array, sample_weight: Any) -> "_Data":
-        codes = fitted._codes_of(y)
+        codes = fitted.fitted_.codes_of(y)
         weight = None
         if sample_weight is not None:
             weight = np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), codes.shape)
@@ -354,7 +353,7 @@ class _Data(NamedTuple):
         alpha = np.broadcast_to(np.asarray(fitted.class_alpha, dtype=np.float64), n_classes)
         own = [codes == c for c in range(n_classes)]
         n_rows = np.array([own_c.sum() if weight is None else weight[own_c].sum() for own_c in own])
-        return cls(X, fitted._encoded(X), codes, weight, alpha, n_rows.astype(np.float64))
+        return cls(X, fitted.fitted_.encoded(X), codes, weight, alpha, n_rows.astype(np.float64))
 
     @property
     def class_weights(self) -> Array:
@@ -376,13 +375,13 @@ def _compared(
 ) -> tuple[Comparisons, list[str]]:
     """Every comparison with draws, and what could not be compared."""
     model, classes = fitted.model_, fitted.classes_
-    rows = fitted._encoded(tested)
+    rows = fitted.fitted_.encoded(tested)
     used = _spaced(rows.shape[0], _ROWS)
     rows = rows[used]
     places = [[f"row {i}, {c}" for c in classes] for i in range(rows.shape[0])]
     every_place = [place for places_of_row in places for place in places_of_row]
     n = int(max(2000, min(_REFERENCE, _NUMBERS // model.family.n_parameters())))
-    chain = Draws.of(model.family, read_draws(tree, model.params, fitted._coords()), rows)
+    chain = Draws.of(model.family, read_draws(tree, model.params, fitted.fitted_.coords), rows)
     drawn = {name: value[None] for name, value in model.draw(rng, n).items()}
     reference = Draws.of(model.family, drawn, rows)
 
@@ -417,7 +416,10 @@ def _add_explained(into: Comparisons, fitted: Any, X: Any, log_joint: Array) -> 
         table = fitted.explain(X, method="approx")
     except (NotImplementedError, ValueError) as error:
         return [f"log-odds explained: {error}"]
-    place, codes = np.arange(log_joint.shape[2]), [fitted._codes_of(table[k].values) for k in _ENDS]
+    place, codes = (
+        np.arange(log_joint.shape[2]),
+        [fitted.fitted_.codes_of(table[k].values) for k in _ENDS],
+    )
     drawn = log_joint[:, :, place, codes[0]] - log_joint[:, :, place, codes[1]]
     exact = table["mean_log_odds"].values
     agreement = compare_mean(drawn, exact, independent=True)
@@ -440,7 +442,7 @@ def _add_simulated(
         seen = np.flatnonzero(data.codes == c)
         if not len(seen) or n < _FEWEST_MADE:
             continue
-        made, _ = fitted._fitted().simulate(rng, n, np.full(n, c), False)
+        made, _ = fitted.fitted_.posterior.simulate(rng, n, np.full(n, c), False)
         before = model.family.log_predictive(made)[:, c]
         order = seen[np.argsort(log_p[seen])]
         used = np.unique(order[[0, len(order) // 2, -1]])
@@ -558,7 +560,7 @@ def _of_rows(fitted: Any, data: _Data, few: Array) -> list[_Exact]:
         own = _safe_indexing(data.X, few)
         table = fitted.explain(own, method="approx")
         joint, place = fitted.predict_joint_log_proba(own), np.arange(len(few))
-        ends = [joint[place, fitted._codes_of(table[k].values)] for k in _ENDS]
+        ends = [joint[place, fitted.fitted_.codes_of(table[k].values)] for k in _ENDS]
         log_odds = {
             "predictive": ("the log-odds of predict_proba", ends[0] - ends[1]),
             "mean": ("mean_log_odds", table["mean_log_odds"].values),

@@ -6,7 +6,7 @@ chunk nor on the other cells in it.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -171,6 +171,15 @@ def reader_for(
     return reader
 
 
+def name_columns(clf: Any, names: Any) -> None:
+    """Let a fitted classifier keep names of columns that it was not given."""
+    if hasattr(clf, "fitted_"):
+        reader = replace(clf.fitted_.reader, names=np.array(names, dtype=object))
+        clf.fitted_ = replace(clf.fitted_, reader=reader)
+    else:
+        clf.feature_names_in_ = np.array(names, dtype=object)
+
+
 def _features(clf: Any, table: "Table", text: str | None) -> tuple[list[Feature], bool]:
     """What the model reads, and whether it knows its columns by name."""
     names = getattr(clf, "feature_names_in_", None)
@@ -178,7 +187,7 @@ def _features(clf: Any, table: "Table", text: str | None) -> tuple[list[Feature]
         own = next(iter(clf.members_.values()))
         texts = clf.text_columns_
         if names is not None and not texts and not hasattr(own, "feature_names_in_"):
-            own.feature_names_in_ = names
+            name_columns(own, names)
         features: list[Feature] = []
         named = True
         if not texts or len(texts) < len(clf.feature_names_in_):

@@ -151,8 +151,6 @@ def fit(
     bayesgen fit penguins.csv --target species --model auto -o pool.nc
     bayesgen fit penguins.csv --target species --test 0.3 -o penguins.nc
     """
-    import numpy as np
-
     from bayesgen.cli import columns, files, learning, writing
     from bayesgen.encoding import suspects
 
@@ -195,7 +193,7 @@ def fit(
         if feature.name in texts:
             feature.kind = "text"
     if documents:  # so that `predict` finds the texts; the model does not need it
-        clf.feature_names_in_ = np.array(names, dtype=object)
+        columns.name_columns(clf, names)
     save(clf, table, output)
     _summary(clf, tally, output)
 

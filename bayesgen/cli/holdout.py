@@ -45,7 +45,7 @@ def fit(
     part = compare._Entry(clf, columns.take(X, ~held_out), labels[~held_out], numbers[~held_out])
     compare._learned({str(model): part}, {str(model)}, table.path)
     if documents:
-        clf.feature_names_in_ = np.array(names, dtype=object)
+        columns.name_columns(clf, names)
     save(clf, table, output)
     tested = held_out & known
     with blamed_on(table.path, rows=numbers[tested]):

@@ -65,6 +65,8 @@ def _one_pass(plan: Plan, known: dict[str, str]) -> tuple[Any, "Tally"]:
     """`known` is what the columns hold; {} leaves it to the first rows."""
     holds, selection = known, Selection(plan.target, plan.drop_incomplete)
     clf: Any = None
+    learner: Any = None
+    state: Any = None
     waiting: list[tuple[Any, Array, Array]] = []
     for rows in _rows(plan.table, plan.wanted, "learning"):
         if clf is None:
@@ -76,6 +78,7 @@ def _one_pass(plan: Plan, known: dict[str, str]) -> tuple[Any, "Tally"]:
             with _advised(plan):
                 features = plan.features_of(holds)
             clf, reader, tally = plan.untrained(features), Reader(features), Tally(features)
+            learner = clf.__bayesgen_learner__()
         elif not known and any(
             joined({holds[name], rows.cells(name).holds()}) != holds[name]
             for name in (plan.target, *plan.checked)
@@ -88,20 +91,21 @@ def _one_pass(plan: Plan, known: dict[str, str]) -> tuple[Any, "Tally"]:
         if not len(y):
             continue
         tally.add(X)
-        if not hasattr(clf, "stats_"):  # nothing can be learned of a column without a category
+        if state is None:  # nothing can be learned of a column without a category
             waiting.append((X, y, numbers))
             if not tally.all_seen():
                 continue
             X, y, numbers = _joined_rows(waiting)
         with blamed_on(plan.table.path, rows=numbers):
-            clf._absorb(X, y)
+            state = learner.gather(state, X, y)
     selection.report(clf)
-    if not hasattr(clf, "stats_"):
+    if state is None:
         X, y, numbers = _joined_rows(waiting)
         with blamed_on(plan.table.path, rows=numbers):
-            clf._absorb(X, y)
+            state = learner.gather(state, X, y)
     with blamed_on(plan.table.path):
-        return clf._settle(), tally
+        clf.fitted_ = learner.settle(state)
+        return clf, tally
 
 
 def learn_at_once(plan: Plan) -> tuple[Any, "Tally"]:

@@ -132,8 +132,9 @@ def _classify(clf: Any, X: Any, method: str) -> "tuple[Array, Array]":
     import numpy as np
 
     from bayesgen.numerics.special import log_softmax
+    from bayesgen.predict.probabilities import check_method, log_joint_of
 
-    joint = clf._log_joint(X, method, None, None, "probability")
+    joint = log_joint_of(clf, X, check_method(method))
     impossible = np.isneginf(joint).all(axis=1)
     if impossible.any():
         raise ValueError(

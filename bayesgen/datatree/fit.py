@@ -7,18 +7,20 @@ posterior, the prior as its PyMC model holds it, is made here too.
 import json
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesgen.datatree.names import CONSTANT_DATA, FIT, OBSERVED_DATA
-from bayesgen.datatree.tree import Coords, group, labelled
+from bayesgen.datatree.tree import Coords, group, labelled, read_draws
 from bayesgen.families.capabilities import SamplerCoordinates
 from bayesgen.families.contract import Family
 from bayesgen.families.names import CLASS
 from bayesgen.families.shared.cells import Cells
 from bayesgen.families.shared.pymc_parts import prior_data
 from bayesgen.numerics.special import Array
+from bayesgen.posterior.drawn import DrawnPosterior
+from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import ClassModel, ClassStats
 
 if TYPE_CHECKING:
@@ -143,6 +145,14 @@ def read_fit(
     }
     features = models["prior"].family.read_stats(arrays["stats"], settings["stats"])
     return models["prior"], models["posterior"], ClassStats(weights["stats"], features)
+
+
+def drawn_posterior(fitted: Fitted, draws: Any) -> DrawnPosterior:
+    """The posterior as a tree of draws has it."""
+    own = fitted.posterior
+    theta = read_draws(draws, own.params, fitted.coords)
+    exact_weights = fitted.training.n_unlabelled == 0
+    return DrawnPosterior(own.prior, own.model, own.stats, theta, exact_weights)
 
 
 def refuse_invalid(

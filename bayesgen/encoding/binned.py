@@ -13,6 +13,7 @@ import numpy as np
 
 from bayesgen.encoding.literals import shown
 from bayesgen.encoding.schema import TableSchema
+from bayesgen.encoding.tables import as_table
 from bayesgen.numerics.special import Array
 
 MissingCells = Literal["auto", "category", "refuse"]
@@ -62,17 +63,31 @@ class BinnedTable:
             Which columns have a category of missing cells: those in which a cell of these rows is
             missing, all, or none.
         """
+        return cls.learn_codes(X, n_bins, columns, categories, cuts, missing)[0]
+
+    @classmethod
+    def learn_codes(
+        cls,
+        X: Any,
+        n_bins: int,
+        columns: Any = None,
+        categories: Any = None,
+        cuts: Any = None,
+        missing: MissingCells = "auto",
+    ) -> tuple[Self, Array]:
+        """The same, and the codes (N, D) of the rows."""
         if missing not in get_args(MissingCells):
             raise ValueError(f"missing must be 'auto', 'category' or 'refuse', got {missing!r}")
         refuse_few_bins(n_bins)
-        schema = TableSchema.learn(X, columns, categories)
+        table = as_table(X)
+        schema = TableSchema.learn(table, columns, categories)
         other = set(schema.kinds) - {"gaussian", "categorical", "bernoulli"}
         if other:
             raise ValueError(
                 f"columns: {', '.join(sorted(other))} columns have no bins; name them 'gaussian' "
                 "(quantile bins), 'categorical' or 'drop'"
             )
-        cells = schema.encode(X)
+        cells = schema.encode(table)
         names = schema.names or tuple(map(str, schema.positions))
         if not isinstance(cuts, Mapping | None):
             raise TypeError(f"cuts must be a dict {{column: rising numbers}}, got {shown(cuts)}")
@@ -92,12 +107,13 @@ class BinnedTable:
                 ends.append(None)
             else:
                 ends.append(quantile_ends(seen, n_bins))
-        return cls(schema, tuple(ends), tuple(coded.tolist()))
+        found = cls(schema, tuple(ends), tuple(coded.tolist()))
+        return found, found._coded(cells)
 
     @property
     def levels(self) -> Array:
         """(D,) numbers of codes, that of missing cells included."""
-        sizes = iter(self.schema.categories.n_categories)
+        sizes = map(len, self.schema.categories.values)  # 0: missing in every row, the one code
         own = [
             2 if kind == "bernoulli" else next(sizes) if kind == "categorical" else _n_bins(ends)
             for kind, ends in zip(self.schema.kinds, self.cuts, strict=True)
@@ -109,7 +125,10 @@ class BinnedTable:
 
         Where missing cells have a code of their own, cells that are not known have it.
         """
-        out = self.schema.encode(X)
+        return self._coded(self.schema.encode(X))
+
+    def _coded(self, out: Array) -> Array:
+        """Codes of cells as the schema encodes them, which are overwritten."""
         gone = np.isnan(out)
         for j, (kind, ends) in enumerate(zip(self.schema.kinds, self.cuts, strict=True)):
             if kind == "gaussian":

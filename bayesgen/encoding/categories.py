@@ -45,7 +45,7 @@ class Categories:
     ----------
     values : tuple of D tuples
         The category with code k in column j is ``values[j][k]``, a str, int, float or bool, all
-        of one type within a column; () if every cell of the column was missing.
+        of one type within a column; () if every cell of the column was missing: it is left out.
     names : tuple of str, or None
         The columns' names.
     """
@@ -94,8 +94,11 @@ class Categories:
 
     @property
     def n_categories(self) -> tuple[int, ...]:
-        """(D,) K_j, the number of categories of each column."""
-        return tuple(map(len, self.values))
+        """(D,) K_j, the number of categories of each column; 1 where every cell was missing.
+
+        Cells of such a column are missing in every row, so that it is left out.
+        """
+        return tuple(max(1, len(values)) for values in self.values)
 
     def encode(self, table: Any) -> Matrix:
         """Codes of the cells; columns are taken by position.
@@ -166,7 +169,9 @@ class Categories:
     def encode_column(self, column: Column, j: int) -> Array:
         """(N,) codes of one column, of the categories of column j."""
         values = self.values[j]
-        if values and column.kind != "empty" and is_text(values) != (column.kind == "text"):
+        if not values:
+            return np.full(len(column.present), np.nan)
+        if column.kind != "empty" and is_text(values) != (column.kind == "text"):
             rows = np.flatnonzero(column.present)
             if len(rows):
                 raise TypeError(
@@ -219,7 +224,8 @@ class Categories:
 
     def decode_column(self, codes: Array, j: int) -> Array:
         """(N,) values of codes of column j, of the narrowest dtype."""
-        values, missing = self.values[j], np.isnan(codes)
+        values = self.values[j]
+        missing = np.isnan(codes) if values else np.ones(len(codes), dtype=bool)
         k = np.where(missing, len(values), codes)
         bad = ~missing & ~((k >= 0) & (k < len(values)) & (k == np.trunc(k)))
         if bad.any():

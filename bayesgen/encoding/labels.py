@@ -181,6 +181,9 @@ def refuse_unlabelled(unlabelled: Array) -> None:
 
 def codes_of(labels: Any, classes: Array) -> Array:
     """Codes of known labels, of the shape of `labels`; an error names one that is no class."""
+    if np.ma.is_masked(labels):
+        row = int(np.ma.getmaskarray(labels).ravel().argmax())
+        raise ValueError(f"y is masked in row {row}: leave out the rows without a label")
     values = np.asarray(labels)
     try:
         codes = np.searchsorted(classes, values).clip(max=len(classes) - 1)

@@ -95,8 +95,23 @@ class TableSchema:
         return out._learn_categories(table, categories)
 
     def relearn(self, X: Any, categories: Any = None) -> Self:
-        """The same columns and kinds with the categories of X, a further batch, for `merge`."""
-        return self._learn_categories(as_table(X), categories)
+        """The same columns and kinds with the categories of X, a further batch, for `merge`.
+
+        Raises
+        ------
+        ValueError
+            If a column of which all cells were missing turns out to hold numbers.
+        """
+        table = as_table(X)
+        part = self._nominal(table)
+        for j, values in enumerate(self.categories.values):
+            column = part.column(j)
+            if not values and not column.nominal and column.kind in ("integer", "real"):
+                raise ValueError(
+                    f"{column.label} held nothing but missing cells in the rows before, and holds "
+                    "numbers now: name its kind in columns="
+                )
+        return self._learn_categories(table, categories)
 
     @property
     def blocks(self) -> dict[str, Array]:
@@ -134,7 +149,7 @@ class TableSchema:
 
     def refuse_unseen(self, X: Any) -> None:
         """Raise ValueError at the first value that is not among the categories of its column."""
-        self.categories.refuse_unseen(self._nominal(Table(X)))
+        self.categories.refuse_unseen(self._nominal(as_table(X)))
 
     def decode(self, rows: Array) -> list[Array]:
         """The D columns of `encode`'s matrix as values: categories, booleans, numbers."""
@@ -278,12 +293,8 @@ def _inferred(table: Table) -> list[str]:
     out = []
     for j in range(table.n_columns):
         column = table.column(j)
-        if column.kind == "empty" and not column.nominal:
-            raise ValueError(
-                f"{column.label} holds nothing but missing cells, so its kind is not known; "
-                "name it in columns=, or leave it out"
-            )
-        nominal = column.nominal or column.kind == "text"
+        # a column of missing objects has no categories, and is left out by that
+        nominal = column.nominal or column.kind in ("text", "empty")
         numeric = "bernoulli" if column.kind == "boolean" else "gaussian"
         out.append("categorical" if nominal else numeric)
     return out

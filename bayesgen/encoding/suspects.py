@@ -53,6 +53,8 @@ def find(
     - a single value, unless it is 0 or 1: indicator columns are constant in many a subset;
     - two different numbers in a column of `normal`.
 
+    And of all rows, however few: nothing but missing cells.
+
     Parameters
     ----------
     X : data frame; of anything else nothing is said
@@ -71,6 +73,9 @@ def find(
     """
     out = {}
     for name, column in _columns(X, used):
+        if not column.present.any() and _all_missing(X, name):
+            out[name] = "holds nothing but missing cells, and is left out"
+            continue
         if column.kind == "text" and not text:
             continue
         why = _oddity(column, name, chosen if isinstance(chosen, bool) else name in chosen)
@@ -109,6 +114,13 @@ def _columns(X: Any, used: Collection[str] | None = None) -> Iterator[tuple[str,
         except (TypeError, ValueError):  # whoever reads it for good will say so
             continue
         yield name, column
+
+
+def _all_missing(X: Any, name: str) -> bool:
+    """Whether no row of a frame has a cell of a column whose first cells are missing."""
+    table = Table(X)
+    names = list(table.names or [f"x{j}" for j in range(table.n_columns)])
+    return table.n_rows > 0 and not table.column(names.index(name)).present.any()
 
 
 def _all_real(frame: Any) -> Array | None:

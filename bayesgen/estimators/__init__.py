@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from bayesgen.encoding.literals import shown
-from bayesgen.estimators.base import GenerativeClassifier
+from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, MultinomialNB, PoissonNB
 from bayesgen.estimators.forests import TreeAugmentedNB
 from bayesgen.estimators.gaussian import GaussianNB, LinearDiscriminant, QuadraticDiscriminant
@@ -117,5 +117,9 @@ def load(path: str | os.PathLike[str], **arguments: Any) -> GenerativeClassifier
     # what overflows is a forged number, and refused
     with storage.complete(path, name), np.errstate(over="ignore", invalid="ignore"):
         parameters = json_values.arguments_from_json(state["parameters"])
-        found: GenerativeClassifier = estimators[name](**(parameters | arguments))
-        return found._load(fit, state, draws)
+        found: Any = estimators[name](**(parameters | arguments))
+        if isinstance(found, LogLinearPool):
+            return found._load(fit, state, draws)
+        found.fitted_ = found.__bayesgen_load__(fit, state, draws)
+        clf: GenerativeClassifier = found
+        return clf

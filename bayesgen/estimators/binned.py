@@ -1,24 +1,22 @@
 """Tables of categories, bits and binned real columns, for joint tables of several columns."""
 
 from collections.abc import Mapping
-from itertools import product
-from typing import TYPE_CHECKING, Any, Literal, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from bayesgen.encoding.binned import BinnedTable, MissingCells
-from bayesgen.estimators.base import Align, GenerativeClassifier
-from bayesgen.estimators.tables import _Table, refuse_no_categories
+from bayesgen.encoding.reader import Align, Reader, Rows
+from bayesgen.estimators.classifier import GenerativeClassifier
+from bayesgen.estimators.tables import TableClassifier, TableReader
 from bayesgen.families.errors import IncompleteRowError
-from bayesgen.families.names import CLASS, Method
-from bayesgen.numerics.special import Array, log_sum_exp
-from bayesgen.posterior.model import ClassStats, Quantity
+from bayesgen.families.names import CLASS
+from bayesgen.numerics.special import Array
+from bayesgen.posterior.model import ClassStats
 
 if TYPE_CHECKING:
     import pymc as pm
-
-_COMPLETIONS = 4096  # of one row with missing cells
-
 
 _WIDEST = 1 << 15  # columns of which all pairs can be counted
 
@@ -58,18 +56,19 @@ class GivenStructure(GenerativeClassifier):
         import pymc as pm
         import pytensor.tensor as pt
 
-        self._fitted()
+        fitted = self._fitted()
         if likelihood != "statistics":
             raise ValueError("likelihood must be 'statistics': rows are not independent given pi")
         if (X is None) != (y is None):
             raise ValueError("X and y must be given together")
-        stats: ClassStats = self.stats_
+        own = fitted.closed_form
+        stats: ClassStats = own.stats
         if X is not None:
-            stats = self.prior_.stats(self._encoded(X), self._codes_of(y), len(self.classes_))
-        prior: Any = self.prior_.family
+            stats = own.prior.stats(fitted.encoded(X), fitted.codes_of(y), len(fitted.classes))
+        prior: Any = own.prior.family
         given = self._structure(prior, stats, structure)
-        with pm.Model(coords={CLASS: self.classes_}) as model:
-            pi = pm.Dirichlet("pi", self.prior_.alpha, dims=CLASS)
+        with pm.Model(coords={CLASS: fitted.classes}) as model:
+            pi = pm.Dirichlet("pi", own.prior.alpha, dims=CLASS)
             if observed:
                 pm.Potential("label", (stats.count * pt.log(pi)).sum())
             self._declare(prior, stats.features if observed else None, given)
@@ -84,72 +83,83 @@ class GivenStructure(GenerativeClassifier):
         raise NotImplementedError
 
 
-class _Binned(GivenStructure, _Table):
-    """Shared reading of tables as codes; missing cells of new rows are summed over."""
+@dataclass(frozen=True, eq=False)
+class BinnedColumns(TableReader):
+    """Tables as codes: categories, bits, real columns cut into bins.
 
-    def _set_bins(
-        self, n_bins: int, cuts: Any, columns: Any, categories: Any, missing: MissingCells
-    ) -> None:
-        """Keep the constructor arguments that both of them have."""
-        self.n_bins = n_bins
-        self.cuts = cuts
-        self.columns = columns
-        self.categories = categories
-        self.missing = missing
+    What the user has named: `n_bins`, `given_cuts`, `kinds`, `declared` categories, and `missing`,
+    whether missing cells are a category. Other missing cells of new rows are summed over.
+    """
 
-    def _levels(self) -> Array | None:
-        """(D,) numbers of codes, once they are known."""
-        encoder: BinnedTable | None = getattr(self, "encoder_", None)
-        return None if encoder is None else encoder.levels
+    n_bins: int = 5
+    given_cuts: Any = None
+    kinds: Any = None
+    declared: Any = None
+    missing: MissingCells = "auto"
+    binned: BinnedTable | None = None
 
-    def _learn(self, X: Any) -> BinnedTable:
+    sums_missing: ClassVar[bool] = True
+
+    @property
+    def encoder(self) -> Any:
+        """Kinds, categories and bins of the columns."""
+        return self.binned
+
+    def learnt(self, rows: Rows, exact: bool) -> tuple[Self, Rows]:
+        """The reader that knows the bins."""
         if self.unseen not in ("ignore", "raise"):
             raise ValueError(f"unseen must be 'ignore' or 'raise', got {self.unseen!r}")
-        if "stats_" in self.__dict__:
-            known: BinnedTable = self.encoder_
-            self._refuse_unknown(known.encode(X), known)
-            if any(known.missing):  # a category that is new would be coded as a missing cell
-                _refuse_new(known, X)
-            return known
-        if self.columns is None and X.shape[1] > _WIDEST:  # before each is cut into bins
+        table = rows.table
+        if self.kinds is None and table.n_columns > _WIDEST:  # before each is cut into bins
             raise ValueError(
-                f"pairs of {X.shape[1]} columns need 1e9 counts or more: name fewer in columns="
+                f"pairs of {table.n_columns} columns need 1e9 counts or more: name fewer in "
+                "columns="
             )
-        found = BinnedTable.learn(
-            X, self.n_bins, self.columns, self.categories, self.cuts, self.missing
+        found, codes = BinnedTable.learn_codes(
+            table, self.n_bins, self.kinds, self.declared, self.given_cuts, self.missing
         )
-        names = found.schema.names or found.schema.positions
-        nominal = found.schema.blocks.get("categorical", ())
-        refuse_no_categories(found.schema.categories, [names[j] for j in nominal])
-        self._refuse_unknown(found.encode(X), found)
-        return found
+        reader = replace(self, binned=found)
+        reader._refuse_unknown(codes)
+        return reader, rows.by(reader, codes)
 
-    def _absorb(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> None:
-        if "stats_" in self.__dict__:
-            self._refuse_single_bins(X)
-        super()._absorb(X, y, sample_weight, classes)
+    def further(self, rows: Rows) -> tuple[Self, Align, Align]:
+        """The reader itself: later parts take the bins and categories of the first."""
+        known = self.encoder
+        self._refuse_unknown(rows.encoded)
+        if any(known.missing):  # a category that is new would be coded as a missing cell
+            _refuse_new(known, rows.table)
+        return self.merged(self)
 
-    def _refuse_single_bins(self, X: Any) -> None:
+    def merged(self, other: Self) -> tuple[Self, Align, Align]:
+        """The reader itself; raises where the other codes otherwise."""
+        if other is not self and other.encoder.to_json() != self.encoder.to_json():
+            raise ValueError(
+                "the two sides have different bins, categories or codes of missing cells, and "
+                "tables of pairs cannot be recoded: declare cuts=, categories= and missing= on both"
+            )
+        return super().merged(other)
+
+    def refuse_single(self, rows: Rows, n_before: int) -> None:
         """Raise where later rows tell nothing of a column that varies: it has the one bin.
 
         Of columns that vary within these rows; of all, if there was one row before.
         """
-        schema, given = self.encoder_.schema, set(map(str, self.cuts or {}))
+        schema, given = self.encoder.schema, set(map(str, self.given_cuts or {}))
         names = schema.names or schema.positions
         single = [
             j
-            for j, (kind, ends) in enumerate(zip(schema.kinds, self.encoder_.cuts, strict=True))
+            for j, (kind, ends) in enumerate(zip(schema.kinds, self.encoder.cuts, strict=True))
             if kind == "gaussian" and not ends and str(names[j]) not in given
         ]
         if not single:
             return
         try:
-            cells = schema.encode(X)
+            cells = schema.encode(rows.table)
         except (TypeError, ValueError):  # whoever reads the rows for good will say so
             return
         ends = (f.reduce(cells, axis=0, initial=np.nan) for f in (np.fmin, np.fmax))
         varies = np.less(*ends)
-        lost = [j for j in single if varies[j] or self.n_rows_seen_ == 1]
+        lost = [j for j in single if varies[j] or n_before == 1]
         if lost:
             raise ValueError(
                 f"column {names[lost[0]]!r} had one value in the first rows, from "
@@ -157,110 +167,92 @@ class _Binned(GivenStructure, _Table):
                 "empty list leaves the column one bin), or begin with more rows"
             )
 
-    def _refuse_unknown(self, codes: Array, encoder: BinnedTable) -> None:
+    def _refuse_unknown(self, codes: Array) -> None:
         """Raise where a training cell has no code."""
         gone = np.argwhere(np.isnan(codes))
         if len(gone):
             i, j = gone[0]
-            names = encoder.schema.names
-            name = f"column {encoder.schema.positions[j] if names is None else names[j]!r}"
+            schema = self.encoder.schema
+            names = schema.names
+            name = f"column {schema.positions[j] if names is None else names[j]!r}"
             raise ValueError(
                 f"row {i}, {name}: missing, or a category that the first rows did not have; "
                 "pairs of incomplete rows have no common margins. Give missing='category', and "
                 "declare categories= where rows come in parts"
             )
 
-    def _widen(self, encoder: BinnedTable) -> Align:
-        if encoder is not self.encoder_ and encoder.to_json() != self.encoder_.to_json():
-            raise ValueError(
-                "the two sides have different bins, categories or codes of missing cells, and "
-                "tables of pairs cannot be recoded: declare cuts=, categories= and missing= on both"
-            )
-        return lambda stats: stats
+    def refuse_other_columns(self, other: Self) -> None:
+        """Raise where columns without names differ in number; bins compare names themselves."""
+        if self.encoder.schema.names is None or other.encoder.schema.names is None:
+            super().refuse_other_columns(other)
 
-    def _encode(self, X: Any) -> Array:
-        if self.unseen == "raise":
-            self.encoder_.schema.refuse_unseen(X)
-        codes: Array = self.encoder_.encode(X)
-        return codes
-
-    def _encoded(self, X: Any) -> Array:
-        codes: Array = super()._encoded(X)
-        gone = np.argwhere(np.isnan(codes))
+    def refuse_incomplete(self, encoded: Any) -> None:
+        """Raise where a cell is not known: what is not summed over needs it."""
+        gone = np.argwhere(np.isnan(encoded))
         if len(gone):
             i, j = gone[0]
             raise IncompleteRowError(
-                f"column {self._feature_names()[j]!r} in row {i}: missing, or a category that the "
+                f"column {self.columns[j]!r} in row {i}: missing, or a category that the "
                 "training rows did not have. predict_proba sums over what it may be; intervals, "
                 "entropies and explanations need it: fit with missing='category', fill the cell, "
                 "or leave the row out"
             )
+
+    def encode(self, rows: Rows) -> Array:
+        """(N, D) codes; NaN where a cell is not known."""
+        if self.unseen == "raise":
+            self.encoder.schema.refuse_unseen(rows.table)
+        codes: Array = self.encoder.encode(rows.table)
         return codes
 
-    def _decode(self, X: Any) -> Any:
+    def decode(self, X: Any) -> Any:
+        """A data frame of the columns; a bin is shown by a number inside it."""
         import pandas as pd
 
-        return pd.DataFrame(dict(zip(self._feature_names(), self.encoder_.decode(X), strict=True)))
+        return pd.DataFrame(dict(zip(self.columns, self.encoder.decode(X), strict=True)))
 
-    def _scores(
-        self, own: Any, X: Any, method: Method, weights: Array | None, quantity: Quantity
-    ) -> Array:
-        partial = np.flatnonzero(np.isnan(X).any(axis=1))
-        if not len(partial):
-            return super()._scores(own, X, method, weights, quantity)
-        out = np.empty((len(X), len(self.classes_)))
-        whole = np.setdiff1d(np.arange(len(X)), partial)
-        if len(whole):
-            out[whole] = own.log_joint(X[whole], method, weights, quantity)
-        out[partial] = self._summed(own, X, partial, method, weights, quantity)
-        return out
+    @property
+    def cells_as_read(self) -> list[Any]:
+        """Of each column, its cuts and whether missing cells are a category."""
+        return list(zip(self.encoder.cuts, self.encoder.missing, strict=True))
 
-    def _summed(
-        self,
-        own: Any,
-        X: Array,
-        at: Array,
-        method: Method,
-        weights: Array | None,
-        quantity: Quantity,
-    ) -> Array:
-        """Scores of the rows `at`, summed over what their missing cells may be."""
-        out = np.empty((len(at), len(self.classes_)))
-        for k, i in enumerate(at):
-            rows = self._completions(X[i], int(i))
-            out[k] = log_sum_exp(own.log_joint(rows, method, weights, quantity), axis=0)
-        return out
+    @property
+    def columns(self) -> list[Any]:
+        """Names of the columns, but for those that are left out."""
+        return super().columns if self.binned is None else list(self.binned.schema.labels)
 
-    def _completions(self, row: Array, i: int) -> Array:
-        """(K, D) every way to fill the missing cells of a row of codes."""
-        gaps = np.flatnonzero(np.isnan(row))
-        encoder = self.encoder_
-        sizes = (encoder.levels - np.array(encoder.missing))[gaps]
-        n = float(np.prod(sizes.astype(np.float64)))
-        if n > _COMPLETIONS:
-            raise ValueError(
-                f"row {i} has {len(gaps)} cells that are not known, {n:.0f} completions; the exact "
-                f"sum takes at most {_COMPLETIONS}. Fit with missing='category', or leave columns "
-                "out"
-            )
-        rows = np.repeat(row[None], int(n), axis=0)
-        rows[:, gaps] = list(product(*(range(size) for size in sizes)))
-        return rows
+    def state(self) -> dict[str, Any]:
+        """The bins, as JSON."""
+        return {"encoder": self.encoder.to_json()}
 
-    def _cells_as_read(self) -> list[Any]:
-        return list(zip(self.encoder_.cuts, self.encoder_.missing, strict=True))
+    def restored(self, state: Mapping[str, Any]) -> Self:
+        """The reader that `state` describes."""
+        return replace(self, binned=BinnedTable.from_json(state["encoder"]))
 
-    # -- names and files -------------------------------------------------------------------------
 
-    def _feature_names(self) -> list[Any]:
-        return list(self.encoder_.schema.labels)
+class BinnedClassifier(GivenStructure, TableClassifier):
+    """Joint tables of columns that are read as codes."""
 
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        self.encoder_ = BinnedTable.from_json(state["encoder"])
+    def _set_bins(
+        self, n_bins: int, cuts: Any, columns: Any, categories: Any, missing: MissingCells
+    ) -> None:
+        """Keep the constructor arguments that all of them have."""
+        self.n_bins = n_bins
+        self.cuts = cuts
+        self.columns = columns
+        self.categories = categories
+        self.missing = missing
 
-    def _check_same_features(self, other: Self) -> None:
-        if self.encoder_.schema.names is None or other.encoder_.schema.names is None:
-            super()._check_same_features(other)
+    def _reader(self) -> Reader:
+        return BinnedColumns(
+            type(self).__name__,
+            unseen=self.unseen,
+            n_bins=self.n_bins,
+            given_cuts=self.cuts,
+            kinds=self.columns,
+            declared=self.categories,
+            missing=self.missing,
+        )
 
 
 def _refuse_new(known: BinnedTable, X: Any) -> None:

@@ -1,21 +1,72 @@
 """Bits and counts: BernoulliNB, MultinomialNB, PoissonNB."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils import Tags, assert_all_finite
 
-from bayesgen.estimators.base import GenerativeClassifier
+from bayesgen.encoding.reader import Reader, Rows
+from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
 from bayesgen.families.contract import Family
-from bayesgen.families.shared.bits import Bits, Thresholded, first_invalid_bit
+from bayesgen.families.shared.bits import Thresholded, first_invalid_bit
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import Matrix, cell_of, each_cell_once
 from bayesgen.numerics.special import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Bits(Reader):
+    """Columns of bits, or of numbers with a threshold."""
+
+    binarize: float | None = 0.0
+
+    def admit(self, X: Any, *, first: bool = False, lenient: bool = False) -> tuple[Self, Rows]:
+        """Rows, checked; see `Reader.admit`."""
+        if isinstance(X, np.ndarray) and X.dtype.kind == "f" and kernels.pays(X.size):
+            # no pass of its own to look for infinity: `encode` and the families' passes refuse it
+            reader, X = self.checked(X, first, False)
+            return reader, Rows(X, reader)
+        return super().admit(X, first=first, lenient=lenient)
+
+    def encode(self, rows: Rows) -> Matrix:
+        """(N, D) 0 and 1; NaN where a cell is missing."""
+        X = rows.X
+        if sparse.issparse(X):
+            X = each_cell_once(X)
+        elif X.dtype.kind == "f" and kernels.pays(X.size):
+            assert_all_finite(X, allow_nan=True, input_name="X")
+        values = X.data[None] if sparse.issparse(X) else X
+        if self.binarize is not None:
+            bits_already = 0 <= self.binarize < 1 and first_invalid_bit(values) is None
+            return X if bits_already else _binarize(X, self.binarize)
+        unknown = first_invalid_bit(values)
+        if unknown is not None:
+            row, j = cell_of(X, unknown[1]) if sparse.issparse(X) else unknown
+            raise ValueError(
+                f"BernoulliNB(binarize=None) takes 0 and 1 only, got {values[unknown]:g} in row "
+                f"{row}, column {self.columns[j]!r}; give a threshold in binarize"
+            )
+        return X
+
+    @property
+    def cells_as_read(self) -> list[Any]:
+        """Of each column the threshold."""
+        return [self.binarize] * len(self.columns)
+
+    def encode_as_read(self, rows: Rows) -> Any:
+        """The same, many of them as they are read."""
+        X = rows.X
+        if sparse.issparse(X) or not kernels.pays(X.size):
+            return rows.encoded
+        if self.binarize is None:
+            return Thresholded(rows.encoded, 0.5)
+        return Thresholded(X, self.binarize)
 
 
 class BernoulliNB(GenerativeClassifier):
@@ -77,48 +128,17 @@ class BernoulliNB(GenerativeClassifier):
         self.class_alpha = class_alpha
         self.prior = prior
 
-    def _make_family(self) -> Family:
+    def _reader(self) -> Reader:
+        return Bits(type(self).__name__, self._family_type.sparse, binarize=self.binarize)
+
+    def _family(self, reader: Reader, classes: Array) -> Family:
         refuse_no_threshold(self.binarize)
         return BetaBernoulli(self.alpha, self.beta)
-
-    def _cells_as_read(self) -> list[Any]:
-        return [self.binarize] * len(self._column_names())
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True  # a bit per column is too little for blobs
         return tags
-
-    def _read(self, X: Any, *, reset: bool) -> Any:
-        if isinstance(X, np.ndarray) and X.dtype.kind == "f" and kernels.pays(X.size):
-            # no pass of its own to look for infinity: `_encode` and the families' passes refuse it
-            return self._validated(X, reset=reset, ensure_all_finite=False)
-        return super()._read(X, reset=reset)
-
-    def _encode(self, X: Matrix) -> Matrix:
-        if sparse.issparse(X):
-            X = each_cell_once(X)
-        elif X.dtype.kind == "f" and kernels.pays(X.size):
-            assert_all_finite(X, allow_nan=True, input_name="X")
-        values = X.data[None] if sparse.issparse(X) else X
-        if self.binarize is not None:
-            bits_already = 0 <= self.binarize < 1 and first_invalid_bit(values) is None
-            return X if bits_already else _binarize(X, self.binarize)
-        unknown = first_invalid_bit(values)
-        if unknown is not None:
-            row, j = cell_of(X, unknown[1]) if sparse.issparse(X) else unknown
-            raise ValueError(
-                f"BernoulliNB(binarize=None) takes 0 and 1 only, got {values[unknown]:g} in row "
-                f"{row}, column {self._feature_names()[j]!r}; give a threshold in binarize"
-            )
-        return X
-
-    def _encode_as_read(self, X: Matrix) -> Bits:
-        if sparse.issparse(X) or not kernels.pays(X.size):
-            return self._encode(X)
-        if self.binarize is None:
-            return Thresholded(self._encode(X), 0.5)
-        return Thresholded(X, self.binarize)
 
 
 def refuse_no_threshold(binarize: Any) -> None:
@@ -139,25 +159,29 @@ def _binarize(X: Matrix, threshold: float) -> Matrix:
     return Thresholded(X, threshold)[:]
 
 
-class _Counts(GenerativeClassifier):
-    """Shared reading of non-negative counts."""
+@dataclass(frozen=True, eq=False)
+class Counts(Reader):
+    """Columns of non-negative counts; `missing` is why a cell may not be missing, if that is so."""
 
-    def _read(self, X: Any, *, reset: bool) -> Any:
-        X = super()._read(X, reset=reset)
+    missing: str = "marginalised"
+
+    def admit(self, X: Any, *, first: bool = False, lenient: bool = False) -> tuple[Self, Rows]:
+        """Rows, checked; see `Reader.admit`."""
+        reader, rows = super().admit(X, first=first, lenient=lenient)
+        X = rows.X
         values = X.data if sparse.issparse(X) else X
         if not values.size or values.min() >= 0:  # which NaN is not
-            return X
+            return reader, rows
         if np.fmin.reduce(values, axis=None) < 0:
             raise ValueError(
-                f"Negative values in data passed to {type(self).__name__}: counts must be >= 0, "
-                f"got {self._where(X, values < 0)}"
+                f"Negative values in data passed to {self.owner}: counts must be >= 0, "
+                f"got {reader._where(X, values < 0)}"
             )
-        if self._family_type.missing != "marginalised":
+        if self.missing != "marginalised":
             raise ValueError(
-                f"Input X contains NaN: {self._where(X, np.isnan(values))}; "
-                f"{self._family_type.missing}"
+                f"Input X contains NaN: {reader._where(X, np.isnan(values))}; {self.missing}"
             )
-        return X
+        return reader, rows
 
     def _where(self, X: Matrix, cells: Array) -> str:
         """Value, row and column of the first of some cells; of a sparse X, of the stored ones."""
@@ -167,7 +191,15 @@ class _Counts(GenerativeClassifier):
         else:
             row, j = map(int, np.argwhere(cells)[0])
             value = X[row, j]
-        return f"{value:g} in row {row}, column {self._feature_names()[j]!r}"
+        return f"{value:g} in row {row}, column {self.columns[j]!r}"
+
+
+class CountColumns(GenerativeClassifier):
+    """Tables of non-negative counts."""
+
+    def _reader(self) -> Reader:
+        family = self._family_type
+        return Counts(type(self).__name__, family.sparse, missing=family.missing)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -175,7 +207,7 @@ class _Counts(GenerativeClassifier):
         return tags
 
 
-class MultinomialNB(_Counts):
+class MultinomialNB(CountColumns):
     r"""Naive Bayes for documents of counts: x | y=c ~ Multinomial(L, theta_c), Dirichlet prior.
 
     The exact predictive of a document is Dirichlet-multinomial: each occurrence of a word makes the
@@ -223,7 +255,7 @@ class MultinomialNB(_Counts):
         self.class_alpha = class_alpha
         self.prior = prior
 
-    def _make_family(self) -> DirichletMultinomial:
+    def _family(self, reader: Reader, classes: Array) -> DirichletMultinomial:
         return DirichletMultinomial(self.alpha)
 
     def __sklearn_tags__(self) -> Tags:
@@ -232,7 +264,7 @@ class MultinomialNB(_Counts):
         return tags
 
 
-class PoissonNB(_Counts):
+class PoissonNB(CountColumns):
     r"""Naive Bayes for counts without a common total: x_j | y=c ~ Poisson, Gamma prior.
 
     Parameters
@@ -281,5 +313,5 @@ class PoissonNB(_Counts):
         self.class_alpha = class_alpha
         self.prior = prior
 
-    def _make_family(self) -> GammaPoisson:
+    def _family(self, reader: Reader, classes: Array) -> GammaPoisson:
         return GammaPoisson(self.shape, self.rate)

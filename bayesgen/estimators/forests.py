@@ -6,11 +6,12 @@ import numpy as np
 
 from bayesgen.datatree import tree
 from bayesgen.encoding.binned import MissingCells
-from bayesgen.estimators.binned import _Binned
-from bayesgen.estimators.estimator import Estimator
+from bayesgen.encoding.reader import Reader
+from bayesgen.estimators.binned import BinnedClassifier
 from bayesgen.families.conjugate.dirichlet_forest import DirichletForest, pymc_forests
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, StructureName
 from bayesgen.numerics.special import Array
+from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import ClassStats
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 _WIDEST = 150  # columns, of the average: about .05 s a row and class, 20 MB of tables a class
 
 
-class TreeAugmentedNB(_Binned):
+class TreeAugmentedNB(BinnedClassifier):
     r"""Naive Bayes with an exact average over all forests of dependences among the columns.
 
     Within a class each column depends on at most one other. The tables and the forest are
@@ -60,9 +61,12 @@ class TreeAugmentedNB(_Binned):
     missing : {"auto", "category", "refuse"}
         A missing cell is a category of its own in columns that have one in the training rows
         ("auto"), in all, or in none: then missing cells in training are refused. A missing cell
-        of a new row in a column that has no such category is summed over exactly by
-        predictions, for at most 4096 completions of a row; intervals, entropies and explanations
-        refuse the row.
+        of a new row in a column that has no such category is summed over by predictions: exactly
+        along one forest, and for an average where its completions are few (4096, or a tenth of a
+        second). Of more, each of 1024 to 8192 drawn forests is summed over exactly; a
+        `MonteCarloWarning` names rows whose class probabilities have a standard error above .01.
+        The draws are the same at every call. Intervals, entropies and explanations refuse the
+        row.
     unseen : {"ignore", "raise"}
         A category never seen: as a missing cell, or an error.
     class_alpha : float or array (class,), default 1.0
@@ -132,10 +136,9 @@ class TreeAugmentedNB(_Binned):
         free = self.strength is None and self.root_weight is None
         return "loo" if free and self.structure == "average" else "default"
 
-    def _make_family(self) -> DirichletForest:
-        levels = self._levels()
-        if levels is not None:
-            refuse_wide(len(levels), self.structure)
+    def _family(self, reader: Reader, classes: Array) -> DirichletForest:
+        levels = reader.encoder.levels
+        refuse_wide(len(levels), self.structure)
         return DirichletForest(
             self.strength, self.root_weight, levels, self.edges, structure=self.structure
         )
@@ -158,7 +161,7 @@ class TreeAugmentedNB(_Binned):
         cause that is not in the table makes edges as well. Two columns that copy each other split
         the edges to a third between them, and each looks less probable.
         """
-        return edge_table(self)
+        return edge_table(self._fitted())
 
     def _declare(self, prior: Any, features: Any, structure: Any) -> None:
         pairs = None if features is None else features.pairs
@@ -193,12 +196,12 @@ def refuse_wide(n_columns: int, structure: StructureName) -> None:
         )
 
 
-def edge_table(clf: Estimator) -> "xr.Dataset":
+def edge_table(fitted: Fitted) -> "xr.Dataset":
     """Probabilities of edges and roots, as ``edge_probabilities`` gives them."""
-    own: Any = clf._fitted().model.family
-    names = clf._feature_names()
+    own: Any = fitted.family
+    names = fitted.feature_names
     table = {
         "probability": ((CLASS, FEATURE, FEATURE_BIS), own.edge_probabilities()),
         "root": ((CLASS, FEATURE), own.root_probabilities()),
     }
-    return tree.group(table, {CLASS: clf.classes_, FEATURE: names, FEATURE_BIS: names})
+    return tree.group(table, {CLASS: fitted.classes, FEATURE: names, FEATURE_BIS: names})

@@ -1,45 +1,75 @@
 """Real features: GaussianNB, LinearDiscriminant, QuadraticDiscriminant."""
 
 import warnings
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import assert_all_finite
 
-from bayesgen.estimators.base import GenerativeClassifier
+from bayesgen.encoding.reader import Align, Reader, Rows
+from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.families.contract import ConjugateFamily, Family, Stats
 from bayesgen.numerics import kernels
-from bayesgen.numerics.rows import has_nan
 from bayesgen.numerics.special import Array
 
 Covariance = Literal["full", "diagonal", "spherical"]
 
 
-class RealColumns(GenerativeClassifier):
-    """Tables of real numbers; care for float32 data that have lost their digits."""
+_NO_CLOSED_FORM = (
+    "training rows with missing cells have no closed form with a full covariance: integrate the "
+    "cells out with fit(X, y, inference='nuts'), drop or impute the rows, or use "
+    "covariance='diagonal' or GaussianNB"
+)
 
-    def _read_to_fit(self, X: Any, *, reset: bool) -> Any:
-        """Infinite cells of many rows show in their sums: a pass less over X."""
-        X = self._validated(X, reset=reset, ensure_all_finite=False)
+
+@dataclass(frozen=True, eq=False)
+class Reals(Reader):
+    """Columns of real numbers; care for float32 data that have lost their digits.
+
+    `no_closed_form`: why training rows must be complete for a closed form, if that is so.
+    """
+
+    no_closed_form: str = ""
+
+    def admit(self, X: Any, *, first: bool = False, lenient: bool = False) -> tuple[Self, Rows]:
+        """Rows, checked; infinite cells of many training rows show in their sums."""
+        if not lenient:
+            return super().admit(X, first=first)
+        reader, X = self.checked(X, first, False)
         if not kernels.pays(X.size):
-            self._refuse_infinite(X)
-        return X
+            self._assert_finite(X)
+        if self.whole:
+            reader.refuse_missing(X, self.whole)
+        return reader, Rows(X, reader)
 
-    def _encode(self, X: Array) -> Array:
+    def refuse_infinite(self, X: Array, stats: Stats) -> None:
+        """Raise where sums are not finite because a cell is not."""
+        if not all(np.isfinite(a).all() for _, a in stats.arrays().values()):
+            self._assert_finite(X)
+
+    def _assert_finite(self, X: Array) -> None:
+        assert_all_finite(X, allow_nan=True, estimator_name=self.owner, input_name="X")
+
+    def learnt(self, rows: Rows, exact: bool) -> tuple[Self, Rows]:
+        """The reader itself; raises for missing cells that have no closed form."""
+        if exact and self.no_closed_form:
+            self.refuse_missing(rows.X, self.no_closed_form)
+        return super().learnt(rows, exact)
+
+    def further(self, rows: Rows) -> tuple[Self, Align, Align]:
+        """The same of further rows."""
+        self.learnt(rows, True)
+        return super().further(rows)
+
+    def encode(self, rows: Rows) -> Array:
+        """(N, D) the numbers themselves."""
+        X: Array = rows.X
         self._warn_lost_digits(X)
         return X
-
-    def _encode_as_read(self, X: Array) -> Array:
-        self._warn_lost_digits(X)
-        return X
-
-    def _refuse_infinite(self, X: Array, stats: Stats | None = None) -> None:
-        if stats is None or not all(np.isfinite(a).all() for _, a in stats.arrays().values()):
-            name = type(self).__name__
-            assert_all_finite(X, allow_nan=True, estimator_name=name, input_name="X")
 
     def _warn_lost_digits(self, X: Array) -> None:
         if X.dtype != np.float32 or len(X) < 2:
@@ -53,15 +83,15 @@ class RealColumns(GenerativeClassifier):
         if coarse.any():
             j = int(coarse.argmax())
             warnings.warn(
-                f"column {self._feature_names()[j]!r} is float32 with mean {mean[j]:.3g} and "
+                f"column {self.columns[j]!r} is float32 with mean {mean[j]:.3g} and "
                 f"standard deviation {sd[j]:.3g}: its values have fewer than two correct digits "
                 "of their variation; store it as float64, or subtract an offset first",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=7,
             )
 
 
-class GaussianNB(RealColumns):
+class GaussianNB(GenerativeClassifier):
     r"""Naive Bayes for real features: Normal given the class, means and variances unknown.
 
     .. math:: \sigma^2 \sim \text{scaled-inv-}\chi^2(\nu_0, \sigma^2_0), \qquad
@@ -133,13 +163,16 @@ class GaussianNB(RealColumns):
         self.class_alpha = class_alpha
         self.prior = prior
 
-    def _make_family(self) -> NormalInverseGamma:
+    def _reader(self) -> Reader:
+        return Reals(type(self).__name__, self._family_type.sparse)
+
+    def _family(self, reader: Reader, classes: Array) -> NormalInverseGamma:
         return NormalInverseGamma(
             self.mu0, self.kappa0, self.nu0, self.sigma2_0, variance=self.variance
         )
 
 
-class _Discriminant(RealColumns):
+class _Discriminant(GenerativeClassifier):
     """Shared constructor and choice of family of the two discriminants."""
 
     _by_column = ("mu0", "psi0")
@@ -167,10 +200,14 @@ class _Discriminant(RealColumns):
         self.prior = prior
 
     @property
-    def _family_type(self) -> type[Family]:  # type: ignore[override]
+    def _family_type(self) -> type[Family]:
         return NormalInverseWishart if self.covariance == "full" else NormalInverseGamma
 
-    def _make_family(self) -> ConjugateFamily:
+    def _reader(self) -> Reader:
+        why = _NO_CLOSED_FORM if self.covariance == "full" else ""
+        return Reals(type(self).__name__, self._family_type.sparse, no_closed_form=why)
+
+    def _family(self, reader: Reader, classes: Array) -> ConjugateFamily:
         if self.covariance == "full":
             return NormalInverseWishart(
                 self.mu0, self.kappa0, self.nu0, self.psi0, shared=self._shared
@@ -189,16 +226,6 @@ class _Discriminant(RealColumns):
             None if self.psi0 is None else _diagonal_of(self.psi0) / nu,
             variance=self._diagonal if self.covariance == "diagonal" else self._spherical,
         )
-
-    def _learn(self, X: Array) -> None:
-        if self.covariance == "full" and self.inference_ == "closed form" and has_nan(X):
-            row, j = np.argwhere(np.isnan(X))[0]
-            raise ValueError(
-                f"Input X contains NaN: column {self._feature_names()[j]!r} in row {row}. Training "
-                "rows with missing cells have no closed form with a full covariance: integrate the "
-                "cells out with fit(X, y, inference='nuts'), drop or impute the rows, or use "
-                "covariance='diagonal' or GaussianNB"
-            )
 
 
 def _by_class(value: Any) -> Any:
@@ -285,9 +312,10 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Dis
         A data frame after ``set_output(transform="pandas")`` or ``"polars"``, with the columns of
         ``get_feature_names_out()``.
         """
-        self._refuse_no_closed_form()
-        theta = self.model_.estimate("posterior_mean", self.stats_)
-        mu, weights = theta["mu"], self.model_.mean_weights()
+        fitted = self._fitted()
+        own = fitted.closed_form
+        theta = own.model.estimate("posterior_mean", own.stats)
+        mu, weights = theta["mu"], own.model.mean_weights()
         sigma = theta.get("Sigma")
         if sigma is None:
             sigma = np.diag(np.broadcast_to(theta["sigma2"], mu.shape[1]))
@@ -295,7 +323,7 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Dis
         between = np.linalg.solve(factor, ((mu - centre) * np.sqrt(weights)[:, None]).T)
         directions = np.linalg.svd(between)[0][:, : len(mu) - 1]
         scalings = np.linalg.solve(factor.T, directions)
-        rows = np.asarray(self._encoded(X), dtype=np.float64)
+        rows = np.asarray(fitted.encoded(X), dtype=np.float64)
         return (rows - centre) @ scalings
 
     def fit_transform(self, X: Any, y: Any, sample_weight: Any = None) -> Array:

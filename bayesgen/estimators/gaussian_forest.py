@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesgen.encoding.reader import Reader
 from bayesgen.estimators.binned import GivenStructure
 from bayesgen.estimators.forests import edge_table, refuse_wide
-from bayesgen.estimators.gaussian import RealColumns
+from bayesgen.estimators.gaussian import Reals
 from bayesgen.families.conjugate.normal_forest import NormalForest, pymc_tree
 from bayesgen.families.names import StructureName
 from bayesgen.numerics.special import Array
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-class TreeAugmentedGaussianNB(GivenStructure, RealColumns):
+class TreeAugmentedGaussianNB(GivenStructure):
     r"""Gaussian classes with an exact average over all forests of dependences among the columns.
 
     Within a class each column depends linearly on at most one other. Means, variances, slopes and
@@ -100,19 +101,15 @@ class TreeAugmentedGaussianNB(GivenStructure, RealColumns):
         self.class_alpha = class_alpha
         self.prior = prior
 
-    def _encode(self, X: Array) -> Array:
-        why = NormalForest.missing
-        self._refuse_missing(
-            X,
-            f"{why}. Drop or impute the rows, or use GaussianNB, or "
-            "TreeAugmentedNB(missing='category')",
+    def _reader(self) -> Reader:
+        why = (
+            f"{NormalForest.missing}. Drop or impute the rows, or use GaussianNB, or "
+            "TreeAugmentedNB(missing='category')"
         )
-        return super()._encode(X)
+        return Reals(type(self).__name__, self._family_type.sparse, why)
 
-    _encode_as_read = _encode
-
-    def _make_family(self) -> NormalForest:
-        refuse_wide(self.n_features_in_, self.structure)
+    def _family(self, reader: Reader, classes: Array) -> NormalForest:
+        refuse_wide(len(reader.columns), self.structure)
         return NormalForest(
             self.mu0,
             self.kappa0,
@@ -137,7 +134,7 @@ class TreeAugmentedGaussianNB(GivenStructure, RealColumns):
         An edge says that two columns are correlated within the class beyond what their other
         neighbours carry. It has no direction, and is no causal claim.
         """
-        return edge_table(self)
+        return edge_table(self._fitted())
 
     def _declare(self, prior: Any, features: Any, structure: Any) -> None:
         pymc_tree.declare(prior, features, structure)

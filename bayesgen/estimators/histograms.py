@@ -2,24 +2,102 @@
 
 import itertools
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
 from bayesgen.encoding.binned import quantile_ends, refuse_few_bins, rising_ends
 from bayesgen.encoding.column_names import find_column
-from bayesgen.estimators.base import Align
-from bayesgen.estimators.gaussian import RealColumns
+from bayesgen.encoding.reader import Align, Reader, Rows
+from bayesgen.estimators.classifier import GenerativeClassifier
+from bayesgen.estimators.gaussian import Reals
 from bayesgen.families.conjugate.dirichlet_histogram import DirichletHistogram
+from bayesgen.families.contract import Family
+from bayesgen.families.errors import NoClosedFormError
 from bayesgen.families.shared.cells import category_coords
-from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.numerics.special import Array
 
 Edges = tuple[tuple[float, ...], ...]
 _IN_PARTS = ("partial_fit", "merge", "fit_stream", "fit_dask")
 
 
-class HistogramNB(RealColumns):
+@dataclass(frozen=True, eq=False)
+class Bins(Reals):
+    """Columns of real numbers whose bins are learnt; the edges are `encoder`."""
+
+    n_bins: int | None = None
+    given: Any = None
+    edges: Edges | None = None
+
+    def admit(self, X: Any, *, first: bool = False, lenient: bool = False) -> tuple[Self, Rows]:
+        """Rows, checked: quantiles need all cells finite."""
+        return super().admit(X, first=first)
+
+    def refuse_parts(self, what: str) -> None:
+        """Raise where quantiles need all rows."""
+        if self.given is None and what in _IN_PARTS:
+            raise NoClosedFormError(
+                f"{what} adds counts of bins, which must be the same in all parts, and quantiles "
+                "need all rows: give edges=, {column: rising numbers}"
+            )
+
+    def learnt(self, rows: Rows, exact: bool) -> tuple[Self, Rows]:
+        """The reader that knows the edges."""
+        if self.given is not None:
+            edges = self._given_edges()
+        else:
+            n_bins = self.n_bins
+            if n_bins is None:
+                n_bins = int(np.clip(round((2 * len(rows)) ** (1 / 3)), 5, 20))
+            refuse_few_bins(n_bins)
+            cells = np.asarray(rows.X, float)
+            edges = tuple(_edges(column[~np.isnan(column)], n_bins) for column in cells.T)
+        reader = replace(self, edges=edges)
+        return reader, rows.by(reader)
+
+    def further(self, rows: Rows) -> tuple[Self, Align, Align]:
+        """The reader itself: the edges are those of the first rows."""
+        return self.merged(self)
+
+    def merged(self, other: Self) -> tuple[Self, Align, Align]:
+        """The reader itself; raises where the edges differ."""
+        if other.edges != self.edges:
+            raise ValueError("the two sides have different edges, and counts cannot be rebinned")
+        return super().merged(other)
+
+    def _given_edges(self) -> Edges:
+        names = self.columns
+        pairs = self.given.items() if isinstance(self.given, Mapping) else enumerate(self.given)
+        known = None if self.names is None else {name: j for j, name in enumerate(self.names)}
+        own = {find_column(key, known, len(names), "edges"): ends for key, ends in pairs}
+        if absent := [name for j, name in enumerate(names) if j not in own]:
+            raise ValueError(f"edges: column {absent[0]!r} has none; every column needs its own")
+        out = tuple(rising_ends(own[j], "edges", name) for j, name in enumerate(names))
+        if not all(out):
+            raise ValueError(f"edges of column {names[out.index(())]!r}: at least one is needed")
+        return out
+
+    @property
+    def encoder(self) -> Any:
+        """The edges of each column."""
+        return self.edges
+
+    def coords(self, family: Family) -> dict[str, Any]:
+        """{dim: labels} of the posterior, the bins among them."""
+        bins = [_labels(own) for own in self.edges or ()]
+        return super().coords(family) | category_coords(self.columns, bins)
+
+    def state(self) -> dict[str, Any]:
+        """The edges, as JSON."""
+        return {"edges": [list(own) for own in self.edges or ()]}
+
+    def restored(self, state: Mapping[str, Any]) -> Self:
+        """The reader that `state` describes."""
+        return replace(self, edges=tuple(tuple(own) for own in state["edges"]))
+
+
+class HistogramNB(GenerativeClassifier):
     r"""Naive Bayes for real features of any shape: histograms, bin weights integrated out.
 
     .. math:: p(x_j \mid y=c) = \theta_{cjk}\, h_{jk}(x_j), \quad x_j \text{ in bin } k, \qquad
@@ -90,68 +168,22 @@ class HistogramNB(RealColumns):
         self.class_alpha = class_alpha
         self.prior = prior
 
-    def _make_family(self) -> DirichletHistogram:
-        known: Edges = self.encoder_
+    def _reader(self) -> Reader:
+        return Bins(
+            type(self).__name__, self._family_type.sparse, n_bins=self.n_bins, given=self.edges
+        )
+
+    def _family(self, reader: Reader, classes: Array) -> DirichletHistogram:
+        known: Edges = reader.encoder
         width = max(map(len, known))
         edges = [(*own, *(np.inf,) * (width - len(own))) for own in known]
         return DirichletHistogram(self.alpha, edges=np.array(edges))
-
-    def _refuse_no_conjugate(self, what: str) -> None:
-        super()._refuse_no_conjugate(what)
-        if self.edges is None and what in _IN_PARTS:
-            raise NoClosedFormError(
-                f"{what} adds counts of bins, which must be the same in all parts, and quantiles "
-                "need all rows: give edges=, {column: rising numbers}"
-            )
-
-    def _read_to_fit(self, X: Any, *, reset: bool) -> Any:
-        return self._read(X, reset=reset)  # quantiles need all cells checked
-
-    def _learn(self, X: Array) -> Edges:
-        if "stats_" in self.__dict__:
-            known: Edges = self.encoder_
-            return known
-        if self.edges is not None:
-            return self._given_edges()
-        n_bins = self.n_bins
-        if n_bins is None:
-            n_bins = int(np.clip(round((2 * len(X)) ** (1 / 3)), 5, 20))
-        refuse_few_bins(n_bins)
-        return tuple(_edges(column[~np.isnan(column)], n_bins) for column in np.asarray(X, float).T)
-
-    def _given_edges(self) -> Edges:
-        names = self._feature_names()
-        pairs = self.edges.items() if isinstance(self.edges, Mapping) else enumerate(self.edges)
-        named = hasattr(self, "feature_names_in_")
-        known = {name: j for j, name in enumerate(self.feature_names_in_)} if named else None
-        own = {find_column(key, known, len(names), "edges"): ends for key, ends in pairs}
-        if absent := [name for j, name in enumerate(names) if j not in own]:
-            raise ValueError(f"edges: column {absent[0]!r} has none; every column needs its own")
-        out = tuple(rising_ends(own[j], "edges", name) for j, name in enumerate(names))
-        if not all(out):
-            raise ValueError(f"edges of column {names[out.index(())]!r}: at least one is needed")
-        return out
-
-    def _widen(self, encoder: Edges) -> Align:
-        if encoder != self.encoder_:
-            raise ValueError("the two sides have different edges, and counts cannot be rebinned")
-        return lambda stats: stats
 
     @property
     def edges_(self) -> Edges:
         """The edges of each column."""
         found: Edges = self.encoder_
         return found
-
-    def _coords(self) -> dict[str, Any]:
-        bins = [_labels(own) for own in self.encoder_]
-        return super()._coords() | category_coords(self._feature_names(), bins)
-
-    def _state(self) -> dict[str, Any]:
-        return {"edges": [list(own) for own in self.encoder_]}
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        self.encoder_ = tuple(tuple(own) for own in state["edges"])
 
 
 def _edges(seen: Array, n_bins: int) -> tuple[float, ...]:

@@ -64,8 +64,8 @@ def _labelled(
         X = X.transpose(OBS, ...)
     dim = X.dims[0]
     if _is_lazy(X.data):
-        if hasattr(clf, "_check_names_of_array"):
-            clf._check_names_of_array(X, reset=False)
+        if hasattr(clf, "fitted_"):
+            clf.fitted_.reader.refuse_other_names(X)
         values = _lazy(method, clf, X.data, args, options)
     else:
         values = method(clf, X, *args, **options)  # X itself: some classifiers read its names

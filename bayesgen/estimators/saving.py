@@ -1,28 +1,40 @@
 """A fitted classifier as a netCDF file, and back."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self, get_args
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
 
 from bayesgen.datatree.fit import (
+    drawn_posterior,
     fit_dataset,
     read_fit,
     refuse_invalid,
     refuse_other_posterior,
 )
 from bayesgen.datatree.names import CONSTANT_DATA, FIT, LEAVE_ONE_OUT, POSTERIOR
-from bayesgen.estimators.estimator import package_version
-from bayesgen.estimators.posterior import Posterior
+from bayesgen.encoding.labels import by_name
+from bayesgen.encoding.reader import Reader
 from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.inference.sampled import Inference
-from bayesgen.io import json_values, storage
+from bayesgen.inference.trees import tree_of
+from bayesgen.io import json_values
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
+from bayesgen.posterior.fitted import Fitted
+from bayesgen.posterior.training import Training
 from bayesgen.predict.left_out import LeftOut
 
 if TYPE_CHECKING:
     import xarray as xr
+
+
+def package_version() -> str:
+    """Of bayesgen."""
+    from bayesgen import __version__
+
+    return __version__
 
 
 def refuse_subclass(clf: Any) -> None:
@@ -36,111 +48,117 @@ def refuse_subclass(clf: Any) -> None:
         )
 
 
-class Saving(Posterior):
-    """Storage without pickle."""
+def unsaved(clf: Any) -> tuple[str, ...]:
+    """Constructor arguments that a file cannot hold."""
+    own = [name for name in clf._unsaved if name in clf.get_params(deep=False)]
+    return tuple(name for name in own if not isinstance(getattr(clf, name), str))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a netCDF file; `bayesgen.load` reads it. No pickle."""
-        record = self._record()
-        refuse_subclass(self)
-        storage.write(path, *record)
 
-    def _record(self) -> tuple["xr.Dataset", dict[str, Any], dict[str, "xr.Dataset"]]:
-        """What `storage.write` takes."""
-        own = self._fitted()
-        parameters = {
-            name: json_values.to_json(self._named(name, value), name)
-            for name, value in self.get_params(deep=False).items()
-            if name not in self._unsaved()
+def by_column(clf: Any, argument: str, value: Any, reader: Reader) -> Any:
+    """{column: value} of an argument by column, a dict or a Series; else the value as it is."""
+    named = by_name(value) if argument in clf._by_column else None
+    if named is None or not (isinstance(value, Mapping) or reader.names is not None):
+        return value  # columns without names are told by position
+    return named
+
+
+def record(
+    clf: Any, fitted: Fitted
+) -> tuple["xr.Dataset", dict[str, Any], dict[str, "xr.Dataset"]]:
+    """What `storage.write` takes."""
+    own, training, reader = fitted.posterior, fitted.training, fitted.reader
+    absent = unsaved(clf)
+    parameters = {
+        name: json_values.to_json(by_column(clf, name, value, reader), name)
+        for name, value in clf.get_params(deep=False).items()
+        if name not in absent
+    }
+    state = {
+        "estimator": type(clf).__name__,
+        "version": package_version(),
+        "parameters": parameters,
+        "unsaved": [name for name in absent if getattr(clf, name) is not None],
+        "classes": json_values.labels_to_json(fitted.classes),
+        "n_features": reader.n_features,
+        "feature_names": None if reader.names is None else reader.names.tolist(),
+        "n_rows_seen": int(training.n_rows),
+        "n_unlabelled": int(training.n_unlabelled),
+        "inference": training.inference,
+        "closed_form": training.exact,
+        **reader.state(),
+    }
+    coords = fitted.coords
+    fit = fit_dataset(own.prior, own.model, own.stats, coords)
+    fit = fit.drop_vars([CLASS], errors="ignore")
+    draws = {}
+    if isinstance(own, DrawnPosterior):
+        known = training.draws
+        assert known is not None, "a fit by draws has them"
+        state["draws"] = {str(k): json_values.to_json(v, str(k)) for k, v in known.attrs.items()}
+        draws = {name: known[name].to_dataset() for name in known.children}
+        draws = {
+            name: group.drop_vars(list(coords), errors="ignore")  # known by `state`
+            for name, group in draws.items()
+            if name not in (FIT, CONSTANT_DATA)
         }
-        state = {
-            "estimator": type(self).__name__,
-            "version": package_version(),
-            "parameters": parameters,
-            "unsaved": [name for name in self._unsaved() if getattr(self, name) is not None],
-            "classes": json_values.labels_to_json(self.classes_),
-            "n_features": getattr(self, "n_features_in_", None),
-            "feature_names": (
-                self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None
-            ),
-            "n_rows_seen": int(self.n_rows_seen_),
-            "n_unlabelled": int(self.n_unlabelled_),
-            "inference": self.inference_,
-            "closed_form": "model_" in self.__dict__,
-            **self._state(),
-        }
-        coords = self._coords()
-        fit = fit_dataset(own.prior, own.model, own.stats, coords)
-        fit = fit.drop_vars([CLASS], errors="ignore")
-        draws = {}
-        if isinstance(own, DrawnPosterior):
-            state["draws"] = {
-                str(k): json_values.to_json(v, str(k)) for k, v in self._draws.attrs.items()
-            }
-            draws = {name: self._draws[name].to_dataset() for name in self._draws.children}
-            draws = {
-                name: group.drop_vars(list(coords), errors="ignore")  # known by `state`
-                for name, group in draws.items()
-                if name not in (FIT, CONSTANT_DATA)
-            }
-        scores = self.__dict__.get("_loo_scores")
-        if scores is not None:
-            import xarray as xr
+    if training.scores is not None:
+        import xarray as xr
 
-            draws[LEAVE_ONE_OUT] = xr.Dataset(scores.arrays())
-        return fit, state, draws
+        draws[LEAVE_ONE_OUT] = xr.Dataset(training.scores.arrays())
+    return fit, state, draws
 
-    def _load(
-        self, fit: "xr.Dataset", state: Mapping[str, Any], draws: Mapping[str, "xr.Dataset"]
-    ) -> Self:
-        """Fill a new instance from a model file."""
-        self.classes_ = json_values.labels_from_json(state["classes"])
-        n_features, names = json_values.columns_from_json(state)
-        if n_features is not None:
-            self.n_features_in_ = n_features
-        elif any(FEATURE in str(dim) for dim in fit.sizes):
-            raise ValueError("it does not say how many columns its rows have")
-        if names is not None:
-            self.feature_names_in_ = names
-        self.n_rows_seen_ = json_values.whole(state, "n_rows_seen")
-        self.encoder_ = None
-        self._restore(state)
-        given = self._in_order()._make_family()
-        family = type(given)
-        if family.__name__ != fit.attrs["family"]:
-            raise ValueError(f"the file holds a {fit.attrs['family']}, not a {family.__name__}")
-        self.inference_ = state.get("inference", "closed form")
-        if self.inference_ not in get_args(Inference):
-            raise ValueError(f"it was fitted by {self.inference_!r}, which is unknown")
-        exact = self.inference_ == "closed form"
-        if exact and not family.conjugate:
-            raise ValueError(f"the posterior of a {family.__name__} has no closed form")
-        self.n_unlabelled_ = json_values.whole({"n_unlabelled": 0, **state}, "n_unlabelled")
-        draws = dict(draws)
-        if LEAVE_ONE_OUT in draws:
-            held = draws.pop(LEAVE_ONE_OUT)
-            self._loo_scores = LeftOut(**{str(k): held[k].values for k in held.data_vars})
-            self._loo_scores.refuse_invalid(len(self.classes_))
-        prior, model, stats = read_fit(fit, family)
-        self.prior_ = replace(prior, family=prior.family.with_prior_objects(given))
-        self._posterior = (
-            ExactPosterior(self.prior_, model, stats)
-            if exact
-            else DrawnPosterior(self.prior_, model, stats, {})
-        )
-        refuse_invalid(self._unresolved(), prior, model, stats, coords=self._coords())
-        if exact or state.get("closed_form", True):
-            refuse_other_posterior(self.prior_, model, stats)
-            self.model_, self.stats_ = model, stats
-        if exact:
-            return self
-        attrs = {k: json_values.from_json(v) for k, v in state["draws"].items()}
-        if any(v.dtype.kind not in "biuf" for v in draws[POSTERIOR].data_vars.values()):
-            raise ValueError("its draws are not all numbers")
-        self._draws = self._tree(draws, attrs["route"])
-        # who drew them and when: what a file of version 0.1 does not tell stays unknown
-        untold = ("created_at", "inference_library", "inference_library_version")
-        self._draws.attrs |= dict.fromkeys(untold, "unknown") | attrs
-        self._posterior = self._drawn_posterior(self._draws)
-        self._posterior.refuse_invalid()
-        return self
+
+def loaded(
+    clf: Any, fit: "xr.Dataset", state: Mapping[str, Any], draws: Mapping[str, "xr.Dataset"]
+) -> Fitted:
+    """The fit that a model file holds, of a classifier with the file's arguments."""
+    classes = json_values.labels_from_json(state["classes"])
+    n_features, names = json_values.columns_from_json(state)
+    if n_features is None and any(FEATURE in str(dim) for dim in fit.sizes):
+        raise ValueError("it does not say how many columns its rows have")
+    n_rows = json_values.whole(state, "n_rows_seen")
+    learner = clf._learner()
+    named = None if names is None else np.asarray(names)
+    reader = replace(learner.reader, n_features=n_features, names=named).restored(state)
+    given = learner.unresolved(reader, classes)
+    family = type(given.family)
+    if family.__name__ != fit.attrs["family"]:
+        raise ValueError(f"the file holds a {fit.attrs['family']}, not a {family.__name__}")
+    inference = state.get("inference", "closed form")
+    if inference not in get_args(Inference):
+        raise ValueError(f"it was fitted by {inference!r}, which is unknown")
+    by_formula = inference == "closed form"
+    if by_formula and not family.conjugate:
+        raise ValueError(f"the posterior of a {family.__name__} has no closed form")
+    n_unlabelled = json_values.whole({"n_unlabelled": 0, **state}, "n_unlabelled")
+    draws = dict(draws)
+    scores = None
+    if LEAVE_ONE_OUT in draws:
+        held = draws.pop(LEAVE_ONE_OUT)
+        scores = LeftOut(**{str(k): held[k].values for k in held.data_vars})
+        scores.refuse_invalid(len(classes))
+    resolved, model, stats = read_fit(fit, family)
+    prior = replace(resolved, family=resolved.family.with_prior_objects(given.family))
+    exact = bool(by_formula or state.get("closed_form", True))
+    training = Training(n_rows, n_unlabelled, inference, exact, scores=scores)
+    own: Any = (
+        ExactPosterior(prior, model, stats)
+        if by_formula
+        else DrawnPosterior(prior, model, stats, {})
+    )
+    fitted = Fitted(type(clf).__name__, classes, reader, own, training)
+    refuse_invalid(given, resolved, model, stats, coords=fitted.coords)
+    if exact:
+        refuse_other_posterior(prior, model, stats)
+    if by_formula:
+        return fitted
+    attrs = {k: json_values.from_json(v) for k, v in state["draws"].items()}
+    if any(v.dtype.kind not in "biuf" for v in draws[POSTERIOR].data_vars.values()):
+        raise ValueError("its draws are not all numbers")
+    found = tree_of(fitted, draws, attrs["route"])
+    # who drew them and when: what a file of version 0.1 does not tell stays unknown
+    untold = ("created_at", "inference_library", "inference_library_version")
+    found.attrs |= dict.fromkeys(untold, "unknown") | attrs
+    drawn = drawn_posterior(fitted, found)
+    drawn.refuse_invalid()
+    return replace(fitted, posterior=drawn).with_training(draws=found)

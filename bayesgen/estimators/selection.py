@@ -8,8 +8,8 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from bayesgen.encoding.reader import validated
 from bayesgen.estimators import BernoulliNB, GenerativeClassifier
-from bayesgen.estimators.estimator import validated
 from bayesgen.explain.mutual_information import PlugIn, mutual_information
 from bayesgen.numerics.special import Array
 

@@ -9,10 +9,11 @@ import numpy as np
 from bayesgen.datatree import tree
 from bayesgen.datatree.names import POSTERIOR, SAMPLE_STATS
 from bayesgen.estimators import prior_words
-from bayesgen.estimators.explaining import Explaining
 from bayesgen.families.capabilities import ObservedCells
-from bayesgen.families.names import CLASS, CONTEXT, FEATURE
+from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.numerics.special import Array
+from bayesgen.posterior.fitted import Fitted
+from bayesgen.posterior.training import Training
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,146 +91,115 @@ def with_summary(clf: Any) -> str:
         return diagram
 
 
-class Summarising(Explaining):
-    """`summary`, and the HTML of notebooks."""
+def summary(fitted: Fitted, prior_choice: Any) -> Summary:
+    """Columns and kinds, class counts, missing cells, priors, evidence and warnings of a fit."""
+    own, training = fitted.posterior, fitted.training
+    coords = fitted.coords
+    names = fitted.column_names
+    n = len(names)
+    kind, words, spread = (np.full(n, "", dtype=object) for _ in range(3))
+    missing, of_all = np.full(n, np.nan), []
+    stats = own.stats.features if training.exact else None
+    for block in own.prior.family.blocks(stats):
+        at = np.arange(n)[block.columns]
+        kind[at] = block.family.column_kind()
+        found = prior_words.columns_of(block.family, len(at))
+        words[at], spread[at] = [w for w, _ in found], [r for _, r in found]
+        missing[at] = _n_missing(fitted, block)
+        if general := prior_words.of_all_columns(block.family):
+            of_all.append(general)
+    rows = _class_rows(fitted)
+    variables: dict[str, Any] = {
+        "kind": ((FEATURE,), kind.astype(str)),
+        "missing": ((FEATURE,), missing),
+        "prior": ((FEATURE,), words.astype(str)),
+        "prior_range": ((FEATURE,), spread.astype(str)),
+    }
+    if rows is not None:
+        variables["rows"] = ((CLASS,), rows)
+    exact = training.inference == "closed form" and not own.prior.family.no_evidence
+    evidence = own.prior.log_evidence(own.stats) if exact else np.nan
+    table = tree.group(variables, {FEATURE: names, CLASS: coords[CLASS]})
+    table = table.assign_attrs(
+        log_evidence=float(evidence),
+        inference=training.inference,
+        class_prior=np.asarray(own.prior.alpha).tolist(),
+    )
+    how = _ROUTES.get(training.inference, training.inference)
+    title = f"{fitted.name}, {how}: {_rows(training.n_rows)}"
+    return Summary(
+        title, table, tuple(_sentences(fitted, prior_choice, rows, of_all, float(evidence)))
+    )
 
-    _suspects: dict[str, str]
 
-    def summary(self) -> Summary:
-        """Columns and kinds, class counts, missing cells, priors in units, evidence, warnings.
+def _n_missing(fitted: Fitted, block: Any) -> float | Array:
+    """Missing cells of the columns of a block, NaN where statistics do not tell."""
+    cells = block.family.capability(ObservedCells)
+    if cells is None or block.stats is None:
+        family = block.family
+        complete = not family.fits_missing or family.missing != "marginalised"
+        return 0.0 if complete and block.stats is not None else np.nan
+    observed = cells.observed_cells(block.stats).sum(axis=0)
+    lost: Array = np.maximum(np.round(fitted.posterior.stats.count.sum() - observed, 6), 0.0)
+    return lost
 
-        Returns
-        -------
-        Summary
-            Print it; ``table`` and ``to_dataframe()`` hold the same for programs.
 
-        Examples
-        --------
-        >>> import bayesgen as bg
-        >>> X, y = bg.datasets.load_penguins()
-        >>> bg.MixedNB().fit(X[["island", "bill_depth_mm"]], y).summary()
-        MixedNB, closed form: 344 rows
-                         kind         missing  prior                                             prior range
-          island         categorical           1 pseudo-count of each
-          bill_depth_mm  gaussian     2        mean 17.2, worth 0.1 rows; sd 1.12, worth 3 rows  8.38 to 25.9
-        Rows: Adelie (152), Chinstrap (68), Gentoo (124).
-        Class weights: 1 pseudo-count of each class.
-        Prior: variance='class'.
-        Log evidence: -1089.30 nats.
-        """  # noqa: E501 - a table
-        own = self._fitted()
-        coords = self._coords()
-        names = [str(name) for name in self._column_names()]
-        n = len(names)
-        kind, words, spread = (np.full(n, "", dtype=object) for _ in range(3))
-        missing, of_all = np.full(n, np.nan), []
-        stats = own.stats.features if "stats_" in self.__dict__ else None
-        for block in own.prior.family.blocks(stats):
-            at = np.arange(n)[block.columns]
-            kind[at] = block.family.column_kind()
-            found = prior_words.columns_of(block.family, len(at))
-            words[at], spread[at] = [w for w, _ in found], [r for _, r in found]
-            missing[at] = self._n_missing(block)
-            if general := prior_words.of_all_columns(block.family):
-                of_all.append(general)
-        rows = self._class_rows()
-        variables: dict[str, Any] = {
-            "kind": ((FEATURE,), kind.astype(str)),
-            "missing": ((FEATURE,), missing),
-            "prior": ((FEATURE,), words.astype(str)),
-            "prior_range": ((FEATURE,), spread.astype(str)),
-        }
-        if rows is not None:
-            variables["rows"] = ((CLASS,), rows)
-        exact = self.inference_ == "closed form" and not own.prior.family.no_evidence
-        evidence = self.log_evidence_ if exact else np.nan
-        table = tree.group(variables, {FEATURE: names, CLASS: coords[CLASS]})
-        table = table.assign_attrs(
-            log_evidence=float(evidence),
-            inference=self.inference_,
-            class_prior=np.asarray(own.prior.alpha).tolist(),
-        )
-        seen = getattr(self, "n_rows_seen_", None)
-        told = "" if seen is None else f": {_rows(seen)}"
-        title = f"{type(self).__name__}, {_ROUTES.get(self.inference_, self.inference_)}{told}"
-        return Summary(title, table, tuple(self._sentences(rows, of_all, float(evidence))))
+def _class_rows(fitted: Fitted) -> Array | None:
+    """(C,) labelled rows of each class, by weight; None where they are not known."""
+    stats = fitted.posterior.stats
+    return None if stats is None else np.asarray(stats.count, dtype=float)
 
-    def _column_names(self) -> list[Any]:
-        """Names of the columns of X, none of documents."""
-        return [] if CONTEXT in self._coords() else self._feature_names()
 
-    def _cells_as_read(self) -> list[Any]:
-        """Of each column, how cells become what the family describes; None: as they are.
+def _sentences(
+    fitted: Fitted, prior_choice: Any, rows: Array | None, of_all: list[str], evidence: float
+) -> list[str]:
+    out, training, prior = [], fitted.training, fitted.posterior.prior
+    labels = [str(label) for label in fitted.classes]
+    if rows is not None:
+        each = _listed([f"{k} ({n:g})" for k, n in zip(labels, rows, strict=True)])
+        seen = training.n_rows - training.n_unlabelled
+        weighted = rows.sum() != seen or (rows != np.round(rows)).any()
+        how = ", counted by weight as missing cells are" if weighted else ""
+        out.append(f"Rows{how}: {each}.")
+    if prior.family.discriminative:
+        out.append("Discriminative: p(y | x) alone; nothing is said of x.")
+    else:
+        alpha = prior_words.shown(np.ravel(prior.alpha))
+        s = "" if alpha == "1" else "s"
+        out.append(f"Class weights: {alpha} pseudo-count{s} of each class.")
+    out += [f"Prior: {general}." for general in of_all]
+    if prior_choice != "default":
+        out.append(f"Prior strengths chosen from the rows (prior={prior_choice!r}).")
+    if evidence == evidence:
+        out.append(f"Log evidence: {evidence:.2f} nats.")
+    if why := prior.family.no_evidence:
+        lacks = "No evidence and no intervals" if prior.family.approximate else "No evidence"
+        out.append(f"{lacks}: {why}.")
+    return out + [f"Warning: {text}." for text in _cautions(fitted, rows)]
 
-        Two models describe the same where these are equal.
-        """
-        return [None] * len(self._column_names())
 
-    def _n_missing(self, block: Any) -> float | Array:
-        """Missing cells of the columns of a block, NaN where statistics do not tell."""
-        cells = block.family.capability(ObservedCells)
-        if cells is None or block.stats is None:
-            family = block.family
-            complete = not family.fits_missing or family.missing != "marginalised"
-            return 0.0 if complete and block.stats is not None else np.nan
-        observed = cells.observed_cells(block.stats).sum(axis=0)
-        lost: Array = np.maximum(np.round(self.stats_.count.sum() - observed, 6), 0.0)
-        return lost
+def _cautions(fitted: Fitted, rows: Array | None) -> list[str]:
+    """What to look at before the numbers are believed."""
+    training = fitted.training
+    out = [f"column {name!r} {why}" for name, why in training.suspects.items()]
+    if rows is not None and len(few := np.flatnonzero(rows < _FEW_ROWS)):
+        names = _listed([f"{fitted.classes[c]} ({rows[c]:g})" for c in few])
+        out.append(f"classes with fewer than {_FEW_ROWS} rows, where the prior decides: {names}")
+    if n := training.n_unlabelled:
+        out.append(f"{_rows(n)} without a label were averaged over")
+    if training.inference != "closed form":
+        out += _cautions_of_draws(training)
+    return out
 
-    def _class_rows(self) -> Array | None:
-        """(C,) labelled rows of each class, by weight; None where they are not known."""
-        own = self._fitted()
-        return None if own.stats is None else np.asarray(own.stats.count, dtype=float)
 
-    def _sentences(self, rows: Array | None, of_all: list[str], evidence: float) -> list[str]:
-        out = []
-        labels = [str(label) for label in self.classes_]
-        if rows is not None:
-            each = _listed([f"{k} ({n:g})" for k, n in zip(labels, rows, strict=True)])
-            seen = getattr(self, "n_rows_seen_", rows.sum()) - getattr(self, "n_unlabelled_", 0)
-            weighted = rows.sum() != seen or (rows != np.round(rows)).any()
-            how = ", counted by weight as missing cells are" if weighted else ""
-            out.append(f"Rows{how}: {each}.")
-        if self._family_type.discriminative:
-            out.append("Discriminative: p(y | x) alone; nothing is said of x.")
-        else:
-            alpha = prior_words.shown(np.ravel(self._fitted().prior.alpha))
-            s = "" if alpha == "1" else "s"
-            out.append(f"Class weights: {alpha} pseudo-count{s} of each class.")
-        out += [f"Prior: {general}." for general in of_all]
-        if self.prior != "default":
-            out.append(f"Prior strengths chosen from the rows (prior={self.prior!r}).")
-        if evidence == evidence:
-            out.append(f"Log evidence: {evidence:.2f} nats.")
-        if why := (family := self._fitted().prior.family).no_evidence:
-            lacks = "No evidence and no intervals" if family.approximate else "No evidence"
-            out.append(f"{lacks}: {why}.")
-        return out + [f"Warning: {text}." for text in self._cautions(rows)]
+def _cautions_of_draws(training: Training) -> list[str]:
+    from bayesgen.inference import diagnostics
 
-    def _cautions(self, rows: Array | None) -> list[str]:
-        """What to look at before the numbers are believed."""
-        out = [f"column {name!r} {why}" for name, why in self.__dict__.get("_suspects", {}).items()]
-        if rows is not None and len(few := np.flatnonzero(rows < _FEW_ROWS)):
-            names = _listed([f"{self.classes_[c]} ({rows[c]:g})" for c in few])
-            out.append(
-                f"classes with fewer than {_FEW_ROWS} rows, where the prior decides: {names}"
-            )
-        if n := getattr(self, "n_unlabelled_", 0):
-            out.append(f"{_rows(n)} without a label were averaged over")
-        if self.inference_ != "closed form":
-            out += self._cautions_of_draws()
-        return out
-
-    def _cautions_of_draws(self) -> list[str]:
-        from bayesgen.inference import diagnostics
-
-        draws = self.posterior_
-        stats = draws[SAMPLE_STATS].to_dataset() if SAMPLE_STATS in draws else None
-        if self.inference_ not in ("nuts", "gibbs") or stats is None:
-            return [f"the posterior is an approximation ({self.inference_})"]
-        return diagnostics.diagnose(draws[POSTERIOR].to_dataset(), stats).complaints()
-
-    _html_repr = with_summary
+    draws: Any = training.draws
+    stats = draws[SAMPLE_STATS].to_dataset() if SAMPLE_STATS in draws else None
+    if training.inference not in ("nuts", "gibbs") or stats is None:
+        return [f"the posterior is an approximation ({training.inference})"]
+    return diagnostics.diagnose(draws[POSTERIOR].to_dataset(), stats).complaints()
 
 
 _ROUTES = {

@@ -5,16 +5,15 @@ from typing import Any, Literal
 import numpy as np
 
 from bayesgen.encoding.binned import MissingCells
-from bayesgen.estimators.binned import _Binned
+from bayesgen.encoding.reader import Reader
+from bayesgen.estimators.binned import BinnedClassifier
 from bayesgen.families.conjugate.dirichlet_super_parents import DirichletSuperParents
 from bayesgen.families.conjugate.dirichlet_super_parents.structures import declare
-from bayesgen.families.names import Method
 from bayesgen.numerics.special import Array
-from bayesgen.posterior.exact import ExactPosterior
-from bayesgen.posterior.model import ClassStats, Quantity, log_weights
+from bayesgen.posterior.model import ClassStats
 
 
-class AnDE(_Binned):
+class AnDE(BinnedClassifier):
     r"""Averaged one- and two-dependence estimators (AODE, A2DE), their tables integrated out.
 
     Within a class every column depends on the same n super-parents s, and
@@ -102,22 +101,9 @@ class AnDE(_Binned):
         self.class_alpha = class_alpha
         self.prior = prior
 
-    def _make_family(self) -> DirichletSuperParents:
-        return DirichletSuperParents(self._levels(), self.strength, n=self.n, weights=self.weights)
-
-    def _summed(
-        self,
-        own: Any,
-        X: Array,
-        at: Array,
-        method: Method,
-        weights: Array | None,
-        quantity: Quantity,
-    ) -> Array:
-        if method != "posterior_predictive" or not isinstance(own, ExactPosterior):
-            return super()._summed(own, X, at, method, weights, quantity)
-        log_x: Array = own.model.family.log_predictive_of_known(X[at])
-        return log_x + log_weights(own.model.mean_weights() if weights is None else weights)
+    def _family(self, reader: Reader, classes: Array) -> DirichletSuperParents:
+        levels = reader.encoder.levels
+        return DirichletSuperParents(levels, self.strength, n=self.n, weights=self.weights)
 
     def _declare(self, prior: Any, features: Any, structure: Any) -> None:
         declare(prior, None if features is None else prior.update(features), structure)

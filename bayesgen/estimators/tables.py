@@ -2,7 +2,8 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,10 +13,10 @@ from sklearn.utils import Tags
 from bayesgen.encoding.categories import Categories
 from bayesgen.encoding.column_names import refuse_other_order
 from bayesgen.encoding.in_memory import refuse_elsewhere
+from bayesgen.encoding.reader import Align, Reader, Rows
 from bayesgen.encoding.schema import TableSchema
-from bayesgen.encoding.tables import Table, read
-from bayesgen.estimators.base import Align, GenerativeClassifier
-from bayesgen.estimators.estimator import validated
+from bayesgen.encoding.tables import read
+from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.columns import Columns
 from bayesgen.families.conjugate.dirichlet_categorical import DirichletCategorical
@@ -23,8 +24,7 @@ from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomi
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
 from bayesgen.families.conjugate.normal_inverse_gamma.family import NormalInverseGamma, Variance
 from bayesgen.families.contract import Family, Stats
-from bayesgen.families.names import CLASS, FEATURE
-from bayesgen.families.shared.category_codes import Codes
+from bayesgen.families.names import FEATURE
 from bayesgen.families.shared.cells import category_coords
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
@@ -32,35 +32,51 @@ from bayesgen.numerics.special import Array
 Unseen = Literal["prior", "ignore", "raise"]
 
 
-class _Table(GenerativeClassifier):
-    """Shared reading of tables: the user's own object is kept until it is encoded."""
+@dataclass(frozen=True, eq=False)
+class TableReader(Reader):
+    """Tables of any columns: the user's own object is kept until it is encoded."""
 
-    unseen: str
+    unseen: str = "prior"
 
-    def _read(self, X: Any, *, reset: bool) -> Any:
+    def admit(self, X: Any, *, first: bool = False, lenient: bool = False) -> tuple[Self, Rows]:
+        """Rows, checked; see `Reader.admit`."""
         if self.unseen not in ("prior", "ignore", "raise"):
             raise ValueError(f"unseen must be 'prior', 'ignore' or 'raise', got {self.unseen!r}")
         refuse_elsewhere(X)
         if not hasattr(X, "shape"):
             X = np.asarray(X, dtype=object)
-        if sparse.issparse(X) and not self._accepts_sparse():
+        if sparse.issparse(X) and not self.sparse:
             raise TypeError(
-                f"{type(self).__name__} does not take sparse X; pass X.toarray() or a data frame"
+                f"{self.owner} does not take sparse X; pass X.toarray() or a data frame"
             )
-        rows = read(X)  # refuses what is not a table before any work is done
-        if not hasattr(self, "schema_"):  # which finds columns by name
-            self._check_names_of_array(X, reset=reset)
+        table = read(X)  # refuses what is not a table before any work is done
+        reader = self.refuse_other_names(X, first) if self.by_position else self
         if sparse.issparse(X):
-            X = rows  # of which rows can be taken
-        if not self._takes_as_it_is(X, reset, False):
-            validated(self, X, reset=reset, skip_check_array=True)
-        return X
+            X = table  # of which rows can be taken
+        if reader._takes_as_it_is(X, first, False):
+            reader = replace(reader, n_features=X.shape[1]) if first else reader
+        else:
+            reader, _ = reader.validated(X, first, skip_check_array=True)
+        return reader, Rows(X, reader, table)
 
-    def _accepts_sparse(self) -> bool:
-        return False
+    @property
+    def by_position(self) -> bool:
+        """Whether columns are found by position, not by name."""
+        return True
 
-    def _state(self) -> dict[str, Any]:
-        return {"encoder": self.encoder_.to_json()}
+
+class TableClassifier(GenerativeClassifier):
+    """Tables of columns that are not all numbers."""
+
+    unseen: str
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Set arguments; what becomes of categories never seen may change after a fit too."""
+        super().set_params(**parameters)
+        if "unseen" in parameters and "fitted_" in self.__dict__:
+            reader: Any = self.fitted_.reader
+            self.fitted_ = replace(self.fitted_, reader=replace(reader, unseen=self.unseen))
+        return self
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -69,7 +85,83 @@ class _Table(GenerativeClassifier):
         return tags
 
 
-class CategoricalNB(_Table):
+@dataclass(frozen=True, eq=False)
+class CategoryColumns(TableReader):
+    """Columns of categories; `declared` are those that the user has named."""
+
+    declared: Any = None
+    categories: Categories | None = None
+
+    @property
+    def encoder(self) -> Any:
+        """The categories of the columns."""
+        return self.categories
+
+    def _learnt(self, rows: Rows) -> Self:
+        return replace(self, categories=Categories.learn(rows.table, self.declared))
+
+    def learnt(self, rows: Rows, exact: bool) -> tuple[Self, Rows]:
+        """The reader that knows the categories."""
+        reader = self._learnt(rows)
+        return reader, rows.by(reader)
+
+    def further(self, rows: Rows) -> tuple[Self, Align, Align]:
+        """The reader that knows those of further rows too."""
+        return self.merged(self._learnt(rows))
+
+    def merged(self, other: Self) -> tuple[Self, Align, Align]:
+        """The reader of the categories of both."""
+        found, mine, theirs = self.encoder.merge(other.categories)
+        n = found.n_categories
+        return (
+            replace(self, categories=found),
+            lambda stats: stats.reindex_categories(mine, n),
+            lambda stats: stats.reindex_categories(theirs, n),
+        )
+
+    def encode(self, rows: Rows) -> Matrix:
+        """(N, D) codes."""
+        table, known = rows.table, self.encoder
+        if self.unseen == "raise":
+            known.refuse_unseen(table)
+        if self.unseen != "ignore" or known.knows(table):
+            return known.codes_of(table)
+        codes = known.encode(table)
+        values = codes.data if sparse.issparse(codes) else codes
+        values[values == -1] = np.nan
+        return codes
+
+    def encode_as_read(self, rows: Rows) -> Any:
+        """The same, small whole numbers as they are read."""
+        if self.unseen == "raise":
+            self.encoder.refuse_unseen(rows.table)
+        codes = self.encoder.read_codes(rows.table, self.unseen == "ignore")
+        return rows.encoded if codes is None else codes
+
+    def refuse_unseen(self, rows: Rows) -> None:
+        """Raise for a category that theta does not have."""
+        if self.unseen == "prior":  # else they are missing, or refused when encoded
+            with _no_parameter():
+                self.encoder.refuse_unseen(rows.table)
+
+    def decode(self, X: Any) -> Any:
+        """The categories of codes."""
+        return self.encoder.decode(X)
+
+    def coords(self, family: Family) -> dict[str, Any]:
+        """{dim: labels} of the posterior, the categories among them."""
+        return super().coords(family) | category_coords(self.columns, self.encoder.values)
+
+    def state(self) -> dict[str, Any]:
+        """The categories, as JSON."""
+        return {"encoder": self.encoder.to_json()}
+
+    def restored(self, state: Mapping[str, Any]) -> Self:
+        """The reader that `state` describes."""
+        return replace(self, categories=Categories.from_json(state["encoder"]))
+
+
+class CategoricalNB(TableClassifier):
     r"""Naive Bayes for categories: x_j | y=c ~ Categorical(theta_cj), Dirichlet prior.
 
     Reads strings, numbers, booleans, pandas and polars categories, sparse codes; NaN and None are
@@ -126,51 +218,13 @@ class CategoricalNB(_Table):
         self.class_alpha = class_alpha
         self.prior = prior
 
-    def _make_family(self) -> Family:
-        encoder = getattr(self, "encoder_", None)
-        if encoder is None:
-            return DirichletCategorical(self.alpha)
-        refuse_no_categories(encoder, self._feature_names())
-        return DirichletCategorical(self.alpha, encoder.n_categories)
+    def _reader(self) -> Reader:
+        return CategoryColumns(
+            type(self).__name__, True, unseen=self.unseen, declared=self.categories
+        )
 
-    def _accepts_sparse(self) -> bool:
-        return True
-
-    def _learn(self, X: Any) -> Categories:
-        return Categories.learn(read(X), self.categories)
-
-    def _widen(self, encoder: Categories) -> Align:
-        self.encoder_, mine, theirs = self.encoder_.merge(encoder)
-        n = self.encoder_.n_categories
-        features = self.stats_.features.reindex_categories(mine, n)
-        self.stats_ = replace(self.stats_, features=features)
-        return lambda stats: stats.reindex_categories(theirs, n)  # type: ignore[attr-defined]
-
-    def _encode(self, X: Any) -> Matrix:
-        table = read(X)
-        if self.unseen == "raise":
-            self.encoder_.refuse_unseen(table)
-        if self.unseen != "ignore" or self.encoder_.knows(table):
-            return self.encoder_.codes_of(table)
-        codes = self.encoder_.encode(table)
-        values = codes.data if sparse.issparse(codes) else codes
-        values[values == -1] = np.nan
-        return codes
-
-    def _refuse_unseen(self, X: Any) -> None:
-        if self.unseen == "prior":  # else they are missing, or refused when encoded
-            with _no_parameter():
-                self.encoder_.refuse_unseen(read(X))
-
-    def _encode_as_read(self, X: Any) -> Codes:
-        table = read(X)
-        if self.unseen == "raise":
-            self.encoder_.refuse_unseen(table)
-        codes = self.encoder_.read_codes(table, self.unseen == "ignore")
-        return self._encode(X) if codes is None else codes
-
-    def _decode(self, X: Any) -> Any:
-        return self.encoder_.decode(X)
+    def _family(self, reader: Reader, classes: Array) -> Family:
+        return DirichletCategorical(self.alpha, reader.encoder.n_categories)
 
     @property
     def categories_(self) -> tuple[tuple[Any, ...], ...]:
@@ -178,29 +232,118 @@ class CategoricalNB(_Table):
         values: tuple[tuple[Any, ...], ...] = self.encoder_.values
         return values
 
-    def _coords(self) -> dict[str, Any]:
-        return super()._coords() | category_coords(self._feature_names(), self.encoder_.values)
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        self.encoder_ = Categories.from_json(state["encoder"])
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = True
         return tags
 
 
-def refuse_no_categories(categories: Categories, names: Any) -> None:
-    """Raise for a column in which every cell is missing."""
-    if 0 in categories.n_categories:
-        name = names[categories.n_categories.index(0)]
-        raise ValueError(
-            f"column {name!r} holds nothing but missing cells: declare its categories in "
-            "categories=, or leave it out"
-        )
+@dataclass(frozen=True, eq=False)
+class MixedColumns(TableReader):
+    """Columns of several kinds; `kinds` and `declared` categories are what the user has named."""
+
+    kinds: Any = None
+    declared: Any = None
+    schema: TableSchema | None = None
+
+    @property
+    def encoder(self) -> Any:
+        """Kind, position and categories of every column."""
+        return self.schema
+
+    @property
+    def by_position(self) -> bool:
+        """A schema finds columns by name."""
+        return self.schema is None
+
+    def learnt(self, rows: Rows, exact: bool) -> tuple[Self, Rows]:
+        """The reader that knows the columns."""
+        reader = replace(self, schema=TableSchema.learn(rows.table, self.kinds, self.declared))
+        return reader, rows.by(reader)
+
+    def further(self, rows: Rows) -> tuple[Self, Align, Align]:
+        """The reader that knows the categories of further rows too."""
+        found = self.encoder.relearn(rows.table, self.declared)
+        return self.merged(replace(self, schema=found))
+
+    def merged(self, other: Self) -> tuple[Self, Align, Align]:
+        """The reader of the categories of both."""
+        schema, mine, theirs = self.encoder.merge(other.schema)
+        n = schema.categories.n_categories
+
+        def aligned(maps: tuple[Array, ...], stats: Any) -> Stats:
+            parts = tuple(
+                part.reindex_categories(maps, n) if name == "categorical" else part
+                for name, part in zip(stats.names, stats.parts, strict=True)
+            )
+            out: Stats = replace(stats, parts=parts)
+            return out
+
+        return replace(self, schema=schema), partial(aligned, mine), partial(aligned, theirs)
+
+    def refuse_other_columns(self, other: Self) -> None:
+        """Raise where columns without names differ in number; schemas compare names themselves."""
+        if self.encoder.names is None or other.encoder.names is None:
+            super().refuse_other_columns(other)
+
+    def encode(self, rows: Rows) -> Array:
+        """(N, D) numbers and codes."""
+        codes: Array = self.encoder.encode(rows.table)
+        if self.unseen == "prior":
+            return codes
+        nominal = self.encoder.blocks.get("categorical", np.array([], dtype=int))
+        unseen = codes[:, nominal] == -1
+        if unseen.any() and self.unseen == "raise":
+            self.encoder.refuse_unseen(rows.table)
+        if self.unseen == "ignore":
+            codes[:, nominal] = np.where(unseen, np.nan, codes[:, nominal])
+        return codes
+
+    def refuse_unseen(self, rows: Rows) -> None:
+        """Raise for a category that theta does not have."""
+        if self.unseen == "prior" and "categorical" in self.encoder.blocks:
+            with _no_parameter():
+                self.encoder.refuse_unseen(rows.table)
+
+    def decode(self, X: Any) -> Any:
+        """A data frame of the columns."""
+        import pandas as pd
+
+        return pd.DataFrame(dict(zip(self.columns, self.encoder.decode(X), strict=True)))
+
+    @property
+    def columns(self) -> list[Any]:
+        """Names of the columns, but for those that are left out."""
+        return super().columns if self.schema is None else list(self.schema.labels)
+
+    @property
+    def normal_by_type(self) -> Collection[str]:
+        """Columns that are Normal because they hold numbers."""
+        if self.kinds is not None:
+            return ()
+        pairs = zip(self.columns, self.encoder.kinds, strict=True)
+        return {name for name, kind in pairs if kind == "gaussian"}
+
+    def coords(self, family: Family) -> dict[str, Any]:
+        """{dim: labels} of the posterior, of each kind of columns its own."""
+        names = np.array(self.columns, dtype=object)
+        blocks = self.encoder.blocks
+        out: dict[str, Any] = {f"{k}_{FEATURE}": list(names[at]) for k, at in blocks.items()}
+        if "categorical" in blocks:
+            columns = out[f"categorical_{FEATURE}"]
+            out |= category_coords(columns, self.encoder.categories.values, "categorical_")
+        return out
+
+    def state(self) -> dict[str, Any]:
+        """The schema, as JSON."""
+        return {"encoder": self.encoder.to_json()}
+
+    def restored(self, state: Mapping[str, Any]) -> Self:
+        """The reader that `state` describes."""
+        return replace(self, schema=TableSchema.from_json(state["encoder"]))
 
 
-class MixedNB(_Table):
+class MixedNB(TableClassifier):
     r"""Naive Bayes for columns of several kinds, each with its conjugate family.
 
     Parameters
@@ -281,12 +424,16 @@ class MixedNB(_Table):
         self.class_alpha = class_alpha
         self.prior = prior
 
-    def _make_family(self) -> Columns:
-        schema = getattr(self, "encoder_", None)
-        if schema is None:
-            return Columns()
-        nominal = schema.blocks.get("categorical", ())
-        refuse_no_categories(schema.categories, [self._feature_names()[j] for j in nominal])
+    def _reader(self) -> Reader:
+        return MixedColumns(
+            type(self).__name__,
+            unseen=self.unseen,
+            kinds=self.columns,
+            declared=self.categories,
+        )
+
+    def _family(self, reader: Reader, classes: Array) -> Columns:
+        schema: TableSchema = reader.encoder
         make = {
             "bernoulli": lambda: BetaBernoulli(self.alpha, self.beta),
             "categorical": lambda: DirichletCategorical(self.alpha, schema.categories.n_categories),
@@ -301,7 +448,7 @@ class MixedNB(_Table):
         for kind in blocks.keys() & arguments.keys():
             own = [names[j] for j in blocks[kind] if names]
             for argument in arguments[kind]:
-                refuse_other_order(argument, getattr(self, argument), self._known_classes(), own)
+                refuse_other_order(argument, getattr(self, argument), list(classes.tolist()), own)
         return Columns(
             tuple(blocks),
             tuple(make[kind]() for kind in blocks),
@@ -313,77 +460,6 @@ class MixedNB(_Table):
         """Kind, position and categories of every column."""
         schema: TableSchema = self.encoder_
         return schema
-
-    def _normal_by_type(self) -> Collection[str]:
-        if self.columns is not None:
-            return ()
-        kinds = self.schema_.kinds
-        return {n for n, k in zip(self._feature_names(), kinds, strict=True) if k == "gaussian"}
-
-    def _learn(self, X: Any) -> TableSchema:
-        table = Table(X)
-        self._learnt_from = X, table  # which holds its texts as codes: `_encode` reads them again
-        if "stats_" in self.__dict__:
-            return self.schema_.relearn(table, self.categories)
-        return TableSchema.learn(table, self.columns, self.categories)
-
-    def _widen(self, encoder: TableSchema) -> Align:
-        self.encoder_, mine, theirs = self.schema_.merge(encoder)
-        n = self.schema_.categories.n_categories
-
-        def aligned(stats: Any, maps: tuple[Array, ...]) -> Stats:
-            parts = tuple(
-                part.reindex_categories(maps, n) if name == "categorical" else part
-                for name, part in zip(stats.names, stats.parts, strict=True)
-            )
-            out: Stats = replace(stats, parts=parts)
-            return out
-
-        self.stats_ = replace(self.stats_, features=aligned(self.stats_.features, mine))
-        return lambda stats: aligned(stats, theirs)
-
-    def _encode(self, X: Any) -> Array:
-        of, table = self.__dict__.pop("_learnt_from", (None, None))
-        codes = self.schema_.encode(table if of is X else X)
-        if self.unseen == "prior":
-            return codes
-        nominal = self.schema_.blocks.get("categorical", np.array([], dtype=int))
-        unseen = codes[:, nominal] == -1
-        if unseen.any() and self.unseen == "raise":
-            self.schema_.refuse_unseen(X)
-        if self.unseen == "ignore":
-            codes[:, nominal] = np.where(unseen, np.nan, codes[:, nominal])
-        return codes
-
-    def _refuse_unseen(self, X: Any) -> None:
-        if self.unseen == "prior" and "categorical" in self.schema_.blocks:
-            with _no_parameter():
-                self.schema_.refuse_unseen(X)
-
-    def _decode(self, X: Any) -> Any:
-        import pandas as pd
-
-        return pd.DataFrame(dict(zip(self._feature_names(), self.schema_.decode(X), strict=True)))
-
-    def _feature_names(self) -> list[Any]:
-        return list(self.schema_.labels)
-
-    def _coords(self) -> dict[str, Any]:
-        names = np.array(self._feature_names(), dtype=object)
-        out: dict[str, Any] = {CLASS: self.classes_}
-        for kind, positions in self.schema_.blocks.items():
-            out[f"{kind}_{FEATURE}"] = list(names[positions])
-        if "categorical" in self.schema_.blocks:
-            columns = out[f"categorical_{FEATURE}"]
-            out |= category_coords(columns, self.schema_.categories.values, "categorical_")
-        return out
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        self.encoder_ = TableSchema.from_json(state["encoder"])
-
-    def _check_same_features(self, other: Self) -> None:
-        if self.schema_.names is None or other.schema_.names is None:
-            super()._check_same_features(other)  # else the schemas compare names themselves
 
 
 @contextmanager

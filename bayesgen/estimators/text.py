@@ -1,20 +1,18 @@
 """Token sequences: MarkovNB, an n-gram language model for each class."""
 
-import copy
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.datatree import tree
+from bayesgen.encoding.reader import Align, Reader, Rows
 from bayesgen.encoding.tokens import Split, Tokenizer, Vocabulary, refuse_texts
-from bayesgen.estimators.base import Align, GenerativeClassifier
-from bayesgen.estimators.estimator import validated
+from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.families.approximate.interpolated_markov import InterpolatedMarkov
 from bayesgen.families.capabilities import TokenDraws, require
 from bayesgen.families.conjugate.context_tree import ContextTree
@@ -22,8 +20,10 @@ from bayesgen.families.conjugate.dirichlet_markov import DirichletMarkov
 from bayesgen.families.contract import ConjugateFamily, Family
 from bayesgen.families.errors import refuse_unknown
 from bayesgen.families.names import CLASS, CONTEXT, TOKEN, Method
+from bayesgen.inference import trees
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import log_weights
+from bayesgen.predict import tables
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -43,6 +43,129 @@ _OF_SMOOTHING: dict[str, dict[str, Any]] = {
     "hierarchical": {"discount": 0.75, "concentration": 100.0, "strength": None},
     "context_tree": {"strength": None, "leaf": 0.5, "base": None},
 }
+
+
+@dataclass(frozen=True, eq=False)
+class Documents(Reader):
+    """Texts or lists of tokens; `declared` tokens are known beside those that occur.
+
+    `raw`: the training documents were strings. `padded`: tables hold a token outside the
+    vocabulary.
+    """
+
+    tokens: Any = "char"
+    declared: Any = None
+    padded: bool = False
+    raw: bool = False
+    vocabulary: Vocabulary | None = None
+
+    @property
+    def encoder(self) -> Any:
+        """Tokens and their codes."""
+        return self.vocabulary
+
+    def admit(self, X: Any, *, first: bool = False, lenient: bool = False) -> tuple[Self, Rows]:
+        """Lists of tokens; see `Reader.admit`."""
+        if isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "biufc":
+            raise ValueError(
+                "Expected strings, token lists or a 2D array, got a 1D array of numbers. Reshape "
+                "your data: X[None, :] if it is one token sequence"
+            )
+        documents, raw = Tokenizer(self.tokens).read(X, whole=True)
+        reader = self
+        if len(getattr(X, "shape", ())) == 2:
+            reader, _ = self.validated(X, first, skip_check_array=True)
+            if first and X.shape[1] == 1:
+                refuse_texts(documents, "word", "X is a table of one column")
+        if first:
+            reader = replace(reader, raw=raw)
+        elif self.raw and not raw and isinstance(self.tokens, str):
+            refuse_texts(documents, cast(Any, self.tokens), "the classifier was fitted to texts")
+        return reader, Rows(documents, reader)
+
+    def of_table(self, X: Any) -> Any:
+        """The one column of texts."""
+        frame = nw.from_native(X)
+        if frame.shape[1] != 1:
+            raise ValueError(
+                f"a language model reads one column of texts, and there are {frame.columns}: "
+                "leave the others out"
+            )
+        return frame[frame.columns[0]].to_list()
+
+    def _learnt(self, rows: Rows) -> Self:
+        declared: list[Iterable[Any]] = [] if self.declared is None else [self.declared]
+        return replace(self, vocabulary=Vocabulary.learn([*rows.X, *declared]))
+
+    def learnt(self, rows: Rows, exact: bool) -> tuple[Self, Rows]:
+        """The reader that knows the tokens."""
+        reader = self._learnt(rows)
+        return reader, rows.by(reader)
+
+    def further(self, rows: Rows) -> tuple[Self, Align, Align]:
+        """The reader that knows those of further rows too."""
+        return self.merged(self._learnt(rows))
+
+    def merged(self, other: Self) -> tuple[Self, Align, Align]:
+        """The reader of the tokens of both."""
+        found, mine, theirs = self.encoder.merge(other.vocabulary)
+        n = len(found)
+        return (
+            replace(self, vocabulary=found),
+            lambda stats: stats.recode_tokens(mine, n),
+            lambda stats: stats.recode_tokens(theirs, n),
+        )
+
+    def encode(self, rows: Rows) -> Array:
+        """Codes of the tokens."""
+        codes: Array = self.encoder.encode(rows.X)
+        return codes
+
+    def decode(self, X: Any) -> list[Any]:
+        """Strings, or lists of tokens."""
+        documents = [self.encoder.decode(codes) for codes in X]
+        if not self.raw:
+            return documents
+        tokenizer = Tokenizer(self.tokens)
+        return [tokenizer.join(document) for document in documents]
+
+    @property
+    def cells_as_read(self) -> list[Any]:
+        """How documents are cut, and the vocabulary."""
+        return [(self.tokens, tuple(self.encoder.tokens))]
+
+    @property
+    def _between(self) -> str:
+        return "" if self.tokens == "char" else " "
+
+    def feature_names(self, family: Family) -> list[Any]:
+        """The contexts: what stands before a token."""
+        own: Any = family
+        tokens = list(map(str, self.encoder.tokens))
+        return [self._between.join(_START if k < 0 else tokens[k] for k in c) for c in own.contexts]
+
+    def term_names(self, encoded: Any, family: Family) -> list[Any]:
+        """The n-grams that the documents show; -2 and -1 are the codes of start and unknown."""
+        require(family, TokenDraws, "explain")
+        own: Any = family
+        shown = [*map(str, self.encoder.tokens), _START, _UNKNOWN]
+        grams = own.grams_of(encoded).tolist()
+        return [self._between.join(shown[k] for k in gram) for gram in grams]
+
+    def coords(self, family: Family) -> dict[str, Any]:
+        """{dim: labels} of the posterior."""
+        names = list(map(str, self.encoder.tokens))
+        tokens = [*names, _UNKNOWN] if self.padded else names
+        return {CONTEXT: self.feature_names(family), TOKEN: tokens}
+
+    def state(self) -> dict[str, Any]:
+        """The vocabulary, as JSON."""
+        return {"encoder": self.encoder.to_json(), "raw_documents": bool(self.raw)}
+
+    def restored(self, state: Mapping[str, Any]) -> Self:
+        """The reader that `state` describes."""
+        vocabulary = Vocabulary.from_json(state["encoder"])
+        return replace(self, vocabulary=vocabulary, raw=state["raw_documents"])
 
 
 class MarkovNB(GenerativeClassifier):
@@ -132,6 +255,8 @@ class MarkovNB(GenerativeClassifier):
     array([4.845])
     """
 
+    _unsaved = ("tokens",)  # where it is a function
+
     def __init__(
         self,
         order: int = 2,
@@ -166,9 +291,14 @@ class MarkovNB(GenerativeClassifier):
     @property
     def vocabulary_(self) -> Vocabulary:
         """Tokens and their codes."""
-        check_is_fitted(self, "prior_")
         vocabulary: Vocabulary = self.encoder_
         return vocabulary
+
+    @property
+    def raw_documents_(self) -> bool:
+        """Whether documents are texts, and not sequences of tokens."""
+        reader: Any = self._fitted().reader
+        return bool(reader.raw)
 
     def perplexity(self, X: Any, y: Any = None, method: Method = "posterior_predictive") -> Array:
         """(N,) exp of minus the mean log probability of a token, document by document.
@@ -193,7 +323,7 @@ class MarkovNB(GenerativeClassifier):
             Of ``smoothing="dirichlet"`` and tokens outside the vocabulary: what sums to more than
             1 is a perplexity that is too low, and not comparable with other smoothings.
         """
-        check_is_fitted(self, "prior_")
+        fitted = self._fitted()
         documents = Tokenizer(self.tokens)(X)
         if self.smoothing == "dirichlet":
             known = {*self.vocabulary_.tokens}
@@ -209,8 +339,14 @@ class MarkovNB(GenerativeClassifier):
         if y is None:
             log_p = self.score_samples(X, method)
         else:
-            codes = np.broadcast_to(self._codes_of(y), (len(documents),))
-            log_pi = log_weights(self._fitted().class_weights(method))
+            codes = fitted.codes_of(y)
+            if codes.shape not in ((), (len(documents),)):
+                raise ValueError(
+                    f"X has {len(documents)} documents, and y has shape {codes.shape}: give one "
+                    "label for all documents, or one for each"
+                )
+            codes = np.broadcast_to(codes, (len(documents),))
+            log_pi = log_weights(fitted.posterior.class_weights(method))
             log_p = joint[np.arange(len(codes)), codes] - log_pi[codes]
         length = np.array([len(d) or np.nan for d in documents], dtype=np.float64)
         return np.exp(-log_p / length)
@@ -232,13 +368,13 @@ class MarkovNB(GenerativeClassifier):
         length : int, optional
             Tokens of each document. None: the constructor's.
         """
-        check_is_fitted(self, "prior_")
-        if length is None:
-            return super().simulate(n, y, random_state, source)
-        writer, own = copy.copy(self), self._fitted()
-        model = replace(own.model, family=replace(own.model.family, length=length))
-        writer._posterior = replace(own, model=model)
-        return GenerativeClassifier.simulate(writer, n, y, random_state, source)
+        fitted = self._fitted()
+        if length is not None:
+            model = fitted.posterior.model
+            family: Any = model.family
+            model = replace(model, family=replace(family, length=length))
+            fitted = fitted.with_posterior(model=model)
+        return tables.simulated(fitted, n, y, random_state, source)
 
     def context_depths(self) -> "xr.Dataset":
         """How many tokens of context the trees of ``smoothing="context_tree"`` use.
@@ -249,7 +385,6 @@ class MarkovNB(GenerativeClassifier):
             ``probability`` (class, depth): posterior expectation of the share of the training
             tokens whose leaf is a context of 0 .. order - 1 tokens.
         """
-        check_is_fitted(self, "prior_")
         family: Any = self.model_.family
         if self.smoothing != "context_tree":
             raise NotImplementedError(
@@ -274,23 +409,29 @@ class MarkovNB(GenerativeClassifier):
             As in `GenerativeClassifier`. Rows are observed token by token: ``x`` has one entry
             for each token, and ``x_row`` tells the document of each.
         """
-        check_is_fitted(self, "prior_")
-        seen: Any = self._fitted().model.family
-        family = replace(self.prior_.family, grams=seen.grams, counts=0.0 * seen.counts)
-        spanning = copy.copy(self)  # the prior, with tables for the contexts of `posterior_`
-        spanning.prior_ = replace(self.prior_, family=family)
-        return GenerativeClassifier.to_pymc(
-            spanning, X, y, likelihood=likelihood, observed=observed
-        )
-
-    # -- what an estimator decides -----------------------------------------------------------------
+        fitted = self._fitted()
+        prior, seen = fitted.posterior.prior, fitted.family
+        family: Any = prior.family  # with tables for the contexts of `posterior_`
+        family = replace(family, grams=seen.grams, counts=0.0 * seen.counts)  # type: ignore[attr-defined]
+        fitted = fitted.with_posterior(prior=replace(prior, family=family))
+        return trees.to_pymc(fitted, X, y, likelihood, observed)
 
     @property
-    def _family_type(self) -> type[Family]:  # type: ignore[override]
+    def _family_type(self) -> type[Family]:
         refuse_unknown("smoothing", self.smoothing, _FAMILIES)
         return _FAMILIES[self.smoothing]
 
-    def _make_family(self) -> ConjugateFamily:
+    def _reader(self) -> Reader:
+        earlier = self.__dict__.get("fitted_")  # a width that it has seen: lists have none
+        return Documents(
+            type(self).__name__,
+            n_features=None if earlier is None else earlier.reader.n_features,
+            tokens=self.tokens,
+            declared=self.vocabulary,
+            padded=self.smoothing != "dirichlet",
+        )
+
+    def _family(self, reader: Reader, classes: Array) -> ConjugateFamily:
         family: Any = self._family_type
         for smoothing, arguments in _OF_SMOOTHING.items():
             for name, default in arguments.items():
@@ -300,10 +441,10 @@ class MarkovNB(GenerativeClassifier):
                     raise ValueError(
                         f"{name} is for smoothing={smoothing!r}, and this is {self.smoothing!r}"
                     )
-        encoder = getattr(self, "encoder_", None)
+        encoder = reader.encoder
         names = _OF_SMOOTHING[self.smoothing]
         own = {name: v for name in names if (v := getattr(self, name)) is not None}
-        if "base" in own and encoder is not None:
+        if "base" in own:
             own["base"] = self._given_base(encoder)
         made: ConjugateFamily = family(
             order=self.order,
@@ -324,92 +465,6 @@ class MarkovNB(GenerativeClassifier):
             )
         least = min(self.base.values())
         return np.array([self.base.get(k, least) for k in (*encoder.tokens, None)])
-
-    def _read(self, X: Any, *, reset: bool) -> Any:
-        if isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "biufc":
-            raise ValueError(
-                "Expected strings, token lists or a 2D array, got a 1D array of numbers. Reshape "
-                "your data: X[None, :] if it is one token sequence"
-            )
-        documents, raw = Tokenizer(self.tokens).read(X, whole=True)
-        if len(getattr(X, "shape", ())) == 2:
-            validated(self, X, reset=reset, skip_check_array=True)
-            if reset and X.shape[1] == 1:
-                refuse_texts(documents, "word", "X is a table of one column")
-        if reset:
-            self.raw_documents_ = raw
-        elif self.raw_documents_ and not raw and isinstance(self.tokens, str):
-            refuse_texts(documents, self.tokens, "the classifier was fitted to texts")
-        return documents
-
-    def _cells_as_read(self) -> list[Any]:
-        return [(self.tokens, tuple(self.vocabulary_.tokens))]
-
-    def _of_table(self, X: Any) -> Any:
-        frame = nw.from_native(X)
-        if frame.shape[1] != 1:
-            raise ValueError(
-                f"a language model reads one column of texts, and there are {frame.columns}: "
-                "leave the others out"
-            )
-        return frame[frame.columns[0]].to_list()
-
-    def _learn(self, X: Any) -> Vocabulary:
-        declared: list[Iterable[Any]] = [] if self.vocabulary is None else [self.vocabulary]
-        return Vocabulary.learn([*X, *declared])
-
-    def _widen(self, encoder: Vocabulary) -> Align:
-        self.encoder_, mine, theirs = self.encoder_.merge(encoder)
-        n = len(self.encoder_)
-        self.stats_ = replace(self.stats_, features=self.stats_.features.recode_tokens(mine, n))
-        return lambda stats: stats.recode_tokens(theirs, n)  # type: ignore[attr-defined]
-
-    def _encode(self, X: Any) -> Array:
-        return self.encoder_.encode(X)
-
-    def _decode(self, X: Any) -> list[Any]:
-        documents = [self.encoder_.decode(codes) for codes in X]
-        if not self.raw_documents_:
-            return documents
-        tokenizer = Tokenizer(self.tokens)
-        return [tokenizer.join(document) for document in documents]
-
-    def _feature_names(self) -> list[Any]:
-        """The contexts: what stands before a token."""
-        between = "" if self.tokens == "char" else " "
-        tokens = list(map(str, self.encoder_.tokens))
-        contexts = self._fitted().model.family.contexts
-        return [between.join(_START if k < 0 else tokens[k] for k in c) for c in contexts]
-
-    def _term_names(self, encoded: Any) -> list[Any]:
-        """The n-grams that the documents show; -2 and -1 are the codes of start and unknown."""
-        require(self.model_.family, TokenDraws, "explain")
-        between = "" if self.tokens == "char" else " "
-        shown = [*map(str, self.encoder_.tokens), _START, _UNKNOWN]
-        grams = self.model_.family.grams_of(encoded).tolist()
-        return [between.join(shown[k] for k in gram) for gram in grams]
-
-    def _coords(self) -> dict[str, Any]:
-        return {
-            CLASS: self.classes_,
-            CONTEXT: self._feature_names(),
-            TOKEN: self._token_names(),
-        }
-
-    def _token_names(self) -> list[str]:
-        """Of the axis of tables: all but those of one order hold a token outside the vocabulary."""
-        names = list(map(str, self.encoder_.tokens))
-        return names if self.smoothing == "dirichlet" else [*names, _UNKNOWN]
-
-    def _state(self) -> dict[str, Any]:
-        return {"encoder": self.encoder_.to_json(), "raw_documents": bool(self.raw_documents_)}
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        self.encoder_ = Vocabulary.from_json(state["encoder"])
-        self.raw_documents_ = state["raw_documents"]
-
-    def _unsaved(self) -> tuple[str, ...]:
-        return ("tokens",) if callable(self.tokens) else ()
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

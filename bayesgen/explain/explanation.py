@@ -1,18 +1,27 @@
 """Which log-odds are explained in each row, and their terms from either kind of posterior."""
 
 from functools import singledispatch
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from bayesgen.datatree import tree
 from bayesgen.explain import contributions
 from bayesgen.explain.contributions import Request, Terms
 from bayesgen.explain.contributions_of_draws import terms_of_draws
+from bayesgen.families.names import BOUND, FEATURE, OBS
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
+from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import split_chains
+from bayesgen.predict.probabilities import posterior_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+_BYTES = 4 << 30  # a table that would be larger is refused
 
 RULES = {
     "second": "the second class against the first",
@@ -20,6 +29,62 @@ RULES = {
     "label": "the label given against the most probable other class of each row",
     "pair": "the pair given",
 }
+
+
+def explain(
+    fitted: Fitted, X: Any, classes: Any, request: Request, posterior: Any = None
+) -> "xr.Dataset":
+    """Contributions of features to log-odds, as `GenerativeClassifier.explain` gives them."""
+    own = posterior_of(fitted, posterior)
+    weights = request.class_prior
+    encoded = fitted.encoded_near(X)
+    names = fitted.reader.term_names(encoded, fitted.family)
+    size = 8 * 6 * encoded.shape[0] * (len(names) + 1)
+    if size > _BYTES:
+        raise ValueError(
+            f"the contributions of {len(names)} features in {encoded.shape[0]} rows would take "
+            f"{size / (1 << 30):.1f} GiB: give fewer rows at a time"
+        )
+    joint = own.log_joint(encoded, "posterior_predictive", weights, "probability")
+    how = rule(classes, len(fitted.classes))
+    pairs = pairs_of(_chosen(fitted, classes, how), joint)
+    found = explanation(own, encoded, len(names), joint, pairs, request)
+    terms, by_feature = found.terms, (OBS, FEATURE)
+    ends = np.stack([terms.lower, terms.upper], axis=-1)
+    variables: dict[str, Any] = {
+        "mean": (by_feature, terms.mean[:, :-1]),
+        "interval": ((*by_feature, BOUND), ends[:, :-1]),
+        "error": (by_feature, terms.error[:, :-1]),
+        "mean_intercept": ((OBS,), terms.mean[:, -1]),
+        "interval_intercept": ((OBS, BOUND), ends[:, -1]),
+        "label": ((OBS,), fitted.classes[pairs[:, 0]]),
+        "against": ((OBS,), fitted.classes[pairs[:, 1]]),
+        "mean_log_odds": ((OBS,), found.mean),
+    }
+    if found.additive:
+        variables["predictive"] = (by_feature, terms.predictive[:, :-1])
+        variables["predictive_intercept"] = ((OBS,), terms.predictive[:, -1])
+    if found.predictive is not None:
+        variables["predictive_log_odds"] = ((OBS,), found.predictive)
+    out = tree.group(variables, {FEATURE: names, BOUND: ["lower", "upper"]})
+    return out.assign_attrs(prob=request.prob, kind=request.kind, unit="nats", pair=RULES[how])
+
+
+def _chosen(fitted: Fitted, classes: Any, how: str) -> list[int] | None:
+    """Codes of the label or the two labels that the user names."""
+    if len(fitted.classes) < 2:
+        raise ValueError("explain: log-odds need two classes, and the classifier knows one")
+    if classes is None:
+        return None
+    labels = list(classes) if how == "pair" else [classes]
+    if how == "pair" and len(labels) != 2:
+        raise ValueError(
+            f"classes must be one label or a pair of labels, got {len(labels)} of them"
+        )
+    codes = [int(k) for k in fitted.codes_of(labels)]
+    if len(codes) == 2 and codes[0] == codes[1]:
+        raise ValueError(f"classes must be two different labels, got {labels[0]!r} twice")
+    return codes
 
 
 def rule(classes: Any, n_classes: int) -> str:

@@ -29,8 +29,9 @@ from bayesgen.families.names import BOUND, CLASS, FEATURE
 from bayesgen.families.shared.separate_columns import separate_columns
 from bayesgen.numerics.rows import Matrix, dense_block, row_blocks
 from bayesgen.numerics.special import Array
-from bayesgen.posterior.model import ClassModel, ClassStats
-from bayesgen.posterior.of_classifier import fitted_posterior
+from bayesgen.posterior.fitted import Fitted, fitted_of
+from bayesgen.posterior.model import ClassModel, ClassStats, log_weights
+from bayesgen.predict.probabilities import check_method
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -87,9 +88,10 @@ def feature_relevance(clf: Any, prior_odds: Any = 1.0) -> "xr.Dataset":
     """
     import xarray as xr
 
-    fitted_posterior(clf, "feature_relevance")
-    log_factors, unit = log_bayes_factors(clf.prior_, clf.stats_)
-    names = clf._feature_names() if unit is not None else ["document"]
+    fitted = fitted_of(clf, "feature_relevance")
+    own = fitted.closed_form
+    log_factors, unit = log_bayes_factors(own.prior, own.stats)
+    names = fitted.feature_names if unit is not None else ["document"]
     unit = np.zeros(1, dtype=int) if unit is None else unit
     log_odds = _log_odds(prior_odds, names)
     first = np.unique(unit, return_index=True)[1]
@@ -175,6 +177,24 @@ def _width(stats: Any) -> int | None:
 
 
 # ------------------------------------------------------------------------------- prediction
+
+
+def log_joint(
+    fitted: Fitted, X: Any, method: str, class_prior: Any, posterior: Any, relevance: Any
+) -> Array:
+    """(N, C) log joint densities, averaged over which features depend on the class."""
+    check_method(method)
+    own, weights = fitted.closed_form, fitted.weights_of(class_prior)
+    encoded = fitted.read(X).encoded
+    if method != "posterior_predictive" or posterior is not None:
+        raise ValueError(
+            "relevance= averages the posterior predictive in closed form: leave "
+            "`posterior` out, and method at 'posterior_predictive'"
+        )
+    if weights is None:
+        weights = own.class_weights("posterior_predictive")
+    log_x = log_predictive(own.prior, own.model, own.stats, encoded, relevance)
+    return log_x + log_weights(weights)
 
 
 def log_predictive(

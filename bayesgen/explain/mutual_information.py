@@ -21,9 +21,9 @@ from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import BOUND, CLASS_WEIGHTS, FEATURE
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array
+from bayesgen.posterior.fitted import fitted_of
 from bayesgen.posterior.model import ClassModel, ClassStats
 from bayesgen.posterior.monte_carlo import effective_sample_size
-from bayesgen.posterior.of_classifier import fitted_posterior
 from bayesgen.predict.interval.request import IntervalRequest
 
 if TYPE_CHECKING:
@@ -140,18 +140,18 @@ def mutual_information(
     """
     import xarray as xr
 
-    fitted_posterior(clf, "mutual_information")
+    fitted = fitted_of(clf, "mutual_information")
     if method not in ("posterior_mean", "map", "mle"):
         raise ValueError(
             f"method must be 'posterior_mean', 'map' or 'mle', got {method!r}: the information "
             "is that of one theta"
         )
     base, scale = _base(base, unit)
-    names = clf._feature_names()
+    names = fitted.feature_names
     if posterior is not False and posterior is not None:
         sampled = None
         if posterior is not True:
-            sampled = read_draws(posterior, clf.model_.params, clf._coords())
+            sampled = read_draws(posterior, clf.model_.params, fitted.coords)
         table = _posterior(clf, sampled, draws, prob, kind, random_state)
         variables = {
             name: (dims, value * (1.0 if name == "above_floor" else scale))

@@ -8,7 +8,7 @@ from scipy.special import ndtri, polygamma
 from bayesgen.families.capabilities import BetaMargins
 from bayesgen.families.names import CLASS
 from bayesgen.numerics.special import Array
-from bayesgen.posterior.of_classifier import fitted_posterior
+from bayesgen.posterior.fitted import fitted_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -66,8 +66,9 @@ def top_words(
     if hasattr(clf, "steps"):
         front, clf = clf[:-1], clf.steps[-1][1]
         names = list(front.get_feature_names_out()) if len(front) else None
-    fitted_posterior(clf, "top_words")
-    words = clf.model_.family.capability(BetaMargins)
+    fitted = fitted_of(clf, "top_words")
+    model, stats = fitted.closed_form.model, fitted.closed_form.stats
+    words = model.family.capability(BetaMargins)
     if words is None:
         raise TypeError(
             "top_words takes a BernoulliNB or MultinomialNB, or a Pipeline that ends in one; got a "
@@ -79,10 +80,10 @@ def top_words(
         from arviz_base import rcParams
 
         prob = rcParams["stats.ci_prob"]
-    names = clf._feature_names() if names is None else names
-    a, b, counts = words.beta_margins(clf.stats_.features)
+    names = fitted.feature_names if names is None else names
+    a, b, counts = words.beta_margins(stats.features)
     rng = np.random.default_rng(random_state)
-    pi, tail = clf.model_.mean_weights(), (1 - prob) / 2
+    pi, tail = model.mean_weights(), (1 - prob) / 2
     found: dict[str, list[Any]] = {k: [] for k in ("word", "log_odds", "lower", "upper", "count")}
     for c in range(len(a)):
         others = np.flatnonzero(np.arange(len(a)) != c)

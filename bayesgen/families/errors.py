@@ -8,6 +8,10 @@ import numpy as np
 from bayesgen.numerics.special import Array
 
 
+class NoClosedFormError(ValueError, AttributeError):
+    """What is asked for has no closed form after this fit: to `hasattr` it does not exist."""
+
+
 class UndefinedEstimateError(ValueError):
     """A point estimate that does not exist, with the cell where it fails.
 

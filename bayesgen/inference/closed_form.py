@@ -1,5 +1,6 @@
 """Statistics to prior and posterior, for one fit, a stream, or a merge alike."""
 
+from bayesgen.families.errors import NoClosedFormError
 from bayesgen.inference.empirical_bayes import maximise_evidence
 from bayesgen.inference.label_score import LabelledRows, maximise_label_score
 from bayesgen.posterior.model import ClassModel, ClassStats
@@ -8,10 +9,6 @@ PRIORS = ("default", "empirical", "loo")
 
 
 NEEDS_ROWS = "prior='loo' chooses the hyper-parameters by scores of the training rows themselves"
-
-
-class NoClosedFormError(ValueError, AttributeError):
-    """What is asked for has no closed form after this fit: to `hasattr` it does not exist."""
 
 
 def posterior(

@@ -16,11 +16,11 @@ from bayesgen.families.capabilities import (
     StartingPoint,
 )
 from bayesgen.families.contract import Family, Stats
+from bayesgen.families.errors import NoClosedFormError
 from bayesgen.families.names import CLASS_WEIGHTS
 from bayesgen.families.shared.cells import by_cell
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.inference import approximation, gibbs, nuts
-from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.inference.closed_form import posterior as closed_form_posterior
 from bayesgen.inference.incomplete import has_gaps, incomplete_data, is_complete, resolved_prior
 from bayesgen.inference.label_score import LabelledRows

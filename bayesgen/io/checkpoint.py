@@ -47,13 +47,13 @@ class Checkpoint:
         self.path = Path(path)
         self._arguments = {
             **arguments,
-            **{name: _mark(getattr(clf, name)) for name in clf._unsaved()},
+            **{name: _mark(getattr(clf, name)) for name in clf.__bayesgen_learner__().unsaved},
         }
         self._every, self._chunks = every, 0
         self._written, self._cost = -np.inf, 0.0
 
-    def resume(self, clf: Additive) -> Position | None:
-        """Fill `clf` with what the file holds; the position after it, None if there is no file.
+    def resume(self, clf: Additive) -> tuple[Position | None, Any]:
+        """The position after what the file holds, and its statistics; None if there is no file.
 
         Raises
         ------
@@ -61,7 +61,7 @@ class Checkpoint:
             If the file is damaged, no checkpoint, or one of another classifier or stream.
         """
         if not self.path.is_file():  # a folder is refused by `write`
-            return None
+            return None, None
         fit, state, draws = storage.read(self.path)
         if "stream" not in state:
             raise ValueError(f"{self.path} is a model, not the checkpoint of a stream: it is kept")
@@ -70,11 +70,9 @@ class Checkpoint:
             if then.get(name) != now.get(name):
                 raise self.other(f"{name} was {then.get(name)!r} and is {now.get(name)!r}")
         with storage.complete(self.path, type(clf).__name__):
-            fresh = clone(clf)._load(fit, state, draws)
-        arguments = fresh.get_params(deep=False)
-        clf.__dict__.update({k: v for k, v in fresh.__dict__.items() if k not in arguments})
-        position: Position = state["stream"]["position"]
-        return position
+            found = clone(clf).__bayesgen_load__(fit, state, draws)
+            gathered = clf.__bayesgen_learner__().gathered(found)
+        return state["stream"]["position"], gathered
 
     def other(self, why: Any) -> ValueError:
         """The error that this is the checkpoint of something else."""
@@ -90,10 +88,10 @@ class Checkpoint:
             return self._chunks % self._every == 0
         return time.monotonic() - self._written >= _SHARE * self._cost
 
-    def write(self, clf: Additive, position: Position) -> None:
-        """Replace the file by the model of the rows up to a position."""
+    def write(self, clf: Additive, fitted: Any, position: Position) -> None:
+        """Replace the file by the fit to the rows up to a position."""
         start = time.monotonic()
-        fit, state, draws = clf._record()
+        fit, state, draws = clf.__bayesgen_record__(fitted)
         stream = {"arguments": self._arguments, "position": dict(position)}
         storage.write(self.path, fit, {**state, "stream": stream}, draws)
         self._written = time.monotonic()
@@ -103,10 +101,11 @@ class Checkpoint:
 def _own(clf: Additive) -> dict[str, Any]:
     """The part of a model file's state that is known before the fit."""
     parameters = clf.get_params(deep=False)
+    unsaved = clf.__bayesgen_learner__().unsaved
     return {
         "estimator": type(clf).__name__,
         "parameters": {
-            k: json_values.to_json(v, k) for k, v in parameters.items() if k not in clf._unsaved()
+            k: json_values.to_json(v, k) for k, v in parameters.items() if k not in unsaved
         },
     }
 

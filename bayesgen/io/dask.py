@@ -1,6 +1,6 @@
 """Rows that are spread over many blocks, threads, processes or machines: `fit_dask`."""
 
-import copy
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,7 +51,8 @@ def fit_dask[Classifier: Additive](
 
     Notes
     -----
-    ``MixedNB`` needs ``columns=`` where a block may hold nothing but missing cells of a column.
+    ``MixedNB`` needs ``columns=`` where a block may hold nothing but missing cells of a column of
+    objects that holds numbers elsewhere.
     The predict methods take dask collections too, and return dask arrays.
 
     Examples
@@ -71,57 +72,43 @@ def fit_dask[Classifier: Additive](
         import dask
     except ImportError:
         raise ImportError('fit_dask needs dask: pip install "bayesgen[dask]"') from None
-    refuse_other(clf, "fit_dask")
+    learner = refuse_other(clf, "fit_dask")
     blocks = _blocks(X, y, sample_weight)
     empty = dask.delayed(clone(clf))
     parts = [dask.delayed(_learned)(empty, place, *block) for place, block in enumerate(blocks)]
     while len(parts) > 1:
-        parts = [dask.delayed(_merged)(parts[k : k + _ARITY]) for k in range(0, len(parts), _ARITY)]
+        parts = [
+            dask.delayed(_merged)(empty, parts[k : k + _ARITY])
+            for k in range(0, len(parts), _ARITY)
+        ]
     (found,) = dask.compute(*parts)
     if found is None:
         raise ValueError("X has no rows: there is nothing to learn from")
-    with clf._all_or_nothing():
-        clf._unlearn()
-        arguments = clf.get_params(deep=False)
-        clf.__dict__.update({k: v for k, v in found.__dict__.items() if k not in arguments})
-        clf._settle()
+    clf.fitted_ = learner.settle(found)
     return clf
 
 
-def _learned[Classifier: Additive](
-    clf: Classifier, place: int, X: Any, y: Any, weight: Any
-) -> Classifier | None:
-    """The classifier with the statistics of one block, not settled; None for a block of no rows."""
+def _learned(clf: Additive, place: int, X: Any, y: Any, weight: Any) -> Any:
+    """Statistics of one block; None for a block of no rows."""
     n_rows = X.shape[0]
     if n_rows != len(y):
         raise ValueError(
             f"block {place} of X has {n_rows} rows and that of y has {len(y)}: cut both alike"
         )
-    if not n_rows or (weight is not None and not np.any(weight)):
+    if not n_rows or (weight is not None and not np.any(np.ma.getdata(weight))):
         return None
-    part = copy.copy(clf)
     try:
-        part._absorb(X, y, weight)
+        return clf.__bayesgen_learner__().gather(None, X, y, weight)
     except (ValueError, TypeError) as error:
         if type(error) not in (ValueError, TypeError):
             raise
         raise type(error)(f"block {place} (its rows count from 0): {error}") from None
-    return part
 
 
-def _merged[Classifier: Additive](
-    parts: Sequence[Classifier | None],
-) -> Classifier | None:
-    """One classifier with the statistics of all; None if there are none."""
-    out: Classifier | None = None
-    for part in parts:
-        if part is None:
-            continue
-        if out is None:
-            out = copy.copy(part)  # a retried task finds its inputs as they were
-        else:
-            out._merge_statistics(part)
-    return out
+def _merged(clf: Additive, parts: Sequence[Any]) -> Any:
+    """Statistics of all; None if there are none."""
+    there = [part for part in parts if part is not None]
+    return functools.reduce(clf.__bayesgen_learner__().merge, there) if there else None
 
 
 # ---------------------------------------------------------------------------------------- blocks
@@ -170,7 +157,7 @@ def _alongside(value: Any, X: Any, name: str) -> Any:
     from dask.base import is_dask_collection
 
     if not is_dask_collection(value):
-        value = np.asarray(value)
+        value = np.asanyarray(value)  # a mask stays: it is refused, or says what is missing
         if not _is_array(X) or np.isnan(X.shape[0]):
             raise ValueError(
                 f"{name} is in memory, and the blocks of X have unknown sizes: give {name} as a "

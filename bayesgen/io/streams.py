@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.io.additive import Absorbing, Additive, refuse_other
+from bayesgen.io.additive import Additive, Gathered, Learner, refuse_other
 from bayesgen.io.checkpoint import Checkpoint
 from bayesgen.io.json_values import labels_to_json
 from bayesgen.io.progress import row_progress
 from bayesgen.io.sources import OtherSourceError, open_source
 
 
-def fit_stream[Classifier: Absorbing](
+def fit_stream[Classifier: Additive](
     clf: Classifier,
     chunks: Any,
     *,
@@ -94,42 +94,45 @@ def fit_stream[Classifier: Absorbing](
     >>> clf.n_rows_seen_
     12000
     """
-    refuse_other(clf, "fit_stream")
+    learner = refuse_other(clf, "fit_stream")
     source = open_source(chunks, target, sample_weight, _wanted(clf))
     saved = None
     if checkpoint is not None:
         listed = None if classes is None else labels_to_json(np.unique(np.asarray(classes)))
         arguments = {"target": target, "sample_weight": sample_weight, "classes": listed}
         saved = Checkpoint(checkpoint, clf, arguments, every)
-    with clf._all_or_nothing(), row_progress("learning", source.size, progressbar) as advance:
-        clf._unlearn()
-        after = None if saved is None else saved.resume(clf)
+    state: Gathered | None = None
+    with row_progress("learning", source.size, progressbar) as advance:
+        after = None
+        if saved is not None:
+            after, state = saved.resume(clf)
         written = position = after
         try:
             for chunk in source.chunks(after, record=saved is not None):
                 position = chunk.position
-                if chunk.weight is None or np.any(chunk.weight):  # else there is nothing to learn
+                if chunk.weight is None or np.any(
+                    np.ma.getdata(chunk.weight)
+                ):  # else there is nothing to learn
                     with _blamed_on(chunk.place):
-                        first = not hasattr(clf, "stats_")
-                        X = chunk.X if target is None else clf._of_table(chunk.X)
-                        clf._absorb(X, chunk.y, chunk.weight, classes)
-                        if first:
-                            _settle_so_far(
-                                clf, classes
-                            )  # bad arguments show now, not after the last row
+                        first = state is None
+                        X = chunk.X if target is None else learner.reader.of_table(chunk.X)
+                        state = learner.gather(state, X, chunk.y, chunk.weight, classes)
+                        if first:  # bad arguments show now, not after the last row
+                            _settled_so_far(learner, state, classes)
                     if saved is not None and saved.due():
-                        saved.write(_settle_so_far(clf, classes), position)
+                        saved.write(clf, _settled_so_far(learner, state, classes), position)
                         written = position
-                    advance(chunk.done, clf.n_rows_seen_)
+                    advance(chunk.done, 0 if state is None else state.n_rows)
         except OtherSourceError as error:
             if saved is None:
                 raise
             raise saved.other(error) from None
-        if not hasattr(clf, "stats_"):
+        if state is None:
             raise ValueError("chunks holds no rows: there is nothing to learn from")
-        clf._settle()
+        fitted = learner.settle(state)
         if saved is not None and position is not None and position is not written:
-            saved.write(clf, position)
+            saved.write(clf, fitted, position)
+    clf.fitted_ = fitted
     return clf
 
 
@@ -141,18 +144,18 @@ def _wanted(clf: Additive) -> str:
     return "cells" if tags.allow_nan else "documents"
 
 
-def _settle_so_far[Classifier: Absorbing](clf: Classifier, classes: Any) -> Classifier:
-    """The posterior of the rows so far; what they are warned of may be over with the next ones."""
+def _settled_so_far(learner: Learner, state: Any, classes: Any) -> Any:
+    """The fit to the rows so far; what they are warned of may be over with the next ones."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return clf._settle()
+            return learner.settle(state)
     except ValueError as error:
         if classes is not None or "broadcast" not in str(error):
             raise
         raise ValueError(
-            f"{error}. So far there are the classes {clf.classes_.tolist()}: if others come later, "
-            "name them all in classes="
+            f"{error}. So far there are the classes {state.classes.tolist()}: if others come "
+            "later, name them all in classes="
         ) from None
 
 

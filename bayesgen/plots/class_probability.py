@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesgen.encoding.labels import codes_of
 from bayesgen.encoding.tables import n_rows
 from bayesgen.plots.style import HAIR, INK, Look, canvas, checked_axes, legend_beside, look, percent
 
@@ -61,7 +62,7 @@ def plot_class_probability(
     if classes is None:
         shown = [1] if n_classes == 2 else list(range(n_classes))
     else:
-        shown = [int(k) for k in clf._codes_of(list(classes))]
+        shown = [int(k) for k in codes_of(list(classes), clf.classes_)]
     if names is None:
         names = list(X.index) if hasattr(X, "index") and hasattr(X, "columns") else range(n)
     if len(names) != n:

@@ -271,7 +271,7 @@ def _whole_numbers(clf: Any, n_features: int) -> Array | None:
     if prior is None or prior.family.discriminative:
         return None
     rng = np.random.default_rng(0)
-    x = clf._fitted().simulate(rng, 50, None, False)[0]
+    x = clf.fitted_.posterior.simulate(rng, 50, None, False)[0]
     if not hasattr(x, "shape") or len(x.shape) != 2 or x.shape[1] != n_features:
         return np.zeros(n_features, dtype=bool)
     cells = np.asarray(x.toarray() if hasattr(x, "toarray") else x, dtype=np.float64)

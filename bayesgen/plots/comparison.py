@@ -33,7 +33,12 @@ def plot_comparison(
         score is minus infinity has no point, but a word.
     """
     checked_axes(ax, figsize)
-    table = comparison.table
+    table = getattr(comparison, "table", None)
+    if table is None:
+        raise TypeError(
+            "plot_comparison draws what bg.compare_models(models, X, y) returns, got a "
+            f"{type(comparison).__name__}"
+        )
     names = [str(name) for name in table["model"].values]
     gap, se = table["elpd_diff"].values, np.nan_to_num(table["dse"].values)
     place = np.arange(len(names))

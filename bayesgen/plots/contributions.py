@@ -50,6 +50,11 @@ def plot_contributions(
     matplotlib.axes.Axes
     """
     checked_axes(ax, figsize)
+    if "mean_intercept" not in getattr(table, "data_vars", ()):
+        raise TypeError(
+            "plot_contributions draws what clf.explain(X) returns, got a "
+            f"{type(table).__name__}: plot_contributions(clf.explain(X), row)"
+        )
     n = table.sizes["obs_id"]
     if not -n <= row < n:
         raise ValueError(f"row must be a position among the {n} of the table, got {row!r}")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesgen.encoding.binned import BinnedTable
+from bayesgen.encoding.labels import codes_of
 from bayesgen.families.capabilities import GivenRows
 from bayesgen.numerics.special import Array
 from bayesgen.plots.columns import Feature, Rows, cells_of, draw_names
@@ -18,7 +19,7 @@ from bayesgen.plots.style import (
     percent,
     refuse_other_labels,
 )
-from bayesgen.posterior.of_classifier import fitted_posterior
+from bayesgen.posterior.fitted import fitted_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,8 +80,9 @@ def plot_densities(
     simulated from each class, which the title says.
     """
     checked_axes(ax, figsize)
-    own = fitted_posterior(clf, "plot_densities")
-    clf._refuse_if_discriminative("plot_densities")
+    fitted = fitted_of(clf, "plot_densities")
+    own = fitted.posterior
+    fitted.refuse_if_discriminative("plot_densities")
     if len(mass) != 2 or not 0 < mass[0] < mass[1] < 1:
         raise ValueError(f"mass must be two rising probabilities, got {mass!r}")
     rows = Rows(clf, X)
@@ -96,7 +98,7 @@ def plot_densities(
                 f"the counts of column {one.name!r} are modelled given the total of their row: "
                 "there is no density of one column; bg.top_words shows what words say"
             )
-    codes = range(len(clf.classes_)) if classes is None else clf._codes_of(list(classes))
+    codes = range(len(clf.classes_)) if classes is None else codes_of(list(classes), clf.classes_)
     shown = [int(k) for k in codes]
     names = rows.codes(j)
     exact = names is None or not isinstance(getattr(clf, "encoder_", None), BinnedTable)
@@ -105,13 +107,13 @@ def plot_densities(
     rng, n = np.random.default_rng(0), _SIMULATED
     of_draws = [] if p and names is not None else shown
     drawn = {k: cells_of(own.simulate(rng, n, np.full(n, k), False)[0], j) for k in of_draws}
-    at = None if y is None else clf._codes_of(np.asarray(y))
+    at = None if y is None else codes_of(y, clf.classes_)
     with canvas(ax, figsize, (7.2, max(3.6, 0.22 * (len(shown) + 3)))) as ax:
         if names is not None:
             share = {k: _shares(x.astype(int), len(names)) for k, x in drawn.items()}
             seen = None
             if at is not None:
-                own_codes = cells_of(clf._encoded(X), j)
+                own_codes = cells_of(fitted.encoded(X), j)
                 known = own_codes >= 0
                 seen = {
                     k: _shares(own_codes[known & (at == k)].astype(int), len(names)) for k in shown

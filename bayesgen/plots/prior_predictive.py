@@ -6,6 +6,8 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.datatree.groups import as_long
+from bayesgen.encoding.labels import codes_of
+from bayesgen.inference.trees import draw_prior
 from bayesgen.numerics.special import Array, softmax
 from bayesgen.plots.columns import Rows, cells_of, draw_names
 from bayesgen.plots.style import (
@@ -21,7 +23,7 @@ from bayesgen.plots.style import (
     percent,
     refuse_other_labels,
 )
-from bayesgen.posterior.of_classifier import fitted_posterior
+from bayesgen.posterior.fitted import Fitted, fitted_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -142,18 +144,18 @@ def _plot(
     checked_axes(ax, figsize)
     if not isinstance(draws, int | np.integer) or draws < 1:
         raise ValueError(f"draws must be an integer >= 1, got {draws!r}")
-    own = fitted_posterior(clf, f"plot of the {source} predictive")
+    fitted = fitted_of(clf, f"plot of the {source} predictive")
     names = feature_names(clf) if hasattr(clf, "n_features_in_") else []
     j = feature_index(clf, feature) if names else 0
-    encoded = clf._encode(clf._read(X, reset=False))
+    encoded = fitted.read(X).encoded
     if isinstance(encoded, list) or not hasattr(encoded, "shape") or len(encoded.shape) != 2:
         raise TypeError(f"{type(clf).__name__} reads sequences: there are no columns to draw")
     refuse_other_labels(clf, y, encoded.shape[0])
-    codes = clf._codes_of(np.asarray(y))
+    codes = codes_of(y, clf.classes_)
     rng = np.random.default_rng(random_state)
-    family = own.prior.family if source == "prior" else own.model.family
-    theta = _theta(clf, own, rng, draws, source)
-    k = None if label is None else int(clf._codes_of(label))
+    family = fitted.posterior.prior.family if source == "prior" else fitted.family
+    theta = _theta(fitted, rng, draws, source)
+    k = None if label is None else int(codes_of(label, clf.classes_))
     mine = np.ones(len(codes), dtype=bool) if k is None else codes == k
     categories: list[str] | None = None
     if family.discriminative:
@@ -185,16 +187,11 @@ def _plot(
     return ax
 
 
-def _theta(
-    clf: Any, own: Any, rng: np.random.Generator, draws: int, source: str
-) -> dict[str, Array]:
+def _theta(fitted: Fitted, rng: np.random.Generator, draws: int, source: str) -> dict[str, Array]:
     """{name: (draws, *dims)} of the prior or the posterior."""
     if source == "prior":
-        found: dict[str, Array] = (
-            clf.prior_.draw(rng, draws) if clf._conjugate() else clf._draw_prior(rng, draws)
-        )
-        return found
-    return {name: value[0] for name, value in own.draw(rng, draws, 1).items()}
+        return draw_prior(fitted, rng, draws)
+    return {name: value[0] for name, value in fitted.posterior.draw(rng, draws, 1).items()}
 
 
 def _draw_lines(

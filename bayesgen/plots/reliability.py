@@ -142,7 +142,7 @@ def plot_reliability(
         raise ValueError(f"bins must be an integer >= 1, got {bins!r}")
     several = clf if isinstance(clf, Mapping) else {"": clf}
     classes = _common_classes(several, y)
-    codes = codes_of(np.asarray(y), classes)
+    codes = codes_of(y, classes)
     n = len(codes) if X is None else n_rows(X)
     if codes.shape != (n,):
         raise ValueError(f"X has {n} rows, but y has shape {np.shape(y)}")

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesgen.encoding.labels import codes_of
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import Method
 from bayesgen.numerics.special import Array
@@ -73,7 +74,7 @@ def plot_section(
     rows = Rows(clf, X)
     refuse_other_labels(clf, y, rows.table.n_rows)
     one = rows.feature(feature)
-    k = len(clf.classes_) - 1 if label is None else int(clf._codes_of(label))
+    k = len(clf.classes_) - 1 if label is None else int(codes_of(label, clf.classes_))
     held = rows.typical(at)
     with canvas(ax, figsize, (7.2, 3.6)) as ax:
         _draw(ax, clf, rows, one, held, k, y, plug_in, prob)
@@ -176,7 +177,7 @@ def plot_effects(
         raise ValueError(f"most must be an integer >= 1, got {most!r}")
     rows = Rows(clf, X)
     refuse_other_labels(clf, y, rows.table.n_rows)
-    k = len(clf.classes_) - 1 if label is None else int(clf._codes_of(label))
+    k = len(clf.classes_) - 1 if label is None else int(codes_of(label, clf.classes_))
     held = rows.typical(at)
     features = [rows.feature(j) for j in range(len(rows.names))]
     p = [clf.predict_proba(rows.along(one, held))[:, k] for one in features]

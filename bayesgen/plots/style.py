@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from bayesgen.encoding.labels import codes_of
 from bayesgen.families.names import Method
 
 if TYPE_CHECKING:
@@ -140,8 +141,8 @@ def percent(prob: float) -> str:
 
 def feature_names(clf: Any) -> list[str]:
     """Of the columns of X."""
-    if hasattr(clf, "_feature_names"):
-        return [str(name) for name in clf._feature_names()]
+    if hasattr(clf, "fitted_"):
+        return [str(name) for name in clf.fitted_.feature_names]
     named = getattr(clf, "feature_names_in_", None)  # of a pool
     return [f"x{j}" for j in range(clf.n_features_in_)] if named is None else [*map(str, named)]
 
@@ -167,5 +168,5 @@ def rows_like(X: Any, values: Any) -> Any:
 
 def refuse_other_labels(clf: Any, y: Any, n: int) -> None:
     """Raise if `y` is not one known label for each of n rows."""
-    if y is not None and clf._codes_of(np.asarray(y)).shape != (n,):
+    if y is not None and codes_of(y, clf.classes_).shape != (n,):
         raise ValueError(f"X has {n} rows, but y has shape {np.shape(y)}")

@@ -1,9 +1,11 @@
 """Three classes: each row's probabilities as a point of the simplex, its posterior as a cloud."""
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesgen.encoding.labels import codes_of
 from bayesgen.encoding.tables import n_rows
 from bayesgen.numerics.special import Array
 from bayesgen.plots.style import HAIR, INK, MUTED, canvas, checked_axes, colour, refuse_other_labels
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
+_LINE, _LINES = 16, 3  # letters of a line of a class name at a corner, and lines
 _CLOUDS = 25  # rows with clouds; more of them hide each other
 
 
@@ -58,7 +61,7 @@ def plot_ternary(
     options = {"class_prior": class_prior, "posterior": posterior}
     options = {name: value for name, value in options.items() if value is not None}
     p = np.asarray(clf.predict_proba(X, **options))
-    codes = p.argmax(axis=1) if y is None else clf._codes_of(np.asarray(y))
+    codes = p.argmax(axis=1) if y is None else codes_of(y, clf.classes_)
     if draws is None:
         draws = 200 if len(p) <= _CLOUDS else 0
     with canvas(ax, figsize, (5.6, 4.7)) as ax:
@@ -98,7 +101,8 @@ def _simplex(ax: "Axes", classes: Array) -> None:
         ax.plot(*np.stack([centre, middle]).T, color=INK, lw=0.9, zorder=1)
     for k, (ha, va) in enumerate((("right", "top"), ("left", "top"), ("center", "bottom"))):
         x, y = _CORNERS[k] + 0.04 * (_CORNERS[k] - centre)
-        ax.text(x, y, str(classes[k]), color=colour(k), ha=ha, va=va, weight="bold", size=11)
+        name = _written(str(classes[k]))
+        ax.text(x, y, name, color=colour(k), ha=ha, va=va, weight="bold", size=11)
     beside = ((0.0, -0.03, "center"), (0.02, 0.0, "left"), (-0.02, 0.0, "right"))
     for a, (dx, dy, ha) in enumerate(beside):  # shares of a class grow along the edge to it
         b = (a + 1) % 3
@@ -107,3 +111,11 @@ def _simplex(ax: "Axes", classes: Array) -> None:
             ax.text(x, y, f"{share:g}", color=colour(b), ha=ha, va="center", size=8)
     ax.set(xlim=(-0.16, 1.16), ylim=(-0.09, 0.95), aspect="equal")
     ax.axis("off")
+
+
+def _written(name: str) -> str:
+    """A name in at most three short lines: a long one would shrink the triangle to a dot."""
+    lines = textwrap.wrap(name, _LINE) or [""]
+    if len(lines) > _LINES:
+        lines = [*lines[: _LINES - 1], lines[_LINES - 1][: _LINE - 1] + "…"]
+    return "\n".join(lines)

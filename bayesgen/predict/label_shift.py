@@ -34,11 +34,12 @@ from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, draw_dirichlet
+from bayesgen.posterior.fitted import fitted_of
 from bayesgen.posterior.monte_carlo import MonteCarloWarning
-from bayesgen.posterior.of_classifier import fitted_posterior
 from bayesgen.predict import from_draws
 from bayesgen.predict import mixture_weights as mixture
 from bayesgen.predict.interval.request import KINDS, IntervalRequest, KindName
+from bayesgen.predict.probabilities import posterior_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -144,7 +145,7 @@ def estimate_class_prior(
     """
     import xarray as xr
 
-    fitted_posterior(clf, "estimate_class_prior")
+    fitted = fitted_of(clf, "estimate_class_prior")
     n_classes = len(clf.classes_)
     _check(theta, method, n_classes, posterior, draws, chains)
     request = IntervalRequest.of(prob, kind)
@@ -162,16 +163,16 @@ def estimate_class_prior(
                 warnings.simplefilter("ignore", MonteCarloWarning)
             joint = clf.predict_joint_log_proba(X, class_prior=even, posterior=averaged)
         f = mixture.relative(np.asarray(joint))  # of dask and xarray too
-        encoded = clf._encode(clf._read(X, reset=False))
+        encoded = fitted.read(X).encoded
     exact = None
     if encoded is None or theta == "integrated":
         exact = mixture.two_components(f[None], alpha, _NODES) if quadrature else None
         result = _integrated(rng, f, alpha, chains, draws, exact)
     elif theta == "updated":
-        result = _updated(rng, clf.model_.family, encoded, alpha, chains, draws)
+        result = _updated(rng, fitted.closed_form.model.family, encoded, alpha, chains, draws)
     else:
-        own = clf._posterior_of(posterior)
-        drawn = own.draw_features(rng, draws, chains)
+        own = posterior_of(fitted, posterior)
+        drawn: Any = own.draw_features(rng, draws, chains)
         result = _drawn(rng, own.model.family, drawn, encoded, alpha, quadrature)
 
     coords = {CLASS: clf.classes_, BOUND: ["lower", "upper"]}
@@ -192,7 +193,7 @@ def estimate_class_prior(
         }
     )
     route = "quadrature" if quadrature else "gibbs"
-    family = type(clf._fitted().model.family).__name__
+    family = type(fitted.family).__name__
     out.attrs |= tree.provenance(family, route, random_state)
     out.attrs |= {"theta": theta, "method": route}
     out.attrs |= {"prior": alpha.tolist(), "rows": f.shape[1]}

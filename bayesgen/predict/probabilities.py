@@ -10,20 +10,93 @@ Three numbers that are not the same:
 The first two are closed forms, or estimates from posterior draws where those are given.
 """
 
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
-from bayesgen.families.errors import refuse_unknown
+from bayesgen.datatree.fit import drawn_posterior
+from bayesgen.encoding.extremes import refuse_large_cells
+from bayesgen.families.errors import UndefinedEstimateError, refuse_unknown
 from bayesgen.families.names import METHODS, Method
 from bayesgen.numerics import kernels
 from bayesgen.numerics.special import Array, log_softmax
+from bayesgen.posterior.fitted import Fitted, Posterior
+from bayesgen.posterior.model import Quantity
+from bayesgen.posterior.monte_carlo import MISSING_WITHOUT_DENSITY, has_gap
+from bayesgen.predict import incomplete
 
 
 def check_method(method: str) -> Method:
     """`method` if it is one of `names.METHODS`, else an error that lists them."""
     refuse_unknown("method", method, METHODS)
     return cast(Method, method)
+
+
+def posterior_of(
+    fitted: Fitted, posterior: Any, method: Method = "posterior_predictive"
+) -> Posterior:
+    """The posterior of the fit, or the draws of a tree of this model's parameters.
+
+    `method`, of whatever will be asked of it, is checked.
+    """
+    if method not in METHODS:
+        check_method(method)
+    return fitted.posterior if posterior is None else drawn_posterior(fitted, posterior)
+
+
+def log_joint(
+    fitted: Fitted,
+    X: Any,
+    method: Method = "posterior_predictive",
+    class_prior: Any = None,
+    posterior: Any = None,
+    quantity: Quantity = "probability",
+) -> Array:
+    """(N, C) log p(y = c, x) of each row on its own; `quantity` is what becomes of it.
+
+    Other arguments are those of `GenerativeClassifier.predict_joint_log_proba`.
+    """
+    own = posterior_of(fitted, posterior, method)
+    if posterior is not None and method in ("map", "mle"):
+        raise ValueError(
+            f"method={method!r} cannot be read from posterior draws; leave `posterior` out, or "
+            "use method='posterior_predictive' or 'posterior_mean'"
+        )
+    weights = fitted.weights_of(class_prior)
+    rows = fitted.read(X)
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):  # what is no number is refused later
+            encoded = rows.as_read
+            joint = incomplete.log_joint(fitted, own, encoded, method, weights, quantity)
+    except UndefinedEstimateError as error:
+        raise error.renamed(fitted.classes, fitted.feature_names) from None
+    # NaN, or a row that no class can produce; the sum costs least and is seldom not finite
+    if not (np.isfinite(joint.sum()) or np.isfinite(joint.max(axis=1)).all()):
+        refuse_large_cells(own.prior.family, rows.encoded, lambda: fitted.feature_names)
+        for row in np.flatnonzero(np.isnan(joint).any(axis=1))[:1]:
+            if has_gap(rows.encoded, row):
+                raise ValueError(f"log p(x) of row {row} is NaN: {MISSING_WITHOUT_DENSITY}")
+    return joint
+
+
+def log_proba(
+    fitted: Fitted, X: Any, method: Method, class_prior: Any = None, posterior: Any = None
+) -> Array:
+    """(N, C) log probabilities of the classes."""
+    return normalised(fitted, log_joint(fitted, X, method, class_prior, posterior), method)
+
+
+def log_joint_of(clf: Any, X: Any, method: Method = "posterior_predictive") -> Array:
+    """(N, C) up to a term that the classes of a row share, of a fitted classifier or a pool."""
+    if hasattr(clf, "fitted_"):
+        return log_joint(clf.fitted_, X, method)
+    found: Array = clf._log_joint(X, method, None, None, "probability")  # of a pool
+    return found
+
+
+def normalised(fitted: Fitted, joint: Array, method: Method) -> Array:
+    """(N, C) log probabilities from log joint densities, which are overwritten."""
+    return log_class_probability(joint, method, fitted.training.inference == "closed form")
 
 
 class ImpossibleRowError(ValueError):

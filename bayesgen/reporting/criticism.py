@@ -84,21 +84,21 @@ def predictive_checks(held: HeldOut) -> Section:
 def _generative(held: HeldOut) -> Any:
     if held.is_pool:
         raise ValueError("a pool of predictives has no density of x; report on its members")
-    if held.clf._family_type.discriminative:
+    if held.clf.prior_.family.discriminative:
         raise ValueError("a discriminative model says nothing of x")
-    return held.clf._fitted()
+    return held.clf.fitted_.posterior
 
 
 def _table(held: HeldOut) -> Array:
     """(n, D) the rows as numbers and codes."""
-    encoded = held.clf._encoded(held.X)
+    encoded = held.clf.fitted_.encoded(held.X)
     if sparse.issparse(encoded) or np.ndim(encoded) != 2 or encoded.dtype.kind not in "fiub":
         raise ValueError("it is of tables of numbers and categories")
     return np.asarray(encoded, dtype=float)
 
 
 def _names(held: HeldOut) -> list[str]:
-    return [shortened(str(name), 40) for name in held.clf._feature_names()]
+    return [shortened(str(name), 40) for name in held.clf.fitted_.feature_names]
 
 
 def _kinds(held: HeldOut) -> list[str]:

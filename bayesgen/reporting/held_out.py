@@ -9,8 +9,11 @@ from scipy import sparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
+from bayesgen.encoding.labels import codes_of
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.predict.interval.request import IntervalRequest
+from bayesgen.predict.leave_one_out import training_rows
+from bayesgen.predict.probabilities import log_joint_of
 from bayesgen.reporting.parts import cell, shortened
 
 _MOST = 20_000  # rows that are scored, where predictions are closed forms
@@ -51,7 +54,7 @@ class HeldOut:
         cls, clf: Any, X: Any, y: Any, training: Any, prob: float | None, max_rows: Any, seed: int
     ) -> "HeldOut":
         """With at most `max_rows` of the rows, drawn at random."""
-        if not hasattr(clf, "_log_joint") or not hasattr(clf, "_codes_of"):
+        if not (hasattr(clf, "fitted_") or hasattr(clf, "_members_")):
             raise TypeError(
                 f"report: {type(clf).__name__} is not a classifier of bayesgen; of a pipeline, "
                 "give the last step and the rows as it was given them"
@@ -64,7 +67,7 @@ class HeldOut:
             raise ValueError("report: X has no rows")
         X = X.tocsr() if sparse.issparse(X) else X  # some other forms have no rows to take
         most = (_MOST if _closed_form(clf) else _MOST_BY_DRAWS) if max_rows is None else max_rows
-        clf._codes_of(labels)  # refuses unknown labels before any work
+        codes_of(labels, clf.classes_)  # refuses unknown labels before any work
         is_training = _are_of_the_fit(clf, X, labels)
         at = np.arange(n)
         if n > most:
@@ -81,7 +84,7 @@ class HeldOut:
     @cached_property
     def codes(self) -> Array:
         """(n,) class codes."""
-        codes: Array = self.clf._codes_of(self.y)
+        codes: Array = codes_of(self.y, self.clf.classes_)
         return codes
 
     @cached_property
@@ -92,7 +95,7 @@ class HeldOut:
     @cached_property
     def p(self) -> Array:
         """(n, C) predictive probabilities; 0 for a row that no class can have made."""
-        joint = self.clf._log_joint(self.X, "posterior_predictive", None, None, "probability")
+        joint = log_joint_of(self.clf, self.X)
         with np.errstate(invalid="ignore"):
             return np.nan_to_num(np.exp(log_softmax(np.asarray(joint))))
 
@@ -109,7 +112,7 @@ class HeldOut:
 
     def label(self, value: Any) -> str:
         """One of the classes, as text."""
-        return self.labels[int(self.clf._codes_of([value])[0])]
+        return self.labels[int(codes_of([value], self.clf.classes_)[0])]
 
     @property
     def is_pool(self) -> bool:
@@ -121,9 +124,9 @@ class HeldOut:
         """(C,) of the classifier; of a discriminative one the frequencies in these rows."""
         if self.is_pool:
             return np.exp(self.clf._log_frequencies())
-        if self.clf._family_type.discriminative:
+        if self.clf.prior_.family.discriminative:
             return np.bincount(self.codes, minlength=len(self.labels)) / self.n
-        return np.asarray(self.clf._fitted().class_weights())
+        return np.asarray(self.clf.fitted_.posterior.class_weights())
 
     def rows(self, at: Any) -> Any:
         """Some of the rows, as X has them."""
@@ -166,7 +169,7 @@ def _are_of_the_fit(clf: Any, X: Any, y: Array) -> bool:
     if getattr(clf, "n_rows_seen_", None) != n or not hasattr(clf, "stats_"):
         return False
     try:
-        clf._training_rows(X, y, None, False)
+        training_rows(clf.fitted_, X, y)
     except ValueError:
         return False
     return True

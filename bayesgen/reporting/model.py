@@ -75,7 +75,7 @@ def influence(held: HeldOut) -> Section:
     if held.is_pool or getattr(clf, "inference_", "") != "closed form":
         raise ValueError("the prior is changed without a new fit only where there is a closed form")
     at = held.some(_INFLUENCE_ROWS)
-    encoded, codes = clf._encoded(held.rows(at)), held.codes[at]
+    encoded, codes = clf.fitted_.encoded(held.rows(at)), held.codes[at]
     base = _log_p(clf, clf.model_, encoded)
     rows, data = [], {}
     for degree in _DEGREES:
@@ -126,7 +126,7 @@ def influence(held: HeldOut) -> Section:
 
 
 def _log_p(clf: Any, model: Any, encoded: Any) -> Array:
-    joint = replace(clf._fitted(), model=model).log_joint(encoded, quantity="probability")
+    joint = replace(clf.fitted_.posterior, model=model).log_joint(encoded, quantity="probability")
     return np.asarray(log_softmax(joint))
 
 

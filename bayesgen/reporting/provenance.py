@@ -5,7 +5,7 @@ import sys
 from datetime import UTC, datetime
 from importlib import metadata
 
-from bayesgen.estimators.estimator import package_version
+from bayesgen.estimators.saving import package_version
 from bayesgen.reporting.held_out import HeldOut
 from bayesgen.reporting.parts import Section, Table, count, share
 

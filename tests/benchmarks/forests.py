@@ -51,7 +51,7 @@ SIZES = ("two thirds", "20 per class")
 
 def tan(X, y):
     """(D, D) edges of the tree of the largest mutual information of pairs given the class."""
-    codes = MODELS["naive"](X, y).fit(X, y)._encoded(X)
+    codes = MODELS["naive"](X, y).fit(X, y).fitted_.encoded(X)
     n = codes.shape[1]
     information = np.zeros((n, n))
     for u in range(n):

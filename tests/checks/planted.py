@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import bayesgen as bg
-from bayesgen.estimators.base import GenerativeClassifier
+from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.columns import Columns
 from bayesgen.families.conjugate.dirichlet_categorical import DirichletCategorical

@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 import bayesgen as bg
-from bayesgen.inference.closed_form import NoClosedFormError
+from bayesgen.families.errors import NoClosedFormError
 from tests.estimators.cases import CASES, sample
 from tests.selection import crossed
 
@@ -45,7 +45,7 @@ def test_change_is_that_of_refits(name, weighted):
     weight = np.random.default_rng(1).choice([0.5, 1.0, 2.0], size=21) if weighted else None
     clf = CASES[name].make().fit(X, y, sample_weight=weight)
     found = bg.row_influence(clf, X, y, weight)
-    rows, w = clf._encoded(X), np.ones(21) if weight is None else weight
+    rows, w = clf.fitted_.encoded(X), np.ones(21) if weight is None else weight
     all_scores = label_scores(clf, rows, codes, w, [])
     np.testing.assert_allclose(
         np.log(found["probability"]), [*all_scores.values()], rtol=1e-8, atol=1e-12

@@ -13,7 +13,7 @@ from sklearn.base import clone
 import bayesgen as bg
 from bayesgen.checks import validate as module
 from bayesgen.checks.quantities import off_diagonal_score
-from bayesgen.estimators.posterior import Posterior
+from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.families.capabilities import ThetaDensity
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
 from tests.checks.planted import CLASSIFIERS, DRAWN, EXACT, RNG, Y
@@ -35,7 +35,7 @@ def draws_in_place_of_nuts(monkeypatch: Any, clf: Any, X: Any, y: Any) -> None:
     tree = clone(clf).fit(X, y).draw_posterior(1000, 4, 3, groups=())
     diverging = np.zeros((4, 1000), dtype=bool)
     tree["sample_stats"] = xr.Dataset({"diverging": (("chain", "draw"), diverging)})
-    monkeypatch.setattr(Posterior, "sample_posterior", lambda *_, **__: tree.copy())
+    monkeypatch.setattr(GenerativeClassifier, "sample_posterior", lambda *_, **__: tree.copy())
 
 
 def cases(errors: Any, fast: int | None = None) -> list[Any]:

@@ -15,7 +15,7 @@ from bayesgen.checks.coherence import contradictions
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
-from bayesgen.inference.closed_form import NoClosedFormError
+from bayesgen.families.errors import NoClosedFormError
 from bayesgen.posterior.model import ClassModel
 from tests.predict.interval.against_nuts import percentile_errors
 from tests.selection import rest_is_slow
@@ -168,7 +168,7 @@ def formula(clf: Any, data: Any, weight: Any = None) -> tuple[str, ...]:
 
 
 def of(fitted: Any, data: Any, y: Any, weight: Any = None) -> tuple[str, ...]:
-    rows, codes = fitted._encoded(data), fitted._codes_of(y)
+    rows, codes = fitted.fitted_.encoded(data), fitted.fitted_.codes_of(y)
     parts = fitted.prior_, fitted.model_, fitted.stats_
     return contradictions(*parts, rows, codes, weight, fitted.classes_.tolist())
 
@@ -254,7 +254,7 @@ class Exact:
     """Draws of the closed form in place of NUTS: what the verdict does if both are right."""
 
     def __init__(self, monkeypatch: Any, wrong: Any = None) -> None:
-        from bayesgen.estimators.posterior import Posterior
+        from bayesgen.estimators.classifier import GenerativeClassifier
 
         def sample(self: Any, draws: int, tune: int, chains: int, seed: int, *_: Any, **__: Any):
             tree = self.draw_posterior(draws, chains, seed, groups=())
@@ -263,7 +263,7 @@ class Exact:
             tree["sample_stats"] = stats
             return wrong(tree) if wrong else tree
 
-        monkeypatch.setattr(Posterior, "sample_posterior", sample)
+        monkeypatch.setattr(GenerativeClassifier, "sample_posterior", sample)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import shutil
 from pathlib import Path
 from unittest.mock import Mock
@@ -12,7 +13,6 @@ import pytest
 
 import bayesgen as bg
 from bayesgen.encoding.suspects import ColumnWarning
-from bayesgen.io import storage
 from tests.cli.test_cli import LANGUAGES, PENGUINS, leftovers, penguin_model, refused, run
 
 __all__ = ["penguin_model"]  # the fixture
@@ -122,7 +122,7 @@ def test_report_never_writes_over_its_inputs(penguin_model, tmp_path, monkeypatc
     assert "does not end in" in refused("report", model, data, "-t", "species", "-o", "r.pdf")
     assert "kind" in refused("report", model, data, "-t", "kind", "-o", tmp_path / "r.html")
     full = OSError(errno.ENOSPC, "No space left on device")
-    monkeypatch.setattr(storage, "_flush", Mock(side_effect=full))
+    monkeypatch.setattr(os, "fsync", Mock(side_effect=full))
     page = ("-t", "species", "-o", tmp_path / "r.json", "--max-rows", 20)
     said = refused("report", model, data, *page)
     assert f"cannot write {tmp_path / 'r.json'}: No space left on device" in said

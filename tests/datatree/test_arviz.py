@@ -60,11 +60,11 @@ class Case:
 
     @cached_property
     def encoded(self) -> Any:
-        return self.fitted._encode(self.fitted._read(self.X, reset=False))
+        return self.fitted.fitted_.read(self.X).encoded
 
     @cached_property
     def codes(self) -> np.ndarray:
-        return self.fitted._codes_of(self.y)
+        return self.fitted.fitted_.codes_of(self.y)
 
     @cached_property
     def tree(self) -> Any:

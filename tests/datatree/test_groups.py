@@ -86,7 +86,7 @@ class Case:
 
     @cached_property
     def encoded(self) -> Any:
-        return self.fitted._encode(self.fitted._read(self.X, reset=False))
+        return self.fitted.fitted_.read(self.X).encoded
 
     @cached_property
     def tree(self) -> Any:

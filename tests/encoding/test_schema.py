@@ -71,12 +71,16 @@ def test_dtypes_decide_before_values():
     )
 
 
-def test_a_column_of_missing_objects_needs_a_kind():
+def test_a_column_of_missing_objects_is_left_out():
     X = pl.DataFrame({"a": [1, 2], "b": [None, None]})
-    with pytest.raises(
-        ValueError, match=r"column 'b' holds nothing but missing cells.*name it in columns="
-    ):
-        TableSchema.learn(X)
+    schema = TableSchema.learn(X)
+    assert schema.kinds == ("gaussian", "categorical")
+    assert schema.categories.values == ((),)
+    new = pl.DataFrame({"a": [1, 2], "b": ["x", None]})
+    np.testing.assert_array_equal(schema.encode(new), [[1, NAN], [2, NAN]])
+    assert schema.relearn(new).categories.values == (("x",),)
+    with pytest.raises(ValueError, match=r"column 'b' held nothing .*name its kind in columns="):
+        schema.relearn(pl.DataFrame({"a": [1, 2], "b": [0.5, None]}))
     schema = TableSchema.learn(X, {"gaussian": ["a", "b"]})
     np.testing.assert_array_equal(schema.encode(X), [[1, NAN], [2, NAN]])
 

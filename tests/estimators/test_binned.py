@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import bayesgen as bg
+from bayesgen.predict import incomplete
 from tests.graphs import PYTHON
 from tests.selection import rest_is_slow
 
@@ -153,8 +154,8 @@ def test_super_parents_sum_over_missing_cells_in_closed_form(n, weights):
     rows = codes[:4].astype(str).astype(object)
     for i, gaps in enumerate(([1], [0, 3, 4], [0, 1, 2, 4], range(6))):
         rows[i, list(gaps)] = None
-    own, encoded = clf._fitted(), clf._encode(pd.DataFrame(rows))
-    each = [own.log_joint(clf._completions(row, 0)) for row in encoded]
+    own, encoded = clf.fitted_.posterior, clf.fitted_.read(pd.DataFrame(rows)).encoded
+    each = [own.log_joint(incomplete.completions(clf.fitted_, row, 0)) for row in encoded]
     expected = [np.logaddexp.reduce(values, axis=0) for values in each]
     np.testing.assert_allclose(clf.predict_joint_log_proba(rows), expected, rtol=1e-12)
     p = np.array([0.2, 0.3, 0.5])
@@ -174,14 +175,50 @@ def test_super_parents_of_many_missing_cells(n):
     np.testing.assert_allclose(np.logaddexp(one, two), both, rtol=1e-12)
 
 
-def test_too_many_missing_cells_are_refused():
+@pytest.mark.parametrize("structure", ["average", "tree", "map"])
+def test_forests_sum_over_many_missing_cells(structure, monkeypatch):
     rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.integers(2, size=(30, 14)).astype(bool))
-    clf = bg.TreeAugmentedNB().fit(X, np.arange(30) % 2)
-    row = X[:1].astype(object)
-    row.iloc[0, :13] = None
-    with pytest.raises(ValueError, match="8192 completions"):
-        clf.predict(row)
+    z, y = rng.integers(3, size=80), np.arange(80) % 2
+    X = np.where(rng.random((80, 7)) < 0.7, z[:, None], rng.integers(3, size=(80, 7)))
+    clf = bg.TreeAugmentedNB(structure=structure).fit(X.astype(str), y)
+    rows = X[:6].astype(str).astype(object)
+    for i, row in enumerate(rows):
+        row[rng.choice(7, size=1 + i, replace=False)] = None
+    own, encoded = clf.fitted_.posterior, clf.fitted_.read(pd.DataFrame(rows)).encoded
+    each = [own.log_joint(incomplete.completions(clf.fitted_, row, 0)) for row in encoded]
+    expected = np.array([np.logaddexp.reduce(values, axis=0) for values in each])
+    exact = clf.predict_joint_log_proba(rows)
+    np.testing.assert_allclose(exact, expected, rtol=1e-11)
+    monkeypatch.setattr(incomplete, "_STEPS", 0)  # all by draws of forests
+    _, error = own.model.family.log_predictive_of_known(encoded)
+    drawn = clf.predict_joint_log_proba(rows)
+    if structure != "average":
+        assert not error.any()
+        np.testing.assert_allclose(drawn, expected, rtol=1e-11)
+        return
+    assert (np.abs(drawn - expected) <= 5 * error + 1e-10).all()
+    assert error.max() < 0.03
+    mle = [own.log_joint(incomplete.completions(clf.fitted_, row, 0), "mle") for row in encoded]
+    expected = [np.logaddexp.reduce(values, axis=0) for values in mle]
+    np.testing.assert_allclose(clf.predict_joint_log_proba(rows, method="mle"), expected)
+
+
+def test_a_default_forest_refuses_no_row_of_its_columns():
+    rng = np.random.default_rng(0)
+    z, y = rng.integers(4, size=60), np.arange(60) % 3
+    X = np.where(rng.random((60, 12)) < 0.5, z[:, None], rng.integers(4, size=(60, 12)))
+    clf = bg.TreeAugmentedNB().fit(X.astype(str), y)
+    rows = X[:3].astype(str).astype(object)
+    rows[0, :11], rows[1, :11], rows[2] = None, "never seen", None  # 4 million completions
+    p = clf.predict_proba(rows)
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    np.testing.assert_array_equal(p[0], clf.predict_proba(rows[:1])[0])
+    np.testing.assert_allclose(p[2], own_weights(clf), atol=1e-12)
+
+
+def own_weights(clf):
+    alpha = clf.model_.alpha
+    return alpha / alpha.sum()
 
 
 def test_a_category_of_its_own_for_missing_cells():

@@ -137,7 +137,7 @@ def test_documents_are_known_by_their_tokens():
 
     texts = ["one fish two fish", "red fish blue fish", "one fish two fish", "fish two fish one"]
     clf = bg.MarkovNB(prior="loo").fit(texts, [0, 1, 0, 1])
-    keys = label_score._keys(clf._encoded(texts))
+    keys = label_score._keys(clf.fitted_.encoded(texts))
     assert keys[0] == keys[2]
     assert len(set(keys)) == 3
 

@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 
 import bayesgen as bg
-from bayesgen.inference.closed_form import NoClosedFormError
+from bayesgen.families.errors import NoClosedFormError
 
 RNG = np.random.default_rng(8)
 N = 120
@@ -101,6 +101,6 @@ def test_neither_unfitted_nor_by_nuts():
     with pytest.raises(ValueError, match="not fitted yet"):
         bg.GaussianNB().forget(REAL, Y)
     clf = bg.GaussianNB().fit(REAL, Y)
-    clf.inference_ = "nuts"
+    clf.fitted_ = clf.fitted_.with_training(inference="nuts")
     with pytest.raises(NoClosedFormError, match="forget works on sufficient statistics"):
         clf.forget(REAL[:1], Y[:1])

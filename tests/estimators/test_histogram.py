@@ -9,7 +9,7 @@ from scipy.integrate import quad
 from scipy.stats import expon, uniform
 
 import bayesgen as bg
-from bayesgen.inference.closed_form import NoClosedFormError
+from bayesgen.families.errors import NoClosedFormError
 
 EDGES = [[0.0, 1.0, 3.0], [-1.0, 2.0]]
 

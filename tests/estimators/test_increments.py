@@ -65,12 +65,13 @@ def test_integer_weights_are_repeated_rows_and_weight_zero_is_no_row(case):
     assert weighted.classes_.tolist() == ["ash", "birch"]
     rows = np.repeat(np.arange(len(y)), weight)
     repeated = case.make().fit(take(X, rows), y[rows])
-    repeated.n_rows_seen_ = weighted.n_rows_seen_ = 0
+    for each in (repeated, weighted):
+        each.fitted_ = each.fitted_.with_training(n_rows=0)
     assert_same(weighted, repeated, X, case.tol)
     parts = case.make()
     for rows in np.array_split(np.arange(len(y)), 3):
         parts.partial_fit(take(X, rows), y[rows], sample_weight=weight[rows].tolist())
-    parts.n_rows_seen_ = 0
+    parts.fitted_ = parts.fitted_.with_training(n_rows=0)
     assert_same(parts, weighted, X, case.tol)
 
 

@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_iris, load_wine
 
 import bayesgen as bg
-from bayesgen.inference.closed_form import NoClosedFormError
+from bayesgen.families.errors import NoClosedFormError
 
 MIXED = ["island", "bill_length_mm", "sex"]
 
@@ -27,7 +27,7 @@ def refit(clf, X, y, rows, weight=None):
     """(n, C) under fresh clones whose prior is the fitted one: it was scaled by all rows."""
     others = np.setdiff1d(np.arange(len(y)), rows)
     model = clf.prior_
-    X, codes = clf._encoded(X), clf._codes_of(y)
+    X, codes = clf.fitted_.encoded(X), clf.fitted_.codes_of(y)
     w = np.ones(len(y)) if weight is None else weight
     posterior = model.update(model.stats(X[others], codes[others], len(clf.classes_), w[others]))
     return posterior.family.log_predictive(X[rows]) + np.log(posterior.mean_weights())

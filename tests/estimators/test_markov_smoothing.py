@@ -86,7 +86,7 @@ def test_leave_one_out_is_a_refit_under_the_same_prior(smoothing, weighted):
     weight = RNG.choice([0.0, 0.5, 2.0], size=48) if weighted else np.ones(48)
     clf = made(smoothing).fit(TEXTS, LABELS, sample_weight=weight)
     found = clf.loo_log_joint(TEXTS, LABELS, weight)
-    prior, X, codes = clf.prior_, clf._encoded(TEXTS), clf._codes_of(LABELS)
+    prior, X, codes = clf.prior_, clf.fitted_.encoded(TEXTS), clf.fitted_.codes_of(LABELS)
     for i in range(0, 48, 5):
         others = np.delete(np.arange(48), i)
         stats = prior.stats(X[others], codes[others], 3, weight[others])
@@ -185,6 +185,15 @@ def test_arguments_that_do_not_fit(arguments, message):
 def test_a_base_names_tokens_and_what_is_outside():
     clf = made("context_tree", base={"a": 3.0, "b": 2.0, None: 1.0}).fit(TEXTS, LABELS)
     np.testing.assert_allclose(clf.prior_.family.base[0], np.array([1, 3, 2, 1, 1]) / 8)
+
+
+def test_perplexity_takes_one_label_or_one_for_each_document():
+    clf = bg.MarkovNB().fit(["ab", "ba", "bb"], [0, 1, 1])
+    rows = ["ab", "ba", "a"]
+    np.testing.assert_array_equal(clf.perplexity(rows, 1), clf.perplexity(rows, [1, 1, 1]))
+    for y in ([0, 1], [1], [[0, 1, 1]]):
+        with pytest.raises(ValueError, match="X has 3 documents, and y has shape"):
+            clf.perplexity(rows, y)
 
 
 def test_dirichlet_perplexity_of_unknown_tokens_is_marked_and_no_other():

@@ -120,7 +120,7 @@ def test_coefficients_predict_and_select(name):
         (bg.GaussianNB(), "coef_", "quadratic.*estimates"),
         (bg.QuadraticDiscriminant(), "coef_", "LinearDiscriminant is linear"),
         (bg.GaussianNB(nu0=1.0), "var_", "estimates"),
-        (bg.GaussianNB(), "covariance_", "no attribute"),
+        (bg.GaussianNB(), "covariance_", "no parameter of NormalInverseGamma"),
     ],
 )
 def test_attributes_that_do_not_exist_say_what_does(clf, attribute, what):

@@ -17,9 +17,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import bayesgen as bg
 from bayesgen.estimators import ESTIMATORS
 from bayesgen.estimators.sampled.classifier import SampledClassifier
-from bayesgen.families.errors import UndefinedEstimateError
+from bayesgen.families.errors import NoClosedFormError, UndefinedEstimateError
 from bayesgen.inference import nuts as mcmc
-from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.inference.diagnostics import Diagnosis
 from tests.selection import rest_is_slow
 
@@ -182,7 +181,7 @@ def test_contributions_add_up_or_are_refused(name):
 @some_estimators
 def test_new_rows(name):
     clf, X = fitted(name)
-    if clf._make_family().discriminative:
+    if clf.prior_.family.discriminative:
         with pytest.raises(NotImplementedError, match="says nothing of x"):
             clf.simulate(3)
         assert not hasattr(clf, "score_samples")
@@ -207,7 +206,7 @@ def test_groups_for_arviz(name):
     clf, X = fitted(name)
     groups = clf.posterior_groups(X, Y, ["log_likelihood", "posterior_predictive", "prior"])
     assert groups["log_likelihood"]["label"].shape == (2, 30, N)
-    assert ("joint" in groups["log_likelihood"]) != clf._make_family().discriminative
+    assert ("joint" in groups["log_likelihood"]) != clf.prior_.family.discriminative
     assert set(groups["prior"].data_vars) == set(clf.prior_.params)
     with pytest.raises(ValueError, match=r"log_prior of .* is known to PyMC alone"):
         clf.posterior_groups(X, Y, ["log_prior"])
@@ -219,7 +218,7 @@ def test_labels_that_are_missing_and_weights(name):
     clf, X = fit(name, y=y), KINDS[DATA[name]]
     assert clf.n_unlabelled_ == N // 4
     assert np.isfinite(clf.predict_proba(X)).all()
-    if not clf._make_family().discriminative:
+    if not clf.prior_.family.discriminative:
         assert "imputed_label" in clf.posterior_["posterior_predictive"]
     clf = fit(name, sample_weight=np.linspace(0.5, 2, N))
     assert np.isfinite(clf.predict_proba(X)).all()

@@ -19,7 +19,7 @@ def test_every_estimator(case):
     assert found.table["rows"].values.tolist() == [np.sum(y == label) for label in LABELS]
     assert found.table.attrs["log_evidence"] == clf.log_evidence_
     cells = pd.DataFrame(X).isna().sum()
-    if clf._family_type.missing == "marginalised" and len(found.to_dataframe()):
+    if clf.prior_.family.missing == "marginalised" and len(found.to_dataframe()):
         assert found.table["missing"].values.tolist() == cells.tolist()
     assert len(found.to_dataframe()) == found.table.sizes.get("feature", 0)
     assert " nan" not in text
@@ -129,7 +129,7 @@ def test_to_list_and_to_display_a_classifier_draws_nothing(monkeypatch):
     X, y = bg.datasets.load_penguins()
     clf = bg.MixedNB().fit(X, y)
     pool = bg.LogLinearPool([clf]).fit(X, y)
-    monkeypatch.setattr("bayesgen.estimators.posterior.Posterior.draw_posterior", refuse)
+    monkeypatch.setattr("bayesgen.inference.trees.draw_posterior", refuse)
     for each in (clf, pool):
         names = dir(each)
         assert "posterior_" in names

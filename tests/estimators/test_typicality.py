@@ -14,8 +14,8 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 
 import bayesgen as bg
-from bayesgen.estimators.training import kept
 from bayesgen.posterior.monte_carlo import MonteCarloWarning
+from bayesgen.posterior.training import kept
 from tests.estimators.cases import CASES, sample
 from tests.selection import rest_is_slow
 
@@ -185,10 +185,10 @@ def test_every_kind_of_rows(name):
 def test_fit_keeps_a_reference_and_no_copy(iris):
     X, y = iris
     clf = bg.GaussianNB().fit(X, y)
-    assert clf._training.X is X
-    assert clf._training.y is y
-    for other in (pickle.loads(pickle.dumps(clf)), copy.copy(clf), copy.deepcopy(clf), clone(clf)):
-        assert "_training" not in other.__dict__
+    assert clf.fitted_.training.rows.X is X
+    assert clf.fitted_.training.rows.y is y
+    for other in (pickle.loads(pickle.dumps(clf)), copy.copy(clf), copy.deepcopy(clf)):
+        assert other.fitted_.training.rows is None
     with pytest.raises(ValueError, match=NO_SCORES):
         pickle.loads(pickle.dumps(clf)).typicality(X)
 
@@ -196,7 +196,7 @@ def test_fit_keeps_a_reference_and_no_copy(iris):
 def test_a_pool_does_not_keep_what_it_made_for_its_members(iris):
     X, y = iris
     pool = bg.LogLinearPool("auto").fit(X, y)
-    held = [clf.__dict__["_training"] for clf in pool.members_.values()]
+    held = [clf.fitted_.training.rows for clf in pool.members_.values()]
     assert None in held
     assert all(training is None or training.X is X for training in held)
     one = bg.LogLinearPool([bg.GaussianNB()]).fit(X, y)
@@ -234,7 +234,7 @@ def test_scores_once_known_are_kept(iris, tmp_path):
     with pytest.raises(ValueError, match=NO_SCORES):
         bg.load(plain).typicality(X)
     assert bg.load(plain).typicality(X, training=(X, y)).identical(want)
-    kept_order = clf._loo_scores.codes
+    kept_order = clf.fitted_.training.scores.codes
     assert (np.diff(kept_order) >= 0).all()  # not the order of the rows
 
 
@@ -305,7 +305,7 @@ def test_draws_that_cannot_leave_a_row_out_say_so(iris):
     few = {"draws": 30, "tune": 30, "chains": 2, "random_seed": 0, "progressbar": False}
     drawn = bg.QuadraticDiscriminant().fit(X, y, inference="gibbs", **few)
     with pytest.warns(MonteCarloWarning, match="Pareto k"):
-        drawn._left_out(None, False)
+        drawn.typicality(X[:1])
 
 
 def test_unlabelled_rows_are_not_scored(iris):
@@ -315,7 +315,7 @@ def test_unlabelled_rows_are_not_scored(iris):
     few = {"draws": 200, "tune": 100, "chains": 2, "random_seed": 1, "progressbar": False}
     clf = bg.GaussianNB().fit(X, labels, inference="gibbs", **few)
     found = clf.typicality(X)
-    assert len(clf._loo_scores.codes) == 135
+    assert len(clf.fitted_.training.scores.codes) == 135
     assert float(found["overall"].min()) >= 1 / 136
 
 

@@ -124,7 +124,7 @@ def fit(estimator, n_classes, seed=3):
 def draws_of(clf, theta, X, weights=None):
     """p(y | x, theta) of each draw by Bayes' rule."""
     draws = {k: v.values[0] for k, v in theta["posterior"].data_vars.items()}
-    log_x = clf.model_.family.log_likelihood(clf._encode(clf._read(X, reset=False)), draws)
+    log_x = clf.model_.family.log_likelihood(clf.fitted_.read(X).encoded, draws)
     prior = draws["pi"][:, None, :] if weights is None else np.asarray(weights)
     return Draws(np.log(prior) + log_x)
 

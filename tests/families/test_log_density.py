@@ -304,7 +304,7 @@ def test_columns_without_a_unit() -> None:
 
 def _candidate(clf: Any, X: Any, y: Any, weight: Any = None) -> None:
     """log_evidence_ = log likelihood + log prior - log posterior at draws of the posterior."""
-    encoded, codes = clf._encode(clf._read(X, reset=False)), clf._codes_of(y)
+    encoded, codes = clf.fitted_.read(X).encoded, clf.fitted_.codes_of(y)
     weight = np.ones(len(codes)) if weight is None else weight
     theta = clf.model_.draw(np.random.default_rng(3), 5)
     rows = clf.model_.family.log_likelihood(encoded, theta)[:, np.arange(len(codes)), codes]

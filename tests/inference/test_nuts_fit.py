@@ -23,12 +23,14 @@ from bayesgen.families.capabilities import PreparedPrior, UnlabelledRows, requir
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.columns import Columns
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
-from bayesgen.families.errors import UndefinedEstimateError
+from bayesgen.families.errors import NoClosedFormError, UndefinedEstimateError
 from bayesgen.families.shared import gaps
 from bayesgen.inference import diagnostics, sampled
 from bayesgen.inference import nuts as mcmc
-from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.numerics.kernels import missing_cells
+from bayesgen.posterior.drawn import DrawnPosterior
+from bayesgen.posterior.fitted import Fitted
+from bayesgen.posterior.training import Training
 from tests.graphs import PYTHON
 from tests.selection import rest_is_slow
 
@@ -274,16 +276,18 @@ some_cases = pytest.mark.parametrize("case", rest_is_slow(CASES, ["mixed", "quad
 
 def modelled(clf: Any, X: Any, codes: Any, weight: Any = None) -> tuple[Any, Any, Any]:
     """The classifier as it is before sampling, its PyMC model, and the rows encoded."""
-    clf = clone(clf)
-    clf.inference_ = "nuts"
-    rows = clf._read(X, reset=True)
-    clf.classes_, clf.encoder_ = np.unique(codes[codes >= 0]), clf._learn(rows)
-    clf.n_unlabelled_ = int((codes < 0).sum())
-    rows = clf._encode(rows)
-    data = sampled.Data(rows, codes, len(clf.classes_), weight)
-    goal = sampled.target(clf._unresolved(), clf.prior, data)
-    clf._aim_at(goal)
-    clf.start, model = goal.start(clf._coords()), goal.to_pymc(clf._coords())
+    clf, classes = clone(clf), np.unique(codes[codes >= 0])
+    learner = clf.__bayesgen_learner__()
+    reader, found = learner.reader.admit(X, first=True)
+    reader, found = reader.learnt(found, exact=False)
+    rows = found.encoded
+    data = sampled.Data(rows, codes, len(classes), weight)
+    goal = sampled.target(learner.unresolved(reader, classes), clf.prior, data)
+    training = Training(len(codes), int((codes < 0).sum()), "nuts", goal.exact)
+    pilot = DrawnPosterior(goal.prior, goal.pilot, goal.pilot_stats, {})
+    clf.fitted_ = Fitted(type(clf).__name__, classes, reader, pilot, training)
+    coords = clf.fitted_.coords
+    clf.start, model = goal.start(coords), goal.to_pymc(coords)
     return clf, model, rows
 
 
@@ -304,8 +308,8 @@ def test_the_rows_have_the_likelihood_of_the_formula(case):
     _, weighted_model, _ = modelled(*CASES[case], Y, np.arange(N) / 10 + 0.1)
     differences = []
     for seed in range(3):
-        draws = clf._fitted().model.draw(np.random.default_rng(seed), 1)
-        joint = clf._fitted().model.family.log_likelihood(X, draws)[0] + np.log(draws["pi"])
+        draws = clf.fitted_.posterior.model.draw(np.random.default_rng(seed), 1)
+        joint = clf.fitted_.posterior.model.family.log_likelihood(X, draws)[0] + np.log(draws["pi"])
         rows = np.where(Y < 0, logsumexp(joint, axis=1), joint[np.arange(N), Y])
         theta = {k: v[0] for k, v in draws.items()}
         found = [
@@ -319,17 +323,17 @@ def test_the_rows_have_the_likelihood_of_the_formula(case):
 @some_cases
 def test_every_family_gives_every_row_a_density_in_pymc(case):
     clf, _, X = modelled(*CASES[case], Y)
-    draws = clf._fitted().model.draw(np.random.default_rng(0), 1)
+    draws = clf.fitted_.posterior.model.draw(np.random.default_rng(0), 1)
     prior = clf.prior_.family
     if (own := prior.capability(PreparedPrior)) is not None:
-        prior = own.prepared(clf._fitted().stats.features)
-    coords = clf.prior_._counted(clf._coords()) | clf._coords()
+        prior = own.prepared(clf.fitted_.posterior.stats.features)
+    coords = clf.prior_._counted(clf.fitted_.coords) | clf.fitted_.coords
     with pm.Model(coords=coords) as model:
         tensors = prior.to_pymc()
         density = require(prior, UnlabelledRows, "this test").pymc_log_likelihood(X, tensors)
     theta = {name: draws[name][0] for name in prior.params}
     found = at(density, model, theta)
-    expected = clf._fitted().model.family.log_likelihood(X, draws)[0]
+    expected = clf.fitted_.posterior.model.family.log_likelihood(X, draws)[0]
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
@@ -672,9 +676,9 @@ def test_categories_without_labels():
     y = ["a", "b", "b", "a", None, "a", None, None, "b", "a", None, "b"]
     clf = bg.CategoricalNB(1.3).fit(X, y, inference="nuts", **FEW)
     codes = np.array([-1 if v is None else "ab".index(v) for v in y])
-    exact = Enumeration(clf, clf._encode(X), codes)
+    exact = Enumeration(clf, clf.fitted_.read(X).encoded, codes)
     new = np.array([["u", "p"], ["w", "q"], [None, "p"], [None, None]], dtype=object)
-    check(clf, exact, X, clf._encode(new), new)
+    check(clf, exact, X, clf.fitted_.read(new).encoded, new)
 
 
 SMALL = np.array([[0.3, 1.0], [1.2, 0.2], [-0.5, 0.4], [2.9, 2.2], [3.5, 3.1], [2.2, 3.4]])

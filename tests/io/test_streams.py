@@ -19,6 +19,7 @@ import bayesgen as bg
 from bayesgen.cli import app
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.contract import Stats
+from bayesgen.inference.fitting import Learner
 from bayesgen.io import storage, tabular
 
 N = 400
@@ -176,8 +177,8 @@ def test_killed_and_taken_up_again(kills, tmp_path):
 
 def test_the_posterior_waits_for_the_last_chunk(monkeypatch, tmp_path):
     calls = []
-    settle = bg.GaussianNB._settle
-    monkeypatch.setattr(bg.GaussianNB, "_settle", lambda clf: calls.append(1) or settle(clf))
+    settle = Learner.settle
+    monkeypatch.setattr(Learner, "settle", lambda own, *of: calls.append(1) or settle(own, *of))
     clf, X, y = rows_of("gaussian")
     bg.fit_stream(clf, cut(X, y, 5))
     assert len(calls) == 2  # and once after the first, so that bad arguments show
@@ -303,18 +304,18 @@ def test_files_taken_up_again_and_added_to(tmp_path, small_reads, monkeypatch):
         frame[k * 100 : k * 100 + 150].to_parquet(tmp_path / f"{k}.parquet", row_group_size=40)
     path, pattern = tmp_path / "stream.nc", str(tmp_path / "*.parquet")
     whole = bg.fit_stream(bg.MixedNB(), pattern, target="label")
-    real = bg.MixedNB._absorb
+    real = Learner.gather
 
-    def interrupted(clf, *rows):
-        if clf.__dict__.get("n_rows_seen_", 0) >= 200:
+    def interrupted(own, before, *rows):
+        if before is not None and before.n_rows >= 200:
             raise KeyboardInterrupt
-        real(clf, *rows)
+        return real(own, before, *rows)
 
-    monkeypatch.setattr(bg.MixedNB, "_absorb", interrupted)
+    monkeypatch.setattr(Learner, "gather", interrupted)
     with pytest.raises(KeyboardInterrupt):
         bg.fit_stream(clf, pattern, target="label", checkpoint=path, every=1)
     assert storage.read(path)[1]["stream"]["position"]["batch"] == 1
-    monkeypatch.setattr(bg.MixedNB, "_absorb", real)
+    monkeypatch.setattr(Learner, "gather", real)
     same_bits(bg.fit_stream(clf, pattern, target="label", checkpoint=path), whole)
     frame[:37].to_parquet(tmp_path / "3.parquet")
     again = bg.fit_stream(clf, pattern, target="label", checkpoint=path)

@@ -5,6 +5,8 @@ import pytest
 from tests.laws.cases import Case, pytest_generate_tests  # noqa: F401 - pytest calls it
 
 FIRST_ALONE = {
+    # graphs that are rewritten again and again
+    "test_clones_of_a_model_of_a_sampled_family_have_its_density",
     # draws of theta by quasi-random numbers: as those of test_draws.py, which every example has
     "test_the_route_by_draws",
     # rows drawn from densities that test_rows_are_simulated_from_the_density_... holds them to
@@ -25,6 +27,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         given = getattr(item, "callspec", None)
         case, n = (given.params.get(k) for k in ("case", "n_classes")) if given else (None, None)
+        name = getattr(item, "originalname", "")  # a doctest has none
+        if name in FIRST_ALONE and given and not given.id.endswith("-0"):
+            item.add_marker(pytest.mark.slow)
         if not isinstance(case, Case):
             continue
         other = n is not None and n != 3 - case.index % 2

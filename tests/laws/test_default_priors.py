@@ -49,6 +49,32 @@ def test_default_priors_are_equivariant_under_shift_and_scale(case, n):
             close(there + jacobian, here, 1e-8)  # shifted data have lost a few digits themselves
 
 
+EXTREME = np.array([1e-150, 1e150, 1e77, 1e-80])  # one after the other, and mixed
+
+
+@only(has_real_columns, has_defaults)
+def test_scales_from_1e_150_to_1e150_change_nothing(case):
+    X, y = case.rows(24)
+    default = defaults(case)
+    scales = [np.full(4, s) for s in EXTREME]
+    if not any("spherical" in str(v) for v in case.prior.settings().values()):
+        scales += [EXTREME]  # else one variance: one unit
+
+    def found(X):
+        stats = case.stats(X, y)
+        prior = default.resolve(stats)
+        posterior = prior.update(stats)
+        theta = posterior.draw(case.rng(3), 20)
+        # ratios of classes and of draws, from which the unit goes out
+        yield from (np.diff(f.log_predictive(X), axis=1) for f in (prior, posterior))
+        yield np.diff(posterior.log_likelihood(X, theta), axis=2)
+
+    for scale in scales:
+        with np.errstate(over="raise", invalid="raise"):
+            for there, here in zip(found(X * scale), found(X), strict=True):
+                close(there, here, 1e-8)
+
+
 @only(has_real_columns, has_defaults)
 def test_an_offset_of_1e10_costs_no_digits(case):
     X, y = case.rows(24)

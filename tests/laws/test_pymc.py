@@ -347,11 +347,11 @@ def check_clones(family, X, y):
     log_p = transformed_log_p(model, start)
     close(transformed_log_p(clone_model(model), start), log_p)
     total = log_densities(clone_model(model))(points).sum(axis=1)
-    for rv in model.free_RVs:
-        one = pm.observe(model, {rv.name: points[0][rv.name]})
-        rest = {v.name for v in one.value_vars}
-        assert np.isfinite(transformed_log_p(one, {k: v for k, v in start.items() if k in rest}))
-        close(log_densities(one)(points[:1]).sum(axis=1), total[:1])
+    some = {rv.name: points[0][rv.name] for rv in model.free_RVs[::2]}
+    known = pm.observe(model, some)
+    rest = {v.name: start[v.name] for v in known.value_vars}
+    assert np.isfinite(transformed_log_p(known, rest))
+    close(log_densities(known)(points[:1]).sum(axis=1), total[:1])
     # the prior of other hyper-parameters, coordinates and all
     guides = {f.name for f in fields(family) if "guide" in f.metadata}
     names = {

@@ -466,6 +466,28 @@ def test_a_ternary_of_many_rows_has_no_clouds(three):
     assert len(marks(ax, "D")) == 30
 
 
+def test_ternary_of_long_names_keeps_its_triangle():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2))
+    names = np.array(["a name of a class that goes on and on " * 4, "w" * 90, "short"])
+    ax = plots.plot_ternary(bg.GaussianNB().fit(X, names[np.arange(30) % 3]), X[:5])
+    assert ax.get_window_extent().width > 0.5 * ax.figure.bbox.width
+    written = [t.get_text() for t in ax.texts]
+    assert "short" in written
+    assert any(name.startswith("a name of a") and name.endswith("…") for name in written)
+
+
+def test_what_is_not_the_table_of_a_plot_is_refused(two):
+    clf, X = two[0], two[1]
+    y = clf.predict(X)
+    with pytest.raises(TypeError, match=r"bg.compare_models.*got a Dataset"):
+        plots.plot_comparison(bg.compare_predictives(clf, X, y))
+    with pytest.raises(TypeError, match=r"clf.explain\(X\) returns, got a "):
+        plots.plot_contributions(clf, 0)
+    with pytest.raises(TypeError, match=r"clf.explain\(X\) returns, got a Dataset"):
+        plots.plot_contributions(clf.predict_interval(X))
+
+
 def test_ternary_needs_three_classes(two):
     with pytest.raises(ValueError, match="for three classes, not for 2"):
         plots.plot_ternary(two[0], two[1])

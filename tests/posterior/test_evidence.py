@@ -98,14 +98,14 @@ def test_statistics_leave_out_no_constant(case: Case) -> None:
     clf, model = case.fitted, case.model
     theta_of = model.compile_fn(model.unobserved_value_vars, mode=PYTHON, inputs=model.value_vars)
     log_p = model.compile_fn(model.datalogp, mode=PYTHON, inputs=model.value_vars)
-    encoded, codes = clf._encode(clf._read(case.X, reset=False)), clf._codes_of(Y)
+    encoded, codes = clf.fitted_.read(case.X).encoded, clf.fitted_.codes_of(Y)
     for seed in range(3):
         point = model.initial_point(seed)
         point = {k: v + np.random.default_rng(seed).normal(size=v.shape) for k, v in point.items()}
         names = [v.name for v in model.unobserved_value_vars]
         theta = dict(zip(names, theta_of(point), strict=True))
         for name in set(theta) & set(clf.model_.params):  # listed by cell in the model
-            theta |= as_in_numpy({name: theta[name]}, clf.model_.params, clf._coords())
+            theta |= as_in_numpy({name: theta[name]}, clf.model_.params, clf.fitted_.coords)
         rows = clf.model_.family.log_likelihood(encoded, theta)[np.arange(6), codes]
         ours = rows.sum() + np.log(theta["pi"])[codes].sum()
         assert float(log_p(point)) == pytest.approx(ours, rel=1e-9)

@@ -11,7 +11,7 @@ from scipy import sparse, stats
 from scipy.special import betaln, expit
 
 import bayesgen as bg
-from bayesgen.inference.closed_form import NoClosedFormError
+from bayesgen.families.errors import NoClosedFormError
 from bayesgen.posterior.monte_carlo import MonteCarloWarning
 from tests.selection import rest_is_slow
 

@@ -9,12 +9,12 @@ from bayesgen.encoding.labels import codes_of
 from bayesgen.estimators.gaussian import QuadraticDiscriminant
 from bayesgen.estimators.pool.members import Member
 from bayesgen.families.contract import Theta
-from bayesgen.families.errors import MissingCapabilityError
+from bayesgen.families.errors import MissingCapabilityError, NoClosedFormError
 from bayesgen.families.names import FEATURE, OBS
-from bayesgen.inference.closed_form import NoClosedFormError
 from bayesgen.inference.exponents import comparable
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.exact import ExactPosterior
+from bayesgen.predict.leave_one_out import training_rows
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -46,7 +46,7 @@ def explained(pool: "LogLinearPool", X: Any, classes: Any) -> "xr.Dataset":
     first = 0
     for m, member in enumerate(pool._members_):
         if pool.exponents == "feature":
-            own = parts[:, first : first + len(member.clf._feature_names())]
+            own = parts[:, first : first + len(member.clf.fitted_.feature_names)]
             first += own.shape[1]
             by_member[:, m] = own.sum(axis=1)
             _add(by_feature, own, features, member, pool)
@@ -82,11 +82,11 @@ def _contributions(member: Member, X: Any, pairs: Array) -> Array:
     from bayesgen.explain.explanation import explanation
 
     clf = member.clf
-    encoded = clf._encoded(member.rows(X))
-    names = clf._term_names(encoded)
-    joint = clf._fitted().log_joint(encoded, quantity="probability")
+    encoded = clf.fitted_.encoded(member.rows(X))
+    names = clf.fitted_.reader.term_names(encoded, clf.fitted_.family)
+    joint = clf.fitted_.posterior.log_joint(encoded, quantity="probability")
     request = Request.of(0.9, "eti", method="approx", intervals=False)
-    found = explanation(clf._fitted(), encoded, len(names), joint, pairs, request)
+    found = explanation(clf.fitted_.posterior, encoded, len(names), joint, pairs, request)
     terms: Array = found.terms.mean[:, :-1]
     return terms
 
@@ -97,7 +97,7 @@ def _feature_names(pool: "LogLinearPool") -> list[str]:
     for member in pool._members_:
         if member.view is not None:
             return member.view.schema.labels
-    return [str(name) for name in pool._members_[0].clf._feature_names()]
+    return [str(name) for name in pool._members_[0].clf.fitted_.feature_names]
 
 
 def _add(
@@ -111,7 +111,7 @@ def _add(
             origin = np.array([at[name] for name in member.selection.chosen])[origin]
         np.add.at(out.T, origin, terms.T)
         return
-    own = [str(name) for name in member.clf._feature_names()]
+    own = [str(name) for name in member.clf.fitted_.feature_names]
     if member.front is None and own == [f"x{j}" for j in range(len(features))]:
         own = features  # by position: not every classifier reads the names of a DataArray
     if terms.shape[1] == len(own) and all(name in at for name in own):
@@ -141,16 +141,18 @@ def feature_scores(member: Member, X: Any, y: Any, weight: Array) -> Array:
         If the scores would not fit.
     """
     clf = member.clf
-    own = clf._fitted()
+    own = clf.fitted_.posterior
     if not isinstance(own, ExactPosterior):
         raise NoClosedFormError(
             f"exponents='feature' needs scores of each column in closed form, and {member.name!r} "
             "is known by draws; use exponents='model'"
         )
     if y is None:
-        rows, codes = clf._encoded(member.rows(X)), np.full(len(weight), -1)
+        rows, codes = clf.fitted_.encoded(member.rows(X)), np.full(len(weight), -1)
     else:
-        training = clf._training_rows(member.rows(X), y, weight, partial=len(y) != clf.n_rows_seen_)
+        training = training_rows(
+            clf.fitted_, member.rows(X), y, weight, partial=len(y) != clf.n_rows_seen_
+        )
         rows, codes = training.X, training.codes
     size = rows.shape[0] * rows.shape[1] * len(clf.classes_)
     if size > _MOST:
@@ -171,7 +173,7 @@ def feature_draws(member: Member, rows: Any, theta: Theta, exponents: Array) -> 
     theta : {name: (1, draws, *dims)}
     exponents : (draws, D or more)
     """
-    family = member.clf._fitted().model.family
+    family = member.clf.fitted_.posterior.model.family
     n_draws, n_classes = len(exponents), len(member.clf.classes_)
     out = np.zeros((n_draws, rows.shape[0], n_classes))
     used = 0

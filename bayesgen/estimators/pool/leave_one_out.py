@@ -6,9 +6,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.datatree.tree import named_rows
-from bayesgen.estimators.leave_one_out import TrainingRows
 from bayesgen.inference.exponents import ExponentPrior, Exponents, without_each_row
 from bayesgen.numerics.special import Array
+from bayesgen.predict.leave_one_out import TrainingRows
 from bayesgen.predict.left_out import LeftOut, check_coverage, log_odds, prediction_sets
 
 if TYPE_CHECKING:

@@ -11,12 +11,11 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from bayesgen.datatree.tree import named_rows
 from bayesgen.encoding import suspects
+from bayesgen.encoding.labelled import labelled
 from bayesgen.encoding.labels import code_labels, codes_of, weights_by_class
 from bayesgen.encoding.tables import feature_names
-from bayesgen.estimators.labelled import labelled
 from bayesgen.estimators.lazy_attributes import LazyAttributes
 from bayesgen.estimators.lazy_rows import row_by_row
-from bayesgen.estimators.leave_one_out import TrainingRows
 from bayesgen.estimators.pool.explanation import explained, feature_scores
 from bayesgen.estimators.pool.leave_one_out import PoolLeaveOneOut
 from bayesgen.estimators.pool.members import (
@@ -37,6 +36,7 @@ from bayesgen.families.errors import UndefinedEstimateError, refuse_unknown
 from bayesgen.inference.exponents import ExponentPrior, Exponents, comparable, sample
 from bayesgen.io import storage
 from bayesgen.numerics.special import Array, log_softmax
+from bayesgen.predict.leave_one_out import TrainingRows
 from bayesgen.predict.member_ranks import MemberRanks
 
 if TYPE_CHECKING:
@@ -398,7 +398,9 @@ class LogLinearPool(
         if self.exponents == "model":
             return list(self.members_)
         return [
-            f"{m.name}: {feature}" for m in self._members_ for feature in m.clf._feature_names()
+            f"{m.name}: {feature}"
+            for m in self._members_
+            for feature in m.clf.fitted_.feature_names
         ]
 
     @property

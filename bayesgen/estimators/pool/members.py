@@ -19,7 +19,7 @@ from bayesgen.encoding.selection import Selection
 from bayesgen.encoding.suspects import ColumnWarning, documents
 from bayesgen.encoding.tables import feature_names
 from bayesgen.encoding.views import TableView
-from bayesgen.estimators.base import GenerativeClassifier
+from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, MultinomialNB
 from bayesgen.estimators.forests import TreeAugmentedNB
 from bayesgen.estimators.gaussian import LinearDiscriminant, QuadraticDiscriminant
@@ -35,6 +35,8 @@ from bayesgen.posterior.drawn import DrawnPosterior, log_joint_blocks
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.model import Quantity, is_generative
 from bayesgen.predict.draws import log_joint_draws
+from bayesgen.predict.leave_one_out import log_weights_of, training_rows
+from bayesgen.predict.probabilities import log_joint
 
 _WIDEST = 1000  # columns of a view for which a member with full covariances is considered
 _MOST_WORK = 4e9  # rows x columns^2 x covariances
@@ -97,7 +99,7 @@ class Member:
             warnings.simplefilter("ignore", ColumnWarning)  # the pool says it once
             clf = self.clf.fit(rows, y, sample_weight=sample_weight)
         if rows is not X:
-            clf._training = None  # made for this fit: nobody else keeps them
+            clf.fitted_ = clf.fitted_.with_training(rows=None)  # nobody else keeps them
         return replace(self, clf=clf)
 
     def scores(
@@ -107,32 +109,32 @@ class Member:
 
         `partial`, `known`: as in `leave_one_out`.
         """
-        rows = self.clf._training_rows(self.rows(X), y, sample_weight, partial, known=known)
-        log_joint, _ = self.clf._fitted().log_joint_without(*rows)
+        rows = training_rows(self.clf.fitted_, self.rows(X), y, sample_weight, partial, known=known)
+        log_joint, _ = self.clf.fitted_.posterior.log_joint_without(*rows)
         return log_joint
 
     def log_joint(self, X: Any, quantity: Quantity = "probability") -> Array:
         """(N, C) of new rows; for a probability up to a term that classes share."""
-        return self.clf._log_joint(self.rows(X), "posterior_predictive", None, None, quantity, None)
+        return log_joint(self.clf.fitted_, self.rows(X), quantity=quantity)
 
     @property
     def has_density(self) -> bool:
         """Whether there is a density of rows; else of labels alone."""
-        return is_generative(self.clf._family_type)
+        return is_generative(type(self.clf.prior_.family))
 
     def left_out_densities(self, scores: Array, codes: Array, weight: Array) -> Array:
         """(2, N) log p(x_i | y_i, D without i) and log p(x_i | D without i), from `scores`."""
-        of_class = scores - self.clf._log_weights_without(codes, weight)
+        of_class = scores - log_weights_of(self.clf.fitted_, codes, weight)
         return np.stack([of_class[np.arange(len(codes)), codes], log_sum_exp(scores)])
 
     @property
     def approximate(self) -> bool:
         """Whether there is a predictive and no posterior to draw from."""
-        return bool(self.clf._fitted().prior.family.approximate)
+        return bool(self.clf.fitted_.posterior.prior.family.approximate)
 
     def draw(self, rng: np.random.Generator, draws: int) -> Theta:
         """{name: (1, draws, *dims)} of the posterior; {} where there is none."""
-        own = self.clf._fitted()
+        own = self.clf.fitted_.posterior
         if self.approximate:
             return {}
         if isinstance(own, ExactPosterior):
@@ -143,7 +145,7 @@ class Member:
 
     def too_large(self, draws: int) -> bool:
         """Whether draws of all parameters would fill the memory: the rows at hand need fewer."""
-        own = self.clf._fitted()
+        own = self.clf.fitted_.posterior
         exact = isinstance(own, ExactPosterior) and not self.approximate
         return exact and 8 * draws * own.model.family.n_parameters() > _MOST_DRAWS
 
@@ -154,14 +156,14 @@ class Member:
 
         `together`: jointly for all rows. Documents always are; of others all parameters are drawn.
         """
-        model, rows = self.clf._fitted().model, self.clf._encoded(self.rows(X))
+        model, rows = self.clf.fitted_.posterior.model, self.clf.fitted_.encoded(self.rows(X))
         return log_joint_draws(model, rows, rng, draws, by_theta=together and rows.ndim == 2)
 
     def log_joint_of_draws(self, X: Any, theta: Theta) -> Array:
         """(draws, N, C) of rows under each draw; (1, N, C), the predictive, where there is none."""
         if not theta:
             return self.log_joint(X)[None]
-        rows, model = self.clf._encoded(self.rows(X)), self.clf._fitted().model
+        rows, model = self.clf.fitted_.encoded(self.rows(X)), self.clf.fitted_.posterior.model
         parts = [part[0] for _, part in log_joint_blocks(model.family, theta, rows)]
         return np.concatenate(parts, axis=1)
 
@@ -175,7 +177,7 @@ class Member:
     @property
     def log_class_weights(self) -> Array:
         """(C,) log of the fitted class weights; 0 of a discriminative member."""
-        own = self.clf._fitted()
+        own = self.clf.fitted_.posterior
         if not self.has_density:
             return np.zeros(len(self.clf.classes_))
         return np.log(own.class_weights())
@@ -183,7 +185,7 @@ class Member:
     @property
     def smoothed(self) -> bool:
         """Whether its leave-one-out scores are importance-sampled."""
-        return isinstance(self.clf._fitted(), DrawnPosterior)
+        return isinstance(self.clf.fitted_.posterior, DrawnPosterior)
 
 
 def named(members: Any) -> list[tuple[str, Any]]:

@@ -8,9 +8,8 @@ import numpy as np
 from bayesgen.datatree.names import LEAVE_ONE_OUT, MEMBER_RANKS
 from bayesgen.encoding.selection import Selection
 from bayesgen.encoding.views import TableView
-from bayesgen.estimators.estimator import package_version
 from bayesgen.estimators.pool.members import Member
-from bayesgen.estimators.saving import refuse_subclass
+from bayesgen.estimators.saving import package_version, refuse_subclass
 from bayesgen.inference.exponents import ExponentPrior, Exponents
 from bayesgen.io import json_values
 from bayesgen.predict.left_out import LeftOut
@@ -36,7 +35,7 @@ def record(pool: "LogLinearPool") -> tuple["xr.Dataset", dict[str, Any], dict[st
                 "the classifier have no place in a model file; transform X before the pool"
             )
         refuse_subclass(member.clf)
-        fit, state, draws = member.clf._record()
+        fit, state, draws = member.clf.__bayesgen_record__(member.clf.fitted_)
         for name, group in {_FIT: fit, **draws}.items():
             groups[f"member_{k}_{name}"] = group
         view = None if member.view is None else member.view.to_json()
@@ -111,7 +110,8 @@ def read_record(
             raise ValueError(f"member {entry['name']!r} is of an unknown class")
         arguments = json_values.arguments_from_json(own["parameters"])
         draws = {name: groups[f"member_{k}_{name}"] for name in entry["draws"]}
-        clf = known[own["estimator"]](**arguments)._load(groups[f"member_{k}_{_FIT}"], own, draws)
+        clf = known[own["estimator"]](**arguments)
+        clf.fitted_ = clf.__bayesgen_load__(groups[f"member_{k}_{_FIT}"], own, draws)
         if not np.array_equal(clf.classes_, pool.classes_):
             raise ValueError(f"member {entry['name']!r} knows other classes than the pool")
         view = None if entry["view"] is None else TableView.from_json(entry["view"])
@@ -123,7 +123,7 @@ def read_record(
     pool.members = "auto" if state["auto"] else [(m.name, m.clf) for m in members]
     eta, b, offset = (np.asarray(fit[k].values) for k in ("exponents", "intercepts", "offset"))
     by_feature = state["parameters"]["exponents"] == "feature"
-    number = sum(len(m.clf._feature_names()) for m in members) if by_feature else len(members)
+    number = sum(len(m.clf.fitted_.feature_names) for m in members) if by_feature else len(members)
     size, n_classes = eta.shape[:2], len(pool.classes_)
     shapes = (*size, number), (*size, n_classes), (n_classes,)
     for value, shape in zip((eta, b, offset), shapes, strict=True):

@@ -8,8 +8,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.datatree import tree
 from bayesgen.datatree.tree import named_rows
+from bayesgen.encoding.labelled import labelled
 from bayesgen.encoding.labels import codes_of
-from bayesgen.estimators.labelled import labelled
 from bayesgen.estimators.pool.members import Member, as_rows
 from bayesgen.families.names import CLASS, OBS
 from bayesgen.numerics.special import Array, log_sum_exp
@@ -89,7 +89,9 @@ class PoolTypicality:
             for member in self._members_:
                 if member.has_density:
                     joint = member.log_joint(X, "density")
-                    of_class.append(joint - log_weights(member.clf._fitted().class_weights()))
+                    of_class.append(
+                        joint - log_weights(member.clf.fitted_.posterior.class_weights())
+                    )
                     overall.append(log_sum_exp(joint))
         return tree.group(
             {

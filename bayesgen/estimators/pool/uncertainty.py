@@ -217,7 +217,7 @@ class PoolUncertainty:
             first = 0
             for member, theta, each in zip(self._members_, thetas, anew, strict=True):
                 if self.exponents == "feature":
-                    encoded = member.clf._encoded(member.rows(part))
+                    encoded = member.clf.fitted_.encoded(member.rows(part))
                     own, used = feature_draws(member, encoded, theta, eta[:, first:])
                     first += used
                 else:

@@ -3,13 +3,25 @@
 HierarchicalBernoulliNB, HierarchicalCategoricalNB.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
-from bayesgen.estimators.counts import BernoulliNB, refuse_no_threshold
+from bayesgen.encoding.reader import Reader, Rows
+from bayesgen.estimators.counts import BernoulliNB, Bits, refuse_no_threshold
 from bayesgen.estimators.sampled.classifier import SampledClassifier
-from bayesgen.estimators.tables import CategoricalNB, Unseen, refuse_no_categories
+from bayesgen.estimators.tables import CategoricalNB, Unseen
 from bayesgen.families.sampled.hierarchical_bernoulli import HierarchicalBernoulli
 from bayesgen.families.sampled.hierarchical_categorical import HierarchicalCategorical
+from bayesgen.numerics.special import Array
+
+
+@dataclass(frozen=True, eq=False)
+class WholeBits(Bits):
+    """Bits that are encoded as a whole: draws share one pass over rows."""
+
+    def encode_as_read(self, rows: Rows) -> Any:
+        """The same as `encode`."""
+        return rows.encoded
 
 
 class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
@@ -54,7 +66,7 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
     >>> clf.fit(X, y).predict_proba(X_new)  # doctest: +SKIP
     """
 
-    _priors = ("mu", "tau", "inequality")
+    _unsaved = ("mu", "tau", "inequality")
     _target_accept = 0.9  # with few rows, far out in the tail of tau
 
     _family_type = HierarchicalBernoulli
@@ -79,12 +91,12 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
         self.class_alpha = class_alpha
         self._set_sampler(draws, tune, chains, random_state)
 
-    def _make_family(self) -> HierarchicalBernoulli:
+    def _family(self, reader: Reader, classes: Array) -> HierarchicalBernoulli:
         refuse_no_threshold(self.binarize)
         return HierarchicalBernoulli(self.mu, self.tau, self.inequality)
 
-    def _encode_as_read(self, X: Any) -> Any:
-        return self._encode(X)  # draws share one pass over rows that are bits already
+    def _reader(self) -> Reader:
+        return WholeBits(type(self).__name__, self._family_type.sparse, binarize=self.binarize)
 
 
 class HierarchicalCategoricalNB(SampledClassifier, CategoricalNB):
@@ -137,7 +149,7 @@ class HierarchicalCategoricalNB(SampledClassifier, CategoricalNB):
     >>> clf.fit(X, y).predict_proba(X_new)  # doctest: +SKIP
     """
 
-    _priors = ("tau", "inequality")
+    _unsaved = ("tau", "inequality")
     _target_accept = 0.9  # as for bits
 
     _family_type = HierarchicalCategorical
@@ -162,9 +174,6 @@ class HierarchicalCategoricalNB(SampledClassifier, CategoricalNB):
         self.class_alpha = class_alpha
         self._set_sampler(draws, tune, chains, random_state)
 
-    def _make_family(self) -> HierarchicalCategorical:
-        encoder = getattr(self, "encoder_", None)
-        if encoder is None:
-            return HierarchicalCategorical(self.tau, self.inequality)
-        refuse_no_categories(encoder, self._feature_names())
+    def _family(self, reader: Reader, classes: Array) -> HierarchicalCategorical:
+        encoder = reader.encoder
         return HierarchicalCategorical(self.tau, self.inequality, encoder.n_categories)

@@ -1,18 +1,21 @@
 """Counts and documents, fitted by NUTS: documents, counts, correlated words."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bayesgen.estimators.counts import _Counts
+from bayesgen.encoding.reader import Reader
+from bayesgen.estimators.counts import CountColumns, Counts
 from bayesgen.estimators.sampled.classifier import SampledClassifier
+from bayesgen.families.contract import Family
 from bayesgen.families.sampled.dirichlet_compound import DirichletCompound
 from bayesgen.families.sampled.logistic_normal.family import FACTOR, LogisticNormal
 from bayesgen.families.sampled.negative_binomial import NegativeBinomial
 from bayesgen.numerics.special import Array
 
 
-class DirichletCompoundMultinomialNB(SampledClassifier, _Counts):
+class DirichletCompoundMultinomialNB(SampledClassifier, CountColumns):
     r"""Naive Bayes for documents whose words come in bursts: Dirichlet-multinomial given the class.
 
     Each document has word probabilities of its own, about those of its class:
@@ -54,7 +57,7 @@ class DirichletCompoundMultinomialNB(SampledClassifier, _Counts):
     >>> clf.fit(X, y).predict_proba(X_new)  # doctest: +SKIP
     """
 
-    _priors = ("mean", "concentration")
+    _unsaved = ("mean", "concentration")
 
     _family_type = DirichletCompound
 
@@ -76,11 +79,22 @@ class DirichletCompoundMultinomialNB(SampledClassifier, _Counts):
         self.class_alpha = class_alpha
         self._set_sampler(draws, tune, chains, random_state)
 
-    def _make_family(self) -> DirichletCompound:
+    def _family(self, reader: Reader, classes: Array) -> DirichletCompound:
         return DirichletCompound(self.mean, self.concentration, alpha=self.alpha)
 
 
-class LogisticNormalNB(SampledClassifier, _Counts):
+@dataclass(frozen=True, eq=False)
+class Factors(Counts):
+    """Counts of a model with factors, which have labels of their own."""
+
+    factors: int = 1
+
+    def coords(self, family: Family) -> dict[str, Any]:
+        """{dim: labels} of the posterior."""
+        return {**super().coords(family), FACTOR: np.arange(self.factors)}
+
+
+class LogisticNormalNB(SampledClassifier, CountColumns):
     r"""Documents whose words go together: softmax of a Normal given the class.
 
     Each document has word probabilities of its own, whose log-odds are Normal about those of the
@@ -135,7 +149,7 @@ class LogisticNormalNB(SampledClassifier, _Counts):
     >>> clf.fit(X, y).predict_proba(X_new)  # doctest: +SKIP
     """
 
-    _priors = ("centre", "spread")
+    _unsaved = ("centre", "spread")
 
     _family_type = LogisticNormal
 
@@ -161,16 +175,18 @@ class LogisticNormalNB(SampledClassifier, _Counts):
         self.class_alpha = class_alpha
         self._set_sampler(draws, tune, chains, random_state)
 
-    def _make_family(self) -> LogisticNormal:
+    def _family(self, reader: Reader, classes: Array) -> LogisticNormal:
         return LogisticNormal(
             self.centre, self.spread, alpha=self.alpha, factors=self.factors, nodes=self.nodes
         )
 
-    def _coords(self) -> dict[str, Any]:
-        return {**super()._coords(), FACTOR: np.arange(self.factors)}
+    def _reader(self) -> Reader:
+        family = self._family_type
+        name = type(self).__name__
+        return Factors(name, family.sparse, missing=family.missing, factors=self.factors)
 
 
-class NegativeBinomialNB(SampledClassifier, _Counts):
+class NegativeBinomialNB(SampledClassifier, CountColumns):
     r"""Naive Bayes for counts that come in bursts: negative binomial given the class.
 
     A row of exposure w has counts of mean :math:`w\mu_{cj}` and variance
@@ -222,7 +238,7 @@ class NegativeBinomialNB(SampledClassifier, _Counts):
     >>> clf.fit(X, y).predict_proba(X_new)  # doctest: +SKIP
     """
 
-    _priors = ("mu", "delta", "spread")
+    _unsaved = ("mu", "delta", "spread")
 
     _family_type = NegativeBinomial
 
@@ -246,15 +262,12 @@ class NegativeBinomialNB(SampledClassifier, _Counts):
         self.class_alpha = class_alpha
         self._set_sampler(draws, tune, chains, random_state)
 
-    def _make_family(self) -> NegativeBinomial:
-        at = None if self.exposure is None else self._exposure_column()
+    def _family(self, reader: Reader, classes: Array) -> NegativeBinomial:
+        at = None if self.exposure is None else self._exposure_column(reader.columns)
         return NegativeBinomial(self.mu, self.delta, self.spread, exposure=at)
 
-    def _exposure_column(self) -> Array | None:
-        """(D,) 1 at the exposure's column; None before D is known."""
-        if not hasattr(self, "n_features_in_"):
-            return None
-        names = self._feature_names()
+    def _exposure_column(self, names: list[Any]) -> Array:
+        """(D,) 1 at the exposure's column."""
         j: Any = self.exposure
         if isinstance(j, str):
             if j not in names:

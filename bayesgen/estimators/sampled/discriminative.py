@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from bayesgen.encoding.reader import Reader
 from bayesgen.estimators.sampled.classifier import SampledClassifier
 from bayesgen.families.sampled.logistic_regression import Features, LogisticRegression
+from bayesgen.numerics.special import Array
 
 
 class BayesianLogisticRegression(SampledClassifier):
@@ -56,7 +58,7 @@ class BayesianLogisticRegression(SampledClassifier):
     >>> clf.fit(X, y).predict_proba(X_new)  # doctest: +SKIP
     """
 
-    _priors = ("coef", "intercept")
+    _unsaved = ("coef", "intercept")
     class_alpha = 1.0  # there are no class weights
 
     _family_type = LogisticRegression
@@ -81,12 +83,10 @@ class BayesianLogisticRegression(SampledClassifier):
         self.intercept = intercept
         self._set_sampler(draws, tune, chains, random_state)
 
-    def _make_family(self) -> LogisticRegression:
+    def _family(self, reader: Reader, classes: Array) -> LogisticRegression:
         return LogisticRegression(
             self.coef, self.intercept, self.features, self.coef_scale, self.intercept_scale
         )
 
-    def _read(self, X: Any, *, reset: bool) -> Any:
-        X = super()._read(X, reset=reset)
-        self._refuse_missing(X, LogisticRegression.missing)
-        return X
+    def _reader(self) -> Reader:
+        return Reader(type(self).__name__, self._family_type.sparse, LogisticRegression.missing)

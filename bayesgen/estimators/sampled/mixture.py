@@ -8,11 +8,15 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
+from bayesgen.encoding.labelled import weights
 from bayesgen.encoding.labels import is_labelled, labels_and_mask
+from bayesgen.encoding.reader import Reader
 from bayesgen.estimators.sampled.classifier import SampledClassifier
 from bayesgen.families.names import CLASS, DRAW
 from bayesgen.families.sampled.gaussian_mixture import GaussianMixture
 from bayesgen.inference.diagnostics import LARGEST_R_HAT, SamplingWarning
+from bayesgen.numerics.special import Array
+from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.monte_carlo import MonteCarloWarning
 
 if TYPE_CHECKING:
@@ -82,7 +86,7 @@ class MixtureDiscriminant(SampledClassifier):
     >>> clf.fit(X, y).predict_proba(X_new)  # doctest: +SKIP
     """
 
-    _priors = ("mu", "sigma")
+    _unsaved = ("mu", "sigma")
     _target_accept = 0.99  # clusters of few rows, in many columns, make funnels
 
     component_choice_: "xr.Dataset"
@@ -132,22 +136,23 @@ class MixtureDiscriminant(SampledClassifier):
             values, masked = labels_and_mask(y)
             use = is_labelled(values, masked)
             if sample_weight is not None:
-                use = use & (np.asarray(sample_weight) > 0)
+                use = use & (weights(sample_weight, len(values)) > 0)
             rows = np.asarray(X, dtype=np.float64)[use]
             labels = np.array(values[use].tolist())
             self.component_choice_ = choose_n_components(rows, labels, estimator=self)
         return super().fit(X, y, sample_weight, **options)
 
-    def _chains_disagree(self, posterior: Any) -> str:
+    def _why_apart(self, fitted: Fitted, draws: Any) -> str:
         """Which classes' clusters differ from chain to chain."""
-        if posterior.sizes[DRAW] < 4:
+        if draws.sizes[DRAW] < 4:
             return ""
         import arviz as az
 
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # the weight of one cluster is constant
-            tables = az.rhat(posterior[["weight", "mu", "sigma"]])
-        real = self._fitted().model.family.concentration > 0  # (C, K), elsewhere padding
+            tables = az.rhat(draws[["weight", "mu", "sigma"]])
+        family: Any = fitted.family
+        real = family.concentration > 0  # (C, K), elsewhere padding
         worst = np.zeros(len(real))
         for name in ("weight", "mu", "sigma"):
             by_cluster = tables[name].values.reshape(*real.shape, -1)
@@ -155,7 +160,7 @@ class MixtureDiscriminant(SampledClassifier):
             worst = np.maximum(worst, by_cluster.max(axis=(1, 2)))
         several = [
             f"{label!r} ({r:.3g})"
-            for label, r, k in zip(self.classes_.tolist(), worst, real.sum(axis=1), strict=True)
+            for label, r, k in zip(fitted.classes.tolist(), worst, real.sum(axis=1), strict=True)
             if k > 1 and r > LARGEST_R_HAT
         ]
         if not several:
@@ -167,14 +172,12 @@ class MixtureDiscriminant(SampledClassifier):
             "fewer clusters there (n_components={label: number}, or 'cv'), or more draws"
         )
 
-    def _make_family(self) -> GaussianMixture:
+    def _family(self, reader: Reader, classes: Array) -> GaussianMixture:
         n_components: Any = self.n_components
-        if "classes_" not in self.__dict__:
-            n_components = 1  # before a fit: the type of the family is what is asked for
-        elif "component_choice_" in self.__dict__:
+        if "component_choice_" in self.__dict__:
             n_components = self.component_choice_["chosen"].values.tolist()
         elif isinstance(n_components, Mapping):
-            labels = self.classes_.tolist()
+            labels = classes.tolist()
             absent = [label for label in labels if label not in n_components]
             unknown = [label for label in n_components if label not in labels]
             if absent or unknown:

@@ -2,9 +2,11 @@
 
 from typing import Any, Literal
 
+from bayesgen.encoding.reader import Reader
 from bayesgen.estimators.sampled.classifier import SampledClassifier
 from bayesgen.families.sampled.lkj_normal import LKJNormal
 from bayesgen.families.sampled.student_t import StudentT
+from bayesgen.numerics.special import Array
 
 
 class LKJDiscriminant(SampledClassifier):
@@ -53,7 +55,7 @@ class LKJDiscriminant(SampledClassifier):
     >>> clf.fit(X, y).predict_proba(X_new)  # doctest: +SKIP
     """
 
-    _priors = ("mu", "sigma")
+    _unsaved = ("mu", "sigma")
     _target_accept = 0.95  # with few rows scales and strong correlations make a funnel
 
     _family_type = LKJNormal
@@ -78,7 +80,7 @@ class LKJDiscriminant(SampledClassifier):
         self.class_alpha = class_alpha
         self._set_sampler(draws, tune, chains, random_state)
 
-    def _make_family(self) -> LKJNormal:
+    def _family(self, reader: Reader, classes: Array) -> LKJNormal:
         if self.covariance not in ("class", "shared"):
             raise ValueError(f"covariance must be 'class' or 'shared', got {self.covariance!r}")
         shared = self.covariance == "shared"
@@ -118,7 +120,7 @@ class StudentTNB(SampledClassifier):
     >>> clf.fit(X, y).predict_proba(X_new)  # doctest: +SKIP
     """
 
-    _priors = ("mu", "sigma", "nu")
+    _unsaved = ("mu", "sigma", "nu")
 
     _family_type = StudentT
 
@@ -140,5 +142,5 @@ class StudentTNB(SampledClassifier):
         self.class_alpha = class_alpha
         self._set_sampler(draws, tune, chains, random_state)
 
-    def _make_family(self) -> StudentT:
+    def _family(self, reader: Reader, classes: Array) -> StudentT:
         return StudentT(self.mu, self.sigma, self.nu)

@@ -19,7 +19,7 @@ from bayesgen.numerics.rows import cgf_by_rows
 from bayesgen.numerics.special import Array
 
 
-def _log_ratio(f: ForestAverage, c: int, edges: Array) -> Array:
+def log_ratio(f: ForestAverage, c: int, edges: Array) -> Array:
     """(..., n) log of the sum over forests with changed weights, less that before."""
     i, j = f.neighbours[c]
     if f.is_forest:  # one term, with every choice of roots
@@ -44,11 +44,11 @@ def cgf(f: ForestAverage, cells: Array, t: Array) -> Array:
             if not tc.any():
                 continue
             columns, edges = f.changes(c, own, tc)
-            ratio = _log_ratio(f, c, edges)
+            ratio = log_ratio(f, c, edges)
             if np.iscomplexobj(ratio) and not f.is_forest:
 
                 def at(some: Array, t: Array, c: int = c) -> Array:
-                    return _log_ratio(f, c, f.changes(c, own[some], t)[1])
+                    return log_ratio(f, c, f.changes(c, own[some], t)[1])
 
                 turn = _turn(f, c, edges)
                 angle = followed_argument(at, ratio.imag, turn, tc, (own.shape[1] + 1) ** 2)

@@ -44,7 +44,7 @@ class Case:
 
     @cached_property
     def encoded(self) -> Any:
-        return self.fitted._encode(self.fitted._read(self.X, reset=False))
+        return self.fitted.fitted_.read(self.X).encoded
 
 
 def _table(*n_categories: int) -> np.ndarray:
@@ -189,12 +189,14 @@ def assert_cells(case: Case, theta: Any) -> None:
     """The cells are the categories of each column by name, and add up to 1 in each."""
     expected = [
         (column, category)
-        for column, known in zip(case.fitted._feature_names(), case.fitted.categories_, strict=True)
+        for column, known in zip(
+            case.fitted.fitted_.feature_names, case.fitted.categories_, strict=True
+        )
         for category in known
     ]
     assert theta["feature_category"].values.tolist() == [f"{j}, {k}" for j, k in expected]
     assert (theta > 0).all()
-    for column in case.fitted._feature_names():
+    for column in case.fitted.fitted_.feature_names:
         own = [j == column for j, _ in expected]
         np.testing.assert_allclose(theta.isel(feature_category=own).sum("feature_category"), 1.0)
 
@@ -257,7 +259,7 @@ def test_counts_of_a_markov_posterior_are_pseudo_counts() -> None:
     """A posterior used as the prior of more documents is the posterior of all."""
     clf = bg.MarkovNB(order=2).fit(TEXTS, Y)
     posterior: ClassModel = clf.model_
-    model = posterior.to_pymc(clf._coords())
+    model = posterior.to_pymc(clf.fitted_.coords)
     log_p = model.compile_logp(jacobian=False, mode=PYTHON)
     alpha = posterior.family.dense()
     start = model.initial_point(0)

@@ -1,6 +1,7 @@
 """GaussianMixture and MixtureDiscriminant: densities against SciPy, label switching, NUTS."""
 
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,15 @@ from scipy import stats
 from scipy.special import logsumexp
 
 import bayesgen as bg
+from bayesgen.encoding.reader import Reader
 from bayesgen.estimators.sampled import mixture
 from bayesgen.estimators.sampled.classifier import SampledClassifier
 from bayesgen.families.sampled.gaussian_mixture import GaussianMixture, clusters
 from bayesgen.inference.diagnostics import Diagnosis, diagnose
 from bayesgen.posterior.drawn import DrawnPosterior
+from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import ClassModel
+from bayesgen.posterior.training import Training
 from tests.graphs import PYTHON
 
 with warnings.catch_warnings():
@@ -245,7 +249,8 @@ def test_the_choice_is_made_of_labelled_rows_and_used(monkeypatch):
         return xr.Dataset({"chosen": ("class", [3, 1])})
 
     def fit(self: Any, X: Any, y: Any, sample_weight: Any = None, **options: Any) -> Any:
-        self.classes_ = np.array([0, 1])
+        learner = self.__bayesgen_learner__()
+        self.made = learner.make_family(learner.reader, np.array([0, 1]))
         return self
 
     monkeypatch.setattr(mixture, "choose_n_components", choose)
@@ -254,7 +259,7 @@ def test_the_choice_is_made_of_labelled_rows_and_used(monkeypatch):
     clf = bg.MixtureDiscriminant("cv").fit(X, [0, NAN, 1, 1], sample_weight=[1, 1, 0, 2])
     np.testing.assert_array_equal(seen["X"], X[[0, 3]])
     np.testing.assert_array_equal(seen["y"], [0, 1])
-    assert clf._make_family().n_components == [3, 1]
+    assert clf.made.n_components == [3, 1]
 
 
 # ----------------------------------------------------------------------------------------- NUTS
@@ -318,16 +323,17 @@ def chains(moved: int) -> xr.Dataset:
 
 def test_the_warning_names_the_classes_whose_clusters_differ_between_chains(monkeypatch):
     clf = bg.MixtureDiscriminant({"a": 2, "b": 2, "c": 1})
-    clf.classes_ = np.array(["a", "b", "c"])
     prior = GaussianMixture(n_components=[2, 2, 1])._sized(3)
     model = ClassModel(np.ones(3), prior)
-    monkeypatch.setattr(clf, "_fitted", lambda: DrawnPosterior(model, model, None, {}))
-    said = clf._chains_disagree(chains(1))
+    own = DrawnPosterior(model, model, None, {})
+    fitted = Fitted("clf", np.array(["a", "b", "c"]), Reader("clf"), own, Training(1))
+    why_apart = partial(clf.__bayesgen_learner__().why_apart, fitted)
+    said = why_apart(chains(1))
     assert "class 'b' (" in said
     assert "'a'" not in said
     assert "n_components={label: number}" in said
-    assert clf._chains_disagree(chains(2)) == ""  # one cluster: its R-hat is no news of clusters
-    assert clf._chains_disagree(chains(1).isel(draw=slice(3))) == ""
+    assert why_apart(chains(2)) == ""  # one cluster: its R-hat is no news of clusters
+    assert why_apart(chains(1).isel(draw=slice(3))) == ""
     found = Diagnosis(0, 1.5, "mu", 1e4, "mu", 2)
     assert said in found.complaints(said)[0]
     assert "label more rows" in found.complaints()[0]

@@ -4,7 +4,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import sparse, stats
 from scipy.special import softmax
@@ -91,9 +90,6 @@ def test_codes_beyond_the_declared_ones_are_refused():
         resolved(CODES + np.array([2, 0, 0]))
     with pytest.raises(ValueError, match="n_categories has 3 entries for 2 features"):
         resolved(CODES[:, :2])
-    clf = bg.HierarchicalCategoricalNB()
-    with pytest.raises(ValueError, match="column 'a' holds nothing but missing cells"):
-        clf.fit(pd.DataFrame({"a": [None, None], "b": ["u", "v"]}), [0, 1])
 
 
 def test_the_prior_and_the_likelihood_are_those_of_the_formulas():

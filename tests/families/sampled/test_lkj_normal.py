@@ -85,7 +85,7 @@ def test_one_feature_has_no_correlation():
     family = LKJNormal(location=np.zeros(1), scale=np.ones(1))
     coords = {"class": ["a", "b"], "feature": ["u"], "feature_bis": ["u"]}
     X, y = np.array([[0.1], [0.2], [1.0]]), np.array([0, 0, 1])
-    model = ClassModel(np.ones(2), family).to_pymc(coords, X=X, y=y)
+    model = ClassModel(np.ones(2), family).to_pymc(coords, X=X, y=y, summed=True)
     assert {v.name for v in model.free_RVs} == {"pi", "mu_white", "sigma"}
     np.testing.assert_array_equal(model["correlation"].eval(mode=PYTHON), np.ones((2, 1, 1)))
 

@@ -230,9 +230,9 @@ def test_whole_numbers_that_are_not_the_codes_are_looked_up_as_they_are_read(
                 clf.predict_posterior(others, draws=3)["predictions"]["class_probability"].values,
             ]
         )
-        assert isinstance(clf._encode_as_read(rows), Recoded) == (dtype is not object)
+        assert isinstance(clf.fitted_.read(rows).as_read, Recoded) == (dtype is not object)
     for expected, *others in zip(*found, strict=True):
         for other in others:
             np.testing.assert_allclose(other, expected, rtol=1e-9)
-    recoded = clf._encode_as_read(new)
-    np.testing.assert_array_equal(recoded[4:40], clf._encode(new)[4:40])
+    recoded = clf.fitted_.read(new).as_read
+    np.testing.assert_array_equal(recoded[4:40], clf.fitted_.read(new).encoded[4:40])

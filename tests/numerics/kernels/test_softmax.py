@@ -108,7 +108,9 @@ def test_probabilities_of_draws_do_not_depend_on_the_route(monkeypatch):
         for compile_from in (0, 1 << 60):
             monkeypatch.setattr(kernels, "COMPILE_FROM", compile_from)
             with pytest.raises(ValueError, match=r"NaN for draw \d, row 0"):
-                write_probabilities(np.empty((6, 300, 3)), clf.model_.family, draws, clf._encode(X))
+                write_probabilities(
+                    np.empty((6, 300, 3)), clf.model_.family, draws, clf.fitted_.read(X).encoded
+                )
 
 
 @pytest.mark.parametrize("compile_from", [0, 1 << 60], ids=["compiled", "NumPy"])

@@ -27,7 +27,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayesgen.families.conjugate.dirichlet_forest import structures
+from bayesgen.families.conjugate.dirichlet_forest import known_cells, structures
 from bayesgen.families.conjugate.dirichlet_forest.statistics import (
     ForestStats,
     count_pairs,
@@ -301,6 +301,20 @@ class DirichletForest(ForestAverage, ConjugateFamily):
         """(N, C) product of the columns' posterior means times a ratio of two sums over forests."""
         codes, unit = self.codes(X), np.eye(len(self.pairs))
         return np.stack([self._cgf(codes, e) for e in unit], axis=1)
+
+    def log_predictive_of_known(self, X: Array) -> tuple[Array, Array]:
+        """(N, C) of codes with missing cells (NaN) summed out, and its standard error.
+
+        Exact for one forest per class; of an average by draws of forests (`known_cells`).
+        """
+        return known_cells.log_predictive(self, np.asarray(X, dtype=np.float64))
+
+    def log_likelihood_of_known(self, X: Array, theta: Theta) -> Array:
+        """(N, C) of codes with missing cells (NaN) summed out, exactly; theta is one value."""
+        parents = np.asarray(theta["parents"]).astype(np.int64)
+        tables = np.asarray(theta["tables"], dtype=np.float64)
+        codes = np.asarray(X, dtype=np.float64)
+        return known_cells.log_likelihood(codes, parents, tables).T
 
     def cgf(self, X: Any, t: Array) -> Array:
         """In closed form: the row's tables with t more counts (`forest_cumulants`)."""

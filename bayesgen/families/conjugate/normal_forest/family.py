@@ -313,7 +313,8 @@ class NormalForest(ForestAverage, ConjugateFamily):
     def _correlations(self, c: int) -> Array:
         """(P,) of the pairs that may be neighbours, in the scale matrix."""
         i, j = self.neighbours[c]
-        found = self.psi[c, i, j] / np.sqrt(self.psi[c, i, i] * self.psi[c, j, j])
+        width = np.sqrt(_diagonal(self.psi)[c])  # a product of variances would overflow
+        found = self.psi[c, i, j] / width[i] / width[j]
         return np.clip(found, -_ALIKE, _ALIKE)
 
     def _left(self, c: int) -> Array:
@@ -386,12 +387,13 @@ def _log_pair_constants(nu: Array, psi: Array) -> Array:
     """(C, D, D) whose differences between posterior and prior are log evidences of edges."""
     diagonal = _diagonal(psi)
     width = np.sqrt(diagonal)
-    r = psi / (width[:, :, None] * width[:, None, :])
+    r = psi / width[:, :, None] / width[:, None, :]
     np.einsum("cii->ci", r)[:] = 0.0
     np.clip(r, -_ALIKE, _ALIKE, out=r)
     nu = nu[:, None, None]
     return (
         log_gamma_difference(nu / 2, 0.5)
-        - np.log(width[:, :, None] * width[:, None, :])
+        - np.log(width)[:, :, None]
+        - np.log(width)[:, None, :]
         - (nu + 1) / 2 * (np.log1p(-r) + np.log1p(r))
     )

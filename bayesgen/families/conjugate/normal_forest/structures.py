@@ -16,12 +16,15 @@ if TYPE_CHECKING:
     from bayesgen.families.conjugate.normal_inverse_wishart.scatter import ScatterStats
 
 
-def along(parents: Array, slope: Array, step: Array) -> Array:
-    """(n, D) deviations d_u = slope_u d_parent + step_u in forests (n, D)."""
+def along(parents: Array, slope: Array, step: Array, add: Any = np.add) -> Array:
+    """(n, D) deviations d_u = slope_u d_parent + step_u in forests (n, D).
+
+    With ``add=np.hypot`` and standard deviations as steps: the standard deviations of all columns.
+    """
     out, root = step, parents < 0
     for _ in range(parents.shape[1]):
         above = np.take_along_axis(out, np.where(root, 0, parents), axis=-1)
-        new = step + np.where(root, 0.0, slope * above)
+        new = add(step, np.where(root, 0.0, slope * above))
         if (new == out).all():
             break
         out = new
@@ -54,7 +57,7 @@ def draw(f: "NormalForest", rng: np.random.Generator, n: int) -> dict[str, Array
         slope, width, scale, freedom = given_parent(f, c, parents)
         sigma2 = scale / rng.chisquare(freedom)
         z = rng.standard_normal((2, *sigma2.shape))
-        slope = np.where(parents < 0, 0.0, slope + np.sqrt(sigma2 / width) * z[0])
+        slope = np.where(parents < 0, 0.0, slope + np.sqrt(sigma2) / np.sqrt(width) * z[0])
         out["parents"][:, c], out["slope"][:, c], out["sigma2"][:, c] = parents, slope, sigma2
         deviation = along(parents, slope, np.sqrt(sigma2 / f.kappa[c]) * z[1])
         out["mu"][:, c] = f.mu[c] + f.shift + deviation
@@ -67,6 +70,7 @@ def log_density(f: "NormalForest", theta: dict[str, Array]) -> Array:
     for c in range(len(f.mu)):
         parents = theta["parents"][:, c].astype(np.int64)
         sigma2, slope = theta["sigma2"][:, c], theta["slope"][:, c]
+        sd = np.sqrt(sigma2)
         out += f.log_probability(c, parents)
         mean, width, scale, freedom = given_parent(f, c, parents)
         half = freedom / 2
@@ -77,16 +81,17 @@ def log_density(f: "NormalForest", theta: dict[str, Array]) -> Array:
             - scale / (2 * sigma2)
         )
         root = parents < 0
-        terms = terms + np.where(root, 0.0, _log_normal(slope - mean, sigma2 / width))
+        terms = terms + np.where(root, 0.0, _log_normal(slope - mean, sd / np.sqrt(width)))
         deviation = theta["mu"][:, c] - f.shift - f.mu[c]
         above = np.take_along_axis(deviation, np.where(root, 0, parents), axis=1)
         residual = deviation - np.where(root, 0.0, slope * above)
-        out += (terms + _log_normal(residual, sigma2 / f.kappa[c])).sum(axis=1)
+        out += (terms + _log_normal(residual, sd / np.sqrt(f.kappa[c]))).sum(axis=1)
     return out
 
 
-def _log_normal(residual: Array, variance: Array) -> Any:
-    return -0.5 * (np.log(2 * np.pi * variance) + np.square(residual) / variance)
+def _log_normal(residual: Array, sd: Array) -> Any:
+    # of standard deviations: the variance of a slope between columns of 1e150 and 1e-150 overflows
+    return -0.5 * (np.log(2 * np.pi) + np.square(residual / sd)) - np.log(sd)
 
 
 def log_likelihood(X: Array, theta: Any, live: Array) -> Array:
@@ -101,7 +106,7 @@ def log_likelihood(X: Array, theta: Any, live: Array) -> Array:
             deviation = X[rows] - centre
             up = up.astype(np.int64)
             above = np.where(up < 0, 0.0, deviation[:, up])
-            terms = _log_normal(deviation - b * above, variance)
+            terms = _log_normal(deviation - b * above, np.sqrt(variance))
             out[s, rows] = terms[:, live].sum(axis=1)
     return np.moveaxis(out.reshape(*lead, n_classes, len(X)), -1, -2)
 
@@ -113,11 +118,12 @@ def terms(X: Array, theta: dict[str, Array], live: Array) -> Array:
         theta[name].reshape(-1, X.shape[1]) for name in ("parents", "mu", "slope", "sigma2")
     )
     parents = parents.astype(np.int64)
-    variance = along(parents, np.square(slope), sigma2)
+    sd = np.sqrt(sigma2)
+    margin = along(parents, np.abs(slope), sd, np.hypot)
     deviation = X - mu[:, None]
     above = np.take_along_axis(deviation, np.where(parents < 0, 0, parents)[:, None], axis=-1)
-    given = _log_normal(deviation - slope[:, None] * above, sigma2[:, None])
-    alone = _log_normal(deviation, variance[:, None])
+    given = _log_normal(deviation - slope[:, None] * above, sd[:, None])
+    alone = _log_normal(deviation, margin[:, None])
     found = forest_terms.of_draws(parents, np.where(live, given, 0.0), np.where(live, alone, 0.0))
     return found.reshape(*lead, *X.shape)
 
@@ -133,7 +139,8 @@ def mle(stats: "ScatterStats", edges: Array, ignored: Array) -> dict[str, Array]
         if (variance <= 0).any():
             j = int(np.argmax(variance <= 0))
             raise UndefinedEstimateError("mle", "its rows do not vary", c, j)
-        r2 = np.square(scatter / n) / (variance * variance[:, None])
+        width = np.sqrt(variance)
+        r2 = np.square(scatter / n / width / width[:, None])
         np.fill_diagonal(r2, 0.0)
         if (r2 >= 1 - 1e-12).any():
             j = int(np.argwhere(r2 >= 1 - 1e-12)[0][0])

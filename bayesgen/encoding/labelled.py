@@ -17,6 +17,7 @@ from bayesgen.encoding.labels import (
     refuse_unlabelled,
 )
 from bayesgen.encoding.literals import shown
+from bayesgen.encoding.reader import Rows
 from bayesgen.families.shared.hyperparameters import SMALLEST
 from bayesgen.numerics.special import LARGEST_COUNT, Array
 
@@ -55,7 +56,8 @@ def labelled(X: Any, y: Any, sample_weight: Any, *, unlabelled: bool = False) ->
     ValueError
         For lengths that differ, missing labels, and weights that are negative, too large or all 0.
     """
-    refuse_elsewhere(X)
+    if not isinstance(X, Rows):
+        refuse_elsewhere(X)
     refuse_elsewhere(y, "y")
     labels, masked = labels_and_mask(y)
     if not unlabelled:
@@ -63,10 +65,7 @@ def labelled(X: Any, y: Any, sample_weight: Any, *, unlabelled: bool = False) ->
     check_consistent_length(X, labels)
     if sample_weight is None:
         return Labelled(X, labels, masked, None, None, unlabelled)
-    with np.errstate(over="ignore", invalid="ignore"):  # an infinite one is refused
-        weight = _check_sample_weight(
-            sample_weight, np.empty((len(labels), 1)), dtype=np.float64, ensure_non_negative=True
-        )
+    weight = weights(sample_weight, len(labels))
     if (small := (weight > 0) & (weight < SMALLEST)).any():
         raise ValueError(
             f"sample_weight holds {weight[small][0]:g} in row {small.argmax()}, below "
@@ -81,8 +80,29 @@ def labelled(X: Any, y: Any, sample_weight: Any, *, unlabelled: bool = False) ->
     if not len(at):
         raise ValueError("sample_weight is 0 for every row: there is nothing to fit")
     if len(at) < len(weight):
-        X, labels, masked, weight = _safe_indexing(X, at), labels[at], masked[at], weight[at]
+        X = X.take(at) if isinstance(X, Rows) else _safe_indexing(X, at)
+        labels, masked, weight = labels[at], masked[at], weight[at]
     return Labelled(X, labels, masked, weight, at, unlabelled)
+
+
+def weights(sample_weight: Any, n_rows: int) -> Array:
+    """Return the weights (N,) of rows as float64: where every weight is read.
+
+    Raises
+    ------
+    ValueError
+        For a weight that is masked, missing, infinite or negative, and for another number of them.
+    """
+    if np.ma.is_masked(sample_weight):
+        row = int(np.ma.getmaskarray(sample_weight).ravel().argmax())
+        raise ValueError(
+            f"sample_weight is masked in row {row}: a row counts by a known weight; give 0 to "
+            "leave a row out"
+        )
+    with np.errstate(over="ignore", invalid="ignore"):  # an infinite one is refused
+        return _check_sample_weight(
+            sample_weight, np.empty((n_rows, 1)), dtype=np.float64, ensure_non_negative=True
+        )
 
 
 def among(classes: Any, labels: Array, codes: Array) -> tuple[Array, Array]:

@@ -1,15 +1,21 @@
-"""The rows of a fit, kept while they are in memory anyway."""
+"""What is kept of a fit beside its posterior: how many rows there were, and the rows themselves."""
 
 import sys
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from bayesgen.predict.left_out import LeftOut
 
 _MOST = 64 << 20  # bytes: more are not kept alive
 _LOOKED_AT = 200  # objects of a column, columns of a frame, whose size is taken for that of all
 
 
-class Training(NamedTuple):
+class KeptRows(NamedTuple):
     """What `fit` was given, by reference."""
 
     X: Any
@@ -17,12 +23,42 @@ class Training(NamedTuple):
     sample_weight: Any = None
 
 
-def kept(X: Any, y: Any, sample_weight: Any) -> Training | None:
+@dataclass(frozen=True)
+class Training:
+    """The rows behind a posterior.
+
+    Parameters
+    ----------
+    n_rows, n_unlabelled : int
+    inference : str
+        How the posterior was found: "closed form", "nuts", "gibbs", ...
+    exact : bool
+        Whether the posterior has a closed form, however it was found.
+    rows : KeptRows, optional
+        While they are in memory anyway.
+    suspects : {column: what is odd about it}
+    scores : LeftOut, optional
+        What the posterior says of each row without it, once it was asked for.
+    draws : xarray.DataTree, optional
+        Those of the fit, or of a posterior in closed form once they were asked for.
+    """
+
+    n_rows: int
+    n_unlabelled: int = 0
+    inference: str = "closed form"
+    exact: bool = True
+    rows: KeptRows | None = None
+    suspects: dict[str, str] = field(default_factory=dict)
+    scores: "LeftOut | None" = None
+    draws: "xr.DataTree | None" = None
+
+
+def kept(X: Any, y: Any, sample_weight: Any) -> KeptRows | None:
     """A reference to rows of at most 64 MiB; None for more, and for what has no known size."""
     sizes = [_size(part) for part in (X, y, sample_weight) if part is not None]
     known = [size for size in sizes if size is not None]
     small = len(known) == len(sizes) and sum(known) <= _MOST
-    return Training(X, y, sample_weight) if small else None
+    return KeptRows(X, y, sample_weight) if small else None
 
 
 def _size(values: Any) -> float | None:

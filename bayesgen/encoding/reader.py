@@ -1,0 +1,346 @@
+"""How rows are read: checked against the columns of the fit, encoded once, and written back.
+
+A `Reader` is what a classifier knows of its columns. ``admit`` checks rows, the first of which give
+the columns their names; ``learnt`` finds what must be known before they can be encoded (categories,
+bins, a vocabulary); from then on ``read(X)`` makes `Rows`, and nothing of a reader changes. Readers
+of other kinds of columns are in `bayesgen.estimators`, one file for each kind.
+"""
+
+import functools
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import validate_data
+
+from bayesgen.encoding.in_memory import refuse_elsewhere
+from bayesgen.encoding.literals import shortened
+from bayesgen.encoding.tables import feature_names, read, refuse_text, with_nan
+from bayesgen.families.contract import Family, Stats
+from bayesgen.families.names import FEATURE, FEATURE_BIS
+from bayesgen.numerics.rows import has_nan
+from bayesgen.numerics.special import Array
+
+Align = Callable[[Stats], Stats]
+
+# of errors of NumPy and scikit-learn that name no column
+_OF_A_CELL = ("could not convert string to float", "setting an array element", "Complex data")
+
+
+def validated(estimator: Any, X: Any, **options: Any) -> Any:
+    """scikit-learn's `validate_data`, without the middle of the long names that it repeats."""
+    try:
+        return validate_data(estimator, X, **options)
+    except ValueError as error:
+        if (text := shortened(str(error))) != str(error):
+            raise ValueError(text) from None
+        raise
+
+
+class Rows:
+    """Rows that a reader has checked, and their encodings, each made once.
+
+    Attributes
+    ----------
+    X : as checked
+    """
+
+    def __init__(self, X: Any, reader: "Reader", table: Any = None) -> None:
+        self.X, self.reader = X, reader
+        if table is not None:
+            self.__dict__["table"] = table
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0]) if hasattr(self.X, "shape") else len(self.X)
+
+    @cached_property
+    def table(self) -> Any:
+        """The columns, read one at a time; of sparse rows a canonical CSR matrix."""
+        return read(self.X)
+
+    @cached_property
+    def encoded(self) -> Any:
+        """As the family takes them."""
+        return self.reader.encode(self)
+
+    @cached_property
+    def as_read(self) -> Any:
+        """The same for one pass (`stats`, densities of rows): may be encoded as it is read."""
+        return self.encoded if "encoded" in self.__dict__ else self.reader.encode_as_read(self)
+
+    def take(self, at: Array) -> "Rows":
+        """Some of the rows."""
+        return Rows(_safe_indexing(self.X, at), self.reader)
+
+    def by(self, reader: "Reader", encoded: Any = None) -> "Rows":
+        """The same rows, read by another reader; `encoded`, if it is known."""
+        out = Rows(self.X, reader, self.__dict__.get("table"))
+        if encoded is not None:
+            out.__dict__["encoded"] = encoded
+        return out
+
+
+@functools.cache
+def _named(owner: str) -> type[BaseEstimator]:
+    """A class that scikit-learn's checks take the name and the columns of an estimator from."""
+    return type(owner, (BaseEstimator,), {})
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """Columns of numbers.
+
+    Parameters
+    ----------
+    owner : str
+        The classifier, as errors call it.
+    sparse : bool
+        Whether sparse rows are taken.
+    whole : str
+        Why no cell may be missing, if that is so.
+    n_features : int, optional
+        None before the first rows, and of documents.
+    names : array of str, optional
+        Names of the columns of a data frame.
+    array_names : list of str, optional
+        Those of an xarray.DataArray.
+    """
+
+    owner: str
+    sparse: bool = False
+    whole: str = ""
+    n_features: int | None = None
+    names: Array | None = None
+    array_names: list[str] | None = None
+
+    sums_missing: ClassVar[bool] = False  # predictions are summed over what a cell may be
+
+    # -- rows --------------------------------------------------------------------------------
+
+    def read(self, X: Any) -> Rows:
+        """New rows, checked."""
+        return self.admit(X)[1]
+
+    def admit(self, X: Any, *, first: bool = False, lenient: bool = False) -> tuple[Self, Rows]:
+        """Rows, checked, and the reader that knows their columns.
+
+        Parameters
+        ----------
+        X : as the user has it
+        first : bool
+            These are the first rows, whose columns are those of all others.
+        lenient : bool
+            Infinite cells may be left to `refuse_infinite`.
+        """
+        reader, X = self.checked(X, first, "allow-nan")
+        if self.whole:
+            reader.refuse_missing(X, self.whole)
+        return reader, Rows(X, reader)
+
+    def checked(self, X: Any, first: bool, ensure_all_finite: Any) -> tuple[Self, Any]:
+        """Numbers in an array or CSR matrix, of the columns of the fit."""
+        reader = self.refuse_other_names(X, first)
+        if reader._takes_as_it_is(X, first, ensure_all_finite):
+            return replace(reader, n_features=X.shape[1]) if first else reader, X
+        options = {"ensure_all_finite": ensure_all_finite}
+        if np.ma.is_masked(X) and X.dtype.kind in "biufO":  # whose hidden cells would be data
+            X = (X if X.dtype.kind in "Of" else X.astype(np.float64)).filled(np.nan)
+        given = X
+        accepted = "csr" if self.sparse else False
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):  # its sum tells of infinite cells
+                reader, out = reader.validated(
+                    X, first, dtype="numeric", accept_sparse=accepted, **options
+                )
+        except Exception as error:
+            refuse_elsewhere(given)
+            feature_names(given)  # refuses those that occur twice
+            cell = isinstance(error, TypeError) or any(part in str(error) for part in _OF_A_CELL)
+            if cell and not sparse.issparse(given):
+                refuse_text(given, self.owner)  # which says where
+            if "'NAType'" in str(error) or "'NaTType'" in str(error):
+                return self.checked(with_nan(given), first, ensure_all_finite)
+            raise
+        if out.dtype.kind in "mM":
+            raise TypeError(
+                f"X holds {out.dtype}, not numbers: give dates as days or seconds since a first "
+                "one, or leave the columns out"
+            )
+        if out.dtype.kind == "O":  # of a categorical dtype, or of lists with pandas.NA
+            refuse_text(given, self.owner)
+            out = with_nan(out).astype(np.float64)
+        if not out.dtype.isnative:  # as of FITS files; PyTensor and compiled kernels have no others
+            out = out.astype(out.dtype.newbyteorder("="))
+        return reader, out
+
+    def validated(self, X: Any, first: bool, **options: Any) -> tuple[Self, Any]:
+        """scikit-learn's `validate_data`: columns of X against those of the fit."""
+        seen: Any = _named(self.owner)()
+        if not first:
+            if self.n_features is not None:
+                seen.n_features_in_ = self.n_features
+            if self.names is not None:
+                seen.feature_names_in_ = self.names
+        out = validated(seen, X, reset=first, **options)
+        if not first:
+            return self, out
+        names = getattr(seen, "feature_names_in_", None)
+        return replace(self, n_features=seen.n_features_in_, names=names), out
+
+    def refuse_other_names(self, X: Any, first: bool = False) -> Self:
+        """Columns of a DataArray by the names of the fit: scikit-learn asks data frames alone."""
+        names = feature_names(X) if hasattr(X, "dims") else None
+        if first:
+            return self if names is None else replace(self, array_names=names)
+        known = self.array_names if self.array_names is not None else self.names
+        if names is not None and known is not None and names != list(known):
+            raise ValueError(
+                "The feature names should match those that were passed during fit, in their order: "
+                + shortened(f"{names} in place of {list(known)}")
+            )
+        return self
+
+    def _takes_as_it_is(self, X: Any, first: bool, ensure_all_finite: Any) -> bool:
+        """Whether X is an array or CSR matrix that `validate_data` would return unchanged.
+
+        That asks many libraries whether X is theirs: more than 150 rows take otherwise.
+        """
+        stored = type(X) is sparse.csr_matrix and self.sparse
+        if not (stored or type(X) is np.ndarray) or X.ndim != 2 or min(X.shape) == 0:
+            return False
+        if X.dtype.kind not in "biuf" or not X.dtype.isnative:
+            return False
+        if self.names is not None or not (first or X.shape[1] == self.n_features):
+            return False
+        if ensure_all_finite and X.dtype.kind == "f":
+            cells = X.data if stored else X
+            with np.errstate(over="ignore", invalid="ignore"):  # the sum tells of infinite cells
+                finite = np.isfinite(cells.sum())
+            if not finite and ensure_all_finite == "allow-nan":  # these pass over NaN
+                low, high = (f.reduce(cells, axis=None) for f in (np.fmin, np.fmax))
+                finite = low > -np.inf and high < np.inf
+            if not finite:
+                return False
+        return True
+
+    def refuse_infinite(self, X: Any, stats: Stats) -> None:
+        """Raise where `stats` show what a lenient `admit` has not looked for."""
+
+    def refuse_missing(self, X: Array, why: str) -> None:
+        """Raise ValueError at the first missing cell of (N, D)."""
+        if has_nan(X):
+            row, j = np.argwhere(np.isnan(X))[0]
+            raise ValueError(
+                f"Input X contains NaN: column {self.columns[j]!r} in row {row}; {why}"
+            )
+
+    def refuse_incomplete(self, encoded: Any) -> None:
+        """Raise where a cell of encoded rows must be known, and is not."""
+
+    def refuse_unseen(self, rows: Rows) -> None:
+        """Raise ValueError where a cell is a category that theta does not have."""
+
+    def refuse_single(self, rows: Rows, n_before: int) -> None:
+        """Raise where later rows tell nothing of a column, as it was coded by the first."""
+
+    def refuse_parts(self, what: str) -> None:
+        """Raise NoClosedFormError where rows that come in parts cannot be encoded alike."""
+
+    def of_table(self, X: Any) -> Any:
+        """What is read of a data frame that was cut from a file: all columns but the labels."""
+        return X
+
+    # -- encodings ---------------------------------------------------------------------------
+
+    def learnt(self, rows: Rows, exact: bool) -> tuple[Self, Rows]:
+        """The reader that can encode the first rows, and the rows by it.
+
+        `exact`: they are for a posterior in closed form.
+        """
+        return self, rows
+
+    def further(self, rows: Rows) -> tuple[Self, Align, Align]:
+        """The reader that can encode further rows too; how to align statistics, old and new."""
+        return self.merged(self)
+
+    def merged(self, other: Self) -> tuple[Self, Align, Align]:
+        """The reader of the rows of both; how to align the statistics of each."""
+        return self, _as_they_are, _as_they_are
+
+    def refuse_other_columns(self, other: Self) -> None:
+        """Raise where columns differ in number or names."""
+        for name, mine, theirs in (
+            ("n_features_in_", self.n_features, other.n_features),
+            ("feature_names_in_", self.names, other.names),
+        ):
+            if not np.array_equal(np.asarray(mine), np.asarray(theirs)):
+                raise ValueError(f"cannot merge models that differ in {name}: {mine} and {theirs}")
+
+    def encode(self, rows: Rows) -> Any:
+        """Rows as the family takes them."""
+        return rows.X
+
+    def encode_as_read(self, rows: Rows) -> Any:
+        """The same for one pass; may encode rows as they are read."""
+        return rows.encoded
+
+    def decode(self, X: Any) -> Any:
+        """Encoded rows as the user writes them."""
+        return X
+
+    @property
+    def encoder(self) -> Any:
+        """What was learnt of the columns; None of numbers."""
+        return None
+
+    # -- names and files ---------------------------------------------------------------------
+
+    @property
+    def columns(self) -> list[Any]:
+        """Names of the columns."""
+        if self.names is not None:
+            return list(self.names)
+        return [f"x{j}" for j in range(self.n_features or 0)]
+
+    @property
+    def normal_by_type(self) -> Collection[str]:
+        """Columns of a table of several kinds that are Normal because they hold numbers."""
+        return ()
+
+    def feature_names(self, family: Family) -> list[Any]:
+        """Names of the features of a posterior's family."""
+        return self.columns
+
+    @property
+    def cells_as_read(self) -> list[Any]:
+        """Of each column, how cells become what the family describes; None: as they are.
+
+        Two models describe the same where these are equal.
+        """
+        return [None] * len(self.columns)
+
+    def term_names(self, encoded: Any, family: Family) -> list[Any]:
+        """Names of the features that terms of the log-odds of rows belong to."""
+        return self.columns
+
+    def coords(self, family: Family) -> dict[str, Any]:
+        """{dim: labels} of the posterior, but for the classes."""
+        names = self.columns
+        return {FEATURE: names, FEATURE_BIS: names}
+
+    def state(self) -> dict[str, Any]:
+        """What `learnt` found, as JSON."""
+        return {}
+
+    def restored(self, state: Mapping[str, Any]) -> Self:
+        """The reader that `state` describes."""
+        return self
+
+
+def _as_they_are(stats: Stats) -> Stats:
+    return stats

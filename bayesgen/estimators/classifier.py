@@ -1,0 +1,1618 @@
+"""`GenerativeClassifier`: what all classifiers can do, each method one call of a function of a fit.
+
+An estimator says how its rows are read (`_reader`) and which family has which hyper-parameters
+(`_family`). ``fit`` makes one object of these and the rows, ``fitted_``; every other method is a
+function of it, in `predict`, `explain`, `checks` or `inference`. Nothing else is kept: an error
+leaves the classifier as it was.
+"""
+
+import copy
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from bayesgen.checks.leave_one_out import loo
+from bayesgen.datatree.tree import named_rows
+from bayesgen.encoding.column_names import find_column, refuse_other_order
+from bayesgen.encoding.reader import Reader
+from bayesgen.estimators.lazy_attributes import LazyAttributes
+from bayesgen.estimators.lazy_rows import row_by_row
+from bayesgen.estimators.members import available
+from bayesgen.estimators.merging import refuse_other_arguments
+from bayesgen.estimators.saving import by_column, loaded, record, refuse_subclass, unsaved
+from bayesgen.estimators.scikit_learn import answer_arguments
+from bayesgen.estimators.summary import Summary, summary, with_summary
+from bayesgen.explain import explanation, feature_relevance
+from bayesgen.explain.contributions import Request
+from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
+from bayesgen.families.contract import Family
+from bayesgen.families.errors import NoPosteriorError
+from bayesgen.families.names import Method
+from bayesgen.inference import trees
+from bayesgen.inference.fitting import Gathered, Learner
+from bayesgen.inference.sampled import Inference
+from bayesgen.io import storage
+from bayesgen.numerics.special import Array, log_sum_exp
+from bayesgen.posterior.fitted import Fitted, no_density
+from bayesgen.posterior.model import ClassModel, ClassStats, Quantity, is_generative
+from bayesgen.predict import plug_ins, tables
+from bayesgen.predict.distribution import DrawRequest
+from bayesgen.predict.interval.request import IntervalRequest
+from bayesgen.predict.leave_one_out import log_joint_without, training_rows
+from bayesgen.predict.left_out import LeftOut, check_coverage, prediction_sets
+from bayesgen.predict.plug_ins import LinearForm
+from bayesgen.predict.probabilities import log_joint, normalised
+from bayesgen.predict.typicality import left_out_scores, typicality
+
+if TYPE_CHECKING:
+    import pymc as pm
+    import xarray as xr
+    from arviz_stats.utils import ELPDData
+
+    from bayesgen.predict.interval.request import Given, KindName
+
+
+def _no_density(clf: Any) -> None:
+    """Raise where rows have no density: scikit-learn tells it by the attribute."""
+    if not is_generative(clf._family_type):
+        raise NotImplementedError(no_density("score_samples", type(clf).__name__))
+
+
+def _adds_up(clf: Any) -> None:
+    """Raise where rows cannot be added: scikit-learn tells it by the attribute."""
+    learner = clf._learner()
+    learner.refuse_no_conjugate("partial_fit")
+    if clf.prior is None:  # a default, which scikit-learn must not take for one that takes parts
+        learner.refuse_no_statistics("partial_fit")
+
+
+class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
+    """Classifier from any conjugate family, the user's own included.
+
+    Parameters
+    ----------
+    family : ConjugateFamily, optional
+        An unresolved prior, e.g. ``NormalInverseGamma(variance="tied")``. None: Normal features
+        with a variance per class, as `GaussianNB`.
+    class_alpha : float or array (class,), default 1.0
+        Dirichlet concentration of the class weights, in rows; in the order of ``classes_``.
+    prior : {"default", "empirical", "loo"}
+        ``"empirical"`` multiplies the family's hyper-parameters by factors between 1/100 and 100
+        for the largest evidence p(X, y), ``"loo"`` by factors between 1/256 and 256 for the largest
+        exact leave-one-out score of the labels (Notes).
+
+    Attributes
+    ----------
+    classes_ : array (class,)
+        Labels, sorted.
+    prior_, model_ : ClassModel
+        Prior and posterior: hyper-parameters as arrays.
+    stats_ : ClassStats
+        Sufficient statistics of all rows seen.
+    log_evidence_ : float
+        log p(X, y), everything integrated out.
+    posterior_ : xarray.DataTree
+        Posterior draws and hyper-parameters.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        Only if X had column names.
+    class_count_, class_log_prior_ : array (class,)
+        As in scikit-learn, here and below, after a fit in closed form: weights of the rows; logs of
+        the posterior means of the class weights.
+    coef_, intercept_ : array (1, feature) and (1,) of two classes, else (class, feature), (class,)
+        Where a rule is linear: that of the posterior predictive (bits), else of the posterior
+        means. ``linear_form(method)`` has the others.
+    theta_, var_, means_, covariance_, feature_log_prob_ : array
+        Where scikit-learn's class has them: posterior means, of probabilities their logs.
+        ``estimates(method)`` has them and others with names.
+
+    Notes
+    -----
+    ``prior="empirical"`` maximises p(X, y), in which the features outweigh the labels: it is no
+    guide to classification. Where rows are few and columns many it may classify worse than the
+    default (the quadratic rule up to 8 times its log loss), and better where the model is right.
+
+    ``prior="loo"`` maximises the sum over rows of log p(y_i | x_i, the other rows), less
+    (log f - log 4)^2 / (2 log^2 5) for each factor f, a prior of its logarithm: models leave out
+    dependence, and their probabilities are too extreme under the default where the score cannot
+    show it. Leave-one-out is exact (`loo`), at most 40 times, of at most 4000 rows. With a full
+    covariance it also tries variances without correlations; a factor of nu0 then leaves nu0 / psi0
+    as it is. The score is never below the default's, whatever the order of the rows, and after
+    choosing optimistic by a little. Most is gained where the model is wrong, as naive Bayes is with
+    dependent columns. It needs the rows: `partial_fit`, `merge`, `forget`, `bayesgen.fit_stream`
+    and `bayesgen.fit_dask` refuse it. What both reach on open data:
+    ``tests/benchmarks/priors_on_open_sets.py --chosen``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
+    >>> X, y = np.array([[1.0], [1.4], [4.0], [4.4]]), ["a", "a", "b", "b"]
+    >>> clf = GenerativeClassifier(NormalInverseGamma(variance="tied")).fit(X, y)
+    >>> clf.predict([[1.1], [4.2]])
+    array(['a', 'b'], dtype='<U1')
+    """
+
+    _by_column: ClassVar[tuple[str, ...]] = ()  # arguments that may be {column: value}
+    _unsaved: ClassVar[tuple[str, ...]] = (
+        "family",
+    )  # arguments that no file can hold, but as text
+    _target_accept: ClassVar[float | None] = None  # of NUTS, where its own default is too bold
+
+    class_alpha: Any
+    prior: str | None = "default"  # None: as other arguments ask
+    fitted_: Fitted
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        answer_arguments(cls)
+
+    def __init__(
+        self, family: Any = None, *, class_alpha: Any = 1.0, prior: str = "default"
+    ) -> None:
+        self.family = family
+        self.class_alpha = class_alpha
+        self.prior = prior
+
+    # -- what an estimator chooses -------------------------------------------------------------
+
+    @property
+    def _family_type(self) -> type[Family]:
+        """Of what `_family` makes, known before any rows are."""
+        if self.family is None:
+            return NormalInverseGamma
+        if not isinstance(self.family, Family):
+            raise TypeError(f"family must be an instance of a Family, got {self.family!r}")
+        return type(self.family)
+
+    def _reader(self) -> Reader:
+        """How rows are read; it has read nothing yet."""
+        return Reader(type(self).__name__, self._family_type.sparse)
+
+    def _family(self, reader: Reader, classes: Array) -> Family:
+        """The unresolved prior, of the columns and classes of a fit."""
+        family: Family = NormalInverseGamma() if self.family is None else self.family
+        return family
+
+    def _prior_choice(self) -> str:
+        """What `prior` stands for with the other arguments as they are."""
+        return self.prior or "default"
+
+    def _why_apart(self, fitted: Fitted, draws: Any) -> str:
+        """What to say where chains disagree, if this model knows more than that they do."""
+        return ""
+
+    def _learner(self) -> Learner:
+        """All choices: what makes fits of rows."""
+        options = {k: v for k in ("draws", "tune", "chains") if (v := getattr(self, k, None))}
+        if hasattr(self, "random_state"):
+            options["random_seed"] = self.random_state
+        if self._target_accept is not None:
+            options["target_accept"] = self._target_accept
+        return Learner(
+            type(self).__name__,
+            self._reader(),
+            self._family_type,
+            lambda reader, classes: _in_order(self, reader, classes)._family(reader, classes),
+            self.class_alpha,
+            self._prior_choice(),
+            options,
+            chosen=getattr(self, "columns", True) is not None,
+            text=hasattr(self, "categories"),
+            why_apart=self._why_apart,
+            unsaved=unsaved(self),
+        )
+
+    def _fitted(self) -> Fitted:
+        """What was learnt; NotFittedError before."""
+        check_is_fitted(self, "fitted_")
+        return self.fitted_
+
+    # -- scikit-learn, streams and files -------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy or a pickle does not carry the training rows."""
+        state: dict[str, Any] = super().__getstate__()
+        if "fitted_" in state:
+            state = state | {"fitted_": state["fitted_"].with_training(rows=None)}
+        return state
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        family = self._family_type
+        tags.input_tags.allow_nan = family.missing == "marginalised" and family.fits_missing
+        tags.input_tags.sparse = self._reader().sparse
+        return tags
+
+    def __bayesgen_learner__(self) -> Learner:
+        """For streams and workers, which gather statistics before there is a fit."""
+        return self._learner()
+
+    def __bayesgen_record__(self, fitted: Fitted) -> Any:
+        """What `storage.write` takes of a fit."""
+        return record(self, fitted)
+
+    def __bayesgen_load__(self, fit: Any, state: Mapping[str, Any], draws: Any) -> Fitted:
+        """The fit that a model file holds."""
+        return loaded(self, fit, state, draws)
+
+    _html_repr = with_summary
+
+    # -- attributes of a fit -------------------------------------------------------------------
+
+    @property
+    def classes_(self) -> Array:
+        """Labels, sorted."""
+        return self._fitted().classes
+
+    @property
+    def prior_(self) -> ClassModel:
+        """The prior: hyper-parameters as arrays."""
+        return self._fitted().posterior.prior
+
+    @property
+    def model_(self) -> ClassModel:
+        """The posterior in closed form: hyper-parameters as arrays."""
+        return self._fitted().closed_form.model
+
+    @property
+    def stats_(self) -> ClassStats:
+        """Sufficient statistics of all rows seen."""
+        return self._fitted().closed_form.stats
+
+    @property
+    def encoder_(self) -> Any:
+        """What was learnt of the columns: categories, bins, a vocabulary."""
+        return self._fitted().reader.encoder
+
+    @property
+    def inference_(self) -> str:
+        """How the posterior was found: "closed form", "nuts", ..."""
+        return self._fitted().training.inference
+
+    @property
+    def n_rows_seen_(self) -> int:
+        """Rows of a positive weight."""
+        return self._fitted().training.n_rows
+
+    @property
+    def n_unlabelled_(self) -> int:
+        """Those without a label."""
+        return self._fitted().training.n_unlabelled
+
+    @property
+    def n_features_in_(self) -> int:
+        """Columns of X."""
+        found = self._fitted().reader.n_features
+        if found is None:
+            raise AttributeError(f"{type(self).__name__} reads documents, which have no columns")
+        return found
+
+    @property
+    def feature_names_in_(self) -> Array:
+        """Names of the columns of X, if these had names."""
+        found = self._fitted().reader.names
+        if found is None:
+            raise AttributeError(f"{type(self).__name__} was fitted to X without column names")
+        return found
+
+    @property
+    def coef_(self) -> Any:
+        """Weights of the linear rule, as scikit-learn has it."""
+        return plug_ins.attribute(self._fitted(), "coef_")
+
+    @property
+    def intercept_(self) -> Any:
+        """Intercepts of the linear rule, as scikit-learn has it."""
+        return plug_ins.attribute(self._fitted(), "intercept_")
+
+    @property
+    def class_count_(self) -> Any:
+        """Weights of the rows of each class, as scikit-learn has it."""
+        return plug_ins.attribute(self._fitted(), "class_count_")
+
+    @property
+    def class_log_prior_(self) -> Any:
+        """Logs of the posterior means of the class weights, as scikit-learn has it."""
+        return plug_ins.attribute(self._fitted(), "class_log_prior_")
+
+    @property
+    def theta_(self) -> Any:
+        """Posterior means of the class means, as scikit-learn has it."""
+        return plug_ins.attribute(self._fitted(), "theta_")
+
+    @property
+    def means_(self) -> Any:
+        """Posterior means of the class means, as scikit-learn has it."""
+        return plug_ins.attribute(self._fitted(), "means_")
+
+    @property
+    def var_(self) -> Any:
+        """Posterior means of the variances, as scikit-learn has it."""
+        return plug_ins.attribute(self._fitted(), "var_")
+
+    @property
+    def covariance_(self) -> Any:
+        """Posterior mean of the covariance, as scikit-learn has it."""
+        return plug_ins.attribute(self._fitted(), "covariance_")
+
+    @property
+    def feature_log_prob_(self) -> Any:
+        """Logs of the posterior means of the probabilities, as scikit-learn has it."""
+        return plug_ins.attribute(self._fitted(), "feature_log_prob_")
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        inference: Inference | None = None,
+        **sample_options: Any,
+    ) -> Self:
+        """Posterior of all parameters given rows.
+
+        Parameters
+        ----------
+        X : (N, D)
+            NaN is a missing cell. With a full covariance such rows need ``inference="nuts"``.
+        y : (N,)
+            Labels of any sortable type. With ``inference="nuts"`` labels may be missing: masked
+            (`numpy.ma`), None, NaN or NA, or, if y has none of these, -1 in numbers. (Beside one
+            other label or another negative one, -1 is refused: it may be a label. In closed form
+            it always is one.)
+        sample_weight : (N,), optional
+            Non-negative weights that multiply the statistics: an integer weight is that many
+            equal rows, a weight of 0 is no row. Quantile bins count a row once, and what leaves
+            rows out (``prior="loo"``, `loo`) takes it away whole: repeat the rows of a table of
+            counts there, as in ``X.loc[X.index.repeat(count)]``.
+        inference : {"closed form", "nuts", "gibbs", "laplace", "advi", "pathfinder"}, optional
+            Default: the closed form where the family has one, else NUTS. NUTS takes what has no
+            closed form, for the same model: missing labels and missing cells are integrated out,
+            not filled in. ``posterior_`` then holds its draws, which the predict methods average
+            over, and in the group ``posterior_predictive`` draws of the unknown labels
+            (``imputed_label``) and, with a full covariance, cells (``imputed``). It takes a minute
+            where the closed form takes milliseconds. ``"gibbs"`` draws missing labels and theta
+            in turn, for conjugate families: nothing to compile. The last three approximate the
+            posterior by a Normal in unconstrained coordinates, for large data;
+            ``posterior_.attrs`` and a warning say how far that can be trusted.
+        **sample_options
+            Of NUTS: ``draws``, ``tune``, ``chains``, ``random_seed``, ``sampler``,
+            ``progressbar``, and what the sampler takes (``target_accept``), as in
+            `sample_posterior`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            On input that the model cannot take; the message names the row and column.
+
+        Warns
+        -----
+        SamplingWarning
+            If NUTS reports divergences, or the chains disagree or are too short.
+        UserWarning
+            If with ``prior="empirical"`` the evidence is largest where a factor may go no further.
+        ColumnWarning
+            If columns of a data frame look like row numbers, names, dates or numbers as text, hold
+            one value, or are two numbers that became Normal (`bayesgen.encoding.suspects.find`).
+
+        Notes
+        -----
+        Default priors that depend on the data are set from all rows; a row without a label counts
+        for every class in equal parts. Missing cells and labels are assumed missing at random: that
+        they are missing says nothing of their values beyond what is observed.
+
+        A reference to the rows, not a copy, is kept if they are at most 64 MiB, for `typicality`
+        and `predict_set`; copies, pickles and model files are without it.
+        """
+        learner = self._learner()
+        self.fitted_ = learner.fit(X, y, sample_weight, inference, sample_options)
+        return self
+
+    @available(_adds_up)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Add rows; the result is that of one fit to all rows so far.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        classes : array, optional
+            All labels that may come. Without it, new labels are added as they appear; a class
+            without rows keeps its prior.
+        """
+        learner, before = self._learner(), self.__dict__.get("fitted_")
+        learner.refuse_draws("partial_fit", before)
+        known = None if before is None else Gathered.of(before)
+        self.fitted_ = learner.settle(learner.gather(known, X, y, sample_weight, classes))
+        return self
+
+    def merge(self, other: Self) -> Self:
+        """Add another fitted classifier's rows, through its statistics alone; returns self.
+
+        Workers and sites fit on their own rows and merge; the result is that of one fit to all
+        rows. `other` must have the same constructor arguments.
+        """
+        mine, theirs = self._fitted(), other._fitted()
+        if type(other) is not type(self):
+            raise TypeError(f"cannot merge {type(other).__name__} into {type(self).__name__}")
+        learner = self._learner()
+        for each in (mine, theirs):
+            learner.refuse_draws("merge", each)
+        refuse_other_arguments(self.get_params(deep=False), other.get_params(deep=False))
+        gathered = learner.merge(Gathered.of(mine), Gathered.of(theirs))
+        self.fitted_ = learner.settle(gathered)
+        return self
+
+    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Take rows away that were learned before; the result is that of one fit to the others.
+
+        Only the statistics are kept, so nothing can tell whether the rows were really among those
+        learned; what the statistics show to be impossible is refused. Classes, categories and
+        tokens stay known when their last row goes, as if they had been declared.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+
+        Raises
+        ------
+        ValueError
+            If the rows hold a label, category or token that was never learned; if more would be
+            taken away than there is, or all there is; or after a fit by NUTS.
+
+        Warns
+        -----
+        UserWarning
+            If the rows carry almost all the variance of a Gaussian feature, so that rounding is
+            what is left.
+
+        Examples
+        --------
+        >>> import bayesgen as bg
+        >>> X, y = [[1.0], [1.4], [4.0], [4.4], [9.0]], ["a", "a", "b", "b", "b"]
+        >>> clf = bg.GaussianNB().fit(X, y).forget([[9.0]], ["b"])
+        >>> rest = bg.GaussianNB().fit(X[:4], y[:4])
+        >>> round(clf.log_evidence_ - rest.log_evidence_, 9)
+        0.0
+        """
+        learner = self._learner()
+        learner.refuse_draws("forget", self.__dict__.get("fitted_"))
+        self.fitted_ = learner.settle(learner.forget(self._fitted(), X, y, sample_weight))
+        return self
+
+    # -- new rows ------------------------------------------------------------------------------
+
+    @row_by_row
+    def predict_joint_log_proba(
+        self,
+        X: Any,
+        method: Method = "posterior_predictive",
+        class_prior: Any = None,
+        posterior: Any = None,
+        relevance: Any = None,
+    ) -> Array:
+        """(N, C) log p(y = c, x) of each row on its own.
+
+        Parameters
+        ----------
+        X : (N, D)
+            In memory; or, here and in the methods below, a dask array or data frame, for a dask
+            array that is computed block by block when it is asked for; or an xarray.DataArray
+            (rows first, or ``obs_id``), for one with dims (obs_id, class) and their labels.
+        method : {"posterior_predictive", "posterior_mean", "map", "mle"}
+            Integrate the parameters out, or plug one estimate in.
+        class_prior : array (class,) or {label: weight}, optional
+            Class weights that replace the fitted ones; must sum to 1.
+        posterior : xarray.DataTree, optional
+            Draws of this model's parameters, as from `sample_posterior` or `draw_posterior`, that
+            replace the closed form. Joint densities are averaged over draws, then normalised;
+            `predict_monte_carlo` gives the error.
+        relevance : "averaged" or Dataset, optional
+            Average over which features depend on the class at all, by their posterior
+            probabilities at prior odds 1, or at those of a `feature_relevance` table. None: all
+            depend on it. For the posterior predictive in closed form.
+
+        Warns
+        -----
+        MonteCarloWarning
+            If `posterior` has too few draws for some rows.
+        """
+        self._fitted().refuse_if_discriminative("predict_joint_log_proba")
+        return _log_joint(self._fitted(), X, method, class_prior, posterior, relevance, "density")
+
+    @row_by_row
+    def predict_log_proba(
+        self,
+        X: Any,
+        method: Method = "posterior_predictive",
+        class_prior: Any = None,
+        posterior: Any = None,
+        relevance: Any = None,
+    ) -> Array:
+        """(N, C) log of `predict_proba`."""
+        fitted = self._fitted()
+        return normalised(
+            fitted, _log_joint(fitted, X, method, class_prior, posterior, relevance), method
+        )
+
+    @row_by_row
+    def predict_proba(
+        self,
+        X: Any,
+        method: Method = "posterior_predictive",
+        class_prior: Any = None,
+        posterior: Any = None,
+        relevance: Any = None,
+    ) -> Array:
+        """(N, C) p(y = c | x); by default the exact posterior predictive.
+
+        A ratio of expectations, E[pi_c p(x | theta_c)] / sum_d E[pi_d p(x | theta_d)], for each
+        row on its own. It is neither a plug-in nor the mean over draws of p(y | x, theta).
+
+        Parameters
+        ----------
+        X, method, class_prior, posterior, relevance
+            As in `predict_joint_log_proba`.
+
+        Raises
+        ------
+        ValueError
+            If the estimate that `method` plugs in does not exist (naming class and feature), or
+            if a row has probability 0 under every class.
+        """
+        fitted = self._fitted()
+        joint = _log_joint(fitted, X, method, class_prior, posterior, relevance)
+        log_p = normalised(fitted, joint, method)
+        return np.exp(log_p, out=log_p)
+
+    @row_by_row
+    def predict(
+        self,
+        X: Any,
+        method: Method = "posterior_predictive",
+        class_prior: Any = None,
+        posterior: Any = None,
+        relevance: Any = None,
+    ) -> Array:
+        """(N,) most probable labels."""
+        fitted = self._fitted()
+        joint = _log_joint(fitted, X, method, class_prior, posterior, relevance)
+        return fitted.classes[np.argmax(normalised(fitted, joint, method), axis=1)]
+
+    @row_by_row
+    def decision_function(
+        self,
+        X: Any,
+        method: Method = "posterior_predictive",
+        class_prior: Any = None,
+        posterior: Any = None,
+        relevance: Any = None,
+    ) -> Array:
+        """(N,) log-odds of ``classes_[1]`` for two classes, else (N, C) log p(y = c | x)."""
+        fitted = self._fitted()
+        joint = _log_joint(fitted, X, method, class_prior, posterior, relevance)
+        with np.errstate(invalid="ignore"):  # impossible rows are refused below
+            log_odds = joint[:, 1] - joint[:, 0] if len(fitted.classes) == 2 else None
+        log_p = normalised(fitted, joint, method)  # refuses impossible rows
+        return log_p if log_odds is None else log_odds
+
+    @available(_no_density)
+    @row_by_row
+    def score_samples(
+        self,
+        X: Any,
+        method: Method = "posterior_predictive",
+        class_prior: Any = None,
+        posterior: Any = None,
+        relevance: Any = None,
+    ) -> Array:
+        """(N,) log p(x), of the mixture of the classes with their weights: low for odd rows.
+
+        Absent of a discriminative classifier, which has no density of x.
+        """
+        return log_sum_exp(
+            _log_joint(self._fitted(), X, method, class_prior, posterior, relevance, "density")
+        )
+
+    @named_rows
+    def predict_monte_carlo(
+        self, X: Any, posterior: Any = None, class_prior: Any = None
+    ) -> "xr.Dataset":
+        """Class probabilities from posterior draws, and how far they can be trusted.
+
+        Parameters
+        ----------
+        X, posterior, class_prior
+            As in `predict_joint_log_proba`; the default posterior is ``posterior_``.
+
+        Returns
+        -------
+        xarray.Dataset
+            (obs_id, class) ``probability``; ``mcse``, its Monte Carlo standard error;
+            ``weight_ess``, the number of draws that the mean of p(x | theta_c) rests on;
+            ``log_density_sd`` of log p(x | theta_c) over draws. (obs_id) ``trusted``: False where
+            the error is larger than ``mcse`` says (no warning is given here).
+
+        Examples
+        --------
+        >>> import bayesgen as bg
+        >>> clf = bg.GaussianNB().fit([[1.0], [1.4], [4.0], [4.4]], ["a", "a", "b", "b"])
+        >>> table = clf.predict_monte_carlo([[1.1], [2.8]], clf.posterior_)
+        >>> table.probability.sel({"class": "a"}).round(2).values, bool(table.trusted.all())
+        (array([0.97, 0.43]), True)
+        """
+        fitted = self._drawn() if posterior is None else self._fitted()
+        return tables.monte_carlo(fitted, X, posterior, class_prior)
+
+    def simulate(
+        self,
+        n: int,
+        y: Any = None,
+        random_state: Any = 0,
+        source: Literal["predictive", "draw"] = "predictive",
+    ) -> tuple[Any, Array]:
+        """New labelled rows.
+
+        Parameters
+        ----------
+        n : int
+        y : label or array (n,) of labels, optional
+            None draws them from the class weights.
+        random_state : int or numpy.random.Generator
+        source : {"predictive", "draw"}
+            Fresh parameters for every row (the posterior predictive), or one posterior draw
+            for all rows.
+
+        Returns
+        -------
+        X, y
+            Rows as the classifier reads them, and their labels.
+        """
+        return tables.simulated(self._fitted(), n, y, random_state, source)
+
+    def linear_form(self, method: Method = "posterior_predictive") -> LinearForm:
+        """Weights (w, w0) of the rule, where it is linear in the features.
+
+        Returns
+        -------
+        LinearForm
+            Two classes: w (D,), w0 a number. More: w (C, D), w0 (C,).
+
+        Raises
+        ------
+        NotLinearError
+            With the reason: a full predictive is often curved where its plug-in is linear.
+        """
+        return plug_ins.linear_form(self._fitted(), method)
+
+    def estimates(self, method: Method = "posterior_mean") -> "xr.Dataset":
+        """One estimate of every parameter, as ``predict_proba(X, method=...)`` plugs it in.
+
+        Parameters
+        ----------
+        method : {"posterior_mean", "map", "mle"}
+
+        Returns
+        -------
+        xarray.Dataset
+            The parameters by their names in ``posterior_``, with dims and labels: of `GaussianNB`
+            ``mu`` and ``sigma2`` (class, feature); ``pi`` (class), the class weights.
+
+        Raises
+        ------
+        ValueError
+            If the estimate does not exist (naming class and feature).
+        NoClosedFormError
+            After a fit by draws: ``posterior_`` has them.
+
+        Examples
+        --------
+        >>> import bayesgen as bg
+        >>> clf = bg.BernoulliNB().fit([[1, 0], [1, 1], [0, 1]], ["a", "a", "b"])
+        >>> clf.estimates("mle")["theta"].sel({"class": "a"}).values
+        array([1. , 0.5])
+        """
+        return plug_ins.estimates(self._fitted(), method)
+
+    # -- how sure it is ------------------------------------------------------------------------
+
+    @named_rows
+    def predict_interval(
+        self,
+        X: Any,
+        prob: float | None = None,
+        kind: "KindName | None" = None,
+        method: Literal["auto", "exact", "approx", "draws"] = "auto",
+        class_prior: Any = None,
+        random_state: Any = 0,
+        posterior: Any = None,
+        given: "Given" = "training",
+    ) -> "xr.Dataset":
+        """Credible interval of p(y = c | x, theta): what the training rows leave open.
+
+        The spread of the class probability over the posterior of theta. It is not centred on
+        `predict_proba`, which is p(y | x, D) with theta integrated out: another number, given
+        beside it.
+
+        Parameters
+        ----------
+        X : (N, D)
+        prob : float in (0, 1), optional
+            Posterior probability of the interval; default ``az.rcParams["stats.ci_prob"]``.
+        kind : {"eti", "hdi"}, optional
+            Equal tails, or the shortest interval of the probability; default
+            ``az.rcParams["stats.ci_kind"]``.
+        method : {"auto", "exact", "approx", "draws"}
+            ``"exact"`` inverts the characteristic function of the log-odds, without draws for two
+            classes; ``"auto"`` uses a Cornish-Fisher expansion where that is as good (for three
+            classes and more: to .003 in percentile, nearly always; ``error`` says more);
+            ``"approx"`` uses it everywhere.
+        class_prior : array (class,) or {label: weight}, optional
+            Class weights that replace the fitted ones, and are not uncertain.
+        random_state : int or numpy.random.Generator
+            Of routes that draw; the same numbers at every call by default.
+        posterior : xarray.DataTree, optional
+            Draws of this model's parameters that replace the closed form.
+        given : {"training", "training and row"}
+            Whose posterior of theta: p(theta | D), or p(theta | D, x), to which the row itself has
+            been added without its label. See Notes.
+
+        Returns
+        -------
+        xarray.Dataset
+            ``interval`` (obs_id, class, bound); ``log_odds``, its ends as log p/(1 - p);
+            ``predictive`` (obs_id, class), p(y | x, D); (obs_id) ``route``, how it was computed,
+            and ``error`` of the posterior probability beyond an end. Of draws weighted by the row
+            also ``weight_ess``, the number of draws that the weights leave.
+
+        Warns
+        -----
+        MonteCarloWarning
+            Where a posterior known by draws is weighted by p(x | theta) and too few draws carry the
+            weight; it names the rows.
+
+        Notes
+        -----
+        Coverage, where theta is drawn from the prior and rows from theta: both intervals hold
+        p(y = c | x, theta) as often as they say, of different rows. ``"training"``: of rows x that
+        have nothing to do with theta, such as points of a grid. A row drawn from the same theta
+        tells of it, which that interval does not use: with few training rows it covers less
+        (two classes of Poisson counts in 100 columns with Gamma(1, 1) priors: .83 in place of .90
+        with 40 training rows, .65 with 10). ``"training and row"``: of new rows from the same
+        source as the training rows (.90 in both cases), and of no others: of rows from elsewhere it
+        held the truth .26 and .13 of the time. Its mean is `predict_proba`.
+
+        ``predictive`` may lie outside the interval of ``"training"``, and that is no error: it is a
+        ratio of expectations, E p(y, x | theta) / E p(x | theta), in which those theta count most
+        under which the row is likely (6 % of the rows of simulated tables of 5 to 80 rows per
+        class; more with few rows, and in rows unlike the training rows, see `typicality`).
+
+        A posterior in closed form given the row is a mixture of ordinary posteriors, one for each
+        label that the row may have. One that is known by draws is weighted by p(x | theta). Of a
+        discriminative model (`BayesianLogisticRegression`) a row without its label says nothing:
+        both intervals are one.
+
+        Examples
+        --------
+        >>> import bayesgen as bg
+        >>> X = [[1, 1]] + 4 * [[1, 0]] + 4 * [[0, 1]] + 4 * [[0, 0]]
+        >>> clf = bg.BernoulliNB().fit(X, [1] + 12 * [2])
+        >>> table = clf.predict_interval([[1, 1]], prob=0.9, method="exact")
+        >>> table["interval"].sel({"class": 1}).values.round(3)
+        array([[0.045, 0.723]])
+        >>> float(table["predictive"].sel({"class": 1})[0].round(3))
+        0.349
+        """
+        request = IntervalRequest.of(prob, kind, method=method, given=given)
+        return tables.intervals(self._fitted(), X, request, class_prior, random_state, posterior)
+
+    @named_rows
+    def predict_posterior(
+        self,
+        X: Any,
+        draws: int = 1000,
+        chains: int = 1,
+        random_state: Any = 0,
+        class_prior: Any = None,
+        posterior: Any = None,
+        per_row: bool = False,
+        max_memory: float = 4.0,
+    ) -> "xr.DataTree":
+        """Draws of the class probabilities p(y = c | x, theta) of rows.
+
+        Parameters
+        ----------
+        X : (N, D)
+        draws, chains : int
+        random_state : int or numpy.random.Generator
+        class_prior : array (class,) or {label: weight}, optional
+        posterior : xarray.DataTree, optional
+            As in `predict_interval`; all its draws are used, and `draws` and `chains` are not.
+        per_row : bool
+            False: one theta per draw for all rows, so that a draw is a possible rule and rows can
+            be compared within it. True: what each row's probabilities depend on is drawn instead of
+            theta, which is faster for Gaussian families with many features, and a hundred times
+            for sparse rows of 2^18 columns; every row has its exact distribution, but nothing can
+            be said of two rows together.
+        max_memory : float
+            GiB for the result and what is held on the way: theta is drawn, and rows are passed
+            through, in blocks that fit. A result that alone is larger is refused.
+
+        Returns
+        -------
+        xarray.DataTree
+            ``predictions``: ``class_probability`` (chain, draw, obs_id, class).
+
+        Examples
+        --------
+        >>> import bayesgen as bg
+        >>> clf = bg.GaussianNB().fit([[1.0], [1.4], [4.0], [4.4]], ["a", "a", "b", "b"])
+        >>> clf.predict_posterior([[2.0], [3.0]])["predictions"]["class_probability"].dims
+        ('chain', 'draw', 'obs_id', 'class')
+        """
+        request = DrawRequest(draws, chains, per_row, max_memory)
+        return tables.draws(self._fitted(), X, request, random_state, class_prior, posterior)
+
+    @named_rows
+    def predict_uncertainty(
+        self,
+        X: Any,
+        unit: Literal["nats", "bits"] = "nats",
+        given: Literal["training", "training and row"] = "training",
+        class_prior: Any = None,
+        random_state: Any = 0,
+        posterior: Any = None,
+    ) -> "xr.Dataset":
+        """Entropy of the label of a row, and how much of it more training rows could remove.
+
+        total = aleatoric + epistemic: the entropy of the mean class probabilities, the mean
+        entropy at known theta, and the information of the label about theta, all three under one
+        distribution of theta. They presuppose the model: that it may be wrong is in none of them.
+
+        Parameters
+        ----------
+        X : (N, D)
+        unit : {"nats", "bits"}
+        given : {"training", "training and row"}
+            Whose posterior of theta: p(theta | D), or p(theta | D, x), to which the unlabelled row
+            itself has been added. Only the second has `predict_proba` as its mean and the entropy
+            of `predict_proba` as its total.
+        class_prior : array (class,) or {label: weight}, optional
+        random_state : int or numpy.random.Generator
+        posterior : xarray.DataTree, optional
+            As in `predict_interval`; only for ``given="training"``.
+
+        Returns
+        -------
+        xarray.Dataset
+            (obs_id) ``total``, ``aleatoric``, ``epistemic``; (obs_id, class) ``mean``, ``sd`` of
+            p(y = c | x, theta), and ``top``, the probability that c is the most probable class;
+            ``route`` and ``error``, in nats: a bound on the error of any of these (of ``sd``, its
+            square) for two classes by inversion; else twice the error holds 95 % of them.
+
+        Examples
+        --------
+        >>> import bayesgen as bg
+        >>> X = [[1, 1]] + 4 * [[1, 0]] + 4 * [[0, 1]] + 4 * [[0, 0]]
+        >>> clf = bg.BernoulliNB().fit(X, [1] + 12 * [2])
+        >>> table = clf.predict_uncertainty([[1, 1]])
+        >>> {k: round(float(table[k][0]), 3) for k in ("total", "aleatoric", "epistemic")}
+        {'total': 0.637, 'aleatoric': 0.529, 'epistemic': 0.108}
+        """
+        return tables.uncertainty(
+            self._fitted(), X, unit, given, class_prior, random_state, posterior
+        )
+
+    @named_rows
+    def explain(
+        self,
+        X: Any,
+        classes: Any = None,
+        prob: float | None = None,
+        kind: "KindName | None" = None,
+        method: Literal["auto", "exact", "approx", "draws"] = "auto",
+        posterior: Any = None,
+        class_prior: Any = None,
+        random_state: Any = 0,
+    ) -> "xr.Dataset":
+        r"""Each feature's contribution to the log-odds of two classes, with its interval.
+
+        Contributions and the intercept (class weights) add up to the log-odds, in two ways that
+        are not the same numbers. ``predictive`` adds up to the log-odds of `predict_proba`, theta
+        integrated out. ``mean`` adds up to the mean of the log-odds under the posterior of theta,
+        and ``interval`` is the spread of each contribution under it. A missing cell contributes 0.
+
+        Parameters
+        ----------
+        X : (N, D)
+        classes : (label, label) or label, optional
+            The log-odds are those of the first label against the second. One label: against the
+            most probable other class of each row; the odds against all others together are no sum
+            over features. None: ``classes_[1]`` against ``classes_[0]``, as `decision_function`;
+            for more classes the most probable of each row against its runner-up.
+        prob : float in (0, 1), optional
+            Posterior probability of the intervals; default ``az.rcParams["stats.ci_prob"]``.
+        kind : {"eti", "hdi"}, optional
+            Equal tails, or the shortest interval; default ``az.rcParams["stats.ci_kind"]``.
+        method : {"auto", "exact", "approx", "draws"}
+            Of the intervals, as in `predict_interval`.
+        posterior : xarray.DataTree, optional
+            Draws of this model's parameters that replace the closed form; there is no
+            ``predictive`` then.
+        class_prior : array (class,) or {label: weight}, optional
+            Class weights that replace the fitted ones, and are not uncertain.
+        random_state : int or numpy.random.Generator
+            Of intervals by draws.
+
+        Returns
+        -------
+        xarray.Dataset
+            In nats. (obs_id, feature) ``mean`` and ``predictive``; ``interval`` (obs_id, feature,
+            bound), and ``error`` of the posterior probability beyond its ends. The same of the
+            class weights: ``mean_intercept``, ``predictive_intercept``, ``interval_intercept``.
+            (obs_id) ``mean_log_odds``, ``predictive_log_odds``; the classes, ``label`` and
+            ``against``. The features of `MarkovNB` are the n-grams that X shows.
+
+        Raises
+        ------
+        ValueError
+            If a label is not known, or the table would be too large.
+        NotImplementedError
+            For a family whose log density is not known as a sum over features.
+
+        Notes
+        -----
+        *Documents.* The tokens of `MultinomialNB` and `MarkovNB` are dependent once theta is
+        integrated out: ``predictive`` is the mean of a token's terms in the chain rule over all
+        orders of the tokens.
+
+        *Correlated features.* `LinearDiscriminant`: :math:`w_j (x_j - m_j)` with w the weights of
+        the linear rule and m the point halfway between the class means; its own value alone
+        matters. `QuadraticDiscriminant`: the terms of the two quadratic forms, products shared
+        equally by their two features; half the log-ratio of the determinants is in the intercept.
+        Intervals are by 4096 draws. There is no ``predictive``, which would depend on the order of
+        the features; nor is there for a variance that features share.
+
+        *Forests.* `TreeAugmentedNB`, `TreeAugmentedGaussianNB` and `AnDE` of one super-parent: a
+        column's own log density, and half of what each edge says beyond its two columns, averaged
+        over the forests; the Shapley value of columns and edges. Two super-parents and a column
+        depend on each other three at a time, and get none.
+
+        Examples
+        --------
+        >>> import bayesgen as bg
+        >>> X = [[1, 1]] + 4 * [[1, 0]] + 4 * [[0, 1]] + 4 * [[0, 0]]
+        >>> clf = bg.BernoulliNB().fit(X, [1] + 12 * [2])
+        >>> table = clf.explain([[1, 1]], classes=(1, 2), prob=0.9, method="exact")
+        >>> table["predictive"].values.round(3), table["predictive_intercept"].values.round(3)
+        (array([[0.624, 0.624]]), array([-1.872]))
+        >>> table["interval"].sel(feature="x0").values.round(3)
+        array([[-0.525,  1.509]])
+        """
+        fitted = self._fitted()
+        weights = fitted.weights_of(class_prior)
+        seed = int(np.random.default_rng(random_state).integers(2**63))
+        request = Request.of(prob, kind, method=method, class_prior=weights, seed=seed)
+        return explanation.explain(fitted, X, classes, request, posterior)
+
+    # -- training rows, each without itself ----------------------------------------------------
+
+    def loo_log_joint(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        partial: bool = False,
+    ) -> Array:
+        r"""(N, C) log p(y = c, x_i \| D without row i) of the training rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight : the training rows
+            As given to `fit`. They are checked against the statistics of the fit.
+        groups : (N,) or int, optional
+            Labels of groups (sites, subjects, folds): each row is scored without its whole group.
+            An integer K makes K folds, row i in fold ``i % K``.
+        partial : bool
+            `X` and `y` are some of the training rows, as a sample of a stream: their statistics
+            are checked to be part of those of the fit.
+
+        Returns
+        -------
+        (N, C)
+            Normalised over the classes it is p(y = c | x_i, D without row i). A row of weight w
+            leaves whole; a row of weight 0, or without a label, was never in.
+
+        Raises
+        ------
+        ValueError
+            If these are not the training rows.
+
+        Notes
+        -----
+        One pass over the rows, at the cost of a prediction. Forests that rows choose
+        (``structure="tree"``, ``"map"``) are chosen again without each row. What else was chosen
+        from all rows stays as it was: means and scales of default priors; strengths and root
+        weights that are None, or of ``prior="loo"`` and ``"empirical"``; ends of bins, categories,
+        vocabularies, and the base of ``smoothing="context_tree"``. So the score is a little too
+        high; refits of all of it, or rows that were held out, tell how much. After a fit by draws,
+        Pareto-smoothed importance sampling.
+
+        Examples
+        --------
+        >>> import bayesgen as bg
+        >>> X, y = [[0, 1], [1, 1], [1, 0], [0, 0]], ["a", "a", "b", "b"]
+        >>> joint = bg.BernoulliNB().fit(X, y).loo_log_joint(X, y)
+        >>> np.exp(joint[0]).round(4)  # 2/5 * 1/3 * 2/3 and 3/5 * 1/2 * 1/4
+        array([0.0889, 0.075 ])
+        """
+        fitted = self._fitted()
+        rows = training_rows(fitted, X, y, sample_weight, partial)
+        return log_joint_without(fitted, rows, groups)
+
+    def loo(
+        self,
+        X: Any,
+        y: Any,
+        target: Literal["label", "joint"] = "label",
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        partial: bool = False,
+    ) -> "ELPDData":
+        """Leave-one-out score of the fit, as ArviZ holds it.
+
+        Parameters
+        ----------
+        X, y, sample_weight, groups, partial
+            As in `loo_log_joint`.
+        target : {"label", "joint"}
+            Sum over rows of log p(y_i | x_i, D without row i), by which to choose a classifier; or
+            of log p(x_i, y_i | D without row i), in which the features outweigh the label.
+
+        Returns
+        -------
+        arviz_stats ELPDData
+            ``elpd``, ``se``, ``p`` (effective number of parameters: the score with the row less
+            the score without), ``elpd_i`` (obs_id) of the rows that have a label and a weight.
+            `arviz.compare` and `arviz.plot_compare` take it beside others of the same rows and
+            target. After a fit by draws also ``pareto_k``, and ``warning`` where it is too large.
+
+        Notes
+        -----
+        The whole row leaves, features and label, with its whole weight; in the sums a row counts
+        once, whatever its weight. ``az.loo(tree, var_name="label")`` of a
+        generative model takes out the label alone: x_i then still tells of theta.
+
+        Examples
+        --------
+        >>> import bayesgen as bg
+        >>> X, y = bg.datasets.load_penguins()
+        >>> X, y = X[["bill_length_mm"]].dropna(), y[X["bill_length_mm"].notna()]
+        >>> round(bg.GaussianNB().fit(X, y).loo(X, y).elpd, 2)
+        -172.17
+        """
+        return loo(self._fitted(), X, y, target, sample_weight, groups, partial)[0]
+
+    @named_rows
+    def typicality(self, X: Any, training: Any = None, *, partial: bool = False) -> "xr.Dataset":
+        """How likely a row this improbable, or more so, is among rows like the training rows.
+
+        The rank of a row's density among the exact leave-one-out densities of the training rows:
+        a small number says that the row is like none of them. What `score_samples` gives has no
+        scale of its own.
+
+        Parameters
+        ----------
+        X : (N, D)
+        training : (X, y) or (X, y, sample_weight), optional
+            The training rows. Needed once, and only if the classifier does not know their scores:
+            after streams, merges, `partial_fit` and `forget`, of more than 64 MiB of rows, and of
+            a model file or pickle that was made before the first call.
+        partial : bool
+            `training` is a sample of the training rows, as of a stream.
+
+        Returns
+        -------
+        xarray.Dataset
+            ``by_class`` (obs_id, class), the tail probability of log p(x | y = c, D) among
+            log p(x_i | y_i = c, D without row i) of the training rows of class c:
+            (1 + number of them that are not larger) / (1 + number of all), a row of weight w
+            counted w times; ``overall`` (obs_id), the same of log p(x | D) among all training rows.
+
+        Raises
+        ------
+        NotImplementedError
+            For a discriminative classifier, which has no density of x.
+        ValueError
+            If the training rows are neither known nor given, or are not those of the fit.
+
+        Warns
+        -----
+        MonteCarloWarning
+            After a fit by draws, if Pareto-smoothed importance sampling cannot leave some rows out.
+
+        Notes
+        -----
+        Of new rows drawn as the training rows were, each number is uniform on its steps of
+        1 / (n + 1), nearly: the scores rest on one row less than the density of the new row. Where
+        densities are tied, as those of discrete rows, it is larger. A class without training
+        rows finds everything typical. Densities of rows with different missing cells, or of texts
+        of different lengths, have no common scale: a row with few cells is typical. The scores
+        are computed at the first call, in one pass, and kept. After a fit by draws the density of
+        a row far from all others rests on few of them; its rank is about the lowest in any case.
+
+        Examples
+        --------
+        >>> import bayesgen as bg
+        >>> X, y = bg.datasets.load_penguins()
+        >>> X = X[["bill_length_mm", "bill_depth_mm"]].dropna()
+        >>> clf = bg.QuadraticDiscriminant().fit(X.to_numpy(), y[X.index])
+        >>> found = clf.typicality([[39.0, 18.0], [39.0, 30.0]])
+        >>> found["by_class"].sel({"class": "Adelie"}).values.round(3)
+        array([0.974, 0.007])
+        >>> found["overall"].values.round(3)
+        array([0.971, 0.003])
+        """
+        self._fitted().refuse_if_discriminative("typicality")
+        left_out = self._left_out(training, partial)
+        return typicality(self.fitted_, X, left_out)
+
+    @named_rows
+    def predict_set(
+        self,
+        X: Any,
+        coverage: float = 0.9,
+        by_class: bool = False,
+        training: Any = None,
+        *,
+        partial: bool = False,
+    ) -> "xr.Dataset":
+        """A set of labels for each row; about a share `coverage` of the sets hold the true one.
+
+        Conformal prediction from exact leave-one-out: a label is in the set if its probability is
+        at least that which a share `coverage` of the training labels reached without their row.
+        The share is counted, so that it holds, nearly, even if the probabilities are wrong.
+
+        Parameters
+        ----------
+        X : (N, D)
+        coverage : float in (0, 1)
+        by_class : bool
+            False: one limit, so that `coverage` holds on average over classes. True: a limit per
+            class (Mondrian), so that it holds within each, at the price of larger sets.
+        training, partial
+            As in `typicality`.
+
+        Returns
+        -------
+        xarray.Dataset
+            ``included`` (obs_id, class) bool; ``size`` (obs_id), the number of labels: 0 where
+            none is probable enough; ``limit`` (class), the probability from which on a label is in.
+
+        Raises
+        ------
+        ValueError
+            If the training rows are neither known nor given, or are not those of the fit.
+
+        Warns
+        -----
+        MonteCarloWarning
+            As in `typicality`.
+
+        Notes
+        -----
+        Guaranteed: nothing for a particular row, and nothing where new rows are drawn otherwise
+        than the training rows were. For rows drawn alike, split conformal sets cover with at least
+        the stated probability whatever the model; these compare a new row, under the posterior of
+        all rows, with training rows under a posterior of one row less (the jackknife). They cover
+        as stated, up to 1 / (n + 1), where one row more or less hardly changes the probabilities,
+        as under a posterior of many rows. For a guarantee without that condition calibrate on
+        held-out rows. In exchange no row is held out. With fewer than
+        coverage / (1 - coverage) rows (of a class, with `by_class`) every label is in.
+
+        Examples
+        --------
+        >>> import bayesgen as bg
+        >>> X, y = bg.datasets.load_penguins()
+        >>> X = X[["bill_length_mm"]].dropna()
+        >>> clf = bg.GaussianNB().fit(X.to_numpy(), y[X.index])
+        >>> found = clf.predict_set([[38.0], [43.0], [49.0]], coverage=0.95)
+        >>> found["included"].to_pandas()
+        class   Adelie  Chinstrap  Gentoo
+        obs_id
+        0         True      False   False
+        1         True      False    True
+        2        False       True    True
+        """
+        coverage = check_coverage(coverage)
+        left_out = self._left_out(training, partial)
+        joint = log_joint(self.fitted_, X)
+        return prediction_sets(left_out, joint, self.classes_, coverage, by_class)
+
+    def _left_out(self, training: Any, partial: bool) -> LeftOut:
+        """Leave-one-out scores of the training rows, kept from now on."""
+        found = left_out_scores(self._fitted(), training, partial)
+        self.fitted_ = self.fitted_.with_training(scores=found)
+        return found
+
+    # -- the posterior -------------------------------------------------------------------------
+
+    @property
+    def log_evidence_(self) -> float:
+        """log p(X, y) of the training rows, in nats, with all parameters integrated out.
+
+        Given the hyper-parameters (``prior_``), and bins where there are any: what defaults and
+        `prior` have taken from the same rows is not discounted. Forests that the same rows have
+        chosen (``structure="tree"``, ``"map"``) are too much to leave out: NoPosteriorError.
+        """
+        own = self._fitted().closed_form
+        if why := own.prior.family.no_evidence:
+            raise NoPosteriorError(f"the evidence is refused: {why}")
+        return float(own.prior.log_evidence(own.stats))
+
+    @property
+    def posterior_(self) -> "xr.DataTree":
+        """DataTree of 4 chains of 500 exact draws: `draw_posterior` with its defaults.
+
+        Groups ``posterior``, ``constant_data``, ``observed_data`` and ``fit``. Made on first use,
+        with seed 0. After ``fit(inference="nuts")``: the draws of that fit.
+        """
+        draws: Any = self._drawn().training.draws
+        return draws
+
+    def _drawn(self) -> Fitted:
+        """The fit with draws, which are made once."""
+        fitted = self._fitted()
+        if fitted.training.draws is None:
+            fitted.closed_form  # noqa: B018 - raises where there is none
+            self.fitted_ = fitted = fitted.with_training(draws=self.draw_posterior())
+        return fitted
+
+    def draw_posterior(
+        self,
+        draws: int = 500,
+        chains: int = 4,
+        random_state: Any = 0,
+        *,
+        X: Any = None,
+        y: Any = None,
+        groups: Sequence[str] | None = None,
+        replicate: Sequence[str] = ("label",),
+    ) -> "xr.DataTree":
+        """Independent draws of all parameters from the closed-form posterior.
+
+        Parameters
+        ----------
+        draws, chains : int
+            Draws of each chain. Fewer, with a warning, if they would exceed 1 GiB.
+        random_state : int or numpy.random.Generator
+        X, y : labelled rows, optional
+            What ``observed_data``, ``log_likelihood`` and the predictive groups are about:
+            usually the training rows.
+        groups : sequence of str, optional
+            Of ``"prior"``, ``"prior_predictive"``, ``"posterior_predictive"``,
+            ``"log_likelihood"``, ``"log_prior"``. Default: with rows ``log_likelihood`` and
+            ``posterior_predictive``, else none.
+        replicate : sequence of {"label", "indicators", "x"}
+            What of the rows is observed and drawn in the predictive groups; the other is constant.
+            ``"indicators"``: beside ``label`` a variable ``is_<class>`` of 0 and 1 for each class,
+            with its own log likelihood. Ask for them to score three or more classes.
+
+        Returns
+        -------
+        xarray.DataTree
+            Groups ``posterior`` (chain, draw, ...), ``constant_data`` (hyper-parameters of the
+            prior), ``observed_data`` (the sufficient statistics, or the rows given), ``fit``, and
+            those of `groups`:
+
+            - ``prior``: draws from the prior, as many as from the posterior.
+            - ``posterior_predictive``: ``label``, a class code, drawn from p(y | x, theta) given
+              the row's x, and ``x`` drawn given the row's label. As in `to_pymc` there is one
+              ``x`` for each kind of columns, and none of sparse or text X.
+            - ``prior_predictive``: ``label`` drawn from the class weights pi, and ``x`` given
+              that label.
+            - ``log_likelihood``: ``joint``, log p(y, x | theta), and ``label``,
+              log p(y | x, theta), which scores the observed ``label``. With indicators
+              ``is_<class>``, log p(y = c | x, theta) in rows of the class c and log(1 - p) in
+              the others, as large as ``label`` for each class.
+            - ``log_prior``: log densities of ``pi`` and of the features' ``theta``.
+
+            ``obs_id`` is the position of the row, as in `to_pymc`; predictions have the index of a
+            frame there.
+
+            Attributes of the tree say how and when it was made (``created_at``,
+            ``inference_library``, ``route``, ``seed``, ...); attribute ``long_name`` of a
+            variable says which distribution it was drawn from.
+
+        Notes
+        -----
+        Two variables are called ``label``. Ours in ``posterior_predictive`` is the label *given
+        the row's features*, which is what a classifier predicts and what ``log_likelihood`` of
+        that name scores. ``pm.sample_posterior_predictive`` on the model of `to_pymc` draws
+        ``label`` from pi, as its graph has it, whatever the features are.
+
+        ArviZ takes the log likelihood of the name of the observed variable. Functions that look
+        at ``log_likelihood`` alone must be told which one is meant:
+        ``az.loo(tree, var_name="label")``, and
+        ``az.psense_summary(tree, likelihood_var_names="joint")``, which would add them up.
+
+        Class codes of three or more classes have no order, and ArviZ takes them for numbers:
+        ``az.loo_metrics``, ``az.loo_score``, ``az.loo_pit`` and their pictures depend on the
+        alphabet. Score each class with ``replicate=["indicators"]``:
+        ``az.loo_score(tree, var_name="is_<class>")`` is minus the class's Brier score,
+        ``az.loo_metrics(tree, kind="acc", var_name="is_<class>")`` the accuracy of "is it of
+        this class?", ``az.loo_pit(tree, var_names="is_<class>")`` its transform. Of the codes
+        ``az.loo``, ``az.compare`` and ``az.plot_loo_pava(tree, var_names="label",
+        data_type="categorical")`` are right.
+
+        Examples
+        --------
+        >>> import bayesgen as bg
+        >>> X, y = [[1.0], [1.4], [4.0], [4.4]], ["a", "a", "b", "b"]
+        >>> tree = bg.GaussianNB().fit(X, y).draw_posterior(100, X=X, y=y)
+        >>> sorted(tree["log_likelihood"].data_vars)
+        ['joint', 'label']
+        """
+        return trees.draw_posterior(
+            self._fitted(),
+            draws,
+            chains,
+            random_state,
+            X=X,
+            y=y,
+            groups=groups,
+            replicate=replicate,
+        )
+
+    def sample_posterior(
+        self,
+        draws: int = 1000,
+        tune: int = 1000,
+        chains: int = 4,
+        random_seed: int | None = None,
+        sampler: Literal["nutpie", "pymc"] = "nutpie",
+        *,
+        X: Any = None,
+        y: Any = None,
+        groups: Sequence[str] | None = None,
+        replicate: Sequence[str] = ("label",),
+        likelihood: Literal["statistics", "rows"] = "statistics",
+        progressbar: bool = True,
+        **options: Any,
+    ) -> "xr.DataTree":
+        """Draws of all parameters by NUTS, in the vocabulary of ``posterior_``.
+
+        The closed form is exact and takes milliseconds; NUTS is there to check it. Compiling the
+        model takes 5 to 60 s the first time; a model of the same shape (as many classes and
+        features, the same kind of prior) is compiled once per process.
+
+        Parameters
+        ----------
+        draws, tune, chains : int
+            Draws of each chain, after `tune` steps that are thrown away.
+        random_seed : int, optional
+        sampler : {"nutpie", "pymc"}
+        X, y, groups, replicate
+            As in `draw_posterior`: what the groups of rows are about.
+        likelihood : {"statistics", "rows"}
+            What the posterior is conditioned on: the statistics of the fit, whatever X and y are,
+            or the rows X and y, which are needed for that and should be those of the fit.
+        progressbar : bool
+        **options
+            To the sampler, e.g. ``target_accept=0.95``.
+
+        Returns
+        -------
+        xarray.DataTree
+            As `draw_posterior`, and ``sample_stats``. The attributes ``divergences``, ``r_hat``
+            (the largest), ``ess`` (the smallest) and ``verdict`` say whether to trust the draws.
+
+        Raises
+        ------
+        NotImplementedError, ValueError
+            For an average over structures: `draw_posterior` has exact draws of it.
+
+        Warns
+        -----
+        SamplingWarning
+            As in `fit`.
+        """
+        from bayesgen.inference import nuts
+
+        fitted = self._fitted()
+        fitted.closed_form  # noqa: B018 - raises where there is none
+        nuts.check(draws, tune, chains, sampler)
+        of_rows = {} if likelihood == "statistics" else {"X": X, "y": y}
+        return trees.sample_posterior(
+            fitted,
+            self.to_pymc(**of_rows, likelihood=likelihood),
+            draws,
+            tune,
+            chains,
+            random_seed,
+            sampler,
+            X=X,
+            y=y,
+            groups=groups,
+            replicate=replicate,
+            progressbar=progressbar,
+            **options,
+        )
+
+    def posterior_groups(
+        self,
+        X: Any,
+        y: Any,
+        groups: Sequence[str] | None = None,
+        *,
+        replicate: Sequence[str] = ("label",),
+        random_state: Any = 0,
+    ) -> "xr.DataTree":
+        """``posterior_`` with what its draws say of labelled rows, for ArviZ.
+
+        By whatever route the posterior was found, so that conjugate, sampled and discriminative
+        models can be compared on one target.
+
+        Parameters
+        ----------
+        X, y : labelled rows
+            For leave-one-out those of the fit.
+        groups, replicate
+            As in `draw_posterior`. Default: ``log_likelihood`` and ``posterior_predictive``.
+        random_state : int or numpy.random.Generator
+            Of what is replicated.
+
+        Returns
+        -------
+        xarray.DataTree
+            As `draw_posterior`. ``log_likelihood`` has ``joint``, log p(y, x | theta), and
+            ``label``, log p(y | x, theta); a discriminative model has the latter alone.
+            Provenance is that of the posterior draws.
+
+        Examples
+        --------
+        >>> import arviz as az
+        >>> import bayesgen as bg
+        >>> X, y = bg.datasets.load_penguins()
+        >>> X, y = X[["bill_length_mm"]].dropna(), y[X["bill_length_mm"].notna()]
+        >>> models = {"class": bg.GaussianNB(), "tied": bg.GaussianNB(variance="tied")}
+        >>> trees = {k: m.fit(X, y).posterior_groups(X, y) for k, m in models.items()}
+        >>> table = az.compare(trees, var_name="label")
+        >>> sorted(table.index)
+        ['class', 'tied']
+        """
+        return trees.posterior_groups(self._drawn(), X, y, groups, replicate, random_state)
+
+    def to_pymc(
+        self,
+        X: Any = None,
+        y: Any = None,
+        *,
+        likelihood: Literal["statistics", "rows"] = "statistics",
+        observed: bool = True,
+    ) -> "pm.Model":
+        """The model as a PyMC graph: the same priors on the same data.
+
+        Parameters
+        ----------
+        X, y : rows and labels, optional
+            What the model is conditioned on, in place of the statistics of the fit: these rows,
+            of weight 1, encoded as in the fit, under the prior as it was resolved there. A fitted
+            classifier keeps statistics, not rows: they are needed for ``likelihood="rows"``, and
+            for either `likelihood` after a fit by NUTS to rows that have no sufficient statistics
+            (no conjugate prior, no label, or missing cells under a full covariance).
+        likelihood : {"statistics", "rows"}
+            Potentials of the sufficient statistics, so that a gradient costs the same for 10^3
+            rows as for 10^8 (of a family without them: rows summed by as few terms as it knows);
+            or the rows as given, ``label`` and ``x`` observed, row by row or cell by cell, so
+            that ``pm.compute_log_likelihood`` scores them. The log posteriors differ by a constant.
+            Rows without a label, or with missing cells under a conjugate prior of covariances,
+            are refused there.
+        observed : bool
+            False: the prior alone, without rows.
+
+        Returns
+        -------
+        pymc.Model
+            Variable names, dims and coords are those of ``posterior_``. Rows are the data
+            containers ``y``, ``cells`` and, where cells may be missing, ``seen``: ``pm.set_data``
+            gives the model others. Hyper-parameters are ``prior_*``.
+
+        Examples
+        --------
+        >>> import bayesgen as bg
+        >>> clf = bg.PoissonNB().fit([[1], [3], [0], [7]], ["a", "b", "a", "b"])
+        >>> clf.to_pymc()["stats_class"].get_value()
+        array([2., 2.])
+        >>> clf.to_pymc([[2], [2], [5]], ["a", "a", "b"])["stats_class"].get_value()
+        array([2., 1.])
+        """
+        return trees.to_pymc(self._fitted(), X, y, likelihood, observed)
+
+    def summary(self) -> Summary:
+        """Columns and kinds, class counts, missing cells, priors in units, evidence, warnings.
+
+        Returns
+        -------
+        Summary
+            Print it; ``table`` and ``to_dataframe()`` hold the same for programs.
+
+        Examples
+        --------
+        >>> import bayesgen as bg
+        >>> X, y = bg.datasets.load_penguins()
+        >>> bg.MixedNB().fit(X[["island", "bill_depth_mm"]], y).summary()
+        MixedNB, closed form: 344 rows
+                         kind         missing  prior                                             prior range
+          island         categorical           1 pseudo-count of each
+          bill_depth_mm  gaussian     2        mean 17.2, worth 0.1 rows; sd 1.12, worth 3 rows  8.38 to 25.9
+        Rows: Adelie (152), Chinstrap (68), Gentoo (124).
+        Class weights: 1 pseudo-count of each class.
+        Prior: variance='class'.
+        Log evidence: -1089.30 nats.
+        """  # noqa: E501 - a table
+        return summary(self._fitted(), self.prior)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a netCDF file; `bayesgen.load` reads it. No pickle."""
+        fitted = self._fitted()
+        refuse_subclass(self)
+        storage.write(path, *record(self, fitted))
+
+
+def _log_joint(
+    fitted: Fitted,
+    X: Any,
+    method: Method,
+    class_prior: Any,
+    posterior: Any,
+    relevance: Any,
+    quantity: Quantity = "probability",
+) -> Array:
+    """(N, C) log joint densities, averaged over relevance if that is asked for."""
+    if relevance is None:
+        return log_joint(fitted, X, method, class_prior, posterior, quantity)
+    return feature_relevance.log_joint(fitted, X, method, class_prior, posterior, relevance)
+
+
+def _in_order(clf: Any, reader: Reader, classes: Array) -> Any:
+    """The same classifier with arguments {column: value} as arrays over the columns."""
+    labels = list(classes.tolist())
+    refuse_other_order("class_alpha", clf.class_alpha, labels)
+    every = {k: getattr(clf, k, None) for k in clf._by_column}
+    own = {
+        k: by_column(clf, k, v, reader)
+        for k, v in every.items()
+        if not (v is None or np.isscalar(v))
+    }
+    columns = [] if reader.names is None else list(reader.names)
+    for argument, value in own.items():
+        refuse_other_order(argument, value, labels, columns)
+    given = {k: v for k, v in own.items() if isinstance(v, Mapping)}
+    if not given:
+        return clf
+    out, names = copy.copy(clf), reader.columns
+    at = {name: j for j, name in enumerate(names)}
+    for argument, values in given.items():
+        found = {find_column(k, at, len(at), argument): v for k, v in values.items()}
+        if absent := [name for j, name in enumerate(names) if j not in found]:
+            raise ValueError(f"{argument} has no value for column {absent[0]!r}")
+        cells = [np.asarray(found[j], dtype=np.float64) for j in range(len(names))]
+        setattr(out, argument, np.stack(np.broadcast_arrays(*cells), axis=-1))
+    return out

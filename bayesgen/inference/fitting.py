@@ -1,0 +1,352 @@
+"""Rows to a fitted posterior: in one fit, in parts, merged, forgotten; in closed form or by draws.
+
+A `Learner` is what an estimator chooses: how rows are read, and the family with its
+hyper-parameters. It changes nothing: it makes `Gathered` statistics of rows and `Fitted` of these.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, get_args
+
+import numpy as np
+
+from bayesgen.datatree.fit import drawn_posterior
+from bayesgen.datatree.names import POSTERIOR, POSTERIOR_PREDICTIVE, SAMPLE_STATS
+from bayesgen.encoding import suspects
+from bayesgen.encoding.extremes import refuse_large_cells, refuse_small_spread
+from bayesgen.encoding.labelled import Labelled, among, labelled
+from bayesgen.encoding.labels import refuse_two_types
+from bayesgen.encoding.reader import Align, Reader
+from bayesgen.encoding.tables import is_table
+from bayesgen.families.contract import Family, Stats
+from bayesgen.families.errors import NoClosedFormError
+from bayesgen.inference import approximation, diagnostics, sampled
+from bayesgen.inference.closed_form import NEEDS_ROWS, posterior
+from bayesgen.inference.imputation import imputed
+from bayesgen.inference.label_score import LabelledRows
+from bayesgen.inference.sampled import SAMPLED, Inference
+from bayesgen.inference.trees import tree_of
+from bayesgen.numerics.special import Array
+from bayesgen.posterior.drawn import DrawnPosterior
+from bayesgen.posterior.exact import ExactPosterior
+from bayesgen.posterior.fitted import Fitted
+from bayesgen.posterior.model import ClassModel, ClassStats
+from bayesgen.posterior.training import Training, kept
+
+_FORGET = "forget takes away rows that were learned before"
+
+
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """Statistics of rows, before they are made a posterior."""
+
+    classes: Array
+    reader: Reader
+    stats: ClassStats
+    n_rows: int
+
+    @classmethod
+    def of(cls, fitted: Fitted) -> "Gathered":
+        """Those behind a posterior in closed form."""
+        own = fitted.closed_form
+        return cls(fitted.classes, fitted.reader, own.stats, fitted.training.n_rows)
+
+    def covering(self, labels: Array) -> tuple["Gathered", Array]:
+        """The same for more classes, and the codes of `labels` among them."""
+        refuse_two_types(labels, self.classes)
+        union = np.union1d(self.classes, labels)
+        out = self
+        if len(union) > len(self.classes):
+            moved = np.searchsorted(union, self.classes)
+            out = replace(self, classes=union, stats=self.stats.reindex_classes(moved, len(union)))
+        return out, np.searchsorted(out.classes, labels)
+
+    def by(self, reader: Reader, align: Align) -> "Gathered":
+        """The same under a reader that covers more."""
+        stats = replace(self.stats, features=align(self.stats.features))
+        return replace(self, reader=reader, stats=stats)
+
+
+@dataclass(frozen=True, eq=False)
+class Learner:
+    """The choices of one estimator.
+
+    Parameters
+    ----------
+    name : str
+        The classifier, as errors call it.
+    reader : Reader
+        That has read nothing.
+    family_type : type of Family
+        What `make_family` makes.
+    make_family : callable
+        (reader, classes) to the unresolved prior.
+    class_alpha : float or (C,)
+    prior : {"default", "empirical", "loo"}
+    options : dict
+        Of the sampler, where the fit is not told otherwise.
+    chosen : bool
+        Whether the user has chosen the kinds of the columns.
+    text : bool
+        Whether columns of text are taken.
+    why_apart : callable
+        (fitted, draws) to what to say where chains disagree.
+    unsaved : names of constructor arguments that a file cannot hold
+    """
+
+    name: str
+    reader: Reader
+    family_type: type[Family]
+    make_family: Callable[[Reader, Array], Family]
+    class_alpha: Any = 1.0
+    prior: str = "default"
+    options: dict[str, Any] = field(default_factory=dict)
+    chosen: bool = True
+    text: bool = False
+    why_apart: Callable[[Fitted, Any], str] = lambda fitted, draws: ""
+    unsaved: tuple[str, ...] = ()
+    _made: dict[Any, ClassModel] = field(default_factory=dict)
+
+    def unresolved(self, reader: Reader, classes: Array) -> ClassModel:
+        """Hyper-parameters as the user gave them, made once."""
+        key = id(reader), id(classes)
+        if key not in self._made:
+            self._made.clear()
+            family = self.make_family(reader, classes)
+            self._made[key] = ClassModel(self.class_alpha, family)
+        return self._made[key]
+
+    # -- what may be asked --------------------------------------------------------------------
+
+    def refuse_no_statistics(self, what: str) -> None:
+        """Raise NoClosedFormError where rows cannot be added up."""
+        self.refuse_no_conjugate(what)
+        if self.prior == "loo":
+            raise NoClosedFormError(
+                f"{what} works on sufficient statistics, and {NEEDS_ROWS}: fit all rows together, "
+                "or set prior='default' and give the hyper-parameters of the prior_ of a fit "
+                "to some of them"
+            )
+
+    def refuse_no_conjugate(self, what: str) -> None:
+        """Raise NoClosedFormError where there are no sufficient statistics."""
+        if not self.family_type.conjugate:
+            raise NoClosedFormError(
+                f"{what} works on sufficient statistics, and {self.family_type.__name__} "
+                "has none: fit all rows together"
+            )
+        self.reader.refuse_parts(what)
+
+    def refuse_draws(self, what: str, fitted: Fitted | None) -> None:
+        """Raise NoClosedFormError where a fit by draws is to be added to."""
+        self.refuse_no_statistics(what)
+        if fitted is not None and fitted.training.inference != "closed form":
+            raise NoClosedFormError(
+                f"{what} works on sufficient statistics, and this classifier was fitted by "
+                f"{fitted.training.inference.upper()}: its draws do not add up. Fit all rows "
+                "together, or without inference="
+            )
+
+    # -- fits ---------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        inference: Inference | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> Fitted:
+        """The posterior of all parameters given rows."""
+        options = options or {}
+        if inference is None:
+            inference = "closed form" if self.family_type.conjugate else "nuts"
+        if inference in SAMPLED:
+            fitted = self._sampled(X, y, sample_weight, inference, options)
+            return self._keep(fitted, X, y, sample_weight)
+        if inference != "closed form":
+            allowed = ", ".join(map(repr, get_args(Inference)))
+            raise ValueError(f"inference must be one of {allowed}, got {inference!r}")
+        if options:
+            raise TypeError(f"fit() got {', '.join(options)}, which is for inference='nuts' alone")
+        _, gathered, rows = self._gathered(None, X, y, sample_weight)
+        scored = rows._replace(X=rows.X.encoded) if self.prior == "loo" else None
+        return self._keep(self.settle(gathered, scored), X, y, sample_weight)
+
+    def _keep(self, fitted: Fitted, X: Any, y: Any, sample_weight: Any) -> Fitted:
+        """With a reference to the rows of a fit, and what is odd about their columns."""
+        odd: dict[str, str] = {}
+        if is_table(X):
+            odd = suspects.find(
+                X,
+                set(fitted.feature_names),
+                chosen=self.chosen,
+                text=self.text,
+                normal=fitted.reader.normal_by_type,
+            )
+            suspects.warn(odd, stacklevel=5)
+        return fitted.with_training(rows=kept(X, y, sample_weight), suspects=odd)
+
+    # -- in closed form
+
+    def gather(
+        self,
+        before: Gathered | None,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        classes: Any = None,
+    ) -> Gathered:
+        """Statistics of rows, added to those `before`."""
+        known, own, _ = self._gathered(before, X, y, sample_weight, classes)
+        if known is None:
+            return own
+        stats = known.stats.merge(own.stats)
+        return replace(known, stats=stats, n_rows=known.n_rows + own.n_rows)
+
+    def _gathered(
+        self,
+        before: Gathered | None,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        classes: Any = None,
+    ) -> tuple[Gathered | None, Gathered, LabelledRows]:
+        """Those `before`, made to cover the rows; those of the rows; the rows, not encoded."""
+        if not self.family_type.conjugate:
+            raise NoClosedFormError(
+                f"{self.family_type.__name__} has no closed form: leave inference= out, "
+                "or choose 'nuts'"
+            )
+        reader = self.reader if before is None else before.reader
+        reader, rows = self._labelled(reader, X, y, sample_weight, before is None, False)
+        labels, codes = rows.coded()
+        if classes is not None:
+            labels, codes = among(classes, labels, codes)
+        known, read = None, rows.X
+        if before is None:
+            reader, read = reader.learnt(read, True)
+        else:
+            before.reader.refuse_single(read, before.n_rows)
+            known, at = before.covering(labels)
+            labels, codes = known.classes, at[codes]
+            reader, align, _ = reader.further(read)
+            known, read = known.by(reader, align), read.by(reader)
+        model = self.unresolved(reader, labels)
+        with np.errstate(over="ignore", invalid="ignore"):  # infinite sums are refused below
+            stats = model.stats(read.as_read, codes, len(labels), rows.weight)
+        reader.refuse_infinite(read.X, stats.features)
+        names = _names(reader, model.family)
+        refuse_large_cells(model.family, read.as_read, names, stats.features, rows.at)
+        own = Gathered(labels, reader, stats, len(codes))
+        return known, own, LabelledRows(read, codes, rows.weight)
+
+    def _labelled(
+        self, reader: Reader, X: Any, y: Any, sample_weight: Any, first: bool, unlabelled: bool
+    ) -> tuple[Reader, Labelled]:
+        """Rows of any fit, read but not encoded."""
+        if y is None:
+            raise ValueError(f"{self.name} requires y to be passed, but the target y is None")
+        # whether all cells are finite may show in the statistics, but draws have none
+        lenient = sample_weight is None and not unlabelled
+        reader, rows = reader.admit(X, first=first, lenient=lenient)
+        return reader, labelled(rows, y, sample_weight, unlabelled=unlabelled)
+
+    def gathered(self, fitted: Fitted) -> Gathered:
+        """Statistics behind a fit."""
+        return Gathered.of(fitted)
+
+    def settle(self, gathered: Gathered, rows: LabelledRows | None = None) -> Fitted:
+        """Prior and posterior from statistics, and from the `rows` behind them if need be."""
+        unresolved = self.unresolved(gathered.reader, gathered.classes)
+        stats, names = gathered.stats, _names(gathered.reader, unresolved.family)
+        refuse_small_spread(unresolved.family, stats.features, names)
+        prior, model = posterior(unresolved, self.prior, stats, rows)
+        return Fitted(
+            self.name,
+            gathered.classes,
+            gathered.reader,
+            ExactPosterior(prior, model, stats),
+            Training(gathered.n_rows),
+        )
+
+    def merge(self, mine: Gathered, theirs: Gathered) -> Gathered:
+        """Statistics of the rows of both."""
+        mine.reader.refuse_other_columns(theirs.reader)
+        mine, codes = mine.covering(theirs.classes)
+        reader, align, align_theirs = mine.reader.merged(theirs.reader)
+        stats = replace(theirs.stats, features=align_theirs(theirs.stats.features))
+        stats = stats.reindex_classes(codes, len(mine.classes))
+        mine = mine.by(reader, align)
+        return replace(mine, stats=mine.stats.merge(stats), n_rows=mine.n_rows + theirs.n_rows)
+
+    def forget(self, fitted: Fitted, X: Any, y: Any, sample_weight: Any) -> Gathered:
+        """Statistics without those of rows that were learned before."""
+        before = Gathered.of(fitted)
+        known, rows, _ = self._gathered(before, X, y, sample_weight, fitted.classes)
+        assert known is not None, "there are rows before"
+        if _form(known.stats.features) != _form(before.stats.features):
+            raise ValueError(f"{_FORGET}: X holds categories or tokens that were never learned")
+        count = before.stats.count
+        if not np.any(count > rows.stats.count):
+            raise ValueError(
+                f"{_FORGET}: there are {count.sum():g} (by weight), and this would leave none"
+            )
+        try:
+            stats = before.stats.remove(rows.stats)
+        except ValueError as error:
+            raise ValueError(f"{_FORGET}: {error}") from None
+        return replace(before, stats=stats, n_rows=max(0, before.n_rows - rows.n_rows))
+
+    # -- by draws
+
+    def _sampled(
+        self, X: Any, y: Any, sample_weight: Any, inference: Any, options: dict[str, Any]
+    ) -> Fitted:
+        """`fit` with an `inference` that draws."""
+        options = sampled.check_options(inference, self.options, options)
+        reader, rows = self._labelled(self.reader, X, y, sample_weight, True, True)
+        classes, codes = rows.coded()
+        reader, read = reader.learnt(rows.X, False)
+        unresolved = self.unresolved(reader, classes)
+        data = sampled.Data(read.encoded, codes, len(classes), rows.weight)
+        names = _names(reader, unresolved.family)
+        refuse_large_cells(unresolved.family, data.X, names, rows=rows.at)
+        goal = sampled.target(unresolved, self.prior, data)
+        training = Training(len(codes), int((codes < 0).sum()), inference, goal.exact)
+        pilot = DrawnPosterior(goal.prior, goal.pilot, goal.pilot_stats, {})
+        fitted = Fitted(self.name, classes, reader, pilot, training)
+        draws, sample_stats = sampled.sample(goal, data, fitted.coords, inference, options)
+        seed = options.get("random_seed")
+        library = {"advi": "pymc", "pathfinder": "pymc-extras"}.get(inference, "bayesgen")
+        if inference == "nuts":
+            library = options.get("sampler", "nutpie")
+        out = tree_of(
+            fitted, {POSTERIOR: draws, SAMPLE_STATS: sample_stats}, inference, seed, library
+        )
+        if inference == "nuts":
+            out.attrs["sampler"] = library
+        if inference in approximation.APPROXIMATIONS:
+            out.attrs |= {"approximation": "a Normal in unconstrained coordinates"}
+        drawn = drawn_posterior(fitted, out)
+        group = imputed(drawn, goal.exact, np.random.default_rng(seed), data)
+        if group is not None:
+            out[POSTERIOR_PREDICTIVE] = group.named(fitted.feature_names, rows.at)
+        if inference in approximation.APPROXIMATIONS:
+            out.attrs["pareto_k"] = sample_stats.attrs["pareto_k"]
+            approximation.warn_unless_close(inference, sample_stats)
+        else:
+            name = {"nuts": "NUTS", "gibbs": "Gibbs"}[inference]
+            why = self.why_apart(fitted, draws)
+            found = diagnostics.warn_unless_sound(draws, sample_stats, name, why)
+            out.attrs |= found.attributes()
+        return replace(fitted, posterior=drawn).with_training(draws=out)
+
+
+def _names(reader: Reader, family: Family) -> Callable[[], list[Any]]:
+    return lambda: reader.feature_names(family)
+
+
+def _form(stats: Stats) -> Any:
+    """Shapes and settings of statistics: they grow with the categories and tokens known."""
+    return {name: value.shape for name, (_, value) in stats.arrays().items()}, stats.settings()

@@ -1,0 +1,263 @@
+"""The posterior as a DataTree: exact draws, NUTS, what both say of rows; and its PyMC model.
+
+Arguments are those of the methods of `GenerativeClassifier` of the same subject.
+"""
+
+import warnings
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from bayesgen.datatree import tree
+from bayesgen.datatree.fit import assembled
+from bayesgen.datatree.groups import OF_ROWS, Rows, add_groups, asked_for, requested_groups
+from bayesgen.datatree.names import LOG_PRIOR, POSTERIOR, SAMPLE_STATS
+from bayesgen.encoding.labelled import labelled
+from bayesgen.families.capabilities import SamplerCoordinates
+from bayesgen.families.errors import NoClosedFormError
+from bayesgen.inference import diagnostics, sampled
+from bayesgen.numerics.special import Array
+from bayesgen.posterior.fitted import Fitted
+from bayesgen.posterior.model import split_chains
+
+if TYPE_CHECKING:
+    import pymc as pm
+    import xarray as xr
+
+Likelihood = Literal["statistics", "rows"]
+
+_DRAW_BYTES = 1 << 30  # fewer parameters are drawn than asked rather than exceed this
+
+
+def draw_posterior(
+    fitted: Fitted,
+    draws: int = 500,
+    chains: int = 4,
+    random_state: Any = 0,
+    *,
+    X: Any = None,
+    y: Any = None,
+    groups: Sequence[str] | None = None,
+    replicate: Sequence[str] = ("label",),
+) -> "xr.DataTree":
+    """Independent draws of all parameters from the closed-form posterior."""
+    own = fitted.closed_form
+    rows, names = _requests(fitted, X, y, groups, replicate)
+    family = own.model.family
+    fit = max(1, int(_DRAW_BYTES / (8 * chains * family.n_parameters())))
+    if fit < draws:
+        warnings.warn(
+            f"{draws} draws of {family.n_parameters()} parameters would take more than "
+            f"1 GiB: drawing {fit} a chain",
+            UserWarning,
+            stacklevel=3,
+        )
+        draws = fit
+    rng = np.random.default_rng(random_state)
+    drawn = split_chains(own.model.draw(rng, draws * chains), chains)
+    posterior = tree.draws_dataset(drawn, own.model.params, fitted.coords)
+    sampler = own.prior.family.capability(SamplerCoordinates)
+    free = {} if sampler is None else sampler.pymc_coordinates(drawn, own.stats.features)
+    coordinates = tree.with_draws({k: v for k, v in free.items() if k not in drawn})
+    posterior = posterior.merge(tree.group(coordinates, fitted.coords))
+    out = tree_of(fitted, {POSTERIOR: posterior}, "closed form", random_state)
+    _add_groups(fitted, out, drawn, rng, rows, names, replicate)
+    return out
+
+
+def sample_posterior(
+    fitted: Fitted,
+    model: "pm.Model",
+    draws: int,
+    tune: int,
+    chains: int,
+    random_seed: int | None,
+    sampler: Literal["nutpie", "pymc"],
+    *,
+    X: Any,
+    y: Any,
+    groups: Sequence[str] | None,
+    replicate: Sequence[str],
+    progressbar: bool,
+    **options: Any,
+) -> "xr.DataTree":
+    """Draws of all parameters by NUTS from a PyMC `model` of the fit."""
+    from bayesgen.inference import nuts as mcmc
+
+    own = fitted.closed_form
+    rows, names = _requests(fitted, X, y, groups, replicate)
+    other = [name for name in own.model.params if name not in model.named_vars]
+    if other:  # of an average over structures
+        raise NotImplementedError(
+            f"the PyMC model of {fitted.name} has no variable {other[0]!r}: its tables "
+            "are not the parameters of posterior_, and its draws no draws of them. "
+            "draw_posterior() has exact draws; pm.sample(model=clf.to_pymc()) samples the "
+            "model as it is"
+        )
+    posterior, sample_stats = mcmc.sample(
+        model,
+        draws=draws,
+        tune=tune,
+        chains=chains,
+        random_seed=random_seed,
+        sampler=sampler,
+        progressbar=progressbar,
+        **options,
+    )
+    found = {POSTERIOR: posterior, SAMPLE_STATS: sample_stats}
+    out = tree_of(fitted, found, "nuts", random_seed, sampler)
+    drawn = tree.read_draws(posterior, own.model.params, fitted.coords)
+    rng = np.random.default_rng(random_seed)
+    _add_groups(fitted, out, drawn, rng, rows, names, replicate)
+    sound = diagnostics.warn_unless_sound(posterior, sample_stats)
+    out.attrs |= {"sampler": sampler, "tune": tune} | sound.attributes()
+    return out
+
+
+def posterior_groups(
+    fitted: Fitted,
+    X: Any,
+    y: Any,
+    groups: Sequence[str] | None,
+    replicate: Sequence[str],
+    random_state: Any,
+) -> "xr.DataTree":
+    """The draws of a fit with what they say of labelled rows."""
+    if X is None or y is None:
+        raise ValueError("posterior_groups is about labelled rows: give X and y")
+    asked = list(OF_ROWS) if groups is None else groups
+    rows, names = _requests(fitted, X, y, asked, replicate)
+    prior = fitted.posterior.prior
+    if LOG_PRIOR in names and not prior.family.conjugate:
+        raise NoClosedFormError(
+            f"log_prior of {type(prior.family).__name__} is known to PyMC alone: "
+            "pm.compute_log_prior(tree, model=clf.to_pymc(X, y))"
+        )
+    draws = fitted.training.draws
+    assert draws is not None, "the caller has made them"
+    out = draws.copy(deep=False)
+    theta = tree.read_draws(out, prior.params, fitted.coords)
+    _add_groups(fitted, out, theta, np.random.default_rng(random_state), rows, names, replicate)
+    return out
+
+
+def tree_of(
+    fitted: Fitted,
+    groups: dict[str, "xr.Dataset"],
+    route: str,
+    random_state: Any = None,
+    library: str = "bayesgen",
+) -> "xr.DataTree":
+    """A DataTree with what every route has: data, ``fit``, provenance."""
+    own = fitted.posterior
+    model = own.model if fitted.training.exact else None
+    out = assembled(groups, own.prior, model, own.stats, fitted.coords)
+    family = type(own.prior.family).__name__
+    out.attrs |= {"estimator": fitted.name}
+    out.attrs |= tree.provenance(family, route, random_state, library)
+    return out
+
+
+def _requests(
+    fitted: Fitted, X: Any, y: Any, groups: Sequence[str] | None, replicate: Sequence[str]
+) -> tuple[Rows | None, list[str]]:
+    """The rows, encoded, and the names of the groups to make; checked before any work."""
+    if (X is None) != (y is None):
+        raise ValueError("X and y must be given together")
+    rows = None if X is None else _rows(fitted, X, y)
+    return rows, asked_for(groups, replicate, rows, fitted.classes)
+
+
+def _rows(fitted: Fitted, X: Any, y: Any) -> Rows:
+    """Labelled rows as the fit encoded its own."""
+    codes = fitted.codes_of(column_or_1d(y))
+    rows = Rows(fitted.read(X).encoded, codes)
+    check_consistent_length(codes, rows.X)
+    return rows
+
+
+def _add_groups(
+    fitted: Fitted,
+    out: "xr.DataTree",
+    theta: dict[str, Array],
+    rng: np.random.Generator,
+    rows: Rows | None,
+    names: list[str],
+    replicate: Sequence[str],
+) -> None:
+    """The groups asked for; of the rows, what is replicated is observed, the rest constant."""
+    own = fitted.posterior
+    known = own.prior.family.conjugate
+    draw = None if known else partial(draw_prior, fitted, rng)
+    stats, family = own.stats.features, own.model.family
+    classes = fitted.classes
+    made = requested_groups(
+        names, rng, own.prior, family, theta, rows, stats, classes, replicate, draw
+    )
+    add_groups(out, made, family, theta, rows, replicate, fitted.coords, classes)
+
+
+def draw_prior(fitted: Fitted, rng: np.random.Generator, n: int) -> dict[str, Array]:
+    """{name: (n, *dims)} from the prior; of a family that only PyMC can draw, by PyMC."""
+    from bayesgen.inference import nuts as mcmc
+
+    coords, prior = fitted.coords, fitted.posterior.prior
+    if prior.family.conjugate:
+        found: dict[str, Array] = prior.draw(rng, n)
+        return found
+    seed = int(rng.integers(1 << 31))
+    drawn = mcmc.draw_prior(prior.to_pymc(coords), prior.params, n, seed)
+    return tree.as_in_numpy(drawn, prior.params, coords)
+
+
+def to_pymc(
+    fitted: Fitted, X: Any, y: Any, likelihood: Likelihood = "statistics", observed: bool = True
+) -> "pm.Model":
+    """The model as a PyMC graph."""
+    if likelihood not in ("statistics", "rows"):
+        raise ValueError(f"likelihood must be 'statistics' or 'rows', got {likelihood!r}")
+    if (X is None) != (y is None):
+        raise ValueError("X and y must be given together")
+    coords, own = fitted.coords, fitted.posterior
+    if not observed:
+        if X is not None:
+            raise ValueError("observed=False is the prior alone: leave X and y out")
+        return own.prior.to_pymc(coords)
+    if X is not None:
+        fitted.reader.refuse_unseen(fitted.read(X))
+    if not fitted.training.exact:
+        return _pymc_of_rows(fitted, X, y, likelihood)
+    if X is None:
+        if likelihood == "rows":
+            raise ValueError(
+                "likelihood='rows' needs the rows: call to_pymc(X, y, likelihood='rows')"
+            )
+        return own.prior.to_pymc(coords, stats=own.stats)
+    rows = _rows(fitted, X, y)
+    if likelihood == "rows":
+        return own.prior.to_pymc(coords, X=rows.X, y=rows.y, stats=own.stats)
+    return own.prior.to_pymc(coords, stats=own.prior.stats(rows.X, rows.y, len(fitted.classes)))
+
+
+def _pymc_of_rows(fitted: Fitted, X: Any, y: Any, likelihood: str) -> Any:
+    """`to_pymc` where sufficient statistics do not hold the rows."""
+    own = fitted.posterior
+    conjugate = own.prior.family.conjugate
+    if X is None or y is None:
+        why = (
+            "the rows of this fit have no sufficient statistics (labels or cells are missing)"
+            if conjugate
+            else f"{type(own.prior.family).__name__} has no sufficient statistics of rows"
+        )
+        raise NoClosedFormError(f"{why}, and a classifier keeps no rows: call to_pymc(X, y)")
+    rows = labelled(fitted.read(X), y, None, unlabelled=True)
+    labels, codes = rows.coded()
+    codes = np.where(codes < 0, -1, fitted.codes_of(labels)[codes])
+    data = sampled.Data(rows.X.encoded, codes, len(fitted.classes))
+    if likelihood == "rows":
+        stats = own.stats if conjugate else None
+        return sampled.observing(own.prior, data, fitted.coords, stats)
+    return sampled.target_under(own.prior, data).to_pymc(fitted.coords)

@@ -1,0 +1,188 @@
+"""What a fit makes: one frozen object that all else is a function of."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from bayesgen.encoding.extremes import LARGE, refuse_far_cells
+from bayesgen.encoding.labels import codes_of, weights_by_class
+from bayesgen.encoding.reader import Reader, Rows
+from bayesgen.families.contract import Family
+from bayesgen.families.errors import NoClosedFormError
+from bayesgen.families.names import CLASS, CONTEXT
+from bayesgen.numerics.special import Array
+from bayesgen.posterior.drawn import DrawnPosterior
+from bayesgen.posterior.exact import ExactPosterior
+from bayesgen.posterior.training import Training
+
+Posterior = ExactPosterior | DrawnPosterior
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What a classifier has learnt: predictions, explanations, checks are functions of it.
+
+    Parameters
+    ----------
+    name : str
+        The classifier, as errors call it.
+    classes : (C,) labels, sorted
+    reader : Reader
+        How rows are read.
+    posterior : ExactPosterior or DrawnPosterior
+    training : Training
+        What is known of the rows behind it.
+    """
+
+    name: str
+    classes: Array
+    reader: Reader
+    posterior: Posterior
+    training: Training
+
+    # -- rows and labels ---------------------------------------------------------------------
+
+    def read(self, X: Any) -> Rows:
+        """New rows, checked against the columns of the fit."""
+        return self.reader.read(X)
+
+    def encoded(self, X: Any) -> Any:
+        """New rows as the family takes them; IncompleteRowError where a cell must be known."""
+        found = self.read(X).encoded
+        self.reader.refuse_incomplete(found)
+        return found
+
+    def encoded_near(self, X: Any) -> Any:
+        """The same; a ValueError for a cell too far away to say how sure the classes are.
+
+        Where no cell is beyond `LARGE`, one pass is all.
+        """
+        encoded = self.encoded(X)
+        cells = encoded.data if sparse.issparse(encoded) else encoded
+        if getattr(getattr(cells, "dtype", None), "kind", "O") in "iuf" and cells.size:
+            ends = np.fmin.reduce(cells, axis=None), np.fmax.reduce(cells, axis=None)
+            if max(abs(float(end)) for end in ends) > LARGE:
+                own = self.posterior
+                features = own.stats.features if self.training.exact else None
+                refuse_far_cells(own.prior.family, encoded, features, lambda: self.feature_names)
+        return encoded
+
+    def codes_of(self, labels: Any) -> Array:
+        """(N,) positions of labels among the classes; a ValueError for one that is not known."""
+        return codes_of(labels, self.classes)
+
+    def weights_of(self, class_prior: Any) -> Array | None:
+        """(C,) class weights that replace the fitted ones."""
+        if class_prior is None:
+            return None
+        self.refuse_if_discriminative("class_prior=")
+        return weights_by_class(class_prior, self.classes)
+
+    # -- names -------------------------------------------------------------------------------
+
+    @property
+    def family(self) -> Family:
+        """The posterior's family."""
+        family: Family = self.posterior.model.family
+        return family
+
+    @property
+    def feature_names(self) -> list[Any]:
+        """Names of the features."""
+        return self.reader.feature_names(self.family)
+
+    @property
+    def column_names(self) -> list[str]:
+        """Names of the columns; documents have none."""
+        coords = self.reader.coords(self.family)
+        return [] if CONTEXT in coords else [str(name) for name in self.feature_names]
+
+    @property
+    def coords(self) -> dict[str, Any]:
+        """{dim: labels} of the posterior."""
+        return {CLASS: self.classes, **self.reader.coords(self.family)}
+
+    # -- kinds of posterior ------------------------------------------------------------------
+
+    @property
+    def closed_form(self) -> ExactPosterior:
+        """The posterior in closed form, also where draws of it were asked for.
+
+        Raises
+        ------
+        NoClosedFormError
+        """
+        own = self.posterior
+        if isinstance(own, ExactPosterior):
+            return own
+        if self.training.exact:
+            return ExactPosterior(own.prior, own.model, own.stats)
+        conjugate = own.prior.family.conjugate
+        raise NoClosedFormError(
+            "the posterior has no closed form: "
+            + (
+                "the fit had rows without a label or with missing cells"
+                if conjugate
+                else f"{type(own.prior.family).__name__} has no conjugate prior"
+            )
+            + ". The posterior is in posterior_, as draws, and the predict methods use it; "
+            "what needs the closed form is not available (evidence, partial_fit, merge, "
+            "linear_form, mutual information, draws by draw_posterior and sample_posterior)"
+            + (": fit complete labelled rows for that" if conjugate else "")
+        )
+
+    def refuse_if_discriminative(self, what: str) -> None:
+        """Raise NotImplementedError where there is no density of x."""
+        if not self.posterior.model.generative:
+            raise NotImplementedError(no_density(what, self.name))
+
+    # -- the next one ------------------------------------------------------------------------
+
+    def with_training(self, **known: Any) -> "Fitted":
+        """The same with what has become known of the training rows."""
+        return replace(self, training=replace(self.training, **known))
+
+    def with_posterior(self, **parts: Any) -> "Fitted":
+        """The same with other parts of the posterior."""
+        return replace(self, posterior=replace(self.posterior, **parts))
+
+
+def no_density(what: str, name: str) -> str:
+    """Why a discriminative classifier cannot have it."""
+    return (
+        f"{what} needs a density of x, and {name} is discriminative: it "
+        "knows p(y | x) and says nothing of x; use a generative classifier for that"
+    )
+
+
+def refuse_others(clf: Any, function: str, *, pools: bool = False) -> None:
+    """Raise TypeError unless `clf` is a classifier of this package; pools if they may be."""
+    pool = hasattr(clf, "_members")  # until a pool is a posterior like others
+    if hasattr(type(clf), "estimates") or (pools and pool):
+        return
+    name = type(clf).__name__
+    hint = ""
+    if pool:
+        hint = ", which has no prior and posterior of its own: ask a member, pool.members_[name]"
+    elif hasattr(clf, "steps"):
+        hint = ": give its last step, and the rows as the step before hands them on"
+    raise TypeError(f"{function} takes a generative classifier of bayesgen, got a {name}{hint}")
+
+
+def fitted_of(clf: Any, function: str) -> Fitted:
+    """What a classifier of this package has learnt.
+
+    Raises
+    ------
+    TypeError
+        If it is something else.
+    NotFittedError
+        If it is not fitted.
+    """
+    refuse_others(clf, function)
+    check_is_fitted(clf, "fitted_")
+    found: Fitted = clf.fitted_
+    return found

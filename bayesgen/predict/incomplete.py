@@ -1,0 +1,146 @@
+"""Rows of codes with cells that are not known: summed over what these may be."""
+
+import warnings
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from bayesgen.families.names import Method
+from bayesgen.numerics.rows import Matrix
+from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
+from bayesgen.posterior.exact import ExactPosterior
+from bayesgen.posterior.fitted import Fitted, Posterior
+from bayesgen.posterior.model import Quantity, log_weights
+from bayesgen.posterior.monte_carlo import MonteCarloWarning
+
+_COMPLETIONS = 4096  # of one row with missing cells
+_STEPS = 2e8  # completions x classes x columns^3 of a row that is summed over exactly: .1 s
+_OPEN = 0.01  # standard error of a class probability
+
+
+def log_joint(
+    fitted: Fitted,
+    own: Posterior,
+    X: Matrix,
+    method: Method,
+    weights: Array | None,
+    quantity: Quantity,
+) -> Array:
+    """(N, C) log joint densities of encoded rows by a posterior.
+
+    Where the reader says so (`sums_missing`), they are summed over what missing cells may be.
+    """
+    if not fitted.reader.sums_missing:
+        return own.log_joint(X, method, weights, quantity)
+    at = np.flatnonzero(np.isnan(X).any(axis=1))
+    if not len(at):
+        return own.log_joint(X, method, weights, quantity)
+    out = np.empty((len(X), len(fitted.classes)))
+    whole = np.setdiff1d(np.arange(len(X)), at)
+    if len(whole):
+        out[whole] = own.log_joint(X[whole], method, weights, quantity)
+    out[at] = _summed(fitted, own, X, at, method, weights, quantity)
+    return out
+
+
+def _summed(
+    fitted: Fitted,
+    own: Posterior,
+    X: Array,
+    at: Array,
+    method: Method,
+    weights: Array | None,
+    quantity: Quantity,
+) -> Array:
+    """(n, C) of the rows `at`, each with cells that are not known."""
+    family: Any = own.model.family
+    if not isinstance(own, ExactPosterior):
+        return _completed(fitted, own, X, at, method, weights, quantity)
+    log_pi = log_weights(own.class_weights(method) if weights is None else weights)
+    if method != "posterior_predictive":
+        if not hasattr(family, "log_likelihood_of_known"):
+            return _completed(fitted, own, X, at, method, weights, quantity)
+        theta = own.model.estimate(method, own.stats)
+        known: Array = family.log_likelihood_of_known(X[at], theta)
+        return known + log_pi
+    if not hasattr(family, "is_forest"):  # in closed form, however many they are
+        log_x: Array = family.log_predictive_of_known(X[at])
+        return log_x + log_pi
+    out = np.empty((len(at), len(log_pi)))
+    completions = np.where(np.isnan(X[at]), gap_sizes(fitted), 1.0).prod(axis=1)
+    steps = completions * family.n_columns**3 * len(log_pi)
+    few = (completions <= _COMPLETIONS) & (steps <= _STEPS) & (not family.is_forest)
+    if few.any():
+        out[few] = _completed(fitted, own, X, at[few], method, weights, quantity)
+    if not few.all():
+        log_x, error = family.log_predictive_of_known(X[at[~few]])
+        out[~few] = log_x + log_pi
+        _warn_of_error(log_softmax(out[~few]), error, at[~few], quantity)
+    return out
+
+
+def _completed(
+    fitted: Fitted,
+    own: Posterior,
+    X: Array,
+    at: Array,
+    method: Method,
+    weights: Array | None,
+    quantity: Quantity,
+) -> Array:
+    """(n, C) summed over every way to fill the cells."""
+    out = np.empty((len(at), len(fitted.classes)))
+    for k, i in enumerate(at):
+        rows = completions(fitted, X[i], int(i))
+        out[k] = log_sum_exp(own.log_joint(rows, method, weights, quantity), axis=0)
+    return out
+
+
+def _warn_of_error(log_p: Array, error: Array, at: Array, quantity: Quantity) -> None:
+    """Warn of rows whose sum over missing cells, by draws of forests, leaves them open.
+
+    Parameters
+    ----------
+    log_p, error : (n, C) class probabilities; standard errors of log densities
+    at : (n,) positions of the rows
+    """
+    p = np.exp(log_p)
+    total = np.square(p * error).sum(axis=1, keepdims=True)
+    of_p = p * np.sqrt(np.square((1 - p) * error) + total - np.square(p * error))
+    worst = (of_p if quantity == "probability" else error).max(axis=1)
+    most = _OPEN if quantity == "probability" else 5 * _OPEN
+    rows = np.flatnonzero(worst > most)
+    if len(rows):
+        what = "class probabilities" if quantity == "probability" else "log densities"
+        i = rows[worst[rows].argmax()]
+        warnings.warn(
+            f"missing cells are summed over by draws of forests, too few for the {what} of "
+            f"{len(rows)} row(s): the worst, at position {at[i]}, has a standard error of "
+            f"{worst[i]:.2g}. Fit with missing='category', or fill cells",
+            MonteCarloWarning,
+            stacklevel=2,
+        )
+
+
+def gap_sizes(fitted: Fitted) -> Array:
+    """(D,) number of codes that a missing cell of each column may have."""
+    encoder = fitted.reader.encoder
+    sizes: Array = encoder.levels - np.array(encoder.missing)
+    return sizes
+
+
+def completions(fitted: Fitted, row: Array, i: int) -> Array:
+    """(K, D) every way to fill the missing cells of a row of codes."""
+    gaps = np.flatnonzero(np.isnan(row))
+    sizes = gap_sizes(fitted)[gaps]
+    n = float(np.prod(sizes.astype(np.float64)))
+    if n > _COMPLETIONS:
+        raise ValueError(
+            f"row {i} has {len(gaps)} cells that are not known, {n:.0f} completions; the exact "
+            f"sum takes at most {_COMPLETIONS}. Fit with missing='category', or leave columns "
+            "out"
+        )
+    rows = np.repeat(row[None], int(n), axis=0)
+    rows[:, gaps] = list(product(*(range(size) for size in sizes)))
+    return rows

@@ -1,0 +1,168 @@
+"""Training rows, each without itself: checked to be those of the fit, scored without a refit."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import check_consistent_length
+
+from bayesgen.encoding.labelled import weights
+from bayesgen.encoding.labels import is_labelled, labels_and_mask, refuse_unlabelled
+from bayesgen.families.errors import NoClosedFormError
+from bayesgen.families.names import CLASS
+from bayesgen.numerics.rows import class_counts
+from bayesgen.numerics.special import Array
+from bayesgen.posterior.exact import ExactPosterior
+from bayesgen.posterior.fitted import Fitted
+from bayesgen.posterior.model import log_weights, log_weights_without
+
+_SAME = 1e-7  # relative: two sums of the same rows in another order differ by 1e-12 or so
+
+_TRAINING_ROWS = (
+    "leave-one-out needs the training rows, labels and weights: all of them, or some with "
+    "partial=True"
+)
+
+
+class TrainingRows(NamedTuple):
+    """Training rows as the family takes them."""
+
+    X: Any
+    codes: Array  # (N,) -1 where there is no label
+    weight: Array  # (N,)
+
+    @property
+    def scored(self) -> Array:
+        """Positions of the rows that have a label and a weight."""
+        return np.flatnonzero((self.codes >= 0) & (self.weight > 0))
+
+
+def training_rows(
+    fitted: Fitted,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    partial: bool = False,
+    *,
+    known: bool = False,
+) -> TrainingRows:
+    """Rows, codes and weights; raises unless they are (some of) those of the fit.
+
+    `known`: that they are is known, and not checked.
+    """
+    rows = fitted.read(X)
+    values, masked = labels_and_mask(y)
+    check_consistent_length(rows, values)
+    exact = isinstance(fitted.posterior, ExactPosterior)
+    if exact:
+        refuse_unlabelled(masked)
+        codes = fitted.codes_of(values)
+    else:
+        labelled = is_labelled(values, masked)
+        codes = np.full(len(values), -1)
+        codes[labelled] = fitted.codes_of(values[labelled])
+    weight = np.ones(len(codes))
+    if sample_weight is not None:
+        weight = weights(sample_weight, len(codes))
+    found = TrainingRows(rows.encoded, codes, weight)
+    if not known:
+        (_check_rows_of_fit if exact else _check_numbers)(fitted, found, partial)
+    return found
+
+
+def log_joint_without(fitted: Fitted, rows: TrainingRows, groups: Any = None) -> Array:
+    """(N, C) log joint densities of training rows, each without itself or its whole group."""
+    if groups is None:
+        return fitted.posterior.log_joint_without(*rows)[0]
+    own = fitted.posterior
+    if not isinstance(own, ExactPosterior):
+        raise NoClosedFormError(
+            "groups= leaves many rows out at once, which draws cannot (importance weights "
+            "would rest on a few of them); fit again without each group"
+        )
+    inside = rows.scored
+    found = group_codes(groups, len(rows.codes))[inside]
+    order = np.argsort(found, kind="stable")
+    cuts = np.flatnonzero(np.diff(found[order])) + 1
+    parts = np.split(order, cuts)
+    out = own.log_joint(rows.X)
+    out[inside] = own.log_joint_without_groups(
+        rows.X[inside], rows.codes[inside], rows.weight[inside], parts
+    )
+    return out
+
+
+def log_weights_of(fitted: Fitted, codes: Array, weight: Array) -> Array:
+    """(n, C) log of the class weights that are in the leave-one-out joint densities."""
+    own = fitted.posterior
+    if isinstance(own, ExactPosterior) or own.exact_weights:
+        return log_weights_without(own.prior.alpha, own.stats.count, codes, weight)
+    # of rows without a label too: one row more or less is nothing to the mean of the draws
+    return log_weights(own.class_weights())[None]
+
+
+def _check_numbers(fitted: Fitted, rows: TrainingRows, partial: bool) -> None:
+    """By the number of rows, and the class counts where the fit knew every label."""
+    # rows of weight 0 are no rows to the fit
+    n, seen = int(np.sum(rows.weight > 0)), fitted.training.n_rows
+    if not partial and n != seen:
+        raise ValueError(f"{_TRAINING_ROWS}; got {n} rows, and the fit had {seen}")
+    if fitted.training.n_unlabelled:
+        return
+    known = rows.codes >= 0
+    of_fit = fitted.posterior.stats.count
+    count = class_counts(rows.codes[known], len(of_fit), rows.weight[known])
+    if np.any(count > (1 + _SAME) * of_fit) if partial else _differ(count, of_fit):
+        raise _other_counts(count, of_fit, fitted.classes)
+
+
+def _check_rows_of_fit(fitted: Fitted, rows: TrainingRows, partial: bool) -> None:
+    """By the class counts and the evidence: a change of any cell changes it."""
+    at = rows.scored
+    some = TrainingRows(rows.X[at], rows.codes[at], rows.weight[at])
+    prior, stats = fitted.posterior.prior, fitted.posterior.stats
+    own = prior.stats(*some[:2], len(fitted.classes), some.weight)
+    approximate = bool(prior.family.approximate)
+    if partial or approximate:
+        try:
+            rest = stats.remove(own)
+        except ValueError as error:
+            raise ValueError(f"{_TRAINING_ROWS}; some of these were not: {error}") from None
+    if partial:
+        return
+    if _differ(own.count, stats.count):
+        raise _other_counts(own.count, stats.count, fitted.classes)
+    if approximate:  # without an evidence
+        left = [v for dims, v in rest.features.arrays().values() if CLASS in dims]
+        if any((np.abs(v) > _SAME).any() for v in left):
+            raise ValueError(f"{_TRAINING_ROWS}; these are only some of them")
+        return
+    of_fit, given = prior.log_evidence(stats), prior.log_evidence(own)
+    if not np.isclose(given, of_fit, rtol=_SAME, atol=_SAME * len(some.codes)):
+        raise ValueError(
+            f"{_TRAINING_ROWS}; these have the same classes and other features: their log "
+            f"evidence is {given:.6f}, that of the fit {of_fit:.6f}"
+        )
+
+
+def _differ(count: Array, fitted: Array) -> bool:
+    return not np.allclose(count, fitted, rtol=_SAME)
+
+
+def _other_counts(count: Array, fitted: Array, classes: Array) -> ValueError:
+    return ValueError(
+        f"{_TRAINING_ROWS}; got weights {count.round(6).tolist()} of the classes "
+        f"{classes.tolist()}, and the fit had {fitted.round(6).tolist()}"
+    )
+
+
+def group_codes(groups: Any, n: int) -> Array:
+    """(N,) codes of the groups."""
+    if isinstance(groups, int | np.integer):
+        if not 2 <= groups <= n:
+            raise ValueError(f"groups must be at least 2 folds and at most {n} rows, got {groups}")
+        return np.arange(n) % int(groups)
+    found = np.asarray(groups)
+    if found.shape != (n,):
+        raise ValueError(f"groups must have one entry for each of {n} rows, got {found.shape}")
+    codes: Array = np.unique(found, return_inverse=True)[1].ravel()
+    return codes
