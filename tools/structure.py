@@ -46,7 +46,7 @@ class Figure(NamedTuple):
 
 
 FIGURES = {
-    "lines of code": Figure(37_400, 32_000, 34_000, 38_916),
+    "lines of code": Figure(37_400, 32_000, 34_000, 38_939),
     "modules": Figure(339, 200, 215, 338),
     "import levels": Figure(27, None, None, 25),
     "circles, annotations included": Figure(17, 0, 0, 15),
