@@ -71,6 +71,13 @@ def _adds_up(clf: Any) -> None:
         learner.refuse_no_statistics("partial_fit")
 
 
+def _of_fit(name: str, what: str) -> property:
+    """An attribute that scikit-learn's class has; AttributeError with the reason without one."""
+    return property(
+        lambda clf: plug_ins.attribute(clf._fitted(), name), doc=f"{what}, as scikit-learn has it."
+    )
+
+
 class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
     """Classifier from any conjugate family, the user's own included.
 
@@ -301,50 +308,21 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
             raise AttributeError(f"{type(self).__name__} was fitted to X without column names")
         return found
 
-    @property
-    def coef_(self) -> Any:
-        """Weights of the linear rule, as scikit-learn has it."""
-        return plug_ins.attribute(self._fitted(), "coef_")
-
-    @property
-    def intercept_(self) -> Any:
-        """Intercepts of the linear rule, as scikit-learn has it."""
-        return plug_ins.attribute(self._fitted(), "intercept_")
-
-    @property
-    def class_count_(self) -> Any:
-        """Weights of the rows of each class, as scikit-learn has it."""
-        return plug_ins.attribute(self._fitted(), "class_count_")
-
-    @property
-    def class_log_prior_(self) -> Any:
-        """Logs of the posterior means of the class weights, as scikit-learn has it."""
-        return plug_ins.attribute(self._fitted(), "class_log_prior_")
-
-    @property
-    def theta_(self) -> Any:
-        """Posterior means of the class means, as scikit-learn has it."""
-        return plug_ins.attribute(self._fitted(), "theta_")
-
-    @property
-    def means_(self) -> Any:
-        """Posterior means of the class means, as scikit-learn has it."""
-        return plug_ins.attribute(self._fitted(), "means_")
-
-    @property
-    def var_(self) -> Any:
-        """Posterior means of the variances, as scikit-learn has it."""
-        return plug_ins.attribute(self._fitted(), "var_")
-
-    @property
-    def covariance_(self) -> Any:
-        """Posterior mean of the covariance, as scikit-learn has it."""
-        return plug_ins.attribute(self._fitted(), "covariance_")
-
-    @property
-    def feature_log_prob_(self) -> Any:
-        """Logs of the posterior means of the probabilities, as scikit-learn has it."""
-        return plug_ins.attribute(self._fitted(), "feature_log_prob_")
+    coef_ = _of_fit("coef_", "Weights of the linear rule")
+    intercept_ = _of_fit("intercept_", "Intercepts of the linear rule")
+    class_count_ = _of_fit("class_count_", "Weights of the rows of each class")
+    class_log_prior_ = _of_fit(
+        "class_log_prior_",
+        "Logs of the posterior means of the class weights, as scikit-learn has it.",
+    )
+    theta_ = _of_fit("theta_", "Posterior means of the class means")
+    means_ = _of_fit("means_", "Posterior means of the class means")
+    var_ = _of_fit("var_", "Posterior means of the variances")
+    covariance_ = _of_fit("covariance_", "Posterior mean of the covariance")
+    feature_log_prob_ = _of_fit(
+        "feature_log_prob_",
+        "Logs of the posterior means of the probabilities, as scikit-learn has it.",
+    )
 
     # -- learning ------------------------------------------------------------------------------
 

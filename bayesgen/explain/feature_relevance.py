@@ -100,7 +100,7 @@ def feature_relevance(clf: Any, prior_odds: Any = 1.0) -> "xr.Dataset":
         together = [names[j] for j in np.flatnonzero(unit == unit[apart[0]])]
         raise ValueError(f"features {together} are judged together: give them the same prior odds")
     factors = log_factors[unit]
-    ends = _over_strengths(clf.prior_, clf.stats_, log_factors)[unit]
+    ends = _over_strengths(own.prior, own.stats, log_factors)[unit]
     table = {
         "log_bayes_factor": ([FEATURE], factors),
         "log_bayes_factor_range": ([FEATURE, BOUND], ends),

@@ -64,13 +64,11 @@ def _summed(
         theta = own.model.estimate(method, own.stats)
         known: Array = family.log_likelihood_of_known(X[at], theta)
         return known + log_pi
-    if not hasattr(family, "is_forest"):  # in closed form, however many they are
-        log_x: Array = family.log_predictive_of_known(X[at])
-        return log_x + log_pi
     out = np.empty((len(at), len(log_pi)))
-    completions = np.where(np.isnan(X[at]), gap_sizes(fitted), 1.0).prod(axis=1)
-    steps = completions * family.n_columns**3 * len(log_pi)
-    few = (completions <= _COMPLETIONS) & (steps <= _STEPS) & (not family.is_forest)
+    few = np.zeros(len(at), dtype=bool)
+    if not getattr(family, "is_forest", True):  # an average over forests, whose sum is by draws
+        n = np.where(np.isnan(X[at]), gap_sizes(fitted), 1.0).prod(axis=1)
+        few = (n <= _COMPLETIONS) & (n * family.n_columns**3 * len(log_pi) <= _STEPS)
     if few.any():
         out[few] = _completed(fitted, own, X, at[few], method, weights, quantity)
     if not few.all():

@@ -292,7 +292,6 @@ def lines():
     ],
 )
 @pytest.mark.filterwarnings("ignore::bayesgen.encoding.suspects.ColumnWarning")
-@pytest.mark.filterwarnings("ignore::bayesgen.inference.diagnostics.SamplingWarning")
 def test_beside_weights_and_priors_of_1e15_there_are_probabilities(clf, rows, weight, method):
     clf.fit(rows, Y[:5], sample_weight=weight)
     p = clf.predict_proba(rows) if method is None else clf.predict_proba(rows, method=method)

@@ -261,10 +261,11 @@ class DirichletSuperParents(ConjugateFamily):
         """(N, C) average over the sets of super-parents."""
         return averages.log_predictive(self, self.codes(X))
 
-    def log_predictive_of_known(self, X: Any) -> Array:
-        """(N, C) of the cells that are not NaN, the others summed over."""
+    def log_predictive_of_known(self, X: Any) -> tuple[Array, Array]:
+        """(N, C) of the cells that are not NaN, the others summed over exactly: no error."""
         gone = np.isnan(np.asarray(X, dtype=np.float64))
-        return averages.log_predictive_of_known(self, self.codes(np.where(gone, 0, X)), gone)
+        log_x = averages.log_predictive_of_known(self, self.codes(np.where(gone, 0, X)), gone)
+        return log_x, np.zeros_like(log_x)
 
     def log_predictive_without(self, X: Any, y: Array, weight: Array) -> tuple[Array, Array]:
         """Counts less the row's own, and the weights of the sets likewise (`RowRemoval`)."""
