@@ -451,7 +451,9 @@ def _add_simulated(
             grown = model.update(
                 model.stats(rows[i : i + 1], data.codes[i : i + 1], len(model.alpha))
             )
-            ratios.append(np.exp(grown.family.log_predictive(made)[:, c] - before))
+            with np.errstate(all="ignore"):  # of a wrong closed form, which may have no density
+                ratio = np.exp(grown.family.log_predictive(made)[:, c] - before)
+            ratios.append(ratio if np.isfinite(ratio).all() else np.zeros(n))
         found = compare_mean(np.stack(ratios, axis=-1)[None], np.ones(len(used)), independent=True)
         places = [f"after row {i}, {label}" for i in used]
         into.add("simulated p(x | D and a row)/p(x | D)", places, found, source=INDEPENDENT)

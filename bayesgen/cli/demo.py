@@ -204,9 +204,9 @@ class _Story:
         show_caption(
             console,
             f"A product of powers of {len(ranked)} models chosen for the columns, some with "
-            "dependences between these, averaged with each of them alone. Exponents and weights "
-            "are learned by leaving each training bird out in turn, without a refit. The largest "
-            f"exponents: {first}.",
+            "dependences between these. The posterior of the exponents is learned by leaving each "
+            "training bird out in turn, without a refit; predictions are means over its draws. "
+            f"The largest posterior means: {first}.",
         )
 
 

@@ -33,6 +33,8 @@ else:
             except (NotImplementedError, ValueError) as error:
                 name = self.method.__name__
                 raise AttributeError(
-                    f"{type(clf).__name__!r} object has no attribute {name!r}: {error}"
+                    f"{type(clf).__name__!r} object has no attribute {name!r}: {error}",
+                    name=name,
+                    obj=clf,
                 ) from error
             return MethodType(self.method, clf)

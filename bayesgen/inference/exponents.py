@@ -40,6 +40,7 @@ _LONGEST = 32  # steps of a trajectory
 _ACCEPTED = 0.8  # share of trajectories that the step size aims at
 _CELLS = 1 << 13  # rows x classes whose forces lead a trajectory
 _NEWTON_STEPS = 200
+_GRAIN = 2.0**-13  # nats: far below what draws tell of an exponent
 _CONVERGED = 1e-10  # of the objective, relative
 _LEAST = 1e-280  # probability from which on it is averaged in logs
 _SMALLEST = 1e-100  # of a prior's number: it and its inverse have squares
@@ -202,6 +203,8 @@ def sample(
     if not scores.shape[1]:
         raise ValueError("exponents need rows to be fitted to")
     rng = np.random.default_rng(0 if seed is None else seed)
+    # compiled scores differ in the last digits, which chains would carry into the first
+    scores = np.round(scores / _GRAIN) * _GRAIN
     target = _Target(scores, codes, weight, prior, offset, rng)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # too long a step: rejected
         draws = _hamiltonian(target, rng)

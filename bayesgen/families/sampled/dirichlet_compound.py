@@ -42,10 +42,7 @@ from bayesgen.families.shared.pymc_parts import (
     parameter,
     sum_cells,
 )
-from bayesgen.families.shared.rising import (
-    Factors,
-    refuse_fractional_counts,
-)
+from bayesgen.families.shared.rising import Factors, log_product, refuse_fractional_counts
 from bayesgen.families.shared.simplex import counted_dirichlet
 from bayesgen.families.shared.word_counts import WordCounts, row_of_cells
 from bayesgen.numerics.rows import (
@@ -233,7 +230,7 @@ class DirichletCompound(WordCounts, Family):
         x = pm.Data(f"{prefix}times", times)[:, None]
         n = pm.Data(f"{prefix}length", length)[:, None]
         alpha = (theta["mean"] * total[:, None]).T[word]
-        words = pt.gammaln(alpha + x) - pt.gammaln(alpha) - pt.gammaln(x + 1)
-        documents = pt.gammaln(total + n) - pt.gammaln(total) - pt.gammaln(n + 1)
+        words = log_product(alpha, 1.0, x) - pt.gammaln(x + 1)
+        documents = log_product(total, 1.0, n) - pt.gammaln(n + 1)
         row = pm.Data(f"{prefix}length_of", which.astype(np.int64))
         return sum_cells(f"{prefix}counts", shared, words) - documents[row]

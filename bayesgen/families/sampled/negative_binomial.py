@@ -43,10 +43,7 @@ from bayesgen.families.shared.pymc_parts import (
     parameter,
     sum_cells,
 )
-from bayesgen.families.shared.rising import (
-    Factors,
-    refuse_fractional_counts,
-)
+from bayesgen.families.shared.rising import Factors, log_product, refuse_fractional_counts
 from bayesgen.families.shared.word_counts import row_of_cells
 from bayesgen.numerics.rows import (
     Matrix,
@@ -327,8 +324,8 @@ class NegativeBinomial(Family):
         seen = pm.Data(f"{prefix}seen", np.where(is_nan, 0.0, kinds[2]))[:, None]
         mask = pm.Data(f"{prefix}missing", is_nan.astype(np.float64))[:, None]
         a, g = shape[column], growth[which, column][:, None]
-        log_unit = pt.log(exposures[which] * delta[column])[:, None]
-        table = pt.gammaln(a + seen) - pt.gammaln(a) + seen * (log_unit - g)
+        log_w = pt.log(exposures[which])[:, None]
+        table = log_product(mu[column], delta[column][:, None], seen) + seen * (log_w - g)
         table = table - pt.gammaln(seen + 1) + mask * a * g
         shared = sparse.csr_matrix(
             (np.ones(len(cells.data)), place.ravel(), cells.indptr), shape=(len(w), len(is_nan))

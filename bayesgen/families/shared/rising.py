@@ -59,10 +59,32 @@ class Factors(NamedTuple):
             at = pm.Data(f"{name}_long_at", self.long_at)
             x = pm.Data(f"{name}_long", self.long.astype(np.float64))
             number = pm.Data(f"{name}_long_number", self.long_number.astype(np.float64))
-            shape, unit = mu[at] / delta[at], delta[at]
-            rest = pt.gammaln(shape + x) - pt.gammaln(shape + float(_FACTORS))
-            out += (number * (rest + (x - float(_FACTORS)) * pt.log(unit))).sum()
+            first = mu[at] + float(_FACTORS) * delta[at]
+            out += (number * log_product(first, delta[at], x - float(_FACTORS))).sum()
         return out
+
+
+def log_product(mu: Any, delta: Any, x: Any) -> Any:
+    """Tensor: log of mu (mu + delta) ... of x factors; all digits as delta goes to 0.
+
+    With a = mu/delta it is x log delta + log gamma(a + x) - log gamma(a), whose terms cancel where
+    a is large: at a = 1e16 what is left is noise of many nats. From a = 64 on Stirling's series is
+    exact to rounding, and its terms are subtracted one by one.
+    """
+    import pytensor.tensor as pt
+
+    a = mu / delta
+    large, small = pt.maximum(a, float(_FACTORS)), pt.minimum(a, float(_FACTORS))
+    change = (large + x - 0.5) * pt.log1p(x / large) - x + _series(large + x) - _series(large)
+    exact = pt.gammaln(small + x) - pt.gammaln(small)
+    return pt.switch(a >= float(_FACTORS), x * pt.log(mu) + change, x * pt.log(delta) + exact)
+
+
+def _series(z: Any) -> Any:
+    """What Stirling's formula leaves of log gamma(z), z >= 64: the next term is below 1e-16."""
+    inverse = 1 / z
+    square = inverse**2
+    return inverse * (1 / 12 - square * (1 / 360 - square / 1260))
 
 
 def refuse_fractional_counts(values: Array) -> None:

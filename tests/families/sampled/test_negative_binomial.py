@@ -12,6 +12,7 @@ from scipy import sparse, stats
 import bayesgen as bg
 from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.sampled.negative_binomial import NegativeBinomial
+from bayesgen.families.shared.rising import log_product
 from bayesgen.inference import diagnostics
 from bayesgen.posterior.model import ClassModel
 from tests.graphs import PYTHON
@@ -19,6 +20,8 @@ from tests.graphs import PYTHON
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
     import pymc as pm
+    import pytensor
+    import pytensor.tensor as pt
 
 RNG = np.random.default_rng(5)
 C, D = 2, 4
@@ -70,6 +73,31 @@ def test_mass_is_mpmaths_from_poisson_to_bursts():
             theta = {"mu": np.array([[mu]]), "delta": np.array([delta])}
             found = family.log_likelihood(np.array([[x]]), theta)[0, 0]
             assert found == pytest.approx(float(exact), rel=1e-9)
+
+
+def test_products_of_tensors_and_their_gradients_are_mpmaths_from_powers_to_bursts():
+    """Counts above 64 too, which gamma functions take: at delta = 1e-16 theirs cancel."""
+    mu, delta, x = pt.dscalars("mu", "delta", "x")
+    log_p = log_product(mu, delta, x)
+    found = pytensor.function([mu, delta, x], [log_p, *pt.grad(log_p, [mu, delta])], mode=PYTHON)
+    with mpmath.workdps(60):
+        for m in (1e-3, 2.0, 40.0):
+            for d in (1e-18, 1e-9, 1e-3, m / 64, 1.0, 300.0):
+                for n in (0, 1, 3, 64, 200, 10_000):
+
+                    def exact(a: Any, b: Any, n: int = n) -> Any:
+                        k = a / b
+                        return n * mpmath.log(b) + mpmath.loggamma(k + n) - mpmath.loggamma(k)
+
+                    at = mpmath.mpf(m), mpmath.mpf(d)
+                    value, by_mu, by_delta = found(m, d, n)
+                    near = {"rel": 1e-9, "abs": 1e-11}
+                    assert value == pytest.approx(float(exact(*at)), **near)
+                    assert by_mu == pytest.approx(float(mpmath.diff(exact, at, (1, 0))), **near)
+                    # both terms are as large as x/delta where delta is small
+                    slack = 4 * n * np.finfo(float).eps / d
+                    exact_by = float(mpmath.diff(exact, at, (0, 1)))
+                    assert by_delta == pytest.approx(exact_by, rel=1e-7, abs=1e-9 + slack)
 
 
 def test_without_bursts_it_is_poisson():
