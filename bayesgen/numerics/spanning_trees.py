@@ -17,6 +17,7 @@ networks, for the sum over trees.
 from functools import cached_property
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
 from bayesgen.numerics.special import Array
 
@@ -71,7 +72,7 @@ def _sum(log_w: Array) -> Array:
         if not wide.all():
             out[~wide] = _sum(log_w[..., ~wide])
         return out
-    w = np.exp(log_w - top)
+    w = np.exp(np.ascontiguousarray(log_w) - top)
     total = (n_nodes - 1) * top.astype(w.dtype)
     with np.errstate(divide="ignore", invalid="ignore"):
         for k in range(n_nodes - 1, 0, -1):
@@ -86,7 +87,7 @@ def _sum(log_w: Array) -> Array:
 
 def _sum_in_logs(log_w: Array) -> Array:
     """(n,) of weights (V, V, n) that span more than numbers do."""
-    w = np.array(log_w)
+    w = np.array(log_w, order="C")
     total = np.zeros(w.shape[2], dtype=w.dtype)
     for k in range(len(w) - 1, 0, -1):
         edges = w[k, :k]
@@ -127,15 +128,22 @@ class Elimination:
         w = np.array(log_w, dtype=np.float64)
         np.fill_diagonal(w, -np.inf)
         self.n_nodes = len(w)
-        # of node k = V-1 .. 1, when it leaves: log of the share of each of its edges (k,), and of
-        # the weight of each edge that is left (k, k) the part it had, and the part through k
-        self.steps: list[tuple[Array, Array, Array]] = []
+        finite = np.isfinite(w)
+        if self.n_nodes > 1 and not (
+            np.isfinite(w.max()) and connected_components(finite, directed=False)[0] == 1
+        ):
+            raise ValueError("the graph is not connected: it has no spanning tree")
+        self._log_w = w
+        # a row's changes, and their products, are to be numbers as well
+        self._wide = self.n_nodes > 1 and bool(np.ptp(w[finite]) > _SPAN / 2)
+
+    @cached_property
+    def log_steps(self) -> list[tuple[Array, Array, Array]]:
+        """Logarithms of `steps`: none is lost where weights span more than numbers do."""
+        w, out = self._log_w, []
         for k in range(len(w) - 1, 0, -1):
             edges = w[k, :k]
-            s = _log_sum(edges)
-            if not np.isfinite(s):
-                raise ValueError("the graph is not connected: it has no spanning tree")
-            share = edges - s
+            share = edges - _log_sum(edges)
             share -= _log_sum(share)  # of huge numbers, parts of a whole keep their sum at least
             through = edges[:, None] + share
             np.fill_diagonal(through, -np.inf)
@@ -144,8 +152,31 @@ class Elimination:
             parts = np.stack([w[:k, :k] - known, through - known])
             whole = _log_sum(parts)
             original, through = parts - np.where(np.isfinite(whole), whole, 0.0)
-            self.steps.append((share, original, through))
+            out.append((share, original, through))
             w = reduced
+        return out
+
+    @cached_property
+    def _numbers(self) -> Array:
+        return np.asarray(np.exp(self._log_w - self._log_w.max()))
+
+    @cached_property
+    def steps(self) -> list[tuple[Array, Array, Array]]:
+        """Of node k = V-1 .. 1, when it leaves: the share of each of its edges (k,), and of the
+        weight of each edge that is left (k, k) the part that it had, and the part through k.
+        """
+        if self._wide:
+            return [(np.exp(a), np.exp(b), np.exp(c)) for a, b, c in self.log_steps]
+        w, out = self._numbers, []
+        for k in range(self.n_nodes - 1, 0, -1):
+            share = w[k, :k] / w[k, :k].sum()
+            through = w[k, :k, None] * share
+            np.fill_diagonal(through, 0.0)
+            reduced = w[:k, :k] + through
+            whole = np.where(reduced > 0, reduced, 1.0)
+            out.append((share, w[:k, :k] / whole, through / whole))
+            w = reduced
+        return out
 
     def log_ratio(self, change: Array) -> Array:
         """Log of the sum over trees after the weights have changed, less that before.
@@ -198,14 +229,18 @@ class Elimination:
         -------
         (n,)
         """
-        from bayesgen.numerics.kernels.spanning_trees import log_ratios
+        from bayesgen.numerics.kernels.spanning_trees import log_ratios, log_ratios_in_parts
         from bayesgen.numerics.kernels.threads import over_blocks
 
-        out = np.zeros(len(codes))
-        given = (table, *self._packed)
+        out = np.empty(len(codes))
+        with np.errstate(over="ignore"):
+            given = np.exp(table), np.exp(-_SPAN / self.n_nodes)
 
         def part(start: int, stop: int) -> None:
-            log_ratios(codes[start:stop], *given, _SPAN, out[start:stop])
+            if self._wide:
+                log_ratios_in_parts(codes[start:stop], *given, *self._packed, out[start:stop])
+            else:
+                log_ratios(codes[start:stop], *given, self._numbers, out[start:stop])
 
         for _ in over_blocks(part, len(codes), self.n_nodes**2):
             pass
@@ -221,35 +256,35 @@ class Elimination:
 
     @cached_property
     def _packed(self) -> tuple[Array, Array, Array]:
-        """The steps as numbers one after the other, as the kernel takes them."""
+        """The steps one after the other, as the kernel takes them."""
         share = np.zeros((self.n_nodes, self.n_nodes))
+        below = np.tri(self.n_nodes, k=-1, dtype=bool)
         kept, added = [], []
         for own, original, through in self.steps:
             k = len(own)
-            share[k, :k] = np.exp(own)
-            below = np.tril_indices(k, -1)
-            kept.append(np.exp(original[below]))
-            added.append(np.exp(through[below]))
+            share[k, :k] = own
+            kept.append(original[below[:k, :k]])
+            added.append(through[below[:k, :k]])
         return share, np.concatenate(kept), np.concatenate(added)
 
     def _ratio(self, change: Array) -> Array:
-        r = np.exp(change)
+        r = np.exp(np.ascontiguousarray(change))
         total = np.zeros(r.shape[2], dtype=r.dtype)
-        for share, original, through in self.steps:
+        for share, kept, added in self.steps:
             k = len(share)
             edges = r[k, :k]
-            s = np.exp(share) @ edges
+            s = share @ edges
             total += np.log(s)
-            scaled, kept, added = edges / s, np.exp(original), np.exp(through)
+            scaled = edges / s
             for i in range(1, k):
                 r[i, :i] *= kept[i, :i, None]
                 r[i, :i] += added[i, :i, None] * (edges[i] * scaled[:i])
         return total
 
     def _ratio_in_logs(self, change: Array) -> Array:
-        r = np.array(change)
+        r = np.array(change, order="C")
         total = np.zeros(r.shape[2], dtype=r.dtype)
-        for share, original, through in self.steps:
+        for share, original, through in self.log_steps:
             k = len(share)
             edges = r[k, :k]
             s = _log_sum(share[:, None] + edges)
@@ -268,10 +303,10 @@ class Elimination:
         out = np.zeros((1, 1))
         for share, original, through in reversed(self.steps):
             k = len(share)
-            virtual = out * np.exp(through)
+            virtual = out * through
             grown = np.zeros((k + 1, k + 1))
-            grown[:k, :k] = out * np.exp(original)
-            own = virtual.sum(axis=1) + (1 - virtual.sum() / 2) * np.exp(share)
+            grown[:k, :k] = out * original
+            own = virtual.sum(axis=1) + (1 - virtual.sum() / 2) * share
             grown[k, :k] = grown[:k, k] = np.clip(own, 0.0, 1.0)
             out = grown
         return out
@@ -286,7 +321,7 @@ class Elimination:
         """
         parent = np.full((n, 1), -1)
         draw = np.arange(n)[:, None]
-        for share, _, through in reversed(self.steps):
+        for share, _, through in reversed(self.log_steps):
             k = len(share)
             node = np.broadcast_to(np.arange(k), (n, k))
             virtual = np.exp(through)[node, parent]

@@ -37,23 +37,24 @@ def cgf(f: ForestAverage, cells: Array, t: Array) -> Array:
     dtype = np.complex128 if np.iscomplexobj(t) else np.float64
 
     def cell(rows: slice, t: Array) -> Array:
-        own = cells[rows]
-        out = np.zeros((*t.shape[:-2], len(own)), dtype=dtype)
+        out = np.zeros((*t.shape[:-2], len(cells[rows])), dtype=dtype)
         for c in range(len(f.neighbours)):
             tc = t[..., c].astype(dtype)
-            if not tc.any():
+            some = np.flatnonzero(np.broadcast_to(tc, out.shape).reshape(-1, out.shape[-1]).any(0))
+            if not len(some):
                 continue
+            own, tc = cells[rows][some], tc if tc.shape[-1] == 1 else tc[..., some]
             columns, edges = f.changes(c, own, tc)
             ratio = log_ratio(f, c, edges)
             if np.iscomplexobj(ratio) and not f.is_forest:
 
-                def at(some: Array, t: Array, c: int = c) -> Array:
-                    return log_ratio(f, c, f.changes(c, own[some], t)[1])
+                def at(far: Array, t: Array, c: int = c, own: Array = own) -> Array:
+                    return log_ratio(f, c, f.changes(c, own[far], t)[1])
 
                 turn = _turn(f, c, edges)
                 angle = followed_argument(at, ratio.imag, turn, tc, (own.shape[1] + 1) ** 2)
                 ratio = ratio.real + 1j * angle
-            out += columns.sum(axis=-1) + ratio
+            out[..., some] += columns.sum(axis=-1) + ratio
         return out
 
     return cgf_by_rows(cell, len(cells), (cells.shape[1] + 1) ** 2, t)

@@ -18,7 +18,7 @@ from bayesgen.families.contract import Theta
 from bayesgen.families.errors import UndefinedEstimateError, refuse_unknown
 from bayesgen.families.names import StructureName
 from bayesgen.families.shared import forest_terms
-from bayesgen.families.shared.removal_by_cgf import digits_left, removal_by_cgf
+from bayesgen.families.shared.removal_by_cgf import digits_left
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.spanning_trees import Elimination, heaviest_tree, log_sum_of_trees
 from bayesgen.numerics.special import Array
@@ -78,6 +78,9 @@ class ForestAverage(abc.ABC):
         def log_predictive(self, X: Any) -> Array:
             """(N, C) log p(x | y = c)."""
 
+        def cgf(self, X: Any, t: Array) -> Array:
+            """(N,) as in `ConjugateFamily`."""
+
         def scaled(self, factors: Mapping[str, float]) -> Self:
             """Hyper-parameters times factors."""
 
@@ -115,9 +118,15 @@ class ForestAverage(abc.ABC):
 
     def log_predictive_without(self, X: Any, y: Array, weight: Array) -> tuple[Array, Array]:
         """By the cgf, as any family's; a forest that rows choose is chosen without each row."""
+        out, left, row = self.log_predictive(X), np.ones(len(X)), np.arange(len(X))
         if not self.chooses:
-            return removal_by_cgf(self, X, y, weight)  # type: ignore[arg-type] # conjugate
-        every, out, left = self.over_all(), self.log_predictive(X), np.ones(len(X))
+            t = np.zeros(out.shape)
+            t[row, y] = -weight
+            base = self.cgf(X, t)
+            t[row, y] += 1
+            out[row, y] = self.cgf(X, t) - base
+            return out, digits_left(out[row, y], base, weight)
+        every = self.over_all()
         whole = self.log_weights
         for c in np.unique(y):
             i, j = every.neighbours[c]
@@ -221,16 +230,15 @@ class ForestAverage(abc.ABC):
         singles : (C, D) log evidences of the columns
         log_w : (C, D, D) log weights of the edges
         """
-        out = []
-        for c, (single, own) in enumerate(zip(singles, log_w, strict=True)):
-            edges, rho = self.edges[c], self.root_weight[c]
-            if self.is_forest:
-                out.append(single.sum() + own[self.neighbours[c]].sum())
-                continue
-            both = np.stack([graph(own, rho, edges), graph(0.0 * own, rho, edges)])
-            total, prior = log_sum_of_trees(both)
-            out.append(single.sum() + total - prior)
-        return np.array(out)
+        alone: Array = singles.sum(axis=1)
+        if self.is_forest:
+            pairs = zip(log_w, self.neighbours, strict=True)
+            return alone + np.array([own[both].sum() for own, both in pairs])
+        each = list(zip(self.root_weight, self.edges, strict=True))
+        weights = np.concatenate([log_w, 0.0 * log_w])
+        graphs = [graph(w, *own) for w, own in zip(weights, each + each, strict=True)]
+        total, prior = log_sum_of_trees(np.stack(graphs)).reshape(2, -1)
+        return alone + total - prior
 
     def mean(self) -> dict[str, Array]:
         """Refused: there is no mean of forests."""

@@ -2,65 +2,98 @@
 
 import numpy as np
 
-from bayesgen.numerics.kernels.compiling import compiled
+from bayesgen.numerics.kernels.compiling import compiled, compiled_sums
 
 Array = np.ndarray
 
-_ROWS = 16  # eliminated beside each other: one step of each is a few vector instructions
+_ROWS = 8  # read the parts of a step together, which are more than a cache holds
 
 
-@compiled
+@compiled_sums
 def log_ratios(  # pragma: no cover - compiled
-    codes: Array, table: Array, share: Array, kept: Array, added: Array, span: float, out: Array
+    codes: Array, table: Array, least: float, w: Array, out: Array
 ) -> None:
-    """Add to out (n,) the logs of ratios of sums; NaN where numbers are not wide enough.
+    """Write to out (n,) the logs of ratios of sums; NaN where numbers are not wide enough.
 
     Parameters
     ----------
     codes : int64 (n, D)
     table : (D, D, K, K)
-        Change of the log weight between two columns by the codes of a row; node 0, the root, has
-        edges that do not change, column u is node u + 1.
+        Ratio of the weight between two columns, after to before, by the codes of a row; node 0,
+        the root, has edges that do not change, column u is node u + 1.
+    least : float
+        A row is summed where all its ratios are from here to 1 / least.
+    w : (D + 1, D + 1)
+        Weights before, of which the largest is 1.
+    """
+    n_nodes = len(w)
+    u, before, share = np.empty((n_nodes, n_nodes)), np.ones(n_nodes), np.empty(n_nodes)
+    for row in range(-1, len(codes)):  # -1: the weights themselves
+        u[:] = w
+        if row >= 0:
+            out[row] = _changed(codes[row], table, least, u)
+        for k in range(n_nodes - 1, 0, -1):
+            edges, own = u[k, :k], share[:k]
+            s = edges.sum()
+            if row >= 0:
+                out[row] += np.log(s / before[k])
+            else:
+                before[k] = s
+            for i in range(k):
+                own[i] = edges[i] / s
+            for i in range(1, k):
+                left, through = u[i, :i], own[i]
+                for j in range(i):
+                    left[j] += through * edges[j]
+
+
+@compiled
+def _changed(  # pragma: no cover - compiled
+    codes: Array, table: Array, least: float, u: Array
+) -> float:
+    """Multiply the weights u below the diagonal by a row's ratios; 0, or NaN if they are too far."""
+    low, high = 1.0, 1.0
+    for i in range(len(codes)):
+        for j in range(i):
+            ratio = table[i, j, codes[i], codes[j]]
+            low, high = min(low, ratio), max(high, ratio)
+            u[i + 1, j + 1] *= ratio
+    return 0.0 if low >= least and high * least <= 1.0 else np.nan
+
+
+@compiled_sums
+def log_ratios_in_parts(  # pragma: no cover - compiled
+    codes: Array, table: Array, least: float, share: Array, kept: Array, added: Array, out: Array
+) -> None:
+    """`log_ratios` where weights span more than numbers do.
+
+    Parameters
+    ----------
     share : (D + 1, D + 1)
         Share of each edge of node k, when it leaves, among its edges to nodes 0 .. k-1.
     kept, added : (D + 1 choose 3,)
         Of each edge that is left when node k = D .. 1 leaves, between nodes 0 < i < k and j < i:
         the part of its new weight that it had, and the part of the path through k.
-    span : float
-        Nats by which the changes of a row, times the number of nodes, may differ from 1.
     """
-    n, n_columns = codes.shape
-    n_nodes = n_columns + 1
-    r = np.empty((n_nodes, n_nodes, _ROWS))
-    scaled = np.empty((n_nodes, _ROWS))
-    s, total, worst = np.empty(_ROWS), np.empty(_ROWS), np.empty(_ROWS)
+    n, n_nodes = len(codes), len(share)
+    u, r = np.empty((n_nodes, n_nodes)), np.empty((n_nodes, _ROWS, n_nodes))
+    scaled = np.empty((_ROWS, n_nodes))
     for start in range(0, n, _ROWS):
         m = min(_ROWS, n - start)
-        r[:] = 1.0
-        total[:] = 0.0
-        worst[:] = 0.0
-        for u in range(n_columns):
-            for v in range(u):
-                for b in range(m):
-                    change = table[u, v, codes[start + b, u], codes[start + b, v]]
-                    worst[b] = max(worst[b], abs(change))
-                    r[u + 1, v + 1, b] = np.exp(change)
+        for b in range(m):
+            u[:] = 1.0
+            out[start + b] = _changed(codes[start + b], table, least, u)
+            r[:, b] = u
         at = 0
         for k in range(n_nodes - 1, 0, -1):
-            s[:] = 0.0
-            for i in range(k):
-                for b in range(_ROWS):
-                    s[b] += share[k, i] * r[k, i, b]
-            for b in range(_ROWS):
-                total[b] += np.log(s[b])
-            for i in range(k):
-                for b in range(_ROWS):
-                    scaled[i, b] = r[k, i, b] / s[b]
+            for b in range(m):
+                s = (share[k, :k] * r[k, b, :k]).sum()
+                out[start + b] += np.log(s)
+                scaled[b, :k] = r[k, b, :k] / s
             for i in range(1, k):
-                for j in range(i):
-                    a, g = kept[at], added[at]
-                    at += 1
-                    for b in range(_ROWS):
-                        r[i, j, b] = a * r[i, j, b] + g * r[k, i, b] * scaled[j, b]
-        for b in range(m):
-            out[start + b] += total[b] if worst[b] * n_nodes <= span else np.nan
+                part, path = kept[at : at + i], added[at : at + i]
+                for b in range(m):  # slices, or nothing is done four numbers at a time
+                    left, edge, own = r[i, b, :i], r[k, b, i], scaled[b, :i]
+                    for j in range(i):
+                        left[j] = part[j] * left[j] + path[j] * (edge * own[j])
+                at += i

@@ -300,7 +300,10 @@ class DirichletForest(ForestAverage, ConjugateFamily):
     def log_predictive(self, X: Any) -> Array:
         """(N, C) product of the columns' posterior means times a ratio of two sums over forests."""
         codes, unit = self.codes(X), np.eye(len(self.pairs))
-        return np.stack([self._cgf(codes, e) for e in unit], axis=1)
+        found = cgf_by_tables(self, codes, unit.sum(axis=0))
+        if found is not None:
+            return found
+        return np.stack([forest_cumulants.cgf(self, codes, e) for e in unit], axis=1)
 
     def log_predictive_of_known(self, X: Array) -> tuple[Array, Array]:
         """(N, C) of codes with missing cells (NaN) summed out, and its standard error.
@@ -318,11 +321,9 @@ class DirichletForest(ForestAverage, ConjugateFamily):
 
     def cgf(self, X: Any, t: Array) -> Array:
         """In closed form: the row's tables with t more counts (`forest_cumulants`)."""
-        return self._cgf(self.codes(X), np.asarray(t))
-
-    def _cgf(self, codes: Array, t: Array) -> Array:
-        found = cgf_by_tables(self, codes, t)
-        return forest_cumulants.cgf(self, codes, t) if found is None else found
+        codes = self.codes(X)
+        found = cgf_by_tables(self, codes, np.asarray(t))
+        return forest_cumulants.cgf(self, codes, t) if found is None else found.sum(axis=1)
 
     def changes(self, c: int, cells: Array, t: Array) -> tuple[Array, Array]:
         """By counts of t in the cells of rows of codes."""
@@ -332,15 +333,7 @@ class DirichletForest(ForestAverage, ConjugateFamily):
         single = self.pairs[c][column, column, cells, cells] + strength / self.levels
         both = self.pairs[c][i, j, cells[:, i], cells[:, j]]
         both = both + strength / (self.levels[i] * self.levels[j])
-        if not np.iscomplexobj(t) and (np.asarray(t) == 1).all():
-            one, all_rows, two = np.log(single), np.log(total), np.log(both)
-            lead = np.broadcast_shapes(t.shape, (len(cells),))
-            one, two = (np.broadcast_to(a, (*lead, a.shape[-1])) for a in (one, two))
-            all_rows = np.broadcast_to(all_rows, lead)[..., None]
-        else:
-            one = log_gamma_difference(single, t[..., None])
-            two = log_gamma_difference(both, t[..., None])
-            all_rows = log_gamma_difference(total, t[..., None])
+        one, two, all_rows = (log_gamma_difference(a, t[..., None]) for a in (single, both, total))
         edges = two - one[..., i] - one[..., j] + all_rows
         return one - all_rows, edges
 

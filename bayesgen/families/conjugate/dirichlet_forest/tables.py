@@ -17,6 +17,7 @@ from bayesgen.numerics.special import Array, log_gamma_difference
 if TYPE_CHECKING:
     from bayesgen.families.conjugate.dirichlet_forest.family import DirichletForest
 
+_TABLES = 16  # of one class: values of t
 
 def log_evidences(pairs: Array, strength: float, levels: Array) -> tuple[Array, Array]:
     """(D,) log W_u and (D, D) log w_uv of one class.
@@ -43,26 +44,31 @@ def log_evidences(pairs: Array, strength: float, levels: Array) -> tuple[Array, 
 
 
 def cgf_by_tables(f: "DirichletForest", codes: Array, t: Array) -> Array | None:
-    """(N,) cgf at one real t (C,): what a row changes is looked up, and the sums are compiled.
+    """(N, C) terms of the cgf at real t (C,) or (N, C): tables of what a row changes, compiled sums.
 
-    None where t differs between rows or is complex, or where compiled sums do not pay.
+    None where t is complex or has many values, or where compiled sums do not pay.
     """
-    steps = len(codes) * (codes.shape[1] + 1) ** 3 // 6
-    one = not np.iscomplexobj(t) and t.size == len(f.strength) and not f.is_forest
-    if not one or not kernels.pays(steps * np.count_nonzero(t)):
+    if np.iscomplexobj(t) or np.ndim(t) > 2 or f.is_forest:
         return None
-    t = t.ravel().astype(np.float64)
-    out = np.zeros(len(codes))
+    t = np.atleast_2d(t).astype(np.float64)
+    values = [np.unique(own[own != 0]) for own in t.T]
+    rows_each = np.count_nonzero(t) * (len(codes) if len(t) == 1 else 1)
+    steps = rows_each * (codes.shape[1] + 1) ** 3 // 6
+    if max(map(len, values)) > _TABLES or not kernels.pays(steps):
+        return None
+    out = np.zeros((len(codes), len(values)))
     n_features, k = f.pairs.shape[1], f.pairs.shape[-1]
     column, code = np.arange(n_features)[:, None], np.arange(k)
     size = f.levels[:, None] * f.levels
-    for c in np.flatnonzero(t):
+    for c, value in ((c, value) for c, own in enumerate(values) for value in own):
+        rows = np.flatnonzero(np.broadcast_to(t[:, c] == value, len(codes)))
         single = f.pairs[c][column, column, code, code] + f.strength[c] / f.levels[:, None]
         both = f.pairs[c] + f.strength[c] / size[..., None, None]
-        single, both, total = (log_gamma_difference(a, t[c]) for a in (single, both, f.totals[c]))
+        single, both, total = (log_gamma_difference(a, value) for a in (single, both, f.totals[c]))
         table = both - single[:, None, :, None] - single[:, None] + total
         table[np.broadcast_to(f.edges[c] == 0, size.shape)] = 0.0
-        for rows in row_blocks(*codes.shape):
-            out[rows] += (single[column[:, 0], codes[rows]] - total).sum(axis=1)
-        out += f.eliminations[c].log_ratio_of_codes(codes, table)
+        for part in row_blocks(len(rows), n_features):
+            own = codes[rows[part]]
+            found = f.eliminations[c].log_ratio_of_codes(own, table)
+            out[rows[part], c] = found + (single[column[:, 0], own] - total).sum(axis=1)
     return out
