@@ -1,14 +1,17 @@
 """Rows of codes with cells that are not known: summed over what these may be."""
 
 import warnings
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 
+from bayesgen.families.contract import Theta
 from bayesgen.families.names import Method
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
+from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.fitted import Fitted, Posterior
 from bayesgen.posterior.model import Quantity, log_weights
@@ -36,12 +39,31 @@ def log_joint(
     at = np.flatnonzero(np.isnan(X).any(axis=1))
     if not len(at):
         return own.log_joint(X, method, weights, quantity)
+    family: Any = own.model.family
+    knows = hasattr(family, "log_likelihood_of_known")
+    if knows and isinstance(own, DrawnPosterior) and method == "posterior_predictive":
+        summed = replace(own, model=replace(own.model, family=_KnownCells(family)))
+        return summed.log_joint(X, method, weights, quantity)
     out = np.empty((len(X), len(fitted.classes)))
     whole = np.setdiff1d(np.arange(len(X)), at)
     if len(whole):
         out[whole] = own.log_joint(X[whole], method, weights, quantity)
     out[at] = _summed(fitted, own, X, at, method, weights, quantity)
     return out
+
+
+@dataclass(frozen=True)
+class _KnownCells:
+    """A family whose likelihood sums over missing cells, for averages over draws."""
+
+    family: Any
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.family, name)
+
+    def log_likelihood(self, X: Array, theta: Theta) -> Array:
+        known: Array = self.family.log_likelihood_of_known(X, theta)
+        return known
 
 
 def _summed(

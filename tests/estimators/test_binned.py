@@ -1,5 +1,7 @@
 """TreeAugmentedNB, AnDE: tables of several kinds, missing cells, files, parts, refusals."""
 
+import itertools
+import warnings
 from functools import partial
 
 import dask
@@ -9,6 +11,9 @@ import pandas as pd
 import pytest
 
 import bayesgen as bg
+from bayesgen.numerics import kernels
+from bayesgen.numerics.spanning_trees import Elimination
+from bayesgen.posterior.monte_carlo import MonteCarloWarning
 from bayesgen.predict import incomplete
 from tests.graphs import PYTHON
 from tests.selection import rest_is_slow
@@ -214,6 +219,38 @@ def test_a_default_forest_refuses_no_row_of_its_columns():
     np.testing.assert_allclose(p.sum(axis=1), 1)
     np.testing.assert_array_equal(p[0], clf.predict_proba(rows[:1])[0])
     np.testing.assert_allclose(p[2], own_weights(clf), atol=1e-12)
+
+
+def test_draws_of_forests_sum_over_missing_cells_exactly():
+    """Of one set of draws: all completions of few cells, and of many the sum rule for one more."""
+    rng = np.random.default_rng(2)
+    X, y = rng.integers(4, size=(40, 9)).astype(str), np.arange(40) % 2
+    clf = bg.TreeAugmentedNB(prior="default").fit(X, y)
+    draws = clf.draw_posterior(draws=20, chains=1, random_state=0)
+
+    def joint(rows):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MonteCarloWarning)  # few draws, and the same ones
+            return clf.predict_joint_log_proba(rows, posterior=draws)
+
+    for gaps, each in (([2, 5], itertools.product("0123", repeat=2)), (range(8), "0123")):
+        row = X[0].astype(object)
+        row[list(gaps)] = None
+        filled = np.repeat(row[None], 4 ** (2 if len(gaps) == 2 else 1), axis=0)
+        at = list(gaps) if len(gaps) == 2 else [3]
+        filled[:, at] = [list(codes) for codes in each]
+        expected = np.logaddexp.reduce(joint(filled), axis=0)
+        np.testing.assert_allclose(joint(np.stack([row, X[1]]))[0], expected, rtol=1e-11)
+
+
+@pytest.mark.slow
+def test_rows_that_leave_are_summed_in_one_compiled_pass(monkeypatch):
+    """The rows of one class are too few to compile for, those of all classes are not."""
+    monkeypatch.setattr(kernels, "COMPILE_FROM", 5000)
+    monkeypatch.setattr(Elimination, "_ratio", None)  # the form in NumPy
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(3, size=(60, 8)), np.arange(60) % 3  # 2430 steps of 7290
+    assert bg.TreeAugmentedNB().fit(X.astype(str), y).score(X.astype(str), y) > 0
 
 
 def own_weights(clf):

@@ -27,37 +27,51 @@ def log_ratios(  # pragma: no cover - compiled
         Weights before, of which the largest is 1.
     """
     n_nodes = len(w)
-    u, before, share = np.empty((n_nodes, n_nodes)), np.ones(n_nodes), np.empty(n_nodes)
+    u, before = np.empty((n_nodes, n_nodes)), np.ones(n_nodes)
+    first, second = np.empty(n_nodes), np.empty(n_nodes)
     for row in range(-1, len(codes)):  # -1: the weights themselves
-        u[:] = w
         if row >= 0:
-            out[row] = _changed(codes[row], table, least, u)
-        for k in range(n_nodes - 1, 0, -1):
-            edges, own = u[k, :k], share[:k]
-            s = edges.sum()
+            out[row] = _changed(codes[row], table, least, w, u)
+        else:
+            u[:] = w
+        for k in range(n_nodes - 1, 0, -2):  # two nodes leave at once: half the memory is moved
+            m = k - 1
+            s, s2 = 0.0, 0.0 if m else 1.0
+            edges, more = u[k, :k], u[m, :m]
+            for j in range(k):
+                s += edges[j]
+            through = edges[m] / s
+            for j in range(m):
+                more[j] += through * edges[j]
+                s2 += more[j]
+            for j in range(m):
+                first[j], second[j] = edges[j] / s, more[j] / s2
             if row >= 0:
-                out[row] += np.log(s / before[k])
+                out[row] += np.log(s / before[k]) + np.log(s2 / before[m])
             else:
-                before[k] = s
-            for i in range(k):
-                own[i] = edges[i] / s
-            for i in range(1, k):
-                left, through = u[i, :i], own[i]
+                before[k], before[m] = s, s2
+            for i in range(1, m):
+                left, one, two, a, b = u[i, :i], edges[:i], more[:i], first[i], second[i]
                 for j in range(i):
-                    left[j] += through * edges[j]
+                    left[j] += a * one[j] + b * two[j]
 
 
 @compiled
 def _changed(  # pragma: no cover - compiled
-    codes: Array, table: Array, least: float, u: Array
+    codes: Array, table: Array, least: float, w: Array, u: Array
 ) -> float:
-    """Multiply the weights u below the diagonal by a row's ratios; 0, or NaN if they are too far."""
+    """Write the weights w times a row's ratios to u, below the diagonal; 0, or NaN if too far."""
     low, high = 1.0, 1.0
     for i in range(len(codes)):
+        ratios = table[i, :, codes[i]]
+        u[i + 1, 0] = w[i + 1, 0]
         for j in range(i):
-            ratio = table[i, j, codes[i], codes[j]]
-            low, high = min(low, ratio), max(high, ratio)
-            u[i + 1, j + 1] *= ratio
+            ratio = ratios[j, codes[j]]
+            if ratio < low:
+                low = ratio
+            elif ratio > high:
+                high = ratio
+            u[i + 1, j + 1] = w[i + 1, j + 1] * ratio
     return 0.0 if low >= least and high * least <= 1.0 else np.nan
 
 
@@ -76,13 +90,13 @@ def log_ratios_in_parts(  # pragma: no cover - compiled
         the part of its new weight that it had, and the part of the path through k.
     """
     n, n_nodes = len(codes), len(share)
-    u, r = np.empty((n_nodes, n_nodes)), np.empty((n_nodes, _ROWS, n_nodes))
+    one, u = np.ones((n_nodes, n_nodes)), np.ones((n_nodes, n_nodes))
+    r = np.empty((n_nodes, _ROWS, n_nodes))
     scaled = np.empty((_ROWS, n_nodes))
     for start in range(0, n, _ROWS):
         m = min(_ROWS, n - start)
         for b in range(m):
-            u[:] = 1.0
-            out[start + b] = _changed(codes[start + b], table, least, u)
+            out[start + b] = _changed(codes[start + b], table, least, one, u)
             r[:, b] = u
         at = 0
         for k in range(n_nodes - 1, 0, -1):

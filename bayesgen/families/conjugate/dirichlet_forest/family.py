@@ -313,11 +313,17 @@ class DirichletForest(ForestAverage, ConjugateFamily):
         return known_cells.log_predictive(self, np.asarray(X, dtype=np.float64))
 
     def log_likelihood_of_known(self, X: Array, theta: Theta) -> Array:
-        """(N, C) of codes with missing cells (NaN) summed out, exactly; theta is one value."""
+        """(..., N, C) of codes with missing cells (NaN) summed out, exactly."""
         parents = np.asarray(theta["parents"]).astype(np.int64)
         tables = np.asarray(theta["tables"], dtype=np.float64)
-        codes = np.asarray(X, dtype=np.float64)
-        return known_cells.log_likelihood(codes, parents, tables).T
+        gone = np.isnan(X).any(axis=1)
+        out = np.empty((*parents.shape[:-2], len(X), parents.shape[-2]))
+        if not gone.all():
+            out[..., ~gone, :] = self.log_likelihood(X[~gone], theta)
+        flat = parents.reshape(-1, parents.shape[-1]), tables.reshape(-1, *tables.shape[-3:])
+        found = known_cells.log_likelihood(X[gone], *flat).reshape(*parents.shape[:-1], -1)
+        out[..., gone, :] = np.moveaxis(found, -1, -2)
+        return out
 
     def cgf(self, X: Any, t: Array) -> Array:
         """In closed form: the row's tables with t more counts (`forest_cumulants`)."""

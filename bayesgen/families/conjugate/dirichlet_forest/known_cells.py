@@ -41,7 +41,9 @@ def log_predictive(f: "DirichletForest", codes: Array) -> tuple[Array, Array]:
         rows = np.arange(len(codes))
         for n in _DRAWS:
             forests = f.draw_parents(np.random.default_rng([n, c]), n, c)
-            out[rows, c], error[rows, c] = _averaged(f, c, forests, codes[rows])
+            step = max(1, _CELLS // max(n, (codes.shape[1] + 1) ** 2))
+            for some in (rows[at : at + step] for at in range(0, len(rows), step)):
+                out[some, c], error[some, c] = _averaged(f, c, forests, codes[some])
             rows = rows[error[rows, c] > _ENOUGH]
             if not len(rows):
                 break

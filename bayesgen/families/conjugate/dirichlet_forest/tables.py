@@ -34,13 +34,14 @@ def log_evidences(pairs: Array, strength: float, levels: Array) -> tuple[Array, 
     margin = pairs[diagonal, diagonal][:, np.arange(k), np.arange(k)]
     total = log_gamma_difference(strength, margin.sum(axis=1))
     single = log_gamma_difference((strength / levels)[:, None], margin).sum(axis=1) - total
-    flat = pairs.ravel()
+    i, j = np.tril_indices(n_features, -1)
+    flat = pairs[i, j].ravel()
     cell = np.flatnonzero(flat > 0)  # few where a column has many categories; others add 0
     pair = cell // k**2
-    pseudo = (strength / (levels[:, None] * levels)).ravel()[pair]
-    both = np.bincount(pair, log_gamma_difference(pseudo, flat[cell]), n_features**2)
-    both = both.reshape(n_features, n_features) - total
-    return single, both - single[:, None] - single
+    pseudo = (strength / (levels[i] * levels[j]))[pair]
+    both = np.zeros((n_features, n_features))
+    both[i, j] = np.bincount(pair, log_gamma_difference(pseudo, flat[cell]), len(i))
+    return single, both + both.T - total - single[:, None] - single
 
 
 def cgf_by_tables(f: "DirichletForest", codes: Array, t: Array) -> Array | None:
