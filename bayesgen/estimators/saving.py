@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 def package_version() -> str:
     """Of bayesgen."""
-    from bayesgen import __version__
+    from bayesgen.version import __version__
 
     return __version__
 
