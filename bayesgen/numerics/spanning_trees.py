@@ -129,9 +129,8 @@ class Elimination:
         np.fill_diagonal(w, -np.inf)
         self.n_nodes = len(w)
         finite = np.isfinite(w)
-        if self.n_nodes > 1 and not (
-            np.isfinite(w.max()) and connected_components(finite, directed=False)[0] == 1
-        ):
+        connected = connected_components(finite, directed=False)[0] == 1
+        if not connected or (self.n_nodes > 1 and not np.isfinite(w.max())):
             raise ValueError("the graph is not connected: it has no spanning tree")
         self._log_w = w
         # a row's changes, and their products, are to be numbers as well
@@ -157,26 +156,11 @@ class Elimination:
         return out
 
     @cached_property
-    def _numbers(self) -> Array:
-        return np.asarray(np.exp(self._log_w - self._log_w.max()))
-
-    @cached_property
     def steps(self) -> list[tuple[Array, Array, Array]]:
         """Of node k = V-1 .. 1, when it leaves: the share of each of its edges (k,), and of the
         weight of each edge that is left (k, k) the part that it had, and the part through k.
         """
-        if self._wide:
-            return [(np.exp(a), np.exp(b), np.exp(c)) for a, b, c in self.log_steps]
-        w, out = self._numbers, []
-        for k in range(self.n_nodes - 1, 0, -1):
-            share = w[k, :k] / w[k, :k].sum()
-            through = w[k, :k, None] * share
-            np.fill_diagonal(through, 0.0)
-            reduced = w[:k, :k] + through
-            whole = np.where(reduced > 0, reduced, 1.0)
-            out.append((share, w[:k, :k] / whole, through / whole))
-            w = reduced
-        return out
+        return [(np.exp(a), np.exp(b), np.exp(c)) for a, b, c in self.log_steps]
 
     def log_ratio(self, change: Array) -> Array:
         """Log of the sum over trees after the weights have changed, less that before.
@@ -235,12 +219,13 @@ class Elimination:
         out = np.empty(len(codes))
         with np.errstate(over="ignore"):
             given = np.exp(table), np.exp(-_SPAN / self.n_nodes)
+        w = np.exp(self._log_w - self._log_w.max())
 
         def part(start: int, stop: int) -> None:
             if self._wide:
                 log_ratios_in_parts(codes[start:stop], *given, *self._packed, out[start:stop])
             else:
-                log_ratios(codes[start:stop], *given, self._numbers, out[start:stop])
+                log_ratios(codes[start:stop], *given, w, out[start:stop])
 
         for _ in over_blocks(part, len(codes), self.n_nodes**2):
             pass

@@ -11,7 +11,6 @@ from bayesgen.families.contract import Theta
 from bayesgen.families.names import Method
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
-from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.fitted import Fitted, Posterior
 from bayesgen.posterior.model import Quantity, log_weights
@@ -41,7 +40,7 @@ def log_joint(
         return own.log_joint(X, method, weights, quantity)
     family: Any = own.model.family
     knows = hasattr(family, "log_likelihood_of_known")
-    if knows and isinstance(own, DrawnPosterior) and method == "posterior_predictive":
+    if knows and not (isinstance(own, ExactPosterior) and method == "posterior_predictive"):
         summed = replace(own, model=replace(own.model, family=_KnownCells(family)))
         return summed.log_joint(X, method, weights, quantity)
     out = np.empty((len(X), len(fitted.classes)))
@@ -54,7 +53,7 @@ def log_joint(
 
 @dataclass(frozen=True)
 class _KnownCells:
-    """A family whose likelihood sums over missing cells, for averages over draws."""
+    """A family whose likelihood sums over missing cells, for plug-ins and averages over draws."""
 
     family: Any
 
@@ -62,8 +61,7 @@ class _KnownCells:
         return getattr(self.family, name)
 
     def log_likelihood(self, X: Array, theta: Theta) -> Array:
-        known: Array = self.family.log_likelihood_of_known(X, theta)
-        return known
+        return np.asarray(self.family.log_likelihood_of_known(X, theta))
 
 
 def _summed(
@@ -77,15 +75,9 @@ def _summed(
 ) -> Array:
     """(n, C) of the rows `at`, each with cells that are not known."""
     family: Any = own.model.family
-    if not isinstance(own, ExactPosterior):
+    if not isinstance(own, ExactPosterior) or method != "posterior_predictive":
         return _completed(fitted, own, X, at, method, weights, quantity)
     log_pi = log_weights(own.class_weights(method) if weights is None else weights)
-    if method != "posterior_predictive":
-        if not hasattr(family, "log_likelihood_of_known"):
-            return _completed(fitted, own, X, at, method, weights, quantity)
-        theta = own.model.estimate(method, own.stats)
-        known: Array = family.log_likelihood_of_known(X[at], theta)
-        return known + log_pi
     out = np.empty((len(at), len(log_pi)))
     few = np.zeros(len(at), dtype=bool)
     if not getattr(family, "is_forest", True):  # an average over forests, whose sum is by draws
