@@ -138,7 +138,7 @@ class Elimination:
 
     @cached_property
     def log_steps(self) -> list[tuple[Array, Array, Array]]:
-        """Logarithms of `steps`: none is lost where weights span more than numbers do."""
+        """Return the logarithms of `steps`, which stay finite where numbers underflow."""
         w, out = self._log_w, []
         for k in range(len(w) - 1, 0, -1):
             edges = w[k, :k]
@@ -157,8 +157,10 @@ class Elimination:
 
     @cached_property
     def steps(self) -> list[tuple[Array, Array, Array]]:
-        """Of node k = V-1 .. 1, when it leaves: the share of each of its edges (k,), and of the
-        weight of each edge that is left (k, k) the part that it had, and the part through k.
+        """Return what the elimination of each node k = V-1 .. 1 needs again.
+
+        The share of each edge of k (k,), and for the edges that are left (k, k) the part of the
+        new weight that they had, and the part of the path through k.
         """
         return [(np.exp(a), np.exp(b), np.exp(c)) for a, b, c in self.log_steps]
 

@@ -45,7 +45,7 @@ def log_evidences(pairs: Array, strength: float, levels: Array) -> tuple[Array, 
 
 
 def cgf_by_tables(f: "DirichletForest", codes: Array, t: Array) -> Array | None:
-    """(N, C) terms of the cgf at real t (C,) or (N, C): tables of what a row changes, compiled sums.
+    """(N, C) terms of the cgf at real t (C,) or (N, C), by tables and compiled sums.
 
     None where t is complex or has many values, or where compiled sums do not pay.
     """
