@@ -60,17 +60,12 @@ def _sum(log_w: Array) -> Array:
     top = np.where(finite, lower.real, -np.inf).max(axis=0)
     least = np.where(finite, lower.real, np.inf).min(axis=0)
     wide = ~(top - least <= _SPAN)
-    if np.isnan(lower).any() or (lower.real == np.inf).any():
-        bad = np.isnan(lower).any(axis=0) | (lower.real == np.inf).any(axis=0)
+    bad = np.isnan(lower).any(axis=0) | (lower.real == np.inf).any(axis=0)
+    if (bad | wide).any():
         out = np.full(n, np.nan, dtype=log_w.dtype)
-        if not bad.all():
-            out[~bad] = _sum(log_w[..., ~bad])
-        return out
-    if wide.any():
-        out = np.empty(n, dtype=log_w.dtype)
-        out[wide] = _sum_in_logs(log_w[..., wide])
-        if not wide.all():
-            out[~wide] = _sum(log_w[..., ~wide])
+        for some, total_of in ((wide & ~bad, _sum_in_logs), (~wide & ~bad, _sum)):
+            if some.any():
+                out[some] = total_of(log_w[..., some])
         return out
     w = np.exp(np.ascontiguousarray(log_w) - top)
     total = (n_nodes - 1) * top.astype(w.dtype)
@@ -182,23 +177,17 @@ class Elimination:
         change = np.asarray(change)
         lead, n = change.shape[:-2], self.n_nodes
         flat = change.reshape(-1, n, n)
-        out = np.zeros(len(flat), dtype=np.result_type(change.dtype, np.float64))
+        out = np.full(len(flat), np.nan, dtype=np.result_type(change.dtype, np.float64))
         step = max(1, _CELLS // n**2)
         for start in range(0, len(flat), step):
             rows = slice(start, start + step)
             block = np.moveaxis(flat[rows], 0, -1)  # graphs innermost
             size = np.abs(block[np.tril_indices(n, -1)].real).max(axis=0, initial=0.0)
             good = size * n <= _SPAN  # in numbers; NaN is not good
-            if good.all():
-                out[rows] = self._ratio(block)
-                continue
-            known = np.isfinite(size)
-            part = np.full(len(good), np.nan, dtype=out.dtype)
-            if good.any():
-                part[good] = self._ratio(block[..., good])
-            if (known & ~good).any():
-                part[known & ~good] = self._ratio_in_logs(block[..., known & ~good])
-            out[rows] = part
+            far = np.isfinite(size) & ~good
+            for some, ratio in ((good, self._ratio), (far, self._ratio_in_logs)):
+                if some.any():
+                    out[rows][some] = ratio(block[..., some])
         return out.reshape(lead)
 
     def log_ratio_of_codes(self, codes: Array, table: Array) -> Array:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _TABLES = 16  # of one class: values of t
 
+
 def log_evidences(pairs: Array, strength: float, levels: Array) -> tuple[Array, Array]:
     """(D,) log W_u and (D, D) log w_uv of one class.
 
