@@ -59,9 +59,6 @@ def log_gamma_difference(a: Any, n: Any) -> Array:
     n = n.astype(np.complex128 if np.iscomplexobj(n) else np.float64, copy=False)
     lgamma = loggamma if np.iscomplexobj(n) else _log_gamma
     a, n = np.broadcast_arrays(a, n)
-    if n.size and not np.iscomplexobj(n) and abs(n.flat[0]) == 1 and (n == n.flat[0]).all():
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.log(a) if n.flat[0] == 1 else -np.log(a - 1)
     big = (a >= _STIRLING_FROM) & ((a + n).real >= _STIRLING_FROM)
     if not big.any():
         return lgamma(a + n) - gammaln(a)

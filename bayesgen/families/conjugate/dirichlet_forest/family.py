@@ -33,7 +33,11 @@ from bayesgen.families.conjugate.dirichlet_forest.statistics import (
     count_pairs,
     padded,
 )
-from bayesgen.families.conjugate.dirichlet_forest.tables import cgf_by_tables, log_evidences
+from bayesgen.families.conjugate.dirichlet_forest.tables import (
+    cgf_by_tables,
+    log_evidences,
+    log_growth,
+)
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import (
@@ -53,7 +57,7 @@ from bayesgen.families.shared.densities import density_by_draws
 from bayesgen.families.shared.forests import ForestAverage, best_forest
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.numerics.rows import row_blocks
-from bayesgen.numerics.special import Array, log_gamma_difference
+from bayesgen.numerics.special import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,7 +343,7 @@ class DirichletForest(ForestAverage, ConjugateFamily):
         single = self.pairs[c][column, column, cells, cells] + strength / self.levels
         both = self.pairs[c][i, j, cells[:, i], cells[:, j]]
         both = both + strength / (self.levels[i] * self.levels[j])
-        one, two, all_rows = (log_gamma_difference(a, t[..., None]) for a in (single, both, total))
+        one, two, all_rows = (log_growth(a, t[..., None]) for a in (single, both, total))
         edges = two - one[..., i] - one[..., j] + all_rows
         return one - all_rows, edges
 

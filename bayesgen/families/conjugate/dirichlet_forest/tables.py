@@ -45,6 +45,14 @@ def log_evidences(pairs: Array, strength: float, levels: Array) -> tuple[Array, 
     return single, both + both.T - total - single[:, None] - single
 
 
+def log_growth(a: Array, t: Array) -> Array:
+    """Return `log_gamma_difference`, for t = 1 and -1 by one logarithm."""
+    if np.iscomplexobj(t) or (np.abs(t) != 1).any():
+        return log_gamma_difference(a, t)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(t * np.log(a + np.minimum(t, 0)))
+
+
 def cgf_by_tables(f: "DirichletForest", codes: Array, t: Array) -> Array | None:
     """(N, C) terms of the cgf at real t (C,) or (N, C), by tables and compiled sums.
 
@@ -66,7 +74,7 @@ def cgf_by_tables(f: "DirichletForest", codes: Array, t: Array) -> Array | None:
         rows = np.flatnonzero(np.broadcast_to(t[:, c] == value, len(codes)))
         single = f.pairs[c][column, column, code, code] + f.strength[c] / f.levels[:, None]
         both = f.pairs[c] + f.strength[c] / size[..., None, None]
-        single, both, total = (log_gamma_difference(a, value) for a in (single, both, f.totals[c]))
+        single, both, total = (log_growth(a, value) for a in (single, both, f.totals[c]))
         table = both - single[:, None, :, None] - single[:, None] + total
         table[np.broadcast_to(f.edges[c] == 0, size.shape)] = 0.0
         for part in row_blocks(len(rows), n_features):
