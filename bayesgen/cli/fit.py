@@ -59,25 +59,6 @@ class Tokens(StrEnum):
     WORD = "word"
 
 
-_ESTIMATORS = {
-    Model.MIXED: "MixedNB",
-    Model.GAUSSIAN: "GaussianNB",
-    Model.BERNOULLI: "BernoulliNB",
-    Model.CATEGORICAL: "CategoricalNB",
-    Model.MULTINOMIAL: "MultinomialNB",
-    Model.POISSON: "PoissonNB",
-    Model.LDA: "LinearDiscriminant",
-    Model.QDA: "QuadraticDiscriminant",
-    Model.HISTOGRAM: "HistogramNB",
-    Model.FOREST: "TreeAugmentedNB",
-    Model.GAUSSIAN_FOREST: "TreeAugmentedGaussianNB",
-    Model.ANDE: "AnDE",
-    Model.MARKOV: "MarkovNB",
-    Model.AUTO: "LogLinearPool",
-}
-_AT_ONCE = (Model.HISTOGRAM, Model.FOREST, Model.ANDE, Model.AUTO)  # bins, members: of all rows
-
-
 def fit(
     data: Annotated[
         Path, typer.Argument(metavar="DATA", help="Table with labels: .csv, .tsv or .parquet.")
@@ -158,7 +139,7 @@ def fit(
     table = files.open_table(data)
     columns.find(target, table)
     kinds = _parse_kinds(kind or [], model, table, {target, *(drop or [])})
-    documents = model is Model.MARKOV or (model is Model.AUTO and text is not None)
+    documents = reads_texts(model) or (model is Model.AUTO and text is not None)
     names = choose_columns(table, target, drop or [], documents, text)
     if test is not None:
         from bayesgen.cli import holdout
@@ -179,7 +160,7 @@ def fit(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", suspects.ColumnWarning)  # which kinds were named, it
         # does not know
-        clf, tally = (learning.learn_at_once if model in _AT_ONCE else learning.learn)(plan)
+        clf, tally = (learning.learn_at_once if _at_once(model) else learning.learn)(plan)
     texts = getattr(clf, "text_columns_", ())  # which a pool has read as such
     normal = {f.name for f in tally.features if f.kind == "gaussian"} - {*kinds}
     odd = suspects.find(
@@ -201,6 +182,28 @@ def fit(
 # ---------------------------------------------------------------------------------- arguments
 
 
+def classifier(model: Model) -> Any:
+    """The public class that a short name stands for."""
+    from bayesgen.estimators import ESTIMATORS, LogLinearPool
+
+    return next(one for one in (*ESTIMATORS, LogLinearPool) if short_name(one) == model)
+
+
+def short_name(kind: type) -> str:
+    """What the command line calls a class: what it says itself, or the first word of its name."""
+    return str(vars(kind).get("_short_name", kind.__name__.removesuffix("NB").lower()))
+
+
+def _at_once(model: Model) -> bool:
+    """Whether bins or members are chosen from all rows."""
+    return _holds(model)[0] == "code" or not hasattr(classifier(model)(), "partial_fit")
+
+
+def reads_texts(model: Model) -> bool:
+    """Whether X is one column of texts."""
+    return _holds(model)[0] == "token"
+
+
 def _of_mixed_columns(model: Model) -> bool:
     """Whether columns may be of several kinds, "" and "code": or all are alike."""
     return _holds(model)[0] in ("", "code")
@@ -208,10 +211,7 @@ def _of_mixed_columns(model: Model) -> bool:
 
 def _holds(model: Model) -> tuple[str, str]:
     """What all columns hold, and their kind, by the family of the classifier; "" of a pool."""
-    from bayesgen import estimators
-
-    made = getattr(estimators, _ESTIMATORS[model])()
-    family = getattr(made, "_family_type", None)
+    family = getattr(classifier(model)(), "_family_type", None)
     if family is None:
         return "", ""
     return family.holds, "gaussian" if family.holds == "real" else family.kind
@@ -307,7 +307,7 @@ def decided_by_cells(
     names: list[str], model: Model, kinds: dict[str, str], documents: bool
 ) -> list[str]:
     """The columns of which their cells decide how they are read."""
-    if documents or not (_of_mixed_columns(model) or model is Model.CATEGORICAL):
+    if documents or _holds(model)[0] not in ("", "code", "category"):
         return []
     return [name for name in names if kinds.get(name, "categorical") == "categorical"]
 
@@ -342,17 +342,15 @@ def _features(
 
 def _new(model: Model, features: "list[Feature]", order: int, tokens: Tokens) -> Any:
     """The classifier, not yet fitted."""
-    from bayesgen import estimators
-
     options: dict[str, Any] = {}
     if _of_mixed_columns(model) and model is not Model.AUTO:
         kinds = dict.fromkeys(feature.kind for feature in features)
         options["columns"] = {k: [f.name for f in features if f.kind == k] for k in kinds}
-    elif model is Model.BERNOULLI:
+    elif _holds(model)[0] == "bit":
         options["binarize"] = None
-    elif model is Model.MARKOV:
+    elif reads_texts(model):
         options |= {"order": order, "tokens": str(tokens)}
-    return getattr(estimators, _ESTIMATORS[model])(**options)
+    return classifier(model)(**options)
 
 
 # ------------------------------------------------------------------------------------- summary

@@ -70,13 +70,12 @@ class TableClassifier(GenerativeClassifier):
 
     unseen: str
 
-    def set_params(self, **parameters: Any) -> Self:
-        """Set arguments; what becomes of categories never seen may change after a fit too."""
-        super().set_params(**parameters)
-        if "unseen" in parameters and "fitted_" in self.__dict__:
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an argument; what becomes of categories never seen may change after a fit too."""
+        super().__setattr__(name, value)
+        if name == "unseen" and "fitted_" in self.__dict__:
             reader: Any = self.fitted_.reader
-            self.fitted_ = replace(self.fitted_, reader=replace(reader, unseen=self.unseen))
-        return self
+            self.fitted_ = replace(self.fitted_, reader=replace(reader, unseen=value))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -59,15 +59,15 @@ class HeldOut:
                 f"report: {type(clf).__name__} is not a classifier of bayesgen; of a pipeline, "
                 "give the last step and the rows as it was given them"
             )
-        labels = np.asarray(y)
+        codes = codes_of(y, clf.classes_)  # refuses unknown labels before any work
         n = _num_samples(X)
-        if labels.shape != (n,):
-            raise ValueError(f"report: X has {n} rows, but y has shape {labels.shape}")
+        if codes.shape != (n,):
+            raise ValueError(f"report: X has {n} rows, but y has shape {codes.shape}")
         if not n:
             raise ValueError("report: X has no rows")
         X = X.tocsr() if sparse.issparse(X) else X  # some other forms have no rows to take
         most = (_MOST if _closed_form(clf) else _MOST_BY_DRAWS) if max_rows is None else max_rows
-        codes_of(labels, clf.classes_)  # refuses unknown labels before any work
+        labels = clf.classes_[codes]
         is_training = _are_of_the_fit(clf, X, labels)
         at = np.arange(n)
         if n > most:

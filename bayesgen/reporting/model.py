@@ -234,7 +234,6 @@ def comparison(held: HeldOut) -> Section:
     if held.training is None:
         raise ValueError("give training=(X, y), the rows of the fit")
     X, y, *weight = held.training
-    y = np.asarray(y)
     models, rows = _competitors(held, X, y, *weight)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its notes say the same
