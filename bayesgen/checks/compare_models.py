@@ -10,6 +10,7 @@ import numpy as np
 
 from bayesgen.checks.compare import refuse_other_classes, rows_of_each, score
 from bayesgen.checks.leave_one_out import loo
+from bayesgen.encoding.literals import listed
 from bayesgen.families.errors import NoPosteriorError
 from bayesgen.families.names import GIVEN_TOTAL, MODEL
 from bayesgen.inference.exponents import ExponentPrior, comparable, sample
@@ -277,13 +278,13 @@ def _of_differences(table: "xr.Dataset") -> list[str]:
     out = []
     if close:
         out.append(
-            f"{_listed(close)} may be as good as {names[0]!r}: the difference is within {_APART} "
-            "standard errors"
+            f"{listed(map(repr, close))} may be as good as {names[0]!r}: the difference is "
+            f"within {_APART} standard errors"
         )
     if impossible := [n for n, v in zip(names, table["elpd"].values, strict=True) if v == -np.inf]:
         out.append(
-            f"{_listed(impossible)} gave some row probability 0 of being what it is: the score is "
-            "minus infinity"
+            f"{listed(map(repr, impossible))} gave some row probability 0 of being what it is: "
+            "the score is minus infinity"
         )
     return out
 
@@ -333,7 +334,3 @@ def _of_evidence(table: "xr.Dataset", same: bool, loo: "Mapping[str, ELPDData]")
             text += "; evidence_weight (Bayesian model averaging) only if one of these is the truth"
         out.append(text)
     return out
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(repr(name) for name in names)

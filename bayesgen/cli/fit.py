@@ -12,14 +12,12 @@ from bayesgen.cli.console import (
     blamed_on,
     busy,
     class_counts,
-    did_you_mean,
-    listed,
     note,
     plain_table,
-    shortened,
     stdout,
 )
 from bayesgen.cli.options import Target
+from bayesgen.encoding.literals import did_you_mean, listed, one_line, shown
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -262,12 +260,16 @@ def choose_columns(
         return names
     if text is None:
         if len(names) > 1:
-            raise UserError(f"name the column with the texts by --text; there are {listed(names)}")
+            raise UserError(
+                f"name the column with the texts by --text; there are {listed(map(shown, names))}"
+            )
         return names
     if find(text, table) not in names:
         raise UserError(f"--text {text}: it is the target or dropped")
     if rest := [name for name in names if name != text]:
-        note(f"{table.path}: {listed(rest)} left out, a language model reads one column")
+        note(
+            f"{table.path}: {listed(map(shown, rest))} left out, a language model reads one column"
+        )
     return [text]
 
 
@@ -402,12 +404,12 @@ def _column_table(tally: "Tally") -> "RichTable":
         if feature.kind in ("categorical", "text"):
             own = tally.found[feature.name]
             found = sorted(of_one_type(own, own))
-            shown = f"{len(found)}: " + ", ".join(map(shortened, found[:20]))
+            shown = f"{len(found)}: " + ", ".join(map(one_line, found[:20]))
         else:
             low, high = tally.ends.get(feature.name, (float("nan"), float("nan")))
             shown = f"{low:.6g} to {high:.6g}"
         n_missing = tally.missing[feature.name]
-        out.add_row(Text(shortened(feature.name)), feature.kind, Text(shown), str(n_missing or ""))
+        out.add_row(Text(one_line(feature.name)), feature.kind, Text(shown), str(n_missing or ""))
     if rest:
         out.add_row(rest, "", "", "")
     return out

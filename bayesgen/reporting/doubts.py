@@ -4,11 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from bayesgen.encoding.literals import one_line
 from bayesgen.families.errors import IncompleteRowError, NoPosteriorError
 from bayesgen.numerics.special import Array
 from bayesgen.reporting import figures
 from bayesgen.reporting.held_out import HeldOut
-from bayesgen.reporting.parts import Section, Table, number, share, shortened, signed
+from bayesgen.reporting.parts import Section, Table, number, share, signed
 
 _DOUBTFUL = 8
 _REASONS = 3  # features named for a row
@@ -114,7 +115,7 @@ def _reasons(held: HeldOut, at: Array, X: Any) -> tuple[list[str], list[str]]:
 def _shown(held: HeldOut, feature: str) -> str:
     """The name of a column; of documents the n-gram in quotes, as it may end in a blank."""
     is_table = len(getattr(held.X, "shape", (0,))) == 2
-    return shortened(feature, 40) if is_table else repr(feature)
+    return one_line(feature, 40) if is_table else repr(feature)
 
 
 def contributions(held: HeldOut) -> Section:

@@ -10,11 +10,12 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from bayesgen.encoding.labels import codes_of
+from bayesgen.encoding.literals import one_line
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.predict.interval.request import IntervalRequest
 from bayesgen.predict.leave_one_out import training_rows
 from bayesgen.predict.probabilities import log_joint_of
-from bayesgen.reporting.parts import cell, shortened
+from bayesgen.reporting.parts import cell
 
 _MOST = 20_000  # rows that are scored, where predictions are closed forms
 _MOST_BY_DRAWS = 2_000  # where every row is averaged over draws
@@ -90,7 +91,7 @@ class HeldOut:
     @cached_property
     def labels(self) -> list[str]:
         """The classes, as text."""
-        return [shortened(str(label), 40) for label in self.clf.classes_.tolist()]
+        return [one_line(label, 40) for label in self.clf.classes_.tolist()]
 
     @cached_property
     def p(self) -> Array:
@@ -142,7 +143,7 @@ class HeldOut:
     def name(self, i: int) -> str:
         """What row i is called: by the frame's index, or counted from 0 among those given."""
         if hasattr(self.X, "iloc"):
-            return shortened(str(self.X.index[i]), 20)
+            return one_line(self.X.index[i], 20)
         return str(self.at[i])
 
     def value(self, i: int, feature: str) -> str:
@@ -157,7 +158,7 @@ class HeldOut:
         if len(getattr(self.X, "shape", (0,))) == 2:
             return ""
         one = (self.X.iloc if hasattr(self.X, "iloc") else self.X)[i]
-        return shortened(one, 60) if isinstance(one, str) else ""
+        return one_line(one, 60) if isinstance(one, str) else ""
 
 
 def _are_of_the_fit(clf: Any, X: Any, y: Array) -> bool:

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from bayesgen.encoding.literals import one_line
+
 
 @dataclass(frozen=True)
 class Table:
@@ -93,21 +95,7 @@ def cell(value: Any) -> str:
         return "missing"
     if isinstance(value, float | np.floating):
         return f"{value:.4g}"
-    return shortened(str(value), 40)
-
-
-def shortened(text: str, most: int) -> str:
-    """The beginning of a text on one line."""
-    text = " ".join(text.split())
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def listed(names: Sequence[str], most: int = 6) -> str:
-    """``a, b and c``; the first few of many."""
-    rest = len(names) - most
-    if rest > 0:
-        return f"{', '.join(names[:most])} and {rest} more"
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return one_line(value, 40)
 
 
 def plain(value: Any) -> Any:

@@ -164,7 +164,7 @@ def report(
     found = Report(
         title or f"{type(clf).__name__} on {count(held.n_given, held.what)}",
         f"{len(held.labels)} class{'' if len(held.labels) == 1 else 'es'}: "
-        + listed(held.labels, 12),
+        + listed(held.labels, 12, " and "),
         "Made by bayesgen. Class probabilities are posterior predictive: the parameters are "
         "integrated out.",
         tuple(sections),
