@@ -147,9 +147,9 @@ class TableSchema:
                 out[:, k] = _numbers(column, kind)
         return out
 
-    def refuse_unseen(self, X: Any) -> None:
+    def refuse_unseen(self, X: Any, **said: str) -> None:
         """Raise ValueError at the first value that is not among the categories of its column."""
-        self.categories.refuse_unseen(self._nominal(as_table(X)))
+        self.categories.refuse_unseen(self._nominal(as_table(X)), **said)
 
     def decode(self, rows: Array) -> list[Array]:
         """The D columns of `encode`'s matrix as values: categories, booleans, numbers."""
