@@ -49,24 +49,6 @@ each = pytest.mark.parametrize("make", ESTIMATORS.values(), ids=ESTIMATORS)
 two_are_fast = pytest.mark.parametrize("name", rest_is_slow(ESTIMATORS, ("forest", "A1DE")))
 
 
-@pytest.mark.parametrize(
-    "make",
-    [partial(bg.TreeAugmentedNB, root_weight=2.0), *list(ESTIMATORS.values())[1:]],
-    ids=ESTIMATORS,
-)
-def test_leave_one_out_is_a_refit_with_the_same_bins_and_strengths(make):
-    X, y = table(40)
-    clf = make(strength=4.0, **DECLARED).fit(X, y)
-    found = clf.loo_log_joint(X, y)
-    for i in (0, 9, 17):
-        others = np.arange(40) != i
-        left = make(strength=4.0, **DECLARED).fit(X[others], y[others])
-        np.testing.assert_allclose(
-            found[i], left.predict_joint_log_proba(X[i : i + 1])[0], rtol=1e-10
-        )
-    assert np.isfinite(clf.loo(X, y).elpd)
-
-
 def test_dependence_is_found_where_naive_bayes_sees_nothing():
     X, y = table(300, gaps=False)
     X, new, y, truth = X[:200], X[200:], y[:200], y[200:]

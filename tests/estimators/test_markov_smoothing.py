@@ -1,8 +1,5 @@
 """`MarkovNB` over mixed orders, as users have it."""
 
-import copy
-import pickle
-
 import numpy as np
 import pytest
 from scipy.special import gammaln
@@ -39,46 +36,6 @@ def same(a, b, tol=1e-12):
         np.testing.assert_allclose(
             a.predict_joint_log_proba(X), b.predict_joint_log_proba(X), rtol=tol, atol=tol
         )
-
-
-@pytest.mark.parametrize("how", ["parts", "merge", "forget", "stream"])
-def test_however_the_documents_arrive_the_fit_is_the_same(smoothing, how):
-    whole = made(smoothing).fit(TEXTS, LABELS)
-    parts = [np.arange(48) < 20, np.arange(48) >= 20]
-    if how == "parts":
-        clf = made(smoothing)
-        for part in parts:
-            clf.partial_fit(TEXTS[part], LABELS[part])
-    elif how == "merge":
-        clf, other = (made(smoothing).fit(TEXTS[part], LABELS[part]) for part in parts)
-        clf.merge(other)
-    elif how == "forget":
-        X, y = np.r_[TEXTS, TEXTS[:7][::-1]], np.r_[LABELS, LABELS[:7]]
-        clf = made(smoothing).fit(X, y).forget(X[48:], y[48:])
-    else:
-        chunks = [(TEXTS[part], LABELS[part]) for part in parts]
-        clf = bg.fit_stream(made(smoothing), chunks)
-    same(clf, whole)
-
-
-def test_weights_are_repeated_documents(smoothing):
-    weight = RNG.integers(4, size=48)
-    index = np.repeat(np.arange(48), weight)
-    weighted = made(smoothing, vocabulary=list("abc ")).fit(TEXTS, LABELS, sample_weight=weight)
-    repeated = made(smoothing, vocabulary=list("abc ")).fit(TEXTS[index], LABELS[index])
-    same(weighted, repeated)
-
-
-def test_a_file_and_a_pickle_give_it_back(smoothing, tmp_path):
-    clf = made(smoothing).fit(TEXTS, LABELS)
-    clf.save(tmp_path / "model.nc")
-    for other in (
-        bg.load(tmp_path / "model.nc"),
-        pickle.loads(pickle.dumps(clf)),
-        copy.deepcopy(clf),
-    ):
-        same(other, clf, 0.0)
-        assert other.smoothing == smoothing
 
 
 @pytest.mark.parametrize("weighted", [False, True])
