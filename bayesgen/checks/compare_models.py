@@ -120,7 +120,9 @@ def compare_models(
     the truth about x and y. Evidence is that of p(x, y), which is dominated by x: a model can
     describe x better and tell the classes apart worse. It also depends on how wide the priors are.
     It is compared where all models describe the same: densities or probabilities, of the same
-    columns, bins and tokens. NaN: it is not known, or the rows have chosen the structure.
+    columns, bins and tokens. NaN: it is not known, or the rows have chosen the structure. Documents
+    with tokens outside a vocabulary, which ``MarkovNB(smoothing="dirichlet")`` scores too high, are
+    no training rows: they are refused.
 
     Examples
     --------

@@ -164,6 +164,9 @@ def test_dirichlet_perplexity_of_unknown_tokens_is_marked_and_no_other():
     assert np.isfinite(clf.perplexity(["abba", "c"])).all()
     with pytest.warns(UserWarning, match="2 tokens are outside the vocabulary"):
         clf.perplexity(["abba", "a??"])
+    others = {s: made(s).fit(TEXTS, LABELS) for s in ("hierarchical", "context_tree")}
+    with pytest.raises(ValueError, match="document 0 has a token outside the vocabulary"):
+        bg.compare_models({"dirichlet": clf} | others, ["a??", *TEXTS[1:]], LABELS)
 
 
 def test_poisson_counts_may_be_fractional():
