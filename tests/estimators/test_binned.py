@@ -1,4 +1,4 @@
-"""TreeAugmentedNB, AnDE: tables of several kinds, missing cells, files, parts, refusals."""
+"""TreeAugmentedNB, AnDE: tables of several kinds, missing cells, refusals."""
 
 from functools import partial
 
@@ -201,21 +201,6 @@ def test_a_category_of_its_own_for_missing_cells():
     assert clf.predict_proba(X[:10]).shape == (10, 2)
     with pytest.raises(ValueError, match=r"'length'.*missing"):
         bg.TreeAugmentedNB(missing="refuse").fit(X, y)
-
-
-@pytest.mark.parametrize(
-    "make",
-    [partial(bg.TreeAugmentedNB, structure=s) for s in ("average", "tree", "map")]
-    + list(ESTIMATORS.values())[1:]
-    + [partial(bg.AnDE, np.int64(2))],  # as a random search has it
-)
-def test_files_give_the_same_classifier(tmp_path, make):
-    X, y = table()
-    clf = make(n_bins=3).fit(X, y)
-    clf.save(tmp_path / "model.nc")
-    again = bg.load(tmp_path / "model.nc")
-    np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
-    assert again.get_params() == clf.get_params()
 
 
 @each
