@@ -40,9 +40,9 @@ def shortened(text: str, most: int = 1000) -> str:
     return text if len(text) <= most else f"{text[:half]} [...] {text[-half:]}"
 
 
-def one_line(text: Any, most: int = 60) -> str:
+def one_line(value: Any, most: int = 60) -> str:
     """The beginning of a label, name or text, without line breaks."""
-    text = " ".join(str(text).split())
+    text = " ".join(str(value).split())
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
