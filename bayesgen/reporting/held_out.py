@@ -15,7 +15,6 @@ from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.predict.interval.request import IntervalRequest
 from bayesgen.predict.leave_one_out import training_rows
 from bayesgen.predict.probabilities import log_joint_of
-from bayesgen.reporting.parts import cell
 
 _MOST = 20_000  # rows that are scored, where predictions are closed forms
 _MOST_BY_DRAWS = 2_000  # where every row is averaged over draws
@@ -150,7 +149,7 @@ class HeldOut:
         """The cell of a row in a column, as text; "" where X has no such column."""
         if hasattr(self.X, "columns") and feature in list(self.X.columns):
             values = self.X[feature]
-            return cell((values.iloc if hasattr(values, "iloc") else values)[i])
+            return _cell((values.iloc if hasattr(values, "iloc") else values)[i])
         return ""
 
     def document(self, i: int) -> str:
@@ -179,3 +178,12 @@ def _are_of_the_fit(clf: Any, X: Any, y: Array) -> bool:
 def _closed_form(clf: Any) -> bool:
     members = getattr(clf, "members_", {"": clf}).values()
     return all(getattr(member, "inference_", "closed form") == "closed form" for member in members)
+
+
+def _cell(value: Any) -> str:
+    """A cell of the user's table, shortened."""
+    if value is None or (isinstance(value, float | np.floating) and value != value):
+        return "missing"
+    if isinstance(value, float | np.floating):
+        return f"{value:.4g}"
+    return one_line(value, 40)

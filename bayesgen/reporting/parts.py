@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.encoding.literals import one_line
-
 
 @dataclass(frozen=True)
 class Table:
@@ -87,15 +85,6 @@ def signed(value: float, digits: int = 3) -> str:
     """With its sign."""
     text = number(value, digits)
     return text if text[0] in "−–∞" else f"+{text}"
-
-
-def cell(value: Any) -> str:
-    """A cell of the user's table, shortened."""
-    if value is None or (isinstance(value, float | np.floating) and value != value):
-        return "missing"
-    if isinstance(value, float | np.floating):
-        return f"{value:.4g}"
-    return one_line(value, 40)
 
 
 def plain(value: Any) -> Any:
