@@ -8,7 +8,7 @@ import pytest
 
 import bayesgen as bg
 from bayesgen import families
-from bayesgen.cli.fit import Model, classifier, short_name
+from bayesgen.cli.models import Model, classifier, short_name
 from bayesgen.estimators import ESTIMATORS
 from bayesgen.families import names, registry
 
