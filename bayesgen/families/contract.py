@@ -107,6 +107,7 @@ class Family(Record, abc.ABC):
     missing: ClassVar[str] = "marginalised"  # what NaN means; else the reason why it is refused
     # whether `to_pymc` takes ``summed=True``: rows as one potential, cheaper than row by row
     sums_rows: ClassVar[bool] = False
+    positions: ClassVar[tuple[str, ...]] = ()  # parameters that name columns, which have no mean
     fits_missing: ClassVar[bool] = True  # False: NaN has a closed form in prediction alone
     # True: `log_likelihood` is log p(y = c | x_i, theta), and nothing is said of x
     discriminative: ClassVar[bool] = False

@@ -237,6 +237,14 @@ class DrawnPosterior:
                 "the posterior is known by draws, which do not tell a maximum; use "
                 "method='posterior_predictive' or 'posterior_mean', or a fit in closed form",
             )
+        for name in self.model.family.positions:
+            value = np.asarray(self.theta[name])
+            if (value != value[:1, :1]).any():
+                raise UndefinedEstimateError(
+                    method,
+                    f"{name} differ from draw to draw, and positions have no mean; "
+                    "method='posterior_predictive' averages over them",
+                )
         return {name: np.asarray(value).mean(axis=(0, 1)) for name, value in self.theta.items()}
 
 

@@ -99,6 +99,7 @@ class DirichletForest(ForestAverage, ConjugateFamily):
     """
 
     describes: ClassVar[str] = PROBABILITY
+    positions: ClassVar[tuple[str, ...]] = ("parents",)
     holds: ClassVar[str] = "code"
     kind: ClassVar[str] = "binned"
     statistics: ClassVar[type[Stats]] = ForestStats

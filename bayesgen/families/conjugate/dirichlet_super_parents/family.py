@@ -96,6 +96,7 @@ class DirichletSuperParents(ConjugateFamily):
     """
 
     describes: ClassVar[str] = PROBABILITY
+    positions: ClassVar[tuple[str, ...]] = ("super_parents",)
     holds: ClassVar[str] = "code"
     kind: ClassVar[str] = "binned"
     statistics: ClassVar[type[Stats]] = SuperParentStats

@@ -91,6 +91,7 @@ class NormalForest(ForestAverage, ConjugateFamily):
     """
 
     describes: ClassVar[str] = DENSITY
+    positions: ClassVar[tuple[str, ...]] = ("parents",)
     holds: ClassVar[str] = "real"
     kind: ClassVar[str] = "gaussian"
     statistics: ClassVar[type[Stats]] = ScatterStats
