@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
+from scipy.stats import rankdata
 
 from bayesgen.inference.diagnostics import LARGEST_R_HAT, SamplingWarning
 from bayesgen.numerics.rows import row_blocks
@@ -31,17 +33,18 @@ from bayesgen.posterior.monte_carlo import largest_good_k, smoothed_weights
 
 FURTHEST = 300.0  # nats below the row's best class: further away is no evidence of more
 CHAINS, DRAWS = 8, 250  # of each chain, kept
-_THIN = 1  # transitions for each draw that is kept; more where chains disagree
-_GOOD_R_HAT = 1.006  # from which on a run is made longer: that of ranks is a little larger
-_ROUNDS = 4  # times that a run may be made longer
+_GOOD_R_HAT = 1.009  # from which on a run is made longer
+_LONGEST_RUN = 16  # transitions for each draw that is kept
+_TURNS = 2  # of a transition
 _WARM_UP = 120
-_PATH = 3.0  # length of the longest trajectory, in standard deviations
+_PATH = 2.5  # length of the longest trajectory, in standard deviations
 _LONGEST = 32  # steps of a trajectory
 _ACCEPTED = 0.8  # share of trajectories that the step size aims at
-_CELLS = 1 << 13  # rows x classes whose forces lead a trajectory
+_CELLS = 1 << 11  # rows x classes whose forces lead a trajectory
 _NEWTON_STEPS = 200
 _GRAIN = 2.0**-13  # nats: far below what draws tell of an exponent
 _CONVERGED = 1e-10  # of the objective, relative
+_LARGEST = 600.0  # log odds of a force; larger ones overflow
 _LEAST = 1e-280  # probability from which on it is averaged in logs
 _SMALLEST = 1e-100  # of a prior's number: it and its inverse have squares
 _HEAVY = 0.1  # share of the weight from which a row is left out by new draws
@@ -271,54 +274,68 @@ def _log_mean(log_a: Array, log_b: Array) -> Array:
 
 
 class _Rows:
-    """Log likelihood of K points (eta, b) at a time, blocks of rows that fit the cache."""
+    """Log likelihood of K points (eta, d) at a time, blocks of rows that fit the cache.
+
+    d (K, C - 1) are the intercepts less that of the first class, and scores likewise.
+    """
 
     def __init__(self, scores: Array, codes: Array, weight: Array) -> None:
-        self.n_classes = scores.shape[2]
-        self.of_class = np.bincount(codes, weight, self.n_classes)
-        own = scores[:, np.arange(len(codes)), codes]
-        self.blocks: list[tuple[Array, Array]] = []  # (M, C n) scores less the own class's; weights
-        for rows in row_blocks(len(codes), CHAINS * self.n_classes):
-            j = (scores[:, rows] - own[:, rows, None]).transpose(0, 2, 1)
+        self.n_others = scores.shape[2] - 1
+        self.of_class = np.bincount(codes, weight, self.n_others + 1)[1:]
+        own = scores[:, np.arange(len(codes)), codes] - scores[:, :, 0]
+        self.own: Array = own @ weight
+        self.blocks: list[tuple[Array, Array]] = []  # (M, (C - 1) n) scores; weights
+        for rows in row_blocks(len(codes), CHAINS * self.n_others):
+            j = (scores[:, rows, 1:] - scores[:, rows, :1]).transpose(0, 2, 1)
             self.blocks.append((np.ascontiguousarray(j).reshape(len(j), -1), weight[rows]))
 
-    def _softmax(self, j: Array, eta: Array, b: Array) -> tuple[Array, Array]:
-        """Unnormalised p (K, C, n) and the log of what they lack to sum to 1 (K, n)."""
-        z = (eta @ j).reshape(len(eta), self.n_classes, -1)
-        z += b[:, :, None]
-        top = z.max(axis=1)
-        z -= top[:, None]
-        return np.exp(z, out=z), top
+    def _logits(self, j: Array, eta: Array, d: Array) -> Array:
+        """(K, C - 1, n) log odds against the first class."""
+        z: Array = (eta @ j).reshape(len(eta), self.n_others, -1)
+        z += d[:, :, None]
+        return z
 
-    def value(self, eta: Array, b: Array) -> Array:
+    def value(self, eta: Array, d: Array) -> Array:
         """(K,) log likelihood."""
-        out: Array = b @ self.of_class
+        out: Array = eta @ self.own + d @ self.of_class
         for j, w in self.blocks:
-            z, top = self._softmax(j, eta, b)
-            out -= (np.log(z.sum(axis=1)) + top) @ w
+            z = self._logits(j, eta, d)
+            top = np.maximum(z.max(axis=1), 0.0)
+            z -= top[:, None]
+            total = np.exp(z, out=z).sum(axis=1)
+            total += np.exp(-top)
+            out -= (np.log(total, out=total) + top) @ w
         return out
 
-    def slopes(self, eta: Array, b: Array) -> tuple[Array, Array]:
-        """Gradients (K, M) and (K, C)."""
-        of_eta, of_b = np.zeros_like(eta), np.tile(self.of_class, (len(b), 1))
-        for j, w in self.blocks:
-            p, _ = self._softmax(j, eta, b)
-            p *= (w / p.sum(axis=1))[:, None]
-            of_eta -= p.reshape(len(p), -1) @ j.T
-            of_b -= p.sum(axis=2)
-        return of_eta, of_b
+    def _proba(self, z: Array) -> Array:
+        """(K, C - 1, n) in place of the log odds."""
+        np.minimum(z, _LARGEST, out=z)
+        np.exp(z, out=z)
+        total = z.sum(axis=1)
+        total += 1
+        z /= total[:, None]
+        return z
 
-    def curvature(self, eta: Array, b: Array) -> Array:
-        """(M + C, M + C) minus the Hessian at one point."""
-        m = len(eta)
-        out = np.zeros((m + self.n_classes,) * 2)
+    def slopes(self, eta: Array, d: Array) -> tuple[Array, Array]:
+        """Gradients (K, M) and (K, C - 1)."""
+        of_eta, of_d = np.tile(self.own, (len(eta), 1)), np.tile(self.of_class, (len(d), 1))
         for j, w in self.blocks:
-            (p,), _ = self._softmax(j, eta[None], b[None])
-            p /= p.sum(axis=0)
+            p = self._proba(self._logits(j, eta, d))
+            p *= w
+            of_eta -= p.reshape(len(p), -1) @ j.T
+            of_d -= p.sum(axis=2)
+        return of_eta, of_d
+
+    def curvature(self, eta: Array, d: Array) -> Array:
+        """(M + C - 1, M + C - 1) minus the Hessian at one point."""
+        m = len(eta)
+        out = np.zeros((m + self.n_others,) * 2)
+        for j, w in self.blocks:
+            (p,) = self._proba(self._logits(j, eta[None], d[None]))
             p_w = p * w
             j = j.reshape(m, *p.shape)
-            j = j - (j * p).sum(axis=1, keepdims=True)
-            weighted = j * p_w
+            mean = (j * p).sum(axis=1, keepdims=True)
+            weighted = (j - mean) * p_w
             out[:m, :m] += weighted.reshape(m, -1) @ j.reshape(m, -1).T
             out[:m, m:] += weighted.sum(axis=2)
             out[m:, m:] += np.diag(p_w.sum(axis=1)) - p_w @ p.T
@@ -339,7 +356,6 @@ class _Target:
         rng: np.random.Generator,
     ) -> None:
         n_members, n, n_classes = scores.shape
-        self.offset: Array = np.zeros(n_classes) if offset is None else offset
         self.m, self.prior = n_members, prior
         self.rate = prior.shape / prior.mean
         self.power = max(2.0, 1 / prior.shape)
@@ -349,32 +365,57 @@ class _Target:
         if prior.intercept_scale is not None:
             self.contrasts = np.linalg.svd(np.eye(n_classes) - 1 / n_classes)[0][:, :-1]
         self.size = n_members + self.contrasts.shape[1]
+        self.to_d = (self.contrasts[1:] - self.contrasts[0]).T  # d = v to_d + shift
+        self.shift = np.zeros(n_classes - 1) if offset is None else offset[1:] - offset[0]
         self.rows = self.leading = _Rows(scores, codes, weight)
         self.mode = self._mode()
         self.correction: tuple[Array, Array] | None = None
         if n * n_classes > _CELLS:
-            some = rng.choice(n, _CELLS // n_classes, replace=False)
+            some = rng.choice(n, -(-_CELLS // n_classes), replace=False)
             share = weight[some] * (weight.sum() / weight[some].sum())
             self.leading = _Rows(scores[:, some], codes[some], share)
-            at = self.mode[:n_members], self.contrasts @ self.mode[n_members:] + self.offset
-            slopes = [
-                np.concatenate(r.slopes(at[0][None], at[1][None]), axis=1)[0]
-                for r in (self.rows, self.leading)
-            ]
-            bend = [r.curvature(*at) for r in (self.rows, self.leading)]
-            self.correction = slopes[0] - slopes[1], bend[1] - bend[0]
+            constant, bend = (
+                f(self.rows) - f(self.leading)
+                for f in (
+                    lambda rows: np.concatenate(self._slopes(rows, self.mode[None]), axis=1)[0],
+                    lambda rows: self._bend(rows, self.mode),
+                )
+            )
+            self.correction = constant, -bend
 
     def exponents(self, x: Array) -> tuple[Array, Array]:
         """Exponents (..., M) and intercepts (..., C)."""
         z, v = x[..., : self.m], x[..., self.m :]
         return self.unit * np.abs(z) ** self.power, v @ self.contrasts.T
 
+    def _value(self, point: Array) -> Array:
+        """(K,) log likelihood of points (eta, v)."""
+        eta, v = point[:, : self.m], point[:, self.m :]
+        return self.rows.value(eta, v @ self.to_d + self.shift)
+
+    def _slopes(self, rows: _Rows, point: Array) -> tuple[Array, Array]:
+        """Gradients of the log likelihood of some rows in eta and in v."""
+        eta, v = point[:, : self.m], point[:, self.m :]
+        of_eta, of_d = rows.slopes(eta, v @ self.to_d + self.shift)
+        return of_eta, of_d @ self.to_d.T
+
+    def _bend(self, rows: _Rows, point: Array) -> Array:
+        """(size, size) minus the Hessian of the log likelihood in (eta, v)."""
+        m = self.m
+        full = rows.curvature(point[:m], point[m:] @ self.to_d + self.shift)
+        out = np.zeros((self.size,) * 2)
+        out[:m, :m] = full[:m, :m]
+        out[:m, m:] = full[:m, m:] @ self.to_d.T
+        out[m:, :m] = out[:m, m:].T
+        out[m:, m:] = self.to_d @ full[m:, m:] @ self.to_d.T
+        return out
+
     def value(self, x: Array) -> Array:
         """(K,) log density."""
-        eta, b = self.exponents(x)
         z, v = x[:, : self.m], x[:, self.m :]
-        out = self.rows.value(eta, b + self.offset)
-        out -= (np.abs(z) ** self.power).sum(axis=1) / self.power
+        power = np.abs(z) ** self.power
+        out = self._value(np.concatenate([self.unit * power, v], axis=1))
+        out -= power.sum(axis=1) / self.power
         out -= self.precision * np.square(v).sum(axis=1) / 2
         if (tilt := self.power * self.prior.shape - 1) > 0:
             out += tilt * np.log(np.abs(z)).sum(axis=1)
@@ -382,21 +423,20 @@ class _Target:
 
     def slopes(self, x: Array) -> Array:
         """(K, size) its gradient; nearly, where some of the rows lead."""
-        eta, b = self.exponents(x)
-        of_eta, of_b = self.leading.slopes(eta, b + self.offset)
+        m, z = self.m, x[:, : self.m]
+        pull = np.abs(z) ** (self.power - 1)
+        point = x.copy()
+        point[:, :m] = self.unit * pull * np.abs(z)
+        out = np.empty_like(x)
+        out[:, :m], out[:, m:] = self._slopes(self.leading, point)
         if self.correction is not None:
             constant, bend = self.correction
-            away = np.concatenate([eta, b], axis=1)
-            away[:, : self.m] -= self.mode[: self.m]
-            away[:, self.m :] -= self.contrasts @ self.mode[self.m :]
-            more = constant + away @ bend
-            of_eta, of_b = of_eta + more[:, : self.m], of_b + more[:, self.m :]
-        z, v = x[:, : self.m], x[:, self.m :]
-        pull = np.sign(z) * np.abs(z) ** (self.power - 1)
-        of_z = (of_eta * self.unit * self.power - 1) * pull
+            out += constant + (point - self.mode) @ bend
+        out[:, :m] = (out[:, :m] * (self.unit * self.power) - 1) * np.copysign(pull, z)
+        out[:, m:] -= self.precision * x[:, m:]
         if (tilt := self.power * self.prior.shape - 1) > 0:
-            of_z += tilt / z
-        return np.concatenate([of_z, of_b @ self.contrasts - self.precision * v], axis=1)
+            out[:, :m] += tilt / z
+        return out
 
     def _mode(self) -> Array:
         """(size,) of (log eta, v), as (eta, v): the one minimum of a convex function."""
@@ -406,9 +446,9 @@ class _Target:
         value = self._loss(point)
         for _ in range(_NEWTON_STEPS):
             eta, v = point[:m], point[m:]
-            of_eta, of_b = self.rows.slopes(eta[None], (self.contrasts @ v + self.offset)[None])
+            of_eta, of_v = self._slopes(self.rows, point[None])
             gradient = np.concatenate(
-                [self.rate - a / eta - of_eta[0], self.precision * v - of_b[0] @ self.contrasts]
+                [self.rate - a / eta - of_eta[0], self.precision * v - of_v[0]]
             )
             hessian = self._curvature(point)
             hessian[range(m), range(m)] += a / eta**2
@@ -432,21 +472,28 @@ class _Target:
 
     def _loss(self, point: Array) -> float:
         eta, v = point[: self.m], point[self.m :]
-        fit = self.rows.value(eta[None], (self.contrasts @ v + self.offset)[None])[0]
+        fit = self._value(point[None])[0]
         prior = self.prior.shape * np.log(eta).sum() - self.rate * eta.sum()
         return float(self.precision * v @ v / 2 - fit - prior)
 
     def _curvature(self, point: Array) -> Array:
         """(size, size) of the likelihood and of the intercepts' prior in (eta, v)."""
-        m = self.m
-        full = self.rows.curvature(point[:m], self.contrasts @ point[m:] + self.offset)
-        out = np.zeros((self.size,) * 2)
-        out[:m, :m] = full[:m, :m]
-        out[:m, m:] = full[:m, m:] @ self.contrasts
-        out[m:, :m] = out[:m, m:].T
-        out[m:, m:] = self.contrasts.T @ full[m:, m:] @ self.contrasts
-        out[range(m, self.size), range(m, self.size)] += self.precision
+        out = self._bend(self.rows, point)
+        out[range(self.m, self.size), range(self.m, self.size)] += self.precision
         return out
+
+    def pairs(self) -> tuple[Array, Array]:
+        """(2, P) pairs of members, and how often each is turned.
+
+        Half of the turns take any pair; half prefer pairs that a turn moves far, in proportion to
+        the squared distance: their sum, or less where the rows tell the two members apart.
+        """
+        eta, bend = self.mode[: self.m], self._bend(self.rows, self.mode)[: self.m, : self.m]
+        i, j = pairs = np.array(np.triu_indices(self.m, 1))
+        total, told = eta[i] + eta[j], bend[i, i] + bend[j, j] - 2 * bend[i, j]
+        reach = total / total.max(initial=0.0) / np.hypot(1, total * np.sqrt(np.maximum(told, 0)))
+        reach = (reach / reach.max(initial=0.0)) ** 2
+        return pairs, (reach / reach.sum() + 1 / max(len(reach), 1)) / 2
 
     def start(self) -> tuple[Array, Array]:
         """The mode as x, and the covariance that the curvature there says."""
@@ -470,15 +517,15 @@ def _hamiltonian(target: _Target, rng: np.random.Generator) -> Array:
     walk.remetric(first[_WARM_UP // 8 :], covariance)
     for _ in range(_WARM_UP - _WARM_UP // 2):
         walk.step(adapt=True)
-    kept = [walk.step() for _ in range(_THIN * DRAWS)]
-    for _ in range(_ROUNDS):
-        draws = np.array(kept[:: len(kept) // DRAWS]).swapaxes(0, 1)
+    kept: list[Array] = []
+    for thin in range(1, _LONGEST_RUN + 1):
+        kept += [walk.step() for _ in range(DRAWS)]
+        draws = np.array(kept[::thin]).swapaxes(0, 1)
         # z and -z are one exponent; to fold the chains themselves would be wrong with this metric
         draws[..., : target.m] = np.abs(draws[..., : target.m])
-        r_hat = _split_r_hat(draws)
+        r_hat = _r_hat(draws)
         if r_hat <= _GOOD_R_HAT:
-            return draws
-        kept += [walk.step() for _ in range(len(kept))]
+            break
     if r_hat > LARGEST_R_HAT:
         warnings.warn(
             f"exponents of the pool: R-hat is {r_hat:.3f} (> {LARGEST_R_HAT}): chains disagree; "
@@ -496,6 +543,7 @@ class _Walk:
         self, target: _Target, rng: np.random.Generator, x: Array, covariance: Array
     ) -> None:
         self.target, self.rng = target, rng
+        self.pairs, self.chances = target.pairs()
         self._scale(covariance)
         away = rng.standard_normal((CHAINS, len(x))) @ self.root.T
         least = target.value(x[None])[0] - 2 * len(x)  # from further down a chain may never start
@@ -533,9 +581,8 @@ class _Walk:
 
     def _turn(self) -> None:
         """Turn two z of each chain by any angle, signs as they are: the sum of exponents stays."""
-        x, every, m = self.x.copy(), np.arange(CHAINS), self.target.m
-        i = self.rng.integers(m, size=CHAINS)
-        j = (i + self.rng.integers(1, m, size=CHAINS)) % m
+        x, every = self.x.copy(), np.arange(CHAINS)
+        i, j = self.pairs[:, self.rng.choice(len(self.chances), CHAINS, p=self.chances)]
         angle = self.rng.uniform(-np.pi, np.pi, CHAINS)
         x[every, i] = np.cos(angle) * self.x[every, i] - np.sin(angle) * self.x[every, j]
         x[every, j] = np.sin(angle) * self.x[every, i] + np.cos(angle) * self.x[every, j]
@@ -544,9 +591,9 @@ class _Walk:
         self._accept(x, value - self.value, value)
 
     def step(self, *, adapt: bool = False) -> Array:
-        """(chain, size) after a turn and a trajectory."""
+        """(chain, size) after turns and a trajectory."""
         rng, root = self.rng, self.root
-        if self.target.m > 1:
+        for _ in range(_TURNS if self.target.m > 1 else 0):
             self._turn()
         size = self.step_size if adapt else np.exp(self._average)
         n = int(np.clip(np.ceil(rng.uniform(0.2, 1.0) * _PATH / size), 1, _LONGEST))
@@ -572,12 +619,19 @@ class _Walk:
         return self.x.copy()
 
 
-def _split_r_hat(draws: Array) -> float:
-    """The largest of all coordinates of draws (chain, draw, size), of means and of spreads."""
-    draws = np.concatenate([draws, np.abs(draws - np.median(draws, axis=(0, 1)))], axis=2)
-    half = draws.shape[1] // 2
+def _r_hat(draws: Array) -> float:
+    """The largest R-hat (split, of ranks and of folded ranks) of draws (chain, draw, size).
+
+    ArviZ has the same number, but importing it takes longer than fitting a pool to 150 rows.
+    Source: Vehtari et al. (2021), Rank-normalization, folding, and localization.
+    """
+    half, size = draws.shape[1] // 2, draws.shape[2]
     parts = np.concatenate([draws[:, :half], draws[:, -half:]])
-    within = parts.var(axis=1, ddof=1).mean(axis=0)
-    between = parts.mean(axis=1).var(axis=0, ddof=1)
-    within = np.maximum(within, np.finfo(float).tiny)
-    return float(np.sqrt((half - 1) / half + between / within).max(initial=1.0))
+    worst = 1.0
+    for own in (parts, np.abs(parts - np.median(parts, axis=(0, 1)))):
+        ranks = rankdata(own.reshape(-1, size), axis=0)
+        z = ndtri((ranks - 3 / 8) / (len(ranks) + 1 / 4)).reshape(own.shape)
+        within = np.maximum(z.var(axis=1, ddof=1).mean(axis=0), np.finfo(float).tiny)
+        between = z.mean(axis=1).var(axis=0, ddof=1)
+        worst = max(worst, np.sqrt((half - 1) / half + between / within).max(initial=1.0))
+    return float(worst)
