@@ -11,6 +11,7 @@ from bayesgen.reporting.held_out import HeldOut
 from bayesgen.reporting.parts import Section, Table, number, share, shortened, signed
 
 _DOUBTFUL = 8
+_SEEN = 0.005  # of a probability: half of the last digit that is printed
 _REASONS = 3  # features named for a row
 _EXPLAINED = 200  # rows behind the mean contributions
 _TERMS = 2_000_000  # rows x features of an explanation
@@ -44,7 +45,7 @@ def least_certain(held: HeldOut) -> Section:
             if ends is not None:
                 low, high = ends[k, c]
                 cell += f" ({number(low, 2)} to {number(high, 2)})"
-                if not low <= p[k, c] <= high:
+                if not low - _SEEN <= p[k, c] <= high + _SEEN:
                     outside.append(cells[0])
             cells.append(cell)
         rows.append([*cells, reasons[k] or documents[k]])

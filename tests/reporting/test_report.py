@@ -217,12 +217,13 @@ def test_least_certain_rows(clf, data):
 def test_a_prediction_outside_its_interval_is_explained_at_its_row(pool):
     """Few rows, and rows unlike them; a pool's interval always holds its prediction."""
     rng = np.random.default_rng(0)
-    y = np.repeat(["a", "b"], 4)
-    X = pd.DataFrame(rng.normal(size=(8, 12)) + 2 * (y == "a")[:, None])
-    new = pd.DataFrame(rng.normal(size=(6, 12)) + 1)
+    y = np.repeat(["a", "b"], 6)
+    X = pd.DataFrame({"x": np.r_[rng.normal(size=6), 3 * rng.normal(size=6)]})
+    new = pd.DataFrame({"x": [6.5, 0.0, 6.7]})
     clf = bg.GaussianNB()
     clf = (bg.LogLinearPool([clf]) if pool else clf).fit(X, y)
-    found = section(doubts.least_certain, clf, new, np.repeat(["a", "b"], 3))
+    held = HeldOut.of(clf, new, np.array(["b", "a", "b"]), None, 0.5, None, 0)
+    found = doubts.least_certain(held)
     outside = []
     for row in found.data["rows"]:
         for label, (low, high) in row["interval"].items():
