@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import block_diag
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
@@ -274,68 +275,64 @@ def _log_mean(log_a: Array, log_b: Array) -> Array:
 
 
 class _Rows:
-    """Log likelihood of K points (eta, d) at a time, blocks of rows that fit the cache.
+    """Log likelihood of K points u (K, M + C - 1) at a time, blocks of rows that fit the cache.
 
-    d (K, C - 1) are the intercepts less that of the first class, and scores likewise.
+    u are exponents, and intercepts less that of the first class; scores are likewise.
     """
 
     def __init__(self, scores: Array, codes: Array, weight: Array) -> None:
-        self.n_others = scores.shape[2] - 1
-        self.of_class = np.bincount(codes, weight, self.n_others + 1)[1:]
-        own = scores[:, np.arange(len(codes)), codes] - scores[:, :, 0]
-        self.own: Array = own @ weight
+        self.m, n, n_classes = scores.shape
+        of_class = np.bincount(codes, weight, n_classes)[1:]
+        own = (scores[:, np.arange(n), codes] - scores[:, :, 0]) @ weight
+        self.own = np.concatenate([own, of_class])
         self.blocks: list[tuple[Array, Array]] = []  # (M, (C - 1) n) scores; weights
-        for rows in row_blocks(len(codes), CHAINS * self.n_others):
+        for rows in row_blocks(n, CHAINS * (n_classes - 1)):
             j = (scores[:, rows, 1:] - scores[:, rows, :1]).transpose(0, 2, 1)
-            self.blocks.append((np.ascontiguousarray(j).reshape(len(j), -1), weight[rows]))
+            self.blocks.append((np.ascontiguousarray(j).reshape(self.m, -1), weight[rows]))
 
-    def _logits(self, j: Array, eta: Array, d: Array) -> Array:
+    def _logits(self, j: Array, u: Array) -> Array:
         """(K, C - 1, n) log odds against the first class."""
-        z: Array = (eta @ j).reshape(len(eta), self.n_others, -1)
-        z += d[:, :, None]
+        d = u[:, self.m :, None]
+        z: Array = (u[:, : self.m] @ j).reshape(*d.shape[:2], -1)
+        z += d
         return z
 
-    def value(self, eta: Array, d: Array) -> Array:
+    def _proba(self, j: Array, u: Array) -> Array:
+        """(K, C - 1, n) probabilities of all classes but the first."""
+        z = np.minimum(self._logits(j, u), _LARGEST)
+        np.exp(z, out=z)
+        z /= (z.sum(axis=1) + 1)[:, None]
+        return z
+
+    def value(self, u: Array) -> Array:
         """(K,) log likelihood."""
-        out: Array = eta @ self.own + d @ self.of_class
+        out: Array = u @ self.own
         for j, w in self.blocks:
-            z = self._logits(j, eta, d)
+            z = self._logits(j, u)
             top = np.maximum(z.max(axis=1), 0.0)
             z -= top[:, None]
-            total = np.exp(z, out=z).sum(axis=1)
-            total += np.exp(-top)
-            out -= (np.log(total, out=total) + top) @ w
+            out -= (np.log(np.exp(z, out=z).sum(axis=1) + np.exp(-top)) + top) @ w
         return out
 
-    def _proba(self, z: Array) -> Array:
-        """(K, C - 1, n) in place of the log odds."""
-        np.minimum(z, _LARGEST, out=z)
-        np.exp(z, out=z)
-        total = z.sum(axis=1)
-        total += 1
-        z /= total[:, None]
-        return z
-
-    def slopes(self, eta: Array, d: Array) -> tuple[Array, Array]:
-        """Gradients (K, M) and (K, C - 1)."""
-        of_eta, of_d = np.tile(self.own, (len(eta), 1)), np.tile(self.of_class, (len(d), 1))
+    def slopes(self, u: Array) -> Array:
+        """(K, M + C - 1) gradients."""
+        out = np.tile(self.own, (len(u), 1))
         for j, w in self.blocks:
-            p = self._proba(self._logits(j, eta, d))
+            p = self._proba(j, u)
             p *= w
-            of_eta -= p.reshape(len(p), -1) @ j.T
-            of_d -= p.sum(axis=2)
-        return of_eta, of_d
+            out[:, : self.m] -= p.reshape(len(p), -1) @ j.T
+            out[:, self.m :] -= p.sum(axis=2)
+        return out
 
-    def curvature(self, eta: Array, d: Array) -> Array:
+    def curvature(self, u: Array) -> Array:
         """(M + C - 1, M + C - 1) minus the Hessian at one point."""
-        m = len(eta)
-        out = np.zeros((m + self.n_others,) * 2)
+        m = self.m
+        out = np.zeros((len(u),) * 2)
         for j, w in self.blocks:
-            (p,) = self._proba(self._logits(j, eta[None], d[None]))
+            (p,) = self._proba(j, u[None])
             p_w = p * w
             j = j.reshape(m, *p.shape)
-            mean = (j * p).sum(axis=1, keepdims=True)
-            weighted = (j - mean) * p_w
+            weighted = (j - (j * p).sum(axis=1, keepdims=True)) * p_w
             out[:m, :m] += weighted.reshape(m, -1) @ j.reshape(m, -1).T
             out[:m, m:] += weighted.sum(axis=2)
             out[m:, m:] += np.diag(p_w.sum(axis=1)) - p_w @ p.T
@@ -365,56 +362,44 @@ class _Target:
         if prior.intercept_scale is not None:
             self.contrasts = np.linalg.svd(np.eye(n_classes) - 1 / n_classes)[0][:, :-1]
         self.size = n_members + self.contrasts.shape[1]
-        self.to_d = (self.contrasts[1:] - self.contrasts[0]).T  # d = v to_d + shift
-        self.shift = np.zeros(n_classes - 1) if offset is None else offset[1:] - offset[0]
+        self.diagonal = np.diag_indices(self.size)
+        # points (eta, v) as those of the rows: u = point @ basis + shift
+        self.basis = block_diag(np.eye(n_members), (self.contrasts[1:] - self.contrasts[0]).T)
+        self.shift = np.zeros(n_members + n_classes - 1)
+        if offset is not None:
+            self.shift[n_members:] = offset[1:] - offset[0]
         self.rows = self.leading = _Rows(scores, codes, weight)
         self.mode = self._mode()
+        self.bend = self._curvature(self.mode, self.rows)
         self.correction: tuple[Array, Array] | None = None
         if n * n_classes > _CELLS:
             some = rng.choice(n, -(-_CELLS // n_classes), replace=False)
             share = weight[some] * (weight.sum() / weight[some].sum())
             self.leading = _Rows(scores[:, some], codes[some], share)
-            constant, bend = (
-                f(self.rows) - f(self.leading)
-                for f in (
-                    lambda rows: np.concatenate(self._slopes(rows, self.mode[None]), axis=1)[0],
-                    lambda rows: self._bend(rows, self.mode),
-                )
-            )
-            self.correction = constant, -bend
+            at = self.mode[None]
+            constant = self._slopes(at, self.rows) - self._slopes(at, self.leading)
+            self.correction = constant, self._curvature(self.mode, self.leading) - self.bend
 
     def exponents(self, x: Array) -> tuple[Array, Array]:
         """Exponents (..., M) and intercepts (..., C)."""
         z, v = x[..., : self.m], x[..., self.m :]
         return self.unit * np.abs(z) ** self.power, v @ self.contrasts.T
 
-    def _value(self, point: Array) -> Array:
-        """(K,) log likelihood of points (eta, v)."""
-        eta, v = point[:, : self.m], point[:, self.m :]
-        return self.rows.value(eta, v @ self.to_d + self.shift)
+    def _slopes(self, point: Array, rows: _Rows) -> Array:
+        """(K, size) gradient of the log likelihood of some rows in (eta, v)."""
+        return rows.slopes(point @ self.basis + self.shift) @ self.basis.T
 
-    def _slopes(self, rows: _Rows, point: Array) -> tuple[Array, Array]:
-        """Gradients of the log likelihood of some rows in eta and in v."""
-        eta, v = point[:, : self.m], point[:, self.m :]
-        of_eta, of_d = rows.slopes(eta, v @ self.to_d + self.shift)
-        return of_eta, of_d @ self.to_d.T
-
-    def _bend(self, rows: _Rows, point: Array) -> Array:
-        """(size, size) minus the Hessian of the log likelihood in (eta, v)."""
-        m = self.m
-        full = rows.curvature(point[:m], point[m:] @ self.to_d + self.shift)
-        out = np.zeros((self.size,) * 2)
-        out[:m, :m] = full[:m, :m]
-        out[:m, m:] = full[:m, m:] @ self.to_d.T
-        out[m:, :m] = out[:m, m:].T
-        out[m:, m:] = self.to_d @ full[m:, m:] @ self.to_d.T
+    def _curvature(self, point: Array, rows: _Rows) -> Array:
+        """(size, size) minus its Hessian at one point."""
+        out: Array = self.basis @ rows.curvature(point @ self.basis + self.shift) @ self.basis.T
         return out
 
     def value(self, x: Array) -> Array:
         """(K,) log density."""
         z, v = x[:, : self.m], x[:, self.m :]
         power = np.abs(z) ** self.power
-        out = self._value(np.concatenate([self.unit * power, v], axis=1))
+        point = np.concatenate([self.unit * power, v], axis=1)
+        out = self.rows.value(point @ self.basis + self.shift)
         out -= power.sum(axis=1) / self.power
         out -= self.precision * np.square(v).sum(axis=1) / 2
         if (tilt := self.power * self.prior.shape - 1) > 0:
@@ -427,8 +412,7 @@ class _Target:
         pull = np.abs(z) ** (self.power - 1)
         point = x.copy()
         point[:, :m] = self.unit * pull * np.abs(z)
-        out = np.empty_like(x)
-        out[:, :m], out[:, m:] = self._slopes(self.leading, point)
+        out = self._slopes(point, self.leading)
         if self.correction is not None:
             constant, bend = self.correction
             out += constant + (point - self.mode) @ bend
@@ -446,12 +430,10 @@ class _Target:
         value = self._loss(point)
         for _ in range(_NEWTON_STEPS):
             eta, v = point[:m], point[m:]
-            of_eta, of_v = self._slopes(self.rows, point[None])
-            gradient = np.concatenate(
-                [self.rate - a / eta - of_eta[0], self.precision * v - of_v[0]]
-            )
-            hessian = self._curvature(point)
-            hessian[range(m), range(m)] += a / eta**2
+            prior = np.concatenate([self.rate - a / eta, self.precision * v])
+            gradient = prior - self._slopes(point[None], self.rows)[0]
+            hessian = self._curvature(point, self.rows)
+            hessian[self.diagonal] += np.r_[a / eta**2, np.full(len(v), self.precision)]
             step = -np.linalg.lstsq(hessian, gradient)[0]
             down = step[:m] < 0
             room = eta[down] / -step[:m][down]
@@ -472,15 +454,9 @@ class _Target:
 
     def _loss(self, point: Array) -> float:
         eta, v = point[: self.m], point[self.m :]
-        fit = self._value(point[None])[0]
+        fit = self.rows.value((point @ self.basis + self.shift)[None])[0]
         prior = self.prior.shape * np.log(eta).sum() - self.rate * eta.sum()
         return float(self.precision * v @ v / 2 - fit - prior)
-
-    def _curvature(self, point: Array) -> Array:
-        """(size, size) of the likelihood and of the intercepts' prior in (eta, v)."""
-        out = self._bend(self.rows, point)
-        out[range(self.m, self.size), range(self.m, self.size)] += self.precision
-        return out
 
     def pairs(self) -> tuple[Array, Array]:
         """(2, P) pairs of members, and how often each is turned.
@@ -488,7 +464,7 @@ class _Target:
         Half of the turns take any pair; half prefer pairs that a turn moves far, in proportion to
         the squared distance: their sum, or less where the rows tell the two members apart.
         """
-        eta, bend = self.mode[: self.m], self._bend(self.rows, self.mode)[: self.m, : self.m]
+        eta, bend = self.mode[: self.m], self.bend
         i, j = pairs = np.array(np.triu_indices(self.m, 1))
         total, told = eta[i] + eta[j], bend[i, i] + bend[j, j] - 2 * bend[i, j]
         reach = total / total.max(initial=0.0) / np.hypot(1, total * np.sqrt(np.maximum(told, 0)))
@@ -501,8 +477,9 @@ class _Target:
         x[:m] = (x[:m] / self.unit) ** (1 / self.power)
         unit = np.ones(self.size)
         unit[:m] = self.unit * self.power * x[:m] ** (self.power - 1)  # d eta / d z
-        curvature = self._curvature(self.mode) * unit * unit[:, None]
-        curvature[range(m), range(m)] += self.power * self.prior.shape / x[:m] ** 2
+        curvature = self.bend * unit * unit[:, None]
+        own = self.power * self.prior.shape / x[:m] ** 2
+        curvature[self.diagonal] += np.r_[own, np.full(len(x) - m, self.precision)]
         return x, np.linalg.pinv(curvature, hermitian=True)
 
 
