@@ -286,7 +286,8 @@ class _Rows:
         own = (scores[:, np.arange(n), codes] - scores[:, :, 0]) @ weight
         self.own = np.concatenate([own, of_class])
         self.blocks: list[tuple[Array, Array]] = []  # (M, (C - 1) n) scores; weights
-        for rows in row_blocks(n, CHAINS * (n_classes - 1)):
+        blocks = row_blocks(n, CHAINS * (n_classes - 1))
+        for rows in blocks if n_classes > 1 else ():  # one class: nothing to tell
             j = (scores[:, rows, 1:] - scores[:, rows, :1]).transpose(0, 2, 1)
             self.blocks.append((np.ascontiguousarray(j).reshape(self.m, -1), weight[rows]))
 
