@@ -12,6 +12,7 @@ from bayesgen.reporting.held_out import HeldOut
 from bayesgen.reporting.parts import Section, Table, number, share, signed
 
 _DOUBTFUL = 8
+_SEEN = 0.005  # of a probability: half of the last digit that is printed
 _REASONS = 3  # features named for a row
 _EXPLAINED = 200  # rows behind the mean contributions
 _TERMS = 2_000_000  # rows x features of an explanation
@@ -35,14 +36,18 @@ def least_certain(held: HeldOut) -> Section:
     reasons, notes = _reasons(held, at, X)
     notes = [*without, *notes]
     documents = [held.document(int(i)) for i in at]
-    rows = []
+    rows: list[list[str]] = []
+    outside: list[str] = []
     for k, i in enumerate(at):
         (a, *others), given = pair[k], held.codes[i]
         cells = [held.name(int(i)), held.labels[given] + ("" if a == given else " (missed)")]
         for c in [a, *others]:
             cell = f"{held.labels[c]} {number(p[k, c], 2)}"
             if ends is not None:
-                cell += f" ({number(ends[k, c, 0], 2)} to {number(ends[k, c, 1], 2)})"
+                low, high = ends[k, c]
+                cell += f" ({number(low, 2)} to {number(high, 2)})"
+                if not low - _SEEN <= p[k, c] <= high + _SEEN:
+                    outside.append(cells[0])
             cells.append(cell)
         rows.append([*cells, reasons[k] or documents[k]])
     head = ["row", "label", "most probable", *(["runner-up"] if p.shape[1] > 1 else []), "reasons"]
@@ -58,6 +63,16 @@ def least_certain(held: HeldOut) -> Section:
         text[0] += (
             f" Of those below, the training rows leave most open for row {rows[widest][0]}: an "
             f"interval of {number(float(width[widest].max()), 2)}."
+        )
+    if held.is_pool and ends is not None:
+        notes.append("A pool's interval is made wider where it would not hold the prediction.")
+    elif outside:
+        notes.append(
+            f"Outside its interval is a probability of row {', '.join(dict.fromkeys(outside))}. "
+            "That is no error: the interval is of p(y | x, parameters), and the prediction counts "
+            "those parameters most under which the row is likely (a ratio of expectations; outside "
+            "in 6 % of the rows of simulated tables). Few training rows, or a row unlike them, are "
+            "the usual cause: see the typicality of the row."
         )
     data = {
         "rows": [

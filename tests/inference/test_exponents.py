@@ -135,6 +135,34 @@ def test_many_exponents_whose_sum_alone_is_known():
     assert found.exponents.std(axis=(0, 1)).min() > total.std()
 
 
+def test_two_members_that_rows_confuse(monkeypatch):
+    """Only the sum of two exponents among nine is known: one run without more draws will do."""
+    monkeypatch.setattr(exponents, "_LONGEST_RUN", 1)
+    rng = np.random.default_rng(1)
+    codes = rng.integers(5, size=800)
+    base = rng.normal(size=(800, 5)) * 2 + 3 * np.eye(5)[codes]
+    noise = 4 * rng.normal(size=(7, 800, 5)) + np.eye(5)[codes]
+    alike = base + 0.1 * rng.normal(size=(2, 800, 5))
+    scores = comparable(np.concatenate([noise[:4], alike, noise[4:]]))
+    found = sample(scores, codes, np.ones(800), ExponentPrior(0.5, 1 / 9, 2.0))
+    one, two = found.exponents[..., 4], found.exponents[..., 5]
+    assert (one + two).std() < 0.3 * (one - two).std()
+    for values in (one, two):
+        assert array_stats.ess(values, chain_axis=0, draw_axis=1) > 600
+    assert worst(found) < 1.01
+
+
+def test_r_hat_is_that_of_arviz():
+    """Of means, of spreads, and where draws repeat."""
+    rng = np.random.default_rng(2)
+    draws = rng.normal(size=(8, 250, 3)).round(1)
+    draws[:4, :, 1] += 0.3
+    draws[:4, :, 2] *= 1.3
+    for j in ([0], [0, 1], [2]):
+        expected = array_stats.rhat(draws[..., j], chain_axis=0, draw_axis=1).max()
+        assert exponents._r_hat(draws[..., j]) == pytest.approx(max(1.0, expected), rel=1e-12)
+
+
 @pytest.mark.parametrize("change", ["weights", "order"])
 def test_rows_of_weight_two_are_rows_given_twice_in_any_order(problem, change):
     scores, codes, _ = problem

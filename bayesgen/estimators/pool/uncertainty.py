@@ -67,8 +67,9 @@ class PoolUncertainty:
         What varies are exponents and intercepts, drawn from their posterior, and the members'
         scores, by their parameters' posteriors as if all members erred together (they learn from
         the same rows, and independent errors would cancel). Each row's draws are shifted in log
-        odds, so that their mean is the prediction; an interval that would not hold it, as few
-        draws of large probability can make a small one, is made wider to do so. It is an interval
+        odds, so that their mean is the prediction. An interval that would still not hold the
+        prediction is made wider, so that a pool's always does; that of a single classifier may
+        not (`GenerativeClassifier.predict_interval`, Notes). It is an interval
         of what the pool may say, no posterior of a model of x: how often it holds the probability
         that made the rows is measured in the documentation (benchmarks, "Pools").
 
