@@ -25,9 +25,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bayesgen.families.names import CLASS
 from bayesgen.numerics.rows import Matrix, has_nan
 from bayesgen.numerics.special import Array, log_gamma_difference, log_softmax
 from bayesgen.posterior.model import ClassModel, log_weights
+from bayesgen.predict.draws import COORDINATES
 
 # ------------------------------------------------------------------------------- class weights
 
@@ -42,12 +44,12 @@ def dirichlet_cgf(alpha: Array) -> WeightCGF:
     )
 
 
-def gamma_cgf(alpha: Array, c: int) -> WeightCGF:
-    """Cgf of the log of one of the independent Gamma variables behind Dirichlet weights.
+def gamma_cgf(alpha: Array) -> WeightCGF:
+    """Cgf of the log of one (1,) of the independent Gamma variables behind Dirichlet weights.
 
     Their sum is common to the classes and cancels from every class probability.
     """
-    return lambda t: log_gamma_difference(alpha[c], t[..., c])
+    return lambda t: log_gamma_difference(alpha[0], t[..., 0])
 
 
 def fixed_cgf(weights: Array) -> WeightCGF:
@@ -66,6 +68,7 @@ def class_weights(model: ClassModel, class_prior: Array | None) -> WeightCGF:
 
 _CALL = 1024  # densities of one class that take as long as one call of a cgf, roughly
 LEAST = 1e-5  # weight of all labels that a mixture leaves out
+OWN = -1  # in place of a label: each class, given that the row is one of it
 _CELLS = 1 << 19  # complex numbers of one temporary: 8 MiB
 
 Part = tuple[Array, Array]  # rows (m,), and s (K,) of points i s on the imaginary axis
@@ -251,14 +254,18 @@ def densities(
     """The variables ``log g_c + log p(x | theta_c)``, g_c the Gamma variable behind a class weight.
 
     Where classes are independent given the data, so are these variables, and their softmax is the
-    vector of class probabilities. With `label`, a position in `classes`, after the rows were seen
-    as that.
+    vector of class probabilities. With `label`, a position in `classes` or `OWN`, after the rows
+    were seen as that.
     """
-    unit, known = np.eye(len(model.alpha))[classes], class_prior
-    weights = [gamma_cgf(model.alpha, c) if known is None else fixed_cgf(known) for c in classes]
-    tilts = [unit[[k]] if k == label else None for k in range(len(classes))]
-    parts = zip(weights, unit, tilts, strict=True)
-    return Densities([Contrast(model.family, X, *part) for part in parts])
+    one, contrasts = np.ones((1, 1)), []
+    for k, c in enumerate(classes):  # each by its own parameters: the cost is linear in C
+        if class_prior is None:
+            weight = gamma_cgf(model.alpha[c : c + 1])
+        else:
+            weight = fixed_cgf(np.asarray(class_prior)[c : c + 1])
+        family, tilt = model.family.at(CLASS, [c]), one if label in (k, OWN) else None
+        contrasts.append(Contrast(family, X, weight, one[0], tilt))
+    return Densities(contrasts)
 
 
 @dataclass(frozen=True)
@@ -280,6 +287,15 @@ def responsibilities(
     joint = model.family.log_predictive(X) + log_weights(weights)
     p: Array = np.exp(log_softmax(joint[:, classes]))
     return p
+
+
+def least_weight(p: Array) -> Array:
+    """(n, 1) of labels with probabilities p (n, C): lighter ones have less than `LEAST` in all."""
+    if p.shape[1] <= COORDINATES:
+        return np.full((len(p), 1), LEAST / p.shape[1])
+    ordered = np.sort(p, axis=1)
+    first = np.minimum((ordered.cumsum(axis=1) < LEAST).sum(axis=1), p.shape[1] - 1)
+    return np.nextafter(ordered[np.arange(len(p)), first], 0.0)[:, None]
 
 
 def seen(model: ClassModel, X: Matrix, c: int) -> tuple[ClassModel, Matrix]:

@@ -19,7 +19,7 @@ from bayesgen.predict.draws import (
     percentile_error,
     replicates,
 )
-from bayesgen.predict.interval.contrast import LEAST, responsibilities, seen
+from bayesgen.predict.interval.contrast import LEAST, least_weight, responsibilities, seen
 from bayesgen.predict.interval.request import IntervalRequest
 
 _FEWEST = 32  # draws of one label in one replicate
@@ -77,7 +77,7 @@ def _given_row(
     each = n_draws // REPLICATES
     p = responsibilities(model, X, classes, class_prior)
     for row in range(X.shape[0]):
-        labels = np.flatnonzero(p[row] > LEAST / len(classes))
+        labels = np.flatnonzero(p[row] > least_weight(p[[row]])[0])
         parts, weights = [], []
         for k in labels:
             own, x = seen(model, X[[row]], int(classes[k]))

@@ -25,7 +25,7 @@ from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel, log_weights
 from bayesgen.predict.draws import QuasiGenerator
-from bayesgen.predict.interval.contrast import Densities, densities
+from bayesgen.predict.interval.contrast import OWN, Densities, densities
 from bayesgen.predict.interval.cumulants import (
     Cumulants,
     cornish_fisher_applies,
@@ -143,7 +143,8 @@ class Joints:
     def expanded(self, n_points: int, rows: slice | Array, label: int | None = None) -> Law | None:
         """Some rows by Cornish and Fisher's expansions; None if their classes share more.
 
-        Given the row too where `label` is a position in `classes`.
+        Given the row too where `label` is a position in `classes`, or `OWN`: each class as if the
+        row were one of it.
         """
         points = self.points(n_points)
         z = np.ascontiguousarray(points.standard_normal((n_points, len(self.classes))).T)
@@ -174,10 +175,13 @@ class Joints:
             each = [cumulants(c) for c in found.contrasts]
             out = Cumulants(*(np.stack(f, axis=1) for f in zip(*each, strict=True)))
         elif self.closed is None:  # the label changes nothing of the other classes
-            own = cumulants(self._densities(self.X, np.array([label]), label).contrasts[0])
+            which = np.arange(len(self.classes)) if label == OWN else np.array([label])
+            own = [cumulants(c) for c in self._densities(self.X, which, label).contrasts]
             out = Cumulants(*(f.copy() for f in self._cumulants(None)))
-            for column, value in zip(out, own, strict=True):
-                column[:, label] = value
+            for k, column in enumerate(out):
+                column[:, which] = np.stack([each[k] for each in own], axis=1)
+        elif label == OWN:
+            out = standardised(self._closed_form(1) + self._weight_cumulants(label)[:, None])
         else:
             k = self._closed_form(0) + self._weight_cumulants(label)[:, None]
             if label is not None:
@@ -205,7 +209,7 @@ class Joints:
             out = np.zeros((5, len(self.classes)))
             out[0] = log_weights(np.asarray(self.class_prior, dtype=np.float64)[self.classes])
             return out
-        seen = np.zeros(len(self.classes))
+        seen = np.full(len(self.classes), float(label == OWN))
         if label is not None:
             seen[label] = 1.0
         return log_gamma_derivatives(self.model.alpha[self.classes] + seen)
@@ -231,8 +235,17 @@ class Joints:
 
     # -- by inversion ------------------------------------------------------------------------
 
-    def inverted(self, n_points: int, rows: slice | Array, label: int | None = None) -> Law:
-        """Some rows by inversion of the characteristic functions."""
+    def inverted(
+        self,
+        n_points: int,
+        rows: slice | Array,
+        label: int | None = None,
+        which: Array | None = None,
+    ) -> Law:
+        """Some rows by inversion of the characteristic functions; `label` as in `expanded`.
+
+        Where it is `OWN`, only the classes `which` are given the row, and the others are not.
+        """
         key = ("inverted", n_points, rows.tobytes() if isinstance(rows, np.ndarray) else repr(rows))
         if key not in self.known:
             for old in [k for k in self.known if isinstance(k, tuple) and k[0] == "inverted"]:
@@ -240,8 +253,8 @@ class Joints:
             self.known[key] = self._inverted(n_points, rows, np.arange(len(self.classes)), None)
         law: Law = self.known[key]
         if label is not None:  # which changes nothing of the other classes
-            own = self._inverted(n_points, rows, np.array([label]), label)
-            law = _with_class(law, own, label)
+            which = np.array([label]) if which is None else which
+            law = _with_classes(law, self._inverted(n_points, rows, which, label), which)
         return law._replace(varies=law.varies.all(axis=1), good=law.good.all(axis=1))
 
     def _inverted(self, n_points: int, rows: slice | Array, which: Array, label: int | None) -> Law:
@@ -262,15 +275,16 @@ class Joints:
         length = 0
         for group in invert(found, k, np.flatnonzero(varies)):
             good[group.rows] = group.error <= _WORST
-            for c in np.unique(group.rows // n):  # rows of a class share their points
-                for _, part in group.part(group.rows // n == c).blocks(16 * group.phi.shape[1]):
-                    own, table = part.rows, part.table()
-                    draws[own[:, None], order[c]] = table.quantile(u[c, order[c]])
-                    width = table.cdf.shape[1] - 1
-                    first[own] = np.arange(len(own)) * width + length
-                    size[own], start[own], spacing[own] = width, table.start, table.spacing
-                    tables.append(table)
-                    length += len(own) * width
+            for _, part in group.blocks(16 * group.phi.shape[1]):
+                own, table = part.rows, part.table()
+                at = order[own // n]  # rows of a class share their points
+                found_at = table.quantile(np.take_along_axis(u[own // n], at, axis=1))
+                draws[own[:, None], at] = found_at
+                width = table.cdf.shape[1] - 1
+                first[own] = np.arange(len(own)) * width + length
+                size[own], start[own], spacing[own] = width, table.start, table.spacing
+                tables.append(table)
+                length += len(own) * width
         cells = [cubics(t.cdf, t.pdf * t.spacing[:, None]).reshape(-1, 4) for t in tables]
         fields = draws, first, np.maximum(size, 1), start, spacing, good
         draws, first, size, start, spacing, good = (
@@ -283,16 +297,16 @@ class Joints:
 
     def _densities(self, X: Matrix, which: Array, label: int | None) -> Densities:
         """Of `which` of the classes."""
-        found = densities(self.model, X, self.classes, self.class_prior, label)
-        return Densities([found.contrasts[k] for k in which])
+        here = label if label in (None, OWN) else int(np.flatnonzero(which == label)[0])
+        return densities(self.model, X, self.classes[which], self.class_prior, here)
 
 
-def _with_class(law: Law, own: Law, k: int) -> Law:
-    """The law with `own`, of one class, in place of class k."""
+def _with_classes(law: Law, own: Law, which: Array) -> Law:
+    """The law with `own`, of the classes `which`, in their place."""
 
     def put(name: str, value: Array) -> Array:
         out: Array = getattr(law, name).copy()
-        out[:, k] = value[:, 0]
+        out[:, which] = value
         return out
 
     of_class = {name: getattr(own, name) for name in _BY_CLASS} | {
