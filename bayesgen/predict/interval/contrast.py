@@ -289,12 +289,12 @@ def responsibilities(
     return p
 
 
-def least_weight(p: Array) -> Array:
-    """(n, 1) of labels with probabilities p (n, C): lighter ones have less than `LEAST` in all."""
+def least_weight(p: Array, total: float = LEAST) -> Array:
+    """(n, 1) of labels with probabilities p (n, C): lighter ones have less than `total` in all."""
     if p.shape[1] <= COORDINATES:
-        return np.full((len(p), 1), LEAST / p.shape[1])
+        return np.full((len(p), 1), total / p.shape[1])
     ordered = np.sort(p, axis=1)
-    first = np.minimum((ordered.cumsum(axis=1) < LEAST).sum(axis=1), p.shape[1] - 1)
+    first = np.minimum((ordered.cumsum(axis=1) < total).sum(axis=1), p.shape[1] - 1)
     return np.nextafter(ordered[np.arange(len(p)), first], 0.0)[:, None]
 
 

@@ -65,6 +65,7 @@ _ROUTES: dict[str, tuple[str, ...]] = {
 _OF_AVERAGES = _ROUTES | {"auto": ()}  # over structures, which are slow to invert
 _BLOCK = 2048  # rows
 _FEW_LABELS = 8  # of each of which the law is made; of more, each class given its own alone
+_LIGHT = 1e-3  # probability, in all, of classes that are never inverted where there are many
 _STEPS = 16 * POINTS["expanded"]  # of one class of a row, under one label
 _CELLS = 1 << 20  # numbers of one array: 8 MiB
 _NAMES = "U14"
@@ -207,7 +208,7 @@ def class_probability_intervals(
     """
     n, n_classes = X.shape[0], len(model.alpha)
     labels = min(n_classes, _FEW_LABELS) if request.given == "training and row" else 1
-    steps = _STEPS * n * n_classes * labels
+    steps = _STEPS * n * n_classes * labels * (4 if n_classes > COORDINATES else 1)
     source = _Source(model, request, class_prior, rng, n_draws, steps)
     parts = [Ends.empty(0, n_classes)]
     for start in range(0, n, _BLOCK):
@@ -313,7 +314,10 @@ class _Source:
         alone = KINDS[self.request.kind].invariant and joints.shared is None
         with_row, method = self.request.given == "training and row", self.request.method
         weights = self.label_weights(joints) if with_row else np.ones((len(left), 1))
-        for route in (_OF_AVERAGES if is_average(self.model.family) else _ROUTES)[method]:
+        routes = (_OF_AVERAGES if is_average(self.model.family) else _ROUTES)[method]
+        mixed = method == "auto" and joints.shared is None and len(classes) > COORDINATES
+        heavy = self.label_weights(joints, _LIGHT) > 0 if mixed else weights
+        for route in routes[1:] if mixed else routes:
             expanded, rows, left = route == "cornish-fisher", left, left[:0]
             if not expanded and not joints.independent[rows].all():
                 left = rows
@@ -332,13 +336,15 @@ class _Source:
                 block //= 2  # temporaries of NumPy fit the cache
             step = max(1, block // cells)
             for part in np.split(rows, np.arange(step, len(rows), step)):
+                given = [int(k) for k in labels] if with_row else [None]
+                given, weight = [None, OWN] if many else given, weights[np.ix_(part, labels)]
                 if many:
-                    given = (size, part, OWN) if expanded else (size, part, OWN, labels)
-                    found = [law_of(size, part), law_of(*given)]
                     weight = np.ones((len(part), 2))
-                else:
-                    found = [law_of(size, part, int(k) if with_row else None) for k in labels]
-                    weight = weights[np.ix_(part, labels)]
+                some_heavy = heavy[part].any(axis=0)
+                found = (
+                    joints.mixed(size, part, some_heavy, k) if mixed else law_of(size, part, k)
+                    for k in given
+                )
                 laws = [law for law in found if law is not None]
                 if not laws:  # the route is not for this family
                     left = np.append(left, part)
@@ -353,7 +359,7 @@ class _Source:
                         mixture = Mixture.of_labels(weights[part[use]], *some, joints.compiled)
                     else:
                         mixture = Mixture(weight[use][..., None], some, joints.compiled)
-                    least = EXPANDED_ERROR if expanded else 0.0
+                    least = EXPANDED_ERROR if expanded or mixed else 0.0
                     low, high, error = mixture.intervals(self.request, least)
                     if expanded:
                         error[~good[use]] = np.nan
@@ -363,10 +369,10 @@ class _Source:
             out.put(left, self.by_draws(X[left], classes))
         return out
 
-    def label_weights(self, joints: Joints) -> Array:
-        """(n, C) of the labels that rows may have; 0 for those that matter little."""
+    def label_weights(self, joints: Joints, total: float = LEAST) -> Array:
+        """(n, C) of the labels that rows may have; 0 for those that have less than `total`."""
         p = responsibilities(self.model, joints.X, joints.classes, self.class_prior)
-        p = np.where(p > least_weight(p), p, 0.0)
+        p = np.where(p > least_weight(p, total), p, 0.0)
         return p / p.sum(axis=1, keepdims=True)
 
     def by_draws(self, X: Matrix, classes: Array) -> Ends:

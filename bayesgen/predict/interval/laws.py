@@ -32,6 +32,7 @@ from bayesgen.predict.interval.cumulants import (
     cumulants,
     expansion,
     of_difference,
+    skewed,
     standardised,
 )
 from bayesgen.predict.interval.inversion import Table, invert
@@ -39,7 +40,7 @@ from bayesgen.predict.interval.inversion import Table, invert
 POINTS = {"expanded": 256, "shared": 1024, "auto": 1024, "exact": 4096}
 _WORST = 1e-5  # error of an inverted margin that still counts as exact
 _REACH, _CELLS = 6.0, 64  # of the table of an expansion: standard deviations, and cells
-_BY_CLASS = "draws", "first", "size", "start", "spacing", "varies", "good"
+_BY_CLASS = "draws", "loc", "scale", "first", "size", "start", "spacing", "varies", "good"
 _TRUSTED = 3.0  # normal quantiles beyond which an expansion goes on as a straight line
 
 
@@ -146,18 +147,47 @@ class Joints:
         Given the row too where `label` is a position in `classes`, or `OWN`: each class as if the
         row were one of it.
         """
-        points = self.points(n_points)
-        z = np.ascontiguousarray(points.standard_normal((n_points, len(self.classes))).T)
         if self.shared is not None:
+            # the points of the variances come after those of the classes
+            points = self.points(n_points)
+            points.standard_normal((n_points, len(self.classes)))
             k, loc, scale = self._given_variances(points, n_points, rows, label)
         elif self.independent.all():
             k = Cumulants(*(f[rows] for f in self._cumulants(label)))
             loc, scale = k.mean[..., None], k.sd[..., None]
         else:
             return None
-        g = expansion(k.skewness, k.kurtosis, k.fifth)
-        varies = (k.sd > 0).all(axis=1)
-        good = cornish_fisher_applies(k).all(axis=1) & varies
+        law = self._of_expansions(n_points, k, loc, scale)
+        varies = law.varies.all(axis=1)
+        return law._replace(varies=varies, good=law.good.all(axis=1) & varies)
+
+    def mixed(
+        self, n_points: int, rows: slice | Array, heavy: Array, label: int | None = None
+    ) -> Law:
+        """Some rows of very many classes, which are independent: each by what it needs.
+
+        Expansions where they are good; of the others inversion, if a class is `heavy` (C,), and a
+        Gamma variable with its first three cumulants if it is not.
+        """
+        k = Cumulants(*(f[rows] for f in self._cumulants(label)))
+        law = self._of_expansions(n_points, k, k.mean[..., None], k.sd[..., None], skewed)
+        unknown = ~(k.error < np.inf)
+        which = np.flatnonzero((~law.good & (heavy | unknown)).any(axis=0))
+        law.good[:] = law.varies
+        if len(which):
+            law = _with_classes(law, self._inverted(n_points, rows, which, label), which)
+        return law._replace(varies=law.varies.all(axis=1), good=law.good.all(axis=1))
+
+    def _of_expansions(
+        self, n_points: int, k: Cumulants, loc: Array, scale: Array, other: Any = None
+    ) -> Law:
+        """By expansions of `k`, or `other` where they are not good; varies and good are (n, C)."""
+        normal = self.points(n_points).standard_normal((n_points, len(self.classes)))
+        z, g = np.ascontiguousarray(normal.T), expansion(k.skewness, k.kurtosis, k.fifth)
+        varies = k.sd > 0
+        good = cornish_fisher_applies(k) & varies
+        if other is not None:
+            g = np.where(good[..., None], g, other(k.skewness))
         first = _CELLS * np.arange(k.mean.size).reshape(k.mean.shape)
         size, start, width = (
             np.full(k.mean.shape, v) for v in (_CELLS, -_REACH, 2 * _REACH / _CELLS)
@@ -240,12 +270,8 @@ class Joints:
         n_points: int,
         rows: slice | Array,
         label: int | None = None,
-        which: Array | None = None,
     ) -> Law:
-        """Some rows by inversion of the characteristic functions; `label` as in `expanded`.
-
-        Where it is `OWN`, only the classes `which` are given the row, and the others are not.
-        """
+        """Some rows by inversion of the characteristic functions; `label` as in `expanded`."""
         key = ("inverted", n_points, rows.tobytes() if isinstance(rows, np.ndarray) else repr(rows))
         if key not in self.known:
             for old in [k for k in self.known if isinstance(k, tuple) and k[0] == "inverted"]:
@@ -253,7 +279,7 @@ class Joints:
             self.known[key] = self._inverted(n_points, rows, np.arange(len(self.classes)), None)
         law: Law = self.known[key]
         if label is not None:  # which changes nothing of the other classes
-            which = np.array([label]) if which is None else which
+            which = np.arange(len(self.classes)) if label == OWN else np.array([label])
             law = _with_classes(law, self._inverted(n_points, rows, which, label), which)
         return law._replace(varies=law.varies.all(axis=1), good=law.good.all(axis=1))
 
@@ -297,7 +323,9 @@ class Joints:
 
     def _densities(self, X: Matrix, which: Array, label: int | None) -> Densities:
         """Of `which` of the classes."""
-        here = label if label in (None, OWN) else int(np.flatnonzero(which == label)[0])
+        here = label
+        if label is not None and label != OWN:
+            here = next(iter(np.flatnonzero(which == label)), None)
         return densities(self.model, X, self.classes[which], self.class_prior, here)
 
 
