@@ -263,8 +263,9 @@ def densities(
             weight = gamma_cgf(model.alpha[c : c + 1])
         else:
             weight = fixed_cgf(np.asarray(class_prior)[c : c + 1])
-        family, tilt = model.family.at(CLASS, [c]), one if label in (k, OWN) else None
-        contrasts.append(Contrast(family, X, weight, one[0], tilt))
+        blocks = [block.family.at(CLASS, [c]) for block in model.family.blocks()]
+        tilt = one if label in (k, OWN) else None
+        contrasts.append(Contrast(model.family.with_blocks(blocks), X, weight, one[0], tilt))
     return Densities(contrasts)
 
 

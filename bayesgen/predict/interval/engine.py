@@ -25,9 +25,9 @@ from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel
+from bayesgen.predict.draws import COORDINATES
 from bayesgen.predict.interval.against_rest import ERROR as EXPANDED_ERROR
 from bayesgen.predict.interval.against_rest import Mixture
-from bayesgen.predict.draws import COORDINATES
 from bayesgen.predict.interval.contrast import (
     LEAST,
     OWN,

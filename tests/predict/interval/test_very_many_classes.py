@@ -86,12 +86,12 @@ def test_cost_is_linear_in_the_classes(given, monkeypatch):
         laws, "invert", lambda f, k, at: (inverted.append(len(at)), invert(f, k, at))[1]
     )
     found = {}
-    for n_classes in (100, 200):
+    for n_classes in (100, 400):
         cells.clear()
         inverted.clear()
         model, X = case("poisson", 3, 4, n_classes=n_classes, new=1)
         class_probability_intervals(model, X, IntervalRequest(0.8, "eti", "auto", given))
         found[n_classes] = sum(cells), sum(inverted)
-    assert found[200][1] <= 2 * 200
+    assert found[400][1] <= 2 * 400
     one, two = (cells / inverted for cells, inverted in found.values())
-    assert two < 1.5 * one  # what an inversion takes does not grow with the classes
+    assert two < 2 * one  # what an inversion takes does not grow with the classes
