@@ -10,7 +10,7 @@ compared:
   mean log-odds that `explain` divides, rows that `simulate` makes, covariances; expectations
   (`plug_ins`);
 - without a sampler (`coherence`): the densities with each other, the evidence by the chain rule,
-  leave-one-out by refits, merged halves, contributions. An error of the closed form that is too
+  leave-one-out and typicality by refits, merged halves, contributions. An error of the closed form that is too
   small for a sampler to see on many rows shows there to many digits. So do the maxima of the
   likelihood and of the posterior density, and the class weights (`plug_ins`).
 """
@@ -184,9 +184,9 @@ def validate(
     `typicality` with fits without the row, merged halves with the whole, sums of contributions,
     estimates by ``"mle"`` and ``"map"``.
 
-    *Not* compared: prediction sets, `predict_uncertainty`, intervals of contributions, relevance and mutual information, label
-    shift, files and streams; nor the model itself: `bg.compare_models` and predictive checks ask
-    whether it fits the rows.
+    *Not* compared: prediction sets, `predict_uncertainty`, intervals of contributions, relevance
+    and mutual information, label shift, files and streams; nor the model itself:
+    `bg.compare_models` and predictive checks ask whether it fits the rows.
 
     Parameters
     ----------
@@ -566,9 +566,8 @@ def _of_rows(fitted: Any, data: _Data, few: Array) -> list[_Exact]:
         some = _safe_indexing(data.X, at), fitted.classes_[data.codes[at]]
         given = some if data.weight is None else (*some, data.weight[at])
         found = fitted.typicality(some[0], given, partial=True)
-        return coherence.typical(
-            found["by_class"].values, found["overall"].values, prior, *rows, at
-        )
+        values = found["by_class"].values, found["overall"].values
+        return coherence.typical(*values, prior, *rows, at)
 
     def contributions() -> str:
         own = _safe_indexing(data.X, few)
