@@ -309,7 +309,7 @@ def add_weighted(
             for field, value in zip(table, (gap + tail, np.full_like(z, tail), z), strict=True):
                 field[:, column] = value
         variable = f"{100 * _PROB:.0f} % interval given the row" + f", {source}" * (source != NUTS)
-        into.add(variable, places, Agreement(*table, own.ess), source=source)
+        into.add(variable, places, Agreement(table[0], table[1], table[2], own.ess), source=source)
 
 
 def _beyond(draws: Array, ends: Array) -> Array:

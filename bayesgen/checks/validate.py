@@ -10,9 +10,9 @@ compared:
   mean log-odds that `explain` divides, rows that `simulate` makes, covariances; expectations
   (`plug_ins`);
 - without a sampler (`coherence`): the densities with each other, the evidence by the chain rule,
-  leave-one-out and typicality by refits, merged halves, contributions. An error of the closed form that is too
-  small for a sampler to see on many rows shows there to many digits. So do the maxima of the
-  likelihood and of the posterior density, and the class weights (`plug_ins`).
+  leave-one-out and typicality by refits, merged halves, contributions. An error of the closed form
+  that is too small for a sampler to see on many rows shows there to many digits. So do the maxima
+  of the likelihood and of the posterior density, and the class weights (`plug_ins`).
 """
 
 import warnings

@@ -333,14 +333,14 @@ def test_what_could_not_be_checked_is_said(monkeypatch):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_intervals_that_do_not_use_the_row_are_refused(n_classes, monkeypatch):
+def test_intervals_given_a_row_of_the_wrong_label_are_refused(n_classes, monkeypatch):
     from bayesgen.predict.interval import engine
 
     Exact(monkeypatch)
     y = Y[:7].copy()
     y[2::3] = "c" if n_classes == 3 else y[2::3]
     right, many = engine.log_odds, engine._Source.label_weights
-    monkeypatch.setattr(engine, "log_odds", lambda *args: right(*args[:5]))
+    monkeypatch.setattr(engine, "log_odds", lambda *args: right(*args[:5], args[2:3]))
     monkeypatch.setattr(
         engine._Source, "label_weights", lambda *args: np.ones_like(many(*args)) / n_classes
     )

@@ -45,12 +45,14 @@ class Mixture:
     compiled: bool = False
 
     @classmethod
-    def of_labels(cls, weight: Array, plain: Law, own: Law, compiled: bool) -> Self:
+    def of_labels(cls, weight: Array, laws: Sequence[Law], compiled: bool) -> Self:
         """The mixture over many labels of weights (n, C), in two components.
 
-        Of a class c: it is the label itself, and `own` its law, no other's is changed; or another
-        is, drawn for each point anew. A label changes the law of its class alone.
+        `laws` are the plain one, and that of each class given that it is the label; a label changes
+        the law of its class alone. Of a class c: it is the label itself, or another is, which is
+        drawn for each point anew.
         """
+        plain, own = laws
         n, _, n_points = plain.draws.shape
         out = cls(np.stack([weight, 1 - weight], axis=1), [own, plain], compiled)
         upto = np.cumsum(weight, axis=1)
@@ -68,7 +70,7 @@ class Mixture:
         before = upto[row, label] - weight[row, label]
         p = v * (1 - weight[row, label])
         other = labels(p + np.where(p >= before, weight[row, label], 0.0))  # for class `label`
-        rest = []
+        rest: list[Array] = []
         for k in (label, other):
             moved = plain.draws.copy()
             moved[row, k, point] = own.draws[row, k, point]

@@ -336,8 +336,10 @@ class _Source:
                 block //= 2  # temporaries of NumPy fit the cache
             step = max(1, block // cells)
             for part in np.split(rows, np.arange(step, len(rows), step)):
-                given = [int(k) for k in labels] if with_row else [None]
-                given, weight = [None, OWN] if many else given, weights[np.ix_(part, labels)]
+                given: list[int | None] = [None, OWN] if many else [None]
+                if with_row and not many:
+                    given = labels.tolist()
+                weight = weights[np.ix_(part, labels)]
                 if many:
                     weight = np.ones((len(part), 2))
                 some_heavy = heavy[part].any(axis=0)
@@ -356,7 +358,7 @@ class _Source:
                 if use.any():
                     some = laws if use.all() else [law.part(use) for law in laws]
                     if many:
-                        mixture = Mixture.of_labels(weights[part[use]], *some, joints.compiled)
+                        mixture = Mixture.of_labels(weights[part[use]], some, joints.compiled)
                     else:
                         mixture = Mixture(weight[use][..., None], some, joints.compiled)
                     least = EXPANDED_ERROR if expanded or mixed else 0.0

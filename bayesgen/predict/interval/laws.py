@@ -325,7 +325,7 @@ class Joints:
         """Of `which` of the classes."""
         here = label
         if label is not None and label != OWN:
-            here = next(iter(np.flatnonzero(which == label)), None)
+            here = which.tolist().index(label) if label in which else None
         return densities(self.model, X, self.classes[which], self.class_prior, here)
 
 
