@@ -7,7 +7,7 @@ same names as ordinary imports.
 
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+from bayesgen.version import __version__ as __version__
 
 __all__ = [
     "AnDE",

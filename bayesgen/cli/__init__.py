@@ -73,7 +73,7 @@ for command in commands:
 
 def _version(value: bool) -> None:
     if value:
-        from bayesgen import __version__
+        from bayesgen.version import __version__
 
         typer.echo(f"bayesgen {__version__}")
         raise typer.Exit

@@ -295,7 +295,7 @@ def provenance(
     from datetime import UTC, datetime
     from importlib.metadata import version
 
-    from bayesgen import __version__
+    from bayesgen.version import __version__
 
     out: dict[Hashable, Any] = {
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -99,7 +99,8 @@ def load(path: str | os.PathLike[str], **arguments: Any) -> GenerativeClassifier
     True
     """
     fit, state, draws = storage.read(path)
-    estimators: dict[str, Any] = {e.__name__: e for e in (*ESTIMATORS, LogLinearPool)}
+    singles: dict[str, Any] = {e.__name__: e for e in ESTIMATORS}
+    estimators = {**singles, LogLinearPool.__name__: LogLinearPool}
     name, unsaved = state.get("estimator"), state.get("unsaved", [])
     if not isinstance(name, str) or name not in estimators:
         raise ValueError(
@@ -119,7 +120,7 @@ def load(path: str | os.PathLike[str], **arguments: Any) -> GenerativeClassifier
         parameters = json_values.arguments_from_json(state["parameters"])
         found: Any = estimators[name](**(parameters | arguments))
         if isinstance(found, LogLinearPool):
-            return found._load(fit, state, draws)
+            return found._load(fit, state, draws, singles)
         found.fitted_ = found.__bayesgen_load__(fit, state, draws)
         clf: GenerativeClassifier = found
         return clf

@@ -25,23 +25,15 @@ from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.training import Training
 from bayesgen.predict.left_out import LeftOut
+from bayesgen.version import __version__
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
-def package_version() -> str:
-    """Of bayesgen."""
-    from bayesgen import __version__
-
-    return __version__
-
-
 def refuse_subclass(clf: Any) -> None:
     """Raise TypeError for a classifier whose file `bayesgen.load` would not know."""
-    from bayesgen.estimators import ESTIMATORS
-
-    if type(clf) not in ESTIMATORS:
+    if type(clf).__module__.partition(".")[0] != "bayesgen":
         raise TypeError(
             f"model files hold classifiers of bayesgen, and {type(clf).__name__} is a class of "
             "your own, which bayesgen.load does not know: pickle it"
@@ -75,7 +67,7 @@ def record(
     }
     state = {
         "estimator": type(clf).__name__,
-        "version": package_version(),
+        "version": __version__,
         "parameters": parameters,
         "unsaved": [name for name in absent if getattr(clf, name) is not None],
         "classes": json_values.labels_to_json(fitted.classes),

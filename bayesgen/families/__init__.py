@@ -8,7 +8,6 @@ family is written with, loaded on first use::
 """
 
 import importlib
-import pkgutil
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
@@ -27,7 +26,7 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
     from bayesgen.families.conjugate.normal_forest import NormalForest
     from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
     from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
-    from bayesgen.families.contract import ConjugateFamily, Family, Stats, Theta
+    from bayesgen.families.contract import ConjugateFamily, Family, Stats, Theta, registry
     from bayesgen.families.errors import (
         MissingCapabilityError,
         NotLinearError,
@@ -89,10 +88,9 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
         "registry",
     ]
 
-_FOLDERS = ("conjugate", "sampled", "approximate")
 # what a family is written with, by module; NumPy is imported when the first of them is asked for
 _WRITTEN_WITH = {
-    "contract": ("ConjugateFamily", "Family", "Stats", "Theta"),
+    "contract": ("ConjugateFamily", "Family", "Stats", "Theta", "registry"),
     "errors": (
         "MissingCapabilityError",
         "NotLinearError",
@@ -105,31 +103,15 @@ _WRITTEN_WITH = {
 }
 
 
-def registry() -> "dict[str, type[Family]]":
-    """{class name: class} of every family in these folders, sorted by file name."""
-    from bayesgen.families.contract import Family
-
-    found: dict[str, type[Family]] = {}
-    for folder in _FOLDERS:
-        package = importlib.import_module(f"{__name__}.{folder}")
-        for module in sorted(m.name for m in pkgutil.iter_modules(package.__path__)):
-            home = f"{package.__name__}.{module}"
-            for name, value in vars(importlib.import_module(home)).items():
-                if (
-                    isinstance(value, type)
-                    and issubclass(value, Family)
-                    and (value.__module__ + ".").startswith(home + ".")
-                ):
-                    found[name] = value
-    return found
-
-
 if not TYPE_CHECKING:  # a module with __getattr__ has every name, misspelt ones included
 
     def __getattr__(name):
         for home, names in _WRITTEN_WITH.items():
             if name in names:
                 return getattr(importlib.import_module(f"{__name__}.{home}"), name)
-        if not name.startswith("_") and (family := registry().get(name)):
-            return family
+        if not name.startswith("_"):
+            from bayesgen.families.contract import registry
+
+            if family := registry().get(name):
+                return family
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

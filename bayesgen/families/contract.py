@@ -21,6 +21,8 @@ A family without closed forms implements `Family` alone. What else it may offer:
 """
 
 import abc
+import importlib
+import pkgutil
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,6 +38,7 @@ from bayesgen.numerics.rows import Matrix, remainder, row_blocks
 from bayesgen.numerics.special import Array
 
 Theta = Mapping[str, Array]
+_FOLDERS = ("conjugate", "sampled", "approximate")
 
 
 @dataclass(frozen=True, eq=False)
@@ -333,3 +336,20 @@ class ConjugateFamily(Family):
                     "parameter that the classes share; give all classes one prior"
                 )
         return self.at(CLASS, [0])
+
+
+def registry() -> dict[str, type[Family]]:
+    """{class name: class} of every family in the folders of families, sorted by file name."""
+    found: dict[str, type[Family]] = {}
+    for folder in _FOLDERS:
+        package = importlib.import_module(f"bayesgen.families.{folder}")
+        for module in sorted(m.name for m in pkgutil.iter_modules(package.__path__)):
+            home = f"{package.__name__}.{module}"
+            for name, value in vars(importlib.import_module(home)).items():
+                if (
+                    isinstance(value, type)
+                    and issubclass(value, Family)
+                    and (value.__module__ + ".").startswith(home + ".")
+                ):
+                    found[name] = value
+    return found

@@ -5,9 +5,9 @@ import sys
 from datetime import UTC, datetime
 from importlib import metadata
 
-from bayesgen.estimators.saving import package_version
 from bayesgen.reporting.held_out import HeldOut
 from bayesgen.reporting.parts import Section, Table, count, share
+from bayesgen.version import __version__
 
 
 def reproduction(held: HeldOut, left_out: list[str], seconds: float) -> Section:
@@ -39,7 +39,7 @@ def reproduction(held: HeldOut, left_out: list[str], seconds: float) -> Section:
 
 def _version(name: str) -> str:
     if name == "bayesgen":
-        return package_version()
+        return __version__
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

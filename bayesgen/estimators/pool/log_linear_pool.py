@@ -454,10 +454,14 @@ class LogLinearPool(
         storage.write(path, *record(self))
 
     def _load(
-        self, fit: "xr.Dataset", state: Mapping[str, Any], groups: Mapping[str, "xr.Dataset"]
+        self,
+        fit: "xr.Dataset",
+        state: Mapping[str, Any],
+        groups: Mapping[str, "xr.Dataset"],
+        known: Mapping[str, Any],
     ) -> Self:
-        """Fill a new instance from a model file."""
-        read_record(self, fit, state, groups)
+        """Fill a new instance from a model file; `known` are the classes of members."""
+        read_record(self, fit, state, groups, known)
         return self
 
     def __sklearn_tags__(self) -> Tags:

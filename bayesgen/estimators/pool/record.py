@@ -9,11 +9,12 @@ from bayesgen.datatree.names import LEAVE_ONE_OUT, MEMBER_RANKS
 from bayesgen.encoding.selection import Selection
 from bayesgen.encoding.views import TableView
 from bayesgen.estimators.pool.members import Member
-from bayesgen.estimators.saving import package_version, refuse_subclass
+from bayesgen.estimators.saving import refuse_subclass
 from bayesgen.inference.exponents import ExponentPrior, Exponents
 from bayesgen.io import json_values
 from bayesgen.predict.left_out import LeftOut
 from bayesgen.predict.member_ranks import MemberRanks
+from bayesgen.version import __version__
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -68,7 +69,7 @@ def record(pool: "LogLinearPool") -> tuple["xr.Dataset", dict[str, Any], dict[st
     }
     state = {
         "estimator": type(pool).__name__,
-        "version": package_version(),
+        "version": __version__,
         "parameters": parameters,
         "unsaved": [],
         "auto": isinstance(pool.members, str),
@@ -92,11 +93,9 @@ def read_record(
     fit: "xr.Dataset",
     state: Mapping[str, Any],
     groups: Mapping[str, "xr.Dataset"],
+    known: Mapping[str, Any],
 ) -> None:
-    """Fill a new pool from a model file."""
-    from bayesgen.estimators import ESTIMATORS
-
-    known = {estimator.__name__: estimator for estimator in ESTIMATORS}
+    """Fill a new pool from a model file; `known` are the classes that a member may be of."""
     pool.classes_ = json_values.labels_from_json(state["classes"])
     members = []
     for k, entry in enumerate(state["members"]):

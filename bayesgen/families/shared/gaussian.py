@@ -75,7 +75,7 @@ def gaussian_information(mu: Array, sigma2: Array, weights: Array) -> Array:
     steps = np.arange(-12.0, 13.0)
     use = weights > 0
     mu, sd, pi = mu[use], np.sqrt(sigma2[use]), weights[use]
-    own = pi @ (0.5 * np.log(2 * np.pi * np.e) + np.log(sd))
+    own = pi @ (0.5 * (1 + np.log(2 * np.pi)) + np.log(sd))
     out = np.empty(mu.shape[1])
     for columns in row_blocks(mu.shape[1], len(pi) ** 2 * len(steps) * len(nodes)):
         m, s = mu[:, columns, None], sd[:, columns, None]

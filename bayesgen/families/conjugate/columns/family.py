@@ -12,7 +12,7 @@ import numpy as np
 
 from bayesgen.families.capabilities import ThetaDensity, require
 from bayesgen.families.conjugate.columns.products import product
-from bayesgen.families.contract import Block, ConjugateFamily, Stats, Theta
+from bayesgen.families.contract import Block, ConjugateFamily, Stats, Theta, registry
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CLASS
 from bayesgen.families.shared.densities import log_product
@@ -268,8 +268,6 @@ class Columns(ConjugateFamily):
     @classmethod
     def from_parts(cls, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> Self:
         """Inverse of `arrays` and `settings`; the block's class is looked up in the folder."""
-        from bayesgen.families import registry
-
         known = registry()
         families = []
         for name, kind, own in zip(

@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from bayesgen.families.conjugate.normal_inverse_wishart.family import NormalInverseWishart
     from bayesgen.families.conjugate.normal_inverse_wishart.scatter import ScatterStats
 
-    Prior = NormalInverseWishart
-    Stats = ScatterStats | None
-
 
 class Coordinates(NamedTuple):
     """Numbers that the coordinates are made of, under the names of the model's data."""
@@ -53,7 +50,7 @@ class Coordinates(NamedTuple):
     log_norm: Array  # (G,) log density of a row at its mean where A is the identity
 
 
-def coordinates(prior: "Prior", stats: "Stats") -> Coordinates:
+def coordinates(prior: "NormalInverseWishart", stats: "ScatterStats | None") -> Coordinates:
     """Of a prior and the statistics of rows; without rows those of the prior alone."""
     groups, dim = prior.psi.shape[:2]
     dead = np.broadcast_to(prior.ignored, dim)
@@ -127,7 +124,12 @@ def of_draws(
 
 
 def declare(
-    prior: "Prior", at: Coordinates, prefix: str, X: Matrix | None, y: Any, on_statistics: bool
+    prior: "NormalInverseWishart",
+    at: Coordinates,
+    prefix: str,
+    X: Matrix | None,
+    y: Any,
+    on_statistics: bool,
 ) -> dict[str, Any]:
     """The prior, and Normal rows (X, y) or the statistics behind `at`, in the model on the stack.
 
