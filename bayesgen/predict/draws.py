@@ -22,7 +22,7 @@ from bayesgen.numerics.special import Array, draw_log_gamma
 from bayesgen.posterior.model import ClassModel
 
 REPLICATES = 8
-COORDINATES = 64  # quasi-random; later ones are pseudo-random
+_COORDINATES = 64
 _CELLS = 3 << 20  # numbers of one block of draws: 24 MiB
 _FEW_SHOW = 16  # draws that show a class: below, replicates do not tell the error
 _FEW = 4  # quantiles that take less time by partition than by sorting
@@ -116,7 +116,7 @@ def _scrambled(generator: bytes) -> bytes:
 
     Scrambling takes longer than a thousand points, and each row of a request takes the same.
     """
-    return pickle.dumps(qmc.Sobol(COORDINATES, rng=pickle.loads(generator)))
+    return pickle.dumps(qmc.Sobol(_COORDINATES, rng=pickle.loads(generator)))
 
 
 def replicates(rng: np.random.Generator, n: int) -> Iterator[QuasiGenerator]:

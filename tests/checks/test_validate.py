@@ -340,7 +340,9 @@ def test_intervals_given_a_row_of_the_wrong_label_are_refused(n_classes, monkeyp
     y = Y[:7].copy()
     y[2::3] = "c" if n_classes == 3 else y[2::3]
     right, many = engine.log_odds, engine._Source.label_weights
-    monkeypatch.setattr(engine, "log_odds", lambda *args: right(*args[:5], args[2:3]))
+    monkeypatch.setattr(
+        engine, "log_odds", lambda *args: right(*args[:5], args[5:] and args[5][:1])
+    )
     monkeypatch.setattr(
         engine._Source, "label_weights", lambda *args: np.ones_like(many(*args)) / n_classes
     )

@@ -29,7 +29,6 @@ from bayesgen.families.names import CLASS
 from bayesgen.numerics.rows import Matrix, has_nan
 from bayesgen.numerics.special import Array, log_gamma_difference, log_softmax
 from bayesgen.posterior.model import ClassModel, log_weights
-from bayesgen.predict.draws import COORDINATES
 
 # ------------------------------------------------------------------------------- class weights
 
@@ -44,12 +43,12 @@ def dirichlet_cgf(alpha: Array) -> WeightCGF:
     )
 
 
-def gamma_cgf(alpha: Array) -> WeightCGF:
-    """Cgf of the log of one (1,) of the independent Gamma variables behind Dirichlet weights.
+def gamma_cgf(alpha: Array, c: int) -> WeightCGF:
+    """Cgf of the log of one of the independent Gamma variables behind Dirichlet weights.
 
     Their sum is common to the classes and cancels from every class probability.
     """
-    return lambda t: log_gamma_difference(alpha[0], t[..., 0])
+    return lambda t: log_gamma_difference(alpha[c], t[..., c])
 
 
 def fixed_cgf(weights: Array) -> WeightCGF:
@@ -68,6 +67,7 @@ def class_weights(model: ClassModel, class_prior: Array | None) -> WeightCGF:
 
 _CALL = 1024  # densities of one class that take as long as one call of a cgf, roughly
 LEAST = 1e-5  # weight of all labels that a mixture leaves out
+MANY = 64  # classes, the quasi-random coordinates: of more, each has what it needs alone
 OWN = -1  # in place of a label: each class, given that the row is one of it
 _CELLS = 1 << 19  # complex numbers of one temporary: 8 MiB
 
@@ -257,15 +257,16 @@ def densities(
     vector of class probabilities. With `label`, a position in `classes` or `OWN`, after the rows
     were seen as that.
     """
-    one, contrasts = np.ones((1, 1)), []
-    for k, c in enumerate(classes):  # each by its own parameters: the cost is linear in C
-        if class_prior is None:
-            weight = gamma_cgf(model.alpha[c : c + 1])
-        else:
-            weight = fixed_cgf(np.asarray(class_prior)[c : c + 1])
-        blocks = [block.family.at(CLASS, [c]) for block in model.family.blocks()]
-        tilt = one if label in (k, OWN) else None
-        contrasts.append(Contrast(model.family.with_blocks(blocks), X, weight, one[0], tilt))
+    contrasts, many = [], len(model.alpha) > MANY
+    for k, c in enumerate(classes):
+        family, at, place = model.family, slice(None), c
+        if many:  # each by its own parameters, or the cost would be quadratic in C
+            family = family.with_blocks([b.family.at(CLASS, [c]) for b in family.blocks()])
+            at, place = slice(c, c + 1), 0
+        alpha, unit = model.alpha[at], np.eye(len(model.alpha[at]))[place]
+        known = None if class_prior is None else fixed_cgf(np.asarray(class_prior)[at])
+        tilt = unit[None] if label in (k, OWN) else None
+        contrasts.append(Contrast(family, X, known or gamma_cgf(alpha, place), unit, tilt))
     return Densities(contrasts)
 
 
@@ -288,15 +289,6 @@ def responsibilities(
     joint = model.family.log_predictive(X) + log_weights(weights)
     p: Array = np.exp(log_softmax(joint[:, classes]))
     return p
-
-
-def least_weight(p: Array, total: float = LEAST) -> Array:
-    """(n, 1) of labels with probabilities p (n, C): lighter ones have less than `total` in all."""
-    if p.shape[1] <= COORDINATES:
-        return np.full((len(p), 1), total / p.shape[1])
-    ordered = np.sort(p, axis=1)
-    first = np.minimum((ordered.cumsum(axis=1) < total).sum(axis=1), p.shape[1] - 1)
-    return np.nextafter(ordered[np.arange(len(p)), first], 0.0)[:, None]
 
 
 def seen(model: ClassModel, X: Matrix, c: int) -> tuple[ClassModel, Matrix]:

@@ -25,14 +25,13 @@ from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel
-from bayesgen.predict.draws import COORDINATES
 from bayesgen.predict.interval.against_rest import ERROR as EXPANDED_ERROR
 from bayesgen.predict.interval.against_rest import Mixture
 from bayesgen.predict.interval.contrast import (
     LEAST,
+    MANY,
     OWN,
     Contrast,
-    least_weight,
     log_odds,
     responsibilities,
 )
@@ -43,7 +42,7 @@ from bayesgen.predict.interval.cumulants import (
     cornish_fisher_applies,
     cumulants,
 )
-from bayesgen.predict.interval.drawn import by_draws
+from bayesgen.predict.interval.drawn import by_draws, least_weight
 from bayesgen.predict.interval.inversion import invert
 from bayesgen.predict.interval.laws import POINTS, Joints, Points, is_average, under_all
 from bayesgen.predict.interval.request import (
@@ -208,7 +207,7 @@ def class_probability_intervals(
     """
     n, n_classes = X.shape[0], len(model.alpha)
     labels = min(n_classes, _FEW_LABELS) if request.given == "training and row" else 1
-    steps = _STEPS * n * n_classes * labels * (4 if n_classes > COORDINATES else 1)
+    steps = _STEPS * n * n_classes * labels * (4 if n_classes > MANY else 1)
     source = _Source(model, request, class_prior, rng, n_draws, steps)
     parts = [Ends.empty(0, n_classes)]
     for start in range(0, n, _BLOCK):
@@ -267,7 +266,7 @@ class _Source:
         for rows, classes in possible_classes(self.model, X, self.class_prior, joint):
             if not len(classes):
                 continue  # no class can produce these rows: NaN
-            if len(classes) > COORDINATES:  # quasi-random are those of the likely classes
+            if len(classes) > MANY:  # quasi-random are those of the likely classes
                 p = responsibilities(self.model, X[rows], classes, self.class_prior)
                 classes = classes[np.argsort(-p.sum(axis=0), kind="stable")]
             part = cases[min(len(classes), 3) - 1](X[rows], classes)
@@ -315,7 +314,7 @@ class _Source:
         with_row, method = self.request.given == "training and row", self.request.method
         weights = self.label_weights(joints) if with_row else np.ones((len(left), 1))
         routes = (_OF_AVERAGES if is_average(self.model.family) else _ROUTES)[method]
-        mixed = method == "auto" and joints.shared is None and len(classes) > COORDINATES
+        mixed = method == "auto" and joints.shared is None and len(classes) > MANY
         heavy = self.label_weights(joints, _LIGHT) > 0 if mixed else weights
         for route in routes[1:] if mixed else routes:
             expanded, rows, left = route == "cornish-fisher", left, left[:0]
@@ -330,13 +329,13 @@ class _Source:
             size = max(size, POINTS["auto"]) if many else size
             cells = size * len(classes) * (2 if many else max(1, len(labels)))
             block = _CELLS >> (3 if alone else 1)
-            if len(classes) > COORDINATES:
+            if len(classes) > MANY:
                 block = _CELLS << 2  # rows share the calls of each class
             if expanded and alone and not joints.compiled:
                 block //= 2  # temporaries of NumPy fit the cache
             step = max(1, block // cells)
             for part in np.split(rows, np.arange(step, len(rows), step)):
-                given: list[int | None] = [None, OWN] if many else [None]
+                given: Any = [None, OWN] if many else [None]
                 if with_row and not many:
                     given = labels.tolist()
                 weight = weights[np.ix_(part, labels)]
