@@ -10,6 +10,7 @@ import numpy as np
 
 from bayesgen.checks.compare import refuse_other_classes, rows_of_each, score
 from bayesgen.checks.leave_one_out import loo
+from bayesgen.encoding.literals import listed
 from bayesgen.families.errors import NoPosteriorError
 from bayesgen.families.names import GIVEN_TOTAL, MODEL
 from bayesgen.inference.exponents import ExponentPrior, comparable, sample
@@ -119,7 +120,9 @@ def compare_models(
     the truth about x and y. Evidence is that of p(x, y), which is dominated by x: a model can
     describe x better and tell the classes apart worse. It also depends on how wide the priors are.
     It is compared where all models describe the same: densities or probabilities, of the same
-    columns, bins and tokens. NaN: it is not known, or the rows have chosen the structure.
+    columns, bins and tokens. NaN: it is not known, or the rows have chosen the structure. Documents
+    with tokens outside a vocabulary, which ``MarkovNB(smoothing="dirichlet")`` scores too high, are
+    no training rows: they are refused.
 
     Examples
     --------
@@ -277,13 +280,13 @@ def _of_differences(table: "xr.Dataset") -> list[str]:
     out = []
     if close:
         out.append(
-            f"{_listed(close)} may be as good as {names[0]!r}: the difference is within {_APART} "
-            "standard errors"
+            f"{listed(map(repr, close))} may be as good as {names[0]!r}: the difference is "
+            f"within {_APART} standard errors"
         )
     if impossible := [n for n, v in zip(names, table["elpd"].values, strict=True) if v == -np.inf]:
         out.append(
-            f"{_listed(impossible)} gave some row probability 0 of being what it is: the score is "
-            "minus infinity"
+            f"{listed(map(repr, impossible))} gave some row probability 0 of being what it is: "
+            "the score is minus infinity"
         )
     return out
 
@@ -333,7 +336,3 @@ def _of_evidence(table: "xr.Dataset", same: bool, loo: "Mapping[str, ELPDData]")
             text += "; evidence_weight (Bayesian model averaging) only if one of these is the truth"
         out.append(text)
     return out
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(repr(name) for name in names)

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from bayesgen.checks.compare import score
+from bayesgen.encoding.labels import coded
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import METHODS, MODEL, PREDICTIVE, Method
 from bayesgen.io.progress import row_progress
@@ -87,7 +88,7 @@ def learning_curve(
     if not methods or any(method not in METHODS for method in methods):
         raise ValueError(f"methods must be some of {METHODS}, got {methods!r}")
     X = X.tocsr() if sparse.issparse(X) else X  # some other forms have no rows to take
-    classes, codes = np.unique(np.asarray(y), return_inverse=True)
+    classes, codes = coded(y)
     fewest = int(np.bincount(codes).min())
     sizes = [int(n) for n in train_sizes if 1 <= n < fewest]
     if not sizes:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayesgen.cli.console import UserError, blamed_on, count, did_you_mean, listed, note
+from bayesgen.cli.console import UserError, blamed_on, count, note
 from bayesgen.cli.files import read_whole
-from bayesgen.encoding.literals import shown
+from bayesgen.encoding.literals import did_you_mean, listed, shown
 from bayesgen.encoding.schema import KINDS
 from bayesgen.io.cells import Cells, as_booleans
 from bayesgen.numerics.special import Array
@@ -163,11 +163,11 @@ def reader_for(
         hint = did_you_mean(lost[0], table.names) if len(lost) == 1 else ""
         raise UserError(
             f"{table.path} lacks {'a column' if len(lost) == 1 else 'columns'} of the model: "
-            f"{listed(lost)}{hint or '; add what is not known as empty cells'}"
+            f"{listed(map(shown, lost))}{hint or '; add what is not known as empty cells'}"
         )
     known = {*(feature.name for feature in features), *ignored}
     if extra := [name for name in table.names if name not in known]:
-        note(f"{table.path}: {listed(extra)} left out, not among the model's columns")
+        note(f"{table.path}: {listed(map(shown, extra))} left out, not among the model's columns")
     return reader
 
 
@@ -221,7 +221,9 @@ def _text_column(clf: Any, table: "Table", text: str | None, names: Any) -> str:
         return str(names[0])
     if len(table.names) == 1:
         return table.names[0]
-    raise UserError(f"name the column with the texts by --text; there are {listed(table.names)}")
+    raise UserError(
+        f"name the column with the texts by --text; there are {listed(map(shown, table.names))}"
+    )
 
 
 def _kinds(clf: Any, names: list[str]) -> list[Feature]:

@@ -18,7 +18,7 @@ from bayesgen.cli.console import (
     show_scores,
     stdout,
 )
-from bayesgen.cli.fit import Model
+from bayesgen.cli.models import Model
 from bayesgen.cli.options import AsJson, Target, Texts
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def _of_names(
 ) -> dict[str, _Entry]:
     """Models that are not fitted yet."""
     from bayesgen.cli import files
-    from bayesgen.cli.fit import choose_columns, untrained
+    from bayesgen.cli.models import choose_columns, reads_texts, untrained
 
     out = {}
     for model in names:
@@ -163,7 +163,7 @@ def _of_names(
                 "--model auto is a pool of several models: name its members, the column pool has "
                 "their exponents"
             )
-        documents = model is Model.MARKOV
+        documents = reads_texts(model)
         used = choose_columns(table, target, drop, documents, text if documents else None)
         if not documents and text in used:
             used.remove(str(text))

@@ -4,12 +4,11 @@ import inspect
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from bayesgen.encoding.literals import shown, without_controls
+from bayesgen.encoding.literals import listed, one_line, without_controls
 from bayesgen.io.formats import TableError
 
 if TYPE_CHECKING:
@@ -76,40 +75,16 @@ def by_options(text: str) -> str:
     return text
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """End of a message about an unknown word."""
-    known = [str(name) for name in known]
-    near = get_close_matches(word, known, n=1) or [
-        name for name in known if name.lower() == word.lower()
-    ]
-    return f"; did you mean {near[0]!r}?" if near else f"; there are {listed(known)}"
-
-
-def listed(names: Iterable[Any], most: int = 8) -> str:
-    """Names one after the other, the first few if there are many."""
-    names = [shown(name) for name in names]
-    rest = len(names) - most
-    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
-
-
 def count(n: int, what: str) -> str:
     """``1 row``, ``2 rows``, ``12 000 rows``."""
     return f"{n:,}".replace(",", " ") + f" {what}" + ("" if n == 1 else "s")
 
 
-def shortened(name: Any, most: int = 60) -> str:
-    """A label or the name of a column on one line."""
-    text = " ".join(str(name)[: 2 * most].split())
-    return text if len(text) <= most else f"{text[: most - 3]}..."
-
-
 def class_counts(classes: Any, counts: Any, most: int = 12) -> str:
     """``344 rows: Adelie 152, Chinstrap 68, Gentoo 124``."""
-    labels = [shortened(label) for label in classes.tolist()]
+    labels = map(one_line, classes.tolist())
     pairs = [f"{label} {n:.0f}" for label, n in zip(labels, counts, strict=True)]
-    rest = len(pairs) - most
-    told = ", ".join(pairs[:most]) + (f" and {rest} more classes" if rest > 0 else "")
-    return f"{count(int(sum(counts)), 'row')}: {told}"
+    return f"{count(int(sum(counts)), 'row')}: {listed(pairs, most)}"
 
 
 # ------------------------------------------------------------------------------- two streams

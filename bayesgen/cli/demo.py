@@ -19,11 +19,6 @@ if TYPE_CHECKING:
 _FEW = 4  # birds of each species in the second training set
 _DOUBTFUL = 5
 _PROB = 0.9  # of their intervals
-_MODELS = {
-    "LinearDiscriminant": "one covariance",
-    "QuadraticDiscriminant": "one for each species",
-    "GaussianNB": "no covariance",
-}
 
 
 def demo() -> None:
@@ -78,10 +73,14 @@ class _Story:
 
         measured = self.X[train].select_dtypes("number").dropna()
         self.n_complete, self.measurements = len(measured), list(measured.columns)
-        estimators = {name: getattr(bg, name)() for name in _MODELS}
+        models = (
+            (bg.LinearDiscriminant(), "one covariance"),
+            (bg.QuadraticDiscriminant(), "one for each species"),
+            (bg.GaussianNB(), "no covariance"),
+        )
         self.evidence = {
-            name: estimator.fit(measured, self.y[measured.index]).log_evidence_
-            for name, estimator in estimators.items()
+            (type(clf).__name__, assumes): clf.fit(measured, self.y[measured.index]).log_evidence_
+            for clf, assumes in models
         }
 
     def tell_start(self, console: "Console") -> None:
@@ -125,11 +124,11 @@ class _Story:
         table.add_column("probability", justify="right", min_width=12)
         best = max(self.evidence.values())
         total = sum(math.exp(value - best) for value in self.evidence.values())
-        for name, value in sorted(self.evidence.items(), key=lambda item: -item[1]):
+        for (name, assumes), value in sorted(self.evidence.items(), key=lambda item: -item[1]):
             p = math.exp(value - best) / total
             table.add_row(
                 name,
-                _MODELS[name],
+                assumes,
                 f"{value:.2f}",
                 f"{p:.4f}" if p >= 1e-4 else f"{p:.0e}",
                 style="cyan" if value == best else "",
@@ -192,7 +191,8 @@ class _Story:
         table.add_column("model", min_width=34)
         for name in ("accuracy", "log loss", "Brier"):
             table.add_column(name, justify="right", min_width=9)
-        of = {"MixedNB, as above": self.scores, "LogLinearPool": self.pool_scores}
+        naive, pool = (type(clf).__name__ for clf in (self.clf, self.pool))
+        of = {f"{naive}, as above": self.scores, pool: self.pool_scores}
         for name, scores in of.items():
             one = scores.isel(predictive=0)
             cells = [f"{one[k].item():.4f}" for k in ("accuracy", "log_loss", "brier")]

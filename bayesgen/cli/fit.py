@@ -1,81 +1,39 @@
 """``bayesgen fit``: learn a classifier from a table and save it."""
 
 import warnings
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bayesgen.cli.console import (
-    UserError,
-    blamed_on,
-    busy,
     class_counts,
-    did_you_mean,
-    listed,
-    note,
     plain_table,
-    shortened,
     stdout,
 )
+from bayesgen.cli.models import (
+    Model,
+    Tokens,
+    advice,
+    at_once,
+    choose_columns,
+    decided_by_cells,
+    features_of,
+    new_classifier,
+    parse_kinds,
+    reads_texts,
+    save,
+)
 from bayesgen.cli.options import Target
+from bayesgen.encoding.literals import one_line
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-    from bayesgen.cli.columns import Feature
-    from bayesgen.cli.files import Table
     from bayesgen.cli.learning import Tally
-    from bayesgen.io.tabular import Rows
 
 _MOST_SHOWN = 24  # columns in the summary
 _WIDEST_NAME = 32  # of a column in it
-
-
-class Model(StrEnum):
-    """The classifiers by their short names."""
-
-    MIXED = "mixed"
-    GAUSSIAN = "gaussian"
-    BERNOULLI = "bernoulli"
-    CATEGORICAL = "categorical"
-    MULTINOMIAL = "multinomial"
-    POISSON = "poisson"
-    LDA = "lda"
-    QDA = "qda"
-    HISTOGRAM = "histogram"
-    FOREST = "forest"
-    GAUSSIAN_FOREST = "gaussian-forest"
-    ANDE = "ande"
-    MARKOV = "markov"
-    AUTO = "auto"
-
-
-class Tokens(StrEnum):
-    """How a language model cuts texts."""
-
-    CHAR = "char"
-    WORD = "word"
-
-
-_ESTIMATORS = {
-    Model.MIXED: "MixedNB",
-    Model.GAUSSIAN: "GaussianNB",
-    Model.BERNOULLI: "BernoulliNB",
-    Model.CATEGORICAL: "CategoricalNB",
-    Model.MULTINOMIAL: "MultinomialNB",
-    Model.POISSON: "PoissonNB",
-    Model.LDA: "LinearDiscriminant",
-    Model.QDA: "QuadraticDiscriminant",
-    Model.HISTOGRAM: "HistogramNB",
-    Model.FOREST: "TreeAugmentedNB",
-    Model.GAUSSIAN_FOREST: "TreeAugmentedGaussianNB",
-    Model.ANDE: "AnDE",
-    Model.MARKOV: "MarkovNB",
-    Model.AUTO: "LogLinearPool",
-}
-_AT_ONCE = (Model.HISTOGRAM, Model.FOREST, Model.ANDE, Model.AUTO)  # bins, members: of all rows
 
 
 def fit(
@@ -157,8 +115,8 @@ def fit(
     writing.check_output(output, data)
     table = files.open_table(data)
     columns.find(target, table)
-    kinds = _parse_kinds(kind or [], model, table, {target, *(drop or [])})
-    documents = model is Model.MARKOV or (model is Model.AUTO and text is not None)
+    kinds = parse_kinds(kind or [], model, table, {target, *(drop or [])})
+    documents = reads_texts(model) or (model is Model.AUTO and text is not None)
     names = choose_columns(table, target, drop or [], documents, text)
     if test is not None:
         from bayesgen.cli import holdout
@@ -171,15 +129,15 @@ def fit(
         target=target,
         names=names,
         checked=decided_by_cells(names, model, kinds, documents),
-        features_of=lambda holds: _features(table, holds, names, model, kinds, documents),
-        untrained=lambda features: _new(model, features, order, tokens),
+        features_of=lambda holds: features_of(table, holds, names, model, kinds, documents),
+        untrained=lambda features: new_classifier(model, features, order, tokens),
         drop_incomplete=drop_incomplete,
-        advice=_advice(model),
+        advice=advice(model),
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", suspects.ColumnWarning)  # which kinds were named, it
         # does not know
-        clf, tally = (learning.learn_at_once if model in _AT_ONCE else learning.learn)(plan)
+        clf, tally = (learning.learn_at_once if at_once(model) else learning.learn)(plan)
     texts = getattr(clf, "text_columns_", ())  # which a pool has read as such
     normal = {f.name for f in tally.features if f.kind == "gaussian"} - {*kinds}
     odd = suspects.find(
@@ -201,167 +159,10 @@ def fit(
 # ---------------------------------------------------------------------------------- arguments
 
 
-def _of_mixed_columns(model: Model) -> bool:
-    """Whether columns may be of several kinds, "" and "code": or all are alike."""
-    return _holds(model)[0] in ("", "code")
-
-
-def _holds(model: Model) -> tuple[str, str]:
-    """What all columns hold, and their kind, by the family of the classifier; "" of a pool."""
-    from bayesgen import estimators
-
-    made = getattr(estimators, _ESTIMATORS[model])()
-    family = getattr(made, "_family_type", None)
-    if family is None:
-        return "", ""
-    return family.holds, "gaussian" if family.holds == "real" else family.kind
-
-
-def _parse_kinds(given: list[str], model: Model, table: "Table", taken: set[str]) -> dict[str, str]:
-    """{column: kind} from ``COLUMN=KIND`` arguments."""
-    from bayesgen.cli.columns import find
-    from bayesgen.encoding.schema import KINDS
-
-    if given and model is Model.AUTO:
-        raise UserError(
-            "--kind is for --model mixed, forest or ande; auto chooses by what cells are"
-        )
-    if given and not _of_mixed_columns(model):
-        raise UserError(
-            f"--kind is for --model mixed, forest or ande; in a {model} model all columns are alike"
-        )
-    out: dict[str, str] = {}
-    for argument in given:
-        name, equals, kind = argument.rpartition("=")
-        if not equals:
-            raise UserError(f"--kind {argument}: write COLUMN=KIND, such as visits=poisson")
-        if find(name, table) in taken:
-            raise UserError(f"--kind {argument}: {name!r} is the target or dropped")
-        if kind not in KINDS:
-            raise UserError(f"--kind {argument}: no kind {kind!r}{did_you_mean(kind, KINDS)}")
-        if out.setdefault(name, kind) != kind:
-            raise UserError(f"--kind gives {name!r} two kinds, {out[name]} and {kind}")
-    return out
-
-
-def choose_columns(
-    table: "Table", target: str, drop: list[str], documents: bool, text: str | None
-) -> list[str]:
-    """The columns of X, in the order of the file."""
-    from bayesgen.cli.columns import find
-
-    dropped = {find(name, table) for name in drop}
-    if target in dropped:
-        raise UserError(f"--drop {target}: it is the target")
-    names = [name for name in table.names if name != target and name not in dropped]
-    if not names:
-        raise UserError(f"{table.path} has no column left to learn from")
-    if not documents:
-        if text is not None:
-            raise UserError("--text is for --model markov or auto")
-        return names
-    if text is None:
-        if len(names) > 1:
-            raise UserError(f"name the column with the texts by --text; there are {listed(names)}")
-        return names
-    if find(text, table) not in names:
-        raise UserError(f"--text {text}: it is the target or dropped")
-    if rest := [name for name in names if name != text]:
-        note(f"{table.path}: {listed(rest)} left out, a language model reads one column")
-    return [text]
-
-
 # -------------------------------------------------------------------------------------- model
 
 
-def untrained(
-    whole: "Rows",
-    table: "Table",
-    names: list[str],
-    model: Model,
-    kinds: dict[str, str],
-    documents: bool,
-    order: int = 2,
-    tokens: Tokens = Tokens.CHAR,
-) -> "tuple[Any, Any, list[Feature]]":
-    """The classifier, not yet fitted; all rows as it takes them; and how they were read."""
-    from bayesgen.cli.columns import Reader
-
-    holds = {name: whole.cells(name).holds() for name in names}
-    try:
-        with busy("sorting out columns"):
-            features = _features(table, holds, names, model, kinds, documents)
-            X = Reader(features).read(whole)
-    except UserError as mistake:
-        raise UserError(f"{table.path}: {mistake}; {_advice(model)}") from None
-    return _new(model, features, order, tokens), X, features
-
-
-def _advice(model: Model) -> str:
-    """What can be done about a column that a model cannot learn from."""
-    other = "" if _of_mixed_columns(model) else ", or use --model mixed"
-    return f"leave it out by --drop{other}"
-
-
-def decided_by_cells(
-    names: list[str], model: Model, kinds: dict[str, str], documents: bool
-) -> list[str]:
-    """The columns of which their cells decide how they are read."""
-    if documents or not (_of_mixed_columns(model) or model is Model.CATEGORICAL):
-        return []
-    return [name for name in names if kinds.get(name, "categorical") == "categorical"]
-
-
-def _features(
-    table: "Table",
-    holds: dict[str, str],
-    names: list[str],
-    model: Model,
-    kinds: dict[str, str],
-    documents: bool,
-) -> "list[Feature]":
-    """How each column is read, by what it holds as a whole."""
-    from bayesgen.cli.columns import Feature
-
-    if documents:
-        return [Feature(name, "documents") for name in names]
-    out = []
-    for name in names:
-        if holds[name] == "empty":
-            raise UserError(f"column {name!r} is empty")
-        natural = {"boolean": "bernoulli", "number": "gaussian", "text": "categorical"}[holds[name]]
-        if table.is_nominal(name):
-            natural = "categorical"
-        kind = kinds.get(name, natural) if _of_mixed_columns(model) else _holds(model)[1]
-        by_dtype = kind == "bernoulli" and model is Model.AUTO  # members look at the cells
-        out.append(
-            Feature(name, kind, holds[name] if kind == "categorical" or by_dtype else "number")
-        )
-    return out
-
-
-def _new(model: Model, features: "list[Feature]", order: int, tokens: Tokens) -> Any:
-    """The classifier, not yet fitted."""
-    from bayesgen import estimators
-
-    options: dict[str, Any] = {}
-    if _of_mixed_columns(model) and model is not Model.AUTO:
-        kinds = dict.fromkeys(feature.kind for feature in features)
-        options["columns"] = {k: [f.name for f in features if f.kind == k] for k in kinds}
-    elif model is Model.BERNOULLI:
-        options["binarize"] = None
-    elif model is Model.MARKOV:
-        options |= {"order": order, "tokens": str(tokens)}
-    return getattr(estimators, _ESTIMATORS[model])(**options)
-
-
 # ------------------------------------------------------------------------------------- summary
-
-
-def save(clf: Any, table: "Table", output: Path) -> None:
-    """Write the model, unless the table holds what no model file can."""
-    with blamed_on(table.path), blamed_on(f"cannot write {output}", (OSError,)):
-        clf.save(output)
 
 
 def _summary(clf: Any, tally: "Tally", output: Path) -> None:
@@ -404,12 +205,12 @@ def _column_table(tally: "Tally") -> "RichTable":
         if feature.kind in ("categorical", "text"):
             own = tally.found[feature.name]
             found = sorted(of_one_type(own, own))
-            shown = f"{len(found)}: " + ", ".join(map(shortened, found[:20]))
+            shown = f"{len(found)}: " + ", ".join(map(one_line, found[:20]))
         else:
             low, high = tally.ends.get(feature.name, (float("nan"), float("nan")))
             shown = f"{low:.6g} to {high:.6g}"
         n_missing = tally.missing[feature.name]
-        out.add_row(Text(shortened(feature.name)), feature.kind, Text(shown), str(n_missing or ""))
+        out.add_row(Text(one_line(feature.name)), feature.kind, Text(shown), str(n_missing or ""))
     if rest:
         out.add_row(rest, "", "", "")
     return out

@@ -26,8 +26,8 @@ def fit(
     import numpy as np
 
     from bayesgen.checks.compare import compare_predictives
-    from bayesgen.cli.fit import decided_by_cells, save, untrained
     from bayesgen.cli.learning import note_doubtful
+    from bayesgen.cli.models import decided_by_cells, save, untrained
 
     model, kinds, documents, order, tokens, drop_incomplete = how
     whole = files.read_whole(table, [target, *names])

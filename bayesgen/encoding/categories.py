@@ -30,7 +30,7 @@ from bayesgen.encoding.codes import MOST_CODES, has_infinity, may_stand, occurri
 from bayesgen.encoding.column import Column, Values, is_text, of_one_type
 from bayesgen.encoding.column_names import common_names
 from bayesgen.encoding.declared import declared_categories
-from bayesgen.encoding.literals import shown
+from bayesgen.encoding.literals import listed, shown
 from bayesgen.encoding.tables import refuse_no_rows
 from bayesgen.families.shared.category_codes import Recoded
 from bayesgen.numerics.rows import Matrix, cell_of
@@ -89,7 +89,7 @@ class Categories:
                 table.names,
             )
         if any(entry is not None for entry in given):
-            out.refuse_unseen(table, declared=True)
+            out.refuse_unseen(table, "its declared categories", "declare it too")
         return out
 
     @property
@@ -180,7 +180,12 @@ class Categories:
                 )
         return column.encode(values)
 
-    def refuse_unseen(self, table: Any, declared: bool = False) -> None:
+    def refuse_unseen(
+        self,
+        table: Any,
+        what: str = "its categories",
+        advice: str = 'give unseen="prior" or "ignore"',
+    ) -> None:
         """Raise ValueError at the first value that is not among the categories of its column."""
         if sparse.issparse(table):
             self._refuse_width(table.shape[1])
@@ -188,7 +193,7 @@ class Categories:
             if len(unseen):
                 row, j = cell_of(table, unseen[0])
                 value = table.data[unseen[0]]
-                raise _not_among(f"column {j}", value, row, self.values[j], declared)
+                raise _not_among(f"column {j}", value, row, self.values[j], what, advice)
             return
         self._refuse_width(table.n_columns)
         if self.knows(table):
@@ -198,7 +203,7 @@ class Categories:
             rows = np.flatnonzero(column.encode(values) == -1)
             if len(rows):
                 value = column.cell(rows[0])
-                raise _not_among(column.label, value, int(rows[0]), values, declared)
+                raise _not_among(column.label, value, int(rows[0]), values, what, advice)
 
     def decode(self, codes: Matrix) -> Matrix:
         """Inverse of `encode`.
@@ -309,16 +314,14 @@ def _of_codes(found: Array, table: Any) -> Values:
     return (False, True) if table.numbers.dtype == bool else tuple(found.tolist())
 
 
-def _not_among(label: str, value: Any, row: int, values: Values, declared: bool) -> ValueError:
+def _not_among(
+    label: str, value: Any, row: int, values: Values, what: str, advice: str
+) -> ValueError:
     """The error for a value that is not among the categories."""
     value = value.item() if isinstance(value, np.generic) else value
-    what, cure = "its categories", 'give unseen="prior" or "ignore"'
-    if declared:
-        what, cure = "its declared categories", "declare it too"
-    known = ", ".join(map(shown, values[:10])) + (", ..." if len(values) > 10 else "")
     return ValueError(
-        f"{label} holds {shown(value)} in row {row}, which is not among {what} ({known}); {cure}, "
-        "or make the cell missing"
+        f"{label} holds {shown(value)} in row {row}, which is not among {what} "
+        f"({listed(map(shown, values), 10)}); {advice}, or make the cell missing"
     )
 
 

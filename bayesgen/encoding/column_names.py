@@ -1,14 +1,10 @@
 """Columns by name: found, compared between two tables, and proposed where a name is unknown."""
 
-import difflib
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from bayesgen.encoding.literals import shortened
-
-_MOST_NAMED = 100  # columns in an error
+from bayesgen.encoding.literals import did_you_mean, shortened
 
 
 def places_of(names: tuple[str, ...] | None) -> dict[str, int] | None:
@@ -48,15 +44,6 @@ def _labels_of(values: Any) -> list[list[Any]]:
     axes: list[Any] = [getattr(values, name, None) for name in ("index", "columns")]
     axes = axes[: getattr(values, "ndim", 0)]
     return [a.tolist() if getattr(a, "nlevels", 0) == 1 else [] for a in axes]
-
-
-def did_you_mean(word: Any, known: Iterable[str]) -> str:
-    """End of an error about an unknown word: the nearest known one, and all if they are few."""
-    known = list(known)
-    near = difflib.get_close_matches(str(word), known, n=1)
-    more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
-    hint = f", did you mean {near[0]!r}" if near else ""
-    return f"{hint}; known are {', '.join(known[:_MOST_NAMED])}{more}"
 
 
 def common_names(a: tuple[str, ...] | None, b: tuple[str, ...] | None) -> tuple[str, ...] | None:

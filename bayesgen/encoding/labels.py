@@ -107,6 +107,13 @@ def has_no_label(y: Array) -> Array:
     return y != y if y.dtype.kind in "fM" else np.zeros(len(y), dtype=bool)
 
 
+def coded(y: Any) -> tuple[Array, Array]:
+    """(sorted labels, code of each row) of labels as a user gives them; every row must have one."""
+    labels, masked = labels_and_mask(y)
+    refuse_unlabelled(masked)
+    return code_labels(labels)
+
+
 def code_labels(y: Array) -> tuple[Array, Array]:
     """(sorted labels, code of each row)."""
     if (found := _code_strings(y)) is not None:

@@ -8,6 +8,8 @@ A number is what Python's ``float`` takes, spaces around it included, but withou
 """
 
 import unicodedata
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 
 # what pandas.read_csv takes for missing; beside it a cell of nothing but blanks
@@ -36,6 +38,28 @@ def shortened(text: str, most: int = 1000) -> str:
     """A message without the middle of a long cell, name or argument that it repeats."""
     half = most // 2
     return text if len(text) <= most else f"{text[:half]} [...] {text[-half:]}"
+
+
+def one_line(value: Any, most: int = 60) -> str:
+    """The beginning of a label, name or text, without line breaks."""
+    text = " ".join(str(value).split())
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def listed(texts: Iterable[str], most: int = 8, last: str = ", ") -> str:
+    """Texts one after the other, before the last of them `last`; the first few of many."""
+    texts = list(texts)
+    if len(texts) > most:
+        return f"{', '.join(texts[:most])} and {len(texts) - most} more"
+    return last.join([*([", ".join(texts[:-1])] if texts[1:] else ()), *texts[-1:]])
+
+
+def did_you_mean(word: Any, known: Iterable[Any]) -> str:
+    """End of an error about an unknown word: the nearest known one, or all of them."""
+    known = [str(name) for name in known]
+    near = get_close_matches(str(word), known, n=1)
+    near += [name for name in known if name.lower() == str(word).lower()]
+    return f"; did you mean {near[0]!r}?" if near else f"; known are {listed(known, 100)}"
 
 
 def shown(cell: Any, most: int = 80) -> str:

@@ -23,8 +23,8 @@ import numpy as np
 from bayesgen.encoding.categories import Categories
 from bayesgen.encoding.cells import column_of_floats
 from bayesgen.encoding.column import Column
-from bayesgen.encoding.column_names import common_names, did_you_mean, find_column, places_of
-from bayesgen.encoding.literals import parse_number, shown
+from bayesgen.encoding.column_names import common_names, find_column, places_of
+from bayesgen.encoding.literals import did_you_mean, parse_number, shown
 from bayesgen.encoding.tables import Table, as_table, refuse_no_rows
 from bayesgen.numerics.special import Array
 
@@ -147,9 +147,9 @@ class TableSchema:
                 out[:, k] = _numbers(column, kind)
         return out
 
-    def refuse_unseen(self, X: Any) -> None:
+    def refuse_unseen(self, X: Any, **said: str) -> None:
         """Raise ValueError at the first value that is not among the categories of its column."""
-        self.categories.refuse_unseen(self._nominal(as_table(X)))
+        self.categories.refuse_unseen(self._nominal(as_table(X)), **said)
 
     def decode(self, rows: Array) -> list[Array]:
         """The D columns of `encode`'s matrix as values: categories, booleans, numbers."""

@@ -9,7 +9,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from bayesgen.encoding.column import Column
-from bayesgen.encoding.literals import parse_number, shown
+from bayesgen.encoding.literals import listed, parse_number, shown
 from bayesgen.encoding.tables import Table, feature_names, is_table
 from bayesgen.numerics.special import Array
 
@@ -147,10 +147,7 @@ def warn(found: dict[str, str], stacklevel: int = 3) -> None:
 
 
 def _listed(names: list[str]) -> str:
-    if len(names) == 1:
-        return repr(names[0])
-    shown, more = names[:_NAMED], len(names) - _NAMED
-    return f"{', '.join(map(repr, shown))}{f' and {more} more' if more > 0 else ''} each"
+    return listed(map(repr, names), _NAMED) + (" each" if len(names) > 1 else "")
 
 
 def _two_numbers(column: Column) -> str:

@@ -127,7 +127,8 @@ class BinnedColumns(TableReader):
         known = self.encoder
         self._refuse_unknown(rows.encoded)
         if any(known.missing):  # a category that is new would be coded as a missing cell
-            _refuse_new(known, rows.table)
+            advice = "later parts take the categories of the first rows: declare categories="
+            known.schema.refuse_unseen(rows.table, advice=advice)
         return self.merged(self)
 
     def merged(self, other: Self) -> tuple[Self, Align, Align]:
@@ -253,13 +254,3 @@ class BinnedClassifier(GivenStructure, TableClassifier):
             declared=self.categories,
             missing=self.missing,
         )
-
-
-def _refuse_new(known: BinnedTable, X: Any) -> None:
-    try:
-        known.schema.refuse_unseen(X)
-    except ValueError as error:
-        what = str(error).split(";")[0]
-        raise ValueError(
-            f"{what}; later parts take the categories of the first rows: declare categories="
-        ) from None

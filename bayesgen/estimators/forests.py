@@ -103,6 +103,8 @@ class TreeAugmentedNB(BinnedClassifier):
            [0.012, 0.988]])
     """
 
+    _short_name = "forest"  # on the command line
+
     _family_type = DirichletForest
 
     def __init__(

@@ -298,6 +298,8 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Dis
     array([ 7.46, -6.69])
     """
 
+    _short_name = "lda"  # on the command line
+
     _shared = True
     _diagonal = "tied"
     _spherical = "spherical"
@@ -381,6 +383,8 @@ class QuadraticDiscriminant(_Discriminant):
     >>> clf.predict_proba([[4.0, 2.0]]).round(2)
     array([[0.46, 0.54]])
     """
+
+    _short_name = "qda"  # on the command line
 
     _shared = False
     _diagonal = "class"

@@ -75,6 +75,8 @@ class TreeAugmentedGaussianNB(GivenStructure):
            [1., 0.]])
     """
 
+    _short_name = "gaussian-forest"  # on the command line
+
     _family_type = NormalForest
     _by_column = ("mu0", "psi0")
 

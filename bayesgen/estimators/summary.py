@@ -8,6 +8,7 @@ import numpy as np
 
 from bayesgen.datatree import tree
 from bayesgen.datatree.names import POSTERIOR, SAMPLE_STATS
+from bayesgen.encoding.literals import listed
 from bayesgen.estimators import prior_words
 from bayesgen.families.capabilities import ObservedCells
 from bayesgen.families.names import CLASS, FEATURE
@@ -156,7 +157,7 @@ def _sentences(
     out, training, prior = [], fitted.training, fitted.posterior.prior
     labels = [str(label) for label in fitted.classes]
     if rows is not None:
-        each = _listed([f"{k} ({n:g})" for k, n in zip(labels, rows, strict=True)])
+        each = listed([f"{k} ({n:g})" for k, n in zip(labels, rows, strict=True)], SHOWN)
         seen = training.n_rows - training.n_unlabelled
         weighted = rows.sum() != seen or (rows != np.round(rows)).any()
         how = ", counted by weight as missing cells are" if weighted else ""
@@ -183,7 +184,7 @@ def _cautions(fitted: Fitted, rows: Array | None) -> list[str]:
     training = fitted.training
     out = [f"column {name!r} {why}" for name, why in training.suspects.items()]
     if rows is not None and len(few := np.flatnonzero(rows < _FEW_ROWS)):
-        names = _listed([f"{fitted.classes[c]} ({rows[c]:g})" for c in few])
+        names = listed([f"{fitted.classes[c]} ({rows[c]:g})" for c in few], SHOWN)
         out.append(f"classes with fewer than {_FEW_ROWS} rows, where the prior decides: {names}")
     if n := training.n_unlabelled:
         out.append(f"{_rows(n)} without a label were averaged over")
@@ -213,8 +214,3 @@ _ROUTES = {
 
 def _rows(n: float) -> str:
     return f"{n:g} row" + ("" if n == 1 else "s")
-
-
-def _listed(texts: list[str]) -> str:
-    more = len(texts) - SHOWN
-    return ", ".join(texts[:SHOWN]) + (f" and {more} more" if more > 0 else "")

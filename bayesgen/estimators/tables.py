@@ -1,7 +1,6 @@
 """Tables with names, categories and columns of several kinds: CategoricalNB, MixedNB."""
 
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, Self
@@ -30,6 +29,10 @@ from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 
 Unseen = Literal["prior", "ignore", "raise"]
+_NO_PARAMETER = (
+    "the PyMC model has no parameter for it: declare it (categories=) and fit again, leave the row "
+    "out"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,13 +73,12 @@ class TableClassifier(GenerativeClassifier):
 
     unseen: str
 
-    def set_params(self, **parameters: Any) -> Self:
-        """Set arguments; what becomes of categories never seen may change after a fit too."""
-        super().set_params(**parameters)
-        if "unseen" in parameters and "fitted_" in self.__dict__:
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an argument; what becomes of categories never seen may change after a fit too."""
+        super().__setattr__(name, value)
+        if name == "unseen" and "fitted_" in self.__dict__:
             reader: Any = self.fitted_.reader
-            self.fitted_ = replace(self.fitted_, reader=replace(reader, unseen=self.unseen))
-        return self
+            self.fitted_ = replace(self.fitted_, reader=replace(reader, unseen=value))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -141,8 +143,7 @@ class CategoryColumns(TableReader):
     def refuse_unseen(self, rows: Rows) -> None:
         """Raise for a category that theta does not have."""
         if self.unseen == "prior":  # else they are missing, or refused when encoded
-            with _no_parameter():
-                self.encoder.refuse_unseen(rows.table)
+            self.encoder.refuse_unseen(rows.table, advice=_NO_PARAMETER)
 
     def decode(self, X: Any) -> Any:
         """The categories of codes."""
@@ -302,8 +303,7 @@ class MixedColumns(TableReader):
     def refuse_unseen(self, rows: Rows) -> None:
         """Raise for a category that theta does not have."""
         if self.unseen == "prior" and "categorical" in self.encoder.blocks:
-            with _no_parameter():
-                self.encoder.refuse_unseen(rows.table)
+            self.encoder.refuse_unseen(rows.table, advice=_NO_PARAMETER)
 
     def decode(self, X: Any) -> Any:
         """A data frame of the columns."""
@@ -460,16 +460,3 @@ class MixedNB(TableClassifier):
         """Kind, position and categories of every column."""
         schema: TableSchema = self.encoder_
         return schema
-
-
-@contextmanager
-def _no_parameter() -> Iterator[None]:
-    """Says of a category that was never seen what PyMC cannot do with it."""
-    try:
-        yield
-    except ValueError as error:
-        what = str(error).rsplit("; ", 1)[0]
-        raise ValueError(
-            f"{what}; the PyMC model has no parameter for it: declare it (categories=) and fit "
-            "again, make the cell missing, or leave the row out"
-        ) from None

@@ -56,7 +56,9 @@ def check_target(path: str | os.PathLike[str], *inputs: Path) -> Path:
         for source in inputs:
             if source.exists() and os.path.samestat(old, source.stat()):
                 same = "" if given == source else f", {source}"
-                raise ValueError(f"-o {given} is the file to be read{same}; name another")
+                raise ValueError(
+                    f"cannot write {given}: it is the file to be read{same}; name another"
+                )
         if not old.st_mode & 0o222 or not os.access(target, os.W_OK):  # root may write anything
             raise PermissionError(
                 f"cannot write {given}: it is read-only; allow writing, or name another file"

@@ -18,8 +18,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from scipy import sparse
 
-from bayesgen.encoding.column_names import did_you_mean
-from bayesgen.encoding.literals import shown
+from bayesgen.encoding.literals import did_you_mean, shown
 from bayesgen.encoding.tables import n_rows
 from bayesgen.io.cells import joined
 from bayesgen.io.formats import CSV, PARQUET, TableError

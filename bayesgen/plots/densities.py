@@ -14,10 +14,10 @@ from bayesgen.plots.style import (
     INK,
     canvas,
     checked_axes,
+    label_codes,
     legend_beside,
     look,
     percent,
-    refuse_other_labels,
 )
 from bayesgen.posterior.fitted import fitted_of
 
@@ -86,7 +86,7 @@ def plot_densities(
     if len(mass) != 2 or not 0 < mass[0] < mass[1] < 1:
         raise ValueError(f"mass must be two rising probabilities, got {mass!r}")
     rows = Rows(clf, X)
-    refuse_other_labels(clf, y, rows.table.n_rows)
+    at = None if y is None else label_codes(clf, y, rows.table.n_rows)
     one = rows.feature(feature)
     j = rows.names.index(one.name)
     family = own.prior.family
@@ -107,7 +107,6 @@ def plot_densities(
     rng, n = np.random.default_rng(0), _SIMULATED
     of_draws = [] if p and names is not None else shown
     drawn = {k: cells_of(own.simulate(rng, n, np.full(n, k), False)[0], j) for k in of_draws}
-    at = None if y is None else codes_of(y, clf.classes_)
     with canvas(ax, figsize, (7.2, max(3.6, 0.22 * (len(shown) + 3)))) as ax:
         if names is not None:
             share = {k: _shares(x.astype(int), len(names)) for k, x in drawn.items()}

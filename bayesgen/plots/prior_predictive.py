@@ -19,9 +19,9 @@ from bayesgen.plots.style import (
     colour,
     feature_index,
     feature_names,
+    label_codes,
     legend_beside,
     percent,
-    refuse_other_labels,
 )
 from bayesgen.posterior.fitted import Fitted, fitted_of
 
@@ -150,8 +150,7 @@ def _plot(
     encoded = fitted.read(X).encoded
     if isinstance(encoded, list) or not hasattr(encoded, "shape") or len(encoded.shape) != 2:
         raise TypeError(f"{type(clf).__name__} reads sequences: there are no columns to draw")
-    refuse_other_labels(clf, y, encoded.shape[0])
-    codes = codes_of(y, clf.classes_)
+    codes = label_codes(clf, y, encoded.shape[0])
     rng = np.random.default_rng(random_state)
     family = fitted.posterior.prior.family if source == "prior" else fitted.family
     theta = _theta(fitted, rng, draws, source)

@@ -19,9 +19,9 @@ from bayesgen.plots.style import (
     checked_axes,
     colour,
     feature_names,
+    label_codes,
     look,
     percent,
-    refuse_other_labels,
     rows_like,
 )
 from bayesgen.predict.interval.request import IntervalRequest
@@ -94,7 +94,7 @@ def plot_regions(
         raise ValueError(
             f"plot_regions draws real features, and {name!r} has categories: see plot_effects"
         )
-    refuse_other_labels(clf, y, rows.table.n_rows)
+    codes = None if y is None else label_codes(clf, y, rows.table.n_rows)
     values = np.column_stack([rows.feature(j).at for j in (0, 1)])
     low, high = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
     pad = 0.1 * np.where(high > low, high - low, 1.0)
@@ -111,10 +111,9 @@ def plot_regions(
         if hasattr(clf, "score_samples"):
             _contours(ax, clf, X, grid, gx, gy, mass)
         drawn = _boundaries(ax, clf, grid, gx, gy, boundaries)
-        if y is not None:
-            for k, c in enumerate(clf.classes_):
-                own = values[np.asarray(y) == c]
-                ax.plot(*own.T, "o", **look(k).mark(4))
+        if codes is not None:
+            for k in range(len(clf.classes_)):
+                ax.plot(*values[codes == k].T, "o", **look(k).mark(4))
         names = feature_names(clf)
         ax.set(
             xlim=(gx[0, 0], gx[0, -1]), ylim=(gy[0, 0], gy[-1, 0]), xlabel=names[0], ylabel=names[1]

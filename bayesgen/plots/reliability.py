@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from scipy import stats
 
-from bayesgen.encoding.labels import codes_of
+from bayesgen.encoding.labels import coded, codes_of
 from bayesgen.encoding.tables import n_rows
 from bayesgen.families.names import Method
 from bayesgen.numerics.special import Array
@@ -191,7 +191,7 @@ def _common_classes(several: Mapping[Any, Any], y: Any) -> Array:
         raise ValueError("clf is {}: there is nothing to draw")
     known = {name: one.classes_ for name, one in several.items() if hasattr(one, "predict_proba")}
     if not known:
-        return np.unique(np.asarray(y))
+        return coded(y)[0]
     first, *others = known
     for name in others:
         if not np.array_equal(known[first], known[name]):

@@ -17,10 +17,10 @@ from bayesgen.plots.style import (
     canvas,
     checked_axes,
     colour,
+    label_codes,
     legend_beside,
     panels,
     percent,
-    refuse_other_labels,
 )
 from bayesgen.predict.interval.request import IntervalRequest
 
@@ -72,12 +72,12 @@ def plot_section(
     checked_axes(ax, figsize)
     IntervalRequest.of(prob)
     rows = Rows(clf, X)
-    refuse_other_labels(clf, y, rows.table.n_rows)
+    codes = None if y is None else label_codes(clf, y, rows.table.n_rows)
     one = rows.feature(feature)
     k = len(clf.classes_) - 1 if label is None else int(codes_of(label, clf.classes_))
     held = rows.typical(at)
     with canvas(ax, figsize, (7.2, 3.6)) as ax:
-        _draw(ax, clf, rows, one, held, k, y, plug_in, prob)
+        _draw(ax, clf, rows, one, held, k, codes, plug_in, prob)
         ax.set_ylabel(f"p({clf.classes_[k]} | x)")
         ax.set_title(rows.held(one, held, at), size=9.5, weight="normal", loc="left")
         legend_beside(ax)
@@ -91,7 +91,7 @@ def _draw(
     one: Feature,
     held: list[Any],
     k: int,
-    y: Any,
+    codes: Array | None,
     plug_in: Method | None,
     prob: float | None,
 ) -> None:
@@ -119,8 +119,8 @@ def _draw(
         if estimate is not None and plug_in is not None:
             dashes, name = (0, (4, 2.2)), METHOD_NAMES[plug_in]
             ax.plot(x, estimate[:, k], color=tint, lw=1.4, ls=dashes, label=name)
-    if y is not None:
-        mine = np.asarray(y) == clf.classes_[k]
+    if codes is not None:
+        mine = codes == k
         shift = np.random.default_rng(0).uniform(-0.25, 0.25, len(mine))
         place = one.at + (shift if one.kind == "nominal" else 0.0)
         for own, height in ((~mine, -0.055), (mine, 1.055)):
@@ -176,7 +176,7 @@ def plot_effects(
     if not isinstance(most, int | np.integer) or most < 1:
         raise ValueError(f"most must be an integer >= 1, got {most!r}")
     rows = Rows(clf, X)
-    refuse_other_labels(clf, y, rows.table.n_rows)
+    codes = None if y is None else label_codes(clf, y, rows.table.n_rows)
     k = len(clf.classes_) - 1 if label is None else int(codes_of(label, clf.classes_))
     held = rows.typical(at)
     features = [rows.feature(j) for j in range(len(rows.names))]
@@ -187,7 +187,7 @@ def plot_effects(
     size = (max(3.1 * wide, 4.6), 0.7 + 2.5 * -(-n // wide))
     with panels(axes, n, figsize, size) as own:
         for place, (ax, j) in enumerate(zip(own, order, strict=True)):
-            _draw(ax, clf, rows, features[j], held, k, y, None, prob)
+            _draw(ax, clf, rows, features[j], held, k, codes, None, prob)
             if place % wide == 0:
                 ax.set_ylabel(f"p({clf.classes_[k]} | x)")
         others = "most frequent values" if {*rows.kinds} == {"nominal"} else "medians"

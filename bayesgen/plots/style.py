@@ -8,6 +8,7 @@ import numpy as np
 
 from bayesgen.encoding.labels import codes_of
 from bayesgen.families.names import Method
+from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -166,7 +167,9 @@ def rows_like(X: Any, values: Any) -> Any:
     return values
 
 
-def refuse_other_labels(clf: Any, y: Any, n: int) -> None:
-    """Raise if `y` is not one known label for each of n rows."""
-    if y is not None and codes_of(y, clf.classes_).shape != (n,):
-        raise ValueError(f"X has {n} rows, but y has shape {np.shape(y)}")
+def label_codes(clf: Any, y: Any, n: int) -> Array:
+    """(n,) codes of labels; raise if they are not one for each row."""
+    codes = codes_of(y, clf.classes_)
+    if codes.shape != (n,):
+        raise ValueError(f"X has {n} rows, but y has shape {codes.shape}")
+    return codes

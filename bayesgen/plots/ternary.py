@@ -5,10 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesgen.encoding.labels import codes_of
-from bayesgen.encoding.tables import n_rows
 from bayesgen.numerics.special import Array
-from bayesgen.plots.style import HAIR, INK, MUTED, canvas, checked_axes, colour, refuse_other_labels
+from bayesgen.plots.style import HAIR, INK, MUTED, canvas, checked_axes, colour, label_codes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,11 +55,10 @@ def plot_ternary(
     checked_axes(ax, figsize)
     if len(clf.classes_) != 3:
         raise ValueError(f"plot_ternary is for three classes, not for {len(clf.classes_)}")
-    refuse_other_labels(clf, y, n_rows(X))
     options = {"class_prior": class_prior, "posterior": posterior}
     options = {name: value for name, value in options.items() if value is not None}
     p = np.asarray(clf.predict_proba(X, **options))
-    codes = p.argmax(axis=1) if y is None else codes_of(y, clf.classes_)
+    codes = p.argmax(axis=1) if y is None else label_codes(clf, y, len(p))
     if draws is None:
         draws = 200 if len(p) <= _CLOUDS else 0
     with canvas(ax, figsize, (5.6, 4.7)) as ax:

@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse, stats
 
+from bayesgen.encoding.literals import listed, one_line
 from bayesgen.numerics.special import Array
 from bayesgen.reporting import figures
 from bayesgen.reporting.held_out import HeldOut
-from bayesgen.reporting.parts import Section, Table, count, listed, number, shortened, signed
+from bayesgen.reporting.parts import Section, Table, count, number, signed
 
 _REPLICATES = 200
 _ROWS = 1_000  # of each class at most this many are replicated
@@ -57,7 +58,7 @@ def predictive_checks(held: HeldOut) -> Section:
     text = [
         f"{beyond} of {of} statistics lie outside what the model produces itself in 95 % of cases; "
         f"{0.05 * of:.1f} would by chance."
-        + (f" It describes these least: {listed(far, 8)}." if far else "")
+        + (f" It describes these least: {listed(far, 8, ' and ')}." if far else "")
     ]
     rows = []
     flat = np.where(known, np.abs(z), 0.0)
@@ -98,7 +99,7 @@ def _table(held: HeldOut) -> Array:
 
 
 def _names(held: HeldOut) -> list[str]:
-    return [shortened(str(name), 40) for name in held.clf.fitted_.feature_names]
+    return [one_line(name, 40) for name in held.clf.fitted_.feature_names]
 
 
 def _kinds(held: HeldOut) -> list[str]:

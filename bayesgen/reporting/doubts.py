@@ -4,11 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from bayesgen.encoding.literals import one_line
 from bayesgen.families.errors import IncompleteRowError, NoPosteriorError
 from bayesgen.numerics.special import Array
 from bayesgen.reporting import figures
 from bayesgen.reporting.held_out import HeldOut
-from bayesgen.reporting.parts import Section, Table, number, share, shortened, signed
+from bayesgen.reporting.parts import Section, Table, number, share, signed
 
 _DOUBTFUL = 8
 _REASONS = 3  # features named for a row
@@ -98,23 +99,23 @@ def _reasons(held: HeldOut, at: Array, X: Any) -> tuple[list[str], list[str]]:
             "No reasons: the members of the pool do not say what a column contributes."
         ]
     names = [str(name) for name in table["feature"].values]
-    out = []
+    shown, out = _shown(held, names), []
     for k, i in enumerate(at):
         largest = np.argsort(-np.abs(mean[k]), kind="stable")[:_REASONS]
         parts = []
         for j in largest[np.abs(mean[k][largest]) > 1e-3]:
             label = held.label(table["label" if mean[k, j] > 0 else "against"].values[k])
             value = held.value(int(i), names[j])
-            cell = _shown(held, names[j]) + (f" = {value}" if value else "")
+            cell = shown[j] + (f" = {value}" if value else "")
             parts.append(f"{cell}: {signed(abs(float(mean[k, j])), 1)} for {label}")
         out.append("; ".join(parts))
     return out, []
 
 
-def _shown(held: HeldOut, feature: str) -> str:
-    """The name of a column; of documents the n-gram in quotes, as it may end in a blank."""
+def _shown(held: HeldOut, features: list[str]) -> list[str]:
+    """Names of columns; of documents n-grams in quotes, as they may end in a blank."""
     is_table = len(getattr(held.X, "shape", (0,))) == 2
-    return shortened(feature, 40) if is_table else repr(feature)
+    return [one_line(name, 40) if is_table else repr(name) for name in features]
 
 
 def contributions(held: HeldOut) -> Section:
@@ -127,7 +128,7 @@ def contributions(held: HeldOut) -> Section:
     size = np.abs(table["by_feature" if held.is_pool else "mean"].values).mean(axis=0)
     names = [str(name) for name in table["feature"].values]
     order = np.argsort(-size, kind="stable")[:_FEATURES]
-    shown = [_shown(held, names[j]) for j in order]
+    shown = _shown(held, [names[j] for j in order])
     figure = figures.bars(
         shown,
         size[order],

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesgen.encoding.literals import one_line
 from bayesgen.numerics.special import Array
 from bayesgen.plots.reliability import Bins
 from bayesgen.plots.style import CLASSES, HAIR, INK, MUTED, STYLE
-from bayesgen.reporting.parts import Figure, shortened
+from bayesgen.reporting.parts import Figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -107,7 +108,7 @@ def _grid(axes: "Axes", axis: Any = "x") -> None:
 
 def _lines(axes: "Axes", names: Sequence[str]) -> None:
     """One labelled line per name, the first on top."""
-    axes.set_yticks(range(len(names)), [shortened(name, 32) for name in names])
+    axes.set_yticks(range(len(names)), [one_line(name, 32) for name in names])
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0, labelcolor=INK)
     axes.spines["left"].set_visible(False)
@@ -192,7 +193,7 @@ def row_intervals(
         shown = ["most probable", "runner-up"] if many else labels
         codes = [0, 1] if many else sorted(set(classes.ravel().tolist()))
         for c in codes:
-            ax.plot([], [], "o", color=CLASSES[c], label=shortened(shown[c], _NAME))
+            ax.plot([], [], "o", color=CLASSES[c], label=one_line(shown[c], _NAME))
         ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2)
     told = "; ".join(
         f"{rows[i]}: "
@@ -262,8 +263,8 @@ def matrix(
                 if len(columns) <= 12:
                     ax.text(j, i, texts[i][j], ha="center", va="center", size=9.5)
         ax.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(rows) - 0.5, -0.5))
-        ax.set_yticks(range(len(rows)), [shortened(name, 18) for name in rows])
-        names = [shortened(name, 16) for name in columns]
+        ax.set_yticks(range(len(rows)), [one_line(name, 18) for name in rows])
+        names = [one_line(name, 16) for name in columns]
         ax.set_xticks(range(len(columns)), names)
         if turned:
             ax.tick_params(axis="x", rotation=40)
@@ -318,7 +319,7 @@ def z_scores(names: list[str], z: Array, labels: list[str], limit: float) -> Fig
                 place = np.arange(len(names)) + 0.16 * (2 * s - 1)
                 ax.plot(values, place, marker, color=tint, ms=4.8, mec=_PAPER, mew=0.6, ls="")
             if not many:
-                ax.plot([], [], "o", color=tint, label=shortened(labels[c], _NAME))
+                ax.plot([], [], "o", color=tint, label=one_line(labels[c], _NAME))
         _lines(ax, names)
         ax.set_xlim(-8.5, 8.5)
         ax.set_xlabel("held-out rows less replicates (standard deviations)")

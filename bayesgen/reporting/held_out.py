@@ -10,11 +10,11 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from bayesgen.encoding.labels import codes_of
+from bayesgen.encoding.literals import one_line
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.predict.interval.request import IntervalRequest
 from bayesgen.predict.leave_one_out import training_rows
 from bayesgen.predict.probabilities import log_joint_of
-from bayesgen.reporting.parts import cell, shortened
 
 _MOST = 20_000  # rows that are scored, where predictions are closed forms
 _MOST_BY_DRAWS = 2_000  # where every row is averaged over draws
@@ -59,15 +59,15 @@ class HeldOut:
                 f"report: {type(clf).__name__} is not a classifier of bayesgen; of a pipeline, "
                 "give the last step and the rows as it was given them"
             )
-        labels = np.asarray(y)
+        codes = codes_of(y, clf.classes_)  # refuses unknown labels before any work
         n = _num_samples(X)
-        if labels.shape != (n,):
-            raise ValueError(f"report: X has {n} rows, but y has shape {labels.shape}")
+        if codes.shape != (n,):
+            raise ValueError(f"report: X has {n} rows, but y has shape {codes.shape}")
         if not n:
             raise ValueError("report: X has no rows")
         X = X.tocsr() if sparse.issparse(X) else X  # some other forms have no rows to take
         most = (_MOST if _closed_form(clf) else _MOST_BY_DRAWS) if max_rows is None else max_rows
-        codes_of(labels, clf.classes_)  # refuses unknown labels before any work
+        labels = clf.classes_[codes]
         is_training = _are_of_the_fit(clf, X, labels)
         at = np.arange(n)
         if n > most:
@@ -90,7 +90,7 @@ class HeldOut:
     @cached_property
     def labels(self) -> list[str]:
         """The classes, as text."""
-        return [shortened(str(label), 40) for label in self.clf.classes_.tolist()]
+        return [one_line(label, 40) for label in self.clf.classes_.tolist()]
 
     @cached_property
     def p(self) -> Array:
@@ -142,14 +142,14 @@ class HeldOut:
     def name(self, i: int) -> str:
         """What row i is called: by the frame's index, or counted from 0 among those given."""
         if hasattr(self.X, "iloc"):
-            return shortened(str(self.X.index[i]), 20)
+            return one_line(self.X.index[i], 20)
         return str(self.at[i])
 
     def value(self, i: int, feature: str) -> str:
         """The cell of a row in a column, as text; "" where X has no such column."""
         if hasattr(self.X, "columns") and feature in list(self.X.columns):
             values = self.X[feature]
-            return cell((values.iloc if hasattr(values, "iloc") else values)[i])
+            return _cell((values.iloc if hasattr(values, "iloc") else values)[i])
         return ""
 
     def document(self, i: int) -> str:
@@ -157,7 +157,7 @@ class HeldOut:
         if len(getattr(self.X, "shape", (0,))) == 2:
             return ""
         one = (self.X.iloc if hasattr(self.X, "iloc") else self.X)[i]
-        return shortened(one, 60) if isinstance(one, str) else ""
+        return one_line(one, 60) if isinstance(one, str) else ""
 
 
 def _are_of_the_fit(clf: Any, X: Any, y: Array) -> bool:
@@ -178,3 +178,12 @@ def _are_of_the_fit(clf: Any, X: Any, y: Array) -> bool:
 def _closed_form(clf: Any) -> bool:
     members = getattr(clf, "members_", {"": clf}).values()
     return all(getattr(member, "inference_", "closed form") == "closed form" for member in members)
+
+
+def _cell(value: Any) -> str:
+    """A cell of the user's table, shortened."""
+    if value is None or (isinstance(value, float | np.floating) and value != value):
+        return "missing"
+    if isinstance(value, float | np.floating):
+        return f"{value:.4g}"
+    return one_line(value, 40)

@@ -8,12 +8,13 @@ import numpy as np
 
 from bayesgen.checks.compare_models import compare_models
 from bayesgen.checks.validate import Validation
+from bayesgen.encoding.literals import listed, one_line
 from bayesgen.estimators.pool.members import chosen
 from bayesgen.explain.feature_relevance import feature_relevance
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.reporting import figures
 from bayesgen.reporting.held_out import HeldOut
-from bayesgen.reporting.parts import Section, Table, count, listed, number, share, shortened, signed
+from bayesgen.reporting.parts import Section, Table, count, number, share, signed
 
 _MOST_WORK = 300_000  # training rows x classes for which other models are fitted
 _INFLUENCE_ROWS = 2_000
@@ -42,7 +43,7 @@ def fitted(held: HeldOut) -> Section:
         rows = [
             list(line)
             for line in zip(
-                [shortened(str(name), 40) for name in shown.index],
+                [one_line(name, 40) for name in shown.index],
                 shown["kind"],
                 shown["prior"],
                 shown["prior_range"],
@@ -140,7 +141,7 @@ def _posterior_with(clf: Any, degree: float) -> Any:
 def relevance(held: HeldOut) -> Section:
     """Posterior probability that each feature depends on the class."""
     table = feature_relevance(held.clf)
-    names = [shortened(str(name), 40) for name in table["feature"].values]
+    names = [one_line(name, 40) for name in table["feature"].values]
     factor, p = table["log_bayes_factor"].values, table["probability"].values
     order = np.argsort(-factor, kind="stable")
     low, high = table["log_bayes_factor_range"].values.T
@@ -151,9 +152,10 @@ def relevance(held: HeldOut) -> Section:
     text = f"{len(names) - len(nothing) - len(open_ones)} of {len(names)} features depend on the "
     text += f"class with probability above 0.5 {span}."
     if nothing:
-        text += f" {len(nothing)} tell nothing of the class at any of them: {listed(nothing, 12)}."
+        told = listed(nothing, 12, " and ")
+        text += f" {len(nothing)} tell nothing of the class at any of them: {told}."
     if open_ones:
-        text += f" For {len(open_ones)} the prior decides: {listed(open_ones, 12)}."
+        text += f" For {len(open_ones)} the prior decides: {listed(open_ones, 12, ' and ')}."
     top = order[:_FEATURES]
     rows = [
         [
@@ -234,7 +236,6 @@ def comparison(held: HeldOut) -> Section:
     if held.training is None:
         raise ValueError("give training=(X, y), the rows of the fit")
     X, y, *weight = held.training
-    y = np.asarray(y)
     models, rows = _competitors(held, X, y, *weight)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its notes say the same

@@ -87,29 +87,6 @@ def signed(value: float, digits: int = 3) -> str:
     return text if text[0] in "−–∞" else f"+{text}"
 
 
-def cell(value: Any) -> str:
-    """A cell of the user's table, shortened."""
-    if value is None or (isinstance(value, float | np.floating) and value != value):
-        return "missing"
-    if isinstance(value, float | np.floating):
-        return f"{value:.4g}"
-    return shortened(str(value), 40)
-
-
-def shortened(text: str, most: int) -> str:
-    """The beginning of a text on one line."""
-    text = " ".join(text.split())
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def listed(names: Sequence[str], most: int = 6) -> str:
-    """``a, b and c``; the first few of many."""
-    rest = len(names) - most
-    if rest > 0:
-        return f"{', '.join(names[:most])} and {rest} more"
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
 def plain(value: Any) -> Any:
     """What JSON can hold: arrays as lists, NaN and infinities as null."""
     if isinstance(value, dict):

@@ -9,10 +9,11 @@ from time import perf_counter
 from typing import Any, Literal
 
 from bayesgen.checks.validate import Validation
+from bayesgen.encoding.literals import listed
 from bayesgen.io.output import check_target, replacing
 from bayesgen.reporting import criticism, doubts, model, page, provenance, scores
 from bayesgen.reporting.held_out import HeldOut
-from bayesgen.reporting.parts import Section, count, listed
+from bayesgen.reporting.parts import Section, count
 
 Format = Literal["html", "md", "json"]
 _ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".markdown": "md", ".json": "json"}
@@ -164,7 +165,7 @@ def report(
     found = Report(
         title or f"{type(clf).__name__} on {count(held.n_given, held.what)}",
         f"{len(held.labels)} class{'' if len(held.labels) == 1 else 'es'}: "
-        + listed(held.labels, 12),
+        + listed(held.labels, 12, " and "),
         "Made by bayesgen. Class probabilities are posterior predictive: the parameters are "
         "integrated out.",
         tuple(sections),

@@ -753,7 +753,7 @@ def test_an_input_is_not_overwritten(tmp_path, penguin_model, monkeypatch, comma
         line = refused("fit", table, "--target", "species", "--drop", "year", "-o", output)
     else:
         line = refused("predict", model, table, "-o", output)
-    assert line.startswith(f"error: -o {output} is the file to be read")
+    assert line.startswith(f"error: cannot write {output}: it is the file to be read")
     assert str(read) in line
     assert line.endswith("; name another")
     assert {path: path.read_bytes() for path in (table, model)} == before

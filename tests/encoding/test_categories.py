@@ -327,7 +327,7 @@ def test_declared_categories_go_before_those_of_the_dtype():
         (
             {"syze": 3},
             ValueError,
-            r"categories: no column 'syze', did you mean 'size'; known are size, n",
+            r"categories: no column 'syze'; did you mean 'size'\?",
         ),
         ({7: 3}, ValueError, r"categories: no column 7.*known are size, n"),
         ([3], ValueError, r"categories has 1 entries for 2 columns"),

@@ -135,12 +135,12 @@ def test_numbers_written_as_text_are_numbers_where_the_user_says_so():
         (
             {"gaussian": ["bill", "egs"]},
             ValueError,
-            r"columns\['gaussian'\]: no column 'egs', did you mean 'eggs'; known are island, bill",
+            r"columns\['gaussian'\]: no column 'egs'; did you mean 'eggs'\?",
         ),
         (
             {"poison": ["bill"]},
             ValueError,
-            r"no kind 'poison', did you mean 'poisson'; known are bernoulli, .*drop",
+            r"no kind 'poison'; did you mean 'poisson'\?",
         ),
         (
             {"gaussian": ["bill", "bill"]},
@@ -298,7 +298,7 @@ def test_schemas_that_disagree_do_not_merge():
     ("categories", "error", "message"),
     [
         ({"bill": [1]}, ValueError, "categories: column 'bill' is not categorical"),
-        ({"islands": ["x"]}, ValueError, "no column 'islands', did you mean 'island'"),
+        ({"islands": ["x"]}, ValueError, "no column 'islands'; did you mean 'island'"),
         ({"island": ["Dream"]}, ValueError, "column 'island' holds 'Biscoe' in row 2, .*declared"),
         ([["Dream"]], TypeError, "categories must be a dict"),
     ],

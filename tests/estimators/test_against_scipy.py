@@ -280,13 +280,14 @@ def test_unseen_categories_as_if_declared_ignored_or_refused():
         np.testing.assert_allclose(joint, log_x[[2]] + log_class_weights(codes)[method], rtol=1e-12)
     with pytest.raises(ImpossibleRowError):
         firm.predict(new, method="mle")
-    clf = bg.CategoricalNB(unseen="ignore").fit(X, y)
+    clf.unseen = "ignore"  # as by set_params
     holes_ = np.array([[None, "S"], ["red", None], [None, None]], dtype=object)
     np.testing.assert_array_equal(clf.predict_proba(new), clf.predict_proba(holes_))
     clf = bg.CategoricalNB(unseen="raise").fit(pd.DataFrame(X, columns=["colour", "size"]), y)
     with pytest.raises(ValueError, match=r"column 'size' holds 'XXL' in row 1"):
         clf.predict(pd.DataFrame(new[[1, 1]], columns=["colour", "size"]).assign(size=["S", "XXL"]))
-    clf = bg.MixedNB(unseen="raise").fit(pd.DataFrame(X, columns=["colour", "size"]), y)
+    clf = bg.MixedNB().fit(pd.DataFrame(X, columns=["colour", "size"]), y)
+    clf.unseen = "raise"
     with pytest.raises(ValueError, match=r"column 'colour' holds 'violet' in row 2"):
         clf.predict(
             pd.DataFrame([["red", "S"]] * 2 + [["violet", "S"]], columns=["colour", "size"])

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
 
 import bayesgen as bg
 from bayesgen.families.errors import NoClosedFormError
@@ -18,32 +17,6 @@ FRAME = pd.DataFrame(
 )
 TEXTS = np.array(["".join(RNG.choice(list("abc"), 6)) for _ in range(N)], dtype=object)
 FORGOTTEN = np.arange(N) % 4 == 1
-
-CASES = {
-    "gaussian": (bg.GaussianNB, np.where(RNG.random(REAL.shape) < 0.1, np.nan, REAL)),
-    "tied": (lambda: bg.GaussianNB(variance="tied"), REAL),
-    "lda": (bg.LinearDiscriminant, REAL),
-    "qda": (bg.QuadraticDiscriminant, REAL),
-    "bernoulli": (lambda: bg.BernoulliNB(binarize=1.0), COUNTS),
-    "poisson": (bg.PoissonNB, COUNTS),
-    "multinomial": (bg.MultinomialNB, sparse.csr_matrix(COUNTS)),
-    "categorical": (bg.CategoricalNB, FRAME[["colour", "wet"]]),
-    "mixed": (bg.MixedNB, FRAME),
-    "markov": (bg.MarkovNB, TEXTS),
-}
-
-
-@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weighted"])
-@pytest.mark.parametrize("name", CASES)
-def test_forgetting_is_the_fit_of_the_rest(name, weighted):
-    make, X = CASES[name]
-    weight = RNG.random(N) + 0.5 if weighted else np.ones(N)
-    clf = make().fit(X, Y, sample_weight=weight)
-    assert clf.forget(X[FORGOTTEN], Y[FORGOTTEN], sample_weight=weight[FORGOTTEN]) is clf
-    rest = make().fit(X[~FORGOTTEN], Y[~FORGOTTEN], sample_weight=weight[~FORGOTTEN])
-    assert clf.n_rows_seen_ == rest.n_rows_seen_ == N - FORGOTTEN.sum()
-    assert clf.log_evidence_ == pytest.approx(rest.log_evidence_, rel=1e-8)
-    np.testing.assert_allclose(clf.predict_proba(X), rest.predict_proba(X), rtol=1e-6, atol=1e-12)
 
 
 def test_a_class_that_is_forgotten_stays_known():

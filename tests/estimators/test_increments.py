@@ -16,43 +16,10 @@ from tests.estimators.cases import (
     assert_same,
     defined,
     degenerate,
-    every_case,
     first_cases,
     fitted,
     sample,
 )
-
-
-@degenerate
-@every_case
-def test_partial_fit_in_parts_is_one_fit(case):
-    X, codes, y = sample(case)
-    order = np.argsort(codes, kind="stable")  # the last part brings a new class and new values
-    whole = case.make().fit(X, y)
-    parts = case.make()
-    for rows in np.split(order, [7, 25, 46]):
-        parts.partial_fit(take(X, rows), y[rows])
-    assert_same(parts, whole, X, case.tol)
-    declared = case.make()
-    for rows in np.split(order, [7, 25, 46]):
-        declared.partial_fit(take(X, rows), y[rows], classes=LABELS[::-1])
-    assert_same(declared, whole, X, case.tol)
-
-
-@degenerate
-@first_cases
-def test_merge_is_one_fit(case):
-    X, codes, y = sample(case)
-    whole = case.make().fit(X, y)
-    for left in (codes == 2, codes < 2, np.arange(len(y)) % 4 == 0, codes == 1):
-        a, b = np.flatnonzero(left), np.flatnonzero(~left)
-        one = case.make().fit(take(X, a), y[a])
-        other = case.make().fit(take(X, b), y[b])
-        before = other.log_evidence_
-        assert one.merge(other) is one
-        assert_same(one, whole, X, case.tol)
-        assert other.log_evidence_ == before
-        assert other.n_rows_seen_ == len(b)
 
 
 @degenerate

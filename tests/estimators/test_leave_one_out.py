@@ -33,18 +33,6 @@ def refit(clf, X, y, rows, weight=None):
     return posterior.family.log_predictive(X[rows]) + np.log(posterior.mean_weights())
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_mixed_table(penguins, weighted):
-    X, y = penguins
-    X = X[MIXED]
-    weight = np.random.default_rng(0).choice([0.0, 0.5, 2.0], size=len(y)) if weighted else None
-    clf = bg.MixedNB().fit(X, y, sample_weight=weight)
-    found = clf.loo_log_joint(X, y, weight)
-    assert found.shape == (len(y), 3)
-    for i in range(0, len(y), 23):
-        np.testing.assert_allclose(found[[i]], refit(clf, X, y, [i], weight), rtol=1e-9)
-
-
 def test_scores_and_their_error(iris):
     X, y = iris
     clf = bg.QuadraticDiscriminant().fit(X, y)
@@ -113,15 +101,6 @@ def test_other_rows_are_refused(iris):
         clf.loo(X, y, target="x")
     part = clf.loo(X[::10], y[::10], partial=True)
     np.testing.assert_allclose(part.elpd_i, clf.loo(X, y).elpd_i[::10], rtol=1e-9)
-
-
-def test_after_parts_and_merges(iris):
-    X, y = iris
-    clf = bg.LinearDiscriminant()
-    for k in range(3):
-        clf.partial_fit(X[k::3], y[k::3], classes=[0, 1, 2])
-    whole = bg.LinearDiscriminant().fit(X, y)
-    np.testing.assert_allclose(clf.loo(X, y).elpd, whole.loo(X, y).elpd, rtol=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore::bayesgen.inference.diagnostics.SamplingWarning")  # few draws

@@ -11,6 +11,13 @@ X = RNG.normal(size=(N, 2))
 Y = np.arange(N) % 2
 WEIGHT = np.ma.masked_array(np.full(N, 1000.0), np.arange(N) == 3)
 MASKED = "sample_weight is masked in row 3"
+PLOTS = (
+    bg.plots.plot_regions,
+    bg.plots.plot_section,
+    bg.plots.plot_effects,
+    bg.plots.plot_densities,
+    bg.plots.plot_reliability,
+)
 LABELS = np.ma.masked_array(Y, np.arange(N) == 3)
 
 
@@ -71,10 +78,24 @@ def test_a_masked_label_is_not_scored():
     for call in (
         lambda: bg.compare_predictives(clf, X, LABELS),
         lambda: clf.simulate(N, y=LABELS),
-        lambda: bg.plots.plot_reliability(clf, X, LABELS),
+        lambda: bg.report(clf, X, LABELS),
+        *(lambda plot=plot: plot(clf, X, LABELS) for plot in PLOTS),
     ):
         with pytest.raises(ValueError, match="masked in row 3"):
             call()
+    for call in (
+        lambda: bg.learning_curve({"a": clf}, X, LABELS, train_sizes=(2,), repeats=2),
+        lambda: bg.plots.plot_reliability(clf.predict_proba(X), None, LABELS),
+    ):
+        with pytest.raises(ValueError, match="no label in 1 row"):
+            call()
+
+
+def test_plots_and_reports_read_labels_of_any_type_as_a_fit_does():
+    clf, words = bg.GaussianNB().fit(X, Y), np.where(Y == 1, "yes", "no").astype("T")
+    for labels in (Y.astype(float), Y.tolist(), np.ma.masked_array(Y, False)):
+        assert bg.learning_curve({"a": clf}, X, labels, (2,), 2).attrs["classes"] == 2
+    assert bg.learning_curve({"a": clf}, X, words, (2,), 2).attrs["classes"] == 2
 
 
 @pytest.mark.parametrize("make", [bg.GaussianNB, bg.HistogramNB, bg.MixedNB, bg.TreeAugmentedNB])

@@ -183,23 +183,6 @@ def test_ends_are_percentiles_of_draws(case, method):
     assert_percentiles(found, case.draws)
 
 
-def test_ends_given_the_row_are_percentiles_of_draws_weighted_by_its_density(case):
-    weights = np.exp(case.draws.log_x - logsumexp(case.draws.log_x, axis=0))
-    ess = 1 / np.square(weights).sum(axis=0)
-    assert (ess > 50).any()
-    options = {"prob": 0.8, "kind": "eti", "given": "training and row"}
-    found = case.clf.predict_interval(case.X, **options)
-    drawn = case.clf.predict_interval(case.X, **options, posterior=case.theta)
-    for table, own in ((found, 4.0), (drawn, 0.0)):  # `drawn` has the same draws
-        for tail, end in zip((0.1, 0.9), np.moveaxis(table["log_odds"].values, -1, 0), strict=True):
-            off = np.einsum("sn,snc->nc", weights, (case.draws.odds <= end) - tail)
-            room = own * (0.4 / np.sqrt(ess) + found["error"].values) + 0.005
-            room += weights.max(axis=0)
-            assert (np.abs(off) < room[:, None])[ess > 50].all()
-    np.testing.assert_allclose(drawn["weight_ess"], ess, rtol=0.3)
-    assert found.attrs["given"] == "training and row"
-
-
 def test_shape_and_labels_of_intervals(case):
     found = case.clf.predict_interval(case.X, prob=0.8, kind="hdi")
     n_classes = len(case.clf.classes_)

@@ -12,10 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from sklearn.base import clone
 
 import bayesgen as bg
-from bayesgen.datasets import POKEMON_STATS, load_languages, load_penguins, load_pokemon
 from bayesgen.families.capabilities import ThetaDensity
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.columns import Columns
@@ -312,28 +310,3 @@ def _candidate(clf: Any, X: Any, y: Any, weight: Any = None) -> None:
     ratio = clf.prior_.log_density(theta) - clf.model_.log_density(theta)
     size = np.abs(likelihood).max() + np.abs(ratio).max()
     np.testing.assert_allclose(likelihood + ratio, clf.log_evidence_, rtol=0, atol=1e-11 * size)
-
-
-PENGUINS, SPECIES = load_penguins()
-COMPLETE = PENGUINS.notna().all(axis=1)
-MEASURES = PENGUINS.filter(regex="_mm|_g$")
-REAL: dict[str, tuple[Any, Any, Any]] = {
-    "mixed-missing": (bg.MixedNB(), PENGUINS, SPECIES),
-    "gaussian-missing": (bg.GaussianNB(), MEASURES, SPECIES),
-    "linear": (bg.LinearDiscriminant(), MEASURES[COMPLETE], SPECIES[COMPLETE]),
-    "quadratic": (bg.QuadraticDiscriminant(), MEASURES[COMPLETE], SPECIES[COMPLETE]),
-    "categorical-missing": (bg.CategoricalNB(), PENGUINS[["island", "sex"]], SPECIES),
-    "poisson": (bg.PoissonNB(), load_pokemon()[0][list(POKEMON_STATS)], load_pokemon()[1]),
-    "multinomial": (bg.MultinomialNB(), load_pokemon()[0][list(POKEMON_STATS)], load_pokemon()[1]),
-}
-
-
-@pytest.mark.parametrize(("clf", "X", "y"), REAL.values(), ids=REAL.keys())
-def test_evidence_of_real_tables(clf: Any, X: Any, y: Any) -> None:
-    _candidate(clone(clf).fit(X, y), X, y)
-
-
-def test_evidence_of_real_texts() -> None:
-    X, y = load_languages()
-    X, y = [text[:400] for text in X[:40]], y[:40]
-    _candidate(bg.MarkovNB(order=2).fit(X, y), X, y)

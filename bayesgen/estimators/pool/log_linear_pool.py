@@ -133,6 +133,8 @@ class LogLinearPool(
     array([0.4, 0.6])
     """
 
+    _short_name = "auto"  # on the command line
+
     classes_: Array
     exponents_: Array
     intercepts_: Array

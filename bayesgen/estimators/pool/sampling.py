@@ -48,6 +48,6 @@ def draws_of(pool: "LogLinearPool") -> "xr.DataTree":
         variables["intercept"] = ((CHAIN, DRAW, CLASS), found.intercepts)
     posterior = tree.group(variables, {MEMBER: pool._names(), CLASS: pool.classes_})
     out = xr.DataTree.from_dict({"/posterior": posterior})
-    out.attrs |= tree.provenance("LogLinearPool", "hmc", pool.random_state)
+    out.attrs |= tree.provenance(type(pool).__name__, "hmc", pool.random_state)
     out.attrs |= diagnose(posterior, xr.Dataset()).attributes()
     return out

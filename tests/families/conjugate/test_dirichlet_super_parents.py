@@ -12,8 +12,6 @@ from bayesgen.families.conjugate.dirichlet_super_parents import DirichletSuperPa
 from bayesgen.families.conjugate.dirichlet_super_parents.structures import declare
 from bayesgen.families.names import CLASS
 from bayesgen.numerics import kernels
-from bayesgen.posterior.exact import ExactPosterior
-from bayesgen.posterior.model import ClassModel
 from tests.graphs import PYTHON, pm
 
 A = 3.7
@@ -90,25 +88,6 @@ def test_a_column_of_one_category_changes_nothing(n):
     assert (drawn[:, 1] == 0).all()
     none = posterior(0 * X, (1, 1, 1), n, "uniform")[2]
     assert none.log_predictive(0 * X) == pytest.approx(0.0, abs=1e-14)
-
-
-@pytest.mark.parametrize("n", [1, 2])
-def test_leave_one_out_with_uniform_weights_is_a_refit(n):
-    levels = (2, 3, 2, 2)
-    X, y = rows(20, levels, seed=1), np.arange(20) % 3
-    weight = np.random.default_rng(2).choice([0.5, 1.0, 2.0], size=20)
-
-    def fit(rows):
-        family = DirichletSuperParents(np.array(levels), A, n=n, weights="uniform")
-        prior = ClassModel(np.ones(3), family)
-        stats = prior.stats(X[rows], y[rows], 3, weight[rows])
-        prior = ClassModel(np.ones(3), family.resolve(stats.features))
-        return ExactPosterior(prior, prior.update(stats), stats)
-
-    found, _ = fit(np.arange(20)).log_joint_without(X, y, weight)
-    for i in range(20):
-        left = fit(np.delete(np.arange(20), i))
-        np.testing.assert_allclose(found[i], left.log_joint(X[i : i + 1])[0], rtol=1e-11)
 
 
 @pytest.mark.parametrize("weights", ["uniform", "evidence"])

@@ -1,0 +1,152 @@
+"""Every classifier in closed form: the same fit however rows arrive, leave and are kept."""
+
+import pickle
+from functools import partial
+from tempfile import TemporaryDirectory
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.utils import _safe_indexing as take
+
+import bayesgen as bg
+from bayesgen.estimators import ESTIMATORS
+from tests.laws.cases import is_exact
+from tests.selection import rest_is_slow
+
+N = 48
+RNG = np.random.default_rng(7)
+Y = np.array(["ash", "birch", "cedar"])[np.arange(N) % 3]
+REAL = RNG.normal(size=(N, 3)) * [1.0, 10.0, 0.1] + np.arange(N)[:, None] % 3 + 50.0
+COUNTS = RNG.poisson(1 + np.arange(N)[:, None] % 3, size=(N, 4))
+WORDS = pd.DataFrame(RNG.choice(["red", "blue"], (N, 3)), columns=list("pqr"))
+TABLE = WORDS.assign(s=np.where(RNG.random(N) < 0.1, np.nan, REAL[:, 0]), t=REAL[:, 1] > 50)
+TEXTS = np.array(
+    ["".join(RNG.choice(list(("aab ", "abb ", "bccc ")[c]), 12)) for c in np.arange(N) % 3],
+    dtype=object,
+)
+BINNED = {
+    "categories": {name: ["red", "blue"] for name in "pqr"},
+    "cuts": {"s": [50.5, 51.5]},
+    "missing": "category",
+    "strength": 4.0,
+}
+MARKOV = partial(bg.MarkovNB, 3)
+CASES = {
+    "GaussianNB": (bg.GaussianNB, np.where(RNG.random(REAL.shape) < 0.1, np.nan, REAL)),
+    "GaussianNB tied": (partial(bg.GaussianNB, variance="tied"), REAL),
+    "LinearDiscriminant": (bg.LinearDiscriminant, REAL),
+    "QuadraticDiscriminant": (bg.QuadraticDiscriminant, REAL),
+    "TreeAugmentedGaussianNB": (bg.TreeAugmentedGaussianNB, REAL),
+    "HistogramNB": (partial(bg.HistogramNB, edges=[[50, 51], [45, 55], [50.9]]), REAL),
+    "BernoulliNB": (partial(bg.BernoulliNB, binarize=1.0), COUNTS),
+    "PoissonNB": (bg.PoissonNB, COUNTS),
+    "MultinomialNB": (bg.MultinomialNB, sparse.csr_matrix(COUNTS)),
+    "CategoricalNB": (bg.CategoricalNB, WORDS),
+    "MixedNB": (bg.MixedNB, TABLE),
+    "TreeAugmentedNB": (partial(bg.TreeAugmentedNB, root_weight=2.0, **BINNED), TABLE),
+    "AnDE": (partial(bg.AnDE, **BINNED), TABLE),
+    "AnDE by evidence": (partial(bg.AnDE, weights="evidence", **BINNED), TABLE),
+    "AnDE of pairs": (partial(bg.AnDE, np.int64(2), **BINNED), TABLE),
+    "MarkovNB": (MARKOV, TEXTS),
+    "MarkovNB hierarchical": (
+        partial(MARKOV, smoothing="hierarchical", concentration=10.0, strength=3000.0),
+        TEXTS,
+    ),
+    "MarkovNB context_tree": (partial(MARKOV, smoothing="context_tree"), TEXTS),
+}
+# two parts: the last brings a class, and tokens, of its own
+FIRST, LAST = np.split(np.argsort(Y, kind="stable"), [20])
+FAST = ("GaussianNB", "MixedNB", "AnDE", "TreeAugmentedNB", "MarkovNB hierarchical")
+
+
+def parts(make, X):
+    clf = make()
+    for rows in (FIRST, LAST):
+        clf.partial_fit(take(X, rows), Y[rows])
+    return clf
+
+
+def merged(make, X):
+    one, other = (make().fit(take(X, rows), Y[rows]) for rows in (FIRST, LAST))
+    return one.merge(other)
+
+
+def forgotten(make, X):
+    twice = np.r_[np.arange(N), FIRST]
+    return make().fit(take(X, twice), Y[twice]).forget(take(X, FIRST), Y[FIRST])
+
+
+def streamed(make, X):
+    return bg.fit_stream(make(), [(take(X, rows), Y[rows]) for rows in (FIRST, LAST)])
+
+
+def spread(make, X):
+    if isinstance(X, pd.DataFrame):
+        blocks, labels = dd.from_pandas(X, npartitions=2), dd.from_pandas(pd.Series(Y), 2)
+    else:
+        rows = X.toarray() if sparse.issparse(X) else X
+        blocks, labels = da.from_array(rows, chunks=(20, *rows.shape[1:])), Y
+    with dask.config.set(scheduler="synchronous"):
+        return bg.fit_dask(make(), blocks, labels)
+
+
+def weighted(make, X):
+    rows = np.r_[FIRST, LAST, FIRST]  # half of each of the first, twice
+    weight = np.r_[np.full(20, 0.5), np.ones(N - 20), np.full(20, 0.5)]
+    return make().fit(take(X, rows), Y[rows], sample_weight=weight)
+
+
+def reloaded(make, X):
+    with TemporaryDirectory() as folder:
+        make().fit(X, Y).save(f"{folder}/model.nc")
+        return bg.load(f"{folder}/model.nc")
+
+
+def pickled(make, X):
+    return pickle.loads(pickle.dumps(make().fit(X, Y)))
+
+
+def same(found, expected, X, tol=1e-8):
+    np.testing.assert_allclose(
+        found.predict_joint_log_proba(X), expected.predict_joint_log_proba(X), rtol=tol, atol=tol
+    )
+    if is_exact(type(expected.prior_.family)):
+        assert found.log_evidence_ == pytest.approx(expected.log_evidence_, rel=tol)
+
+
+def test_no_classifier_is_forgotten():
+    closed = {one.__name__ for one in ESTIMATORS if "sampled" not in one.__module__}
+    assert closed - {"GenerativeClassifier"} == {name.split()[0] for name in CASES}
+
+
+HOW = [parts, merged, forgotten, streamed, spread, weighted, reloaded, pickled]
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("name", rest_is_slow(CASES, FAST))
+def test_however_rows_arrive_the_fit_is_the_same(name, how):
+    make, X = CASES[name]
+    found = how(make, X)
+    same(found, make().fit(X, Y), X)
+    assert how is weighted or found.n_rows_seen_ == N
+
+
+@pytest.mark.parametrize("values", [(1.0,), (0.0, 0.5, 2.0)], ids=["rows", "weighted"])
+@pytest.mark.parametrize("name", CASES)
+def test_a_row_left_out_is_a_refit_under_the_same_prior(name, values):
+    make, X = CASES[name]
+    weight = np.random.default_rng(1).choice(values, N)
+    clf = make().fit(X, Y, sample_weight=weight)
+    found, prior = clf.loo_log_joint(X, Y, weight), clf.prior_
+    encoded, codes = clf.fitted_.encoded(X), clf.fitted_.codes_of(Y)
+    for i in range(0, N, 7):
+        others = np.delete(np.arange(N), i)
+        left = prior.update(prior.stats(encoded[others], codes[others], 3, weight[others]))
+        expected = left.family.log_predictive(encoded[[i]]) + np.log(left.mean_weights())
+        np.testing.assert_allclose(found[[i]], expected, rtol=1e-8)
+    assert np.isfinite(clf.loo(X, Y, sample_weight=weight).elpd)
