@@ -29,7 +29,7 @@ import numpy as np
 from bayesgen.families.capabilities import ThetaDensity, require
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.names import CLASS_WEIGHTS
-from bayesgen.numerics.special import Array
+from bayesgen.numerics.special import Array, log_sum_exp
 from bayesgen.posterior.model import ClassModel, ClassStats
 from bayesgen.posterior.monte_carlo import log_densities
 
@@ -123,11 +123,8 @@ def chain_rule(prior: ClassModel, X: Any, y: Array) -> str:
 
 def left_out(found: Array, prior: ClassModel, X: Any, y: Array, weight: Any, rows: Array) -> str:
     """What is wrong with leave-one-out (n, C) of some rows, which are fitted without; or ""."""
-    w = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
     for k, i in enumerate(rows):
-        others = np.arange(len(y)) != i
-        stats = prior.stats(X[others], y[others], len(prior.alpha), w[others])
-        expected = _log_joint(prior.update(stats), X[i : i + 1])[0]
+        expected = _log_joint(_without(prior, X, y, weight, i), X[i : i + 1])[0]
         gap = np.where(found[k] == expected, 0.0, found[k] - expected)
         if not _is_rounding(gap, np.where(gap == 0, 0.0, expected)):
             c = int(np.argmax(np.abs(np.nan_to_num(gap, nan=np.inf))))
@@ -136,6 +133,42 @@ def left_out(found: Array, prior: ClassModel, X: Any, y: Array, weight: Any, row
                 f"a fit to the other rows {expected[c]:.6g}: what is left of the row is wrong"
             )
     return ""
+
+
+def typical(
+    by_class: Array, overall: Array, prior: ClassModel, X: Any, y: Array, weight: Any, rows: Array
+) -> str:
+    """What is wrong with typicalities (n, C) and (n,) of some rows among themselves; or ""."""
+    w = np.ones(len(y)) if weight is None else weight
+    fits = [_without(prior, X, y, weight, i) for i in rows]
+    model = prior.update(prior.stats(X, y, len(prior.alpha), w))
+    own = [f.family.log_predictive(X[i : i + 1])[0, y[i]] for f, i in zip(fits, rows, strict=True)]
+    each = [log_sum_exp(_log_joint(f, X[i : i + 1]))[0] for f, i in zip(fits, rows, strict=True)]
+    density, every = model.family.log_predictive(X[rows]), np.ones(len(rows), dtype=bool)
+    cases = [
+        (f"in class {c}", by_class[:, c], density[:, c], own, y[rows] == c)
+        for c in range(density.shape[1])
+    ]
+    cases.append(("among all rows", overall, log_sum_exp(_log_joint(model, X[rows])), each, every))
+    for where, found, score, others, use in cases:
+        gap, among = np.subtract.outer(score, np.array(others)[use]), w[rows][use]
+        slack = 1e-9 * (1 + np.abs(score))[:, None]  # of ties, which rounding decides
+        least, most = ((1 + (gap >= s) @ among) / (1 + among.sum()) for s in (slack, -slack))
+        wrong = np.flatnonzero(~((found >= least - 1e-9) & (found <= most + 1e-9)))
+        if wrong.size:
+            k = wrong[0]
+            return (
+                f"typicality of row {rows[k]} {where} is {found[k]:.6g}, and {least[k]:.6g} by "
+                "its rank among the densities of rows that fits leave out"
+            )
+    return ""
+
+
+def _without(prior: ClassModel, X: Any, y: Array, weight: Any, i: int) -> ClassModel:
+    """The posterior of a fit to all rows but one."""
+    w = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
+    others = np.arange(len(y)) != i
+    return prior.update(prior.stats(X[others], y[others], len(prior.alpha), w[others]))
 
 
 def merged(prior: ClassModel, stats: ClassStats, X: Any, y: Array, weight: Any, rows: Array) -> str:

@@ -33,7 +33,7 @@ from bayesgen.families.capabilities import ThetaDensity, require
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.names import CLASS_WEIGHTS, FEATURE, FEATURE_BIS
 from bayesgen.families.shared.cells import by_cell
-from bayesgen.numerics.special import Array, log_odds_against_rest, log_softmax
+from bayesgen.numerics.special import Array, log_odds_against_rest, log_softmax, log_sum_exp
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.model import ClassModel
@@ -276,6 +276,40 @@ def add_coverage(
                 Agreement(table[0], table[1], table[2], ess.ravel()),
                 source=source,
             )
+
+
+def add_weighted(
+    into: Comparisons,
+    fitted: Any,
+    X: Any,
+    log_joint: dict[str, Array],
+    places: list[str],
+) -> None:
+    """Compare intervals given the row with draws weighted by p(x | theta), as `add_coverage`.
+
+    `log_joint` (chain, draw, N, C) are draws of log p(y = c, x | theta), of each source.
+    """
+    found = fitted.predict_interval(X, prob=_PROB, kind="eti", given="training and row")
+    ends = found["log_odds"].transpose("obs_id", "class", "bound").values
+    error = np.repeat(found["error"].values, ends.shape[1])
+    for source, a in log_joint.items():
+        weight = np.exp(log_sum_exp(a) - log_sum_exp(a).max(axis=(0, 1)))
+        weight /= weight.mean(axis=(0, 1))
+        table = np.full((3, error.size, len(STATISTICS)), np.nan)
+        tail = (1 - _PROB) / 2
+        for statistic, sign, k in (("q05", 1, 0), ("q95", -1, 1)):
+            beyond = _beyond(sign * against_rest(a), sign * ends[..., k])
+            series = (weight[..., None] * (beyond - tail)).reshape(*a.shape[:2], -1)
+            own = compare_mean(series, np.zeros(error.size), source == INDEPENDENT)
+            gap, z = own.chain[:, 0], own.z[:, 0]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                z = z * np.maximum(np.abs(gap) - error, 0) / np.hypot(gap, error * z)
+            z[~np.isfinite(ends[..., k].ravel())] = np.nan
+            column = STATISTICS.index(statistic)
+            for field, value in zip(table, (gap + tail, np.full_like(z, tail), z), strict=True):
+                field[:, column] = value
+        variable = f"{100 * _PROB:.0f} % interval given the row" + f", {source}" * (source != NUTS)
+        into.add(variable, places, Agreement(table[0], table[1], table[2], own.ess), source=source)
 
 
 def _beyond(draws: Array, ends: Array) -> Array:

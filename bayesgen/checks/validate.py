@@ -10,9 +10,9 @@ compared:
   mean log-odds that `explain` divides, rows that `simulate` makes, covariances; expectations
   (`plug_ins`);
 - without a sampler (`coherence`): the densities with each other, the evidence by the chain rule,
-  leave-one-out by refits, merged halves, contributions. An error of the closed form that is too
-  small for a sampler to see on many rows shows there to many digits. So do the maxima of the
-  likelihood and of the posterior density, and the class weights (`plug_ins`).
+  leave-one-out and typicality by refits, merged halves, contributions. An error of the closed form
+  that is too small for a sampler to see on many rows shows there to many digits. So do the maxima
+  of the likelihood and of the posterior density, and the class weights (`plug_ins`).
 """
 
 import warnings
@@ -36,6 +36,7 @@ from bayesgen.checks.quantities import (
     Draws,
     add_coverage,
     add_cumulants,
+    add_weighted,
     against_rest,
     covariances,
     distributions,
@@ -178,14 +179,14 @@ def validate(
     """Check a classifier's closed form against NUTS on the same prior and rows.
 
     Compared with draws: parameters, densities and class probabilities of rows, their intervals
-    (``given="training"``), the mean log-odds of `explain`, rows of `simulate`. To many digits, on
-    some rows: the evidence, `loo_log_joint` with fits without the row, merged halves with the
-    whole, sums of contributions, estimates by ``"mle"`` and ``"map"``.
+    (``given="training and row"`` with draws weighted by p(x | theta)), the mean log-odds of
+    `explain`, rows of `simulate`. To many digits, on some rows: the evidence, `loo_log_joint` and
+    `typicality` with fits without the row, merged halves with the whole, sums of contributions,
+    estimates by ``"mle"`` and ``"map"``.
 
-    *Not* compared: intervals ``given="training and row"``, `typicality` and prediction sets,
-    `predict_uncertainty`, intervals of contributions, relevance and mutual information, label
-    shift, files and streams; nor the model itself: `bg.compare_models` and predictive checks ask
-    whether it fits the rows.
+    *Not* compared: prediction sets, `predict_uncertainty`, intervals of contributions, relevance
+    and mutual information, label shift, files and streams; nor the model itself:
+    `bg.compare_models` and predictive checks ask whether it fits the rows.
 
     Parameters
     ----------
@@ -395,12 +396,14 @@ def _compared(
     shown = [places[i] for i in few]
     add_cumulants(out, model, rows[few], chain.log_joint[:, :, few], shown)
     if len(classes) > 1:
-        odds = {
-            source: against_rest(draws.log_joint[:, :, few])
+        joint = {
+            source: draws.log_joint[:, :, few]
             for source, draws in ((NUTS, chain), (INDEPENDENT, reference))
         }
-        own = _safe_indexing(tested, used[few])
-        add_coverage(out, fitted, own, odds, [p for places_of_row in shown for p in places_of_row])
+        own, at = _safe_indexing(tested, used[few]), [p for of_row in shown for p in of_row]
+        odds = {source: against_rest(a) for source, a in joint.items()}
+        add_coverage(out, fitted, own, odds, at)
+        add_weighted(out, fitted, own, joint, at)
         skipped += _add_explained(out, fitted, own, reference.log_joint[:, :, few])
     else:
         skipped.append("credible intervals: one class has probability 1")
@@ -558,6 +561,14 @@ def _of_rows(fitted: Any, data: _Data, few: Array) -> list[_Exact]:
         found = fitted.loo_log_joint(data.X, fitted.classes_[data.codes], data.weight)
         return coherence.left_out(found[few], prior, *rows, few)
 
+    def typical() -> str:
+        at = few if data.weight is None else few[data.weight[few] > 0]
+        some = _safe_indexing(data.X, at), fitted.classes_[data.codes[at]]
+        given = some if data.weight is None else (*some, data.weight[at])
+        found = fitted.typicality(some[0], given, partial=True)
+        values = found["by_class"].values, found["overall"].values
+        return coherence.typical(*values, prior, *rows, at)
+
     def contributions() -> str:
         own = _safe_indexing(data.X, few)
         table = fitted.explain(own, method="approx")
@@ -579,6 +590,7 @@ def _of_rows(fitted: Any, data: _Data, few: Array) -> list[_Exact]:
             prior, data.rows[few], data.codes[few]
         ),
         "leave-one-out": left_out,
+        "typicality": typical,
         "merge": lambda: coherence.merged(prior, fitted.stats_, *rows, few),
         "contributions": contributions,
     }

@@ -332,6 +332,41 @@ def test_what_could_not_be_checked_is_said(monkeypatch):
     assert "not compared: evidence" in str(result)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_intervals_given_a_row_of_the_wrong_label_are_refused(n_classes, monkeypatch):
+    from bayesgen.predict.interval import engine
+
+    Exact(monkeypatch)
+    y = Y[:7].copy()
+    y[2::3] = "c" if n_classes == 3 else y[2::3]
+    right, many = engine.log_odds, engine._Source.label_weights
+    monkeypatch.setattr(
+        engine, "log_odds", lambda *args: right(*args[:5], args[5:] and args[5][:1])
+    )
+    monkeypatch.setattr(
+        engine._Source, "label_weights", lambda *args: np.ones_like(many(*args)) / n_classes
+    )
+    result = bg.validate(bg.BernoulliNB(), BITS[:7], y, draws=200, **QUIET)
+    assert result.verdict == "disagree"
+    assert "90 % interval given the row" in " ".join(result.reasons)
+
+
+@pytest.mark.parametrize("weight", [None, np.arange(15.0)])
+@pytest.mark.parametrize("name", ["BernoulliNB", "LinearDiscriminant", "missing"])
+def test_a_rank_that_forgets_the_row_itself_is_refused(name, weight, monkeypatch):
+    from bayesgen.predict import left_out
+
+    clf, data = ESTIMATORS[name]
+    fitted = clf.fit(data, Y, sample_weight=weight)
+    exact = {o.what: o for o in module._exact(fitted, module._Data.of(fitted, data, Y, weight))}
+    assert not exact["typicality"].wrong
+    assert not exact["typicality"].skipped
+    right = left_out.tail_probability
+    monkeypatch.setattr(left_out, "tail_probability", lambda s, r, w: right(s, r, w) - 1 / 99)
+    exact = {o.what: o for o in module._exact(fitted, module._Data.of(fitted, data, Y, weight))}
+    assert "typicality of row" in exact["typicality"].wrong[0]
+
+
 @pytest.mark.slow
 def test_false_alarms_are_as_rare_as_stated(monkeypatch):
     Exact(monkeypatch)

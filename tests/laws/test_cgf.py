@@ -44,6 +44,15 @@ def test_cgf_takes_one_t_for_all_rows_or_one_for_each(case):
         close(lead, one_by_one.reshape(2, 2, N), 1e-12)
 
 
+def test_cgf_along_one_class_is_that_of_the_class_alone(case):
+    """As intervals of many classes ask for it."""
+    posterior, X, _, _ = case.fitted()
+    s = 1j * np.array([0.3, 2.0])[:, None, None]
+    for c in range(case.n_classes):
+        own = posterior.with_blocks([b.family.at("class", [c]) for b in posterior.blocks()])
+        close(own.cgf(X, s), posterior.cgf(X, s * np.eye(case.n_classes)[c]), 1e-12)
+
+
 def test_cgf_is_conjugate_symmetric_and_a_characteristic_function(case):
     posterior, X, _, _ = case.fitted()
     rng = case.rng(6)

@@ -167,7 +167,7 @@ def solve(
     ----------
     cells : (K, 4) tables of distribution functions
     first, size, start, spacing : (n, M, C) where the table of each begins and ends
-    weight : (n, M) of the components
+    weight : (n, M, C) of the components
     draws, rest : (n, M, C, S) log densities, and of each the log sum over the other classes
     loc, scale : (n, M, C, S or 1) of the variables that the tables are of
     p, logit, z : (n, C, Q) probabilities, their logits and normal quantiles
@@ -183,7 +183,7 @@ def solve(
             left, right = np.inf, -np.inf
             m1, m2, m3 = 0.0, 0.0, 0.0
             for m in range(n_parts):
-                w = weight[i, m]
+                w = weight[i, m, c]
                 if w > 0:
                     once = 1 / spacing[i, m, c]
                     begin = start[i, m, c]
@@ -234,7 +234,7 @@ def solve(
                     used = n_points // part
                     step_of = used // 8
                     for m in range(n_parts):
-                        w = weight[i, m]
+                        w = weight[i, m, c]
                         if w > 0:
                             at = first[i, m, c]
                             top = size[i, m, c] * (1 - 1e-12)

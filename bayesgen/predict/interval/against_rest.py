@@ -19,12 +19,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import logit, ndtri
 
-from bayesgen.numerics.special import Array, log_sum_of_others
+from bayesgen.numerics.special import Array, log_sum_exp, log_sum_of_others
 from bayesgen.predict.draws import Sample
 from bayesgen.predict.interval.laws import Law
 from bayesgen.predict.interval.request import IntervalRequest
@@ -32,16 +32,55 @@ from bayesgen.predict.interval.request import IntervalRequest
 # of percentiles by expansions at 256 points: 99 of 100 are within it, and all within twice of it
 # (of LinearDiscriminant with 10 classes, 99 of 100 within .005)
 ERROR = 0.003
+_GOLDEN = (np.sqrt(5.0) - 1) / 2
 _BLOCKS = 8  # of consecutive points: their spread tells the error, and more than it
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """The distribution of n rows: M laws with weights (n, M)."""
+    """The distribution of n rows: M laws with weights (n, M, C), or (n, M, 1) of all classes."""
 
     weight: Array
     laws: Sequence[Law]
     compiled: bool = False
+
+    @classmethod
+    def of_labels(cls, weight: Array, laws: Sequence[Law], compiled: bool) -> Self:
+        """The mixture over many labels of weights (n, C), in two components.
+
+        `laws` are the plain one, and that of each class given that it is the label; a label changes
+        the law of its class alone. Of a class c: it is the label itself, or another is, which is
+        drawn for each point anew.
+        """
+        plain, own = laws
+        n, _, n_points = plain.draws.shape
+        out = cls(np.stack([weight, 1 - weight], axis=1), [own, plain], compiled)
+        upto = np.cumsum(weight, axis=1)
+        upto /= upto[:, -1:]
+        last = weight.shape[1] - 1 - (weight[:, ::-1] > 0).argmax(axis=1)[:, None]
+
+        def labels(p: Array) -> Array:
+            found = [np.searchsorted(*own, side="right") for own in zip(upto, p, strict=True)]
+            return np.minimum(found, last)
+
+        # two sequences of low discrepancy: each block of points has its share of every label
+        u, v = np.modf(np.arange(1, n_points + 1) * np.array([[_GOLDEN], [np.sqrt(2.0)]]))[0]
+        row, point = np.ogrid[:n, :n_points]
+        label = labels(np.broadcast_to(u, (n, n_points)))
+        before = upto[row, label] - weight[row, label]
+        p = v * (1 - weight[row, label])
+        other = labels(p + np.where(p >= before, weight[row, label], 0.0))  # for class `label`
+        rest: list[Array] = []
+        for k in (label, other):
+            moved = plain.draws.copy()
+            moved[row, k, point] = own.draws[row, k, point]
+            if not rest:
+                rest.append(_log_sum_of_others(moved, compiled))
+                continue
+            moved[row, label, point] = -np.inf
+            rest[0][row, label, point] = log_sum_exp(moved, axis=1)
+        vars(out)["rest"] = [_log_sum_of_others(plain.draws, compiled), *rest]
+        return out
 
     def intervals(self, request: IntervalRequest, least_error: float) -> tuple[Array, Array, Array]:
         """(n, C) lower and upper ends of each class against the rest, and (n,) their error."""
@@ -72,8 +111,14 @@ class Mixture:
         flat = self.odds.reshape(-1, self.odds.shape[2])
         if len(self.laws) == 1:
             return Sample(flat)
-        weight = np.repeat(self.weight, self.rest[0].shape[2], axis=1)
-        return Sample(flat, np.repeat(weight, self.odds.shape[1], axis=0))
+        return Sample(flat, self._weights.reshape(flat.shape))
+
+    @property
+    def _weights(self) -> Array:
+        """(n, C, M S) of `odds`."""
+        n, _, n_points = self.rest[0].shape
+        each = np.broadcast_to(self.weight, (n, len(self.laws), self.odds.shape[1]))
+        return np.repeat(np.moveaxis(each, 1, 2), n_points, axis=2)
 
     def pilot(self, p: Array) -> Array:
         """(n C, Q) the quantiles of the draws themselves, of the log-odds against the rest."""
@@ -89,7 +134,7 @@ class Mixture:
         if self.compiled:
             self._solve_compiled(p.reshape(n, n_classes, -1), l.reshape(n, n_classes, -1), error)
             return l, error
-        weight = np.repeat(self.weight, n_points, axis=1)[:, None] / n_points
+        weight = self._weights / n_points
         mean = (self.odds * weight).sum(axis=2, keepdims=True)
         sd = np.sqrt((np.square(self.odds - mean) * weight).sum(axis=2)).ravel()
         low, high = (np.reshape(end, n * n_classes) for end in self._span)
@@ -107,7 +152,7 @@ class Mixture:
         for m, (law, rest) in enumerate(zip(self.laws, self.rest, strict=True)):
             end = law.start + law.size * law.spacing
             left, right = (law.loc + law.scale * e[..., None] - rest for e in (law.start, end))
-            used = (self.weight[:, m] > 0)[:, None]
+            used = self.weight[:, m] > 0
             low = np.minimum(low, np.where(used, left.min(axis=2), np.inf))
             high = np.maximum(high, np.where(used, right.max(axis=2), -np.inf))
         return low, high
@@ -116,7 +161,8 @@ class Mixture:
         """(n C, block) P(log-odds < l) for l (n C,), and (n C,) the density."""
         value: Any = 0.0
         density: Any = 0.0
-        for weight, law, rest in zip(self.weight.T, self.laws, self.rest, strict=True):
+        each_weight = np.moveaxis(self.weight, 1, 0)
+        for weight, law, rest in zip(each_weight, self.laws, self.rest, strict=True):
             rate = 1 / (law.scale * law.spacing[..., None])
             at = l.reshape(*law.first.shape, 1) + rest - law.loc
             place = at * rate - (law.start / law.spacing)[..., None]
@@ -126,9 +172,9 @@ class Mixture:
             c0, c1, c2, c3 = np.moveaxis(law.cells[law.first[..., None] + j], -1, 0)
             each = c0 + f * (c1 + f * (c2 + f * c3))
             blocks = each.reshape(*each.shape[:2], _BLOCKS, -1).mean(axis=3)
-            value = value + weight[:, None, None] * blocks
+            value = value + weight[..., None] * blocks
             slope = rate * (c1 + f * (2 * c2 + 3 * f * c3))
-            density = density + weight[:, None] * slope.mean(axis=2)
+            density = density + weight * slope.mean(axis=2)
         return value.reshape(len(l), _BLOCKS), density.ravel()
 
     def _solve_compiled(self, p: Array, l: Array, error: Array) -> None:
@@ -140,7 +186,9 @@ class Mixture:
 
         names = "first", "size", "start", "spacing", "draws", "loc", "scale"
         fields = [_of_all([getattr(part, name) for part in parts]) for name in names]
-        fields[4:5] = [self.weight, fields[4], _of_all(self.rest)]
+        n, n_parts, n_classes = self.weight.shape[0], len(parts), fields[0].shape[2]
+        weight = np.ascontiguousarray(np.broadcast_to(self.weight, (n, n_parts, n_classes)))
+        fields[4:5] = [weight, fields[4], _of_all(self.rest)]
         cells = parts[0].cells if len(parts) == 1 else np.concatenate([f.cells for f in parts])
 
         arrays = *fields, np.ascontiguousarray(p), logit(p), ndtri(p), error, l

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bayesgen.families.names import CLASS
 from bayesgen.numerics.rows import Matrix, has_nan
 from bayesgen.numerics.special import Array, log_gamma_difference, log_softmax
 from bayesgen.posterior.model import ClassModel, log_weights
@@ -66,6 +67,8 @@ def class_weights(model: ClassModel, class_prior: Array | None) -> WeightCGF:
 
 _CALL = 1024  # densities of one class that take as long as one call of a cgf, roughly
 LEAST = 1e-5  # weight of all labels that a mixture leaves out
+MANY = 64  # classes, the quasi-random coordinates: of more, each has what it needs alone
+OWN = -1  # in place of a label: each class, given that the row is one of it
 _CELLS = 1 << 19  # complex numbers of one temporary: 8 MiB
 
 Part = tuple[Array, Array]  # rows (m,), and s (K,) of points i s on the imaginary axis
@@ -251,14 +254,20 @@ def densities(
     """The variables ``log g_c + log p(x | theta_c)``, g_c the Gamma variable behind a class weight.
 
     Where classes are independent given the data, so are these variables, and their softmax is the
-    vector of class probabilities. With `label`, a position in `classes`, after the rows were seen
-    as that.
+    vector of class probabilities. With `label`, a position in `classes` or `OWN`, after the rows
+    were seen as that.
     """
-    unit, known = np.eye(len(model.alpha))[classes], class_prior
-    weights = [gamma_cgf(model.alpha, c) if known is None else fixed_cgf(known) for c in classes]
-    tilts = [unit[[k]] if k == label else None for k in range(len(classes))]
-    parts = zip(weights, unit, tilts, strict=True)
-    return Densities([Contrast(model.family, X, *part) for part in parts])
+    contrasts, many = [], len(model.alpha) > MANY
+    for k, c in enumerate(classes):
+        family, at, place = model.family, slice(None), c
+        if many:  # each by its own parameters, or the cost would be quadratic in C
+            family = family.with_blocks([b.family.at(CLASS, [c]) for b in family.blocks()])
+            at, place = slice(c, c + 1), 0
+        alpha, unit = model.alpha[at], np.eye(len(model.alpha[at]))[place]
+        known = None if class_prior is None else fixed_cgf(np.asarray(class_prior)[at])
+        tilt = unit[None] if label in (k, OWN) else None
+        contrasts.append(Contrast(family, X, known or gamma_cgf(alpha, place), unit, tilt))
+    return Densities(contrasts)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from bayesgen.predict.draws import (
     percentile_error,
     replicates,
 )
-from bayesgen.predict.interval.contrast import LEAST, responsibilities, seen
+from bayesgen.predict.interval.contrast import LEAST, MANY, responsibilities, seen
 from bayesgen.predict.interval.request import IntervalRequest
 
 _FEWEST = 32  # draws of one label in one replicate
@@ -77,7 +77,7 @@ def _given_row(
     each = n_draws // REPLICATES
     p = responsibilities(model, X, classes, class_prior)
     for row in range(X.shape[0]):
-        labels = np.flatnonzero(p[row] > LEAST / len(classes))
+        labels = np.flatnonzero(p[row] > least_weight(p[[row]])[0])
         parts, weights = [], []
         for k in labels:
             own, x = seen(model, X[[row]], int(classes[k]))
@@ -89,3 +89,12 @@ def _given_row(
             parts.append(log_odds_against_rest(np.stack(a, axis=-1)))
             weights.append(np.full(size, p[row, k] / p[row, labels].sum() / size))
         yield row, np.concatenate(parts, axis=1), np.concatenate(weights)
+
+
+def least_weight(p: Array, total: float = LEAST) -> Array:
+    """(n, 1) of labels with probabilities p (n, C): lighter ones have less than `total` in all."""
+    if p.shape[1] <= MANY:
+        return np.full((len(p), 1), total / p.shape[1])
+    ordered = np.sort(p, axis=1)
+    first = np.minimum((ordered.cumsum(axis=1) < total).sum(axis=1), p.shape[1] - 1)
+    return np.nextafter(ordered[np.arange(len(p)), first], 0.0)[:, None]

@@ -27,7 +27,14 @@ from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel
 from bayesgen.predict.interval.against_rest import ERROR as EXPANDED_ERROR
 from bayesgen.predict.interval.against_rest import Mixture
-from bayesgen.predict.interval.contrast import LEAST, Contrast, log_odds, responsibilities
+from bayesgen.predict.interval.contrast import (
+    LEAST,
+    MANY,
+    OWN,
+    Contrast,
+    log_odds,
+    responsibilities,
+)
 from bayesgen.predict.interval.cumulants import (
     ERROR,
     Cumulants,
@@ -35,7 +42,7 @@ from bayesgen.predict.interval.cumulants import (
     cornish_fisher_applies,
     cumulants,
 )
-from bayesgen.predict.interval.drawn import by_draws
+from bayesgen.predict.interval.drawn import by_draws, least_weight
 from bayesgen.predict.interval.inversion import invert
 from bayesgen.predict.interval.laws import POINTS, Joints, Points, is_average, under_all
 from bayesgen.predict.interval.request import (
@@ -56,6 +63,8 @@ _ROUTES: dict[str, tuple[str, ...]] = {
 }
 _OF_AVERAGES = _ROUTES | {"auto": ()}  # over structures, which are slow to invert
 _BLOCK = 2048  # rows
+_FEW_LABELS = 8  # of each of which the law is made; of more, each class given its own alone
+_LIGHT = 1e-3  # probability, in all, of classes that are never inverted where there are many
 _STEPS = 16 * POINTS["expanded"]  # of one class of a row, under one label
 _CELLS = 1 << 20  # numbers of one array: 8 MiB
 _NAMES = "U14"
@@ -197,8 +206,8 @@ def class_probability_intervals(
     (array([[0.0447, 0.2768]]), array([[0.7232, 0.9553]]))
     """
     n, n_classes = X.shape[0], len(model.alpha)
-    labels = n_classes if request.given == "training and row" else 1
-    steps = _STEPS * n * n_classes * labels
+    labels = min(n_classes, _FEW_LABELS) if request.given == "training and row" else 1
+    steps = _STEPS * n * n_classes * labels * (4 if n_classes > MANY else 1)
     source = _Source(model, request, class_prior, rng, n_draws, steps)
     parts = [Ends.empty(0, n_classes)]
     for start in range(0, n, _BLOCK):
@@ -257,6 +266,9 @@ class _Source:
         for rows, classes in possible_classes(self.model, X, self.class_prior, joint):
             if not len(classes):
                 continue  # no class can produce these rows: NaN
+            if len(classes) > MANY:  # quasi-random are those of the likely classes
+                p = responsibilities(self.model, X[rows], classes, self.class_prior)
+                classes = classes[np.argsort(-p.sum(axis=0), kind="stable")]
             part = cases[min(len(classes), 3) - 1](X[rows], classes)
             out.low[rows], out.high[rows] = -np.inf, -np.inf
             out.low[np.ix_(rows, classes)], out.high[np.ix_(rows, classes)] = part.low, part.high
@@ -301,7 +313,10 @@ class _Source:
         alone = KINDS[self.request.kind].invariant and joints.shared is None
         with_row, method = self.request.given == "training and row", self.request.method
         weights = self.label_weights(joints) if with_row else np.ones((len(left), 1))
-        for route in (_OF_AVERAGES if is_average(self.model.family) else _ROUTES)[method]:
+        routes = (_OF_AVERAGES if is_average(self.model.family) else _ROUTES)[method]
+        mixed = method == "auto" and joints.shared is None and len(classes) > MANY
+        heavy = self.label_weights(joints, _LIGHT) > 0 if mixed else weights
+        for route in routes[1:] if mixed else routes:
             expanded, rows, left = route == "cornish-fisher", left, left[:0]
             if not expanded and not joints.independent[rows].all():
                 left = rows
@@ -309,27 +324,43 @@ class _Source:
             law_of = joints.expanded if expanded else joints.inverted
             kind = ("expanded" if alone else "shared") if expanded else "auto"
             size = POINTS["exact" if method == "exact" else kind]
-            labels = np.flatnonzero(weights[rows].any(axis=0)).tolist()
-            cells = size * len(classes) * max(1, len(labels))
+            labels = np.flatnonzero(weights[rows].any(axis=0))
+            many = joints.shared is None and len(labels) > _FEW_LABELS
+            size = max(size, POINTS["auto"]) if many else size
+            cells = size * len(classes) * (2 if many else max(1, len(labels)))
             block = _CELLS >> (3 if alone else 1)
+            if len(classes) > MANY:
+                block = _CELLS << 2  # rows share the calls of each class
             if expanded and alone and not joints.compiled:
                 block //= 2  # temporaries of NumPy fit the cache
             step = max(1, block // cells)
             for part in np.split(rows, np.arange(step, len(rows), step)):
-                found = (law_of(size, part, k if with_row else None) for k in labels)
+                given: Any = [None, OWN] if many else [None]
+                if with_row and not many:
+                    given = labels.tolist()
+                weight = weights[np.ix_(part, labels)]
+                if many:
+                    weight = np.ones((len(part), 2))
+                some_heavy = heavy[part].any(axis=0)
+                found = (
+                    joints.mixed(size, part, some_heavy, k) if mixed else law_of(size, part, k)
+                    for k in given
+                )
                 laws = [law for law in found if law is not None]
                 if not laws:  # the route is not for this family
                     left = np.append(left, part)
                     continue
-                weight = weights[np.ix_(part, labels)]
                 good = use = under_all([law.good for law in laws], weight)
                 if method == "approx":
                     use = under_all([law.varies for law in laws], weight)
                 left = np.append(left, part[~use])
                 if use.any():
                     some = laws if use.all() else [law.part(use) for law in laws]
-                    mixture = Mixture(weight[use], some, joints.compiled)
-                    least = EXPANDED_ERROR if expanded else 0.0
+                    if many:
+                        mixture = Mixture.of_labels(weights[part[use]], some, joints.compiled)
+                    else:
+                        mixture = Mixture(weight[use][..., None], some, joints.compiled)
+                    least = EXPANDED_ERROR if expanded or mixed else 0.0
                     low, high, error = mixture.intervals(self.request, least)
                     if expanded:
                         error[~good[use]] = np.nan
@@ -339,10 +370,10 @@ class _Source:
             out.put(left, self.by_draws(X[left], classes))
         return out
 
-    def label_weights(self, joints: Joints) -> Array:
-        """(n, C) of the labels that rows may have; 0 for those that matter little."""
+    def label_weights(self, joints: Joints, total: float = LEAST) -> Array:
+        """(n, C) of the labels that rows may have; 0 for those that have less than `total`."""
         p = responsibilities(self.model, joints.X, joints.classes, self.class_prior)
-        p = np.where(p > LEAST / p.shape[1], p, 0.0)
+        p = np.where(p > least_weight(p, total), p, 0.0)
         return p / p.sum(axis=1, keepdims=True)
 
     def by_draws(self, X: Matrix, classes: Array) -> Ends:

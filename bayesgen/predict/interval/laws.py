@@ -25,13 +25,14 @@ from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel, log_weights
 from bayesgen.predict.draws import QuasiGenerator
-from bayesgen.predict.interval.contrast import Densities, densities
+from bayesgen.predict.interval.contrast import OWN, Densities, densities
 from bayesgen.predict.interval.cumulants import (
     Cumulants,
     cornish_fisher_applies,
     cumulants,
     expansion,
     of_difference,
+    skewed,
     standardised,
 )
 from bayesgen.predict.interval.inversion import Table, invert
@@ -39,7 +40,7 @@ from bayesgen.predict.interval.inversion import Table, invert
 POINTS = {"expanded": 256, "shared": 1024, "auto": 1024, "exact": 4096}
 _WORST = 1e-5  # error of an inverted margin that still counts as exact
 _REACH, _CELLS = 6.0, 64  # of the table of an expansion: standard deviations, and cells
-_BY_CLASS = "draws", "first", "size", "start", "spacing", "varies", "good"
+_BY_CLASS = "draws", "loc", "scale", "first", "size", "start", "spacing", "varies", "good"
 _TRUSTED = 3.0  # normal quantiles beyond which an expansion goes on as a straight line
 
 
@@ -143,20 +144,50 @@ class Joints:
     def expanded(self, n_points: int, rows: slice | Array, label: int | None = None) -> Law | None:
         """Some rows by Cornish and Fisher's expansions; None if their classes share more.
 
-        Given the row too where `label` is a position in `classes`.
+        Given the row too where `label` is a position in `classes`, or `OWN`: each class as if the
+        row were one of it.
         """
-        points = self.points(n_points)
-        z = np.ascontiguousarray(points.standard_normal((n_points, len(self.classes))).T)
         if self.shared is not None:
+            # the points of the variances come after those of the classes
+            points = self.points(n_points)
+            points.standard_normal((n_points, len(self.classes)))
             k, loc, scale = self._given_variances(points, n_points, rows, label)
         elif self.independent.all():
             k = Cumulants(*(f[rows] for f in self._cumulants(label)))
             loc, scale = k.mean[..., None], k.sd[..., None]
         else:
             return None
-        g = expansion(k.skewness, k.kurtosis, k.fifth)
-        varies = (k.sd > 0).all(axis=1)
-        good = cornish_fisher_applies(k).all(axis=1) & varies
+        law = self._of_expansions(n_points, k, loc, scale)
+        varies = law.varies.all(axis=1)
+        return law._replace(varies=varies, good=law.good.all(axis=1) & varies)
+
+    def mixed(
+        self, n_points: int, rows: slice | Array, heavy: Array, label: int | None = None
+    ) -> Law:
+        """Some rows of very many classes, which are independent: each by what it needs.
+
+        Expansions where they are good; of the others inversion, if a class is `heavy` (C,), and a
+        Gamma variable with its first three cumulants if it is not.
+        """
+        k = Cumulants(*(f[rows] for f in self._cumulants(label)))
+        law = self._of_expansions(n_points, k, k.mean[..., None], k.sd[..., None], skewed)
+        unknown = ~(k.error < np.inf)
+        which = np.flatnonzero((~law.good & (heavy | unknown)).any(axis=0))
+        law.good[:] = law.varies
+        if len(which):
+            law = _with_classes(law, self._inverted(n_points, rows, which, label), which)
+        return law._replace(varies=law.varies.all(axis=1), good=law.good.all(axis=1))
+
+    def _of_expansions(
+        self, n_points: int, k: Cumulants, loc: Array, scale: Array, other: Any = None
+    ) -> Law:
+        """By expansions of `k`, or `other` where they are not good; varies and good are (n, C)."""
+        normal = self.points(n_points).standard_normal((n_points, len(self.classes)))
+        z, g = np.ascontiguousarray(normal.T), expansion(k.skewness, k.kurtosis, k.fifth)
+        varies = k.sd > 0
+        good = cornish_fisher_applies(k) & varies
+        if other is not None:
+            g = np.where(good[..., None], g, other(k.skewness))
         first = _CELLS * np.arange(k.mean.size).reshape(k.mean.shape)
         size, start, width = (
             np.full(k.mean.shape, v) for v in (_CELLS, -_REACH, 2 * _REACH / _CELLS)
@@ -174,10 +205,13 @@ class Joints:
             each = [cumulants(c) for c in found.contrasts]
             out = Cumulants(*(np.stack(f, axis=1) for f in zip(*each, strict=True)))
         elif self.closed is None:  # the label changes nothing of the other classes
-            own = cumulants(self._densities(self.X, np.array([label]), label).contrasts[0])
+            which = np.arange(len(self.classes)) if label == OWN else np.array([label])
+            own = [cumulants(c) for c in self._densities(self.X, which, label).contrasts]
             out = Cumulants(*(f.copy() for f in self._cumulants(None)))
-            for column, value in zip(out, own, strict=True):
-                column[:, label] = value
+            for k, column in enumerate(out):
+                column[:, which] = np.stack([each[k] for each in own], axis=1)
+        elif label == OWN:
+            out = standardised(self._closed_form(1) + self._weight_cumulants(label)[:, None])
         else:
             k = self._closed_form(0) + self._weight_cumulants(label)[:, None]
             if label is not None:
@@ -205,7 +239,7 @@ class Joints:
             out = np.zeros((5, len(self.classes)))
             out[0] = log_weights(np.asarray(self.class_prior, dtype=np.float64)[self.classes])
             return out
-        seen = np.zeros(len(self.classes))
+        seen = np.full(len(self.classes), float(label == OWN))
         if label is not None:
             seen[label] = 1.0
         return log_gamma_derivatives(self.model.alpha[self.classes] + seen)
@@ -231,8 +265,13 @@ class Joints:
 
     # -- by inversion ------------------------------------------------------------------------
 
-    def inverted(self, n_points: int, rows: slice | Array, label: int | None = None) -> Law:
-        """Some rows by inversion of the characteristic functions."""
+    def inverted(
+        self,
+        n_points: int,
+        rows: slice | Array,
+        label: int | None = None,
+    ) -> Law:
+        """Some rows by inversion of the characteristic functions; `label` as in `expanded`."""
         key = ("inverted", n_points, rows.tobytes() if isinstance(rows, np.ndarray) else repr(rows))
         if key not in self.known:
             for old in [k for k in self.known if isinstance(k, tuple) and k[0] == "inverted"]:
@@ -240,8 +279,8 @@ class Joints:
             self.known[key] = self._inverted(n_points, rows, np.arange(len(self.classes)), None)
         law: Law = self.known[key]
         if label is not None:  # which changes nothing of the other classes
-            own = self._inverted(n_points, rows, np.array([label]), label)
-            law = _with_class(law, own, label)
+            which = np.arange(len(self.classes)) if label == OWN else np.array([label])
+            law = _with_classes(law, self._inverted(n_points, rows, which, label), which)
         return law._replace(varies=law.varies.all(axis=1), good=law.good.all(axis=1))
 
     def _inverted(self, n_points: int, rows: slice | Array, which: Array, label: int | None) -> Law:
@@ -262,15 +301,16 @@ class Joints:
         length = 0
         for group in invert(found, k, np.flatnonzero(varies)):
             good[group.rows] = group.error <= _WORST
-            for c in np.unique(group.rows // n):  # rows of a class share their points
-                for _, part in group.part(group.rows // n == c).blocks(16 * group.phi.shape[1]):
-                    own, table = part.rows, part.table()
-                    draws[own[:, None], order[c]] = table.quantile(u[c, order[c]])
-                    width = table.cdf.shape[1] - 1
-                    first[own] = np.arange(len(own)) * width + length
-                    size[own], start[own], spacing[own] = width, table.start, table.spacing
-                    tables.append(table)
-                    length += len(own) * width
+            for _, part in group.blocks(16 * group.phi.shape[1]):
+                own, table = part.rows, part.table()
+                at = order[own // n]  # rows of a class share their points
+                found_at = table.quantile(np.take_along_axis(u[own // n], at, axis=1))
+                draws[own[:, None], at] = found_at
+                width = table.cdf.shape[1] - 1
+                first[own] = np.arange(len(own)) * width + length
+                size[own], start[own], spacing[own] = width, table.start, table.spacing
+                tables.append(table)
+                length += len(own) * width
         cells = [cubics(t.cdf, t.pdf * t.spacing[:, None]).reshape(-1, 4) for t in tables]
         fields = draws, first, np.maximum(size, 1), start, spacing, good
         draws, first, size, start, spacing, good = (
@@ -283,16 +323,18 @@ class Joints:
 
     def _densities(self, X: Matrix, which: Array, label: int | None) -> Densities:
         """Of `which` of the classes."""
-        found = densities(self.model, X, self.classes, self.class_prior, label)
-        return Densities([found.contrasts[k] for k in which])
+        here = label
+        if label is not None and label != OWN:
+            here = which.tolist().index(label) if label in which else None
+        return densities(self.model, X, self.classes[which], self.class_prior, here)
 
 
-def _with_class(law: Law, own: Law, k: int) -> Law:
-    """The law with `own`, of one class, in place of class k."""
+def _with_classes(law: Law, own: Law, which: Array) -> Law:
+    """The law with `own`, of the classes `which`, in their place."""
 
     def put(name: str, value: Array) -> Array:
         out: Array = getattr(law, name).copy()
-        out[:, k] = value[:, 0]
+        out[:, which] = value
         return out
 
     of_class = {name: getattr(own, name) for name in _BY_CLASS} | {
