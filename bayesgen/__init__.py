@@ -107,10 +107,10 @@ if TYPE_CHECKING:
         NoClosedFormError,
         UndefinedEstimateError,
     )
-    from bayesgen.inference.diagnostics import SamplingError, SamplingWarning
+    from bayesgen.inference.nuts import SamplingError, SamplingWarning
     from bayesgen.io.dask import fit_dask
     from bayesgen.io.streams import fit_stream
-    from bayesgen.posterior.monte_carlo import MonteCarloWarning
+    from bayesgen.posterior.drawn import MonteCarloWarning
     from bayesgen.predict.costs import decide
     from bayesgen.predict.label_shift import estimate_class_prior
     from bayesgen.predict.probabilities import ImpossibleRowError
@@ -119,11 +119,11 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
     _HOME = {  # of the names that are not in estimators
         "ImpossibleRowError": "predict.probabilities",
         "MissingCapabilityError": "families.errors",
-        "MonteCarloWarning": "posterior.monte_carlo",
+        "MonteCarloWarning": "posterior.drawn",
         "MutualInformationSelector": "estimators.selection",
         "NoClosedFormError": "families.errors",
-        "SamplingError": "inference.diagnostics",
-        "SamplingWarning": "inference.diagnostics",
+        "SamplingError": "inference.nuts",
+        "SamplingWarning": "inference.nuts",
         "UndefinedEstimateError": "families.errors",
         "choose_n_components": "estimators.sampled.mixture",
         "compare_models": "checks.compare_models",

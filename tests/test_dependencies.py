@@ -98,7 +98,7 @@ def test_arviz_intervals_and_summaries(clf):
     assert (az.ess(clf.posterior_, var_names=["pi"])["pi"] > 500).all()
 
 
-@pytest.mark.filterwarnings("ignore::bayesgen.inference.diagnostics.SamplingWarning")
+@pytest.mark.filterwarnings("ignore::bayesgen.inference.nuts.SamplingWarning")
 def test_pymc_and_nutpie(clf):
     tree = clf.sample_posterior(draws=300, tune=300, chains=2, random_seed=3, progressbar=False)
     pi = tree["posterior"]["pi"].to_numpy()[..., 0]

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from bayesgen.numerics.special import Array
-from bayesgen.posterior.monte_carlo import effective_sample_size
+from bayesgen.posterior.drawn import effective_sample_size
 
 PROBS = (0.05, 0.5, 0.95)
 STATISTICS = ("mean", "sd", *(f"q{100 * p:02.0f}" for p in PROBS))

@@ -30,8 +30,8 @@ from bayesgen.families.capabilities import ThetaDensity, require
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.names import CLASS_WEIGHTS
 from bayesgen.numerics.special import Array, log_sum_exp
+from bayesgen.posterior.drawn import log_densities
 from bayesgen.posterior.model import ClassModel, ClassStats
-from bayesgen.posterior.monte_carlo import log_densities
 
 _THETAS = 50  # at which the formula is tried
 _ROWS = 5  # whose predictive is

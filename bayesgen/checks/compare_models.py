@@ -7,20 +7,147 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xarray as xr
+from arviz_stats.utils import ELPDDataLOO
 
 from bayesgen.checks.compare import refuse_other_classes, rows_of_each, score
-from bayesgen.checks.leave_one_out import loo
 from bayesgen.encoding.literals import listed
 from bayesgen.families.errors import NoPosteriorError
-from bayesgen.families.names import GIVEN_TOTAL, MODEL
+from bayesgen.families.names import GIVEN_TOTAL, MODEL, OBS
 from bayesgen.inference.exponents import ExponentPrior, comparable, sample
-from bayesgen.numerics.special import Array
-from bayesgen.posterior.fitted import fitted_of
+from bayesgen.numerics.special import Array, log_softmax
+from bayesgen.posterior.drawn import DrawnPosterior, largest_good_k
+from bayesgen.posterior.fitted import Fitted, fitted_of
+from bayesgen.predict.leave_one_out import (
+    TrainingRows,
+    group_codes,
+    log_joint_without,
+    training_rows,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
-    import xarray as xr
     from arviz_stats.utils import ELPDData
+
+
+# ------------------------------------------------------------------------------------------------
+# Expected log predictive density by leave-one-out, as ArviZ holds it.
+#
+# The target ``"label"`` is :math:`\sum_i \log p(y_i \mid x_i, D_{-i})`, what a classifier is for;
+# ``"joint"`` is :math:`\sum_i \log p(x_i, y_i \mid D_{-i})`, which the features dominate: a model
+# may have the better joint score and the worse probabilities. Source: Vehtari, Gelman and Gabry
+# (2017), Practical Bayesian model evaluation using leave-one-out cross-validation and WAIC.
+#
+# This module imports ArviZ, of whose class it has a subclass: it is imported by `loo` when it is
+# called, and by nothing else.
+
+
+@dataclass(kw_only=True, repr=False)
+class ExactLOO(ELPDDataLOO):
+    """Leave-one-out in closed form: no draws, no importance weights, no Pareto k."""
+
+    target: str = "label"
+    n_groups: int | None = None  # left out one at a time; None: each row on its own
+
+    def _header(self) -> str:
+        unit = "one row" if self.n_groups is None else f"one of {self.n_groups} groups"
+        return (
+            f"Exact leave-one-out of the {self.target} density: {self.n_data_points} rows, "
+            f"{unit} at a time, parameters integrated out in closed form."
+        )
+
+
+def elpd(
+    scores: Array,
+    in_sample: Array,
+    obs_id: Array,
+    target: str,
+    pareto_k: Array | None = None,
+    n_draws: int = 0,
+    n_groups: int | None = None,
+) -> ELPDDataLOO:
+    """Sum, standard error and pointwise terms.
+
+    Parameters
+    ----------
+    scores : (n,) log predictive densities without the row
+    in_sample : (n,) the same with it: their sum less that of `scores` is the effective number of
+        parameters
+    obs_id : (n,) names of the rows
+    pareto_k : (n,), optional
+        Of Pareto-smoothed importance sampling from `n_draws` draws; None: `scores` are of no draws.
+    """
+    n = len(scores)
+    common: dict[str, Any] = {
+        "elpd": float(scores.sum()),
+        "se": float(np.sqrt(n * scores.var())),
+        "p": float((in_sample - scores).sum()),
+        "n_samples": n_draws,
+        "n_data_points": n,
+        "scale": "log",
+        "elpd_i": xr.DataArray(scores, dims=OBS, coords={OBS: obs_id}, name="elpd_i"),
+    }
+    if pareto_k is None:
+        return ExactLOO(**common, warning=False, good_k=0.7, target=target, n_groups=n_groups)
+    good_k = largest_good_k(n_draws)
+    return ELPDDataLOO(
+        **common,
+        warning=bool((pareto_k > good_k).any()),
+        good_k=good_k,
+        pareto_k=xr.DataArray(pareto_k, dims=OBS, coords={OBS: obs_id}, name="pareto_k"),
+    )
+
+
+# ------------------------------------------------------------------------------------------------
+# Leave-one-out scores of a fit, and what they rest on.
+
+
+def loo(
+    fitted: Fitted,
+    X: Any,
+    y: Any,
+    target: str = "label",
+    sample_weight: Any = None,
+    groups: Any = None,
+    partial: bool = False,
+) -> "tuple[ELPDData, Array, TrainingRows]":
+    """The score; (n, C) log joint densities of the n rows that it scores; those rows.
+
+    Arguments are those of `GenerativeClassifier.loo`.
+    """
+    if target not in ("label", "joint"):
+        raise ValueError(f"target must be 'label' or 'joint', got {target!r}")
+    if target == "joint":
+        fitted.refuse_if_discriminative("target='joint'")
+    own = fitted.posterior
+    rows = training_rows(fitted, X, y, sample_weight, partial)
+    at = rows.scored
+    if not len(at):
+        raise ValueError("no row has a label and a weight above 0: there is nothing to score")
+    n_groups = k = None
+    if groups is None:
+        log_joint, k = own.log_joint_without(*rows)
+    else:
+        log_joint = log_joint_without(fitted, rows, groups)
+        n_groups = len(np.unique(group_codes(groups, len(rows.codes))))
+    nobody = np.full(len(at), -1)
+    full, _ = own.log_joint_without(rows.X[at], nobody, rows.weight[at])
+    log_joint = left_out = log_joint[at]
+    if target == "label":
+        full, left_out = log_softmax(full), log_softmax(left_out)
+    own_class = np.arange(len(at)), rows.codes[at]
+
+    scores = elpd(
+        left_out[own_class],
+        full[own_class],
+        at,
+        target,
+        None if k is None else k[at],
+        int(np.prod(own.shape)) if isinstance(own, DrawnPosterior) else 0,
+        n_groups,
+    )
+    return scores, log_joint, TrainingRows(rows.X[at], rows.codes[at], rows.weight[at])
+
 
 _WIDTH = 100  # of notes
 _APART = 2  # standard errors of a difference that is more than chance

@@ -21,10 +21,9 @@ from bayesgen.families.errors import NoClosedFormError
 from bayesgen.families.names import CLASS, OBS
 from bayesgen.io.progress import row_progress
 from bayesgen.numerics.special import Array, log_softmax
-from bayesgen.posterior.exact import ExactPosterior
+from bayesgen.posterior.exact import ExactPosterior, fragile, leave_out_each, log_predictive_without
 from bayesgen.posterior.fitted import fitted_of
 from bayesgen.posterior.model import ClassStats, log_weights_without
-from bayesgen.posterior.removal import fragile, leave_out_each, log_predictive_without
 from bayesgen.predict.leave_one_out import training_rows
 
 if TYPE_CHECKING:

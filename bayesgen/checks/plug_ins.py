@@ -22,8 +22,8 @@ from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CLASS
 from bayesgen.numerics.special import Array
+from bayesgen.posterior.drawn import log_densities
 from bayesgen.posterior.model import ClassModel, ClassStats
-from bayesgen.posterior.monte_carlo import log_densities
 
 _STEPS = (1e-2, 1e-4)  # of the way to a draw, and away from it
 _DIRECTIONS = 8  # fewer where theta is large

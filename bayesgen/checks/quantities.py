@@ -32,12 +32,11 @@ from bayesgen.checks.agreement import STATISTICS, Agreement, compare, compare_me
 from bayesgen.families.capabilities import ThetaDensity, require
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.names import CLASS_WEIGHTS, FEATURE, FEATURE_BIS
-from bayesgen.families.shared.cells import by_cell
+from bayesgen.families.shared.pymc_parts import by_cell
 from bayesgen.numerics.special import Array, log_odds_against_rest, log_softmax, log_sum_exp
-from bayesgen.posterior.drawn import DrawnPosterior
+from bayesgen.posterior.drawn import DrawnPosterior, effective_sample_size, log_densities
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.model import ClassModel
-from bayesgen.posterior.monte_carlo import effective_sample_size, log_densities
 
 if TYPE_CHECKING:
     import xarray as xr

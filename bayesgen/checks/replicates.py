@@ -16,7 +16,7 @@ from bayesgen.datatree import tree
 from bayesgen.families.capabilities import DataScaledDefaults, LearnedHyperparameters, StartingPoint
 from bayesgen.families.contract import Theta
 from bayesgen.families.names import CLASS, CLASS_WEIGHTS, FEATURE, FEATURE_BIS
-from bayesgen.inference import nuts as mcmc
+from bayesgen.inference import nuts
 from bayesgen.numerics.rows import Matrix, class_counts
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel
@@ -57,11 +57,11 @@ def thetas(
         for rng in generators:
             yield prior.draw(rng, 1)
         return
-    with mcmc.third_parties():
+    with nuts.third_parties():
         model = prior.to_pymc(coords)
     names = [*prior.params, *(k for k in hyperparameters(prior) if k in model.named_vars)]
     seed = int(generators[0].integers(1 << 31))
-    drawn = mcmc.draw_prior(model, names, len(generators), random_seed=seed)
+    drawn = nuts.draw_prior(model, names, len(generators), random_seed=seed)
     drawn = tree.as_in_numpy(drawn, prior.params | hyperparameters(prior), coords)
     for k in range(len(generators)):
         yield {name: value[k : k + 1] for name, value in drawn.items()}
@@ -106,9 +106,9 @@ def by_nuts(
         if prior.family.conjugate:
             model = prior.to_pymc(coords, stats=prior.stats(X, y, len(prior.alpha)))
         else:
-            with mcmc.third_parties():
+            with nuts.third_parties():
                 model, start = _conditioned(prior, coords, X, y)
-        found, _ = mcmc.sample(
+        found, _ = nuts.sample(
             model,
             draws=-(-draws * thin // options["chains"]),
             random_seed=int(rng.integers(1 << 31)),
@@ -126,7 +126,7 @@ def by_nuts(
 
 def _conditioned(
     prior: ClassModel, coords: Mapping[str, Any], X: Any, y: Array
-) -> tuple[Any, mcmc.Start | None]:
+) -> tuple[Any, nuts.Start | None]:
     """The PyMC model of labelled rows, and where a chain starts, as a fit would choose them."""
     n_classes = len(prior.alpha)
     family = prior.family.without_guides()

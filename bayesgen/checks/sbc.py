@@ -30,11 +30,11 @@ from bayesgen.checks import uniformity
 from bayesgen.datatree import tree
 from bayesgen.families.capabilities import PartlyIdentified, PreparedPrior
 from bayesgen.families.names import CLASS, CLASS_WEIGHTS
-from bayesgen.families.shared.cells import by_cell
+from bayesgen.families.shared.pymc_parts import by_cell
 from bayesgen.numerics.special import Array
+from bayesgen.posterior.drawn import effective_sample_size, log_densities
 from bayesgen.posterior.fitted import fitted_of
 from bayesgen.posterior.model import ClassModel, log_class_weights
-from bayesgen.posterior.monte_carlo import effective_sample_size, log_densities
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -48,7 +48,7 @@ from bayesgen.checks.quantities import (
 from bayesgen.datatree.tree import read_draws
 from bayesgen.families.errors import MissingCapabilityError, NoClosedFormError
 from bayesgen.families.names import CLASS_WEIGHTS
-from bayesgen.inference.diagnostics import SamplingWarning
+from bayesgen.inference.nuts import SamplingWarning
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.fitted import refuse_others
 

@@ -15,7 +15,7 @@ from bayesgen.cli.console import UserError, blamed_on, count, note
 from bayesgen.cli.files import read_whole
 from bayesgen.encoding.literals import did_you_mean, listed, shown
 from bayesgen.encoding.schema import KINDS
-from bayesgen.io.cells import Cells, as_booleans
+from bayesgen.io.tabular import Cells, as_booleans
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:

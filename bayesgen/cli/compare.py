@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from bayesgen.cli.console import (
+    AsJson,
+    Target,
+    Texts,
     UserError,
     blamed_on,
     busy,
@@ -19,7 +22,6 @@ from bayesgen.cli.console import (
     stdout,
 )
 from bayesgen.cli.models import Model
-from bayesgen.cli.options import AsJson, Target, Texts
 
 if TYPE_CHECKING:
     from bayesgen.cli.files import Table

@@ -6,7 +6,10 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from bayesgen.encoding.literals import listed, one_line, without_controls
 from bayesgen.io.formats import TableError
@@ -18,6 +21,23 @@ if TYPE_CHECKING:
 
     from bayesgen.checks.compare_models import ModelComparison
     from bayesgen.numerics.special import Array
+
+
+# ------------------------------------------------------------------------------------------------
+# Arguments and options that several commands have.
+
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that fit has written.")]
+Target = Annotated[
+    str, typer.Option("--target", "-t", metavar="COLUMN", help="Column with the labels.")
+]
+Texts = Annotated[
+    str | None,
+    typer.Option("--text", metavar="COLUMN", help="Column with the texts (language models)."),
+]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="One JSON object on stdout in place of tables.")
+]
+
 
 _DECIMALS = 4  # of scores
 _LONGEST = 2000  # characters of a note or an error

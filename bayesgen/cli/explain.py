@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesgen.cli.console import (
+    AsJson,
+    ModelFile,
+    Texts,
     UserError,
     blamed_on,
     busy,
@@ -14,7 +17,6 @@ from bayesgen.cli.console import (
     show_json,
     stdout,
 )
-from bayesgen.cli.options import AsJson, ModelFile, Texts
 
 if TYPE_CHECKING:
     import xarray as xr

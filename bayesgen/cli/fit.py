@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesgen.cli.console import (
+    Target,
     class_counts,
     plain_table,
     stdout,
@@ -24,7 +25,6 @@ from bayesgen.cli.models import (
     reads_texts,
     save,
 )
-from bayesgen.cli.options import Target
 from bayesgen.encoding.literals import one_line
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from bayesgen.cli.columns import Feature, Reader, take
 from bayesgen.cli.console import UserError, blamed_on, busy, count, note
 from bayesgen.cli.files import read_whole
 from bayesgen.encoding.literals import shown
-from bayesgen.io.cells import joined
 from bayesgen.io.formats import TableError
 from bayesgen.io.progress import row_progress
+from bayesgen.io.tabular import joined
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesgen.cli.console import (
+    ModelFile,
+    Texts,
     UserError,
     blamed_on,
     class_counts,
     note,
     stdout,
 )
-from bayesgen.cli.options import ModelFile, Texts
 from bayesgen.families.names import METHODS
 from bayesgen.io.formats import file_format
 from bayesgen.io.progress import row_progress

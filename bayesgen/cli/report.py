@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from bayesgen.cli.console import UserError, blamed_on, busy, stdout
-from bayesgen.cli.options import ModelFile, Target, Texts
+from bayesgen.cli.console import ModelFile, Target, Texts, UserError, blamed_on, busy, stdout
 
 
 class Format(StrEnum):

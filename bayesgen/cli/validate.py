@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bayesgen.cli.console import (
+    ModelFile,
+    Target,
+    Texts,
     UserError,
     blamed_on,
     by_options,
@@ -13,7 +16,6 @@ from bayesgen.cli.console import (
     show_json,
     stdout,
 )
-from bayesgen.cli.options import ModelFile, Target, Texts
 
 if TYPE_CHECKING:
     from bayesgen.checks.validate import Validation

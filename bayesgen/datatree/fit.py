@@ -11,13 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesgen.datatree.names import CONSTANT_DATA, FIT, OBSERVED_DATA
-from bayesgen.datatree.tree import Coords, group, labelled, read_draws
+from bayesgen.datatree.tree import (
+    CONSTANT_DATA,
+    FIT,
+    OBSERVED_DATA,
+    Coords,
+    group,
+    labelled,
+    read_draws,
+)
 from bayesgen.families.capabilities import SamplerCoordinates
 from bayesgen.families.contract import Family
 from bayesgen.families.names import CLASS
-from bayesgen.families.shared.cells import Cells
-from bayesgen.families.shared.pymc_parts import prior_data
+from bayesgen.families.shared.pymc_parts import Cells, prior_data
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.fitted import Fitted

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayesgen.datatree.names import (
+from bayesgen.datatree.tree import (
     CONSTANT_DATA,
     FEATURES,
     INDICATORS,
@@ -26,9 +26,12 @@ from bayesgen.datatree.names import (
     PRIOR,
     PRIOR_PREDICTIVE,
     REQUESTS,
+    Coords,
+    described,
+    group,
     indicator,
+    with_draws,
 )
-from bayesgen.datatree.tree import Coords, described, group, with_draws
 from bayesgen.families.capabilities import (
     GivenRows,
     PreparedPrior,

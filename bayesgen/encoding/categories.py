@@ -17,7 +17,7 @@ Text and numbers do not mix: neither within a column, nor between learning and e
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -26,15 +26,113 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from bayesgen.encoding.codes import MOST_CODES, has_infinity, may_stand, occurring
-from bayesgen.encoding.column import Column, Values, is_text, of_one_type
-from bayesgen.encoding.column_names import common_names
-from bayesgen.encoding.declared import declared_categories
+from bayesgen.encoding.column import Column, Values, canonical, is_text, of_one_type
 from bayesgen.encoding.literals import listed, shown
-from bayesgen.encoding.tables import refuse_no_rows
-from bayesgen.families.shared.category_codes import Recoded
-from bayesgen.numerics.rows import Matrix, cell_of
+from bayesgen.encoding.tables import common_names, find_column, places_of, refuse_no_rows
+from bayesgen.families.shared.codes import Recoded
+from bayesgen.numerics import kernels
+from bayesgen.numerics.rows import Matrix, cell_of, row_blocks
 from bayesgen.numerics.special import Array
+
+# ------------------------------------------------------------------------------------------------
+# Numbers that are category codes already: whole, from 0 on, and small.
+#
+# A large array of them is looked through once, in memory's order, and then used as it is.
+
+MOST_CODES = 1024  # codes of a column
+
+
+def occurring(X: Array | None) -> list[Array] | None:
+    """The codes that occur in each column of a large (N, D) array; NaN is a missing cell.
+
+    None if the array is not large, or if a cell is not a whole number 0 .. 1023.
+    """
+    if X is None or not kernels.pays(X.size, predicting=True):  # the same answer
+        return None
+    from bayesgen.numerics.kernels import codes
+    from bayesgen.numerics.kernels.threads import over_blocks
+
+    def part(start: int, stop: int) -> Array:
+        seen = np.zeros((X.shape[1], MOST_CODES + 2), dtype=np.uint8)
+        for rows in codes.row_slices(X, start, stop):
+            x = codes.as_codes(X[rows])
+            bits = np.zeros((X.shape[1], 1), dtype=np.uint64)
+            codes.mark_small_codes(x, bits[:, 0])
+            each = bits >> np.arange(codes.OTHER + 1, dtype=np.uint64) & np.uint64(1)
+            if each[:, codes.OTHER].any():
+                codes.mark_codes(x, seen)
+            else:
+                seen[:, : codes.OTHER + 1] |= each.astype(np.uint8)
+        return seen
+
+    most = min(16, max(1, (1 << 14) // X.shape[1]))
+    seen = np.zeros((X.shape[1], MOST_CODES + 2), dtype=np.uint8)
+    for found in over_blocks(part, X.shape[0], X.shape[1], most):
+        seen |= found
+    return (
+        None
+        if seen[:, MOST_CODES].any()
+        else [np.flatnonzero(column[:MOST_CODES]) for column in seen]
+    )
+
+
+def may_stand(X: Array | None) -> bool:
+    """Whether a large array can be taken for codes as it is: infinity is no cell of a table."""
+    return X is not None and kernels.pays(X.size, predicting=True) and not has_infinity(X)
+
+
+def has_infinity(X: Array) -> bool:
+    """Whether a cell is infinite."""
+    if X.dtype.kind != "f" or np.isfinite(X.sum()):
+        return False
+    return any(np.isinf(X[rows]).any() for rows in row_blocks(*X.shape))
+
+
+# ------------------------------------------------------------------------------------------------
+# Categories that the user declares, in any of the forms that `Categories.learn` takes.
+
+
+def declared_categories(
+    declared: Any, names: tuple[str, ...] | None, n_columns: int
+) -> list[Values | None]:
+    """The declared categories of each column, None where there are none."""
+    entries: list[Any]
+    if declared is None or isinstance(declared, int | np.integer):
+        entries = [declared] * n_columns
+    elif isinstance(declared, Mapping):
+        entries = [None] * n_columns
+        places = places_of(names)
+        for key, entry in declared.items():
+            entries[find_column(key, places, n_columns, "categories")] = entry
+    elif isinstance(declared, str) or not isinstance(declared, Iterable):
+        raise TypeError(
+            "categories must be None, a number, a list with one entry per column, or a dict "
+            f"{{column: entry}}, not {declared!r}"
+        )
+    else:
+        entries = list(declared)
+    if len(entries) != n_columns:
+        raise ValueError(
+            f"categories has {len(entries)} entries for {n_columns} columns; give one per column, "
+            "None where a column is to be learned"
+        )
+    return [
+        None
+        if e is None
+        else _entry(e, f"categories of column {names[j]!r}" if names else f"categories[{j}]")
+        for j, e in enumerate(entries)
+    ]
+
+
+def _entry(entry: Any, where: str) -> Values:
+    """What the user declared for one column: K, or a sequence of categories."""
+    if isinstance(entry, int | np.integer) and not isinstance(entry, bool):
+        if entry < 1:
+            raise ValueError(f"{where}: there must be at least one category, got {entry}")
+        return tuple(range(int(entry)))
+    if isinstance(entry, str | bytes | bool) or not isinstance(entry, Iterable):
+        raise TypeError(f"{where}: give a number or a list of categories, not {entry!r}")
+    return canonical(entry, where)
 
 
 @dataclass(frozen=True)

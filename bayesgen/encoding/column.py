@@ -18,13 +18,18 @@ r"""One column of a table: its cells, the values that can be its categories, and
 
 import numbers
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import narwhals.stable.v2 as nw
 import numpy as np
 
 from bayesgen.numerics.special import Array
+
+if TYPE_CHECKING:
+    import pyarrow
+
 
 Values = tuple[Any, ...]  # of str, int, float or bool, all of one of these types
 
@@ -166,3 +171,267 @@ def of_one_type(values: Iterable[Any], among: Iterable[Any]) -> Values:
 def is_text(values: Values) -> bool:
     """Whether these categories are strings; False if there are none."""
     return bool(values) and isinstance(values[0], str)
+
+
+# ------------------------------------------------------------------------------------------------
+# Text as codes: the distinct texts of a column, and which of them each cell holds.
+#
+# Text is compared and judged once for each distinct value, never cell by cell in Python.
+
+MANY = 1 << 13  # cells for which pandas is worth being imported
+_BLOCK = 1 << 14  # strings, whose digests stay in the second-level cache
+_SOME = 1000  # strings among which the distinct ones are looked for first
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # odd, hence a permutation modulo 2**64
+
+
+class Factorised(NamedTuple):
+    """Cells as positions among the distinct ones."""
+
+    codes: Array  # (N,) int, -1 where missing
+    found: list[Any]  # in no particular order; each occurs
+
+
+def of_objects(cells: Array) -> Factorised | None:
+    """Of an (N,) object array of text and missing cells; None if it holds other things or none."""
+    if len(cells) >= MANY:
+        import pandas as pd
+
+        if pd.api.types.infer_dtype(cells, skipna=True) != "string":
+            return None
+        codes, found = pd.factorize(cells)
+        return Factorised(codes, found.tolist())
+    values = cells.tolist()
+    if not all(issubclass(kind, str) or kind is type(None) for kind in set(map(type, values))):
+        return None
+    found = [value for value in dict.fromkeys(values) if value is not None]
+    place = {value: k for k, value in enumerate(found)} | {None: -1}
+    codes = np.fromiter(map(place.__getitem__, values), np.intp, len(values))
+    return Factorised(codes, found) if found else None
+
+
+def of_strings(values: Array) -> Factorised:
+    """Of an (N,) array of NumPy's strings of fixed length, which hold no missing cells."""
+    n = len(values)
+    words = np.ascontiguousarray(values).view(np.uint32).reshape(n, -1)
+    digest = np.zeros(n, dtype=np.uint64)
+    for start in range(0, n, _BLOCK):
+        own = digest[start : start + _BLOCK]
+        for letters in words[start : start + _BLOCK].T:
+            own ^= letters
+            own *= _MULTIPLIER
+            own ^= own >> np.uint64(32)
+    known = np.unique(digest[:: max(1, n // _SOME)])  # most often these are all
+    codes = np.searchsorted(known, digest)
+    if not np.array_equal(known.take(codes, mode="clip"), digest):
+        codes = np.searchsorted(np.unique(digest), digest)
+    first = np.empty(codes.max(initial=-1) + 1, dtype=np.intp)
+    first[codes[::-1]] = np.arange(n)[::-1]
+    if np.array_equal(words[first].take(codes, axis=0), words):
+        return Factorised(codes, values[first].tolist())
+    found, codes = np.unique(values, return_inverse=True)  # two strings of one digest
+    return Factorised(codes.ravel(), found.tolist())
+
+
+def of_arrow(array: "pyarrow.Array | pyarrow.ChunkedArray") -> Factorised:
+    """Of an Arrow column of any type that Arrow can encode by a dictionary; nulls are missing."""
+    import pyarrow
+    from pyarrow import types
+
+    if not types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    if isinstance(array, pyarrow.ChunkedArray):
+        array = array.unify_dictionaries()
+        if not array.num_chunks:
+            return Factorised(np.empty(0, dtype=np.intp), [])
+        indices, found = [chunk.indices for chunk in array.chunks], array.chunk(0).dictionary
+    else:
+        indices, found = [array.indices], array.dictionary
+    codes = np.concatenate([_codes(part) for part in indices])
+    used = np.flatnonzero(np.bincount(codes + 1, minlength=len(found) + 1)[1:])
+    if len(used) < len(found):  # a dictionary may be that of a much larger column
+        place = np.full(len(found) + 1, -1)
+        place[used] = np.arange(len(used))
+        codes, found = place[codes], found.take(pyarrow.array(used))
+    return Factorised(codes, found.to_pylist())
+
+
+def _codes(indices: "pyarrow.Array") -> Array:
+    if not indices.null_count:
+        return indices.to_numpy().astype(np.intp)
+    return np.nan_to_num(indices.to_numpy(zero_copy_only=False), nan=-1.0).astype(np.intp)
+
+
+# ------------------------------------------------------------------------------------------------
+# One column from the cells that hold it: of a series of any data frame, an array, or objects.
+#
+# Text and categories are judged by their distinct values; a cell of another type than text,
+# number, boolean or missing is refused with its column and row.
+
+
+def from_series(series: Any, label: str) -> Column:
+    """A column of a data frame, as narwhals shows it; `label` is what errors call it."""
+    own = series.to_native()
+    if isinstance(getattr(own, "dtype", None), np.dtype) and own.dtype.kind in "biufO":
+        return from_array(own.to_numpy(), label)  # of pandas
+    dtype = series.dtype
+    if dtype.is_temporal():
+        span = isinstance(dtype, nw.Duration | nw.Time)
+        to = "to a number of seconds" if span else "to days since a first date"
+        raise _unreadable(label, str(dtype), to=to)
+    if dtype.is_nested() or isinstance(dtype, nw.Binary):
+        raise _unreadable(label, str(dtype))
+    if isinstance(dtype, nw.Categorical | nw.Enum):
+        levels = None  # a polars Categorical or pyarrow dictionary encodes, it does not declare
+        pandas = series.implementation.is_pandas_like() and hasattr(own.dtype, "categories")
+        if isinstance(dtype, nw.Enum) or pandas:
+            found = series.cat.get_categories().to_list()
+            levels = canonical(found, f"the dtype of {label}") if found else None
+        return replace(_from_dictionary(series, label), nominal=True, levels=levels)
+    if dtype.is_integer() and not isinstance(dtype, nw.Int128 | nw.UInt128):
+        if not series.null_count():
+            return from_array(series.to_numpy(), label)
+        return column_of_floats(series.cast(nw.Float64).to_numpy(), label, exact=True)
+    if dtype.is_float() or dtype.is_decimal():
+        return column_of_floats(series.cast(nw.Float64).to_numpy(), label)
+    if isinstance(dtype, nw.Unknown) and series.null_count() < len(series):  # pandas' sparse, ...
+        values = np.asarray(series.to_numpy())
+        if values.ndim == 1:  # an interval has two ends
+            return from_array(values, label)
+    if isinstance(dtype, nw.String):
+        return _from_dictionary(series, label)
+    return _from_cells(series.to_list(), label)
+
+
+def _from_dictionary(series: Any, label: str) -> Column:
+    """A column of text or categories, judged by its distinct values."""
+    import pyarrow
+
+    try:
+        codes, found = of_arrow(series.to_arrow())
+        some_missing = codes.min(initial=0) < 0
+        column = _from_cells([*found, None] if some_missing else found, label)
+    except (TypeError, ValueError, pyarrow.ArrowException):
+        return _from_cells(series.to_list(), label)  # which knows the row that is wrong
+    if column.codes is None:
+        return replace(column, values=column.values[codes])
+    return replace(column, codes=column.codes[codes])
+
+
+def _from_objects(values: Array, label: str) -> Column:
+    """A column of Python objects."""
+    if (texts := of_objects(values)) is not None:
+        return _of_texts(texts, label)
+    if len(values) >= MANY:
+        import pandas as pd
+
+        kind = pd.api.types.infer_dtype(values, skipna=True)
+        if kind in ("floating", "mixed-integer-float"):
+            try:
+                return column_of_floats(values.astype(np.float64), label)
+            except TypeError:  # pandas.NA
+                pass
+    return _from_cells(values.tolist(), label)
+
+
+def _of_texts(texts: Factorised, label: str) -> Column:
+    found = np.empty(len(texts.found), dtype=object)
+    found[:] = [str.__str__(text) for text in texts.found]
+    return Column(label, "text", found, codes=texts.codes)
+
+
+def from_array(values: Array, label: str) -> Column:
+    """A column of an array of any dtype; `label` is what errors call it."""
+    match values.dtype.kind:
+        case "b":
+            return Column(label, "boolean", values)
+        case "i" | "u":
+            wide = values.dtype == np.uint64 and values.size > 0 and values.max() >= 2**63
+            return Column(label, "integer", values.astype(np.uint64 if wide else np.int64))
+        case "f":
+            return column_of_floats(values, label)
+        case "O":
+            return _from_objects(values, label)
+        case "U":
+            return _of_texts(of_strings(values), label)
+        case "T":
+            return _from_cells(values.tolist(), label)
+        case "c":
+            raise ValueError(f"Complex data not supported: {label} holds complex numbers")
+    raise _unreadable(label, str(values.dtype))
+
+
+def column_of_floats(values: Array, label: str, exact: bool = False) -> Column:
+    """A column of floats, NaN for missing; ValueError if a cell is infinite.
+
+    With `exact`, of floats that were integers a moment ago, which float64 must tell apart.
+    """
+    values = np.ascontiguousarray(values, dtype=np.float64)
+    size = np.abs(values)
+    if (infinite := np.isinf(size)).any():
+        row = int(np.argmax(infinite))
+        raise infinite_cell(label, values[row], row)
+    if exact and (size >= EXACT).any():
+        raise ValueError(
+            f"{label} holds integers of 2**53 and beyond and missing cells: float64 cannot tell "
+            "them apart, turn the column into text"
+        )
+    return Column(label, "real", values)
+
+
+def _from_cells(cells: list[Any], label: str) -> Column:
+    """A column of Python objects, by the types that occur in it."""
+    types = set(map(type, cells))
+    missing = {t for t in types if t is type(None) or t.__name__ in ("NAType", "NaTType")}
+    text = {t for t in types if issubclass(t, str)}
+    boolean = types & {bool, np.bool}
+    number = {t for t in types if issubclass(t, numbers.Real | Decimal)} - boolean
+    number.discard(np.timedelta64)  # NumPy counts it among the integers
+    if foreign := types - missing - text - boolean - number:
+        row = next(i for i, cell in enumerate(cells) if type(cell) in foreign)
+        raise _unreadable(label, f"{cells[row]!r} ({type(cells[row]).__name__})", row)
+    fractional = {t for t in number if not issubclass(t, numbers.Integral)}
+    if fractional and all(cell != cell for cell in cells if type(cell) in fractional):  # NaN alone
+        missing |= fractional
+        number -= fractional
+        fractional = set()
+    if text and (number or boolean):
+        i = next(i for i, cell in enumerate(cells) if type(cell) in text)
+        k = next(
+            i for i, cell in enumerate(cells) if type(cell) in number | boolean and cell == cell
+        )
+        raise TypeError(
+            f"{label} mixes text ({str(cells[i])!r} in row {i}) and numbers ({cells[k]} in row "
+            f"{k}); make it all text or all numbers"
+        )
+    if text:
+        own = (cell if type(cell) in text else None for cell in cells)
+        texts = of_objects(np.fromiter(own, dtype=object, count=len(cells)))
+        assert texts is not None
+        return _of_texts(texts, label)
+    try:
+        if missing or fractional or not types:
+            floats = [np.nan if type(cell) in missing else float(cell) for cell in cells]
+            column = column_of_floats(np.array(floats), label, exact=not fractional)
+            return column if number else replace(column, kind="boolean" if boolean else "empty")
+        values = np.array(cells, dtype=None if number else bool)
+    except OverflowError:
+        values = np.array(cells, dtype=object)
+    if values.dtype.kind not in "biu":
+        raise ValueError(f"{label} holds integers beyond 64 bits; turn it into text")
+    return from_array(values, label)
+
+
+def infinite_cell(label: str, value: Any, row: int) -> ValueError:
+    """The error of a cell that is infinite."""
+    return ValueError(
+        f"{label} holds {value} in row {row}; make it finite, or NaN if it is missing"
+    )
+
+
+def _unreadable(label: str, what: str, row: int | None = None, to: str = "") -> TypeError:
+    place = "" if row is None else f" in row {row}"
+    convert = f"convert the column, as {to}," if to else "convert the column"
+    return TypeError(
+        f"{label} holds {what}{place}: argument must be a string, a number, a boolean or missing; "
+        f"{convert} or leave it out"
+    )

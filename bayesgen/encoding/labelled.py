@@ -6,7 +6,6 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length
 
-from bayesgen.encoding.in_memory import refuse_elsewhere
 from bayesgen.encoding.labels import (
     code_labels,
     has_no_label,
@@ -18,6 +17,7 @@ from bayesgen.encoding.labels import (
 )
 from bayesgen.encoding.literals import shown
 from bayesgen.encoding.reader import Rows
+from bayesgen.encoding.tables import refuse_elsewhere
 from bayesgen.families.shared.hyperparameters import SMALLEST
 from bayesgen.numerics.special import LARGEST_COUNT, Array
 

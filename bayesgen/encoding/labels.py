@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from bayesgen.encoding.factorised import of_objects, of_strings
+from bayesgen.encoding.column import of_objects, of_strings
 from bayesgen.encoding.literals import shortened, shown
 from bayesgen.numerics.special import Array
 

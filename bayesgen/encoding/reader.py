@@ -18,9 +18,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import validate_data
 
-from bayesgen.encoding.in_memory import refuse_elsewhere
 from bayesgen.encoding.literals import shortened
-from bayesgen.encoding.tables import feature_names, read, refuse_text, with_nan
+from bayesgen.encoding.tables import feature_names, read, refuse_elsewhere, refuse_text, with_nan
 from bayesgen.families.contract import Family, Stats
 from bayesgen.families.names import FEATURE, FEATURE_BIS
 from bayesgen.numerics.rows import has_nan

@@ -21,11 +21,16 @@ from typing import Any, Self
 import numpy as np
 
 from bayesgen.encoding.categories import Categories
-from bayesgen.encoding.cells import column_of_floats
-from bayesgen.encoding.column import Column
-from bayesgen.encoding.column_names import common_names, find_column, places_of
+from bayesgen.encoding.column import Column, column_of_floats
 from bayesgen.encoding.literals import did_you_mean, parse_number, shown
-from bayesgen.encoding.tables import Table, as_table, refuse_no_rows
+from bayesgen.encoding.tables import (
+    Table,
+    as_table,
+    common_names,
+    find_column,
+    places_of,
+    refuse_no_rows,
+)
 from bayesgen.numerics.special import Array
 
 KINDS = ("bernoulli", "categorical", "multinomial", "poisson", "gaussian")

@@ -13,6 +13,7 @@ column and the row::
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import narwhals.stable.v2 as nw
@@ -20,11 +21,103 @@ import numpy as np
 from narwhals.exceptions import DuplicateError
 from scipy import sparse
 
-from bayesgen.encoding.cells import from_array, from_series, infinite_cell
-from bayesgen.encoding.column import EXACT, Column
-from bayesgen.encoding.literals import parse_number, shown
+from bayesgen.encoding.column import EXACT, Column, from_array, from_series, infinite_cell
+from bayesgen.encoding.literals import did_you_mean, parse_number, shortened, shown
 from bayesgen.numerics.rows import Matrix, cell_of
 from bayesgen.numerics.special import Array
+
+# ------------------------------------------------------------------------------------------------
+# Rows and labels that NumPy cannot read as they are: lazy frames, arrays on a device, records.
+
+
+def refuse_elsewhere(X: Any, name: str = "X") -> None:
+    """Raise TypeError, with what to do, unless X is in memory; ValueError for records."""
+    if isinstance(X, np.ndarray | list | tuple):
+        structured = isinstance(X, np.ndarray) and X.dtype.names is not None
+        some = not isinstance(X, np.ndarray) or (X.ndim == 1 and X.dtype.kind == "O")
+        if structured or (some and len(X) and isinstance(X[0], Mapping)):
+            what = "a structured array" if structured else "dictionaries"
+            raise ValueError(f"{name} holds records ({what}): give pandas.DataFrame({name})")
+        return
+    what = f"{name} is a {type(X).__name__} of {type(X).__module__.partition('.')[0]}"
+    if isinstance(X, Mapping) and not hasattr(X, "shape"):  # SciPy's dictionary of keys has one
+        rows = (
+            f"{name}.to_dataframe()" if hasattr(X, "to_dataframe") else f"pandas.DataFrame({name})"
+        )
+        raise TypeError(f"{what}, variables by name: give {rows}")
+    if hasattr(X, "collect") and not hasattr(X, "shape"):
+        raise TypeError(
+            f"{what}, a query that has not been run: give {name}.collect(), or fit files too large "
+            "for memory by fit_stream"
+        )
+    if not (hasattr(X, "__array_namespace__") or hasattr(X, "__dlpack__")):
+        return
+    try:
+        readable = np.asarray(X).dtype.kind != "O" or hasattr(X, "__array__")  # or it is text
+        why = "it has no __array__"
+    except (TypeError, RuntimeError, ValueError, BufferError) as error:
+        readable, why = False, str(error).rstrip(".")
+    if not readable:
+        raise TypeError(
+            f"{what} that NumPy cannot read ({why}): classifiers compute with NumPy on the CPU; "
+            f"give {name}.detach().cpu().numpy() (PyTorch), {name}.get() (CuPy) or "
+            f"numpy.from_dlpack({name})"
+        ) from None
+
+
+# ------------------------------------------------------------------------------------------------
+# Columns by name: found, compared between two tables, and proposed where a name is unknown.
+
+
+def places_of(names: tuple[str, ...] | None) -> dict[str, int] | None:
+    """Positions of columns by name, for `find_column`."""
+    return None if names is None else {name: j for j, name in enumerate(names)}
+
+
+def find_column(key: Any, places: dict[str, int] | None, n_columns: int, where: str) -> int:
+    """Position of the column that a user calls `key`, a name or a position."""
+    if isinstance(key, int | np.integer) and not isinstance(key, bool) and 0 <= key < n_columns:
+        return int(key)
+    if places is None:
+        raise ValueError(f"{where}: no column {key!r}; columns are 0 .. {n_columns - 1}")
+    if key in places:
+        return places[key]
+    raise ValueError(f"{where}: no column {key!r}{did_you_mean(key, places)}")
+
+
+def refuse_other_order(argument: str, values: Any, *labels: list[Any]) -> None:
+    """Raise ValueError if a Series, frame or DataArray has the right labels in another order.
+
+    It is read by position. `labels` are those of the last axes, [] where there are none.
+    """
+    for own, expected in zip(reversed(_labels_of(values)), reversed(labels), strict=False):
+        if own != expected and set(own) == set(expected):
+            raise ValueError(
+                f"{argument} is labelled {shortened(str(own))}, and is read by position, in the "
+                f"order {shortened(str(expected))}: bring it into that order"
+            )
+
+
+def _labels_of(values: Any) -> list[list[Any]]:
+    """Of each axis, [] where it has none."""
+    if hasattr(values, "coords"):
+        of = {d: values.coords[d].values.tolist() for d in values.dims if d in values.coords}
+        return [of.get(d, []) for d in values.dims]
+    axes: list[Any] = [getattr(values, name, None) for name in ("index", "columns")]
+    axes = axes[: getattr(values, "ndim", 0)]
+    return [a.tolist() if getattr(a, "nlevels", 0) == 1 else [] for a in axes]
+
+
+def common_names(a: tuple[str, ...] | None, b: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Names that two tables agree in; where one has none, those of the other."""
+    if a is None or b is None or a == b:
+        return b if a is None else a
+    j, (mine, theirs) = next((j, p) for j, p in enumerate(zip(a, b, strict=True)) if p[0] != p[1])
+    raise ValueError(
+        f"column {j} is {mine!r} on one side and {theirs!r} on the other; "
+        "give both the same columns in the same order"
+    )
+
 
 _WIDE = 1000  # columns of a frame whose cells are copied rather than taken one series at a time
 

@@ -25,7 +25,7 @@ from bayesgen.estimators.sampled.reals import LKJDiscriminant, StudentTNB
 from bayesgen.estimators.super_parents import AnDE
 from bayesgen.estimators.tables import CategoricalNB, MixedNB
 from bayesgen.estimators.text import MarkovNB
-from bayesgen.io import json_values, storage
+from bayesgen.io import storage
 
 ESTIMATORS: tuple[type[GenerativeClassifier], ...] = (
     BernoulliNB,
@@ -117,7 +117,7 @@ def load(path: str | os.PathLike[str], **arguments: Any) -> GenerativeClassifier
         )
     # what overflows is a forged number, and refused
     with storage.complete(path, name), np.errstate(over="ignore", invalid="ignore"):
-        parameters = json_values.arguments_from_json(state["parameters"])
+        parameters = storage.arguments_from_json(state["parameters"])
         found: Any = estimators[name](**(parameters | arguments))
         if isinstance(found, LogLinearPool):
             return found._load(fit, state, draws, singles)

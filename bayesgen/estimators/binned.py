@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from bayesgen.encoding.binned import BinnedTable, MissingCells
 from bayesgen.encoding.reader import Align, Reader, Rows
+from bayesgen.encoding.views import BinnedTable, MissingCells
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.estimators.tables import TableClassifier, TableReader
 from bayesgen.families.errors import IncompleteRowError

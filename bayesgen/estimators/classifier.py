@@ -16,10 +16,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.checks.leave_one_out import loo
+from bayesgen.checks.compare_models import loo
 from bayesgen.datatree.tree import named_rows
-from bayesgen.encoding.column_names import find_column, refuse_other_order
 from bayesgen.encoding.reader import Reader
+from bayesgen.encoding.tables import find_column, refuse_other_order
 from bayesgen.estimators.lazy_attributes import LazyAttributes
 from bayesgen.estimators.lazy_rows import row_by_row
 from bayesgen.estimators.members import available
@@ -27,7 +27,7 @@ from bayesgen.estimators.merging import refuse_other_arguments
 from bayesgen.estimators.saving import by_column, loaded, record, refuse_subclass, unsaved
 from bayesgen.estimators.scikit_learn import answer_arguments
 from bayesgen.estimators.summary import Summary, summary, with_summary
-from bayesgen.explain import explanation, feature_relevance
+from bayesgen.explain import contributions, feature_relevance
 from bayesgen.explain.contributions import Request
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.contract import Family
@@ -42,11 +42,11 @@ from bayesgen.posterior.fitted import Fitted, no_density
 from bayesgen.posterior.model import ClassModel, ClassStats, Quantity, is_generative
 from bayesgen.predict import plug_ins, tables
 from bayesgen.predict.distribution import DrawRequest
-from bayesgen.predict.interval.request import IntervalRequest
 from bayesgen.predict.leave_one_out import log_joint_without, training_rows
 from bayesgen.predict.left_out import LeftOut, check_coverage, prediction_sets
 from bayesgen.predict.plug_ins import LinearForm
 from bayesgen.predict.probabilities import log_joint, normalised
+from bayesgen.predict.request import IntervalRequest
 from bayesgen.predict.typicality import left_out_scores, typicality
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from arviz_stats.utils import ELPDData
 
-    from bayesgen.predict.interval.request import Given, KindName
+    from bayesgen.predict.request import Given, KindName
 
 
 def _no_density(clf: Any) -> None:
@@ -992,7 +992,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         weights = fitted.weights_of(class_prior)
         seed = int(np.random.default_rng(random_state).integers(2**63))
         request = Request.of(prob, kind, method=method, class_prior=weights, seed=seed)
-        return explanation.explain(fitted, X, classes, request, posterior)
+        return contributions.explain(fitted, X, classes, request, posterior)
 
     # -- training rows, each without itself ----------------------------------------------------
 

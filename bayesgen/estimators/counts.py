@@ -13,7 +13,7 @@ from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
 from bayesgen.families.contract import Family
-from bayesgen.families.shared.bits import Thresholded, first_invalid_bit
+from bayesgen.families.shared.codes import Thresholded, first_invalid_bit
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import Matrix, cell_of, each_cell_once

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesgen.datatree import tree
-from bayesgen.encoding.binned import MissingCells
 from bayesgen.encoding.reader import Reader
+from bayesgen.encoding.views import MissingCells
 from bayesgen.estimators.binned import BinnedClassifier
-from bayesgen.families.conjugate.dirichlet_forest import DirichletForest, pymc_forests
+from bayesgen.families.conjugate import dirichlet_forest
+from bayesgen.families.conjugate.dirichlet_forest import DirichletForest
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, StructureName
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.fitted import Fitted
@@ -168,7 +169,7 @@ class TreeAugmentedNB(BinnedClassifier):
 
     def _declare(self, prior: Any, features: Any, structure: Any) -> None:
         pairs = None if features is None else features.pairs
-        pymc_forests.declare(prior, pairs, structure)
+        dirichlet_forest.declare(prior, pairs, structure)
 
     def _structure(self, prior: Any, stats: ClassStats, structure: Any) -> list[Array]:
         """(F, D) parents for each class."""
@@ -177,14 +178,14 @@ class TreeAugmentedNB(BinnedClassifier):
             theta = prior.draw(np.random.default_rng(0), 1)["parents"][0].astype(np.int64)
             return list(theta[:, None])
         if structure is None or (isinstance(structure, str) and structure == "all"):
-            if n_columns > pymc_forests.MOST or prior.is_forest:
+            if n_columns > dirichlet_forest.MOST or prior.is_forest:
                 raise ValueError(
                     f"the mixture over all rooted forests of {n_columns} columns has "
                     f"{(n_columns + 1) ** (n_columns - 1)} terms, and is a model for at most "
-                    f"{pymc_forests.MOST} columns of an average: give structure=, the position of "
+                    f"{dirichlet_forest.MOST} columns of an average: give structure=, the position of "
                     "the column that each column depends on, -1 for none"
                 )
-            return [pymc_forests.rooted_forests(n_columns)] * n_classes
+            return [dirichlet_forest.rooted_forests(n_columns)] * n_classes
         parents = np.broadcast_to(np.asarray(structure, dtype=np.int64), (n_classes, n_columns))
         return list(parents[:, None])
 

@@ -8,7 +8,8 @@ from bayesgen.encoding.reader import Reader
 from bayesgen.estimators.binned import GivenStructure
 from bayesgen.estimators.forests import edge_table, refuse_wide
 from bayesgen.estimators.gaussian import Reals
-from bayesgen.families.conjugate.normal_forest import NormalForest, pymc_tree
+from bayesgen.families.conjugate import normal_forest
+from bayesgen.families.conjugate.normal_forest import NormalForest
 from bayesgen.families.names import StructureName
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassStats
@@ -139,7 +140,7 @@ class TreeAugmentedGaussianNB(GivenStructure):
         return edge_table(self._fitted())
 
     def _declare(self, prior: Any, features: Any, structure: Any) -> None:
-        pymc_tree.declare(prior, features, structure)
+        normal_forest.declare(prior, features, structure)
 
     def _structure(self, prior: Any, stats: ClassStats, structure: Any) -> Array:
         """(C, D) parents."""

@@ -7,15 +7,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesgen.encoding.binned import quantile_ends, refuse_few_bins, rising_ends
-from bayesgen.encoding.column_names import find_column
 from bayesgen.encoding.reader import Align, Reader, Rows
+from bayesgen.encoding.tables import find_column
+from bayesgen.encoding.views import quantile_ends, refuse_few_bins, rising_ends
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.estimators.gaussian import Reals
 from bayesgen.families.conjugate.dirichlet_histogram import DirichletHistogram
 from bayesgen.families.contract import Family
 from bayesgen.families.errors import NoClosedFormError
-from bayesgen.families.shared.cells import category_coords
+from bayesgen.families.shared.pymc_parts import category_coords
 from bayesgen.numerics.special import Array
 
 Edges = tuple[tuple[float, ...], ...]

@@ -13,13 +13,13 @@ from bayesgen.datatree.fit import (
     refuse_invalid,
     refuse_other_posterior,
 )
-from bayesgen.datatree.names import CONSTANT_DATA, FIT, LEAVE_ONE_OUT, POSTERIOR
+from bayesgen.datatree.tree import CONSTANT_DATA, FIT, LEAVE_ONE_OUT, POSTERIOR
 from bayesgen.encoding.labels import by_name
 from bayesgen.encoding.reader import Reader
 from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.inference.sampled import Inference
 from bayesgen.inference.trees import tree_of
-from bayesgen.io import json_values
+from bayesgen.io import storage
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.fitted import Fitted
@@ -61,7 +61,7 @@ def record(
     own, training, reader = fitted.posterior, fitted.training, fitted.reader
     absent = unsaved(clf)
     parameters = {
-        name: json_values.to_json(by_column(clf, name, value, reader), name)
+        name: storage.to_json(by_column(clf, name, value, reader), name)
         for name, value in clf.get_params(deep=False).items()
         if name not in absent
     }
@@ -70,7 +70,7 @@ def record(
         "version": __version__,
         "parameters": parameters,
         "unsaved": [name for name in absent if getattr(clf, name) is not None],
-        "classes": json_values.labels_to_json(fitted.classes),
+        "classes": storage.labels_to_json(fitted.classes),
         "n_features": reader.n_features,
         "feature_names": None if reader.names is None else reader.names.tolist(),
         "n_rows_seen": int(training.n_rows),
@@ -86,7 +86,7 @@ def record(
     if isinstance(own, DrawnPosterior):
         known = training.draws
         assert known is not None, "a fit by draws has them"
-        state["draws"] = {str(k): json_values.to_json(v, str(k)) for k, v in known.attrs.items()}
+        state["draws"] = {str(k): storage.to_json(v, str(k)) for k, v in known.attrs.items()}
         draws = {name: known[name].to_dataset() for name in known.children}
         draws = {
             name: group.drop_vars(list(coords), errors="ignore")  # known by `state`
@@ -104,11 +104,11 @@ def loaded(
     clf: Any, fit: "xr.Dataset", state: Mapping[str, Any], draws: Mapping[str, "xr.Dataset"]
 ) -> Fitted:
     """The fit that a model file holds, of a classifier with the file's arguments."""
-    classes = json_values.labels_from_json(state["classes"])
-    n_features, names = json_values.columns_from_json(state)
+    classes = storage.labels_from_json(state["classes"])
+    n_features, names = storage.columns_from_json(state)
     if n_features is None and any(FEATURE in str(dim) for dim in fit.sizes):
         raise ValueError("it does not say how many columns its rows have")
-    n_rows = json_values.whole(state, "n_rows_seen")
+    n_rows = storage.whole(state, "n_rows_seen")
     learner = clf._learner()
     named = None if names is None else np.asarray(names)
     reader = replace(learner.reader, n_features=n_features, names=named).restored(state)
@@ -122,7 +122,7 @@ def loaded(
     by_formula = inference == "closed form"
     if by_formula and not family.conjugate:
         raise ValueError(f"the posterior of a {family.__name__} has no closed form")
-    n_unlabelled = json_values.whole({"n_unlabelled": 0, **state}, "n_unlabelled")
+    n_unlabelled = storage.whole({"n_unlabelled": 0, **state}, "n_unlabelled")
     draws = dict(draws)
     scores = None
     if LEAVE_ONE_OUT in draws:
@@ -144,7 +144,7 @@ def loaded(
         refuse_other_posterior(prior, model, stats)
     if by_formula:
         return fitted
-    attrs = {k: json_values.from_json(v) for k, v in state["draws"].items()}
+    attrs = {k: storage.from_json(v) for k, v in state["draws"].items()}
     if any(v.dtype.kind not in "biuf" for v in draws[POSTERIOR].data_vars.values()):
         raise ValueError("its draws are not all numbers")
     found = tree_of(fitted, draws, attrs["route"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesgen.datatree import tree
-from bayesgen.datatree.names import POSTERIOR, SAMPLE_STATS
+from bayesgen.datatree.tree import POSTERIOR, SAMPLE_STATS
 from bayesgen.encoding.literals import listed
 from bayesgen.estimators import prior_words
 from bayesgen.families.capabilities import ObservedCells
@@ -194,13 +194,13 @@ def _cautions(fitted: Fitted, rows: Array | None) -> list[str]:
 
 
 def _cautions_of_draws(training: Training) -> list[str]:
-    from bayesgen.inference import diagnostics
+    from bayesgen.inference import nuts
 
     draws: Any = training.draws
     stats = draws[SAMPLE_STATS].to_dataset() if SAMPLE_STATS in draws else None
     if training.inference not in ("nuts", "gibbs") or stats is None:
         return [f"the posterior is an approximation ({training.inference})"]
-    return diagnostics.diagnose(draws[POSTERIOR].to_dataset(), stats).complaints()
+    return nuts.diagnose(draws[POSTERIOR].to_dataset(), stats).complaints()
 
 
 _ROUTES = {

@@ -4,11 +4,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bayesgen.encoding.binned import MissingCells
 from bayesgen.encoding.reader import Reader
+from bayesgen.encoding.views import MissingCells
 from bayesgen.estimators.binned import BinnedClassifier
-from bayesgen.families.conjugate.dirichlet_super_parents import DirichletSuperParents
-from bayesgen.families.conjugate.dirichlet_super_parents.structures import declare
+from bayesgen.families.conjugate.dirichlet_super_parents import DirichletSuperParents, declare
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassStats
 

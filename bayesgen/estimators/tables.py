@@ -10,21 +10,19 @@ from scipy import sparse
 from sklearn.utils import Tags
 
 from bayesgen.encoding.categories import Categories
-from bayesgen.encoding.column_names import refuse_other_order
-from bayesgen.encoding.in_memory import refuse_elsewhere
 from bayesgen.encoding.reader import Align, Reader, Rows
 from bayesgen.encoding.schema import TableSchema
-from bayesgen.encoding.tables import read
+from bayesgen.encoding.tables import read, refuse_elsewhere, refuse_other_order
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.columns import Columns
 from bayesgen.families.conjugate.dirichlet_categorical import DirichletCategorical
 from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
-from bayesgen.families.conjugate.normal_inverse_gamma.family import NormalInverseGamma, Variance
+from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma, Variance
 from bayesgen.families.contract import Family, Stats
 from bayesgen.families.names import FEATURE
-from bayesgen.families.shared.cells import category_coords
+from bayesgen.families.shared.pymc_parts import category_coords
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 

@@ -21,14 +21,17 @@ N rows, D features, S draws.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from functools import singledispatch
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from bayesgen.datatree import tree
 from bayesgen.families.capabilities import (
     CellCumulants,
     FeatureTerms,
+    LinearRule,
     SeparateColumns,
     TermDraws,
     TokenDraws,
@@ -36,16 +39,30 @@ from bayesgen.families.capabilities import (
     Urns,
     require,
 )
-from bayesgen.families.contract import ConjugateFamily
-from bayesgen.families.names import CLASS
+from bayesgen.families.contract import ConjugateFamily, Theta
+from bayesgen.families.errors import NotLinearError
+from bayesgen.families.names import BOUND, CLASS, FEATURE, OBS
 from bayesgen.families.shared.separate_columns import separate_columns
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, distinct_pairs, log_gamma_difference
-from bayesgen.posterior.model import ClassModel, log_weights
-from bayesgen.predict.interval.contrast import Contrast, class_weights, log_odds
-from bayesgen.predict.interval.cumulants import Cumulants, of_difference
-from bayesgen.predict.interval.engine import contrast_interval
-from bayesgen.predict.interval.request import IntervalRequest
+from bayesgen.posterior.drawn import DrawnPosterior, effective_sample_size
+from bayesgen.posterior.exact import ExactPosterior
+from bayesgen.posterior.fitted import Fitted
+from bayesgen.posterior.model import (
+    ClassModel,
+    draw_shape,
+    log_class_weights,
+    log_weights,
+    split_chains,
+)
+from bayesgen.predict.intervals import contrast_interval
+from bayesgen.predict.inversion import Contrast, Cumulants, class_weights, log_odds, of_difference
+from bayesgen.predict.probabilities import posterior_of
+from bayesgen.predict.request import IntervalRequest
+
+if TYPE_CHECKING:
+    import xarray as xr
+
 
 N_DRAWS = 4096
 _ITEMS = 1 << 14  # cells whose distributions are found at a time
@@ -363,3 +380,252 @@ def _intercept(model: ClassModel, X: Matrix, a: int, b: int, request: Request) -
     found, item = contrast_interval(contrast, request), item.ravel()
     mean = _slope(contrast, np.arange(len(rows)))
     return Terms(mean[item], found.low[item], found.high[item], found.error[item], predictive)
+
+
+# ------------------------------------------------------------------------------------------------
+# What features contribute to the log-odds of two classes, from posterior draws that are given.
+#
+# The terms of `contributions`, without a predictive: draws have none for one feature.
+#
+# N rows, D features.
+
+_BEYOND = 1e300  # nats: of a class that cannot be
+
+
+def terms_of_draws(
+    model: ClassModel, theta: Theta, X: Matrix, n_features: int, pairs: Array, request: Request
+) -> Terms:
+    """As `terms`, from draws {name: (chain, draw, *dims)}; without a predictive.
+
+    ``error`` is a Monte Carlo standard error, for Markov chains.
+    """
+    out = Terms(*(np.zeros((X.shape[0], n_features + 1)) for _ in range(5)))
+    every = np.arange(n_features)
+
+    def put(rows: Array, columns: Array, draws: Array) -> None:
+        """Draws (chain, draw, n, d)."""
+        flat = draws.reshape(-1, *draws.shape[2:])
+        bounded = np.clip(np.moveaxis(flat, 0, -1), -_BEYOND, _BEYOND)  # inf has no differences
+        lower, upper = (
+            np.where(np.abs(end) >= _BEYOND, np.copysign(np.inf, end), end)
+            for end in request.ends_of_draws(bounded)
+        )
+        at = np.ix_(rows, columns)
+        out.mean[at], out.lower[at], out.upper[at] = flat.mean(axis=0), lower, upper
+        for end in (lower, upper):
+            below = np.moveaxis(draws <= end, (0, 1), (-2, -1)).astype(np.float64)
+            share = below.mean(axis=(-2, -1))
+            error = np.sqrt(share * (1 - share) / effective_sample_size(below))
+            out.error[at] = np.maximum(out.error[at], np.where(lower == upper, 0.0, error))
+
+    for (a, b), rows in by_pair(pairs):
+        log_pi = _log_weights(model, theta, request.class_prior)
+        with np.errstate(invalid="ignore"):  # NaN where neither class can be
+            ratio = log_pi[..., a] - log_pi[..., b]
+        rest = np.repeat(ratio[..., None], len(rows), axis=-1)
+        for columns, family, _, own, _ in model.family.blocks(theta=theta):
+            x = X[rows] if isinstance(columns, slice) else X[rows][:, columns]
+            own = _theta_at(family, own, CLASS, [a, b])
+            for j, term, left in _columns_of_draws(family.at(CLASS, [a, b]), own, x):
+                rest = rest + left
+                put(rows, every[columns][j], term)
+        put(rows, np.array([n_features]), rest[..., None])
+    return out
+
+
+def _log_weights(model: ClassModel, theta: Theta, class_prior: Array | None) -> Array:
+    """(chain, draw, C)."""
+    if class_prior is None:
+        log_pi = log_class_weights(model.family, theta)
+    else:
+        log_pi = log_weights(class_prior)
+    lead = draw_shape(model.family, theta)
+    return np.broadcast_to(log_pi, (*lead, log_pi.shape[-1]))
+
+
+def _theta_at(family: ConjugateFamily, theta: Theta, dim: str, index: Any) -> dict[str, Array]:
+    return {
+        name: theta[name].take(index, dims.index(dim) - len(dims)) if dim in dims else theta[name]
+        for name, dims in family.params.items()
+    }
+
+
+def _columns_of_draws(
+    family: ConjugateFamily, theta: Theta, X: Matrix
+) -> Iterator[tuple[Any, Array, Any]]:
+    """Columns, their terms (chain, draw, n, d), and what is left over, (chain, draw, n) or 0."""
+    if family.separable:
+        for j in range(X.shape[1]):
+            part = family.at(FEATURE, [j])
+            log_p = part.log_likelihood(X[:, [j]], _theta_at(family, theta, FEATURE, [j]))
+            yield [j], (log_p[..., 0] - log_p[..., 1])[..., None], 0.0
+    elif family.capability(TokenDraws) is not None:
+        try:
+            w, _ = require(family, LinearRule, TERMS).linear_form(theta)
+        except NotLinearError:
+            raise NotImplementedError(
+                f"the terms of {type(family).__name__} are not read from draws; leave `posterior` "
+                "out, and do not ask for method='draws'"
+            ) from None
+        x = np.asarray(X.toarray() if sparse.issparse(X) else X)
+        for j in range(x.shape[1]):
+            term = (w[..., 0, j] - w[..., 1, j])[..., None, None]
+            yield [j], np.where(x[:, [j]] == 0, 0.0, x[:, [j]] * term), 0.0
+    else:
+        term, rest = require(family, FeatureTerms, TERMS).log_odds_terms(X, 0, 1, theta)
+        yield slice(None), term, rest
+
+
+# ------------------------------------------------------------------------------------------------
+# Which log-odds are explained in each row, and their terms from either kind of posterior.
+
+_BYTES = 4 << 30  # a table that would be larger is refused
+
+RULES = {
+    "second": "the second class against the first",
+    "top": "the most probable class of each row against its runner-up",
+    "label": "the label given against the most probable other class of each row",
+    "pair": "the pair given",
+}
+
+
+def explain(
+    fitted: Fitted, X: Any, classes: Any, request: Request, posterior: Any = None
+) -> "xr.Dataset":
+    """Contributions of features to log-odds, as `GenerativeClassifier.explain` gives them."""
+    own = posterior_of(fitted, posterior)
+    weights = request.class_prior
+    encoded = fitted.encoded_near(X)
+    names = fitted.reader.term_names(encoded, fitted.family)
+    size = 8 * 6 * encoded.shape[0] * (len(names) + 1)
+    if size > _BYTES:
+        raise ValueError(
+            f"the contributions of {len(names)} features in {encoded.shape[0]} rows would take "
+            f"{size / (1 << 30):.1f} GiB: give fewer rows at a time"
+        )
+    joint = own.log_joint(encoded, "posterior_predictive", weights, "probability")
+    how = rule(classes, len(fitted.classes))
+    pairs = pairs_of(_chosen(fitted, classes, how), joint)
+    found = explanation(own, encoded, len(names), joint, pairs, request)
+    terms, by_feature = found.terms, (OBS, FEATURE)
+    ends = np.stack([terms.lower, terms.upper], axis=-1)
+    variables: dict[str, Any] = {
+        "mean": (by_feature, terms.mean[:, :-1]),
+        "interval": ((*by_feature, BOUND), ends[:, :-1]),
+        "error": (by_feature, terms.error[:, :-1]),
+        "mean_intercept": ((OBS,), terms.mean[:, -1]),
+        "interval_intercept": ((OBS, BOUND), ends[:, -1]),
+        "label": ((OBS,), fitted.classes[pairs[:, 0]]),
+        "against": ((OBS,), fitted.classes[pairs[:, 1]]),
+        "mean_log_odds": ((OBS,), found.mean),
+    }
+    if found.additive:
+        variables["predictive"] = (by_feature, terms.predictive[:, :-1])
+        variables["predictive_intercept"] = ((OBS,), terms.predictive[:, -1])
+    if found.predictive is not None:
+        variables["predictive_log_odds"] = ((OBS,), found.predictive)
+    out = tree.group(variables, {FEATURE: names, BOUND: ["lower", "upper"]})
+    return out.assign_attrs(prob=request.prob, kind=request.kind, unit="nats", pair=RULES[how])
+
+
+def _chosen(fitted: Fitted, classes: Any, how: str) -> list[int] | None:
+    """Codes of the label or the two labels that the user names."""
+    if len(fitted.classes) < 2:
+        raise ValueError("explain: log-odds need two classes, and the classifier knows one")
+    if classes is None:
+        return None
+    labels = list(classes) if how == "pair" else [classes]
+    if how == "pair" and len(labels) != 2:
+        raise ValueError(
+            f"classes must be one label or a pair of labels, got {len(labels)} of them"
+        )
+    codes = [int(k) for k in fitted.codes_of(labels)]
+    if len(codes) == 2 and codes[0] == codes[1]:
+        raise ValueError(f"classes must be two different labels, got {labels[0]!r} twice")
+    return codes
+
+
+def rule(classes: Any, n_classes: int) -> str:
+    """The name among `RULES` of what the user's `classes` asks for."""
+    if classes is None:
+        return "second" if n_classes == 2 else "top"
+    return "pair" if isinstance(classes, list | tuple | np.ndarray) else "label"
+
+
+def pairs_of(codes: list[int] | None, joint: Array) -> Array:
+    """(N, 2) class codes: the log-odds of the first against the second are explained.
+
+    Parameters
+    ----------
+    codes : list of one or two class codes, optional
+    joint : (N, C)
+        Log joint densities, which say what is most probable in a row.
+    """
+    n, n_classes = joint.shape
+    if codes is None and n_classes == 2:
+        return np.broadcast_to([1, 0], (n, 2))
+    if codes is None:
+        return np.argsort(-joint, axis=1, kind="stable")[:, :2]
+    if len(codes) == 2:
+        return np.broadcast_to(codes, (n, 2))
+    others = np.array(joint)
+    others[:, codes[0]] = -np.inf
+    rival = np.argmax(others, axis=1)
+    rival[rival == codes[0]] = 0 if codes[0] else 1  # all others are impossible
+    return np.stack([np.full(n, codes[0]), rival], axis=1)
+
+
+class Explanation(NamedTuple):
+    """Terms of the log-odds of pairs of classes, and what they add up to."""
+
+    terms: Terms
+    mean: Array  # (N,) mean log-odds under the posterior
+    additive: bool  # whether the terms have predictives that add up to those of `predict_proba`
+    predictive: Array | None  # (N,) log-odds of `predict_proba`
+
+
+@singledispatch
+def explanation(
+    own: Any, X: Matrix, n_features: int, joint: Array, pairs: Array, request: Request
+) -> Explanation:
+    """Of the log-odds of class ``pairs[i, 0]`` against ``pairs[i, 1]`` in each row i.
+
+    Parameters
+    ----------
+    own : ExactPosterior or DrawnPosterior
+    X, n_features, pairs, request
+        As in `contributions.terms`.
+    joint : (N, C)
+        Log joint densities of the posterior predictive.
+    """
+    raise NotImplementedError
+
+
+@explanation.register
+def _(own: ExactPosterior, X: Any, n_features: int, joint: Any, pairs: Any, request: Any) -> Any:
+    model = own.model
+    found = terms(model, X, n_features, pairs, request)
+    if request.method == "draws":
+        rng = np.random.default_rng(request.seed)
+        theta = split_chains(model.draw(rng, N_DRAWS), 4)
+        drawn = terms_of_draws(model, theta, X, n_features, pairs, request)
+        found = found._replace(lower=drawn.lower, upper=drawn.upper, error=drawn.error)
+    mean = mean_log_odds(model, X, pairs, request.class_prior)
+    with np.errstate(invalid="ignore"):  # impossible under both
+        predictive = _odds(joint, pairs)
+    return Explanation(found, mean, additive(model.family), predictive)
+
+
+@explanation.register
+def _(own: DrawnPosterior, X: Any, n_features: int, joint: Any, pairs: Any, request: Any) -> Any:
+    model, theta = own.model, own.theta
+    found = terms_of_draws(model, theta, X, n_features, pairs, request)
+    blocks = own.log_joint_draws(X, request.class_prior)
+    each = [_odds(density, pairs[rows]).mean(axis=(0, 1)) for rows, density in blocks]
+    return Explanation(found, np.concatenate(each) if each else np.empty(0), False, None)
+
+
+def _odds(joint: Array, pairs: Array) -> Array:
+    """(..., N) of log joint densities (..., N, C)."""
+    rows = np.arange(len(pairs))
+    return np.asarray(joint[..., rows, pairs[:, 0]] - joint[..., rows, pairs[:, 1]])

@@ -21,15 +21,15 @@ from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import BOUND, CLASS_WEIGHTS, FEATURE
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array
+from bayesgen.posterior.drawn import effective_sample_size
 from bayesgen.posterior.fitted import fitted_of
 from bayesgen.posterior.model import ClassModel, ClassStats
-from bayesgen.posterior.monte_carlo import effective_sample_size
-from bayesgen.predict.interval.request import IntervalRequest
+from bayesgen.predict.request import IntervalRequest
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from bayesgen.predict.interval.request import KindName
+    from bayesgen.predict.request import KindName
 
 _FLOOR = "the floor of mutual_information(posterior=...), which plug-ins do without,"
 PlugIn = Literal["posterior_mean", "map", "mle"]

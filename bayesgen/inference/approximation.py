@@ -23,10 +23,15 @@ import numpy as np
 from scipy import linalg, optimize
 
 from bayesgen.families.names import CHAIN, DRAW
-from bayesgen.inference.compiled import turned
-from bayesgen.inference.diagnostics import SamplingWarning, refuse_incomplete
-from bayesgen.inference.interrupts import Interrupts, not_swallowed
-from bayesgen.inference.nuts import Start, third_parties
+from bayesgen.inference.nuts import (
+    Interrupts,
+    SamplingWarning,
+    Start,
+    not_swallowed,
+    refuse_incomplete,
+    third_parties,
+    turned,
+)
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:

@@ -1,8 +1,7 @@
 """Statistics to prior and posterior, for one fit, a stream, or a merge alike."""
 
 from bayesgen.families.errors import NoClosedFormError
-from bayesgen.inference.empirical_bayes import maximise_evidence
-from bayesgen.inference.label_score import LabelledRows, maximise_label_score
+from bayesgen.inference.chosen_priors import LabelledRows, maximise_evidence, maximise_label_score
 from bayesgen.posterior.model import ClassModel, ClassStats
 
 PRIORS = ("default", "empirical", "loo")

@@ -27,10 +27,10 @@ from scipy.linalg import block_diag
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-from bayesgen.inference.diagnostics import LARGEST_R_HAT, SamplingWarning
+from bayesgen.inference.nuts import LARGEST_R_HAT, SamplingWarning
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array, log_softmax
-from bayesgen.posterior.monte_carlo import largest_good_k, smoothed_weights
+from bayesgen.posterior.drawn import largest_good_k, smoothed_weights
 
 FURTHEST = 300.0  # nats below the row's best class: further away is no evidence of more
 CHAINS, DRAWS = 8, 250  # of each chain, kept

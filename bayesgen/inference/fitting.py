@@ -11,7 +11,7 @@ from typing import Any, get_args
 import numpy as np
 
 from bayesgen.datatree.fit import drawn_posterior
-from bayesgen.datatree.names import POSTERIOR, POSTERIOR_PREDICTIVE, SAMPLE_STATS
+from bayesgen.datatree.tree import POSTERIOR, POSTERIOR_PREDICTIVE, SAMPLE_STATS
 from bayesgen.encoding import suspects
 from bayesgen.encoding.extremes import refuse_large_cells, refuse_small_spread
 from bayesgen.encoding.labelled import Labelled, among, labelled
@@ -20,11 +20,10 @@ from bayesgen.encoding.reader import Align, Reader
 from bayesgen.encoding.tables import is_table
 from bayesgen.families.contract import Family, Stats
 from bayesgen.families.errors import NoClosedFormError
-from bayesgen.inference import approximation, diagnostics, sampled
+from bayesgen.inference import approximation, nuts, sampled
+from bayesgen.inference.chosen_priors import LabelledRows
 from bayesgen.inference.closed_form import NEEDS_ROWS, posterior
-from bayesgen.inference.imputation import imputed
-from bayesgen.inference.label_score import LabelledRows
-from bayesgen.inference.sampled import SAMPLED, Inference
+from bayesgen.inference.sampled import SAMPLED, Inference, imputed
 from bayesgen.inference.trees import tree_of
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.drawn import DrawnPosterior
@@ -338,7 +337,7 @@ class Learner:
         else:
             name = {"nuts": "NUTS", "gibbs": "Gibbs"}[inference]
             why = self.why_apart(fitted, draws)
-            found = diagnostics.warn_unless_sound(draws, sample_stats, name, why)
+            found = nuts.warn_unless_sound(draws, sample_stats, name, why)
             out.attrs |= found.attributes()
         return replace(fitted, posterior=drawn).with_training(draws=out)
 

@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from bayesgen.datatree import tree
 from bayesgen.datatree.fit import assembled
 from bayesgen.datatree.groups import OF_ROWS, Rows, add_groups, asked_for, requested_groups
-from bayesgen.datatree.names import LOG_PRIOR, POSTERIOR, SAMPLE_STATS
+from bayesgen.datatree.tree import LOG_PRIOR, POSTERIOR, SAMPLE_STATS
 from bayesgen.encoding.labelled import labelled
 from bayesgen.families.capabilities import SamplerCoordinates
 from bayesgen.families.errors import NoClosedFormError
-from bayesgen.inference import diagnostics, sampled
+from bayesgen.inference import nuts, sampled
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import split_chains
@@ -85,8 +85,6 @@ def sample_posterior(
     **options: Any,
 ) -> "xr.DataTree":
     """Draws of all parameters by NUTS from a PyMC `model` of the fit."""
-    from bayesgen.inference import nuts as mcmc
-
     own = fitted.closed_form
     rows, names = _requests(fitted, X, y, groups, replicate)
     other = [name for name in own.model.params if name not in model.named_vars]
@@ -97,7 +95,7 @@ def sample_posterior(
             "draw_posterior() has exact draws; pm.sample(model=clf.to_pymc()) samples the "
             "model as it is"
         )
-    posterior, sample_stats = mcmc.sample(
+    posterior, sample_stats = nuts.sample(
         model,
         draws=draws,
         tune=tune,
@@ -112,7 +110,7 @@ def sample_posterior(
     drawn = tree.read_draws(posterior, own.model.params, fitted.coords)
     rng = np.random.default_rng(random_seed)
     _add_groups(fitted, out, drawn, rng, rows, names, replicate)
-    sound = diagnostics.warn_unless_sound(posterior, sample_stats)
+    sound = nuts.warn_unless_sound(posterior, sample_stats)
     out.attrs |= {"sampler": sampler, "tune": tune} | sound.attributes()
     return out
 
@@ -202,14 +200,12 @@ def _add_groups(
 
 def draw_prior(fitted: Fitted, rng: np.random.Generator, n: int) -> dict[str, Array]:
     """{name: (n, *dims)} from the prior; of a family that only PyMC can draw, by PyMC."""
-    from bayesgen.inference import nuts as mcmc
-
     coords, prior = fitted.coords, fitted.posterior.prior
     if prior.family.conjugate:
         found: dict[str, Array] = prior.draw(rng, n)
         return found
     seed = int(rng.integers(1 << 31))
-    drawn = mcmc.draw_prior(prior.to_pymc(coords), prior.params, n, seed)
+    drawn = nuts.draw_prior(prior.to_pymc(coords), prior.params, n, seed)
     return tree.as_in_numpy(drawn, prior.params, coords)
 
 

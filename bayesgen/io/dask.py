@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from bayesgen.io.additive import Additive, refuse_other
+from bayesgen.io.streams import Additive, refuse_other
 
 _ARITY = 8  # parts merged at a time
 

@@ -204,8 +204,8 @@ class Elimination:
         -------
         (n,)
         """
-        from bayesgen.numerics.kernels.spanning_trees import log_ratios, log_ratios_in_parts
         from bayesgen.numerics.kernels.threads import over_blocks
+        from bayesgen.numerics.kernels.trees import log_ratios, log_ratios_in_parts
 
         out = np.empty(len(codes))
         with np.errstate(over="ignore"):

@@ -6,16 +6,16 @@ in the house style. Classes have the same colours in every picture: those of the
 colours come again with dashed lines, hollow marks and hatched bars.
 """
 
-from bayesgen.plots.class_probability import plot_class_probability
-from bayesgen.plots.comparison import plot_comparison
-from bayesgen.plots.contributions import plot_contributions
-from bayesgen.plots.densities import plot_densities
-from bayesgen.plots.edges import plot_edges
-from bayesgen.plots.prior_predictive import plot_predictive_check, plot_prior_predictive
-from bayesgen.plots.regions import plot_regions
-from bayesgen.plots.reliability import plot_reliability
-from bayesgen.plots.section import plot_effects, plot_section
-from bayesgen.plots.ternary import plot_ternary
+from bayesgen.plots.features import (
+    plot_densities,
+    plot_effects,
+    plot_predictive_check,
+    plot_prior_predictive,
+    plot_regions,
+    plot_section,
+)
+from bayesgen.plots.models import plot_comparison, plot_edges, plot_reliability
+from bayesgen.plots.rows import plot_class_probability, plot_contributions, plot_ternary
 
 __all__ = [
     "plot_class_probability",

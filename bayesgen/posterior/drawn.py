@@ -1,16 +1,18 @@
 """The posterior as draws, from a sampler or from a tree that the user gives."""
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import fft
 
-from bayesgen.families.contract import Theta
+from bayesgen.families.contract import Family, Theta
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CLASS_WEIGHTS, Method
-from bayesgen.numerics.rows import Matrix
-from bayesgen.numerics.special import Array, log_sum_exp
+from bayesgen.numerics.rows import Matrix, has_nan
+from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
 from bayesgen.posterior.model import (
     ClassModel,
     ClassStats,
@@ -20,15 +22,395 @@ from bayesgen.posterior.model import (
     log_weights,
     log_weights_without,
     plug_in_score,
+    score,
 )
-from bayesgen.posterior.monte_carlo import (
-    MonteCarlo,
-    estimate,
-    log_densities,
-    smoothed_weights,
-    warn_in_doubt,
-    warn_large_k,
+
+# ------------------------------------------------------------------------------------------------
+# Class probabilities of new rows from posterior draws, with the error that the draws leave.
+#
+# From draws :math:`\theta_s`, closed-form or by NUTS, with :math:`f_{sc} = \log p(x |
+# \theta_{sc})`,
+#
+# .. math:: \hat p(c, x) = \bar\pi_c \, \frac1S \sum_s e^{f_{sc}}, \qquad
+#           \hat p(c | x) = \frac{\hat p(c, x)}{\sum_d \hat p(d, x)}.
+#
+# Joint densities are averaged, then normalised. The class weights, independent of theta a
+# posteriori, are integrated out exactly: only their mean enters. The error is that of a ratio of
+# means: with :math:`R_{sc} = \bar\pi_c e^{f_{sc}}` the influence of a draw is
+# :math:`\phi_{sc} = (R_{sc} - \hat p_c \sum_d R_{sd}) / \overline{\textstyle\sum_d R_{sd}}` and
+# MCSE^2 = Var(phi) / ESS(phi).
+#
+# Shapes as in `bayesgen.families.contract`; theta is {name: (chain, draw, *dims)}.
+
+_BLOCK = 1 << 21  # log densities held at a time: 16 MiB of float64
+_SLICE = 1 << 19  # of these, worked on at a time: a few temporaries of 4 MiB
+_FEWEST_OF_A_TAIL = 5  # draws, of which ArviZ takes a fifth for the tail
+_FEWEST_DRAWS = 4  # of a chain, below which no autocorrelation can be estimated
+
+# When an estimate is trusted. Tried on 2004 rows of 52 small fits of seven kinds, 2000 draws each,
+# against the closed form. The rule names 99.8 % of the rows whose intervals of +-2 MCSE cover the
+# exact probability less than 85 % of the time; in the rows that it does not name they cover 96 %.
+# Of the good rows drawn from the model itself it names 11 %; "variance of log p(x | theta) > 4"
+# names 54 %. log p(x) is off by more than 1/2 in 0.2 % of the rows not named, 70 % of the others.
+_ENOUGH = 50.0
+_MATTERS = 1e-3  # a class below this probability at its best is left aside
+_OPEN = 0.02  # a probability may be anywhere in an interval of this width, and no wider
+_NAMED = 10  # rows in a warning
+_HALVINGS = 12  # of the exponent of weights, until they rest on enough draws
+
+
+class MonteCarloWarning(UserWarning):
+    """Posterior draws are too few for some rows: what is estimated from them cannot be trusted."""
+
+
+class MonteCarlo(NamedTuple):
+    """Estimates from draws for N rows and C classes, and how far they can be trusted.
+
+    A row that no class can produce under any draw has ``log_joint`` -inf, probability 0 and
+    ``mcse`` inf.
+    """
+
+    log_joint: Array  # (N, C) log p(y = c, x)
+    probability: Array  # (N, C) p(y = c | x)
+    mcse: Array  # (N, C) Monte Carlo standard error of `probability`
+    weight_ess: Array  # (N, C) number of draws that the mean of p(x | theta_c) rests on
+    log_density_sd: Array  # (N, C) sd over draws of log p(x | theta_c), where it is finite
+    lower: Array  # (N, C) what `log_joint` may be: itself where `weight_ess` is enough
+    upper: Array  # (N, C)
+
+    def density_in_doubt(self) -> Array:
+        """(N,) whether the log joint density of a class that matters rests on too few draws."""
+        high = log_softmax(self.upper)  # NaN in an impossible row: no doubt
+        return ((self.upper > self.lower) & (high > np.log(_MATTERS))).any(axis=1)
+
+    def probability_in_doubt(self) -> Array:
+        """(N,) whether the log joint densities in their ranges leave p(y | x) open by 0.02.
+
+        Where a class is certain whatever its density, its probability is not in doubt.
+        """
+        open_by = np.zeros(len(self.upper))
+        rows = np.flatnonzero((self.upper > self.lower).any(axis=1))
+        low, high = self.lower[rows], self.upper[rows]
+        for c in range(low.shape[1]):
+            ends = []
+            for own, others in ((low, high), (high, low)):
+                mixed = others.copy()
+                mixed[:, c] = own[:, c]
+                ends.append(np.exp(log_softmax(mixed)[:, c]))
+            open_by[rows] = np.maximum(open_by[rows], ends[1] - ends[0])
+        return open_by > _OPEN
+
+
+def estimate(family: Family, theta: Theta, X: Matrix, class_weights: Array) -> MonteCarlo:
+    """`MonteCarlo` of each row; parameters as in `log_joint`.
+
+    `class_weights` may be draws (chain, draw, C) that depend on theta: then pi_c p(x | theta_c)
+    is averaged, and ``log_density_sd`` is that of its logarithm.
+
+    Raises
+    ------
+    ValueError
+        If a chain has fewer than 4 draws.
+    """
+    n_classes = class_weights.shape[-1]
+    shape = X.shape[0], n_classes
+    out = MonteCarlo(*(np.empty(shape) for _ in MonteCarlo._fields))
+    drawn = class_weights.ndim > 1
+    log_pi = np.zeros(n_classes) if drawn else log_weights(class_weights)
+    refuse_few_draws(np.shape(theta[next(iter(family.params))])[1])
+    for rows, f in log_densities(family, theta, X, n_classes):
+        if drawn:
+            f += log_weights(class_weights)[:, :, None, :]
+        step = max(1, _SLICE // (f.size // f.shape[2]))
+        for start in range(0, f.shape[2], step):
+            part = slice(start, min(start + step, f.shape[2]))
+            where = slice(rows.start + part.start, rows.start + part.stop)
+            # (n, C, chain, draw): every sum below is over the last axes
+            block = np.ascontiguousarray(np.moveaxis(f[:, :, part], (0, 1), (2, 3)))
+            for field, value in zip(out, _of_block(block, log_pi), strict=True):
+                field[where] = value
+    return out
+
+
+def refuse_few_draws(chain_length: int) -> None:
+    """Raise a ValueError where autocorrelations cannot be estimated."""
+    if chain_length < _FEWEST_DRAWS:
+        raise ValueError(
+            f"the posterior has {chain_length} draw(s) in a chain; {_FEWEST_DRAWS} or more are "
+            "needed to estimate the Monte Carlo error"
+        )
+
+
+def warn_in_doubt(result: MonteCarlo, quantity: Quantity) -> None:
+    """One `MonteCarloWarning` for all rows whose `quantity` cannot be trusted."""
+    doubt = result.density_in_doubt() if quantity == "density" else result.probability_in_doubt()
+    if not doubt.any():
+        return
+    rows = np.flatnonzero(doubt)
+    ess = np.where(result.upper > result.lower, result.weight_ess, np.inf)[rows].min(axis=1)
+    worst = rows[ess.argmin()]
+    what = "log densities" if quantity == "density" else "class probabilities"
+    warnings.warn(
+        f"posterior draws are too few for the {what} of {len(rows)} of {len(doubt)} row(s), and "
+        f"their Monte Carlo error is larger than it says. The worst row, at position {worst}, "
+        f"rests on {ess.min():.1f} draws, where {_ENOUGH:g} are enough. The number needed grows "
+        "exponentially with the variance of log p(x | theta): more draws help little; use the "
+        "closed form where there is one (leave `posterior` and inference='nuts' out)",
+        MonteCarloWarning,
+        stacklevel=3,
+    )
+
+
+def smoothed_weights(log_ratios: Array) -> tuple[Array, Array]:
+    """(n, S) log weights of draws by Pareto smoothing of (n, S) log importance ratios, and k (n,).
+
+    Where the largest ratios are equal, as of draws that do not move, or draws are fewer than five,
+    or ratios differ so much that the fit overflows, there is no tail to fit: k is infinite, and the
+    ratios are the weights.
+    """
+    from arviz_stats.base import array_stats
+
+    if log_ratios.shape[1] < _FEWEST_OF_A_TAIL:
+        return log_softmax(log_ratios), np.full(len(log_ratios), np.inf)
+    try:
+        with np.errstate(all="ignore"):
+            weights, k = array_stats.psislw(-log_ratios)
+        unfitted = np.isnan(k) | np.isnan(weights).any(axis=1)
+        if unfitted.any():
+            weights[unfitted], k[unfitted] = log_softmax(log_ratios[unfitted]), np.inf
+        return weights, k
+    except ValueError:
+        if len(log_ratios) == 1:
+            return log_softmax(log_ratios), np.array([np.inf])
+        parts = [smoothed_weights(row[None]) for row in log_ratios]
+        return np.concatenate([w for w, _ in parts]), np.concatenate([k for _, k in parts])
+
+
+def largest_good_k(n_draws: int) -> float:
+    """Pareto k up to which importance weights of so many draws can be trusted.
+
+    Source: Vehtari et al. (2024), Pareto smoothed importance sampling, section 3.2.4.
+    """
+    return float(min(1 - 1 / np.log10(max(n_draws, 11)), 0.7))
+
+
+def warn_large_k(pareto_k: Array, n_draws: int) -> None:
+    """One `MonteCarloWarning` for all training rows whose leave-one-out estimate is in doubt."""
+    limit = largest_good_k(n_draws)
+    doubt = pareto_k > limit
+    if doubt.any():
+        warnings.warn(
+            f"for {int(doubt.sum())} of {len(doubt)} training rows the draws cannot tell what "
+            f"their score is without the row (Pareto k above {limit:.2f}; the largest, "
+            f"{pareto_k.max():.2f}, at position {int(pareto_k.argmax())}): more draws help little; "
+            "use the closed form where there is one",
+            MonteCarloWarning,
+            stacklevel=4,
+        )
+
+
+def log_densities(
+    family: Family, theta: Theta, X: Matrix, n_classes: int, quantity: Quantity = "density"
+) -> Iterator[tuple[slice, Array]]:
+    """Rows and their (chain, draw, n, C) log densities, in blocks of rows and of draws.
+
+    All draws of a row are held at once, which its autocorrelations need; the parameters of
+    only some draws are in the family's hands at a time. The caller may overwrite a block. For
+    the ``"probability"`` of classes a term that they have in common may be left out.
+    """
+    lead = np.shape(theta[next(iter(family.params))])[:2]
+    n_draws = int(np.prod(lead))
+    for rows, draws, part in log_density_parts(family, theta, X, n_classes, quantity):
+        if draws.start == 0:
+            f = np.empty((n_draws, rows.stop - rows.start, n_classes))  # ours, to be overwritten
+        f[draws] = part
+        if draws.stop == n_draws:
+            if np.isnan(f.min()):
+                raise no_density(f, X, rows.start)
+            yield rows, f.reshape(*lead, *f.shape[1:])
+
+
+def log_density_parts(
+    family: Family, theta: Theta, X: Matrix, n_classes: int, quantity: Quantity = "density"
+) -> Iterator[tuple[slice, slice, Array]]:
+    """Rows, draws of all chains in turn, and their (s, n, C) log densities as the family has them.
+
+    Of one block of rows all draws come before the next.
+    """
+    density = score(family, quantity)
+    theta = {name: np.asarray(theta[name]) for name in family.params}
+    n_draws = int(np.prod(next(iter(theta.values())).shape[:2]))
+    flat = {name: value.reshape(n_draws, *value.shape[2:]) for name, value in theta.items()}
+    size = sum(value[0].size for value in flat.values())  # of one theta
+    draws = max(1, _BLOCK // max(1, size))
+    # what a family derives from theta it derives once per block: no fewer rows than that is worth
+    step = max(1, max(_BLOCK, n_draws * size // 8) // (n_draws * n_classes))
+    for start in range(0, X.shape[0], step):
+        rows = slice(start, min(start + step, X.shape[0]))
+        for first in range(0, n_draws, draws):
+            some = slice(first, min(first + draws, n_draws))
+            yield rows, some, density(X[rows], {k: v[some] for k, v in flat.items()})
+
+
+def no_density(f: Array, X: Matrix, first_row: int, first_draw: int = 0) -> ValueError:
+    """What to raise where (s, n, C) log densities of rows of X from `first_row` on are NaN."""
+    draw, row, c = np.argwhere(np.isnan(f))[0]
+    row += first_row
+    why = "the draws are no parameters of this family"
+    if has_gap(X, row):
+        why = MISSING_WITHOUT_DENSITY
+    return ValueError(
+        f"log p(x | theta) is NaN for draw {first_draw + draw}, row {row}, class {c}: {why}"
+    )
+
+
+MISSING_WITHOUT_DENSITY = (
+    "the row has a missing cell (NaN), which the family's log density must leave out; or let its "
+    "class variable `missing` say why NaN is refused"
 )
+
+
+def has_gap(X: Matrix, row: int) -> bool:
+    """Whether a row has a missing cell; of documents there is none."""
+    return X.dtype.kind == "f" and has_nan(X[[row]])
+
+
+def _of_block(f: Array, log_pi: Array) -> tuple[Array, ...]:
+    """The fields of `MonteCarlo` from (n, C, chain, draw) log densities."""
+    draws = (-2, -1)
+    top = f.max(axis=draws)
+    shift = np.where(np.isfinite(top), top, 0.0)
+    weight = np.exp(f - shift[..., None, None])
+    mean = weight.mean(axis=draws)
+    with np.errstate(divide="ignore"):
+        joint = log_pi + shift + np.log(mean)
+
+    # one shift of a row for all its classes; `most` is that of the largest R
+    most = np.max(log_pi + top, axis=1, keepdims=True)
+    possible = np.isfinite(most)
+    scale = np.exp(np.where(possible, log_pi + top - np.where(possible, most, 0.0), -np.inf))
+    total = np.where(possible, (scale * mean).sum(axis=1, keepdims=True), 1.0)
+    probability = scale * mean / total
+    ratio = weight * (scale / total)[..., None, None]
+    influence = ratio - probability[..., None, None] * ratio.sum(axis=1, keepdims=True)
+    mcse = np.sqrt(influence.var(axis=draws, ddof=1) / effective_sample_size(influence))
+
+    weight_ess = weighted_sample_size(weight)
+
+    lower, upper = joint.copy(), joint.copy()
+    poor = (weight_ess < _ENOUGH) & np.isfinite(joint)
+    if poor.any():
+        margin = 2 / np.sqrt(np.maximum(weight_ess[poor], 1.0))
+        guess = (log_pi + top)[poor] + _extrapolated(f[poor] - top[poor][:, None, None])
+        lower[poor] -= margin
+        upper[poor] = np.maximum(upper[poor], guess) + margin
+    mcse = np.where(possible, mcse, np.inf)
+    return joint, probability, mcse, weight_ess, _finite_sd(f), lower, upper
+
+
+def weighted_sample_size(weight: Array) -> Array:
+    """(...,) number of independent draws that weights (..., chain, draw) leave.
+
+    Kish's, times the share that autocorrelation leaves.
+    """
+    n_draws = weight.shape[-2] * weight.shape[-1]
+    mean = weight.mean(axis=(-2, -1))
+    square = np.einsum("...cd,...cd->...", weight, weight)
+    kish = n_draws * n_draws * mean * mean / np.where(square > 0, square, 1.0)
+    share = np.minimum(effective_sample_size(weight) / n_draws, 1.0)
+    return np.asarray(kish * share)
+
+
+def warn_of_weights(weight_ess: Array) -> None:
+    """One `MonteCarloWarning` for all rows of which too few draws carry the weight (N,)."""
+    rows = np.flatnonzero(weight_ess < _ENOUGH)
+    if not len(rows):
+        return
+    named = ", ".join(map(str, rows[:_NAMED])) + (", ..." if len(rows) > _NAMED else "")
+    worst = rows[weight_ess[rows].argmin()]
+    warnings.warn(
+        "posterior draws are too few for the intervals given='training and row' of "
+        f"{len(rows)} of {len(weight_ess)} row(s), at positions {named}: weighted by "
+        f"p(x | theta), {_ENOUGH:g} draws are enough, and that at position {worst} rests on "
+        f"{weight_ess[worst]:.1f}. Do not trust these rows; use the closed form where there is one "
+        "(leave `posterior` and inference='nuts' out), or given='training'",
+        MonteCarloWarning,
+        stacklevel=4,
+    )
+
+
+def _extrapolated(d: Array) -> Array:
+    """(n,) guess at log E exp(d) from (n, chain, draw), where few draws carry the mean of exp(d).
+
+    The cgf K(t) = log E exp(t d) and two derivatives at the largest t of 1/2, 1/4, ... whose
+    weights exp(t d) rest on enough draws, extended to t = 1 by the parabola; at t = 0 that is
+    mean + variance/2, the lognormal. K is convex, so its tangent alone is a lower bound.
+    """
+    d = d.reshape(len(d), -1)
+    finite = np.isfinite(d)
+    out = np.empty(len(d))
+    rest = np.arange(len(d))
+    for t in (*0.5 ** np.arange(1, _HALVINGS), 0.0):
+        each = np.where(finite[rest], d[rest], 0.0)
+        weight = np.where(finite[rest], np.exp(t * each), 0.0)
+        total, square = weight.sum(axis=1), np.einsum("ns,ns->n", weight, weight)
+        mean = (weight * each).sum(axis=1) / total
+        each -= mean[:, None]
+        variance = np.einsum("ns,ns,ns->n", weight, each, each) / total
+        far = 1 - t
+        out[rest] = np.log(total / d.shape[1]) + far * mean + far * far / 2 * variance
+        rest = rest[total * total < _ENOUGH * square]
+    return out
+
+
+def _finite_sd(f: Array) -> Array:
+    """sd over the last two axes; draws under which x is impossible are left out."""
+    finite = np.isfinite(f)
+    if finite.all():
+        return f.std(axis=(-2, -1))
+    n = np.maximum(finite.sum(axis=(-2, -1)), 1)
+    centre = np.where(finite, f, 0.0).sum(axis=(-2, -1)) / n
+    d = np.where(finite, f - centre[..., None, None], 0.0)
+    return np.sqrt((d * d).sum(axis=(-2, -1)) / n)
+
+
+def effective_sample_size(series: Array) -> Array:
+    """(...,) number of independent draws with the variance of the mean of (..., chain, draw).
+
+    Split chains, autocovariances by FFT, Geyer's initial monotone sequence: ``method="mean"``
+    of ArviZ, for many series at once. A constant series has as many as it has draws.
+
+    Source: Vehtari et al. (2021), Rank-normalization, folding, and localization, section 3.2.
+    """
+    refuse_few_draws(series.shape[-1])
+    half = series.shape[-1] // 2
+    x = np.concatenate([series[..., :half], series[..., -half:]], axis=-2)
+    chains = x.shape[-2]
+    chain_mean = x.mean(axis=-1)
+    spectrum = fft.rfft(x - chain_mean[..., None], n=fft.next_fast_len(2 * half, real=True))
+    power = (spectrum.real**2 + spectrum.imag**2).mean(axis=-2)
+    covariance = fft.irfft(power, n=fft.next_fast_len(2 * half, real=True))[..., :half] / half
+    within = covariance[..., :1] * half / (half - 1)
+    variance = covariance[..., :1] + chain_mean.var(axis=-1, ddof=1)[..., None]
+    largest = np.abs(x).max(axis=(-2, -1))[..., None]
+    constant = variance <= (np.finfo(np.float64).resolution * largest) ** 2
+    rho = 1 - (within - covariance) / np.where(constant, 1.0, variance)
+    rho[..., 0] = 1.0
+
+    # pairs (rho_2k, rho_2k+1): as long as positive, and made to decrease
+    last = max(0, (half - 3) // 2)
+    even, odd = rho[..., 0 : 2 * last + 1 : 2], rho[..., 1 : 2 * last + 2 : 2]
+    pairs = even + odd
+    ends = pairs <= 0
+    ends[..., last] = True
+    end = ends.argmax(axis=-1)[..., None]
+    kept = np.where(np.arange(last + 1) < end, np.minimum.accumulate(pairs, axis=-1), 0.0)
+    # ... and half of the pair at which they end; a negative one only where the lags run out
+    tail = np.take_along_axis(np.where(pairs >= 0, even, np.maximum(even, 0.0)), end, axis=-1)
+    n = chains * half
+    tau = np.maximum(2 * kept.sum(axis=-1) + tail[..., 0] - 1, 1 / np.log10(n))
+    return np.where(constant[..., 0], n, n / tau)
+
 
 _SAME = 1e-10  # spread of a log likelihood over draws that is rounding
 

@@ -11,10 +11,10 @@ from bayesgen.families.contract import Theta
 from bayesgen.families.names import Method
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
+from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.fitted import Fitted, Posterior
 from bayesgen.posterior.model import Quantity, log_weights
-from bayesgen.posterior.monte_carlo import MonteCarloWarning
 
 _COMPLETIONS = 4096  # of one row with missing cells
 _STEPS = 2e8  # completions x classes x columns^3 of a row that is summed over exactly: .1 s

@@ -20,9 +20,9 @@ from bayesgen.families.errors import UndefinedEstimateError, refuse_unknown
 from bayesgen.families.names import METHODS, Method
 from bayesgen.numerics import kernels
 from bayesgen.numerics.special import Array, log_softmax
+from bayesgen.posterior.drawn import MISSING_WITHOUT_DENSITY, has_gap
 from bayesgen.posterior.fitted import Fitted, Posterior
 from bayesgen.posterior.model import Quantity
-from bayesgen.posterior.monte_carlo import MISSING_WITHOUT_DENSITY, has_gap
 from bayesgen.predict import incomplete
 
 
@@ -129,7 +129,7 @@ def log_class_probability(joint: Array, method: Method, closed_form: bool = True
 def _log_softmax(joint: Array) -> int:
     """Normalise the rows in place; how many are -inf throughout, which stay so."""
     if kernels.pays(8 * joint.size, predicting=True):
-        from bayesgen.numerics.kernels.softmax import log_softmax as compiled
+        from bayesgen.numerics.kernels.mixtures import log_softmax as compiled
         from bayesgen.numerics.kernels.threads import over_blocks
 
         def part(start: int, stop: int) -> int:

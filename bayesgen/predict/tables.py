@@ -9,15 +9,15 @@ import numpy as np
 
 from bayesgen.datatree import tree
 from bayesgen.datatree.fit import drawn_posterior
-from bayesgen.datatree.names import PREDICTIONS
+from bayesgen.datatree.tree import PREDICTIONS
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.predict import distribution
-from bayesgen.predict.from_draws import WeightedIntervals
-from bayesgen.predict.interval.request import IntervalRequest
+from bayesgen.predict.distribution import WeightedIntervals
 from bayesgen.predict.probabilities import posterior_of
+from bayesgen.predict.request import IntervalRequest
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -8,9 +8,9 @@ import numpy as np
 from bayesgen.datatree import tree
 from bayesgen.families.names import CLASS, OBS
 from bayesgen.numerics.special import log_sum_exp
+from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import log_weights
-from bayesgen.posterior.monte_carlo import MonteCarloWarning
 from bayesgen.posterior.training import KeptRows
 from bayesgen.predict.leave_one_out import log_weights_of, training_rows
 from bayesgen.predict.left_out import LeftOut, log_odds

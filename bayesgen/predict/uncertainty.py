@@ -32,16 +32,17 @@ from bayesgen.predict.draws import (
     rare_classes,
     replicates,
 )
-from bayesgen.predict.interval.contrast import (
+from bayesgen.predict.expansion import Joints, Points, is_average
+from bayesgen.predict.intervals import possible_classes
+from bayesgen.predict.inversion import (
+    cumulants,
+    entropy_of,
+    expectations,
+    invert,
     log_odds,
     responsibilities,
     seen,
 )
-from bayesgen.predict.interval.cumulants import cumulants
-from bayesgen.predict.interval.engine import possible_classes
-from bayesgen.predict.interval.inversion import invert
-from bayesgen.predict.interval.laws import Joints, Points, is_average
-from bayesgen.predict.interval.log_odds_moments import entropy_of, expectations
 
 Pair = Literal["posterior", "predictive"]
 Unit = Literal["nats", "bits"]

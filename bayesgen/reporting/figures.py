@@ -13,7 +13,7 @@ import numpy as np
 
 from bayesgen.encoding.literals import one_line
 from bayesgen.numerics.special import Array
-from bayesgen.plots.reliability import Bins
+from bayesgen.plots.models import Bins
 from bayesgen.plots.style import CLASSES, HAIR, INK, MUTED, STYLE
 from bayesgen.reporting.parts import Figure
 

@@ -12,9 +12,9 @@ from sklearn.utils.validation import _num_samples
 from bayesgen.encoding.labels import codes_of
 from bayesgen.encoding.literals import one_line
 from bayesgen.numerics.special import Array, log_softmax
-from bayesgen.predict.interval.request import IntervalRequest
 from bayesgen.predict.leave_one_out import training_rows
 from bayesgen.predict.probabilities import log_joint_of
+from bayesgen.predict.request import IntervalRequest
 
 _MOST = 20_000  # rows that are scored, where predictions are closed forms
 _MOST_BY_DRAWS = 2_000  # where every row is averaged over draws

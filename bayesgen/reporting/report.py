@@ -1,19 +1,148 @@
 """`report`: what a classifier is worth on held-out rows, as one page."""
 
+import json
 import os
+import platform
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal
 
 from bayesgen.checks.validate import Validation
-from bayesgen.encoding.literals import listed
+from bayesgen.encoding.literals import listed, without_controls
 from bayesgen.io.output import check_target, replacing
-from bayesgen.reporting import criticism, doubts, model, page, provenance, scores
+from bayesgen.reporting import model, rows
 from bayesgen.reporting.held_out import HeldOut
-from bayesgen.reporting.parts import Section, count
+from bayesgen.reporting.parts import Section, Table, count, plain, share
+from bayesgen.version import __version__
+
+# ------------------------------------------------------------------------------------------------
+# A report as a page of HTML, as Markdown and as JSON.
+
+
+def html(report: "Report") -> str:
+    """One self-contained page: no script, nothing is fetched."""
+    text: str = _template().render(report=report)
+    text = without_controls(text)  # of labels, names and cells, in pictures too
+    return "\n".join(line for line in text.splitlines() if line.strip()) + "\n"
+
+
+@cache
+def _template() -> Any:
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+        from markupsafe import Markup
+    except ImportError:
+        raise ImportError('a report needs jinja2: pip install "bayesgen[report]"') from None
+    environment = Environment(
+        loader=PackageLoader("bayesgen.reporting"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters["svg"] = Markup  # our own drawing: matplotlib has escaped what it shows
+    return environment.get_template("page.html.j2")
+
+
+def markdown(report: "Report") -> str:
+    """Sentences and tables; of figures their descriptions."""
+    out = [f"# {_inline(report.title)}", _inline(report.subtitle)]
+    for section in report.sections:
+        out.append(f"## {_inline(section.title)}")
+        out += [_inline(sentence) for sentence in section.text]
+        out += [_pipes(table) for table in section.tables]
+        out += [f"*Figure: {_inline(figure.alt)}*" for figure in section.figures]
+        out += [f"> {_inline(note)}" for note in section.notes]
+    return without_controls("\n\n".join(out)) + "\n"
+
+
+def _inline(text: str) -> str:
+    """Text in which nothing is markup."""
+    for sign in "\\`*_[]<>|#":
+        text = text.replace(sign, f"\\{sign}" if sign not in "<>" else f"&{_ENTITY[sign]};")
+    return text
+
+
+_ENTITY = {"<": "lt", ">": "gt"}
+
+
+def _pipes(table: Table) -> str:
+    rule = ["---"] * table.text + ["---:"] * (len(table.head) - table.text)
+    lines = [[_inline(name) for name in table.head], rule]
+    lines += [[_inline(cell) for cell in row] for row in table.rows]
+    body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"{_inline(table.caption)}\n\n{body}"
+
+
+def as_json(report: "Report") -> str:
+    """All numbers and sentences; NaN and infinities are null."""
+
+    def of(section: Section) -> dict[str, Any]:
+        return {
+            "title": section.title,
+            "text": section.text,
+            "tables": [
+                {"caption": t.caption, "columns": list(t.head), "rows": [list(r) for r in t.rows]}
+                for t in section.tables
+            ],
+            "notes": section.notes,
+            "data": section.data,
+        }
+
+    found = {
+        "title": report.title,
+        "subtitle": report.subtitle,
+        "sections": {section.key: of(section) for section in report.sections},
+    }
+    return json.dumps(plain(found), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+# ------------------------------------------------------------------------------------------------
+# How a report was made: versions, seed, constructor, what was left out and why.
+
+
+def reproduction(held: HeldOut, left_out: list[str], seconds: float) -> Section:
+    """Versions, seed, constructor, what was left out and why."""
+    clf = held.clf
+    names = ("bayesgen", "numpy", "scipy", "scikit-learn", "xarray", "arviz", "pymc", "matplotlib")
+    versions = {"python": platform.python_version(), **{n: _version(n) for n in names}}
+    created = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    seen = getattr(clf, "n_rows_seen_", getattr(clf, "n_rows_", None))
+    rows = [
+        ["classifier", " ".join(repr(clf).split())],
+        ["fitted to", "" if seen is None else count(seen, "row")],
+        [f"{held.what}s", f"{count(held.n, 'row')} of {count(held.n_given, 'row')}"],
+        ["intervals", share(held.prob)],
+        ["seed", str(held.seed)],
+        ["made", f"{created}, in {seconds:.1f} s, on {sys.platform}"],
+        ["versions", ", ".join(f"{k} {v}" for k, v in versions.items())],
+        ["again", f"bg.report(clf, X, y, prob={held.prob:g}, random_state={held.seed})"],
+    ]
+    return Section(
+        "reproduction",
+        "How this was made",
+        tables=[Table("What it takes to make it again", ["what", "value"], rows, 2)],
+        notes=left_out,
+        data={"created": created, "seconds": seconds, "versions": versions, "seed": held.seed,
+              "classifier": repr(clf), "left_out": left_out},
+    )  # fmt: skip
+
+
+def _version(name: str) -> str:
+    if name == "bayesgen":
+        return __version__
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
 
 Format = Literal["html", "md", "json"]
 _ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".markdown": "md", ".json": "json"}
@@ -36,19 +165,19 @@ class Report:
     subtitle: str
     footer: str
     sections: tuple[Section, ...]
-    tiles: list[scores.Tile]
+    tiles: list[rows.Tile]
 
     def to_html(self) -> str:
         """One self-contained page."""
-        return page.html(self)
+        return html(self)
 
     def to_markdown(self) -> str:
         """Sentences and tables."""
-        return page.markdown(self)
+        return markdown(self)
 
     def to_json(self) -> str:
         """All numbers."""
-        return page.as_json(self)
+        return as_json(self)
 
     def save(self, path: str | os.PathLike[str], format: Format | None = None) -> Path:
         """Write it whole or not at all, as its name ends: .html, .md or .json."""
@@ -161,7 +290,7 @@ def report(
         warnings.simplefilter("always")
         sections, tiles, notes = _sections(held, validation)
     notes += dict.fromkeys(f"Warning: {w.message}." for w in caught)
-    sections.append(provenance.reproduction(held, notes, perf_counter() - start))
+    sections.append(reproduction(held, notes, perf_counter() - start))
     found = Report(
         title or f"{type(clf).__name__} on {count(held.n_given, held.what)}",
         f"{len(held.labels)} class{'' if len(held.labels) == 1 else 'es'}: "
@@ -178,23 +307,23 @@ def report(
 
 def _sections(
     held: HeldOut, validation: Validation | None
-) -> tuple[list[Section], list[scores.Tile], list[str]]:
+) -> tuple[list[Section], list[rows.Tile], list[str]]:
     """The sections in order, the tiles of the first, and what was left out and why."""
-    predictives, compared = scores.predictives(held)
-    verdict, tiles = scores.verdict(held, compared)
-    sections = [verdict, predictives, scores.calibration(held), doubts.least_certain(held)]
+    predictives, compared = rows.predictives(held)
+    verdict, tiles = rows.verdict(held, compared)
+    sections = [verdict, predictives, rows.calibration(held), rows.least_certain(held)]
     # what to call it where it is left out, "" if nobody misses it; the section
     optional: list[tuple[str, Callable[[], Section]]] = [
-        ("", lambda: scores.confusions(held)),
+        ("", lambda: rows.confusions(held)),
         ("", lambda: model.pool(held)),
         ("", lambda: model.fitted(held)),
         ("" if held.is_pool else "Influence of the prior", lambda: model.influence(held)),
         ("Other models", lambda: model.comparison(held)),
         ("" if held.is_pool else "Relevance of the features", lambda: model.relevance(held)),
-        ("Contributions of the features", lambda: doubts.contributions(held)),
-        ("Predictive checks", lambda: criticism.predictive_checks(held)),
-        ("Dependence within classes", lambda: criticism.dependence(held)),
-        ("Typicality", lambda: criticism.typicality(held)),
+        ("Contributions of the features", lambda: rows.contributions(held)),
+        ("Predictive checks", lambda: model.predictive_checks(held)),
+        ("Dependence within classes", lambda: model.dependence(held)),
+        ("Typicality", lambda: model.typicality(held)),
         ("" if held.is_pool else "Sampling", lambda: model.sampling(held, validation)),
     ]
     left_out = []

@@ -28,7 +28,7 @@ from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, Multinom
 from threadpoolctl import threadpool_limits
 
 import bayesgen as bg
-from bayesgen.inference import label_score
+from bayesgen.inference import chosen_priors
 from tests.benchmarks import open_sets
 
 MARGIN = 1.02
@@ -351,12 +351,12 @@ def _penalised(view: View, centre: float, spread: float) -> Log:
     """prior="loo" with another median and standard deviation of the factors than 4 and 5."""
 
     def log_p(X: Any, y: Any, T: Any) -> np.ndarray:
-        before = label_score._CENTRE, label_score._SPREAD
-        label_score._CENTRE, label_score._SPREAD = centre, spread
+        before = chosen_priors._CENTRE, chosen_priors._SPREAD
+        chosen_priors._CENTRE, chosen_priors._SPREAD = centre, spread
         try:
             return ours(view, prior="loo")(X, y, T)
         finally:
-            label_score._CENTRE, label_score._SPREAD = before
+            chosen_priors._CENTRE, chosen_priors._SPREAD = before
 
     return log_p
 

@@ -33,7 +33,7 @@ import numpy as np
 
 import bayesgen as bg
 from bayesgen.datasets import POKEMON_STATS, load_penguins, load_pokemon
-from bayesgen.inference.diagnostics import LARGEST_R_HAT, diagnose
+from bayesgen.inference.nuts import LARGEST_R_HAT, diagnose
 from tests.benchmarks import tables
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"

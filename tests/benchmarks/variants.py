@@ -28,7 +28,7 @@ from sklearn import datasets
 
 import bayesgen as bg
 from bayesgen.datasets import load_languages
-from bayesgen.inference.diagnostics import diagnose
+from bayesgen.inference.nuts import diagnose
 from tests.benchmarks import tables
 from tests.benchmarks.sampled import SHARED, penguins, pokemon, sms
 

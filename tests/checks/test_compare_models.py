@@ -7,7 +7,7 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.linear_model import LogisticRegression
 
 import bayesgen as bg
-from bayesgen.posterior.monte_carlo import MonteCarloWarning
+from bayesgen.posterior.drawn import MonteCarloWarning
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +151,7 @@ def test_one_model(models, wine):
     assert found.table.elpd_diff.item() == found.table.dse.item() == 0
 
 
-@pytest.mark.filterwarnings("ignore::bayesgen.inference.diagnostics.SamplingWarning")
+@pytest.mark.filterwarnings("ignore::bayesgen.inference.nuts.SamplingWarning")
 def test_draws_that_cannot_tell_are_named(wine):
     X, y = wine
     few = {"draws": 30, "tune": 30, "chains": 2, "random_seed": 0, "progressbar": False}

@@ -15,7 +15,7 @@ from bayesgen.families import registry
 from bayesgen.families.capabilities import DataScaledDefaults, require
 from bayesgen.families.contract import ConjugateFamily, Family
 from bayesgen.families.sampled.student_t import StudentT
-from bayesgen.inference import compiled
+from bayesgen.inference import nuts
 from bayesgen.posterior.model import ClassModel
 
 FALSE_ALARM = 0.01  # of all that is tested here together
@@ -73,12 +73,12 @@ def calibrated(
 @pytest.mark.filterwarnings("ignore:the 99 draws kept of:UserWarning")  # some are worth 70
 @pytest.mark.parametrize("name", SAMPLED)
 def test_posteriors_are_those_of_the_prior(name):
-    before = list(map(id, compiled.PROGRAMS))
+    before = list(map(id, nuts.PROGRAMS))
     table = calibrated(examples(name)[0])
     worst = table.to_dataframe().sort_values("p_value").head()
     assert table["passed"], worst
     # be rows and words many or few; counts above 64 have a graph of their own
-    assert len({id(p) for p in compiled.PROGRAMS} - {*before}) <= 2
+    assert len({id(p) for p in nuts.PROGRAMS} - {*before}) <= 2
 
 
 class TwiceTheScale(StudentT):

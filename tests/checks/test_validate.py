@@ -334,17 +334,17 @@ def test_what_could_not_be_checked_is_said(monkeypatch):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_intervals_given_a_row_of_the_wrong_label_are_refused(n_classes, monkeypatch):
-    from bayesgen.predict.interval import engine
+    from bayesgen.predict import intervals
 
     Exact(monkeypatch)
     y = Y[:7].copy()
     y[2::3] = "c" if n_classes == 3 else y[2::3]
-    right, many = engine.log_odds, engine._Source.label_weights
+    right, many = intervals.log_odds, intervals._Source.label_weights
     monkeypatch.setattr(
-        engine, "log_odds", lambda *args: right(*args[:5], args[5:] and args[5][:1])
+        intervals, "log_odds", lambda *args: right(*args[:5], args[5:] and args[5][:1])
     )
     monkeypatch.setattr(
-        engine._Source, "label_weights", lambda *args: np.ones_like(many(*args)) / n_classes
+        intervals._Source, "label_weights", lambda *args: np.ones_like(many(*args)) / n_classes
     )
     result = bg.validate(bg.BernoulliNB(), BITS[:7], y, draws=200, **QUIET)
     assert result.verdict == "disagree"

@@ -661,7 +661,7 @@ def test_prior_sensitivity_is_that_of_the_powered_prior() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::bayesgen.inference.diagnostics.SamplingWarning")
+@pytest.mark.filterwarnings("ignore::bayesgen.inference.nuts.SamplingWarning")
 def test_a_tree_by_nuts_is_taken_as_well() -> None:
     case = BY_NAME["gaussian"]
     tree = case.fitted.sample_posterior(

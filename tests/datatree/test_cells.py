@@ -12,10 +12,10 @@ import pytest
 import xarray as xr
 
 import bayesgen as bg
-from bayesgen.datatree import tree as trees
-from bayesgen.families.shared.cells import Cells, by_cell, category_coords, cells_dim, padded
+from bayesgen.datatree import tree
+from bayesgen.families.shared.pymc_parts import Cells, by_cell, category_coords, cells_dim, padded
 from bayesgen.io import storage
-from bayesgen.posterior.monte_carlo import MonteCarloWarning
+from bayesgen.posterior.drawn import MonteCarloWarning
 
 RNG = np.random.default_rng(11)
 N = 30
@@ -155,7 +155,7 @@ def test_a_file_of_version_0_1_predicts_the_same(
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::bayesgen.inference.diagnostics.SamplingWarning")
+@pytest.mark.filterwarnings("ignore::bayesgen.inference.nuts.SamplingWarning")
 def test_draws_of_nuts_have_the_cells_of_the_closed_form(clf: Any) -> None:
     tree = clf.sample_posterior(400, 300, 2, random_seed=3, progressbar=False)
     mine, exact = tree["posterior"]["theta"], clf.posterior_["posterior"]["theta"]
@@ -206,6 +206,6 @@ def test_labels_of_any_type_are_written(tmp_path: Any) -> None:
 def test_groups_without_cells_are_left_alone() -> None:
     plain = xr.Dataset({"x": (("obs_id", "feature"), np.zeros((2, 2)))})
     coords = category_coords(["a", "b"], [["u"], ["u", "v"]]) | {"feature": ["a", "b"]}
-    found = trees.labelled(plain, coords)
+    found = tree.labelled(plain, coords)
     assert found["x"].dims == ("obs_id", "feature")
     assert found["feature"].values.tolist() == ["a", "b"]

@@ -16,7 +16,7 @@ from scipy.special import logsumexp
 
 import bayesgen as bg
 from bayesgen.datatree import groups
-from bayesgen.posterior import monte_carlo
+from bayesgen.posterior import drawn
 
 RNG = np.random.default_rng(0)
 N, CODES = 12, np.arange(12) % 3
@@ -301,8 +301,8 @@ def test_blocks_of_rows_give_the_same(case: Case, monkeypatch: pytest.MonkeyPatc
     family = case.fitted.model_.family
     few = {name: value[:, :20] for name, value in case.theta.items()}
     whole = groups.log_likelihood(family, few, case.encoded, CODES)
-    monkeypatch.setattr(monte_carlo, "_BLOCK", 3 * 4 * 20 * 5)  # five rows at a time
-    blocks = [rows for rows, _ in monte_carlo.log_densities(family, few, case.encoded, 3)]
+    monkeypatch.setattr(drawn, "_BLOCK", 3 * 4 * 20 * 5)  # five rows at a time
+    blocks = [rows for rows, _ in drawn.log_densities(family, few, case.encoded, 3)]
     assert len(blocks) > 1
     parts = groups.log_likelihood(family, few, case.encoded, CODES)
     for a, b in zip(whole, parts, strict=True):

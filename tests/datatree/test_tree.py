@@ -13,7 +13,8 @@ import xarray as xr
 from scipy import stats
 
 import bayesgen as bg
-from bayesgen.datatree import groups, names
+from bayesgen.datatree import groups
+from bayesgen.datatree import tree as names
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.columns import Columns
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart

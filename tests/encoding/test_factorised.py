@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import bayesgen as bg
-from bayesgen.encoding import factorised
+from bayesgen.encoding import column as factorised
 from bayesgen.encoding.labels import code_labels
 from bayesgen.encoding.tables import Table
 

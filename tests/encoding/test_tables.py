@@ -12,9 +12,8 @@ import pytest
 import xarray as xr
 from scipy import sparse
 
-from bayesgen.encoding.column_names import find_column, places_of
 from bayesgen.encoding.schema import TableSchema
-from bayesgen.encoding.tables import Table, feature_names, is_table, n_rows
+from bayesgen.encoding.tables import Table, feature_names, find_column, is_table, n_rows, places_of
 from tests.encoding.cases import birds, learn
 
 

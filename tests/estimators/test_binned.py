@@ -13,7 +13,7 @@ import pytest
 import bayesgen as bg
 from bayesgen.numerics import kernels
 from bayesgen.numerics.spanning_trees import Elimination
-from bayesgen.posterior.monte_carlo import MonteCarloWarning
+from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.predict import incomplete
 from tests.graphs import PYTHON
 from tests.selection import rest_is_slow

@@ -111,14 +111,14 @@ def test_the_order_of_rows_changes_nothing(case):
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_nor_where_a_part_of_the_rows_is_scored(kind, monkeypatch):
-    from bayesgen.inference import label_score
+    from bayesgen.inference import chosen_priors
 
-    monkeypatch.setattr(label_score, "_MOST_ROWS", 20)
+    monkeypatch.setattr(chosen_priors, "_MOST_ROWS", 20)
     X, y = counts()
     X = sp.csr_matrix(X) if kind == "sparse" else X
     order = np.random.default_rng(1).permutation(len(y))
-    rows = label_score._scored(label_score.LabelledRows(X, y))
-    again = label_score._scored(label_score.LabelledRows(X[order], y[order]))
+    rows = chosen_priors._scored(chosen_priors.LabelledRows(X, y))
+    again = chosen_priors._scored(chosen_priors.LabelledRows(X[order], y[order]))
     dense = [sp.csr_matrix(r.X).toarray() for r in (rows, again)]
     assert len(rows.codes) == 20
     assert sorted(map(tuple, dense[0])) == sorted(map(tuple, dense[1]))
@@ -133,11 +133,11 @@ def _among(X, some):
 
 
 def test_documents_are_known_by_their_tokens():
-    from bayesgen.inference import label_score
+    from bayesgen.inference import chosen_priors
 
     texts = ["one fish two fish", "red fish blue fish", "one fish two fish", "fish two fish one"]
     clf = bg.MarkovNB(prior="loo").fit(texts, [0, 1, 0, 1])
-    keys = label_score._keys(clf.fitted_.encoded(texts))
+    keys = chosen_priors._keys(clf.fitted_.encoded(texts))
     assert keys[0] == keys[2]
     assert len(set(keys)) == 3
 

@@ -103,7 +103,7 @@ def test_other_rows_are_refused(iris):
     np.testing.assert_allclose(part.elpd_i, clf.loo(X, y).elpd_i[::10], rtol=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore::bayesgen.inference.diagnostics.SamplingWarning")  # few draws
+@pytest.mark.filterwarnings("ignore::bayesgen.inference.nuts.SamplingWarning")  # few draws
 def test_draws_without_a_closed_form():
     X, y = load_wine(return_X_y=True)
     X = X[:, :2]
@@ -119,7 +119,7 @@ def test_draws_without_a_closed_form():
     assert list(score.elpd_i.obs_id.values) == list(range(7, len(y)))
 
 
-@pytest.mark.filterwarnings("ignore::bayesgen.inference.diagnostics.SamplingWarning")  # few draws
+@pytest.mark.filterwarnings("ignore::bayesgen.inference.nuts.SamplingWarning")  # few draws
 def test_other_labels_and_weights_are_refused_after_a_fit_by_draws(iris):
     X, y = iris
     w = np.linspace(0.5, 2, len(y))
@@ -136,8 +136,8 @@ def test_other_labels_and_weights_are_refused_after_a_fit_by_draws(iris):
     assert part.n_data_points == 30
 
 
-@pytest.mark.filterwarnings("ignore::bayesgen.inference.diagnostics.SamplingWarning")  # few draws
-@pytest.mark.filterwarnings("ignore::bayesgen.posterior.monte_carlo.MonteCarloWarning")
+@pytest.mark.filterwarnings("ignore::bayesgen.inference.nuts.SamplingWarning")  # few draws
+@pytest.mark.filterwarnings("ignore::bayesgen.posterior.drawn.MonteCarloWarning")
 def test_rows_of_weight_0_are_left_out_of_the_scores_of_a_fit_by_draws(iris):
     X, y = iris
     w = np.where(np.arange(len(y)) % 10 == 0, 0.0, 1.0)
@@ -149,7 +149,7 @@ def test_rows_of_weight_0_are_left_out_of_the_scores_of_a_fit_by_draws(iris):
     np.testing.assert_allclose(found.elpd_i, own.elpd_i)
 
 
-@pytest.mark.filterwarnings("ignore::bayesgen.inference.diagnostics.SamplingWarning")  # few draws
+@pytest.mark.filterwarnings("ignore::bayesgen.inference.nuts.SamplingWarning")  # few draws
 def test_a_row_without_cells_leaves_draws_as_they_are():
     X = np.array([[0.1], [0.4], [np.nan], [2.0], [2.2], [np.nan]])
     y = [0, 0, 0, 1, 1, 1]
@@ -162,8 +162,8 @@ def test_a_row_without_cells_leaves_draws_as_they_are():
     np.testing.assert_allclose(found.elpd_i[[2, 5]], np.log(3 / 7), rtol=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore::bayesgen.inference.diagnostics.SamplingWarning")  # few draws
-@pytest.mark.filterwarnings("ignore::bayesgen.posterior.monte_carlo.MonteCarloWarning")
+@pytest.mark.filterwarnings("ignore::bayesgen.inference.nuts.SamplingWarning")  # few draws
+@pytest.mark.filterwarnings("ignore::bayesgen.posterior.drawn.MonteCarloWarning")
 @pytest.mark.parametrize(("draws", "chains"), [(1, 1), (3, 1), (2, 2), (4, 1)])
 def test_draws_too_few_for_a_tail_or_an_error_are_said_to_be(iris, draws, chains):
     X, y = iris

@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesgen as bg
 from bayesgen.encoding.suspects import ColumnWarning
-from bayesgen.estimators.pool import members
+from bayesgen.estimators import pool as members
 from bayesgen.inference.exponents import ExponentPrior, Exponents, comparable, sample
 from tests.inference.test_exponents import log_posterior
 from tests.selection import rest_is_slow

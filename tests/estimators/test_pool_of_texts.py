@@ -7,7 +7,7 @@ import pytest
 
 import bayesgen as bg
 from bayesgen.encoding.suspects import documents
-from bayesgen.estimators.pool import members
+from bayesgen.estimators import pool as members
 
 N = 90
 WORDS = {"a": "the cat sat on my old warm mat today", "b": "a dog ran off with your new red ball"}

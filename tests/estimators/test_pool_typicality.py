@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 import bayesgen as bg
-from bayesgen.predict.member_ranks import MemberRanks
+from bayesgen.predict.left_out import MemberRanks
 
 
 @pytest.fixture(scope="module")

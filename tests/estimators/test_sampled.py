@@ -18,8 +18,8 @@ import bayesgen as bg
 from bayesgen.estimators import ESTIMATORS
 from bayesgen.estimators.sampled.classifier import SampledClassifier
 from bayesgen.families.errors import NoClosedFormError, UndefinedEstimateError
-from bayesgen.inference import nuts as mcmc
-from bayesgen.inference.diagnostics import Diagnosis
+from bayesgen.inference import nuts
+from bayesgen.inference.nuts import Diagnosis
 from tests.selection import rest_is_slow
 
 RNG = np.random.default_rng(6)
@@ -58,7 +58,7 @@ def prior_for_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
 
         names = [v.name for v in (*model.free_RVs, *model.deterministics)]
         names = [k for k in names if k in model.named_vars_to_dims]
-        theta = mcmc.draw_prior(model, names, chains * draws, random_seed)
+        theta = nuts.draw_prior(model, names, chains * draws, random_seed)
         variables = {
             k: (
                 ("chain", "draw", *model.named_vars_to_dims[k]),
@@ -71,8 +71,8 @@ def prior_for_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
         none = np.zeros((chains, draws), dtype=bool)
         return xr.Dataset(variables, coords), xr.Dataset({"diverging": (("chain", "draw"), none)})
 
-    monkeypatch.setattr(mcmc, "sample", sample)
-    monkeypatch.setattr("bayesgen.inference.diagnostics.warn_unless_sound", lambda *_: SOUND)
+    monkeypatch.setattr(nuts, "sample", sample)
+    monkeypatch.setattr("bayesgen.inference.nuts.warn_unless_sound", lambda *_: SOUND)
 
 
 def fit(name: str, y: Any = Y, **options: Any) -> Any:
@@ -112,7 +112,7 @@ some_estimators = pytest.mark.parametrize(
         ],
     ),
 )
-pytestmark = pytest.mark.filterwarnings("ignore::bayesgen.posterior.monte_carlo.MonteCarloWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::bayesgen.posterior.drawn.MonteCarloWarning")
 
 
 @every_estimator

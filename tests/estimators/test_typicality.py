@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 
 import bayesgen as bg
-from bayesgen.posterior.monte_carlo import MonteCarloWarning
+from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.training import kept
 from tests.estimators.cases import CASES, sample
 from tests.selection import rest_is_slow
@@ -287,7 +287,7 @@ def test_only_small_and_known_rows_are_kept():
 # ------------------------------------------------------------------------------ other posteriors
 
 
-@pytest.mark.filterwarnings("ignore::bayesgen.posterior.monte_carlo.MonteCarloWarning")
+@pytest.mark.filterwarnings("ignore::bayesgen.posterior.drawn.MonteCarloWarning")
 def test_draws_give_nearly_the_same(iris):
     X, y = iris
     exact = bg.GaussianNB().fit(X, y)
@@ -299,7 +299,7 @@ def test_draws_give_nearly_the_same(iris):
     assert float(same.mean()) > 0.98
 
 
-@pytest.mark.filterwarnings("ignore::bayesgen.inference.diagnostics.SamplingWarning")
+@pytest.mark.filterwarnings("ignore::bayesgen.inference.nuts.SamplingWarning")
 def test_draws_that_cannot_leave_a_row_out_say_so(iris):
     X, y = iris
     few = {"draws": 30, "tune": 30, "chains": 2, "random_seed": 0, "progressbar": False}

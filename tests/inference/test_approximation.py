@@ -10,7 +10,7 @@ import xarray as xr
 
 import bayesgen as bg
 from bayesgen.inference import approximation
-from bayesgen.inference.diagnostics import SamplingWarning
+from bayesgen.inference.nuts import SamplingWarning
 from tests.graphs import PYTHON
 
 with warnings.catch_warnings():

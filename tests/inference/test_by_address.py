@@ -5,7 +5,7 @@ import ctypes
 import numpy as np
 import pytest
 
-from bayesgen.inference.by_address import compile_model
+from bayesgen.inference.nuts import compile_model
 
 
 @pytest.mark.slow

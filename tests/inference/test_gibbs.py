@@ -9,10 +9,10 @@ import bayesgen as bg
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
-from bayesgen.inference import gibbs
+from bayesgen.inference import sampled
 from bayesgen.numerics.special import log_sum_exp
+from bayesgen.posterior.drawn import effective_sample_size
 from bayesgen.posterior.model import ClassModel
-from bayesgen.posterior.monte_carlo import effective_sample_size
 from tests.selection import rest_is_slow
 
 QUIET = {"progressbar": False, "random_seed": 3}
@@ -47,7 +47,7 @@ def test_posterior_means_are_those_of_all_labellings(name):
     known = CODES >= 0
     loose = ClassModel(1.0, family)
     prior = loose.resolve(loose.stats(rows[known], CODES[known], 2))
-    draws = gibbs.sample(prior, rows, CODES, draws=800, tune=20, chains=2, **QUIET)
+    draws = sampled.sample_labels(prior, rows, CODES, draws=800, tune=20, chains=2, **QUIET)
     for parameter, expected in enumerated(prior, rows, CODES).items():
         chain = np.moveaxis(draws[parameter].reshape(2, 800, -1), -1, 0)
         mcse = chain.std(axis=(1, 2)) / np.sqrt(effective_sample_size(chain))
@@ -60,7 +60,7 @@ def test_a_row_of_weight_two_is_two_rows():
     prior = ClassModel(np.ones(2), BetaBernoulli(np.ones((2, 2)), np.ones((2, 2))))
     weight = np.ones(len(CODES))
     weight[-1] = 2.0
-    draws = gibbs.sample(prior, rows, CODES, weight, draws=800, tune=20, chains=2, **QUIET)
+    draws = sampled.sample_labels(prior, rows, CODES, weight, draws=800, tune=20, chains=2, **QUIET)
     twice = np.append(np.arange(len(CODES)), len(CODES) - 1)
     expected = enumerated(prior, rows[twice], CODES[twice])
     for parameter in ("pi", "theta"):
@@ -70,7 +70,7 @@ def test_a_row_of_weight_two_is_two_rows():
         assert np.abs(z).max() < 4.5
     weight[-1] = 1.5
     with pytest.raises(ValueError, match="must be a whole number"):
-        gibbs.sample(prior, rows, CODES, weight, **QUIET)
+        sampled.sample_labels(prior, rows, CODES, weight, **QUIET)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of few draws

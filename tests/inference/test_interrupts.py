@@ -14,10 +14,8 @@ import pytest
 import xarray as xr
 
 import bayesgen as bg
-from bayesgen.inference import approximation, gibbs
-from bayesgen.inference import nuts as mcmc
-from bayesgen.inference.diagnostics import SamplingError, refuse_incomplete
-from bayesgen.inference.interrupts import not_swallowed
+from bayesgen.inference import approximation, nuts, sampled
+from bayesgen.inference.nuts import SamplingError, not_swallowed, refuse_incomplete
 
 X = np.array([[0.1, 1.0], [0.7, 1.5], [0.4, 0.8], [2.0, 0.2], [2.6, 0.3], [2.2, 0.9]])
 Y = np.array([0, 0, 0, 1, 1, 1])
@@ -159,7 +157,7 @@ STUBS = {
 @pytest.mark.parametrize("kind", STUBS)
 def test_a_fit_by_truncated_draws_fails_and_keeps_the_earlier_one(kind, sampler, monkeypatch):
     posterior, message = STUBS[kind]
-    monkeypatch.setattr(mcmc, f"_by_{sampler}", lambda *_, **__: (posterior, xr.Dataset()))
+    monkeypatch.setattr(nuts, f"_by_{sampler}", lambda *_, **__: (posterior, xr.Dataset()))
     clf = bg.GaussianNB().fit(X, Y)
     before, probability = clf.__dict__.copy(), clf.predict_proba(X)
     options = {"draws": 50, "chains": 2, "sampler": sampler, "progressbar": False}
@@ -180,12 +178,12 @@ def test_sweeps_and_approximations_that_are_not_finite_are_refused(monkeypatch):
     monkeypatch.setattr(approximation, "_laplace", lambda *_: nan)
     with pytest.raises(SamplingError, match="laplace: chain 0 has 0 of 40 draws"):
         clf.fit(X, Y, inference="laplace", draws=40, progressbar=False)
-    draw = gibbs.ClassModel.draw
+    draw = sampled.ClassModel.draw
 
     def broken(self: Any, rng: Any, n: int) -> Any:
         return draw(self, rng, n) | {"mu": np.full((n, 2, 2), np.nan)}
 
-    monkeypatch.setattr(gibbs.ClassModel, "draw", broken)
+    monkeypatch.setattr(sampled.ClassModel, "draw", broken)
     with pytest.raises(SamplingError, match="Gibbs: chain 0 has 0 of 40 draws of 'mu'"):
         clf.fit(X, Y, inference="gibbs", draws=40, chains=2, progressbar=False)
     assert clf.__dict__ == before
@@ -194,14 +192,14 @@ def test_sweeps_and_approximations_that_are_not_finite_are_refused(monkeypatch):
 def test_an_interrupt_of_gibbs_sweeps_keeps_the_earlier_fit(monkeypatch):
     clf = bg.GaussianNB().fit(X, Y)
     before = clf.__dict__.copy()
-    draw, sweeps = gibbs.ClassModel.draw, iter(range(100))
+    draw, sweeps = sampled.ClassModel.draw, iter(range(100))
 
     def interrupted(self: Any, rng: Any, n: int) -> Any:
         if next(sweeps) == 20:
             signal.raise_signal(signal.SIGINT)
         return draw(self, rng, n)
 
-    monkeypatch.setattr(gibbs.ClassModel, "draw", interrupted)
+    monkeypatch.setattr(sampled.ClassModel, "draw", interrupted)
     with pytest.raises(KeyboardInterrupt):
         clf.fit(X, Y, inference="gibbs", draws=40, progressbar=False)
     assert clf.__dict__ == before

@@ -10,8 +10,7 @@ import pytest
 import xarray as xr
 
 import bayesgen as bg
-from bayesgen.inference import compiled
-from bayesgen.inference import nuts as mcmc
+from bayesgen.inference import nuts
 from tests.selection import rest_is_slow
 
 with warnings.catch_warnings():
@@ -34,7 +33,7 @@ def _third_parties() -> Iterator[None]:
 
 
 def graph(clf: Any, X: Any, y: Any) -> Any:
-    return compiled.Graph.of(clf.fit(X, y).to_pymc())
+    return nuts.Graph.of(clf.fit(X, y).to_pymc())
 
 
 # ------------------------------------------------------------------------- one program a shape
@@ -79,8 +78,8 @@ def test_a_constant_in_the_graph_tells_programs_apart():
             pm.Potential("p", (constant * data * z).sum())
         return out
 
-    assert compiled.Graph.of(model(2.0)).same_as(compiled.Graph.of(model(2.0)))
-    assert not compiled.Graph.of(model(2.0)).same_as(compiled.Graph.of(model(3.0)))
+    assert nuts.Graph.of(model(2.0)).same_as(nuts.Graph.of(model(2.0)))
+    assert not nuts.Graph.of(model(2.0)).same_as(nuts.Graph.of(model(3.0)))
 
 
 # ------------------------------------------------------------------------------------ refusals
@@ -102,7 +101,7 @@ def test_a_constant_in_the_graph_tells_programs_apart():
     ],
 )
 def test_arguments_are_checked_before_any_work(options, message, monkeypatch):
-    monkeypatch.setattr(mcmc, "compiled_program", lambda *_: pytest.fail("compiled"))
+    monkeypatch.setattr(nuts, "compiled_program", lambda *_: pytest.fail("compiled"))
     with pytest.raises(ValueError, match=message):
         bg.GaussianNB().fit(X, Y).sample_posterior(**(FEW | options))
 
@@ -111,18 +110,18 @@ def test_nothing_to_sample():
     with pm.Model() as model:
         pm.Data("d", np.ones(2))
     with pytest.raises(ValueError, match="no free variable"):
-        mcmc.sample(model)
+        nuts.sample(model)
 
 
 # ------------------------------------------------------------------------------------ sampling
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::bayesgen.inference.diagnostics.SamplingWarning")
+@pytest.mark.filterwarnings("ignore::bayesgen.inference.nuts.SamplingWarning")
 def test_one_compilation_serves_other_rows(monkeypatch, capsys):
     import nutpie
 
-    monkeypatch.setattr(compiled, "PROGRAMS", deque(maxlen=4))  # what other tests have left
+    monkeypatch.setattr(nuts, "PROGRAMS", deque(maxlen=4))  # what other tests have left
     clf = bg.GaussianNB().fit(X, Y)
     tree = clf.sample_posterior(**(FEW | {"progressbar": True}))
     assert "compiling the model" in capsys.readouterr().err
@@ -159,7 +158,7 @@ def test_one_compilation_serves_other_rows(monkeypatch, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::bayesgen.inference.diagnostics.SamplingWarning")
+@pytest.mark.filterwarnings("ignore::bayesgen.inference.nuts.SamplingWarning")
 def test_pymc_own_sampler_with_groups_of_rows():
     clf = bg.BernoulliNB().fit(BITS, Y)
     tree = clf.sample_posterior(
@@ -181,7 +180,7 @@ def test_pymc_own_sampler_with_groups_of_rows():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::bayesgen.inference.diagnostics.SamplingWarning")
+@pytest.mark.filterwarnings("ignore::bayesgen.inference.nuts.SamplingWarning")
 def test_one_class_has_one_weight():
     clf = bg.GaussianNB().fit(X, np.zeros(18))
     tree = clf.sample_posterior(**FEW)

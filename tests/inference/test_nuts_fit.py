@@ -24,10 +24,9 @@ from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.columns import Columns
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.families.errors import NoClosedFormError, UndefinedEstimateError
-from bayesgen.families.shared import gaps
-from bayesgen.inference import diagnostics, sampled
-from bayesgen.inference import nuts as mcmc
-from bayesgen.numerics.kernels import missing_cells
+from bayesgen.families.shared import gaussian
+from bayesgen.inference import nuts, sampled
+from bayesgen.numerics.kernels import gaussian as missing_cells
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.training import Training
@@ -65,7 +64,7 @@ def rows_with_gaps(n: int = 60, d: int = 4, seed: int = 0) -> Any:
 
 
 def kernel_arguments(X: np.ndarray) -> tuple[np.ndarray, ...]:
-    at = gaps.Patterns.of(X)  # whole numbers as PyMC hands them over
+    at = gaussian.Patterns.of(X)  # whole numbers as PyMC hands them over
     return np.nan_to_num(X), *(a.astype(np.int32) for a in (at.order, at.first, at.seen))
 
 
@@ -120,7 +119,7 @@ def test_a_covariance_that_is_none_has_no_density():
 def test_sigma_points_have_the_likelihood_of_the_rows():
     X, mu, sigma = rows_with_gaps(2000)
     weight = np.random.default_rng(3).random(len(X)) + 0.1
-    points, mass = gaps.sigma_points(X, weight)
+    points, mass = gaussian.sigma_points(X, weight)
     assert len(points) <= 2 * 4 * 16
     np.testing.assert_allclose(mass.sum(), weight.sum())
     np.testing.assert_allclose(
@@ -130,10 +129,10 @@ def test_sigma_points_have_the_likelihood_of_the_rows():
 
 def test_sigma_points_of_few_equal_or_empty_rows():
     rows = np.array([[1.0, NAN], [NAN, NAN], [NAN, NAN]])
-    points, mass = gaps.sigma_points(rows, np.array([1.0, 2.0, 0.5]))
+    points, mass = gaussian.sigma_points(rows, np.array([1.0, 2.0, 0.5]))
     assert sorted(mass.tolist()) == [1.0, 2.5]
     same = np.tile([3.0, 1e8], (9, 1))
-    points, mass = gaps.sigma_points(same, np.ones(9))
+    points, mass = gaussian.sigma_points(same, np.ones(9))
     np.testing.assert_array_equal(points, np.tile([3.0, 1e8], (4, 1)))
 
 
@@ -142,7 +141,7 @@ def test_missing_cells_are_drawn_from_their_conditional():
     n_draws, rng = 40_000, np.random.default_rng(6)
     codes = np.broadcast_to([0, 1, 2, 0, 1, 2], (n_draws, 6))
     theta = [np.broadcast_to(a, (n_draws, *a.shape)) for a in (mu, sigma)]
-    values, row, column = gaps.draw_missing(rng, X, codes, *theta)
+    values, row, column = gaussian.draw_missing(rng, X, codes, *theta)
     assert np.array_equal(np.argwhere(np.isnan(X)), np.stack([row, column], axis=1))
     for i in range(6):
         seen, missing = np.flatnonzero(~np.isnan(X[i])), np.flatnonzero(np.isnan(X[i]))
@@ -157,7 +156,7 @@ def test_missing_cells_are_drawn_from_their_conditional():
         np.testing.assert_array_less(np.abs(drawn.mean(axis=0) - mean), 4.5 * sd / 200)
         scaled = np.atleast_2d(np.cov(drawn, rowvar=False)) / np.outer(sd, sd)
         np.testing.assert_allclose(scaled, covariance / np.outer(sd, sd), atol=0.04)
-    completed = gaps.conditional_mean(X[:1], mu[0], sigma[0])
+    completed = gaussian.conditional_mean(X[:1], mu[0], sigma[0])
     np.testing.assert_allclose(completed[0], mu[0])
 
 
@@ -340,7 +339,7 @@ def test_every_family_gives_every_row_a_density_in_pymc(case):
 @some_cases
 def test_chains_start_inside_the_support(case):
     clf, model, _ = modelled(*CASES[case], Y)
-    points = mcmc.starting_points(model, clf.start, None)
+    points = nuts.starting_points(model, clf.start, None)
     first, again, other = points(3), points(3), points(4)
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
@@ -413,7 +412,7 @@ def chains(shift: float = 0.0, divergences: int = 0, draws: int = 1000) -> Any:
 
 
 def test_sound_chains_are_silent():
-    found = diagnostics.warn_unless_sound(*chains())
+    found = nuts.warn_unless_sound(*chains())
     assert found.complaints() == []
     assert found.r_hat < 1.01
     assert found.ess > 1500
@@ -429,8 +428,8 @@ def test_sound_chains_are_silent():
     ],
 )
 def test_each_trouble_is_said_with_what_to_try(arguments, said):
-    with pytest.warns(diagnostics.SamplingWarning, match=said) as caught:
-        diagnostics.warn_unless_sound(*chains(**arguments))
+    with pytest.warns(nuts.SamplingWarning, match=said) as caught:
+        nuts.warn_unless_sound(*chains(**arguments))
     assert len(caught) == 1
 
 
@@ -460,8 +459,8 @@ _X = np.random.default_rng(0).normal(size=(4, 1000))
     ],
 )
 def test_chains_that_numbers_do_not_judge(x, said):
-    with pytest.warns(diagnostics.SamplingWarning, match=said):
-        found = diagnostics.warn_unless_sound(*draws_of(x))
+    with pytest.warns(nuts.SamplingWarning, match=said):
+        found = nuts.warn_unless_sound(*draws_of(x))
     assert found.attributes()["verdict"] != "sound"
 
 
@@ -469,7 +468,7 @@ def test_the_verdict_is_kept_in_files(tmp_path):
     rows, labels = np.arange(12.0)[:, None] % 5, np.arange(12) % 2
     partly = np.where(np.arange(12) == 2, -1, labels)
     clf = bg.GaussianNB()
-    with pytest.warns(diagnostics.SamplingWarning, match="one chain"):
+    with pytest.warns(nuts.SamplingWarning, match="one chain"):
         clf.fit(rows, partly, inference="gibbs", chains=1, random_seed=0, progressbar=False)
     clf.save(tmp_path / "model.nc")
     kept = bg.load(tmp_path / "model.nc").posterior_.attrs

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from bayesgen.encoding.literals import MISSING, parse_boolean, parse_number
-from bayesgen.io.cells import Cells, joined
 from bayesgen.io.formats import TableError
+from bayesgen.io.tabular import Cells, joined
 
 
 def written(cells):

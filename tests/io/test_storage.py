@@ -29,14 +29,14 @@ import bayesgen as bg
 from bayesgen.encoding.schema import TableSchema
 from bayesgen.encoding.suspects import ColumnWarning
 from bayesgen.estimators import ESTIMATORS
-from bayesgen.estimators.pool.record import record
+from bayesgen.estimators.pool import record_of as record
 from bayesgen.estimators.sampled.classifier import SampledClassifier
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import METHODS
-from bayesgen.io import json_values, storage
+from bayesgen.io import storage
 
 # -------------------------------------------------------------------------------------- data
 
@@ -220,8 +220,8 @@ LABELS = {
 
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
 def test_labels_keep_their_type_as_json(labels):
-    text = json.dumps(json_values.labels_to_json(labels))
-    again = json_values.labels_from_json(json.loads(text))
+    text = json.dumps(storage.labels_to_json(labels))
+    again = storage.labels_from_json(json.loads(text))
     assert again.dtype == labels.dtype
     np.testing.assert_array_equal(again, labels)
 
@@ -229,7 +229,7 @@ def test_labels_keep_their_type_as_json(labels):
 @pytest.mark.parametrize("dtype", [np.longdouble, "timedelta64[D]"])
 def test_labels_that_json_cannot_hold_are_refused(dtype):
     with pytest.raises(TypeError, match="cannot save class labels of type"):
-        json_values.labels_to_json(np.array([0, 1]).astype(dtype))
+        storage.labels_to_json(np.array([0, 1]).astype(dtype))
 
 
 @pytest.mark.parametrize("kind", ["unicode", "object", "bool", "date"])

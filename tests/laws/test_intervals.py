@@ -8,8 +8,8 @@ from scipy.special import logsumexp
 
 from bayesgen.families.names import CLASS_WEIGHTS
 from bayesgen.posterior.model import ClassModel
-from bayesgen.predict.interval.engine import class_probability_intervals
-from bayesgen.predict.interval.request import IntervalRequest
+from bayesgen.predict.intervals import class_probability_intervals
+from bayesgen.predict.request import IntervalRequest
 from tests.laws.cases import N_SIGMA, is_table, only, takes_missing, with_missing
 
 ENOUGH = 400.0  # draws that the weights of a row must leave

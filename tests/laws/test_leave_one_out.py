@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from bayesgen.posterior.exact import ExactPosterior
+from bayesgen.posterior.exact import ExactPosterior, log_predictive_by_column
 from bayesgen.posterior.model import ClassModel
-from bayesgen.posterior.removal import log_predictive_by_column
 from tests.laws.cases import (
     close,
     fits_missing,

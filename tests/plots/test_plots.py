@@ -16,7 +16,7 @@ from scipy import stats
 
 import bayesgen as bg
 from bayesgen import plots
-from bayesgen.plots.reliability import isotonic, reliability
+from bayesgen.plots.models import isotonic, reliability
 from bayesgen.plots.style import CLASSES, look
 
 LABELS = np.array(["ant", "bee", "cat"])

@@ -26,10 +26,9 @@ from bayesgen.datatree import tree
 from bayesgen.families.capabilities import PlugInScore
 from bayesgen.families.contract import Family
 from bayesgen.families.names import CLASS_WEIGHTS
-from bayesgen.posterior import monte_carlo
-from bayesgen.posterior.drawn import DrawnPosterior
+from bayesgen.posterior import drawn
+from bayesgen.posterior.drawn import DrawnPosterior, MonteCarloWarning, effective_sample_size
 from bayesgen.posterior.exact import ExactPosterior
-from bayesgen.posterior.monte_carlo import MonteCarloWarning, effective_sample_size
 from bayesgen.predict.probabilities import ImpossibleRowError, log_class_probability
 
 LABELS = np.array(["ash", "birch", "cedar"])
@@ -65,7 +64,7 @@ def estimate(f, weights=None):
     """`MonteCarlo` of log densities (chain, draw, n, C), one row of each kind."""
     n, n_classes = f.shape[2:]
     weights = np.full(n_classes, 1 / n_classes) if weights is None else np.asarray(weights)
-    return monte_carlo.estimate(Table(), {"f": f}, np.arange(n)[:, None], weights)
+    return drawn.estimate(Table(), {"f": f}, np.arange(n)[:, None], weights)
 
 
 # ----------------------------------------------------------------------- effective sample size
@@ -107,7 +106,7 @@ def test_effective_sample_size_has_no_unit():
 
 def test_ratios_too_far_apart_for_a_tail_are_the_weights():
     log_ratios = np.array([np.linspace(0, 3, 40), 1e6 * np.linspace(0, 3, 40) ** 4])
-    weights, k = monte_carlo.smoothed_weights(log_ratios)
+    weights, k = drawn.smoothed_weights(log_ratios)
     assert np.isposinf(k).tolist() == [False, True]
     np.testing.assert_allclose(weights[1], log_ratios[1] - logsumexp(log_ratios[1]))
 
@@ -304,8 +303,8 @@ def test_blocks_do_not_matter(cells, monkeypatch):
     clf, X = fitted(bg.QuadraticDiscriminant(), reals)
     theta = draws_of(clf, 10 if cells == 1 else 50)
     whole = estimated(clf.model_, theta, X)
-    monkeypatch.setattr(monte_carlo, "_BLOCK", cells)
-    monkeypatch.setattr(monte_carlo, "_SLICE", cells // 2)
+    monkeypatch.setattr(drawn, "_BLOCK", cells)
+    monkeypatch.setattr(drawn, "_SLICE", cells // 2)
     for a, b in zip(whole, estimated(clf.model_, theta, X), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12)
 
@@ -447,14 +446,14 @@ def test_extrapolation_of_a_lognormal_and_of_a_gamma_tail():
     """log E exp(d): Normal mean + variance/2; -Gamma(a)/b: -a log(1 + 1/b)."""
     rng = np.random.default_rng(0)
     d = 3 * rng.standard_normal((40, 4, 500))  # variance 9: the mean rests on a few draws
-    assert np.median(monte_carlo._extrapolated(d)) == pytest.approx(4.5, abs=0.5)
+    assert np.median(drawn._extrapolated(d)) == pytest.approx(4.5, abs=0.5)
     d = -rng.gamma(20.0, 1 / 0.2, (40, 4, 500))  # sd 22
     exact, plain = -20 * np.log1p(1 / 0.2), np.log(np.exp(d).mean(axis=(1, 2)))
-    guess = monte_carlo._extrapolated(d)
+    guess = drawn._extrapolated(d)
     lognormal = d.mean(axis=(1, 2)) + d.var(axis=(1, 2)) / 2
     assert np.median(plain) < exact < np.median(guess) < np.median(lognormal) - 100
     d = -rng.gamma(20.0, 1.0, (40, 4, 500))  # sd 4.5
-    np.testing.assert_allclose(monte_carlo._extrapolated(d), -20 * np.log(2), atol=1)
+    np.testing.assert_allclose(drawn._extrapolated(d), -20 * np.log(2), atol=1)
 
 
 @pytest.mark.slow
@@ -635,16 +634,19 @@ def test_labels_that_are_no_strings(three):
 
 
 def test_summaries_of_draws_do_not_depend_on_the_blocks(monkeypatch):
-    from bayesgen.predict import from_draws
-    from bayesgen.predict.interval.request import IntervalRequest
+    from bayesgen.predict import distribution
+    from bayesgen.predict.request import IntervalRequest
 
     joint = np.random.default_rng(3).standard_normal((2, 25, 11, 3))
     blocks = [(slice(0, 4), joint[:, :, :4]), (slice(4, 11), joint[:, :, 4:])]
-    for summary in (from_draws.averages, lambda j: from_draws.interval(j, IntervalRequest(0.9))):
+    for summary in (
+        distribution.averages,
+        lambda j: distribution.interval(j, IntervalRequest(0.9)),
+    ):
         whole = summary(joint)
         for numbers in (1, 450, 1 << 19):
-            monkeypatch.setattr(from_draws, "_NUMBERS", numbers)
-            parts = from_draws.by_rows(summary, blocks)
+            monkeypatch.setattr(distribution, "_NUMBERS", numbers)
+            parts = distribution.by_rows(summary, blocks)
             for name, value in vars(whole).items():
                 if value.dtype.kind == "f":
                     np.testing.assert_allclose(vars(parts)[name], value, rtol=1e-12)

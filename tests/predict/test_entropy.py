@@ -11,7 +11,7 @@ from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.predict import uncertainty
 from bayesgen.predict.draws import rare_classes
-from bayesgen.predict.interval.contrast import log_odds
+from bayesgen.predict.inversion import log_odds
 from bayesgen.predict.probabilities import log_class_probability
 from bayesgen.predict.uncertainty import _errors, entropies
 from tests.predict.interval.cases import FAMILIES, case, fit, log_joint, thirteen, weights_alone

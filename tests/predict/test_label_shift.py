@@ -12,7 +12,7 @@ from scipy.special import betaln, expit
 
 import bayesgen as bg
 from bayesgen.families.errors import NoClosedFormError
-from bayesgen.posterior.monte_carlo import MonteCarloWarning
+from bayesgen.posterior.drawn import MonteCarloWarning
 from tests.selection import rest_is_slow
 
 ROUTES = ["drawn", "updated", "integrated"]
@@ -71,7 +71,7 @@ def test_integrating_theta_row_by_row_does_not_cover():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings(
-    "ignore::bayesgen.posterior.monte_carlo.MonteCarloWarning"
+    "ignore::bayesgen.posterior.drawn.MonteCarloWarning"
 )  # 4 % of replicates
 def test_the_whole_models_posterior_is_calibrated():
     share, narrow = coverage("updated", 100, per_class=5, m=30, seed=3, draws=150, chains=2)
@@ -388,10 +388,10 @@ def test_rows_of_hugely_different_density():
 
 
 def test_chains_that_disagree_are_reported(monkeypatch, gaussian):
-    from bayesgen.predict import label_shift, mixture_weights
+    from bayesgen.predict import label_shift
 
     clf, new = gaussian
-    monkeypatch.setattr(mixture_weights, "sweep", lambda rng, f, alpha, rho: rho)
+    monkeypatch.setattr(label_shift, "sweep", lambda rng, f, alpha, rho: rho)
     with (
         pytest.warns(MonteCarloWarning, match="chains disagree on the class proportions"),
         np.errstate(all="ignore"),

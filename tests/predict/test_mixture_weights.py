@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 from scipy.special import expit, gammaln
 
-from bayesgen.predict import mixture_weights as mixture
+from bayesgen.predict import label_shift
 from tests.selection import crossed
 
 
 def densities(seed, n_classes, m, spread=1.0):
     rng = np.random.default_rng(seed)
-    return mixture.relative(spread * rng.normal(size=(m, n_classes)))
+    return label_shift.relative(spread * rng.normal(size=(m, n_classes)))
 
 
 def by_enumeration(f, alpha):
@@ -36,7 +36,7 @@ def by_enumeration(f, alpha):
     "alpha", [(1, 1), (0.5, 3), (30, 0.2), (0.02, 0.05), (900, 100), (50, 1e6)]
 )
 def test_quadrature_without_rows_is_a_beta_distribution(alpha):
-    density = mixture.two_components(np.ones((1, 2, 0)), np.array(alpha, float), 2049)
+    density = label_shift.two_components(np.ones((1, 2, 0)), np.array(alpha, float), 2049)
     p = np.array([[0.01, 0.05, 0.5, 0.95, 0.99]])
     q = density.quantile(p)
     beta = stats.beta(alpha[1], alpha[0])
@@ -50,7 +50,7 @@ def test_quadrature_without_rows_is_a_beta_distribution(alpha):
 @pytest.mark.parametrize("alpha", [(1.0, 1.0), (2.0, 0.7)])
 def test_quadrature_against_adaptive_quadrature(m, spread, alpha):
     f = densities(m, 2, m, spread)
-    density = mixture.two_components(f[None], np.array(alpha), 2049)
+    density = label_shift.two_components(f[None], np.array(alpha), 2049)
     p = np.array([0.05, 0.5, 0.95])
     rho = expit(density.quantile(p[None])[0])
 
@@ -69,12 +69,12 @@ def test_quadrature_against_adaptive_quadrature(m, spread, alpha):
 
 def test_mass_far_from_even_weights_and_a_peak_between_wide_tails():
     certain = np.stack([np.zeros(50_000), np.ones(50_000)])
-    found = mixture.two_components(certain[None], np.array([40.0, 20.0]), 2049)
+    found = label_shift.two_components(certain[None], np.array([40.0, 20.0]), 2049)
     expected = stats.beta(50_020, 40)
     rho = expit(found.quantile(np.array([[0.05, 0.95]])))[0]
     np.testing.assert_allclose(expected.cdf(rho), [0.05, 0.95], atol=1e-4)
     f = np.repeat([[1.0, 0.1], [0.1, 1.0]], 50, axis=1)
-    mean = mixture.two_components(f[None], np.full(2, 1e-3), 2049)
+    mean = label_shift.two_components(f[None], np.full(2, 1e-3), 2049)
     np.testing.assert_allclose(mean.expectation(expit(mean.l)), 0.5, atol=1e-5)
     inside = mean.quantile(np.array([[0.01, 0.99]]))
     assert np.abs(inside).max() < 2
@@ -85,10 +85,10 @@ def test_gibbs_under_a_concentrated_prior():
     codes = np.repeat([0, 1, 2], [3, 4, 5])
     f = np.eye(3)[codes].T
     rng = np.random.default_rng(0)
-    now = mixture.far_apart(40, 3)
+    now = label_shift.far_apart(40, 3)
     kept = []
     for _ in range(60):
-        now = mixture.sweep(rng, np.broadcast_to(f, (40, *f.shape)), alpha, now)
+        now = label_shift.sweep(rng, np.broadcast_to(f, (40, *f.shape)), alpha, now)
         kept.append(now)
     after = alpha + np.bincount(codes, minlength=3)
     expected = stats.dirichlet(after)
@@ -100,8 +100,8 @@ def test_meshes_of_many_densities_are_their_own():
     f = np.stack([densities(s, 2, 30, spread) for s, spread in enumerate([0.1, 1, 30])])
     alpha = np.ones(2)
     p = np.full((3, 1), 0.3)
-    together = mixture.two_components(f, alpha, 513).quantile(p)
-    alone = [mixture.two_components(f[[s]], alpha, 513).quantile(p[:1])[0] for s in range(3)]
+    together = label_shift.two_components(f, alpha, 513).quantile(p)
+    alone = [label_shift.two_components(f[[s]], alpha, 513).quantile(p[:1])[0] for s in range(3)]
     np.testing.assert_allclose(together, alone, rtol=1e-10)
 
 
@@ -113,7 +113,7 @@ def test_gibbs_against_enumeration(n_classes, concentration):
     n = 4000
     rho = np.full((n, n_classes), 1 / n_classes)
     for _ in range(12):  # n independent samplers: their last draws are independent
-        rho = mixture.sweep(rng, np.broadcast_to(f, (n, *f.shape)), alpha, rho)
+        rho = label_shift.sweep(rng, np.broadcast_to(f, (n, *f.shape)), alpha, rho)
     np.testing.assert_allclose(rho.sum(axis=1), 1)
     for power, exact in zip((1, 2), by_enumeration(f, alpha), strict=True):
         value = rho**power
@@ -126,16 +126,16 @@ def test_gibbs_forgets_its_start_where_rows_tell_nothing():
     rng = np.random.default_rng(4)
     n = 500
     f = np.ones((n, 3, 1000))
-    rho = np.tile(mixture.far_apart(1, 3), (n, 1))
+    rho = np.tile(label_shift.far_apart(1, 3), (n, 1))
     for _ in range(6):
-        rho = mixture.sweep(rng, f, np.ones(3), rho)
+        rho = label_shift.sweep(rng, f, np.ones(3), rho)
     assert stats.kstest(rho[:, 0], stats.beta(1, 2).cdf).pvalue > 0.001
 
 
 def test_responsibilities_by_hand():
     f, rho = densities(0, 3, 4), np.array([[0.2, 0.3, 0.5]])
     by_hand = f[1, 2] * 0.3 / (f[0, 2] * 0.2 + f[1, 2] * 0.3 + f[2, 2] * 0.5)
-    assert mixture.responsibilities(f[None], rho)[0, 1, 2] == pytest.approx(by_hand)
+    assert label_shift.responsibilities(f[None], rho)[0, 1, 2] == pytest.approx(by_hand)
 
 
 @settings(max_examples=60, deadline=None)
@@ -150,7 +150,7 @@ def test_the_mode_is_optimal(seed, n_classes, m, spread, concentration):
     """Karush, Kuhn, Tucker: slopes of the log density are equal, and lower where a weight is 0."""
     f = densities(seed, n_classes, m, spread)
     alpha = np.full(n_classes, concentration)
-    rho = mixture.mode(f, alpha)
+    rho = label_shift.mode(f, alpha)
     assert rho.sum() == pytest.approx(1)
     slope = (f / (rho @ f)).sum(axis=1) + (alpha - 1) / np.maximum(rho, 1e-300)
     level = m + (alpha - 1).sum()
@@ -159,11 +159,11 @@ def test_the_mode_is_optimal(seed, n_classes, m, spread, concentration):
 
 
 def test_no_mode():
-    assert np.isnan(mixture.mode(densities(0, 2, 5), np.array([0.5, 1]))).all()
-    assert np.isnan(mixture.mode(np.ones((2, 0)), np.ones(2))).all()
-    np.testing.assert_allclose(mixture.mode(np.ones((2, 0)), np.array([2.0, 4])), [0.25, 0.75])
+    assert np.isnan(label_shift.mode(densities(0, 2, 5), np.array([0.5, 1]))).all()
+    assert np.isnan(label_shift.mode(np.ones((2, 0)), np.ones(2))).all()
+    np.testing.assert_allclose(label_shift.mode(np.ones((2, 0)), np.array([2.0, 4])), [0.25, 0.75])
 
 
 def test_relative_densities():
-    got = mixture.relative(np.array([[-1e9, -1e9 - 1], [-np.inf, 3.0], [-np.inf, -np.inf]]))
+    got = label_shift.relative(np.array([[-1e9, -1e9 - 1], [-np.inf, 3.0], [-np.inf, -np.inf]]))
     np.testing.assert_allclose(got, [[1, 0, 1], [np.exp(-1), 1, 1]], rtol=1e-6)

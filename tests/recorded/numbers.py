@@ -29,7 +29,7 @@ from scipy import sparse
 import bayesgen as bg
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.inference import nuts
-from bayesgen.inference.diagnostics import Diagnosis
+from bayesgen.inference.nuts import Diagnosis
 from tests.estimators import cases, test_sampled
 
 RECORD = Path(__file__).with_name("numbers.npz")
@@ -291,7 +291,7 @@ def numbers(only: str = "") -> dict[str, tuple[float, float, float]]:
         warnings.catch_warnings(),
         contextlib.redirect_stderr(io.StringIO()),  # progress of the samplers
         mock.patch.object(nuts, "sample", _prior),
-        mock.patch("bayesgen.inference.diagnostics.warn_unless_sound", return_value=sound),
+        mock.patch("bayesgen.inference.nuts.warn_unless_sound", return_value=sound),
     ):
         warnings.simplefilter("ignore")
         for name, make, X, y in subjects():

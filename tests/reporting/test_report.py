@@ -10,7 +10,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, brier_score_loss, confusion_matrix, log_loss
 
 import bayesgen as bg
-from bayesgen.reporting import criticism, doubts, model, scores
+from bayesgen.reporting import model
+from bayesgen.reporting import rows as doubts
+from bayesgen.reporting import rows as scores
 from bayesgen.reporting.held_out import HeldOut
 from tests.estimators.cases import CASES, sample
 from tests.selection import rest_is_slow
@@ -303,7 +305,7 @@ def test_checks_find_a_wrong_model_and_leave_a_right_one():
     clf = bg.GaussianNB().fit(right[:300], y[:300])
     size = {}
     for name, rows in (("right", right), ("wrong", wrong)):
-        z = section(criticism.predictive_checks, clf, rows[300:], y[300:]).data["z"]
+        z = section(model.predictive_checks, clf, rows[300:], y[300:]).data["z"]
         size[name] = {k: np.nanmax(np.abs(v)) for k, v in z.items()}
     assert max(size["right"].values()) < 4
     assert size["wrong"]["x1"] > 8
@@ -316,7 +318,7 @@ def test_dependence_is_seen():
     rows = rng.normal(size=(400, 3)) + 2 * y[:, None]
     rows[:, 1] = 0.9 * rows[:, 0] + 0.5 * rows[:, 1]
     clf = bg.GaussianNB().fit(rows[:200], y[:200])
-    pairs = section(criticism.dependence, clf, rows[200:], y[200:]).data["pairs"]
+    pairs = section(model.dependence, clf, rows[200:], y[200:]).data["pairs"]
     assert {pairs[0]["a"], pairs[0]["b"]} == {"x0", "x1"}
     assert pairs[0]["correlation"] > 0.7
     assert abs(pairs[1]["correlation"]) < 0.25  # 2 within the classes, which differ in the mean
@@ -420,7 +422,7 @@ def test_a_named_format_and_no_other_ending(found, clf, tmp_path):
 def test_a_failure_leaves_the_old_file(found, tmp_path, monkeypatch):
     path = tmp_path / "r.html"
     path.write_text("old")
-    monkeypatch.setattr("bayesgen.reporting.page.html", lambda report: "\ud800")
+    monkeypatch.setattr("bayesgen.reporting.report.html", lambda report: "\ud800")
     with pytest.raises(UnicodeEncodeError):
         found.save(path)
     assert path.read_text() == "old"

@@ -10,7 +10,7 @@ from bayesgen.estimators.counts import CountColumns, Counts
 from bayesgen.estimators.sampled.classifier import SampledClassifier
 from bayesgen.families.contract import Family
 from bayesgen.families.sampled.dirichlet_compound import DirichletCompound
-from bayesgen.families.sampled.logistic_normal.family import FACTOR, LogisticNormal
+from bayesgen.families.sampled.logistic_normal import FACTOR, LogisticNormal
 from bayesgen.families.sampled.negative_binomial import NegativeBinomial
 from bayesgen.numerics.special import Array
 

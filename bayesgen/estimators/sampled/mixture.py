@@ -14,10 +14,10 @@ from bayesgen.encoding.reader import Reader
 from bayesgen.estimators.sampled.classifier import SampledClassifier
 from bayesgen.families.names import CLASS, DRAW
 from bayesgen.families.sampled.gaussian_mixture import GaussianMixture
-from bayesgen.inference.diagnostics import LARGEST_R_HAT, SamplingWarning
+from bayesgen.inference.nuts import LARGEST_R_HAT, SamplingWarning
 from bayesgen.numerics.special import Array
+from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.fitted import Fitted
-from bayesgen.posterior.monte_carlo import MonteCarloWarning
 
 if TYPE_CHECKING:
     import xarray as xr

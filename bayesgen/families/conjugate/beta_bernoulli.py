@@ -23,18 +23,23 @@ from bayesgen.families.names import (
     PROBABILITY,
 )
 from bayesgen.families.records import array
-from bayesgen.families.shared.bits import (
+from bayesgen.families.shared.codes import (
     Bits,
     checked_bits,
+    deal,
+    first_of_equals,
     large_bits,
     log_masses,
     pymc_log_likelihood_of_bits,
+    sum_of_log_betas,
 )
-from bayesgen.families.shared.densities import density_by_draws, log_beta_density, log_product
-from bayesgen.families.shared.density_cumulants import log_gamma_derivatives
-from bayesgen.families.shared.exchangeable import first_of_equals, sum_of_log_betas
+from bayesgen.families.shared.densities import (
+    density_by_draws,
+    log_beta_density,
+    log_gamma_derivatives,
+    log_product,
+)
 from bayesgen.families.shared.hyperparameters import broadcast_prior
-from bayesgen.families.shared.null_tables import deal
 from bayesgen.families.shared.pymc_parts import declare, observe_cells, prefixed
 from bayesgen.numerics.rows import (
     Matrix,
@@ -181,9 +186,9 @@ class BetaBernoulli(ConjugateFamily):
     ) -> BernoulliStats:
         """Counts of ones and zeros among the observed cells."""
         if large := large_bits(X):
-            from bayesgen.numerics.kernels import bits
+            from bayesgen.numerics.kernels import codes
 
-            n_ones, others = bits.ones_and_missing(
+            n_ones, others = codes.ones_and_missing(
                 large.values, y, n_classes, weight, large.threshold
             )
             others += n_ones

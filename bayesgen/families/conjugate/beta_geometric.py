@@ -23,8 +23,12 @@ from bayesgen.families.names import (
     PROBABILITY,
 )
 from bayesgen.families.records import array
-from bayesgen.families.shared.densities import density_by_draws, log_beta_density, log_product
-from bayesgen.families.shared.density_cumulants import log_gamma_derivatives
+from bayesgen.families.shared.densities import (
+    density_by_draws,
+    log_beta_density,
+    log_gamma_derivatives,
+    log_product,
+)
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.pymc_parts import (
     declare,

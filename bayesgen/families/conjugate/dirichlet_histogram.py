@@ -35,7 +35,7 @@ from bayesgen.families.names import (
     Method,
 )
 from bayesgen.families.records import array
-from bayesgen.families.shared.category_codes import count_codes, draw_codes
+from bayesgen.families.shared.codes import count_codes, draw_codes
 from bayesgen.families.shared.pymc_parts import observe_cells, sum_codes
 from bayesgen.numerics.rows import Matrix, class_sums, remainder
 from bayesgen.numerics.special import Array

@@ -33,6 +33,14 @@ import numpy as np
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CLASS, FEATURE, OBS
 from bayesgen.families.records import array, guide, prior_object
+from bayesgen.families.shared.documents import (
+    Factors,
+    WordCounts,
+    counted_dirichlet,
+    log_product,
+    refuse_fractional_counts,
+    row_of_cells,
+)
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.pymc_parts import (
     cells_data,
@@ -42,9 +50,6 @@ from bayesgen.families.shared.pymc_parts import (
     parameter,
     sum_cells,
 )
-from bayesgen.families.shared.rising import Factors, log_product, refuse_fractional_counts
-from bayesgen.families.shared.simplex import counted_dirichlet
-from bayesgen.families.shared.word_counts import WordCounts, row_of_cells
 from bayesgen.numerics.rows import (
     Matrix,
     class_sums,

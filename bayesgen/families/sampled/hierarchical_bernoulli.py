@@ -45,18 +45,16 @@ from bayesgen.families.names import (
     PROBABILITY,
 )
 from bayesgen.families.records import array, guide, prior_object
-from bayesgen.families.shared.bits import pymc_log_likelihood_of_bits
-from bayesgen.families.shared.pooled_log_odds import (
+from bayesgen.families.shared.codes import pymc_log_likelihood_of_bits
+from bayesgen.families.shared.pymc_parts import (
     SPREAD,
     class_axes,
+    declare,
     declare_deviations,
     declare_inequality,
     declare_spread,
-    known_share,
-)
-from bayesgen.families.shared.pymc_parts import (
-    declare,
     known_codes,
+    known_share,
     observe_cells,
     parameter,
     prefixed,

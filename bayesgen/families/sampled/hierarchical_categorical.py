@@ -50,20 +50,18 @@ from bayesgen.families.names import (
     PROBABILITY,
 )
 from bayesgen.families.records import array, guide, prior_object
-from bayesgen.families.shared.category_codes import count_codes, draw_codes, look_up, n_codes
-from bayesgen.families.shared.cells import Cells
-from bayesgen.families.shared.pooled_log_odds import (
+from bayesgen.families.shared.codes import count_codes, draw_codes, look_up, n_codes
+from bayesgen.families.shared.pymc_parts import (
     SPREAD,
+    Cells,
     class_axes,
+    declare,
     declare_deviations,
     declare_inequality,
-    declare_spread,
-    known_share,
-)
-from bayesgen.families.shared.pymc_parts import (
-    declare,
     declare_probabilities,
+    declare_spread,
     known_codes,
+    known_share,
     observe_cells,
     prefixed,
     sum_codes,

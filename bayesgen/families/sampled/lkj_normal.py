@@ -30,14 +30,13 @@ from bayesgen.families.names import (
     FEATURE_BIS,
 )
 from bayesgen.families.records import array, prior_object
-from bayesgen.families.shared import gaps
-from bayesgen.families.shared.correlations import declare_correlation
-from bayesgen.families.shared.gaussian import robust_location_and_scale
-from bayesgen.families.shared.mahalanobis import log_normal_of_draws
+from bayesgen.families.shared import gaussian
+from bayesgen.families.shared.gaussian import log_normal_of_draws, robust_location_and_scale
 from bayesgen.families.shared.pymc_parts import (
     centred_normal,
     container,
     declare,
+    declare_correlation,
     observe_rows,
     parameter,
     prefixed,
@@ -228,9 +227,11 @@ class LKJNormal(Family):
             Sigma, terms = self._covariance(theta), []
             for c in np.unique(codes):
                 own = np.asarray(X, dtype=np.float64)[codes == c]
-                points, weight = gaps.sigma_points(own, np.ones(len(own)))
+                points, weight = gaussian.sigma_points(own, np.ones(len(own)))
                 group = slice(0, 1) if self.shared else slice(c, c + 1)
-                density = gaps.log_density(points, mu[c : c + 1], Sigma[group], f"{prefix}rows{c}")
+                density = gaussian.log_density(
+                    points, mu[c : c + 1], Sigma[group], f"{prefix}rows{c}"
+                )
                 terms.append((pm.Data(f"{prefix}rows{c}_weight", weight) * density[:, 0]).sum())
             pm.Potential(f"{prefix}x", sum(terms))
         return theta
@@ -242,13 +243,13 @@ class LKJNormal(Family):
         def draw(y: Any, mu: Any, sigma: Any, size: Any) -> Any:
             return pm.MvNormal.dist(mu[y], sigma[0 * y if self.shared else y], size=size)
 
-        density, params = gaps.log_density_of_cells, (theta["mu"], self._covariance(theta))
+        density, params = gaussian.log_density_of_cells, (theta["mu"], self._covariance(theta))
         observe_rows(prefix, X, y, "MvNormal", draw, density, "(c,d),(g,d,d)->(d)", *params)
 
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
         """Normal densities of the observed cells; the others are integrated out."""
         X = np.asarray(X, dtype=np.float64)
-        return gaps.log_density(X, theta["mu"], self._covariance(theta), f"{prefix}rows")
+        return gaussian.log_density(X, theta["mu"], self._covariance(theta), f"{prefix}rows")
 
 
 def _class_means(X: Array, codes: Array, n_classes: int) -> tuple[Array, Array]:

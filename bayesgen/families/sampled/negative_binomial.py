@@ -35,6 +35,12 @@ from scipy.special import gammaln
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CLASS, FEATURE, OBS, PROBABILITY
 from bayesgen.families.records import array, guide, prior_object
+from bayesgen.families.shared.documents import (
+    Factors,
+    log_product,
+    refuse_fractional_counts,
+    row_of_cells,
+)
 from bayesgen.families.shared.pymc_parts import (
     declare,
     guided,
@@ -43,8 +49,6 @@ from bayesgen.families.shared.pymc_parts import (
     parameter,
     sum_cells,
 )
-from bayesgen.families.shared.rising import Factors, log_product, refuse_fractional_counts
-from bayesgen.families.shared.word_counts import row_of_cells
 from bayesgen.numerics.rows import (
     Matrix,
     class_counts,

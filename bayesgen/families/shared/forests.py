@@ -6,7 +6,7 @@ joined to each column with weight rho. A forest is told by the parent of each co
 """
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, get_args
@@ -17,11 +17,217 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 from bayesgen.families.contract import Theta
 from bayesgen.families.errors import UndefinedEstimateError, refuse_unknown
 from bayesgen.families.names import StructureName
-from bayesgen.families.shared import forest_terms
 from bayesgen.families.shared.removal_by_cgf import digits_left
-from bayesgen.numerics.rows import row_blocks
+from bayesgen.numerics.rows import cgf_by_rows, row_blocks
 from bayesgen.numerics.spanning_trees import Elimination, heaviest_tree, log_sum_of_trees
 from bayesgen.numerics.special import Array
+
+# ------------------------------------------------------------------------------------------------
+# The argument of an average of complex terms, followed from the real axis.
+#
+# An average of exponentials of cumulant generating functions is a mixture of characteristic
+# functions, and its logarithm has many branches: the one that begins at 0 where all terms are
+# positive is found by following the average along a path.
+
+_STEP = 1.5  # radians that the terms of a sum may turn between two points of a path
+_LARGEST = 1.6  # radians between two points; beyond it the path is made finer
+_MOST = 1 << 12  # points of a path
+_CELLS = 1 << 21
+
+
+def followed_argument(
+    at: Callable[[Array, Array], Array], found: Array, turn: Array, t: Array, cells: int
+) -> Array:
+    """(..., n) argument of an average at complex t, on the branch that is 0 on the real axis.
+
+    Parameters
+    ----------
+    at : function of rows (m,) and t (points, m)
+        The complex logarithm of the average, on any branch: (points, m).
+    found : (..., n)
+        Its argument at t, on any branch.
+    turn : (..., n)
+        Bound on how far any term has turned, in radians.
+    t : (..., n or 1)
+    cells : int
+        Numbers that `at` computes for one row and point.
+    """
+    out = _wrapped(found)
+    # all terms within a quarter turn of the positive axis: so is their sum, on its first branch
+    far = np.argwhere(np.isfinite(turn) & (turn >= np.pi / 2))
+    if not len(far):
+        return out
+    place = tuple(far.T)
+    row, t_far, turn_far = far[:, -1], np.broadcast_to(t, out.shape)[place], turn[place]
+    order = np.argsort(turn_far)
+    angles = np.empty(len(far))
+    start = 0
+    while start < len(order):
+        size = 1
+        points = _points(turn_far[order[start]])
+        while start + size < len(order):
+            more = _points(turn_far[order[start + size]])
+            if more * (size + 1) * cells > _CELLS:
+                break
+            points, size = more, size + 1
+        some = order[start : start + size]
+        angles[some] = _along(at, row[some], t_far[some], points)
+        start += size
+    out[place] = angles
+    return out
+
+
+def _wrapped(angle: Array) -> Array:
+    whole = np.remainder(angle + np.pi, 2 * np.pi) - np.pi
+    return np.where(np.abs(angle) < np.pi, angle, whole)  # a tiny angle keeps its digits
+
+
+def _points(turn: float) -> int:
+    return int(min(_MOST, np.ceil(turn / _STEP)))
+
+
+def _along(at: Callable[[Array, Array], Array], row: Array, t: Array, points: int) -> Array:
+    """(n,) argument at t, followed over a path of `points` steps from its real part."""
+    share = np.arange(1, points + 1)[:, None] / points
+    angle = at(row, t.real + 1j * share * t.imag).imag
+    steps = _wrapped(np.diff(angle, axis=0, prepend=np.zeros((1, len(t)))))
+    total: Array = steps.sum(axis=0)
+    rough = np.abs(steps).max(axis=0) > _LARGEST
+    if rough.any() and points < _MOST:
+        total[rough] = _along(at, row[rough], t[rough], min(_MOST, 4 * points))
+    return total
+
+
+# ------------------------------------------------------------------------------------------------
+# Strength of the tables and weight of roots by the evidence, on a fixed lattice.
+
+# half octaves of A, in rows, and half decades of the root weight over the number of columns: a
+# lattice, so that chunks, merges and any order of classes lead to the same numbers
+_OCTAVES = (-4, 18)
+_DECADES = (-5, 5)
+START = (6, 0)  # A = 8 rows, root weight = number of columns: half the columns are roots
+
+
+def value(n_features: int, point: tuple[int, int]) -> tuple[float, float]:
+    """A and root weight at a point of the lattice."""
+    return float(2.0 ** (point[0] / 2)), float(n_features * 10.0 ** (point[1] / 2))
+
+
+def search(
+    evidence: Callable[[float, float], float],
+    n_features: int,
+    free: tuple[bool, bool] = (True, True),
+) -> tuple[float, float]:
+    """The point of the largest evidence: a pattern search with steps of 4, 2 and 1.
+
+    Parameters
+    ----------
+    evidence : function of A and root weight
+    n_features : int
+    free : whether each of the two is looked for; else it stays at `START`.
+    """
+    seen: dict[tuple[int, int], float] = {}
+
+    def at(point: tuple[int, int]) -> float:
+        if point not in seen:
+            seen[point] = evidence(*value(n_features, point))
+        return seen[point]
+
+    best = START
+    for step in (4, 2, 1):
+        moved = True
+        while moved:
+            moved = False
+            for axis in np.flatnonzero(free):
+                for sign in (1, -1):
+                    shift = [0, 0]
+                    shift[axis] = sign * step
+                    near = (best[0] + shift[0], best[1] + shift[1])
+                    inside = _OCTAVES[0] <= near[0] <= _OCTAVES[1]
+                    inside &= _DECADES[0] <= near[1] <= _DECADES[1]
+                    # rounding must not decide between two points
+                    if inside and at(near) > at(best) + 1e-9 * (1 + abs(at(best))):
+                        best, moved = near, True
+    return value(n_features, best)
+
+
+# ------------------------------------------------------------------------------------------------
+# Log densities under forests as sums over the columns.
+#
+# In a forest T the density of a row is a product over columns and edges,
+#
+# .. math:: \log p(x \mid \theta, T) = \sum_u \log p(x_u) + \sum_{uv \in T}
+#           \log \frac{p(x_u, x_v)}{p(x_u) p(x_v)},
+#
+# whichever columns are the roots. What an edge says beyond its two columns belongs to both alike:
+# half of it is a term of each. These are the Shapley values of the game in which some columns know
+# their own terms and those of the edges among them (Shapley 1953). The mean under the posterior
+# needs the probabilities of edges alone.
+
+_LEAST = np.finfo(np.float64).tiny  # probability of a cell: draws of tables may underflow
+_TINY = 2.0**-200  # of a step along the imaginary axis: its slope is the derivative, exactly
+
+
+def expected(
+    changes: Callable[[Array], tuple[Array, Array]], pairs: tuple[Array, Array], share: Array
+) -> Array:
+    """(N, D) posterior means of the terms of a class.
+
+    Parameters
+    ----------
+    changes : function of t (1,)
+        Cumulant generating functions of the log densities of columns (N, D) and of edges (N, P).
+    pairs : (P,) and (P,) columns of the edges
+    share : (P,) probability of each edge
+    """
+    columns, edges = (found.imag / _TINY for found in changes(np.array([1j * _TINY])))
+    out: Array = columns.copy()
+    for end in pairs:
+        np.add.at(out.T, end, edges.T * share[:, None] / 2)
+    return out
+
+
+def of_draws(parents: Array, given: Array, alone: Array) -> Array:
+    """(S, N, D) terms in forests (S, D).
+
+    Parameters
+    ----------
+    given, alone : (S, N, D)
+        Log densities of the cells given their parents' (of a root: anything), and by themselves.
+    """
+    gain = np.where(parents[:, None] < 0, 0.0, given - alone) / 2
+    out: Array = alone + gain
+    for u, up in enumerate(parents.T):
+        draws = np.flatnonzero(up >= 0)
+        out[draws, :, up[draws]] += gain[draws, :, u]
+    return out
+
+
+def of_tables(codes: Array, parents: Array, tables: Array) -> Array:
+    """(..., N, D) the same of rows of codes: tables (..., D, K', K) given the parent's code.
+
+    Of a root the row of code 0 is its margin.
+    """
+    lead = parents.shape[:-1]
+    parents = parents.reshape(-1, parents.shape[-1]).astype(np.int64)
+    tables = tables.reshape(-1, *tables.shape[-3:])
+    draw, column = np.arange(len(parents))[:, None], np.arange(parents.shape[1])
+    root = parents < 0
+    other = np.where(root, column, parents)
+    margin, wide = tables[:, :, 0], min(tables.shape[2:])
+    for _ in range(parents.shape[1]):
+        below = np.einsum("suk,sukl->sul", margin[draw, other, :wide], tables[:, :, :wide])
+        new = np.where(root[..., None], tables[:, :, 0], below)
+        if (new == margin).all():
+            break
+        margin = new
+    draw = draw[..., None]
+    above = np.moveaxis(codes[:, np.where(root, 0, other)], 0, 1)
+    given = tables[draw, column, np.where(root[:, None], 0, above), codes]
+    alone = margin[draw, column, codes]
+    given, alone = (np.log(np.maximum(p, _LEAST)) for p in (given, alone))
+    return of_draws(parents, given, alone).reshape(*lead, *codes.shape)
+
 
 _TIE = 8  # digits after the point, in nats, beyond which two edges have the same weight
 
@@ -273,7 +479,7 @@ class ForestAverage(abc.ABC):
     def _expected_terms(self, X: Any, c: int) -> Array:
         cells, pairs = self.cells(X), self.neighbours[c]
         share = self.edge_probabilities()[c][pairs]
-        return forest_terms.expected(lambda t: self.changes(c, cells, t), pairs, share)
+        return expected(lambda t: self.changes(c, cells, t), pairs, share)
 
     def draw_parents(self, rng: np.random.Generator, n: int, c: int) -> Array:
         """(n, D) forests of class c in proportion to their weights."""
@@ -358,3 +564,70 @@ def _reaches_roots(parents: Array) -> Array:
         up = np.take_along_axis(up, up, axis=1)
     reached: Array = (up == 0).all(axis=1)
     return reached
+
+
+# ------------------------------------------------------------------------------------------------
+# Joint cumulant generating functions of the class log-densities, theta integrated out.
+#
+# Under a forest T the density of a row is a product over columns and edges, and so is the evidence
+# of all rows. With W(D) and w(D) the evidences of columns and the weights of edges given data D,
+# and W(D + t x) those after a row of weight t,
+#
+# .. math:: E\, p(x \mid \theta)^t = \prod_u \frac{W_u(D + t x)}{W_u(D)}
+#           \frac{Z\{w(D + t x)\}}{Z\{w(D)\}},
+#
+# for real and complex t. Of complex t the sum over forests is a mixture of characteristic
+# functions: its argument is followed from the real axis, so that the result is one branch of the
+# logarithm.
+
+
+def log_ratio(f: ForestAverage, c: int, edges: Array) -> Array:
+    """(..., n) log of the sum over forests with changed weights, less that before."""
+    i, j = f.neighbours[c]
+    if f.is_forest:  # one term, with every choice of roots
+        total: Array = edges.sum(axis=-1)
+        return total
+    n_nodes = f.n_columns + 1
+    change = np.zeros((*edges.shape[:-1], n_nodes, n_nodes), dtype=edges.dtype)
+    change[..., i + 1, j + 1] = edges
+    return f.eliminations[c].log_ratio(change)
+
+
+def cgf(f: ForestAverage, cells: Array, t: Array) -> Array:
+    """(..., N), as in `ConjugateFamily.cgf`, of rows (N, D) as `ForestAverage.changes` has them."""
+    t = np.asarray(t)
+    dtype = np.complex128 if np.iscomplexobj(t) else np.float64
+
+    def cell(rows: slice, t: Array) -> Array:
+        out = np.zeros((*t.shape[:-2], len(cells[rows])), dtype=dtype)
+        for c in range(len(f.neighbours)):
+            tc = t[..., c].astype(dtype)
+            some = np.flatnonzero(np.broadcast_to(tc, out.shape).reshape(-1, out.shape[-1]).any(0))
+            if not len(some):
+                continue
+            own, tc = cells[rows][some], tc if tc.shape[-1] == 1 else tc[..., some]
+            columns, edges = f.changes(c, own, tc)
+            ratio = log_ratio(f, c, edges)
+            if np.iscomplexobj(ratio) and not f.is_forest:
+
+                def at(far: Array, t: Array, c: int = c, own: Array = own) -> Array:
+                    return log_ratio(f, c, f.changes(c, own[far], t)[1])
+
+                turn = _turn(f, c, edges)
+                angle = followed_argument(at, ratio.imag, turn, tc, (own.shape[1] + 1) ** 2)
+                ratio = ratio.real + 1j * angle
+            out[..., some] += columns.sum(axis=-1) + ratio
+        return out
+
+    return cgf_by_rows(cell, len(cells), (cells.shape[1] + 1) ** 2, t)
+
+
+def _turn(f: ForestAverage, c: int, edges: Array) -> Array:
+    """(...) bound on how far the term of any forest has turned: each column's furthest edge."""
+    furthest = np.zeros((*edges.shape[:-1], f.n_columns))
+    angle = np.abs(edges.imag)
+    for p, (i, j) in enumerate(zip(*f.neighbours[c], strict=True)):
+        np.maximum(furthest[..., i], angle[..., p], out=furthest[..., i])
+        np.maximum(furthest[..., j], angle[..., p], out=furthest[..., j])
+    bound: Array = furthest.sum(axis=-1)
+    return bound

@@ -9,15 +9,20 @@ Nothing here knows of probabilities. Notation of the docstrings: N documents of 
 C classes, G n-grams, M contexts, V tokens.
 """
 
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
 
+from bayesgen.families.contract import Stats
+from bayesgen.families.errors import refuse_negative
+from bayesgen.families.names import CLASS, TOKENS
+from bayesgen.families.records import array
 from bayesgen.numerics.special import Array
 
 START = -2  # stands before the first token; sorts before every token
@@ -369,3 +374,252 @@ class DocumentCounts:
         found = sparse.csr_matrix((sign, (row, kind)), shape=(self.n_rows, len(distinct)))
         terms = np.stack([values[distinct // width], distinct % width])
         return terms, found.indices, found.data, found.indptr
+
+
+# ------------------------------------------------------------------------------------------------
+# Contexts of every length 0 .. n-1 behind a set of n-grams: a tree of suffixes.
+#
+# The parent of a context is the context without its first token: what stands nearest to the next
+# token stays. Level k holds contexts of k tokens and what followed them.
+
+
+@dataclass(frozen=True, eq=False)
+class SuffixLevel:
+    """Contexts of one length that were seen with a continuation; holds no counts."""
+
+    index: GramIndex
+    gram: Array  # (G',) of each n-gram one token longer, its place here; empty at the longest
+    context: Array  # (H',) the same of each context
+
+    @property
+    def contexts(self) -> Array:
+        """(H, k) their codes."""
+        return self.index.grams[self.index.starts, :-1]
+
+    @classmethod
+    def all(cls, grams: Array, n_tokens: int) -> list[Self]:
+        """Levels 0 .. n-1 of distinct n-grams (G, n) in lexicographic order."""
+        none = np.empty(0, dtype=np.int64)
+        out = [cls(GramIndex(grams, n_tokens), none, none)]
+        for _ in range(grams.shape[1] - 1):
+            longer = out[0].index
+            shorter, gram = without_first(longer.grams, n_tokens)
+            index = GramIndex(shorter, n_tokens)
+            of_gram = np.searchsorted(index.starts, gram, side="right") - 1
+            out.insert(0, cls(index, gram, of_gram[longer.starts]))
+        return out
+
+    def find(self, grams: Array) -> tuple[Array, Array]:
+        """(n,) places of the contexts of n-grams, and of the n-grams; -1 where never seen."""
+        *_, context, gram = self.index.tree.path(grams)
+        return context, gram
+
+    def sum_of_longer(self, values: Array) -> Array:
+        """(C, H) sums over contexts one token longer, of values (C, H')."""
+        return _sums(values, self.context, len(self.index.starts))
+
+    def counts_of_longer(self, values: Array) -> Array:
+        """(C, G) sums over n-grams one token longer, of values (C, G')."""
+        return _sums(values, self.gram, len(self.index.grams))
+
+
+def _sums(values: Array, place: Array, n: int) -> Array:
+    return np.array([np.bincount(place, own, n) for own in values]).reshape(len(values), n)
+
+
+class DocumentLevel(NamedTuple):
+    """Documents after contexts of one length."""
+
+    docs: DocumentCounts
+    entry: Array  # (P',) of each entry after contexts one token longer, its entry here
+    run: Array  # (R',) of each run after a context one token longer, its run here
+    order: Array  # (R',) runs after contexts one token longer, those of one run here together
+    edges: Array  # (R + 1,) where those of each run begin in `order`
+
+
+def document_levels(X: Array, order: int, n_tokens: int) -> list[DocumentLevel]:
+    """Levels 0 .. order-1 of documents."""
+    none = np.empty(0, dtype=np.int64)
+    longest = DocumentCounts.count(X, order, n_tokens)
+    out = [DocumentLevel(longest, none, none, none, none)]
+    for _ in range(order - 1):
+        longer = out[0].docs
+        docs, entry = longer.shorter(n_tokens)
+        run = docs.run[entry[longer.starts[:-1]]]
+        by_run = np.argsort(run, kind="stable")
+        edges = np.searchsorted(run[by_run], np.arange(len(docs.run_row) + 1))
+        out.insert(0, DocumentLevel(docs, entry, run, by_run, edges))
+    return out
+
+
+# ------------------------------------------------------------------------------------------------
+# Counts of n-grams: the sufficient statistics of documents.
+
+
+@dataclass(frozen=True, eq=False)
+class MarkovStats(Stats):
+    """Weighted counts of the n-grams that occur in some class, in lexicographic order.
+
+    Codes are those of one vocabulary; `recode_tokens` brings two together before a merge.
+    """
+
+    grams: Array = array("gram", "position", signed=True)  # codes, START before the document
+    counts: Array = array(CLASS, "gram")
+    n_tokens: int = 0
+
+    def merge(self, other: Self) -> Self:
+        """Sum of the counts over the union of the n-grams."""
+        grams, mine, theirs = self._aligned(other)
+        n_tokens = max(self.n_tokens, other.n_tokens)
+        return type(self)(grams, mine + theirs, n_tokens)
+
+    def remove(self, other: Self) -> Self:
+        """Counts after forgetting; n-grams that nobody has any more are dropped."""
+        grams, mine, theirs = self._aligned(other)
+        left = mine - theirs
+        refuse_negative("counts", left, mine)
+        left[left <= 8 * np.finfo(float).eps * mine] = 0.0  # rounding of fractional weights
+        keep = left.any(axis=0)
+        return type(self)(grams[keep], left[:, keep], self.n_tokens)
+
+    def recode_tokens(self, codes: Array, n_tokens: int) -> Self:
+        """The same documents in another vocabulary: token k becomes ``codes[k]``.
+
+        Parameters
+        ----------
+        codes : (V,) distinct codes in 0 .. n_tokens - 1
+        n_tokens : int
+            Size of the new vocabulary.
+        """
+        codes = np.asarray(codes, dtype=np.int64)
+        if codes.shape != (self.n_tokens,) or len(np.unique(codes)) != len(codes):
+            raise ValueError(f"codes must be {self.n_tokens} distinct numbers, one per token")
+        if codes.size and not (codes.min() >= 0 and codes.max() < n_tokens):
+            raise ValueError(f"codes must lie in 0 .. {n_tokens - 1}")
+        grams = np.where(self.grams >= 0, np.append(codes, 0)[self.grams], self.grams)
+        order = np.lexsort(grams.T[::-1])
+        return type(self)(grams[order], self.counts[:, order], n_tokens)
+
+    def _aligned(self, other: Self) -> tuple[Array, Array, Array]:
+        if self.grams.shape[1] != other.grams.shape[1]:
+            raise ValueError(
+                f"statistics of order {self.grams.shape[1]} and of order "
+                f"{other.grams.shape[1]} do not add up"
+            )
+        n_tokens = max(self.n_tokens, other.n_tokens)
+        return union_of_counts((self.grams, self.counts), (other.grams, other.counts), n_tokens)
+
+
+def check_ngrams(stats: MarkovStats, order: int, n_tokens: int) -> None:
+    """Refuse statistics of another order, or of more tokens."""
+    if stats.grams.shape[1] != order:
+        raise ValueError(f"statistics of order {stats.grams.shape[1]} for a model of order {order}")
+    if stats.n_tokens > n_tokens:
+        raise ValueError(
+            f"statistics over {stats.n_tokens} tokens for a model of {n_tokens} tokens"
+        )
+
+
+def count_ngrams(
+    X: Array, y: Array, n_classes: int, weight: Array | None, order: int, n_tokens: int
+) -> MarkovStats:
+    """Statistics of documents, `n_tokens` 0 for the largest code plus one.
+
+    Raises
+    ------
+    ValueError
+        At a token outside the vocabulary.
+    """
+    tokens, lengths = concatenate(X, n_tokens or None)
+    if tokens.size and tokens.min() < 0:
+        row = int(np.searchsorted(np.cumsum(lengths), np.argmin(tokens), side="right"))
+        raise ValueError(
+            f"document {row} has a token outside the vocabulary (-1); the training documents "
+            "define the vocabulary, or it must be declared to hold their tokens"
+        )
+    n_tokens = n_tokens or int(tokens.max(initial=-1)) + 1
+    grams, inverse = distinct_ngrams(tokens, lengths, order, n_tokens)
+    cell = np.repeat(np.asarray(y, dtype=np.int64), lengths) * len(grams) + inverse
+    each = None if weight is None else np.repeat(np.asarray(weight, np.float64), lengths)
+    total = np.bincount(cell, each, minlength=n_classes * len(grams))
+    counts = total.reshape(n_classes, len(grams)).astype(np.float64)
+    keep = counts.any(axis=0)
+    return MarkovStats(grams[keep], counts[:, keep], n_tokens)
+
+
+def every_ngram(n_classes: int, order: int, n_tokens: int) -> MarkovStats:
+    """Statistics that hold every n-gram, never seen."""
+    try:
+        contexts = GramIndex(np.empty((0, order), dtype=np.int64), n_tokens).contexts
+    except ValueError:
+        raise ValueError(
+            f"a model of order {order} over {n_tokens} tokens has too many contexts for tables "
+            "of all of them, which calibration draws; calibrate a lower order or fewer tokens"
+        ) from None
+    tokens = np.tile(np.arange(n_tokens), len(contexts))
+    grams = np.column_stack([np.repeat(contexts, n_tokens, axis=0), tokens])
+    return MarkovStats(grams, np.zeros((n_classes, len(grams))), n_tokens)
+
+
+class NgramFamily:
+    """What families of documents with the fields order, n_tokens, length, grams, counts share."""
+
+    describes: ClassVar[str] = TOKENS
+    holds: ClassVar[str] = "token"
+    kind: ClassVar[str] = "text"
+    missing: ClassVar[str] = (
+        "a document is a sequence of tokens, and a gap in it has no context to follow; leave the "
+        "token out, or give it a name of its own"
+    )
+    statistics: ClassVar[type[Stats]] = MarkovStats
+
+    def __post_init__(self: Any) -> None:
+        for name, least in (("order", 1), ("n_tokens", 0), ("length", 0)):
+            try:
+                value = operator.index(getattr(self, name))
+            except TypeError:
+                raise TypeError(f"{name} must be an integer, got {getattr(self, name)!r}") from None
+            if value < least:
+                raise ValueError(f"{name} must be at least {least}, got {value}")
+            object.__setattr__(self, name, value)
+
+    def stats(
+        self: Any, X: Array, y: Array, n_classes: int, weight: Array | None = None
+    ) -> MarkovStats:
+        """Counts of the n-grams of each class; rows of weight 0 are as if absent."""
+        return count_ngrams(X, y, n_classes, weight, self.order, self.n_tokens)
+
+    def _known(self: Any, stats: MarkovStats) -> dict[str, Any]:
+        """Size of the vocabulary, `grams` and `counts` of a resolved prior for these rows."""
+        n_tokens = self.n_tokens or stats.n_tokens
+        if n_tokens == 0:
+            raise ValueError("the vocabulary is empty: every document is empty")
+        check_ngrams(stats, self.order, n_tokens)
+        grams, counts = self.grams, self.counts
+        if grams is None:
+            grams = np.empty((0, self.order), dtype=np.int64)
+            counts = np.empty((len(stats.counts), 0))
+        return {"n_tokens": n_tokens, "grams": grams, "counts": counts}
+
+    def update(self: Any, stats: MarkovStats) -> Any:
+        """Counts added over the union of the n-grams; the rest stays the prior's."""
+        check_ngrams(stats, self.order, self.n_tokens)
+        grams, mine, new = union_of_counts(
+            (self.grams, self.counts), (stats.grams, stats.counts), self.n_tokens
+        )
+        return replace(self, grams=grams, counts=mine + new)
+
+    def prepared(self: Any, stats: MarkovStats | None) -> Any:
+        """With tables for the contexts of `stats`; None: for all contexts there are."""
+        if stats is None:
+            stats = every_ngram(len(self.counts), self.order, self.n_tokens)
+        return self.update(replace(stats, counts=np.zeros_like(stats.counts)))
+
+
+class SuffixFamily(NgramFamily):
+    """Of families whose contexts have all lengths up to order - 1."""
+
+    @cached_property
+    def levels(self: Any) -> list[SuffixLevel]:
+        """Contexts of 0 .. order - 1 tokens."""
+        return SuffixLevel.all(self.grams, self.n_tokens)

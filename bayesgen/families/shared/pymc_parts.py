@@ -3,16 +3,120 @@
 pymc is imported inside the functions: nothing here costs a user who does not sample.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from bayesgen.families.names import CLASS, FEATURE, OBS
-from bayesgen.families.shared.cells import Cells, cells_dim
+from bayesgen.families.names import CATEGORY, CLASS, FEATURE, FEATURE_CATEGORY, OBS
 from bayesgen.numerics.rows import Matrix, has_nan
 from bayesgen.numerics.special import Array
+
+# ------------------------------------------------------------------------------------------------
+# Features with categories of their own: one dim for the cells that exist.
+#
+# NumPy arrays of such parameters are padded, (..., feature, category) with zeros up to the largest
+# number of categories. In a PyMC model and in a DataTree they have one dim ``feature_category`` in
+# place of the two, which lists feature by feature the categories that exist: a summary has no rows
+# for others, and each row has the name of its category. Features that share their categories keep
+# the two dims.
+
+
+class Cells(tuple[str, ...]):
+    """Labels "feature, category" of the cells, as coordinates of ``feature_category``.
+
+    Parameters
+    ----------
+    features : sequence (D,)
+    categories : for each feature a sequence (K_j,)
+
+    Attributes
+    ----------
+    feature, category : array (F,)
+        The labels of each cell on their own.
+    row, column : int array (F,)
+        Where it stands in the two dims.
+
+    Examples
+    --------
+    >>> cells = Cells(["size", "hue"], [["S", "M", "L"], ["red", "blue"]])
+    >>> list(cells)
+    ['size, S', 'size, M', 'size, L', 'hue, red', 'hue, blue']
+    """
+
+    feature: Array
+    category: Array
+    row: Array
+    column: Array
+
+    def __new__(cls, features: Sequence[Any], categories: Sequence[Sequence[Any]]) -> "Cells":
+        """Of all features in their order."""
+        pairs = list(zip(features, categories, strict=True))
+        out = super().__new__(cls, (f"{f}, {k}" for f, own in pairs for k in own))
+        out.feature = _labels([f for f, own in pairs for _ in own])
+        out.category = _labels([k for _, own in pairs for k in own])
+        number = [len(own) for own in categories]
+        out.row = np.repeat(np.arange(len(number)), number)
+        out.column = np.concatenate([np.arange(n) for n in number])
+        return out
+
+    @classmethod
+    def numbered(cls, real: Array, features: Sequence[Any] | None = None) -> "Cells":
+        """Of the true cells of (D, K), with numbers for what has no names."""
+        number = np.asarray(real).sum(axis=-1).tolist()
+        return cls(range(len(number)) if features is None else features, [range(n) for n in number])
+
+
+def _labels(values: list[Any]) -> Array:
+    """Of one type, as a file can hold it."""
+    out = np.asarray(values)
+    return out.astype(str) if out.dtype.kind == "O" else out
+
+
+def category_coords(
+    features: Sequence[Any], categories: Sequence[Sequence[Any]], prefix: str = ""
+) -> dict[str, Any]:
+    """{dim: labels} of the categories: one list of names if all features share it, else `Cells`."""
+    first = list(categories[0]) if categories else []
+    if first and all(list(own) == first for own in categories):
+        return {f"{prefix}{CATEGORY}": first}
+    codes = list(range(max(map(len, categories), default=0)))
+    cells = Cells(features, categories)
+    return {f"{prefix}{CATEGORY}": codes, f"{prefix}{FEATURE_CATEGORY}": cells}
+
+
+def cells_dim(dims: Sequence[str]) -> str | None:
+    """The dim that may stand for the last two of a parameter; None: for no other parameters."""
+    prefix = dims[-1].removesuffix(CATEGORY) if dims else ""
+    if len(dims) < 2 or tuple(dims[-2:]) != (f"{prefix}{FEATURE}", f"{prefix}{CATEGORY}"):
+        return None
+    return f"{prefix}{FEATURE_CATEGORY}"
+
+
+def cells_of(dims: Sequence[str], coords: Mapping[str, Any]) -> Cells | None:
+    """The cells that stand for the last two dims under these coordinates, if they do."""
+    found = coords.get(cells_dim(dims) or "")
+    return found if isinstance(found, Cells) else None
+
+
+def by_cell(
+    dims: tuple[str, ...], value: Array, coords: Mapping[str, Any]
+) -> tuple[tuple[str, ...], Array]:
+    """Dims and values as a tree has them, of a padded array (..., D, K); others as they are."""
+    cells = cells_of(dims, coords)
+    if cells is None:
+        return dims, value
+    return (*dims[:-2], str(cells_dim(dims))), np.asarray(value)[..., cells.row, cells.column]
+
+
+def padded(value: Array, cells: Cells) -> Array:
+    """(..., D, K) with zeros where there is no cell, of (..., F)."""
+    shape = (int(cells.row[-1]) + 1, int(cells.column.max()) + 1)
+    out = np.zeros((*np.shape(value)[:-1], *shape))
+    out[..., cells.row, cells.column] = value
+    return out
 
 
 def prefixed(prefix: str, dims: tuple[str, ...]) -> tuple[str, ...]:
@@ -526,3 +630,320 @@ class _CellProbabilities:
                 return np.log(number).sum() + pt.log(p).sum(axis=-1)
 
         return CellsSimplex()
+
+
+# ------------------------------------------------------------------------------------------------
+# Correlation matrices with the LKJ prior, in coordinates that are free of each other.
+#
+# The canonical partial correlations :math:`r_{ij}`, i > j, of axes i and j given the axes before
+# j, make the Cholesky factor of a correlation matrix row by row:
+#
+# .. math:: L_{ij} = r_{ij} \prod_{k<j} \sqrt{1 - r_{ik}^2}, \qquad
+#           L_{ii} = \prod_{k<i} \sqrt{1 - r_{ik}^2}
+#
+# Any numbers in (-1, 1) do, and under the LKJ prior, :math:`p(\Omega) \propto |\Omega|^{\eta-1}`,
+# they are independent: :math:`(1 + r_{ij})/2 \sim \text{Beta}(b_j, b_j)` with
+# :math:`b_j = \eta + (D - 2 - j)/2`, j from 0. The prior does not depend on the order of the axes.
+#
+# Source: Lewandowski, Kurowicka and Joe (2009), Generating random correlation matrices based on
+# vines and extended onion method, section 2.4.
+
+
+def declare_correlation(
+    name: str, eta: float, dims: tuple[str, ...], axes: tuple[str, ...], *, prefix: str = ""
+) -> Any:
+    """Declare correlation matrices with an LKJ prior in the PyMC model on the stack.
+
+    Parameters
+    ----------
+    name : str
+        Of the matrices, a function of the free variable ``{name}_partial``, (1 + r)/2.
+    eta : float
+    dims : dims that the matrices have one each of
+    axes : their own two
+    prefix : str
+        Stands before both names and the dim ``pair``.
+
+    Returns
+    -------
+    tensor (*dims, D, D)
+    """
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    model = pm.modelcontext(None)
+    shape = tuple(len(model.coords[d]) for d in dims)
+    n_axes = len(model.coords[axes[0]])
+    if n_axes == 1:
+        return pm.Deterministic(f"{prefix}{name}", pt.ones((*shape, 1, 1)), dims=(*dims, *axes))
+    j = np.tril_indices(n_axes, -1)[1]
+    pair, b = f"{prefix}pair", eta + (n_axes - 2 - j) / 2
+    model.add_coords({pair: np.arange(len(j))})
+    half = pm.Beta(f"{prefix}{name}_partial", b, b, dims=(*dims, pair))
+
+    omega = _operations()[0](half)
+    return pm.Deterministic(f"{prefix}{name}", omega, dims=(*dims, *axes))
+
+
+@cache
+def _operations() -> tuple[Any, Any]:
+    """`kernels.correlation` and its gradient as PyTensor operations on (..., D (D - 1)/2).
+
+    The same as a graph of PyTensor's own takes numba a minute to compile.
+    """
+    from pytensor.graph.basic import Apply
+    from pytensor.graph.op import Op
+    from pytensor.graph.replace import _vectorize_node
+    from pytensor.link.numba.dispatch.basic import (
+        numba_njit,
+        register_funcify_default_op_cache_key,
+    )
+    from pytensor.tensor.type import tensor
+
+    from bayesgen.numerics.kernels import sampling
+    from bayesgen.numerics.kernels.compiling import version
+
+    def matrices(half: Any) -> Any:
+        flat = np.ascontiguousarray(half).reshape((-1, half.shape[-1]))
+        out = sampling.correlation(flat)
+        return out.reshape((*half.shape[:-1], *out.shape[1:]))
+
+    def gradient(half: Any, weight: Any) -> Any:
+        flat = np.ascontiguousarray(half).reshape((-1, half.shape[-1]))
+        each = np.ascontiguousarray(weight).reshape((-1, *weight.shape[-2:]))
+        return sampling.correlation_gradient(flat, each).reshape(half.shape)
+
+    class CorrelationGradient(Op):
+        __props__ = ()
+
+        def make_node(self, *inputs: Any) -> Any:
+            return Apply(self, list(inputs), [inputs[0].type()])
+
+        def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
+            outputs[0][0] = gradient(*inputs)
+
+    class Correlation(Op):
+        __props__ = ()
+
+        def make_node(self, *inputs: Any) -> Any:
+            lead = inputs[0].type.shape[:-1]
+            return Apply(self, list(inputs), [tensor(dtype="float64", shape=(*lead, None, None))])
+
+        def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
+            outputs[0][0] = matrices(*inputs)
+
+        def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> list[Any]:
+            return [CorrelationGradient()(*inputs, *cotangents)]
+
+    @_vectorize_node.register(Correlation)
+    def vectorized(op: Any, node: Any, *inputs: Any) -> Any:
+        return op.make_node(*inputs)
+
+    @register_funcify_default_op_cache_key(Correlation)
+    def correlation(op: Any, **kwargs: Any) -> Any:
+        return numba_njit(matrices), version()
+
+    @register_funcify_default_op_cache_key(CorrelationGradient)
+    def correlation_gradient(op: Any, **kwargs: Any) -> Any:
+        return numba_njit(gradient), version()
+
+    return Correlation(), CorrelationGradient()
+
+
+# ------------------------------------------------------------------------------------------------
+# How far classes stand apart in log-odds: what bits and categories that pool them share.
+#
+# The n deviations of a column are a Normal vector z that its radius stretches,
+#
+# .. math:: \delta = \tau z s(\omega u), \qquad s(x) = e^{\text{asinh}\, x}, \qquad
+#           u = (|z|^2 - n) / \sqrt{2n}
+#
+# The rows determine delta, and z through tau and omega alone: where they say much z, tau and omega
+# lie on a narrow bent ridge, where they say little delta, tau and omega on another. Sampled is
+#
+# .. math:: v = \tau^a z s(a \omega u)
+#
+# z for a = 0 and delta for a = 1, with a for each column from what its rows are worth beside the
+# prior. Its density is that of z, over
+# :math:`\tau^{an} s^n (1 + 2 k |z|^2 / \sqrt{1 + x^2})`, where :math:`x = a\omega u` and
+# :math:`k = a \omega / \sqrt{2n}`.
+#
+# Source: Papaspiliopoulos, Roberts and Sköld (2007), A general framework for the parametrization
+# of hierarchical models (partial centring).
+
+SPREAD = 0.5  # median of tau, in log-odds
+
+
+def declare_inequality(prefix: str, given: Any) -> Any:
+    """How unequal columns are in the spread of their classes: half-Normal with 0.5 by default."""
+    import pymc as pm
+
+    name = f"{prefix}inequality"
+    return variable(name, given, (), lambda name, _: pm.HalfNormal(name, 0.5))
+
+
+def declare_spread(prefix: str, given: Any) -> Any:
+    """Spread ``tau`` of the classes about the base log-odds: log-Normal about 0.5 by default."""
+    import pymc as pm
+
+    name = f"{prefix}tau"
+    return variable(name, given, (), lambda name, _: pm.LogNormal(name, np.log(SPREAD), 1.0))
+
+
+def known_share(share: Any) -> Any:
+    """Information on the difference of a cell to the other classes, beside that of the prior.
+
+    Parameters
+    ----------
+    share : tensor (class, ...)
+        I_c / (sum_c I_c + 1 / SPREAD^2), I_c the information of the rows of a class.
+
+    Returns
+    -------
+    tensor (class, ...)
+        1 where the two are equal.
+    """
+    import pytensor.tensor as pt
+
+    total = share.sum(axis=0)
+    return share * (total - share) / pt.maximum(total * (1 - total), 1e-9)
+
+
+def class_axes(share: Array) -> Array:
+    """(C, C, D) orthonormal: contrasts of the classes about which the rows say as much as they can.
+
+    A Normal vector is as Normal in these axes: the prior does not depend on them.
+
+    Parameters
+    ----------
+    share : (C, D), as in `known_share`
+    """
+    w = np.asarray(share, dtype=np.float64).T
+    information = w[:, :, None] * np.eye(w.shape[1]) - w[:, :, None] * w[:, None, :]
+    return np.ascontiguousarray(np.moveaxis(np.linalg.eigh(information)[1], 0, 2))
+
+
+def declare_deviations(
+    prefix: str,
+    tau: Any,
+    omega: Any,
+    centring: Any,
+    number: Any,
+    column: Any,
+    by_column: Callable[[Any], Any],
+    shape: tuple[int, int],
+    cell_dim: str,
+) -> Any:
+    """Deviations of the classes about the base log-odds, by the free variable ``deviation_raw``.
+
+    Parameters
+    ----------
+    centring : tensor (feature,)
+        a, from 0 to 1.
+    number : (feature,)
+        n, the numbers of cells that make a column, in all classes.
+    column : int (cell,)
+        Of which column a cell is.
+    by_column : sums (class, cell) to (feature,)
+    shape : numbers of classes and of cells
+    cell_dim : str
+        Dim of the cells, beside ``class_axis``.
+
+    Returns
+    -------
+    tensor (class, cell)
+    """
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    unit = 1 / np.sqrt(2.0 * np.asarray(number))
+    count = pt.as_tensor(np.asarray(number, dtype=np.float64))
+
+    def stretched(z: Any, scale: Any, bend: Any, size: Any) -> Any:
+        excess = bend * (by_column(pt.sqr(z)) - count)
+        return z * scale * _stretch(excess)[column]
+
+    def draw(scale: Any, bend: Any, size: Any) -> Any:
+        return stretched(pm.Normal.dist(0.0, 1.0, size=scale.shape), scale, bend, size)
+
+    def log_p(value: Any, scale: Any, bend: Any) -> Any:
+        y = _operation()(by_column(pt.sqr(value / scale)), bend, count)
+        excess = bend * (y - count)
+        root = pt.sqrt(1 + pt.sqr(excess))
+        out = -y / 2 - count * pt.log(excess + root) - pt.log1p(2 * bend * y / root)
+        return out.sum() - (pt.log(scale) + np.log(2 * np.pi) / 2).sum()
+
+    bend = centring * omega * unit
+    scale = pt.exp(centring * pt.log(tau))
+    cells = pt.ones((shape[0], 1)) * scale[column]
+    pm.modelcontext(None).add_coords({f"{prefix}class_axis": np.arange(shape[0])})
+    raw = pm.CustomDist(
+        f"{prefix}deviation_raw",
+        cells,
+        bend,
+        dist=draw,
+        logp=log_p,
+        support_point=lambda rv, size, *inputs: pt.zeros_like(rv),
+        signature="(c,f),(d)->(c,f)",
+        class_name="StretchedNormal",
+        shape=shape,
+        dims=(f"{prefix}class_axis", cell_dim),
+    )
+    y = _operation()(by_column(pt.sqr(raw / cells)), bend, count)
+    ratio = _stretch(omega * unit * (y - count)) / _stretch(bend * (y - count))
+    return raw * (tau / scale * ratio)[column]
+
+
+def _stretch(excess: Any) -> Any:
+    """exp(asinh(excess)) > 0: grows and falls like a line, so that NUTS meets no cliff."""
+    import pytensor.tensor as pt
+
+    return excess + pt.sqrt(1 + pt.sqr(excess))
+
+
+@cache
+def _operation() -> Any:
+    """`kernels.stretched.squared_radius` as a PyTensor operation on (..., feature)."""
+    import pytensor.tensor as pt
+    from pytensor.gradient import disconnected_type
+    from pytensor.graph.basic import Apply
+    from pytensor.graph.op import Op
+    from pytensor.graph.replace import _vectorize_node
+    from pytensor.link.numba.dispatch.basic import register_funcify_default_op_cache_key
+    from pytensor.tensor.type import tensor
+
+    from bayesgen.numerics.kernels.compiling import version
+    from bayesgen.numerics.kernels.sampling import squared_radius
+
+    class SquaredRadius(Op):
+        __props__ = ()
+
+        def make_node(self, *inputs: Any) -> Any:
+            shape = max((i.type.shape for i in inputs), key=len)
+            return Apply(self, list(inputs), [tensor(dtype="float64", shape=shape)])
+
+        def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
+            every = np.broadcast_arrays(*inputs)
+            flat = squared_radius(*(np.ravel(a) for a in every))
+            outputs[0][0] = flat.reshape(every[0].shape)
+
+        def connection_pattern(self, node: Any) -> list[list[bool]]:
+            return [[True], [True], [False]]
+
+        def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> list[Any]:
+            (_, bend, size), y, g = inputs, outputs[0], cotangents[0]
+            excess = bend * (y - size)
+            root = pt.sqrt(1 + pt.sqr(excess))
+            slope = root + 2 * bend * y
+            by_square = root / (pt.sqr(excess + root) * slope)
+            return [g * by_square, -2 * g * y * (y - size) / slope, disconnected_type()]
+
+    @_vectorize_node.register(SquaredRadius)
+    def vectorized(op: Any, node: Any, *inputs: Any) -> Any:
+        return op.make_node(*inputs)
+
+    @register_funcify_default_op_cache_key(SquaredRadius)
+    def radius(op: Any, **kwargs: Any) -> Any:
+        return squared_radius, version()
+
+    return SquaredRadius()

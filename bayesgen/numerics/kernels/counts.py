@@ -5,13 +5,13 @@ X is dense, of any dtype, order and strides, with counts >= 0; NaN is a missing 
 
 import numpy as np
 
-from bayesgen.numerics.kernels.compiling import COLUMNS, as_data, compiled
-from bayesgen.numerics.kernels.gamma import (
+from bayesgen.numerics.kernels.arithmetic import (
     LOG_FACTORIAL,
     largest_count,
     log_factorial,
     log_negative_binomial,
 )
+from bayesgen.numerics.kernels.compiling import COLUMNS, as_data, compiled
 from bayesgen.numerics.kernels.threads import over_blocks
 
 Array = np.ndarray

@@ -7,7 +7,8 @@ import pytest
 from scipy.special import gammaln, logsumexp
 from scipy.stats import dirichlet
 
-from bayesgen.families.conjugate.dirichlet_forest import DirichletForest, pymc_forests
+from bayesgen.families.conjugate import dirichlet_forest
+from bayesgen.families.conjugate.dirichlet_forest import DirichletForest
 from bayesgen.numerics import kernels
 from tests.families.conjugate.forests import counts_of, edges_and_roots, rooted_forests
 from tests.graphs import PYTHON, pm
@@ -225,10 +226,10 @@ def test_the_mixture_in_pymc_has_the_evidence_of_the_average():
     """The mean of the likelihood under the prior of the tables is the evidence: 3 columns."""
     levels, X = (2, 3, 2), rows(5, (2, 3, 2))
     prior, stats, _ = posterior(X, levels)
-    forests = pymc_forests.rooted_forests(3)
+    forests = dirichlet_forest.rooted_forests(3)
     assert sorted(map(tuple, forests)) == sorted(rooted_forests(3))
     with pm.Model() as model:
-        pymc_forests.declare(prior, stats.pairs, [forests])
+        dirichlet_forest.declare(prior, stats.pairs, [forests])
     potential = pm.draw(model["x"], draws=4000, random_seed=1, mode=PYTHON)
     ratio = np.exp(potential - prior.log_evidence(stats))
     assert abs(ratio.mean() - 1) < 5 * ratio.std() / np.sqrt(4000)
@@ -240,7 +241,7 @@ def test_given_forests_in_pymc_have_the_likelihood_of_their_tables():
     prior, stats, fitted = posterior(X, levels)
     parents = np.array([-1, 0, 1])
     with pm.Model() as model:
-        pymc_forests.declare(prior, stats.pairs, [parents[None]])
+        dirichlet_forest.declare(prior, stats.pairs, [parents[None]])
     names = ["tables_0_0", "tables_0_1_0", "tables_0_2_1"]
     assert sorted(v.name for v in model.free_RVs) == sorted(names)
     draws = pm.draw([model["x"], *(model[n] for n in names)], draws=3, random_seed=2, mode=PYTHON)
@@ -263,10 +264,10 @@ def test_nuts_on_the_mixture_over_all_forests_of_four_columns_has_its_predictive
 
     levels, X = (2, 2, 2, 2), rows(12, (2, 2, 2, 2), seed=3)
     prior, stats, fitted = posterior(X, levels)
-    forests = pymc_forests.rooted_forests(4)
+    forests = dirichlet_forest.rooted_forests(4)
     assert len(forests) == 125
     with pm.Model() as model:
-        pymc_forests.declare(prior, stats.pairs, [forests])
+        dirichlet_forest.declare(prior, stats.pairs, [forests])
     compiled = nutpie.compile_pymc_model(model)
     draws = nutpie.sample(compiled, draws=1000, tune=500, chains=4, seed=5, progress_bar=False)
     found = {name: v.values for name, v in draws["posterior"].to_dataset().items()}

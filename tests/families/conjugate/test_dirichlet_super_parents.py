@@ -8,8 +8,7 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import dirichlet
 
 from bayesgen.families.conjugate.dirichlet_forest import DirichletForest
-from bayesgen.families.conjugate.dirichlet_super_parents import DirichletSuperParents
-from bayesgen.families.conjugate.dirichlet_super_parents.structures import declare
+from bayesgen.families.conjugate.dirichlet_super_parents import DirichletSuperParents, declare
 from bayesgen.families.names import CLASS
 from bayesgen.numerics import kernels
 from tests.graphs import PYTHON, pm

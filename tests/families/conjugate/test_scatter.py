@@ -6,11 +6,8 @@ import numpy as np
 import pytest
 import threadpoolctl
 
-from bayesgen.families.conjugate.normal_inverse_wishart import scatter
-from bayesgen.families.conjugate.normal_inverse_wishart.scatter import (
-    MissingCellError,
-    ScatterStats,
-)
+from bayesgen.families.conjugate import normal_inverse_wishart
+from bayesgen.families.conjugate.normal_inverse_wishart import MissingCellError, ScatterStats
 from bayesgen.numerics import kernels
 from bayesgen.numerics.kernels import blas
 
@@ -52,9 +49,9 @@ def both_ways(request, monkeypatch):
     if request.param != "one thread":
         monkeypatch.setattr(kernels, "COMPILE_FROM", 0)
         monkeypatch.setattr("bayesgen.numerics.kernels.threads.n_threads", lambda: 3)
-        monkeypatch.setattr(scatter, "_CELLS", 35)
-        monkeypatch.setattr(scatter, "_ROWS", 7)
-        monkeypatch.setattr(scatter, "_ROWS_A_CLASS", 1)
+        monkeypatch.setattr(normal_inverse_wishart, "_CELLS", 35)
+        monkeypatch.setattr(normal_inverse_wishart, "_ROWS", 7)
+        monkeypatch.setattr(normal_inverse_wishart, "_ROWS_A_CLASS", 1)
 
 
 def rows(n=200, d=5, n_classes=4):

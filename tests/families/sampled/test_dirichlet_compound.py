@@ -10,8 +10,8 @@ from scipy import sparse, stats
 import bayesgen as bg
 from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.sampled.dirichlet_compound import DirichletCompound
-from bayesgen.families.shared.simplex import counted_simplex
-from bayesgen.inference import diagnostics
+from bayesgen.families.shared.documents import counted_simplex
+from bayesgen.inference import nuts
 from bayesgen.posterior.model import ClassModel
 from tests.graphs import PYTHON
 
@@ -177,7 +177,7 @@ def test_nuts_finds_the_bursts_and_beats_the_multinomial():
     clf = bg.DirichletCompoundMultinomialNB(draws=1000, tune=500, chains=4, random_state=1)
     clf.fit(sparse.csr_matrix(X[:n]), labels, progressbar=False)
     posterior = clf.posterior_["posterior"].to_dataset()
-    found = diagnostics.diagnose(posterior, clf.posterior_["sample_stats"].to_dataset())
+    found = nuts.diagnose(posterior, clf.posterior_["sample_stats"].to_dataset())
     assert found.divergences == 0
     assert found.r_hat < 1.02
     inside = []

@@ -14,8 +14,9 @@ import bayesgen as bg
 from bayesgen.encoding.reader import Reader
 from bayesgen.estimators.sampled import mixture
 from bayesgen.estimators.sampled.classifier import SampledClassifier
-from bayesgen.families.sampled.gaussian_mixture import GaussianMixture, clusters
-from bayesgen.inference.diagnostics import Diagnosis, diagnose
+from bayesgen.families.sampled import gaussian_mixture
+from bayesgen.families.sampled.gaussian_mixture import GaussianMixture
+from bayesgen.inference.nuts import Diagnosis, diagnose
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import ClassModel
@@ -42,7 +43,7 @@ TRUTH = {
 def test_clusters_of_rounded_rows_are_found_without_a_warning():
     # starts drawn from equal rows leave a cluster empty, of which SciPy warns
     x = np.repeat([[0.0, 0.0], [1.0, 0.0], [5.0, 5.0]], [20, 1, 9], axis=0)
-    centres, label = clusters._clusters(x, 2)
+    centres, label = gaussian_mixture._clusters(x, 2)
     np.testing.assert_allclose(np.sort(centres[:, 1]), [0.0, 5.0])
     assert sorted(np.bincount(label)) == [9, 21]
 

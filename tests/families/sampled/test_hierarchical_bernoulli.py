@@ -12,7 +12,7 @@ from scipy.special import expit, logit
 
 import bayesgen as bg
 from bayesgen.families.sampled.hierarchical_bernoulli import HierarchicalBernoulli
-from bayesgen.inference.diagnostics import diagnose
+from bayesgen.inference.nuts import diagnose
 from bayesgen.posterior.model import ClassModel
 from tests.graphs import PYTHON, slope_error
 
@@ -196,7 +196,7 @@ def test_parameters_are_recovered(few_rows):
 
 
 # 1 row of 1458: the warning is right, and the row does not matter here
-@pytest.mark.filterwarnings("ignore::bayesgen.posterior.monte_carlo.MonteCarloWarning")
+@pytest.mark.filterwarnings("ignore::bayesgen.posterior.drawn.MonteCarloWarning")
 @pytest.mark.slow
 def test_few_rows_are_better_used_than_by_beta_priors(few_rows):
     clf, X, y, *_ = few_rows

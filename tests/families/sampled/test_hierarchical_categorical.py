@@ -10,7 +10,7 @@ from scipy.special import softmax
 
 import bayesgen as bg
 from bayesgen.families.sampled.hierarchical_categorical import HierarchicalCategorical
-from bayesgen.inference.diagnostics import diagnose
+from bayesgen.inference.nuts import diagnose
 from bayesgen.posterior.model import ClassModel
 from tests.families.sampled.test_hierarchical_bernoulli import stretched
 from tests.graphs import PYTHON
@@ -191,7 +191,7 @@ def test_parameters_are_recovered(rare):
 
 
 # 1 row of 1450: the warning is right, and the row does not matter here
-@pytest.mark.filterwarnings("ignore::bayesgen.posterior.monte_carlo.MonteCarloWarning")
+@pytest.mark.filterwarnings("ignore::bayesgen.posterior.drawn.MonteCarloWarning")
 @pytest.mark.slow
 def test_rare_categories_are_better_used_than_by_dirichlet_priors(rare):
     clf, X, y, _, _, names = rare

@@ -9,11 +9,11 @@ from scipy import stats
 
 import bayesgen as bg
 from bayesgen.families.sampled.lkj_normal import LKJNormal
-from bayesgen.families.shared.correlations import declare_correlation
-from bayesgen.inference.diagnostics import diagnose
-from bayesgen.numerics.kernels import correlation as kernels
+from bayesgen.families.shared.pymc_parts import declare_correlation
+from bayesgen.inference.nuts import diagnose
+from bayesgen.numerics.kernels import sampling
+from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.model import ClassModel
-from bayesgen.posterior.monte_carlo import MonteCarloWarning
 from tests.graphs import PYTHON
 
 with warnings.catch_warnings():
@@ -42,7 +42,7 @@ def drawn_theta(shared: bool, n: int = 3) -> dict[str, np.ndarray]:
 def test_matrices_are_those_of_the_partial_correlations():
     rng = np.random.default_rng(1)
     half = rng.random((4, 6))
-    omega = kernels.correlation(half)
+    omega = sampling.correlation(half)
     np.testing.assert_allclose(np.diagonal(omega, axis1=1, axis2=2), 1.0, rtol=1e-12)
     assert np.linalg.eigvalsh(omega).min() > 0
     P = np.linalg.inv(omega[0, :3, :3])  # r_21 given axis 0 is the third of the list
@@ -53,11 +53,11 @@ def test_matrices_are_those_of_the_partial_correlations():
 def test_their_gradient_is_that_of_finite_differences():
     rng, h = np.random.default_rng(2), 1e-6
     half, weight = rng.random((2, 6)), rng.normal(size=(2, 4, 4))
-    found = kernels.correlation_gradient(half, weight)
+    found = sampling.correlation_gradient(half, weight)
     for cell in np.ndindex(half.shape):
         step = np.zeros(half.shape)
         step[cell] = h
-        up, down = (weight * kernels.correlation(half + s * step) for s in (1, -1))
+        up, down = (weight * sampling.correlation(half + s * step) for s in (1, -1))
         assert found[cell] == pytest.approx((up - down).sum() / (2 * h), rel=1e-5, abs=1e-6)
 
 
@@ -71,7 +71,7 @@ def test_the_prior_is_lkj(eta):
     low = np.tril_indices(n, -1)
 
     def factor(half: np.ndarray) -> np.ndarray:
-        return np.linalg.cholesky(kernels.correlation(half[None])[0])
+        return np.linalg.cholesky(sampling.correlation(half[None])[0])
 
     for half in points:
         found = log_p({"omega_partial_logodds__": np.log(half) - np.log1p(-half)})

@@ -12,9 +12,8 @@ from scipy.special import gammaln, log_softmax, logsumexp, softmax
 
 import bayesgen as bg
 from bayesgen.families.names import CLASS, FEATURE
-from bayesgen.families.sampled.logistic_normal.factor_mode import _Documents
-from bayesgen.families.sampled.logistic_normal.family import FACTOR, LogisticNormal
-from bayesgen.inference import diagnostics
+from bayesgen.families.sampled.logistic_normal import FACTOR, LogisticNormal, _Documents
+from bayesgen.inference import nuts
 from bayesgen.posterior.model import ClassModel
 from tests.graphs import PYTHON, slope_error
 
@@ -297,7 +296,7 @@ def test_nuts_finds_the_loadings_and_beats_the_multinomial():
     clf = bg.LogisticNormalNB(draws=1000, tune=1000, chains=2, random_state=1)
     clf.fit(sparse.csr_matrix(rows[:n]), y[:n], progressbar=False)
     posterior = clf.posterior_["posterior"].to_dataset()
-    found = diagnostics.diagnose(posterior, clf.posterior_["sample_stats"].to_dataset())
+    found = nuts.diagnose(posterior, clf.posterior_["sample_stats"].to_dataset())
     assert found.divergences == 0
     assert found.r_hat < 1.02
     direction = clf.prior_.family.direction

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression as Penalised
 
 import bayesgen as bg
 from bayesgen.families.sampled.logistic_regression import LogisticRegression
-from bayesgen.inference.diagnostics import diagnose
+from bayesgen.inference.nuts import diagnose
 from bayesgen.posterior.model import ClassModel
 from tests.graphs import PYTHON
 

@@ -12,8 +12,8 @@ from scipy import sparse, stats
 import bayesgen as bg
 from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.sampled.negative_binomial import NegativeBinomial
-from bayesgen.families.shared.rising import log_product
-from bayesgen.inference import diagnostics
+from bayesgen.families.shared.documents import log_product
+from bayesgen.inference import nuts
 from bayesgen.posterior.model import ClassModel
 from tests.graphs import PYTHON
 
@@ -292,7 +292,7 @@ def test_nuts_finds_rates_and_bursts_and_beats_poisson():
     clf = bg.NegativeBinomialNB(exposure=0, draws=1000, tune=500, chains=4, random_state=1)
     clf.fit(gap[train], labels[train], progressbar=False)
     posterior = clf.posterior_["posterior"].to_dataset()
-    found = diagnostics.diagnose(posterior, clf.posterior_["sample_stats"].to_dataset())
+    found = nuts.diagnose(posterior, clf.posterior_["sample_stats"].to_dataset())
     assert found.divergences == 0
     assert found.r_hat < 1.02
     inside = []

@@ -6,7 +6,7 @@ from scipy import stats
 
 import bayesgen as bg
 from bayesgen.families.sampled.student_t import StudentT
-from bayesgen.inference.diagnostics import diagnose
+from bayesgen.inference.nuts import diagnose
 
 NAN = np.nan
 

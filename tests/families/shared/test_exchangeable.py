@@ -6,7 +6,7 @@ from scipy import sparse
 from scipy.special import digamma, polygamma
 
 from bayesgen.families import BetaBernoulli, DirichletMultinomial
-from bayesgen.families.shared.exchangeable import first_of_equals, sum_of_log_betas
+from bayesgen.families.shared.codes import first_of_equals, sum_of_log_betas
 
 N = 4000
 

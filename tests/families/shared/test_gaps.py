@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bayesgen.families.shared.gaps import draw_missing
+from bayesgen.families.shared.gaussian import draw_missing
 
 
 def test_missing_cells_are_drawn_from_their_conditional_normal():

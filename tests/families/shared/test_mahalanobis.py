@@ -6,8 +6,8 @@ from scipy.linalg import solve_triangular
 from scipy.stats import multivariate_normal
 
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
-from bayesgen.families.shared import mahalanobis
-from bayesgen.families.shared.mahalanobis import (
+from bayesgen.families.shared import gaussian
+from bayesgen.families.shared.gaussian import (
     common_patterns,
     inverse_of_lower,
     observed_distances,
@@ -26,8 +26,8 @@ def both_ways(request, monkeypatch):
     if request.param != "one thread":
         monkeypatch.setattr(kernels, "COMPILE_FROM", 0)
         monkeypatch.setattr("bayesgen.numerics.kernels.threads.n_threads", lambda: 3)
-        monkeypatch.setattr(mahalanobis, "_NUMBERS", 640)
-        monkeypatch.setattr(mahalanobis, "_DRAWS", 4)
+        monkeypatch.setattr(gaussian, "_NUMBERS", 640)
+        monkeypatch.setattr(gaussian, "_DRAWS", 4)
         monkeypatch.setattr("bayesgen.numerics.rows.BLOCK_CELLS", 60)
 
 

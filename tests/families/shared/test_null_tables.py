@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.stats import hypergeom
 
-from bayesgen.families.shared.null_tables import deal
+from bayesgen.families.shared.codes import deal
 
 COUNTS = np.array([[[3, 0, 4, 1], [2, 2, 2, 2]], [[5, 1, 0, 0], [1, 4, 0, 1]], [[0, 2, 1, 1]] * 2])
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayesgen.families.shared.simplex import counted_simplex
+from bayesgen.families.shared.documents import counted_simplex
 from tests.graphs import PYTHON
 
 pt = pytest.importorskip("pytensor.tensor")

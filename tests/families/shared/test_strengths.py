@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayesgen.families.shared.strengths import START, search, value
+from bayesgen.families.shared.forests import START, search, value
 
 
 @pytest.mark.parametrize("peak", [(6, 0), (-4, -5), (18, 5), (3, -4), (11, 2), (-30, 50)])

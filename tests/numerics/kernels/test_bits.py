@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import bayesgen as bg
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
-from bayesgen.families.shared.bits import Thresholded, first_invalid_bit
+from bayesgen.families.shared.codes import Thresholded, first_invalid_bit
 from bayesgen.numerics import kernels
-from bayesgen.numerics.kernels import bits, threads
+from bayesgen.numerics.kernels import codes, threads
 from tests.selection import rest_is_slow
 
 N_CLASSES = 4
@@ -66,7 +66,7 @@ def test_counts_by_class(form, weighted):
     X, y, w = rows()
     X = every_form(X)[form]
     weight = w if weighted else None
-    ones, missing = bits.ones_and_missing(X, y, N_CLASSES, weight, 0.0)
+    ones, missing = codes.ones_and_missing(X, y, N_CLASSES, weight, 0.0)
     each = w if weighted else np.ones(len(y))
     for c, j in product(range(N_CLASSES), (0, 4, 8)):
         assert ones[c, j] == pytest.approx(counted(X, y, each, c, j, lambda v: v > 0), rel=1e-12)
@@ -82,7 +82,7 @@ def test_sums_of_log_masses(form):
     X = every_form(X)[form]
     p = np.random.default_rng(1).beta(0.2, 0.2, size=(3, X.shape[1]))
     on, off = np.log(p), np.log1p(-p)
-    out = bits.log_masses(X, on, off, 0.5)
+    out = codes.log_masses(X, on, off, 0.5)
     expected = [
         [
             sum(on[c, j] if v == 1 else off[c, j] for j, v in enumerate(x) if v == v)
@@ -96,11 +96,11 @@ def test_sums_of_log_masses(form):
 @pytest.mark.parametrize("n", [1, 3, 4, 5])
 def test_few_rows(n):
     X, y, _ = rows(n, missing=0.0)
-    ones, missing = bits.ones_and_missing(X, y, N_CLASSES, None, 0.0)
+    ones, missing = codes.ones_and_missing(X, y, N_CLASSES, None, 0.0)
     assert_array_equal(ones, np.eye(N_CLASSES)[y].T @ X)
     assert not missing.any()
     table = np.arange(2.0 * X.shape[1]).reshape(2, -1)
-    assert_allclose(bits.log_masses(X, table, -table, 0.0), (2 * X - 1) @ table.T, rtol=1e-12)
+    assert_allclose(codes.log_masses(X, table, -table, 0.0), (2 * X - 1) @ table.T, rtol=1e-12)
 
 
 def test_an_impossible_bit_is_impossible_and_an_impossible_zero_too():
@@ -108,7 +108,7 @@ def test_an_impossible_bit_is_impossible_and_an_impossible_zero_too():
     with np.errstate(divide="ignore"):
         on, off = np.log([[0.0, 1.0]]), np.log1p([[-0.0, -1.0]])
     expected = [[-np.inf], [0.0], [-np.inf], [0.0], [-np.inf]]
-    assert_array_equal(bits.log_masses(X, on, off, 0.0), expected)
+    assert_array_equal(codes.log_masses(X, on, off, 0.0), expected)
 
 
 @pytest.mark.parametrize(
@@ -125,8 +125,8 @@ def test_a_threshold_compares_as_numpy_does(dtype, threshold):
     with np.errstate(over="ignore"):
         expected = Thresholded(X, threshold)[:]
     with np.errstate(over="ignore"):
-        ones, _ = bits.ones_and_missing(X, np.arange(len(X)), len(X), None, threshold)
-        out = bits.log_masses(X, np.array([[2.0]]), np.array([[3.0]]), threshold)
+        ones, _ = codes.ones_and_missing(X, np.arange(len(X)), len(X), None, threshold)
+        out = codes.log_masses(X, np.array([[2.0]]), np.array([[3.0]]), threshold)
     assert_array_equal(ones, expected)
     assert_array_equal(out, 3 - expected.astype(float))
 
@@ -134,19 +134,19 @@ def test_a_threshold_compares_as_numpy_does(dtype, threshold):
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "u1"])
 def test_the_first_invalid_cell_is_named(dtype):
     X = np.nan_to_num(rows(700, 600)[0]).astype(dtype)
-    assert bits.first_invalid(X) is None
+    assert codes.first_invalid(X) is None
     X[650, 7] = X[650, 9] = X[699, 0] = 3
-    assert bits.first_invalid(X) == first_invalid_bit(X) == (650, 7)
+    assert codes.first_invalid(X) == first_invalid_bit(X) == (650, 7)
 
 
 @pytest.mark.parametrize("row", [0, 3, 698, 699])
 def test_infinity_is_refused_where_it_stands(row):
     X, y, _ = rows(700, 600)
     X[row, 7] = -np.inf
-    with pytest.raises(bits.InfiniteCellError, match=f"infinity: row {row}, column 7"):
-        bits.ones_and_missing(X, y, N_CLASSES, None, 0.0)
-    with pytest.raises(bits.InfiniteCellError, match=f"infinity: row {row}, column 7"):
-        bits.log_masses(X, X[:2], X[:2], 0.0)
+    with pytest.raises(codes.InfiniteCellError, match=f"infinity: row {row}, column 7"):
+        codes.ones_and_missing(X, y, N_CLASSES, None, 0.0)
+    with pytest.raises(codes.InfiniteCellError, match=f"infinity: row {row}, column 7"):
+        codes.log_masses(X, X[:2], X[:2], 0.0)
 
 
 def test_threads_do_not_change_a_bit(monkeypatch):
@@ -156,7 +156,10 @@ def test_threads_do_not_change_a_bit(monkeypatch):
     for n in (1, 2, 5):
         monkeypatch.setattr(threads, "n_threads", lambda n=n: n)
         found.append(
-            [*bits.ones_and_missing(X, y, N_CLASSES, w, 0.0), bits.log_masses(X, table, -table, 0)]
+            [
+                *codes.ones_and_missing(X, y, N_CLASSES, w, 0.0),
+                codes.log_masses(X, table, -table, 0),
+            ]
         )
     for other in found[1:]:
         for a, b in zip(found[0], other, strict=True):

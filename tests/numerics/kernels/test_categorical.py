@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import bayesgen as bg
-from bayesgen.encoding import codes
+from bayesgen.encoding import categories
 from bayesgen.families.conjugate.dirichlet_categorical import DirichletCategorical
-from bayesgen.families.shared.category_codes import Recoded
+from bayesgen.families.shared.codes import Recoded
 from bayesgen.numerics import kernels
 
 N, D, C = 600, 6, 4  # the last class has no rows
@@ -119,9 +119,9 @@ def test_sums_are_those_of_numpy(rows, monkeypatch):
 def test_codes_that_occur():
     """Small arrays are not looked at; infinity, fractions and large numbers are no codes."""
     X, _ = some_codes(np.random.default_rng(0))
-    assert codes.occurring(X) is None
-    assert codes.occurring(None) is None
-    assert not codes.may_stand(X)
+    assert categories.occurring(X) is None
+    assert categories.occurring(None) is None
+    assert not categories.may_stand(X)
 
 
 @pytest.mark.parametrize("value", [np.inf, -1.0, 0.5, 1024.0, 1e300])
@@ -129,11 +129,11 @@ def test_numbers_that_are_no_codes_are_left_to_the_columns(value, monkeypatch):
     compiled(monkeypatch)
     X = some_codes(np.random.default_rng(0))[0].astype(np.float64)
     X[3, 3] = np.nan
-    found = codes.occurring(X)
+    found = categories.occurring(X)
     assert [column.tolist() for column in found] == [list(range(k)) for k in SIZES]
     X[7, 1] = value
-    assert codes.occurring(X) is None
-    assert codes.may_stand(X) == np.isfinite(value)
+    assert categories.occurring(X) is None
+    assert categories.may_stand(X) == np.isfinite(value)
 
 
 @pytest.mark.parametrize("unseen", ["prior", "ignore", "raise"])

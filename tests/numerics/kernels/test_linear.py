@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import bayesgen as bg
-from bayesgen.families.shared import mahalanobis
+from bayesgen.families.shared import gaussian
 from bayesgen.numerics import kernels
 from bayesgen.numerics.kernels.compiling import as_rows
 from bayesgen.numerics.kernels.linear import add_scores
@@ -34,7 +34,7 @@ def test_both_forms_agree(dtype, order, monkeypatch):
     found = []
     for compile_from in (0, 1 << 60):
         monkeypatch.setattr(kernels, "COMPILE_FROM", compile_from)
-        found.append(mahalanobis.linear_scores(X, slice(None), columns, centre, w, level))
+        found.append(gaussian.linear_scores(X, slice(None), columns, centre, w, level))
     assert found[0].shape == (3, 60, 2)
     np.testing.assert_allclose(found[0], found[1], rtol=1e-13)
     np.testing.assert_allclose(

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import nbinom
 
-from bayesgen.families.shared.category_codes import look_up
+from bayesgen.families.shared.codes import look_up
 from bayesgen.numerics import kernels
-from bayesgen.numerics.kernels import bits, counts, linear, student
+from bayesgen.numerics.kernels import codes, counts, gaussian, linear
 from bayesgen.numerics.kernels.compiling import as_data, as_rows
 
 D = 300_000
@@ -18,7 +18,7 @@ TERM = math.log(0.3)
 def _student():
     out, one, zero = np.empty((1, 1)), as_data(np.ones((1, D))), as_data(np.zeros((1, D)))
     columns, norm = as_data(np.arange(D, dtype=np.uint64)), as_data(np.full((1, D), 0.7))
-    student.product_t(one, columns, zero[0], zero, one, norm, one, out)
+    gaussian.product_t(one, columns, zero[0], zero, one, norm, one, out)
     return out, 0.7 - math.log(2)
 
 
@@ -39,7 +39,7 @@ SUMS = {
     "scores": _scores,
     "counts": _counts,
     "bits": lambda: (
-        bits.log_masses(np.ones((1, D)), np.full((1, D), TERM), np.zeros((1, D)), 0.5),
+        codes.log_masses(np.ones((1, D)), np.full((1, D), TERM), np.zeros((1, D)), 0.5),
         TERM,
     ),
 }

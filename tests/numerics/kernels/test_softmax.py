@@ -7,9 +7,9 @@ import pytest
 import bayesgen as bg
 from bayesgen.numerics import kernels
 from bayesgen.numerics import special as numerics
-from bayesgen.numerics.kernels import logarithm
-from bayesgen.numerics.kernels.softmax import log_softmax, softmax_of_draws
-from bayesgen.predict.from_draws import write_probabilities
+from bayesgen.numerics.kernels import arithmetic
+from bayesgen.numerics.kernels.mixtures import log_softmax, softmax_of_draws
+from bayesgen.predict.distribution import write_probabilities
 from bayesgen.predict.probabilities import ImpossibleRowError, log_class_probability
 
 
@@ -27,7 +27,7 @@ def over_arrays(kernel):
     return each
 
 
-log1p, exp = over_arrays(logarithm.log1p), over_arrays(logarithm.exp)
+log1p, exp = over_arrays(arithmetic.log1p), over_arrays(arithmetic.exp)
 
 
 def test_log1p_is_right_to_the_last_places():

@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_limits
 
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.numerics import kernels
-from bayesgen.numerics.kernels import compiling, softmax, threads
+from bayesgen.numerics.kernels import compiling, mixtures, threads
 
 
 def test_size_alone_decides(monkeypatch):
@@ -103,5 +103,5 @@ def test_rows_are_read_in_two_forms_and_never_written_to(x):
 
 
 def test_a_kernel_on_disk_is_known_by_all_sources_that_it_may_call():
-    stamp: object = softmax.log_softmax._cache._cache_file._source_stamp
+    stamp: object = mixtures.log_softmax._cache._cache_file._source_stamp
     assert stamp[1] == compiling._digest()

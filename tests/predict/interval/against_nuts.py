@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.posterior.monte_carlo import effective_sample_size
+from bayesgen.posterior.drawn import effective_sample_size
 
 
 def percentile_errors(

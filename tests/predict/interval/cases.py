@@ -12,8 +12,8 @@ from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.posterior.model import ClassModel
-from bayesgen.predict.interval.engine import class_probability_intervals
-from bayesgen.predict.interval.request import IntervalRequest
+from bayesgen.predict.intervals import class_probability_intervals
+from bayesgen.predict.request import IntervalRequest
 
 # the thirteen samples of MATH.md I: class 0 once (1, 1); class 1 four times each other row
 THIRTEEN = np.array([[1.0, 1.0]] + 4 * [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])

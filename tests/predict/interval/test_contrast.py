@@ -11,8 +11,7 @@ from scipy.stats import kurtosis, skew
 
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
-from bayesgen.predict.interval.contrast import densities, log_odds
-from bayesgen.predict.interval.cumulants import cumulants
+from bayesgen.predict.inversion import cumulants, densities, log_odds
 from tests.predict.interval.cases import FAMILIES, case, fit, log_joint, thirteen, weights_alone
 
 

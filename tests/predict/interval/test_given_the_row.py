@@ -10,19 +10,18 @@ from scipy.special import expit, logsumexp
 
 import bayesgen as bg
 from bayesgen.families.capabilities import SharedVariances
+from bayesgen.families.conjugate import normal_inverse_gamma
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
-from bayesgen.families.conjugate.normal_inverse_gamma import density_draws
+from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.model import ClassModel
-from bayesgen.posterior.monte_carlo import MonteCarloWarning
+from bayesgen.predict import expansion
 from bayesgen.predict.draws import Sample
-from bayesgen.predict.interval import laws
-from bayesgen.predict.interval.contrast import log_odds as contrast_of
-from bayesgen.predict.interval.cumulants import ERROR, cornish_fisher, cornish_fisher_applies
-from bayesgen.predict.interval.cumulants import cumulants as cumulants_of
-from bayesgen.predict.interval.engine import class_probability_intervals
-from bayesgen.predict.interval.inversion import invert
-from bayesgen.predict.interval.laws import Joints, Points
-from bayesgen.predict.interval.request import IntervalRequest
+from bayesgen.predict.expansion import Joints, Points
+from bayesgen.predict.intervals import class_probability_intervals
+from bayesgen.predict.inversion import ERROR, cornish_fisher, cornish_fisher_applies, invert
+from bayesgen.predict.inversion import cumulants as cumulants_of
+from bayesgen.predict.inversion import log_odds as contrast_of
+from bayesgen.predict.request import IntervalRequest
 from tests.predict.interval.cases import (
     FAMILIES,
     case,
@@ -71,7 +70,7 @@ def test_a_label_changes_the_law_of_its_class_alone(weights, monkeypatch):
         )
     counts = []
     monkeypatch.setattr(
-        laws, "invert", lambda f, k, at: (counts.append(len(at)), invert(f, k, at))[1]
+        expansion, "invert", lambda f, k, at: (counts.append(len(at)), invert(f, k, at))[1]
     )
     given_row(model, X, method="exact")
     assert sum(counts) == len(X) * (4 + 4)  # each class once, and once more as the label
@@ -302,8 +301,8 @@ def test_distances_given_the_row_are_those_of_a_model_that_has_learned_it(label)
     f = bg.GaussianNB(variance="tied").fit(X, y).model_.family
     row = np.array([[1.5, -0.7]])
     learned = f.update(f.stats(row, np.array([label]), 3, None))
-    ours = density_draws.distances(f, np.random.default_rng(0), row, 5, label)
-    theirs = density_draws.distances(learned, np.random.default_rng(0), row, 5, None)
+    ours = normal_inverse_gamma.distances(f, np.random.default_rng(0), row, 5, label)
+    theirs = normal_inverse_gamma.distances(learned, np.random.default_rng(0), row, 5, None)
     for a, b in zip(ours[:2], theirs[:2], strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-10)
 

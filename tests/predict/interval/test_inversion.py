@@ -9,17 +9,19 @@ from scipy.special import betaln, expit, log_expit, logit
 
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
 from bayesgen.posterior.model import ClassModel
-from bayesgen.predict.interval.contrast import log_odds
-from bayesgen.predict.interval.cumulants import (
+from bayesgen.predict.expansion import expansion_cells
+from bayesgen.predict.inversion import (
     ERROR,
+    Table,
     cornish_fisher,
     cornish_fisher_applies,
     cumulants,
     expansion,
+    find,
+    invert,
+    log_odds,
 )
-from bayesgen.predict.interval.inversion import Table, find, invert
-from bayesgen.predict.interval.laws import expansion_cells
-from bayesgen.predict.interval.request import shortest
+from bayesgen.predict.request import shortest
 from tests.predict.interval.cases import case, weights_alone
 
 P = np.array([0.001, 0.025, 0.05, 0.3, 0.5, 0.8, 0.95, 0.999])

@@ -13,9 +13,9 @@ from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.numerics import kernels
 from bayesgen.posterior.model import ClassModel
-from bayesgen.predict.interval.engine import class_probability_intervals
-from bayesgen.predict.interval.laws import Joints
-from bayesgen.predict.interval.request import IntervalRequest
+from bayesgen.predict.expansion import Joints
+from bayesgen.predict.intervals import class_probability_intervals
+from bayesgen.predict.request import IntervalRequest
 from bayesgen.predict.uncertainty import entropies
 from tests.predict.interval.cases import (
     FAMILIES,

@@ -7,9 +7,9 @@ import pytest
 
 import bayesgen as bg
 from bayesgen.explain.contributions import Request
-from bayesgen.predict.interval import contrast as contrast_module
-from bayesgen.predict.interval.contrast import log_odds
-from bayesgen.predict.interval.request import KINDS, IntervalRequest, Kind, KindName
+from bayesgen.predict import inversion
+from bayesgen.predict.inversion import log_odds
+from bayesgen.predict.request import KINDS, IntervalRequest, Kind, KindName
 from tests.predict.interval.cases import FAMILIES, case
 from tests.selection import rest_is_slow
 
@@ -185,8 +185,8 @@ def test_equal_tails_of_draws_are_numpys_percentiles():
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize(("call", "cells"), [(0, 1 << 19), (1 << 40, 1 << 19), (64, 8)])
 def test_values_do_not_depend_on_which_rows_and_points_share_a_call(monkeypatch, name, call, cells):
-    monkeypatch.setattr(contrast_module, "_CALL", call)
-    monkeypatch.setattr(contrast_module, "_CELLS", cells)
+    monkeypatch.setattr(inversion, "_CALL", call)
+    monkeypatch.setattr(inversion, "_CELLS", cells)
     model, X = case(name, 3, 4, new=9)
     contrast = log_odds(model, X, 0, 1, tilts=[1])
     parts = [

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from bayesgen.predict.interval import contrast
-from bayesgen.predict.interval.contrast import OWN, densities
-from bayesgen.predict.interval.cumulants import skewed
-from bayesgen.predict.interval.engine import class_probability_intervals
-from bayesgen.predict.interval.request import IntervalRequest
+from bayesgen.predict import inversion
+from bayesgen.predict.intervals import class_probability_intervals
+from bayesgen.predict.inversion import OWN, densities, skewed
+from bayesgen.predict.request import IntervalRequest
 from tests.predict.interval.cases import case, log_joint, weights_alone
 
 
@@ -49,7 +48,7 @@ def test_a_row_without_cells_has_dirichlet_probabilities(given):
 @pytest.mark.parametrize("name", ["gaussian", "categorical", "multinomial", "qda"])
 def test_a_density_by_the_parameters_of_its_class_alone(name, monkeypatch):
     """The cgf of the whole family along one axis, after the row was seen as that class or not."""
-    monkeypatch.setattr(contrast, "MANY", 1)
+    monkeypatch.setattr(inversion, "MANY", 1)
     model, X = case(name, 3, 6, n_classes=4)
     s = np.array([0.3, 1.7])
     for label in (None, 2, OWN):
@@ -74,10 +73,10 @@ def test_a_gamma_variable_by_its_skewness(skewness):
 @pytest.mark.parametrize("given", ["training", "training and row"])
 def test_cost_is_linear_in_the_classes(given, monkeypatch):
     from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
-    from bayesgen.predict.interval import laws
+    from bayesgen.predict import expansion
 
     cells, inverted = [], []
-    right, invert = GammaPoisson.cgf, laws.invert
+    right, invert = GammaPoisson.cgf, expansion.invert
 
     def counted(self, X, t):
         cells.append(np.size(t))
@@ -85,7 +84,7 @@ def test_cost_is_linear_in_the_classes(given, monkeypatch):
 
     monkeypatch.setattr(GammaPoisson, "cgf", counted)
     monkeypatch.setattr(
-        laws, "invert", lambda f, k, at: (inverted.append(len(at)), invert(f, k, at))[1]
+        expansion, "invert", lambda f, k, at: (inverted.append(len(at)), invert(f, k, at))[1]
     )
     found = {}
     for n_classes in (100, 400):

@@ -1,0 +1,535 @@
+"""Columns of several kinds: a product of families over blocks of columns.
+
+Given the class the blocks are independent, in the prior and in the posterior, so log densities,
+evidences and cumulant generating functions add.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from bayesgen.families import capabilities as kinds
+from bayesgen.families.capabilities import ThetaDensity, require
+from bayesgen.families.contract import Block, ConjugateFamily, Stats, Theta, registry
+from bayesgen.families.errors import UndefinedEstimateError
+from bayesgen.families.names import CLASS, Method
+from bayesgen.families.shared.densities import log_product
+from bayesgen.families.shared.pymc_parts import prior_data
+from bayesgen.numerics.rows import Matrix
+from bayesgen.numerics.special import Array
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnsStats(Stats):
+    """The statistics of each block."""
+
+    names: tuple[str, ...] = ()
+    parts: tuple[Stats, ...] = ()
+
+    def merge(self, other: Self) -> Self:
+        """Block by block."""
+        pairs = zip(self.parts, other.parts, strict=True)
+        return replace(self, parts=tuple(a.merge(b) for a, b in pairs))
+
+    def remove(self, other: Self) -> Self:
+        """Block by block."""
+        pairs = zip(self.parts, other.parts, strict=True)
+        return replace(self, parts=tuple(a.remove(b) for a, b in pairs))
+
+    def reindex_classes(self, codes: Array, n_classes: int) -> Self:
+        """Block by block."""
+        return replace(self, parts=tuple(p.reindex_classes(codes, n_classes) for p in self.parts))
+
+    def pooled(self) -> Self:
+        """Block by block."""
+        return replace(self, parts=tuple(p.pooled() for p in self.parts))
+
+    def arrays(self) -> dict[str, tuple[tuple[str, ...], Array]]:
+        """{block_field: (dims, array)}; every dim but ``class`` carries the block's name."""
+        return _prefixed_arrays(self.names, self.parts)
+
+    def settings(self) -> dict[str, Any]:
+        """Block names, and the settings of each block."""
+        return {"names": list(self.names), "parts": [p.settings() for p in self.parts]}
+
+
+@dataclass(frozen=True, eq=False)
+class Columns(ConjugateFamily):
+    """Independent blocks of columns, each with a family of its own.
+
+    Parameters
+    ----------
+    names : tuple of str
+        One for each block; it precedes the names of the block's parameters and dims.
+    families : tuple of ConjugateFamily
+    columns : tuple of tuple of int
+        The columns of X that each block reads.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
+    >>> from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
+    >>> family = Columns(
+    ...     ("gaussian", "bernoulli"), (NormalInverseGamma(), BetaBernoulli()), ((0,), (1,))
+    ... )
+    >>> X, y = np.array([[1.2, 1], [0.8, 0], [3.1, 1.0]]), np.array([0, 0, 1])
+    >>> stats = family.stats(X, y, n_classes=2)
+    >>> list(family.resolve(stats).params)
+    ['gaussian_mu', 'gaussian_sigma2', 'bernoulli_theta']
+    """
+
+    statistics: ClassVar[type[Stats]] = ColumnsStats
+
+    names: tuple[str, ...] = ()
+    families: tuple[ConjugateFamily, ...] = ()
+    columns: tuple[tuple[int, ...], ...] = ()
+
+    def _blocks(self) -> Iterator[tuple[str, ConjugateFamily, list[int]]]:
+        for name, family, columns in zip(self.names, self.families, self.columns, strict=True):
+            yield name, family, list(columns)
+
+    def blocks(self, stats: Any = None, theta: Any = None) -> Iterator[Block]:
+        """The blocks."""
+        for k, (name, family, columns) in enumerate(self._blocks()):
+            own = None if theta is None else _part(theta, name, family)
+            yield Block(columns, family, None if stats is None else stats.parts[k], own, f"{name}_")
+
+    @property
+    def no_evidence(self) -> str:
+        """Of the first block that says why."""
+        return next((why for f in self.families if (why := f.no_evidence)), "")
+
+    def with_blocks(self, families: Sequence[ConjugateFamily]) -> Self:
+        """The same columns, described by other families."""
+        return replace(self, families=tuple(families))
+
+    def capability[K](self, kind: type[K]) -> K | None:
+        """What the blocks' own capabilities make up."""
+        found: K | None = product(self, kind)
+        return found
+
+    def with_strength(self, k: float) -> Self:
+        """Block by block."""
+        return self.with_blocks([f.with_strength(k) for f in self.families])
+
+    def pooled(self) -> Self:
+        """Block by block."""
+        return self.with_blocks([f.pooled() for f in self.families])
+
+    @property
+    def n_features(self) -> int:
+        """Columns of X in all blocks."""
+        return sum(map(len, self.columns))
+
+    @property
+    def params(self) -> dict[str, tuple[str, ...]]:
+        """{block_param: dims}; every dim but ``class`` carries the block's name."""
+        return {
+            f"{name}_{param}": _prefixed(name, dims)
+            for name, family, _ in self._blocks()
+            for param, dims in family.params.items()
+        }
+
+    def coords(self) -> dict[str, Any]:
+        """Those of each block, under its name."""
+        return {
+            _prefixed(name, (dim,))[0]: labels
+            for name, family, _ in self._blocks()
+            for dim, labels in family.coords().items()
+        }
+
+    def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
+        """Sum over blocks."""
+        return self._sum(
+            lambda name, family, x: family.log_likelihood(x, _part(theta, name, family)), X
+        )
+
+    def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
+        """(N, D) float rows."""
+        return self._assemble(
+            lambda name, family: family.simulate(rng, _part(theta, name, family), y), len(y)
+        )
+
+    def simulate_predictive(self, rng: np.random.Generator, y: Array) -> Array:
+        """(N, D) float rows, a fresh theta for every row."""
+        return self._assemble(lambda _, family: family.simulate_predictive(rng, y), len(y))
+
+    def to_pymc(
+        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
+    ) -> dict[str, Any]:
+        """Each block under its own name."""
+        out: dict[str, Any] = {}
+        for k, (name, family, columns) in enumerate(self._blocks()):
+            theta = family.to_pymc(
+                prefix=f"{prefix}{name}_",
+                X=None if X is None else X[:, columns],
+                y=y,
+                stats=None if stats is None else stats.parts[k],
+            )
+            out |= {f"{name}_{param}": value for param, value in theta.items()}
+        return out
+
+    @classmethod
+    def examples(cls, n_classes: int, n_features: int) -> list[Self]:
+        """Every other column Normal, the rest bits."""
+        from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
+        from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
+
+        real, bits = tuple(range(0, n_features, 2)), tuple(range(1, n_features, 2))
+        blocks: list[tuple[str, type[ConjugateFamily], tuple[int, ...]]] = [
+            ("gaussian", NormalInverseGamma, real),
+            ("bernoulli", BetaBernoulli, bits),
+        ]
+        blocks = [b for b in blocks if b[2]]
+        return [
+            cls(
+                tuple(name for name, _, _ in blocks),
+                tuple(f.examples(n_classes, len(c))[0] for _, f, c in blocks),
+                tuple(c for _, _, c in blocks),
+            )
+        ]
+
+    def stats(
+        self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
+    ) -> ColumnsStats:
+        """The statistics of each block."""
+        return self.join(f.stats(X[:, c], y, n_classes, weight) for _, f, c in self._blocks())
+
+    def resolve(self, stats: ColumnsStats) -> Self:
+        """Each block from its own statistics."""
+        pairs = zip(self.families, stats.parts, strict=True)
+        return self.with_blocks([f.resolve(s) for f, s in pairs])
+
+    def update(self, stats: ColumnsStats) -> Self:
+        """Block by block."""
+        pairs = zip(self.families, stats.parts, strict=True)
+        return self.with_blocks([f.update(s) for f, s in pairs])
+
+    def mle(self, stats: ColumnsStats) -> dict[str, Array]:
+        """Block by block."""
+        parts = dict(zip(self.names, stats.parts, strict=True))
+        return self._estimate(lambda name, family: family.mle(parts[name]))
+
+    def map(self) -> dict[str, Array]:
+        """Block by block."""
+        return self._estimate(lambda _, family: family.map())
+
+    def mean(self) -> dict[str, Array]:
+        """Block by block."""
+        return self._estimate(lambda _, family: family.mean())
+
+    def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
+        """Independent over blocks."""
+        return self._estimate(lambda _, family: family.draw(rng, n))
+
+    def n_parameters(self) -> int:
+        """Of all blocks."""
+        return sum(f.n_parameters() for f in self.families)
+
+    def log_density(self, theta: Theta) -> Array:
+        """(...) sum over blocks."""
+        what = "the density of theta"
+        parts = [
+            require(f, ThetaDensity, what).log_density(_part(theta, name, f))
+            for name, f, _ in self._blocks()
+        ]
+        return log_product(np.stack(parts), 0)
+
+    def log_predictive(self, X: Matrix) -> Array:
+        """(N, C) sum over blocks."""
+        return self._sum(lambda _, family, x: family.log_predictive(x), X)
+
+    def log_evidence(self, stats: ColumnsStats) -> float:
+        """Sum over blocks."""
+        pairs = zip(self.families, stats.parts, strict=True)
+        return sum(f.log_evidence(s) for f, s in pairs)
+
+    def cgf(self, X: Matrix, t: Array) -> Array:
+        """Sum over blocks."""
+        return self._sum(lambda _, family, x: family.cgf(x, t), X)
+
+    # -- files -------------------------------------------------------------------------------
+
+    def arrays(self) -> dict[str, tuple[tuple[str, ...], Array]]:
+        """{block_field: (dims, array)}."""
+        return _prefixed_arrays(self.names, self.families)
+
+    def settings(self) -> dict[str, Any]:
+        """Names, columns, and the class and settings of each block."""
+        return {
+            "names": list(self.names),
+            "columns": [list(c) for c in self.columns],
+            "families": [type(f).__name__ for f in self.families],
+            "settings": [f.settings() for f in self.families],
+        }
+
+    @classmethod
+    def from_parts(cls, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> Self:
+        """Inverse of `arrays` and `settings`; the block's class is looked up in the folder."""
+        known = registry()
+        families = []
+        for name, kind, own in zip(
+            settings["names"], settings["families"], settings["settings"], strict=True
+        ):
+            families.append(known[kind].from_parts(_strip(arrays, name, known[kind]), own))
+        columns = tuple(tuple(c) for c in settings["columns"])
+        return cls(tuple(settings["names"]), tuple(families), columns)  # type: ignore[arg-type]
+
+    def read_stats(self, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> ColumnsStats:
+        """Each block reads its own."""
+        return self.join(
+            family.read_stats(_strip(arrays, name, family.statistics), own)
+            for (name, family, _), own in zip(self._blocks(), settings["parts"], strict=True)
+        )
+
+    def join(self, parts: Iterable[Stats]) -> ColumnsStats:
+        """The statistics of the blocks as those of the product."""
+        return ColumnsStats(self.names, tuple(parts))
+
+    # -- plumbing ----------------------------------------------------------------------------
+
+    def _sum(self, term: Callable[[str, ConjugateFamily, Matrix], Array], X: Matrix) -> Array:
+        terms = [term(name, family, X[:, c]) for name, family, c in self._blocks()]
+        return sum(terms[1:], start=terms[0])
+
+    def _assemble(self, part: Callable[[str, ConjugateFamily], Array], n_rows: int) -> Array:
+        out = np.empty((n_rows, self.n_features))
+        for name, family, columns in self._blocks():
+            out[:, columns] = part(name, family)
+        return out
+
+    def _estimate(
+        self, estimate: Callable[[str, ConjugateFamily], Mapping[str, Array]]
+    ) -> dict[str, Array]:
+        out: dict[str, Array] = {}
+        for name, family, columns in self._blocks():
+            try:
+                theta = estimate(name, family)
+            except UndefinedEstimateError as error:  # the block counts its own columns
+                j = error.feature_index
+                raise UndefinedEstimateError(
+                    error.estimate,
+                    error.reason,
+                    error.class_index,
+                    None if j is None else columns[j],
+                ) from None
+            out |= {f"{name}_{param}": value for param, value in theta.items()}
+        return out
+
+
+def _prefixed(name: str, dims: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(d if d == CLASS else f"{name}_{d}" for d in dims)
+
+
+def _prefixed_arrays(
+    names: tuple[str, ...], records: tuple[Any, ...]
+) -> dict[str, tuple[tuple[str, ...], Array]]:
+    return {
+        f"{name}_{field}": (_prefixed(name, dims), value)
+        for name, record in zip(names, records, strict=True)
+        for field, (dims, value) in record.arrays().items()
+    }
+
+
+def _strip(arrays: Mapping[str, Array], name: str, record: type) -> dict[str, Array]:
+    """The block's own arrays (and no other's: block names may share a beginning)."""
+    own = {f.name: f"{name}_{f.name}" for f in fields(record)}
+    return {field: arrays[key] for field, key in own.items() if key in arrays}
+
+
+def _part(theta: Theta, name: str, family: ConjugateFamily) -> dict[str, Array]:
+    return {k: theta[f"{name}_{k}"] for k in family.params}
+
+
+# ------------------------------------------------------------------------------------------------
+# Capabilities of a product of families, made of the blocks' own.
+#
+# A product offers what is listed in `_PRODUCTS`. Some capabilities need every block: a rule is
+# linear if all its parts are. Of others it is enough that one block offers them: the rest have
+# nothing to say, which each class below spells out.
+
+
+class Part(NamedTuple):
+    """A block of columns, and what it offers."""
+
+    name: str
+    family: ConjugateFamily
+    columns: list[int]
+    offer: Any  # the block's capability, or None
+
+    def theta(self, theta: Theta) -> dict[str, Array]:
+        """The block's own parameters, without the name in front."""
+        return {k: theta[f"{self.name}_{k}"] for k in self.family.params}
+
+    def dims(self, dims: tuple[str, ...]) -> tuple[str, ...]:
+        """Dims of the block as those of the product; every one but ``class`` has its name."""
+        return tuple(d if d == CLASS else f"{self.name}_{d}" for d in dims)
+
+
+@dataclass(frozen=True)
+class _Product:
+    """What a capability of a product is made of."""
+
+    whole: "Columns"
+    parts: list[Part]
+
+    def _stats_of(self, stats: Any) -> list[Any]:
+        return [None] * len(self.parts) if stats is None else list(stats.parts)
+
+    def _each(self, change: Callable[[Any, Part], Any]) -> "Columns":
+        """The product of changed families; blocks without the capability stay as they are."""
+        pairs = ((p.family if p.offer is None else change(p.offer, p)) for p in self.parts)
+        return self.whole.with_blocks(list(pairs))
+
+
+class _ThetaDensity(_Product):
+    def log_density(self, theta: Theta) -> Array:
+        return self.whole.log_density(theta)
+
+
+class _UnlabelledRows(_Product):
+    def pymc_log_likelihood(self, X: Matrix, theta: Mapping[str, Any], *, prefix: str = "") -> Any:
+        """Sum over blocks."""
+        first, *rest = (
+            p.offer.pymc_log_likelihood(
+                X[:, p.columns], p.theta(theta), prefix=f"{prefix}{p.name}_"
+            )
+            for p in self.parts
+        )
+        return sum(rest, start=first)
+
+
+class _PreparedPrior(_Product):
+    def prepared(self, stats: "ColumnsStats | None") -> "Columns":
+        own = dict(zip(self.whole.names, self._stats_of(stats), strict=True))
+        return self._each(lambda offer, part: offer.prepared(own[part.name]))
+
+
+class _SamplerCoordinates(_Product):
+    def pymc_coordinates(self, theta: Theta, stats: "ColumnsStats | None") -> kinds.Variables:
+        """Those of each block, under its name."""
+        out: kinds.Variables = {}
+        for part, own in zip(self.parts, self._stats_of(stats), strict=True):
+            if part.offer is not None:
+                free = part.offer.pymc_coordinates(part.theta(theta), own)
+                out |= {f"{part.name}_{k}": (part.dims(d), v) for k, (d, v) in free.items()}
+        return out
+
+    def pymc_data(self, stats: "ColumnsStats | None") -> dict[str, Array]:
+        """Those of each block, under the names that ``to_pymc`` gives them."""
+        out: dict[str, Array] = {}
+        for part, own in zip(self.parts, self._stats_of(stats), strict=True):
+            if part.offer is not None:
+                out |= {f"{part.name}_{k}": value for k, value in part.offer.pymc_data(own).items()}
+                continue
+            for key, value in prior_data(part.family).items():  # the block's name follows the role
+                role, field = key.split("_", 1)
+                out[f"{role}_{part.name}_{field}"] = value
+        return out
+
+
+class _MissingCells(_Product):
+    def default_stats(self, X: Matrix, y: Array, n_classes: int, weight: Array | None) -> Stats:
+        def own(part: Part) -> Stats:
+            of_rows = part.family.stats if part.offer is None else part.offer.default_stats
+            found: Stats = of_rows(X[:, part.columns], y, n_classes, weight)
+            return found
+
+        return self.whole.join(map(own, self.parts))
+
+    def completed(self, X: Matrix, c: int) -> Matrix:
+        out = X.copy()
+        for part in self.parts:
+            if part.offer is not None:
+                out[:, part.columns] = part.offer.completed(X[:, part.columns], c)
+        return out
+
+    def condensed(self, X: Matrix, weight: Array) -> tuple[Matrix, Array]:
+        """The rows as they are."""
+        return X, weight
+
+    def draw_missing(
+        self, rng: np.random.Generator, X: Matrix, y: Array, theta: Theta
+    ) -> tuple[Array, Array, Array]:
+        parts = []
+        for part in self.parts:
+            if part.offer is not None:
+                x, own = X[:, part.columns], part.theta(theta)
+                values, row, column = part.offer.draw_missing(rng, x, y, own)
+                parts.append((values, row, np.asarray(part.columns)[column]))
+        values, row, column = (np.concatenate(p, axis=-1) for p in zip(*parts, strict=True))
+        order = np.lexsort([column, row])
+        return values[:, order], row[order], column[order]
+
+
+class _GivenRows(_Product):
+    def given_rows(self, X: Matrix) -> "Columns":
+        return self._each(lambda offer, part: offer.given_rows(X[:, part.columns]))
+
+
+class _PlugInScore(_Product):
+    def for_plug_in(self, method: Method) -> "Columns":
+        return self._each(lambda offer, _: offer.for_plug_in(method))
+
+
+class _DensityCumulants(_Product):
+    def density_cumulants(self, X: Matrix, seen: int) -> Array:
+        """Sum over blocks."""
+        own = (p.offer.density_cumulants(X[:, p.columns], seen) for p in self.parts)
+        return np.asarray(sum(own))
+
+
+class _LinearRule(_Product):
+    def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
+        """The blocks' weights in the order of the columns."""
+        w: Any = None
+        w0: Any = 0.0
+        for part in self.parts:
+            own, own0 = part.offer.linear_form(None if theta is None else part.theta(theta))
+            w = np.zeros((len(own), self.whole.n_features)) if w is None else w
+            w[:, part.columns] = own
+            w0 = w0 + own0
+        return w, w0
+
+
+class _FeatureInformation(_Product):
+    def information(self, theta: Theta, weights: Array) -> Array:
+        """(D,) each feature by its own family."""
+        out = np.empty(self.whole.n_features)
+        for part in self.parts:
+            out[part.columns] = part.offer.information(part.theta(theta), weights)
+        return out
+
+
+class _NullDistribution(_Product):
+    def draw_null(self, rng: np.random.Generator, stats: "ColumnsStats") -> Stats:
+        own = zip(self.parts, stats.parts, strict=True)
+        return self.whole.join(p.offer.draw_null(rng, s) for p, s in own)
+
+
+_PRODUCTS: dict[type, tuple[Callable[[Any], bool], type[_Product]]] = {
+    kinds.ThetaDensity: (all, _ThetaDensity),
+    kinds.UnlabelledRows: (all, _UnlabelledRows),
+    kinds.PreparedPrior: (any, _PreparedPrior),
+    kinds.SamplerCoordinates: (any, _SamplerCoordinates),
+    kinds.MissingCells: (any, _MissingCells),
+    kinds.GivenRows: (any, _GivenRows),
+    kinds.PlugInScore: (any, _PlugInScore),
+    kinds.DensityCumulants: (all, _DensityCumulants),
+    kinds.LinearRule: (all, _LinearRule),
+    kinds.FeatureInformation: (all, _FeatureInformation),
+    kinds.NullDistribution: (all, _NullDistribution),
+}
+
+
+def product(whole: "Columns", kind: type) -> Any:
+    """What answers for a capability of `whole`: an object of `kind`, or None."""
+    if kind not in _PRODUCTS:
+        return None
+    enough, made_of = _PRODUCTS[kind]
+    blocks = zip(whole.names, whole.families, whole.columns, strict=True)
+    parts = [Part(n, f, list(columns), f.capability(kind)) for n, f, columns in blocks]
+    return made_of(whole, parts) if enough(p.offer is not None for p in parts) else None

@@ -1,0 +1,865 @@
+r"""Categories that depend on each other along a forest, averaged over all forests.
+
+Within class c every column but the roots of a forest T depends on one other column,
+
+.. math:: p(x \mid y=c, \theta, T) = \prod_u p(x_u \mid x_{\text{parent}(u)}),
+
+with the prior :math:`p(T) \propto \rho^{\text{number of roots}}` over all rooted forests, and
+Dirichlet tables with pseudo-counts :math:`A/(K_u K_v)` for each pair of categories. These are the
+margins of one table for every pair (a hyper-Dirichlet prior), so that the direction of an edge
+does not matter, and with W the Dirichlet-multinomial evidences of columns and pairs
+
+.. math:: p(X \mid y=c) = \prod_u W_u \, \frac{Z(w)}{Z(1)}, \quad
+          w_{uv} = \frac{W_{uv}}{W_u W_v}, \quad Z(w) = \sum_T \rho^{\dots} \prod_{uv \in T} w_{uv},
+
+the sum over the spanning trees of the columns and one root node (`numerics.spanning_trees`), and
+:math:`Z(1) = \rho (\rho + D)^{D-1}`. Large rho is naive Bayes, small rho a single tree.
+
+Sources: Meila and Jaakkola (2000), Tractable Bayesian learning of tree belief networks; Cerquides
+and Lopez de Mantaras (2005), TAN classifiers based on decomposable distributions; Friedman, Geiger
+and Goldszmidt (1997) for trees within classes.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from bayesgen.families.contract import ConjugateFamily, Stats, Theta
+from bayesgen.families.errors import UndefinedEstimateError, refuse_negative, refuse_undefined
+from bayesgen.families.names import (
+    CATEGORY,
+    CATEGORY_BIS,
+    CLASS,
+    FEATURE,
+    FEATURE_BIS,
+    PARENT_CATEGORY,
+    PROBABILITY,
+    StructureName,
+)
+from bayesgen.families.records import array
+from bayesgen.families.shared import forests
+from bayesgen.families.shared import forests as forest_cumulants
+from bayesgen.families.shared import forests as strengths
+from bayesgen.families.shared.codes import declared_codes
+from bayesgen.families.shared.densities import density_by_draws, log_dirichlet_density
+from bayesgen.families.shared.forests import ForestAverage, best_forest, graph
+from bayesgen.families.shared.hyperparameters import broadcast_prior
+from bayesgen.numerics import kernels
+from bayesgen.numerics.rows import remainder, row_blocks
+from bayesgen.numerics.spanning_trees import heaviest_tree
+from bayesgen.numerics.special import (
+    Array,
+    draw_dirichlet,
+    draw_log_beta,
+    log_gamma_difference,
+    log_sum_exp,
+)
+
+# ------------------------------------------------------------------------------------------------
+# Counts of pairs of categories: all that the average over forests needs of rows.
+
+_MOST_CELLS = 1 << 30  # of the tables of all classes: 8.6 GB of counts
+
+
+@dataclass(frozen=True, eq=False)
+class ForestStats(Stats):
+    """Weighted counts of each pair of categories of each pair of features.
+
+    The table of a feature and itself is diagonal: the counts of its categories.
+    """
+
+    pairs: Array = array(CLASS, FEATURE, FEATURE_BIS, CATEGORY, CATEGORY_BIS)
+
+    def merge(self, other: Self) -> Self:
+        """Statistics of the rows of both, which may know different numbers of categories."""
+        k = max(self.pairs.shape[-1], other.pairs.shape[-1])
+        return replace(self, pairs=padded(self.pairs, k) + padded(other.pairs, k))
+
+    def remove(self, other: Self) -> Self:
+        """Statistics after forgetting the rows of `other`; the categories stay."""
+        k = max(self.pairs.shape[-1], other.pairs.shape[-1])
+        before, removed = padded(self.pairs, k), padded(other.pairs, k)
+        refuse_negative("pairs", before - removed, before)
+        return replace(self, pairs=remainder(before, removed))
+
+
+def padded(pairs: Array, k: int) -> Array:
+    """With zeros up to `k` categories."""
+    more = k - pairs.shape[-1]
+    return pairs if more <= 0 else np.pad(pairs, [(0, 0)] * 3 + [(0, more)] * 2)
+
+
+def n_pairs(levels: Array) -> float:
+    """Number of counts in the tables of all pairs of columns, per class."""
+    return (len(levels) * float(np.max(levels))) ** 2
+
+
+def count_pairs(codes: Array, y: Array, n_classes: int, k: int, weight: Array | None) -> Array:
+    """(C, D, D, k, k) weighted counts of codes (N, D) in 0 .. k-1."""
+    n_features = codes.shape[1]
+    n = n_classes * (n_features * k) ** 2
+    if n > _MOST_CELLS:
+        raise ValueError(
+            f"the pairs of {n_features} columns of up to {k} categories need {n:.1e} counts, "
+            f"{8e-9 * n:.1f} GB; the limit is {_MOST_CELLS:.1e}. Use fewer columns, or fewer bins "
+            "and categories"
+        )
+    out = np.zeros((n_classes, n_features * k, n_features * k))
+    for c in range(n_classes):
+        own = np.flatnonzero(y == c)
+        for block in row_blocks(len(own), n_features * k):
+            rows = own[block]
+            cells = np.zeros((len(rows), n_features, k))
+            np.put_along_axis(cells, codes[rows][..., None], 1.0, axis=2)
+            flat = cells.reshape(len(rows), -1)
+            out[c] += (flat if weight is None else flat * weight[rows, None]).T @ flat
+    shape = (n_classes, n_features, k, n_features, k)
+    return np.ascontiguousarray(out.reshape(shape).transpose(0, 1, 3, 2, 4))
+
+
+# ------------------------------------------------------------------------------------------------
+# Forests and tables given them: draws, densities, estimates, new rows.
+#
+# A forest is the parent of each column, -1 for a root; its tables are p(x_u | x_parent), with the
+# margin of a root in the row of parent code 0.
+
+
+def real_cells(levels: Array, parents: Array, k: int) -> Array:
+    """(..., D, K, K) where the tables of forests (..., D) have cells; the rest is padding."""
+    contexts = np.where(parents < 0, 1, levels[parents])
+    codes = np.arange(k)
+    rows: Array = codes < contexts[..., None]
+    return rows[..., None] & (codes < levels[:, None])[:, None, :]
+
+
+def concentrations(f: "DirichletForest", c: int, parents: Array) -> Array:
+    """(n, D, K, K) Dirichlet concentrations of the tables of forests (n, D); 0 in the padding."""
+    k, levels = f.pairs.shape[-1], f.levels
+    column = np.arange(len(levels))
+    root = parents < 0
+    other = np.where(root, column, parents)
+    counts = f.pairs[c][other, column]  # of a root: the diagonal table of the column itself
+    margin = np.zeros_like(counts)
+    margin[:, :, 0] = counts[..., np.arange(k), np.arange(k)]
+    n = np.where(root[..., None, None], margin, counts)
+    prior = f.strength[c] / np.where(root, levels, levels[other] * levels)
+    return np.where(real_cells(levels, parents, k), n + prior[..., None, None], 0.0)
+
+
+def draw(f: "DirichletForest", rng: np.random.Generator, n: int) -> dict[str, Array]:
+    """{name: (n, *dims)} forests in proportion to their evidence, and tables given them."""
+    n_classes, n_features, _, k, _ = f.pairs.shape
+    parents = np.empty((n, n_classes, n_features))
+    tables = np.zeros((n, n_classes, n_features, k, k))
+    for c in range(n_classes):
+        own = f.draw_parents(rng, n, c)
+        parents[:, c] = own
+        for block in row_blocks(n, n_features * k * k):
+            alpha = concentrations(f, c, own[block])
+            rows = alpha[..., 0] > 0
+            tables[block, c][rows] = draw_dirichlet(rng, alpha[rows], 1)[0]
+    return {"parents": parents, "tables": tables}
+
+
+def draw_log_density(f: "DirichletForest", rng: np.random.Generator, codes: Array, n: int) -> Array:
+    """(n, N, C): forests, and of the tables given them the cells of each row alone, Beta each."""
+    out = np.empty((n, len(codes), len(f.strength)))
+    column = np.arange(codes.shape[1])
+    gamma = rng.spawn(1)[0]  # so many shapes: quantiles of quasi-random numbers would take longer
+    for c, strength in enumerate(f.strength):
+        single = f.pairs[c][column, column, codes, codes] + strength / f.levels
+        parents = f.draw_parents(gamma, n, c)
+        for draws in row_blocks(n, codes.size):
+            up = parents[draws, None]  # (n, 1, D)
+            root, other = up < 0, np.where(up < 0, column, up)
+            above = np.arange(len(codes))[:, None], other
+            pair = f.pairs[c][other, column, codes[above], codes]
+            cell = np.where(root, single, pair + strength / (f.levels[other] * f.levels))
+            whole = np.where(root, f.totals[c], single[above])
+            each = draw_log_beta(gamma, cell, whole - cell, 1)[0]
+            out[draws, :, c] = each.sum(axis=-1)
+    return out
+
+
+def log_density(f: "DirichletForest", theta: dict[str, Array]) -> Array:
+    """(n,) log probability of the forests plus the log density of the tables given them."""
+    out = np.zeros(len(theta["parents"]))
+    for c in range(len(f.strength)):
+        parents = theta["parents"][:, c].astype(np.int64)
+        out += f.log_probability(c, parents)
+        alpha = concentrations(f, c, parents)
+        rows = alpha[..., 0] > 0
+        terms = np.zeros(rows.shape)
+        terms[rows] = log_dirichlet_density(theta["tables"][:, c][rows], alpha[rows])
+        out += terms.sum(axis=(1, 2))
+    return out
+
+
+def log_likelihood(codes: Array, theta: dict[str, Array], levels: Array) -> Array:
+    """(..., N, C) log p(x | theta) of rows of codes."""
+    parents = np.asarray(theta["parents"]).astype(np.int64)
+    tables = np.asarray(theta["tables"], dtype=np.float64)
+    *lead, n_classes, n_features = parents.shape
+    parents, tables = parents.reshape(-1, n_features), tables.reshape(-1, *tables.shape[-3:])
+    out = np.empty((len(parents), len(codes)))
+    column = np.arange(n_features)
+    for rows in row_blocks(len(codes), n_features):
+        own = codes[rows]
+        for s, (up, table) in enumerate(zip(parents, tables, strict=True)):
+            above = np.where(up < 0, 0, own[:, up])
+            with np.errstate(divide="ignore"):
+                out[s, rows] = np.log(table[column, above, own]).sum(axis=1)
+    return np.moveaxis(out.reshape(*lead, n_classes, len(codes))[...], -1, -2)
+
+
+def simulate(rng: np.random.Generator, parents: Array, tables: Array, levels: Array) -> Array:
+    """(n, D) codes from a forest (n, D) and tables (n, D, K, K) of each row's own."""
+    n, n_features = parents.shape
+    parents = parents.astype(np.int64)
+    codes = np.zeros((n, n_features), dtype=np.int64)
+    uniform = rng.random((n, n_features))
+    waiting = np.ones((n, n_features), dtype=bool)
+    row = np.arange(n)[:, None]
+    while waiting.any():
+        ready = waiting & ((parents < 0) | ~waiting[row, parents])
+        i, u = np.nonzero(ready)
+        if not len(i):
+            raise ValueError("parents: a column depends on itself through others")
+        up = parents[i, u]
+        p = tables[i, u, np.where(up < 0, 0, codes[i, up])]
+        upto = np.cumsum(p, axis=-1)  # the sum may miss 1 by rounding
+        drawn = (uniform[i, u, None] * upto[:, -1:] >= upto[:, :-1]).sum(axis=-1)
+        codes[i, u] = np.minimum(drawn, levels[u] - 1)
+        waiting[i, u] = False
+    return codes
+
+
+def mle(pairs: Array, levels: Array, edges: Array) -> dict[str, Array]:
+    """The allowed forest of the largest likelihood (Chow and Liu 1968), and frequencies in it.
+
+    Parameters
+    ----------
+    pairs : (C, D, D, K, K) counts
+    levels : (D,)
+    edges : (C, D, D) or (C, 1, 1), 0 where no edge may be
+    """
+    n_classes, n_features, _, k, _ = pairs.shape
+    column = np.arange(n_features)
+    total = pairs[:, 0, 0].sum(axis=(1, 2))
+    refuse_undefined("mle", total <= 0, "it has no row (0/0)")
+    parents = np.empty((n_classes, n_features))
+    tables = np.zeros((n_classes, n_features, k, k))
+    for c, own in enumerate(pairs):
+        margin = own[column, column][:, np.arange(k), np.arange(k)]
+        expected = margin[:, None, :, None] * margin[None, :, None, :] / total[c]
+        seen = own > 0
+        gain = own * np.log(np.where(seen, own, 1.0) / np.where(seen, expected, 1.0))
+        # every edge gains at least 0, and a root -1: there are no more roots than must be
+        up = heaviest_tree(graph(gain.sum(axis=(2, 3)), np.exp(-1.0), edges[c]))[1:] - 1
+        parents[c] = up
+        root = up < 0
+        counts = own[np.where(root, column, up), column]
+        counts[root] = 0.0
+        counts[root, 0] = margin[root]
+        real = real_cells(levels, up, k)
+        empty = counts.sum(axis=-1, keepdims=True) == 0  # a parent code never seen: any table
+        counts = np.where(empty, real, counts)
+        size = counts.sum(axis=-1, keepdims=True)
+        tables[c] = np.divide(counts, size, out=np.zeros_like(counts), where=size > 0)
+    return {"parents": parents, "tables": tables}
+
+
+@dataclass(frozen=True, eq=False)
+class DirichletForest(ForestAverage, ConjugateFamily):
+    """Categorical features along forests of dependences, with Dirichlet tables.
+
+    X holds the category codes 0 .. K_j - 1.
+
+    Parameters
+    ----------
+    strength : float or array (class,), > 0, or None
+        A: pseudo-counts in the table of any pair of columns, in rows. None: by the evidence of the
+        rows, the same for all classes, among powers of the root of 2 from 1/4 to 512.
+    root_weight : float or array (class,), > 0, or None
+        rho: prior weight of a column that depends on no other, against 1 for each edge. None: by
+        the evidence, among D 10^(i/2), i = -5 .. 5.
+    levels : array (feature,) of int, or None
+        Numbers of categories. None: as many for every feature as the training rows have.
+    edges : array broadcasting to (class, feature, feature_bis), or None
+        Of an average 0 where two columns cannot be neighbours; else the edges. Symmetric. Rows
+        choose those of "tree" and "map".
+    pairs : array (class, feature, feature_bis, category, category_bis), or None
+        Counts behind a posterior. None: zeros, a prior.
+    structure : {"average", "tree", "map", "fixed"}
+        ``"average"``: over all forests that `edges` allow. ``"tree"``: the one tree of the largest
+        evidence of the training rows in each class, ``"map"`` the one rooted forest, both
+        plugged in. ``"fixed"``: `edges` are the forest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0, 0], [1, 1], [0, 0], [1, 1]])
+    >>> family = DirichletForest(strength=4.0, root_weight=1.0)
+    >>> stats = family.stats(X, np.zeros(4, dtype=int), n_classes=1)
+    >>> posterior = family.resolve(stats).update(stats)
+    >>> np.exp(posterior.log_predictive(np.array([[0, 0], [0, 1]]))).round(3)
+    array([[0.355],
+           [0.145]])
+    """
+
+    describes: ClassVar[str] = PROBABILITY
+    positions: ClassVar[tuple[str, ...]] = ("parents",)
+    holds: ClassVar[str] = "code"
+    kind: ClassVar[str] = "binned"
+    statistics: ClassVar[type[Stats]] = ForestStats
+    tunable: ClassVar[tuple[str, ...]] = ("strength", "root_weight")
+    pseudo_counts: ClassVar[tuple[str, ...]] = ("strength",)
+    missing: ClassVar[str] = (
+        "which columns depend on each other is known from complete pairs alone: pairwise counts of "
+        "incomplete rows have no common margins"
+    )
+    no_pymc: ClassVar[str] = (
+        "the forest is a discrete parameter; TreeAugmentedNB.to_pymc(structure=...) is the model "
+        "of the tables for given forests, or of the mixture over all of few columns"
+    )
+
+    strength: Any = array(CLASS, default=None)
+    root_weight: Any = array(CLASS, default=None)
+    levels: Any = array(FEATURE, default=None)
+    edges: Any = array(CLASS, FEATURE, FEATURE_BIS, default=None)
+    pairs: Any = array(CLASS, FEATURE, FEATURE_BIS, CATEGORY, CATEGORY_BIS, default=None)
+    structure: StructureName = "average"
+
+    # methods with a page of their own
+    draw = draw
+
+    @property
+    def params(self) -> dict[str, tuple[str, ...]]:
+        """``parents``: position of the column that each depends on, -1 for a root; ``tables``."""
+        return {
+            "parents": (CLASS, FEATURE),
+            "tables": (CLASS, FEATURE, PARENT_CATEGORY, CATEGORY),
+        }
+
+    # -- rows ------------------------------------------------------------------------------------
+
+    def codes(self, X: Any) -> Array:
+        """(N, D) int64 codes, all declared.
+
+        Raises
+        ------
+        ValueError
+            At a missing cell, or a number that is no code of its feature.
+        """
+        return declared_codes(X, self.levels, self.missing)
+
+    def stats(self, X: Any, y: Array, n_classes: int, weight: Array | None = None) -> ForestStats:
+        """Counts of pairs of categories."""
+        X = np.asarray(X)
+        if self.levels is not None:
+            levels = np.asarray(self.levels)
+        else:
+            top = np.fmax.reduce(X, axis=None, initial=0) if X.size else 0
+            levels = np.full(X.shape[1], int(top) + 1)
+        codes = replace(self, levels=levels).codes(X)
+        return ForestStats(count_pairs(codes, y, n_classes, int(levels.max()), weight))
+
+    def log_likelihood(self, X: Any, theta: Theta) -> Array:
+        """(..., N, C) sum of the log probabilities of the cells given their parents' codes."""
+        return log_likelihood(self.codes(X), dict(theta), self.levels)
+
+    def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
+        """(N, D) codes, as int64: roots first, then what depends on them."""
+        n_features, width = self.pairs.shape[1], self.pairs.shape[-1]
+        out = np.empty((len(y), n_features), dtype=np.int64)
+        for rows in row_blocks(len(y), n_features * width**2):
+            one_each = np.ndim(theta["parents"]) > 2
+            part = {k: theta[k][rows] if one_each else theta[k] for k in ("parents", "tables")}
+            parents, tables = (self.rows_of(part, name, y[rows]) for name in part)
+            out[rows] = simulate(rng, parents, tables, self.levels)
+        return out
+
+    # -- prior and posterior ---------------------------------------------------------------------
+
+    @classmethod
+    def examples(cls, n_classes: int, n_features: int) -> list[Self]:
+        """Three categories, a flat prior; two to four with weights by class; allowed edges."""
+        flat = cls(np.full(n_classes, 6.0), np.full(n_classes, 2.0), np.full(n_features, 3))
+        levels = 2 + np.arange(n_features) % 3
+        ragged = cls(5.0 + np.arange(n_classes), 0.3 * (1 + np.arange(n_classes)), levels)
+        near = np.abs(np.arange(n_features)[:, None] - np.arange(n_features)) <= 2
+        banded = cls(9.0, 1.0, np.full(n_features, 3), near)
+        k = [3, int(levels.max(initial=2)), 3]
+        shape = (n_classes, n_features, n_features)
+        return [
+            f.resolve(ForestStats(np.zeros((*shape, n, n))))
+            for f, n in zip((flat, ragged, banded), k, strict=True)
+        ]
+
+    def resolve(self, stats: ForestStats) -> Self:
+        """Numbers of categories, edges, and the strengths by the evidence where they are None."""
+        n_classes, n_features, _, k, _ = stats.pairs.shape
+        levels = np.full(n_features, k) if self.levels is None else np.asarray(self.levels)
+        if levels.shape != (n_features,):
+            raise ValueError(f"levels has {levels.size} entries for {n_features} features")
+        width = int(levels.max())
+        seen = padded(stats.pairs, width)
+        if seen.shape[-1] > width and seen[..., width:].any():
+            raise ValueError(f"the rows have codes beyond the {width} declared categories")
+        pairs = np.zeros((*seen.shape[:3], width, width)) if self.pairs is None else self.pairs
+        edges = self.given_edges(n_classes, n_features, self.pairs is not None)
+        strength, root_weight = (
+            None if value is None else broadcast_prior(name, value, (n_classes,))
+            for name, value in (("strength", self.strength), ("root_weight", self.root_weight))
+        )
+        known = replace(
+            self,
+            strength=strength,
+            root_weight=root_weight,
+            levels=levels,
+            pairs=pairs,
+            edges=edges,
+        )
+        known = known._with_strengths(seen[..., :width, :width])
+        if not self.chooses or self.edges is not None:
+            return known
+        best = known.update(ForestStats(seen)).edges
+        return replace(known, edges=best)
+
+    def _with_strengths(self, seen: Array) -> Self:
+        """Strength and root weight at the largest evidence of counts (C, D, D, K, K)."""
+        free = (self.strength is None, self.root_weight is None)
+        if not any(free):
+            return self
+        n_classes, n_features = seen.shape[:2]
+
+        def known(strength: float, root_weight: float):  # type: ignore[no-untyped-def] # Self
+            values = [np.full(n_classes, v) for v in (strength, root_weight)]
+            given = (self.strength, self.root_weight)
+            both = [v if free[i] else given[i] for i, v in enumerate(values)]
+            return replace(self, strength=both[0], root_weight=both[1])
+
+        if not seen.any():
+            return known(*strengths.value(n_features, strengths.START))
+        stats = ForestStats(seen)
+        # a single tree has no use for roots
+        looked_for = (free[0], free[1] and self.structure in ("average", "map"))
+        tables: dict[float, Any] = {}
+
+        looking = self.chooses and self.edges.shape[-1] == 1
+
+        def evidence(strength: float, root_weight: float) -> float:
+            if strength not in tables:
+                tables[strength] = known(strength, 1.0)._evidences(self.pairs + stats.pairs)
+            prior = known(strength, root_weight)
+            if not looking:
+                return float(prior._log_joint(tables[strength]).sum())
+            rho = None if self.structure == "tree" else root_weight
+            best = sum(
+                float(single.sum()) + best_forest(w, rho)[1] for single, w in tables[strength]
+            )
+            forests = np.log(root_weight) + (n_features - 1) * np.log(root_weight + n_features)
+            return best if rho is None else best - n_classes * float(forests)
+
+        return known(*strengths.search(evidence, n_features, looked_for))
+
+    def update(self, stats: ForestStats) -> Self:
+        """The counts of pairs added; by them a forest that rows choose is chosen anew."""
+        width = self.pairs.shape[-1]
+        beyond = padded(stats.pairs, width)
+        outside = np.arange(beyond.shape[-1]) >= self.levels[:, None]
+        if (beyond.sum(axis=(0, 2, 4)) * outside).any():
+            raise ValueError("a feature has codes beyond its declared categories")
+        new = replace(self, pairs=self.pairs + beyond[..., :width, :width])
+        return replace(new, edges=new.chosen(new.log_weights)) if self.chooses else new
+
+    # -- closed forms ----------------------------------------------------------------------------
+
+    def _evidences(self, pairs: Array) -> list[tuple[Array, Array]]:
+        """(D,) log W_u and (D, D) log w_uv of each class."""
+        return [log_evidences(p, a, self.levels) for p, a in zip(pairs, self.strength, strict=True)]
+
+    def _log_joint(self, evidences: Sequence[tuple[Array, Array]]) -> Array:
+        """(C,) log evidences, the forest integrated out."""
+        singles, log_w = zip(*evidences, strict=True)
+        return self.log_sums(np.array(singles), np.array(log_w))
+
+    @property
+    def n_columns(self) -> int:
+        """D."""
+        return len(self.levels)
+
+    @property
+    def log_weights(self) -> list[Array]:
+        """Of each class (D, D) log weights of the edges, given the counts."""
+        return [log_w for _, log_w in self._evidences(self.pairs)]
+
+    @cached_property
+    def totals(self) -> Array:
+        """(C,) pseudo-counts and counts of all rows of a class."""
+        rows: Array = self.pairs[:, 0, 0].sum(axis=(1, 2))
+        return rows + self.strength
+
+    def log_evidence(self, stats: ForestStats) -> float:
+        """Sum over classes of the log evidence of all rows less that of those known before."""
+        width = self.pairs.shape[-1]
+        own = padded(stats.pairs, width)[..., :width, :width]
+        if not own.any():
+            return 0.0
+        total, before = (
+            self._log_joint(self._evidences(p)) for p in (self.pairs + own, self.pairs)
+        )
+        return float((total - before).sum())
+
+    def log_predictive(self, X: Any) -> Array:
+        """(N, C) product of the columns' posterior means times a ratio of two sums over forests."""
+        codes, unit = self.codes(X), np.eye(len(self.pairs))
+        found = cgf_by_tables(self, codes, unit.sum(axis=0))
+        if found is not None:
+            return found
+        return np.stack([forest_cumulants.cgf(self, codes, e) for e in unit], axis=1)
+
+    def log_predictive_of_known(self, X: Array) -> tuple[Array, Array]:
+        """(N, C) of codes with missing cells (NaN) summed out, and its standard error.
+
+        Exact for one forest per class; of an average by draws of forests (`known_cells`).
+        """
+        return log_predictive(self, np.asarray(X, dtype=np.float64))
+
+    def log_likelihood_of_known(self, X: Array, theta: Theta) -> Array:
+        """(..., N, C) of codes with missing cells (NaN) summed out, exactly."""
+        parents = np.asarray(theta["parents"]).astype(np.int64)
+        tables = np.asarray(theta["tables"], dtype=np.float64)
+        gone = np.isnan(X).any(axis=1)
+        out = np.empty((*parents.shape[:-2], len(X), parents.shape[-2]))
+        if not gone.all():
+            out[..., ~gone, :] = self.log_likelihood(X[~gone], theta)
+        flat = parents.reshape(-1, parents.shape[-1]), tables.reshape(-1, *tables.shape[-3:])
+        found = log_likelihood_of_known(X[gone], *flat).reshape(*parents.shape[:-1], -1)
+        out[..., gone, :] = np.moveaxis(found, -1, -2)
+        return out
+
+    def cgf(self, X: Any, t: Array) -> Array:
+        """In closed form: the row's tables with t more counts (`forest_cumulants`)."""
+        codes = self.codes(X)
+        found = cgf_by_tables(self, codes, np.asarray(t))
+        return forest_cumulants.cgf(self, codes, t) if found is None else found.sum(axis=1)
+
+    def changes(self, c: int, cells: Array, t: Array) -> tuple[Array, Array]:
+        """By counts of t in the cells of rows of codes."""
+        i, j = self.neighbours[c]
+        column = np.arange(cells.shape[1])
+        strength, total = self.strength[c], self.totals[c]
+        single = self.pairs[c][column, column, cells, cells] + strength / self.levels
+        both = self.pairs[c][i, j, cells[:, i], cells[:, j]]
+        both = both + strength / (self.levels[i] * self.levels[j])
+        one, two, all_rows = (log_growth(a, t[..., None]) for a in (single, both, total))
+        edges = two - one[..., i] - one[..., j] + all_rows
+        return one - all_rows, edges
+
+    cells = codes
+
+    def terms_given(self, X: Any, theta: Theta, c: int) -> Array:
+        """By the margins that the tables have along the forest."""
+        parents, tables = np.asarray(theta["parents"]), np.asarray(theta["tables"])
+        return forests.of_tables(self.codes(X), parents[..., c, :], tables[..., c, :, :, :])
+
+    # -- theta -----------------------------------------------------------------------------------
+
+    def draw_log_density(self, rng: np.random.Generator, X: Any, n: int) -> Array:
+        """(n, N, C) without the tables of other cells than the rows' (`DensityDraws`)."""
+        return draw_log_density(self, rng, self.codes(X), n)
+
+    def log_density(self, theta: Theta) -> Array:
+        """(...) log probability of the forests plus log density of the tables given them."""
+        return density_by_draws(lambda t: log_density(self, t), theta, self.params)
+
+    def mle(self, stats: ForestStats) -> dict[str, Array]:
+        """Forest of the largest likelihood (Chow and Liu 1968), relative frequencies in it."""
+        width = self.pairs.shape[-1]
+        own = padded(stats.pairs, width)[..., :width, :width]
+        return mle(own, self.levels, self.edges)
+
+    def map(self) -> dict[str, Array]:
+        """Refused: probabilities of forests and densities of their tables have no common mode."""
+        raise UndefinedEstimateError(
+            "map",
+            "forests have tables of different dimensions, whose densities cannot be compared; "
+            "structure='map' plugs in the most probable forest",
+        )
+
+
+# ------------------------------------------------------------------------------------------------
+# Evidences of single columns and of pairs: the weights of the forests.
+#
+# With pseudo-counts :math:`A/(K_u K_v)` for a pair and :math:`A/K_u` for a column, which are its
+# margins, W is the Dirichlet-multinomial evidence of a table, and a forest has the evidence
+# :math:`\prod_u W_u \prod_{uv} w_{uv}` with :math:`w_{uv} = W_{uv}/(W_u W_v)`.
+# Source: Heckerman, Geiger and Chickering (1995), section 5; Meila and Jaakkola (2000).
+
+_TABLES = 16  # of one class: values of t
+
+
+def log_evidences(pairs: Array, strength: float, levels: Array) -> tuple[Array, Array]:
+    """(D,) log W_u and (D, D) log w_uv of one class.
+
+    Parameters
+    ----------
+    pairs : (D, D, K, K) counts
+    strength : float
+        A, in rows.
+    levels : (D,) numbers of categories
+    """
+    n_features, k = len(levels), pairs.shape[-1]
+    diagonal = np.arange(n_features)
+    margin = pairs[diagonal, diagonal][:, np.arange(k), np.arange(k)]
+    total = log_gamma_difference(strength, margin.sum(axis=1))
+    single = log_gamma_difference((strength / levels)[:, None], margin).sum(axis=1) - total
+    i, j = np.tril_indices(n_features, -1)
+    flat = pairs[i, j].ravel()
+    cell = np.flatnonzero(flat > 0)  # few where a column has many categories; others add 0
+    pair = cell // k**2
+    pseudo = (strength / (levels[i] * levels[j]))[pair]
+    both = np.zeros((n_features, n_features))
+    both[i, j] = np.bincount(pair, log_gamma_difference(pseudo, flat[cell]), len(i))
+    return single, both + both.T - total - single[:, None] - single
+
+
+def log_growth(a: Array, t: Array) -> Array:
+    """Return `log_gamma_difference`, for t = 1 and -1 by one logarithm."""
+    if np.iscomplexobj(t) or (np.abs(t) != 1).any():
+        return log_gamma_difference(a, t)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(t * np.log(a + np.minimum(t, 0)))
+
+
+def cgf_by_tables(f: "DirichletForest", codes: Array, t: Array) -> Array | None:
+    """(N, C) terms of the cgf at real t (C,) or (N, C), by tables and compiled sums.
+
+    None where t is complex or has many values, or where compiled sums do not pay.
+    """
+    if np.iscomplexobj(t) or np.ndim(t) > 2 or f.is_forest:
+        return None
+    t = np.atleast_2d(t).astype(np.float64)
+    values = [np.unique(own[own != 0]) for own in t.T]
+    rows_each = np.count_nonzero(t) * (len(codes) if len(t) == 1 else 1)
+    steps = rows_each * (codes.shape[1] + 1) ** 3 // 6
+    if max(map(len, values)) > _TABLES or not kernels.pays(steps):
+        return None
+    out = np.zeros((len(codes), len(values)))
+    n_features, k = f.pairs.shape[1], f.pairs.shape[-1]
+    column, code = np.arange(n_features)[:, None], np.arange(k)
+    size = f.levels[:, None] * f.levels
+    for c, value in ((c, value) for c, own in enumerate(values) for value in own):
+        rows = np.flatnonzero(np.broadcast_to(t[:, c] == value, len(codes)))
+        single = f.pairs[c][column, column, code, code] + f.strength[c] / f.levels[:, None]
+        both = f.pairs[c] + f.strength[c] / size[..., None, None]
+        single, both, total = (log_growth(a, value) for a in (single, both, f.totals[c]))
+        table = both - single[:, None, :, None] - single[:, None] + total
+        table[np.broadcast_to(f.edges[c] == 0, size.shape)] = 0.0
+        for part in row_blocks(len(rows), n_features):
+            own = codes[rows[part]]
+            found = f.eliminations[c].log_ratio_of_codes(own, table)
+            out[rows[part], c] = found + (single[column[:, 0], own] - total).sum(axis=1)
+    return out
+
+
+# ------------------------------------------------------------------------------------------------
+# Predictive of the known cells of a row: its missing cells summed out, along forests.
+#
+# Given a forest T the sum over missing cells is exact, by messages from the leaves to the roots,
+# at a cost of D K^2. The average over all forests is a mean over draws of T, with little variance:
+# A(T), the part of the density whose edges join two known cells, is averaged over all forests in
+# closed form, and the draws tell only what the missing cells add,
+#
+# .. math:: p(x_o) = \bar A \; \frac{E_T\, p(x_o \mid T)}{E_T\, A(T)}, \qquad
+#           \bar A = \prod_{u \in o} p(x_u) \frac{Z\{w_{uv} r_{uv}^{[u, v \in o]}\}}{Z\{w_{uv}\}}.
+#
+# Numerator and denominator share the draws, and are equal where no missing cell joins two others.
+# Source: Pearl (1988), Probabilistic Reasoning in Intelligent Systems, chapter 4, for the
+# messages.
+#
+# S forests, N rows, D columns, K categories.
+
+_CELLS = 1 << 22  # numbers of one block: 32 MiB
+_DRAWS = 1024, 8192  # forests; the second of rows whose standard error is above `_ENOUGH`
+_ENOUGH = 0.02  # standard error of a log density
+
+
+def log_predictive(f: "DirichletForest", codes: Array) -> tuple[Array, Array]:
+    """(N, C) log p(x_o | D) of codes (N, D), NaN where missing, and its standard error (N, C)."""
+    out, error = np.empty((2, len(codes), len(f.strength)))
+    for c in range(len(f.strength)):
+        if f.is_forest:
+            forest = f.draw_parents(np.random.default_rng(0), 1, c)
+            out[:, c], error[:, c] = _given_forests(f, c, forest, codes)[0], 0.0
+            continue
+        rows = np.arange(len(codes))
+        for n in _DRAWS:
+            forests = f.draw_parents(np.random.default_rng([n, c]), n, c)
+            step = max(1, _CELLS // max(n, (codes.shape[1] + 1) ** 2))
+            for some in (rows[at : at + step] for at in range(0, len(rows), step)):
+                out[some, c], error[some, c] = _averaged(f, c, forests, codes[some])
+            rows = rows[error[rows, c] > _ENOUGH]
+            if not len(rows):
+                break
+    return out, error
+
+
+def _averaged(f: "DirichletForest", c: int, forests: Array, codes: Array) -> tuple[Array, Array]:
+    """(N,) log predictive of class c, and its standard error."""
+    known = ~np.isnan(codes)
+    cells = np.where(known, codes, 0).astype(np.int64)
+    _, edges = f.changes(c, cells, np.ones(1))
+    i, j = f.neighbours[c]
+    edges = np.where(known[:, i] & known[:, j], edges, 0.0)
+    exact = forest_cumulants.log_ratio(f, c, edges)  # the columns' own terms are in both
+    both = np.zeros((codes.shape[1] + 1, codes.shape[1] + 1, len(codes)))  # the root last
+    both[i, j] = both[j, i] = edges.T
+    control = np.zeros((len(forests), len(codes)))
+    for u, parent in enumerate(forests.T):
+        control += both[u, parent]
+    whole = _given_forests(f, c, forests, codes)
+    means = log_sum_exp(whole, axis=0), log_sum_exp(control, axis=0)
+    shares = [np.exp(a - mean) for a, mean in zip((whole, control), means, strict=True)]
+    spread = (shares[0] - shares[1]).std(axis=0, ddof=1) * np.sqrt(len(forests))
+    return exact + means[0] - means[1], spread
+
+
+def _given_forests(f: "DirichletForest", c: int, forests: Array, codes: Array) -> Array:
+    """(S, N) log p(x_o | T, D) of class c."""
+    k = f.pairs.shape[-1]
+    out = np.empty((len(forests), len(codes)))
+    step = max(1, _CELLS // (codes.shape[1] * k * max(k, len(codes))))
+    for start in range(0, len(forests), step):
+        own = slice(start, start + step)
+        tables = concentrations(f, c, forests[own])
+        size = tables.sum(axis=-1, keepdims=True)
+        tables = np.divide(tables, size, out=tables, where=size > 0)
+        out[own] = log_likelihood_of_known(codes, forests[own], tables)
+    return out
+
+
+def log_likelihood_of_known(codes: Array, parents: Array, tables: Array) -> Array:
+    """(S, N) log p(x_o | theta) of codes (N, D), NaN where missing.
+
+    Parameters
+    ----------
+    parents : (S, D)
+    tables : (S, D, K, K) p(x_u | x_parent), of a root in the row of parent code 0
+    """
+    n_draws, n_columns, k, _ = tables.shape
+    out = np.empty((n_draws, len(codes)))
+    step = max(1, _CELLS // (n_draws * n_columns * k))
+    for start in range(0, len(codes), step):
+        rows = slice(start, start + step)
+        out[:, rows] = _upwards(codes[rows], parents, tables)
+    return out
+
+
+def _upwards(codes: Array, parents: Array, tables: Array) -> Array:
+    """Messages of the columns to their parents, the deepest first."""
+    draw = np.arange(len(parents))
+    one = (codes[..., None] == np.arange(tables.shape[-1])) | np.isnan(codes)[..., None]
+    belief = np.repeat(np.moveaxis(one, 0, -1)[None].astype(np.float64), len(parents), axis=0)
+    depth, above = np.zeros(parents.shape, dtype=np.int64), parents
+    while (above >= 0).any():
+        depth += above >= 0
+        above = np.where(above >= 0, np.take_along_axis(parents, np.maximum(above, 0), 1), -1)
+    out = np.zeros((len(parents), len(codes)))
+    for u in np.argsort(-depth, axis=1, kind="stable").T:
+        message = tables[draw, u] @ belief[draw, u]  # (S, K of the parent, N)
+        up = parents[draw, u]
+        root = up < 0
+        with np.errstate(divide="ignore"):
+            out[root] += np.log(message[root, 0])
+            at = draw[~root], up[~root]
+            joint = belief[at] * message[~root]
+            top = joint.max(axis=1)
+            out[~root] += np.log(top)
+        belief[at] = joint / np.where(top > 0, top, 1.0)[:, None]
+    return out
+
+
+# ------------------------------------------------------------------------------------------------
+# PyMC models of the tables of given forests, and of the mixture over all forests of few columns.
+#
+# In the mixture every table that some forest has is a variable with its Dirichlet prior, whether
+# the forest at hand uses it or not, and the forest itself is summed out of the likelihood: all
+# variables are continuous, so that NUTS samples the average that the closed form integrates.
+
+MOST = 4  # columns of a mixture over all rooted forests: 125 of them
+
+
+def rooted_forests(n_columns: int) -> Array:
+    """(F, D) parents, -1 for a root, of every rooted forest: F = (D + 1)^(D - 1)."""
+    found = []
+    for parents in itertools.product(range(-1, n_columns), repeat=n_columns):
+        up = np.append(np.array(parents), -1)  # the last place: above the roots
+        at = np.arange(n_columns)
+        for _ in range(n_columns):
+            at = up[at]
+        if (at == -1).all():
+            found.append(parents)
+    return np.array(found)
+
+
+def log_prior(f: "DirichletForest", c: int, forests: Array) -> Array:
+    """(F,) log prior probabilities among the forests given; -inf of one with a forbidden edge."""
+    n_columns = forests.shape[1]
+    allowed = np.broadcast_to(f.edges[c], (n_columns, n_columns)) > 0
+    right = ((forests < 0) | allowed[np.arange(n_columns), forests]).all(axis=1)
+    weight = np.log(f.root_weight[c]) * (forests < 0).sum(axis=1)
+    weight = np.where(right, weight, -np.inf)
+    out: Array = weight - log_sum_exp(weight)
+    return out
+
+
+def declare(f: "DirichletForest", pairs: Array | None, forests: list[Array]) -> None:
+    """Declare tables and the potential ``x`` in the PyMC model on the stack.
+
+    Variables ``tables_{c}_{u}`` (code_{u}) of a root and ``tables_{c}_{u}_{p}`` (code_{p},
+    code_{u}) of column u given column p, of class number c; deterministic ``forest_{c}``
+    (structure_{c}), the probabilities of the forests given the tables and the rows.
+
+    Parameters
+    ----------
+    f : prior
+    pairs : (C, D, D, K, K) counts, or None for the prior alone
+    forests : for each class (F, D) parents
+    """
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    model = pm.modelcontext(None)
+    model.add_coords({f"code_{u}": np.arange(k) for u, k in enumerate(f.levels)})
+    total: Any = 0.0
+    for c, own in enumerate(forests):
+        logs: dict[tuple[int, int], Any] = {}
+        for u, p in sorted({(u, int(p)) for row in own for u, p in enumerate(row)}):
+            k = int(f.levels[u])
+            contexts = 1 if p < 0 else int(f.levels[p])
+            shape = (k,) if p < 0 else (contexts, k)
+            dims = (f"code_{u}",) if p < 0 else (f"code_{p}", f"code_{u}")
+            alpha = np.full(shape, f.strength[c] / (k * contexts))
+            name = f"tables_{c}_{u}" + (f"_{p}" if p >= 0 else "")
+            theta = pt.ones(shape) if k == 1 else pm.Dirichlet(name, alpha, dims=dims)
+            if pairs is None:
+                continue
+            counts = pairs[c, u, u] if p < 0 else pairs[c, p, u]
+            counts = np.diagonal(counts)[:k] if p < 0 else counts[:contexts, :k]
+            logs[u, p] = (counts * pt.log(theta)).sum()
+        if pairs is None:
+            continue
+        terms = pt.stack([sum(logs[u, int(p)] for u, p in enumerate(row)) for row in own])
+        terms = terms + log_prior(f, c, own)
+        whole = pt.logsumexp(terms)
+        model.add_coord(f"structure_{c}", np.arange(len(own)))
+        pm.Deterministic(f"forest_{c}", pt.exp(terms - whole), dims=f"structure_{c}")
+        total = total + whole
+    if pairs is not None:
+        pm.Potential("x", total)

@@ -1,0 +1,627 @@
+r"""N-gram language models: each token depends on the n-1 tokens before it, one table per class.
+
+.. math:: x_i \mid x_{<i}, y=c \sim \text{Categorical}(\theta_{c,h}), \quad
+          h = (x_{i-n+1}, \dots, x_{i-1}), \qquad
+          \theta_{c,h} \sim \text{Dirichlet}(\alpha_c)
+
+for every context h; positions before the document hold a start symbol. n = 1 is the unigram model:
+a product over tokens. The length of a document is given, not modelled (no symbol
+ends it), and the probability is that of the token *sequence*: no multinomial coefficient.
+
+Posterior: alpha + counts of the n-grams. Predictive of a whole document, theta integrated out:
+
+.. math:: \log p(x \mid c) = \sum_h \log B(\alpha_c + N_{ch} + n_h) - \log B(\alpha_c + N_{ch})
+
+with n_h the counts in the document after h. It is not the product of posterior means: a document
+that repeats itself teaches the model while it is read. Only n-grams seen in training are held; a
+context never seen still has its prior.
+
+Source: MacKay and Peto (1995), A hierarchical Dirichlet language model, section 2.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+
+from bayesgen.families.capabilities import Urns
+from bayesgen.families.contract import ConjugateFamily, Theta
+from bayesgen.families.errors import NotLinearError, refuse_undefined
+from bayesgen.families.names import CLASS, CONTEXT, TOKEN
+from bayesgen.families.records import array
+from bayesgen.families.shared.densities import (
+    density_by_draws,
+    log_dirichlet_density,
+    log_gamma_derivatives,
+    log_product,
+)
+from bayesgen.families.shared.hyperparameters import broadcast_prior
+from bayesgen.families.shared.ngrams import (
+    START,
+    UNKNOWN,
+    DocumentCounts,
+    GramIndex,
+    MarkovStats,
+    NgramFamily,
+    check_ngrams,
+    concatenate,
+    distinct_ngrams,
+    first_of_contexts,
+)
+from bayesgen.families.shared.pymc_parts import container, dirichlet, prefixed, sum_cells
+from bayesgen.numerics import kernels
+from bayesgen.numerics.rows import cgf_by_rows, dot_log, row_blocks, row_sums
+from bayesgen.numerics.special import Array, draw_dirichlet, draw_log_gamma, log_gamma_difference
+
+# ------------------------------------------------------------------------------------------------
+# Documents drawn token by token: by urns, or from the rows of a table.
+#
+# Polya's urn: after context h a token has weight alpha + its training count after h + how often it
+# followed h in this very document. No table is drawn, and a document has exactly the predictive.
+
+
+def draw(
+    f: "DirichletMarkov",
+    rng: np.random.Generator,
+    y: Array,
+    rows_of_theta: Callable[[slice, Array], Array] | None = None,
+) -> Array:
+    """(N,) documents of the classes `y`, all in step.
+
+    Parameters
+    ----------
+    rows_of_theta : callable, optional
+        (rows, contexts) to the probabilities of the next token, (n, V); a context that theta does
+        not tell is at -1, and one without probabilities has zeros: an urn stands for both.
+    """
+    y = np.asarray(y)
+    out = np.empty(len(y), dtype=object)
+    back = f.order - 1
+    width = f.length if rows_of_theta is None else max(f.length, f.n_tokens)
+    for rows in row_blocks(len(y), width):
+        text = np.full((len(y[rows]), back + f.length), START, dtype=np.int64)
+        for i in range(f.length):
+            new = _next(f, rng, y[rows], text, i)
+            if rows_of_theta is not None:
+                at = f.index.context_tree.find(text[:, i : i + back])
+                p = np.cumsum(rows_of_theta(rows, at), axis=-1)
+                drawn = (p <= rng.random(len(p))[:, None] * p[:, -1:]).sum(axis=-1)
+                new = np.where((at >= 0) & (p[:, -1] > 0), drawn, new)
+            text[:, back + i] = new
+        for k, document in enumerate(text[:, back:]):
+            out[rows.start + k] = document.copy()
+    return out
+
+
+def _next(f: "DirichletMarkov", rng: np.random.Generator, y: Array, text: Array, i: int) -> Array:
+    """Token `i` of each document: from the prior, the training counts, or a copy."""
+    back = f.order - 1
+    same = np.ones((len(y), i), dtype=bool)  # earlier places with the same context
+    for k in range(back):
+        same &= text[:, k : k + i] == text[:, i + k, None]
+    context = f.index.tree.find(text[:, i : i + back])
+    prior_sum, count_sum = f.running_sums
+    prior, seen = prior_sum[y, -1], f.totals[y, context]
+    u = rng.random(len(y)) * (prior + seen + same.sum(axis=1))
+    pick = np.floor(u - prior - seen)  # the how-manieth of the earlier places, if >= 0
+    new = np.zeros(len(y), dtype=np.int64)
+    for c in np.unique(y):
+        mine = (y == c) & (u < prior)
+        new[mine] = np.searchsorted(prior_sum[c], u[mine], side="right")
+        mine = (y == c) & (u >= prior) & (pick < 0)
+        below = count_sum[c, f.index.starts[context[mine]]]
+        gram = np.searchsorted(count_sum[c], below + (u - prior)[mine], side="right") - 1
+        new[mine] = f.grams[np.minimum(gram, len(f.grams) - 1), -1]
+    new = np.minimum(new, f.n_tokens - 1)
+    if i:
+        place = np.argmax(np.cumsum(same, axis=1) > pick[:, None], axis=1)
+        new = np.where(pick >= 0, text[np.arange(len(y)), back + place], new)
+    return new
+
+
+@dataclass(frozen=True, eq=False)
+class DirichletMarkov(NgramFamily, ConjugateFamily):
+    """N-gram language model of documents, with a Dirichlet prior on every context's table.
+
+    X is a 1-D object array (N,) of integer arrays: the token codes 0 .. V-1 of each document, -1
+    for a token outside the vocabulary (not in training). A document may be empty.
+
+    Parameters
+    ----------
+    order : int >= 1
+        n: a token depends on the n-1 before it.
+    n_tokens : int
+        V, the size of the vocabulary; 0: the largest code seen plus one.
+    alpha : float or array broadcasting to (class, token), > 0
+        Pseudo-counts of each token, in tokens; the same for every context.
+    length : int
+        Number of tokens of a simulated document; no part of the model.
+    grams : int array (gram, position), or None
+        Distinct n-grams seen, in lexicographic order; filled in by `update`.
+    counts : array (class, gram), or None
+        How often each class has shown them.
+
+    Notes
+    -----
+    *Tokens outside the vocabulary.* In a document, the contexts that are followed by one get a
+    vocabulary enlarged by one token, with the mean pseudo-count a of the class: its cell is a and
+    the context's total grows by a. All unknown tokens of a document are that one token; a context
+    that contains it is a context never seen. Each such context contributes exactly what it would
+    in a model where the token had been declared with pseudo-count a and never seen; the other
+    contexts of the document keep the total of V tokens. Hence for order 1 a document with an
+    unknown token has exactly the predictive of the declared model; for higher orders it has so if
+    all its contexts are followed by the token, and otherwise exceeds it by
+    ``sum log (T+a)_N/(T)_N`` over the other contexts (total T, N tokens, rising factorials).
+    Their probability is no part of theta: intervals and draws of p(y | x, theta) hold it at its
+    mean, as they do a category never seen.
+
+    *Tables.* theta is dense over `contexts`: those seen in training by any class, and those to
+    which a seen n-gram leads (the last tokens of a document, after which nothing was seen). A
+    prior that has seen nothing lists every context, if there are at most 4096.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.empty(2, dtype=object)
+    >>> X[:] = [np.array([0, 1, 0]), np.array([1, 1])]
+    >>> family = DirichletMarkov(order=1)
+    >>> stats = family.stats(X, np.array([0, 1]), n_classes=2)
+    >>> posterior = family.resolve(stats).update(stats)
+    >>> np.exp(posterior.log_predictive(X)).round(3)  # 3/5 * 2/6 * 4/7, and so on
+    array([[0.114, 0.05 ],
+           [0.2  , 0.6  ]])
+    """
+
+    tunable: ClassVar[tuple[str, ...]] = ("alpha",)
+
+    order: int = 2
+    n_tokens: int = 0
+    alpha: Any = array(CLASS, TOKEN, default=1.0)
+    length: int = 100
+    grams: Any = array("gram", "position", default=None)
+    counts: Any = array(CLASS, "gram", default=None)
+
+    # -- the tables ----------------------------------------------------------------------------
+
+    # methods with a page of their own
+    simulate_predictive = draw
+
+    @cached_property
+    def index(self) -> GramIndex:
+        """The n-grams seen, and their contexts."""
+        return GramIndex(self.grams, self.n_tokens)
+
+    @cached_property
+    def totals(self) -> Array:
+        """(C, H + 1) counts of the contexts that have a continuation; the last is 0."""
+        return np.pad(self.index.totals(self.counts), ((0, 0), (0, 1)))
+
+    @property
+    def contexts(self) -> Array:
+        """(M, order - 1) codes of the contexts of theta; `START` (-2) before the document."""
+        return self.index.contexts
+
+    @property
+    def params(self) -> dict[str, tuple[str, ...]]:
+        """``theta``: p(token | context, y = c), over the rows of `contexts`."""
+        return {"theta": (CLASS, CONTEXT, TOKEN)}
+
+    def log_likelihood(self, X: Array, theta: Theta) -> Array:
+        """(..., N, C) log probability of each token sequence under tables over `contexts`.
+
+        What theta does not tell is integrated out: a context that is not in `contexts` has the
+        Dirichlet-multinomial probability of its prior, and a token outside the vocabulary the
+        mass that a Dirichlet enlarged by it gives. So the mean over draws of theta is exactly
+        the predictive. A plug-in of the posterior mean is the prior mean where an unseen context
+        occurs once.
+
+        Under the MLE (and a MAP with zeros) unseen contexts are impossible, with no special
+        case: the first context absent from `contexts` is reached by an n-gram that no class has
+        shown, for the contexts to which seen n-grams lead are all there; that n-gram has
+        probability 0. For tokens outside the vocabulary there is no such step, hence a rule: a
+        theta with a zero anywhere makes them impossible under every class. Draws have no zeros.
+        """
+        table = np.asarray(theta["theta"])
+        *lead, n_classes, n_contexts, n_tokens = table.shape
+        if (n_contexts, n_tokens) != (len(self.contexts), self.n_tokens):
+            raise ValueError(self._other_table(n_contexts, n_tokens))
+        out = np.empty((*lead, len(X), n_classes))
+        tokens = concatenate(X, self.n_tokens)[0]
+        closed = None  # draws that leave no room for an unknown token
+        if (tokens == UNKNOWN).any():
+            closed = (table == 0).any(axis=(-3, -2, -1))[..., None, None]
+        cells = int(np.prod([*lead, n_classes])) * (len(tokens) // max(1, len(X)) + 1)
+        for rows in row_blocks(len(X), cells):
+            docs = DocumentCounts.count(X[rows], self.order, self.n_tokens)
+            at = self.index.context_tree.find(docs.grams[:, :-1])
+            token = docs.grams[:, -1]
+            known = (at >= 0) & (token >= 0)
+            block = self._integrated(docs, at)
+            if known.any():
+                use = known[docs.gram]
+                column = np.cumsum(known) - 1
+                matrix = sparse.csr_matrix(
+                    (docs.n[use], (docs.row[use], column[docs.gram[use]])),
+                    shape=(docs.n_rows, int(known.sum())),
+                )
+                block = block + dot_log(matrix, table[..., at[known], token[known]])
+            if closed is not None:
+                unknown = np.bincount(docs.run_row, docs.run_unknown, docs.n_rows) > 0
+                block = np.where(closed & unknown[:, None], -np.inf, block)
+            out[..., rows, :] = block
+        return out
+
+    def _other_table(self, n_contexts: int, n_tokens: int) -> str:
+        return (
+            f"theta is a table of {n_contexts} contexts and {n_tokens} tokens, but this "
+            f"family has {len(self.contexts)} and {self.n_tokens}; use the posterior from "
+            "which it came"
+        )
+
+    def _integrated(self, docs: DocumentCounts, at: Array) -> Array:
+        """(N, C) the factors without theta; `at` (U,) places the n-grams in `contexts`."""
+        away = at[docs.run_gram] < 0
+        split = ~away & (docs.run_unknown > 0)  # Beta split: known tokens against the unknown
+        out = np.zeros((docs.n_rows, len(self.alpha)))
+        if not (away.any() or split.any()):
+            return out
+        known = docs.run_n - docs.run_unknown
+        for c, (cell, total) in enumerate(self.cells(docs)):
+            entries = np.where(away[docs.run], log_gamma_difference(cell, docs.n), 0.0)
+            runs = np.where(away | split, log_gamma_difference(total, docs.run_n), 0.0)
+            mean = self.alpha[c].mean()
+            unknown = log_gamma_difference(mean, docs.run_unknown)
+            rest = log_gamma_difference(np.where(split, total - mean, 1.0), known)
+            runs -= np.where(split, unknown + rest, 0.0)
+            out[:, c] = docs.sum(entries, runs)
+        return out
+
+    def held(self, docs: DocumentCounts) -> Array:
+        """(N, C) what tokens outside the vocabulary tell, where all contexts have a table."""
+        return self._integrated(docs, np.zeros(len(docs.grams), dtype=np.int64))
+
+    def cells(self, docs: DocumentCounts) -> Iterator[tuple[Array, Array]]:
+        """For each class the posterior pseudo-counts of the entries (P,) and of the runs (R,)."""
+        *_, context, gram = self.index.tree.path(docs.grams)
+        token = docs.grams[docs.gram, -1]
+        gram, context = gram[docs.gram], context[docs.run_gram]
+        unknown = docs.run_unknown > 0
+        for c, alpha in enumerate(self.alpha):
+            mean = alpha.mean()
+            cell = np.append(alpha, mean)[token] + np.append(self.counts[c], 0.0)[gram]
+            yield cell, alpha.sum() + self.totals[c, context] + np.where(unknown, mean, 0.0)
+
+    def to_pymc(
+        self, *, prefix: str = "", X: Array | None = None, y: Any = None, stats: Any = None
+    ) -> dict[str, Any]:
+        """Dirichlet priors; Categorical tokens given their contexts, or the counts of n-grams.
+
+        ``theta`` spans the contexts of this family's n-grams and of the documents or statistics:
+        a prior whose `grams` are those of a posterior, with zero `counts`, has its contexts
+        whatever it is conditioned on. The counts of the family itself are pseudo-counts. Rows are
+        listed token by token, dim ``{prefix}cell``; ``{prefix}x_row`` tells their documents.
+        """
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        new = stats
+        if X is not None:
+            new = self.stats(X, np.zeros(len(X), dtype=np.int64), len(self.alpha))
+        whole = self
+        if new is not None:
+            whole = self.update(replace(new, counts=np.zeros_like(new.counts)))
+        index = whole.index
+        dims = prefixed(prefix, self.params["theta"])
+        named = pm.modelcontext(None).coords.get(dims[1])
+        if named is not None and len(named) != len(index.contexts):
+            raise ValueError(
+                f"the documents have contexts that are not among the {len(named)} that were seen "
+                "in training: fit these documents first"
+            )
+        a = container(f"{prefix}prior_alpha", self.alpha, (dims[0], dims[2]))[:, None, :]
+        if whole.counts.any():
+            a = a + container(f"{prefix}prior_counts", index.dense(whole.counts), dims)
+        theta = dirichlet(f"{prefix}theta", whole.dense(), a, dims)
+        if stats is not None and X is None:
+            # a table as large as theta: statistics over the same contexts have the same shape
+            counts = replace(whole, counts=np.zeros_like(whole.counts)).update(stats).counts
+            n = container(f"{prefix}stats_counts", index.dense(counts), dims)
+            pm.Potential(f"{prefix}x", (n * pt.log(theta)).sum())
+        elif X is not None:
+            tokens, lengths = concatenate(X, self.n_tokens)
+            grams, gram = distinct_ngrams(tokens, lengths, self.order, self.n_tokens)
+            at = index.context_tree.find(grams[:, :-1])[gram]
+            cell = f"{prefix}cell"
+            row = pm.Data(f"{prefix}x_row", np.repeat(np.arange(len(X)), lengths), dims=cell)
+            context = pm.Data(f"{prefix}x_context", at, dims=cell)
+            p = theta[y[row], context]
+            cells = pm.Data(f"{prefix}cells", tokens, dims=cell)
+            pm.Categorical(f"{prefix}x", p=p, observed=cells, dims=cell)
+        return {"theta": theta}
+
+    def pymc_log_likelihood(self, X: Array, theta: Any, *, prefix: str = "") -> Any:
+        """Sums over the n-grams of each document, whose contexts this family must have."""
+        import pytensor.tensor as pt
+
+        tokens, lengths = concatenate(X, self.n_tokens)
+        grams, gram = distinct_ngrams(tokens, lengths, self.order, self.n_tokens)
+        at = self.index.context_tree.find(grams[:, :-1])
+        if len(at) and at.min() < 0:
+            raise ValueError("the documents have contexts that this family does not have")
+        cells = sparse.csr_matrix(
+            (np.ones(len(gram)), (np.repeat(np.arange(len(X)), lengths), gram)),
+            shape=(len(X), len(grams)),
+        )
+        table = pt.log(theta["theta"][:, at, grams[:, -1]]).T
+        return sum_cells(f"{prefix}ngrams", cells, table)
+
+    def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
+        """Refused: a document is no vector of features."""
+        raise NotLinearError("the rule of DirichletMarkov is not linear in the features")
+
+    def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
+        """(N,) documents of `length` tokens; contexts that theta does not tell follow the prior.
+
+        Such a context is an urn of its own in each document, as in `simulate_predictive`; so is a
+        context that an MLE leaves without probabilities.
+        """
+        table = np.asarray(theta["theta"])
+        one_each = table.ndim > 3
+
+        def rows_of_theta(rows: slice, context: Array) -> Array:
+            which = (np.arange(len(y))[rows],) if one_each else ()
+            return table[(*which, y[rows], context)]
+
+        return draw(self, rng, y, rows_of_theta)
+
+    @cached_property
+    def running_sums(self) -> tuple[Array, Array]:
+        """Running sums of alpha (C, V), and of the counts (C, G + 1) from 0."""
+        counts = np.pad(np.cumsum(self.counts, axis=1), ((0, 0), (1, 0)))
+        return np.cumsum(self.alpha, axis=1), counts
+
+    # -- conjugate -----------------------------------------------------------------------------
+
+    @classmethod
+    def examples(cls, n_classes: int, n_features: int) -> list[Self]:
+        """Orders 1, 2 and 3 over `n_features` tokens; uniform, and unequal by class and token."""
+        flat = np.ones((n_classes, n_features))
+        pattern = 0.5 + np.arange(n_classes * n_features).reshape(n_classes, n_features) % 5
+        return [
+            cls(
+                order,
+                n_features,
+                alpha,
+                length=6,
+                grams=np.empty((0, order), dtype=np.int64),
+                counts=np.empty((n_classes, 0)),
+            )
+            for order, alpha in ((1, flat), (1, pattern), (2, pattern[::-1]), (3, 0.5 * flat))
+        ]
+
+    def resolve(self, stats: MarkovStats) -> Self:
+        """Size of the vocabulary, and the pseudo-counts broadcast to (class, token)."""
+        known = self._known(stats)
+        shape = (len(stats.counts), known["n_tokens"])
+        return replace(self, **known, alpha=broadcast_prior("alpha", self.alpha, shape))
+
+    def mle(self, stats: MarkovStats) -> dict[str, Array]:
+        """Relative frequencies after each context, over the contexts of `stats`.
+
+        A class that never saw a context of the union has a row of zeros there (0/0 has no value;
+        the class cannot get there, or only by the last tokens of a document): what follows is
+        impossible. A class without any token has no MLE at all.
+        """
+        refuse_undefined("mle", stats.counts.sum(axis=1) <= 0, "it has no token (0/0)")
+        table = GramIndex(stats.grams, self.n_tokens or stats.n_tokens).dense(stats.counts)
+        total = table.sum(axis=-1, keepdims=True)
+        np.divide(table, total, out=table, where=total > 0)
+        return {"theta": table}
+
+    def map(self) -> dict[str, Array]:
+        """(a - 1)/(A - V) for pseudo-counts a with total A, the mode on the simplex.
+
+        Undefined where a pseudo-count plus count is below 1, and where all are 1: with alpha = 1
+        that is every context that some class has not seen.
+        """
+        seen, alpha, n_tokens = self.index, self.alpha, self.n_tokens
+        if n_tokens == 1:
+            return {"theta": np.ones((len(alpha), len(seen.contexts), 1))}
+        below = alpha < 1
+        low = np.repeat(below.sum(axis=1)[:, None], len(seen.contexts), axis=1)
+        total = np.repeat(alpha.sum(axis=1)[:, None], len(seen.contexts), axis=1)
+        token = seen.grams[:, -1]
+        for c, counts in enumerate(self.counts):  # cells that the counts have lifted to 1
+            lifted = below[c, token] & (alpha[c, token] + counts >= 1)
+            low[c] -= np.bincount(seen.context_of, lifted, len(seen.contexts)).astype(np.int64)
+            total[c] += np.bincount(seen.context_of, counts, len(seen.contexts))
+        bad = (low > 0) | (total <= n_tokens)
+        if bad.any():
+            m = int(np.argwhere(bad)[0, 1])
+            refuse_undefined(
+                "map",
+                bad,
+                f"after the context {tuple(seen.contexts[m].tolist())} (row {m} of `contexts`) "
+                "the Dirichlet density has no single mode, for which all pseudo-counts plus "
+                "counts must be at least 1 and one exceed 1; use alpha > 1, or "
+                "method='posterior_mean'",
+            )
+        table = seen.dense(self.counts)
+        table += alpha[:, None, :] - 1
+        table /= (total - n_tokens)[..., None]
+        return {"theta": table}
+
+    def mean(self) -> dict[str, Array]:
+        """(alpha + counts)/total."""
+        table = self.dense()
+        table /= table.sum(axis=-1, keepdims=True)
+        return {"theta": table}
+
+    def dense(self) -> Array:
+        """(C, M, V) posterior pseudo-counts."""
+        table = self.index.dense(self.counts)
+        table += self.alpha[:, None, :]
+        return table
+
+    def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
+        """Independent Dirichlet draws of each row, never exactly 0: n C M V numbers."""
+        draws = draw_dirichlet(rng, self.dense(), n)
+        return {"theta": np.maximum(draws, np.finfo(np.float64).tiny, out=draws)}
+
+    def n_parameters(self) -> int:
+        """Classes times contexts times tokens."""
+        return self.alpha.size * self.index.n_contexts
+
+    def log_density(self, theta: Theta) -> Array:
+        """(...) sum over classes and contexts of log Dirichlet densities.
+
+        A prior that has seen nothing has one density for every context: theta may then be a table
+        over any contexts, such as those of a posterior.
+        """
+        alpha = self.dense() if len(self.grams) else self.alpha[:, None, :]
+        _, n_contexts, n_tokens = np.shape(theta["theta"])[-3:]
+        if len(self.grams) and (n_contexts, n_tokens) != alpha.shape[1:]:
+            raise ValueError(self._other_table(n_contexts, n_tokens))
+        return density_by_draws(
+            lambda t: log_product(log_dirichlet_density(t["theta"], alpha), (-2, -1)),
+            theta,
+            self.params,
+        )
+
+    def log_predictive(self, X: Array) -> Array:
+        """(N, C) Dirichlet-multinomial of each context, without coefficient."""
+        tokens, lengths = concatenate(X, self.n_tokens)
+        if kernels.pays(len(self.alpha) * len(tokens), predicting=True):
+            return self._log_predictive_compiled(tokens, lengths)
+        docs = DocumentCounts.count(X, self.order, self.n_tokens)
+        out = np.empty((len(X), len(self.alpha)))
+        for c, (cell, total) in enumerate(self.cells(docs)):
+            runs = log_gamma_difference(total, docs.run_n)
+            out[:, c] = docs.sum(log_gamma_difference(cell, docs.n), runs)
+        return out
+
+    def _log_predictive_compiled(self, tokens: Array, lengths: Array) -> Array:
+        from bayesgen.numerics.kernels.words import log_masses_of_urns as log_masses
+
+        grams, gram = distinct_ngrams(tokens, lengths, self.order, self.n_tokens)
+        *_, context, place = self.index.tree.path(grams)
+        token, mean = grams[:, -1], self.alpha.mean(axis=1)
+        alpha = np.concatenate([self.alpha, mean[:, None]], axis=1)
+        cell = alpha[:, token] + np.pad(self.counts, ((0, 0), (0, 1)))[:, place]
+        starts = first_of_contexts(grams)
+        total = self.alpha.sum(axis=1)[:, None] + self.totals[:, context[starts]]
+        return log_masses(
+            gram, lengths, np.cumsum(starts) - 1, token == UNKNOWN, cell.T, total.T, mean
+        )
+
+    def log_evidence(self, stats: MarkovStats) -> float:
+        """Sum over classes and contexts of log B(posterior) - log B(prior)."""
+        check_ngrams(stats, self.order, self.n_tokens)
+        new = GramIndex(stats.grams, self.n_tokens)
+        *_, context, gram = self.index.tree.path(stats.grams)
+        cell = self.alpha[:, stats.grams[:, -1]] + np.pad(self.counts, ((0, 0), (0, 1)))[:, gram]
+        total = self.alpha.sum(axis=1)[:, None] + self.totals[:, context[new.starts]]
+        cells = log_gamma_difference(cell, stats.counts)
+        return float(cells.sum() - log_gamma_difference(total, new.totals(stats.counts)).sum())
+
+    def urns(self, X: Array) -> Urns:
+        """The tokens of each document, an urn for each context; features as in `grams_of`."""
+        docs = DocumentCounts.count(X, self.order, self.n_tokens)
+        cell, total = (np.array(parts) for parts in zip(*self.cells(docs), strict=True))
+        drawn = docs.run_n[docs.run]
+        return Urns(docs.row, docs.gram, docs.n, drawn, cell, total[:, docs.run])
+
+    def density_cumulants(self, X: Array, seen: int) -> Array:
+        """(5, N, C) the first cumulants of documents."""
+        docs = DocumentCounts.count(X, self.order, self.n_tokens)
+        known, out = docs.known, np.empty((5, len(X), len(self.alpha)))
+        for c, (cell, total) in enumerate(self.cells(known)):
+            terms, kind, factor, indptr = known.terms(cell, total)
+            matrix = sparse.csr_matrix((factor, kind, indptr), shape=(len(X), terms.shape[1]))
+            a, n = terms
+            out[..., c] = (matrix @ log_gamma_derivatives(a, n, seen).T).T
+        out[0] += self.held(docs)
+        return out
+
+    def draw_log_density(self, rng: np.random.Generator, X: Array, n: int) -> Array:
+        """(n, N, C) draws of the log probabilities of documents, under the same tables."""
+        docs = DocumentCounts.count(X, self.order, self.n_tokens)
+        known = np.flatnonzero(docs.grams[:, -1] != UNKNOWN)
+        grams = docs.grams[known]
+        out = np.repeat(self.held(docs)[None], n, axis=0)
+        if not len(grams):
+            return out
+        starts = np.flatnonzero(first_of_contexts(grams))
+        of = np.repeat(np.arange(len(starts)), np.diff([*starts, len(grams)]))
+        *_, context, place = self.index.tree.path(grams)
+        cell = self.alpha[:, grams[:, -1]] + np.pad(self.counts, ((0, 0), (0, 1)))[:, place]
+        total = self.alpha.sum(axis=1)[:, None] + self.totals[:, context[starts]]
+        others = total - np.add.reduceat(cell, starts, axis=1)
+        left = others > _ROUNDING * total
+        place_of = np.zeros(len(docs.grams), dtype=np.int64)
+        place_of[known] = np.arange(len(known))
+        use = docs.grams[docs.gram, -1] != UNKNOWN
+        counts = sparse.csr_matrix(
+            (docs.n[use], (docs.row[use], place_of[docs.gram[use]])),
+            shape=(docs.n_rows, len(known)),
+        )
+        for part in row_blocks(n, 4 * cell.size):
+            size = part.stop - part.start
+            logs = draw_log_gamma(rng, cell, (size, *cell.shape))
+            rest = draw_log_gamma(rng, np.where(left, others, 1.0), (size, *others.shape))
+            top = np.maximum.reduceat(logs, starts, axis=-1)
+            sums = np.add.reduceat(np.exp(logs - top[..., of]), starts, axis=-1)
+            sums = np.log(sums + np.where(left, np.exp(rest - top), 0.0)) + top
+            logs -= sums[..., of]
+            found = counts @ logs.reshape(-1, len(known)).T
+            out[part] += found.reshape(docs.n_rows, size, -1).transpose(1, 0, 2)
+        return out
+
+    def grams_of(self, X: Array) -> Array:
+        """(U, order) distinct n-grams of documents; -1 is a token outside the vocabulary."""
+        return DocumentCounts.count(X, self.order, self.n_tokens).grams
+
+    def cgf(self, X: Array, t: Array) -> Array:
+        """(..., N), as in `ConjugateFamily.cgf`."""
+        docs = DocumentCounts.count(X, self.order, self.n_tokens)
+        known, held = docs.known, self.held(docs)
+        tables = [known.terms(cell, total) for cell, total in self.cells(known)]
+
+        def cell(rows: slice, t: Array) -> Array:
+            own = t.shape[-2] > 1
+            n_rows = rows.stop - rows.start
+            out = np.zeros((*t.shape[:-2], n_rows), dtype=np.result_type(t, np.float64))
+            for c, (terms, kind, factor, indptr) in enumerate(tables):
+                tc = t[..., c]  # (..., n or 1)
+                part = slice(indptr[rows.start], indptr[rows.stop])
+                out += tc * held[rows, c]
+                if part.start == part.stop or not tc.any():
+                    continue
+                edges = indptr[rows.start : rows.stop + 1] - part.start
+                if own:
+                    a, n = terms[:, kind[part]]
+                    row = np.repeat(np.arange(n_rows), np.diff(edges))
+                    out += row_sums(factor[part] * log_gamma_difference(a, tc[..., row] * n), edges)
+                else:  # each distinct term once, for all rows
+                    use, column = np.unique(kind[part], return_inverse=True)
+                    a, n = terms[:, use]
+                    values = log_gamma_difference(a, tc * n)
+                    matrix = sparse.csr_matrix(
+                        (factor[part], column, edges), shape=(n_rows, len(use))
+                    )
+                    out += (matrix @ values.reshape(-1, len(use)).T).T.reshape(out.shape)
+            return out
+
+        t = np.asarray(t)
+        shared = t.ndim == 1 or t.shape[-2] == 1
+        n_terms = max(terms.shape[1] for terms, *_ in tables) if shared else len(docs.n)
+        return cgf_by_rows(cell, len(X), n_terms // max(1, len(X)) + 1, t)
+
+
+# ------------------------------------------------------------------------------------------------
+# Draws of the log probabilities of documents, without the tables that they do not need.
+
+_ROUNDING = 1e-12  # of a context's pseudo-counts: no other token is left

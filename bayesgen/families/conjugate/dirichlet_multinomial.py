@@ -1,0 +1,537 @@
+r"""Documents of word counts: x | y=c ~ Multinomial(L, theta_c), theta_c ~ Dirichlet(alpha_c).
+
+The length L of a document is given and says nothing about its class. Posterior: alpha + word
+counts. Predictive of a document: Dirichlet-multinomial,
+
+.. math::
+
+    \frac{L!}{\prod_j x_j!}\,\frac{B(\alpha_c + x)}{B(\alpha_c)}
+    = \prod_j r(\alpha_{cj}, x_j) \Big/ r(A_c, L), \qquad
+    r(a, n) = \frac{\Gamma(a+n)}{\Gamma(a)\,n!},
+
+not the plug-in of the mean: a word seen once makes its own repetition more likely. The product
+runs over the words of the document alone, since r(a, 0) = 1. For very long documents numerator
+and denominator are multiplied by the same powers, with which each factor is a negative binomial
+mass, free of cancellation: :math:`\prod_j NB(x_j; \alpha_{cj}, b) / NB(L; A_c, b)`, b = A_c/L.
+
+Source: Murphy, Machine Learning: a Probabilistic Perspective (2012), section 3.4; Madsen, Kauchak
+and Elkan (2005), Modeling word burstiness using the Dirichlet distribution, ICML.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+from scipy.special import xlogy
+
+from bayesgen.families.capabilities import Urns
+from bayesgen.families.contract import ConjugateFamily, Stats, Theta
+from bayesgen.families.errors import NotLinearError, refuse_undefined
+from bayesgen.families.names import CLASS, FEATURE, OBS
+from bayesgen.families.records import array
+from bayesgen.families.shared.codes import deal, first_of_equals
+from bayesgen.families.shared.densities import (
+    density_by_draws,
+    log_dirichlet_density,
+    log_gamma_derivatives,
+    log_product,
+)
+from bayesgen.families.shared.documents import WordCounts, row_of_cells
+from bayesgen.families.shared.hyperparameters import broadcast_prior
+from bayesgen.families.shared.pymc_parts import (
+    cells_data,
+    declare,
+    dirichlet,
+    prefixed,
+    refuse_fractional,
+    sum_cells,
+)
+from bayesgen.families.shared.removal_by_cgf import removal_by_cgf
+from bayesgen.numerics import kernels
+from bayesgen.numerics.rows import (
+    Matrix,
+    cgf_by_rows,
+    class_sums,
+    columns_of,
+    distinct_cells,
+    dot_log,
+    exact_parts,
+    few_at_a_time,
+    multiply,
+    n_stored,
+    over_draws,
+    pattern,
+    row_blocks,
+    row_sums,
+    shared_sums,
+    small_count_table,
+    stored_blocks,
+    stored_cells,
+    sum_except,
+)
+from bayesgen.numerics.special import (
+    LARGEST_COUNT,
+    Array,
+    draw_dirichlet,
+    draw_log_gamma,
+    log1p,
+    log_factorial,
+    log_gamma_difference,
+    log_negative_binomial,
+    log_poisson,
+    log_poisson_power,
+    log_sum_exp,
+)
+
+# ------------------------------------------------------------------------------------------------
+# Masses of documents of any length, of which each is a CSR row of word counts.
+#
+# Sums of log-gammas cancel in long documents. There numerator and denominator of a multinomial are
+# masses of independent counts and of their total, each of them free of cancellation.
+
+LONG = 2.0**14  # documents of this length and more are scored without cancellation
+
+
+def log_coefficient(cells: sparse.csr_matrix, length: Array) -> Array:
+    """(n,) log multinomial coefficients."""
+    each = np.zeros(len(cells.data))
+    several = np.flatnonzero(cells.data != 1)  # most words of a text occur once
+    each[several] = log_factorial(cells.data[several])
+    return log_factorial(length) - row_sums(each, cells.indptr)
+
+
+def log_multinomial(cells: sparse.csr_matrix, length: Array, p: Array) -> Array:
+    """(..., n, C) prod_j Poisson(x_j | L p_j) / Poisson(L | L): no cancellation in long documents.
+
+    The words that do not occur contribute exp(-L sum of their p).
+    """
+    out = -length[:, None] * sum_except(pattern(cells), exact_parts(p))
+    out -= log_poisson(length, length)[:, None]
+    expected = length[row_of_cells(cells)]
+    for index in np.ndindex(p.shape[:-1]):
+        words = log_poisson(cells.data, expected * p[index][cells.indices])
+        out[(*index[:-1], slice(None), index[-1])] += row_sums(words, cells.indptr)
+    return out
+
+
+def power_moment(cells: sparse.csr_matrix, length: Array, alpha: Array, t: Array | None) -> Array:
+    """(..., n, C) log E[p(x | theta_c)^t_c] of long documents, t (..., n or 1, C); None is 1.
+
+    Given the rates of independent Poisson counts, the counts given their total are multinomial;
+    with Gamma(alpha_j, b) rates the moments of numerator and denominator are known, for any b.
+    """
+    total = alpha.sum(axis=-1)
+    b = total / length[:, None]  # (n, C)
+    power = t if t is not None else np.ones(len(alpha))
+    with np.errstate(invalid="ignore", divide="ignore"):  # t outside the domain
+        absent = sum_except(pattern(cells), exact_parts(alpha)) * log1p(power / b)
+    owner = row_of_cells(cells)
+    columns = []
+    for c in range(len(alpha)):
+        a, n = alpha[c, cells.indices], cells.data
+        if t is None:
+            words = log_negative_binomial(n, a, b[owner, c])
+            document = log_negative_binomial(length, total[c], b[:, c])
+        else:
+            tc = t[..., c]
+            own = tc[..., owner] if tc.shape[-1] == len(length) else tc
+            words = log_poisson_power(n, a, b[owner, c], own)
+            document = log_poisson_power(length, total[c], b[:, c], tc)
+        columns.append(row_sums(words, cells.indptr) - document)
+    return np.stack(columns, axis=-1) - absent
+
+
+_STEPS = 4  # that a cell takes in `stats`
+
+
+@dataclass(frozen=True, eq=False)
+class MultinomialStats(Stats):
+    """Weighted word counts, and what the evidence needs to be a probability of count vectors."""
+
+    largest_cell: ClassVar[float] = LARGEST_COUNT
+
+    counts: Array = array(CLASS, FEATURE)
+    # sum of the documents' log multinomial coefficients
+    log_coefficient: Array = array(CLASS, signed=True)
+
+
+@dataclass(frozen=True, eq=False)
+class DirichletMultinomial(WordCounts, ConjugateFamily):
+    """Bags of words with a Dirichlet prior on the word probabilities of each class.
+
+    Counts need not be whole numbers: the mass is continued by the gamma function.
+
+    Parameters
+    ----------
+    alpha : float or array broadcasting to (class, feature), > 0
+        Pseudo-counts of each word, in words.
+    length : int
+        Words in a simulated document (`simulate`). Nothing else looks at it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> family = DirichletMultinomial()
+    >>> stats = family.stats(np.array([[3, 0], [0, 3]]), np.array([0, 1]), n_classes=2)
+    >>> posterior = family.resolve(stats).update(stats)
+    >>> np.exp(posterior.log_predictive(np.array([[2, 0]]))).round(3)
+    array([[0.667, 0.067]])
+    """
+
+    statistics: ClassVar[type[Stats]] = MultinomialStats
+    tunable: ClassVar[tuple[str, ...]] = ("alpha",)
+    attributes: ClassVar[Mapping[str, str]] = {"feature_log_prob_": "theta"}
+
+    alpha: Any = array(CLASS, FEATURE, default=1.0)
+    length: int = 100
+
+    # methods with a page of their own
+
+    @property
+    def params(self) -> dict[str, tuple[str, ...]]:
+        """``theta``: probability of each word, which sum to 1 over the features."""
+        return {"theta": (CLASS, FEATURE)}
+
+    def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
+        """(..., N, C) log multinomial masses of the documents, coefficient included.
+
+        For documents of 2^14 words and more it is the mass under theta/(sum of theta): the sum
+        differs from 1 by rounding, which such a document would magnify.
+        """
+        self.check(X)
+        p = np.asarray(theta["theta"], dtype=np.float64)
+        length, coefficient = np.empty(X.shape[0]), np.empty(X.shape[0])
+        for rows, cells in stored_blocks(X, 0):
+            length[rows] = row_sums(cells.data, cells.indptr)
+            coefficient[rows] = log_coefficient(cells, length[rows])
+
+        def tables(p: Array) -> Any:
+            return (p, False) if (p == 0).any() else (columns_of(np.log(p)), True)
+
+        def score(block: Matrix, rows: slice, tables: Any, out: Array) -> None:
+            weights, possible = tables
+            if possible:
+                multiply(block, weights, out)
+            else:
+                out[:] = np.moveaxis(dot_log(block, weights), 0, 1).reshape(out.shape)
+            out += coefficient[rows, None]
+
+        out = over_draws(X, p, tables, score)
+        for row in few_at_a_time(np.flatnonzero(length >= LONG)):
+            out[..., row, :] = log_multinomial(stored_cells(X, row), length[row], p)
+        return out
+
+    def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
+        """(N, D) documents of `length` words, as int64."""
+        p = self.rows_of(theta, "theta", y)
+        p = p / p.sum(axis=-1, keepdims=True)
+        return rng.multinomial(self.length, np.broadcast_to(p, (len(y), p.shape[-1])))
+
+    def to_pymc(
+        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
+    ) -> dict[str, Any]:
+        """Dirichlet priors; Multinomial rows of whole counts, or the sums of the counts."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        prior = declare(self, "prior", prefix)
+        dims = prefixed(prefix, self.params["theta"])
+        theta = dirichlet(f"{prefix}theta", self.alpha, prior["alpha"], dims)
+        if stats is not None and X is None:
+            n = declare(stats, "stats", prefix)
+            log_p = (n["counts"] * pt.log(theta)).sum() + n["log_coefficient"].sum()
+            pm.Potential(f"{prefix}x", log_p)
+        elif X is not None:
+            self.check(X)
+            refuse_fractional(X)
+            counts = cells_data(prefix, X, whole=True)
+            pm.Multinomial(
+                f"{prefix}x",
+                n=counts.sum(axis=1),
+                p=theta[y],
+                observed=counts,
+                dims=(OBS, dims[1]),
+            )
+        return {"theta": theta}
+
+    def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
+        """Sums over the words that occur, and the coefficients."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        self.check(X)
+        cells = stored_cells(X, slice(None))
+        out = sum_cells(f"{prefix}counts", cells, pt.log(theta["theta"]).T)
+        coefficient = log_coefficient(cells, row_sums(cells.data, cells.indptr))
+        return out + pm.Data(f"{prefix}log_coefficient", coefficient)[:, None]
+
+    def stats(
+        self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
+    ) -> MultinomialStats:
+        """Sums of counts and of log multinomial coefficients."""
+        if kernels.pays(_STEPS * n_stored(X)):
+            from bayesgen.numerics.kernels import words
+
+            counts, coefficients = words.sums(X, y, n_classes, weight)
+            if np.isnan(coefficients).any():
+                self.check(X)
+            return MultinomialStats(counts, coefficients)
+        self.check(X)
+        each = np.empty(X.shape[0])
+        for rows, cells in stored_blocks(X, 0):
+            each[rows] = log_coefficient(cells, row_sums(cells.data, cells.indptr))
+        if weight is not None:
+            each *= weight
+        coefficients = np.bincount(y, weights=each, minlength=n_classes)
+        return MultinomialStats(class_sums(X, y, n_classes, weight), coefficients)
+
+    @classmethod
+    def examples(cls, n_classes: int, n_features: int) -> list[Self]:
+        """Uniform; unequal by class and feature; rare words in short documents."""
+        unequal = 0.5 + np.arange(n_classes * n_features).reshape(n_classes, n_features) % 5
+        flat = np.ones((n_classes, n_features))
+        return [cls(flat), cls(unequal), cls(0.3 * flat, length=5)]
+
+    def resolve(self, stats: MultinomialStats) -> Self:
+        """Broadcast the pseudo-counts to (class, feature)."""
+        return replace(self, alpha=broadcast_prior("alpha", self.alpha, stats.counts.shape))
+
+    def update(self, stats: MultinomialStats) -> Self:
+        """Pseudo-counts + counts."""
+        return replace(self, alpha=self.alpha + stats.counts)
+
+    def mle(self, stats: MultinomialStats) -> dict[str, Array]:
+        """Relative frequency of each word; 0 for a word that the class never used."""
+        total = stats.counts.sum(axis=-1)
+        refuse_undefined("mle", total <= 0, "it has no words (0/0)")
+        return {"theta": stats.counts / total[:, None]}
+
+    def map(self) -> dict[str, Array]:
+        """(alpha - 1)/(sum of alpha - D), the mode on the simplex.
+
+        A word with alpha = 1 beside others above 1 has probability 0.
+        """
+        if self.alpha.shape[-1] == 1:  # one word: the simplex is a point
+            return {"theta": np.ones_like(self.alpha)}
+        refuse_undefined(
+            "map",
+            self.alpha < 1,
+            "a Dirichlet density is unbounded if a pseudo-count plus count is below 1; "
+            "use alpha >= 1, or method='posterior_mean'",
+        )
+        excess = self.alpha - 1
+        refuse_undefined(
+            "map",
+            ~excess.any(axis=-1),
+            "all pseudo-counts plus counts are 1: the density is flat; "
+            "use alpha > 1, or method='posterior_mean'",
+        )
+        return {"theta": excess / excess.sum(axis=-1, keepdims=True)}
+
+    def mean(self) -> dict[str, Array]:
+        """alpha/(sum of alpha)."""
+        return {"theta": self.alpha / self.alpha.sum(axis=-1, keepdims=True)}
+
+    def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
+        """Independent Dirichlet draws."""
+        return {"theta": draw_dirichlet(rng, self.alpha, n)}
+
+    def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
+        """Words that no row holds are drawn as one sum; those with equal pseudo-counts share draws.
+
+        The sum of Gamma variables is one; the coefficients, common to the classes, are left out.
+        """
+        self.check(X)
+        X = sparse.csr_matrix(X, dtype=np.float64, copy=True)
+        X.sum_duplicates()
+        X.eliminate_zeros()
+        out = np.zeros((n, X.shape[0], len(self.alpha)))
+        for c, alpha in enumerate(self.alpha):
+            cells, held, rest = first_of_equals(X, alpha, alpha)
+            if not len(held):
+                continue
+            others = alpha[rest].sum()
+            for part in row_blocks(n, 4 * len(held)):
+                size = part.stop - part.start
+                logs = draw_log_gamma(rng, alpha[held], (size, len(held)))
+                total = draw_log_gamma(rng, others, (size, 1)) if len(rest) else -np.inf
+                logs -= np.logaddexp(log_sum_exp(logs)[:, None], total)
+                out[part, :, c] = (cells @ logs.T).T
+        return out
+
+    def log_density(self, theta: Theta) -> Array:
+        """(...) sum over classes of log Dirichlet densities."""
+        return density_by_draws(
+            lambda t: log_product(log_dirichlet_density(t["theta"], self.alpha), -1),
+            theta,
+            self.params,
+        )
+
+    def log_predictive(self, X: Matrix) -> Array:
+        """(N, C) log Dirichlet-multinomial masses, coefficient included."""
+        alpha, total = self.alpha, self.alpha.sum(axis=-1)
+        if kernels.pays(len(alpha) * n_stored(X), predicting=True):
+            from bayesgen.numerics.kernels import words
+
+            out, length = words.log_numerators(X, alpha)
+            if np.isnan(length).any():
+                self.check(X)
+            for rows in row_blocks(len(out), len(alpha)):
+                each, which = _distinct(length[rows])
+                out[rows] -= log_gamma_difference(total, each[:, None])[which]
+        else:
+            self.check(X)
+            out, length = self._log_masses(X)
+        for row in few_at_a_time(np.flatnonzero(length >= LONG)):
+            out[row] = power_moment(stored_cells(X, row), length[row], alpha, None)
+        return out
+
+    def _log_masses(self, X: Matrix) -> tuple[Array, Array]:
+        """(N, C) log Dirichlet-multinomial masses of documents that are not long; (N,) lengths."""
+        alpha, total = self.alpha, self.alpha.sum(axis=-1)
+        n_classes = len(alpha)
+
+        def rising(c: int, columns: Any, counts: Array) -> Array:
+            return _log_rising(alpha[c][columns], counts)
+
+        words = [small_count_table(partial(rising, c), X, n_classes) for c in range(n_classes)]
+        out, length = np.empty((X.shape[0], n_classes)), np.empty(X.shape[0])
+        for rows, cells in stored_blocks(X, 0):
+            length[rows] = row_sums(cells.data, cells.indptr)
+            for c in range(n_classes):
+                each = row_sums(words[c](cells.indices, cells.data), cells.indptr)
+                out[rows, c] = each - _log_rising(total[c], length[rows])
+        return out, length
+
+    def log_evidence(self, stats: MultinomialStats) -> float:
+        """Log coefficients + sum over classes of log B(alpha + counts) - log B(alpha).
+
+        The probability of the count vectors given their lengths. It is arranged as the
+        Dirichlet-multinomial mass of each class's total counts, times the probability of the
+        documents given those totals, which no hyper-parameter enters. The first is exact at
+        totals of 1e12. The second carries the rounding of the log coefficients, 1e-16 of their
+        size: a constant, the same for every prior.
+        """
+        cells = stored_cells(stats.counts, slice(None))
+        given_totals = stats.log_coefficient - log_coefficient(cells, stats.counts.sum(axis=-1))
+        # the totals of a class are its own alone: the diagonal of a (C, C) table
+        mass = [
+            replace(self, alpha=self.alpha[[c]]).log_predictive(stats.counts[[c]])[0, 0]
+            for c in range(len(self.alpha))
+        ]
+        return float(np.sum(mass) + given_totals.sum())
+
+    def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
+        """By the cgf; a long document that is nearly all words of its class leaves few digits."""
+        length = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
+        total = self.alpha.sum(axis=-1)[y]
+        left = np.where(length >= LONG, 1 - weight * length / total, 1.0)
+        log_x, kept = removal_by_cgf(self, X, y, weight)
+        return log_x, np.minimum(left, kept)
+
+    def beta_margins(self, stats: MultinomialStats) -> tuple[Array, Array, Array]:
+        """Of each token against all others."""
+        a: Array = np.asarray(self.alpha, dtype=np.float64)
+        return a, a.sum(axis=1, keepdims=True) - a, stats.counts
+
+    def urns(self, X: Matrix) -> Urns:
+        """The words of each document: one urn per class."""
+        self.check(X)
+        cells = stored_cells(X, slice(None))
+        row, length = row_of_cells(cells), row_sums(cells.data, cells.indptr)
+        cell = self.alpha[:, cells.indices]
+        total = np.broadcast_to(self.alpha.sum(axis=-1)[:, None], cell.shape)
+        return Urns(row, cells.indices, cells.data, length[row], cell, total)
+
+    def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
+        """Log probabilities as weights of the counts; plug-ins only."""
+        if theta is None:
+            raise NotLinearError(
+                "the posterior predictive of a document is Dirichlet-multinomial: a word's second "
+                "occurrence weighs less than its first, so the rule is not linear in the counts; "
+                "ask for the linear form of a plug-in, such as method='posterior_mean'"
+            )
+        p = theta["theta"]
+        with np.errstate(divide="ignore"):
+            return np.log(p), np.zeros(len(p))
+
+    def draw_null(self, rng: np.random.Generator, stats: MultinomialStats) -> MultinomialStats:
+        """Tokens dealt to the classes: hypergeometric, lengths as observed."""
+        return replace(stats, counts=deal(rng, stats.counts[:, None])[:, 0])
+
+    def information(self, theta: Theta, weights: Array) -> Array:
+        """(D,) each word's share of the mutual information of one token and the class, in nats.
+
+        Sum over classes of pi theta_cj log(theta_cj / mean_j). Each share is >= 0; over the
+        features they sum to the mutual information of the class and one word drawn from a
+        document. No share is the mutual information of a count: that depends on the length.
+        """
+        p, pi = theta["theta"], weights[:, None]
+        mean = (pi * p).sum(axis=0)
+        return (pi * xlogy(p, p)).sum(axis=0) - xlogy(mean, mean)
+
+    def cgf(self, X: Matrix, t: Array) -> Array:
+        """(..., N), as in `ConjugateFamily.cgf`."""
+        self.check(X)
+        alpha, total = self.alpha, self.alpha.sum(axis=-1)
+
+        def cell(rows: slice, t: Array) -> Array:
+            cells = stored_cells(X, rows)
+            length = row_sums(cells.data, cells.indptr)
+            coefficient = log_coefficient(cells, length)
+            row = np.flatnonzero(length >= LONG)
+            own_t = t.shape[-2] > 1
+            if own_t:
+                owner, word, times = row_of_cells(cells), cells.indices, cells.data
+            else:  # one t for all rows: each distinct cell once
+                word, times, count = distinct_cells(cells)
+            out: Any = 0.0
+            for c in range(len(alpha)):
+                tc = t[..., c]  # (..., n or 1)
+                if not tc.any():
+                    continue
+                own = tc[..., owner] if own_t else tc
+                words = log_gamma_difference(alpha[c, word], own * times)
+                words = row_sums(words, cells.indptr) if own_t else shared_sums(count, words)
+                document = words + tc * coefficient
+                document -= log_gamma_difference(total[c], tc * length)
+                if len(row):
+                    own = t[..., row, :] if t.shape[-2] == len(length) else t
+                    document[..., row] = power_moment(
+                        cells[row], length[row], alpha[[c]], own[..., [c]]
+                    )[..., 0]
+                out = out + document
+            return out
+
+        width = max(1, X.nnz // max(1, X.shape[0])) if sparse.issparse(X) else X.shape[1]
+        return cgf_by_rows(cell, X.shape[0], width, t)
+
+    def density_cumulants(self, X: Matrix, seen: int) -> Array:
+        """(5, N, C), as in `DensityCumulants`: derivatives of `cgf`, each distinct cell once."""
+        self.check(X)
+        cells = stored_cells(X, slice(None))
+        length, which = np.unique(row_sums(cells.data, cells.indptr), return_inverse=True)
+        word, times, count = distinct_cells(cells)
+        words = log_gamma_derivatives(self.alpha[:, word], times, seen)
+        total = self.alpha.sum(axis=-1)[:, None]
+        out = shared_sums(count, words) - log_gamma_derivatives(total, length, seen)[..., which]
+        out[0] += log_coefficient(cells, length[which])
+        return np.moveaxis(out, 1, -1)
+
+
+def _log_rising(a: Array, n: Array) -> Array:
+    """log r(a, n) = log Gamma(a+n) - log Gamma(a) - log n!."""
+    return log_gamma_difference(a, n) - log_factorial(n)
+
+
+def _distinct(length: Array) -> tuple[Array, Array]:
+    """Lengths among which all of some lengths are, and the place of each."""
+    top = length.max(initial=0.0)
+    if top < len(length):
+        place = length.astype(np.intp)
+        if np.array_equal(place, length):  # counted, not sorted
+            return np.arange(top + 1.0), place
+    return np.unique(length, return_inverse=True)

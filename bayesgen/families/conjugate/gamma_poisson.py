@@ -1,0 +1,514 @@
+r"""Counts with a Gamma prior: x_j | y=c ~ Poisson(r_cj), r_cj ~ Gamma(shape_cj, rate_cj).
+
+Posterior: shape + sum of the counts, rate + number of rows. Predictive of a count: negative
+binomial, :math:`\frac{\Gamma(a+x)}{\Gamma(a)\,x!}\left(\frac{b}{b+1}\right)^a (b+1)^{-x}`,
+which has heavier tails than any Poisson that could be plugged in.
+
+Source: Gelman et al., Bayesian Data Analysis (3rd ed., 2013), section 2.6.
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+
+from bayesgen.families.contract import ConjugateFamily, Stats, Theta
+from bayesgen.families.errors import NotLinearError, refuse_undefined
+from bayesgen.families.names import CLASS, FEATURE, PROBABILITY
+from bayesgen.families.records import array
+from bayesgen.families.shared.densities import (
+    density_by_draws,
+    log1p_derivatives,
+    log_gamma_density,
+    log_gamma_derivatives,
+    log_product,
+    product_derivatives,
+)
+from bayesgen.families.shared.hyperparameters import broadcast_prior
+from bayesgen.families.shared.pymc_parts import (
+    declare,
+    observe_cells,
+    prefixed,
+    refuse_fractional,
+    sum_cells,
+)
+from bayesgen.numerics import kernels
+from bayesgen.numerics.rows import (
+    Matrix,
+    cgf_by_rows,
+    class_counts,
+    class_sums,
+    columns_of,
+    dense_block,
+    distinct_cells,
+    dot_log,
+    exact_parts,
+    few_at_a_time,
+    has_nan,
+    multiply,
+    n_stored,
+    over_draws,
+    pattern,
+    refuse_negative_counts,
+    remainder,
+    row_sums,
+    shared_sums,
+    small_count_table,
+    split_missing,
+    stored_blocks,
+    stored_cells,
+    sum_except,
+)
+from bayesgen.numerics.special import (
+    LARGEST_COUNT,
+    Array,
+    log1p,
+    log_factorial,
+    log_negative_binomial,
+    log_poisson,
+    log_poisson_power,
+)
+
+_STEPS = 4  # that a cell takes in `stats`
+_LARGE = 2.0**14  # from this count on x log(rate) - rate - log x! is summed without cancellation
+
+
+@dataclass(frozen=True, eq=False)
+class PoissonStats(Stats):
+    """Weighted sums over the observed cells."""
+
+    largest_cell: ClassVar[float] = LARGEST_COUNT
+
+    total: Array = array(CLASS, FEATURE)  # sum of counts
+    rows: Array = array(CLASS, FEATURE)  # number of observed rows
+    log_factorial: Array = array(CLASS, FEATURE, signed=True)  # sum of log x!
+
+
+@dataclass(frozen=True, eq=False)
+class GammaPoisson(ConjugateFamily):
+    """Independent Poisson counts with Gamma priors on their rates.
+
+    Counts need not be whole numbers: the mass is continued by the gamma function.
+
+    Parameters
+    ----------
+    shape : float or array broadcasting to (class, feature), > 0
+        Shape of the Gamma prior: its pseudo-count of events. The prior's coefficient of variation
+        is ``1/sqrt(shape)``.
+    rate : float or array broadcasting to (class, feature), > 0, or None
+        Rate (inverse scale) of the Gamma prior: its pseudo-count of rows. None: ``shape`` divided
+        by the column's mean count over all classes, so that the prior mean is that mean and
+        weighs `shape` events in every column, rare or frequent. A column with nothing but zeros,
+        or with no observed cell, has no scale of its own: there the rate is 1, one row, since
+        one event per row is the scale of the smallest count there is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> family = GammaPoisson(rate=1.0)
+    >>> stats = family.stats(np.array([[2, 0], [1, 0]]), np.array([0, 0]), n_classes=2)
+    >>> posterior = family.resolve(stats).update(stats)
+    >>> np.exp(posterior.log_predictive(np.array([[1, 0]]))).round(3)
+    array([[0.237, 0.125]])
+    """
+
+    describes: ClassVar[str] = PROBABILITY
+    holds: ClassVar[str] = "count"
+    kind: ClassVar[str] = "poisson"
+    sparse: ClassVar[bool] = True
+    statistics: ClassVar[type[Stats]] = PoissonStats
+    tunable: ClassVar[tuple[str, ...]] = ("shape", "rate")
+    separable: ClassVar[bool] = True
+
+    shape: Any = array(CLASS, FEATURE, default=1.0)
+    rate: Any = array(CLASS, FEATURE, default=None)
+
+    @property
+    def params(self) -> dict[str, tuple[str, ...]]:
+        """``rate``: expected count of a row."""
+        return {"rate": (CLASS, FEATURE)}
+
+    def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
+        """(..., N, C) sum of log Poisson masses over the observed cells."""
+        refuse_negative_counts(X)
+        rate = np.asarray(theta["rate"], dtype=np.float64)
+        factorials = np.empty(X.shape[0])
+        large = np.zeros(X.shape[0], dtype=bool)
+        for rows, cells in stored_blocks(X, 0):
+            seen = np.nan_to_num(cells.data)
+            factorials[rows] = row_sums(log_factorial(seen), cells.indptr)
+            found = np.flatnonzero(seen >= _LARGE)
+            large[rows.start + np.searchsorted(cells.indptr, found, side="right") - 1] = True
+        missing = has_nan(X)
+
+        def tables(rate: Array) -> Any:
+            if missing or (rate == 0).any():
+                return rate, None
+            return columns_of(np.log(rate)), rate.sum(axis=-1).ravel()
+
+        def score(block: Matrix, rows: slice, tables: Any, out: Array) -> None:
+            weights, none = tables
+            if none is not None:
+                multiply(block, weights, out)
+                out -= none
+            else:
+                counts, missing = split_missing(block)
+                found = dot_log(counts, weights)
+                if missing is None:
+                    found -= weights.sum(axis=-1)[..., None, :]
+                else:
+                    found -= sum_except(missing, exact_parts(weights))
+                out[:] = np.moveaxis(found, 0, 1).reshape(out.shape)
+            out -= factorials[rows, None]
+
+        out = over_draws(X, rate, tables, score)
+        for row in few_at_a_time(np.flatnonzero(large)):
+            out[..., row, :] = _by_cell(stored_cells(X, row), rate)
+        return out
+
+    def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
+        """(N, D) counts, as int64."""
+        rate = self.rows_of(theta, "rate", y)
+        return rng.poisson(rate, size=(len(y), rate.shape[-1]))
+
+    def to_pymc(
+        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
+    ) -> dict[str, Any]:
+        """Gamma priors; Poisson rows (the observed cells, whole counts), or the sums of counts."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        prior = declare(self, "prior", prefix)
+        dims = prefixed(prefix, self.params["rate"])
+        rate = pm.Gamma(f"{prefix}rate", alpha=prior["shape"], beta=prior["rate"], dims=dims)
+        if stats is not None and X is None:
+            n = declare(stats, "stats", prefix)
+            log_p = n["total"] * pt.log(rate) - n["rows"] * rate - n["log_factorial"]
+            pm.Potential(f"{prefix}x", log_p.sum())
+        elif X is not None:
+            refuse_negative_counts(X)
+            refuse_fractional(X)
+            observe_cells(prefix, X, pm.Poisson.dist, rate[y])
+        return {"rate": rate}
+
+    def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
+        """Sums over the cells that are positive or missing, and what a row of zeros has."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        refuse_negative_counts(X)
+        counts, missing = split_missing(X)
+        cells, rate = stored_cells(counts, slice(None)), theta["rate"].T
+        out = sum_cells(f"{prefix}counts", cells, pt.log(rate)) - rate.sum(axis=0)
+        if missing is not None:
+            out = out + sum_cells(f"{prefix}missing", stored_cells(missing, slice(None)), rate)
+        constant = row_sums(log_factorial(cells.data), cells.indptr)
+        return out - pm.Data(f"{prefix}log_factorial", constant)[:, None]
+
+    def stats(
+        self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
+    ) -> PoissonStats:
+        """Sums of counts, rows and log-factorials over the observed cells."""
+        refuse_negative_counts(X)
+        n_rows = class_counts(y, n_classes, weight)[:, None]
+        if not sparse.issparse(X) and kernels.pays(_STEPS * n_stored(X)):
+            from bayesgen.numerics.kernels import counts as counting
+
+            total, factorials, is_nan = counting.sums(X, y, n_classes, weight)
+            return PoissonStats(total, remainder(n_rows, is_nan), factorials)
+        counts, missing = split_missing(X)
+        total = class_sums(counts, y, n_classes, weight)
+        rows = np.broadcast_to(n_rows, total.shape)
+        if missing is not None:
+            rows = remainder(rows, class_sums(missing, y, n_classes, weight))
+        factorials = class_sums(counts, y, n_classes, weight, log_factorial)
+        return PoissonStats(total, np.array(rows), factorials)
+
+    @classmethod
+    def examples(cls, n_classes: int, n_features: int) -> list[Self]:
+        """Few events expected and many, unequal by class and feature."""
+        unequal = 0.5 + np.arange(n_classes * n_features).reshape(n_classes, n_features) % 5
+        flat = np.ones((n_classes, n_features))
+        return [cls(flat, flat), cls(unequal, 0.5 + unequal[::-1]), cls(40 * flat, 0.5 * flat)]
+
+    def observed_cells(self, stats: PoissonStats) -> Array:
+        """(C, D) rows of each class in which the column was not missing."""
+        return stats.rows
+
+    def resolve(self, stats: PoissonStats) -> Self:
+        """Broadcast to (class, feature); a rate of None becomes shape/(pooled column mean)."""
+        shape = broadcast_prior("shape", self.shape, stats.total.shape)
+        rate = self.rate
+        if rate is None:
+            total, rows = stats.total.sum(axis=0), stats.rows.sum(axis=0)
+            some = (total > 0) & (rows > 0)
+            mean = np.where(some, total, 1.0) / np.where(some, rows, 1.0)
+            with np.errstate(over="ignore"):  # refused below
+                rate = np.where(some, shape / mean, 1.0)
+        return replace(self, shape=shape, rate=broadcast_prior("rate", rate, shape.shape))
+
+    def update(self, stats: PoissonStats) -> Self:
+        """Shape + events, rate + rows."""
+        return replace(self, shape=self.shape + stats.total, rate=self.rate + stats.rows)
+
+    def mle(self, stats: PoissonStats) -> dict[str, Array]:
+        """Mean count; 0 where no event was seen."""
+        refuse_undefined("mle", stats.rows <= 0, "it has no observed row (0/0)")
+        return {"rate": stats.total / stats.rows}
+
+    def map(self) -> dict[str, Array]:
+        """(shape - 1)/rate, the mode on the scale of the rate."""
+        refuse_undefined(
+            "map",
+            self.shape < 1,
+            "a Gamma density is unbounded at 0 if its shape plus counts is below 1; "
+            "use shape >= 1, or method='posterior_mean'",
+        )
+        return {"rate": (self.shape - 1) / self.rate}
+
+    def mean(self) -> dict[str, Array]:
+        """shape/rate."""
+        return {"rate": self.shape / self.rate}
+
+    def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
+        """Independent Gamma draws."""
+        return {"rate": rng.standard_gamma(self.shape, size=(n, *self.shape.shape)) / self.rate}
+
+    def log_density(self, theta: Theta) -> Array:
+        """(...) sum of log Gamma densities."""
+        return density_by_draws(
+            lambda t: log_product(log_gamma_density(t["rate"], self.shape, self.rate), (-2, -1)),
+            theta,
+            self.params,
+        )
+
+    def log_predictive(self, X: Matrix) -> Array:
+        """(N, C) sum of log negative binomial masses over the observed cells."""
+        refuse_negative_counts(X)
+        a, b = self.shape, self.rate
+        n_classes = len(a)
+        if not sparse.issparse(X) and kernels.pays(n_classes * n_stored(X), predicting=True):
+            from bayesgen.numerics.kernels import counts
+
+            return counts.log_masses(X, a, b)
+
+        def mass(c: int, columns: Any, counts: Array) -> Array:
+            return log_negative_binomial(counts, a[c][columns], b[c][columns])
+
+        masses = [small_count_table(partial(mass, c), X, n_classes) for c in range(n_classes)]
+        no_event = exact_parts(a * np.log1p(1 / b))  # -log of the mass of 0
+        out = np.empty((X.shape[0], n_classes))
+        for rows, cells in stored_blocks(X, a.size):
+            out[rows] = -sum_except(pattern(cells), no_event)
+            cells = _observed(cells)
+            for c in range(n_classes):
+                out[rows, c] += row_sums(masses[c](cells.indices, cells.data), cells.indptr)
+        return out
+
+    def log_evidence(self, stats: PoissonStats) -> float:
+        """Sum over cells of a log b - lG(a) + lG(a') - a' log b' - log x!.
+
+        It is arranged as the negative binomial mass of the total, times the multinomial mass of
+        the rows given their total, which no hyper-parameter enters. The first is exact at totals
+        of 1e12. The second carries the rounding of the sum of log-factorials, 1e-16 of its size:
+        a constant, the same for every prior.
+        """
+        return float(self.log_evidence_by_feature(stats).sum())
+
+    def log_evidence_by_feature(self, stats: PoissonStats) -> Array:
+        """(D,) terms of `log_evidence`."""
+        some = stats.rows > 0
+        n = np.where(some, stats.rows, 1.0)
+        total = np.where(some, stats.total, 0.0)
+        cells = log_negative_binomial(total, self.shape, self.rate / n)
+        cells += log_factorial(total) - total * np.log(n) - stats.log_factorial
+        return np.asarray(np.sum(cells, axis=0, where=some))
+
+    def cgf(self, X: Matrix, t: Array) -> Array:
+        """Sum over cells of lG(a+tx) - lG(a) + a log b - (a+tx) log(b+t) - t log x!."""
+        refuse_negative_counts(X)
+        a, b = self.shape, self.rate
+
+        def cell(rows: slice, t: Array) -> Array:
+            x = dense_block(X, rows)
+            zero, stored = x == 0, np.flatnonzero((x != 0) & ~np.isnan(x))
+            i, j = np.divmod(stored, x.shape[1])
+            indptr = np.searchsorted(i, np.arange(len(x) + 1))
+            values, count = x.ravel()[stored], None
+            if t.shape[-2] == 1:  # one t for all rows: each distinct cell once
+                j, values, count = distinct_cells(
+                    sparse.csr_matrix((values, j, indptr), shape=x.shape)
+                )
+            out: Any = 0.0
+            for c in range(len(a)):
+                tc = t[..., c]  # (..., n or 1)
+                if not tc.any():
+                    continue
+                own = tc if count is not None else tc[..., i]
+                some = log_poisson_power(values, a[c, j], b[c, j], own)
+                if count is None:
+                    out = out + row_sums(some, indptr)
+                else:
+                    out = out + shared_sums(count, some)
+                with np.errstate(invalid="ignore", divide="ignore"):  # t outside the domain
+                    none = a[c] * log1p(tc[..., None] / b[c])
+                if count is not None and np.isfinite(none).all():
+                    out = out - shared_sums(zero.astype(none.dtype), none[..., 0, :])
+                else:
+                    out = out - np.sum(np.where(zero, none, 0.0), axis=-1)
+            return out
+
+        return cgf_by_rows(cell, X.shape[0], X.shape[1], t)
+
+    def density_cumulants(self, X: Matrix, seen: int) -> Array:
+        """Derivatives of `cgf`, each distinct cell once."""
+        refuse_negative_counts(X)
+        x = dense_block(X, slice(None))
+        here = np.flatnonzero(~np.isnan(x))
+        row, column = np.divmod(here, x.shape[1])
+        indptr = np.searchsorted(row, np.arange(len(x) + 1))
+        cells = sparse.csr_matrix((x.ravel()[here], column, indptr), shape=x.shape)
+        column, values, count = distinct_cells(cells)
+        a, b = self.shape[:, column], self.rate[:, column]
+        rate = product_derivatives(
+            a + seen * values, values, np.log(b + seen), log1p_derivatives(1 / b, seen)
+        )
+        table = log_gamma_derivatives(a, values, seen) - rate
+        table[0] -= log_factorial(values)
+        return np.moveaxis(shared_sums(count, table), 1, -1)
+
+    def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
+        """As `cgf`, cell by cell."""
+        a, b = self.shape[:, column], self.rate[:, column]
+        return np.sum([log_poisson_power(x, a[c], b[c], t[..., c]) for c in range(len(a))], axis=0)
+
+    def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
+        """Log rates as weights of the counts, minus the sum of rates; plug-ins only."""
+        if theta is None:
+            raise NotLinearError(
+                "the posterior predictive of a count is negative binomial: the log-gamma function "
+                "of shape + x is not linear in x; ask for the linear form of a plug-in, such as "
+                "method='posterior_mean'"
+            )
+        rate = theta["rate"]
+        with np.errstate(divide="ignore"):
+            return np.log(rate), -rate.sum(axis=-1)
+
+    def draw_null(self, rng: np.random.Generator, stats: PoissonStats) -> PoissonStats:
+        """The classes' totals given the total: multinomial in the numbers of rows."""
+        left, rows = np.rint(stats.total.sum(axis=0)), stats.rows.sum(axis=0)
+        total = np.empty_like(stats.total)
+        for c, own in enumerate(stats.rows):
+            share = np.divide(own, rows, out=np.ones_like(rows), where=rows > 0)
+            total[c] = rng.binomial(left.astype(np.int64), np.clip(share, 0.0, 1.0))
+            left, rows = left - total[c], rows - own
+        return replace(stats, total=total)
+
+    def information(self, theta: Theta, weights: Array) -> Array:
+        """(D,) mutual information of each count and the class, in nats, by summing the masses.
+
+        The sum runs over all counts but those in tails of mass exp(-40).
+        """
+        present = np.flatnonzero(weights > 0)
+        return count_information(theta["rate"][present], weights[present])
+
+
+def _observed(cells: sparse.csr_matrix) -> sparse.csr_matrix:
+    """Without the NaN cells."""
+    is_nan = np.isnan(cells.data)
+    if not is_nan.any():
+        return cells
+    kept = np.concatenate([[0], np.cumsum(~is_nan)])
+    parts = (cells.data[~is_nan], cells.indices[~is_nan], kept[cells.indptr])
+    return sparse.csr_matrix(parts, shape=cells.shape)
+
+
+def _by_cell(cells: sparse.csr_matrix, rate: Array) -> Array:
+    """(..., n, C) sum of log Poisson masses cell by cell, for rows with counts of any size."""
+    out = -sum_except(pattern(cells), exact_parts(rate))
+    cells = _observed(cells)
+    for index in np.ndindex(rate.shape[:-1]):
+        masses = log_poisson(cells.data, rate[index][cells.indices])
+        out[(*index[:-1], slice(None), index[-1])] += row_sums(masses, cells.indptr)
+    return out
+
+
+# ------------------------------------------------------------------------------------------------
+# Mutual information of a Poisson count and the class, by summing the masses.
+
+_TAIL = 40.0  # a Poisson window leaves out a mass of about exp(-40) on each side
+_FEW = 64.0  # up to this rate the sum runs over all counts from 0 on
+_BLOCK = 1 << 19  # cells of a block
+
+
+def count_information(rate: Array, pi: Array) -> Array:
+    """(D,) mutual information in nats of each of D counts and the class.
+
+    Parameters
+    ----------
+    rate : (C, D)
+        Expected counts.
+    pi : (C,)
+        Probabilities of the classes, all > 0.
+    """
+    top = rate.max(axis=0)
+    order = np.argsort(top, kind="stable")  # columns that need equally many counts together
+    n_few = int(np.sum(top <= _FEW))
+    step = max(1, _BLOCK // (len(pi) * 256))
+    out = np.empty(len(top))
+    for group, information in (
+        (order[:n_few], _information_of_few),
+        (order[n_few:], _information_of_many),
+    ):
+        for start in range(0, len(group), step):
+            columns = group[start : start + step]
+            out[columns] = information(rate[:, columns], pi)
+    return np.maximum(out, 0.0)  # -1e-12 between equal rates of 1e12
+
+
+def _window(rate: Array) -> tuple[Array, Array]:
+    """Counts between which a Poisson variable lies but for a mass of exp(-40) on either side.
+
+    Source: Boucheron, Lugosi and Massart, Concentration Inequalities (2013), section 2.7.
+    """
+    low = np.maximum(0.0, rate - np.sqrt(2 * _TAIL * rate))
+    high = rate + _TAIL / 3 + np.sqrt(_TAIL**2 / 9 + 2 * _TAIL * rate)
+    return np.floor(low), np.ceil(high)
+
+
+def _information_of_few(rate: Array, pi: Array) -> Array:
+    """(D,) mutual information from rates (C, D), summed over the counts from 0 on."""
+    x = np.arange(float(_window(rate.max())[1]) + 1)
+    none = rate == 0
+    logs = np.log(np.where(none, 1.0, rate))[..., None] * x - rate[..., None] - log_factorial(x)
+    mass = np.exp(logs)
+    mass[none] = x == 0
+    mixture = np.tensordot(pi, mass, axes=1)
+    logs -= np.log(np.where(mixture > 0, mixture, 1.0))
+    return np.tensordot(pi, np.sum(mass * logs, axis=-1), axes=1)
+
+
+def _information_of_many(rate: Array, pi: Array) -> Array:
+    """(D,) mutual information from rates (C, D): sum of pi KL(Poisson(rate_c) || mixture).
+
+    Each class is summed over its own window, in steps of one count or of 1/16 standard
+    deviation, where that is more: the terms are then so smooth in the count that the sum over
+    the grid is exact to rounding.
+    """
+    out = np.zeros(rate.shape[1])
+    for own, weight in zip(rate, pi, strict=True):
+        step = np.maximum(1.0, np.floor(np.sqrt(own) / 16))
+        low, high = _window(own)
+        nodes = np.arange(np.max((high - low) / step) + 1)
+        x = low[:, None] + step[:, None] * nodes
+        log_mass = log_poisson(x, own[:, None])
+        mass = np.exp(log_mass)
+        some = mass > 0
+        # p(x | all classes) / p(x | own), by at most exp(700)
+        ratios = log_poisson(x, rate[..., None]) - np.where(some, log_mass, 0.0)
+        mixture = np.tensordot(pi, np.exp(np.minimum(ratios, 700.0)), axes=1)
+        terms = np.where(some, mass * np.log(np.where(some, mixture, 1.0)), 0.0)
+        out -= weight * step * terms.sum(axis=-1)
+    return out

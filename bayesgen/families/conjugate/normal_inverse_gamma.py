@@ -1,0 +1,1045 @@
+r"""Real features one by one: x_j | y=c ~ Normal(mu_cj, sigma2), Normal-inverse-gamma prior.
+
+.. math:: \sigma^2 \sim \text{scaled-inv-}\chi^2(\nu, s^2), \qquad
+          \mu_{cj} \mid \sigma^2 \sim \text{Normal}(m_{cj}, \sigma^2/\kappa_{cj})
+
+Which means share a variance is the `variance` argument; cells that share one form a *variance
+group*. With SS = nu s2, the posterior adds to nu the number of observed cells of the group, to SS
+their scatter and kappa n/(kappa + n) (mean - m)^2. The predictive is a product over groups of
+multivariate Student t: with one variance for all features (``"spherical"``) the D features of a row
+are dependent although they are independent given theta.
+
+Source: Gelman et al., Bayesian Data Analysis (3rd ed.), section 3.3; Murphy (2007), Conjugate
+Bayesian analysis of the Gaussian distribution.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from typing import Any, ClassVar, Literal, NamedTuple, Self
+
+import numpy as np
+from scipy.sparse import issparse
+
+from bayesgen.families.capabilities import (
+    CellCumulants,
+    DensityCumulants,
+    DensityDraws,
+    SharedVariances,
+)
+from bayesgen.families.contract import ConjugateFamily, Stats, Theta
+from bayesgen.families.errors import (
+    NotLinearError,
+    refuse_negative,
+    refuse_undefined,
+    refuse_unknown,
+)
+from bayesgen.families.names import CLASS, DENSITY, FEATURE
+from bayesgen.families.records import array
+from bayesgen.families.shared import pymc_parts
+from bayesgen.families.shared.densities import (
+    density_by_draws,
+    log_inverse_gamma_density,
+    log_normal_density,
+    student_derivatives,
+    student_table,
+)
+from bayesgen.families.shared.gaussian import (
+    gaussian_information,
+    noncentral,
+    unit_information,
+    warn_lost_digits,
+)
+from bayesgen.families.shared.hyperparameters import LARGEST, broadcast_prior
+from bayesgen.families.shared.pymc_parts import centred_normal, observe_cells, prefixed
+from bayesgen.numerics import kernels
+from bayesgen.numerics.rows import (
+    BLOCK_CELLS,
+    Matrix,
+    cgf_by_rows,
+    class_counts,
+    dense_block,
+    first_observed,
+    has_nan,
+    one_hot,
+    row_blocks,
+)
+from bayesgen.numerics.special import Array, log1p, log_gamma_difference
+
+# ------------------------------------------------------------------------------------------------
+# Counts, means and scatters of cells: the sufficient statistics of independent Normal columns.
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianStats(Stats):
+    """Count, mean and scatter of each cell, about a fixed reference row.
+
+    Means are relative to `shift`, so that an offset of 1e8 costs no digits. Merging is Chan's
+    update. Removal is exact up to rounding of the scatter *before* removal.
+    """
+
+    n: Array = array(CLASS, FEATURE)  # weight of the observed rows
+    mean: Array = array(CLASS, FEATURE, signed=True)  # minus shift
+    scatter: Array = array(CLASS, FEATURE)  # sum of squares about the mean
+    shift: Array = array(FEATURE, signed=True)
+
+    @classmethod
+    def of_rows(cls, X: Matrix, y: Array, n_classes: int, weight: Array | None = None) -> Self:
+        """Block by block: centred sums about the first observed value of each column."""
+        shape = (n_classes, X.shape[1])
+        shift = first_observed(X)
+        zero = np.zeros(shape)
+        out = cls(zero, zero, zero, shift)
+        if kernels.pays(X.shape[0] * X.shape[1]) and not issparse(X):
+            return _compiled(X, y, weight, out)
+        for rows in row_blocks(*X.shape):
+            d = dense_block(X, rows) - shift
+            codes, w = y[rows], None if weight is None else weight[rows]
+            indicator = one_hot(codes, n_classes, w)
+            if has_nan(d):
+                seen = ~np.isnan(d)
+                n = indicator @ seen.astype(np.float64)
+                d = np.where(seen, d, 0.0)
+            else:
+                seen = None
+                n = np.broadcast_to(class_counts(codes, n_classes, w)[:, None], shape)
+            mean = np.divide(indicator @ d, n, out=np.zeros(shape), where=n > 0)
+            d -= mean[codes]
+            if seen is not None:
+                d[~seen] = 0.0
+            out = out.merge(cls(n, mean, indicator @ np.square(d, out=d), shift))
+        return out
+
+    def merge(self, other: Self) -> Self:
+        """Chan, Golub and LeVeque's pairwise update."""
+        seen = self.n.sum(axis=0) > 0
+        shift = np.where(seen, self.shift, other.shift)
+        b = other.about(shift)
+        a = np.where(self.n > 0, self.about(shift), b)  # an empty cell has no mean to step from
+        n = self.n + other.n
+        share = np.divide(other.n, n, out=np.zeros_like(n), where=n > 0)
+        step = np.where(other.n > 0, b - a, 0.0)
+        scatter = self.scatter + other.scatter + step * step * self.n * share
+        return replace(self, n=n, mean=a + step * share, scatter=scatter, shift=shift)
+
+    def remove(self, other: Self) -> Self:
+        """The update run backwards; warns when the rows removed carried almost all the scatter."""
+        n = self.n - other.n
+        refuse_negative("n", n, self.n)
+        left = n > 1e-12 * self.n
+        n = np.where(left, n, 0.0)
+        mean, removed = self.mean, other.about(self.shift)
+        # mean_left = mean + (mean - mean_gone) n_gone/n_left
+        ratio = np.divide(other.n, n, out=np.zeros_like(n), where=left)
+        mean_left = np.where(left, mean + (mean - removed) * ratio, 0.0)
+        step = np.where(left & (other.n > 0), removed - mean_left, 0.0)
+        scatter = (
+            self.scatter - other.scatter - step * step * other.n * n / np.where(left, self.n, 1.0)
+        )
+        scatter = np.where(left, scatter, 0.0)
+        refuse_negative("scatter", scatter, self.scatter)
+        warn_lost_digits(scatter, self.scatter, n)
+        return replace(self, n=n, mean=mean_left, scatter=np.maximum(scatter, 0.0))
+
+    def about(self, shift: Array) -> Array:
+        """(C, D) means minus another reference."""
+        return self.mean + (self.shift - shift)
+
+
+def _compiled[S: GaussianStats](X: Array, y: Array, weight: Array | None, zero: S) -> S:
+    """`GaussianStats.of_rows` of a large dense X."""
+    from bayesgen.numerics.kernels.compiling import as_data, as_rows, row_slices
+    from bayesgen.numerics.kernels.gaussian import add_moments
+    from bayesgen.numerics.kernels.threads import over_blocks
+
+    codes = as_data(np.ascontiguousarray(y, dtype=np.int64).view(np.uint64))
+    w = as_data(np.ascontiguousarray(() if weight is None else weight, dtype=np.float64))
+    shift = as_data(zero.shift)
+
+    def part(start: int, stop: int) -> S:
+        sums = zero.n.copy(), zero.mean.copy(), zero.scatter.copy()
+        for rows in row_slices(X, start, stop):
+            add_moments(as_rows(X[rows]), codes[rows], w[rows], shift, *sums)
+        return type(zero)(*sums, zero.shift)
+
+    most = min(16, max(1, (1 << 20) // zero.n.size))
+    with np.errstate(invalid="ignore", over="ignore"):  # as in the kernel: infinity, not a warning
+        parts = over_blocks(part, X.shape[0], X.shape[1], most)
+        return reduce(lambda a, b: a.merge(b), parts, zero)
+
+
+# ------------------------------------------------------------------------------------------------
+# The posterior predictive: a product over variance groups of multivariate Student t densities.
+#
+# With nu degrees of freedom at m, scale2 = s2 (1 + 1/kappa), group by group; the theta of a group
+# is integrated out at once, so that columns that share a variance are dependent.
+
+
+def student(f: "NormalInverseGamma") -> tuple[Array, Array, Array]:
+    """Log norm, power of the density, and spread (C, D) of each cell.
+
+    The first two are (C, D), or (C, D + 1) where columns share a variance: of 0 .. D cells.
+    """
+    scale = np.broadcast_to(f.sum_of_squares, (len(f.mu), f.sum_of_squares.shape[1]))
+    nu = np.broadcast_to(f.nu, scale.shape)
+    spread = np.sqrt(scale * (1 + 1 / f.kappa))
+    if f.over_features:
+        d = np.arange(f.mu.shape[1] + 1)
+        return log_gamma_difference(nu / 2, d / 2) - d / 2 * np.log(np.pi), (nu + d) / 2, spread
+    log_norm = log_gamma_difference(nu / 2, 0.5) - 0.5 * np.log(np.pi) - np.log(spread)
+    return log_norm * f.live, (nu + 1) / 2 * f.live, spread
+
+
+def _compiled_densities(
+    f: "NormalInverseGamma", X: Array, kernel: str, spread: Array, *tables: Array
+) -> Array:
+    """`log_predictive` of a large dense X by a kernel of `kernels.student`."""
+    from bayesgen.numerics.kernels import gaussian
+    from bayesgen.numerics.kernels.compiling import as_data, as_rows, row_slices
+    from bayesgen.numerics.kernels.threads import over_blocks
+
+    live = np.flatnonzero(f.live)
+    if kernel == "product_t":  # columns with as many observed rows side by side
+        live = live[np.argsort(tables[1][0, live], kind="stable")]
+        tables = tuple(np.ascontiguousarray(table[:, live]) for table in tables)
+    shift = np.broadcast_to(f.shift, X.shape[1])[live]
+    columns = as_data(live.astype(np.uint64))
+    cells = (as_data(np.ascontiguousarray(a[:, live])) for a in (f.mu, 1 / spread))
+    arguments = (columns, as_data(shift), *cells, *map(as_data, tables))
+    out = np.empty((X.shape[0], len(f.mu)))
+
+    def part(start: int, stop: int) -> None:
+        for rows in row_slices(X, start, stop):
+            getattr(gaussian, kernel)(as_rows(X[rows]), *arguments, out[rows])
+
+    for _ in over_blocks(part, X.shape[0], X.shape[1], most=32):
+        pass
+    return out
+
+
+def _log1p_square(r: Array) -> Array:
+    """log(1 + r^2), also where r^2 overflows."""
+    with np.errstate(over="ignore"):
+        out = np.log1p(r * r)
+    if np.isposinf(out).any():
+        huge = np.abs(r) > 1e150
+        out[huge] = 2 * np.log(np.abs(r[huge]))
+    return out
+
+
+def _log1p_sum_of_squares(r: Array) -> Array:
+    """log(1 + sum of squares of each row), also where a square overflows."""
+    with np.errstate(over="ignore"):
+        out = np.log1p(np.einsum("ij,ij->i", r, r))
+    for i in np.flatnonzero(np.isposinf(out)):
+        top = np.abs(r[i]).max()
+        out[i] = 2 * np.log(top) + np.log(np.square(r[i] / top).sum())
+    return out
+
+
+# ------------------------------------------------------------------------------------------------
+# Draws of the class log-densities where the classes share variances.
+#
+# One number per class stands for all its means: with weights w = chi2_nu/SS of the features, the
+# squared distance of class c is
+# :math:`[(z + \sqrt{\kappa \sum_j w_j \delta_{cj}^2})^2 + \chi^2_{d-1}]/\kappa`, d the number of
+# observed cells, if the columns have one kappa in each class.
+
+
+def distances(
+    f: "NormalInverseGamma", rng: np.random.Generator, X: Matrix, n: int, label: int | None = None
+) -> tuple[Array, Array, Array]:
+    """As in `SharedVariances`."""
+    kappa = f.kappa[:, f.live][:, 0] if f.live.any() else f.kappa[:, 0]
+    out, d = np.empty((X.shape[0], len(f.mu), n)), np.empty(X.shape[0], dtype=np.intp)
+    share = 0.0 if label is None else kappa[label] / (kappa[label] + 1)
+    chi: dict[int, Array] = {}
+    for rows in row_blocks(*X.shape):
+        x = dense_block(X, rows) - f.shift
+        seen = ~np.isnan(x) & f.live
+        d[rows] = seen.sum(axis=1)
+        delta2 = np.where(seen[:, None], np.square(x[:, None] - f.mu), 0.0)  # (n, C, D)
+        if f.over_features:
+            delta2 = delta2.sum(axis=2, keepdims=True)
+        ss = np.broadcast_to(f.sum_of_squares[0], delta2[:, 0].shape)
+        if label is not None:
+            ss = ss + share * delta2[:, label]
+            delta2[:, label] *= share**2
+        # cells that the row has seen, of each variance: 0 or 1, or all
+        more = d[rows] if label is not None and f.over_features else np.array([label is not None])
+        for one in np.unique(more):
+            if int(one) not in chi:
+                chi[int(one)] = rng.chisquare(f.nu[0] + int(one), size=(n, f.nu.shape[1]))
+            own = np.flatnonzero(more == one) if len(more) > 1 else slice(None)
+            out[rows][own] = (delta2[own] / ss[own, None]) @ chi[int(one)].T
+    if label is not None:
+        kappa = kappa + np.eye(len(kappa))[label]
+    return out, kappa, d
+
+
+Variance = Literal["class", "tied", "class_spherical", "spherical"]
+
+_PARAM_DIMS: dict[Variance, tuple[str, ...]] = {
+    "class": (CLASS, FEATURE),
+    "tied": (FEATURE,),
+    "class_spherical": (CLASS,),
+    "spherical": (),
+}
+_BY_FORMULA = (DensityDraws, SharedVariances, CellCumulants, DensityCumulants)
+
+
+@dataclass(frozen=True, eq=False)
+class NormalInverseGamma(ConjugateFamily):
+    """Independent Normal features with conjugate priors.
+
+    Parameters
+    ----------
+    mu : float or array broadcasting to (class, feature), or None
+        Prior mean of the class means, minus `shift`; in the unit of the feature. None: the
+        pooled mean of the column.
+    kappa : float or array broadcasting to (class, feature), > 0, or None
+        Weight of the prior mean, in rows. None: 0.1, so that class means lie within about three
+        standard deviations of the pooled mean.
+    nu : float or array broadcasting to the variance groups, > 0, or None
+        Weight of the prior variance, in rows. None: 3, the least integer with a finite prior mean.
+    sigma2 : float or array broadcasting to the variance groups, > 0, or None
+        Prior scale of the variance, in the unit of the feature squared. None: the pooled
+        within-class variance of the column (`gaussian.unit_information`), averaged over the
+        columns where they share one.
+    shift : array (feature,)
+        Reference row: locations are held relative to it.
+    ignored : bool array (feature,)
+        Columns that are left out of the density of every row, as if missing: their parameters keep
+        the prior. Set by the default sigma2 for columns that are constant, or missing throughout,
+        in training: they have no unit. Where columns share a variance they share a unit, and none
+        is left out.
+    variance : {"class", "tied", "class_spherical", "spherical"}
+        One variance per class and feature; per feature, shared by the classes; per class, shared
+        by the features; or one for all. nu and sigma2 have shape (C, D), (1, D), (C, 1), (1, 1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.array([[1.0], [2.0], [7.0], [9.0]]), np.array([0, 0, 1, 1])
+    >>> family = NormalInverseGamma(mu=0.0, kappa=1.0, nu=1.0, sigma2=1.0)
+    >>> stats = family.stats(X, y, n_classes=2)
+    >>> posterior = family.resolve(stats).update(stats)
+    >>> posterior.mu + posterior.shift
+    array([[1.        ],
+           [5.33333333]])
+    >>> posterior.log_predictive(np.array([[2.0]])).round(3)
+    array([[-1.591, -2.841]])
+    """
+
+    describes: ClassVar[str] = DENSITY
+    holds: ClassVar[str] = "real"
+    kind: ClassVar[str] = "gaussian"
+    statistics: ClassVar[type[Stats]] = GaussianStats
+    tunable: ClassVar[tuple[str, ...]] = ("kappa", "nu", "sigma2")
+    pseudo_counts: ClassVar[tuple[str, ...]] = ("kappa", "nu")
+    attributes: ClassVar[Mapping[str, str]] = {"theta_": "mu", "means_": "mu", "var_": "sigma2"}
+    separable: ClassVar[bool] = True
+
+    mu: Any = array(CLASS, FEATURE, default=None)
+    kappa: Any = array(CLASS, FEATURE, default=None)
+    nu: Any = array(CLASS, FEATURE, default=None)
+    sigma2: Any = array(CLASS, FEATURE, default=None)
+    shift: Any = array(FEATURE, default=0.0)
+    ignored: Any = array(FEATURE, default=False)
+    variance: Variance = "class"
+
+    # methods with a page of their own
+    student = cached_property(student)
+    distance_draws = distances
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown variance structure."""
+        if self.variance not in _PARAM_DIMS:
+            refuse_unknown("variance", self.variance, _PARAM_DIMS)
+
+    # -- variance groups ---------------------------------------------------------------------
+
+    @cached_property
+    def over_classes(self) -> bool:
+        """Whether the classes share variances."""
+        return self.variance in ("tied", "spherical")
+
+    @cached_property
+    def over_features(self) -> bool:
+        """Whether the columns do."""
+        return self.variance in ("class_spherical", "spherical")
+
+    def _group_sum(self, cells: Array) -> Array:
+        """Sum (C, D) cells over each variance group, keeping two axes."""
+        if self.over_classes:
+            cells = cells.sum(axis=0, keepdims=True)
+        if self.over_features:
+            cells = cells.sum(axis=1, keepdims=True)
+        return cells
+
+    @cached_property
+    def sum_of_squares(self) -> Array:
+        """SS = nu sigma2, of the variance groups."""
+        return self.nu * self.sigma2
+
+    @cached_property
+    def live(self) -> Array:
+        """(D,) False for the columns that are left out."""
+        return ~np.broadcast_to(self.ignored, self.mu.shape[1])
+
+    def _variance_of(self, theta: Theta) -> Array:
+        """theta["sigma2"] with its class and feature axes back: (..., C or 1, D or 1)."""
+        return self.with_axes(np.asarray(theta["sigma2"]))
+
+    def with_axes(self, sigma2: Any) -> Any:
+        """Array or tensor of the variances with its class and feature axes back."""
+        if self.over_classes:
+            sigma2 = sigma2[..., None, :] if self.variance == "tied" else sigma2[..., None]
+        return sigma2[..., None] if self.over_features else sigma2
+
+    def as_theta(self, sigma2: Any) -> Any:
+        """Inverse of `with_axes`, for the last two axes."""
+        if self.over_features:
+            sigma2 = sigma2[..., 0]
+            return sigma2[..., 0] if self.over_classes else sigma2
+        return sigma2[..., 0, :] if self.over_classes else sigma2
+
+    @property
+    def independent(self) -> bool:
+        """A variance that columns share makes them dependent once it is integrated out."""
+        return not self.over_features
+
+    # -- contract ----------------------------------------------------------------------------
+
+    @property
+    def params(self) -> dict[str, tuple[str, ...]]:
+        """``mu``: class means; ``sigma2``: variances, with the dims of the variance groups."""
+        return {"mu": (CLASS, FEATURE), "sigma2": _PARAM_DIMS[self.variance]}
+
+    def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
+        """(..., N, C) sum of Normal log-densities over the observed cells."""
+        mu = np.asarray(theta["mu"])
+        sigma2 = np.broadcast_to(self._variance_of(theta), mu.shape)
+        *batch, n_classes, _ = mu.shape
+        n, live = int(np.prod(batch)), self.live
+        shape = n, n_classes, int(live.sum())
+        mu, sigma2 = mu[..., live].reshape(shape), sigma2[..., live].reshape(shape)
+        out = np.empty((n, n_classes, X.shape[0]))
+        for c in range(n_classes if n else 0):
+            normal_log_densities(X, live, mu[:, c], sigma2[:, c], out[:, c])
+        return np.moveaxis(out.reshape(*batch, n_classes, X.shape[0]), -1, -2)
+
+    def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
+        """(N, D) Normal rows."""
+        mean = self.rows_of(theta, "mu", y)
+        sigma2 = self.rows_of(theta, "sigma2", y)
+        if self.over_features:
+            sigma2 = sigma2[..., None]
+        return mean + np.sqrt(sigma2) * rng.standard_normal((len(y), mean.shape[-1]))
+
+    def to_pymc(
+        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
+    ) -> dict[str, Any]:
+        """Inverse-gamma variances, Normal means; Normal rows, or their counts, means and scatter.
+
+        Columns that are `ignored` keep their prior.
+        """
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        prior = pymc_parts.declare(self, "prior", prefix)
+        nu, scale = self.as_theta(prior["nu"]), self.as_theta(prior["sigma2"])
+        dims = {name: prefixed(prefix, d) for name, d in self.params.items()}
+        sigma2 = pm.InverseGamma(
+            f"{prefix}sigma2", nu / 2, nu * scale / 2, dims=dims["sigma2"] or None
+        )
+        variance = self.with_axes(sigma2)
+        mu = centred_normal(
+            f"{prefix}mu",
+            prior["shift"] + prior["mu"],
+            pt.sqrt(variance / prior["kappa"]),
+            pt.sqrt(self.with_axes(scale)),
+            dims["mu"],
+        )
+        if stats is not None and X is None:
+            about = {"n": stats.n, "mean": stats.about(self.shift), "scatter": stats.scatter}
+            n, mean, scatter = (
+                pymc_parts.container(
+                    f"{prefix}stats_{name}",
+                    np.asarray(value * self.live, dtype=np.float64),
+                    (CLASS, f"{prefix}{FEATURE}"),
+                )
+                for name, value in about.items()
+            )
+            step = mean - (mu - prior["shift"])
+            log_p = n * pt.log(2 * np.pi * variance) + (scatter + n * step * step) / variance
+            pm.Potential(f"{prefix}x", -0.5 * log_p.sum())
+        elif X is not None:
+            sd = pt.broadcast_to(pt.sqrt(variance), mu.shape)
+            observe_cells(prefix, X, pm.Normal.dist, mu[y], sd[y], counted=self.live)
+        return {"mu": mu, "sigma2": sigma2}
+
+    @classmethod
+    def examples(cls, n_classes: int, n_features: int) -> list[Self]:
+        """Each variance structure, with unequal numbers by class and feature."""
+        pattern = np.arange(n_classes * n_features).reshape(n_classes, n_features) % 4
+        out = []
+        for variance in _PARAM_DIMS:
+            proto = cls(variance=variance)
+            group = proto._group_sum(np.ones((n_classes, n_features))).shape
+            step = 1.0 + np.arange(np.prod(group)).reshape(group) % 3
+            out.append(
+                cls(
+                    mu=pattern - 1.0,
+                    kappa=0.5 + pattern,
+                    nu=5.0 + step,
+                    sigma2=0.5 * step,
+                    shift=np.zeros(n_features),
+                    ignored=np.zeros(n_features, dtype=bool),
+                    variance=variance,
+                )
+            )
+        return out
+
+    def stats(
+        self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
+    ) -> GaussianStats:
+        """Block by block: centred sums about the first observed value of each column."""
+        return GaussianStats.of_rows(X, y, n_classes, weight)
+
+    def observed_cells(self, stats: GaussianStats) -> Array:
+        """(C, D) rows of each class in which the column was not missing."""
+        return stats.n
+
+    def resolve(self, stats: GaussianStats) -> Self:
+        """Fill in the data-scaled defaults from the pooled statistics."""
+        shape = stats.mean.shape
+        group = self._group_sum(np.ones(shape)).shape
+        default = unit_information(stats.n, stats.mean, stats.scatter, stats.shift)
+        if self.mu is None:
+            mu, shift = np.array(np.broadcast_to(default.mean, shape)), stats.shift
+        else:
+            mu = broadcast_prior("mu0", self.mu, shape, positive=False)
+            shift = broadcast_prior("shift", self.shift, shape[1:], positive=False)
+        if self.over_features:  # one variance for columns of one unit, constant ones included
+            sigma2 = default.variance[~default.constant] if (~default.constant).any() else [1.0]
+            sigma2, ignored = np.mean(sigma2), np.zeros(shape[1], dtype=bool)
+        else:
+            sigma2, ignored = default.variance, default.constant & (self.sigma2 is None)
+        nu = broadcast_prior("nu0", 3.0 if self.nu is None else self.nu, group)
+        sigma2 = sigma2 if self.sigma2 is None else self.sigma2
+        return replace(
+            self,
+            mu=mu,
+            kappa=broadcast_prior("kappa0", 0.1 if self.kappa is None else self.kappa, shape),
+            nu=nu,
+            sigma2=broadcast_prior("sigma2_0", sigma2, group, largest=LARGEST**2 / (1 + nu)),
+            shift=shift,
+            ignored=ignored,
+        )
+
+    def update(self, stats: GaussianStats) -> Self:
+        """Precision-weighted mean; counts and scatter added to each variance group.
+
+        Columns that are `ignored` keep their prior.
+        """
+        prior = self.mu + (self.shift - stats.shift)
+        n = stats.n * self.live
+        kappa = self.kappa + n
+        step = np.where(n > 0, stats.mean - prior, 0.0)
+        share = n / kappa
+        nu = self.nu + self._group_sum(n)
+        added = stats.scatter * self.live + self.kappa * share * step * step
+        scale = self.sum_of_squares + self._group_sum(added)
+        return replace(
+            self, mu=prior + share * step, kappa=kappa, nu=nu, sigma2=scale / nu, shift=stats.shift
+        )
+
+    def mle(self, stats: GaussianStats) -> dict[str, Array]:
+        """Sample means; scatter over count in each variance group."""
+        refuse_undefined("mle", stats.n <= 0, "it has no observed row")
+        scatter = self._group_sum(stats.scatter)
+        refuse_undefined(
+            "mle",
+            np.broadcast_to(scatter <= 0, stats.n.shape),
+            "the rows do not vary, so the variance would be 0",
+        )
+        return {
+            "mu": stats.mean + stats.shift,
+            "sigma2": self.as_theta(scatter / self._group_sum(stats.n)),
+        }
+
+    def map(self) -> dict[str, Array]:
+        """Joint mode in (mu, sigma2): SS/(nu + 2 + J), J the number of means in the group."""
+        shared = self._group_sum(np.ones(self.mu.shape))
+        return {
+            "mu": self.mu + self.shift,
+            "sigma2": self.as_theta(self.sum_of_squares / (self.nu + 2 + shared)),
+        }
+
+    def mean(self) -> dict[str, Array]:
+        """E mu = m; E sigma2 = SS/(nu - 2), which needs nu > 2."""
+        refuse_undefined(
+            "posterior_mean",
+            np.broadcast_to(self.nu <= 2, self.mu.shape),
+            "the variance has no expectation while nu0 + rows <= 2; use nu0 > 2 or more rows",
+        )
+        return {
+            "mu": self.mu + self.shift,
+            "sigma2": self.as_theta(self.sum_of_squares / (self.nu - 2)),
+        }
+
+    def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
+        """sigma2 = SS/chi2_nu, then mu given sigma2."""
+        sigma2 = rng.chisquare(self.nu, size=(n, *self.nu.shape))
+        np.divide(self.sum_of_squares, sigma2, out=sigma2)
+        mu = rng.standard_normal((n, *self.mu.shape))
+        for part in row_blocks(n, self.mu.size):  # no copy of them all
+            mu[part] *= np.sqrt(sigma2[part] / self.kappa)
+            mu[part] += self.mu + self.shift
+        return {"mu": mu, "sigma2": self.as_theta(sigma2)}
+
+    def n_parameters(self) -> int:
+        """Means and variances."""
+        return self.mu.size + self.nu.size
+
+    def log_density(self, theta: Theta) -> Array:
+        """(...) inverse-Gamma densities of the variances, Normal ones of the means given them."""
+
+        def density(t: dict[str, Array]) -> Array:
+            sigma2 = self._variance_of(t)
+            variance = log_inverse_gamma_density(sigma2, self.nu / 2, self.sum_of_squares / 2)
+            safe = np.where(sigma2 <= 0, 1.0, sigma2) / self.kappa
+            # the distance from `shift` first: the location itself may be 1e8 times the spread
+            mean = log_normal_density(t["mu"] - self.shift, self.mu, safe)
+            return variance.sum(axis=(-2, -1)) + mean.sum(axis=(-2, -1))
+
+        return density_by_draws(density, theta, self.params)
+
+    def log_evidence(self, stats: GaussianStats) -> float:
+        """log p(X | y) of the live columns, means and variances integrated out."""
+        return float(sum(a.sum() for a in self._log_evidence_terms(stats)))
+
+    def log_evidence_by_feature(self, stats: GaussianStats) -> Array:
+        """(D,) terms of `log_evidence`, where columns share no variance."""
+        if not self.independent:
+            raise NotImplementedError(
+                f"with variance={self.variance!r} the columns are dependent, and the evidence is "
+                "no sum over them"
+            )
+        groups, means = self._log_evidence_terms(stats)
+        return np.asarray(groups.sum(axis=0) + means.sum(axis=0))
+
+    def _log_evidence_terms(self, stats: GaussianStats) -> tuple[Array, Array]:
+        """Terms of the variance groups, and of the cells (C, D)."""
+        posterior = self.update(stats)
+        seen = stats.n * self.live
+        n = self._group_sum(seen)
+        growth = posterior.sum_of_squares / self.sum_of_squares
+        groups = (
+            log_gamma_difference(self.nu / 2, n / 2)
+            - n / 2 * np.log(np.pi * posterior.sum_of_squares)
+            - self.nu / 2 * np.log(growth)
+        )
+        return groups, -0.5 * np.log1p(seen / self.kappa)
+
+    def capability[K](self, kind: type[K]) -> K | None:
+        """Draws and cumulants where their formulas hold; the others as in `Family`."""
+        if kind in _BY_FORMULA and kind in self._without_formula:
+            return None
+        return super().capability(kind)
+
+    @cached_property
+    def _without_formula(self) -> tuple[type, ...]:
+        """Capabilities whose formulas do not hold for these variances and columns."""
+        kappa, out = self.kappa[:, self.live], []
+        alike = bool(kappa.size and not np.ptp(kappa, axis=1).any())  # within each class
+        if not (self.over_classes and alike):
+            out += [DensityDraws, SharedVariances]
+        if self.over_classes or self.over_features:
+            out += [CellCumulants]
+        if self.over_classes or not kappa.size or (self.over_features and not alike):
+            out += [DensityCumulants]
+        return tuple(out)
+
+    def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
+        """w = mu/sigma2 for plug-ins with variances shared by the classes."""
+        if theta is None:
+            raise NotLinearError(
+                "the posterior predictive is a Student t in each feature, so its log-odds are not "
+                "linear; a plug-in with variance='tied' or 'spherical' is"
+            )
+        if not self.over_classes:
+            raise NotLinearError(
+                f"with variance={self.variance!r} each class has its own variances and the rule "
+                "is quadratic; variance='tied' or 'spherical' makes it linear"
+            )
+        w = theta["mu"] / self._variance_of(theta) * self.live
+        return w, -0.5 * (w * theta["mu"]).sum(axis=-1)
+
+    def draw_null(self, rng: np.random.Generator, stats: GaussianStats) -> GaussianStats:
+        """Means and scatters of Normal rows, moved and scaled to the pooled ones."""
+        n = stats.n
+        total = np.maximum(n.sum(axis=0), np.finfo(float).tiny)
+        root = np.sqrt(np.where(n > 0, n, 1.0))
+        z = np.where(n > 0, rng.standard_normal(n.shape) / root, 0.0)
+        scatter = rng.chisquare(np.maximum(n - 1, 1e-9)) * (n > 1)
+        z -= (n * z).sum(axis=0) / total
+
+        centre = (n * stats.mean).sum(axis=0) / total
+        pooled = (stats.scatter + n * np.square(stats.mean - centre)).sum(axis=0)
+        drawn = (scatter + n * np.square(z)).sum(axis=0)
+        scale = np.divide(pooled, drawn, out=np.zeros_like(pooled), where=drawn > 0)
+        return replace(stats, mean=centre + z * np.sqrt(scale), scatter=scatter * scale)
+
+    def information(self, theta: Theta, weights: Array) -> Array:
+        """(D,) by quadrature of the mixture entropy, in nats."""
+        mu = np.asarray(theta["mu"])
+        sigma2 = np.broadcast_to(self._variance_of(theta), mu.shape)
+        return gaussian_information(mu, sigma2, weights) * self.live
+
+    def log_predictive(self, X: Matrix) -> Array:
+        """(N, C), as in `ConjugateFamily.log_predictive`."""
+        n_classes = len(self.mu)
+        norm, power, spread = self.student
+        fast = not issparse(X) and kernels.pays(X.shape[0] * self.mu.size, predicting=True)
+        if self.over_features:
+            log_width = np.log(spread)
+            if fast:
+                return _compiled_densities(self, X, "joint_t", spread, log_width, norm, power)
+            out = np.empty((X.shape[0], n_classes))
+            for rows in row_blocks(*X.shape):
+                x = dense_block(X, rows) - self.shift
+                seen = ~np.isnan(x)
+                d = seen.sum(axis=1)
+                for c in range(n_classes):
+                    r = np.where(seen, (x - self.mu[c]) / spread[c], 0.0)
+                    distance = _log1p_sum_of_squares(r)
+                    out[rows, c] = norm[c, d] - seen @ log_width[c] - power[c, d] * distance
+            return out
+        if fast:
+            return _compiled_densities(self, X, "product_t", spread, norm, power)
+        out = np.empty((X.shape[0], n_classes))
+        for rows in row_blocks(*X.shape):
+            x = dense_block(X, rows) - self.shift
+            total = np.nansum if has_nan(x) else np.sum
+            for c in range(n_classes):
+                r = (x - self.mu[c]) / spread[c]
+                out[rows, c] = total(norm[c] - power[c] * _log1p_square(r), axis=1)
+        return out
+
+    def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
+        """(N, C) and (N,), as in `RowRemoval`."""
+        out = np.empty((X.shape[0], len(self.mu))) if self.over_classes else self.log_predictive(X)
+        left = np.ones(X.shape[0])
+        step = max(1, _CELLS // max(1, X.shape[1]))
+        cells = _Cells.of(self)
+        for start in range(0, X.shape[0], step):
+            rows = slice(start, start + step)
+            x = (dense_block(X, rows) - self.shift)[:, self.live]
+            own, w = y[rows], weight[rows, None]
+            n = np.arange(len(own))
+            block = _Block.of(cells, x, own, w[:1] if (w == w[0]).all() else w)
+            left[rows] = block.left
+            if self.over_classes:
+                for c in range(len(self.mu)):
+                    out[rows, c] = block.of_class(c)
+            out[n + start, own] = block.of_own_class()
+        return out, left
+
+    def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
+        """(N, C) tensor, over the observed cells of the live columns."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        seen = ~np.isnan(X) & self.live
+        x = pm.Data(f"{prefix}rows", np.where(seen, X - self.shift, 0.0))[:, None, :]
+        mask = pm.Data(f"{prefix}seen", seen.astype(np.float64))[:, None, :]
+        variance = self.with_axes(theta["sigma2"])
+        step = x - (theta["mu"] - self.shift)
+        cells = pt.log(2 * np.pi * variance) + pt.square(step) / variance
+        return -0.5 * (mask * cells).sum(axis=-1)
+
+    def cgf(self, X: Matrix, t: Array) -> Array:
+        """(..., N), as in `ConjugateFamily.cgf`, over the observed cells."""
+        t = np.atleast_2d(t)
+        n_points = int(np.prod(t.shape[:-2]))
+        with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
+            if n_points * X.size <= BLOCK_CELLS:  # one block: nothing to assemble
+                return _of_block(self, X, t)
+            return cgf_by_rows(
+                lambda rows, own: _of_block(self, X[rows], own), len(X), X.shape[1], t
+            )
+
+    def density_cumulants(self, X: Matrix, seen: int) -> Array:
+        """(5, N, C), as in `DensityCumulants`, of classes with variances of their own."""
+        out, t = np.empty((5, X.shape[0], len(self.mu))), float(seen)
+        nu, ss, live, spherical = self.nu, self.sum_of_squares, self.live, self.over_features
+        for rows in row_blocks(X.shape[0], self.mu.size):
+            x = dense_block(X, rows) - self.shift
+            here = ~np.isnan(x) & live
+            q = np.where(here[:, None], np.square(x[:, None] - self.mu), 0.0) / ss  # (n, C, D)
+            if spherical:
+                q, m = q.sum(axis=2, keepdims=True), here.sum(axis=1)[:, None, None]
+                k = np.broadcast_to(1 / self.kappa[:, live][:, :1], q.shape)
+                whole = student_table(nu, ss, k, m, t) + student_derivatives(k + q, nu, m, t)
+                out[:, rows] = whole[..., 0]
+                continue
+            k, one = 1 / self.kappa, np.ones(1)
+            out[:, rows] = (student_table(nu, ss, k, one, t) @ here.T.astype(np.float64)).swapaxes(
+                1, 2
+            )
+            cells = student_derivatives(k + q, nu, one, t)
+            out[:, rows] += np.sum(cells, axis=-1, where=here[:, None])
+        return out
+
+    def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
+        """(K, n), as in `SeparateColumns`: a variance group is then one cell of each class."""
+        live = self.live[column]
+        kappa = self.kappa[:, column]
+        nu, ss = (
+            np.broadcast_to(v, self.mu.shape)[:, column] for v in (self.nu, self.sum_of_squares)
+        )
+        square = np.square(x - self.shift[column] - self.mu[:, column]) / ss
+
+        def group(members: list[int]) -> Array:
+            T = t[..., members].sum(axis=-1)
+            B = sum(t[..., c] * kappa[c] / (kappa[c] + t[..., c]) * square[c] for c in members)
+            k = members[0]
+            mean = sum(-0.5 * log1p(t[..., c] / kappa[c]) for c in members)
+            norm = log_gamma_difference(nu[k] / 2, T / 2) - T / 2 * np.log(np.pi * ss[k])
+            return mean + norm - (nu[k] + T) / 2 * log1p(B)
+
+        every = list(range(len(self.mu)))
+        with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
+            out = sum(group(m) for m in ([every] if self.over_classes else [[c] for c in every]))
+        return np.where(live, out, 0.0)
+
+    def cell_cumulants(self, x: Array, column: Array) -> Array:
+        """(5, n, C), as in `CellCumulants`."""
+        nu, ss, k, one = self.nu, self.sum_of_squares, 1 / self.kappa, np.ones(1)
+        square = np.square(x - self.shift[column] - self.mu[:, column]) / ss[:, column]
+        out = student_table(nu, ss, k, one, 0.0)[..., column]
+        out += student_derivatives(k[:, column] + square, nu[:, column], one, 0.0)
+        return np.where(self.live[column], out, 0.0).swapaxes(1, 2)
+
+    def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
+        """(n, N, C), as in `DensityDraws`."""
+        z = rng.standard_normal(size=(n, len(self.mu)))
+        return noncentral(rng, z, *distances(self, rng, X, n, None))
+
+
+# ------------------------------------------------------------------------------------------------
+# Log densities of rows of independent Normal cells, for many draws of the means and variances.
+#
+# About a centre m near all the means, :math:`\mu = m + \delta` and w = 1/variance,
+#
+# .. math:: -\tfrac12 \sum_j w_j (x_j - \mu_j)^2 = \sum_j \left[-\tfrac12 w_j (x_j - m_j)^2
+#           + w_j \delta_j (x_j - m_j) - \tfrac12 w_j \delta_j^2\right]
+#
+# is one product of two matrices: rows with their squares, and draws. It has the digits of the
+# direct form as long as no mean is many standard deviations from the centre; other draws take that
+# form.
+
+_NEAR = 25.0  # squared distance from the centre, in variances, on the average over the columns
+
+
+def normal_log_densities(X: Matrix, live: Array, mu: Array, sigma2: Array, out: Array) -> None:
+    """Sums over the observed live cells of each row, into `out` (S, N).
+
+    Parameters
+    ----------
+    X : (N, D), in the unit of the features
+        NaN is a missing cell.
+    live : bool (D,)
+    mu, sigma2 : (S, L)
+        Of the live columns.
+    """
+    n_live = mu.shape[1]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        log_norm = -0.5 * np.log(2 * np.pi * sigma2)
+        w = 1 / sigma2
+        centre = np.average(mu, axis=0, weights=w) if len(mu) > 1 else mu[0]
+        delta = mu - centre
+        far = (w * delta * delta).sum(axis=1)
+        near = np.flatnonzero(far <= _NEAR * n_live)
+    far_draws = np.setdiff1d(np.arange(len(mu)), near)
+    w, delta = w[near], delta[near]
+    constant = log_norm[near] - 0.5 * w * delta * delta
+    moved = bool(delta.any())
+    parts = [-0.5 * w, *([w * delta] if moved else [])]
+    whole = np.hstack([*parts, constant.sum(axis=1, keepdims=True)])
+    gappy = np.hstack([*parts, constant])
+    for rows in row_blocks(X.shape[0], len(parts) * n_live + 1):
+        x = dense_block(X, rows)[:, live]
+        gaps = has_nan(x)
+        d = x - centre
+        seen = np.ones((len(x), 1))
+        if gaps:
+            seen = np.isfinite(x).astype(np.float64)
+            d[np.isnan(x)] = 0.0
+        with np.errstate(over="ignore"):
+            table = np.hstack([d * d, *([d] if moved else []), seen])
+        table_of_draws = gappy if gaps else whole
+        if not np.isfinite(table).all():
+            direct = np.arange(len(mu))
+        elif len(far_draws):
+            direct = far_draws
+            out[near, rows] = table_of_draws @ table.T
+        else:
+            np.matmul(table_of_draws, table.T, out=out[:, rows])
+            continue
+        total = np.nansum if gaps else np.sum
+        with np.errstate(over="ignore"):
+            for s in direct:
+                z = x - mu[s]
+                z *= z
+                out[s, rows] = total(log_norm[s] - z / (2 * sigma2[s]), axis=1)
+
+
+# ------------------------------------------------------------------------------------------------
+# The predictive of a training row without the row itself, sums of squares updated backwards.
+#
+# With row i of weight w in class k, :math:`\delta = x_i - m_k` and :math:`\kappa' = \kappa_k - w`:
+#
+# .. math:: m_k' = m_k - w \delta / \kappa', \qquad
+#           SS' = SS - w \kappa_k \delta^2 / \kappa', \qquad \nu' = \nu - w
+#
+# of each cell, or summed over the columns that share a variance. A variance that classes share
+# changes for all of them. Source: the update of Gelman et al. (2013), section 3.3, solved for the
+# prior.
+
+_LOST = 1e-8  # of the precision of a mean: what other rows and the prior gave it is rounded off
+_CELLS = 1 << 16  # of one block: a dozen temporaries of 512 KiB
+
+
+class _Cells(NamedTuple):
+    """The posterior of the columns that count; G classes (1 if they share), H columns (or 1)."""
+
+    mu: Array  # (C, D)
+    kappa: Array  # (C, D)
+    nu: Array  # (G, H)
+    ss: Array  # (G, H)
+    over_classes: bool
+    over_features: bool
+
+    @classmethod
+    def of(cls, f: "NormalInverseGamma") -> Self:
+        """Without the ignored columns."""
+
+        def live(table: Array) -> Array:
+            return table[:, f.live] if table.shape[1] > 1 else table
+
+        kappa = np.broadcast_to(f.kappa, f.mu.shape)
+        return cls(
+            live(f.mu),
+            live(kappa),
+            live(f.nu),
+            live(f.sum_of_squares),
+            f.over_classes,
+            f.over_features,
+        )
+
+
+class _Block(NamedTuple):
+    """Some rows, what their own class loses without them, and what is left."""
+
+    cells: _Cells
+    x: Array  # (n, D)
+    seen: Array | None  # (n, D), None if no cell is missing
+    n_seen: Array  # (n, 1) or a number
+    delta: Array  # (n, D) x less the mean of its class
+    kappa: Array  # (n, D) of its class
+    kappa_left: Array  # (n, D)
+    nu: Array  # (n or 1, H) degrees of freedom of the row's variances without it
+    ss: Array  # (n, H) sums of squares without it
+    left: Array  # (n,) the least share of a sum of squares that is left
+
+    @classmethod
+    def of(cls, cells: _Cells, x: Array, own: Array, w: Array) -> Self:
+        """`x` (n, D) with NaN; `own` (n,); `w` (n or 1, 1)."""
+        missing = np.isnan(x)
+        seen = ~missing if missing.any() else None
+        delta = x - cells.mu[own]
+        if seen is not None:
+            delta[missing] = 0.0
+        kappa = cells.kappa[own]
+        kappa_left = kappa - w
+        lost = kappa_left < _LOST * kappa
+        kappa_left = np.where(lost, kappa, kappa_left)
+        taken: Array = np.square(delta) * (w * kappa / kappa_left)
+        n_seen: Any = x.shape[1] if seen is None else seen.sum(axis=1, keepdims=True)
+        n_taken = w
+        if cells.over_features:
+            taken, n_taken = taken.sum(axis=1, keepdims=True), w * n_seen
+        group = np.zeros_like(own) if cells.over_classes else own
+        whole = cells.ss[group]
+        ss = whole - taken
+        left = np.ones(len(x))
+        if taken.size:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                left = np.minimum((ss / whole).min(axis=1), 1.0)
+            left[lost.any(axis=1)] = 0.0
+        nu = (cells.nu if cells.over_classes else cells.nu[group]) - n_taken
+        return cls(cells, x, seen, np.asarray(n_seen), delta, kappa, kappa_left, nu, ss, left)
+
+    def of_class(self, c: int) -> Array:
+        """(n,) log densities in a class that is not the row's own but shares its variances."""
+        d = self.x - self.cells.mu[c]
+        if self.seen is not None:
+            d[~self.seen] = 0.0
+        return self._log_t(d, self.cells.kappa[c])
+
+    def of_own_class(self) -> Array:
+        """(n,) log densities in the row's own class."""
+        return self._log_t(self.delta * (self.kappa / self.kappa_left), self.kappa_left)
+
+    def _log_t(self, d: Array, kappa: Array) -> Array:
+        def over_cells(values: Array) -> Array:
+            if self.seen is not None:
+                values = np.where(self.seen, values, 0.0)
+            total: Array = values.sum(axis=1)
+            return total
+
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            scale = self.ss * (1 + 1 / kappa)
+            if not self.cells.over_features:
+                t = log_gamma_difference(self.nu / 2, 0.5) - 0.5 * np.log(np.pi * scale)
+                return over_cells(t - (self.nu + 1) / 2 * np.log1p(np.square(d) / scale))
+            m = self.n_seen
+            norm = log_gamma_difference(self.nu / 2, m / 2) - m / 2 * np.log(np.pi)
+            distance = np.log1p((np.square(d) / scale).sum(axis=1, keepdims=True))
+            rest: Array = (norm - (self.nu + m) / 2 * distance)[:, 0]
+            return rest - over_cells(np.log(np.broadcast_to(scale, d.shape))) / 2
+
+
+# ------------------------------------------------------------------------------------------------
+# Joint cumulant generating functions of the class log-densities, variance group by group.
+
+
+def _of_block(f: "NormalInverseGamma", X: Array, t: Array) -> Array:
+    """The same of so few rows that arrays (..., n, D) are small."""
+    x = X - f.shift
+    seen = ~np.isnan(x) & f.live
+    x = np.where(seen, x, 0.0)
+    out: Any = np.zeros((*t.shape[:-2], len(x)), dtype=t.dtype)
+    # (..., n or 1, D) of what does not depend on the value of a cell
+    table: Any = np.zeros((1, x.shape[1]))
+    used = np.flatnonzero(t.reshape(-1, t.shape[-1]).any(axis=0))
+    for members in [used] if f.over_classes and len(used) else used[:, None]:
+        T: Any = 0.0
+        B: Any = 0.0
+        nu, ss = (v[0 if f.over_classes else members[0]] for v in (f.nu, f.sum_of_squares))
+        for c in members:
+            tc, kappa = t[..., c, None], f.kappa[c]
+            table = table - 0.5 * log1p(tc / kappa)
+            square = seen * np.square(x - f.mu[c]) / ss  # first: t may be tiny
+            T, B = T + tc, B + tc * kappa / (kappa + tc) * square
+        if f.over_features:
+            T, B = T * seen.sum(axis=-1, keepdims=True), B.sum(axis=-1, keepdims=True)
+        norm = log_gamma_difference(nu / 2, T / 2) - T / 2 * np.log(np.pi * ss)
+        out = out - ((nu + T * (1.0 if f.over_features else seen)) / 2 * log1p(B)).sum(axis=-1)
+        out, table = (out + norm[..., 0], table) if f.over_features else (out, table + norm)
+    if table.shape[-2] > 1 or not np.isfinite(table).all():
+        return out + np.sum(np.where(seen, table, 0.0), axis=-1)
+    return out + table[..., 0, :] @ seen.T.astype(table.dtype)

@@ -1,0 +1,1752 @@
+r"""Correlated real features: x | y=c ~ Normal(mu_c, Sigma), Normal-inverse-Wishart prior.
+
+.. math:: \Sigma \sim \text{InvWishart}(\nu, \Psi), \qquad
+          \mu_c \mid \Sigma \sim \text{Normal}(m_c, \Sigma/\kappa_c)
+
+One Sigma per class is quadratic discriminant analysis; one Sigma shared by the classes is linear
+discriminant analysis. The posterior adds the rows to nu and their scatter, plus
+kappa n/(kappa + n) (xbar - m)(xbar - m)^T, to Psi. The predictive is a multivariate Student t with
+nu - D + 1 degrees of freedom; it exists for n_c <= D, and for no rows at all.
+
+Source: Gelman et al., Bayesian Data Analysis (3rd ed.), section 3.6; Murphy (2007), section 9;
+Geisser (1964), Posterior odds for multivariate normal classifications.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import pairwise, starmap
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from scipy.linalg import cho_solve, solve_triangular
+from scipy.special import digamma
+
+from bayesgen.families.capabilities import DensityCumulants, SharedVariances
+from bayesgen.families.conjugate.normal_inverse_gamma import GaussianStats, NormalInverseGamma
+from bayesgen.families.contract import ConjugateFamily, Stats, Theta
+from bayesgen.families.errors import (
+    NotLinearError,
+    UndefinedEstimateError,
+    refuse_negative,
+    refuse_undefined,
+)
+from bayesgen.families.names import CLASS, DENSITY, FEATURE, FEATURE_BIS, OBS
+from bayesgen.families.records import array
+from bayesgen.families.shared import gaussian
+from bayesgen.families.shared.densities import (
+    density_by_draws,
+    log1p_derivatives,
+    log_gamma_derivatives,
+    log_inverse_wishart_density,
+    student_derivatives,
+)
+from bayesgen.families.shared.gaussian import (
+    UnitInformation,
+    common_patterns,
+    gaussian_information,
+    linear_scores,
+    log_normal_of_draws,
+    noncentral,
+    observed_distances,
+    pattern_blocks,
+    patterns,
+    reader,
+    squared_distances,
+    unit_information,
+    warn_lost_digits,
+    whitening,
+)
+from bayesgen.families.shared.hyperparameters import LARGEST, broadcast_prior
+from bayesgen.families.shared.pymc_parts import cells_data, container, prefixed
+from bayesgen.numerics import kernels
+from bayesgen.numerics.kernels import pays
+from bayesgen.numerics.kernels.blas import add_gram, sharing
+from bayesgen.numerics.rows import (
+    Matrix,
+    cgf_by_rows,
+    class_sums,
+    dense_block,
+    first_observed,
+    has_nan,
+    row_blocks,
+)
+from bayesgen.numerics.special import Array, log1p, log_gamma_difference, log_multigamma_difference
+
+# ------------------------------------------------------------------------------------------------
+# Counts, means and scatter matrices of rows: the sufficient statistics of Normal classes.
+#
+# C classes, D features; G scatter matrices, C or 1 that the classes share.
+
+_CELLS = 1 << 18  # of a block of rows: 2 MiB of float64 ...
+_MOST_CELLS = 1 << 20  # ... or 8 MiB, where fewer rows would be too few
+_ROWS = 1024  # for the product of a block to outweigh that it is added to the scatter
+_ROWS_A_CLASS = 32  # for arithmetic on a class's rows to outweigh the call
+_GROUPS = 4  # tasks that threads share
+_MOST_COVARIANCES = 1 << 31  # 17 GB
+_PARTS_CELLS = 1 << 20  # 8 MiB for parts of one scatter
+
+
+@dataclass(frozen=True, eq=False)
+class ScatterStats(Stats):
+    """Count, mean and scatter matrix of each class, about a fixed reference row.
+
+    With `shared`, the scatter of all classes about their own means is one matrix (1, D, D).
+    """
+
+    n: Array = array(CLASS)
+    mean: Array = array(CLASS, FEATURE, signed=True)  # minus shift
+    scatter: Array = array(CLASS, FEATURE, FEATURE_BIS, signed=True)
+    shift: Array = array(FEATURE, signed=True)
+    shared: bool = False
+
+    def merge(self, other: Self) -> Self:
+        """Chan, Golub and LeVeque's pairwise update, with outer products."""
+        shift = self.shift if self.n.sum() > 0 else other.shift
+        b = other.mean_about(shift)
+        own = self.mean_about(shift)
+        a = np.where((self.n > 0)[:, None], own, b)  # no rows, no mean to step from
+        n = self.n + other.n
+        share = np.divide(other.n, n, out=np.zeros_like(n), where=n > 0)
+        step = np.where((other.n > 0)[:, None], b - a, 0.0)
+        scatter = self.scatter + other.scatter + self.outer(self.n * share, step)
+        return replace(self, n=n, mean=a + step * share[:, None], scatter=scatter, shift=shift)
+
+    def remove(self, other: Self) -> Self:
+        """The update run backwards; the matrix is kept, so a factor is made anew, not downdated."""
+        n = self.n - other.n
+        refuse_negative("n", n, self.n)
+        left = n > 1e-12 * self.n
+        n = np.where(left, n, 0.0)
+        removed = other.mean_about(self.shift)
+        ratio = np.divide(other.n, n, out=np.zeros_like(n), where=left)
+        mean = np.where(left[:, None], self.mean + (self.mean - removed) * ratio[:, None], 0.0)
+        step = np.where((left & (other.n > 0))[:, None], removed - mean, 0.0)
+        # a class that is emptied takes its scatter about its own mean with it
+        back = np.where(left, other.n * n / np.maximum(self.n, np.finfo(float).tiny), 0.0)
+        scatter = self.scatter - other.scatter - self.outer(back, step)
+        if not self.shared:
+            scatter = np.where(left[:, None, None], scatter, 0.0)
+        elif not left.any():
+            scatter = np.zeros_like(scatter)
+        diagonal = np.diagonal(scatter, axis1=1, axis2=2)
+        before = np.diagonal(self.scatter, axis1=1, axis2=2)
+        refuse_negative("scatter", diagonal, before)
+        groups = n.sum(keepdims=True) if self.shared else n
+        warn_lost_digits(diagonal, before, groups[:, None])
+        return replace(self, n=n, mean=mean, scatter=scatter)
+
+    def reindex_classes(self, codes: Array, n_classes: int) -> Self:
+        """As in `Stats`; a shared scatter stays one matrix."""
+        out = super().reindex_classes(codes, n_classes)
+        return replace(out, scatter=self.scatter) if self.shared else out
+
+    def pooled(self) -> Self:
+        """As in `Stats`; a shared scatter counts once."""
+        if not self.shared:
+            return super().pooled()
+        means = replace(self, scatter=np.zeros((len(self.n), *self.scatter.shape[1:])))
+        out = Stats.pooled(means)
+        return replace(out, scatter=out.scatter + self.scatter)
+
+    def mean_about(self, shift: Array) -> Array:
+        """(C, D) class means minus another reference row."""
+        return self.mean + (self.shift - shift)
+
+    def outer(self, weight: Array, step: Array) -> Array:
+        """(G, D, D) weighted outer products of one step per class (C, D)."""
+        if self.shared:
+            return (step.T * weight @ step)[None]
+        return weight[:, None, None] * step[:, :, None] * step[:, None, :]
+
+    @classmethod
+    def of_observed_cells(
+        cls, X: Array, y: Array, n_classes: int, weight: Array | None = None, *, shared: bool
+    ) -> Self:
+        """Counts, means and variances of the observed cells: ``n`` is (C, D)."""
+        shift = first_observed(X)
+        n = class_sums(1.0 - np.isnan(X), y, n_classes, weight)
+        total = class_sums(np.nan_to_num(X - shift), y, n_classes, weight)
+        mean = total / np.where(n > 0, n, 1.0)
+        step = np.nan_to_num(X - shift - mean[y])
+        scatter = class_sums(step * step, y, n_classes, weight)
+        diagonal = scatter[:, :, None] * np.eye(X.shape[1])
+        if shared:
+            diagonal = diagonal.sum(axis=0, keepdims=True)
+        return cls(n, mean, diagonal, shift, shared)
+
+    @classmethod
+    def of_rows(
+        cls,
+        X: Matrix,
+        y: Array,
+        n_classes: int,
+        weight: Array | None = None,
+        *,
+        shared: bool = False,
+    ) -> Self:
+        """Of complete dense rows, in one pass.
+
+        Raises
+        ------
+        MissingCellError
+            At the first NaN.
+        ValueError
+            If the covariances are more than 2^31 numbers.
+
+        Notes
+        -----
+        Block by block the rows of each class are centred about their own mean, and the product of
+        the block with itself is added to the scatter. Blocks are merged as in `merge`: its
+        correction is the outer product of one more row for each class, which is written below the
+        others.
+        """
+        n_rows, n_features = X.shape
+        cells = (1 if shared else n_classes) * n_features**2
+        if cells > _MOST_COVARIANCES:
+            raise ValueError(
+                f"covariances of {n_features} columns need {8e-9 * cells:.0f} GB; the limit is "
+                f'{8e-9 * _MOST_COVARIANCES:.0f} GB. Use covariance="diagonal", or fewer columns'
+            )
+        shift = _reference(X)
+        n, mean = np.zeros(n_classes), np.zeros((n_classes, n_features))
+        # parts of one scatter to which threads can add side by side, or one for each class
+        parts = _parts(n_features) if shared else n_classes
+        scatter = np.zeros((parts, n_features, n_features))
+        with sharing(pays(n_rows * n_features * n_features)) as share:
+            for rows in _blocks(n_rows, n_features, n_classes):
+                w = None if weight is None else np.asarray(weight[rows], dtype=np.float64)
+                block = _Block(X[rows], y[rows], n_classes, w)
+                share(partial(block.centre, shift, n, mean), block.some_classes())
+                if np.isnan(mean[block.classes]).any():
+                    _refuse_missing(X, rows, weight)
+                n[block.classes] += block.n
+                share(partial(block.add_to, scatter), block.division(parts, shared))
+        if shared:
+            for part in scatter[1:]:
+                scatter[0] += part
+            scatter = scatter[:1].copy()
+        for matrix in scatter:
+            _mirror(matrix)
+        return cls(n, mean, scatter, shift, shared)
+
+
+class MissingCellError(ValueError):
+    """A training row with a missing cell, where there is no closed form.
+
+    Parameters
+    ----------
+    row, column : int
+    """
+
+    def __init__(self, row: int, column: int) -> None:
+        self.row, self.column = row, column
+        super().__init__(
+            "training rows with missing cells have no closed form under a full covariance "
+            f"(first in row {row}, column {column}): integrate the cells out with "
+            "fit(X, y, inference='nuts'), drop or impute the rows, use covariance='diagonal', or "
+            "GaussianNB"
+        )
+
+
+class _Block:
+    """Some rows, sorted by class and centred, each class with one more row below its own."""
+
+    def __init__(self, x: Array, codes: Array, n_classes: int, weight: Array | None) -> None:
+        if weight is not None and not weight.all():
+            x, codes, weight = x[weight > 0], codes[weight > 0], weight[weight > 0]
+        few_bits = codes.astype(np.min_scalar_type(n_classes))  # sorted by their digits
+        self.x, self.weight = x, weight
+        self.order = np.argsort(few_bits, kind="stable")
+        count = np.bincount(codes, minlength=n_classes)
+        self.classes = np.flatnonzero(count)
+        self.n = np.bincount(codes, weight, minlength=n_classes)[self.classes]
+        self.first = np.concatenate([[0], np.cumsum(count[self.classes])])
+        self.rows = np.empty((len(x) + len(self.classes), x.shape[1]))
+
+    def some_classes(self) -> list[Array]:
+        """Tasks of `centre`."""
+        own = np.arange(len(self.classes))
+        return np.array_split(own, min(_GROUPS, len(own))) if len(own) else []
+
+    def centre(self, shift: Array, n: Array, mean: Array, some: Array) -> None:
+        """Fill in `rows` of some classes; update the `mean`, minus `shift`, of `n` earlier rows."""
+        for k in some:
+            c, at = self.classes[k], self.order[self.first[k] : self.first[k + 1]]
+            own = self.rows[self.first[k] + k : self.first[k + 1] + k + 1]
+            d, below = own[:-1], own[-1]
+            if self.x.dtype == d.dtype and self.x.flags.c_contiguous:
+                np.take(self.x, at, axis=0, out=d, mode="clip")  # "raise" would make a copy
+            else:
+                d[...] = self.x[at]  # widened to float64 before any arithmetic
+            d -= shift
+            w = np.ones(len(at)) if self.weight is None else self.weight[at]
+            centre = w @ d / self.n[k]
+            d -= centre
+            if self.weight is not None:
+                d *= np.sqrt(w)[:, None]
+            step = centre - mean[c] if n[c] > 0 else centre
+            share = self.n[k] / (n[c] + self.n[k])
+            np.multiply(step, np.sqrt(n[c] * share), out=below)
+            mean[c] += share * step
+
+    def division(self, parts: int, shared: bool) -> Iterator[tuple[int, slice]]:
+        """Tasks of `add_to`: a matrix, and the rows that belong to it."""
+        if shared:
+            ends = np.linspace(0, len(self.rows), parts + 1).astype(int)
+            yield from enumerate(starmap(slice, pairwise(ends)))
+            return
+        for k, c in enumerate(self.classes):
+            yield int(c), slice(self.first[k] + k, self.first[k + 1] + k + 1)
+
+    def add_to(self, scatter: Array, task: tuple[int, slice]) -> None:
+        """Add the products of some rows to the upper triangle of a matrix."""
+        g, rows = task
+        add_gram(self.rows[rows], scatter[g])
+
+
+def _reference(X: Matrix) -> Array:
+    """(D,) the median of the first rows, of an odd number: one outlier is no reference."""
+    head = dense_block(X, slice(0, 101))
+    head = head[~np.isnan(head).any(axis=1)]
+    if not len(head):
+        return np.zeros(X.shape[1])
+    return np.median(head[: len(head) - (len(head) + 1) % 2], axis=0)
+
+
+def _parts(n_features: int) -> int:
+    return max(1, min(_GROUPS, _PARTS_CELLS // max(1, n_features * n_features)))
+
+
+def _mirror(matrix: Array) -> None:
+    """Copy the upper triangle to the lower one, a band of rows at a time."""
+    for band in row_blocks(len(matrix), len(matrix)):
+        matrix[band, : band.start] = matrix[: band.start, band].T
+        square = matrix[band, band]
+        i, j = np.tril_indices(len(square), -1)
+        square[i, j] = square[j, i]
+
+
+def _blocks(n_rows: int, n_features: int, n_classes: int) -> Iterator[slice]:
+    wide = max(1, n_features)
+    step = max(_CELLS // wide, min(_MOST_CELLS // wide, max(_ROWS, _ROWS_A_CLASS * n_classes)), 1)
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))
+
+
+def _refuse_missing(X: Array, rows: slice, weight: Array | None) -> None:
+    """Raise at the first NaN of a row that counts; values that overflowed are let pass."""
+    is_nan = np.isnan(np.asarray(X[rows], dtype=np.float64))
+    if weight is not None:
+        is_nan &= weight[rows, None] > 0
+    if is_nan.any():
+        row, column = np.argwhere(is_nan)[0]
+        raise MissingCellError(rows.start + int(row), int(column))
+
+
+# ------------------------------------------------------------------------------------------------
+# Draws of the class log-densities at a cost that does not grow with D: no covariance is drawn.
+#
+# With W ~ Wishart(nu, G), G the products of a row's distances from the class means in the
+# metric of psi^-1, the squared distance of class c is
+# :math:`[(z + \sqrt{\kappa W_{cc}})^2 + \chi^2_{D-1}]/\kappa`. Exact for each row.
+
+
+def distances(
+    f: "NormalInverseWishart", rng: np.random.Generator, X: Matrix, n: int, label: int | None = None
+) -> tuple[Array, Array, Array]:
+    """As in `SharedVariances`."""
+    n_classes, more = len(f.mu), int(label is not None)
+    out, d = np.zeros((X.shape[0], n_classes, n)), np.zeros(X.shape[0], dtype=np.intp)
+    triangles: dict[int, Array] = {}
+    kappa = f.kappa
+    for rows, columns in pattern_blocks(X, f.live):
+        if not len(columns):
+            continue
+        part = f if len(columns) == f.dim else f.marginal(columns)
+        x = dense_block(X, rows)[:, columns] - part.shift
+        z = _distances_whitened(part, x)
+        if label is not None:  # psi grows by a matrix of rank 1, and the mean moves to the row
+            own, share = z[:, label], kappa[label] / (kappa[label] + 1)
+            far = 1 + share * np.square(own).sum(axis=1)
+            step = share / (far + np.sqrt(far))
+            along = step[:, None] * np.einsum("ncd,nd->nc", z, own)
+            z = z - along[:, :, None] * own[:, None]
+            z[:, label] *= share
+        rank = min(n_classes, part.dim)
+        # not by the products z z', in which a far row's differences of the classes are lost
+        root = np.linalg.qr(z.transpose(0, 2, 1), mode="r").transpose(0, 2, 1)
+        if part.dim not in triangles:
+            triangles[part.dim] = _triangles(rng, part.nu[0] + more, rank, n)
+        out[rows], d[rows] = _diagonals(root, triangles[part.dim]), part.dim
+    if label is not None:
+        kappa = kappa + np.eye(n_classes)[label]
+    return out, kappa, d
+
+
+def _distances_whitened(f: "NormalInverseWishart", x: Array) -> Array:
+    """(n, C, D) distances from the class means in the metric of psi^-1."""
+    d = (x[:, None] - f.mu).reshape(-1, f.dim).T
+    return np.asarray(solve_triangular(f.factor[0], d, lower=True).T.reshape(len(x), -1, f.dim))
+
+
+def _diagonals(root: Array, triangles: Array) -> Array:
+    """(n, C, S) diagonals of R W R^T, root (n, C, r), for S matrices W by their factors."""
+    n_rows, n_classes, rank = root.shape
+    out = np.empty((n_rows, n_classes, len(triangles)))
+    wide = np.ascontiguousarray(triangles.transpose(1, 2, 0))
+    if pays(out.size * rank * rank):
+        from bayesgen.numerics.kernels.mixtures import wishart_diagonals
+
+        wishart_diagonals(root, wide, out)
+        return out
+    for c in range(n_classes):
+        w = (root[:, c] @ wide.reshape(rank, -1)).reshape(n_rows, rank, -1)
+        np.einsum("nrs,nrs->ns", w, w, out=out[:, c])
+    return out
+
+
+def _triangles(rng: np.random.Generator, nu: float, rank: int, n: int) -> Array:
+    """(n, rank, rank) Cholesky factors of draws of Wishart(nu, I): Bartlett's decomposition."""
+    out = np.zeros((n, rank, rank))
+    i, j = np.tril_indices(rank, -1)
+    out[:, i, j] = rng.standard_normal(size=(n, len(i)))
+    k = np.arange(rank)
+    out[:, k, k] = np.sqrt(rng.chisquare(nu - k, size=(n, rank)))
+    return out
+
+
+def _draws_of_complete_rows(
+    f: "NormalInverseWishart", rng: np.random.Generator, z: Array, x: Array
+) -> Array:
+    """(n, N, C) of classes with covariances of their own."""
+    n, dim = len(z), f.dim
+    rest = rng.chisquare(dim - 1, size=z.shape) if dim > 1 else np.zeros(z.shape)
+    out = np.empty((n, len(x), len(f.mu)))
+    for c, (nu, kappa) in enumerate(zip(f.nu, f.kappa, strict=True)):
+        d = solve_triangular(f.factor[c], (x - f.mu[c]).T, lower=True)
+        w = rng.chisquare(nu, size=(n, 1))
+        # |precision| |psi| is a product of chi-squares, the first of them w
+        others = rng.chisquare(nu - np.arange(1, dim), size=(n, dim - 1))
+        log_det = np.log(w[:, 0]) + np.log(others).sum(axis=1) - f.log_det[c]
+        u = np.sqrt(kappa * w * np.square(d).sum(axis=0))
+        q = (np.square(z[:, c, None] + u) + rest[:, c, None]) / kappa
+        out[:, :, c] = 0.5 * log_det[:, None] - dim / 2 * np.log(2 * np.pi) - 0.5 * q
+    return out
+
+
+# ------------------------------------------------------------------------------------------------
+# The log-odds of two classes as a sum over correlated features.
+#
+# With one covariance, :math:`w = \Sigma^{-1}(\mu_a - \mu_b)`, feature j has w_j (x_j - midpoint of
+# the means), and nothing is left over. Else feature j has
+# :math:`-\tfrac12 u_j (\Sigma_a^{-1} u)_j` with u = x - mu_a, less the same of b: every product of
+# two features is split between them equally (their Shapley values). What remains is half the
+# log-ratio of the determinants. Under one covariance the rule of a plug-in is linear in x.
+
+
+def terms(
+    f: "NormalInverseWishart", X: Matrix, a: int, b: int, theta: Theta | None = None
+) -> tuple[Array, Array]:
+    """Terms (..., N, D) and rest (..., N), as in `FeatureTerms`."""
+    lead = () if theta is None else np.shape(theta["mu"])[:-2]
+    out, rest = np.zeros((*lead, *X.shape)), np.zeros((*lead, X.shape[0]))
+    for rows, columns in pattern_blocks(X, f.live):
+        if not len(columns):
+            continue
+        part = f if len(columns) == f.dim else f.marginal(columns)
+        x = dense_block(X, rows)[:, columns]
+        if theta is None:
+            terms, log_det = _expected(part, x - part.shift, a, b)
+        else:
+            mu, sigma = np.asarray(theta["mu"]), np.asarray(theta["Sigma"])
+            mu, sigma = mu[..., columns], sigma[..., columns[:, None], columns]
+            terms, log_det = _given(x, mu[..., a, :], mu[..., b, :], sigma, a, b, f.shared)
+        at = np.arange(X.shape[0])[rows]
+        out[..., at[:, None], columns] = terms
+        rest[..., at] = log_det[..., None]
+    return out, rest
+
+
+def _expected(f: "NormalInverseWishart", x: Array, a: int, b: int) -> tuple[Array, Array]:
+    """(n, D) and () expectations of the terms of complete rows x, minus shift."""
+    if f.shared:
+        inverse = cho_solve((f.factor[0], True), np.eye(f.dim))
+        w = f.nu[0] * inverse @ (f.mu[a] - f.mu[b])
+        level = -0.5 * (1 / f.kappa[a] - 1 / f.kappa[b])
+        return w * (x - (f.mu[a] + f.mu[b]) / 2) + level, np.zeros(())
+    terms, log_det = [], []
+    for c in (a, b):
+        u = x - f.mu[c]
+        solved = cho_solve((f.factor[c], True), u.T).T
+        terms.append(-0.5 * (f.nu[c] * u * solved + 1 / f.kappa[c]))
+        halves = (f.nu[c] - np.arange(f.dim)) / 2
+        log_det.append(0.5 * (digamma(halves).sum() - f.log_det[c]))
+    return terms[0] - terms[1], np.asarray(log_det[0] - log_det[1])
+
+
+def _given(
+    x: Array, mu_a: Array, mu_b: Array, sigma: Array, a: int, b: int, shared: bool
+) -> tuple[Array, Array]:
+    """(..., n, D) and (...) terms of complete rows under theta."""
+    if shared:
+        w = np.linalg.solve(sigma, (mu_a - mu_b)[..., None])[..., 0]
+        terms = w[..., None, :] * (x - (mu_a + mu_b)[..., None, :] / 2)
+        return terms, np.zeros(mu_a.shape[:-1])
+    terms, log_det = [], []
+    for mu, own in ((mu_a, sigma[..., a, :, :]), (mu_b, sigma[..., b, :, :])):
+        u = x - mu[..., None, :]
+        solved = np.swapaxes(np.linalg.solve(own, np.swapaxes(u, -1, -2)), -1, -2)
+        terms.append(-0.5 * u * solved)
+        log_det.append(-0.5 * np.linalg.slogdet(own)[1])
+    return terms[0] - terms[1], log_det[0] - log_det[1]
+
+
+def scores(f: "NormalInverseWishart", X: Matrix, theta: Theta) -> Array:
+    """(..., N, C) log-likelihood less its quadratic part, which the classes have in common."""
+    mu, sigma = f.flat(theta)
+    centre = mu.sum(axis=(0, 1)) / max(1, mu[..., 0].size)
+
+    def linear(rows: Array | slice, columns: Array) -> Array:
+        step = (mu - centre)[..., columns]
+        own = sigma[:, 0, columns[:, None], columns]
+        with sharing(False):  # BLAS's own threads spin on, and would take a core from ours
+            w = np.swapaxes(np.linalg.solve(own, np.swapaxes(step, 1, 2)), 1, 2)
+        level = -0.5 * (w * step).sum(axis=-1)
+        return linear_scores(X, rows, columns, centre[columns], w, level)
+
+    out = linear(slice(None), f.live)
+    if has_nan(out):  # a pass over X to look for missing cells would take as long
+        for rows, columns in patterns(X, f.live):
+            out[:, rows] = linear(rows, columns)
+    return out.reshape(*np.shape(theta["mu"])[:-2], *out.shape[1:])
+
+
+def weights(f: "NormalInverseWishart", theta: Theta | None) -> tuple[Array, Array]:
+    """w = Sigma^-1 mu, and its level, as in `LinearRule`."""
+    if theta is None:
+        raise NotLinearError(
+            "the posterior predictive is a multivariate Student t: even with one covariance "
+            "its boundary is curved unless the classes have equal counts and weights, and its "
+            "log-odds are not linear even then; a plug-in "
+            "(method='posterior_mean', 'map' or 'mle') with a shared covariance is linear"
+        )
+    if not f.shared:
+        raise NotLinearError(
+            "each class has its own covariance, so the rule is quadratic; "
+            "LinearDiscriminant is linear"
+        )
+    live, mu = f.live, np.asarray(theta["mu"])
+    w = np.zeros(mu.shape)
+    sigma = np.asarray(theta["Sigma"])[live[:, None], live]
+    w[:, live] = np.linalg.solve(sigma, mu[:, live].T).T
+    return w, -0.5 * (w * mu).sum(axis=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class NormalInverseWishart(ConjugateFamily):
+    """Normal features with full covariance, per class or shared.
+
+    Parameters
+    ----------
+    mu : float or array broadcasting to (class, feature), or None
+        Prior mean of the class means, minus `shift`; in the units of the features. None: the
+        pooled mean.
+    kappa : float or array (class,), > 0, or None
+        Weight of the prior mean, in rows. None: 0.1.
+    nu : float or array (class,) (one number if shared), > D - 1, or None
+        Degrees of freedom of the inverse Wishart. None: D + 2, the least integer with a finite
+        prior mean.
+    psi : float, (D,), (D, D) or (class, D, D), positive definite, or None
+        Scale matrix of the inverse Wishart: a number or a vector is its diagonal. E Sigma =
+        psi/(nu - D - 1), E Sigma^-1 = nu psi^-1. None: nu times the matrix of pooled within-class
+        variances and shrunken correlations (`scatter`), which matches the precision.
+    shift : array (feature,)
+        Reference row: locations are held relative to it.
+    ignored : bool array (feature,)
+        Columns that are left out of every density, as if missing. Set by the default prior for
+        columns that are constant in training: they have no unit and no correlation.
+    shared : bool
+        One covariance for all classes (linear discriminant analysis).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.array([[1.0, 2.0], [2.0, 1.0], [8.0, 9.0]]), np.array([0, 0, 1])
+    >>> family = NormalInverseWishart(mu=0.0, kappa=1.0, nu=4.0, psi=1.0)
+    >>> stats = family.stats(X, y, n_classes=2)
+    >>> family.resolve(stats).update(stats).log_predictive(np.array([[1.0, 1.0]])).round(3)
+    array([[-1.556, -3.546]])
+    """
+
+    describes: ClassVar[str] = DENSITY
+    holds: ClassVar[str] = "real"
+    kind: ClassVar[str] = "gaussian"
+    statistics: ClassVar[type[Stats]] = ScatterStats
+    tunable: ClassVar[tuple[str, ...]] = ("kappa", "nu", "psi")
+    attributes: ClassVar[Mapping[str, str]] = {"means_": "mu", "covariance_": "Sigma"}
+    missing: ClassVar[str] = "marginalised"
+    fits_missing: ClassVar[bool] = False
+
+    mu: Any = array(CLASS, FEATURE, default=None)
+    kappa: Any = array(CLASS, default=None)
+    nu: Any = array(CLASS, default=None)
+    psi: Any = array(CLASS, FEATURE, FEATURE_BIS, default=None)
+    shift: Any = array(FEATURE, default=0.0)
+    ignored: Any = array(FEATURE, default=False)
+    shared: bool = False
+
+    # methods with a page of their own
+    distance_draws = distances
+    linear_form = weights
+    log_odds_terms = terms
+
+    @cached_property
+    def factor(self) -> Array:
+        """(C or 1, D, D) lower Cholesky factors of psi."""
+        try:
+            return np.linalg.cholesky(self.psi)
+        except np.linalg.LinAlgError:
+            raise ValueError(
+                "psi0 must be symmetric positive definite; add a little to its diagonal"
+            ) from None
+
+    @cached_property
+    def log_det(self) -> Array:
+        """(C or 1,) log determinants of psi."""
+        return 2 * np.log(np.diagonal(self.factor, axis1=1, axis2=2)).sum(axis=1)
+
+    @cached_property
+    def whitening(self) -> tuple[Array, Array, Array]:
+        """Of rows, as in `mahalanobis.whitening`."""
+        return whitening(self.mu, self.factor)
+
+    @cached_property
+    def dim(self) -> int:
+        """D, with the ignored columns."""
+        return self.mu.shape[1]
+
+    def marginal(self, columns: Array) -> Self:
+        """The same family for some of the columns: nu drops by the number of the others."""
+        return replace(
+            self,
+            mu=self.mu[:, columns],
+            nu=self.nu - (self.dim - len(columns)),
+            psi=self.psi[:, columns[:, None], columns],
+            shift=self.shift[columns],
+            ignored=np.zeros(len(columns), dtype=bool),
+        )
+
+    @cached_property
+    def live(self) -> Array:
+        """Columns that are not ignored."""
+        return np.flatnonzero(~np.broadcast_to(self.ignored, self.dim))
+
+    # -- contract ----------------------------------------------------------------------------
+
+    @property
+    def params(self) -> dict[str, tuple[str, ...]]:
+        """``mu``: class means; ``Sigma``: covariance, with a class dim unless shared."""
+        sigma = (FEATURE, FEATURE_BIS)
+        return {"mu": (CLASS, FEATURE), "Sigma": sigma if self.shared else (CLASS, *sigma)}
+
+    def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
+        """(..., N, C) Normal log-densities of the observed part of each row."""
+        mu, sigma = self.flat(theta)
+        out = log_normal_of_draws(X, mu, sigma, self.live)
+        return out.reshape(*np.shape(theta["mu"])[:-2], *out.shape[1:])
+
+    def discriminant(self, X: Matrix, theta: Theta) -> Array:
+        """Linear in the features where the classes share one covariance."""
+        if not self.shared:
+            return self.log_likelihood(X, theta)
+        return scores(self, X, theta)
+
+    def flat(self, theta: Theta) -> tuple[Array, Array]:
+        """mu (S, C, D) and Sigma (S, G, D, D) of all draws."""
+        mu, sigma = (np.asarray(theta[name], dtype=np.float64) for name in ("mu", "Sigma"))
+        if self.shared:
+            sigma = sigma[..., None, :, :]
+        n = math.prod(mu.shape[:-2])
+        return mu.reshape(n, *mu.shape[-2:]), sigma.reshape(n, *sigma.shape[-3:])
+
+    def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
+        """(N, D) Normal rows."""
+        mean, sigma = self.rows_of(theta, "mu", y), self.rows_of(theta, "Sigma", y)
+        z = rng.standard_normal((len(y), mean.shape[-1]))
+        return mean + np.einsum("nij,nj->ni", np.linalg.cholesky(sigma), z)
+
+    def to_pymc(
+        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
+    ) -> dict[str, Any]:
+        """The exact prior in Bartlett's coordinates; Normal rows, or count, mean and scatter.
+
+        Columns that are `ignored` keep their prior. The coordinates: `bartlett`.
+        """
+        if X is not None:
+            of_rows = self.stats(X, y.get_value(), len(self.mu))  # refuses missing cells
+            stats = of_rows if stats is None else stats
+        at = coordinates(self, self.__dict__.get("_pilot") if stats is None else stats)
+        return declare(self, at, prefix, X, y, stats is not None)
+
+    def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
+        """Normal densities of the observed cells; the others are integrated out."""
+        sigma = theta["Sigma"][None] if self.shared else theta["Sigma"]
+        return gaussian.log_density(self._seen_cells(X), theta["mu"], sigma, f"{prefix}rows")
+
+    def prepared(self, stats: ScatterStats) -> Self:
+        """With coordinates in which the posterior of such rows is nearly standard Normal."""
+        out = replace(self)
+        out.__dict__["_pilot"] = stats
+        return out
+
+    def _seen_cells(self, X: Matrix) -> Array:
+        """Rows in float64, ignored columns as if missing."""
+        return np.where(self.ignored, np.nan, np.asarray(X, dtype=np.float64))
+
+    def completed(self, X: Matrix, c: int) -> Array:
+        """By linear regression on the observed cells."""
+        X, k = np.asarray(X, dtype=np.float64), 0 if self.shared else c
+        return gaussian.conditional_mean(X, self.mu[c] + self.shift, self.psi[k])
+
+    def condensed(self, X: Matrix, weight: Array) -> tuple[Array, Array]:
+        """Sigma points of each pattern of missing cells."""
+        return gaussian.sigma_points(self._seen_cells(X), weight)
+
+    def draw_missing(
+        self, rng: np.random.Generator, X: Matrix, y: Array, theta: Theta
+    ) -> tuple[Array, Array, Array]:
+        """Conditional Normal draws."""
+        sigma = theta["Sigma"][:, None] if self.shared else theta["Sigma"]
+        return gaussian.draw_missing(rng, X, y, theta["mu"], sigma)
+
+    def default_stats(
+        self, X: Matrix, y: Array, n_classes: int, weight: Array | None
+    ) -> ScatterStats:
+        """Counts, means and variances of the observed cells: ``n`` is (C, D)."""
+        if not has_nan(X):
+            return self.stats(X, y, n_classes, weight)
+        return ScatterStats.of_observed_cells(X, y, n_classes, weight, shared=self.shared)
+
+    def pymc_coordinates(
+        self, theta: Theta, stats: ScatterStats | None
+    ) -> dict[str, tuple[tuple[str, ...], Array]]:
+        """``precision_diagonal``, ``precision_lower`` and ``mu_white`` behind mu and Sigma."""
+        return of_draws(coordinates(self, stats), theta, self.shared)
+
+    def pymc_data(self, stats: ScatterStats | None) -> dict[str, Array]:
+        """The coordinate system, which holds prior and statistics."""
+        return coordinates(self, stats)._asdict()
+
+    @classmethod
+    def examples(cls, n_classes: int, n_features: int) -> list[Self]:
+        """Per class and shared, with correlated psi."""
+        pattern = np.arange(n_classes * n_features).reshape(n_classes, n_features) % 4
+        psi = 2.0 * (np.eye(n_features) + 0.4)
+        out = []
+        for shared in (False, True):
+            k = 1 if shared else n_classes
+            out.append(
+                cls(
+                    mu=pattern - 1.0,
+                    kappa=0.5 + np.arange(n_classes),
+                    nu=n_features + 4.0 + np.arange(k),
+                    psi=psi * (1.0 + np.arange(k))[:, None, None],
+                    shift=np.zeros(n_features),
+                    ignored=np.zeros(n_features, dtype=bool),
+                    shared=shared,
+                )
+            )
+        return out
+
+    def stats(
+        self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
+    ) -> ScatterStats:
+        """Block by block: centred products about the first row."""
+        return ScatterStats.of_rows(X, y, n_classes, weight, shared=self.shared)
+
+    def resolve(self, stats: ScatterStats) -> Self:
+        """Fill in the data-scaled defaults from the pooled statistics."""
+        n_classes, n_features = shape = stats.mean.shape
+        groups = (1,) if self.shared else (n_classes,)
+        diagonal = np.diagonal(stats.scatter, axis1=1, axis2=2)
+        n = stats.n if stats.n.ndim == 2 else stats.n[:, None]  # of the cells, if some are missing
+        default = unit_information(n, stats.mean, diagonal, stats.shift)
+        ignored = default.constant & (self.psi is None)
+        if self.mu is None:
+            mu, shift = np.array(np.broadcast_to(default.mean, shape)), stats.shift
+        else:
+            mu = broadcast_prior("mu0", self.mu, shape, positive=False)
+            shift = broadcast_prior("shift", self.shift, shape[1:], positive=False)
+        nu = broadcast_prior("nu0", n_features + 2.0 if self.nu is None else self.nu, groups)
+        if np.any(nu <= n_features - 1):
+            raise ValueError(
+                f"nu0 must be > D - 1 = {n_features - 1} for a proper inverse Wishart prior of "
+                f"{n_features} features, got {np.min(nu):g}"
+            )
+        if self.psi is None:  # the live columns have nu - n_ignored degrees of freedom
+            weight = nu - ignored.sum() if not ignored.all() else np.ones(groups)
+            psi = weight[:, None, None] * self._default_scale(stats, default, n)
+        else:
+            psi = _scale_matrices(self.psi, groups[0], n_features)
+        out = replace(
+            self,
+            mu=mu,
+            kappa=broadcast_prior("kappa0", 0.1 if self.kappa is None else self.kappa, shape[:1]),
+            nu=nu,
+            psi=psi,
+            shift=shift,
+            ignored=ignored,
+        )
+        out.factor  # noqa: B018 - raises where psi is not positive definite
+        return out
+
+    @staticmethod
+    def _default_scale(stats: ScatterStats, default: UnitInformation, n: Array) -> Array:
+        """(D, D) pooled within-class variances and shrunken correlations of the live columns."""
+        live = np.flatnonzero(~default.constant)
+        freedom = np.maximum(n - 1, 0).sum(axis=0).min(initial=np.inf)
+        pooled = stats.scatter.sum(axis=0)[live[:, None], live]
+        out = np.eye(len(default.variance))
+        out[live[:, None], live] = shrunken_correlations(pooled, freedom)
+        width = np.sqrt(default.variance)
+        return out * width * width[:, None]
+
+    def update(self, stats: ScatterStats) -> Self:
+        """Add rows to kappa and nu, scatter and the step of the mean to psi."""
+        prior = self.mu + (self.shift - stats.shift)
+        kappa = self.kappa + stats.n
+        step = np.where((stats.n > 0)[:, None], stats.mean - prior, 0.0)
+        share = stats.n / kappa
+        added = stats.outer(self.kappa * share, step)
+        n = stats.n.sum(keepdims=True) if self.shared else stats.n
+        return replace(
+            self,
+            mu=prior + share[:, None] * step,
+            kappa=kappa,
+            nu=self.nu + n,
+            psi=self.psi + stats.scatter + added,
+            shift=stats.shift,
+        )
+
+    def mle(self, stats: ScatterStats) -> dict[str, Array]:
+        """Sample means; scatter over count, per class or pooled."""
+        refuse_undefined("mle", stats.n <= 0, "it has no row")
+        n = stats.n.sum(keepdims=True) if self.shared else stats.n
+        sigma = stats.scatter / n[:, None, None]
+        for c in range(len(sigma)):
+            scale = np.sqrt(np.diagonal(sigma[c]))
+            with np.errstate(invalid="ignore", divide="ignore"):
+                correlation = sigma[c] / np.outer(scale, scale)
+            if not np.all(scale > 0) or np.linalg.eigvalsh(correlation)[0] < 1e-12:
+                raise UndefinedEstimateError(
+                    "mle",
+                    f"the sample covariance of {n[c]:g} rows in {self._dim_of(stats)} features "
+                    "is singular; use method='map' or the posterior predictive",
+                    None if self.shared else c,
+                )
+        return {"mu": stats.mean + stats.shift, "Sigma": sigma[0] if self.shared else sigma}
+
+    @staticmethod
+    def _dim_of(stats: ScatterStats) -> int:
+        return stats.mean.shape[1]
+
+    def map(self) -> dict[str, Array]:
+        """Joint mode in (mu, Sigma): psi/(nu + D + 1 + J), J the number of means on one Sigma.
+
+        D and nu are those of the live columns: the mode does not know of columns left out.
+        """
+        means = len(self.mu) if self.shared else 1
+        live = len(self.live)
+        return self._theta(self.nu - (self.dim - live) + live + 1 + means)
+
+    def mean(self) -> dict[str, Array]:
+        """E mu = m; E Sigma = psi/(nu - D - 1), which needs nu > D + 1."""
+        d = self.nu - self.dim - 1
+        refuse_undefined(
+            "posterior_mean",
+            d <= 0,
+            f"the covariance has no expectation while nu0 + rows <= D + 1 = {self.dim + 1}; "
+            "use a larger nu0 or more rows",
+        )
+        return self._theta(d)
+
+    def _theta(self, divisor: Array) -> dict[str, Array]:
+        sigma = self.psi / divisor[:, None, None]
+        return {"mu": self.mu + self.shift, "Sigma": sigma[0] if self.shared else sigma}
+
+    def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
+        """Bartlett's decomposition of the precision, then mu given Sigma."""
+        k, dim = len(self.psi), self.dim
+        a = np.tril(rng.standard_normal((n, k, dim, dim)), -1)
+        df = self.nu[:, None] - np.arange(dim)
+        a[..., np.arange(dim), np.arange(dim)] = np.sqrt(rng.chisquare(df, size=(n, k, dim)))
+        # psi = L L^T, precision = (L^-T A)(L^-T A)^T, hence Sigma = B^T B with B = A^-1 L^T
+        b = np.linalg.solve(a, np.broadcast_to(np.swapaxes(self.factor, 1, 2), a.shape))
+        sigma = np.swapaxes(b, -1, -2) @ b
+        z = rng.standard_normal((n, *self.mu.shape))
+        step = np.einsum("skji,scj->sci" if self.shared else "scji,scj->sci", b, z)
+        mu = self.mu + self.shift + step / np.sqrt(self.kappa)[:, None]
+        return {"mu": mu, "Sigma": sigma[:, 0] if self.shared else sigma}
+
+    def n_parameters(self) -> int:
+        """Means and covariance matrices."""
+        return self.mu.size + self.psi.size
+
+    def log_evidence(self, stats: ScatterStats) -> float:
+        """log p(X | y) of the live columns, means and covariances integrated out."""
+        live = self.live
+        if len(live) < self.dim:
+            part = replace(
+                stats,
+                mean=stats.mean[:, live],
+                scatter=stats.scatter[:, live[:, None], live],
+                shift=stats.shift[live],
+            )
+            return self.marginal(live).log_evidence(part)
+        posterior = self.update(stats)
+        n = stats.n.sum(keepdims=True) if self.shared else stats.n
+        groups = (
+            log_multigamma_difference(self.nu / 2, n / 2, self.dim)
+            - n * self.dim / 2 * np.log(np.pi)
+            - self.nu / 2 * (posterior.log_det - self.log_det)
+            - n / 2 * posterior.log_det
+        )
+        return float(groups.sum() - self.dim / 2 * np.log1p(stats.n / self.kappa).sum())
+
+    def capability[K](self, kind: type[K]) -> K | None:
+        """Of `SharedVariances` and `DensityCumulants` that one whose formula holds."""
+        if kind is (DensityCumulants if self.shared else SharedVariances):
+            return None
+        return super().capability(kind)
+
+    def information(self, theta: Theta, weights: Array) -> Array:
+        """(D,) of each feature on its own (its Normal margins), in nats; 0 where ignored."""
+        mu = np.asarray(theta["mu"])
+        variances = np.diagonal(theta["Sigma"], axis1=-2, axis2=-1)
+        out = gaussian_information(mu, np.broadcast_to(variances, mu.shape), weights)
+        return np.where(self.ignored, 0.0, out)
+
+    def margin_stats(self, stats: ScatterStats) -> Stats:
+        """Counts, means and scatters of the columns."""
+        return of_stats(stats)
+
+    def scaled(self, factors: Mapping[str, float]) -> Self:
+        """As in `ConjugateFamily`; nu is scaled above its limit D - 1."""
+        out = super().scaled({k: f for k, f in factors.items() if k != "nu"})
+        limit = self.dim - 1
+        return replace(out, nu=limit + (self.nu - limit) * factors.get("nu", 1.0))
+
+    def with_strength(self, k: float) -> Self:
+        """By `strengthened`: psi moves with nu."""
+        return self.strengthened({"kappa": k, "nu": k})
+
+    def strengthened(self, factors: Mapping[str, float]) -> Self:
+        """nu above its limit, or all of it; psi in proportion, so that E Sigma^-1 stays."""
+        f = factors.get("nu", 1.0)
+        out = self.scaled(factors)
+        nu = self.nu * f if f > 1 else out.nu
+        return replace(out, nu=nu, psi=out.psi * (nu / self.nu)[:, None, None])
+
+    def other_scales(self, given: Self) -> list[Self]:
+        """Variances without correlations, where psi is the default."""
+        if given.psi is not None:
+            return []
+        return [replace(self, psi=self.psi * np.eye(self.dim))]
+
+    @cached_property
+    def student(self) -> tuple[Array, Array, Array]:
+        """(C,) each: ``log_norm - power log(1 + scale q)`` is the log density at a distance q^2."""
+        scale, log_norm, power = _student(self, self.dim)
+        arrays = scale, log_norm - self.log_det / 2, power
+        scale, log_norm, power = (np.array(np.broadcast_to(a, len(self.mu))) for a in arrays)
+        return scale, log_norm, power
+
+    def log_density(self, theta: Theta) -> Array:
+        """(...) inverse Wishart densities of Sigma, Normal ones of mu given Sigma, live columns."""
+        live = self.live
+        part = self if len(live) == self.dim else self.marginal(live)
+
+        def of_draws(t: dict[str, Array]) -> Array:
+            sigma = t["Sigma"][:, None] if self.shared else t["Sigma"]
+            sigma = sigma[..., live[:, None], live]
+            factor, inside = _cholesky(sigma)
+            out = log_inverse_wishart_density(factor, part.nu, part.factor).sum(axis=-1)
+            length = np.linalg.norm(factor, axis=-1)
+            step = (t["mu"][..., live] - part.shift - part.mu) / length
+            white = np.linalg.solve(factor / length[..., None], step[..., None])[..., 0]
+            log_norm = len(live) * np.log(part.kappa / (2 * np.pi))
+            log_det = 2 * np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
+            q = part.kappa * np.square(white).sum(axis=-1)
+            out += 0.5 * (log_norm - log_det - q).sum(axis=-1)
+            return np.where(inside, out, -np.inf)
+
+        return density_by_draws(of_draws, theta, self.params)
+
+    def log_predictive(self, X: Matrix) -> Array:
+        """(N, C), as in `ConjugateFamily.log_predictive`."""
+        out = np.empty((X.shape[0], len(self.mu)))
+        least = _FEW_ROWS if len(self.live) <= _MOST_COLUMNS else 1
+        rare, common = common_patterns(X, self.live, least)
+        if len(rare):
+            _row_by_row(self, X, rare, out)
+        for rows, columns in common:
+            part = self if len(columns) == self.dim else self.marginal(columns)
+            read, n = reader(X, rows, columns)
+            if len(columns) <= _MOST_COLUMNS and kernels.pays(n * part.mu.size, predicting=True):
+                if n == X.shape[0] and part is self:
+                    return _compiled(self, X)
+                out[rows] = _compiled(part, X[rows][:, columns])
+                continue
+            scale, log_norm, power = part.student
+            q = squared_distances(read, n, part.shift, part.mu, part.factor)
+            q *= scale
+            np.log1p(q, out=q)
+            q *= -power
+            q += log_norm
+            out[rows] = q
+        return out
+
+    def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
+        """(N, C) and (N,), as in `RowRemoval`; rows of the training set have no missing cells."""
+        n_classes, live = len(self.mu), self.live
+        part = self if len(live) == self.dim else self.marginal(live)
+        left = np.ones(X.shape[0])
+        if not len(live):
+            return np.zeros((X.shape[0], n_classes)), left
+        if self.shared:
+            out = np.empty((X.shape[0], n_classes))
+            for rows in row_blocks(X.shape[0], len(live) * n_classes):
+                x = dense_block(X, rows)[:, live] - part.shift
+                out[rows], left[rows] = _of_shared(part, x, y[rows], weight[rows])
+            return out, left
+        out = self.log_predictive(X)
+        for k in range(n_classes):
+            own = np.flatnonzero(y == k)
+            for block in row_blocks(len(own), len(live)):
+                rows_of_k = own[block]
+                x = dense_block(X, rows_of_k)[:, live] - part.shift
+                z = _whitened(part, k, x - part.mu[k])
+                change = _Change.of(part, k, np.einsum("nd,nd->n", z, z), weight[rows_of_k])
+                out[rows_of_k, k], left[rows_of_k] = change.of_own_class(), change.left
+        return out, left
+
+    def cgf(self, X: Matrix, t: Array) -> Array:
+        """As `ConjugateFamily.cgf`, of the observed cells; one pattern of missing cells at a time."""
+        t = np.atleast_2d(t)
+        out = np.empty((*t.shape[:-2], X.shape[0]), dtype=np.result_type(t, np.float64))
+        with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
+            for rows, columns in pattern_blocks(X, self.live):
+                part = self if len(columns) == self.dim else self.marginal(columns)
+                x = dense_block(X, rows)[:, columns] - part.shift
+                t_rows = t if t.shape[-2] == 1 else t[..., rows, :]
+                out[..., rows] = _of_complete_rows(part, x, t_rows)
+        return out
+
+    def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
+        """(n, N, C), as in `DensityDraws`."""
+        z = rng.standard_normal(size=(n, len(self.mu)))
+        if self.shared:
+            return noncentral(rng, z, *distances(self, rng, X, n, None))
+        out = np.zeros((n, X.shape[0], len(self.mu)))
+        for rows, columns in pattern_blocks(X, self.live):
+            if len(columns):
+                part = self if len(columns) == self.dim else self.marginal(columns)
+                x = dense_block(X, rows)[:, columns] - part.shift
+                out[:, rows] = _draws_of_complete_rows(part, rng, z, x)
+        return out
+
+    def density_cumulants(self, X: Matrix, seen: int) -> Array:
+        """(5, N, C), as in `DensityCumulants`, of classes with covariances of their own."""
+        out, t = np.empty((5, X.shape[0], len(self.mu))), float(seen)
+        for rows, columns in pattern_blocks(X, self.live):
+            part = self if len(columns) == self.dim else self.marginal(columns)
+            x = dense_block(X, rows)[:, columns] - part.shift
+            for c, nu in enumerate(part.nu):
+                z = solve_triangular(part.factor[c], (x - part.mu[c]).T, lower=True)
+                k = 1 / part.kappa[[c]]
+                halves = log_gamma_derivatives((nu - np.arange(part.dim)) / 2, 0.5, t).sum(axis=1)
+                table = halves[:, None] - student_derivatives(k, nu, 1.0, t)
+                table -= part.dim / 2 * log1p_derivatives(k, t)
+                table[0] -= (part.dim * np.log(np.pi) + part.log_det[c]) / 2
+                q = np.square(z).sum(axis=0)
+                out[:, rows, c] = table + student_derivatives(k + q, nu, 1.0, t)
+        return out
+
+    def draw_log_odds_terms(
+        self, rng: np.random.Generator, X: Matrix, a: int, b: int, n: int
+    ) -> Iterator[tuple[Array, Array, Array]]:
+        """As in `TermDraws`."""
+        for rows, columns in pattern_blocks(X, self.live):
+            if not len(columns):
+                continue
+            part = self if len(columns) == self.dim else self.marginal(columns)
+            x, at = dense_block(X, rows)[:, columns] - part.shift, np.arange(X.shape[0])[rows]
+            rule = _linear_rule(part, rng, a, b, n) if self.shared else None
+            step = max(1, _TERM_CELLS // (n * part.dim))
+            for start in range(0, len(x), step):
+                some = x[start : start + step]
+                if rule is not None:
+                    w, middle = rule
+                    terms = w[:, None] * (some - middle[:, None])
+                else:
+                    terms = _quadratic_form(part, rng, some, a, n)
+                    terms -= _quadratic_form(part, rng, some, b, n)
+                yield at[start : start + step], columns, terms
+
+    def rest_cgf(self, X: Matrix, t: Array) -> Array:
+        """(K, N), as in `UnattributedTerm`: half the log determinant of each class's precision."""
+        if self.shared:
+            return np.zeros((len(t), X.shape[0]), dtype=t.dtype)
+        out = np.zeros((len(t), X.shape[0]), dtype=t.dtype)
+        for rows, columns in pattern_blocks(X, self.live):
+            part, dim = self.marginal(columns), len(columns)
+            for c in range(len(self.mu)):
+                tc = t[:, 0, c]
+                own = log_multigamma_difference(part.nu[c] / 2, tc / 2, dim)
+                own = own + tc / 2 * (dim * np.log(2) - part.log_det[c])
+                out[:, rows] += own[:, None]
+        return out
+
+    def margins(self) -> NormalInverseGamma:
+        """Independent columns with the margins of `f`."""
+        nu = (self.nu - (self.mu.shape[1] - 1))[:, None]
+        psi = np.diagonal(self.psi, axis1=1, axis2=2)
+        variance: Any = "tied" if self.shared else "class"
+        kappa = np.broadcast_to(self.kappa[:, None], self.mu.shape)
+        nu = np.broadcast_to(nu, psi.shape)
+        return NormalInverseGamma(self.mu, kappa, nu, psi / nu, self.shift, self.ignored, variance)
+
+
+def _scale_matrices(psi: Any, groups: int, n_features: int) -> Array:
+    """psi as (groups, D, D) symmetric matrices."""
+    value = np.asarray(psi, dtype=np.float64)
+    if value.ndim <= 1:
+        diagonal = broadcast_prior("psi0", value, (n_features,), largest=LARGEST**2)
+        value = np.diag(diagonal)
+    try:
+        out = np.array(np.broadcast_to(value, (groups, n_features, n_features)))
+    except ValueError:
+        raise ValueError(
+            f"psi0 has shape {value.shape}; give a number, ({n_features},), "
+            f"({n_features}, {n_features}) or ({groups}, {n_features}, {n_features})"
+        ) from None
+    if not np.all(np.isfinite(out)) or not np.allclose(out, np.swapaxes(out, 1, 2), rtol=1e-8):
+        raise ValueError("psi0 must be finite and symmetric")
+    return out
+
+
+# ------------------------------------------------------------------------------------------------
+# The default scale matrix: what all classes together say of variances and correlations.
+#
+# With the pooled within-class scatter W, its degrees of freedom :math:`f = \sum_c \max(n_c - 1,
+# 0)`, the correlations r of W and the variances :math:`s^2` of `gaussian.unit_information`,
+#
+# .. math:: T_{jk} = s_j s_k\, [(1 - \rho)\, r_{jk} + \rho\, 1(j = k)], \qquad
+#           \rho = 2 D\, \frac{\sum_{j \ne k} (1 - r_{jk}^2)^2 / f}{\sum_{j \ne k} r_{jk}^2}
+#
+# held between max(1/f, 1/1000) and 1. Without the factor 2 D it is the shrinkage of Schäfer and
+# Strimmer (2005), A shrinkage approach to large-scale covariance matrix estimation, with the
+# variance of a correlation under a Normal, :math:`(1 - r^2)^2/f`, which needs no moment but the
+# second: T is a function of statistics that add up, equivariant under shift and scale of each
+# column. Their loss is that of single correlations; what classes are told apart by is the inverse,
+# to which errors of all D columns add. The factor was chosen by
+# ``tests/benchmarks/priors_on_open_sets.py --scan``: correlations that are clear are kept, so that
+# directions with little variance in all classes are not drowned, and doubtful ones are dropped.
+# Training rows with missing cells (of a fit by draws) tell of variances alone: there T is
+# diagonal.
+
+_FIRMNESS = 2.0  # times D
+_LEAST = 1e-3  # of rho: T stays positive definite by a margin, duplicated columns or not
+
+
+def shrunken_correlations(scatter: Array, freedom: float) -> Array:
+    """(D, D) correlations of a pooled within-class scatter, shrunken towards 0.
+
+    Parameters
+    ----------
+    scatter : (D, D)
+    freedom : float
+        Degrees of freedom of it; without one nothing is known, and the identity is returned.
+    """
+    identity = np.eye(len(scatter))
+    width = np.sqrt(np.maximum(np.diagonal(scatter), 0.0))
+    unit = np.where(width > 0, width, 1.0)
+    r = np.clip(scatter / unit / unit[:, None], -1.0, 1.0)
+    r2 = np.square(r)
+    np.fill_diagonal(r2, 0.0)
+    strength = r2.sum()
+    if freedom <= 1 or strength == 0:
+        return identity
+    doubt = (np.square(1 - r2).sum() - len(r)) / freedom
+    rho = min(1.0, max(_FIRMNESS * len(r) * doubt / strength, 1 / freedom, _LEAST))
+    out = (1 - rho) * r
+    np.fill_diagonal(out, 1.0)
+    return out
+
+
+# ------------------------------------------------------------------------------------------------
+# The predictive of a training row without the row itself: a rank-one change of psi.
+#
+# With row i of weight w in class k, :math:`\delta_c = x_i - m_c`, :math:`\kappa' = \kappa_k - w`,
+# :math:`r = w \kappa_k / \kappa'` and distances :math:`q_{cd} = \delta_c^T \Psi^{-1} \delta_d`:
+#
+# .. math:: \Psi' = \Psi - r\, \delta_k \delta_k^T, \qquad |\Psi'| = |\Psi| (1 - r q_{kk}), \qquad
+#           \delta_c^T \Psi'^{-1} \delta_c = q_{cc} + \frac{r\, q_{ck}^2}{1 - r q_{kk}}
+#
+# and :math:`x_i - m_k' = \delta_k \kappa_k / \kappa'`. One triangular solve for all rows and no
+# matrix of any row's own. Source: the Sherman-Morrison formula and the matrix determinant lemma.
+
+_FAR = 100.0  # class means further apart, in standard deviations, are not subtracted afterwards
+
+
+def _whitened(f: "NormalInverseWishart", g: int, d: Array) -> Array:
+    """(n, D) differences in the metric of psi^-1."""
+    z: Array = solve_triangular(f.factor[g], d.T, lower=True, check_finite=False).T
+    return z
+
+
+def _of_shared(f: "NormalInverseWishart", x: Array, own: Array, w: Array) -> tuple[Array, Array]:
+    """(n, C) and (n,): a matrix that classes share loses the row in all of them."""
+    rows = np.arange(len(x))
+    centre = f.mu.mean(axis=0)
+    steps = _whitened(f, 0, f.mu - centre)
+    if np.abs(steps).max() < _FAR:  # one product; else the difference of two would lose digits
+        z = _whitened(f, 0, x - centre) - steps[:, None]  # (C, n, D)
+    else:
+        z = np.stack([_whitened(f, 0, x - mu) for mu in f.mu])
+    mine = z[own, rows]
+    q = np.einsum("cnd,cnd->nc", z, z)
+    cross = np.einsum("cnd,nd->nc", z, mine)
+    change = _Change.of(f, own, q[rows, own], w)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        q += (change.rank / change.left)[:, None] * np.square(cross)
+        out = change.log_t(q.T, f.kappa[:, None]).T
+    out[rows, own] = change.of_own_class()
+    return out, change.left
+
+
+class _Change(NamedTuple):
+    """What a posterior is without each of n rows, as far as their densities need it."""
+
+    dim: int
+    nu: Array  # (n,)
+    log_det: Array  # (n,)
+    rank: Array  # (n,) factor r of the outer product that leaves psi
+    ratio: Array  # (n,) kappa / kappa'
+    kappa: Array  # (n,) kappa'
+    q: Array  # (n,) squared distance from the own class's mean, in the metric of psi^-1
+    left: Array  # (n,) 1 - r q
+
+    @classmethod
+    def of(cls, f: "NormalInverseWishart", own: Any, q: Array, w: Array) -> Self:
+        """Rows of the classes `own` (n,), or all of one; `q` (n,), weights `w` (n,)."""
+        kappa = f.kappa[own]
+        kappa_left = kappa - w
+        ratio = kappa / kappa_left
+        left = 1 - w * ratio * q
+        g = 0 if f.shared else own
+        with np.errstate(invalid="ignore", divide="ignore"):
+            log_det = f.log_det[g] + np.log(left)
+        return cls(f.dim, f.nu[g] - w, log_det, w * ratio, ratio, kappa_left, q, left)
+
+    def log_t(self, q: Array, kappa: Array) -> Array:
+        """Student t density at squared distances in the metric of psi' without the rows."""
+        df = self.nu - self.dim + 1
+        norm = log_gamma_difference(df / 2, self.dim / 2) - self.dim / 2 * np.log(np.pi)
+        norm = norm - self.log_det / 2 - self.dim / 2 * np.log1p(1 / kappa)
+        density: Array = norm - (self.nu + 1) / 2 * np.log1p(q * kappa / (kappa + 1))
+        return density
+
+    def of_own_class(self) -> Array:
+        """(n,) log densities in the row's own class, whose mean has moved away from it."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return self.log_t(np.square(self.ratio) * self.q / self.left, self.kappa)
+
+
+# ------------------------------------------------------------------------------------------------
+# Joint cumulant generating function of the class log-densities, theta integrated out.
+#
+# For complete rows with a common Sigma the exponent is a determinant of the products of the rows'
+# distances from the class means in the metric of psi^-1.
+
+
+def _of_complete_rows(f: "NormalInverseWishart", x: Array, t: Array) -> Array:
+    dim, used = f.dim, np.flatnonzero(t.reshape(-1, t.shape[-1]).any(axis=0))
+    whitened = {
+        c: solve_triangular(f.factor[0 if f.shared else c], (x - f.mu[c]).T, lower=True).T
+        for c in used
+    }  # arrays (n, D): their products are delta_c psi^-1 delta_d
+    groups = [used] if f.shared and len(used) else used[:, None]
+
+    def cell(rows: slice, t: Array) -> Array:
+        out: Any = 0.0
+        for members in groups:
+            k = 0 if f.shared else members[0]
+            z = np.stack([whitened[c][rows] for c in members], axis=1)
+            tg = t[..., members]
+            total = tg.sum(axis=-1)
+            kappa = f.kappa[members]
+            tau = tg * kappa / (kappa + tg)
+            out = (
+                out
+                + log_multigamma_difference(f.nu[k] / 2, total / 2, dim)
+                - total / 2 * (dim * np.log(np.pi) + f.log_det[k])
+                - dim / 2 * log1p(tg / kappa).sum(axis=-1)
+                - (f.nu[k] + total) / 2 * _log_det_plus_identity(tau, z)
+            )
+        return out
+
+    return cgf_by_rows(cell, len(x), len(used) ** 2, t)
+
+
+def _log_det_plus_identity(tau: Array, z: Array) -> Array:
+    """log det(I + diag(tau) z z'), tau (..., n, k), z (n, k, D).
+
+    Summed over eigenvalues: each 1 + lambda stays in the right half plane for imaginary t, so
+    principal logarithms add up to the continuous branch; the log of the determinant would not.
+    """
+    used = np.flatnonzero(tau.reshape(-1, tau.shape[-1]).any(axis=0))
+    if len(used) < tau.shape[-1]:
+        tau, z = tau[..., used], z[:, used]
+    gram = np.einsum("ncd,ned->nce", z, z)
+    if len(used) <= 1:  # none: the sum is 0
+        return log1p((tau * np.diagonal(gram, axis1=1, axis2=2)).sum(axis=-1))
+    if len(used) == 2 and np.iscomplexobj(tau):  # the log-odds of two classes: 50 times faster
+        half = (tau[..., 0] * gram[:, 0, 0] + tau[..., 1] * gram[:, 1, 1]) / 2
+        apart = z[:, 1] - z[:, 0]  # of the rows themselves, the determinant of a far row is lost
+        across = np.einsum("nd,nd->n", z[:, 0], apart)
+        det = gram[:, 0, 0] * np.square(apart).sum(axis=-1) - np.square(across)
+        root = np.sqrt(half * half - tau[..., 0] * tau[..., 1] * det)
+        root = np.where((half.conj() * root).real < 0, -root, root)
+        larger = half + root  # no cancellation; the other by the product of both
+        with np.errstate(invalid="ignore", divide="ignore"):
+            smaller = tau[..., 0] * tau[..., 1] * det / larger
+        return log1p(larger) + np.where(larger == 0, 0.0, log1p(smaller))
+    product = tau[..., :, None] * gram
+    if np.iscomplexobj(tau):
+        return log1p(np.linalg.eigvals(product)).sum(axis=-1)
+    sign, log_det = np.linalg.slogdet(np.eye(tau.shape[-1]) + product)
+    return np.where(sign > 0, log_det, np.nan)
+
+
+# ------------------------------------------------------------------------------------------------
+# Each column on its own: the margins of a Normal-inverse-Wishart are Normal-inverse-gamma.
+#
+# A diagonal cell of an inverse Wishart is an inverse chi-squared with D - 1 degrees less.
+
+
+def of_stats(stats: ScatterStats) -> GaussianStats:
+    """Counts, means and scatters of the columns."""
+    scatter = np.diagonal(stats.scatter, axis1=1, axis2=2)
+    if stats.shared:  # of all classes: only the sum is looked at
+        scatter = scatter * (np.arange(len(stats.n)) == 0)[:, None]
+    n = np.broadcast_to(stats.n[:, None], stats.mean.shape)
+    return GaussianStats(n, stats.mean, np.array(scatter), stats.shift)
+
+
+# ------------------------------------------------------------------------------------------------
+# Densities of rows, theta integrated out, and of the means and covariances.
+#
+# The posterior predictive is multivariate Student t, of the observed cells of each row: degrees of
+# freedom nu - D + 1, shape psi (1 + 1/kappa)/df. Source: Gelman et al., Bayesian Data
+# Analysis (3rd ed.), section 3.6.
+
+_MOST_COLUMNS = 64  # beyond, products of matrices by BLAS are faster than the kernel
+_FEW_ROWS = 64  # of a pattern of missing cells: each is factorised by itself, all in one pass
+
+
+def _student(f: "NormalInverseWishart", dim: Any) -> tuple[Array, Array, Array]:
+    """As `student`, of so many of the columns, but for the determinant."""
+    df = f.nu - f.dim + 1
+    log_norm = log_gamma_difference(df / 2, dim / 2) - dim / 2 * (
+        np.log(np.pi) + np.log1p(1 / f.kappa)
+    )
+    return f.kappa / (f.kappa + 1), log_norm, (f.nu - (f.dim - dim) + 1) / 2
+
+
+def _row_by_row(f: "NormalInverseWishart", X: Matrix, rows: Array, out: Array) -> None:
+    """`log_predictive` of some rows, each with missing cells of its own."""
+    live = f.live
+    scale, log_norm, power = _student(f, np.arange(f.dim + 1)[:, None])
+    psi = f.psi[:, live[:, None], live]
+    for block in row_blocks(len(rows), len(live)):
+        x = dense_block(X, rows[block])[:, live] - f.shift[live]
+        q, half_log_det = observed_distances(x, f.mu[:, live], psi)
+        seen = (~np.isnan(x)).sum(axis=1)
+        density = log_norm[seen] - power[seen] * np.log1p(scale * q)
+        out[rows[block]] = density - half_log_det
+
+
+def _compiled(f: "NormalInverseWishart", X: Array) -> Array:
+    """Of all rows and columns of a dense X, by a kernel."""
+    from bayesgen.numerics.kernels.compiling import as_data, as_rows, row_slices
+    from bayesgen.numerics.kernels.gaussian import correlated_t
+    from bayesgen.numerics.kernels.threads import over_blocks
+
+    tables = (np.broadcast_to(f.shift, f.dim), *f.whitening, *f.student)
+    arguments = [as_data(np.ascontiguousarray(a, dtype=np.float64)) for a in tables]
+    shift, whiten, centre, step, scale, log_norm, power = arguments
+    columns = as_data(np.arange(f.dim, dtype=np.uint64))
+    out = np.empty((X.shape[0], len(f.mu)))
+
+    def part(start: int, stop: int) -> None:
+        for rows in row_slices(X, start, stop):
+            x, own = as_rows(X[rows]), out[rows]
+            correlated_t(x, columns, shift, whiten, centre, step, scale, log_norm, power, own)
+
+    for _ in over_blocks(part, X.shape[0], X.shape[1], most=32):
+        pass
+    return out
+
+
+def _cholesky(sigma: Array) -> tuple[Array, Array]:
+    """Lower factors of matrices (S, G, D, D), and (S,) whether all G are positive definite.
+
+    Where they are not the factor is the identity.
+    """
+    try:
+        return np.linalg.cholesky(sigma), np.ones(len(sigma), dtype=bool)
+    except np.linalg.LinAlgError:
+        pass
+    factor = np.broadcast_to(np.eye(sigma.shape[-1]), sigma.shape).copy()
+    inside = np.zeros(len(sigma), dtype=bool)
+    for s, matrices in enumerate(sigma):
+        try:
+            factor[s] = np.linalg.cholesky(matrices)
+            inside[s] = True
+        except np.linalg.LinAlgError:
+            continue
+    return factor, inside
+
+
+# ------------------------------------------------------------------------------------------------
+# Draws of the terms of the log-odds without a draw of a covariance: D^2 operations, not D^3.
+#
+# In the coordinates of psi = L L^T the precision is W ~ Wishart(nu, I). A class mean is drawn with
+# W integrated out, as L e, e = z / sqrt(chi2_{nu - D + 1}); then W | e is Wishart(nu + 1, (I + e
+# e^T)^{-1}), and a second mean likewise. What is left is W y for one vector y: of a Wishart(nu, I)
+# it is chi2_nu y plus sqrt(chi2_nu) |y| times a standard normal vector orthogonal to y. Source:
+# Gelman et al. (2013), section 3.6; Muirhead (1982), theorem 3.2.14 (Bartlett).
+
+_TERM_CELLS = 1 << 22  # numbers of one array: 32 MiB
+
+
+def _linear_rule(
+    f: "NormalInverseWishart", rng: np.random.Generator, a: int, b: int, n: int
+) -> tuple[Array, Array]:
+    """(n, D) weights of the linear rule, and the points halfway between the class means."""
+    triangle, nu, dim = f.factor[0], f.nu[0], f.dim
+    v = solve_triangular(triangle, f.mu[a] - f.mu[b], lower=True)
+    w, middle = np.empty((n, dim)), np.empty((n, dim))
+    for part in _draw_blocks(n, dim):
+        size = part.stop - part.start
+        first, rest = _draw_student(rng, size, nu, dim), _draw_student(rng, size, nu + 1, dim)
+        second = _scaled(first, 0.5, rest)
+        step_a, step_b = first / np.sqrt(f.kappa[a]), second / np.sqrt(f.kappa[b])
+        y = _scaled(rest, -0.5, _scaled(first, -0.5, v + step_a - step_b))
+        y = _scaled(first, -0.5, _scaled(rest, -0.5, _times_wishart(rng, nu + 2, y)))
+        w[part] = solve_triangular(triangle, y.T, lower=True, trans="T").T
+        middle[part] = (f.mu[a] + f.mu[b] + (step_a + step_b) @ triangle.T) / 2
+    return w, middle
+
+
+def _quadratic_form(
+    f: "NormalInverseWishart", rng: np.random.Generator, x: Array, c: int, n: int
+) -> Array:
+    """(n, N, D) parts of -1/2 (x - mu)^T Sigma^-1 (x - mu)."""
+    triangle, nu, dim = f.factor[c], f.nu[c], f.dim
+    v = solve_triangular(triangle, (x - f.mu[c]).T, lower=True).T
+    out = np.empty((n, *x.shape))
+    for part in _draw_blocks(n, x.size):
+        e = _draw_student(rng, part.stop - part.start, nu, dim)[:, None]
+        y = v - e / np.sqrt(f.kappa[c])
+        wy = _scaled(e, -0.5, _times_wishart(rng, nu + 1, _scaled(e, -0.5, y)))
+        flat = wy.reshape(-1, dim).T
+        solved = solve_triangular(triangle, flat, lower=True, trans="T").T
+        out[part] = -0.5 * (y @ triangle.T) * solved.reshape(wy.shape)
+    return out
+
+
+def _draw_blocks(n: int, width: int) -> Iterator[slice]:
+    step = max(1, _TERM_CELLS // width)
+    for start in range(0, n, step):
+        yield slice(start, min(start + step, n))
+
+
+def _draw_student(rng: np.random.Generator, n: int, nu: float, dim: int) -> Array:
+    """(n, D) of Normal(0, W^-1), W ~ Wishart(nu, I) integrated out."""
+    scale = np.sqrt(rng.chisquare(nu - dim + 1, size=(n, 1)))
+    return np.asarray(rng.standard_normal((n, dim)) / scale)
+
+
+def _scaled(e: Array, power: float, v: Array) -> Array:
+    """(I + e e^T)^power v."""
+    q = np.square(e).sum(axis=-1, keepdims=True)
+    along = (e * v).sum(axis=-1, keepdims=True) * np.expm1(power * np.log1p(q)) / q
+    return np.asarray(v + along * e)
+
+
+def _times_wishart(rng: np.random.Generator, nu: float, y: Array) -> Array:
+    """(..., D) draws of W y, W ~ Wishart(nu, I)."""
+    size = np.square(y).sum(axis=-1, keepdims=True)
+    scale = rng.chisquare(nu, size=size.shape)
+    z = rng.standard_normal(y.shape)
+    z -= (z * y).sum(axis=-1, keepdims=True) / size * y
+    return np.asarray(scale * y + np.sqrt(scale * size) * z)
+
+
+# ------------------------------------------------------------------------------------------------
+# A Normal-inverse-Wishart prior as PyMC variables, in Bartlett's coordinates.
+#
+# In a basis B with :math:`\Psi = B\,\mathrm{diag}(w)\,B^T` and :math:`\Psi + S = B B^T`, S the
+# scatter of the rows, :math:`\Sigma = B A^{-T} A^{-1} B^T` with A lower triangular. The free
+# variables have textbook priors:
+#
+# * ``precision_diagonal`` :math:`a_{jj}^2 \sim \text{Gamma}((\nu - j)/2, w_j/2)`, j from 0
+# * ``precision_lower`` :math:`a_{ij} \sim \text{Normal}(0, 1/w_i)`, i > j
+# * ``mu_white`` z, Normal given A, where :math:`\mu = \bar m + B A^{-T} z/\sqrt{\kappa + n}`
+#   and :math:`\bar m` is the average of prior mean and mean row, weighted by kappa and n.
+#
+# ``mu`` and ``Sigma`` are functions of these. Given the rows, z is standard Normal and the lower
+# triangle nearly so. B and :math:`\bar m` decide on the coordinates alone, not on the density of
+# mu and Sigma, and all numbers are data of the model. The log density of the statistics is made of
+# elementwise operations and sums: no solve, inverse or determinant.
+#
+# Shapes: C classes, G covariances (C, or 1 that the classes share), D features. The axes of A
+# count the columns that the prior ignores first.
+#
+# Source: Muirhead, Aspects of Multivariate Statistical Theory (1982), theorem 3.2.14.
+
+
+class Coordinates(NamedTuple):
+    """Numbers that the coordinates are made of, under the names of the model's data."""
+
+    prior_nu: Array  # (G,)
+    prior_kappa: Array  # (C,)
+    prior_location: Array  # (C, D)
+    prior_weight: Array  # (G, D) w: the prior's share of Psi + S along each axis
+    stats_n: Array  # (C,)
+    stats_weight: Array  # (G, D) the rows' share; 0 on ignored axes
+    stats_step: Array  # (C, D) from the prior mean to the mean row, in the basis
+    base: Array  # (G, D, D) B, features by axes
+    live: Array  # (D,) 0 on ignored axes
+    log_norm: Array  # (G,) log density of a row at its mean where A is the identity
+
+
+def coordinates(prior: "NormalInverseWishart", stats: "ScatterStats | None") -> Coordinates:
+    """Of a prior and the statistics of rows; without rows those of the prior alone."""
+    groups, dim = prior.psi.shape[:2]
+    dead = np.broadcast_to(prior.ignored, dim)
+    live, dead = np.flatnonzero(~dead), np.flatnonzero(dead)
+    n, scatter, e = np.zeros(len(prior.mu)), np.zeros_like(prior.psi), np.zeros(prior.mu.shape)
+    if stats is not None:
+        n, scatter = stats.n, stats.scatter
+        e = np.where(n[:, None] > 0, stats.mean_about(prior.shift) - prior.mu, 0.0)
+
+    # Psi and Psi + S made diagonal together; a factor of Psi has twice the digits of Psi
+    both = live[:, None], live
+    total = np.linalg.cholesky((prior.psi + scatter)[:, *both])
+    u, s, _ = np.linalg.svd(np.linalg.solve(total, np.linalg.cholesky(prior.psi[:, *both])))
+    part = total @ u
+    # ignored columns come first: A^T and B are then block triangular, and the covariance of
+    # the live columns depends on the last rows and columns of A alone
+    base, weight = np.zeros((groups, dim, dim)), np.ones((groups, dim))
+    first, last = np.arange(len(dead)), np.arange(len(dead), dim)
+    base[:, live[:, None], last] = part
+    weight[:, last] = np.square(s)
+    if len(dead):
+        cross = np.linalg.solve(prior.psi[:, *both], prior.psi[:, live[:, None], dead])
+        rest = prior.psi[:, dead[:, None], dead] - prior.psi[:, dead[:, None], live] @ cross
+        base[:, dead[:, None], first] = np.linalg.cholesky(rest)
+        base[:, dead[:, None], last] = np.swapaxes(cross, 1, 2) @ part
+    step = np.zeros(prior.mu.shape)
+    step[:, last] = np.linalg.solve(part, e[:, live, None])[..., 0]
+    mask = np.zeros(dim)
+    mask[last] = 1.0
+    log_det = np.log(np.diagonal(total, axis1=1, axis2=2)).sum(axis=1)
+    return Coordinates(
+        prior_nu=prior.nu,
+        prior_kappa=prior.kappa,
+        prior_location=prior.mu + prior.shift,
+        prior_weight=weight,
+        stats_n=n,
+        stats_weight=mask * np.maximum(1 - weight, 0.0),
+        stats_step=step,
+        base=base,
+        live=mask,
+        log_norm=-log_det - 0.5 * len(live) * np.log(2 * np.pi),
+    )
+
+
+def of_draws(
+    at: Coordinates, theta: Theta, shared: bool
+) -> dict[str, tuple[tuple[str, ...], Array]]:
+    """{name: (dims, values)} of ``precision_diagonal``, ``precision_lower`` and ``mu_white``."""
+    mu, Sigma = np.asarray(theta["mu"]), np.asarray(theta["Sigma"])
+    if shared:
+        Sigma = Sigma[..., None, :, :]
+    whiten = np.linalg.inv(at.base)
+    K = whiten @ Sigma @ np.swapaxes(whiten, -1, -2)  # A^-T A^-1: upper times lower
+    upper = np.linalg.cholesky(K[..., ::-1, ::-1])[..., ::-1, ::-1]
+    A = np.swapaxes(np.linalg.inv(upper), -1, -2)
+    share = (at.stats_n / (at.stats_n + at.prior_kappa))[:, None]
+    d = (whiten @ (mu - at.prior_location)[..., None])[..., 0] - share * at.stats_step
+    z = (np.swapaxes(A, -1, -2) @ d[..., None])[..., 0]
+    z *= np.sqrt(at.prior_kappa[:, None] + at.stats_n[:, None] * at.live)
+    i, j = np.tril_indices(mu.shape[-1], -1)
+    square = np.square(np.diagonal(A, axis1=-2, axis2=-1))
+    lower = A[..., i, j]
+    if shared:
+        square, lower = square[..., 0, :], lower[..., 0, :]
+    group = () if shared else (CLASS,)
+    return {
+        "precision_diagonal": ((*group, "axis"), square),
+        "precision_lower": ((*group, "axis_pair"), lower),
+        "mu_white": ((CLASS, "axis"), z),
+    }
+
+
+def declare(
+    prior: "NormalInverseWishart",
+    at: Coordinates,
+    prefix: str,
+    X: Matrix | None,
+    y: Any,
+    on_statistics: bool,
+) -> dict[str, Any]:
+    """The prior, and Normal rows (X, y) or the statistics behind `at`, in the model on the stack.
+
+    Parameters as in `Family.to_pymc`; columns that the prior ignores keep it.
+    """
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    shared, dim = prior.shared, prior.mu.shape[1]
+    axis, pair, group = f"{prefix}axis", f"{prefix}axis_pair", () if shared else (CLASS,)
+    i, j = np.tril_indices(dim, -1)
+    pm.modelcontext(None).add_coords({axis: np.arange(dim), pair: np.arange(len(i))})
+    by_axis, feature = (CLASS, axis), f"{prefix}{FEATURE}"
+    own_dims = {
+        "prior_location": (CLASS, feature),
+        "prior_weight": by_axis,
+        "stats_weight": by_axis,
+        "stats_step": by_axis,
+        "base": (CLASS, feature, axis),
+        "live": (axis,),
+    }
+    data = {
+        name: container(f"{prefix}{name}", value, own_dims.get(name, (CLASS,)))
+        for name, value in at._asdict().items()
+    }
+    if shared:  # tell PyTensor of the axis that broadcasts
+        for name in ("prior_nu", "prior_weight", "stats_weight", "base", "log_norm"):
+            data[name] = data[name][0][None]
+    nu, kappa = data["prior_nu"], data["prior_kappa"][:, None]
+    weight, base, step = data["prior_weight"], data["base"], data["stats_step"]
+    live, n = data["live"], data["stats_n"][:, None]
+
+    k: Any = 0 if shared else slice(None)  # theta has no first axis of one covariance
+    square = pm.Gamma(
+        f"{prefix}precision_diagonal",
+        ((nu[:, None] - np.arange(dim)) / 2)[k],
+        weight[k] / 2,
+        dims=(*group, axis),
+    )
+    lower = pm.Normal(
+        f"{prefix}precision_lower", 0.0, (1 / pt.sqrt(weight))[k][..., i], dims=(*group, pair)
+    )
+    if shared:
+        square, lower = square[None], lower[None]
+    diagonal = pt.sqrt(square)
+    below = np.zeros((len(i), dim))
+    below[np.arange(len(i)), j] = 1.0
+    # A^T step, (C, D); as a sum, for numba takes 15 s to compile a product of matrices
+    turned = diagonal * step + ((lower * step[:, i])[:, :, None] * below).sum(axis=1)
+    share = n / (n + kappa)
+    unit = 1 / pt.sqrt(n * live + kappa)
+    z = pm.Normal(
+        f"{prefix}mu_white",
+        -share * turned / unit,
+        1 / (unit * pt.sqrt(kappa)),
+        dims=(CLASS, axis),
+    )
+
+    A = pt.zeros((len(at.base), dim, dim))[:, i, j].set(lower)
+    A = A[:, np.arange(dim), np.arange(dim)].set(diagonal)
+    # A^-1 by Newton's method, exact in log2(D) steps because A is triangular, and products as
+    # sums: PyTensor's batched linear algebra takes numba 10 to 20 s to compile, these 2
+    inverse = np.eye(dim) / diagonal[:, None, :]
+    for _ in range(max(dim - 1, 0).bit_length()):
+        inverse = _product(inverse, 2 * np.eye(dim) - _product(A, inverse))
+    root = _product(inverse, base.transpose(0, 2, 1))
+    Sigma = _product(root.transpose(0, 2, 1), root)
+    white = ((unit * z)[:, :, None] * root).sum(axis=1)
+    centre = ((share * step)[:, None, :] * base).sum(axis=2)
+    middle = data["prior_location"] + centre
+    dims = {name: prefixed(prefix, d) for name, d in prior.params.items()}
+    mu = pm.Deterministic(f"{prefix}mu", middle + white, dims=dims["mu"])
+    Sigma = pm.Deterministic(f"{prefix}Sigma", Sigma[k], dims=dims["Sigma"])
+
+    if X is not None:
+        whiten = container(
+            f"{prefix}whiten", np.swapaxes(np.linalg.inv(at.base), 1, 2), own_dims["base"]
+        )
+        factor = _product(whiten[0][None] if shared else whiten, A)
+        log_det = (live * pt.log(diagonal)).sum(axis=1) + data["log_norm"]
+        own = pt.zeros_like(y) if shared else y
+        pm.CustomDist(
+            f"{prefix}x",
+            middle[y],
+            factor[own],
+            (unit * z)[y],
+            live,
+            log_det[own],
+            root[own],
+            dist=_draw_whitened,
+            logp=_log_whitened,
+            signature="(d),(d,d),(d),(d),(),(d,d)->(d)",
+            class_name="MvNormal",
+            observed=cells_data(prefix, X),
+            dims=(OBS, f"{prefix}{FEATURE}"),
+        )
+    elif on_statistics:
+        members = n.sum(axis=0, keepdims=True) if shared else n
+        spread = data["stats_weight"]
+        log_p = members * (live * pt.log(square)).sum(axis=1, keepdims=True)
+        log_p -= (spread * square).sum(axis=1, keepdims=True)
+        log_p -= ((spread[:, i] * live[j]) * pt.square(lower)).sum(axis=1, keepdims=True)
+        gap = unit * z - (1 - share) * turned
+        constant = (members[:, 0] * data["log_norm"]).sum()
+        distance = (n * live * pt.square(gap)).sum()
+        pm.Potential(f"{prefix}x", 0.5 * (log_p.sum() - distance) + constant)
+    return {"mu": mu, "Sigma": Sigma}
+
+
+def _product(a: Any, b: Any) -> Any:
+    """Batched product of matrices (G, D, D), as one sum."""
+    return (a[:, :, :, None] * b[:, None, :, :]).sum(axis=2)
+
+
+def _draw_whitened(
+    mean: Any, factor: Any, z: Any, live: Any, log_det: Any, root: Any, size: Any
+) -> Any:
+    """Rows of precision factor factor^T about mean + factor^-T z; root is factor^-1."""
+    import pymc as pm
+    import pytensor.tensor as pt
+    from pymc.distributions.shape_utils import rv_size_is_none
+
+    if not rv_size_is_none(size):
+        z = pt.broadcast_to(z, (*size, z.shape[-1]))
+    return mean + (pm.Normal.dist(z)[..., None] * root).sum(axis=-2)
+
+
+def _log_whitened(
+    x: Any, mean: Any, factor: Any, z: Any, live: Any, log_det: Any, root: Any
+) -> Any:
+    """Log density of the live columns of `_draw_whitened`."""
+    import pytensor.tensor as pt
+
+    white = ((x - mean)[..., None] * factor).sum(axis=-2) - z
+    return log_det - 0.5 * (live * pt.square(white)).sum(axis=-1)

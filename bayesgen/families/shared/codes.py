@@ -1,0 +1,506 @@
+"""Category codes 0 .. K - 1 in a table: counted by class, looked up in tables of terms, drawn.
+
+N rows, D columns, C classes. NaN is a missing cell; -1, or any number that is no code, is a
+category never seen. In a CSR matrix the cells that are not stored have code 0.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from bayesgen.families.shared.pymc_parts import sum_cells
+from bayesgen.numerics import kernels
+from bayesgen.numerics.rows import (
+    Matrix,
+    cell_of,
+    class_counts,
+    each_cell_once,
+    remainder,
+    row_blocks,
+    row_sums,
+    split_missing,
+    stored_blocks,
+    stored_cells,
+)
+from bayesgen.numerics.special import Array, distinct_pairs, draw_log_beta
+
+_TILE = 1 << 18  # cells of X that are counted at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Recoded:
+    """Dense whole numbers that stand for codes: the codes are looked up as they are read.
+
+    Sums over the numbers themselves are turned into sums over codes: no table of codes is made of
+    a large table of numbers.
+    """
+
+    values: Array  # (N, D), finite or NaN
+    places: Array  # (D, M + 2) code of the numbers 0 .. M-1, of any other, and of NaN
+    k: int  # the codes are 0 .. k-1; k is a category never seen, k + 1 a missing cell
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(N, D)."""
+        return self.values.shape
+
+    def __getitem__(self, rows: Any) -> Array:
+        """The codes of some rows, as float64: -1 for a category never seen, NaN if missing."""
+        at = code_index(self.values[rows], self.places.shape[1] - 2)
+        codes = np.take_along_axis(self.places, at.T, axis=1).T
+        return np.array([*range(self.k), -1, np.nan], dtype=np.float64)[codes]
+
+    def counts(self, of_values: Array) -> Array:
+        """(C, D, k) counts of codes from those of the numbers 0 .. M-1."""
+        j, value = np.nonzero(self.places[:, :-2] < self.k)
+        out = np.zeros((*of_values.shape[:2], self.k))
+        out[:, j, self.places[j, value]] = of_values[:, j, value]
+        return out
+
+    def table(self, of_codes: Array) -> Array:
+        """(..., D, M + 2) for the numbers from (..., D, k + 2) for their codes."""
+        width = self.places.shape[1]
+        places = np.broadcast_to(self.places, (*of_codes.shape[:-1], width))
+        return np.take_along_axis(of_codes, places, axis=-1)
+
+
+Codes = Matrix | Recoded
+
+
+def n_codes(X: Codes) -> int:
+    """Largest code + 1, at least 1."""
+    if isinstance(X, Recoded):
+        return X.k
+    values = X.data if sparse.issparse(X) else X
+    top = np.fmax.reduce(values, axis=None) if values.size else 0
+    return 1 + (int(top) if top > 0 else 0)
+
+
+def code_index(values: Array, k: int) -> Array:
+    """Indices: the codes 0 .. k - 1, k for any other number, k + 1 for NaN."""
+    with np.errstate(invalid="ignore"):  # what is no integer differs from its code
+        whole = values.astype(np.int64).view(np.uint64)  # negative numbers become huge ones
+    codes = np.minimum(whole, np.uint64(k)).view(np.int64)
+    if values.dtype.kind in "biu":
+        return codes
+    other = np.nonzero(codes != values)
+    codes[other] = k + np.isnan(values[other])
+    return codes
+
+
+def count_codes(X: Codes, y: Array, n_classes: int, k: int, weight: Array | None = None) -> Array:
+    """(C, D, k) weighted counts of each code among the observed cells.
+
+    Raises
+    ------
+    ValueError
+        If a code is not a whole number in 0 .. k - 1.
+    """
+    if isinstance(X, Recoded):
+        if X.k == k:
+            of_values = count_codes(X.values, y, n_classes, X.places.shape[1] - 2, weight)
+            if not of_values[:, X.places[:, :-2] >= k].any():
+                return X.counts(of_values)
+        X = X[:]  # for the error, where it is
+    if sparse.issparse(X):
+        return _count_sparse(X, y, n_classes, k, weight)
+    n_rows, n_features = X.shape
+    if kernels.pays(n_rows * n_features):
+        return _count_compiled(X, y, n_classes, k, weight)
+    out = np.empty((n_classes, n_features, k))
+    height = max(4096, n_classes * k)  # rows of a tile: as many cells as counters
+    width = max(1, _TILE // max(1, min(n_rows, height)))
+    for columns in (slice(j, j + width) for j in range(0, n_features, width)):
+        d = len(range(n_features)[columns])
+        counts = np.zeros(n_classes * d * (k + 2))  # the last two: never seen, missing
+        for start in range(0, n_rows, height):
+            rows = slice(start, start + height)
+            codes = code_index(X[rows, columns], k)
+            if np.any(codes == k):
+                raise _first_that_is_no_code(X, k)
+            cells = ((y[rows, None] * d + np.arange(d)) * (k + 2) + codes).ravel()
+            w = None if weight is None else np.repeat(weight[rows], d)
+            counts += np.bincount(cells, weights=w, minlength=len(counts))
+        out[:, columns] = counts.reshape(n_classes, d, k + 2)[..., :k]
+    return out
+
+
+def _not_a_code(value: Any, row: int, feature: int, k: int) -> ValueError:
+    return ValueError(
+        f"row {row}, feature {feature}: {value} is not one of the category codes 0 .. {k - 1}"
+    )
+
+
+def _first_that_is_no_code(X: Array, k: int) -> ValueError:
+    for rows in row_blocks(*X.shape):
+        unknown = np.argwhere(code_index(X[rows], k) == k)
+        if len(unknown):
+            i, j = unknown[0]
+            return _not_a_code(X[rows][i, j], rows.start + i, j, k)
+    raise AssertionError("every cell is a code or missing")
+
+
+def _count_compiled(X: Array, y: Array, n_classes: int, k: int, weight: Array | None) -> Array:
+    """(C, D, K) counts of a large dense X."""
+    from bayesgen.numerics.kernels import codes
+    from bayesgen.numerics.kernels.compiling import as_data
+    from bayesgen.numerics.kernels.threads import over_blocks
+
+    shape = (n_classes, X.shape[1], k + 2)
+    labels = as_data(np.ascontiguousarray(y, dtype=np.int64).view(np.uint64))
+    w = as_data(np.ascontiguousarray(() if weight is None else weight, dtype=np.float64))
+
+    def part(start: int, stop: int) -> Array:
+        counts = np.zeros(shape)
+        for rows in codes.row_slices(X, start, stop):
+            codes.count_codes(codes.as_codes(X[rows]), labels[rows], w[rows], counts)
+        return counts
+
+    out = np.zeros(shape)
+    most = min(16, max(1, (1 << 20) // out.size))
+    for counts in over_blocks(part, X.shape[0], X.shape[1], most):
+        out += counts
+    if out[..., k].any():
+        raise _first_that_is_no_code(X, k)
+    return out[..., :k].copy()
+
+
+def _count_sparse(X: Matrix, y: Array, n_classes: int, k: int, weight: Array | None) -> Array:
+    """(C, D, K) counts from the stored cells; those not stored have code 0."""
+    n_features = X.shape[1]
+    out = np.zeros(n_classes * n_features * (k + 2))
+    for rows, cells in stored_blocks(X, out.size):
+        owner = rows.start + np.repeat(np.arange(cells.shape[0]), np.diff(cells.indptr))
+        codes = code_index(cells.data, k)
+        if np.any(codes == k):
+            i = int(np.argmax(codes == k))
+            raise _not_a_code(cells.data[i], owner[i], cells.indices[i], k)
+        at = (y[owner] * n_features + cells.indices) * (k + 2) + codes
+        w = None if weight is None else weight[owner]
+        out += np.bincount(at, weights=w, minlength=out.size)
+    counts = out.reshape(n_classes, n_features, k + 2)
+    n = class_counts(y, n_classes, weight)[:, None]
+    counts[..., 0] += remainder(n, counts.sum(axis=-1))
+    return counts[..., :k].copy()
+
+
+def look_up(X: Codes, table: Array) -> Array:
+    """(..., N, C) sums over the features of a table (..., C, D, K + 2) at the codes of each row."""
+    if isinstance(X, Recoded):
+        if table.size // table.shape[-1] * X.places.shape[1] <= X.values.size:
+            return look_up(X.values, X.table(table))
+        X = X[:]  # under many draws, tables of codes are the smaller ones
+    *lead, n_features, width = table.shape
+    real = not sparse.issparse(X) and table.dtype == np.float64 and len(lead) > 0
+    if real and kernels.pays(X.shape[0] * table.size // width, predicting=True):
+        return _look_up_compiled(X, table)
+    flat = table.reshape(-1, n_features * width)
+    out = np.empty((len(flat), X.shape[0]), dtype=table.dtype)
+    offsets = np.arange(n_features) * width
+    if sparse.issparse(X):
+        for rows, cells in stored_blocks(X, 0):
+            at = code_index(cells.data, width - 2) + offsets[cells.indices]
+            for each, sums in zip(flat, out, strict=True):
+                zero = each[offsets]  # what the row is worth if every code is 0
+                finite = np.isfinite(zero)
+                base = np.where(finite, zero, 0.0)
+                change = each.take(at) - base.take(cells.indices)
+                sums[rows] = base.sum() + row_sums(change, cells.indptr)
+                if not finite.all():  # log 0 remains unless all such cells are stored
+                    stored = row_sums((~finite).take(cells.indices).astype(int), cells.indptr)
+                    sums[rows][stored < np.sum(~finite)] = zero[~finite][0]
+    else:
+        for rows in row_blocks(*X.shape):
+            at = code_index(X[rows], width - 2) + offsets
+            axis = 0 if len(at) > n_features else 1  # the longer axis stays innermost
+            at = np.ascontiguousarray(at.T) if axis == 0 else at
+            for each, sums in zip(flat, out, strict=True):
+                sums[rows] = each.take(at).sum(axis=axis)
+    return np.moveaxis(out.reshape(*lead, X.shape[0]), -1, -2)
+
+
+def _look_up_compiled(X: Array, table: Array) -> Array:
+    """`look_up` of a large dense X, or of many tables of real numbers."""
+    from bayesgen.numerics.kernels import codes
+    from bayesgen.numerics.kernels.threads import over_blocks
+
+    *lead, n_classes, n_features, width = table.shape
+    flat = codes.padded(table.reshape(-1, n_features, width).transpose(1, 2, 0))
+    out = np.empty((math.prod(lead), X.shape[0], n_classes))
+
+    def part(start: int, stop: int) -> None:
+        for rows in codes.row_slices(X, start, stop):
+            codes.look_up(codes.as_codes(X[rows]), flat, out, rows.start)
+
+    for _ in over_blocks(part, X.shape[0], X.shape[1], most=32):
+        pass
+    return out.reshape(*lead, X.shape[0], n_classes)
+
+
+def draw_codes(rng: np.random.Generator, p: Array, y: Array) -> Array:
+    """(N, D) codes of rows of the classes `y`, as int64.
+
+    `p` is (C, D, K), or one table for each row (N, C, D, K).
+    """
+    n_features, k = p.shape[-2:]
+    out = np.empty((len(y), n_features), dtype=np.int64)
+    for rows in row_blocks(len(y), n_features * k):
+        at = np.arange(len(y))[rows]
+        own = p[at, y[rows]] if p.ndim > 3 else p[y[rows]]
+        # p.sum() may miss 1 by rounding: a draw must not fall into the padding
+        upto = np.cumsum(own, axis=-1)
+        u = rng.random((len(upto), n_features, 1)) * upto[..., -1:]
+        out[rows] = (u >= upto[..., :-1]).sum(axis=-1)
+    return out
+
+
+def declared_codes(X: Any, levels: Array, missing: str) -> Array:
+    """(N, D) int64 codes, each below the feature's number of categories in `levels`.
+
+    Raises
+    ------
+    ValueError
+        At a missing cell, with `missing` as the reason, or a number that is no code of its feature.
+    """
+    X = np.asarray(X)
+    k = int(np.max(levels))
+    codes = np.empty(X.shape, dtype=np.int64)
+    for rows in row_blocks(*X.shape):
+        codes[rows] = code_index(X[rows], k)
+    if (codes == k + 1).any():
+        i, j = np.argwhere(codes == k + 1)[0]
+        which = f"row {i}, feature {j}"
+        raise ValueError(f"{which} is missing or a category never seen (NaN): {missing}")
+    bad = codes >= levels
+    if bad.any():
+        i, j = np.argwhere(bad)[0]
+        raise ValueError(
+            f"row {i}, feature {j}: {X[i, j]} is not one of the category codes 0 .. {levels[j] - 1}"
+        )
+    return codes
+
+
+# ------------------------------------------------------------------------------------------------
+# Tables of bits: 0, 1 and NaN, or numbers that are bits by a threshold.
+#
+# Numbers are compared with the threshold as they are read, so that no table of bits is made of a
+# large table of numbers.
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholded:
+    """Dense numbers that are 1 above a threshold: compared as they are read."""
+
+    values: Array  # (N, D), finite or NaN
+    threshold: float
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(N, D)."""
+        return self.values.shape
+
+    def __getitem__(self, rows: Any) -> Array:
+        """The bits of some rows: 0, 1 and NaN."""
+        values = self.values[rows]
+        ones = np.greater(values, self.threshold).view(np.uint8)
+        if values.dtype.kind != "f" or np.isfinite(values).all():
+            return ones
+        if np.isinf(values).any():
+            raise ValueError("Input X contains infinity")
+        return np.where(np.isnan(values), np.nan, ones)
+
+
+Bits = Matrix | Thresholded
+
+
+def first_invalid_bit(values: Array) -> tuple[int, int] | None:
+    """Position of the first of some numbers (N, D) that is not 0, 1 or NaN."""
+    if values.dtype == bool:
+        return None
+    if kernels.pays(values.size, predicting=True):  # the same answer
+        from bayesgen.numerics.kernels import codes
+
+        return codes.first_invalid(values)
+    for rows in row_blocks(*values.shape):
+        block = values[rows]
+        unknown = (block != 0) & (block != 1) & (block == block)
+        if unknown.any():
+            i, j = np.argwhere(unknown)[0]
+            return int(rows.start + i), int(j)
+    return None
+
+
+def checked_bits(X: Bits) -> Matrix:
+    """The bits, all 0, 1 or NaN."""
+    if not sparse.issparse(X):
+        bits = X[:] if isinstance(X, Thresholded) else X
+        unknown = first_invalid_bit(bits)
+    else:
+        bits = each_cell_once(X)
+        unknown = first_invalid_bit(bits.data[None])
+        unknown = cell_of(bits, unknown[1]) if unknown else None
+    if unknown:
+        row, j = unknown
+        raise ValueError(f"bits must be 0, 1 or NaN: row {row}, feature {j} is {bits[row, j]:g}")
+    return bits
+
+
+def large_bits(X: Bits, n_classes: int | None = None) -> Thresholded | None:
+    """Dense rows for the compiled pass, where it pays: to count, or to predict some classes."""
+    steps = (n_classes or 1) * X.shape[0] * X.shape[1]
+    if sparse.issparse(X) or not kernels.pays(steps, predicting=n_classes is not None):
+        return None
+    return X if isinstance(X, Thresholded) else Thresholded(checked_bits(X), 0.5)
+
+
+def log_masses(X: Thresholded, log_one: Array, log_zero: Array) -> Array:
+    """(N, C) as `kernels.bits.log_masses`."""
+    from bayesgen.numerics.kernels import codes
+
+    return codes.log_masses(X.values, log_one, log_zero, X.threshold)
+
+
+def pymc_log_likelihood_of_bits(f: Any, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
+    """Sums over the cells that are 1 or missing, and what a row of zeros has."""
+    import pytensor.tensor as pt
+
+    ones, missing = split_missing(X)
+    on, off = pt.log(theta["theta"]).T, pt.log1p(-theta["theta"]).T
+    out = sum_cells(f"{prefix}ones", stored_cells(ones, slice(None)), on - off)
+    if missing is not None:
+        out = out - sum_cells(f"{prefix}missing", stored_cells(missing, slice(None)), off)
+    return out + off.sum(axis=0)
+
+
+# ------------------------------------------------------------------------------------------------
+# Draws for sparse rows: columns with equal pseudo-counts are exchangeable, so few are needed.
+#
+# The parameters of such columns are independent with one distribution. Whatever k of them a row
+# holds, its density is distributed as if it held the first k. All rows may share the draws of
+# these, where only the distribution of each row on its own is asked for.
+#
+# What no row holds enters a row of bits as a sum of log Beta variables, distributed as a sum of
+# few Gamma variables: -log Beta(p, q) is a sum of independent variables :math:`X_i`, i = 0, 1, ..,
+# with cgf :math:`\log\frac{(p+i)(p+q+i-t)}{(p+q+i)(p+i-t)}`. For q = 1 that is an exponential
+# variable of rate p; for q < 1, X_i is exponential of rate p + i with probability q/(p + q + i),
+# and else 0.
+#
+# Source: Johnson, Kotz and Balakrishnan, Continuous Univariate Distributions 2 (1995), chapter 25,
+# for the products of Beta variables; the terms follow from the product formula of the gamma
+# function.
+
+_LARGE = 128.0  # p from which -log Beta(p, q), q < 1, is nearly Gamma(q)/(p + (q - 1)/2)
+
+
+def first_of_equals(X: Any, a: Array, b: Array) -> tuple[Any, Array, Array]:
+    """Move the cells of each row to the first of the columns with equal pseudo-counts.
+
+    Parameters
+    ----------
+    X : (N, D) sparse matrix without stored zeros
+    a, b : (D,) pseudo-counts
+
+    Returns
+    -------
+    cells : (N, S) sparse matrix
+        The same cells.
+    held, rest : (S,) and (D - S,) arrays of int
+        Columns whose pseudo-counts those of `cells` have, and those that no row needs.
+    """
+    X = X.tocsr()
+    _, group = distinct_pairs(a, b)
+    columns = np.argsort(group, kind="stable")
+    first = np.searchsorted(group[columns], np.arange(group.max(initial=-1) + 2))
+    row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    key = row * len(first) + group[X.indices]
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    place = np.arange(len(key)) - np.searchsorted(key, key)  # among the row's of the group
+    column = columns[first[key % len(first)] + place]
+    used = np.zeros(X.shape[1], dtype=bool)
+    used[column] = True
+    at = (np.cumsum(used) - 1)[column]
+    cells = sparse.csr_matrix((X.data[order], at, X.indptr), shape=(X.shape[0], used.sum()))
+    return cells, np.flatnonzero(used), np.flatnonzero(~used)
+
+
+def sum_of_log_betas(rng: Any, p: Array, q: Array, n: int) -> Array:
+    """(n,) draws of the sum of log Beta(p, q) variables, p and q (D,); many of which are equal.
+
+    Exact for whole q; otherwise mean and variance of the part behind _LARGE are right to 6e-6 and
+    2e-5 of themselves.
+    """
+    (p, q), many = distinct_pairs(p, q)
+    many = np.bincount(many)
+    whole = np.floor(q)
+    part = q - whole
+    more = np.where(part > 0, np.maximum(0.0, np.ceil(_LARGE - p - whole)), 0.0)
+    series = whole + more + 1 < many  # fewer draws than one for each variable
+    out = np.zeros(n)
+    one_by_one = np.repeat(p[~series], many[~series]), np.repeat(q[~series], many[~series])
+    for draws in row_blocks(n, 4 * len(one_by_one[0])):
+        size = draws.stop - draws.start
+        out[draws] = draw_log_beta(rng, *one_by_one, size).sum(axis=1)
+    p, q, many, whole, part = (v[series] for v in (p, q, many, whole, part))
+    start = np.repeat(np.cumsum(whole) - whole, whole.astype(np.intp))
+    rate, which = np.unique(
+        np.repeat(p, whole.astype(np.intp)) + np.arange(len(start)) - start, return_inverse=True
+    )
+    times = np.bincount(which, np.repeat(many, whole.astype(np.intp)), len(rate))
+    for draws in row_blocks(n, 4 * len(rate)):
+        size = (draws.stop - draws.start, len(rate))
+        out[draws] -= rng.standard_gamma(times, size=size) @ (1 / rate)
+    left = part > 0
+    (p, q), which = distinct_pairs((p + whole)[left], part[left])
+    for p0, q0, k in zip(p, q, np.bincount(which, many[left]), strict=True):
+        while p0 < _LARGE:
+            jumps = rng.binomial(int(k), q0 / (p0 + q0), size=n)
+            out -= np.where(jumps, rng.standard_gamma(np.maximum(jumps, 1)), 0.0) / p0
+            p0 += 1.0
+        out -= rng.standard_gamma(k * q0, size=n) / (p0 + (q0 - 1) / 2)
+    return out
+
+
+# ------------------------------------------------------------------------------------------------
+# Tables of counts as they would be if the labels told nothing: hypergeometric.
+
+_MOST = 1e9  # NumPy's hypergeometric distribution refuses more
+
+
+def deal(rng: np.random.Generator, counts: Array) -> Array:
+    """Tables (C, D, K) with the margins of `counts` over the classes and over the K values.
+
+    As if values were dealt to the classes; counts that are not whole are rounded.
+    """
+    out = np.zeros(counts.shape)
+    left = np.rint(counts.sum(axis=0))  # (D, K)
+    sizes = np.rint(counts.sum(axis=-1))  # (C, D)
+    for c in range(len(counts) - 1):
+        rest, wanted = left.sum(axis=-1), np.minimum(sizes[c], left.sum(axis=-1))
+        for k in range(left.shape[-1] - 1):
+            rest = rest - left[:, k]
+            out[c, :, k] = _hypergeometric(rng, left[:, k], rest, wanted)
+            wanted = wanted - out[c, :, k]
+        out[c, :, -1] = wanted
+        left = left - out[c]
+    out[-1] = left
+    return out
+
+
+def _hypergeometric(rng: np.random.Generator, good: Array, bad: Array, n: Array) -> Array:
+    """How many of n draws without replacement are good; normal where there are 1e9 and more."""
+    total = good + bad
+    large = total >= _MOST
+    if not large.any():
+        return rng.hypergeometric(good.astype(np.int64), bad.astype(np.int64), n.astype(np.int64))
+    few = [np.where(large, 0.0, v).astype(np.int64) for v in (good, bad, n)]
+    out = rng.hypergeometric(*few).astype(np.float64)
+    share = good[large] / total[large]
+    spread = n[large] * share * (1 - share) * (total[large] - n[large]) / (total[large] - 1)
+    draws = np.rint(n[large] * share + np.sqrt(spread) * rng.standard_normal(share.shape))
+    low, high = np.maximum(0, n[large] - bad[large]), np.minimum(n[large], good[large])
+    out[large] = np.clip(draws, low, high)
+    return out

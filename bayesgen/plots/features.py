@@ -1,0 +1,1132 @@
+"""What pictures know of a column: its kind, its places on an axis, and rows along it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from scipy import sparse
+from scipy.special import entr
+
+from bayesgen.datatree.groups import as_long
+from bayesgen.encoding.column import Column
+from bayesgen.encoding.labels import codes_of
+from bayesgen.encoding.schema import TableSchema
+from bayesgen.encoding.tables import Table
+from bayesgen.encoding.views import BinnedTable
+from bayesgen.families.capabilities import GivenRows
+from bayesgen.families.errors import UndefinedEstimateError
+from bayesgen.families.names import Method
+from bayesgen.inference.trees import draw_prior
+from bayesgen.numerics.special import Array, softmax
+from bayesgen.plots.style import (
+    CLASSES,
+    HAIR,
+    INK,
+    METHOD_NAMES,
+    MUTED,
+    canvas,
+    checked_axes,
+    colour,
+    feature_index,
+    feature_names,
+    label_codes,
+    legend_beside,
+    look,
+    panels,
+    percent,
+    rows_like,
+)
+from bayesgen.posterior.fitted import Fitted, fitted_of
+from bayesgen.predict.probabilities import check_method
+from bayesgen.predict.request import IntervalRequest
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+_POINTS = 161
+_FEW = 12  # whole numbers of a column that a model without a density of x may read as categories
+_MOST_NAMES, _LONGEST_NAME = 24, 24  # of categories along an axis, and letters of each
+_SHOWN = 3  # features that a title names with their values
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A column of X as it is drawn.
+
+    Attributes
+    ----------
+    name : str
+    place : int
+        In X.
+    kind : {"real", "count", "nominal"}
+    values : list
+        Where it is drawn: a grid of numbers, whole numbers, or its categories.
+    at : (N,) float
+        Where each row is: its number, or the position of its category; NaN where missing.
+    """
+
+    name: str
+    place: int
+    kind: Literal["real", "count", "nominal"]
+    values: list[Any]
+    at: Array
+
+    @property
+    def x(self) -> Array:
+        """Where `values` are on the axis."""
+        return np.arange(len(self.values)) if self.kind == "nominal" else np.array(self.values)
+
+    def draw_axis(self, ax: Any) -> None:
+        """Names, or the range, of the horizontal axis."""
+        ax.set_xlabel(self.name)
+        if self.kind == "nominal":
+            draw_names(ax, [str(value) for value in self.values])
+        elif len(self.values) > 1:
+            ax.set_xlim(self.values[0], self.values[-1])
+
+
+class Rows:
+    """A table of rows, column by column, and rows like them of which some cells are chosen.
+
+    Raises
+    ------
+    TypeError
+        If the classifier reads sequences, or X is sparse.
+    """
+
+    def __init__(self, clf: Any, X: Any) -> None:
+        if not hasattr(clf, "n_features_in_"):
+            raise TypeError(
+                f"{type(clf).__name__} reads sequences: there are no columns to draw; "
+                "clf.explain and bg.top_words show what tokens say"
+            )
+        self.clf, self.X, self.table = clf, X, Table(X)
+        if self.table.n_rows == 0:
+            raise ValueError("X has no rows: there is no range to draw")
+        self.schema = _schema(clf)
+        names, own = feature_names(clf), self.table.names
+        if own is not None and hasattr(clf, "feature_names_in_"):
+            if lost := [name for name in names if name not in own]:
+                raise ValueError(f"X lacks the columns {', '.join(map(repr, lost))}")
+            self.places = [own.index(name) for name in names]
+        else:
+            known = None if self.schema is None else self.schema.positions
+            self.places = list(range(len(names)) if known is None else known)
+        self.names = names
+        self._whole = _whole_numbers(clf, len(names))
+        self.kinds = [self._kind(j) for j in range(len(names))]
+
+    def _column(self, j: int) -> Column:
+        return self.table.column(self.places[j])
+
+    def _kind(self, j: int) -> Any:
+        column = self._column(j)
+        if self.schema is not None:
+            kind = self.schema.kinds[j]
+            if kind in ("categorical", "bernoulli"):
+                return "nominal"
+            return "count" if kind in ("poisson", "multinomial") else "real"
+        if column.kind in ("text", "boolean") or column.nominal:
+            return "nominal"
+        if _holds(self.clf) in ("bit", "category"):
+            return "nominal"
+        if self._whole is None:  # nothing is known of how the column is modelled
+            seen = np.unique(column.values[column.present])
+            if np.any(seen % 1):
+                return "real"
+            return "nominal" if len(seen) <= _FEW else "count"
+        return "count" if self._whole[j] else "real"
+
+    def feature(self, feature: Any) -> Feature:
+        """By position among those of the classifier, or by name."""
+        j = feature_index(self.clf, feature)
+        column, kind = self._column(j), self.kinds[j]
+        if kind == "nominal":
+            values = list(self._categories(j) or column.learn())
+            if set(values) <= {0, 1} and self._bits(j):
+                values = [False, True] if column.kind == "boolean" else [0, 1]
+            at = column.encode(tuple(values)).astype(float)
+            at[at < 0] = np.nan
+        else:
+            at = np.asarray(column.values, dtype=np.float64)
+            if not column.present.any():
+                raise ValueError(f"{column.label} holds nothing but missing cells")
+            low, high = float(np.nanmin(at)), float(np.nanmax(at))
+            if kind == "count":
+                step = max(1, int(high - low) // _POINTS + 1)
+                values = np.arange(int(low), int(high) + 1, step).tolist()
+            else:
+                room = 0.1 * (high - low) or 0.5
+                values = np.linspace(low - room, high + room, _POINTS).tolist()
+        return Feature(self.names[j], self.places[j], kind, values, at)
+
+    def _categories(self, j: int) -> tuple[Any, ...]:
+        """Those that the classifier knows; () if it does not say."""
+        if self.schema is not None and self.schema.kinds[j] == "categorical":
+            nominal = self.schema.blocks["categorical"].tolist()
+            known: tuple[Any, ...] = self.schema.categories.values[nominal.index(j)]
+            return known
+        return tuple(getattr(self.clf, "categories_", ((),) * (j + 1))[j])
+
+    def _bits(self, j: int) -> bool:
+        if self.schema is not None:
+            return self.schema.kinds[j] == "bernoulli"
+        return _holds(self.clf) == "bit"
+
+    def codes(self, j: int) -> list[str] | None:
+        """Names of the codes that the family takes of column j; None where it takes numbers."""
+        encoder = getattr(self.clf, "encoder_", None)
+        if not isinstance(encoder, BinnedTable):
+            return [str(v) for v in self.feature(j).values] if self.kinds[j] == "nominal" else None
+        if self.kinds[j] == "nominal":
+            names = [str(value) for value in self.feature(j).values]
+        else:
+            ends = ["−∞", *(f"{end:.4g}" for end in encoder.cuts[j] or ()), "∞"]
+            names = [f"[{a}, {b})" for a, b in pairwise(ends)]
+        return [*names, "missing"] if encoder.missing[j] else names
+
+    def typical(self, at: Any = None) -> list[Any]:
+        """A cell for each column of X: medians, most frequent values, or those of `at`.
+
+        Parameters
+        ----------
+        at : (D,) cells, or {feature: cell} of some, optional
+        """
+        cells: list[Any] = []
+        used = {place: j for j, place in enumerate(self.places)}
+        for place in range(self.table.n_columns):
+            column = self.table.column(place)
+            kind = self.kinds[used[place]] if place in used else "nominal"
+            if not column.present.any():
+                cells.append(None)
+            elif kind == "nominal":
+                known = column.learn()
+                codes = column.encode(known)
+                n = np.bincount(codes[codes >= 0].astype(int), minlength=len(known))
+                cells.append(known[int(n.argmax())])
+            else:
+                middle = np.nanmedian(column.values.astype(np.float64))
+                cells.append(int(middle) if kind == "count" else float(middle))
+        if isinstance(at, Mapping):
+            for name, cell in at.items():
+                cells[self.places[feature_index(self.clf, name)]] = cell
+        elif at is not None:
+            given = list(np.asarray(at, dtype=object))
+            if len(given) != len(self.names):
+                raise ValueError(
+                    f"at has {len(given)} cells, but there are {len(self.names)} features"
+                )
+            for place, cell in zip(self.places, given, strict=True):
+                cells[place] = cell
+        return cells
+
+    def along(self, feature: Feature, held: list[Any]) -> Any:
+        """A row for each value of `feature`, with the cells `held` elsewhere, as X is kept."""
+        n = len(feature.values)
+        columns = [[cell] * n for cell in held]
+        columns[feature.place] = list(feature.values)
+        if hasattr(self.X, "columns"):
+            make = getattr(type(self.X), "from_pydict", type(self.X))  # pyarrow has no constructor
+            return make(dict(zip(self.X.columns, columns, strict=True)))
+        if self.table.numbers is not None:
+            return np.array(columns, dtype=np.float64).T
+        out = np.empty((n, len(columns)), dtype=object)
+        out.T[:] = columns
+        return out
+
+    def held(self, feature: Feature, cells: list[Any], at: Any = None) -> str:
+        """In words, what the other features are held at."""
+        others = [
+            (name, cells[place])
+            for name, place in zip(self.names, self.places, strict=True)
+            if place != feature.place
+        ]
+        if not others:
+            return ""
+        if len(others) <= _SHOWN:
+            return "at " + ", ".join(f"{name} = {_short(cell)}" for name, cell in others)
+        if at is not None:
+            return f"the {len(others)} others at the values given"
+        middle = {"nominal": "most frequent values"}
+        found = {
+            middle.get(kind, "medians")
+            for name, kind in zip(self.names, self.kinds, strict=True)
+            if name != feature.name
+        }
+        return f"the {len(others)} others at their {' and '.join(sorted(found, reverse=True))}"
+
+
+def cells_of(X: Any, j: int) -> Array:
+    """Column j of encoded rows, dense."""
+    column = X[:, [j]].toarray() if sparse.issparse(X) else np.asarray(X)[:, j]
+    return np.asarray(column, dtype=np.float64).ravel()
+
+
+def draw_names(ax: Any, names: list[str]) -> None:
+    """Names of categories at 0, 1, ... of the horizontal axis; of many, each second or third."""
+    step = -(-len(names) // _MOST_NAMES)
+    told = [n if len(n) <= _LONGEST_NAME else f"{n[: _LONGEST_NAME - 1]}…" for n in names[::step]]
+    turn: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
+    if len(told) > _MOST_NAMES // 2:
+        turn |= {"rotation": 90, "va": "center"}
+    ax.set_xticks(np.arange(0, len(names), step), told, **turn if sum(map(len, told)) > 45 else {})
+    ax.tick_params(axis="x", length=0)
+    ax.set_xlim(-0.6, len(names) - 0.4)
+
+
+def _short(cell: Any) -> str:
+    if isinstance(cell, float | np.floating):
+        return f"{cell:.4g}"
+    return "missing" if cell is None else str(cell)
+
+
+def _holds(clf: Any) -> str:
+    """What all columns hold, by the family of a classifier; "" of a pool, which has none."""
+    prior = getattr(clf, "prior_", None)
+    return "" if prior is None else str(prior.family.holds)
+
+
+def _schema(clf: Any) -> TableSchema | None:
+    """Kinds and categories of the columns, if the classifier has learned them."""
+    encoder = getattr(clf, "encoder_", None)
+    found = getattr(encoder, "schema", encoder)
+    return found if isinstance(found, TableSchema) else None
+
+
+def _whole_numbers(clf: Any, n_features: int) -> Array | None:
+    """(D,) which columns are modelled as whole numbers; None without a density of x."""
+    prior = getattr(clf, "prior_", None)
+    if prior is None or prior.family.discriminative:
+        return None
+    rng = np.random.default_rng(0)
+    x = clf.fitted_.posterior.simulate(rng, 50, None, False)[0]
+    if not hasattr(x, "shape") or len(x.shape) != 2 or x.shape[1] != n_features:
+        return np.zeros(n_features, dtype=bool)
+    cells = np.asarray(x.toarray() if hasattr(x, "toarray") else x, dtype=np.float64)
+    whole: Array = ~np.any(cells % 1, axis=0)
+    return whole
+
+
+# ------------------------------------------------------------------------------------------------
+# What each class looks like in one column: its predictive density or probabilities.
+
+_SHARE = "share of the rows"
+_SIMULATED = 10_000  # rows of each class
+_BINS = 50  # of a density that is known by simulated rows alone
+_STRIP = 0.035  # height of a class below the curves, as a share of the axes
+
+
+def plot_densities(
+    clf: Any,
+    X: Any,
+    y: Any = None,
+    feature: Any = 0,
+    *,
+    classes: Sequence[Any] | None = None,
+    mass: tuple[float, float] = (0.5, 0.9),
+    ax: "Axes | None" = None,
+    figsize: tuple[float, float] | None = None,
+) -> "Axes":
+    """One column under each class: p(x_j | y = c, D), the other columns summed out.
+
+    Curves of a real column, with the middle of each class below them; marks at whole numbers of a
+    count; bars of a binary or categorical column, and of the bins of a classifier that has bins.
+
+    Parameters
+    ----------
+    clf : fitted classifier with a density of x
+    X : (N, D)
+        Its range is drawn; of real numbers a tenth wider on either side.
+    y : (N,), optional
+        Labels: the rows are drawn below the curves, or their shares into the bars.
+    feature : int or column name
+    classes : sequence of labels, optional
+        Which to show. Default: all.
+    mass : (float, float)
+        Of the two central intervals of each class, the narrow one drawn thick.
+    ax : matplotlib.axes.Axes, optional
+    figsize : (width, height) in inches, optional
+        Of a figure that is made.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    TypeError
+        Of sequences, pools, and of counts of words, which have a distribution given the length of
+        their row alone.
+    NotImplementedError
+        Of a discriminative classifier.
+
+    Notes
+    -----
+    Exact where a missing cell is left out of a row's density; else the shares of 10,000 rows
+    simulated from each class, which the title says.
+    """
+    checked_axes(ax, figsize)
+    fitted = fitted_of(clf, "plot_densities")
+    own = fitted.posterior
+    fitted.refuse_if_discriminative("plot_densities")
+    if len(mass) != 2 or not 0 < mass[0] < mass[1] < 1:
+        raise ValueError(f"mass must be two rising probabilities, got {mass!r}")
+    rows = Rows(clf, X)
+    at = None if y is None else label_codes(clf, y, rows.table.n_rows)
+    one = rows.feature(feature)
+    j = rows.names.index(one.name)
+    family = own.prior.family
+    for block in family.blocks():
+        here = np.arange(len(rows.names))[block.columns]
+        given = block.family.capability(GivenRows) is not None
+        if j in here and given and block.family.missing != "marginalised":
+            raise TypeError(
+                f"the counts of column {one.name!r} are modelled given the total of their row: "
+                "there is no density of one column; bg.top_words shows what words say"
+            )
+    codes = range(len(clf.classes_)) if classes is None else codes_of(list(classes), clf.classes_)
+    shown = [int(k) for k in codes]
+    names = rows.codes(j)
+    exact = names is None or not isinstance(getattr(clf, "encoder_", None), BinnedTable)
+    exact = exact and all(block.family.missing == "marginalised" for block in family.blocks())
+    p = {k: _log_density(clf, rows, one, k) for k in shown} if exact else {}
+    rng, n = np.random.default_rng(0), _SIMULATED
+    of_draws = [] if p and names is not None else shown
+    drawn = {k: cells_of(own.simulate(rng, n, np.full(n, k), False)[0], j) for k in of_draws}
+    with canvas(ax, figsize, (7.2, max(3.6, 0.22 * (len(shown) + 3)))) as ax:
+        if names is not None:
+            share = {k: _shares(x.astype(int), len(names)) for k, x in drawn.items()}
+            seen = None
+            if at is not None:
+                own_codes = cells_of(fitted.encoded(X), j)
+                known = own_codes >= 0
+                seen = {
+                    k: _shares(own_codes[known & (at == k)].astype(int), len(names)) for k in shown
+                }
+            _bars(ax, clf, names, {k: np.exp(p[k]) for k in p} or share, seen)
+            ax.set_xlabel(one.name)
+        else:
+            _curves(ax, clf, one, p, drawn, at, mass)
+            one.draw_axis(ax)
+        ax.set_ylabel(f"p({one.name} | class, D)")
+        others = "" if len(rows.names) == 1 else "the other features summed out"
+        how = others if exact else f"of {n:,} simulated rows per class"
+        ax.set_title(how, size=9.5, weight="normal", loc="left")
+        handles, texts = ax.get_legend_handles_labels()
+        order = sorted(range(len(texts)), key=lambda i: texts[i] == _SHARE)  # the classes first
+        legend_beside(ax, [handles[i] for i in order])
+    return ax
+
+
+def _log_density(clf: Any, rows: Rows, one: Feature, k: int) -> Array:
+    """(len(one.values),) log p(x_j | y = k, D)."""
+    unknown = [None if kind == "nominal" else np.nan for kind in rows.kinds]
+    cells: list[Any] = [None] * rows.table.n_columns
+    for place, cell in zip(rows.places, unknown, strict=True):
+        cells[place] = cell
+    weights = np.eye(len(clf.classes_))[k]
+    found: Array = clf.score_samples(rows.along(one, cells), class_prior=weights)
+    return found
+
+
+def _shares(codes: Array, n: int) -> Array:
+    count = np.bincount(codes, minlength=n)
+    share: Array = count / np.maximum(1, count.sum())
+    return share
+
+
+def _bars(
+    ax: "Axes", clf: Any, names: list[str], p: dict[int, Array], seen: dict[int, Array] | None
+) -> None:
+    """A group of bars for each category, a bar for each class."""
+    width = 0.82 / len(p)
+    for i, (k, value) in enumerate(p.items()):
+        at = np.arange(len(names)) + (i - (len(p) - 1) / 2) * width
+        own = look(k)
+        ax.bar(
+            at,
+            value,
+            0.92 * width,
+            color=own.color,
+            alpha=0.6,
+            hatch=own.hatch,
+            edgecolor="white",
+            lw=0,
+            label=str(clf.classes_[k]),
+        )
+        if seen is not None:
+            label = _SHARE if i == 0 else None
+            ax.plot(at, seen[k], "_", color=INK, ms=min(16, 90 * width), mew=1.5, label=label)
+    ax.set_ylim(0, None)
+    draw_names(ax, names)
+
+
+def _curves(
+    ax: "Axes",
+    clf: Any,
+    one: Feature,
+    log_p: dict[int, Array],
+    drawn: dict[int, Array],
+    at: Array | None,
+    mass: tuple[float, float],
+) -> None:
+    """Densities, and below them a line per class: its middle, and its rows."""
+    room = _STRIP * (len(drawn) + 1)
+    low, high = one.values[0], one.values[-1]
+    edges = np.linspace(low, high, _BINS + 1)
+    top = 0.0
+    strip = ax.get_xaxis_transform()  # heights as shares of the axes
+    for i, (k, x) in enumerate(drawn.items()):
+        own, name = look(k), str(clf.classes_[k])
+        line = {"color": own.color, "ls": own.dashes, "lw": 1.8, "label": name}
+        if not log_p:
+            share = np.histogram(x, edges)[0] / len(x) / np.diff(edges)
+            ax.stairs(share, edges, baseline=None, **line)
+        else:
+            share = np.exp(log_p[k])
+            mark = {"marker": "o", **own.mark(4)} if one.kind == "count" else {}
+            ax.plot(one.x, share, **line, **(mark if len(one.values) <= 60 else {}))
+        top = max(top, float(np.nanmax(share)))
+        height = room - _STRIP * (i + 0.75)
+        for m, lw in zip(mass, (4.0, 1.6), strict=True):
+            ends = np.quantile(x, [(1 - m) / 2, (1 + m) / 2])
+            ax.hlines(height, *ends, color=own.color, lw=lw, alpha=0.55, transform=strip)
+        if at is not None:
+            rug = one.at[at == k]
+            heights = np.full(len(rug), height)
+            ax.plot(rug, heights, "|", color=own.color, ms=6, mew=0.8, alpha=0.8, transform=strip)
+    for m, lw in zip(mass, (4.0, 1.6), strict=True):
+        ax.plot([], [], color=INK, lw=lw, alpha=0.55, label=f"middle {percent(m)}")
+    if at is not None:
+        ax.plot([], [], "|", color=INK, ms=6, label="rows")
+    ax.set_ylim(-top * 1.05 * room / (1 - room), top * 1.05)
+    ax.set_yticks([tick for tick in ax.get_yticks() if 0 <= tick <= top * 1.05])
+    ax.axhline(0, color=INK, lw=0.6, alpha=0.6)
+
+
+# ------------------------------------------------------------------------------------------------
+# Class probabilities along one feature, and along those that matter most.
+
+
+def plot_section(
+    clf: Any,
+    X: Any,
+    y: Any = None,
+    feature: Any = 0,
+    *,
+    at: Any = None,
+    label: Any = None,
+    plug_in: Method | None = "map",
+    prob: float | None = None,
+    ax: "Axes | None" = None,
+    figsize: tuple[float, float] | None = None,
+) -> "Axes":
+    """The probability of a class while one feature varies and the others stay.
+
+    Parameters
+    ----------
+    clf : fitted classifier or pool
+    X : (N, D)
+        The range of its column is drawn, of real numbers a tenth wider on either side; of a
+        categorical or binary column, a bar for each value.
+    y : (N,), optional
+        Labels: the rows are drawn below (others) and above (the class).
+    feature : int or column name
+    at : (D,) cells, or {feature: cell}, optional
+        Where the section is made; default the median of each column, of categories the most
+        frequent. The title says which.
+    label : label, optional
+        Default: the last of ``clf.classes_``.
+    plug_in : {"map", "mle", "posterior_mean"} or None
+        Drawn dashed beside the predictive; left out if the estimate does not exist, and of a pool.
+    prob : float in (0, 1), optional
+        Of the band, the equal-tailed interval of p(y | x, theta).
+    ax : matplotlib.axes.Axes, optional
+    figsize : (width, height) in inches, optional
+        Of a figure that is made.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    checked_axes(ax, figsize)
+    IntervalRequest.of(prob)
+    rows = Rows(clf, X)
+    codes = None if y is None else label_codes(clf, y, rows.table.n_rows)
+    one = rows.feature(feature)
+    k = len(clf.classes_) - 1 if label is None else int(codes_of(label, clf.classes_))
+    held = rows.typical(at)
+    with canvas(ax, figsize, (7.2, 3.6)) as ax:
+        _draw(ax, clf, rows, one, held, k, codes, plug_in, prob)
+        ax.set_ylabel(f"p({clf.classes_[k]} | x)")
+        ax.set_title(rows.held(one, held, at), size=9.5, weight="normal", loc="left")
+        legend_beside(ax)
+    return ax
+
+
+def _draw(
+    ax: "Axes",
+    clf: Any,
+    rows: Rows,
+    one: Feature,
+    held: list[Any],
+    k: int,
+    codes: Array | None,
+    plug_in: Method | None,
+    prob: float | None,
+) -> None:
+    along = rows.along(one, held)
+    table = clf.predict_interval(along, prob, "eti")
+    estimate = _plug_in(clf, along, plug_in)
+    tint, x = colour(k), one.x
+    for level in (0.0, 0.5, 1.0):
+        ax.axhline(level, color=HAIR, lw=0.8, zorder=0)
+    band = f"{percent(table.attrs['prob'])} of p(y | x, θ)"
+    low, high = table["interval"].values[:, k].T
+    p = table["predictive"].values[:, k]
+    if one.kind == "nominal":
+        ax.bar(x, p, 0.6, color=tint, alpha=0.45, label="p(y | x, D), predictive")
+        ax.vlines(x, low, high, color=INK, lw=1.6, label=band)
+        if estimate is not None and plug_in is not None:
+            name = METHOD_NAMES[plug_in]
+            ax.plot(x, estimate[:, k], "_", color=INK, ms=14, mew=1.4, label=name)
+    else:
+        mark: dict[str, Any] = {}
+        if one.kind == "count" and len(x) <= 40:
+            mark = {"marker": "o", "ms": 3.5}
+        ax.fill_between(x, low, high, color=tint, alpha=0.2, lw=0, label=band)
+        ax.plot(x, p, color=tint, lw=2, label="p(y | x, D), predictive", **mark)
+        if estimate is not None and plug_in is not None:
+            dashes, name = (0, (4, 2.2)), METHOD_NAMES[plug_in]
+            ax.plot(x, estimate[:, k], color=tint, lw=1.4, ls=dashes, label=name)
+    if codes is not None:
+        mine = codes == k
+        shift = np.random.default_rng(0).uniform(-0.25, 0.25, len(mine))
+        place = one.at + (shift if one.kind == "nominal" else 0.0)
+        for own, height in ((~mine, -0.055), (mine, 1.055)):
+            at_height = np.full(int(own.sum()), height)
+            ax.plot(place[own], at_height, "|", color=tint if height > 1 else MUTED, ms=7)
+    ax.set_ylim(-0.1, 1.1)
+    one.draw_axis(ax)
+
+
+def _plug_in(clf: Any, rows: Any, method: Method | None) -> Array | None:
+    if method is None or hasattr(clf, "_members"):
+        return None
+    try:
+        found: Array = clf.predict_proba(rows, method=method)
+    except UndefinedEstimateError:
+        return None
+    return found
+
+
+def plot_effects(
+    clf: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    label: Any = None,
+    most: int = 6,
+    at: Any = None,
+    prob: float | None = None,
+    axes: Any = None,
+    figsize: tuple[float, float] | None = None,
+) -> "list[Axes]":
+    """The probability of a class along each of the features that change it most.
+
+    Parameters
+    ----------
+    clf : fitted classifier or pool
+    X, y, at, label, prob
+        As in `plot_section`; columns may be of any kind.
+    most : int
+        Features shown, that of the widest range of probabilities first.
+    axes : sequence or array of matplotlib.axes.Axes, optional
+        As many as features are shown, or more.
+    figsize : (width, height) in inches, optional
+        Of a figure that is made.
+
+    Returns
+    -------
+    list of matplotlib.axes.Axes
+        One for each feature shown.
+    """
+    checked_axes(axes, figsize)
+    IntervalRequest.of(prob)
+    if not isinstance(most, int | np.integer) or most < 1:
+        raise ValueError(f"most must be an integer >= 1, got {most!r}")
+    rows = Rows(clf, X)
+    codes = None if y is None else label_codes(clf, y, rows.table.n_rows)
+    k = len(clf.classes_) - 1 if label is None else int(codes_of(label, clf.classes_))
+    held = rows.typical(at)
+    features = [rows.feature(j) for j in range(len(rows.names))]
+    p = [clf.predict_proba(rows.along(one, held))[:, k] for one in features]
+    order = np.argsort([-np.ptp(own) for own in p], kind="stable")[:most]
+    n = len(order)
+    wide = 2 if n == 4 else min(n, 3)
+    size = (max(3.1 * wide, 4.6), 0.7 + 2.5 * -(-n // wide))
+    with panels(axes, n, figsize, size) as own:
+        for place, (ax, j) in enumerate(zip(own, order, strict=True)):
+            _draw(ax, clf, rows, features[j], held, k, codes, None, prob)
+            if place % wide == 0:
+                ax.set_ylabel(f"p({clf.classes_[k]} | x)")
+        others = "most frequent values" if {*rows.kinds} == {"nominal"} else "medians"
+        if {*rows.kinds} > {"nominal"}:
+            others = "medians and most frequent values"
+        where = f"others at their {others}" if at is None else "others at the values given"
+        band = percent(IntervalRequest.of(prob).prob)
+        where += f"; {band} of p(y | x, θ) around the predictive"
+        if axes is None:
+            own[0].figure.suptitle(where, size=9.5, x=0.01, ha="left")
+        else:
+            own[0].set_title(where, size=9.5, weight="normal", loc="left")
+        return own
+
+
+# ------------------------------------------------------------------------------------------------
+# Two features: what each class looks like, where it is chosen, and where that is not sure.
+
+_GRID, _COARSE, _DRAWS, _REGION_ROWS = 201, 67, 200, 4000
+_LABELLED = 4  # classes whose lines have their mass written on them
+_DASHES = ("solid", (0, (4, 2.2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
+
+
+def plot_regions(
+    clf: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    overlay: Literal["epistemic", "width"] | None = "epistemic",
+    boundaries: Sequence[Method] = ("posterior_predictive",),
+    mass: Sequence[float] = (0.5, 0.9),
+    prob: float | None = None,
+    ax: "Axes | None" = None,
+    figsize: tuple[float, float] | None = None,
+) -> "Axes":
+    """Predictive densities, decision regions and their uncertainty in the plane of two features.
+
+    Lines are p(x | y = c, D), around the given masses of each class, which they are labelled with
+    (none of a pool, or of a discriminative classifier); tints are the most probable class;
+    boundaries are where it changes. The darker the overlay, the less the training rows
+    settle p(y | x, theta) there.
+
+    Parameters
+    ----------
+    clf : fitted classifier or pool of two real features
+    X : (N, 2)
+        Its range is drawn, a tenth wider on either side.
+    y : (N,), optional
+        Labels of the rows, drawn as points.
+    overlay : {"epistemic", "width"} or None
+        Information about theta in a label at x, in nats; or the width of the interval of the
+        probability of the most probable class. From 200 joint posterior draws.
+    boundaries : methods of `predict_proba`
+        The first in a solid line. One whose estimate does not exist is left out.
+    mass : sequence of floats in (0, 1)
+        Of each class, inside its contours.
+    prob : float in (0, 1), optional
+        Of ``overlay="width"``; default ``az.rcParams["stats.ci_prob"]``.
+    ax : matplotlib.axes.Axes, optional
+    figsize : (width, height) in inches, optional
+        Of a figure that is made.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    checked_axes(ax, figsize)
+    if getattr(clf, "n_features_in_", 0) != 2:
+        raise ValueError("plot_regions draws the plane of two features: fit on two columns")
+    if overlay not in ("epistemic", "width", None):
+        raise ValueError(f"overlay must be 'epistemic', 'width' or None, got {overlay!r}")
+    IntervalRequest.of(prob)
+    for method in boundaries:
+        check_method(method)
+    if not all(0 < m < 1 for m in mass):
+        raise ValueError(f"mass must be probabilities between 0 and 1, got {list(mass)}")
+    rows = Rows(clf, X)
+    if "nominal" in rows.kinds:
+        name = rows.names[rows.kinds.index("nominal")]
+        raise ValueError(
+            f"plot_regions draws real features, and {name!r} has categories: see plot_effects"
+        )
+    codes = None if y is None else label_codes(clf, y, rows.table.n_rows)
+    values = np.column_stack([rows.feature(j).at for j in (0, 1)])
+    low, high = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
+    pad = 0.1 * np.where(high > low, high - low, 1.0)
+    by_draws = getattr(clf, "inference_", "closed form") != "closed form"  # all, at each point
+    n_points = _COARSE if by_draws else _GRID
+    gx, gy = np.meshgrid(*np.linspace(low - pad, high + pad, n_points).T)
+    grid = rows_like(X, np.column_stack([gx.ravel(), gy.ravel()]))
+    with canvas(ax, figsize, (6.6, 5.0)) as ax:
+        _tint(ax, clf, grid, gx, gy)
+        if overlay is not None:
+            cx, cy = np.meshgrid(*np.linspace(low - pad, high + pad, _COARSE).T)
+            coarse = rows_like(X, np.column_stack([cx.ravel(), cy.ravel()]))
+            _overlay(ax, clf, coarse, cx, cy, overlay, prob)
+        if hasattr(clf, "score_samples"):
+            _contours(ax, clf, X, grid, gx, gy, mass)
+        drawn = _boundaries(ax, clf, grid, gx, gy, boundaries)
+        if codes is not None:
+            for k in range(len(clf.classes_)):
+                ax.plot(*values[codes == k].T, "o", **look(k).mark(4))
+        names = feature_names(clf)
+        ax.set(
+            xlim=(gx[0, 0], gx[0, -1]), ylim=(gy[0, 0], gy[-1, 0]), xlabel=names[0], ylabel=names[1]
+        )
+        held = f"lines hold {', '.join(map(percent, mass))}"
+        inside = len(clf.classes_) <= _LABELLED or not hasattr(clf, "score_samples")
+        _legend(ax, clf.classes_, drawn, "" if inside else held)
+    return ax
+
+
+def _tint(ax: "Axes", clf: Any, grid: Any, gx: Array, gy: Array) -> None:
+    from matplotlib.colors import to_rgb
+
+    chosen = clf.predict_log_proba(grid).argmax(axis=1).reshape(gx.shape)
+    colours = np.array([to_rgb(colour(k)) for k in range(len(clf.classes_))])
+    extent = (gx[0, 0], gx[0, -1], gy[0, 0], gy[-1, 0])
+    ax.imshow(
+        1 - 0.16 * (1 - colours[chosen]),
+        extent=extent,
+        origin="lower",
+        aspect="auto",
+        interpolation="nearest",
+        zorder=0,
+    )
+
+
+def _overlay(
+    ax: "Axes", clf: Any, grid: Any, gx: Array, gy: Array, overlay: str, prob: float | None
+) -> None:
+    from matplotlib.colors import LinearSegmentedColormap, to_rgb
+
+    prob = IntervalRequest.of(prob).prob
+    tree = clf.predict_posterior(grid, _DRAWS)
+    rho = tree["predictions"]["class_probability"].values.reshape(-1, gx.size, len(clf.classes_))
+    if overlay == "epistemic":
+        mean = rho.mean(axis=0)
+        value = entr(mean).sum(axis=1) - entr(rho).sum(axis=2).mean(axis=0)
+        text = "epistemic entropy [nats]"
+    else:
+        top = clf.predict_log_proba(grid).argmax(axis=1)
+        best = np.take_along_axis(rho, top[None, :, None], axis=2)[:, :, 0]
+        a, b = np.quantile(best, [(1 - prob) / 2, (1 + prob) / 2], axis=0)
+        value, text = b - a, f"width of the {percent(prob)} interval"
+    ink = to_rgb(INK)
+    shades = LinearSegmentedColormap.from_list("overlay", [(*ink, 0.0), (*ink, 0.45)])
+    image = ax.imshow(
+        value.reshape(gx.shape),
+        extent=(gx[0, 0], gx[0, -1], gy[0, 0], gy[-1, 0]),
+        origin="lower",
+        aspect="auto",
+        cmap=shades,
+        interpolation="bilinear",
+        vmin=0,
+        zorder=0.5,
+    )
+    ax.figure.colorbar(image, ax=ax, label=text, shrink=0.7, pad=0.02).outline.set_visible(False)
+
+
+def _contours(
+    ax: "Axes", clf: Any, X: Any, grid: Any, gx: Array, gy: Array, mass: Sequence[float]
+) -> None:
+    from matplotlib.patheffects import withStroke
+
+    for k, c in enumerate(clf.classes_):
+        only = np.eye(len(clf.classes_))[k]  # all weight on one class: p(x | y = c, D) itself
+        rows, _ = clf.simulate(_REGION_ROWS, y=c, random_state=0)
+        rows = rows_like(X, np.asarray(rows, dtype=np.float64))
+        levels = np.quantile(clf.score_samples(rows, class_prior=only), 1 - np.asarray(mass))
+        density = clf.score_samples(grid, class_prior=only).reshape(gx.shape)
+        own = look(k)
+        drawn = ax.contour(
+            gx,
+            gy,
+            density,
+            levels=np.unique(levels),
+            colors=[own.color],
+            linewidths=1.2,
+            linestyles=[own.dashes],
+        )
+        if len(clf.classes_) <= _LABELLED:
+            texts = {level: percent(m) for level, m in zip(levels, mass, strict=True)}
+            ax.clabel(drawn, fmt=texts, fontsize=8)
+        if len(clf.classes_) > len(CLASSES):  # a colour stands for several classes: by name
+            halo = [withStroke(linewidth=2.5, foreground="white")]
+            x, y = np.median(np.asarray(rows, dtype=np.float64), axis=0)
+            style: dict[str, Any] = {"color": own.color, "weight": "bold", "size": 9}
+            ax.text(x, y, str(c), ha="center", path_effects=halo, clip_on=True, **style)
+
+
+def _boundaries(
+    ax: "Axes", clf: Any, grid: Any, gx: Array, gy: Array, methods: Sequence[Method]
+) -> list[tuple[Method, Any]]:
+    """Draw them; names and line styles of those that there are."""
+    drawn = []
+    for method, dashes in zip(methods, _DASHES, strict=False):
+        try:
+            own = {} if method == "posterior_predictive" else {"method": method}
+            log_p = clf.predict_log_proba(grid, **own)
+        except UndefinedEstimateError:
+            continue
+        for a, b in combinations(range(log_p.shape[1]), 2):
+            gap, best = log_p[:, a] - log_p[:, b], log_p[:, [a, b]].max(axis=1)
+            third = (log_p > best[:, None]).any(axis=1)  # there the two do not matter
+            gap = np.ma.array(gap, mask=third).reshape(gx.shape)
+            if gap.count() and gap.min() < 0 < gap.max():
+                ax.contour(
+                    gx, gy, gap, levels=[0], colors=[INK], linewidths=1.5, linestyles=[dashes]
+                )
+        drawn.append((method, dashes))
+    return drawn
+
+
+def _legend(ax: "Axes", classes: Array, drawn: list[tuple[Method, Any]], held: str) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = []
+    for k, c in enumerate(classes):
+        own = look(k)
+        line = {"color": own.color, "ls": own.dashes, "lw": 1.2}
+        handles.append(Line2D([], [], **line, marker="o", label=str(c), **own.mark(4)))
+    handles += [
+        Line2D([], [], color=INK, lw=1.5, ls=dashes, label=f"{METHOD_NAMES[m]} rule")
+        for m, dashes in drawn
+    ]
+    if held:
+        handles.append(Line2D([], [], color="none", label=held))
+    ax.legend(
+        handles=handles,
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        ncols=3 if len(handles) <= 6 else 4,
+        borderaxespad=0.2,
+        columnspacing=1.2,  # no wider than the axes: the colour bar would move away
+        handlelength=1.6,
+    )
+
+
+# ------------------------------------------------------------------------------------------------
+# Data sets that the prior, or the posterior, makes of a feature, beside what was observed.
+
+_SETS_SHOWN = (0.03, 0.97)  # quantiles of all draws between which the axis runs: tails may be heavy
+_MASS = ((0.5, 4.5), (0.9, 1.6))  # of the data sets, between the ends of a line, and its width
+
+
+def plot_prior_predictive(
+    clf: Any,
+    X: Any,
+    y: Any,
+    feature: Any = 0,
+    label: Any = None,
+    *,
+    draws: int = 60,
+    random_state: Any = 0,
+    ax: "Axes | None" = None,
+    figsize: tuple[float, float] | None = None,
+) -> "Axes":
+    """Data sets that the prior makes, one line each, and the one that was observed.
+
+    Each line is the cumulative distribution of a feature in rows simulated from one draw of the
+    prior, with the labels (lengths, exposures) of the rows given. Of a binary or categorical
+    feature, bars are the observed shares, and lines hold 50 % and 90 % of those of the data sets.
+    A prior that is right for the problem makes data sets among which the observed one does not
+    stand out, and none that are absurd. Of a discriminative classifier, which says nothing of
+    features, the lines are of p(y = label | x, theta) over the rows given.
+
+    Parameters
+    ----------
+    clf : fitted classifier
+        Only its prior is used: ``clf.prior_``, by default scaled to the rows of the fit.
+    X, y : (N, D), (N,)
+        Labelled rows, as a rule those of the fit.
+    feature : int or column name
+    label : label, optional
+        Rows of this class alone. Default: all rows; of a discriminative classifier the last class.
+    draws : int
+        Of the prior: lines.
+    random_state : int or numpy.random.Generator
+    ax : matplotlib.axes.Axes, optional
+    figsize : (width, height) in inches, optional
+        Of a figure that is made.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        x in the unit of the feature, or its categories; y a share of the rows.
+
+    Raises
+    ------
+    ValueError
+        If labels and rows do not go together, `draws` is below 1, or a name is not known.
+    TypeError
+        If the classifier reads sequences, which have no columns.
+
+    References
+    ----------
+    Gabry et al. (2019), Visualization in Bayesian workflow, section 3.
+
+    Examples
+    --------
+    >>> clf = bg.GaussianNB().fit(X, y)  # doctest: +SKIP
+    >>> plot_prior_predictive(clf, X, y, "bill_length_mm", "Gentoo")  # doctest: +SKIP
+    """
+    return _plot(clf, X, y, feature, label, draws, random_state, ax, figsize, source="prior")
+
+
+def plot_predictive_check(
+    clf: Any,
+    X: Any,
+    y: Any,
+    feature: Any = 0,
+    label: Any = None,
+    *,
+    draws: int = 60,
+    random_state: Any = 0,
+    ax: "Axes | None" = None,
+    figsize: tuple[float, float] | None = None,
+) -> "Axes":
+    """Data sets that the fitted model makes, and the one that was observed.
+
+    As `plot_prior_predictive`, from draws of the posterior: where the observed rows stand out, the
+    model cannot produce them.
+
+    Parameters
+    ----------
+    clf : fitted classifier
+    X, y : (N, D), (N,)
+        Labelled rows; held-out rows are the stricter check.
+    feature, label, draws, random_state, ax, figsize
+        As in `plot_prior_predictive`.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    References
+    ----------
+    Gelman et al. (2013), Bayesian Data Analysis, section 6.3.
+    """
+    return _plot(clf, X, y, feature, label, draws, random_state, ax, figsize, source="posterior")
+
+
+def _plot(
+    clf: Any,
+    X: Any,
+    y: Any,
+    feature: Any,
+    label: Any,
+    draws: int,
+    random_state: Any,
+    ax: "Axes | None",
+    figsize: tuple[float, float] | None,
+    source: str,
+) -> "Axes":
+    checked_axes(ax, figsize)
+    if not isinstance(draws, int | np.integer) or draws < 1:
+        raise ValueError(f"draws must be an integer >= 1, got {draws!r}")
+    fitted = fitted_of(clf, f"plot of the {source} predictive")
+    names = feature_names(clf) if hasattr(clf, "n_features_in_") else []
+    j = feature_index(clf, feature) if names else 0
+    encoded = fitted.read(X).encoded
+    if isinstance(encoded, list) or not hasattr(encoded, "shape") or len(encoded.shape) != 2:
+        raise TypeError(f"{type(clf).__name__} reads sequences: there are no columns to draw")
+    codes = label_codes(clf, y, encoded.shape[0])
+    rng = np.random.default_rng(random_state)
+    family = fitted.posterior.prior.family if source == "prior" else fitted.family
+    theta = _theta(fitted, rng, draws, source)
+    k = None if label is None else int(codes_of(label, clf.classes_))
+    mine = np.ones(len(codes), dtype=bool) if k is None else codes == k
+    categories: list[str] | None = None
+    if family.discriminative:
+        k = len(clf.classes_) - 1 if k is None else k
+        lines = softmax(family.log_likelihood(encoded, theta))[..., k]
+        seen, what = None, f"p({clf.classes_[k]} | x, θ)"
+    else:
+        lines = _simulated(rng, family, theta, encoded, codes, j)[:, mine]
+        seen, what = cells_of(encoded, j)[mine], names[j]
+        if sparse.issparse(encoded):  # codes, where it has categories
+            known = getattr(clf, "categories_", None)
+            categories = None if known is None else [str(value) for value in known[j]]
+        else:
+            categories = Rows(clf, X).codes(j)
+    with canvas(ax, figsize, (7.2, 3.6)) as ax:
+        tint = MUTED if k is None else colour(k)
+        if categories is not None and seen is not None:
+            _draw_shares(ax, lines, seen, categories, tint, f"{draws} draws of the {source}")
+        else:
+            of = f"{'under' if source == 'prior' else 'of'} the {source}, {draws} draws"
+            _draw_lines(ax, lines, seen, tint, INK if k is None else tint, of)
+        ax.set_xlabel(what)
+        ax.grid(axis="both" if categories is None else "y", color=HAIR, lw=0.5)
+        ax.set_axisbelow(True)
+        whose = "" if label is None or seen is None else f" of {label}"
+        when = "before the data" if source == "prior" else "and what the model makes"
+        ax.set_title(f"{what}{whose}, {when}")
+        legend_beside(ax)
+    return ax
+
+
+def _theta(fitted: Fitted, rng: np.random.Generator, draws: int, source: str) -> dict[str, Array]:
+    """{name: (draws, *dims)} of the prior or the posterior."""
+    if source == "prior":
+        return draw_prior(fitted, rng, draws)
+    return {name: value[0] for name, value in fitted.posterior.draw(rng, draws, 1).items()}
+
+
+def _draw_lines(
+    ax: "Axes", lines: Array, seen: Array | None, tint: str, strong: str, of: str
+) -> None:
+    """Cumulative distributions of the data sets and of the observed rows."""
+    for values in lines:
+        _step(ax, values, color=tint, lw=0.8, alpha=0.35)
+    ax.plot([], [], color=tint, lw=0.8, label=of)
+    shown = lines
+    if seen is not None:
+        _step(ax, seen, color=strong, lw=2.4, label="observed")
+        shown = seen
+    low, high = np.nanquantile(lines, _SETS_SHOWN)
+    low, high = min(low, np.nanmin(shown)), max(high, np.nanmax(shown))
+    room = 0.03 * (high - low) or 0.5
+    ax.set(xlim=(low - room, high + room), ylim=(-0.02, 1.02))
+    ax.set_ylabel("share of rows below")
+
+
+def _draw_shares(
+    ax: "Axes", lines: Array, seen: Array, names: list[str], tint: str, of: str
+) -> None:
+    """Observed shares of categories as bars, and intervals of those of the data sets."""
+    known = seen >= 0  # neither missing nor never seen in training
+    count = np.bincount(seen[known].astype(int), minlength=len(names))
+    at = np.arange(len(names))
+    ax.bar(at, count / np.maximum(1, count.sum()), 0.62, color=tint, alpha=0.45, label="observed")
+    lines = lines[:, known].astype(int)
+    shares = np.stack([np.bincount(one, minlength=len(names)) for one in lines]) / lines.shape[1]
+    for mass, lw in _MASS:
+        ends = np.quantile(shares, [(1 - mass) / 2, (1 + mass) / 2], axis=0)
+        ax.vlines(at, *ends, color=INK, lw=lw, label=f"{percent(mass)} of {of}")
+    ax.set_ylim(0, None)
+    ax.set_ylabel("share of rows")
+    draw_names(ax, names)
+
+
+def _simulated(
+    rng: np.random.Generator, family: Any, theta: dict[str, Array], X: Any, y: Array, j: int
+) -> Array:
+    """(draws, N) column j of rows like X, a data set for each draw."""
+    family = as_long(family, X)
+    n_draws = len(next(iter(theta.values())))
+    each = ({name: value[s] for name, value in theta.items()} for s in range(n_draws))
+    return np.stack([cells_of(family.simulate(rng, one, y), j) for one in each])
+
+
+def _step(ax: "Axes", values: Array, **options: Any) -> None:
+    """Cumulative distribution of the values that are not missing."""
+    values = np.sort(values[~np.isnan(values)])
+    if len(values):
+        share = np.arange(1, len(values) + 1) / len(values)
+        ax.step(np.r_[values[0], values], np.r_[0.0, share], where="post", **options)

@@ -1,0 +1,442 @@
+"""Models by their leave-one-out scores: how far each is below the best, and how sure that is."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from bayesgen.encoding.labels import coded, codes_of
+from bayesgen.encoding.tables import n_rows
+from bayesgen.families.names import Method
+from bayesgen.numerics.special import Array
+from bayesgen.plots.style import (
+    HAIR,
+    INK,
+    MUTED,
+    Look,
+    canvas,
+    checked_axes,
+    colour,
+    feature_names,
+    legend_beside,
+    look,
+    percent,
+)
+from bayesgen.predict.request import IntervalRequest
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def plot_comparison(
+    comparison: Any,
+    *,
+    ax: "Axes | None" = None,
+    figsize: tuple[float, float] | None = None,
+) -> "Axes":
+    """Difference of each model's leave-one-out label score to the best, with its standard error.
+
+    Parameters
+    ----------
+    comparison : ModelComparison
+        Of `compare_models`.
+    ax : matplotlib.axes.Axes, optional
+    figsize : (width, height) in inches, optional
+        Of a figure that is made.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Bars of one standard error of the paired difference; the best model is at 0. A model whose
+        score is minus infinity has no point, but a word.
+    """
+    checked_axes(ax, figsize)
+    table = getattr(comparison, "table", None)
+    if table is None:
+        raise TypeError(
+            "plot_comparison draws what bg.compare_models(models, X, y) returns, got a "
+            f"{type(comparison).__name__}"
+        )
+    names = [str(name) for name in table["model"].values]
+    gap, se = table["elpd_diff"].values, np.nan_to_num(table["dse"].values)
+    place = np.arange(len(names))
+    with canvas(ax, figsize, (6.0, 1.0 + 0.42 * len(names))) as ax:
+        ax.axvline(0, color=MUTED, lw=1, zorder=0)
+        ax.hlines(place, gap - se, gap + se, color=colour(0), lw=2.2, alpha=0.5)
+        ax.plot(gap, place, "o", color=colour(0), ms=6, mec="white", mew=0.7)
+        for at in np.flatnonzero(np.isneginf(gap)):
+            ax.annotate("−∞ ", (1, at), xycoords=("axes fraction", "data"), ha="right", va="center")
+        ax.set_yticks(place, names)
+        ax.set_ylim(-0.6, len(names) - 0.4)
+        ax.invert_yaxis()
+        ax.grid(axis="x", color=HAIR, lw=0.5)
+        ax.set_axisbelow(True)
+        ax.set_xlabel("leave-one-out log probability of the labels, less that of the best (nats)")
+        ax.set_title(f"{table.attrs['rows']} rows; bars: one standard error")
+    return ax
+
+
+# ------------------------------------------------------------------------------------------------
+# Reliability diagram: whether what is said with 80 % happens in 80 %, and how sure that is.
+
+_REPLICATES, _GRID = 400, 200  # of a consistency band
+
+
+class Bins(NamedTuple):
+    """Rows with about the same predicted probability."""
+
+    predicted: Array  # mean of their probabilities
+    observed: Array  # share in which it happened
+    lower: Array  # of the interval of that share
+    upper: Array
+    size: Array
+
+
+def reliability(p: Array, hit: Array, bins: int, prob: float) -> Bins:
+    """Bins of equally many rows, from p (N,) and whether it happened (N,) bool.
+
+    The interval is Jeffreys': equal tails of Beta(k + 1/2, n - k + 1/2), but 0 where k is 0 and 1
+    where it is n (Brown, Cai and DasGupta, 2001). Equal probabilities share a bin.
+    """
+    order = np.argsort(p, kind="stable")
+    cuts = np.unique(p[order[np.linspace(0, len(p), bins + 1).astype(int)[1:-1]]])
+    place = np.searchsorted(cuts, p, side="right")
+    count = np.bincount(place, minlength=len(cuts) + 1)
+    k = np.bincount(place, weights=hit, minlength=len(count))[count > 0]
+    total = np.bincount(place, weights=p, minlength=len(count))[count > 0]
+    n = count[count > 0]
+    tail = (1 - prob) / 2
+    lower = np.where(k == 0, 0.0, stats.beta.ppf(tail, k + 0.5, n - k + 0.5))
+    upper = np.where(k == n, 1.0, stats.beta.ppf(1 - tail, k + 0.5, n - k + 0.5))
+    return Bins(total / n, k / n, lower, upper, n)
+
+
+class Isotonic(NamedTuple):
+    """Frequencies that rise with the predicted probability, and their band under calibration."""
+
+    predicted: Array  # distinct probabilities, rising
+    observed: Array
+    grid: Array  # where the band is known
+    lower: Array
+    upper: Array
+
+
+def isotonic(p: Array, hit: Array, prob: float, random_state: Any = 0) -> Isotonic:
+    """Pool-adjacent-violators of p (N,) and whether it happened (N,) bool.
+
+    The band holds `prob` of the curves, at each place, of outcomes drawn from p itself: what a
+    calibrated classifier would show (Dimitriadis, Gneiting and Jordan, 2021, PNAS 118).
+    """
+    from sklearn.isotonic import isotonic_regression
+
+    place, at, n = np.unique(p, return_inverse=True, return_counts=True)
+
+    def curve(outcome: Array) -> Array:
+        share = np.bincount(at, weights=outcome, minlength=len(place)) / n
+        found: Array = isotonic_regression(share, sample_weight=n, y_min=0, y_max=1)
+        return found
+
+    rng = np.random.default_rng(random_state)
+    grid = np.unique(np.quantile(place, np.linspace(0, 1, _GRID)))
+    curves = [np.interp(grid, place, curve(rng.random(len(p)) < p)) for _ in range(_REPLICATES)]
+    lower, upper = np.quantile(curves, [(1 - prob) / 2, (1 + prob) / 2], axis=0)
+    return Isotonic(place, curve(np.asarray(hit, dtype=float)), grid, lower, upper)
+
+
+def plot_reliability(
+    clf: Any,
+    X: Any,
+    y: Any,
+    label: Any = None,
+    *,
+    method: Method = "posterior_predictive",
+    bins: int = 10,
+    prob: float | None = None,
+    class_prior: Any = None,
+    kind: Literal["bins", "isotonic"] = "bins",
+    ax: "Axes | None" = None,
+    figsize: tuple[float, float] | None = None,
+) -> "Axes":
+    """Observed frequency against predicted probability on held-out rows.
+
+    Parameters
+    ----------
+    clf : fitted classifier or pool, or {name: classifier, or array (N, class)}
+        Several are drawn in one picture. An array holds class probabilities of the rows, by any
+        method, in the order of the sorted labels; any classifier with ``predict_proba`` will do.
+    X, y : (N, D), (N,)
+        Rows that the classifier was not fitted to, and their labels. X may be None where all
+        probabilities are given.
+    label : label, optional
+        Whose probability. Default: of two classes the second; of more, the most probable class of
+        each row, whichever it is.
+    method, class_prior
+        As in ``clf.predict_proba``.
+    bins : int
+        Of equally many rows.
+    prob : float in (0, 1), optional
+        Of the Jeffreys intervals of the frequencies; default ``az.rcParams["stats.ci_prob"]``. A
+        calibrated classifier's bars miss the diagonal in a share 1 - prob of the bins.
+    kind : {"bins", "isotonic"}
+        ``"isotonic"``: the rising frequencies of pool-adjacent-violators, without bins, and the
+        band in which `prob` of the curves of a calibrated classifier would be, at each place.
+    ax : matplotlib.axes.Axes, optional
+    figsize : (width, height) in inches, optional
+        Of a figure that is made.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    checked_axes(ax, figsize)
+    prob = IntervalRequest.of(prob).prob
+    if kind not in ("bins", "isotonic"):
+        raise ValueError(f"kind must be 'bins' or 'isotonic', got {kind!r}")
+    if not isinstance(bins, int | np.integer) or bins < 1:
+        raise ValueError(f"bins must be an integer >= 1, got {bins!r}")
+    several = clf if isinstance(clf, Mapping) else {"": clf}
+    classes = _common_classes(several, y)
+    codes = codes_of(y, classes)
+    n = len(codes) if X is None else n_rows(X)
+    if codes.shape != (n,):
+        raise ValueError(f"X has {n} rows, but y has shape {np.shape(y)}")
+    top = label is None and len(classes) != 2
+    k = 1 if label is None else int(codes_of(label, classes))
+    k = 0 if top else k
+    found = {}
+    for name, one in several.items():
+        p = _probabilities(one, name, X, method, class_prior, (n, len(classes)))
+        if top:
+            found[name] = p.max(axis=1), codes == p.argmax(axis=1)
+        else:
+            found[name] = p[:, k], codes == k
+    with canvas(ax, figsize, (4.9 if len(several) == 1 else 7.2, 4.7)) as ax:
+        ax.plot([0, 1], [0, 1], color=MUTED, lw=1, zorder=0)
+        ax.text(0.3, 0.285, "calibrated", color=MUTED, rotation=45, ha="center", va="top", size=8)
+        size = ""
+        for i, (name, (said, hit)) in enumerate(found.items()):
+            own = look(i if len(several) > 1 else k)
+            if kind == "bins":
+                size = _draw_bins(ax, reliability(said, hit, bins, prob), own, name)
+            else:
+                _draw_isotonic(ax, isotonic(said, hit, prob), own, name, prob)
+        if len(found) == 1:
+            rug = ax.get_xaxis_transform()  # heights as shares of the axes
+            (said,) = (own[0] for own in found.values())
+            ax.vlines(said, 0, 0.025, color=MUTED, lw=0.5, alpha=0.5, transform=rug)
+        ax.grid(color=HAIR, lw=0.5)
+        ax.set_axisbelow(True)
+        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
+        what = "the most probable class" if top else str(classes[k])
+        ax.set_xlabel(f"predicted probability of {what}")
+        interval = f", {percent(prob)} interval" if kind == "bins" else ", isotonic"
+        ax.set_ylabel(f"observed frequency{interval}")
+        ax.set_title(f"{n} rows{size}")
+        if len(several) > 1:
+            legend_beside(ax)
+        elif kind == "isotonic":
+            ax.legend(loc="upper left")
+    return ax
+
+
+def _common_classes(several: Mapping[Any, Any], y: Any) -> Array:
+    """Those of the classifiers, which must agree; of arrays alone the labels that occur."""
+    if not several:
+        raise ValueError("clf is {}: there is nothing to draw")
+    known = {name: one.classes_ for name, one in several.items() if hasattr(one, "predict_proba")}
+    if not known:
+        return coded(y)[0]
+    first, *others = known
+    for name in others:
+        if not np.array_equal(known[first], known[name]):
+            raise ValueError(
+                f"the classes of {first!r} are {list(known[first])}, "
+                f"those of {name!r} {list(known[name])}"
+            )
+    return np.asarray(known[first])
+
+
+def _probabilities(
+    one: Any, name: Any, X: Any, method: Method, class_prior: Any, shape: tuple[int, int]
+) -> Array:
+    """(N, C) of a classifier or pool, or those given."""
+    if hasattr(one, "predict_proba"):
+        if X is None:
+            raise ValueError("X is None, but a classifier needs rows")
+        options: dict[str, Any] = {} if class_prior is None else {"class_prior": class_prior}
+        if method != "posterior_predictive":
+            options["method"] = method
+        if "method" in options and hasattr(one, "_members"):
+            raise ValueError(f"method={method!r}: a pool has its posterior predictive alone")
+        return np.asarray(one.predict_proba(X, **options))
+    p = np.asarray(one, dtype=np.float64)
+    if p.shape != shape or not np.all((p >= 0) & (p <= 1 + 1e-9)):
+        raise ValueError(
+            f"{name!r} must be a fitted classifier or probabilities of shape {shape}, one column "
+            f"per class; got shape {p.shape}"
+        )
+    return p
+
+
+def _draw_bins(ax: "Axes", found: Bins, own: Look, name: Any) -> str:
+    """Points and intervals; what the title says of their sizes."""
+    at = found.predicted
+    ax.vlines(at, found.lower, found.upper, color=own.color, lw=2.2, alpha=0.5)
+    ax.plot(at, found.observed, "o", color=own.color, label=str(name), **own.mark(5.5))
+    size = f"{found.size.min()}" if np.ptp(found.size) == 0 else _span(found.size)
+    return f", {size} a point"
+
+
+def _draw_isotonic(ax: "Axes", found: Isotonic, own: Look, name: Any, prob: float) -> None:
+    band = f"{percent(prob)} if calibrated"
+    drawn: dict[str, Any] = {"color": own.color, "alpha": 0.15, "lw": 0}
+    label = f"{name}, {band}" if name != "" else band
+    ax.fill_between(found.grid, found.lower, found.upper, **drawn, label=label)
+    ax.plot(
+        found.predicted,
+        found.observed,
+        color=own.color,
+        ls=own.dashes,
+        lw=1.8,
+        label=str(name) if name != "" else "observed",
+    )
+
+
+def _span(count: Array) -> str:
+    return f"{count.min()} to {count.max()}"
+
+
+# ------------------------------------------------------------------------------------------------
+# Which columns depend on each other within a class: a network of likely edges.
+
+_MOST_NAMES = 60
+_LEVEL = 12  # columns whose names stand level
+
+
+def plot_edges(
+    clf: Any,
+    *,
+    class_: Any = None,
+    against: Any = None,
+    least: float = 0.1,
+    ax: "Axes | None" = None,
+    figsize: tuple[float, float] | None = None,
+) -> "Axes":
+    """The columns of a `TreeAugmentedNB` on a circle, and their edges, as dark as they are likely.
+
+    Parameters
+    ----------
+    clf : fitted TreeAugmentedNB
+    class_ : label, optional
+        Of which class; None: the first.
+    against : label, optional
+        Edges are the difference in probability from this class: in the colour of the class in which
+        they are more probable.
+    least : float
+        Edges of a smaller probability, or difference, are left out.
+    ax : matplotlib.axes.Axes, optional
+    figsize : (width, height) in inches, optional
+        Of a figure that is made.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Notes
+    -----
+    Columns that share likely edges stand beside each other. An edge has no direction and is no
+    causal claim (`TreeAugmentedNB.edge_probabilities`).
+    """
+    checked_axes(ax, figsize)
+    if not hasattr(clf, "edge_probabilities"):
+        raise TypeError(
+            f"plot_edges is of a TreeAugmentedNB or TreeAugmentedGaussianNB: a "
+            f"{type(clf).__name__} has no edges"
+        )
+    labels = list(clf.classes_)
+    known = [labels[0] if class_ is None else class_]
+    if against is not None:
+        known.append(against)
+    for label in known:
+        if label not in labels:
+            raise ValueError(f"there is no class {label!r}; known are {labels}")
+    places = [labels.index(label) for label in known]
+    if against is not None and colour(places[0]) == colour(places[1]):
+        places = [0, 1]  # two of many classes share a colour
+    names = feature_names(clf)
+    if len(names) > _MOST_NAMES:
+        raise ValueError(f"{len(names)} columns are more than a circle holds ({_MOST_NAMES})")
+    if not 0 < least < 1:
+        raise ValueError(f"least must be between 0 and 1, got {least!r}")
+    table = clf.edge_probabilities()["probability"]
+    p = [table.values[labels.index(label)] for label in known]
+    shown = p[0] - (p[1] if against is not None else 0.0)
+    order = _round(np.abs(p).max(axis=0))
+    angle = np.empty(len(names))
+    angle[order] = np.pi / 2 - 2 * np.pi * np.arange(len(names)) / len(names)
+    at = np.c_[np.cos(angle), np.sin(angle)]
+    level = len(names) <= _LEVEL
+    with canvas(ax, figsize, (7.4, 5.0 if level else 7.0)) as ax:
+        pairs = list(zip(*np.nonzero(np.tril(np.abs(shown) >= least)), strict=True))
+        for u, v in sorted(pairs, key=lambda pair: abs(shown[pair])):
+            size = abs(shown[u, v])
+            k = places[0 if shown[u, v] > 0 else -1]
+            ax.plot(*at[[u, v]].T, color=colour(k), alpha=size, lw=0.6 + 2.4 * size, zorder=1)
+        if not pairs:
+            ax.text(0, 0, f"none of at least {least:g}", color=MUTED, ha="center", va="center")
+        touched = (np.abs(shown) >= least).any(axis=1)
+        edge = [INK if t else HAIR for t in touched]
+        ax.scatter(
+            at[:, 0], at[:, 1], s=26, color="white", edgecolors=edge, linewidths=1.1, zorder=2
+        )
+        for (x, y), name, t in zip(at, names, touched, strict=True):
+            turn = np.degrees(np.arctan2(y, x))
+            flip = x < -1e-9
+            ax.text(
+                1.07 * x,
+                1.07 * y,
+                name,
+                rotation=0 if level else turn - 180 * np.sign(turn) * flip,
+                rotation_mode="anchor",
+                ha="right" if flip else "center" if level and abs(x) < 1e-9 else "left",
+                va="center" if not level or abs(x) > 1e-9 else "bottom" if y > 0 else "top",
+                color=INK if t else MUTED,
+            )
+        ax.set_aspect("equal")
+        ax.set_axis_off()
+        reach = 1.1 + 0.045 * max(
+            map(len, names)
+        )  # names stand along the radius where they are many
+        ax.set(xlim=(-reach, reach), ylim=(-reach, reach) if not level else (-1.2, 1.2))
+        other = "" if against is None else f" less those within {against}"
+        ax.set_title(f"edges within {known[0]}{other}")
+        _legend(ax, places, known, least)
+    return ax
+
+
+def _round(p: np.ndarray) -> np.ndarray:
+    """Columns in an order that keeps likely neighbours together: along the likeliest chain."""
+    left = set(range(len(p)))
+    order = [int(p.sum(axis=1).argmin())]
+    left.remove(order[0])
+    while left:
+        rest = sorted(left)
+        order.append(rest[int(p[order[-1], rest].argmax())])
+        left.remove(order[-1])
+    return np.array(order)
+
+
+def _legend(ax: "Axes", places: list[int], labels: list[Any], least: float) -> None:
+    from matplotlib.lines import Line2D
+
+    if len(labels) > 1:
+        pairs = zip(places, labels, strict=True)
+        lines = [(colour(k), 1.0, f"more probable within {label}") for k, label in pairs]
+    else:
+        lines = [(colour(places[0]), size, f"probability {size:.2g}") for size in (1.0, 0.5, least)]
+    handles = [
+        Line2D([], [], color=tint, alpha=size, lw=0.6 + 2.4 * size, label=text)
+        for tint, size, text in lines
+    ]
+    ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=3)
