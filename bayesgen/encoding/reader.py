@@ -144,7 +144,7 @@ class Reader:
     def checked(self, X: Any, first: bool, ensure_all_finite: Any) -> tuple[Self, Any]:
         """Numbers in an array or CSR matrix, of the columns of the fit."""
         reader = self.refuse_other_names(X, first)
-        if reader._takes_as_it_is(X, first, ensure_all_finite):
+        if reader.takes_as_it_is(X, first, ensure_all_finite):
             return replace(reader, n_features=X.shape[1]) if first else reader, X
         options = {"ensure_all_finite": ensure_all_finite}
         if np.ma.is_masked(X) and X.dtype.kind in "biufO":  # whose hidden cells would be data
@@ -204,7 +204,7 @@ class Reader:
             )
         return self
 
-    def _takes_as_it_is(self, X: Any, first: bool, ensure_all_finite: Any) -> bool:
+    def takes_as_it_is(self, X: Any, first: bool, ensure_all_finite: Any) -> bool:
         """Whether X is an array or CSR matrix that `validate_data` would return unchanged.
 
         That asks many libraries whether X is theirs: more than 150 rows take otherwise.

@@ -182,8 +182,8 @@ class TreeAugmentedNB(BinnedClassifier):
                 raise ValueError(
                     f"the mixture over all rooted forests of {n_columns} columns has "
                     f"{(n_columns + 1) ** (n_columns - 1)} terms, and is a model for at most "
-                    f"{dirichlet_forest.MOST} columns of an average: give structure=, the position of "
-                    "the column that each column depends on, -1 for none"
+                    f"{dirichlet_forest.MOST} columns of an average: give structure=, the position "
+                    "of the column that each column depends on, -1 for none"
                 )
             return [dirichlet_forest.rooted_forests(n_columns)] * n_classes
         parents = np.broadcast_to(np.asarray(structure, dtype=np.int64), (n_classes, n_columns))

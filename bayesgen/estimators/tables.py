@@ -54,7 +54,7 @@ class TableReader(Reader):
         reader = self.refuse_other_names(X, first) if self.by_position else self
         if sparse.issparse(X):
             X = table  # of which rows can be taken
-        if reader._takes_as_it_is(X, first, False):
+        if reader.takes_as_it_is(X, first, False):
             reader = replace(reader, n_features=X.shape[1]) if first else reader
         else:
             reader, _ = reader.validated(X, first, skip_check_array=True)

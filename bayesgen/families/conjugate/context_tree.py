@@ -434,7 +434,7 @@ class ContextTree(SuffixFamily, ConjugateFamily):
         return cgf_by_rows(cell, len(X), n_entries, t)
 
     def draw_log_density(self, rng: np.random.Generator, X: Array, n: int) -> Array:
-        """(n, N, C): leaves among the contexts that documents visit, and of their tables what they use.
+        """(n, N, C): leaves among contexts that documents visit, and of their tables what they use.
 
         The probabilities of some tokens and of all others together are a Dirichlet variable too.
         """

@@ -1033,7 +1033,7 @@ class NormalInverseWishart(ConjugateFamily):
         return out, left
 
     def cgf(self, X: Matrix, t: Array) -> Array:
-        """As `ConjugateFamily.cgf`, of the observed cells; one pattern of missing cells at a time."""
+        """As `ConjugateFamily.cgf`, of observed cells; one pattern of missing cells at a time."""
         t = np.atleast_2d(t)
         out = np.empty((*t.shape[:-2], X.shape[0]), dtype=np.result_type(t, np.float64))
         with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
