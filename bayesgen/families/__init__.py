@@ -1,4 +1,4 @@
-"""Prior-likelihood pairs: one file or folder each, in `conjugate`, `sampled`, `approximate`.
+"""Prior-likelihood pairs: one file each, in `conjugate`, `sampled`, `approximate`.
 
 The folders are the registry. Each family is also a name of this package, and so is all that a
 family is written with, loaded on first use::
