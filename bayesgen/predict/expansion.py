@@ -39,6 +39,7 @@ from bayesgen.predict.inversion import (
     LEAST,
     MANY,
     OWN,
+    Contrast,
     Cumulants,
     Densities,
     Table,
@@ -46,6 +47,8 @@ from bayesgen.predict.inversion import (
     cumulants,
     densities,
     expansion,
+    fixed_cgf,
+    gamma_cgf,
     invert,
     of_difference,
     responsibilities,
@@ -159,42 +162,91 @@ class Joints:
 
     # -- by expansions -----------------------------------------------------------------------
 
-    def expanded(self, n_points: int, rows: slice | Array, label: int | None = None) -> Law | None:
+    def expanded(
+        self,
+        n_points: int,
+        rows: slice | Array,
+        label: int | None = None,
+        distances: Any = None,
+    ) -> Law | None:
         """Some rows by Cornish and Fisher's expansions; None if their classes share more.
 
         Given the row too where `label` is a position in `classes`, or `OWN`: each class as if the
-        row were one of it.
+        row were one of it. `distances` (`SharedVariances`) where the variances were drawn before.
         """
-        if self.shared is not None:
-            # the points of the variances come after those of the classes
-            points = self.points(n_points)
-            points.standard_normal((n_points, len(self.classes)))
-            k, loc, scale = self._given_variances(points, n_points, rows, label)
-        elif self.independent.all():
-            k = Cumulants(*(f[rows] for f in self._cumulants(label)))
-            loc, scale = k.mean[..., None], k.sd[..., None]
-        else:
+        if self.shared is None and not self.independent.all():
             return None
-        law = self._of_expansions(n_points, k, loc, scale)
+        _, *located = self._located(n_points, rows, label, distances)
+        law = self._of_expansions(n_points, *located)
         varies = law.varies.all(axis=1)
         return law._replace(varies=varies, good=law.good.all(axis=1) & varies)
 
     def mixed(
-        self, n_points: int, rows: slice | Array, heavy: Array, label: int | None = None
+        self,
+        heavy: Array,
+        n_points: int,
+        rows: slice | Array,
+        label: int | None = None,
+        distances: Any = None,
     ) -> Law:
-        """Some rows of very many classes, which are independent: each by what it needs.
+        """As `expanded`, of very many classes, each by what it needs.
 
         Expansions where they are good; of the others inversion, if a class is `heavy` (C,), and a
         Gamma variable with its first three cumulants if it is not.
         """
-        k = Cumulants(*(f[rows] for f in self._cumulants(label)))
-        law = self._of_expansions(n_points, k, k.mean[..., None], k.sd[..., None], skewed)
+        distances, k, loc, scale = self._located(n_points, rows, label, distances)
+        law = self._of_expansions(n_points, k, loc, scale, skewed)
         unknown = ~(k.error < np.inf)
         which = np.flatnonzero((~law.good & (heavy | unknown)).any(axis=0))
         law.good[:] = law.varies
         if len(which):
-            law = _with_classes(law, self._inverted(n_points, rows, which, label), which)
+            if distances is None:
+                own = self._inverted(n_points, rows, which, label)
+            else:
+                given = self._densities_given(*distances, which, label)
+                own = self._of_inversions(n_points, k, given, which)
+                own = _relocated(own, *(f[:, which] for f in (k.mean, k.sd, loc, scale)))
+            law = _with_classes(law, own, which)
         return law._replace(varies=law.varies.all(axis=1), good=law.good.all(axis=1))
+
+    def of_labels(
+        self, law_of: Callable[..., Any], n_points: int, rows: Array, weight: Array
+    ) -> tuple[list[Any], Array | None]:
+        r"""What `Mixture.of_labels` asks for: the plain law and that given each class as the label.
+
+        Of classes that share variances V the points are of one posterior for all labels, that of
+        the likeliest label a of one row, and weighted (n, C, S): with u as in `SharedVariances`,
+
+        .. math:: p(V \mid x, c) \propto p(V \mid x, a)\, e^{(s_a u_a - s_c u_c)/2}, \qquad
+                  s_c = \kappa_c/(\kappa_c + 1)
+
+        `law_of` is `expanded`, `inverted` or `mixed`. A law is not good if the weights leave less
+        than an eighth of the points.
+        """
+        if self.shared is None:
+            return [law_of(n_points, rows, k) for k in (None, OWN)], None
+        top = int(weight[0].argmax())
+        u, kappa, d = self._distances(n_points, rows, top)
+        kappa = kappa - np.eye(len(kappa))[top]
+        share = (kappa / (kappa + 1))[:, None]
+        u[:, top] /= share[top] ** 2
+        ratio = share[top] * u[:, [top]] - share * u
+        ratio = np.exp((ratio - ratio.max(axis=2, keepdims=True)) / 2)
+        ratio /= ratio.mean(axis=2, keepdims=True)
+        enough = np.einsum("nc,ncs->n", weight, ratio**2) < n_points * 8
+        plain = law_of(n_points, rows, None, (u, kappa, d))
+        own = law_of(n_points, rows, OWN, (u * share**2, kappa + 1, d))
+        return [plain, own._replace(good=own.good & enough)], ratio
+
+    def _located(
+        self, n_points: int, rows: slice | Array, label: int | None, distances: Any
+    ) -> tuple[Any, Cumulants, Array, Array]:
+        """`distances`, if variances are shared, and cumulants, location and scale of densities."""
+        if self.shared is None:
+            k = Cumulants(*(f[rows] for f in self._cumulants(label)))
+            return None, k, k.mean[..., None], k.sd[..., None]
+        distances = distances or self._distances(n_points, rows, label)
+        return distances, *self._given_variances(*distances, label)
 
     def _of_expansions(
         self, n_points: int, k: Cumulants, loc: Array, scale: Array, other: Any = None
@@ -262,22 +314,30 @@ class Joints:
             seen[label] = 1.0
         return log_gamma_derivatives(self.model.alpha[self.classes] + seen)
 
-    def _given_variances(
-        self, points: Any, n_points: int, rows: slice | Array, label: int | None
-    ) -> tuple[Cumulants, Array, Array]:
-        """Cumulants at the mean draw of the variances; location and scale at each draw."""
+    def _distances(
+        self, n_points: int, rows: slice | Array, label: int | None
+    ) -> tuple[Array, Array, Array]:
+        """As in `SharedVariances`, of `classes`."""
         own: Any = self.shared
+        points = self.points(n_points)
+        points.standard_normal((n_points, len(self.classes)))  # those of the classes come first
         at = None if label is None else int(self.classes[label])
         u, kappa, d = own.distance_draws(points, self.X[rows], n_points, at)
-        if len(self.classes) < u.shape[1]:
+        if not np.array_equal(self.classes, np.arange(u.shape[1])):
             u, kappa = u[:, self.classes], kappa[self.classes]
+        return u, kappa, d
+
+    def _given_variances(
+        self, u: Array, kappa: Array, d: Array, label: int | None
+    ) -> tuple[Cumulants, Array, Array]:
+        """Cumulants at the mean draw of the variances; location and scale at each draw."""
         weights, mean = self._weight_cumulants(label), u.mean(axis=2)
         r = np.arange(1, 6)[:, None, None]
         sign = np.array([-0.5, 0.5, -1.0, 3.0, -12.0])[:, None, None]  # (-1)^r (r - 1)!/2
         k = weights[:, None] + sign * (d[:, None] + r * kappa * mean) / kappa**r
         scale = u / kappa[:, None]
         scale += (weights[1] + d[:, None] / (2 * kappa**2))[..., None]
-        loc = np.multiply(u, -0.5, out=u)
+        loc = -0.5 * u
         loc += (weights[0] - d[:, None] / (2 * kappa))[..., None]
         return standardised(k), loc, np.sqrt(scale, out=scale)
 
@@ -303,12 +363,16 @@ class Joints:
 
     def _inverted(self, n_points: int, rows: slice | Array, which: Array, label: int | None) -> Law:
         """The law of `which` (C',) of the classes; whether they vary and are good (n, C')."""
-        of_all = self._cumulants(label)
-        k = Cumulants(*(f[rows][:, which].T.ravel() for f in of_all))  # class by class
+        k = Cumulants(*(f[rows] for f in self._cumulants(label)))
+        found = self._densities(self.X[rows], which, label)
+        return self._of_inversions(n_points, k, found, which)
+
+    def _of_inversions(self, n_points: int, k: Cumulants, found: Densities, which: Array) -> Law:
+        """By inversion of `found`, of `which` of the classes of k (n, C)."""
+        k = Cumulants(*(f[:, which].T.ravel() for f in k))  # class by class
         u = self.points(n_points).random((n_points, len(self.classes)))
         u = np.ascontiguousarray(u.T[which])
         order = np.argsort(u, axis=1)  # look-ups in order stay in the cache
-        found = self._densities(self.X[rows], which, label)
         varies = (k.sd > 0) | (k.error == np.inf)
         n_classes, n = len(which), len(varies) // len(which)
         draws = np.repeat(k.mean[:, None], n_points, axis=1)
@@ -345,6 +409,40 @@ class Joints:
         if label is not None and label != OWN:
             here = which.tolist().index(label) if label in which else None
         return densities(self.model, X, self.classes[which], self.class_prior, here)
+
+    def _densities_given(
+        self, u: Array, kappa: Array, d: Array, which: Array, label: int | None
+    ) -> Densities:
+        """The same given the mean draw of the variances."""
+        contrasts = []
+        for c, code in zip(which, self.classes[which], strict=True):
+            x = np.stack([u[:, c].mean(axis=1), d], axis=1)
+            weights = gamma_cgf(self.model.alpha[[code]] + float(label in (c, OWN)), 0)
+            if self.class_prior is not None:
+                weights = fixed_cgf(np.asarray(self.class_prior)[[code]])
+            contrasts.append(Contrast(_Distance(float(kappa[c])), x, weights, np.ones(1)))
+        return Densities(contrasts)
+
+
+@dataclass(frozen=True)
+class _Distance:
+    """-1/2 of a noncentral chi-squared variable over kappa, of rows (u, d): `SharedVariances`."""
+
+    kappa: float
+
+    def cgf(self, X: Matrix, t: Array) -> Array:
+        """(..., n)."""
+        s, (u, d) = t[..., 0], X.T
+        q = 1 + s / self.kappa
+        return np.asarray(-(d * np.log(q) + s * u / q) / 2)
+
+
+def _relocated(law: Law, mean: Array, sd: Array, loc: Array, scale: Array) -> Law:
+    """The shape of variables of these means and sd (n, C) at each location and scale (n, C, S)."""
+    sd = np.where(sd > 0, sd, 1.0)
+    draws = loc + scale * ((law.draws - mean[..., None]) / sd[..., None])
+    start, spacing = (law.start - mean) / sd, law.spacing / sd
+    return law._replace(draws=draws, loc=loc, scale=scale, start=start, spacing=spacing)
 
 
 def _with_classes(law: Law, own: Law, which: Array) -> Law:
@@ -436,16 +534,17 @@ class Mixture:
     compiled: bool = False
 
     @classmethod
-    def of_labels(cls, weight: Array, laws: Sequence[Law], compiled: bool) -> Self:
+    def of_labels(
+        cls, weight: Array, laws: Sequence[Law], ratio: Array | None, compiled: bool
+    ) -> Self:
         """The mixture over many labels of weights (n, C), in two components.
 
         `laws` are the plain one, and that of each class given that it is the label; a label changes
         the law of its class alone. Of a class c: it is the label itself, or another is, which is
-        drawn for each point anew.
+        drawn for each point anew. `ratio` (n, C, S) weights the points under each label.
         """
         plain, own = laws
         n, _, n_points = plain.draws.shape
-        out = cls(np.stack([weight, 1 - weight], axis=1), [own, plain], compiled)
         upto = np.cumsum(weight, axis=1)
         upto /= upto[:, -1:]
         last = weight.shape[1] - 1 - (weight[:, ::-1] > 0).argmax(axis=1)[:, None]
@@ -470,7 +569,13 @@ class Mixture:
                 continue
             moved[row, label, point] = -np.inf
             rest[0][row, label, point] = log_sum_exp(moved, axis=1)
-        vars(out)["rest"] = [_log_sum_of_others(plain.draws, compiled), *rest]
+        both = [(own, _log_sum_of_others(plain.draws, compiled)), (plain, rest[0])]
+        if ratio is not None:
+            given = np.repeat(ratio[row, label, point][:, None], weight.shape[1], axis=1)
+            given[row, label, point] = ratio[row, other, point]
+            both = [_resampled(*one, w) for one, w in zip(both, (ratio, given), strict=True)]
+        out = cls(np.stack([weight, 1 - weight], axis=1), [law for law, _ in both], compiled)
+        vars(out)["rest"] = [others for _, others in both]
         return out
 
     def intervals(self, request: IntervalRequest, least_error: float) -> tuple[Array, Array, Array]:
@@ -589,6 +694,22 @@ class Mixture:
 
         for _ in over_blocks(block, len(p), 4 * fields[5][0].size):
             pass
+
+
+def _resampled(law: Law, rest: Array, weight: Array) -> tuple[Law, Array]:
+    """Points of each class in proportion to weights (n, C, S): equal ones change nothing."""
+    n_points = weight.shape[2]
+    upto = np.cumsum(weight, axis=2)
+    upto *= n_points / upto[..., -1:]
+    count = np.diff(np.floor(upto + 0.5).astype(np.intp), axis=2, prepend=0).ravel()
+    point = np.arange(n_points)
+    at = np.repeat(np.broadcast_to(point, weight.shape).ravel(), count).reshape(weight.shape)
+
+    def take(a: Array) -> Array:
+        return np.take_along_axis(a, at, axis=2)
+
+    moved = law._replace(draws=take(law.draws), loc=take(law.loc), scale=take(law.scale))
+    return moved, take(rest)
 
 
 def _solve(

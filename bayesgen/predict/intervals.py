@@ -15,7 +15,7 @@ Of other contrasts (`contrast_interval`): the same routes, on the contrast's own
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -40,7 +40,6 @@ from bayesgen.predict.inversion import (
     ERROR,
     LEAST,
     MANY,
-    OWN,
     Contrast,
     Cumulants,
     cornish_fisher,
@@ -313,38 +312,39 @@ class _Source:
         with_row, method = self.request.given == "training and row", self.request.method
         weights = self.label_weights(joints) if with_row else np.ones((len(left), 1))
         routes = (_OF_AVERAGES if is_average(self.model.family) else _ROUTES)[method]
-        mixed = method == "auto" and joints.shared is None and len(classes) > MANY
+        very_many, ratio = len(classes) > MANY, None
+        mixed = method == "auto" and very_many
         heavy = self.label_weights(joints, _LIGHT) > 0 if mixed else weights
         for route in routes[1:] if mixed else routes:
             expanded, rows, left = route == "cornish-fisher", left, left[:0]
-            if not expanded and not joints.independent[rows].all():
+            apart = expanded or mixed and joints.shared is not None
+            if not apart and not joints.independent[rows].all():
                 left = rows
                 continue
-            law_of = joints.expanded if expanded else joints.inverted
+            law_of: Any = joints.expanded if expanded else joints.inverted
             kind = ("expanded" if alone else "shared") if expanded else "auto"
             size = POINTS["exact" if method == "exact" else kind]
             labels = np.flatnonzero(weights[rows].any(axis=0))
-            many = joints.shared is None and len(labels) > _FEW_LABELS
+            many = (joints.shared is None or very_many) and len(labels) > _FEW_LABELS
             size = max(size, POINTS["auto"]) if many else size
             cells = size * len(classes) * (2 if many else max(1, len(labels)))
             block = _CELLS >> (3 if alone else 1)
-            if len(classes) > MANY:
+            if very_many:
                 block = _CELLS << 2  # rows share the calls of each class
             if expanded and alone and not joints.compiled:
                 block //= 2  # temporaries of NumPy fit the cache
             step = max(1, block // cells)
+            if many and joints.shared is not None:
+                step = 1  # of one likeliest label
             for part in np.split(rows, np.arange(step, len(rows), step)):
-                given: Any = [None, OWN] if many else [None]
-                if with_row and not many:
-                    given = labels.tolist()
                 weight = weights[np.ix_(part, labels)]
+                if mixed:
+                    law_of = partial(joints.mixed, heavy[part].any(axis=0))
                 if many:
                     weight = np.ones((len(part), 2))
-                some_heavy = heavy[part].any(axis=0)
-                found = (
-                    joints.mixed(size, part, some_heavy, k) if mixed else law_of(size, part, k)
-                    for k in given
-                )
+                    found, ratio = joints.of_labels(law_of, size, part, weights[part])
+                else:
+                    found = [law_of(size, part, k) for k in (labels.tolist() if with_row else [None])]
                 laws = [law for law in found if law is not None]
                 if not laws:  # the route is not for this family
                     left = np.append(left, part)
@@ -356,7 +356,8 @@ class _Source:
                 if use.any():
                     some = laws if use.all() else [law.part(use) for law in laws]
                     if many:
-                        mixture = Mixture.of_labels(weights[part[use]], some, joints.compiled)
+                        own = weights[part[use]], some, None if ratio is None else ratio[use]
+                        mixture = Mixture.of_labels(*own, joints.compiled)
                     else:
                         mixture = Mixture(weight[use][..., None], some, joints.compiled)
                     least = EXPANDED_ERROR if expanded or mixed else 0.0

@@ -320,7 +320,7 @@ def test_cumulants_given_variances_are_those_of_a_noncentral_chi_square():
 
     model = SimpleNamespace(family=Given(), alpha=np.ones(2))
     joints = Joints(model, np.zeros((2, 1)), np.arange(2), np.array([0.5, 0.5]), None)
-    found, loc, scale = joints._given_variances(None, 1, slice(None), None)
+    found, loc, scale = joints._given_variances(u, kappa, d, None)
     for i, c in np.ndindex(2, 2):
 
         def log_mgf(s, i=i, c=c):
