@@ -168,46 +168,33 @@ class Joints:
         rows: slice | Array,
         label: int | None = None,
         distances: Any = None,
+        heavy: Array | None = None,
     ) -> Law | None:
         """Some rows by Cornish and Fisher's expansions; None if their classes share more.
 
         Given the row too where `label` is a position in `classes`, or `OWN`: each class as if the
         row were one of it. `distances` (`SharedVariances`) where the variances were drawn before.
+
+        Of very many classes each by what it needs: where its expansion is not good by inversion if
+        it is `heavy` (C,), and as a Gamma variable with its first three cumulants if it is not.
         """
         if self.shared is None and not self.independent.all():
             return None
-        _, *located = self._located(n_points, rows, label, distances)
-        law = self._of_expansions(n_points, *located)
-        varies = law.varies.all(axis=1)
-        return law._replace(varies=varies, good=law.good.all(axis=1) & varies)
-
-    def mixed(
-        self,
-        heavy: Array,
-        n_points: int,
-        rows: slice | Array,
-        label: int | None = None,
-        distances: Any = None,
-    ) -> Law:
-        """As `expanded`, of very many classes, each by what it needs.
-
-        Expansions where they are good; of the others inversion, if a class is `heavy` (C,), and a
-        Gamma variable with its first three cumulants if it is not.
-        """
-        distances, k, loc, scale = self._located(n_points, rows, label, distances)
-        law = self._of_expansions(n_points, k, loc, scale, skewed)
-        unknown = ~(k.error < np.inf)
-        which = np.flatnonzero((~law.good & (heavy | unknown)).any(axis=0))
-        law.good[:] = law.varies
-        if len(which):
-            if distances is None:
-                own = self._inverted(n_points, rows, which, label)
-            else:
+        distances, *located = self._located(n_points, rows, label, distances)
+        law = self._of_expansions(n_points, *located, None if heavy is None else skewed)
+        if heavy is not None:
+            k = located[0]
+            which = np.flatnonzero((~law.good & (heavy | ~(k.error < np.inf))).any(axis=0))
+            law.good[:] = law.varies
+            if len(which) and distances is None:
+                law = _with_classes(law, self._inverted(n_points, rows, which, label), which)
+            elif len(which):
                 given = self._densities_given(*distances, which, label)
                 own = self._of_inversions(n_points, k, given, which)
-                own = _relocated(own, *(f[:, which] for f in (k.mean, k.sd, loc, scale)))
-            law = _with_classes(law, own, which)
-        return law._replace(varies=law.varies.all(axis=1), good=law.good.all(axis=1))
+                own = _relocated(own, *(f[:, which] for f in (*k[:2], *located[1:])))
+                law = _with_classes(law, own, which)
+        varies = law.varies.all(axis=1)
+        return law._replace(varies=varies, good=law.good.all(axis=1) & varies)
 
     def of_labels(
         self, law_of: Callable[..., Any], n_points: int, rows: Array, weight: Array
@@ -220,8 +207,8 @@ class Joints:
         .. math:: p(V \mid x, c) \propto p(V \mid x, a)\, e^{(s_a u_a - s_c u_c)/2}, \qquad
                   s_c = \kappa_c/(\kappa_c + 1)
 
-        `law_of` is `expanded`, `inverted` or `mixed`. A law is not good if the weights leave less
-        than an eighth of the points.
+        `law_of` is `expanded` or `inverted`. A law is not good if the weights leave less than an
+        eighth of the points.
         """
         if self.shared is None:
             return [law_of(n_points, rows, k) for k in (None, OWN)], None

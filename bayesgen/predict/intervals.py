@@ -339,12 +339,13 @@ class _Source:
             for part in np.split(rows, np.arange(step, len(rows), step)):
                 weight = weights[np.ix_(part, labels)]
                 if mixed:
-                    law_of = partial(joints.mixed, heavy[part].any(axis=0))
+                    law_of = partial(joints.expanded, heavy=heavy[part].any(axis=0))
                 if many:
                     weight = np.ones((len(part), 2))
                     found, ratio = joints.of_labels(law_of, size, part, weights[part])
                 else:
-                    found = [law_of(size, part, k) for k in (labels.tolist() if with_row else [None])]
+                    given = labels.tolist() if with_row else [None]
+                    found = [law_of(size, part, k) for k in given]
                 laws = [law for law in found if law is not None]
                 if not laws:  # the route is not for this family
                     left = np.append(left, part)
