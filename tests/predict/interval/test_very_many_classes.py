@@ -5,13 +5,16 @@ import pytest
 from scipy import special, stats
 
 from bayesgen.predict import inversion
+from bayesgen.predict.expansion import Joints, Points
 from bayesgen.predict.intervals import class_probability_intervals
-from bayesgen.predict.inversion import OWN, densities, skewed
+from bayesgen.predict.inversion import OWN, densities, responsibilities, skewed
 from bayesgen.predict.request import IntervalRequest
 from tests.predict.interval.cases import case, log_joint, weights_alone
 
 
-@pytest.mark.parametrize("name", ["gaussian", "categorical", "multinomial", "poisson"])
+@pytest.mark.parametrize(
+    "name", ["gaussian", "categorical", "multinomial", "poisson", "lda", "gaussian_tied"]
+)
 @pytest.mark.parametrize("given", ["training", "training and row"])
 def test_ends_against_draws_of_theta(name, given):
     """80 classes, of few rows each; given the row, draws weighted by p(x | theta)."""
@@ -32,6 +35,57 @@ def test_ends_against_draws_of_theta(name, given):
         z = miss / (mcse + found.error[:, None])
         assert np.abs(z).max() < stats.norm.isf(1e-4 / z.size), (np.abs(z).max(), miss.mean())
         assert abs(miss.mean()) < 0.01
+
+
+@pytest.mark.parametrize("name", ["lda", "gaussian_tied"])
+def test_shared_variances_given_any_label_from_those_given_the_likeliest(name):
+    """Weighted points of one label, and points of the label itself; classes in another order."""
+    model, X = case(name, 2, 2, n_classes=6, new=1)
+    joints = Joints(model, X, np.arange(6)[::-1], None, Points(np.random.default_rng(0)))
+    p = responsibilities(model, X, joints.classes)
+    n = 1 << 12
+    (plain, own), ratio = joints.of_labels(joints.expanded, n, slice(None), p)
+    for label in range(6):
+        given = joints.expanded(n, slice(None), label)
+        weight = ratio[0, label] / n
+        for c in range(6):
+            one = (own if c == label else plain).loc[0, c]
+            for power in (1, 2):
+                a, b = one**power, given.loc[0, c] ** power
+                se = np.sqrt(weight**2 @ (a - weight @ a) ** 2 + b.var() / n)
+                assert abs(weight @ a - b.mean()) < 5 * se
+
+
+@pytest.mark.parametrize("label", [None, 1, OWN])
+def test_a_density_given_variances_by_inversion(label):
+    """Quantiles of the sum of a log Gamma variable and a noncentral chi-squared one."""
+    model, X = case("lda", 3, 2, n_classes=4, new=2)
+    joints = Joints(model, X, np.arange(4), None, Points(np.random.default_rng(0)))
+    u, kappa, d = np.full((2, 4, 1), 1.7), np.array([1.1, 2.1, 2.1, 3.0]), np.array([3, 3])
+    k = joints._given_variances(u, kappa, d, label)[0]
+    found = joints._densities_given(u, kappa, d, np.array([1, 3]), label)
+    law = joints._of_inversions(1 << 12, k, found, np.array([1, 3]))
+    rng = np.random.default_rng(1)
+    for at, c in enumerate((1, 3)):
+        alpha = model.alpha[c] + (label in (c, OWN))
+        a = np.log(rng.gamma(alpha, size=20_000))
+        a -= rng.noncentral_chisquare(3, kappa[c] * 1.7, size=20_000) / (2 * kappa[c])
+        assert stats.ks_2samp(a, law.draws[0, at]).pvalue > 1e-4
+
+
+def test_given_the_row_shared_variances_are_drawn_once(monkeypatch):
+    from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
+
+    calls, right = [], NormalInverseWishart.distance_draws
+    monkeypatch.setattr(
+        NormalInverseWishart,
+        "distance_draws",
+        lambda f, *a: (calls.append(1), right(f, *a))[1],
+    )
+    model, X = case("lda", 2, 3, n_classes=70, new=2)
+    asked = IntervalRequest(0.8, "eti", "auto", "training and row")
+    assert set(class_probability_intervals(model, X, asked).method) == {"margins"}
+    assert len(calls) == len(X)
 
 
 @pytest.mark.parametrize("given", ["training", "training and row"])
