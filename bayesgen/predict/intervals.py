@@ -317,7 +317,7 @@ class _Source:
         heavy = self.label_weights(joints, _LIGHT) > 0 if mixed else weights
         for route in routes[1:] if mixed else routes:
             expanded, rows, left = route == "cornish-fisher", left, left[:0]
-            apart = expanded or mixed and joints.shared is not None
+            apart = expanded or (mixed and joints.shared is not None)
             if not apart and not joints.independent[rows].all():
                 left = rows
                 continue
