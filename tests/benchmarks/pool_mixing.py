@@ -22,7 +22,7 @@ def main():
     parser.add_argument("--only", nargs="*", default=())
     only = parser.parse_args().only
     worst = []
-    print(f"{'set':24} {'size':13} {"rows":>5} {'C':>3} {'K':>3} {'R-hat':>7} {'ESS':>6} {'s':>7}")
+    print(f"{'set':24} {'size':13} {'rows':>5} {'C':>3} {'K':>3} {'R-hat':>7} {'ESS':>6} {'s':>7}")
     for name, s in load().items():
         if only and name not in only:
             continue
@@ -38,7 +38,8 @@ def main():
                 min(float(np.nanmin(e[v])) for e in ess for v in e.data_vars),
             )
             worst.append(found)
-            print(f"{name:24} {size:13} {len(rows):5} {len(pool.classes_):3} {len(pool.members_):3} "
+            sizes = len(rows), len(pool.classes_), len(pool.members_)
+            print(f"{name:24} {size:13} {sizes[0]:5} {sizes[1]:3} {sizes[2]:3} "
                   f"{found[0]:7.4f} {found[1]:6.0f} {seconds:7.2f}", flush=True)  # fmt: skip
     print(f"{len(worst)} splits: R-hat at most {max(w[0] for w in worst):.4f}, "
           f"ESS at least {min(w[1] for w in worst):.0f}")  # fmt: skip
