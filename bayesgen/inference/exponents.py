@@ -515,9 +515,7 @@ def _hamiltonian(target: _Target, rng: np.random.Generator, n_cells: int = _CELL
         r_hat = _r_hat(draws)
         if r_hat <= _GOOD_R_HAT:
             break
-        if not whole and (
-            thin == _ENOUGH or r_hat > _MISLED
-        ):  # few rows tell, and these are not among those that lead
+        if not whole and (thin == _ENOUGH or r_hat > _MISLED):  # too few rows that tell lead
             return _hamiltonian(target, rng, _MORE * n_cells)
     if r_hat > LARGEST_R_HAT:
         warnings.warn(
