@@ -330,12 +330,7 @@ class Joints:
 
     # -- by inversion ------------------------------------------------------------------------
 
-    def inverted(
-        self,
-        n_points: int,
-        rows: slice | Array,
-        label: int | None = None,
-    ) -> Law:
+    def inverted(self, n_points: int, rows: slice | Array, label: int | None = None) -> Law:
         """Some rows by inversion of the characteristic functions; `label` as in `expanded`."""
         key = ("inverted", n_points, rows.tobytes() if isinstance(rows, np.ndarray) else repr(rows))
         if key not in self.known:
