@@ -180,18 +180,17 @@ class Joints:
         """
         if self.shared is None and not self.independent.all():
             return None
-        distances, *located = self._located(n_points, rows, label, distances)
-        law = self._of_expansions(n_points, *located, None if heavy is None else skewed)
+        given, k, loc, scale = self._located(n_points, rows, label, distances)
+        law = self._of_expansions(n_points, k, loc, scale, None if heavy is None else skewed)
         if heavy is not None:
-            k = located[0]
             which = np.flatnonzero((~law.good & (heavy | ~(k.error < np.inf))).any(axis=0))
             law.good[:] = law.varies
-            if len(which) and distances is None:
+            if len(which) and given is None:
                 law = _with_classes(law, self._inverted(n_points, rows, which, label), which)
             elif len(which):
-                given = self._densities_given(*distances, which, label)
-                own = self._of_inversions(n_points, k, given, which)
-                own = _relocated(own, *(f[:, which] for f in (*k[:2], *located[1:])))
+                found = self._densities_given(*given, which, label)
+                own = self._of_inversions(n_points, k, found, which)
+                own = _relocated(own, *(f[:, which] for f in (k.mean, k.sd, loc, scale)))
                 law = _with_classes(law, own, which)
         varies = law.varies.all(axis=1)
         return law._replace(varies=varies, good=law.good.all(axis=1) & varies)
@@ -232,8 +231,8 @@ class Joints:
         if self.shared is None:
             k = Cumulants(*(f[rows] for f in self._cumulants(label)))
             return None, k, k.mean[..., None], k.sd[..., None]
-        distances = distances or self._distances(n_points, rows, label)
-        return distances, *self._given_variances(*distances, label)
+        u, kappa, d = distances or self._distances(n_points, rows, label)
+        return (u, kappa, d), *self._given_variances(u, kappa, d, label)
 
     def _of_expansions(
         self, n_points: int, k: Cumulants, loc: Array, scale: Array, other: Any = None
@@ -683,7 +682,7 @@ def _resampled(law: Law, rest: Array, weight: Array) -> tuple[Law, Array]:
     n_points = weight.shape[2]
     upto = np.cumsum(weight, axis=2)
     upto *= n_points / upto[..., -1:]
-    count = np.diff(np.floor(upto + 0.5).astype(np.intp), axis=2, prepend=0).ravel()
+    count: Any = np.diff(np.floor(upto + 0.5).astype(np.intp), axis=2, prepend=0).ravel()
     point = np.arange(n_points)
     at = np.repeat(np.broadcast_to(point, weight.shape).ravel(), count).reshape(weight.shape)
 
