@@ -787,8 +787,9 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         5 columns, 10 rows per class, a row of its own: 1000 classes .2 s, given the row .5 s;
         10 000 classes 3 and 7 s and 1.4 GB; with a covariance that the classes share 1000 classes
         about 1 and 2 s, 10 000 classes 15 s). Of up to 64 classes that share variances each label
-        that the row may have takes as long as one row, and of more than 64 all labels share one set of points, weighted,
-        unless the weights leave less than an eighth of them (``route`` "draws"). Of more than
+        that the row may have takes as long as one row. Of more than 64 all labels share one set of
+        points, weighted, unless the weights leave less than an eighth of them (``route`` "draws",
+        one posterior per label: minutes where many are possible). Of more than
         64 classes, those that hold less than .001 of the probability in all and have no good
         expansion are taken for Gamma variables with their mean, variance and skewness: percentiles
         of their own ends are right to about .01, and ``error`` is of the others.
