@@ -188,7 +188,8 @@ class Joints:
             if len(which) and given is None:
                 law = _with_classes(law, self._inverted(n_points, rows, which, label), which)
             elif len(which):
-                found = self._densities_given(*given, which, label)
+                u, kappa, d = given
+                found = self._densities_given(u, kappa, d, which, label)
                 own = self._of_inversions(n_points, k, found, which)
                 own = _relocated(own, *(f[:, which] for f in (k.mean, k.sd, loc, scale)))
                 law = _with_classes(law, own, which)
