@@ -1,7 +1,6 @@
 """Features with categories of their own: NumPy pads, trees and PyMC list the cells that exist."""
 
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ import xarray as xr
 import bayesgen as bg
 from bayesgen.datatree import tree
 from bayesgen.families.shared.pymc_parts import Cells, by_cell, category_coords, cells_dim, padded
-from bayesgen.posterior.drawn import MonteCarloWarning
 
 RNG = np.random.default_rng(11)
 N = 30
@@ -27,13 +25,12 @@ TABLE = pd.DataFrame(
 CELLS = ["size, L", "size, M", "size, S", "hue, blue", "hue, red", "wing, no", "wing, yes"]
 
 
-@pytest.fixture(autouse=True)
-def _third_parties() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", category=DeprecationWarning)
-        warnings.filterwarnings("ignore", category=FutureWarning)
-        warnings.filterwarnings("ignore", category=MonteCarloWarning)  # draws are few on purpose
-        yield
+# of others, for them to mend; and draws are few on purpose
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning",
+    "ignore::FutureWarning",
+    "ignore::bayesgen.posterior.drawn.MonteCarloWarning",
+)
 
 
 @pytest.fixture(scope="module")
