@@ -503,7 +503,7 @@ class PoolLeaveOneOut:
         scores, at, rows = self._training_scores(X, y, sample_weight)
         log_p, k = self._without_each_row(scores, rows.codes, rows.weight)
         own_class = np.arange(len(rows.codes)), rows.codes
-        from bayesgen.checks.compare_models import elpd
+        from bayesgen.checks.loo import elpd
 
         in_sample = self._log_proba(rows.X)[own_class]
         found = elpd(log_p[own_class], in_sample, at, target, k, self._exponents.n_draws)

@@ -41,7 +41,9 @@ _WARM_UP = 120
 _PATH = 2.5  # length of the longest trajectory, in standard deviations
 _LONGEST = 32  # steps of a trajectory
 _ACCEPTED = 0.8  # share of trajectories that the step size aims at
-_CELLS = 1 << 11  # rows x classes whose forces lead a trajectory
+_CELLS = 1 << 11  # rows x classes whose forces lead a trajectory ...
+_MORE = 8  # ... and so many times as many where those mislead
+_MISLED, _ENOUGH = 1.05, 2  # R-hat, or else runs, after which they do
 _NEWTON_STEPS = 200
 _GRAIN = 2.0**-13  # nats: far below what draws tell of an exponent
 _CONVERGED = 1e-10  # of the objective, relative
@@ -209,7 +211,7 @@ def sample(
     rng = np.random.default_rng(0 if seed is None else seed)
     # compiled scores differ in the last digits, which chains would carry into the first
     scores = np.round(scores / _GRAIN) * _GRAIN
-    target = _Target(scores, codes, weight, prior, offset, rng)
+    target = _Target(scores, codes, weight, prior, offset)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # too long a step: rejected
         draws = _hamiltonian(target, rng)
     eta, b = target.exponents(draws)
@@ -351,9 +353,8 @@ class _Target:
         weight: Array,
         prior: ExponentPrior,
         offset: Array | None,
-        rng: np.random.Generator,
     ) -> None:
-        n_members, n, n_classes = scores.shape
+        n_members, _, n_classes = scores.shape
         self.m, self.prior = n_members, prior
         self.rate = prior.shape / prior.mean
         self.power = max(2.0, 1 / prior.shape)
@@ -369,17 +370,26 @@ class _Target:
         self.shift = np.zeros(n_members + n_classes - 1)
         if offset is not None:
             self.shift[n_members:] = offset[1:] - offset[0]
+        self.given = scores, codes, weight
         self.rows = self.leading = _Rows(scores, codes, weight)
+        self.correction: tuple[Array, Array] | None = None
         self.mode = self._mode()
         self.bend = self._curvature(self.mode, self.rows)
-        self.correction: tuple[Array, Array] | None = None
-        if n * n_classes > _CELLS:
-            some = rng.choice(n, -(-_CELLS // n_classes), replace=False)
-            share = weight[some] * (weight.sum() / weight[some].sum())
-            self.leading = _Rows(scores[:, some], codes[some], share)
-            at = self.mode[None]
-            constant = self._slopes(at, self.rows) - self._slopes(at, self.leading)
-            self.correction = constant, self._curvature(self.mode, self.leading) - self.bend
+
+    def lead(self, n_cells: int, rng: np.random.Generator) -> bool:
+        """Let so many cells lead trajectories, corrected at the mode; whether they are all."""
+        scores, codes, weight = self.given
+        _, n, n_classes = scores.shape
+        if n * n_classes <= n_cells:
+            self.leading, self.correction = self.rows, None
+            return True
+        some = rng.choice(n, -(-n_cells // n_classes), replace=False)
+        share = weight[some] * (weight.sum() / weight[some].sum())
+        self.leading = _Rows(scores[:, some], codes[some], share)
+        at = self.mode[None]
+        constant = self._slopes(at, self.rows) - self._slopes(at, self.leading)
+        self.correction = constant, self._curvature(self.mode, self.leading) - self.bend
+        return False
 
     def exponents(self, x: Array) -> tuple[Array, Array]:
         """Exponents (..., M) and intercepts (..., C)."""
@@ -487,8 +497,9 @@ class _Target:
 # -------------------------------------------------------------------------------------- sampling
 
 
-def _hamiltonian(target: _Target, rng: np.random.Generator) -> Array:
+def _hamiltonian(target: _Target, rng: np.random.Generator, n_cells: int = _CELLS) -> Array:
     """(chain, draw, size) draws of x, all chains at a time."""
+    whole = target.lead(n_cells, rng)
     x, covariance = target.start()
     walk = _Walk(target, rng, x, covariance)
     first = np.array([walk.step(adapt=True) for _ in range(_WARM_UP // 2)])
@@ -504,6 +515,8 @@ def _hamiltonian(target: _Target, rng: np.random.Generator) -> Array:
         r_hat = _r_hat(draws)
         if r_hat <= _GOOD_R_HAT:
             break
+        if not whole and (thin == _ENOUGH or r_hat > _MISLED):  # too few rows that tell lead
+            return _hamiltonian(target, rng, _MORE * n_cells)
     if r_hat > LARGEST_R_HAT:
         warnings.warn(
             f"exponents of the pool: R-hat is {r_hat:.3f} (> {LARGEST_R_HAT}): chains disagree; "

@@ -64,7 +64,7 @@ def test_wide_tables():
     """Many columns: what is done for each of them must not look at all the others."""
     names = [f"c{j}" for j in range(30_000)]
     X = np.zeros((2, len(names)))
-    with pytest.raises(ValueError, match=r"no column 'c', .*known are c0, c1, .*, c99 and 29900"):
+    with pytest.raises(ValueError, match=r"no column 'c'; did you mean 'c9'"):
         Table(pd.DataFrame(X, columns=names)) and find_column("c", places_of(tuple(names)), 0, "x")
     with pytest.raises(ValueError, match="more than one column 'c9'"):
         feature_names(pa.table([[1]] * 30_001, names=[*names, "c9"]))

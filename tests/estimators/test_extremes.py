@@ -290,7 +290,10 @@ def lines():
             marks=pytest.mark.filterwarnings("ignore:exponents of the pool. R-hat"),
         ),
         (bg.LogLinearPool(intercept_scale=9e15), X[:5], None, None),
-        (bg.LogLinearPool([bg.AnDE()]), C[:5], [1.0, 1e15, 1.0, 1.0, 1.0], None),
+        pytest.param(
+            *(bg.LogLinearPool([bg.AnDE()]), C[:5], [1.0, 1e15, 1.0, 1.0, 1.0], None),
+            marks=pytest.mark.filterwarnings("ignore:exponents of the pool. R-hat"),
+        ),
         (bg.BernoulliNB(alpha=9e15), B[:5], None, "map"),
     ],
 )
