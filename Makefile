@@ -36,7 +36,7 @@ fuzz: env ## inputs, files and kills at random (ARGS="--cases 1000 --kind forged
 	$(ONE_THREAD) NUMBA_NUM_THREADS=1 $(BIN)/python -W ignore -m tests.fuzz.run $(ARGS)
 
 # The tests of what a wheel or an sdist may lack: files beside modules, stored models, the command line.
-PACKAGED := tests/test_import.py tests/test_packaging.py tests/io/test_saved_by_0_1.py tests/datasets tests/cli
+PACKAGED := tests/test_import.py tests/test_packaging.py tests/io/test_storage.py tests/datasets tests/cli
 
 package: env ## wheel and sdist, built, in a clean environment: the demo, and tests from the sdist
 	@rm -rf build dist && mkdir build

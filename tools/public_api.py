@@ -1,8 +1,7 @@
 """The public API as text: one line for each name, with its parameters and their defaults.
 
-    .venv/bin/python tools/public_api.py                     # of the package that is imported
-    .venv/bin/python tools/public_api.py --new               # lines that the tables do not hold
-    .venv/bin/python tools/public_api.py --new >> tests/public_api/added.txt
+    .venv/bin/python tools/public_api.py                 # what differs from the list
+    .venv/bin/python tools/public_api.py --update        # the list anew; read its diff
 
 What is listed: the names of ``bayesgen.__all__``, of `bayesgen.datasets` and of `bayesgen.plots`;
 the families by their constructors; the commands of the command line. Of a class: the constructor,
@@ -14,6 +13,7 @@ are held by tests/test_typing.py.
 
 import argparse
 import dataclasses
+import difflib
 import importlib
 import inspect
 import re
@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-TABLES = Path(__file__).parents[1] / "tests" / "public_api"
+LIST = Path(__file__).parents[1] / "tests" / "public_api.txt"
 
 
 def ours(value: Any) -> bool:
@@ -125,21 +125,14 @@ def public_api() -> list[str]:
     return [*module_lines(importlib.import_module("bayesgen")), *family_lines(), *command_lines()]
 
 
-def table(name: str) -> list[str]:
-    """The lines of one file of `TABLES`."""
-    lines = (TABLES / name).read_text().splitlines()
-    return [line for line in lines if line and not line.startswith("#")]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--new", action="store_true", help="only what the tables do not hold")
-    known = set()
-    if parser.parse_args().new:
-        known = {line for file in TABLES.glob("*.txt") for line in table(file.name)}
-    for line in public_api():
-        if line not in known:
-            print(line)
+    parser.add_argument("--update", action="store_true", help="write the list")
+    if parser.parse_args().update:
+        LIST.write_text("\n".join(public_api()) + "\n", encoding="utf-8")
+    else:
+        known = LIST.read_text(encoding="utf-8").splitlines()
+        print("\n".join(line for line in difflib.ndiff(known, public_api()) if line[0] in "+-"))
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ class Figure(NamedTuple):
 
 
 FIGURES = {
-    "lines of code": Figure(37_400, 32_000, 34_000, 38_274),
+    "lines of code": Figure(37_400, 32_000, 34_000, 38_241),
     "modules": Figure(339, 200, 215, 197),
     "import levels": Figure(27, None, None, 19),
     "circles, annotations included": Figure(17, 0, 0, 0),
@@ -66,7 +66,7 @@ FIGURES = {
     "interval, C 3: file changes": Figure(64, 35, 35, 70),
     "explain: file changes": Figure(536, 60, 60, 511),
     "report: file changes": Figure(8_336, 1_000, 1_000, 8743),
-    "lines of tests": Figure(40_700, 35_000, 38_000, 40_370),
+    "lines of tests": Figure(40_700, 35_000, 38_000, 40_150),
 }
 APART = ("benchmarks", "fuzz")
 TABLES = ("Table", "Rows")  # classes that hold a table as it was given, by name

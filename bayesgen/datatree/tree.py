@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from bayesgen.families.names import CATEGORY, CHAIN, DRAW, FEATURE, FEATURE_CATEGORY, OBS
+from bayesgen.families.names import CATEGORY, CHAIN, DRAW, FEATURE, OBS
 from bayesgen.families.shared.pymc_parts import Cells, by_cell, cells_dim, cells_of, padded
 from bayesgen.numerics.special import Array
 
@@ -104,10 +104,8 @@ def read_draws(
     out = {}
     for name, padded_dims in params.items():
         dims, cells = padded_dims, cells_of(padded_dims, coords)
-        if cells is not None and name in dataset and cells_dim(dims) in dataset[name].dims:
+        if cells is not None:
             dims = (*dims[:-2], str(cells_dim(dims)))
-        else:  # two dims, as files of version 0.1 have them
-            cells = None
         wanted = (CHAIN, DRAW, *dims)
         if name not in dataset.data_vars:
             raise ValueError(
@@ -202,33 +200,15 @@ def group(variables: Mapping[str, tuple[tuple[str, ...], Array]], coords: Coords
 def labelled(dataset: "xr.Dataset", coords: Coords) -> "xr.Dataset":
     """A group with labels on its dims.
 
-    Padded arrays, as files of version 0.1 have them, are listed cell by cell. Each cell's
-    ``feature`` and ``category`` are attributes of the coordinate ``feature_category``.
+    Each cell's ``feature`` and ``category`` are attributes of the coordinate ``feature_category``.
     """
-    import xarray as xr
-
     for dim, cells in coords.items():
-        prefix = str(dim).removesuffix(FEATURE_CATEGORY)
-        pair = f"{prefix}{FEATURE}", f"{prefix}{CATEGORY}"
-        if not isinstance(cells, Cells):
-            continue
-        two = [name for name, v in dataset.data_vars.items() if set(pair) <= set(v.dims)]
-        place = (xr.DataArray(at, dims=dim) for at in (cells.row, cells.column))
-        at = dict(zip(pair, place, strict=True))
-        found = {name: dataset[name].isel(at).variable for name in two}
-        dataset = dataset.drop_vars(two)
-        unused = [d for d in pair if d in dataset.dims and not _uses(dataset, d)]
-        dataset = dataset.drop_dims(unused).assign(found)
-        if dim in dataset.dims:
+        if isinstance(cells, Cells) and dim in dataset.dims:
             # attributes: ArviZ stacks variables, which must have all their coordinates in common
             apart = {FEATURE: cells.feature.tolist(), CATEGORY: cells.category.tolist()}
             dataset = dataset.assign_coords({dim: (dim, list(cells), apart)})
     known = {k: v for k, v in coords.items() if dataset.sizes.get(k) == len(v)}
     return dataset.assign_coords({k: v for k, v in known.items() if not isinstance(v, Cells)})
-
-
-def _uses(dataset: "xr.Dataset", dim: str) -> bool:
-    return any(dim in variable.dims for variable in dataset.data_vars.values())
 
 
 _LONG_NAMES = {  # {group: {variable: what it is}}

@@ -101,7 +101,7 @@ def load(path: str | os.PathLike[str], **arguments: Any) -> GenerativeClassifier
     fit, state, draws = storage.read(path)
     singles: dict[str, Any] = {e.__name__: e for e in ESTIMATORS}
     estimators = {**singles, LogLinearPool.__name__: LogLinearPool}
-    name, unsaved = state.get("estimator"), state.get("unsaved", [])
+    name, unsaved = state.get("estimator"), state.get("unsaved")
     if not isinstance(name, str) or name not in estimators:
         raise ValueError(
             f"{path} holds a {shown(name)}, which this version of bayesgen does not know; it knows "

@@ -527,7 +527,7 @@ class PoolLeaveOneOut:
         coverage, by_class
             As there.
         training : (X, y) or (X, y, sample_weight), optional
-            Needed of a pool whose model file was written by an earlier version alone.
+            A pool keeps the scores of its training rows, and needs none.
         """
         check_is_fitted(self, "exponents_")
         coverage = check_coverage(coverage)
@@ -541,13 +541,9 @@ class PoolLeaveOneOut:
         if training is not None:
             scores, _, rows = self._training_scores(*training, *[None] * (3 - len(training)))
             codes, weight = rows.codes, rows.weight
-        elif self._data is not None:
-            scores, codes, weight = self._data
         else:
-            raise ValueError(
-                "the file of this pool holds no scores of its training rows: pass "
-                "training=(X, y) or training=(X, y, sample_weight)"
-            )
+            assert self._data is not None, "read from a file, and then the scores are"
+            scores, codes, weight = self._data
         odds = log_odds(self._without_each_row(scores, codes, weight)[0])
         unknown = np.full(len(codes), np.nan)
         own = odds[np.arange(len(codes)), codes]
@@ -988,8 +984,7 @@ class PoolTypicality:
         ----------
         X : rows
         training : (X, y) or (X, y, sample_weight), optional
-            The training rows. Needed once of a pool with ``exponents="feature"``, and of one whose
-            model file was written by an earlier version.
+            The training rows. Needed once of a pool with ``exponents="feature"``.
 
         Returns
         -------
@@ -1060,8 +1055,8 @@ class PoolTypicality:
             self._ranks = member_ranks(self._members_, joints, codes, weight)
         if self._ranks is None:
             raise ValueError(
-                'the densities of the training rows are not known here (exponents="feature", or a '
-                "file of an earlier version): pass training=(X, y) or (X, y, sample_weight)"
+                'the densities of the training rows are not known with exponents="feature": pass '
+                "training=(X, y) or (X, y, sample_weight)"
             )
         return self._ranks
 
@@ -1258,8 +1253,7 @@ def record_of(
             }
         )
     found, prior = pool._exponents, pool._prior_
-    if pool._loo_scores is not None or pool._data is not None:
-        groups[LEAVE_ONE_OUT] = xr.Dataset(pool._left_out().arrays())
+    groups[LEAVE_ONE_OUT] = xr.Dataset(pool._left_out().arrays())
     if pool._ranks is not None:
         groups[MEMBER_RANKS] = xr.Dataset(pool._ranks.arrays())
     own = xr.Dataset(
@@ -1340,12 +1334,10 @@ def read_record(
     pool._exponents, pool._offset_ = Exponents(eta, b), offset
     pool.exponents_, pool.intercepts_ = pool._exponents.mean
     pool._prior_ = ExponentPrior(*state["prior"])
-    pool._data = pool._loo_scores = None
-    if LEAVE_ONE_OUT in groups:
-        held = groups[LEAVE_ONE_OUT]
-        pool._loo_scores = LeftOut(**{str(k): held[k].values for k in held.data_vars})
-        pool._loo_scores.refuse_invalid(len(pool.classes_))
-    pool._ranks = None
+    held = groups[LEAVE_ONE_OUT]
+    pool._loo_scores = LeftOut(**{str(k): held[k].values for k in held.data_vars})
+    pool._loo_scores.refuse_invalid(len(pool.classes_))
+    pool._data = pool._ranks = None
     if MEMBER_RANKS in groups:
         held = groups[MEMBER_RANKS]
         pool._ranks = MemberRanks(**{str(k): held[k].values for k in held.data_vars})

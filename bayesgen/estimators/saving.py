@@ -116,13 +116,13 @@ def loaded(
     family = type(given.family)
     if family.__name__ != fit.attrs["family"]:
         raise ValueError(f"the file holds a {fit.attrs['family']}, not a {family.__name__}")
-    inference = state.get("inference", "closed form")
+    inference = state["inference"]
     if inference not in get_args(Inference):
         raise ValueError(f"it was fitted by {inference!r}, which is unknown")
     by_formula = inference == "closed form"
     if by_formula and not family.conjugate:
         raise ValueError(f"the posterior of a {family.__name__} has no closed form")
-    n_unlabelled = storage.whole({"n_unlabelled": 0, **state}, "n_unlabelled")
+    n_unlabelled = storage.whole(state, "n_unlabelled")
     draws = dict(draws)
     scores = None
     if LEAVE_ONE_OUT in draws:
@@ -131,7 +131,7 @@ def loaded(
         scores.refuse_invalid(len(classes))
     resolved, model, stats = read_fit(fit, family)
     prior = replace(resolved, family=resolved.family.with_prior_objects(given.family))
-    exact = bool(by_formula or state.get("closed_form", True))
+    exact = bool(by_formula or state["closed_form"])
     training = Training(n_rows, n_unlabelled, inference, exact, scores=scores)
     own: Any = (
         ExactPosterior(prior, model, stats)
@@ -148,9 +148,7 @@ def loaded(
     if any(v.dtype.kind not in "biuf" for v in draws[POSTERIOR].data_vars.values()):
         raise ValueError("its draws are not all numbers")
     found = tree_of(fitted, draws, attrs["route"])
-    # who drew them and when: what a file of version 0.1 does not tell stays unknown
-    untold = ("created_at", "inference_library", "inference_library_version")
-    found.attrs |= dict.fromkeys(untold, "unknown") | attrs
+    found.attrs |= attrs  # who drew them and when
     drawn = drawn_posterior(fitted, found)
     drawn.refuse_invalid()
     return replace(fitted, posterior=drawn).with_training(draws=found)

@@ -265,7 +265,6 @@ def _floor(
 ) -> Array:
     """(n, D) information of features that are independent of the class."""
     null = require(prior.family, NullDistribution, _FLOOR)
-    null.draw_null(rng, stats.features)  # not used: a seed gives what it gave in release 0.1
 
     def blocks() -> Any:
         for _ in range(n):

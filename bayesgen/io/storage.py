@@ -3,9 +3,9 @@
 A model file is the DataTree group ``fit`` and a JSON attribute with the constructor's arguments;
 after a fit by NUTS also the groups of its draws. Behind the netCDF file stand 82 bytes more: the
 SHA-256 digest of all before them. It is compared before HDF5 reads anything, because a flipped bit
-can keep HDF5 busy for ever. Files of version 0.1, and those that xarray wrote again, have no such
-end: another process reads them first, because a process that hangs or dies cannot say so itself,
-and then they are held to the digest of their numbers. A digest finds damage; it is no signature,
+can keep HDF5 busy for ever. Files that xarray wrote again have no such end: another process reads
+them first, because a process that hangs or dies cannot say so itself, and then they are held to the
+digest of their numbers. A digest finds damage; it is no signature,
 because who writes a file can write the digest that belongs to it. So a file is read with bounds on
 what it declares, and its numbers and settings are held to what the model needs
 (`bayesgen.datatree.fit.refuse_invalid`).
@@ -139,8 +139,7 @@ def _dtype(name: Any) -> np.dtype:
 
 
 FIT = "fit"  # `datatree.names.FIT`, which a reader of files does not import
-# raised when a change would make older versions misread a file; 2 has draws beside ``fit``
-FORMATS = (1, 2)
+FORMAT = 1  # raised when a change would make older versions misread a file
 _ATTRIBUTE = "bayesgen_model"
 _CHECKSUM = "bayesgen_sha256"
 _END = b"\nbayesgen-sha256 "  # and 64 hexadecimal digits, a line feed: the last bytes of a file
@@ -171,7 +170,7 @@ def write(
     draws = draws or {}
     for group in (fit, *draws.values()):
         _refuse_null_characters(group)
-    text = json.dumps({"format": FORMATS[bool(draws)], **state})
+    text = json.dumps({"format": FORMAT, **state})
     attrs = {_ATTRIBUTE: text, _CHECKSUM: _checksum(text, fit, draws)}
     content = _netcdf({FIT: fit, **draws}, attrs)
     end = _END + hashlib.sha256(content).hexdigest().encode() + b"\n"
@@ -249,10 +248,10 @@ def read(
         found = state.get("format")
     except (AttributeError, RecursionError, TypeError, ValueError):
         raise ValueError(f"{path} is damaged: its record of the model cannot be read") from None
-    if found not in FORMATS:
+    if found != FORMAT:
         raise ValueError(
             f"{path} has model format {shown(found)}, this version of bayesgen reads "
-            f"format {' or '.join(map(str, FORMATS))}: fit and save it again with this version"
+            f"format {FORMAT}: fit and save it again with this version"
         )
     if checksum != _checksum(text, fit, groups):
         raise ValueError(f"{path} is damaged: its checksum does not fit its numbers")

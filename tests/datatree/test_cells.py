@@ -1,9 +1,6 @@
 """Features with categories of their own: NumPy pads, trees and PyMC list the cells that exist."""
 
-import json
 import warnings
-from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,8 +11,6 @@ import xarray as xr
 import bayesgen as bg
 from bayesgen.datatree import tree
 from bayesgen.families.shared.pymc_parts import Cells, by_cell, category_coords, cells_dim, padded
-from bayesgen.io import storage
-from bayesgen.posterior.drawn import MonteCarloWarning
 
 RNG = np.random.default_rng(11)
 N = 30
@@ -30,33 +25,17 @@ TABLE = pd.DataFrame(
 CELLS = ["size, L", "size, M", "size, S", "hue, blue", "hue, red", "wing, no", "wing, yes"]
 
 
-@pytest.fixture(autouse=True)
-def _third_parties() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", category=DeprecationWarning)
-        warnings.filterwarnings("ignore", category=FutureWarning)
-        warnings.filterwarnings("ignore", category=MonteCarloWarning)  # draws are few on purpose
-        yield
+# of others, for them to mend; and draws are few on purpose
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning",
+    "ignore::FutureWarning",
+    "ignore::bayesgen.posterior.drawn.MonteCarloWarning",
+)
 
 
 @pytest.fixture(scope="module")
 def clf() -> Any:
     return bg.CategoricalNB().fit(TABLE, Y)
-
-
-def old(tree: Any) -> Any:
-    """The tree as version 0.1 made it: theta padded with zeros, categories by their codes."""
-    theta = np.zeros((*tree["posterior"]["theta"].shape[:3], 3, 3))
-    for f, name in enumerate(CELLS):
-        feature, column = (0, f) if f < 3 else (1, f - 3) if f < 5 else (2, f - 5)
-        own = tree["posterior"]["theta"].sel(feature_category=name)
-        theta[..., feature, column] = own
-    dims = ("chain", "draw", "class", "feature", "category")
-    posterior = xr.Dataset(
-        {"pi": tree["posterior"]["pi"], "theta": (dims, theta)},
-        {"feature": list(TABLE), "category": range(3)},
-    )
-    return xr.DataTree.from_dict({"/posterior": posterior})
 
 
 def test_names_of_the_cells(clf: Any) -> None:
@@ -80,12 +59,19 @@ def test_shared_categories_keep_their_dim() -> None:
     assert theta["category"].values.tolist() == ["blue", "red"]
 
 
-def test_draws_of_version_0_1_predict_the_same(clf: Any) -> None:
+def test_draws_are_taken_by_the_names_of_their_cells(clf: Any) -> None:
     new = clf.draw_posterior(50, 2)
     expected = clf.predict_proba(TABLE, posterior=new)
-    np.testing.assert_array_equal(clf.predict_proba(TABLE, posterior=old(new)), expected)
     shuffled = new["posterior"].to_dataset().isel(feature_category=RNG.permutation(7))
     np.testing.assert_array_equal(clf.predict_proba(TABLE, posterior=shuffled), expected)
+
+
+def test_padded_draws_are_refused(clf: Any) -> None:
+    """Of a trace of the user's own: which cells are padding is not for us to guess."""
+    dims = ("chain", "draw", "class", "feature", "category")
+    own = {"pi": (dims[:3], np.full((1, 2, 3), 1 / 3)), "theta": (dims, np.ones((1, 2, 3, 3, 3)))}
+    with pytest.raises(ValueError, match=r"'theta' of the posterior has dims.*feature_category"):
+        clf.predict_proba(TABLE, posterior=xr.Dataset(own))
 
 
 def test_draws_of_other_categories_are_refused(clf: Any) -> None:
@@ -119,39 +105,6 @@ def test_a_file_of_draws_predicts_the_same(make: Any, tmp_path: Any) -> None:
     dim = next(d for d in a.dims if str(d).endswith("feature_category"))
     assert a[dim].attrs == b[dim].attrs
     np.testing.assert_array_equal(again.predict_proba(TABLE), clf.predict_proba(TABLE))
-
-
-def test_a_file_of_version_0_1_predicts_the_same(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its draws are padded, and it does not tell when they were drawn."""
-    clf = drawn(bg.CategoricalNB())
-    from bayesgen.estimators.saving import record as of_now
-
-    record = partial(of_now, clf)
-
-    def as_before(fitted: Any) -> Any:
-        fit, state, groups = record(fitted)
-        new = ("created_at", "inference_library", "inference_library_version")
-        state["draws"] = {k: v for k, v in state["draws"].items() if k not in new}
-        labels = {"class": clf.classes_, "feature_category": CELLS}
-        tree = xr.DataTree.from_dict({"/posterior": groups["posterior"].assign_coords(labels)})
-        groups["posterior"] = old(tree)["posterior"].to_dataset().drop_vars(["feature", "category"])
-        groups["posterior"] = groups["posterior"].drop_vars("class")
-        assert groups["posterior"]["theta"].dims[2:] == ("class", "feature", "category")
-        return fit, state, groups
-
-    monkeypatch.setattr(
-        "bayesgen.estimators.classifier.record", lambda _, fitted: as_before(fitted)
-    )
-    clf.save(tmp_path / "old.nc")
-    with xr.open_datatree(tmp_path / "old.nc", engine="h5netcdf") as tree:
-        assert "created_at" not in json.loads(tree.attrs[storage._ATTRIBUTE])["draws"]
-    again = bg.load(tmp_path / "old.nc")
-    np.testing.assert_array_equal(again.predict_proba(TABLE), clf.predict_proba(TABLE))
-    assert again.posterior_["posterior"]["feature_category"].values.tolist() == CELLS
-    assert again.posterior_.attrs["created_at"] == "unknown"
-    assert again.posterior_.attrs["route"] == "gibbs"
 
 
 @pytest.mark.slow

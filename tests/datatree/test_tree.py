@@ -2,7 +2,6 @@
 
 import datetime as dt
 import warnings
-from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any
 
@@ -34,12 +33,8 @@ BITS = (REALS > 1).astype(float)
 TEXTS = ["".join(RNG.choice(list("xyz"), 6)) for _ in range(N)]
 
 
-@pytest.fixture(autouse=True)
-def _third_parties() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", category=DeprecationWarning)
-        warnings.filterwarnings("ignore", category=FutureWarning)
-        yield
+# of others, for them to mend
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import warnings
 from collections import deque
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -24,12 +23,8 @@ BITS = (X > 0).astype(int)
 FEW = {"draws": 150, "tune": 200, "chains": 2, "random_seed": 1, "progressbar": False}
 
 
-@pytest.fixture(autouse=True)
-def _third_parties() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", category=DeprecationWarning)
-        warnings.filterwarnings("ignore", category=FutureWarning)
-        yield
+# of others, for them to mend
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
 
 def graph(clf: Any, X: Any, y: Any) -> Any:

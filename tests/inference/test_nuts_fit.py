@@ -2,7 +2,6 @@
 
 import pickle
 import warnings
-from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -42,12 +41,8 @@ with warnings.catch_warnings():
 NAN = np.nan
 
 
-@pytest.fixture(autouse=True)
-def _third_parties() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", category=DeprecationWarning)
-        warnings.filterwarnings("ignore", category=FutureWarning)
-        yield
+# of others, for them to mend
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
 
 # ------------------------------------------------------------- Normal rows with missing cells

@@ -5,7 +5,6 @@ draws of the closed form, by ``tests/datatree/test_arviz.py``.
 """
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -99,13 +98,8 @@ every_case = pytest.mark.parametrize(
 PADDED = tuple(case for name, case in CASES.items() if name.startswith("categorical"))
 
 
-@pytest.fixture(autouse=True)
-def _third_parties() -> Iterator[None]:
-    """Deprecations inside PyTensor, PyMC and ArviZ are for them to mend."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", category=DeprecationWarning)
-        warnings.filterwarnings("ignore", category=FutureWarning)
-        yield
+# of others, for them to mend
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
 
 @every_case
