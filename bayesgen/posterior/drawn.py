@@ -101,6 +101,37 @@ class MonteCarlo(NamedTuple):
         return open_by > _OPEN
 
 
+def estimate(family: Family, theta: Theta, X: Matrix, class_weights: Array) -> MonteCarlo:
+    """`MonteCarlo` of each row; parameters as in `log_joint`.
+
+    `class_weights` may be draws (chain, draw, C) that depend on theta: then pi_c p(x | theta_c)
+    is averaged, and ``log_density_sd`` is that of its logarithm.
+
+    Raises
+    ------
+    ValueError
+        If a chain has fewer than 4 draws.
+    """
+    n_classes = class_weights.shape[-1]
+    shape = X.shape[0], n_classes
+    out = MonteCarlo(*(np.empty(shape) for _ in MonteCarlo._fields))
+    drawn = class_weights.ndim > 1
+    log_pi = np.zeros(n_classes) if drawn else log_weights(class_weights)
+    refuse_few_draws(np.shape(theta[next(iter(family.params))])[1])
+    for rows, f in log_densities(family, theta, X, n_classes):
+        if drawn:
+            f += log_weights(class_weights)[:, :, None, :]
+        step = max(1, _SLICE // (f.size // f.shape[2]))
+        for start in range(0, f.shape[2], step):
+            part = slice(start, min(start + step, f.shape[2]))
+            where = slice(rows.start + part.start, rows.start + part.stop)
+            # (n, C, chain, draw): every sum below is over the last axes
+            block = np.ascontiguousarray(np.moveaxis(f[:, :, part], (0, 1), (2, 3)))
+            for field, value in zip(out, _of_block(block, log_pi), strict=True):
+                field[where] = value
+    return out
+
+
 def refuse_few_draws(chain_length: int) -> None:
     """Raise a ValueError where autocorrelations cannot be estimated."""
     if chain_length < _FEWEST_DRAWS:
@@ -488,24 +519,7 @@ class DrawnPosterior:
         if weights is None:
             exact = self.exact_weights or not self.model.generative
             weights = self.model.mean_weights() if exact else self.theta[CLASS_WEIGHTS]
-        family = self.model.family
-        n_classes = weights.shape[-1]
-        out = MonteCarlo(*(np.empty((X.shape[0], n_classes)) for _ in MonteCarlo._fields))
-        drawn = weights.ndim > 1
-        log_pi = np.zeros(n_classes) if drawn else log_weights(weights)
-        refuse_few_draws(np.shape(self.theta[next(iter(family.params))])[1])
-        for rows, f in log_densities(family, self.theta, X, n_classes):
-            if drawn:
-                f += log_weights(weights)[:, :, None, :]
-            step = max(1, _SLICE // (f.size // f.shape[2]))
-            for start in range(0, f.shape[2], step):
-                part = slice(start, min(start + step, f.shape[2]))
-                where = slice(rows.start + part.start, rows.start + part.stop)
-                # (n, C, chain, draw): every sum below is over the last axes
-                block = np.ascontiguousarray(np.moveaxis(f[:, :, part], (0, 1), (2, 3)))
-                for field, value in zip(out, _of_block(block, log_pi), strict=True):
-                    field[where] = value
-        return out
+        return estimate(self.model.family, self.theta, X, weights)
 
     def log_joint_draws(
         self, X: Matrix, class_prior: Array | None = None, quantity: Quantity = "density"
