@@ -277,26 +277,7 @@ class ContextTree(SuffixFamily, ConjugateFamily):
         the mean over draws of theta is exactly the predictive. Of a mean of theta, which leaves
         them a share of the probability, they have the base.
         """
-        tables = np.asarray(theta["tables"])
-        *lead, n_classes, n_contexts, width = tables.shape
-        if (n_contexts, width) != (self.offsets[-1], self.n_tokens + 1):
-            raise ValueError(
-                f"theta has tables of {n_contexts} contexts and {width} tokens, but this family "
-                f"has {self.offsets[-1]} and {self.n_tokens + 1}; use the posterior from which "
-                "it came"
-            )
-        flat = tables.reshape(-1, n_classes, n_contexts, width)
-        mass = flat.sum(axis=-1)
-        out = np.empty((len(flat), len(X), n_classes))
-        cells = self.order * (sum(map(len, X)) // max(1, len(X)) + 1)
-        for rows in row_blocks(len(X), cells):
-            docs = document_levels(X[rows], self.order, self.n_tokens)
-            nodes, away = path(self, docs[-1].docs.grams), _unseen(self, docs)
-            n = n_classes * (len(nodes) + docs[0].docs.n_rows)
-            for draws in row_blocks(len(flat), n):
-                out[draws, rows] = _given(self, docs, nodes, flat[draws], mass[draws])
-                out[draws, rows] += _integrated(away, mass[draws])
-        return out.reshape(*lead, len(X), n_classes)
+        return log_likelihood(self, X, np.asarray(theta["tables"]))
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
         """(N,) documents of `length` tokens; what theta does not have is integrated out."""
@@ -588,6 +569,28 @@ def path(f: "ContextTree", grams: Array) -> Array:
         context, _ = f.levels[k].find(grams[:, width - 1 - k :])
         out[:, k] = np.where(context >= 0, f.offsets[k] + context, -1)
     return out
+
+
+def log_likelihood(f: "ContextTree", X: Array, tables: Array) -> Array:
+    """(..., N, C) of documents under tables (..., C, M, V + 1)."""
+    *lead, n_classes, n_contexts, width = tables.shape
+    if (n_contexts, width) != (f.offsets[-1], f.n_tokens + 1):
+        raise ValueError(
+            f"theta has tables of {n_contexts} contexts and {width} tokens, but this family has "
+            f"{f.offsets[-1]} and {f.n_tokens + 1}; use the posterior from which it came"
+        )
+    flat = tables.reshape(-1, n_classes, n_contexts, width)
+    mass = flat.sum(axis=-1)
+    out = np.empty((len(flat), len(X), n_classes))
+    cells = f.order * (sum(map(len, X)) // max(1, len(X)) + 1)
+    for rows in row_blocks(len(X), cells):
+        docs = document_levels(X[rows], f.order, f.n_tokens)
+        nodes, away = path(f, docs[-1].docs.grams), _unseen(f, docs)
+        n = n_classes * (len(nodes) + docs[0].docs.n_rows)
+        for draws in row_blocks(len(flat), n):
+            out[draws, rows] = _given(f, docs, nodes, flat[draws], mass[draws])
+            out[draws, rows] += _integrated(away, mass[draws])
+    return out.reshape(*lead, len(X), n_classes)
 
 
 def _given(

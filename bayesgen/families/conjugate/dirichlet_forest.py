@@ -165,6 +165,26 @@ def draw(f: "DirichletForest", rng: np.random.Generator, n: int) -> dict[str, Ar
     return {"parents": parents, "tables": tables}
 
 
+def draw_log_density(f: "DirichletForest", rng: np.random.Generator, codes: Array, n: int) -> Array:
+    """(n, N, C): forests, and of the tables given them the cells of each row alone, Beta each."""
+    out = np.empty((n, len(codes), len(f.strength)))
+    column = np.arange(codes.shape[1])
+    gamma = rng.spawn(1)[0]  # so many shapes: quantiles of quasi-random numbers would take longer
+    for c, strength in enumerate(f.strength):
+        single = f.pairs[c][column, column, codes, codes] + strength / f.levels
+        parents = f.draw_parents(gamma, n, c)
+        for draws in row_blocks(n, codes.size):
+            up = parents[draws, None]  # (n, 1, D)
+            root, other = up < 0, np.where(up < 0, column, up)
+            above = np.arange(len(codes))[:, None], other
+            pair = f.pairs[c][other, column, codes[above], codes]
+            cell = np.where(root, single, pair + strength / (f.levels[other] * f.levels))
+            whole = np.where(root, f.totals[c], single[above])
+            each = draw_log_beta(gamma, cell, whole - cell, 1)[0]
+            out[draws, :, c] = each.sum(axis=-1)
+    return out
+
+
 def log_density(f: "DirichletForest", theta: dict[str, Array]) -> Array:
     """(n,) log probability of the forests plus the log density of the tables given them."""
     out = np.zeros(len(theta["parents"]))
@@ -177,6 +197,23 @@ def log_density(f: "DirichletForest", theta: dict[str, Array]) -> Array:
         terms[rows] = log_dirichlet_density(theta["tables"][:, c][rows], alpha[rows])
         out += terms.sum(axis=(1, 2))
     return out
+
+
+def log_likelihood(codes: Array, theta: dict[str, Array], levels: Array) -> Array:
+    """(..., N, C) log p(x | theta) of rows of codes."""
+    parents = np.asarray(theta["parents"]).astype(np.int64)
+    tables = np.asarray(theta["tables"], dtype=np.float64)
+    *lead, n_classes, n_features = parents.shape
+    parents, tables = parents.reshape(-1, n_features), tables.reshape(-1, *tables.shape[-3:])
+    out = np.empty((len(parents), len(codes)))
+    column = np.arange(n_features)
+    for rows in row_blocks(len(codes), n_features):
+        own = codes[rows]
+        for s, (up, table) in enumerate(zip(parents, tables, strict=True)):
+            above = np.where(up < 0, 0, own[:, up])
+            with np.errstate(divide="ignore"):
+                out[s, rows] = np.log(table[column, above, own]).sum(axis=1)
+    return np.moveaxis(out.reshape(*lead, n_classes, len(codes))[...], -1, -2)
 
 
 def simulate(rng: np.random.Generator, parents: Array, tables: Array, levels: Array) -> Array:
@@ -199,6 +236,41 @@ def simulate(rng: np.random.Generator, parents: Array, tables: Array, levels: Ar
         codes[i, u] = np.minimum(drawn, levels[u] - 1)
         waiting[i, u] = False
     return codes
+
+
+def mle(pairs: Array, levels: Array, edges: Array) -> dict[str, Array]:
+    """The allowed forest of the largest likelihood (Chow and Liu 1968), and frequencies in it.
+
+    Parameters
+    ----------
+    pairs : (C, D, D, K, K) counts
+    levels : (D,)
+    edges : (C, D, D) or (C, 1, 1), 0 where no edge may be
+    """
+    n_classes, n_features, _, k, _ = pairs.shape
+    column = np.arange(n_features)
+    total = pairs[:, 0, 0].sum(axis=(1, 2))
+    refuse_undefined("mle", total <= 0, "it has no row (0/0)")
+    parents = np.empty((n_classes, n_features))
+    tables = np.zeros((n_classes, n_features, k, k))
+    for c, own in enumerate(pairs):
+        margin = own[column, column][:, np.arange(k), np.arange(k)]
+        expected = margin[:, None, :, None] * margin[None, :, None, :] / total[c]
+        seen = own > 0
+        gain = own * np.log(np.where(seen, own, 1.0) / np.where(seen, expected, 1.0))
+        # every edge gains at least 0, and a root -1: there are no more roots than must be
+        up = heaviest_tree(graph(gain.sum(axis=(2, 3)), np.exp(-1.0), edges[c]))[1:] - 1
+        parents[c] = up
+        root = up < 0
+        counts = own[np.where(root, column, up), column]
+        counts[root] = 0.0
+        counts[root, 0] = margin[root]
+        real = real_cells(levels, up, k)
+        empty = counts.sum(axis=-1, keepdims=True) == 0  # a parent code never seen: any table
+        counts = np.where(empty, real, counts)
+        size = counts.sum(axis=-1, keepdims=True)
+        tables[c] = np.divide(counts, size, out=np.zeros_like(counts), where=size > 0)
+    return {"parents": parents, "tables": tables}
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,20 +370,7 @@ class DirichletForest(ForestAverage, ConjugateFamily):
 
     def log_likelihood(self, X: Any, theta: Theta) -> Array:
         """(..., N, C) sum of the log probabilities of the cells given their parents' codes."""
-        codes = self.codes(X)
-        parents = np.asarray(theta["parents"]).astype(np.int64)
-        tables = np.asarray(theta["tables"], dtype=np.float64)
-        *lead, n_classes, n_features = parents.shape
-        parents, tables = parents.reshape(-1, n_features), tables.reshape(-1, *tables.shape[-3:])
-        out = np.empty((len(parents), len(codes)))
-        column = np.arange(n_features)
-        for rows in row_blocks(len(codes), n_features):
-            own = codes[rows]
-            for s, (up, table) in enumerate(zip(parents, tables, strict=True)):
-                above = np.where(up < 0, 0, own[:, up])
-                with np.errstate(divide="ignore"):
-                    out[s, rows] = np.log(table[column, above, own]).sum(axis=1)
-        return np.moveaxis(out.reshape(*lead, n_classes, len(codes))[...], -1, -2)
+        return log_likelihood(self.codes(X), dict(theta), self.levels)
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
         """(N, D) codes, as int64: roots first, then what depends on them."""
@@ -469,23 +528,7 @@ class DirichletForest(ForestAverage, ConjugateFamily):
 
         Exact for one forest per class; of an average by draws of forests (`known_cells`).
         """
-        codes = np.asarray(X, dtype=np.float64)
-        out, error = np.empty((2, len(codes), len(self.strength)))
-        for c in range(len(self.strength)):
-            if self.is_forest:
-                forest = self.draw_parents(np.random.default_rng(0), 1, c)
-                out[:, c], error[:, c] = _given_forests(self, c, forest, codes)[0], 0.0
-                continue
-            rows = np.arange(len(codes))
-            for n in _DRAWS:
-                forests = self.draw_parents(np.random.default_rng([n, c]), n, c)
-                step = max(1, _CELLS // max(n, (codes.shape[1] + 1) ** 2))
-                for some in (rows[at : at + step] for at in range(0, len(rows), step)):
-                    out[some, c], error[some, c] = _averaged(self, c, forests, codes[some])
-                rows = rows[error[rows, c] > _ENOUGH]
-                if not len(rows):
-                    break
-        return out, error
+        return log_predictive(self, np.asarray(X, dtype=np.float64))
 
     def log_likelihood_of_known(self, X: Array, theta: Theta) -> Array:
         """(..., N, C) of codes with missing cells (NaN) summed out, exactly."""
@@ -528,24 +571,8 @@ class DirichletForest(ForestAverage, ConjugateFamily):
     # -- theta -----------------------------------------------------------------------------------
 
     def draw_log_density(self, rng: np.random.Generator, X: Any, n: int) -> Array:
-        """(n, N, C): forests, and of their tables the cells of each row alone, Beta each."""
-        codes = self.codes(X)
-        out = np.empty((n, len(codes), len(self.strength)))
-        column = np.arange(codes.shape[1])
-        gamma = rng.spawn(1)[0]  # so many shapes: quasi-random quantiles would take longer
-        for c, strength in enumerate(self.strength):
-            single = self.pairs[c][column, column, codes, codes] + strength / self.levels
-            parents = self.draw_parents(gamma, n, c)
-            for draws in row_blocks(n, codes.size):
-                up = parents[draws, None]  # (n, 1, D)
-                root, other = up < 0, np.where(up < 0, column, up)
-                above = np.arange(len(codes))[:, None], other
-                pair = self.pairs[c][other, column, codes[above], codes]
-                cell = np.where(root, single, pair + strength / (self.levels[other] * self.levels))
-                whole = np.where(root, self.totals[c], single[above])
-                each = draw_log_beta(gamma, cell, whole - cell, 1)[0]
-                out[draws, :, c] = each.sum(axis=-1)
-        return out
+        """(n, N, C) without the tables of other cells than the rows' (`DensityDraws`)."""
+        return draw_log_density(self, rng, self.codes(X), n)
 
     def log_density(self, theta: Theta) -> Array:
         """(...) log probability of the forests plus log density of the tables given them."""
@@ -553,32 +580,9 @@ class DirichletForest(ForestAverage, ConjugateFamily):
 
     def mle(self, stats: ForestStats) -> dict[str, Array]:
         """Forest of the largest likelihood (Chow and Liu 1968), relative frequencies in it."""
-        k = self.pairs.shape[-1]
-        pairs = padded(stats.pairs, k)[..., :k, :k]
-        n_classes, n_features = pairs.shape[:2]
-        column = np.arange(n_features)
-        total = pairs[:, 0, 0].sum(axis=(1, 2))
-        refuse_undefined("mle", total <= 0, "it has no row (0/0)")
-        parents = np.empty((n_classes, n_features))
-        tables = np.zeros((n_classes, n_features, k, k))
-        for c, own in enumerate(pairs):
-            margin = own[column, column][:, np.arange(k), np.arange(k)]
-            expected = margin[:, None, :, None] * margin[None, :, None, :] / total[c]
-            seen = own > 0
-            gain = own * np.log(np.where(seen, own, 1.0) / np.where(seen, expected, 1.0))
-            # every edge gains at least 0, and a root -1: there are no more roots than must be
-            up = heaviest_tree(graph(gain.sum(axis=(2, 3)), np.exp(-1.0), self.edges[c]))[1:] - 1
-            parents[c] = up
-            root = up < 0
-            counts = own[np.where(root, column, up), column]
-            counts[root] = 0.0
-            counts[root, 0] = margin[root]
-            real = real_cells(self.levels, up, k)
-            empty = counts.sum(axis=-1, keepdims=True) == 0  # a parent code never seen: any table
-            counts = np.where(empty, real, counts)
-            size = counts.sum(axis=-1, keepdims=True)
-            tables[c] = np.divide(counts, size, out=np.zeros_like(counts), where=size > 0)
-        return {"parents": parents, "tables": tables}
+        width = self.pairs.shape[-1]
+        own = padded(stats.pairs, width)[..., :width, :width]
+        return mle(own, self.levels, self.edges)
 
     def map(self) -> dict[str, Array]:
         """Refused: probabilities of forests and densities of their tables have no common mode."""
@@ -684,6 +688,26 @@ def cgf_by_tables(f: "DirichletForest", codes: Array, t: Array) -> Array | None:
 _CELLS = 1 << 22  # numbers of one block: 32 MiB
 _DRAWS = 1024, 8192  # forests; the second of rows whose standard error is above `_ENOUGH`
 _ENOUGH = 0.02  # standard error of a log density
+
+
+def log_predictive(f: "DirichletForest", codes: Array) -> tuple[Array, Array]:
+    """(N, C) log p(x_o | D) of codes (N, D), NaN where missing, and its standard error (N, C)."""
+    out, error = np.empty((2, len(codes), len(f.strength)))
+    for c in range(len(f.strength)):
+        if f.is_forest:
+            forest = f.draw_parents(np.random.default_rng(0), 1, c)
+            out[:, c], error[:, c] = _given_forests(f, c, forest, codes)[0], 0.0
+            continue
+        rows = np.arange(len(codes))
+        for n in _DRAWS:
+            forests = f.draw_parents(np.random.default_rng([n, c]), n, c)
+            step = max(1, _CELLS // max(n, (codes.shape[1] + 1) ** 2))
+            for some in (rows[at : at + step] for at in range(0, len(rows), step)):
+                out[some, c], error[some, c] = _averaged(f, c, forests, codes[some])
+            rows = rows[error[rows, c] > _ENOUGH]
+            if not len(rows):
+                break
+    return out, error
 
 
 def _averaged(f: "DirichletForest", c: int, forests: Array, codes: Array) -> tuple[Array, Array]:

@@ -24,7 +24,7 @@ Geiger and Chickering (1995), section 5, for the tables.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations, product
 from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
 
@@ -139,6 +139,30 @@ def n_cells(levels: Array, n: int) -> float:
     return float(sums[-1])
 
 
+@lru_cache(maxsize=16)
+def layout(levels: tuple[int, ...], n: int) -> Layout:
+    """For columns with so many categories each.
+
+    Columns of one category are in no set: they say nothing, and nothing depends on them. Of fewer
+    columns than n + 1 all but one are super-parents.
+    """
+    sizes = np.array(levels)
+    columns = random_columns(sizes)
+    n = min(n, len(columns) - 1)
+    parents, wide = (_tables(sizes, columns, m) for m in (n, n + 1))
+    if n == 0:  # the empty set
+        every = np.arange(len(columns))
+        return Layout(parents, wide, every[None], 0 * every[:, None])
+    place = np.zeros((len(levels),) * n, dtype=np.int64)
+    place[tuple(parents.columns.T)] = np.arange(len(parents.columns))
+    below = np.stack(
+        [place[tuple(np.delete(wide.columns, k, axis=1).T)] for k in range(n + 1)], axis=1
+    )
+    order = np.argsort(below.ravel(), kind="stable")
+    above = (order // (n + 1)).reshape(len(parents.columns), len(columns) - n)
+    return Layout(parents, wide, above, below)
+
+
 def random_columns(levels: Array) -> Array:
     """Positions of the columns with more than one category; if there is none, of all."""
     found = np.flatnonzero(levels > 1)
@@ -235,29 +259,11 @@ class DirichletSuperParents(ConjugateFamily):
 
     @cached_property
     def layout(self) -> Layout:
-        """For columns with so many categories each.
-
-        Columns of one category are in no set: they say nothing, and nothing depends on them. Of
-        fewer columns than n + 1 all but one are super-parents.
-        """
+        """Sets of columns and where their tables stand."""
         if self.n not in (1, 2):
             raise ValueError(f"n must be 1 or 2, got {self.n!r}")
         levels = tuple(int(k) for k in np.asarray(self.levels))
-        sizes = np.array(levels)
-        columns = random_columns(sizes)
-        n = min(self.n, len(columns) - 1)
-        parents, wide = (_tables(sizes, columns, m) for m in (n, n + 1))
-        if n == 0:  # the empty set
-            every = np.arange(len(columns))
-            return Layout(parents, wide, every[None], 0 * every[:, None])
-        place = np.zeros((len(levels),) * n, dtype=np.int64)
-        place[tuple(parents.columns.T)] = np.arange(len(parents.columns))
-        below = np.stack(
-            [place[tuple(np.delete(wide.columns, k, axis=1).T)] for k in range(n + 1)], axis=1
-        )
-        order = np.argsort(below.ravel(), kind="stable")
-        above = (order // (n + 1)).reshape(len(parents.columns), len(columns) - n)
-        return Layout(parents, wide, above, below)
+        return layout(levels, self.n)
 
     def codes(self, X: Any) -> Array:
         """(N, D) int64 codes, all declared."""
@@ -287,40 +293,11 @@ class DirichletSuperParents(ConjugateFamily):
 
     def log_likelihood(self, X: Any, theta: Theta) -> Array:
         """(..., N, C) sum of the log probabilities of the cells given the super-parents' codes."""
-        codes = self.codes(X)
-        sets = np.asarray(theta["super_parents"], dtype=np.float64)
-        tables = np.asarray(theta["tables"], dtype=np.float64)
-        flat = tables.reshape(-1, *tables.shape[-3:])
-        out = np.empty((len(flat), len(codes)))
-        column = np.arange(codes.shape[1])
-        for s, draws in _groups(sets.ravel()):
-            for rows in row_blocks(len(codes), codes.shape[1]):
-                own = codes[rows]
-                context = contexts(self, s, own)
-                with np.errstate(divide="ignore"):
-                    for d in draws:
-                        out[d, rows] = np.log(flat[d][column, context, own]).sum(axis=1)
-        return np.moveaxis(out.reshape(*sets.shape, len(codes)), -1, -2)
+        return log_likelihood(self, self.codes(X), dict(theta))
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
         """(N, D) codes, as int64: super-parents first, then the others."""
-        n_features = len(self.levels)
-        out = np.zeros((len(y), n_features), dtype=np.int64)
-        one_each = np.ndim(theta["super_parents"]) > 1
-        sets = (
-            theta["super_parents"][np.arange(len(y)), y] if one_each else theta["super_parents"][y]
-        )
-        for s, members in _groups(sets):
-            columns = self.layout.parents.columns[s]
-            others = np.setdiff1d(np.arange(n_features), columns)
-            for block in row_blocks(len(members), n_features * int(np.max(self.levels))):
-                rows = members[block]
-                table = theta["tables"][rows, y[rows]] if one_each else theta["tables"][y[rows]]
-                for part in (*columns[:, None], others):
-                    at = contexts(self, s, out[rows])[:, part]
-                    p = table[np.arange(len(rows))[:, None], part, at]
-                    out[np.ix_(rows, part)] = draw_codes(rng, p, np.arange(len(rows)))
-        return out
+        return simulate(self, rng, dict(theta), y)
 
     # -- prior and posterior ---------------------------------------------------------------------
 
@@ -419,41 +396,7 @@ class DirichletSuperParents(ConjugateFamily):
 
     def cgf(self, X: Any, t: Array) -> Array:
         """In closed form: an average over sets of super-parents of tables with t more counts."""
-        codes = self.codes(X)
-        t = np.asarray(t)
-        dtype = np.complex128 if np.iscomplexobj(t) else np.float64
-        size = self.layout.above.size
-
-        def mean(c: int, terms: Array) -> Array:
-            log_w = self.log_weights[c]
-            if not np.iscomplexobj(terms):
-                return log_sum_exp(log_w + terms)
-            top = terms.real.max(axis=-1, keepdims=True)
-            shift = np.where(np.isfinite(top), top, 0.0)
-            with np.errstate(divide="ignore"):
-                out: Array = np.log(np.exp(log_w + terms - shift).sum(axis=-1)) + shift[..., 0]
-            return out
-
-        def cell(rows: slice, t: Array) -> Array:
-            own = codes[rows]
-            out = np.zeros((*t.shape[:-2], len(own)), dtype=dtype)
-            for c in range(len(self.strength)):
-                tc = t[..., c].astype(dtype)
-                if not tc.any():
-                    continue
-                terms = log_powers(self, c, own, tc)
-                value = mean(c, terms)
-                if dtype is np.complex128:
-
-                    def at(some: Array, t: Array, c: int = c) -> Array:
-                        return mean(c, log_powers(self, c, own[some], t))
-
-                    turn = np.abs(terms.imag).max(axis=-1)
-                    value = value.real + 1j * followed_argument(at, value.imag, turn, tc, size)
-                out += value
-            return out
-
-        return cgf_by_rows(cell, len(codes), size, t)
+        return cgf(self, self.codes(X), np.asarray(t))
 
     def capability[K](self, kind: type[K]) -> K | None:
         """`FeatureTerms` of a single super-parent alone: two and a column are no sum over pairs."""
@@ -476,34 +419,8 @@ class DirichletSuperParents(ConjugateFamily):
     # -- theta -----------------------------------------------------------------------------------
 
     def draw_log_density(self, rng: np.random.Generator, X: Any, n: int) -> Array:
-        """(n, N, C): super-parents by their weights, of the tables the cells of each row alone.
-
-        Of a Dirichlet table one cell is a Beta variable, independent of those of the other tables.
-        """
-        codes = self.codes(X)
-        out = np.zeros((n, len(codes), len(self.strength)))
-        gamma = rng.spawn(1)[0]  # so many shapes: quasi-random quantiles would take longer
-        for c in range(len(self.strength)):
-            one, two = (
-                counts[c][at] + self.strength[c] * own.share[at]
-                for own, counts in (
-                    (self.layout.parents, self.parents),
-                    (self.layout.wide, self.cells),
-                )
-                for at in (own.cells_of(codes),)
-            )
-            upto = np.cumsum(np.exp(self.log_weights[c]))
-            sets = np.minimum(np.searchsorted(upto, rng.random((n,)) * upto[-1]), len(upto) - 1)
-            for s, draws in _groups(sets):
-                cell = np.concatenate([one[:, [s]], two[:, self.layout.above[s]]], axis=1)
-                whole = np.repeat(one[:, [s]], cell.shape[1], axis=1)
-                whole[:, 0] = self.totals[c]
-                for block in row_blocks(len(draws), cell.size):
-                    some = draws[block]
-                    out[some, :, c] = draw_log_beta(gamma, cell, whole - cell, len(some)).sum(
-                        axis=-1
-                    )
-        return out
+        """(n, N, C) without the tables of other cells than the rows' (`DensityDraws`)."""
+        return draw_log_density(self, rng, self.codes(X), n)
 
     def log_density(self, theta: Theta) -> Array:
         """(...) log weight of the super-parents plus log density of the tables given them."""
@@ -639,6 +556,33 @@ def contexts(f: "DirichletSuperParents", s: int, codes: Array) -> Array:
     return out
 
 
+def draw_log_density(
+    f: "DirichletSuperParents", rng: np.random.Generator, codes: Array, n: int
+) -> Array:
+    """(n, N, C): super-parents by their weights, and of the tables the cells of each row alone.
+
+    Of a Dirichlet table one cell is a Beta variable, independent of those of the other tables.
+    """
+    out = np.zeros((n, len(codes), len(f.strength)))
+    gamma = rng.spawn(1)[0]  # so many shapes: quantiles of quasi-random numbers would take longer
+    for c in range(len(f.strength)):
+        one, two = (
+            counts[c][at] + f.strength[c] * own.share[at]
+            for own, counts in ((f.layout.parents, f.parents), (f.layout.wide, f.cells))
+            for at in (own.cells_of(codes),)
+        )
+        upto = np.cumsum(np.exp(f.log_weights[c]))
+        sets = np.minimum(np.searchsorted(upto, rng.random((n,)) * upto[-1]), len(upto) - 1)
+        for s, draws in _groups(sets):
+            cell = np.concatenate([one[:, [s]], two[:, f.layout.above[s]]], axis=1)
+            whole = np.repeat(one[:, [s]], cell.shape[1], axis=1)
+            whole[:, 0] = f.totals[c]
+            for block in row_blocks(len(draws), cell.size):
+                some = draws[block]
+                out[some, :, c] = draw_log_beta(gamma, cell, whole - cell, len(some)).sum(axis=-1)
+    return out
+
+
 def log_density(f: "DirichletSuperParents", theta: dict[str, Array]) -> Array:
     """(n,)."""
     out = np.zeros(len(theta["super_parents"]))
@@ -650,6 +594,23 @@ def log_density(f: "DirichletSuperParents", theta: dict[str, Array]) -> Array:
             out[draws] += f.log_weights[c][s]
             out[draws] += log_dirichlet_density(own, alpha[at]).sum(axis=-1)
     return out
+
+
+def log_likelihood(f: "DirichletSuperParents", codes: Array, theta: dict[str, Array]) -> Array:
+    """(..., N, C) log p(x | theta) of rows of codes."""
+    sets = np.asarray(theta["super_parents"], dtype=np.float64)
+    tables = np.asarray(theta["tables"], dtype=np.float64)
+    flat = tables.reshape(-1, *tables.shape[-3:])
+    out = np.empty((len(flat), len(codes)))
+    column = np.arange(codes.shape[1])
+    for s, draws in _groups(sets.ravel()):
+        for rows in row_blocks(len(codes), codes.shape[1]):
+            own = codes[rows]
+            context = contexts(f, s, own)
+            with np.errstate(divide="ignore"):
+                for d in draws:
+                    out[d, rows] = np.log(flat[d][column, context, own]).sum(axis=1)
+    return np.moveaxis(out.reshape(*sets.shape, len(codes)), -1, -2)
 
 
 def expected_terms(f: "DirichletSuperParents", codes: Array, c: int) -> Array:
@@ -680,6 +641,27 @@ def terms_given(f: "DirichletSuperParents", codes: Array, c: int, theta: Theta) 
     parents = np.where(column == parent[..., None], -1, parent[..., None])
     tables = np.asarray(theta["tables"])[..., c, :, :, :]
     return forests.of_tables(codes, parents, tables)
+
+
+def simulate(
+    f: "DirichletSuperParents", rng: np.random.Generator, theta: dict[str, Array], y: Array
+) -> Array:
+    """(N, D) codes; theta is one value, or one for each row."""
+    n_features = len(f.levels)
+    out = np.zeros((len(y), n_features), dtype=np.int64)
+    one_each = np.ndim(theta["super_parents"]) > 1
+    sets = theta["super_parents"][np.arange(len(y)), y] if one_each else theta["super_parents"][y]
+    for s, members in _groups(sets):
+        columns = f.layout.parents.columns[s]
+        others = np.setdiff1d(np.arange(n_features), columns)
+        for block in row_blocks(len(members), n_features * int(np.max(f.levels))):
+            rows = members[block]
+            table = theta["tables"][rows, y[rows]] if one_each else theta["tables"][y[rows]]
+            for part in (*columns[:, None], others):
+                at = contexts(f, s, out[rows])[:, part]
+                p = table[np.arange(len(rows))[:, None], part, at]
+                out[np.ix_(rows, part)] = draw_codes(rng, p, np.arange(len(rows)))
+    return out
 
 
 def declare(prior: "DirichletSuperParents", posterior: Any, sets: list[int]) -> None:
@@ -870,3 +852,40 @@ def log_predictive_without(
             largest = np.maximum(np.abs(left).max(axis=-1), w)
             kept[rows] = np.minimum(1.0, (1.0 + np.abs(out[rows, c])) / (1.0 + largest))
     return out, kept
+
+
+def cgf(f: "DirichletSuperParents", codes: Array, t: Array) -> Array:
+    """(..., N), as in `ConjugateFamily.cgf`."""
+    dtype = np.complex128 if np.iscomplexobj(t) else np.float64
+    size = f.layout.above.size
+
+    def mean(c: int, terms: Array) -> Array:
+        log_w = f.log_weights[c]
+        if not np.iscomplexobj(terms):
+            return log_sum_exp(log_w + terms)
+        top = terms.real.max(axis=-1, keepdims=True)
+        shift = np.where(np.isfinite(top), top, 0.0)
+        with np.errstate(divide="ignore"):
+            out: Array = np.log(np.exp(log_w + terms - shift).sum(axis=-1)) + shift[..., 0]
+        return out
+
+    def cell(rows: slice, t: Array) -> Array:
+        own = codes[rows]
+        out = np.zeros((*t.shape[:-2], len(own)), dtype=dtype)
+        for c in range(len(f.strength)):
+            tc = t[..., c].astype(dtype)
+            if not tc.any():
+                continue
+            terms = log_powers(f, c, own, tc)
+            value = mean(c, terms)
+            if dtype is np.complex128:
+
+                def at(some: Array, t: Array, c: int = c) -> Array:
+                    return mean(c, log_powers(f, c, own[some], t))
+
+                turn = np.abs(terms.imag).max(axis=-1)
+                value = value.real + 1j * followed_argument(at, value.imag, turn, tc, size)
+            out += value
+        return out
+
+    return cgf_by_rows(cell, len(codes), size, t)

@@ -412,20 +412,7 @@ class GammaPoisson(ConjugateFamily):
         The sum runs over all counts but those in tails of mass exp(-40).
         """
         present = np.flatnonzero(weights > 0)
-        rate, pi = theta["rate"][present], weights[present]
-        top = rate.max(axis=0)
-        order = np.argsort(top, kind="stable")  # columns that need equally many counts together
-        n_few = int(np.sum(top <= _FEW))
-        step = max(1, _BLOCK // (len(pi) * 256))
-        out = np.empty(len(top))
-        for group, information in (
-            (order[:n_few], _information_of_few),
-            (order[n_few:], _information_of_many),
-        ):
-            for start in range(0, len(group), step):
-                columns = group[start : start + step]
-                out[columns] = information(rate[:, columns], pi)
-        return np.maximum(out, 0.0)  # -1e-12 between equal rates of 1e12
+        return count_information(theta["rate"][present], weights[present])
 
 
 def _observed(cells: sparse.csr_matrix) -> sparse.csr_matrix:
@@ -454,6 +441,31 @@ def _by_cell(cells: sparse.csr_matrix, rate: Array) -> Array:
 _TAIL = 40.0  # a Poisson window leaves out a mass of about exp(-40) on each side
 _FEW = 64.0  # up to this rate the sum runs over all counts from 0 on
 _BLOCK = 1 << 19  # cells of a block
+
+
+def count_information(rate: Array, pi: Array) -> Array:
+    """(D,) mutual information in nats of each of D counts and the class.
+
+    Parameters
+    ----------
+    rate : (C, D)
+        Expected counts.
+    pi : (C,)
+        Probabilities of the classes, all > 0.
+    """
+    top = rate.max(axis=0)
+    order = np.argsort(top, kind="stable")  # columns that need equally many counts together
+    n_few = int(np.sum(top <= _FEW))
+    step = max(1, _BLOCK // (len(pi) * 256))
+    out = np.empty(len(top))
+    for group, information in (
+        (order[:n_few], _information_of_few),
+        (order[n_few:], _information_of_many),
+    ):
+        for start in range(0, len(group), step):
+            columns = group[start : start + step]
+            out[columns] = information(rate[:, columns], pi)
+    return np.maximum(out, 0.0)  # -1e-12 between equal rates of 1e12
 
 
 def _window(rate: Array) -> tuple[Array, Array]:

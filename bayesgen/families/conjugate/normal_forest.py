@@ -140,21 +140,7 @@ class NormalForest(ForestAverage, ConjugateFamily):
 
     def log_likelihood(self, X: Any, theta: Theta) -> Array:
         """(..., N, C) sum of Normal log densities of the cells given their parents."""
-        X = self.cells(X) + self.shift
-        live = ~self.ignored
-        names = ("parents", "mu", "slope", "sigma2")
-        parents, mu, slope, sigma2 = (np.asarray(theta[name], dtype=np.float64) for name in names)
-        *lead, n_classes, n_features = mu.shape
-        flat = [a.reshape(-1, n_features) for a in (parents, mu, slope, sigma2)]
-        out = np.empty((len(flat[0]), len(X)))
-        for rows in row_blocks(len(X), n_features):
-            for s, (up, centre, b, variance) in enumerate(zip(*flat, strict=True)):
-                deviation = X[rows] - centre
-                up = up.astype(np.int64)
-                above = np.where(up < 0, 0.0, deviation[:, up])
-                terms = _log_normal(deviation - b * above, np.sqrt(variance))
-                out[s, rows] = terms[:, live].sum(axis=1)
-        return np.moveaxis(out.reshape(*lead, n_classes, len(X)), -1, -2)
+        return log_likelihood(self.cells(X) + self.shift, theta, ~self.ignored)
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
         """(N, D) Normal rows."""
@@ -374,30 +360,7 @@ class NormalForest(ForestAverage, ConjugateFamily):
 
     def mle(self, stats: ScatterStats) -> dict[str, Array]:
         """Forest of the largest likelihood (Chow and Liu 1968), least squares in it."""
-        refuse_undefined("mle", stats.n <= 0, "it has no row")
-        shape = stats.mean.shape
-        out = {name: np.zeros(shape) for name in ("parents", "slope", "sigma2")}
-        column = np.arange(shape[1])
-        for c, (n, scatter) in enumerate(zip(stats.n, stats.scatter, strict=True)):
-            variance = np.where(self.ignored, 1.0, np.diagonal(scatter) / n)
-            if (variance <= 0).any():
-                j = int(np.argmax(variance <= 0))
-                raise UndefinedEstimateError("mle", "its rows do not vary", c, j)
-            width = np.sqrt(variance)
-            r2 = np.square(scatter / n / width / width[:, None])
-            np.fill_diagonal(r2, 0.0)
-            if (r2 >= 1 - 1e-12).any():
-                j = int(np.argwhere(r2 >= 1 - 1e-12)[0][0])
-                raise UndefinedEstimateError("mle", "another column determines it", c, j)
-            gain = -n / 2 * np.log1p(-r2)
-            # every edge gains at least 0, and a root -1: there are no more roots than must be
-            parents = heaviest_tree(graph(gain, np.exp(-1.0), self.edges[c]))[1:] - 1
-            root = parents < 0
-            up = np.where(root, column, parents)
-            slope = np.where(root, 0.0, scatter[column, up] / n / variance[up])
-            out["parents"][c], out["slope"][c] = parents, slope
-            out["sigma2"][c] = variance * np.where(root, 1.0, 1 - r2[column, up])
-        return out | {"mu": stats.mean + stats.shift}
+        return mle(stats, self.edges, self.ignored)
 
     def map(self) -> dict[str, Array]:
         """Refused: probabilities of forests and densities given them have no common mode."""
@@ -509,6 +472,23 @@ def _log_normal(residual: Array, sd: Array) -> Any:
     return -0.5 * (np.log(2 * np.pi) + np.square(residual / sd)) - np.log(sd)
 
 
+def log_likelihood(X: Array, theta: Any, live: Array) -> Array:
+    """(..., N, C) log p(x | theta) of the live columns of rows."""
+    names = ("parents", "mu", "slope", "sigma2")
+    parents, mu, slope, sigma2 = (np.asarray(theta[name], dtype=np.float64) for name in names)
+    *lead, n_classes, n_features = mu.shape
+    flat = [a.reshape(-1, n_features) for a in (parents, mu, slope, sigma2)]
+    out = np.empty((len(flat[0]), len(X)))
+    for rows in row_blocks(len(X), n_features):
+        for s, (up, centre, b, variance) in enumerate(zip(*flat, strict=True)):
+            deviation = X[rows] - centre
+            up = up.astype(np.int64)
+            above = np.where(up < 0, 0.0, deviation[:, up])
+            terms = _log_normal(deviation - b * above, np.sqrt(variance))
+            out[s, rows] = terms[:, live].sum(axis=1)
+    return np.moveaxis(out.reshape(*lead, n_classes, len(X)), -1, -2)
+
+
 def terms(X: Array, theta: dict[str, Array], live: Array) -> Array:
     """(..., N, D) terms of log p(x | theta) of one class, 0 of columns that are not live."""
     lead = theta["mu"].shape[:-1]
@@ -524,6 +504,34 @@ def terms(X: Array, theta: dict[str, Array], live: Array) -> Array:
     alone = _log_normal(deviation, margin[:, None])
     found = forests.of_draws(parents, np.where(live, given, 0.0), np.where(live, alone, 0.0))
     return found.reshape(*lead, *X.shape)
+
+
+def mle(stats: "ScatterStats", edges: Array, ignored: Array) -> dict[str, Array]:
+    """The allowed forest of the largest likelihood in each class, and least squares in it."""
+    refuse_undefined("mle", stats.n <= 0, "it has no row")
+    shape = stats.mean.shape
+    out = {name: np.zeros(shape) for name in ("parents", "slope", "sigma2")}
+    column = np.arange(shape[1])
+    for c, (n, scatter) in enumerate(zip(stats.n, stats.scatter, strict=True)):
+        variance = np.where(ignored, 1.0, np.diagonal(scatter) / n)
+        if (variance <= 0).any():
+            j = int(np.argmax(variance <= 0))
+            raise UndefinedEstimateError("mle", "its rows do not vary", c, j)
+        width = np.sqrt(variance)
+        r2 = np.square(scatter / n / width / width[:, None])
+        np.fill_diagonal(r2, 0.0)
+        if (r2 >= 1 - 1e-12).any():
+            j = int(np.argwhere(r2 >= 1 - 1e-12)[0][0])
+            raise UndefinedEstimateError("mle", "another column determines it", c, j)
+        gain = -n / 2 * np.log1p(-r2)
+        # every edge gains at least 0, and a root -1: there are no more roots than must be
+        parents = heaviest_tree(graph(gain, np.exp(-1.0), edges[c]))[1:] - 1
+        root = parents < 0
+        up = np.where(root, column, parents)
+        slope = np.where(root, 0.0, scatter[column, up] / n / variance[up])
+        out["parents"][c], out["slope"][c] = parents, slope
+        out["sigma2"][c] = variance * np.where(root, 1.0, 1 - r2[column, up])
+    return out | {"mu": stats.mean + stats.shift}
 
 
 # ------------------------------------------------------------------------------------------------

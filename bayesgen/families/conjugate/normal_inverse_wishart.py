@@ -503,6 +503,26 @@ def _given(
     return terms[0] - terms[1], log_det[0] - log_det[1]
 
 
+def scores(f: "NormalInverseWishart", X: Matrix, theta: Theta) -> Array:
+    """(..., N, C) log-likelihood less its quadratic part, which the classes have in common."""
+    mu, sigma = f.flat(theta)
+    centre = mu.sum(axis=(0, 1)) / max(1, mu[..., 0].size)
+
+    def linear(rows: Array | slice, columns: Array) -> Array:
+        step = (mu - centre)[..., columns]
+        own = sigma[:, 0, columns[:, None], columns]
+        with sharing(False):  # BLAS's own threads spin on, and would take a core from ours
+            w = np.swapaxes(np.linalg.solve(own, np.swapaxes(step, 1, 2)), 1, 2)
+        level = -0.5 * (w * step).sum(axis=-1)
+        return linear_scores(X, rows, columns, centre[columns], w, level)
+
+    out = linear(slice(None), f.live)
+    if has_nan(out):  # a pass over X to look for missing cells would take as long
+        for rows, columns in patterns(X, f.live):
+            out[:, rows] = linear(rows, columns)
+    return out.reshape(*np.shape(theta["mu"])[:-2], *out.shape[1:])
+
+
 def weights(f: "NormalInverseWishart", theta: Theta | None) -> tuple[Array, Array]:
     """w = Sigma^-1 mu, and its level, as in `LinearRule`."""
     if theta is None:
@@ -641,22 +661,7 @@ class NormalInverseWishart(ConjugateFamily):
         """Linear in the features where the classes share one covariance."""
         if not self.shared:
             return self.log_likelihood(X, theta)
-        mu, sigma = self.flat(theta)
-        centre = mu.sum(axis=(0, 1)) / max(1, mu[..., 0].size)
-
-        def linear(rows: Array | slice, columns: Array) -> Array:
-            step = (mu - centre)[..., columns]
-            own = sigma[:, 0, columns[:, None], columns]
-            with sharing(False):  # BLAS's own threads spin on, and would take a core from ours
-                w = np.swapaxes(np.linalg.solve(own, np.swapaxes(step, 1, 2)), 1, 2)
-            level = -0.5 * (w * step).sum(axis=-1)
-            return linear_scores(X, rows, columns, centre[columns], w, level)
-
-        out = linear(slice(None), self.live)
-        if has_nan(out):  # a pass over X to look for missing cells would take as long
-            for rows, columns in patterns(X, self.live):
-                out[:, rows] = linear(rows, columns)
-        return out.reshape(*np.shape(theta["mu"])[:-2], *out.shape[1:])
+        return scores(self, X, theta)
 
     def flat(self, theta: Theta) -> tuple[Array, Array]:
         """mu (S, C, D) and Sigma (S, G, D, D) of all draws."""
@@ -925,11 +930,7 @@ class NormalInverseWishart(ConjugateFamily):
 
     def margin_stats(self, stats: ScatterStats) -> Stats:
         """Counts, means and scatters of the columns."""
-        scatter = np.diagonal(stats.scatter, axis1=1, axis2=2)
-        if stats.shared:  # of all classes: only the sum is looked at
-            scatter = scatter * (np.arange(len(stats.n)) == 0)[:, None]
-        n = np.broadcast_to(stats.n[:, None], stats.mean.shape)
-        return GaussianStats(n, stats.mean, np.array(scatter), stats.shift)
+        return of_stats(stats)
 
     def scaled(self, factors: Mapping[str, float]) -> Self:
         """As in `ConjugateFamily`; nu is scaled above its limit D - 1."""
@@ -1334,6 +1335,15 @@ def _log_det_plus_identity(tau: Array, z: Array) -> Array:
 # Each column on its own: the margins of a Normal-inverse-Wishart are Normal-inverse-gamma.
 #
 # A diagonal cell of an inverse Wishart is an inverse chi-squared with D - 1 degrees less.
+
+
+def of_stats(stats: ScatterStats) -> GaussianStats:
+    """Counts, means and scatters of the columns."""
+    scatter = np.diagonal(stats.scatter, axis1=1, axis2=2)
+    if stats.shared:  # of all classes: only the sum is looked at
+        scatter = scatter * (np.arange(len(stats.n)) == 0)[:, None]
+    n = np.broadcast_to(stats.n[:, None], stats.mean.shape)
+    return GaussianStats(n, stats.mean, np.array(scatter), stats.shift)
 
 
 # ------------------------------------------------------------------------------------------------

@@ -168,6 +168,25 @@ _LEAST = np.finfo(np.float64).tiny  # probability of a cell: draws of tables may
 _TINY = 2.0**-200  # of a step along the imaginary axis: its slope is the derivative, exactly
 
 
+def expected(
+    changes: Callable[[Array], tuple[Array, Array]], pairs: tuple[Array, Array], share: Array
+) -> Array:
+    """(N, D) posterior means of the terms of a class.
+
+    Parameters
+    ----------
+    changes : function of t (1,)
+        Cumulant generating functions of the log densities of columns (N, D) and of edges (N, P).
+    pairs : (P,) and (P,) columns of the edges
+    share : (P,) probability of each edge
+    """
+    columns, edges = (found.imag / _TINY for found in changes(np.array([1j * _TINY])))
+    out: Array = columns.copy()
+    for end in pairs:
+        np.add.at(out.T, end, edges.T * share[:, None] / 2)
+    return out
+
+
 def of_draws(parents: Array, given: Array, alone: Array) -> Array:
     """(S, N, D) terms in forests (S, D).
 
@@ -458,15 +477,9 @@ class ForestAverage(abc.ABC):
         return terms, np.zeros(terms.shape[:-1])
 
     def _expected_terms(self, X: Any, c: int) -> Array:
-        """(N, D) posterior means of the terms of a class."""
         cells, pairs = self.cells(X), self.neighbours[c]
         share = self.edge_probabilities()[c][pairs]
-        step = np.array([1j * _TINY])
-        columns, edges = (found.imag / _TINY for found in self.changes(c, cells, step))
-        out: Array = columns.copy()
-        for end in pairs:
-            np.add.at(out.T, end, edges.T * share[:, None] / 2)
-        return out
+        return expected(lambda t: self.changes(c, cells, t), pairs, share)
 
     def draw_parents(self, rng: np.random.Generator, n: int, c: int) -> Array:
         """(n, D) forests of class c in proportion to their weights."""

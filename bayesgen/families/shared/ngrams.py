@@ -520,6 +520,33 @@ def check_ngrams(stats: MarkovStats, order: int, n_tokens: int) -> None:
         )
 
 
+def count_ngrams(
+    X: Array, y: Array, n_classes: int, weight: Array | None, order: int, n_tokens: int
+) -> MarkovStats:
+    """Statistics of documents, `n_tokens` 0 for the largest code plus one.
+
+    Raises
+    ------
+    ValueError
+        At a token outside the vocabulary.
+    """
+    tokens, lengths = concatenate(X, n_tokens or None)
+    if tokens.size and tokens.min() < 0:
+        row = int(np.searchsorted(np.cumsum(lengths), np.argmin(tokens), side="right"))
+        raise ValueError(
+            f"document {row} has a token outside the vocabulary (-1); the training documents "
+            "define the vocabulary, or it must be declared to hold their tokens"
+        )
+    n_tokens = n_tokens or int(tokens.max(initial=-1)) + 1
+    grams, inverse = distinct_ngrams(tokens, lengths, order, n_tokens)
+    cell = np.repeat(np.asarray(y, dtype=np.int64), lengths) * len(grams) + inverse
+    each = None if weight is None else np.repeat(np.asarray(weight, np.float64), lengths)
+    total = np.bincount(cell, each, minlength=n_classes * len(grams))
+    counts = total.reshape(n_classes, len(grams)).astype(np.float64)
+    keep = counts.any(axis=0)
+    return MarkovStats(grams[keep], counts[:, keep], n_tokens)
+
+
 def every_ngram(n_classes: int, order: int, n_tokens: int) -> MarkovStats:
     """Statistics that hold every n-gram, never seen."""
     try:
@@ -559,28 +586,8 @@ class NgramFamily:
     def stats(
         self: Any, X: Array, y: Array, n_classes: int, weight: Array | None = None
     ) -> MarkovStats:
-        """Counts of the n-grams of each class; rows of weight 0 are as if absent.
-
-        Raises
-        ------
-        ValueError
-            At a token outside the vocabulary.
-        """
-        tokens, lengths = concatenate(X, self.n_tokens or None)
-        if tokens.size and tokens.min() < 0:
-            row = int(np.searchsorted(np.cumsum(lengths), np.argmin(tokens), side="right"))
-            raise ValueError(
-                f"document {row} has a token outside the vocabulary (-1); the training documents "
-                "define the vocabulary, or it must be declared to hold their tokens"
-            )
-        n_tokens = self.n_tokens or int(tokens.max(initial=-1)) + 1
-        grams, inverse = distinct_ngrams(tokens, lengths, self.order, n_tokens)
-        cell = np.repeat(np.asarray(y, dtype=np.int64), lengths) * len(grams) + inverse
-        each = None if weight is None else np.repeat(np.asarray(weight, np.float64), lengths)
-        total = np.bincount(cell, each, minlength=n_classes * len(grams))
-        counts = total.reshape(n_classes, len(grams)).astype(np.float64)
-        keep = counts.any(axis=0)
-        return MarkovStats(grams[keep], counts[:, keep], n_tokens)
+        """Counts of the n-grams of each class; rows of weight 0 are as if absent."""
+        return count_ngrams(X, y, n_classes, weight, self.order, self.n_tokens)
 
     def _known(self: Any, stats: MarkovStats) -> dict[str, Any]:
         """Size of the vocabulary, `grams` and `counts` of a resolved prior for these rows."""
