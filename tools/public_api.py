@@ -1,7 +1,7 @@
 """The public API as text: one line for each name, with its parameters and their defaults.
 
-    .venv/bin/python tools/public_api.py                      # what the list and the package differ in
-    .venv/bin/python tools/public_api.py --update             # the list anew; read its diff
+    .venv/bin/python tools/public_api.py             # how the list and the package differ
+    .venv/bin/python tools/public_api.py --update    # the list anew; read its diff
 
 What is listed: the names of ``bayesgen.__all__``, of `bayesgen.datasets` and of `bayesgen.plots`;
 the families by their constructors; the commands of the command line. Of a class: the constructor,

@@ -129,7 +129,8 @@ def damaged(rng, folder):
     import bayesgen as bg
 
     bare = rng.random() < 0.01  # few without a digest: another process reads them first, for 0.5 s
-    raw, X, _, expected = made[str(rng.choice(list(made)))]
+    name = str(rng.choice(list(made)))
+    raw, X, _, expected = made[name]
     changed = changed_bytes(rng, raw)
     while not bare and b"bayesgen" not in changed[-90:]:
         changed = changed_bytes(rng, raw)
