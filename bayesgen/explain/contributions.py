@@ -385,7 +385,7 @@ def _intercept(model: ClassModel, X: Matrix, a: int, b: int, request: Request) -
 # ------------------------------------------------------------------------------------------------
 # What features contribute to the log-odds of two classes, from posterior draws that are given.
 #
-# The terms of `contributions`, without a predictive: draws have none for one feature.
+# Terms as above, without a predictive: draws have none for one feature.
 #
 # N rows, D features.
 
@@ -594,7 +594,7 @@ def explanation(
     ----------
     own : ExactPosterior or DrawnPosterior
     X, n_features, pairs, request
-        As in `contributions.terms`.
+        As in `terms`.
     joint : (N, C)
         Log joint densities of the posterior predictive.
     """

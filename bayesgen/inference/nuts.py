@@ -1,4 +1,4 @@
-"""NUTS: a PyMC model in, draws of all its variables out, compiled once per process (`compiled`)."""
+"""NUTS: a PyMC model in, draws of all its variables out, compiled once per process."""
 
 import os
 import signal

@@ -647,7 +647,7 @@ def log_joint_blocks(
     class_weights : (C,), optional
         In place of those of the draws.
     quantity : {"density", "probability"}
-        As in `monte_carlo.log_densities`.
+        As in `log_densities`.
     """
     if class_weights is None:
         log_pi = log_class_weights(family, theta)[..., None, :]

@@ -493,7 +493,7 @@ def expansion_cells(g: Array, compiled: bool) -> Array:
 #
 # The expectation is an average over scrambled Sobol points, which all rows have in common: one
 # coordinate for each class, taken through the quantile function of its a_c. The integrand is
-# smooth, so a few hundred points do what 10^5 draws would. F_c is a table of cubics (`laws`).
+# smooth, so a few hundred points do what 10^5 draws would. F_c is a table of cubics (`Law`).
 #
 # Given the row too, the distribution is a mixture over the labels that the row may have: each
 # component is the same of a posterior that has seen the row with that label.

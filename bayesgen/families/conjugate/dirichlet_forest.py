@@ -42,8 +42,6 @@ from bayesgen.families.names import (
 )
 from bayesgen.families.records import array
 from bayesgen.families.shared import forests
-from bayesgen.families.shared import forests as forest_cumulants
-from bayesgen.families.shared import forests as strengths
 from bayesgen.families.shared.codes import declared_codes
 from bayesgen.families.shared.densities import density_by_draws, log_dirichlet_density
 from bayesgen.families.shared.forests import ForestAverage, best_forest, graph
@@ -444,7 +442,7 @@ class DirichletForest(ForestAverage, ConjugateFamily):
             return replace(self, strength=both[0], root_weight=both[1])
 
         if not seen.any():
-            return known(*strengths.value(n_features, strengths.START))
+            return known(*forests.value(n_features, forests.START))
         stats = ForestStats(seen)
         # a single tree has no use for roots
         looked_for = (free[0], free[1] and self.structure in ("average", "map"))
@@ -462,10 +460,10 @@ class DirichletForest(ForestAverage, ConjugateFamily):
             best = sum(
                 float(single.sum()) + best_forest(w, rho)[1] for single, w in tables[strength]
             )
-            forests = np.log(root_weight) + (n_features - 1) * np.log(root_weight + n_features)
-            return best if rho is None else best - n_classes * float(forests)
+            count = np.log(root_weight) + (n_features - 1) * np.log(root_weight + n_features)
+            return best if rho is None else best - n_classes * float(count)
 
-        return known(*strengths.search(evidence, n_features, looked_for))
+        return known(*forests.search(evidence, n_features, looked_for))
 
     def update(self, stats: ForestStats) -> Self:
         """The counts of pairs added; by them a forest that rows choose is chosen anew."""
@@ -521,12 +519,12 @@ class DirichletForest(ForestAverage, ConjugateFamily):
         found = cgf_by_tables(self, codes, unit.sum(axis=0))
         if found is not None:
             return found
-        return np.stack([forest_cumulants.cgf(self, codes, e) for e in unit], axis=1)
+        return np.stack([forests.cgf(self, codes, e) for e in unit], axis=1)
 
     def log_predictive_of_known(self, X: Array) -> tuple[Array, Array]:
         """(N, C) of codes with missing cells (NaN) summed out, and its standard error.
 
-        Exact for one forest per class; of an average by draws of forests (`known_cells`).
+        Exact for one forest per class; of an average by draws of forests.
         """
         return log_predictive(self, np.asarray(X, dtype=np.float64))
 
@@ -544,10 +542,10 @@ class DirichletForest(ForestAverage, ConjugateFamily):
         return out
 
     def cgf(self, X: Any, t: Array) -> Array:
-        """In closed form: the row's tables with t more counts (`forest_cumulants`)."""
+        """In closed form: the row's tables with t more counts (`forests.cgf`)."""
         codes = self.codes(X)
         found = cgf_by_tables(self, codes, np.asarray(t))
-        return forest_cumulants.cgf(self, codes, t) if found is None else found.sum(axis=1)
+        return forests.cgf(self, codes, t) if found is None else found.sum(axis=1)
 
     def changes(self, c: int, cells: Array, t: Array) -> tuple[Array, Array]:
         """By counts of t in the cells of rows of codes."""
@@ -710,23 +708,23 @@ def log_predictive(f: "DirichletForest", codes: Array) -> tuple[Array, Array]:
     return out, error
 
 
-def _averaged(f: "DirichletForest", c: int, forests: Array, codes: Array) -> tuple[Array, Array]:
+def _averaged(f: "DirichletForest", c: int, parents: Array, codes: Array) -> tuple[Array, Array]:
     """(N,) log predictive of class c, and its standard error."""
     known = ~np.isnan(codes)
     cells = np.where(known, codes, 0).astype(np.int64)
     _, edges = f.changes(c, cells, np.ones(1))
     i, j = f.neighbours[c]
     edges = np.where(known[:, i] & known[:, j], edges, 0.0)
-    exact = forest_cumulants.log_ratio(f, c, edges)  # the columns' own terms are in both
+    exact = forests.log_ratio(f, c, edges)  # the columns' own terms are in both
     both = np.zeros((codes.shape[1] + 1, codes.shape[1] + 1, len(codes)))  # the root last
     both[i, j] = both[j, i] = edges.T
-    control = np.zeros((len(forests), len(codes)))
-    for u, parent in enumerate(forests.T):
+    control = np.zeros((len(parents), len(codes)))
+    for u, parent in enumerate(parents.T):
         control += both[u, parent]
-    whole = _given_forests(f, c, forests, codes)
+    whole = _given_forests(f, c, parents, codes)
     means = log_sum_exp(whole, axis=0), log_sum_exp(control, axis=0)
     shares = [np.exp(a - mean) for a, mean in zip((whole, control), means, strict=True)]
-    spread = (shares[0] - shares[1]).std(axis=0, ddof=1) * np.sqrt(len(forests))
+    spread = (shares[0] - shares[1]).std(axis=0, ddof=1) * np.sqrt(len(parents))
     return exact + means[0] - means[1], spread
 
 

@@ -614,7 +614,7 @@ def log_likelihood(f: "DirichletSuperParents", codes: Array, theta: dict[str, Ar
 
 
 def expected_terms(f: "DirichletSuperParents", codes: Array, c: int) -> Array:
-    """(N, D) posterior means of the terms of class c (`forest_terms`), of one super-parent."""
+    """(N, D) posterior means of the terms of class c, of one super-parent."""
     tables, columns = f.layout, f.layout.parents.columns[:, 0]
     i, j = tables.wide.columns.T
     weights = np.zeros(codes.shape[1])

@@ -343,7 +343,7 @@ class NormalForest(ForestAverage, ConjugateFamily):
         return np.stack([forests.cgf(self, cells, e) for e in unit], axis=1)
 
     def cgf(self, X: Any, t: Array) -> Array:
-        """In closed form: rows of weight t (`forest_cumulants`)."""
+        """In closed form: rows of weight t (`forests.cgf`)."""
         with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
             return forests.cgf(self, self.cells(X), t)
 

@@ -619,7 +619,7 @@ class NormalInverseWishart(ConjugateFamily):
 
     @cached_property
     def whitening(self) -> tuple[Array, Array, Array]:
-        """Of rows, as in `mahalanobis.whitening`."""
+        """Of rows, as in `gaussian.whitening`."""
         return whitening(self.mu, self.factor)
 
     @cached_property
@@ -682,7 +682,7 @@ class NormalInverseWishart(ConjugateFamily):
     ) -> dict[str, Any]:
         """The exact prior in Bartlett's coordinates; Normal rows, or count, mean and scatter.
 
-        Columns that are `ignored` keep their prior. The coordinates: `bartlett`.
+        Columns that are `ignored` keep their prior. Coordinates: see `coordinates`.
         """
         if X is not None:
             of_rows = self.stats(X, y.get_value(), len(self.mu))  # refuses missing cells

@@ -78,7 +78,7 @@ class DirichletCompound(WordCounts, Family):
     typical : float, optional
         Median of the default prior of s, in words. None: the mean length of a document.
     reference : array (class, feature), optional
-        Pilot counts, in whose coordinates `mean` is sampled (`simplex`); no density depends on
+        Pilot counts, in whose coordinates `mean` is sampled (`documents`); no density depends on
         them. None: in how many documents a word occurs, plus alpha.
     length : int or array (N,), optional
         Words in a simulated document. None: the mean length.

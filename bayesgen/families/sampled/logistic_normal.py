@@ -97,7 +97,7 @@ class LogisticNormal(WordCounts, Family):
     alpha : float or array broadcasting to (class, feature), > 0
         Pseudo-counts a of each word, in words, of the default prior of `centre`.
     reference : array (class, feature), optional
-        Pilot counts, in whose coordinates `centre` is sampled (`simplex`); no density depends on
+        Pilot counts, in whose coordinates `centre` is sampled (`documents`); no density depends on
         them. None: word counts plus alpha.
     direction : array (class, factor, feature), optional
         Orthonormal for each class, each with sum 0: along which the loadings are positive. None:

@@ -469,7 +469,7 @@ class ForestAverage(abc.ABC):
     def log_odds_terms(
         self, X: Any, a: int, b: int, theta: Theta | None = None
     ) -> tuple[Array, Array]:
-        """As in `FeatureTerms`: a column's own term, and half of each edge's (`forest_terms`)."""
+        """As in `FeatureTerms`: a column's own term, and half of each edge's."""
         if theta is not None:
             terms = self.terms_given(X, theta, a) - self.terms_given(X, theta, b)
         else:

@@ -449,7 +449,7 @@ def _dot(a: Array, b: Array) -> float:  # pragma: no cover - compiled
 def observed_distances(  # pragma: no cover - compiled
     x: Array, mu: Array, scale: Array, q: Array, half_log_det: Array
 ) -> None:
-    """As `mahalanobis.observed_distances`, into q (n, C) and half_log_det (n, G).
+    """As `families.shared.gaussian.observed_distances`, into q (n, C) and half_log_det (n, G).
 
     The rows and columns of missing cells are those of the identity, so that all rows take the
     same steps, many at a time.

@@ -159,8 +159,8 @@ def solve(
 ) -> None:  # pragma: no cover - compiled
     """Quantiles l (n, C, Q) at p of each class against the rest, and (n,) their largest error.
 
-    Newton's method on the scale of the logit, as in `against_rest`: first with a quarter of the
-    points, which are a set as good as all are, then with all; the last step is as short
+    Newton's method on the scale of the logit, as in `predict.expansion`: first with a quarter
+    of the points, which are a set as good as all are, then with all; the last step is as short
     as there. The error is the standard error of the percentile by the spread of eight blocks.
 
     Parameters
